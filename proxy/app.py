@@ -48,8 +48,12 @@ from proxy.services.compaction.summary_request import through
 from proxy.services.objectives.route_alerts import LaneFigures, LaneNews
 from proxy.services.objectives.router import Wheel
 from proxy.services.objectives.setup import steering
-from proxy.services.planning.planning import Planning
-from proxy.services.planning.upkeep import guard, keep_known_keys, retain
+from proxy.services.planning.planning import PromptPlanning
+from proxy.services.planning.upkeep import (
+    apply_retention,
+    keep_known_keys,
+    suspend_harmful_features,
+)
 from proxy.services.telemetry.telemetry import Telemetry
 from proxy.settings import Settings, upstream_keys
 from proxy.store.sql.ids import call_ids
@@ -152,12 +156,12 @@ async def gateway(
     known, policies = reloader.snapshot.catalog, reloader.snapshot.policies
     opened = opened or open_store(settings)
     telemetry = Telemetry(log_calls=settings.log_calls, team_name=opened.keyring.team_name)
-    telemetry.also(reloader)
+    telemetry.register(reloader)
     estimates = _estimates()
     try:
         async with _transport(settings, known) as pool, asyncio.TaskGroup() as group:
             tasks = Tasks(group)
-            upkeep = tasks.keep(partial(retain, opened, settings.retention_days, clock))
+            upkeep = tasks.keep(partial(apply_retention, opened, settings.retention_days, clock))
             keeping = tasks.keep(partial(keep_known_keys, opened, settings, clock))
             async with alerting(policies.sinks, opened, tasks, clock, policies.budgets) as alerts:
                 reloader.follow(following(alerts, opened, tasks, clock))
@@ -170,7 +174,7 @@ async def gateway(
                     tasks=tasks,
                     now=clock,
                     compare_clock=steady.compare,
-                    publish=telemetry.also,
+                    publish=telemetry.register,
                     say=alerts.say,
                     follow=reloader.follow,
                 )
@@ -236,12 +240,9 @@ async def _desk(
     around.follow(news.prepare)
     watching = around.tasks.keep(news.run)
     days = settings.retention_days
-    judging = around.tasks.keep(partial(guard, opened, days, around.now, around.say))
-    async with (
-        standing(around) as entry,
-        steering(around) as wheel,
-        AsyncExitStack() as stack,
-    ):
+    judge = partial(suspend_harmful_features, opened, days, around.now, around.say)
+    judging = around.tasks.keep(judge)
+    async with standing(around) as entry, steering(around) as wheel, AsyncExitStack() as stack:
         stack.callback(around.tasks.end, watching, judging)
         folding = _folding(around)
         stack.enter_context(closing(folding))
@@ -316,8 +317,8 @@ def _transport(settings: Settings, known: Catalog) -> AbstractAsyncContextManage
     )
 
 
-def _planning(around: Surroundings) -> Planning:
-    return Planning(
+def _planning(around: Surroundings) -> PromptPlanning:
+    return PromptPlanning(
         Planner(
             around.opened.secret,
             share=around.settings.control_share,

@@ -15,7 +15,7 @@ import msgspec
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.load import load
 from proxy.catalog.problems import BadCatalog
-from proxy.catalog.source import decoded, parse
+from proxy.catalog.source import decode_toml, parse
 from proxy.settings import Settings, upstream_keys
 from slo.ladder_levels import RESERVED_LEVELS
 from slo.policies.file import Policies, models, read
@@ -58,7 +58,7 @@ def read_catalog(settings: Settings) -> Catalog:
         known = load(shipped, None)
     else:
         file = str(settings.catalog)
-        user = decoded(settings.catalog.read_bytes(), file)
+        user = decode_toml(settings.catalog.read_bytes(), file)
         known = load(shipped, user, names=("models.toml", file))
     if not settings.pass_unlisted_models:
         return known.refusing_unlisted()
@@ -80,7 +80,7 @@ def read_policies(settings: Settings, known: Catalog | None = None) -> Policies:
         return Policies()
     raw, file = settings.promises.read_bytes(), str(settings.promises)
     try:
-        top = parse(decoded(raw, file), file)
+        top = parse(decode_toml(raw, file), file)
     except BadCatalog as bad:
         raise InvalidPolicies(
             PolicyMistake(file=each.file, line=each.line, where="", what=each.what, fix=each.mend)

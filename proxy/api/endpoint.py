@@ -126,7 +126,7 @@ class Front:
         if name == path or not name:
             return False
         catalog = self._desk.catalog
-        is_unlisted = catalog.find(name) is None and catalog.unlisted(name) is not None
+        is_unlisted = catalog.find(name) is None and catalog.unlisted_model(name) is not None
         return scope["method"] == "DELETE" or (scope["method"] == "GET" and is_unlisted)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:

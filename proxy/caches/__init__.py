@@ -1,1 +1,1 @@
-"""How each provider's prompt cache behaves, as values; pure."""
+"""Models of each provider's prompt cache; pure."""

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from proxy.caches import prefixes
-from proxy.caches.bills import bill
-from proxy.caches.entries import Entries, Entry
-from proxy.caches.port import Block, CachedPrompt, Served, Ttl
+from proxy.caches.bills import bill_prompt
+from proxy.caches.entries import CacheEntries, CacheEntry
+from proxy.caches.port import CachedPrompt, Served, TokenBlock, Ttl
 from proxy.caches.prefixes import Point
 
 _UNMARKABLE = ("thinking", "redacted_thinking")
@@ -14,7 +14,7 @@ _RUNS = ("tool_use", "tool_result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class AnthropicRules:
     """The numbers of this regime.
 
     Source: Anthropic, prompt caching (2026-08).
@@ -38,12 +38,14 @@ class Rules:
     most: int = 20_000
 
 
-ANTHROPIC = Rules()
+ANTHROPIC = AnthropicRules()
 #: Source: AWS Bedrock user guide, prompt caching (2026-11): looks back about 20 blocks.
-BEDROCK = Rules(runs=False, automatic=False)
+BEDROCK = AnthropicRules(runs=False, automatic=False)
 
 
-def automatic(prompt: CachedPrompt, ttl: Ttl = "5m", rules: Rules = ANTHROPIC) -> CachedPrompt:
+def add_automatic_mark(
+    prompt: CachedPrompt, ttl: Ttl = "5m", rules: AnthropicRules = ANTHROPIC
+) -> CachedPrompt:
     """The prompt with the mark that a top-level ``cache_control`` places for its caller.
 
     It stands on the last block that can be marked; where there is none, or that block is marked
@@ -68,7 +70,7 @@ def automatic(prompt: CachedPrompt, ttl: Ttl = "5m", rules: Rules = ANTHROPIC) -
     return replace(prompt, blocks=(*prompt.blocks[:at], marked, *prompt.blocks[at + 1 :]))
 
 
-def window(prompt: CachedPrompt, mark: int, rules: Rules = ANTHROPIC) -> range:
+def window(prompt: CachedPrompt, mark: int, rules: AnthropicRules = ANTHROPIC) -> range:
     """The blocks at whose ends an entry is looked for from one mark, last first.
 
     Source: Anthropic, prompt caching, 20-block lookback (2026-08): a mark at block 35 looks at
@@ -94,9 +96,9 @@ class AnthropicBreakpoints:
     runs from ``serve``: a call that fails leaves nothing to be read.
     """
 
-    def __init__(self, rules: Rules = ANTHROPIC) -> None:
+    def __init__(self, rules: AnthropicRules = ANTHROPIC) -> None:
         self._rules = rules
-        self._entries = Entries(rules.most)
+        self._entries = CacheEntries(rules.most)
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -114,16 +116,16 @@ class AnthropicBreakpoints:
         for point, ttl in self._writes(prompt, points):
             if point.tokens > hit:
                 lifetime = self._rules.lifetimes[ttl]
-                self._entries.write(point.digest, Entry(lifetime, now + lifetime))
+                self._entries.write(point.digest, CacheEntry(lifetime, now + lifetime))
                 writes.append((point.tokens, ttl))
-        return bill(prompt.tokens, hit, writes, self._rules.lifetimes)
+        return bill_prompt(prompt.tokens, hit, writes, self._rules.lifetimes)
 
-    def begun(self, prompt: CachedPrompt, now: float) -> None:
+    def begin_answer(self, prompt: CachedPrompt, now: float) -> None:
         """Let others read what the prompt wrote."""
         for point, _ in self._writes(prompt, prefixes.points(prompt)):
             self._entries.begin(point.digest)
 
-    def ended(self, prompt: CachedPrompt, generated: tuple[int, ...], now: float) -> None:
+    def finish_answer(self, prompt: CachedPrompt, generated: tuple[int, ...], now: float) -> None:
         """Store nothing: an answer is cached when it comes back in a prompt."""
 
     def _check(self, prompt: CachedPrompt) -> None:
@@ -163,10 +165,10 @@ def _marks(prompt: CachedPrompt) -> list[tuple[int, Ttl]]:
     return [(at, block.mark) for at, block in enumerate(prompt.blocks) if block.mark is not None]
 
 
-def _markable(block: Block) -> bool:
+def _markable(block: TokenBlock) -> bool:
     empty = block.kind == "text" and not block.tokens
     return block.kind not in _UNMARKABLE and not empty
 
 
-def _backwards(prompt: CachedPrompt) -> Iterator[tuple[int, Block]]:
+def _backwards(prompt: CachedPrompt) -> Iterator[tuple[int, TokenBlock]]:
     return zip(range(len(prompt.blocks) - 1, -1, -1), reversed(prompt.blocks), strict=True)

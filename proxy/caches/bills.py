@@ -1,4 +1,4 @@
-"""How the tokens of a prompt part into read, written and fresh, and into a call's usage."""
+"""Splits a prompt's tokens into read, written and fresh, and into a call's usage."""
 
 from collections.abc import Iterable, Mapping
 
@@ -6,10 +6,10 @@ from proxy.caches.port import Served, Ttl
 from slo.usage import Usage
 
 
-def bill(
+def bill_prompt(
     total: int, hit: int, writes: Iterable[tuple[int, Ttl]], lifetimes: Mapping[Ttl, float]
 ) -> Served:
-    """How a prompt is billed when ``hit`` tokens are read and prefixes are written beyond them.
+    """Bill a prompt of which ``hit`` tokens are read and prefixes are written beyond them.
 
     Each token is charged once, at the longest lifetime any written prefix keeps it for. With A the
     hit, B the longest prefix written for an hour and C the longest written at all, that is: read A,
@@ -36,8 +36,8 @@ def bill(
     return Served(read=hit, fresh=total - reached, written=written)
 
 
-def used(served: Served, *, output: int = 0, reasoning: int = 0) -> Usage:
-    """What a call used, in tokens.
+def call_usage(served: Served, *, output: int = 0, reasoning: int = 0) -> Usage:
+    """The usage of a call, in tokens.
 
     Args:
         served: How its prompt was served.

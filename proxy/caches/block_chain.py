@@ -10,7 +10,7 @@ from proxy.caches.prefixes import WORD, words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class BlockChainRules:
     """The numbers of this regime.
 
     Source: vLLM 0.33.0, V1 engine (2026-11), unless said otherwise.
@@ -33,11 +33,11 @@ class Rules:
     lifetime: float = inf
 
 
-VLLM = Rules()
+VLLM = BlockChainRules()
 #: Source: Mistral, prompt caching (2026-11): blocks of 64; no lifetime is published.
-MISTRAL = Rules(block=64, least=64, at_once=False, generated=False)
+MISTRAL = BlockChainRules(block=64, least=64, at_once=False, generated=False)
 #: Source: measured steps of 128 at xAI (2026-11); no lifetime is published.
-XAI = Rules(block=128, at_once=False, generated=False)
+XAI = BlockChainRules(block=128, at_once=False, generated=False)
 
 
 class BlockChain:
@@ -46,7 +46,7 @@ class BlockChain:
     The prompt's key is its ``cache_salt``: hashed into the first block, it parts the whole chain.
     """
 
-    def __init__(self, rules: Rules = VLLM) -> None:
+    def __init__(self, rules: BlockChainRules = VLLM) -> None:
         self._rules = rules
         self._ends: OrderedDict[bytes, float] = OrderedDict()
 
@@ -66,11 +66,11 @@ class BlockChain:
         read = hits * self._rules.block
         return Served(read=read, fresh=total - read)
 
-    def begun(self, prompt: CachedPrompt, now: float) -> None:
+    def begin_answer(self, prompt: CachedPrompt, now: float) -> None:
         """Store the prompt's full blocks, or mark them as just used."""
         self._store(self._chain(prompt)[0], now)
 
-    def ended(self, prompt: CachedPrompt, generated: tuple[int, ...], now: float) -> None:
+    def finish_answer(self, prompt: CachedPrompt, generated: tuple[int, ...], now: float) -> None:
         """Store the blocks the answer filled; its last token was never computed on."""
         if self._rules.generated:
             self._store(self._chain(prompt, generated[:-1])[0], now)

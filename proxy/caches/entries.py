@@ -1,11 +1,11 @@
-"""What a breakpoint cache remembers: a bounded map from a prefix's digest to how long it lives."""
+"""A breakpoint cache's entries: a bounded map from a prefix's digest to its lifetime."""
 
 from collections import OrderedDict
 from dataclasses import dataclass
 
 
 @dataclass(slots=True)
-class Entry:
+class CacheEntry:
     """One stored prefix.
 
     Attributes:
@@ -21,12 +21,12 @@ class Entry:
     begun: bool = False
 
 
-class Entries:
+class CacheEntries:
     """Stored prefixes by digest; beyond ``most``, the least recently used goes first."""
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._kept: OrderedDict[bytes, Entry] = OrderedDict()
+        self._kept: OrderedDict[bytes, CacheEntry] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -43,7 +43,7 @@ class Entries:
             entry.ends = min(max(entry.ends, now + entry.lifetime), entry.limit)
             self._kept.move_to_end(digest)
 
-    def write(self, digest: bytes, entry: Entry) -> None:
+    def write(self, digest: bytes, entry: CacheEntry) -> None:
         """Store a prefix, in place of what its digest stood for."""
         self._kept[digest] = entry
         self._kept.move_to_end(digest)

@@ -10,7 +10,7 @@ from proxy.caches.radix import Radix
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class LongestPrefixRules:
     """The numbers of this regime.
 
     Attributes:
@@ -32,14 +32,14 @@ class Rules:
 
 
 #: Source: SGLang 0.5.23 (2026-11): a radix tree with pages of one token by default.
-SGLANG = Rules(generated=True)
+SGLANG = LongestPrefixRules(generated=True)
 #: Source: Google, Gemini context caching (2026-10): 4,096 tokens, 2,048 for the 2.5 models; no
 #: lifetime is published, OpenRouter sees 3 to 5 minutes on average.
-GEMINI = Rules(least=4_096, lifetime=240.0)
+GEMINI = LongestPrefixRules(least=4_096, lifetime=240.0)
 #: Source: Groq, prompt caching (2026-11): two hours idle; 128 to 1,024 tokens by model.
-GROQ = Rules(least=1_024, lifetime=7_200.0)
+GROQ = LongestPrefixRules(least=1_024, lifetime=7_200.0)
 #: Source: Fireworks, prompt caching (2026-11): per replica; nothing else is published.
-FIREWORKS = Rules()
+FIREWORKS = LongestPrefixRules()
 
 
 class LongestPrefix:
@@ -48,7 +48,7 @@ class LongestPrefix:
     At least one token of a prompt is always fresh: without it nothing could be generated.
     """
 
-    def __init__(self, rules: Rules = SGLANG, *, seed: int = 0) -> None:
+    def __init__(self, rules: LongestPrefixRules = SGLANG, *, seed: int = 0) -> None:
         self._rules = rules
         self._seed = seed
         self._calls = 0
@@ -69,11 +69,11 @@ class LongestPrefix:
         read = found if found >= self._rules.least and drawn < self._rules.hits else 0
         return Served(read=read, fresh=total - read)
 
-    def begun(self, prompt: CachedPrompt, now: float) -> None:
+    def begin_answer(self, prompt: CachedPrompt, now: float) -> None:
         """Store the prompt, or count it as just used."""
         self._insert(prompt, prefixes.text(prompt), now)
 
-    def ended(self, prompt: CachedPrompt, generated: tuple[int, ...], now: float) -> None:
+    def finish_answer(self, prompt: CachedPrompt, generated: tuple[int, ...], now: float) -> None:
         """Store the answer too, where that is kept; its last token was never computed on."""
         if self._rules.generated:
             self._insert(prompt, prefixes.text(prompt) + words(generated[:-1]), now)

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from proxy.caches import prefixes
-from proxy.caches.bills import bill
-from proxy.caches.entries import Entries, Entry
+from proxy.caches.bills import bill_prompt
+from proxy.caches.entries import CacheEntries, CacheEntry
 from proxy.caches.port import CachedPrompt, Served, Ttl
 from proxy.caches.prefixes import Point
 
@@ -15,7 +15,7 @@ _BY_MARK = b"mark"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class OpenAIBreakpointRules:
     """The numbers of this regime.
 
     Source: OpenAI, prompt caching guide (2026-09), and the SDK's docstrings (3.52.0, 2026-11).
@@ -45,14 +45,14 @@ class Rules:
     most: int = 20_000
 
 
-OPENAI = Rules()
+OPENAI = OpenAIBreakpointRules()
 #: As the guide has it. Source: OpenAI, prompt caching guide (2026-09).
-GUIDE = Rules(first_read=2, latest_read=50)
+GUIDE = OpenAIBreakpointRules(first_read=2, latest_read=50)
 #: Source: Azure OpenAI, prompt caching (2026-08): latest 50 breakpoints, 30m only.
-AZURE = Rules(latest_read=50, lifetimes={"30m": 1_800.0})
+AZURE = OpenAIBreakpointRules(latest_read=50, lifetimes={"30m": 1_800.0})
 
 
-def eligible(prompt: CachedPrompt) -> list[int]:
+def implicit_breakpoints(prompt: CachedPrompt) -> list[int]:
     """The last blocks of the messages that may end an implicit breakpoint, in order.
 
     They are each user message, the last of consecutive tool responses, and the last developer
@@ -89,9 +89,9 @@ class OpenAIBreakpoints:
     only: a workload that moves from implicit to explicit mode misses once.
     """
 
-    def __init__(self, rules: Rules = OPENAI) -> None:
+    def __init__(self, rules: OpenAIBreakpointRules = OPENAI) -> None:
         self._rules = rules
-        self._entries = Entries(rules.most)
+        self._entries = CacheEntries(rules.most)
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -108,16 +108,16 @@ class OpenAIBreakpoints:
         writes = [write for write in self._writes(prompt, points) if write[0].tokens > hit]
         for _, ttl, digest in writes:
             lifetime = self._rules.lifetimes[ttl]
-            self._entries.write(digest, Entry(lifetime, now + lifetime))
+            self._entries.write(digest, CacheEntry(lifetime, now + lifetime))
         billed = [(point.tokens, ttl) for point, ttl, _ in writes]
-        return bill(prompt.tokens, hit, billed, self._rules.lifetimes)
+        return bill_prompt(prompt.tokens, hit, billed, self._rules.lifetimes)
 
-    def begun(self, prompt: CachedPrompt, now: float) -> None:
+    def begin_answer(self, prompt: CachedPrompt, now: float) -> None:
         """Let others read what the prompt wrote."""
         for _, _, digest in self._writes(prompt, prefixes.points(prompt)):
             self._entries.begin(digest)
 
-    def ended(self, prompt: CachedPrompt, generated: tuple[int, ...], now: float) -> None:
+    def finish_answer(self, prompt: CachedPrompt, generated: tuple[int, ...], now: float) -> None:
         """Store nothing: an answer is cached when it comes back in a prompt."""
 
     def _check(self, prompt: CachedPrompt) -> None:
@@ -146,7 +146,7 @@ class OpenAIBreakpoints:
         marks = _marks(prompt)
         found = {*marks[: rules.first_read], *_latest(marks, rules.latest_read)}
         if not prompt.explicit:
-            ends = eligible(prompt)
+            ends = implicit_breakpoints(prompt)
             found.update(_latest(ends, rules.ends_read + 1))
             found.update(ends[:1] if _end_of_head(prompt) >= 0 else [])
         return found
@@ -161,7 +161,7 @@ class OpenAIBreakpoints:
             if points[at].tokens >= rules.least:
                 yield points[at], prompt.blocks[at].mark or rules.ttl, points[at].digest + _BY_MARK
         if not prompt.explicit:
-            for at in _latest(eligible(prompt), 1):
+            for at in _latest(implicit_breakpoints(prompt), 1):
                 if points[at].tokens >= rules.least and prompt.blocks[at].mark is None:
                     yield points[at], prompt.ttl or rules.ttl, points[at].digest
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 from proxy.caches import prefixes
-from proxy.caches.entries import Entries, Entry
+from proxy.caches.entries import CacheEntries, CacheEntry
 from proxy.caches.port import CachedPrompt, Served
 from proxy.caches.prefixes import WORD, Point
 
@@ -13,7 +13,7 @@ _MINUTE = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class OpenAIIntervalRules:
     """The numbers of this regime.
 
     Source: OpenAI, prompt caching guide, models before GPT-5.6 (2026-09), unless said otherwise.
@@ -47,11 +47,11 @@ class Rules:
     most: int = 20_000
 
 
-IN_MEMORY = Rules()
+IN_MEMORY = OpenAIIntervalRules()
 #: ``prompt_cache_retention: 24h``: typically some 30 minutes, never more than a day.
-EXTENDED = Rules(idle_least=1_800.0, idle_most=1_800.0, oldest=86_400.0)
+EXTENDED = OpenAIIntervalRules(idle_least=1_800.0, idle_most=1_800.0, oldest=86_400.0)
 #: Source: Azure OpenAI, prompt caching (2026-08): the first 1,024 tokens, then steps of 128.
-AZURE = Rules(interval=128)
+AZURE = OpenAIIntervalRules(interval=128)
 
 
 class OpenAIIntervals:
@@ -61,10 +61,10 @@ class OpenAIIntervals:
     are compared under the same lots.
     """
 
-    def __init__(self, rules: Rules = IN_MEMORY, *, seed: int = 0) -> None:
+    def __init__(self, rules: OpenAIIntervalRules = IN_MEMORY, *, seed: int = 0) -> None:
         self._rules = rules
         self._seed = seed
-        self._machines = [Entries(rules.most) for _ in range(rules.machines)]
+        self._machines = [CacheEntries(rules.most) for _ in range(rules.machines)]
         self._routes: OrderedDict[bytes, tuple[float, int]] = OrderedDict()
 
     def __len__(self) -> int:
@@ -85,13 +85,13 @@ class OpenAIIntervals:
                 machine.write(point.digest, self._entry(lot, now))
         return Served(read=read, fresh=len(content) // WORD - read)
 
-    def begun(self, prompt: CachedPrompt, now: float) -> None:
+    def begin_answer(self, prompt: CachedPrompt, now: float) -> None:
         """Let others on the same machine read what the prompt stored."""
         for point in self._points(prompt, prefixes.text(prompt)):
             for machine in self._machines:
                 machine.begin(point.digest)
 
-    def ended(self, prompt: CachedPrompt, generated: tuple[int, ...], now: float) -> None:
+    def finish_answer(self, prompt: CachedPrompt, generated: tuple[int, ...], now: float) -> None:
         """Store nothing: an answer is cached when it comes back in a prompt."""
 
     def _points(self, prompt: CachedPrompt, content: bytes) -> list[Point]:
@@ -102,7 +102,7 @@ class OpenAIIntervals:
         lengths = [place - rules.hidden for place in at if place - rules.hidden >= rules.least]
         return prefixes.cuts(prefixes.root(prompt), content, lengths)
 
-    def _machine(self, prompt: CachedPrompt, content: bytes, now: float) -> Entries:
+    def _machine(self, prompt: CachedPrompt, content: bytes, now: float) -> CacheEntries:
         """The home of the prompt's first tokens and key, or the next one while that is busy."""
         rules = self._rules
         head = prefixes.root(prompt) + content[: rules.routed * WORD]
@@ -116,8 +116,8 @@ class OpenAIIntervals:
         home = int.from_bytes(route, "big") + calls // rules.per_minute
         return self._machines[home % rules.machines]
 
-    def _entry(self, lot: Point, now: float) -> Entry:
+    def _entry(self, lot: Point, now: float) -> CacheEntry:
         rules = self._rules
         share = prefixes.chance(self._seed, lot.digest)
         idle = rules.idle_least + (rules.idle_most - rules.idle_least) * share
-        return Entry(idle, now + idle, limit=now + rules.oldest)
+        return CacheEntry(idle, now + idle, limit=now + rules.oldest)

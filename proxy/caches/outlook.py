@@ -1,4 +1,4 @@
-"""What planning may count on of a route's cache: rules, and prices as multiples of fresh ones."""
+"""The regime of a route's cache as planning sees it; prices as multiples of fresh ones."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class _Rules:
 
 
 @lru_cache(1024)
-def outlook(
+def planning_regime(
     name: str, *, provider: str = "", least: int | None = None, rates: Rates | None = None
 ) -> Regime:
     """The regime as planning sees it; one that caches nothing where the name is unknown.

@@ -1,4 +1,4 @@
-"""What a provider's prompt cache is given and what it says."""
+"""The port of a provider's prompt cache."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ Role = Literal["tools", "system", "developer", "user", "assistant", "tool"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class TokenBlock:
     """One content block of a prompt in wire order: the smallest place a breakpoint can stand.
 
     Attributes:
@@ -41,7 +41,7 @@ class CachedPrompt:
         ttl: The lifetime asked for the whole call; None for the provider's own.
     """
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[TokenBlock, ...]
     scope: str = ""
     key: str = ""
     explicit: bool = False
@@ -55,7 +55,7 @@ class CachedPrompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """How a cache served one prompt; the three parts add up to the prompt.
+    """The tokens of one prompt as a cache served them; the three parts add up to the prompt.
 
     Attributes:
         read: Tokens served from the cache.
@@ -83,10 +83,10 @@ class Cache(Protocol):
         """
         ...
 
-    def begun(self, prompt: CachedPrompt, now: float) -> None:
+    def begin_answer(self, prompt: CachedPrompt, now: float) -> None:
         """Make what the prompt stores visible to others, or start to build it."""
         ...
 
-    def ended(self, prompt: CachedPrompt, generated: tuple[int, ...], now: float) -> None:
+    def finish_answer(self, prompt: CachedPrompt, generated: tuple[int, ...], now: float) -> None:
         """Store what the generation adds, where this cache keeps it."""
         ...

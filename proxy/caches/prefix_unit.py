@@ -10,7 +10,7 @@ from proxy.caches.prefixes import WORD, words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class PrefixUnitRules:
     """The numbers of this regime.
 
     Source: DeepSeek, context caching guide (2026-11), unless said otherwise.
@@ -36,7 +36,7 @@ class Rules:
     endings: int = 64
 
 
-DEEPSEEK = Rules()
+DEEPSEEK = PrefixUnitRules()
 
 
 class _Life(NamedTuple):
@@ -50,7 +50,7 @@ class PrefixUnits:
     A unit is found by the digest of its full steps and, below that, the tokens left over.
     """
 
-    def __init__(self, rules: Rules = DEEPSEEK) -> None:
+    def __init__(self, rules: PrefixUnitRules = DEEPSEEK) -> None:
         self._rules = rules
         self._units: OrderedDict[bytes, dict[bytes, _Life]] = OrderedDict()
         self._seen: OrderedDict[bytes, None] = OrderedDict()
@@ -68,7 +68,7 @@ class PrefixUnits:
         )
         return Served(read=read * self._rules.step, fresh=total - read * self._rules.step)
 
-    def begun(self, prompt: CachedPrompt, now: float) -> None:
+    def begin_answer(self, prompt: CachedPrompt, now: float) -> None:
         """Keep the whole prompt, what it shares with an earlier one, and every so many tokens."""
         content = prefixes.text(prompt)
         chain = self._chain(prompt, content)
@@ -81,7 +81,7 @@ class PrefixUnits:
         while len(self._seen) > self._rules.most:
             self._seen.popitem(last=False)
 
-    def ended(self, prompt: CachedPrompt, generated: tuple[int, ...], now: float) -> None:
+    def finish_answer(self, prompt: CachedPrompt, generated: tuple[int, ...], now: float) -> None:
         """Keep the prompt with its answer, and every so many tokens of that."""
         content = prefixes.text(prompt) + words(generated)
         self._keep_every(self._chain(prompt, content), prompt.tokens, content, now)

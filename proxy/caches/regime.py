@@ -1,4 +1,4 @@
-"""What planning must know of a route's cache, as values; prices are multiples of a fresh token's.
+"""A route's cache rules, as values; prices are multiples of a fresh token's.
 
 Who writes and where is in ``proxy.caches``; this is what a planner can count on.
 """

@@ -36,7 +36,7 @@ def _anthropic_breakpoint(provider: str, least: int | None, seed: int) -> Cache:
 
 def _implicit(provider: str, least: int | None, seed: int) -> Cache:
     if provider == "llamacpp":
-        return slots.Slots(replace(slots.LLAMA_CPP, least=_or(least, 0)))
+        return slots.ServerSlots(replace(slots.LLAMA_CPP, least=_or(least, 0)))
     rules = _IMPLICIT.get(provider, longest_prefix.GEMINI)
     rules = replace(rules, least=_or(least, rules.least))
     return longest_prefix.LongestPrefix(rules, seed=seed)
@@ -51,12 +51,12 @@ def _prefix_unit(provider: str, least: int | None, seed: int) -> Cache:
     return prefix_unit.PrefixUnits(replace(prefix_unit.DEEPSEEK, least=_or(least, 0)))
 
 
-_IMPLICIT: Mapping[str, longest_prefix.Rules] = {
+_IMPLICIT: Mapping[str, longest_prefix.LongestPrefixRules] = {
     "groq": longest_prefix.GROQ,
     "fireworks": longest_prefix.FIREWORKS,
     "sglang": longest_prefix.SGLANG,
 }
-_CHAINS: Mapping[str, block_chain.Rules] = {
+_CHAINS: Mapping[str, block_chain.BlockChainRules] = {
     "mistral": block_chain.MISTRAL,
     "xai": block_chain.XAI,
 }
@@ -73,7 +73,7 @@ _BUILDERS: Mapping[str, _Build] = {
 REGIMES = frozenset(_BUILDERS)
 
 
-def cache(
+def build_cache(
     regime: str, *, provider: str = "", min_tokens: int | None = None, seed: int = 0
 ) -> Cache:
     """A new, empty cache that behaves as the regime's do.

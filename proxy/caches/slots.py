@@ -9,7 +9,7 @@ from proxy.caches.radix import common
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class SlotRules:
     """The numbers of this regime.
 
     Source: llama.cpp, server README (2026-11).
@@ -25,7 +25,7 @@ class Rules:
     least: int = 0
 
 
-LLAMA_CPP = Rules()
+LLAMA_CPP = SlotRules()
 
 
 @dataclass(slots=True)
@@ -40,13 +40,13 @@ class _Slot:
         return common(self.content, content) // WORD if owner == self.owner else 0
 
 
-class Slots:
+class ServerSlots:
     """One server's slots. A slot is busy from ``serve`` to ``ended``.
 
     When all are busy the least recently used is taken, as if it had ended just then.
     """
 
-    def __init__(self, rules: Rules = LLAMA_CPP) -> None:
+    def __init__(self, rules: SlotRules = LLAMA_CPP) -> None:
         self._rules = rules
         self._slots = [_Slot() for _ in range(rules.slots)]
         self._calls = 0
@@ -62,10 +62,10 @@ class Slots:
         read = max(0, min(held, total - 1)) if total >= self._rules.least else 0
         return Served(read=read, fresh=total - read)
 
-    def begun(self, prompt: CachedPrompt, now: float) -> None:
+    def begin_answer(self, prompt: CachedPrompt, now: float) -> None:
         """Change nothing: the slot held the prompt from the start."""
 
-    def ended(self, prompt: CachedPrompt, generated: tuple[int, ...], now: float) -> None:
+    def finish_answer(self, prompt: CachedPrompt, generated: tuple[int, ...], now: float) -> None:
         """Free the slot; it holds the answer too, but for the last token."""
         owner, content = prefixes.root(prompt), prefixes.text(prompt)
         for slot in self._slots:

@@ -24,7 +24,7 @@ from proxy.calls.settlement import AttemptInfo, estimate_from_length
 from proxy.calls.translation import prepare
 from proxy.calls.upstream_answer import UpstreamAnswer
 from proxy.errors import InvalidCall, UpstreamError
-from proxy.prefix.planned import Planned, Unplanned
+from proxy.prefix.planned import Passthrough, Planned
 from proxy.providers.kinds import WIRES
 from proxy.providers.port import Prepared, Reader
 from proxy.records.compaction_result import NO_COMPACTION, CompactionResult, passthrough_result
@@ -36,7 +36,7 @@ _MAX_FAILURE_BODY_BYTES: Final = 64 * 1024
 _REFUSED_STATUSES: Final = frozenset({400, 413, 422})
 #: Statuses that say nothing of a question in a request: those of the key, and of its limits.
 _KEY_STATUSES: Final = frozenset({401, 429})
-_RESENT_UNMODIFIED: Final = Unplanned("the planned prompt was refused, so it went as it came")
+_RESENT_UNMODIFIED: Final = Passthrough("the planned prompt was refused, so it went as it came")
 #: Bodies from this size on are prepared on a thread, for that takes milliseconds.
 _MIN_THREADED_BODY_BYTES: Final = 256 * 1024
 
@@ -106,7 +106,7 @@ class Attempt:
             reroute_reason=choice.reroute_reason,
             headers={"x-thriftgate-moved": choice.reroute_reason} if choice.reroute_reason else {},
         )
-        self.planned: Planned | Unplanned = _RESENT_UNMODIFIED
+        self.planned: Planned | Passthrough = _RESENT_UNMODIFIED
         self.answer: UpstreamAnswer | None = None
         self.reader: Reader | None = None
         self.may_switch_model = True
@@ -164,7 +164,7 @@ class Attempt:
     def changed_plan(self) -> Planned | None:
         """What planning made of the caller's prompt; None where it left it as it came."""
         planned = self.planned
-        is_changed = isinstance(planned, Planned) and planned.changes(self.info.sent_call.body)
+        is_changed = isinstance(planned, Planned) and planned.is_modified(self.info.sent_call.body)
         return planned if is_changed and isinstance(planned, Planned) else None
 
     def refused_plan(self, failure: UpstreamError) -> Planned | None:

@@ -14,7 +14,7 @@ from proxy.calls.settlement import (
 )
 from proxy.calls.upstream_answer import UpstreamAnswer, translate_piece
 from proxy.errors import ProxyError, UpstreamError
-from proxy.prefix.explain.diagnostics import Heard
+from proxy.prefix.explain.diagnostics import AnswerDiagnostics
 from proxy.providers.failures import unkeyed, unkeyed_answer, unkeyed_error
 from proxy.providers.json_size import MAX_ANSWER, may_exceed
 from proxy.providers.port import Reader
@@ -239,7 +239,9 @@ class Delivery:
             upstream_id=meter.upstream_id,
             terms=billing_terms(self._attempt, meter.service_tier, meter.usage_object),
             miss=planning.settled(
-                planned, None if estimated else usage, Heard(meter.upstream_id, meter.miss_reason)
+                planned,
+                None if estimated else usage,
+                AnswerDiagnostics(meter.upstream_id, meter.miss_reason),
             ),
         )
         self._receipt = build_receipt(

@@ -4,11 +4,11 @@ from typing import Final
 
 from proxy.catalog.entries import Route
 from proxy.prefix.breakpoints.keys import needs_key
-from proxy.prefix.layouts.named import FIELD, named
-from proxy.prefix.planned import Asked, Unplanned
+from proxy.prefix.layouts.named import FIELD, named_slots
+from proxy.prefix.planned import Passthrough, PlanningRequest
 from proxy.prefix.prompts.objects import Unplannable
-from proxy.prefix.prompts.prompt import parsed
-from proxy.prefix.prompts.tagged import tagged
+from proxy.prefix.prompts.prompt import parse_prompt
+from proxy.prefix.prompts.tagged import may_hold_tags
 from proxy.records.call import Call
 
 CHAT: Final = "chat/completions"
@@ -28,7 +28,7 @@ OTHER_WIRE: Final = "other_wire"
 UNDER_2_KB: Final = "under_2_kb"
 
 
-def skip_reason(call: Call, route: Route | None = None) -> Unplanned | None:
+def skip_reason(call: Call, route: Route | None = None) -> Passthrough | None:
     """Why a call is none to plan; None if it is one.
 
     Args:
@@ -37,19 +37,19 @@ def skip_reason(call: Call, route: Route | None = None) -> Unplanned | None:
     """
     size = len(call.body)
     if call.endpoint not in PLANNABLE_ENDPOINTS or call.method != "POST":
-        return Unplanned(reason=NO_PROMPT)
+        return Passthrough(reason=NO_PROMPT)
     if call.endpoint == RESPONSES and route is not None and not _speaks_responses(route):
-        return Unplanned(reason=OTHER_WIRE)
+        return Passthrough(reason=OTHER_WIRE)
     # A key that only the longer calls of a conversation carried would part its cache.
     keyed = route is not None and needs_key(route.regime, route.upstream.provider)
-    if size < MIN_PLANNED_BYTES and not keyed and not tagged(call.body):
-        return Unplanned(_unused_slots_reason(call), UNDER_2_KB)
-    return Unplanned("the prompt is too large to plan") if size > MAX_PLANNED_BYTES else None
+    if size < MIN_PLANNED_BYTES and not keyed and not may_hold_tags(call.body):
+        return Passthrough(_unused_slots_reason(call), UNDER_2_KB)
+    return Passthrough("the prompt is too large to plan") if size > MAX_PLANNED_BYTES else None
 
 
-def planning_request(call: Call) -> Asked:
+def planning_request(call: Call) -> PlanningRequest:
     """The call as planning sees it."""
-    return Asked(
+    return PlanningRequest(
         team=call.key.team,
         feature=call.feature,
         key=call.key.id,
@@ -67,7 +67,7 @@ def _unused_slots_reason(call: Call) -> str:
     if not call.slots.strip() and FIELD.encode() not in call.body:
         return ""
     try:
-        found = named(parsed(call.body), call.slots)
+        found = named_slots(parse_prompt(call.body), call.slots)
     except Unplannable as why:
         return str(why)[:_MAX_REASON_CHARS]
     said = "slots move nothing in a prompt under 2 KB, which no cache keeps"

@@ -9,8 +9,8 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.fan_out import LONGEST
-from proxy.prefix.in_flight_writes import Underway
+from proxy.prefix.fan_out import MAX_WAIT_S
+from proxy.prefix.in_flight_writes import InFlightWrites
 from proxy.prefix.planned import Planned
 
 #: Shorter waits are not worth a word.
@@ -21,7 +21,7 @@ class FanOutGate:
     """Holds calls back where that pays, on one event loop."""
 
     def __init__(self) -> None:
-        self._underway = Underway()
+        self._underway = InFlightWrites()
         self._events: dict[int, asyncio.Event] = {}
 
     async def wait_for_prefix(self, planned: Planned, *, streamed: bool) -> Planned:
@@ -35,14 +35,14 @@ class FanOutGate:
             streamed: Whether its answer comes in pieces, the first of them early.
         """
         began = now = _now()
-        end = began + LONGEST
-        while now < end and (hold := self._underway.hold(planned, now)) is not None:
+        end = began + MAX_WAIT_S
+        while now < end and (hold := self._underway.find_wait(planned, now)) is not None:
             door = self._events.setdefault(hold.writer, asyncio.Event())
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(hold.seconds, end - now)):
                     await door.wait()
             now = _now()
-        self._underway.sent(planned, now, streamed=streamed)
+        self._underway.record_write(planned, now, streamed=streamed)
         if now - began < _MIN_NOTED_WAIT_S:
             return planned
         note = f"held back {now - began:.2f} s to read what another call was writing"
@@ -50,11 +50,11 @@ class FanOutGate:
 
     def note_begun(self, planned: Planned) -> None:
         """Let others go and read what the call wrote, for its answer begins."""
-        self._release(self._underway.begun(planned, _now()))
+        self._release(self._underway.mark_readable(planned, _now()))
 
     def note_ended(self, planned: Planned) -> None:
         """Let others go and write what the call did not get to write."""
-        self._release(self._underway.ended(planned))
+        self._release(self._underway.forget_write(planned))
 
     def _release(self, writer: int | None) -> None:
         door = self._events.pop(writer, None) if writer is not None else None

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import msgspec
 
-from proxy.prefix.explain.diagnostics import told
-from proxy.prefix.explain.reasons import Said
+from proxy.prefix.explain.diagnostics import provider_reason
+from proxy.prefix.explain.reasons import ProviderReason
 from proxy.providers.generated_text import Place, answer_pieces, has_content, stream_pieces
 from proxy.providers.json_size import MAX_ANSWER, ends_of, may_exceed
 from proxy.providers.lenient import mended
@@ -153,7 +153,7 @@ class Meter:
         self.has_final_usage = False
         self.upstream_id = ""
         self.service_tier = ""
-        self.miss_reason: Said | None = None
+        self.miss_reason: ProviderReason | None = None
         self.unkept_bytes = 0
         self.is_unreadable = False
 
@@ -276,7 +276,7 @@ class Meter:
             is_certain = self.has_begun or is_dense or not self._streamed
             self.has_begun = is_certain or has_content(kind, event.data)
         self._note_usage(answer)
-        self.miss_reason = told(event.data) or self.miss_reason
+        self.miss_reason = provider_reason(event.data) or self.miss_reason
 
     def _note_usage(self, answer: _Answer) -> None:
         """Take over what was used, and how it was served."""

@@ -15,9 +15,9 @@ from proxy.calls.route_health import RouteHealthRegistry
 from proxy.calls.settlement import AttemptInfo, Pseudonymizer
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Route
-from proxy.prefix.explain.diagnostics import Heard
-from proxy.prefix.explain.reasons import Miss
-from proxy.prefix.planned import Planned, Unplanned
+from proxy.prefix.explain.diagnostics import AnswerDiagnostics
+from proxy.prefix.explain.reasons import CacheMiss
+from proxy.prefix.planned import Passthrough, Planned
 from proxy.providers.port import Prepared
 from proxy.records.call import Call
 from proxy.records.compaction_result import CompactionResult
@@ -102,15 +102,15 @@ class Estimator(Protocol):
 class PlanningPort(Protocol):
     """Puts prompts into the form that caches read most of."""
 
-    async def planned(self, call: Call, route: Route) -> Planned | Unplanned:
+    async def planned(self, call: Call, route: Route) -> Planned | Passthrough:
         """What is sent of the call on this route, or why it goes as it came; never raises."""
         ...
 
-    def begun(self, planned: Planned | Unplanned) -> None:
+    def begun(self, planned: Planned | Passthrough) -> None:
         """The answer begins: others may read what the call wrote."""
         ...
 
-    def ended(self, planned: Planned | Unplanned) -> None:
+    def ended(self, planned: Planned | Passthrough) -> None:
         """The attempt is over, however it ended; said once of each call that was planned."""
         ...
 
@@ -118,13 +118,13 @@ class PlanningPort(Protocol):
         """Note that an upstream refused what was made of a prompt, and took it as it came."""
         ...
 
-    async def kept(self, planned: Planned | Unplanned) -> None:
+    async def kept(self, planned: Planned | Passthrough) -> None:
         """Wait until what was decided for the call's conversation is kept, not for long."""
         ...
 
     def settled(
-        self, planned: Planned | Unplanned, usage: Usage | None, heard: Heard
-    ) -> Miss | None:
+        self, planned: Planned | Passthrough, usage: Usage | None, heard: AnswerDiagnostics
+    ) -> CacheMiss | None:
         """Why less was read from the cache than could have been; None where nobody can say."""
         ...
 

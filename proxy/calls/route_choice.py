@@ -90,7 +90,7 @@ def requested_routes(call: Call, catalog: Catalog) -> tuple[RouteChoice, ...]:
         return tuple(RouteChoice(route, model.id) for route in model.routes)
     if not call.model:
         return (RouteChoice(catalog.default, call.model),)
-    if (unlisted := catalog.unlisted(call.model)) is not None:
+    if (unlisted := catalog.unlisted_model(call.model)) is not None:
         return tuple(RouteChoice(route, unlisted.id) for route in unlisted.routes)
     if call.endpoint not in GENERATING_ENDPOINTS and not catalog.passing.refuses:
         return (RouteChoice(catalog.default, call.model),)
@@ -103,7 +103,7 @@ def _owning_route(name: str, catalog: Catalog) -> tuple[RouteChoice, ...]:
     Raises:
         NotFound: If no upstream takes the name.
     """
-    model = catalog.find(name) or catalog.unlisted(name)
+    model = catalog.find(name) or catalog.unlisted_model(name)
     if model is None:
         raise _unknown_model(name, catalog)
     return (RouteChoice(model.routes[0], ""),)

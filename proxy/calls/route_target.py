@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from proxy.caches.outlook import outlook
+from proxy.caches.outlook import planning_regime
 from proxy.catalog.entries import Route
-from proxy.prefix.planned import Way
+from proxy.prefix.planned import PlanningTarget
 from slo.price import Rates, Tariff
 
 #: Providers of OpenAI-type upstreams whose models take system messages anywhere; for others the
@@ -15,7 +15,7 @@ _CHAT: Final = "chat/completions"
 _RESPONSES: Final = "responses"
 
 
-def route_target(route: Route, model: str, at: float, endpoint: str = _CHAT) -> Way:
+def route_target(route: Route, model: str, at: float, endpoint: str = _CHAT) -> PlanningTarget:
     """The route's upstream, cache and prices.
 
     Args:
@@ -26,10 +26,10 @@ def route_target(route: Route, model: str, at: float, endpoint: str = _CHAT) -> 
     """
     rates = _rates(route.tariff, at)
     upstream = route.upstream
-    return Way(
+    return PlanningTarget(
         upstream=upstream.name,
         model=route.model or model,
-        regime=outlook(
+        regime=planning_regime(
             route.regime,
             provider=upstream.provider,
             least=route.min_cache_tokens,

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 
 from proxy.catalog.entries import Route
-from proxy.prefix.breakpoints.plan import Arm
-from proxy.prefix.explain.reasons import Confidence, Miss
-from proxy.prefix.keyed import keyed
-from proxy.prefix.planned import Planned, Unplanned
-from proxy.prefix.unmodified import compared
+from proxy.prefix.breakpoints.plan import ExperimentArm
+from proxy.prefix.explain.reasons import CacheMiss, ReasonConfidence
+from proxy.prefix.keyed import keyed_hash
+from proxy.prefix.planned import Passthrough, Planned
+from proxy.prefix.unmodified import compare_usage
 from proxy.providers.kinds import WIRES
 from proxy.records.call import Call
 from proxy.records.compaction_result import (
@@ -45,7 +45,7 @@ class AttemptInfo(msgspec.Struct, frozen=True, kw_only=True):
     route: Route | None = None
     number: int = 0
     notes: tuple[str, ...] = ()
-    planned: Planned | Unplanned = Unplanned()
+    planned: Planned | Passthrough = Passthrough()
     compaction: CompactionResult = NO_COMPACTION
     headers: Mapping[str, str] = {}
     reroute_reason: str = ""
@@ -76,7 +76,7 @@ class AttemptOutcome(msgspec.Struct, frozen=True, kw_only=True):
     upstream_id: str = ""
     terms: Terms = STANDARD
     final: bool = True
-    miss: Miss | None = None
+    miss: CacheMiss | None = None
 
 
 class Pseudonymizer:
@@ -85,7 +85,7 @@ class Pseudonymizer:
     __slots__ = ("_keyed",)
 
     def __init__(self, secret: bytes) -> None:
-        self._keyed = lru_cache(maxsize=_MAX_CACHED_TEAMS)(partial(keyed, secret))
+        self._keyed = lru_cache(maxsize=_MAX_CACHED_TEAMS)(partial(keyed_hash, secret))
 
     def pseudonym(self, team: str, text: bytes) -> str:
         """32 hex digits; the same text of another team has others. "" for no text."""
@@ -179,7 +179,7 @@ def _cost_notes(call: Call, *, goes_on: bool) -> tuple[str, ...]:
 def _planning_fields(attempt: AttemptInfo, end: AttemptOutcome) -> dict[str, Any]:
     """What a receipt says of planning."""
     planned = attempt.planned
-    if isinstance(planned, Unplanned):
+    if isinstance(planned, Passthrough):
         why = planned.reason or planned.why
         return {"unplanned_why": why} if why else {}
     expected, miss = planned.evidence.expected, end.miss
@@ -188,7 +188,7 @@ def _planning_fields(attempt: AttemptInfo, end: AttemptOutcome) -> dict[str, Any
         "conversation": planned.draft.conversation.hex(),
         "arm": planned.plan.arm.value,
         "layout": planned.plan.layout,
-        "expected_read": expected.scaled(total).tokens if total else expected.tokens,
+        "expected_read": expected.rescale(total).tokens if total else expected.tokens,
         "planning_nanos": _planned_nanos(planned, attempt, end) if total else None,
     }
     if miss is not None:
@@ -204,9 +204,14 @@ def _planning_fields(attempt: AttemptInfo, end: AttemptOutcome) -> dict[str, Any
 def _planned_nanos(planned: Planned, attempt: AttemptInfo, end: AttemptOutcome) -> int | None:
     """What planning should have saved of a call in 1e-9 US dollars; None where nobody can say."""
     tariff = attempt.route.tariff if attempt.route is not None else None
-    if tariff is None or end.usage is None or end.estimated or planned.plan.arm is not Arm.TREATED:
+    if (
+        tariff is None
+        or end.usage is None
+        or end.estimated
+        or planned.plan.arm is not ExperimentArm.TREATED
+    ):
         return None
-    sent, unmodified = compared(planned, end.usage)
+    sent, unmodified = compare_usage(planned, end.usage)
     if sent == unmodified:
         return 0
     when = attempt.call.arrived
@@ -237,10 +242,10 @@ def _compaction_fields(attempt: AttemptInfo, end: AttemptOutcome) -> dict[str, A
     }
 
 
-def _miss_detail(miss: Miss) -> str:
+def _miss_detail(miss: CacheMiss) -> str:
     """The evidence, and how well it is known where that is not for certain."""
     known = miss.confidence
-    if known is None or known is Confidence.CERTAIN:
+    if known is None or known is ReasonConfidence.CERTAIN:
         return miss.detail
     return f"{miss.detail} ({known.value})" if miss.detail else known.value
 

@@ -6,9 +6,9 @@ import msgspec
 
 from proxy.calls.eligibility import PLANNABLE_ENDPOINTS
 from proxy.catalog.entries import Route
-from proxy.prefix.arrangement import stripped
-from proxy.prefix.explain.diagnostics import Question
-from proxy.prefix.planned import Planned, Unplanned
+from proxy.prefix.arrangement import remove_body_tags
+from proxy.prefix.explain.diagnostics import DiagnosticsQuestion
+from proxy.prefix.planned import Passthrough, Planned
 from proxy.providers.diagnostics_filter import Untold
 from proxy.providers.kinds import WIRES
 from proxy.providers.port import Prepared
@@ -17,13 +17,13 @@ from proxy.records.call import Call
 from proxy.records.receipt import answering_model
 from proxy.records.request_fields import field, replaced
 
-_UNMODIFIED: Final = Unplanned()
+_UNMODIFIED: Final = Passthrough()
 
 
 def prepare(
     call: Call,
     route: Route,
-    planned: Planned | Unplanned = _UNMODIFIED,
+    planned: Planned | Passthrough = _UNMODIFIED,
     *,
     is_substitute: bool = False,
 ) -> Prepared:
@@ -42,8 +42,8 @@ def prepare(
     wire = WIRES[route.upstream.kind]
     if is_substitute:
         call = msgspec.structs.replace(call, substitute=answering_model(route.name, call.model))
-    if isinstance(planned, Unplanned):
-        body = stripped(call.body) if call.endpoint in PLANNABLE_ENDPOINTS else call.body
+    if isinstance(planned, Passthrough):
+        body = remove_body_tags(call.body) if call.endpoint in PLANNABLE_ENDPOINTS else call.body
         if body is not call.body:
             call = msgspec.structs.replace(call, body=body)
         prepared = wire.request(call, route)
@@ -65,7 +65,7 @@ def prepare(
 
 
 def _with_question(
-    prepared: Prepared, question: Question, route: Route, *, streamed: bool
+    prepared: Prepared, question: DiagnosticsQuestion, route: Route, *, streamed: bool
 ) -> Prepared:
     """The request with a question to its provider; as it is where the caller asks the same.
 
@@ -78,7 +78,7 @@ def _with_question(
     if own is None:
         body = body.rstrip()[:-1] + b"," + key + b":" + question.value + b"}"
     else:
-        asked = question.beside(own)
+        asked = question.merged_value(own)
         if asked is None:
             return prepared
         body = replaced(body, {question.field: asked})

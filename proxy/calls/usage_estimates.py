@@ -15,8 +15,8 @@ from proxy.calls.metering import Meter
 from proxy.calls.settlement import estimate_from_length
 from proxy.catalog.entries import Route
 from proxy.records.call import Call
-from proxy.tokens.counter import Counter
-from proxy.tokens.ratios import Ratios
+from proxy.tokens.counter import TokenCounter
+from proxy.tokens.ratios import TokenRatios
 from proxy.tokens.vocabulary import is_published
 from proxy.tokens.wholeness import is_plain, is_whole
 from slo.output_length_model import OutputLengthModel
@@ -49,8 +49,8 @@ class UsageEstimates:
         """
         self._deadline = deadline
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="estimates")
-        self._counter = Counter()
-        self._ratios = Ratios()
+        self._counter = TokenCounter()
+        self._ratios = TokenRatios()
         self._lengths = OutputLengthModel()
         self._seen: Tally[str] = Tally()
         self._waiting = 0

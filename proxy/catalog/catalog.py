@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from proxy.catalog.entries import Model, Route, Upstream
-from proxy.catalog.families import SNAPSHOT, Passing
+from proxy.catalog.families import SNAPSHOT, UnlistedModels
 from proxy.catalog.problems import Problem
 
 
@@ -24,7 +24,7 @@ class Catalog:
     models: Mapping[str, Model]
     upstreams: Mapping[str, Upstream]
     default: Route
-    passing: Passing = field(default_factory=Passing)
+    passing: UnlistedModels = field(default_factory=UnlistedModels)
     assumed: tuple[str, ...] = ()
     warnings: tuple[Problem, ...] = ()
 
@@ -35,13 +35,13 @@ class Catalog:
             model = self.models.get(name[: snapshot.start()])
         return model
 
-    def unlisted(self, name: str) -> Model | None:
+    def unlisted_model(self, name: str) -> Model | None:
         """The entry by which a name passes that the catalog does not list; None where none may."""
         return self.passing.model(name, self.models)
 
     def passing_to(self, names: Collection[str]) -> "Catalog":
         """The catalog whose unlisted models pass to these upstreams only; to none where empty."""
-        return replace(self, passing=self.passing.restricted(names))
+        return replace(self, passing=self.passing.restrict_to(names))
 
     def refusing_unlisted(self) -> "Catalog":
         """The catalog that passes no model which it does not list, to any endpoint."""

@@ -1,4 +1,4 @@
-"""What the catalog holds once it is checked; nothing here is optional because unchecked."""
+"""Entries of a checked catalog; nothing here is optional because unchecked."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

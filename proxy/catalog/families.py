@@ -70,7 +70,7 @@ def fine_tunes(families: Collection[Family], models: Mapping[str, Model]) -> dic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passing:
+class UnlistedModels:
     """Where models pass that the catalog does not list.
 
     Attributes:
@@ -87,7 +87,7 @@ class Passing:
     default: Upstream | None = None
     refuses: bool = False
 
-    def restricted(self, names: Collection[str]) -> "Passing":
+    def restrict_to(self, names: Collection[str]) -> "UnlistedModels":
         """The same with these upstreams only."""
         left = {name: each for name, each in self.upstreams.items() if name in names}
         return replace(self, upstreams=left)
@@ -136,7 +136,9 @@ class Passing:
         return replace(found, routes=tuple(replace(each, model=name) for each in found.routes))
 
 
-def inherited(route: Route, names: Collection[str], families: Collection[Family]) -> Route:
+def inherit_from_family(
+    route: Route, names: Collection[str], families: Collection[Family]
+) -> Route:
     """The route with what its model's family says where the catalog does not.
 
     A family holds for its own provider, and for every upstream that speaks Anthropic's API.

@@ -20,21 +20,21 @@ _TYPES = {
 }
 
 
-class Fields:
+class TableFields:
     """One table being read; what is wrong with it goes on ``problems``, which callers share."""
 
     def __init__(self, node: Node, known: Collection[str], problems: list[Problem]) -> None:
         self.node = node
         self.problems = problems
-        self.nodes: dict[str, Node] = typed(node, dict, problems) or {}
+        self.nodes: dict[str, Node] = checked_value(node, dict, problems) or {}
         for key, entry in self.nodes.items():
             if key not in known:
-                problems.append(entry.problem("is not known", advice(key, known)))
+                problems.append(entry.problem("is not known", suggest_name(key, known)))
 
     def get(self, key: str, kind: type[T]) -> T | None:
         """The value of this key; None if it is absent or of another type."""
         node = self.nodes.get(key)
-        return None if node is None else typed(node, kind, self.problems)
+        return None if node is None else checked_value(node, kind, self.problems)
 
     def text(self, key: str) -> str:
         """The string of this key; "" if there is none."""
@@ -51,39 +51,41 @@ class Fields:
     def choice(self, key: str, known: Collection[str]) -> str:
         """The string of this key, one of those known; "" if it is absent or another."""
         node = self.nodes.get(key)
-        return "" if node is None else chosen(node, known, self.problems)
+        return "" if node is None else checked_choice(node, known, self.problems)
 
 
-def typed(node: Node, kind: type[T], problems: list[Problem]) -> T | None:
+def checked_value(node: Node, kind: type[T], problems: list[Problem]) -> T | None:
     """The node's value if it is of this type, whole numbers not negative; else None."""
     value = node.value
     # To Python, True is an int and a time of day on a date is a date; to a reader they are not.
     is_other = isinstance(value, bool | datetime) and type(value) is not kind
     is_negative = isinstance(value, int) and value < 0
     if is_other or is_negative or not isinstance(value, kind):
-        problems.append(node.problem(f"is {spoken(value)}", _TYPES[kind]))
+        problems.append(node.problem(f"is {describe_value(value)}", _TYPES[kind]))
         return None
     return value
 
 
-def chosen(node: Node, known: Collection[str], problems: list[Problem]) -> str:
+def checked_choice(node: Node, known: Collection[str], problems: list[Problem]) -> str:
     """The node's string if it is one of those known; else ""."""
-    value = typed(node, str, problems)
+    value = checked_value(node, str, problems)
     if value is None or value in known:
         return value or ""
-    problems.append(node.problem(f'names "{value}", which is not known', advice(value, known)))
+    problems.append(
+        node.problem(f'names "{value}", which is not known', suggest_name(value, known))
+    )
     return ""
 
 
-def advice(name: str, known: Iterable[str]) -> str:
-    """What may have been meant, or else what there is."""
+def suggest_name(name: str, known: Iterable[str]) -> str:
+    """Suggest the name that may have been meant, or list those there are."""
     known = sorted(known)
     close = get_close_matches(name, known, n=1)
     return f"did you mean {close[0]}?" if close else f"known are: {', '.join(known) or 'none'}"
 
 
-def spoken(value: object) -> str:
-    """What a value is, in the words of someone who writes TOML."""
+def describe_value(value: object) -> str:
+    """Describe a value's type in TOML's words."""
     if isinstance(value, dict):
         return "a table"
     if isinstance(value, list):

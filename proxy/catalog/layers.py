@@ -2,25 +2,25 @@
 
 from dataclasses import replace
 
-from proxy.catalog.fields import Fields, advice, typed
+from proxy.catalog.fields import TableFields, checked_value, suggest_name
 from proxy.catalog.problems import Problem
 from proxy.catalog.source import Node
 
 Table = dict[str, Node]
 
 
-def upstreams(files: list[Fields]) -> Table:
+def upstreams(files: list[TableFields]) -> Table:
     """Each upstream's fields by name, later files over earlier ones."""
     merged: Table = {}
     for file in files:
         for name, node in file.entries("upstreams").items():
-            if typed(node, dict, file.problems) is not None:
+            if checked_value(node, dict, file.problems) is not None:
                 kept = merged[name].value if name in merged else {}
                 merged[name] = replace(node, value={**kept, **node.value})
     return merged
 
 
-def models(files: list[Fields]) -> Table:
+def models(files: list[TableFields]) -> Table:
     """Each model's fields by id, later files over earlier ones, ``like`` followed."""
     merged: Table = {}
     for file in files:
@@ -39,10 +39,10 @@ def models(files: list[Fields]) -> Table:
 
 def _name(node: Node, problems: list[Problem]) -> str:
     """The model's id; "" if it has none that can be used."""
-    table = typed(node, dict, problems)
+    table = checked_value(node, dict, problems)
     if table is None:
         return ""
-    name = typed(table["id"], str, problems) if "id" in table else None
+    name = checked_value(table["id"], str, problems) if "id" in table else None
     if not name:
         problems.append(node.problem("has no id", 'write id = "the-name-callers-use"'))
     return name or ""
@@ -65,7 +65,7 @@ def _alias(node: Node, merged: Table, problems: list[Problem]) -> Node:
     others = [name for name, other in merged.items() if "like" not in other.value]
     if like.value not in others:
         what = f'names "{like.value}", which is no model with fields of its own'
-        problems.append(like.problem(what, advice(str(like.value), others)))
+        problems.append(like.problem(what, suggest_name(str(like.value), others)))
         return node
     whole = _over(merged[like.value], node)
     return replace(whole, value={"model": like, **whole.value})

@@ -9,8 +9,8 @@ from fractions import Fraction
 from proxy.catalog import layers, numbers, prices
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import ABILITIES, REGIMES, TRAITS, Model, Route, Upstream
-from proxy.catalog.families import Family, Passing, fine_tunes, inherited
-from proxy.catalog.fields import Fields, chosen, typed
+from proxy.catalog.families import Family, UnlistedModels, fine_tunes, inherit_from_family
+from proxy.catalog.fields import TableFields, checked_choice, checked_value
 from proxy.catalog.layers import Table
 from proxy.catalog.problems import BadCatalog, Problem
 from proxy.catalog.source import Node, parse
@@ -43,9 +43,8 @@ def load(
     """
     problems: list[Problem] = []
     texts = [shipped] if user is None else [shipped, user]
-    files = [
-        Fields(parse(text, name), _TOP, problems) for text, name in zip(texts, names, strict=False)
-    ]
+    named = zip(texts, names, strict=False)
+    files = [TableFields(parse(text, name), _TOP, problems) for text, name in named]
     places = {
         name: (upstream(name, node, problems), node.value.get("discount"))
         for name, node in layers.upstreams(files).items()
@@ -69,7 +68,7 @@ def load(
         models=whole,
         upstreams=upstreams,
         default=Route(name=default, upstream=upstreams[default]),
-        passing=Passing(
+        passing=UnlistedModels(
             families=families,
             tuned=fine_tunes(families, whole),
             upstreams=upstreams,
@@ -81,13 +80,13 @@ def load(
 
 
 def _families(
-    files: list[Fields], models: Mapping[str, Model], upstreams: Mapping[str, Upstream]
+    files: list[TableFields], models: Mapping[str, Model], upstreams: Mapping[str, Upstream]
 ) -> tuple[Family, ...]:
     """The families of all files, the last file's first."""
     found: list[Family] = []
     for file in reversed(files):
         for node in file.elements("families"):
-            table = Fields(node, _FAMILY, file.problems)
+            table = TableFields(node, _FAMILY, file.problems)
             names, like = table.text("names"), table.choice("like", models)
             upstream = upstreams.get(table.choice("upstream", upstreams))
             if not names or upstream is None:
@@ -99,7 +98,7 @@ def _families(
     return tuple(found)
 
 
-def _default_upstream(files: list[Fields], upstreams: Collection[str]) -> str:
+def _default_upstream(files: list[TableFields], upstreams: Collection[str]) -> str:
     """The last file's word on where names go that no family has; "" for nowhere."""
     said = [file.choice("default_upstream", upstreams) for file in files]
     return next((name for name in reversed(said) if name), "")
@@ -108,12 +107,13 @@ def _default_upstream(files: list[Fields], upstreams: Collection[str]) -> str:
 def _completed(model: Model, families: tuple[Family, ...]) -> Model:
     """The model with what its family says where its entry does not."""
     routes = tuple(
-        inherited(route, {model.id, route.model} - {""}, families) for route in model.routes
+        inherit_from_family(route, {model.id, route.model} - {""}, families)
+        for route in model.routes
     )
     return replace(model, routes=routes)
 
 
-def _default(files: list[Fields], upstreams: Collection[str]) -> str:
+def _default(files: list[TableFields], upstreams: Collection[str]) -> str:
     """The last file's word on where a call goes that names no model."""
     said = [file.choice("default", upstreams) for file in files if "default" in file.nodes]
     if not said:
@@ -129,7 +129,7 @@ def _model(
     known: Collection[str],
     problems: list[Problem],
 ) -> Model:
-    table = Fields(node, _MODEL, problems)
+    table = TableFields(node, _MODEL, problems)
     own = {key: each for key, each in table.nodes.items() if key in _ROUTE}
     nodes = table.elements("routes")
     if "routes" in table.nodes and "upstream" in table.nodes:
@@ -149,10 +149,10 @@ def _model(
     )
 
 
-def _others(table: Fields, key: str, name: str, known: Collection[str]) -> tuple[str, ...]:
+def _others(table: TableFields, key: str, name: str, known: Collection[str]) -> tuple[str, ...]:
     """Names of other models of the catalog."""
     places = table.elements(key)
-    found = [chosen(place, known, table.problems) for place in places]
+    found = [checked_choice(place, known, table.problems) for place in places]
     for place, other in zip(places, found, strict=True):
         if other == name:
             table.problems.append(place.problem("is the model itself", "name another"))
@@ -161,12 +161,12 @@ def _others(table: Fields, key: str, name: str, known: Collection[str]) -> tuple
 
 def _inheriting(own: Table, route: Node, problems: list[Problem]) -> Node:
     """A route's fields over those its model says for all routes."""
-    said = typed(route, dict, problems) or {}
+    said = checked_value(route, dict, problems) or {}
     return replace(route, value={**own, **said})
 
 
 def _route(name: str, node: Node, places: _Places, problems: list[Problem]) -> Route:
-    table = Fields(node, _ROUTE, problems)
+    table = TableFields(node, _ROUTE, problems)
     upstream, discount = places.get(table.choice("upstream", places), (_NOWHERE, None))
     if "upstream" not in table.nodes:
         problems.append(node.problem("has no upstream", 'write upstream = "openai" or another'))
@@ -189,7 +189,7 @@ def _route(name: str, node: Node, places: _Places, problems: list[Problem]) -> R
     )
 
 
-def _tariff(table: Fields, discount: Node | None) -> Tariff | None:
+def _tariff(table: TableFields, discount: Node | None) -> Tariff | None:
     """The route's prices; None if it has none, or says ``price = "unknown"``."""
     part = numbers.discount(discount, table.problems) if discount else Fraction(0)
     node = table.nodes.get("price")
@@ -202,15 +202,15 @@ def _tariff(table: Fields, discount: Node | None) -> Tariff | None:
     return prices.tariff(node, part, table.problems)
 
 
-def _traits(table: Fields) -> frozenset[str]:
-    found = {chosen(node, TRAITS, table.problems) for node in table.elements("traits")}
+def _traits(table: TableFields) -> frozenset[str]:
+    found = {checked_choice(node, TRAITS, table.problems) for node in table.elements("traits")}
     return frozenset(found - {""})
 
 
-def _abilities(table: Fields) -> frozenset[str] | None:
+def _abilities(table: TableFields) -> frozenset[str] | None:
     if "can" not in table.nodes:
         return None
-    found = {chosen(node, ABILITIES, table.problems) for node in table.elements("can")}
+    found = {checked_choice(node, ABILITIES, table.problems) for node in table.elements("can")}
     return frozenset(found - {""})
 
 

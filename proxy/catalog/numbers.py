@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from fractions import Fraction
 
-from proxy.catalog.fields import spoken
+from proxy.catalog.fields import describe_value
 from proxy.catalog.problems import Problem
 from proxy.catalog.source import Node
 from slo.decimals import normalize_decimal
@@ -29,7 +29,7 @@ def factor(node: Node, problems: list[Problem]) -> Fraction | None:
     if isinstance(value, str | int | Decimal) and str(value).startswith("-"):
         problems.append(node.problem("is negative", "write 0 or more"))
     else:
-        what = f"is {spoken(value)}, not a decimal string"
+        what = f"is {describe_value(value)}, not a decimal string"
         problems.append(node.problem(what, f"write {_suggestion(value)}"))
     return None
 
@@ -61,7 +61,7 @@ def discount(node: Node, problems: list[Problem]) -> Fraction:
     return part or Fraction(0)
 
 
-def moment(node: Node, problems: list[Problem]) -> float | None:
+def timestamp(node: Node, problems: list[Problem]) -> float | None:
     """The start of a day in UTC, or a time with its zone, in seconds since the epoch."""
     value = node.value
     if isinstance(value, datetime) and value.tzinfo is not None:
@@ -69,7 +69,7 @@ def moment(node: Node, problems: list[Problem]) -> float | None:
     if isinstance(value, date) and not isinstance(value, datetime):
         return datetime.combine(value, time(), UTC).timestamp()
     mend = "write a day, such as 2026-12-01, or a time with its zone: 2026-12-01T08:00:00Z"
-    problems.append(node.problem(f"is {spoken(value)}", mend))
+    problems.append(node.problem(f"is {describe_value(value)}", mend))
     return None
 
 
@@ -82,7 +82,7 @@ def window(node: Node, problems: list[Problem]) -> Window | None:
     """Hours of weekdays, such as ``Mon-Fri 01:00-04:00``; None if it is no such thing."""
     match = _WINDOW.fullmatch(node.value) if isinstance(node.value, str) else None
     if match is None:
-        what = f"is {spoken(node.value)}"
+        what = f"is {describe_value(node.value)}"
         problems.append(node.problem(what, 'write weekdays and hours, "Mon-Fri 01:00-04:00"'))
         return None
     first, last, *clock = match.groups()

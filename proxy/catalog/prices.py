@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from proxy.catalog import numbers
-from proxy.catalog.fields import Fields, typed
+from proxy.catalog.fields import TableFields, checked_value
 from proxy.catalog.problems import Problem
 from proxy.catalog.source import Node
 from slo.price import OffPeak, Period, Rates, Sheet, Step, Tariff
@@ -20,7 +20,7 @@ _EVER = float("-inf")
 
 def tariff(node: Node, discount: Fraction, problems: list[Problem]) -> Tariff:
     """The prices a table says, through time; what is wrong with it goes on ``problems``."""
-    table = Fields(node, (*_CHANGE, "changes"), problems)
+    table = TableFields(node, (*_CHANGE, "changes"), problems)
     changes = table.elements("changes")
     prices = replace(node, value={k: v for k, v in table.nodes.items() if k != "changes"})
     periods = [_period(prices, problems)]
@@ -39,7 +39,7 @@ def _changed(before: Node, change: Node, problems: list[Problem]) -> Node:
     Service tiers with rates of their own cannot when the standard rates move: the provider has
     said nothing about them, so they are unknown from then on.
     """
-    later = Fields(change, _CHANGE, problems)
+    later = TableFields(change, _CHANGE, problems)
     if "since" not in later.nodes:
         problems.append(change.problem("has no since", "write the day it is valid from"))
     said: dict[str, Node] = before.value
@@ -65,7 +65,7 @@ def _is_listed(tier: Node) -> bool:
 
 
 def _period(prices: Node, problems: list[Problem]) -> Period:
-    table = Fields(prices, _CHANGE, problems)
+    table = TableFields(prices, _CHANGE, problems)
     standard = Sheet(rates=_rates(table), steps=_steps(table))
     sheets = {"": standard}
     for tier, node in _entries(table, "service", _TIERS).items():
@@ -74,7 +74,7 @@ def _period(prices: Node, problems: list[Problem]) -> Period:
         elif (factor := numbers.factor(node, problems)) is not None:
             sheets[tier] = _scaled(node, standard, factor, problems)
     since, fast, off_peak = (table.nodes.get(key) for key in ("since", "fast", "off_peak"))
-    moment = numbers.moment(since, problems) if since else None
+    moment = numbers.timestamp(since, problems) if since else None
     return Period(
         since=_EVER if moment is None else moment,
         sheets=sheets,
@@ -84,12 +84,12 @@ def _period(prices: Node, problems: list[Problem]) -> Period:
     )
 
 
-def _entries(table: Fields, key: str, known: tuple[str, ...]) -> dict[str, Node]:
+def _entries(table: TableFields, key: str, known: tuple[str, ...]) -> dict[str, Node]:
     """The entries of a table inside, checked for names not known; {} if there is none."""
-    return Fields(table.nodes[key], known, table.problems).nodes if key in table.nodes else {}
+    return TableFields(table.nodes[key], known, table.problems).nodes if key in table.nodes else {}
 
 
-def _rates(table: Fields) -> Rates:
+def _rates(table: TableFields) -> Rates:
     """The rates a table says; suspicious ones are warned about."""
     nodes = table.nodes
     rates = Rates(
@@ -106,10 +106,10 @@ def _rates(table: Fields) -> Rates:
     return rates
 
 
-def _steps(table: Fields) -> tuple[Step, ...]:
+def _steps(table: TableFields) -> tuple[Step, ...]:
     steps: list[Step] = []
     for node in table.elements("long"):
-        step = Fields(node, (*_BUCKETS, "above"), table.problems)
+        step = TableFields(node, (*_BUCKETS, "above"), table.problems)
         above = step.get("above", int)
         if above is None:
             table.problems.append(node.problem("has no above", "write above = 200_000"))
@@ -125,7 +125,7 @@ def _listed(node: Node, standard: Sheet, problems: list[Problem]) -> Sheet:
     Where long calls have rates of their own at standard service and are not listed here, what
     they cost at this service is unknown.
     """
-    table = Fields(node, (*_BUCKETS, "long"), problems)
+    table = TableFields(node, (*_BUCKETS, "long"), problems)
     unknown = tuple(Step(above=step.above, rates=Rates()) for step in standard.steps)
     return Sheet(rates=_rates(table), steps=_steps(table) or unknown)
 
@@ -144,7 +144,7 @@ def _scaled(node: Node, standard: Sheet, factor: Fraction, problems: list[Proble
     return Sheet(rates=scaled(standard.rates), steps=steps)
 
 
-def _regions(table: Fields) -> dict[str, Fraction]:
+def _regions(table: TableFields) -> dict[str, Fraction]:
     factors = {
         region: numbers.factor(node, table.problems)
         for region, node in table.entries("region").items()
@@ -153,12 +153,12 @@ def _regions(table: Fields) -> dict[str, Fraction]:
 
 
 def _off_peak(node: Node, problems: list[Problem]) -> OffPeak | None:
-    table = Fields(node, ("factor", "peak", "holidays"), problems)
+    table = TableFields(node, ("factor", "peak", "holidays"), problems)
     factor = table.nodes.get("factor")
     if factor is None:
         problems.append(node.problem("has no factor", 'write factor = "0.5"'))
     windows = [numbers.window(each, problems) for each in table.elements("peak")]
-    holidays = [typed(each, date, problems) for each in table.elements("holidays")]
+    holidays = [checked_value(each, date, problems) for each in table.elements("holidays")]
     times = numbers.factor(factor, problems) if factor else None
     if times is None:
         return None

@@ -1,4 +1,4 @@
-"""What is wrong with a catalog, where, and how to mend it."""
+"""Problems of a catalog: where, what, and how to fix it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -34,7 +34,7 @@ class Node:
         )
 
 
-def decoded(raw: bytes, file: str) -> str:
+def decode_toml(raw: bytes, file: str) -> str:
     """The text of a file's bytes, its lines ended by line feeds alone.
 
     Raises:
@@ -89,5 +89,5 @@ def _syntax_problem(message: str, text: str, file: str) -> Problem:
         line=int(line.group(1)) if line else text.count("\n") + 1,
         where="",
         what=f"is not TOML: {what[:1].lower()}{what[1:]}",
-        mend="mend the syntax here or just above",
+        mend="fix the syntax on this line or just above",
     )

@@ -7,7 +7,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from proxy.catalog import numbers
 from proxy.catalog.entries import Kind, Upstream
-from proxy.catalog.fields import Fields, typed
+from proxy.catalog.fields import TableFields, checked_value
 from proxy.catalog.problems import Problem
 from proxy.catalog.source import Node
 
@@ -28,7 +28,7 @@ _VALUE: Final = re.compile(r"[\t -~\x80-\xff]*")
 
 def upstream(name: str, node: Node, problems: list[Problem]) -> Upstream:
     """The upstream a table says; what is wrong with it goes on ``problems``."""
-    table = Fields(node, _KEYS, problems)
+    table = TableFields(node, _KEYS, problems)
     if "discount" in table.nodes:
         numbers.discount(table.nodes["discount"], problems)
     return Upstream(
@@ -48,7 +48,7 @@ def upstream(name: str, node: Node, problems: list[Problem]) -> Upstream:
     )
 
 
-def _address(table: Fields) -> str:
+def _address(table: TableFields) -> str:
     """The address without a slash at its path's end; "" where it is none."""
     said = table.text("base_url")
     place = table.nodes.get("base_url", table.node)
@@ -92,17 +92,17 @@ def _is_host(name: str) -> bool:
         return False
 
 
-def _key_header(table: Fields) -> str:
+def _key_header(table: TableFields) -> str:
     name = table.text("key_header").lower()
     if name:
         _check_name(name, table.nodes["key_header"], table.problems)
     return name
 
 
-def _headers(table: Fields) -> dict[str, str]:
+def _headers(table: TableFields) -> dict[str, str]:
     headers: dict[str, str] = {}
     for name, node in table.entries("headers").items():
-        value = headers[name] = typed(node, str, table.problems) or ""
+        value = headers[name] = checked_value(node, str, table.problems) or ""
         _check_name(name, node, table.problems)
         if not _VALUE.fullmatch(value):
             table.problems.append(_unsent(value, node))

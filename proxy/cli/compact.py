@@ -173,9 +173,9 @@ def _facts(facts: "tuple[Fact, ...]") -> Iterator[str]:
 def _table(terminal: Terminal, found: "Trial", model: str) -> None:
     """The messages, of many the first and the last."""
     from proxy.cli.dry_run_report import plain
-    from proxy.tokens.counter import Counter
+    from proxy.tokens.counter import TokenCounter
 
-    counter, total = Counter(), len(found.messages)
+    counter, total = TokenCounter(), len(found.messages)
     table = grid("", "role", "tokens", "begins", right=("", "tokens"))
     for at, raw in enumerate(found.messages):
         if _MESSAGES <= at < total - _MESSAGES:

@@ -21,8 +21,8 @@ from compaction.reading.chat_validation import faults
 from compaction.reading.message import Unfoldable
 from proxy.records.request_fields import replaced
 from proxy.services.compaction.counting import counting, declared
-from proxy.tokens.counter import Counter
-from proxy.tokens.ratios import Ratios
+from proxy.tokens.counter import TokenCounter
+from proxy.tokens.ratios import TokenRatios
 
 _CHAT: Final = "chat/completions"
 _BOM: Final = b"\xef\xbb\xbf"
@@ -114,8 +114,8 @@ class Scale:
 
     def __init__(self, model: str) -> None:
         self._model = model
-        self._counter = Counter()
-        self._ratios = Ratios()
+        self._counter = TokenCounter()
+        self._ratios = TokenRatios()
 
     def prompt(self, body: bytes) -> int:
         """Tokens of a chat body's prompt."""

@@ -9,14 +9,14 @@ import typer
 from compaction.policy import CompactionMode
 from proxy.cli.compaction_reasons import FOLDS, UNPLANNED, words
 from proxy.cli.terminal import Terminal, moment, named
-from proxy.prefix.explain.explanations import story
-from proxy.prefix.explain.reasons import Miss, Reason
+from proxy.prefix.explain.explanations import explanation_lines
+from proxy.prefix.explain.reasons import CacheMiss, MissReason
 from proxy.records.amounts import money, quantity
 from proxy.records.compaction_result import NOTES
 from proxy.records.receipt import Outcome, Receipt, dollars
 
 #: By its text: the ledger may hold one of another version.
-_REASONS: Final = {reason.value: reason for reason in Reason}
+_REASONS: Final = {reason.value: reason for reason in MissReason}
 #: With which a provider's own compaction was asked for.
 _ASKED: Final = "asked"
 _TRIMMED: Final = "Trimmed, tool results alone and without loss"
@@ -63,7 +63,7 @@ def told(receipt: Receipt, team: str) -> Iterator[str]:
     yield _planning(receipt)
     yield from _compaction(receipt)
     yield from _cache(receipt)
-    if receipt.miss == Reason.DIVERGED.value:
+    if receipt.miss == MissReason.DIVERGED.value:
         words = shlex.join(("thriftgate", "layout", "show", team, receipt.feature))
         yield f"What is proposed for the feature: `{words}`."
     for note in receipt.notes:
@@ -149,7 +149,7 @@ def _cache(receipt: Receipt) -> Iterator[str]:
     tokens, nanos = receipt.miss_tokens or 0, receipt.miss_nanos
     miss = None
     if reason is not None:
-        miss = Miss(reason=reason, detail=receipt.miss_detail, tokens=tokens, nanos=nanos)
-    yield from story(miss, receipt.expected_read, receipt.usage)
+        miss = CacheMiss(reason=reason, detail=receipt.miss_detail, tokens=tokens, nanos=nanos)
+    yield from explanation_lines(miss, receipt.expected_read, receipt.usage)
     if receipt.miss and reason is None:
         yield f"Why not more: {receipt.miss}: {receipt.miss_detail}."

@@ -15,9 +15,9 @@ import msgspec
 from compaction.policy import CompactionMode
 from dashboards.reports import Part, Period, Spend, Times
 from proxy.cli.compaction_tables import Compacted, Total, total
-from proxy.prefix.explain.explanations import MENDS
-from proxy.prefix.guard import Sample
-from proxy.prefix.layouts.layout import Layout, Move
+from proxy.prefix.explain.explanations import FIXES
+from proxy.prefix.guard import ArmTotals
+from proxy.prefix.layouts.layout import Layout, LayoutMove
 from proxy.records.compaction_settings import FeatureSettings
 from proxy.records.feature_mode import Place, Standing
 from proxy.records.receipt import dollars
@@ -28,7 +28,7 @@ from proxy.store.sql.savings import Comparison, MissSum
 Document = dict[str, Any]
 
 #: By the reason's text: the ledger may hold one of another version.
-_MENDS = {reason.value: mend for reason, mend in MENDS.items()}
+_MENDS = {reason.value: mend for reason, mend in FIXES.items()}
 
 
 def usd(nanos: int | None) -> str | None:
@@ -293,7 +293,7 @@ def _version(found: Proposal) -> Document:
     }
 
 
-def _move(found: Move) -> Document:
+def _move(found: LayoutMove) -> Document:
     return {
         "label": found.label,
         "shows": found.shows,
@@ -305,7 +305,7 @@ def _move(found: Move) -> Document:
     }
 
 
-def _hit_rate(sample: Sample) -> float | None:
+def _hit_rate(sample: ArmTotals) -> float | None:
     return _rate(sample.reads, sample.tokens)
 
 

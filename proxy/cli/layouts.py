@@ -217,7 +217,7 @@ def _command(verb: str, team: str, place: Place, value: str) -> str:
 
 def _told(proposal: Proposal) -> Iterator[str]:
     """A version in lines: what became of it, and its moves."""
-    from proxy.prefix.layouts.layout import Layout, story
+    from proxy.prefix.layouts.layout import Layout, layout_lines
     from proxy.store.sql.layout_rows import ProposalState
 
     fate = f"proposed {moment(proposal.made)}"
@@ -230,7 +230,7 @@ def _told(proposal: Proposal) -> Iterator[str]:
     except msgspec.DecodeError:
         yield f"  {proposal.moves}"
         return
-    for line in story(layout)[1:]:
+    for line in layout_lines(layout)[1:]:
         yield f"  {line}"
 
 

@@ -14,7 +14,7 @@ from proxy.cli.terminal import AsJson, Days, Terminal, grid, named
 from proxy.records.amounts import cell, column, quantity
 
 if TYPE_CHECKING:
-    from proxy.prefix.guard import Interval, Sample
+    from proxy.prefix.guard import ArmTotals, Interval
     from proxy.records.feature_mode import Place
     from proxy.store.sql.savings import Comparison, Estimate, MissSum
     from proxy.store.store import Store
@@ -143,10 +143,10 @@ def _dearest(found: Iterable[MissSum]) -> list[MissSum]:
 
 def _figures(found: Comparison, estimated: str, saved: str) -> tuple[str, ...]:
     """The cells of a row behind its names, with its two amounts of money as they are shown."""
-    from proxy.prefix.guard import Finding
+    from proxy.prefix.guard import ComparisonFinding
 
     verdict = found.verdict
-    enough = verdict.finding is not Finding.NOT_ENOUGH
+    enough = verdict.finding is not ComparisonFinding.NOT_ENOUGH
     estimate, needed = found.estimate, found.missing_conversations
     more = f" (some {needed:,} more in all)" if needed else ""
     return (
@@ -189,7 +189,7 @@ def _interval(found: Interval) -> str:
     return f"{found.value:.1%} ({found.low:.1%} … {found.high:.1%})"
 
 
-def _rate(sample: Sample) -> str:
+def _rate(sample: ArmTotals) -> str:
     return f"{sample.reads / sample.tokens:.1%}" if sample.tokens else "none"
 
 

@@ -95,7 +95,7 @@ def lab(terminal: Terminal, shipped: Callable[[], Catalog]) -> Callable[..., Non
 def _phases(terminal: Terminal, scenario: str, served: Collection[str]) -> tuple[Phase, ...]:
     """The phases of a scenario file, or of the one that is shipped by that name."""
     from proxy.catalog.problems import BadCatalog
-    from proxy.catalog.source import decoded
+    from proxy.catalog.source import decode_toml
     from proxy.tools.simulator.scenario import read
 
     try:
@@ -104,7 +104,7 @@ def _phases(terminal: Terminal, scenario: str, served: Collection[str]) -> tuple
                 resources.files("proxy.tools.simulator").joinpath("incident.toml").read_text("utf8")
             )
         else:
-            text = decoded(Path(scenario).read_bytes(), scenario)
+            text = decode_toml(Path(scenario).read_bytes(), scenario)
         return read(text, scenario, served)
     except BadCatalog as bad:
         return terminal.fail(str(bad))

@@ -64,7 +64,7 @@ async def paged(
         title="Thriftgate", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False
     )
     can_answer = partial(_can_answer, reloader, around.lanes, ticks)
-    pages.include_router(health.router(troubles, notes, telemetry.page))
+    pages.include_router(health.router(troubles, notes, telemetry.prometheus_text))
     pages.include_router(
         models.router(lambda: reloader.snapshot.catalog, authenticate, can_answer),
         dependencies=[Depends(name)],

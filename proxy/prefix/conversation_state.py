@@ -1,4 +1,4 @@
-"""What one process remembers of a conversation from one call to the next."""
+"""The state of a conversation that one process keeps between its calls."""
 
 from collections.abc import Sequence
 from copy import copy
@@ -8,14 +8,14 @@ import msgspec
 
 from proxy.prefix.breakpoints.plan import Plan
 from proxy.prefix.prediction.prompt_digests import (
-    LATEST,
-    OPENINGS,
-    Ending,
-    Opening,
-    ending,
-    opening,
+    MAX_COMPARED_CALLS,
+    MAX_STARTS,
+    PromptEnding,
+    PromptStart,
+    digest_end,
+    digest_start,
 )
-from proxy.prefix.prediction.sent import Sent
+from proxy.prefix.prediction.sent import SentCall
 
 #: Seconds after which an answer has begun, so that others may read what its call stored.
 ANSWERED: Final = 1.0
@@ -26,7 +26,7 @@ _STILL: Final = 2
 _LEFTS: Final = 2
 
 
-class Talk(msgspec.Struct):
+class ConversationState(msgspec.Struct):
     """A conversation.
 
     Attributes:
@@ -50,13 +50,13 @@ class Talk(msgspec.Struct):
     tokens: int = 0
     turns: int = 0
     points: tuple[int, ...] = ()
-    openings: tuple[Opening, ...] = ()
-    endings: tuple[Ending, ...] = ()
+    openings: tuple[PromptStart, ...] = ()
+    endings: tuple[PromptEnding, ...] = ()
     lefts: tuple[int, ...] = ()
     open_call: int = 0
 
-    def told(self, begins: Opening, *, moves: bool) -> Sequence[Opening]:
-        """How the latest calls began, less those that tell nothing of a call that ``begins`` now.
+    def comparable_starts(self, begins: PromptStart, *, moves: bool) -> Sequence[PromptStart]:
+        """The starts of the latest calls that can be compared with a call that ``begins`` now.
 
         A clock may stand still for a call or two, and never goes back: what came back after another
         opening is none that a clock made.
@@ -71,17 +71,17 @@ class Talk(msgspec.Struct):
         stands = moves and alike <= _STILL and firsts[: len(others)] == others
         return self.openings[: len(others)] if stands else self.openings
 
-    def fork(self) -> "Talk":
+    def fork(self) -> "ConversationState":
         """A conversation that parts from this one: the same past, and no call to be judged."""
         found = copy(self)
         found.open_call = 0
         return found
 
-    def lacked(self, left: int) -> None:
+    def record_left_out(self, left: int) -> None:
         """A call had to extend one before it, and left out so many blocks at its end."""
         self.lefts = (*self.lefts, left)[-_LEFTS:]
 
-    def note(self, sent: Sent, now: float, *, tokens: int, turns: int) -> None:
+    def record_call(self, sent: SentCall, now: float, *, tokens: int, turns: int) -> None:
         """A call of it was answered.
 
         Args:
@@ -94,6 +94,9 @@ class Talk(msgspec.Struct):
         self.latest = max(self.latest, now)
         self.tokens = tokens
         self.turns = turns
-        self.points = (*self.points[1 - LATEST :], sent.points[sent.kept])
-        self.openings = (*self.openings[1 - OPENINGS :], opening(sent.blocks))
-        self.endings = (*self.endings[1 - LATEST :], ending(sent.blocks[: sent.kept]))
+        self.points = (*self.points[1 - MAX_COMPARED_CALLS :], sent.points[sent.repeatable_blocks])
+        self.openings = (*self.openings[1 - MAX_STARTS :], digest_start(sent.blocks))
+        self.endings = (
+            *self.endings[1 - MAX_COMPARED_CALLS :],
+            digest_end(sent.blocks[: sent.repeatable_blocks]),
+        )

@@ -18,8 +18,8 @@ from typing import Final
 import msgspec
 
 from proxy.prefix.breakpoints.plan import SEVERAL, Plan
-from proxy.prefix.prompts.conversation import Chain
-from proxy.prefix.prompts.recent import Recent
+from proxy.prefix.prompts.conversation import ConversationChain
+from proxy.prefix.prompts.recent import LruCache
 
 _CALLS: Final = 100_000
 _TALKS: Final = 50_000
@@ -29,7 +29,7 @@ _SEVERAL: Final = b""
 _TAILS: Final = 2
 
 
-class Resolved(msgspec.Struct, frozen=True, kw_only=True):
+class ResolvedConversation(msgspec.Struct, frozen=True, kw_only=True):
     """The conversation of a call.
 
     Attributes:
@@ -89,35 +89,37 @@ class Conversations:
     """
 
     def __init__(self, calls: int = _CALLS, talks: int = _TALKS) -> None:
-        self._whole: Recent[bytes, bytes] = Recent(calls)
-        self._shortened: Recent[bytes, bytes] = Recent(talks)
-        self._answers: Recent[bytes, bytes] = Recent(talks)
-        self._latest: Recent[bytes, _Latest] = Recent(talks)
+        self._whole: LruCache[bytes, bytes] = LruCache(calls)
+        self._shortened: LruCache[bytes, bytes] = LruCache(talks)
+        self._answers: LruCache[bytes, bytes] = LruCache(talks)
+        self._latest: LruCache[bytes, _Latest] = LruCache(talks)
 
-    def resolve(self, chain: Chain) -> Resolved:
+    def resolve(self, chain: ConversationChain) -> ResolvedConversation:
         """The conversation that a call with this chain belongs to."""
         same = self._whole.get(chain.whole)
         if same is not None:
-            return Resolved(name=same, begins=True)
+            return ResolvedConversation(name=same, begins=True)
         name, source = self._by_place(chain)
         if name:
-            return Resolved(name=name, is_sure=self._known(name).went_on)
+            return ResolvedConversation(name=name, is_sure=self._latest_call(name).went_on)
         name, other = self._by_answer(chain)
         if name:
-            return Resolved(name=name, is_sure=self._known(name).changes, is_changed=True)
+            return ResolvedConversation(
+                name=name, is_sure=self._latest_call(name).changes, is_changed=True
+            )
         name, last = self._by_shortened(chain)
         if name:
-            return Resolved(name=name, is_sure=False, is_changed=True)
+            return ResolvedConversation(name=name, is_sure=False, is_changed=True)
         source = source or other or last
-        return Resolved(
+        return ResolvedConversation(
             name=chain.whole,
             source=source,
             begins=True,
             is_sure=not chain.answers,
-            beside=self._unshared(chain),
+            beside=self._unshared_values(chain),
         )
 
-    def note(self, chain: Chain, found: Resolved) -> None:
+    def record_call(self, chain: ConversationChain, found: ResolvedConversation) -> None:
         """Remember a call of this conversation."""
         name = found.name
         before = self._latest.get(name) or _NEVER
@@ -130,7 +132,7 @@ class Conversations:
         if answer:
             _share(self._answers, answer, name)
         if chain.whole == name:
-            for value in chain.shortened(length):
+            for value in chain.values_before(length):
                 _share(self._shortened, value, name)
         latest = _Latest(
             length=length,
@@ -152,19 +154,19 @@ class Conversations:
             elif plan.conversation != SEVERAL:
                 _share(self._shortened, value, bytes.fromhex(plan.conversation))
 
-    def _unshared(self, chain: Chain) -> tuple[bytes, ...]:
+    def _unshared_values(self, chain: ConversationChain) -> tuple[bytes, ...]:
         """The values of a first call without its last messages that few conversations have."""
-        values = chain.shortened(len(chain.said))
+        values = chain.values_before(len(chain.said))
         return tuple([one for one in values if self._shortened.peek(one) != _SEVERAL])
 
     def _load(self, name: bytes, plan: Plan) -> None:
-        known = self._known(name)
+        known = self._latest_call(name)
         if self._whole.peek(name) is None:
             self._whole.put(name, name)
         onward = tuple(map(bytes.fromhex, plan.onward))
         self._latest.put(name, msgspec.structs.replace(known, onward=onward))
 
-    def _by_place(self, chain: Chain) -> tuple[bytes, bytes]:
+    def _by_place(self, chain: ConversationChain) -> tuple[bytes, bytes]:
         """The conversation that went up to where an answer stands, or the one it parts from."""
         for at in chain.places:
             name = self._whole.get(chain.values[at])
@@ -172,17 +174,17 @@ class Conversations:
                 return (name, b"") if self._is_next(name, chain) else (b"", name)
         return b"", b""
 
-    def _is_next(self, name: bytes, chain: Chain) -> bool:
+    def _is_next(self, name: bytes, chain: ConversationChain) -> bool:
         """True if a chain holds the latest call of a conversation with which it begins."""
         known = self._latest.get(name) or _NEVER
         if known.length and not chain.holds(known.whole, known.length):
             return False
         return _may_go_on(chain, known)
 
-    def _known(self, name: bytes) -> _Latest:
+    def _latest_call(self, name: bytes) -> _Latest:
         return self._latest.peek(name) or _NEVER
 
-    def _by_answer(self, chain: Chain) -> tuple[bytes, bytes]:
+    def _by_answer(self, chain: ConversationChain) -> tuple[bytes, bytes]:
         """The conversation whose latest answer it answers, or the one it parts from there."""
         for key in chain.latest_answers():
             name = self._answers.get(key)
@@ -192,7 +194,7 @@ class Conversations:
                 return (name, b"") if is_next else (b"", name)
         return b"", b""
 
-    def _by_shortened(self, chain: Chain) -> tuple[bytes, bytes]:
+    def _by_shortened(self, chain: ConversationChain) -> tuple[bytes, bytes]:
         """The conversation whose first call it goes on from but for a few messages, or parts from.
 
         It lacks them, or has as many others in their place. A beginning that many conversations
@@ -200,9 +202,9 @@ class Conversations:
         """
         source = b""
         for at in list(chain.places)[:_TAILS]:
-            for others, value in enumerate((chain.values[at], *chain.shortened(at))):
+            for others, value in enumerate((chain.values[at], *chain.values_before(at))):
                 name = self._shortened.get(value) or b""
-                known = self._known(name)
+                known = self._latest_call(name)
                 left = known.length - (at - others) if known.length else others
                 is_first = not known.went_on and others in (0, left)
                 if name and is_first and _may_go_on(chain, known):
@@ -211,7 +213,7 @@ class Conversations:
         return b"", source
 
 
-def _may_go_on(chain: Chain, known: _Latest) -> bool:
+def _may_go_on(chain: ConversationChain, known: _Latest) -> bool:
     """True if no other process saw the conversation go on otherwise before it did here."""
     if known.went_on or not known.onward:
         return True
@@ -219,7 +221,7 @@ def _may_go_on(chain: Chain, known: _Latest) -> bool:
     return chain.goes_on_from(whole, answer)
 
 
-def _share(among: Recent[bytes, bytes], value: bytes, name: bytes) -> None:
+def _share(among: LruCache[bytes, bytes], value: bytes, name: bytes) -> None:
     """Note that a conversation has this value, or that several do."""
     held = among.get(value)
     among.put(value, name if held in (None, name) else _SEVERAL)

@@ -2,13 +2,13 @@
 
 from hashlib import blake2b
 
-from proxy.prefix.breakpoints.plan import Arm
+from proxy.prefix.breakpoints.plan import ExperimentArm
 
 _ALL = 1 << 64
 _LABEL = b"arm"  # so that no other choice made from the same hash goes along with this one
 
 
-def arm(conversation: bytes, share: float) -> Arm:
+def assign_arm(conversation: bytes, share: float) -> ExperimentArm:
     """The arm of a conversation: the same in every process, now and later.
 
     A larger share only adds conversations to the control arm.
@@ -18,4 +18,4 @@ def arm(conversation: bytes, share: float) -> Arm:
         share: The part of all conversations that is left alone, from 0 to 1.
     """
     drawn = int.from_bytes(blake2b(conversation, digest_size=8, person=_LABEL).digest(), "big")
-    return Arm.CONTROL if drawn < share * _ALL else Arm.TREATED
+    return ExperimentArm.CONTROL if drawn < share * _ALL else ExperimentArm.TREATED

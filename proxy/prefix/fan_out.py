@@ -8,12 +8,12 @@ import msgspec
 from proxy.caches.regime import Regime
 
 #: Nobody waits longer than this, in seconds, whatever it saves.
-LONGEST: Final = 5.0
+MAX_WAIT_S: Final = 5.0
 #: A first byte this many times later than expected is not waited for any more.
 _LATE: Final = 2.0
 
 
-class Writing(msgspec.Struct, frozen=True, kw_only=True):
+class PrefixWrite(msgspec.Struct, frozen=True, kw_only=True):
     """A call under way that nobody can read from yet.
 
     Attributes:
@@ -29,7 +29,9 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     ttl: str = ""
 
 
-def patience(writing: Writing, regime: Regime, now: float, fresh: float, second: float) -> float:
+def max_wait_s(
+    writing: PrefixWrite, regime: Regime, now: float, fresh: float, second: float
+) -> float:
     """Seconds to wait at most for its first byte; 0 for going at once.
 
     It pays to wait where reading instead of writing saves more than the waiting costs.
@@ -47,9 +49,9 @@ def patience(writing: Writing, regime: Regime, now: float, fresh: float, second:
     left = writing.first_byte - (now - writing.since)
     if writing.tokens < max(1, regime.least):
         return 0.0
-    if writing.first_byte <= 0 or left <= 0 or left > LONGEST:
+    if writing.first_byte <= 0 or left <= 0 or left > MAX_WAIT_S:
         return 0.0
     price = regime.writes.get(writing.ttl, Fraction(1)) - regime.read
     if float(price) * writing.tokens * fresh <= left * second:
         return 0.0
-    return min(LONGEST, left * _LATE)
+    return min(MAX_WAIT_S, left * _LATE)

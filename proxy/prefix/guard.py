@@ -38,7 +38,7 @@ from proxy.records.amounts import quantity
 #: The chance that a feature on which planning changes nothing is ever suspended, for each measure.
 ALPHA: Final = 0.005
 #: Conversations that each arm must have.
-LEAST: Final = 50
+MIN_CONVERSATIONS: Final = 50
 
 _TUNED = 200.0  # conversations in the control arm at which the bound is tightest
 _ODDS = 2 * math.log(1 / ALPHA)
@@ -46,8 +46,8 @@ _PACE = (_ODDS + math.log(1 + _ODDS)) / _TUNED
 _NORMAL = 1.959964  # standard errors to either side that hold 95 %
 
 
-class Sums(msgspec.Struct, frozen=True):
-    """What one conversation took.
+class ConversationSums(msgspec.Struct, frozen=True):
+    """Cost, tokens and cache reads of one conversation.
 
     Attributes:
         cost: In 1e-9 US dollars.
@@ -60,8 +60,8 @@ class Sums(msgspec.Struct, frozen=True):
     reads: int
 
 
-class Sample(msgspec.Struct, frozen=True, kw_only=True):
-    """What the conversations of one arm took: sums, and sums of products.
+class ArmTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """Totals of one arm's conversations: sums, and sums of products.
 
     Attributes:
         conversations: How many there were.
@@ -81,31 +81,31 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     reads_reads: float = 0.0
     reads_tokens: float = 0.0
 
-    def __add__(self, other: "Sample") -> "Sample":
+    def __add__(self, other: "ArmTotals") -> "ArmTotals":
         """Both, as far as no conversation is in both."""
-        return Sample(
+        return ArmTotals(
             **{name: getattr(self, name) + getattr(other, name) for name in self.__struct_fields__}
         )
 
 
 class Interval(msgspec.Struct, frozen=True):
-    """What was measured, between the ends of its 95 % confidence interval."""
+    """A measured value with its 95 % confidence interval."""
 
     low: float
     value: float
     high: float
 
 
-class Finding(StrEnum):
-    """What comes of comparing the arms."""
+class ComparisonFinding(StrEnum):
+    """The result of comparing the arms."""
 
     NOT_ENOUGH = "not enough"  #: Too few conversations, or nothing they can be compared by.
     MEASURED = "measured"  #: There is an interval; it may hold nothing, or 0.
     WORSE = "worse"  #: Planning harms, beyond chance: the feature is to be suspended.
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What comes of comparing the arms of a feature.
+class ArmComparison(msgspec.Struct, frozen=True, kw_only=True):
+    """The comparison of a feature's two arms.
 
     Attributes:
         saving: The part of the control arm's cost per token that the treated arm saves; negative
@@ -114,7 +114,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
         why: In one sentence.
     """
 
-    finding: Finding
+    finding: ComparisonFinding
     saving: Interval | None = None
     hits: Interval | None = None
     why: str
@@ -130,10 +130,10 @@ class _Estimate(msgspec.Struct, frozen=True):
         return self.value - errors * self.error, self.value + errors * self.error
 
 
-def sampled(conversations: Iterable[Sums]) -> Sample:
+def sample_arm(conversations: Iterable[ConversationSums]) -> ArmTotals:
     """The sample of these conversations."""
     every = tuple(conversations)
-    return Sample(
+    return ArmTotals(
         conversations=len(every),
         cost=sum(each.cost for each in every),
         tokens=sum(each.tokens for each in every),
@@ -146,24 +146,26 @@ def sampled(conversations: Iterable[Sums]) -> Sample:
     )
 
 
-def verdict(treated: Sample, control: Sample) -> Verdict:
-    """What comes of comparing the arms, however often it is asked."""
+def compare_arms(treated: ArmTotals, control: ArmTotals) -> ArmComparison:
+    """Compare the arms; the error bound holds however often it is asked."""
     fewest = min(treated.conversations, control.conversations)
-    if fewest < LEAST or not treated.tokens or not control.tokens:
-        why = f"{quantity(fewest, 'conversation')} in the smaller arm; {LEAST} are needed"
-        return Verdict(finding=Finding.NOT_ENOUGH, why=why)
+    if fewest < MIN_CONVERSATIONS or not treated.tokens or not control.tokens:
+        why = (
+            f"{quantity(fewest, 'conversation')} in the smaller arm; {MIN_CONVERSATIONS} are needed"
+        )
+        return ArmComparison(finding=ComparisonFinding.NOT_ENOUGH, why=why)
     cost, hits = _cost(treated, control), _hits(treated, control)
     harm = _harm(cost, hits, _bound(treated, control))
     low, high = hits.within(_NORMAL)
-    return Verdict(
-        finding=Finding.WORSE if harm else Finding.MEASURED,
+    return ArmComparison(
+        finding=ComparisonFinding.WORSE if harm else ComparisonFinding.MEASURED,
         saving=None if cost is None else _saving(cost),
         hits=Interval(low, hits.value, high),
-        why=harm or f"{control.conversations} conversations were sent as they came",
+        why=harm or f"{control.conversations} conversations were sent unmodified",
     )
 
 
-def conversations_needed(treated: Sample, control: Sample, share: float) -> int:
+def conversations_needed(treated: ArmTotals, control: ArmTotals, share: float) -> int:
     """Number of further conversations a comparison needs in both arms together; 0 if it has enough.
 
     Args:
@@ -171,7 +173,7 @@ def conversations_needed(treated: Sample, control: Sample, share: float) -> int:
         control: What the other did.
         share: The part of all conversations that is drawn into the control arm.
     """
-    lacking = [LEAST - treated.conversations, LEAST - control.conversations]
+    lacking = [MIN_CONVERSATIONS - treated.conversations, MIN_CONVERSATIONS - control.conversations]
     each = zip(lacking, (1.0 - share, share), strict=True)
     return max(
         (math.ceil(least / part) for least, part in each if least > 0 and part > 0), default=0
@@ -191,7 +193,7 @@ def _harm(cost: _Estimate | None, hits: _Estimate, errors: float) -> str:
     return ""
 
 
-def _cost(treated: Sample, control: Sample) -> _Estimate | None:
+def _cost(treated: ArmTotals, control: ArmTotals) -> _Estimate | None:
     """The logarithm of treated cost per token over control; None unless both paid something."""
     if treated.cost <= 0 or control.cost <= 0:
         return None
@@ -203,7 +205,7 @@ def _cost(treated: Sample, control: Sample) -> _Estimate | None:
     return _Estimate(math.log(ratio), math.sqrt(sum(relative)))
 
 
-def _hits(treated: Sample, control: Sample) -> _Estimate:
+def _hits(treated: ArmTotals, control: ArmTotals) -> _Estimate:
     """The treated hit rate less the control's."""
     variances = [
         _variance(arm, arm.reads, arm.reads_reads, arm.reads_tokens) for arm in (treated, control)
@@ -212,7 +214,7 @@ def _hits(treated: Sample, control: Sample) -> _Estimate:
     return _Estimate(difference, math.sqrt(sum(variances)))
 
 
-def _variance(arm: Sample, total: int, squares: float, products: float) -> float:
+def _variance(arm: ArmTotals, total: int, squares: float, products: float) -> float:
     """The variance of ``total`` ÷ tokens."""
     rate = total / arm.tokens
     rest = squares - 2 * rate * products + rate * rate * arm.tokens_tokens
@@ -220,7 +222,7 @@ def _variance(arm: Sample, total: int, squares: float, products: float) -> float
     return max(rest, 0.0) * scale
 
 
-def _bound(treated: Sample, control: Sample) -> float:
+def _bound(treated: ArmTotals, control: ArmTotals) -> float:
     """Number of standard errors hold at all looks together."""
     seen = 1 / (1 / treated.conversations + 1 / control.conversations)
     pace = _PACE * seen

@@ -20,7 +20,7 @@ import msgspec
 #: Calls that are judged together.
 WINDOW: Final = 50
 #: Calls below which nothing is judged.
-LEAST_CALLS: Final = 20
+MIN_CALLS: Final = 20
 #: How much dearer than unmodified is borne, as a share of that.
 TOLERANCE: Final = 0.02
 #: Standard errors by which the sum has to be above nothing.
@@ -28,11 +28,11 @@ ERRORS: Final = 3.0
 #: Calls that wait to be judged; beyond, the one that waited longest is judged as it stands.
 _MAX_OPEN: Final = 128
 #: Seconds without a call after which a feature is judged afresh.
-_AFRESH_S: Final = 21_600.0
+_RESET_AFTER_S: Final = 21_600.0
 _numbers = count(1)
 
 
-class Reckoned(msgspec.Struct, frozen=True, kw_only=True):
+class CallCost(msgspec.Struct, frozen=True, kw_only=True):
     """One call; all in one unit, such as fresh tokens times their price.
 
     Attributes:
@@ -84,7 +84,7 @@ class HarmWatch:
         self._open: OrderedDict[int, _Open] = OrderedDict()
         self._latest = 0.0
 
-    def observe(self, now: float, call: Reckoned, before: int) -> int:
+    def observe(self, now: float, call: CallCost, before: int) -> int:
         """Count a call; its number comes back while it waits to be judged, else 0.
 
         Args:
@@ -93,13 +93,13 @@ class HarmWatch:
             before: The number of its conversation's call before, which is judged by this; 0 for
                 none.
         """
-        if now - self._latest > _AFRESH_S:
+        if now - self._latest > _RESET_AFTER_S:
             self._judged.clear()
             self._open.clear()
         self._latest = max(now, self._latest)
         if (earlier := self._open.pop(before, None)) is not None:
             self._judge(earlier)
-        self._ripen(now)
+        self._judge_expired(now)
         found = _Open(call.planned - call.direct, call.direct, now + call.lives)
         if call.surcharge <= 0.0:
             self._judge(found)
@@ -111,10 +111,10 @@ class HarmWatch:
         return number
 
     def harm(self, now: float) -> Harm | None:
-        """What the calls judged last show; None where they are not surely dearer."""
-        self._ripen(now)
+        """Return the harm that the latest judged calls show; None unless they are surely dearer."""
+        self._judge_expired(now)
         calls = len(self._judged)
-        if calls < LEAST_CALLS:
+        if calls < MIN_CALLS:
             return None
         more = sum(added for added, _ in self._judged)
         direct = sum(cost for _, cost in self._judged)
@@ -125,7 +125,7 @@ class HarmWatch:
             return None
         return Harm(calls=calls, more=more / direct)
 
-    def _ripen(self, now: float) -> None:
+    def _judge_expired(self, now: float) -> None:
         """Judge the calls whose marks have died."""
         while self._open and next(iter(self._open.values())).until < now:
             self._judge(self._open.popitem(last=False)[1])

@@ -16,28 +16,33 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.breakpoints.plan import Arm
-from proxy.prefix.fan_out import Writing, patience
+from proxy.prefix.breakpoints.plan import ExperimentArm
+from proxy.prefix.fan_out import PrefixWrite, max_wait_s
 from proxy.prefix.planned import Planned
-from proxy.prefix.prediction.lookups import keys, lives, looked_up, writes
-from proxy.prefix.prediction.sent import Sent
-from proxy.prefix.prompts.recent import Recent
+from proxy.prefix.prediction.lookups import (
+    entry_keys,
+    lifetime_s,
+    lookup_places,
+    written_breakpoints,
+)
+from proxy.prefix.prediction.sent import SentCall
+from proxy.prefix.prompts.recent import LruCache
 
 #: What a second of one call's waiting may cost, in nano-dollars: a cent, 36 dollars an hour.
 #: Whoever waits for the answer is paid about that: an hour of work in the USA costs an employer 36
 #: dollars before tax and extras (Bureau of Labor Statistics, average hourly earnings, 2025). So
 #: 10,000 tokens at 2 dollars a million (0.023 dollars saved) are waited for up to two seconds, and
 #: 1,500 (0.0035) a third of one.
-SECOND: Final = 10_000_000
+NANOS_PER_SECOND_WAITED: Final = 10_000_000
 #: How much of the average first byte is the latest one's.
 _NEW: Final = 0.2
-_LANES: Final = 1_024
+_MAX_LATENCY_CLASSES: Final = 1_024
 _MILLION: Final = 1_000_000
 #: What it takes to tell one kind of answer from another: upstream, model, whether it is streamed.
-Lane = tuple[str, str, bool]
+LatencyClass = tuple[str, str, bool]
 
 
-class Hold(msgspec.Struct, frozen=True):
+class WriteWait(msgspec.Struct, frozen=True):
     """Which call to wait for, and how many seconds at most."""
 
     writer: int
@@ -52,13 +57,13 @@ class _Write(msgspec.Struct, frozen=True, kw_only=True):
         points: What its entries are stored under, and until when they live.
     """
 
-    sent: Sent
-    lane: Lane
+    sent: SentCall
+    lane: LatencyClass
     since: float
     points: dict[int, float]
 
 
-class Underway:
+class InFlightWrites:
     """Calls of one process that write prefixes; never more than ``most`` of them are known.
 
     Args:
@@ -69,23 +74,23 @@ class Underway:
         self._most = most
         self._writes: dict[int, _Write] = {}
         self._writers: dict[int, int] = {}
-        self._readable: Recent[int, float] = Recent(most)
-        self._first_bytes: Recent[Lane, float] = Recent(_LANES)
+        self._readable: LruCache[int, float] = LruCache(most)
+        self._first_bytes: LruCache[LatencyClass, float] = LruCache(_MAX_LATENCY_CLASSES)
 
     def __len__(self) -> int:
         """Everything kept, of all kinds."""
         under = len(self._writes) + len(self._writers)
         return under + len(self._readable) + len(self._first_bytes)
 
-    def hold(self, planned: Planned, now: float) -> Hold | None:
-        """What the call waits for; None for going at once.
+    def find_wait(self, planned: Planned, now: float) -> WriteWait | None:
+        """Find the write to wait for; None to send the call at once.
 
         Args:
             planned: The call; one that is sent as it came, to compare with, never waits.
             now: Seconds since the epoch.
         """
         rates = planned.way.rates
-        if not self._writers or planned.plan.arm is Arm.CONTROL:
+        if not self._writers or planned.plan.arm is ExperimentArm.CONTROL:
             return None
         if rates is None or rates.input is None:
             return None
@@ -94,17 +99,17 @@ class Underway:
             return None
         writer, writing = found
         fresh = rates.input / _MILLION
-        seconds = patience(writing, planned.way.regime, now, fresh, SECOND)
-        return Hold(writer, seconds) if seconds else None
+        seconds = max_wait_s(writing, planned.way.regime, now, fresh, NANOS_PER_SECOND_WAITED)
+        return WriteWait(writer, seconds) if seconds else None
 
-    def sent(self, planned: Planned, now: float, *, streamed: bool) -> None:
+    def record_write(self, planned: Planned, now: float, *, streamed: bool) -> None:
         """Note that the call goes now, and what it writes that nobody has written yet."""
         sent = planned.evidence.sent
         if not sent.regime.takes_marks or len(self._writes) >= self._most:
             return
         points = {
             key: now + life
-            for key, life in _written(planned)
+            for key, life in _new_entries(planned)
             if key not in self._writers and not self._is_readable(key, now)
         }
         if points:
@@ -112,7 +117,7 @@ class Underway:
             self._writes[id(sent)] = _Write(sent=sent, lane=lane, since=now, points=points)
             self._writers |= dict.fromkeys(points, id(sent))
 
-    def begun(self, planned: Planned, now: float) -> int | None:
+    def mark_readable(self, planned: Planned, now: float) -> int | None:
         """Let others read what the call wrote; says who was waited for, None where nobody was."""
         write = self._writes.get(id(planned.evidence.sent))
         if write is None:
@@ -120,9 +125,9 @@ class Underway:
         self._first_bytes.put(write.lane, self._average(write, now))
         for key, until in write.points.items():
             self._readable.put(key, until)
-        return self.ended(planned)
+        return self.forget_write(planned)
 
-    def ended(self, planned: Planned) -> int | None:
+    def forget_write(self, planned: Planned) -> int | None:
         """Forget that the call writes; says who was waited for, None where nobody was."""
         writer = id(planned.evidence.sent)
         write = self._writes.pop(writer, None)
@@ -132,22 +137,22 @@ class Underway:
             del self._writers[key]
         return writer
 
-    def _found(self, planned: Planned, now: float) -> tuple[int, Writing] | None:
+    def _found(self, planned: Planned, now: float) -> tuple[int, PrefixWrite] | None:
         """Who writes the longest prefix that the call looks for, and how much more that is."""
         evidence = planned.evidence
         sent, scale = evidence.sent, evidence.expected.scale
         writer, end, there = 0, 0, evidence.expected.tokens
-        for at in sorted(set(looked_up(sent)), reverse=True):
-            if any(self._is_readable(key, now) for key in keys(sent, at)):
+        for at in sorted(set(lookup_places(sent)), reverse=True):
+            if any(self._is_readable(key, now) for key in entry_keys(sent, at)):
                 there = max(there, scale.tokens_of(sent.ends[at]))
                 break
-            writers = (self._writers.get(key, 0) for key in keys(sent, at))
+            writers = (self._writers.get(key, 0) for key in entry_keys(sent, at))
             if not writer and (writer := next(filter(None, writers), 0)):
                 end = at
         if not writer:
             return None
         write = self._writes[writer]
-        return writer, Writing(
+        return writer, PrefixWrite(
             since=write.since,
             tokens=scale.tokens_of(sent.ends[end]) - there,
             first_byte=self._first_bytes.peek(write.lane) or 0.0,
@@ -164,20 +169,20 @@ class Underway:
         return took if before is None else before + _NEW * (took - before)
 
 
-def _written(planned: Planned) -> Iterator[tuple[int, float]]:
+def _new_entries(planned: Planned) -> Iterator[tuple[int, float]]:
     """What a call's new entries are stored under, and the seconds they live.
 
     Those that add too little to what is there are not worth a wait to anybody.
     """
     evidence = planned.evidence
     sent, expected = evidence.sent, evidence.expected
-    for at, ttl, by in writes(sent, 0):
+    for at, ttl, by in written_breakpoints(sent, 0):
         more = expected.scale.tokens_of(sent.ends[at]) - expected.tokens
         if more >= max(1, sent.regime.least):
-            yield sent.points[at] + by, lives(sent.regime, ttl)
+            yield sent.points[at] + by, lifetime_s(sent.regime, ttl)
 
 
-def _ttl(sent: Sent, at: int) -> str:
+def _ttl(sent: SentCall, at: int) -> str:
     """The lifetime the call would write so many of its blocks with; "" for none."""
     behind = [mark for mark in sent.marks if mark >= at - 1]
     return sent.marks[min(behind)] if behind else ""

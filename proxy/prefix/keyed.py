@@ -5,6 +5,7 @@ of its time: of 32 KB 7 microseconds instead of 41, as measured here.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Final
 
@@ -15,9 +16,10 @@ _LONG: Final = 4096
 _SIZE: Final = 16
 #: BLAKE3's keys have exactly so many bytes.
 _KEY: Final = 32
+_MAX_TEAMS: Final = 4_096
 
 
-def keyed(secret: bytes, team: str) -> Callable[[bytes], bytes]:
+def keyed_hash(secret: bytes, team: str) -> Callable[[bytes], bytes]:
     """The hash of one team: 16 bytes; the same text of another team has others.
 
     Args:
@@ -36,3 +38,9 @@ def keyed(secret: bytes, team: str) -> Callable[[bytes], bytes]:
         return found.digest()
 
     return digest
+
+
+@lru_cache(_MAX_TEAMS)
+def team_fingerprint(secret: bytes, team: str) -> Callable[[bytes], bytes]:
+    """The keyed hash of one team, made once; no other team's hashes equal its own."""
+    return keyed_hash(secret, team)

@@ -1,17 +1,18 @@
-"""What the instructions of each feature show, learned from its calls."""
+"""Learns layouts of each feature's instructions from its calls."""
 
 from collections.abc import Sequence
 from fractions import Fraction
+from hashlib import blake2b
 from typing import Final
 
 import msgspec
 
 from proxy.prefix.layouts.holes import instructions
-from proxy.prefix.layouts.layout import Layout, Move
-from proxy.prefix.layouts.learning import Learner
+from proxy.prefix.layouts.layout import Layout, LayoutMove
+from proxy.prefix.layouts.learning import FeatureLearner
 from proxy.prefix.planned import Planned
-from proxy.prefix.prompts.prompt import RANK, Fingerprint, led
-from proxy.prefix.prompts.recent import Recent
+from proxy.prefix.prompts.prompt import RANK, Fingerprint, count_leading_roles
+from proxy.prefix.prompts.recent import LruCache
 from proxy.records.feature_mode import Place
 
 #: Sets of tools of one feature whose instructions are told apart.
@@ -30,7 +31,7 @@ def is_due(calls: int) -> bool:
     return calls % (_OFTEN if calls < _FIRST else _EVERY) == 0
 
 
-class Lessons:
+class LayoutLearner:
     """Learners of all features; the longest unused are forgotten. One thread at a time.
 
     Args:
@@ -38,9 +39,9 @@ class Lessons:
     """
 
     def __init__(self, most: int = 128) -> None:
-        self._known: Recent[Place, Recent[bytes, Learner]] = Recent(most)
+        self._known: LruCache[Place, LruCache[bytes, FeatureLearner]] = LruCache(most)
         #: What stands for tools in any order, by those in theirs.
-        self._named: Recent[tuple[Fingerprint, int], bytes] = Recent(most * _TOOL_SETS)
+        self._named: LruCache[tuple[Fingerprint, int], bytes] = LruCache(most * _TOOL_SETS)
 
     def __len__(self) -> int:
         return len(self._known)
@@ -52,12 +53,17 @@ class Lessons:
             Unplannable: If a message cannot be read.
         """
         draft, now = planned.draft, planned.evidence.now
-        first, messages = led(one.role for one in draft.known), draft.prompt.messages
+        first, messages = (
+            count_leading_roles(one.role for one in draft.known),
+            draft.prompt.messages,
+        )
         if not first:
             return
         learner, mark = self._learner(planned), hash(messages[:first]) or 1
         begins, history = not draft.turns, sum(map(len, messages[first:]))
-        if learner.skims(draft.conversation, now, first=begins, history=history, mark=mark):
+        if learner.observe_without_texts(
+            draft.conversation, now, first=begins, history=history, mark=mark
+        ):
             return
         texts = [said for _, said in instructions(draft.prompt)]
         learner.observe(texts, draft.conversation, now, first=begins, history=history, mark=mark)
@@ -71,41 +77,50 @@ class Lessons:
             return None
         # In the order of their tools: which was used last must not make it another layout.
         found = [each.proposal(fresh, planned.way.regime) for _, each in sorted(learners.items())]
-        moves = _joined([move for layout in found if layout is not None for move in layout.moves])
+        moves = _merge_moves(
+            [move for layout in found if layout is not None for move in layout.moves]
+        )
         return Layout(moves=moves) if moves else None
 
-    def _learner(self, planned: Planned) -> Learner:
+    def _learner(self, planned: Planned) -> FeatureLearner:
         """The one of its feature and tools, in whatever order they come."""
         draft = planned.draft
         tools = draft.prompt.tools
         key = draft.fingerprint, hash(tools)
-        named = self._named.of(
+        named = self._named.get_or_make(
             key, lambda: draft.fingerprint(b"".join(sorted(map(draft.fingerprint, tools))))
         )
-        return self._known.of(planned.place, lambda: Recent(_TOOL_SETS)).of(
+        return self._known.get_or_make(planned.place, lambda: LruCache(_TOOL_SETS)).get_or_make(
             named,
-            lambda: Learner(draft.fingerprint, tools=sum(map(len, tools)), shows=draft.asked.shows),
+            lambda: FeatureLearner(
+                draft.fingerprint, tools=sum(map(len, tools)), shows=draft.asked.shows
+            ),
         )
 
 
-def effect(layout: Layout) -> tuple[tuple[object, ...], ...]:
-    """What a layout does; equal for layouts that differ in their evidence alone."""
-    return tuple((*_spot(move), move.slot, move.label) for move in layout.moves)
+def layout_effect(layout: Layout) -> tuple[tuple[object, ...], ...]:
+    """The effect of a layout; equal for layouts that differ in their evidence alone."""
+    return tuple((*_moved_text(move), move.slot, move.label) for move in layout.moves)
 
 
-def _joined(moves: Sequence[Move]) -> tuple[Move, ...]:
+def layout_digest(layout: Layout) -> str:
+    """A digest that is equal for layouts that do the same, whatever their evidence."""
+    return blake2b(msgspec.json.encode(layout_effect(layout)), digest_size=16).hexdigest()
+
+
+def _merge_moves(moves: Sequence[LayoutMove]) -> tuple[LayoutMove, ...]:
     """The moves of several sets of tools as one: of two of the same text, the farther one."""
-    found: dict[tuple[object, ...], Move] = {}
+    found: dict[tuple[object, ...], LayoutMove] = {}
     for move in moves:
-        had = found.setdefault(_spot(move), move)
+        had = found.setdefault(_moved_text(move), move)
         if RANK[move.slot] > RANK[had.slot]:
-            found[_spot(move)] = move
+            found[_moved_text(move)] = move
     return tuple(
         msgspec.structs.replace(move, label=f"Detail {number}")
         for number, move in enumerate(found.values(), 1)
     )
 
 
-def _spot(move: Move) -> tuple[object, ...]:
+def _moved_text(move: LayoutMove) -> tuple[object, ...]:
     """Which text a move takes."""
     return move.before, move.after, move.at, move.count, move.of

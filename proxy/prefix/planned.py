@@ -8,14 +8,15 @@ import msgspec
 
 from proxy.caches.regime import Regime
 from proxy.prefix.breakpoints.plan import Plan
-from proxy.prefix.conversations import Resolved
-from proxy.prefix.explain.diagnostics import Question
-from proxy.prefix.explain.findings import Evidence
-from proxy.prefix.message_cache import Readings
-from proxy.prefix.prediction.prefix_chains import Expected
-from proxy.prefix.prediction.sent import Sent
-from proxy.prefix.prompts.conversation import Chain
-from proxy.prefix.prompts.prompt import Fingerprint, Prompt, Reading
+from proxy.prefix.breakpoints.policies import CacheKeySource
+from proxy.prefix.conversations import ResolvedConversation
+from proxy.prefix.explain.diagnostics import DiagnosticsQuestion
+from proxy.prefix.explain.findings import CallEvidence
+from proxy.prefix.message_cache import MessageCache
+from proxy.prefix.prediction.prefix_chains import ExpectedRead
+from proxy.prefix.prediction.sent import SentCall
+from proxy.prefix.prompts.conversation import ConversationChain
+from proxy.prefix.prompts.prompt import Fingerprint, MessageReading, Prompt
 from proxy.records.feature_mode import Place
 from proxy.records.origin import Origin
 from slo.price import Rates
@@ -23,7 +24,7 @@ from slo.price import Rates
 _FAMILY: Final = re.compile(r"[a-z]+(?:-[a-z]+)*", re.IGNORECASE)
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class PlanningRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A call to plan.
 
     Attributes:
@@ -46,7 +47,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     origin: Origin | None = None
 
 
-class Way(msgspec.Struct, frozen=True, kw_only=True):
+class PlanningTarget(msgspec.Struct, frozen=True, kw_only=True):
     """Where a call is sent.
 
     Attributes:
@@ -77,21 +78,21 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
         readings: What is remembered of messages.
     """
 
-    asked: Asked
+    asked: PlanningRequest
     prompt: Prompt
     fingerprint: Fingerprint
-    chain: Chain
-    resolved: Resolved
+    chain: ConversationChain
+    resolved: ResolvedConversation
     turns: int
-    known: tuple[Reading, ...] = ()
-    readings: Readings = msgspec.field(default_factory=Readings)
+    known: tuple[MessageReading, ...] = ()
+    readings: MessageCache = msgspec.field(default_factory=MessageCache)
 
     @property
     def conversation(self) -> bytes:
         """Which conversation it belongs to: 16 bytes, the same on every replica."""
         return self.resolved.name
 
-    def sought(self, plan: Plan | None) -> tuple[str, ...]:
+    def stored_keys(self, plan: Plan | None) -> tuple[str, ...]:
         """Where another process may have kept more of its conversation, in hex; () for nowhere.
 
         Args:
@@ -103,25 +104,25 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
         names = (resolved.name, *filter(None, (resolved.source,)), *self.chain.candidates())
         return tuple(dict.fromkeys(name.hex() for name in names))
 
-    def beside(self) -> dict[str, Plan]:
+    def related_keys(self) -> dict[str, Plan]:
         """What leads to its conversation from elsewhere, by where that is kept, in hex."""
         there = Plan(conversation=self.conversation.hex())
         return {value.hex(): there for value in self.resolved.beside}
 
-    def onward(self, plan: Plan) -> Plan:
+    def plan_with_continuation(self, plan: Plan) -> Plan:
         """The plan of its conversation, with how that went on once it did."""
         if plan.onward or self.resolved.begins:
             return plan
         ends = (self.chain.whole, next(self.chain.latest_answers(), b""))
         return msgspec.structs.replace(plan, onward=tuple(one.hex() for one in ends))
 
-    def wordless(self) -> "Draft":
+    def without_words(self) -> "Draft":
         """The draft without its words, for what need not hold them while it waits."""
         asked = msgspec.structs.replace(self.asked, body=b"", origin=None)
         return msgspec.structs.replace(self, asked=asked, prompt=Prompt(fields={}, messages=()))
 
 
-class Direct(msgspec.Struct, frozen=True, kw_only=True):
+class UnmodifiedCall(msgspec.Struct, frozen=True, kw_only=True):
     """A call as it would have been sent unmodified, had all calls been.
 
     Attributes:
@@ -129,11 +130,11 @@ class Direct(msgspec.Struct, frozen=True, kw_only=True):
         expected: What it should have read then.
     """
 
-    sent: Sent
-    expected: Expected
+    sent: SentCall
+    expected: ExpectedRead
 
 
-class Trial(msgspec.Struct, frozen=True, kw_only=True):
+class FullyMarkedCall(msgspec.Struct, frozen=True, kw_only=True):
     """A call with the marks that its policy asks for, had all calls had theirs.
 
     Attributes:
@@ -143,14 +144,14 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         number: Tells its bet from others; 0 where none of its marks is sent.
     """
 
-    sent: Sent
-    expected: Expected
+    sent: SentCall
+    expected: ExpectedRead
     is_live: bool = False
     number: int = 0
 
 
 class Planned(msgspec.Struct, frozen=True, kw_only=True):
-    """What is sent.
+    """A planned call, as it is sent.
 
     Attributes:
         body: The chat body; the caller's own where nothing changed.
@@ -164,28 +165,28 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     draft: Draft
-    way: Way
+    way: PlanningTarget
     plan: Plan
     body: bytes
     headers: Mapping[str, str] = {}
     prompt: Prompt
-    evidence: Evidence
+    evidence: CallEvidence
     notes: tuple[str, ...] = ()
-    question: Question | None = None
-    direct: Direct | None = None
-    trial: Trial | None = None
+    question: DiagnosticsQuestion | None = None
+    direct: UnmodifiedCall | None = None
+    trial: FullyMarkedCall | None = None
 
-    def changes(self, came: bytes) -> bool:
+    def is_modified(self, came: bytes) -> bool:
         """True if a caller's body is sent with anything that its upstream may not take."""
         return self.body is not came or self.question is not None
 
     @property
     def place(self) -> Place:
         """Where its layout is kept."""
-        return place(self.draft.asked, self.way.model)
+        return layout_place(self.draft.asked, self.way.model)
 
 
-class Unplanned(msgspec.Struct, frozen=True):
+class Passthrough(msgspec.Struct, frozen=True):
     """A call that is sent unmodified.
 
     Attributes:
@@ -197,7 +198,15 @@ class Unplanned(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
-def place(asked: Asked, model: str) -> Place:
+def layout_place(asked: PlanningRequest, model: str) -> Place:
     """Where the layout of a call is kept: its team's feature on the model's family."""
     family = _FAMILY.match(model.rpartition("/")[2])
     return Place(asked.team, asked.feature, family[0].lower() if family else "")
+
+
+def cache_key_source(draft: Draft, way: PlanningTarget) -> CacheKeySource:
+    """The hashes that a call's cache keys are made of."""
+    asked = draft.asked
+    names = (f"{asked.team}\0{way.model}", f"{asked.team}\0{asked.feature}\0{way.model}")
+    team, feature = (draft.fingerprint(name.encode(errors="replace")).hex()[:16] for name in names)
+    return CacheKeySource(team=team, feature=feature)

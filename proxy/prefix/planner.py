@@ -2,65 +2,72 @@
 
 ::
 
-    body ─ draft ─┬─ plan known? ───────────┐
-                  └─ begun (first call) ────┴─ planned ─▶ what is sent, what should be read
-    answer ─ settled ─▶ why less was read, and what is learned for the calls to come
+    body ─ read_call ─┬─ known_plan ────────────────┐
+                      └─ begin_plan (first call) ───┴─ plan_call ─▶ request, expected read
+    answer ─ settle_call ─▶ why less was read, and what is learned for later calls
 
 Everything kept is bounded; time comes with each call. One thread at a time may use a planner.
 """
 
 from collections.abc import Mapping
-from functools import lru_cache
-from itertools import accumulate
 from typing import Final
 
 import msgspec
 
-from proxy.prefix.arrangement import Arranged, Marked, arranged, as_it_came, sent
-from proxy.prefix.breakpoints.keys import heads
-from proxy.prefix.breakpoints.plan import Arm, Plan, Policy, forked, merged
-from proxy.prefix.breakpoints.policies import (
-    Road,
-    back,
-    key,
-    policy,
-    reviewed,
-    shape,
-    shared,
-    stage,
-    vetted,
+from proxy.prefix.arrangement import (
+    ArrangedPrompt,
+    MarkedPrompt,
+    arrange_prompt,
+    conversation_tokens,
+    mark_prompt,
+    unmodified_prompt,
 )
-from proxy.prefix.breakpoints.reuse_statistics import Habits
-from proxy.prefix.conversation_state import Talk
+from proxy.prefix.breakpoints import policies
+from proxy.prefix.breakpoints.keys import key_headers
+from proxy.prefix.breakpoints.plan import (
+    BreakpointPolicy,
+    ExperimentArm,
+    Plan,
+    fork_plan,
+    merge_plans,
+)
+from proxy.prefix.breakpoints.reuse_statistics import ReuseStatistics
+from proxy.prefix.conversation_state import ConversationState
 from proxy.prefix.conversations import Conversations
-from proxy.prefix.experiment_arms import arm
-from proxy.prefix.explain.findings import Evidence
-from proxy.prefix.explain.misses import claimed, miss
-from proxy.prefix.explain.reasons import Miss, Said
+from proxy.prefix.experiment_arms import assign_arm
+from proxy.prefix.explain.findings import CallEvidence
+from proxy.prefix.explain.reasons import CacheMiss, ProviderReason
 from proxy.prefix.harm import Harm
-from proxy.prefix.keyed import keyed
-from proxy.prefix.layouts.canonical import named
+from proxy.prefix.keyed import team_fingerprint
+from proxy.prefix.layouts.canonical import movable_tools
 from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.layouts.toolsets import Toolsets
-from proxy.prefix.message_cache import Readings
-from proxy.prefix.observation import calls_before, observation
-from proxy.prefix.planned import Asked, Draft, Planned, Trial, Way, place
-from proxy.prefix.prediction.changes import Traces
-from proxy.prefix.prediction.parameters import parameters
-from proxy.prefix.prediction.prefix_chains import Chains
-from proxy.prefix.prediction.prompt_digests import BACK, left, opening
-from proxy.prefix.prediction.sent import Sent
-from proxy.prefix.prediction.unstored import Unstored
-from proxy.prefix.prompts.conversation import chain
-from proxy.prefix.prompts.prompt import ASSISTANT, BYTES_PER_TOKEN, Fingerprint, Slot, parsed
-from proxy.prefix.prompts.recent import Recent
-from proxy.prefix.unmodified import Unmodified, Variant
+from proxy.prefix.message_cache import MessageCache
+from proxy.prefix.observation import calls_before, find_miss, observe_call
+from proxy.prefix.planned import (
+    Draft,
+    FullyMarkedCall,
+    Planned,
+    PlanningRequest,
+    PlanningTarget,
+    cache_key_source,
+    layout_place,
+)
+from proxy.prefix.prediction.changes import CallTraces
+from proxy.prefix.prediction.parameters import prefix_parameters
+from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
+from proxy.prefix.prediction.prompt_digests import blocks_left_out, digest_start
+from proxy.prefix.prediction.sent import SentCall
+from proxy.prefix.prediction.unstored import UnstoredPrefixes
+from proxy.prefix.prompts.conversation import conversation_chain
+from proxy.prefix.prompts.prompt import ASSISTANT, parse_prompt
+from proxy.prefix.prompts.recent import LruCache
+from proxy.prefix.unmodified import MarkedVariant, UnmodifiedBaseline
 from proxy.records.feature_mode import Place
 from slo.usage import Usage
 
 #: Reasons told of one call.
 _NOTES: Final = 16
-_TEAMS: Final = 4_096
 _FEATURES: Final = 4_096
 #: Features whose lists of tools are remembered, of some 40 KB each at most.
 _EQUIPPED: Final = 1_024
@@ -86,31 +93,31 @@ class Planner:
     ) -> None:
         self._secret = secret
         self._share = share
-        self._talks: Recent[bytes, Talk] = Recent(talks)
-        self._habits: Recent[Place, Habits] = Recent(_FEATURES)
-        self._toolsets: Recent[Place, Toolsets] = Recent(_EQUIPPED)
-        self._readings = Readings()
+        self._talks: LruCache[bytes, ConversationState] = LruCache(talks)
+        self._habits: LruCache[Place, ReuseStatistics] = LruCache(_FEATURES)
+        self._toolsets: LruCache[Place, Toolsets] = LruCache(_EQUIPPED)
+        self._readings = MessageCache()
         self._conversations = Conversations()
-        self._unstored = Unstored()
-        self._chains = Chains(unstored=self._unstored)
-        self._traces = Traces()
-        self._unmodified = Unmodified(credit, self._unstored)
+        self._unstored = UnstoredPrefixes()
+        self._chains = PrefixChainIndex(unstored=self._unstored)
+        self._traces = CallTraces()
+        self._unmodified = UnmodifiedBaseline(credit, self._unstored)
 
-    def draft(self, asked: Asked) -> Draft:
+    def read_call(self, asked: PlanningRequest) -> Draft:
         """The call, read.
 
         Raises:
             Unplannable: If its body is none that can be planned; says why.
         """
-        prompt = parsed(asked.body)
-        team = fingerprint(self._secret, asked.team)
-        known = self._readings.of(team, prompt.messages)
+        prompt = parse_prompt(asked.body)
+        team = team_fingerprint(self._secret, asked.team)
+        known = self._readings.readings_of(team, prompt.messages)
         # A conversation that was shortened is the same one.
         origin = asked.origin
-        own = known if origin is None else self._readings.of(team, origin.messages)
+        own = known if origin is None else self._readings.readings_of(team, origin.messages)
         turns = origin.turns if origin is not None else [one.role for one in known].count(ASSISTANT)
         who = (asked.team, asked.feature, asked.key, asked.hint, asked.session)
-        said = chain(prompt, own, who, team)
+        said = conversation_chain(prompt, own, who, team)
         return Draft(
             asked=asked,
             prompt=prompt,
@@ -129,44 +136,44 @@ class Planner:
         """
         self._conversations.load(held)
         resolved = self._conversations.resolve(draft.chain)
-        self._conversations.note(draft.chain, resolved)
+        self._conversations.record_call(draft.chain, resolved)
         for name in filter(None, (resolved.name, resolved.source)):
             plan = held.get(name.hex())
             if plan is not None and not plan.conversation:
-                talk = self._talks.of(name, Talk)
-                talk.plan = merged(plan, talk.plan) if talk.plan is not None else plan
+                talk = self._talks.get_or_make(name, ConversationState)
+                talk.plan = merge_plans(plan, talk.plan) if talk.plan is not None else plan
         return msgspec.structs.replace(draft, resolved=resolved)
 
-    def plan(self, draft: Draft) -> Plan | None:
-        """What was decided for its conversation; None where that is not known here."""
+    def known_plan(self, draft: Draft) -> Plan | None:
+        """The plan of its conversation; None where it is not known here."""
         talk = self._talks.peek(draft.conversation)
         return talk.plan if talk is not None else None
 
-    def adopt(self, draft: Draft, plan: Plan) -> None:
+    def adopt_plan(self, draft: Draft, plan: Plan) -> None:
         """Take over what was decided for its conversation."""
-        source = self._talks.peek(draft.resolved.source) or Talk()
-        self._talks.of(draft.conversation, source.fork).plan = plan
+        source = self._talks.peek(draft.resolved.source) or ConversationState()
+        self._talks.get_or_make(draft.conversation, source.fork).plan = plan
 
-    def begun(self, draft: Draft, layout: int) -> Plan:
-        """What holds for a conversation of which nothing is known, or that parts from a known one.
+    def begin_plan(self, draft: Draft, layout: int) -> Plan:
+        """Make the plan of a conversation that is new, or parts from a known one.
 
         Args:
             draft: Its call.
             layout: The version that new conversations begin with; 0 for none.
         """
         joined = draft.turns > 0
-        chosen = arm(draft.conversation, self._share)
+        chosen = assign_arm(draft.conversation, self._share)
         source = self._talks.peek(draft.resolved.source)
         if source is not None and source.plan is not None:
-            tools = [tool.known for tool in named(draft.prompt.tools, draft.fingerprint)]
-            return forked(source.plan, chosen, tools)
-        moves = chosen is Arm.TREATED and not joined
+            tools = [tool.known for tool in movable_tools(draft.prompt.tools, draft.fingerprint)]
+            return fork_plan(source.plan, chosen, tools)
+        moves = chosen is ExperimentArm.TREATED and not joined
         return Plan(arm=chosen, layout=layout if moves else 0, joined=joined)
 
-    def planned(
-        self, draft: Draft, way: Way, plan: Plan, layout: Layout | None, now: float
+    def plan_call(
+        self, draft: Draft, way: PlanningTarget, plan: Plan, layout: Layout | None, now: float
     ) -> Planned:
-        """The call as it is sent this way.
+        """Plan the call for this target.
 
         Args:
             draft: The call.
@@ -178,22 +185,27 @@ class Planner:
         Raises:
             Unplannable: If the body has to go as it came; says why.
         """
-        self._conversations.note(draft.chain, draft.resolved)
-        plan = draft.onward(plan)
-        if plan.arm is Arm.CONTROL:
+        self._conversations.record_call(draft.chain, draft.resolved)
+        plan = draft.plan_with_continuation(plan)
+        if plan.arm is ExperimentArm.CONTROL:
             # Without the key it would keep a cache apart, and both arms would be dearer.
-            found, own = as_it_came(draft, plan), Policy(key=key(way.regime, _road(draft, way)))
+            found, own = (
+                unmodified_prompt(draft, plan),
+                BreakpointPolicy(
+                    key=policies.conversation_cache_key(way.regime, cache_key_source(draft, way))
+                ),
+            )
         else:
-            plan = self._equipped(draft, way, plan)
-            found = arranged(draft, plan, layout, late=way.late)
-            found, own = self._decided(draft, way, found, now)
+            plan = self._with_tool_order(draft, way, plan)
+            found = arrange_prompt(draft, plan, layout, late=way.late)
+            found, own = self._decide_policy(draft, way, found, now)
         variant, trial = self._affordable(draft, way, found, own, now)
         return Planned(
             draft=draft,
             way=way,
             plan=found.plan,
             body=variant.sending.body,
-            headers=heads(own, way.regime),
+            headers=key_headers(own, way.regime),
             prompt=variant.sending.prompt,
             evidence=variant.evidence,
             notes=(*found.notes, *variant.sending.notes)[:_NOTES],
@@ -201,9 +213,9 @@ class Planner:
             trial=trial,
         )
 
-    def settled(
-        self, planned: Planned, usage: Usage | None, *, told: Said | None = None
-    ) -> Miss | None:
+    def settle_call(
+        self, planned: Planned, usage: Usage | None, *, told: ProviderReason | None = None
+    ) -> CacheMiss | None:
         """Why less was read than could have been; what the answer teaches is learned.
 
         Args:
@@ -211,7 +223,7 @@ class Planner:
             usage: What its provider counted; None where it did not.
             told: The provider's own reason for a miss, where it gave one.
         """
-        found = missed(planned, usage, told=told)
+        found = find_miss(planned, usage, told=told)
         self.learn(planned, usage)
         return found
 
@@ -225,20 +237,20 @@ class Planner:
         draft, evidence = planned.draft, planned.evidence
         sent, now = evidence.sent, evidence.now
         if usage is not None:
-            expected = evidence.expected.scaled(usage.prompt_tokens)
+            expected = evidence.expected.rescale(usage.prompt_tokens)
             if self._unstored.observe(sent, expected.hit, expected.scale, usage, now):
-                self._unmodified.doubt(planned.place)
-        self._chains.note(sent, usage, now)
-        self._traces.note(sent, now)
-        talk = self._talks.of(draft.conversation, Talk)
-        found = observation(planned, usage, talk)
-        self._habits.of(planned.place, Habits).observe(now, found.seen)
-        talk.open_call = self._unmodified.note(planned, usage, talk.open_call)
+                self._unmodified.reset_earnings(planned.place)
+        self._chains.record_call(sent, usage, now)
+        self._traces.record_call(sent, now)
+        talk = self._talks.get_or_make(draft.conversation, ConversationState)
+        found = observe_call(planned, usage, talk)
+        self._habits.get_or_make(planned.place, ReuseStatistics).observe(now, found.seen)
+        talk.open_call = self._unmodified.record_call(planned, usage, talk.open_call)
         if found.compares:
-            talk.lacked(found.seen.left)
-        talk.note(sent, now, tokens=found.tokens, turns=draft.turns)
+            talk.record_left_out(found.seen.left)
+        talk.record_call(sent, now, tokens=found.tokens, turns=draft.turns)
 
-    def ended(self, planned: Planned) -> None:
+    def end_call(self, planned: Planned) -> None:
         """A call has ended, answered or not."""
         self._unmodified.release(planned)
 
@@ -252,71 +264,89 @@ class Planner:
             self._unmodified.forget(place)
         return found
 
-    def _equipped(self, draft: Draft, way: Way, plan: Plan) -> Plan:
+    def _with_tool_order(self, draft: Draft, way: PlanningTarget, plan: Plan) -> Plan:
         """The plan with an order for the tools of its conversation, once there are any."""
         tools = draft.prompt.tools
         if not tools or plan.tools or plan.joined:
             return plan
-        toolsets = self._toolsets.of(place(draft.asked, way.model), Toolsets)
-        order = toolsets.order(named(tools, draft.fingerprint))
+        toolsets = self._toolsets.get_or_make(layout_place(draft.asked, way.model), Toolsets)
+        order = toolsets.order(movable_tools(tools, draft.fingerprint))
         return msgspec.structs.replace(plan, tools=order, as_came=not toolsets.is_respelled)
 
-    def _decided(
-        self, draft: Draft, way: Way, found: Arranged, now: float
-    ) -> tuple[Arranged, Policy]:
-        """What the conversation marks on this kind of cache, decided at each of its stages."""
-        talk = self._talks.peek(draft.conversation) or Talk()
+    def _decide_policy(
+        self, draft: Draft, way: PlanningTarget, found: ArrangedPrompt, now: float
+    ) -> tuple[ArrangedPrompt, BreakpointPolicy]:
+        """Decide the conversation's marks on this kind of cache, once at each of its stages."""
+        talk = self._talks.peek(draft.conversation) or ConversationState()
         begins_again = talk.calls > 0 and not draft.turns
-        at = stage(draft.turns, talk.calls)
+        at = policies.decision_stage(draft.turns, talk.calls)
         held = found.plan.policies
-        known = [one for each in range(at + 1) if (one := held.get(_kind(way, each))) is not None]
+        names = [policies.policy_name(way.regime, each) for each in range(at + 1)]
+        known = [held[name] for name in names if name in held]
         own = known[-1] if known else None
-        if own is None or _kind(way, at) not in held:
-            own = self._decided_anew(draft, way, found, talk, own)
+        if own is None or names[-1] not in held:
+            own = self._decide_anew(draft, way, found, talk, own)
             if not begins_again:
-                begins = opening(found.bare)
-                moves = self._habits.of(place(draft.asked, way.model), Habits).moves
-                own = vetted(own, way.regime, talk.told(begins, moves=moves), begins)
-            policies = {_kind(way, at): own, **held}
-            plan = msgspec.structs.replace(found.plan, policies=policies)
+                begins = digest_start(found.bare)
+                place = layout_place(draft.asked, way.model)
+                habits = self._habits.get_or_make(place, ReuseStatistics)
+                starts = talk.comparable_starts(begins, moves=habits.has_changing_start)
+                own = policies.without_unread_marks(own, way.regime, starts, begins)
+            plan = msgspec.structs.replace(found.plan, policies={names[-1]: own, **held})
             found = msgspec.structs.replace(found, plan=plan)
         if begins_again:
-            own = vetted(own, way.regime, talk.openings, opening(found.bare))
+            begins = digest_start(found.bare)
+            own = policies.without_unread_marks(own, way.regime, talk.openings, begins)
         return found, own
 
-    def _decided_anew(
-        self, draft: Draft, way: Way, found: Arranged, talk: Talk, before: Policy | None
-    ) -> Policy:
-        """What the conversation marks from this stage on, by what is expected of it now."""
-        habits = self._habits.of(place(draft.asked, way.model), Habits)
-        lefts = (*talk.lefts, left(found.bare, talk.endings)) if talk.calls else ()
+    def _decide_anew(
+        self,
+        draft: Draft,
+        way: PlanningTarget,
+        found: ArrangedPrompt,
+        talk: ConversationState,
+        before: BreakpointPolicy | None,
+    ) -> BreakpointPolicy:
+        """Decide the conversation's marks from this stage on, by what is expected of it now."""
+        habits = self._habits.get_or_make(layout_place(draft.asked, way.model), ReuseStatistics)
+        lefts = (*talk.lefts, blocks_left_out(found.bare, talk.endings)) if talk.calls else ()
         repeats = habits.repeats(lefts)
-        spoken = _spoken(found)
-        beyond = back(repeats, spoken)
+        spoken = conversation_tokens(found)
+        beyond = policies.blocks_left_unmarked(repeats, spoken)
         uses = habits.uses(
             way.regime.lifetimes,
             is_open=bool(draft.prompt.tools) or draft.turns > 0,
             before=calls_before(draft, found.plan, talk),
             repeats=repeats[beyond],
         )
-        own = policy(shape(found.blocks, spoken, beyond), uses, way.regime, _road(draft, way))
-        return own if before is None else reviewed(own, before)
+        own = policies.choose_policy(
+            policies.conversation_shape(found.blocks, spoken, beyond),
+            uses,
+            way.regime,
+            cache_key_source(draft, way),
+        )
+        return own if before is None else policies.revise_policy(own, before)
 
     def _affordable(
-        self, draft: Draft, way: Way, found: Arranged, own: Policy, now: float
-    ) -> tuple[Variant, Trial | None]:
+        self,
+        draft: Draft,
+        way: PlanningTarget,
+        found: ArrangedPrompt,
+        own: BreakpointPolicy,
+        now: float,
+    ) -> tuple[MarkedVariant, FullyMarkedCall | None]:
         """The call with as many marks as others earned, and with all of them on paper.
 
         What conversations share comes again sooner and costs less, so that is bet on first.
         """
         whole = self._variant(draft, way, found, own, now)
-        trial = self._unmodified.trial(whole)
+        trial = self._unmodified.fully_marked_call(whole)
         if trial is None:
             return whole, None
-        where, bet = place(draft.asked, way.model), self._unmodified.bet
+        where, bet = layout_place(draft.asked, way.model), self._unmodified.reserve_stake
         number = bet(where, way, whole, on_credit=False)
         if not number:
-            part = self._variant(draft, way, found, shared(own), now)
+            part = self._variant(draft, way, found, policies.without_conversation_marks(own), now)
             if part.evidence.sent.marks != whole.evidence.sent.marks:
                 number = bet(where, way, part, on_credit=True)
                 if number:
@@ -324,20 +354,32 @@ class Planner:
             number = bet(where, way, whole, on_credit=True)
         if number:
             return whole, msgspec.structs.replace(trial, is_live=True, number=number)
-        return self._variant(draft, way, found, Policy(key=own.key), now), trial
+        return self._variant(draft, way, found, BreakpointPolicy(key=own.key), now), trial
 
-    def _variant(self, draft: Draft, way: Way, found: Arranged, own: Policy, now: float) -> Variant:
-        sending = sent(draft, way, found, own)
+    def _variant(
+        self,
+        draft: Draft,
+        way: PlanningTarget,
+        found: ArrangedPrompt,
+        own: BreakpointPolicy,
+        now: float,
+    ) -> MarkedVariant:
+        sending = mark_prompt(draft, way, found, own)
         evidence = self._evidence(draft, way, found, sending, now)
-        direct = self._unmodified.expect(draft, way, found, sending, evidence.sent, now)
-        return Variant(sending, evidence, direct)
+        direct = self._unmodified.unmodified_call(draft, way, found, sending, evidence.sent, now)
+        return MarkedVariant(sending, evidence, direct)
 
     def _evidence(
-        self, draft: Draft, way: Way, found: Arranged, sending: Marked, now: float
-    ) -> Evidence:
+        self,
+        draft: Draft,
+        way: PlanningTarget,
+        found: ArrangedPrompt,
+        sending: MarkedPrompt,
+        now: float,
+    ) -> CallEvidence:
         origin = draft.asked.origin
-        where = parameters(sending.prompt, way.regime, draft.fingerprint, way.model)
-        call = Sent(
+        where = prefix_parameters(sending.prompt, way.regime, draft.fingerprint, way.model)
+        call = SentCall(
             regime=way.regime,
             place=draft.fingerprint(way.upstream.encode()),
             feature=draft.fingerprint(draft.asked.feature.encode(errors="replace")),
@@ -351,46 +393,7 @@ class Planner:
             lines=found.lines,
             compacted=origin is not None and origin.reset,
         )
-        expected = self._chains.expected(call, now)
-        return Evidence(sent=call, expected=expected, before=self._traces.before(call), now=now)
-
-
-def missed(planned: Planned, usage: Usage | None, *, told: Said | None = None) -> Miss | None:
-    """Why less was read than could have been; from the call alone, so any thread may ask.
-
-    Args:
-        planned: The call that was answered.
-        usage: What its provider counted; None where it did not.
-        told: The provider's own reason for a miss, where it gave one.
-    """
-    if usage is None:
-        return claimed(told, None)
-    shown = planned.prompt if planned.draft.asked.shows else None
-    return miss(planned.evidence, usage, planned.way.rates, told=told, shown=shown)
-
-
-@lru_cache(_TEAMS)
-def fingerprint(secret: bytes, team: str) -> Fingerprint:
-    """The keyed hash of one team: 16 bytes; no other team's are equal."""
-    return keyed(secret, team)
-
-
-def _kind(way: Way, at: int) -> str:
-    """The name of what is decided for a kind of cache, at a stage of a conversation."""
-    kind = f"{way.regime.name}/{way.regime.provider}"
-    return f"{kind}/{at}" if at else kind
-
-
-def _spoken(found: Arranged) -> list[int]:
-    """Tokens of the conversation without so many of its last blocks, by how many."""
-    kept = len(found.blocks) - found.prompt.tail
-    sizes = [block.size for block in found.blocks[:kept] if block.slot is Slot.VARIABLE]
-    ends = [*accumulate(sizes, initial=0)][::-1]
-    return [(ends[at] if at < len(ends) else 0) // BYTES_PER_TOKEN for at in range(BACK + 1)]
-
-
-def _road(draft: Draft, way: Way) -> Road:
-    asked = draft.asked
-    names = (f"{asked.team}\0{way.model}", f"{asked.team}\0{asked.feature}\0{way.model}")
-    team, feature = (draft.fingerprint(name.encode(errors="replace")).hex()[:16] for name in names)
-    return Road(team=team, feature=feature)
+        expected = self._chains.expect_read(call, now)
+        return CallEvidence(
+            sent=call, expected=expected, before=self._traces.previous_call(call), now=now
+        )

@@ -1,4 +1,4 @@
-"""What a conversation's latest answer was called, so that the next call can ask about it.
+"""Asks providers why their cache missed, by the id of a conversation's latest answer.
 
 Kept for one process: a conversation that meets another one asks nothing there the first time.
 """
@@ -7,13 +7,13 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.breakpoints.plan import Arm
-from proxy.prefix.explain.diagnostics import question
+from proxy.prefix.breakpoints.plan import ExperimentArm
+from proxy.prefix.explain.diagnostics import diagnostics_question
 from proxy.prefix.planned import Planned
-from proxy.prefix.prompts.recent import Recent
+from proxy.prefix.prompts.recent import LruCache
 
 #: Seconds an upstream is asked nothing once it refused a call that asked.
-REST: Final = 3_600.0
+RETRY_AFTER_S: Final = 3_600.0
 #: OpenAI refuses it beside the options that carry the question.
 _RETENTION: Final = "prompt_cache_retention"
 _RESPONSES: Final = "responses"
@@ -29,7 +29,7 @@ class _Answer(msgspec.Struct, frozen=True, gc=False):
     turns: int
 
 
-class Questions:
+class ProviderDiagnostics:
     """Asks providers why their caches missed; some 300 bytes a conversation.
 
     Conversations are told apart by keyed hashes of their team's, so that nobody's call can name
@@ -40,29 +40,29 @@ class Questions:
     """
 
     def __init__(self, most: int = 20_000) -> None:
-        self._latest: Recent[tuple[bytes, str], _Answer] = Recent(most)
-        self._resting: Recent[str, float] = Recent(_UPSTREAMS)
+        self._latest: LruCache[tuple[bytes, str], _Answer] = LruCache(most)
+        self._resting: LruCache[str, float] = LruCache(_UPSTREAMS)
 
     def __len__(self) -> int:
         return len(self._latest)
 
-    def asked(self, planned: Planned, now: float) -> Planned:
+    def add_question(self, planned: Planned, now: float) -> Planned:
         """The call with a question about the answer before it; as it is where there is none.
 
         The control arm, which goes as it came, asks nothing; nor does a call whose caller asks.
         """
         way, said = planned.way, planned.prompt.fields
         rests = (self._resting.peek(way.upstream) or 0.0) > now
-        if rests or planned.plan.arm is Arm.CONTROL or not _can_ask(planned):
+        if rests or planned.plan.arm is ExperimentArm.CONTROL or not _can_ask(planned):
             return planned
         if said.get(_RETENTION, b"null") != b"null":
             return planned
-        found = question(way.asks, self._previous(planned))
-        if found is None or found.beside(said.get(found.field, b"null")) is None:
+        found = diagnostics_question(way.asks, self._previous(planned))
+        if found is None or found.merged_value(said.get(found.field, b"null")) is None:
             return planned
         return msgspec.structs.replace(planned, question=found)
 
-    def answered(self, planned: Planned, answer: str) -> None:
+    def record_answer(self, planned: Planned, answer: str) -> None:
         """Remember what the provider calls the answer to a call.
 
         Not where the call ended in what no later call repeats: the provider would call that the
@@ -72,11 +72,11 @@ class Questions:
             named = "" if planned.prompt.tail or not _can_ask(planned) else answer
             self._latest.put(_key(planned), _Answer(named, planned.draft.turns))
 
-    def refused(self, planned: Planned, now: float) -> bool:
+    def record_refusal(self, planned: Planned, now: float) -> bool:
         """True if a refused call asked; then its upstream is asked nothing for a while."""
         if planned.question is None:
             return False
-        self._resting.put(planned.way.upstream, now + REST)
+        self._resting.put(planned.way.upstream, now + RETRY_AFTER_S)
         return True
 
     def _previous(self, planned: Planned) -> str:

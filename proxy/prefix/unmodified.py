@@ -19,21 +19,21 @@ from typing import Final, NamedTuple
 import msgspec
 
 from proxy.caches.regime import Regime
-from proxy.prefix.arrangement import Arranged, Marked, as_it_came
-from proxy.prefix.breakpoints.earnings import Earnings
+from proxy.prefix.arrangement import ArrangedPrompt, MarkedPrompt, unmodified_prompt
+from proxy.prefix.breakpoints.earnings import MarkEarnings
 from proxy.prefix.breakpoints.keys import is_explicit
-from proxy.prefix.breakpoints.plan import Arm
-from proxy.prefix.explain.findings import Evidence
-from proxy.prefix.harm import Harm, HarmWatch, Reckoned
-from proxy.prefix.planned import Direct, Draft, Planned, Trial, Way
+from proxy.prefix.breakpoints.plan import ExperimentArm
+from proxy.prefix.explain.findings import CallEvidence
+from proxy.prefix.harm import CallCost, Harm, HarmWatch
+from proxy.prefix.planned import Draft, FullyMarkedCall, Planned, PlanningTarget, UnmodifiedCall
 from proxy.prefix.prediction.billing import expected_usage, prompt_cost, write_surcharge
-from proxy.prefix.prediction.lookups import stored_nothing
-from proxy.prefix.prediction.parameters import parameters
-from proxy.prefix.prediction.prefix_chains import Chains
-from proxy.prefix.prediction.sent import Sent
-from proxy.prefix.prediction.unstored import Unstored
-from proxy.prefix.prompts.marks import understood
-from proxy.prefix.prompts.recent import Recent
+from proxy.prefix.prediction.lookups import has_stored_nothing
+from proxy.prefix.prediction.parameters import prefix_parameters
+from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
+from proxy.prefix.prediction.sent import SentCall
+from proxy.prefix.prediction.unstored import UnstoredPrefixes
+from proxy.prefix.prompts.marks import route_marks
+from proxy.prefix.prompts.recent import LruCache
 from proxy.records.feature_mode import Place
 from slo.usage import Usage
 
@@ -46,7 +46,7 @@ _MODAL: Final = "openai-breakpoint"
 _BETS: Final = "anthropic-breakpoint"
 
 
-class Variant(NamedTuple):
+class MarkedVariant(NamedTuple):
     """A call with some marks, as it may be sent.
 
     Attributes:
@@ -55,20 +55,20 @@ class Variant(NamedTuple):
         direct: The same call unmodified; None where that reads the same.
     """
 
-    sending: Marked
-    evidence: Evidence
-    direct: Direct | None
+    sending: MarkedPrompt
+    evidence: CallEvidence
+    direct: UnmodifiedCall | None
 
 
-class Compared(NamedTuple):
-    """How a prompt's tokens should be served: as it is sent, and had it been sent unmodified."""
+class UsageComparison(NamedTuple):
+    """Expected usage of a prompt as it is sent, and had it been sent unmodified."""
 
     sent: Usage
     unmodified: Usage
 
 
-def compared(planned: Planned, usage: Usage) -> Compared:
-    """What an answered call should have cost beside what it should have cost unmodified.
+def compare_usage(planned: Planned, usage: Usage) -> UsageComparison:
+    """Compare an answered call's expected usage with that of the unmodified call.
 
     Both by what their caches should hold: what a provider loses, it would have lost of either. Both
     are what it counted where nothing was modified, or where it stored and found nothing at all.
@@ -79,33 +79,41 @@ def compared(planned: Planned, usage: Usage) -> Compared:
     """
     sent, direct = planned.evidence.sent, planned.direct
     if direct is None:
-        return Compared(usage, usage)
+        return UsageComparison(usage, usage)
     expected = expected_usage(sent, planned.evidence.expected, usage.prompt_tokens)
     if _is_refused(usage, expected, sent.regime):
-        return Compared(usage, usage)
+        return UsageComparison(usage, usage)
     total = usage.prompt_tokens * direct.sent.size // max(1, sent.size)
-    return Compared(expected, expected_usage(direct.sent, direct.expected, total))
+    return UsageComparison(expected, expected_usage(direct.sent, direct.expected, total))
 
 
-class Unmodified:
-    """What unmodified calls would have read and cost, beside those that were sent.
+class UnmodifiedBaseline:
+    """Predicts what unmodified calls would have read and cost, beside those that were sent.
 
     Args:
         credit: What a feature's marks may cost before they have earned it; None for one call's.
         unstored: Prefixes that are known not to be stored.
     """
 
-    def __init__(self, credit: float | None = None, unstored: Unstored | None = None) -> None:
+    def __init__(
+        self, credit: float | None = None, unstored: UnstoredPrefixes | None = None
+    ) -> None:
         self._credit = credit
-        self._chains = Chains(_PREFIXES, is_brief=True, unstored=unstored)
-        self._trials = Chains(_PREFIXES, is_brief=True, unstored=unstored)
+        self._chains = PrefixChainIndex(_PREFIXES, is_brief=True, unstored=unstored)
+        self._trials = PrefixChainIndex(_PREFIXES, is_brief=True, unstored=unstored)
         self._numbers = count(1)
-        self._earnings: Recent[Place, Earnings] = Recent(_FEATURES)
-        self._watches: Recent[Place, HarmWatch] = Recent(_FEATURES)
+        self._earnings: LruCache[Place, MarkEarnings] = LruCache(_FEATURES)
+        self._watches: LruCache[Place, HarmWatch] = LruCache(_FEATURES)
 
-    def expect(
-        self, draft: Draft, way: Way, found: Arranged, sending: Marked, sent: Sent, now: float
-    ) -> Direct | None:
+    def unmodified_call(
+        self,
+        draft: Draft,
+        way: PlanningTarget,
+        found: ArrangedPrompt,
+        sending: MarkedPrompt,
+        sent: SentCall,
+        now: float,
+    ) -> UnmodifiedCall | None:
         """The call as it would have been sent unmodified; None where that reads the same.
 
         A call that is sent unmodified may still find less where earlier ones were modified.
@@ -116,17 +124,17 @@ class Unmodified:
         if sending.body is draft.asked.body:
             if way.regime.name != _MODAL:
                 return None
-            return Direct(sent=sent, expected=self._chains.expected(sent, now))
+            return UnmodifiedCall(sent=sent, expected=self._chains.expect_read(sent, now))
         prompt = found.prompt
         is_same = prompt.messages == draft.prompt.messages and prompt.tools == draft.prompt.tools
-        came = found if is_same else as_it_came(draft, found.plan)
-        marks = understood(came.given, came.blocks, way.regime)
+        came = found if is_same else unmodified_prompt(draft, found.plan)
+        marks = route_marks(came.given, came.blocks, way.regime)
         explicit = is_explicit(came.prompt, way.regime)
         call = msgspec.structs.replace(sent, marks=marks, explicit=explicit)
         if is_same and sending.prompt.fields == draft.prompt.fields:
             call.__dict__.update(sent.__dict__)  # the same prefixes, hashed once
         else:
-            where = parameters(came.prompt, way.regime, draft.fingerprint, way.model)
+            where = prefix_parameters(came.prompt, way.regime, draft.fingerprint, way.model)
             call = msgspec.structs.replace(
                 call,
                 blocks=came.bare,
@@ -135,16 +143,20 @@ class Unmodified:
                 late=where.late,
                 tail=0 if not is_same else sent.tail,
             )
-        return Direct(sent=call, expected=self._chains.expected(call, now))
+        return UnmodifiedCall(sent=call, expected=self._chains.expect_read(call, now))
 
-    def trial(self, whole: Variant) -> Trial | None:
+    def fully_marked_call(self, whole: MarkedVariant) -> FullyMarkedCall | None:
         """The call with all marks that its policy asks for, on paper; None where that is no bet."""
         sent, direct = whole.evidence.sent, whole.direct
         if direct is None or sent.regime.name != _BETS or sent.marks == direct.sent.marks:
             return None
-        return Trial(sent=sent, expected=self._trials.expected(sent, whole.evidence.now))
+        return FullyMarkedCall(
+            sent=sent, expected=self._trials.expect_read(sent, whole.evidence.now)
+        )
 
-    def bet(self, where: Place, way: Way, variant: Variant, *, on_credit: bool) -> int:
+    def reserve_stake(
+        self, where: Place, way: PlanningTarget, variant: MarkedVariant, *, on_credit: bool
+    ) -> int:
         """The number of a bet on a variant of a call; 0 where it is not to be sent.
 
         Nothing is at stake where the call is cheaper with its marks already. What is, is put by
@@ -173,7 +185,7 @@ class Unmodified:
         if not earnings.allows(stake, on_credit=on_credit and self._credit is None):
             return 0
         number = next(self._numbers)
-        earnings.bet(number, stake, evidence.now)
+        earnings.reserve_stake(number, stake, evidence.now)
         return number
 
     def release(self, planned: Planned) -> None:
@@ -181,7 +193,7 @@ class Unmodified:
         if planned.trial is not None and planned.trial.number:
             self._earnings_of(planned.place).release(planned.trial.number)
 
-    def note(self, planned: Planned, usage: Usage | None, before: int) -> int:
+    def record_call(self, planned: Planned, usage: Usage | None, before: int) -> int:
         """Compare an answered call with the same call unmodified.
 
         Args:
@@ -194,18 +206,18 @@ class Unmodified:
         """
         sent, now, direct = planned.evidence.sent, planned.evidence.now, planned.direct
         if usage is None:
-            self._chains.note(direct.sent if direct is not None else sent, None, now)
+            self._chains.record_call(direct.sent if direct is not None else sent, None, now)
             if planned.trial is not None:
-                self._trials.note(planned.trial.sent, None, now)
+                self._trials.record_call(planned.trial.sent, None, now)
                 self.release(planned)
             return before
-        expected, unmodified = compared(planned, usage)
-        self._chains.note(direct.sent if direct is not None else sent, unmodified, now)
-        if planned.plan.arm is not Arm.TREATED:
+        expected, unmodified = compare_usage(planned, usage)
+        self._chains.record_call(direct.sent if direct is not None else sent, unmodified, now)
+        if planned.plan.arm is not ExperimentArm.TREATED:
             return 0
         self._reckon(planned, usage, unmodified)
-        watch = self._watches.of(planned.place, HarmWatch)
-        return watch.observe(now, _reckoned(expected, unmodified, planned), before)
+        watch = self._watches.get_or_make(planned.place, HarmWatch)
+        return watch.observe(now, _call_cost(expected, unmodified, planned), before)
 
     def _reckon(self, planned: Planned, usage: Usage, unmodified: Usage) -> None:
         """Count what marks earned with an answered call, or would have."""
@@ -215,13 +227,13 @@ class Unmodified:
         earnings = self._earnings_of(planned.place)
         price, direct = _price(planned.way), prompt_cost(unmodified, sent.regime)
         if trial is None:
-            self._trials.note(sent, usage, planned.evidence.now)
+            self._trials.record_call(sent, usage, planned.evidence.now)
             earnings.observe(direct * price, 0.0, -inf)
             return
         marked = usage
         if not trial.is_live:
             marked = expected_usage(trial.sent, trial.expected, usage.prompt_tokens)
-        self._trials.note(trial.sent, marked, planned.evidence.now)
+        self._trials.record_call(trial.sent, marked, planned.evidence.now)
         saved, floor = direct - prompt_cost(marked, sent.regime), -inf
         if trial.number:
             earnings.release(trial.number)
@@ -231,10 +243,10 @@ class Unmodified:
             floor = -max(0.0, _surcharge(marked, unmodified, sent.regime))
         earnings.observe(direct * price, saved * price, floor * price)
 
-    def _earnings_of(self, where: Place) -> Earnings:
-        return self._earnings.of(where, lambda: Earnings(self._credit or 0.0))
+    def _earnings_of(self, where: Place) -> MarkEarnings:
+        return self._earnings.get_or_make(where, lambda: MarkEarnings(self._credit or 0.0))
 
-    def doubt(self, where: Place) -> None:
+    def reset_earnings(self, where: Place) -> None:
         """Let marks earn anew: what they were to earn lay in prefixes that are not stored."""
         earnings = self._earnings_of(where)
         earnings.earned = min(0.0, earnings.earned)
@@ -251,12 +263,12 @@ class Unmodified:
 
 def _is_refused(usage: Usage, expected: Usage, regime: Regime) -> bool:
     """True if the provider stored and found nothing where there was something to store or find."""
-    return stored_nothing(regime, usage) and bool(
+    return has_stored_nothing(regime, usage) and bool(
         expected.cache_write_tokens or expected.cache_read
     )
 
 
-def _price(way: Way) -> float:
+def _price(way: PlanningTarget) -> float:
     """What a fresh token costs on this way, in any unit; 1 where nobody knows."""
     rates = way.rates
     return float(rates.input) if rates is not None and rates.input else 1.0
@@ -267,10 +279,10 @@ def _surcharge(marked: Usage, unmodified: Usage, regime: Regime) -> float:
     return write_surcharge(marked, regime) - write_surcharge(unmodified, regime)
 
 
-def _reckoned(usage: Usage, unmodified: Usage, planned: Planned) -> Reckoned:
+def _call_cost(usage: Usage, unmodified: Usage, planned: Planned) -> CallCost:
     regime, price = planned.way.regime, _price(planned.way)
     lives = [life for ttl, life in regime.lifetimes.items() if getattr(usage, f"write_{ttl}", 0)]
-    return Reckoned(
+    return CallCost(
         planned=prompt_cost(usage, regime) * price,
         direct=prompt_cost(unmodified, regime) * price,
         surcharge=_surcharge(usage, unmodified, regime) * price,

@@ -13,7 +13,7 @@ Source: OpenAI, prompt cache diagnostics (2026-09) and openai 3.52.
 import re
 from typing import Final
 
-from proxy.prefix.prompts.objects import Unplannable, members, written
+from proxy.prefix.prompts.objects import Unplannable, members, write_object
 
 _ANSWER: Final = "prompt_cache_diagnostics"
 _OPTIONS: Final = "prompt_cache_options"
@@ -52,7 +52,7 @@ def _bare(raw: bytes) -> bytes:
         inner = found.get(_RESPONSE)
         if inner is None:
             return _without(raw)
-        return written({**found, _RESPONSE: _without(inner)})
+        return write_object({**found, _RESPONSE: _without(inner)})
     except Unplannable:
         return raw
 
@@ -63,5 +63,5 @@ def _without(response: bytes) -> bytes:
     options = kept.get(_OPTIONS, b"null")
     if options[:1] == b"{" and _ASKED in (said := members(options)):
         del said[_ASKED]
-        kept[_OPTIONS] = written(said)
-    return response if kept == found else written(kept)
+        kept[_OPTIONS] = write_object(said)
+    return response if kept == found else write_object(kept)

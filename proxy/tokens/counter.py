@@ -17,7 +17,7 @@ from compaction.reading.message import Count
 from compaction.reading.message_tokens import MESSAGE
 from proxy.tokens.declared import declaration
 from proxy.tokens.vocabulary import Tokenizer, Vocabulary, vocabulary
-from proxy.tokens.weight import PRIMING, weight
+from proxy.tokens.weight import PRIMING, part_tokens
 
 #: What surrounds a list of tools, less what a system message saves beside it. Fitted likewise.
 _TOOLS: Final = 6
@@ -54,7 +54,7 @@ _PROMPT: Final = msgspec.json.Decoder(_Prompt)
 _ITEMS: Final = msgspec.json.Decoder(list[msgspec.Raw])
 
 
-class Counter:
+class TokenCounter:
     """Counts prompts and remembers what each message weighed.
 
     Counting holds the interpreter's lock for up to a millisecond at a time and may take long for a
@@ -131,7 +131,7 @@ class Counter:
 
 
 def _message(raw: bytes, count: Count) -> int:
-    return MESSAGE + weight(_parsed(raw), count)
+    return MESSAGE + part_tokens(_parsed(raw), count)
 
 
 def _tools(raw: bytes, count: Count) -> int:

@@ -20,7 +20,7 @@ _CLAUDE: Final = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\
 _NEWER_CLAUDE: Final = 1.3
 
 
-class Ratios:
+class TokenRatios:
     """A ratio for each model: tokens reported over tokens counted, recent calls counting most.
 
     Args:
@@ -42,17 +42,17 @@ class Ratios:
             self._sums.popitem(last=False)
 
     def estimate(self, model: str, counted: int) -> int:
-        """What the provider would report for so many of our tokens."""
+        """Estimate the tokens a provider reports for so many of ours."""
         ours, theirs = self._sums.get(model) or _prior(model)
         return round(counted * theirs / ours)
 
 
-def untaught(model: str) -> float:
-    """What the provider counts for each of our tokens, as far as the model's name tells."""
+def initial_ratio(model: str) -> float:
+    """The provider's tokens for each of ours, as far as the model's name tells."""
     found = _CLAUDE.search(model)
     newer = found is not None and (int(found[1]), int(found[2] or 0)) >= (4, 7)
     return _NEWER_CLAUDE if newer else 1.0
 
 
 def _prior(model: str) -> tuple[float, float]:
-    return _PRIOR, _PRIOR * untaught(model)
+    return _PRIOR, _PRIOR * initial_ratio(model)

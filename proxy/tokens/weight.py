@@ -1,4 +1,4 @@
-"""What one part of a prompt weighs in tokens."""
+"""Counts the tokens of one part of a prompt."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -28,7 +28,7 @@ _AROUND: Final = ("custom", "function", "function_call", "tool_calls")
 _DEEPEST: Final = 16
 
 
-def weight(value: object, count: Count, depth: int = 0) -> int:
+def part_tokens(value: object, count: Count, depth: int = 0) -> int:
     """Tokens of a message, an item, a content block or a list of them, without ``MESSAGE``.
 
     Exact for text; tool calls, images, sound and files are estimates.
@@ -38,7 +38,7 @@ def weight(value: object, count: Count, depth: int = 0) -> int:
     if depth > _DEEPEST:
         return 0
     if isinstance(value, list):
-        return sum(weight(item, count, depth + 1) for item in value)
+        return sum(part_tokens(item, count, depth + 1) for item in value)
     return _object(value, count, depth) if isinstance(value, dict) else 0
 
 
@@ -52,4 +52,4 @@ def _object(value: Mapping[str, Any], count: Count, depth: int) -> int:
     tokens = named(value, count)
     if kind == "tool_use":
         return tokens + count(orjson.dumps(value.get("input")).decode())
-    return tokens + sum(weight(value.get(key), count, depth + 1) for key in _TEXT + _AROUND)
+    return tokens + sum(part_tokens(value.get(key), count, depth + 1) for key in _TEXT + _AROUND)

@@ -34,8 +34,8 @@ from compaction.memory import CompactionMemory
 from compaction.policy import CompactionMode, CompactionPolicy
 from compaction.reading.chat_validation import faults
 from compaction.reading.message import Unfoldable
-from proxy.caches.port import Block, CachedPrompt
-from proxy.caches.regimes import cache
+from proxy.caches.port import CachedPrompt, TokenBlock
+from proxy.caches.regimes import build_cache
 from proxy.tokens.vocabulary import Tokenizer
 from slo.price import cost
 from slo.usage import Usage
@@ -157,14 +157,14 @@ def play(talk: Talk, sends: Sequence[Sent], here: Way, ids: Ids) -> Played:
     """What a conversation costs on a route, sent so."""
     route = here.route
     least = route.min_cache_tokens
-    held = cache(route.regime, provider=route.upstream.provider, min_tokens=least)
+    held = build_cache(route.regime, provider=route.upstream.provider, min_tokens=least)
     total, before = 0, 0
     for ask, sent in zip(talk.asks, sends, strict=True):
         prompt = _prompt(talk, sent, ask.end - before, here, ids)
         served = held.serve(prompt, ask.at)
         answer = talk.raws[ask.end : ask.end + 1]
-        held.begun(prompt, ask.at + ask.took / 2)
-        held.ended(prompt, ids.of(answer[0]) if answer else (), ask.at + ask.took)
+        held.begin_answer(prompt, ask.at + ask.took / 2)
+        held.finish_answer(prompt, ids.of(answer[0]) if answer else (), ask.at + ask.took)
         total += priced(served, ids.count(answer), here)
         before = ask.end
     return Played(nanos=total, folds=sum(sent.reset for sent in sends))
@@ -189,7 +189,7 @@ def _prompt(talk: Talk, sent: Sent, new: int, here: Way, ids: Ids) -> CachedProm
     marks = {lead - 1, sent.segments + shift - 1 if sent.segments else last, last - new, last}
     return CachedPrompt(
         blocks=tuple(
-            Block(
+            TokenBlock(
                 role="system" if at < lead else "user",
                 tokens=ids.of(raw),
                 message=at,

@@ -29,8 +29,8 @@ from typing import Final
 
 from compaction import cost_model
 from compaction.policy import CompactionPolicy, RelativePrices
-from proxy.caches.port import Block, CachedPrompt, Served, Ttl
-from proxy.caches.regimes import cache
+from proxy.caches.port import CachedPrompt, Served, TokenBlock, Ttl
+from proxy.caches.regimes import build_cache
 from proxy.calls.route_target import route_target as planned
 from proxy.catalog.entries import Route
 from proxy.catalog.load import load
@@ -218,7 +218,7 @@ def play(session: Session, here: Way, folds: Folds) -> Played:
     route = here.route
     unit = _UNIT if session.calls[-1].prompt > _LONG else 1
     least = None if route.min_cache_tokens is None else route.min_cache_tokens // unit
-    held = cache(route.regime, provider=route.upstream.provider, min_tokens=least)
+    held = build_cache(route.regime, provider=route.upstream.provider, min_tokens=least)
     state = State(session, cut=session.fixed)
     nanos = made = 0
     for call in session.calls:
@@ -230,8 +230,8 @@ def play(session: Session, here: Way, folds: Folds) -> Played:
             continue
         prompt = _prompt(list(state.blocks(call)), len(state.spans), here.ttl, unit)
         served = held.serve(prompt, call.at)
-        held.begun(prompt, call.at + call.took / 2)
-        held.ended(prompt, (), call.at + call.took)
+        held.begin_answer(prompt, call.at + call.took / 2)
+        held.finish_answer(prompt, (), call.at + call.took)
         nanos += priced(served, call.output, here, unit)
     return Played(nanos=nanos, folds=made)
 
@@ -241,7 +241,7 @@ def _prompt(spans: Sequence[Span], segments: int, ttl: Ttl | None, unit: int) ->
     marks = {0, segments, len(spans) - 2, len(spans) - 1}
     return CachedPrompt(
         blocks=tuple(
-            Block(
+            TokenBlock(
                 role="system" if at == 0 else "user",
                 tokens=tuple(range(span[0] // unit, span[1] // unit)),
                 message=at,

@@ -20,13 +20,14 @@ from typing import Any, Final
 import msgspec
 import orjson
 
-from proxy.caches.outlook import outlook
+from proxy.caches.outlook import planning_regime
 from proxy.prefix.breakpoints.plan import Plan
+from proxy.prefix.keyed import team_fingerprint
 from proxy.prefix.layouts.holes import Anchor
-from proxy.prefix.layouts.layout import Layout, Move
-from proxy.prefix.planned import Asked, Planned, Way
-from proxy.prefix.planner import Planner, fingerprint
-from proxy.prefix.prompts.prompt import Slot
+from proxy.prefix.layouts.layout import Layout, LayoutMove
+from proxy.prefix.planned import Planned, PlanningRequest, PlanningTarget
+from proxy.prefix.planner import Planner
+from proxy.prefix.prompts.prompt import PromptSlot
 from slo.price import Rates
 from slo.usage import Usage
 
@@ -163,12 +164,14 @@ def item(at: int, role: str, content: str) -> Json:
 def moves() -> Layout:
     """The layout that sends the first line of the instructions to the end."""
     words = "You are a clerk."
-    after = Anchor(fingerprint(_SECRET, "team")(words.encode()).hex(), len(words))
-    move = Move(before=None, after=after, slot=Slot.VARIABLE, label="Current time", count=1, of=1)
+    after = Anchor(team_fingerprint(_SECRET, "team")(words.encode()).hex(), len(words))
+    move = LayoutMove(
+        before=None, after=after, slot=PromptSlot.VARIABLE, label="Current time", count=1, of=1
+    )
     return Layout(version=1, moves=(move,))
 
 
-def way(regime: str) -> Way:
+def way(regime: str) -> PlanningTarget:
     """A route to such a cache, at usual prices."""
     rates = Rates(
         input=3_000_000_000,
@@ -179,26 +182,28 @@ def way(regime: str) -> Way:
         write_12h=7_500_000_000,
         output=15_000_000_000,
     )
-    at = outlook(regime, provider="", rates=rates)
-    return Way(upstream="up", model="bench", regime=at, late=True, rates=rates)
+    at = planning_regime(regime, provider="", rates=rates)
+    return PlanningTarget(upstream="up", model="bench", regime=at, late=True, rates=rates)
 
 
-def played(planner: Planner, body: bytes, to: Way, layout: Layout | None, now: float) -> Step:
+def played(
+    planner: Planner, body: bytes, to: PlanningTarget, layout: Layout | None, now: float
+) -> Step:
     """One call, planned and settled."""
-    asked = Asked(team="team", feature="feature", key="key", body=body)
+    asked = PlanningRequest(team="team", feature="feature", key="key", body=body)
     start = thread_time_ns()
-    draft = planner.draft(asked)
-    plan: Plan | None = planner.plan(draft)
+    draft = planner.read_call(asked)
+    plan: Plan | None = planner.known_plan(draft)
     if plan is None:
-        plan = planner.begun(draft, 0)
+        plan = planner.begin_plan(draft, 0)
         # The bench begins midway; its conversations were seen from their start, for all that.
         plan = msgspec.structs.replace(plan, joined=False, layout=layout.version if layout else 0)
-    found: Planned = planner.planned(draft, to, plan, layout, now)
-    planner.adopt(draft, found.plan)
+    found: Planned = planner.plan_call(draft, to, plan, layout, now)
+    planner.adopt_plan(draft, found.plan)
     sent = thread_time_ns()
     tokens = len(found.body) // 4
     usage = Usage(input=tokens // 10, cache_read=tokens - tokens // 10)
-    planner.settled(found, usage)
+    planner.settle_call(found, usage)
     done = thread_time_ns()
     return Step((sent - start) / 1000, (done - sent) / 1000, found.body)
 

@@ -6,8 +6,8 @@ import msgspec
 
 from proxy.calls.route_target import route_target
 from proxy.prefix.layouts.layout import Layout
-from proxy.prefix.lessons import Lessons
-from proxy.prefix.planned import Asked, Planned, Way
+from proxy.prefix.lessons import LayoutLearner
+from proxy.prefix.planned import Planned, PlanningRequest, PlanningTarget
 from proxy.prefix.planner import Planner
 from proxy.records.feature_mode import Place
 from tests.fakes.recorded import Recorded
@@ -30,11 +30,15 @@ class Planning:
     """
 
     def __init__(
-        self, to: Way, *, arranges: bool, layouts: Mapping[Place, list[Layout]] | None = None
+        self,
+        to: PlanningTarget,
+        *,
+        arranges: bool,
+        layouts: Mapping[Place, list[Layout]] | None = None,
     ) -> None:
         self.layouts: dict[Place, list[Layout]] = dict(layouts or {})
         self._planner = Planner(_SECRET, share=0.0)
-        self._lessons = Lessons()
+        self._lessons = LayoutLearner()
         self._way = to
         self._arranges = arranges
         self._now = 0.0
@@ -43,9 +47,9 @@ class Planning:
     def __call__(self, one: Recorded, body: bytes) -> Sent:
         """What is sent of it; each call is answered before the next, ten seconds later."""
         self._now += 10.0
-        planned = self._planned(Asked(team="t", feature=one.feature, key="k", body=body))
-        self._planner.adopt(planned.draft, planned.plan)
-        self._planner.settled(planned, None)
+        planned = self._planned(PlanningRequest(team="t", feature=one.feature, key="k", body=body))
+        self._planner.adopt_plan(planned.draft, planned.plan)
+        self._planner.settle_call(planned, None)
         if self._arranges:
             self._lessons.observe(planned)
             self._look(planned)
@@ -55,13 +59,13 @@ class Planning:
         """Another one that knows the layouts of this one and none of its conversations."""
         return Planning(self._way, arranges=True, layouts=self.layouts)
 
-    def _planned(self, asked: Asked) -> Planned:
-        draft = self._planner.draft(asked)
+    def _planned(self, asked: PlanningRequest) -> Planned:
+        draft = self._planner.read_call(asked)
         place = Place(asked.team, asked.feature, "any")
         versions = self.layouts.setdefault(place, [])
-        plan = self._planner.plan(draft) or self._planner.begun(draft, len(versions))
+        plan = self._planner.known_plan(draft) or self._planner.begin_plan(draft, len(versions))
         layout = versions[plan.layout - 1] if plan.layout else None
-        return self._planner.planned(draft, self._way, plan, layout, self._now)
+        return self._planner.plan_call(draft, self._way, plan, layout, self._now)
 
     def _look(self, planned: Planned) -> None:
         place = planned.place

@@ -12,8 +12,8 @@ from proxy.calls.retry_policy import RetryPolicy
 from proxy.calls.settlement import AttemptInfo, Pseudonymizer
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route, Upstream
-from proxy.prefix.explain.diagnostics import Heard
-from proxy.prefix.planned import Planned, Unplanned
+from proxy.prefix.explain.diagnostics import AnswerDiagnostics
+from proxy.prefix.planned import Passthrough, Planned
 from proxy.records.call import Call, Key
 from proxy.records.receipt import Receipt
 from proxy.records.request_fields import ask
@@ -125,23 +125,25 @@ class NoPlanning:
     def __init__(self) -> None:
         self.told: list[str] = []
 
-    async def planned(self, call: Call, route: Route) -> Unplanned:
+    async def planned(self, call: Call, route: Route) -> Passthrough:
         self.told.append("planned")
-        return Unplanned()
+        return Passthrough()
 
-    def begun(self, planned: Planned | Unplanned) -> None:
+    def begun(self, planned: Planned | Passthrough) -> None:
         self.told.append("begun")
 
-    def ended(self, planned: Planned | Unplanned) -> None:
+    def ended(self, planned: Planned | Passthrough) -> None:
         self.told.append("ended")
 
     def refused(self, planned: Planned) -> None:
         self.told.append("refused")
 
-    async def kept(self, planned: Planned | Unplanned) -> None:
+    async def kept(self, planned: Planned | Passthrough) -> None:
         pass
 
-    def settled(self, planned: Planned | Unplanned, usage: Usage | None, heard: Heard) -> None:
+    def settled(
+        self, planned: Planned | Passthrough, usage: Usage | None, heard: AnswerDiagnostics
+    ) -> None:
         return None
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from proxy.api.body_limits import Room
 from proxy.api.endpoint import Door, Front
-from proxy.catalog.families import Passing
+from proxy.catalog.families import UnlistedModels
 from proxy.records.call import Key
 from proxy.records.receipt import Receipt
 from tests.fakes.answers import ASKED, COMPLETION
@@ -58,7 +58,7 @@ class House:
     max_calls: int = 2
     body: int = 1000
     bodies: int = 2000
-    passing: Passing = field(default_factory=Passing)
+    passing: UnlistedModels = field(default_factory=UnlistedModels)
     receipts: list[Receipt] = field(default_factory=list)
 
     def __post_init__(self) -> None:

@@ -2,14 +2,14 @@
 
 from typing import Any, Final
 
-from proxy.prefix.breakpoints.plan import Arm, Plan
-from proxy.prefix.conversations import Resolved
-from proxy.prefix.explain.findings import Evidence
-from proxy.prefix.planned import Asked, Draft, Planned, Way
-from proxy.prefix.prediction.prefix_chains import Expected
-from proxy.prefix.prediction.sent import Sent
-from proxy.prefix.prompts.conversation import Chain
-from proxy.prefix.prompts.prompt import parsed
+from proxy.prefix.breakpoints.plan import ExperimentArm, Plan
+from proxy.prefix.conversations import ResolvedConversation
+from proxy.prefix.explain.findings import CallEvidence
+from proxy.prefix.planned import Draft, Planned, PlanningRequest, PlanningTarget
+from proxy.prefix.prediction.prefix_chains import ExpectedRead
+from proxy.prefix.prediction.sent import SentCall
+from proxy.prefix.prompts.conversation import ConversationChain
+from proxy.prefix.prompts.prompt import parse_prompt
 from slo.price import Rates
 from tests.proxy.prefix.sendings import ANTHROPIC, fingerprint, users
 
@@ -20,23 +20,29 @@ MARKED: Final = {0: "5m"}
 LONG, SHORT = ("rules", 10_000), ("rules", 1_500)
 
 
-def planned(sent: Sent, *, there: int = 0, arm: Arm = Arm.TREATED, **way: Any) -> Planned:
+def planned(
+    sent: SentCall, *, there: int = 0, arm: ExperimentArm = ExperimentArm.TREATED, **way: Any
+) -> Planned:
     """A call of which so many tokens are in the cache already."""
     body = b'{"messages":[]}'
     return Planned(
-        prompt=parsed(body),
+        prompt=parse_prompt(body),
         draft=Draft(
-            asked=Asked(team="acme", feature="chat", key="key_1", body=body),
-            prompt=parsed(body),
+            asked=PlanningRequest(team="acme", feature="chat", key="key_1", body=body),
+            prompt=parse_prompt(body),
             fingerprint=fingerprint,
-            chain=Chain((b"c",)),
-            resolved=Resolved(name=b"c"),
+            chain=ConversationChain((b"c",)),
+            resolved=ResolvedConversation(name=b"c"),
             turns=0,
         ),
-        way=Way(**{"upstream": "up", "model": "m", "regime": sent.regime, "rates": RATES, **way}),
+        way=PlanningTarget(
+            **{"upstream": "up", "model": "m", "regime": sent.regime, "rates": RATES, **way}
+        ),
         plan=Plan(arm=arm),
         body=body,
-        evidence=Evidence(sent=sent, expected=Expected(tokens=there, scale=sent.scale()), now=0.0),
+        evidence=CallEvidence(
+            sent=sent, expected=ExpectedRead(tokens=there, scale=sent.scale()), now=0.0
+        ),
     )
 
 

@@ -13,8 +13,8 @@ from proxy.calls.settlement import AttemptInfo, Pseudonymizer
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route, Upstream
 from proxy.errors import CallerError, ProxyError
-from proxy.prefix.explain.diagnostics import Heard
-from proxy.prefix.planned import Planned, Unplanned
+from proxy.prefix.explain.diagnostics import AnswerDiagnostics
+from proxy.prefix.planned import Passthrough, Planned
 from proxy.providers.port import Prepared
 from proxy.records.call import Call
 from proxy.records.receipt import Receipt
@@ -93,7 +93,7 @@ class Turmoil(HoldsNothing):
         self.calls: dict[str, Asked] = {}
         self.exchanges: list[FakeExchange] = []
         self.planned_ended: Counter[int] = Counter()
-        self._plans: list[Unplanned] = []
+        self._plans: list[Passthrough] = []
         self._sent: Counter[str] = Counter()
         self._planned: Counter[str] = Counter()
         self.tasks = LoopTasks()
@@ -138,26 +138,28 @@ class Turmoil(HoldsNothing):
         if receipt.final:
             self.lanes.hedges.called(receipt.cost_nanos, ticks())
 
-    async def planned(self, call: Call, route: Route) -> Unplanned:
+    async def planned(self, call: Call, route: Route) -> Passthrough:
         number = self._planned[call.id]
         self._planned[call.id] += 1
         await asyncio.sleep(self.calls[call.id].fate(number).planned_in)
-        self._plans.append(Unplanned(f"{call.id}/{number}"))
+        self._plans.append(Passthrough(f"{call.id}/{number}"))
         return self._plans[-1]
 
-    def begun(self, planned: Planned | Unplanned) -> None:
+    def begun(self, planned: Planned | Passthrough) -> None:
         assert not self.planned_ended[id(planned)]
 
-    def ended(self, planned: Planned | Unplanned) -> None:
+    def ended(self, planned: Planned | Passthrough) -> None:
         self.planned_ended[id(planned)] += 1
 
     def refused(self, planned: Planned) -> None:
         raise AssertionError("nothing was planned")
 
-    async def kept(self, planned: Planned | Unplanned) -> None:
+    async def kept(self, planned: Planned | Passthrough) -> None:
         await asyncio.sleep(0.5)
 
-    def settled(self, planned: Planned | Unplanned, usage: Usage | None, heard: Heard) -> None:
+    def settled(
+        self, planned: Planned | Passthrough, usage: Usage | None, heard: AnswerDiagnostics
+    ) -> None:
         assert not self.planned_ended[id(planned)]
 
     @property

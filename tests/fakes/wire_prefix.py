@@ -15,7 +15,7 @@ from itertools import pairwise
 
 import orjson
 
-from proxy.caches.port import Block, CachedPrompt
+from proxy.caches.port import CachedPrompt, TokenBlock
 from proxy.calls.translation import prepare
 from proxy.catalog.entries import REGIMES, TRAITS, Kind, Route, Upstream
 from proxy.tools.simulator.bodies import parsed
@@ -101,7 +101,7 @@ class Onlooker:
             if at is not None:
                 yield Moved(step=step, block=at, what=_shown(kept[at]))
 
-    def lasting(self, sent: Sent, by: Route) -> Sequence[Block]:
+    def lasting(self, sent: Sent, by: Route) -> Sequence[TokenBlock]:
         """The blocks of a call but for its tail and what primes the answer."""
         blocks = self.prompt(sent.body, by).blocks[:-1]
         if not sent.tail:
@@ -128,7 +128,7 @@ def _said(body: bytes) -> list[object]:
     return list(messages[start:])
 
 
-def _first_difference(kept: Sequence[Block], got: Sequence[Block]) -> int | None:
+def _first_difference(kept: Sequence[TokenBlock], got: Sequence[TokenBlock]) -> int | None:
     """The first block that is not the same; None if there is none."""
     for at, block in enumerate(kept):
         if at >= len(got) or _core(block) != _core(got[at]):
@@ -136,11 +136,11 @@ def _first_difference(kept: Sequence[Block], got: Sequence[Block]) -> int | None
     return None
 
 
-def _core(block: Block) -> tuple[str, str, tuple[int, ...]]:
+def _core(block: TokenBlock) -> tuple[str, str, tuple[int, ...]]:
     """What must stay: role, kind and tokens, but for the end of a message, which may come later."""
     tokens = block.tokens[:-1] if block.tokens[-1:] == (END,) else block.tokens
     return block.role, block.kind, tokens
 
 
-def _shown(block: Block) -> str:
+def _shown(block: TokenBlock) -> str:
     return f"{block.role} {block.kind}, {len(block.tokens)} tokens"

@@ -419,6 +419,6 @@ def test_unlisted_models_pass_only_where_a_key_is_set_and_where_the_setting_lets
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     known = read_catalog(Settings())
 
-    assert known.unlisted("ft:gpt-4.1:acme::abc") is not None
-    assert known.unlisted("claude-opus-9") is None
-    assert read_catalog(Settings(pass_unlisted_models=False)).unlisted("gpt-4") is None
+    assert known.unlisted_model("ft:gpt-4.1:acme::abc") is not None
+    assert known.unlisted_model("claude-opus-9") is None
+    assert read_catalog(Settings(pass_unlisted_models=False)).unlisted_model("gpt-4") is None

@@ -9,12 +9,12 @@ import orjson
 import pytest
 
 from proxy.prefix.layouts.holes import Anchor
-from proxy.prefix.layouts.layout import Layout, Move
-from proxy.prefix.lessons import Lessons
-from proxy.prefix.planned import Asked, Planned, Way
+from proxy.prefix.layouts.layout import Layout, LayoutMove
+from proxy.prefix.lessons import LayoutLearner
+from proxy.prefix.planned import Planned, PlanningRequest, PlanningTarget
 from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.objects import Unplannable
-from proxy.prefix.prompts.prompt import Slot
+from proxy.prefix.prompts.prompt import PromptSlot
 from proxy.records.feature_mode import Mode
 from slo.usage import Usage
 from tests.bench.planning import way
@@ -127,7 +127,12 @@ PLANNED = {
 GONE = Layout(
     version=1,
     moves=tuple(
-        Move(before=Anchor("00" * 16, size), after=None, slot=Slot.VARIABLE, label=f"Detail {size}")
+        LayoutMove(
+            before=Anchor("00" * 16, size),
+            after=None,
+            slot=PromptSlot.VARIABLE,
+            label=f"Detail {size}",
+        )
         for size in range(1, 500)
     ),
 )
@@ -135,13 +140,15 @@ GONE = Layout(
 LONG = {"100,000 messages", "100,000 parts", "30 times 4,000 parts"}
 
 
-def planned(planner: Planner, body: bytes, to: Way, layout: Layout | None = None) -> Planned:
+def planned(
+    planner: Planner, body: bytes, to: PlanningTarget, layout: Layout | None = None
+) -> Planned:
     """The call, planned and settled as its conversation's first."""
-    draft = planner.draft(Asked(team="team", feature="feature", key="key", body=body))
-    plan = msgspec.structs.replace(planner.begun(draft, 1), joined=False)
-    found = planner.planned(draft, to, plan, layout, 1_000.0)
-    planner.adopt(draft, found.plan)
-    planner.settled(found, Usage(input=100))
+    draft = planner.read_call(PlanningRequest(team="team", feature="feature", key="key", body=body))
+    plan = msgspec.structs.replace(planner.begin_plan(draft, 1), joined=False)
+    found = planner.plan_call(draft, to, plan, layout, 1_000.0)
+    planner.adopt_plan(draft, found.plan)
+    planner.settle_call(found, Usage(input=100))
     return found
 
 
@@ -160,7 +167,7 @@ def test_what_cannot_be_planned_says_why_soon(name: str) -> None:
 @pytest.mark.parametrize("name", PLANNED)
 def test_what_is_planned_is_kept_whole_and_planned_soon(name: str) -> None:
     for regime, layout in (("anthropic-breakpoint", None), ("openai-breakpoint", GONE)):
-        planner, lessons = Planner(b"secret", share=0.0), Lessons()
+        planner, lessons = Planner(b"secret", share=0.0), LayoutLearner()
         started = thread_time()
         found = planned(planner, PLANNED[name], way(regime), layout)
         lessons.observe(found)
@@ -200,7 +207,7 @@ def test_a_layout_whose_lines_are_gone_says_so() -> None:
 
 
 def test_a_poisoned_feature_takes_bounded_time_and_memory() -> None:
-    planner, lessons = Planner(b"secret", share=0.0, talks=64), Lessons(most=2)
+    planner, lessons = Planner(b"secret", share=0.0, talks=64), LayoutLearner(most=2)
     to = way("openai-breakpoint")
     started = thread_time()
     for number in range(600):
@@ -211,19 +218,19 @@ def test_a_poisoned_feature_takes_bounded_time_and_memory() -> None:
 
     (((_, learner),),) = (learners.items() for _, learners in lessons._known.items())
     assert len(planner._talks) <= 64
-    assert len(learner._samples.kept) <= 32
+    assert len(learner._samples.conversations) <= 32
     assert thread_time() - started < 2 * PATIENCE
 
 
 def test_features_without_number_are_forgotten() -> None:
-    planner, lessons = Planner(b"secret", share=0.0, talks=64), Lessons(most=2)
+    planner, lessons = Planner(b"secret", share=0.0, talks=64), LayoutLearner(most=2)
     to = way("openai-interval")
     for number in range(300):
-        asked = Asked(team="team", feature=str(number), key="key", body=ruled(RULES))
-        draft = planner.draft(asked)
-        found = planner.planned(draft, to, planner.begun(draft, 0), None, float(number))
-        planner.adopt(draft, found.plan)
-        planner.settled(found, Usage(input=100))
+        asked = PlanningRequest(team="team", feature=str(number), key="key", body=ruled(RULES))
+        draft = planner.read_call(asked)
+        found = planner.plan_call(draft, to, planner.begin_plan(draft, 0), None, float(number))
+        planner.adopt_plan(draft, found.plan)
+        planner.settle_call(found, Usage(input=100))
         lessons.observe(found)
 
     assert len(lessons) == 2

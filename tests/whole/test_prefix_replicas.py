@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from proxy.prefix.layouts.order import INTRODUCTION
-from proxy.prefix.planned import Asked, place
+from proxy.prefix.planned import PlanningRequest, layout_place
 from proxy.records.feature_mode import Mode, Place
 from proxy.store.sql.layout_rows import Proposal
 from tests.bench.prefix_traffic import Asking, User
@@ -189,8 +189,8 @@ def learnt(regime: str) -> str:
 def where(here: Replicas, regime: str) -> Place:
     """Where the layouts of the feature that learns are."""
     feature = here.place(learnt(regime))
-    asked = Asked(team=feature.team, feature=feature.feature, key="", body=b"")
-    return place(asked, MODELS[regime])
+    asked = PlanningRequest(team=feature.team, feature=feature.feature, key="", body=b"")
+    return layout_place(asked, MODELS[regime])
 
 
 def asks(number: int, turn: int, regime: str) -> bytes:

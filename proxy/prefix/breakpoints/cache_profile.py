@@ -1,4 +1,4 @@
-"""What later calls can save at most, from each place of a prompt on: how far a search must look."""
+"""Upper bounds on what later calls can save, from each place of a prompt on."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import msgspec
 
 
-class Kind(msgspec.Struct, frozen=True):
+class LaterCalls(msgspec.Struct, frozen=True):
     """Later calls that share the same prefix.
 
     Attributes:
@@ -18,14 +18,16 @@ class Kind(msgspec.Struct, frozen=True):
     worth: tuple[float, ...]
 
 
-class Outlook:
+class SavingsOutlook:
     """Sums over later calls, by how far they share the prompt.
 
     Attributes:
         ends: Where what is shared ends, in order.
     """
 
-    def __init__(self, tokens: Sequence[int], kinds: Sequence[Kind], fees: Sequence[float]) -> None:
+    def __init__(
+        self, tokens: Sequence[int], kinds: Sequence[LaterCalls], fees: Sequence[float]
+    ) -> None:
         ranks = range(len(fees))
         self.ends = sorted({kind.upto for kind in kinds})
         self._tokens = tokens
@@ -35,19 +37,19 @@ class Outlook:
         self._sum = [sum(sums) for sums in self._all]
         self._free = self._beyond(self._sum)
 
-    def sums(self, block: int) -> tuple[float, ...]:
+    def token_worths(self, block: int) -> tuple[float, ...]:
         """By rank, what a token is worth to all kinds that share a block."""
         return self._all[bisect_left(self.ends, block)]
 
-    def hope(self, block: int, rank: int) -> float:
-        """What marks of this rank or less can save beyond a block, their fees taken off."""
+    def savings_bound(self, block: int, rank: int) -> float:
+        """Upper bound on what marks of at most this rank save beyond a block, fees taken off."""
         return self._rest(block, self._density[rank], self._paid[rank])
 
-    def free(self, block: int) -> float:
-        """What could be saved beyond a block if nothing written cost more."""
+    def savings_bound_without_fees(self, block: int) -> float:
+        """Upper bound on savings beyond a block if writing cost nothing extra."""
         return self._rest(block, self._sum, self._free)
 
-    def _sums(self, kinds: Sequence[Kind], ranks: range) -> list[tuple[float, ...]]:
+    def _sums(self, kinds: Sequence[LaterCalls], ranks: range) -> list[tuple[float, ...]]:
         """By place and rank, what a token is worth to the kinds that share it."""
         return [
             *(

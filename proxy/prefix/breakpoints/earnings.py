@@ -1,4 +1,4 @@
-"""What marks earn where nothing is stored without one, and so whether the next ones are sent.
+"""Decides if marks are sent, by what they earn where nothing is stored without one.
 
 There a mark is a bet: its prompt is written at a surcharge, and pays only once it is read. So marks
 are reckoned on paper first. They are sent
@@ -25,15 +25,15 @@ _ALLOWANCE: Final = 0.0004
 #: The part of it that marks would have to save for one bet that may lose more.
 _SHARE: Final = 0.3
 #: Calls whose marks may be at stake at once.
-_MOST: Final = 1_000
+_MAX_STAKES: Final = 1_000
 #: Seconds that no call takes.
-_LONGEST: Final = 3_600.0
+_MAX_STAKE_S: Final = 3_600.0
 #: What earnings keep of their weight at the next call: some 500 count.
-_KEPT: Final = 0.998
+_DECAY: Final = 0.998
 
 
-class Earnings(msgspec.Struct):
-    """What marks earn in one feature, in any unit of money.
+class MarkEarnings(msgspec.Struct):
+    """Earnings of marks in one feature, in any unit of money.
 
     Attributes:
         credit: What is given in advance.
@@ -60,17 +60,17 @@ class Earnings(msgspec.Struct):
             on_credit: Whether that may be more than others have brought back.
         """
         earned, balance = self.earned + self.credit, self.balance + self.credit - self._at_stake
-        if len(self.stakes) >= _MOST or earned < _SAFETY * stake:
+        if len(self.stakes) >= _MAX_STAKES or earned < _SAFETY * stake:
             return False
         if stake <= balance + _ALLOWANCE * self.total:
             return True
         return on_credit and balance >= 0.0 and earned >= _SHARE * self.spent
 
-    def bet(self, number: int, stake: float, now: float) -> None:
+    def reserve_stake(self, number: int, stake: float, now: float) -> None:
         """Put by what a call's marks may lose, until it is released or must have ended."""
         self.stakes[number] = stake, now
         self._at_stake += stake
-        for old in [old for old, (_, since) in self.stakes.items() if now - since > _LONGEST]:
+        for old in [old for old, (_, since) in self.stakes.items() if now - since > _MAX_STAKE_S]:
             self.release(old)
 
     def release(self, number: int) -> None:
@@ -88,6 +88,6 @@ class Earnings(msgspec.Struct):
             saved: What it saved with its marks, or would have; below 0 for a loss.
             floor: What the earnings never fall below by it.
         """
-        self.earned = max(self.earned * _KEPT + saved, floor)
-        self.spent = self.spent * _KEPT + direct
+        self.earned = max(self.earned * _DECAY + saved, floor)
+        self.spent = self.spent * _DECAY + direct
         self.total += direct

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from proxy.caches.regime import Regime
-from proxy.prefix.breakpoints.plan import Policy
+from proxy.prefix.breakpoints.plan import BreakpointPolicy
 from proxy.prefix.prompts.items import is_items
 from proxy.prefix.prompts.objects import members
 from proxy.prefix.prompts.prompt import Prompt
@@ -30,7 +30,7 @@ _KEYED_ITEMS: Final = KEYED | {("block-chain", "xai")}
 _HEADERS: Final = {("block-chain", "xai"): "x-grok-conv-id"}
 
 
-def keyed(prompt: Prompt, policy: Policy, regime: Regime) -> Prompt:
+def add_cache_key(prompt: Prompt, policy: BreakpointPolicy, regime: Regime) -> Prompt:
     """The prompt with the policy's key and mode, each where the caller said nothing.
 
     OpenAI refuses a retention beside options, so a caller's retention keeps the options away.
@@ -60,7 +60,7 @@ def needs_key(regime: str, provider: str) -> bool:
     return not KEYED.isdisjoint({(regime, provider), (regime, "")})
 
 
-def heads(policy: Policy, regime: Regime) -> dict[str, str]:
+def key_headers(policy: BreakpointPolicy, regime: Regime) -> dict[str, str]:
     """The headers that carry the policy's key, where a cache looks for it there."""
     name = _HEADERS.get((regime.name, regime.provider))
     return {name: policy.key} if name and policy.key else {}

@@ -13,8 +13,8 @@ from typing import Final
 import msgspec
 
 from proxy.caches.regime import Regime
-from proxy.prefix.breakpoints.cache_profile import Kind, Outlook
-from proxy.prefix.breakpoints.search import Board, Search
+from proxy.prefix.breakpoints.cache_profile import LaterCalls, SavingsOutlook
+from proxy.prefix.breakpoints.search import MarkSearch, SearchProblem
 
 #: Live entries tried as what this call reads, longest first.
 _HITS: Final = 3
@@ -41,8 +41,8 @@ class Mark(msgspec.Struct, frozen=True):
     ttl: str
 
 
-class Call(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of the call to mark.
+class CallToMark(msgspec.Struct, frozen=True, kw_only=True):
+    """The call to mark: its blocks, live entries and the caller's marks.
 
     Attributes:
         ends: Tokens up to the end of each block; never less than the one before.
@@ -55,7 +55,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     given: Mapping[int, str] = {}
 
 
-def optimum(call: Call, reuses: Sequence[Reuse], regime: Regime) -> tuple[Mark, ...]:
+def cheapest_marks(call: CallToMark, reuses: Sequence[Reuse], regime: Regime) -> tuple[Mark, ...]:
     """The marks to add for the least expected cost of this call and the later ones; () for none.
 
     Added marks keep longer lifetimes before shorter ones; one on a live entry has its lifetime.
@@ -69,22 +69,22 @@ def optimum(call: Call, reuses: Sequence[Reuse], regime: Regime) -> tuple[Mark, 
     ttls = sorted(regime.writes, key=lambda ttl: regime.lifetimes.get(ttl, 0.0))
     board = _board(call, regime, ttls)
     kinds = [_kind(reuse, board, ttls) for reuse in reuses]
-    outlook = Outlook(board.tokens, kinds, board.fees)
+    outlook = SavingsOutlook(board.tokens, kinds, board.fees)
     best: tuple[tuple[int, int], ...] = ()
     value = float("-inf")
     for hit in _hits(board):
-        search = Search(board, outlook, hit)
+        search = MarkSearch(board, outlook, hit)
         search.run(room, value)
         if search.value > value:
             best, value = search.best, search.value
     return tuple(Mark(block, ttls[rank]) for block, rank in best)
 
 
-def _board(call: Call, regime: Regime, ttls: Sequence[str]) -> Board:
+def _board(call: CallToMark, regime: Regime, ttls: Sequence[str]) -> SearchProblem:
     last = len(call.ends) - 1
     rank = {ttl: at for at, ttl in enumerate(ttls)}
     live = sorted(at for at in call.cached if 0 <= at <= last)
-    return Board(
+    return SearchProblem(
         tokens=(*call.ends, 0),
         cached={at: rank.get(call.cached[at], 0) for at in (*live[:_ENTRIES], *live[-_ENTRIES:])},
         given={at: rank.get(ttl, 0) for at, ttl in call.given.items() if 0 <= at <= last},
@@ -95,7 +95,7 @@ def _board(call: Call, regime: Regime, ttls: Sequence[str]) -> Board:
     )
 
 
-def _kind(reuse: Reuse, board: Board, ttls: Sequence[str]) -> Kind:
+def _kind(reuse: Reuse, board: SearchProblem, ttls: Sequence[str]) -> LaterCalls:
     upto = max(-1, min(reuse.upto, len(board.tokens) - 2))
     worth = []
     before = 0.0
@@ -103,10 +103,10 @@ def _kind(reuse: Reuse, board: Board, ttls: Sequence[str]) -> Kind:
         uses = max(before, reuse.uses.get(ttl, 0.0))
         worth.append((uses - before) * board.gain)
         before = uses
-    return Kind(upto, tuple(worth))
+    return LaterCalls(upto, tuple(worth))
 
 
-def _hits(board: Board) -> list[int]:
+def _hits(board: SearchProblem) -> list[int]:
     """The live entries that this call may read, longest first; -1 for none."""
     known = sorted(board.cached, reverse=True)
     found = [at for at in known if any(board.finds(mark, at) for mark in board.given)]

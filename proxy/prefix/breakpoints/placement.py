@@ -7,8 +7,8 @@ import msgspec
 
 from proxy.caches.regime import Regime
 from proxy.prefix.breakpoints.optimum import Mark
-from proxy.prefix.breakpoints.plan import Policy
-from proxy.prefix.prompts.prompt import ASSISTANT, Block, Slot
+from proxy.prefix.breakpoints.plan import BreakpointPolicy
+from proxy.prefix.prompts.prompt import ASSISTANT, PromptBlock, PromptSlot
 
 _OPENAI: Final = "openai-breakpoint"
 #: Bytes of a part that holds no word: `""`.
@@ -21,7 +21,7 @@ _WIDE: Final = 3
 _ROUGH: Final = 1.4
 
 
-class Standing(msgspec.Struct, frozen=True):
+class MarkPlacement(msgspec.Struct, frozen=True):
     """The marks of a call.
 
     Attributes:
@@ -33,7 +33,7 @@ class Standing(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-class End(msgspec.Struct, frozen=True):
+class PromptEnd(msgspec.Struct, frozen=True):
     """The end of a prompt.
 
     Attributes:
@@ -46,7 +46,7 @@ class End(msgspec.Struct, frozen=True):
     spoken: int = 0
 
 
-_PLAIN: Final = End()
+_PLAIN: Final = PromptEnd()
 
 
 class _Wish(msgspec.Struct, frozen=True):
@@ -57,14 +57,14 @@ class _Wish(msgspec.Struct, frozen=True):
     ttl: str
 
 
-def positions(
-    policy: Policy,
-    blocks: Sequence[Block],
+def place_marks(
+    policy: BreakpointPolicy,
+    blocks: Sequence[PromptBlock],
     ends: Sequence[int],
     regime: Regime,
     given: Mapping[int, str],
-    end: End = _PLAIN,
-) -> Standing:
+    end: PromptEnd = _PLAIN,
+) -> MarkPlacement:
     """The marks this call adds to the caller's own, and why others do not stand.
 
     Args:
@@ -90,14 +90,16 @@ def positions(
             notes.append(f"no mark after {wish.what}: {note}")
         else:
             marks.append(Mark(wish.block, ttl))
-    return Standing(_ordered(marks, regime), tuple(notes))
+    return MarkPlacement(_in_wire_order(marks, regime), tuple(notes))
 
 
-def _wishes(policy: Policy, blocks: Sequence[Block], regime: Regime, ends: End) -> list[_Wish]:
+def _wishes(
+    policy: BreakpointPolicy, blocks: Sequence[PromptBlock], regime: Regime, ends: PromptEnd
+) -> list[_Wish]:
     """What the policy asks for, the most useful first."""
     end = _end(blocks, ends.tail)
     upto = max(0, end - policy.back)
-    last = upto - 1 if ends.spoken else _last(blocks, upto, Slot.VARIABLE, regime)
+    last = upto - 1 if ends.spoken else _last(blocks, upto, PromptSlot.VARIABLE, regime)
     wishes = []
     if policy.history:
         wishes.append(_Wish("the conversation", last, policy.history))
@@ -110,7 +112,7 @@ def _wishes(policy: Policy, blocks: Sequence[Block], regime: Regime, ends: End) 
                 _Wish("the previous call", block, policy.history)
                 for block in _out_of_sight(before, last, blocks, regime)
             ]
-    for slot, ttl in ((Slot.STABLE, policy.stable), (Slot.SEMI_STABLE, policy.semi)):
+    for slot, ttl in ((PromptSlot.STABLE, policy.stable), (PromptSlot.SEMI_STABLE, policy.semi)):
         if ttl:
             place = _last(blocks, len(blocks), slot, regime)
             wishes.append(_Wish(f"the {slot} slot", place, ttl))
@@ -120,7 +122,7 @@ def _wishes(policy: Policy, blocks: Sequence[Block], regime: Regime, ends: End) 
     return wishes
 
 
-def _end(blocks: Sequence[Block], tail: int) -> int:
+def _end(blocks: Sequence[PromptBlock], tail: int) -> int:
     """Number of blocks stand before the messages that vary per call."""
     if tail <= 0 or not blocks:
         return len(blocks)
@@ -128,7 +130,7 @@ def _end(blocks: Sequence[Block], tail: int) -> int:
     return next((at for at, block in enumerate(blocks) if block.message >= first), len(blocks))
 
 
-def _previous(blocks: Sequence[Block], end: int) -> int:
+def _previous(blocks: Sequence[PromptBlock], end: int) -> int:
     """Number of blocks the previous call had: those before the latest answer; 0 for no answer."""
     at = end
     while at and blocks[at - 1].role != ASSISTANT:
@@ -139,7 +141,12 @@ def _previous(blocks: Sequence[Block], end: int) -> int:
 
 
 def _previous_marks(
-    policy: Policy, blocks: Sequence[Block], regime: Regime, end: int, *, spoken: bool
+    policy: BreakpointPolicy,
+    blocks: Sequence[PromptBlock],
+    regime: Regime,
+    end: int,
+    *,
+    spoken: bool,
 ) -> list[int]:
     """The blocks on which the previous call may have marked its conversation, the latest first.
 
@@ -148,14 +155,14 @@ def _previous_marks(
     """
     previous = _previous(blocks, end)
     kept = max(0, previous - policy.back)
-    found = [_last(blocks, at, Slot.VARIABLE, regime) for at in (previous, kept)]
+    found = [_last(blocks, at, PromptSlot.VARIABLE, regime) for at in (previous, kept)]
     if policy.back and spoken and kept and blocks[kept - 1].role == ASSISTANT:
         found[1] = kept - 1
     return [at for at in dict.fromkeys(found) if at >= 0]
 
 
 def _out_of_sight(
-    before: Sequence[int], last: int, blocks: Sequence[Block], regime: Regime
+    before: Sequence[int], last: int, blocks: Sequence[PromptBlock], regime: Regime
 ) -> list[int]:
     """Those of the blocks, latest first, that no lookup comes past from the one behind them."""
     found = []
@@ -166,7 +173,7 @@ def _out_of_sight(
     return found
 
 
-def _last(blocks: Sequence[Block], end: int, slot: Slot, regime: Regime) -> int:
+def _last(blocks: Sequence[PromptBlock], end: int, slot: PromptSlot, regime: Regime) -> int:
     """The last block of a slot before ``end`` on which a mark can stand; -1 for none."""
     for at in range(end - 1, -1, -1):
         block = blocks[at]
@@ -175,7 +182,7 @@ def _last(blocks: Sequence[Block], end: int, slot: Slot, regime: Regime) -> int:
     return -1
 
 
-def _takes(block: Block, regime: Regime) -> bool:
+def _takes(block: PromptBlock, regime: Regime) -> bool:
     """True if a mark can stand here; what the assistant said is marked at the very end only.
 
     Its message may end in thinking or hold nothing but calls, which not every cache can mark.
@@ -185,7 +192,7 @@ def _takes(block: Block, regime: Regime) -> bool:
     return block.size > _EMPTY
 
 
-def _positions(blocks: Sequence[Block]) -> int:
+def _positions(blocks: Sequence[PromptBlock]) -> int:
     """Number of places these may be on the wire, at most in the common cases."""
     return sum(_WIDE if block.role == ASSISTANT else 1 for block in blocks)
 
@@ -196,12 +203,12 @@ def _objection(wish: _Wish, ends: Sequence[int], regime: Regime, given: Mapping[
         return "nothing there can carry one"
     if wish.block in given:
         return "the caller's own stands there"
-    if not is_enough(ends[wish.block], regime):
+    if not is_cacheable_length(ends[wish.block], regime):
         return f"{ends[wish.block]:,} tokens are fewer than the {regime.least:,} that are cached"
     return ""
 
 
-def is_enough(tokens: int, regime: Regime) -> bool:
+def is_cacheable_length(tokens: int, regime: Regime) -> bool:
     """True if so many tokens, by estimate, may be as many as are cached."""
     return tokens * _ROUGH >= regime.least
 
@@ -223,7 +230,7 @@ def _ttl(wish: _Wish, regime: Regime, given: Mapping[int, str]) -> str:
     return min(fitting, key=lambda ttl: abs(span[ttl] - asked), default="")
 
 
-def _ordered(marks: Sequence[Mark], regime: Regime) -> tuple[Mark, ...]:
+def _in_wire_order(marks: Sequence[Mark], regime: Regime) -> tuple[Mark, ...]:
     """The marks in wire order, each at least as long-lived as those behind it."""
     found: list[Mark] = []
     longest = ""

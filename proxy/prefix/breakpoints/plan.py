@@ -1,4 +1,4 @@
-"""What was decided for a conversation at its first call, and holds until its last."""
+"""The plan of a conversation: decided at its first call, it holds until its last."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -8,21 +8,21 @@ from typing import Final
 import msgspec
 
 #: A caller who names new tools with every call fills so many places and no more.
-_TOOLS: Final = 1_024
-_POLICIES: Final = 64
+_MAX_TOOLS: Final = 1_024
+_MAX_POLICIES: Final = 64
 #: Stands for the conversations that end alike but for their last messages.
 SEVERAL: Final = "*"
 
 
-class Arm(StrEnum):
+class ExperimentArm(StrEnum):
     """True if a conversation is planned or, to compare, sent as it came."""
 
     TREATED = "treated"
     CONTROL = "control"
 
 
-class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """What a conversation marks on one kind of cache; "" marks nothing there.
+class BreakpointPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """The marks of a conversation on one kind of cache; "" marks nothing there.
 
     Attributes:
         tools: The lifetime of the mark after the tools, where what follows them changes.
@@ -46,7 +46,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What holds for one conversation; the same in every process that shares a store.
+    """The decisions for one conversation; the same in every process that shares a store.
 
     Attributes:
         arm: Whether it is treated.
@@ -63,18 +63,18 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             for its last messages, or ``SEVERAL``; "" for a plan.
     """
 
-    arm: Arm = Arm.TREATED
+    arm: ExperimentArm = ExperimentArm.TREATED
     layout: int = 0
     tools: tuple[str, ...] = ()
     as_came: bool = False
-    policies: dict[str, Policy] = {}
+    policies: dict[str, BreakpointPolicy] = {}
     joined: bool = False
     anew: bool = False
     onward: tuple[str, ...] = ()
     conversation: str = ""
 
 
-def merged(kept: Plan, more: Plan) -> Plan:
+def merge_plans(kept: Plan, more: Plan) -> Plan:
     """The kept plan with the tools and policies it lacks; where both speak, it holds.
 
     Tools after the first 1,024 and policies after the first 64 are left out. One that begins anew
@@ -91,14 +91,14 @@ def merged(kept: Plan, more: Plan) -> Plan:
     }
     return msgspec.structs.replace(
         kept,
-        tools=(*kept.tools, *tools)[:_TOOLS],
+        tools=(*kept.tools, *tools)[:_MAX_TOOLS],
         as_came=kept.as_came if kept.tools else more.as_came,
-        policies=dict(islice(policies.items(), _POLICIES)),
+        policies=dict(islice(policies.items(), _MAX_POLICIES)),
         onward=kept.onward or more.onward,
     )
 
 
-def forked(plan: Plan, own: Arm, tools: Sequence[str]) -> Plan:
+def fork_plan(plan: Plan, own: ExperimentArm, tools: Sequence[str]) -> Plan:
     """The plan of a conversation that parts from the one with this plan.
 
     Nothing that was sent changes. Where that leaves the choice, it is in an arm of its own.

@@ -1,4 +1,4 @@
-"""What a conversation marks, and with which key it is sent: decided by expected value."""
+"""Chooses a conversation's marks and cache key by expected value."""
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
@@ -8,12 +8,12 @@ import msgspec
 
 from proxy.caches.regime import Regime
 from proxy.prefix.breakpoints.keys import needs_key
-from proxy.prefix.breakpoints.optimum import Call, Reuse, optimum
-from proxy.prefix.breakpoints.placement import is_enough
-from proxy.prefix.breakpoints.plan import Policy
-from proxy.prefix.breakpoints.reuse_statistics import Uses
-from proxy.prefix.prediction.prompt_digests import LATEST, Opening
-from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN, Block, Slot
+from proxy.prefix.breakpoints.optimum import CallToMark, Reuse, cheapest_marks
+from proxy.prefix.breakpoints.placement import is_cacheable_length
+from proxy.prefix.breakpoints.plan import BreakpointPolicy
+from proxy.prefix.breakpoints.reuse_statistics import ExpectedUses
+from proxy.prefix.prediction.prompt_digests import MAX_COMPARED_CALLS, PromptStart
+from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN, PromptBlock, PromptSlot
 from proxy.records.amounts import quantity
 
 _OPENAI: Final = "openai-breakpoint"
@@ -31,7 +31,7 @@ _AGAIN: Final = 16
 _ROUTED: Final = frozenset({("block-chain", "xai")})
 
 
-class Shape(msgspec.Struct, frozen=True, kw_only=True):
+class ConversationShape(msgspec.Struct, frozen=True, kw_only=True):
     """A conversation at its first call.
 
     Attributes:
@@ -52,8 +52,8 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     ends_system: bool = True
 
 
-class Road(msgspec.Struct, frozen=True, kw_only=True):
-    """What keys are made of; each a hash, so that nothing of the caller's leaves in them.
+class CacheKeySource(msgspec.Struct, frozen=True, kw_only=True):
+    """The hashes that cache keys are made of; no text of the caller's leaves in them.
 
     Attributes:
         team: The team, on this model.
@@ -64,7 +64,9 @@ class Road(msgspec.Struct, frozen=True, kw_only=True):
     feature: str = ""
 
 
-def shape(blocks: Sequence[Block], spoken: Sequence[int], beyond: int) -> Shape:
+def conversation_shape(
+    blocks: Sequence[PromptBlock], spoken: Sequence[int], beyond: int
+) -> ConversationShape:
     """The shape of a call's prompt.
 
     Args:
@@ -72,21 +74,23 @@ def shape(blocks: Sequence[Block], spoken: Sequence[int], beyond: int) -> Shape:
         spoken: Tokens of its conversation without so many of the last blocks, by how many.
         beyond: How many of those later calls do not repeat.
     """
-    sizes = dict.fromkeys(Slot, 0)
+    sizes = dict.fromkeys(PromptSlot, 0)
     for block in blocks:
         sizes[block.slot] += block.size
-    return Shape(
+    return ConversationShape(
         tools=sum(block.size for block in blocks if block.message < 0) // BYTES_PER_TOKEN,
-        stable=sizes[Slot.STABLE] // BYTES_PER_TOKEN,
-        semi=sizes[Slot.SEMI_STABLE] // BYTES_PER_TOKEN,
+        stable=sizes[PromptSlot.STABLE] // BYTES_PER_TOKEN,
+        semi=sizes[PromptSlot.SEMI_STABLE] // BYTES_PER_TOKEN,
         history=spoken[beyond],
         back=beyond,
-        ends_system=any(block.slot is Slot.STABLE and block.message >= 0 for block in blocks),
+        ends_system=any(block.slot is PromptSlot.STABLE and block.message >= 0 for block in blocks),
     )
 
 
-def policy(shape: Shape, uses: Uses, regime: Regime, road: Road) -> Policy:
-    """What to mark in this conversation, and the key to send; marks nothing where writes are free.
+def choose_policy(
+    shape: ConversationShape, uses: ExpectedUses, regime: Regime, road: CacheKeySource
+) -> BreakpointPolicy:
+    """Choose the conversation's marks and key; marks nothing where writes are free.
 
     Args:
         shape: Its first call.
@@ -94,15 +98,17 @@ def policy(shape: Shape, uses: Uses, regime: Regime, road: Road) -> Policy:
         regime: The cache of its route.
         road: What keys are made of.
     """
-    sent = key(regime, road)
+    sent = conversation_cache_key(regime, road)
     if not regime.takes_marks or not regime.writes:
-        return Policy(key=sent, why="nothing is charged for writing, so nothing is marked")
+        return BreakpointPolicy(
+            key=sent, why="nothing is charged for writing, so nothing is marked"
+        )
     marks = _best(shape, uses, regime)
     if regime.name == _OPENAI:
         marks, explicit, why = _openai(shape, uses, marks, regime)
     else:
         explicit, why = False, _reason(marks, shape)
-    return Policy(
+    return BreakpointPolicy(
         tools=marks.get("tools", ""),
         stable=marks.get("stable", ""),
         semi=marks.get("semi", ""),
@@ -114,7 +120,7 @@ def policy(shape: Shape, uses: Uses, regime: Regime, road: Road) -> Policy:
     )
 
 
-def back(repeats: Sequence[float], sizes: Sequence[int]) -> int:
+def blocks_left_unmarked(repeats: Sequence[float], sizes: Sequence[int]) -> int:
     """Number of blocks at its end a conversation's mark leaves out, so that most is read of it.
 
     Args:
@@ -136,7 +142,7 @@ def _read(repeats: Sequence[float], sizes: Sequence[int], at: int) -> float:
     return repeats[at] * (sizes[at] + shorter)
 
 
-def stage(turns: int, calls: int = 0) -> int:
+def decision_stage(turns: int, calls: int = 0) -> int:
     """Which of a conversation's decisions holds after so many answers; 0 is its first.
 
     It is decided again when an answer came, and whenever there are twice as many: by then it is
@@ -152,8 +158,14 @@ def stage(turns: int, calls: int = 0) -> int:
     return _LAST + min(calls.bit_length(), _AGAIN)
 
 
-def reviewed(found: Policy, before: Policy) -> Policy:
-    """What is decided again, with what must not change within a conversation.
+def policy_name(regime: Regime, stage: int) -> str:
+    """The name under which a plan keeps the policy for a kind of cache at a decision stage."""
+    kind = f"{regime.name}/{regime.provider}"
+    return f"{kind}/{stage}" if stage else kind
+
+
+def revise_policy(found: BreakpointPolicy, before: BreakpointPolicy) -> BreakpointPolicy:
+    """Return the new policy with the parts that must not change within a conversation.
 
     Its key leads to its cache. What was stored before OpenAI's own choice was switched off would
     not be read after.
@@ -164,13 +176,15 @@ def reviewed(found: Policy, before: Policy) -> Policy:
     return msgspec.structs.replace(found, key=before.key, explicit=explicit)
 
 
-def shared(found: Policy) -> Policy:
+def without_conversation_marks(found: BreakpointPolicy) -> BreakpointPolicy:
     """The policy less the marks in its conversation, which none but its own calls read."""
     return msgspec.structs.replace(found, semi="", history="", back=0)
 
 
-def vetted(found: Policy, regime: Regime, before: Sequence[Opening], now: Opening) -> Policy:
-    """What is decided, less what cannot be read: a conversation that begins anew with each call.
+def without_unread_marks(
+    found: BreakpointPolicy, regime: Regime, before: Sequence[PromptStart], now: PromptStart
+) -> BreakpointPolicy:
+    """Return the policy without marks that no later call reads.
 
     Nothing behind a change is read, so nothing is written there. OpenAI's own choice is switched
     off only where no two of many calls began alike: several agents that take turns, or a list of
@@ -184,7 +198,7 @@ def vetted(found: Policy, regime: Regime, before: Sequence[Opening], now: Openin
     """
     if regime.name == _OPENAI and not _are_all_new(before, now):
         return found
-    before = before[-LATEST:]
+    before = before[-MAX_COMPARED_CALLS:]
     same = sum(each.first == now.first for each in before)
     if not regime.takes_marks or same * 2 >= len(before):
         return found
@@ -197,13 +211,13 @@ def vetted(found: Policy, regime: Regime, before: Sequence[Opening], now: Openin
     )
 
 
-def _are_all_new(before: Sequence[Opening], now: Opening) -> bool:
+def _are_all_new(before: Sequence[PromptStart], now: PromptStart) -> bool:
     """True if no two of many calls began alike, this one among them."""
     firsts = {now.first, *(each.first for each in before)}
     return len(before) >= _ALL_NEW and len(firsts) > len(before)
 
 
-def key(regime: Regime, road: Road) -> str:
+def conversation_cache_key(regime: Regime, road: CacheKeySource) -> str:
     """The key that brings calls of one prefix together; "" for none.
 
     What keeps teams apart is no matter of a plan: it holds for every call, planned or not.
@@ -213,19 +227,25 @@ def key(regime: Regime, road: Road) -> str:
     return road.team if needs_key(regime.name, regime.provider) else ""
 
 
-def _best(shape: Shape, uses: Uses, regime: Regime) -> dict[str, str]:
+def _best(shape: ConversationShape, uses: ExpectedUses, regime: Regime) -> dict[str, str]:
     """The lifetime of the mark after each slot that pays; the history may grow over the least."""
     sizes = (shape.tools, shape.stable - shape.tools, shape.semi, shape.history)
     ends = tuple(accumulate(sizes))
     reuses = [Reuse(3, uses.history)]
-    if shape.semi and is_enough(ends[2], regime):
+    if shape.semi and is_cacheable_length(ends[2], regime):
         reuses.append(Reuse(2, uses.semi))
-    if ends[1] and is_enough(ends[1], regime) and (shape.ends_system or regime.name != _OPENAI):
+    if (
+        ends[1]
+        and is_cacheable_length(ends[1], regime)
+        and (shape.ends_system or regime.name != _OPENAI)
+    ):
         reuses.append(Reuse(1, uses.stable))
-    if shape.tools and is_enough(ends[0], regime) and regime.name != _OPENAI and sizes[1]:
+    if shape.tools and is_cacheable_length(ends[0], regime) and regime.name != _OPENAI and sizes[1]:
         reuses.append(Reuse(0, uses.tools))
-    marks = optimum(
-        Call(ends=ends), reuses, msgspec.structs.replace(_with_usual_lifetime(regime), least=1)
+    marks = cheapest_marks(
+        CallToMark(ends=ends),
+        reuses,
+        msgspec.structs.replace(_with_usual_lifetime(regime), least=1),
     )
     names = ("tools", "stable", "semi", "history")
     return {names[mark.block]: mark.ttl for mark in marks}
@@ -243,7 +263,7 @@ def _with_usual_lifetime(regime: Regime) -> Regime:
 
 
 def _openai(
-    shape: Shape, uses: Uses, marks: dict[str, str], regime: Regime
+    shape: ConversationShape, uses: ExpectedUses, marks: dict[str, str], regime: Regime
 ) -> tuple[dict[str, str], bool, str]:
     """Marks, whether they are all, and why: explicit only where few calls are read to their end.
 
@@ -260,12 +280,12 @@ def _openai(
     usual = min(regime.writes, key=lambda ttl: regime.lifetimes.get(ttl, 0.0))
     if not shape.back:
         marks = {slot: ttl for slot, ttl in marks.items() if (slot, ttl) != ("history", usual)}
-    if shape.stable and is_enough(shape.stable, regime) and shape.ends_system:
+    if shape.stable and is_cacheable_length(shape.stable, regime) and shape.ends_system:
         marks.setdefault("stable", usual)
     return marks, False, why
 
 
-def _reason(marks: Mapping[str, str], shape: Shape) -> str:
+def _reason(marks: Mapping[str, str], shape: ConversationShape) -> str:
     if not marks:
         return "nothing is expected to be read again often enough to pay for writing it"
     places = " and ".join(f"{slot} ({ttl})" for slot, ttl in marks.items())

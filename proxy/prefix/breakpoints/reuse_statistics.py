@@ -1,4 +1,4 @@
-"""How one feature is used: who calls again, and how soon; from that, what an entry will serve."""
+"""Statistics of one feature's reuse: how often and how soon calls follow each other."""
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -8,16 +8,16 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.breakpoints.continuation import AGES, Hazard, Prior
-from proxy.prefix.breakpoints.lone import LoneRun
+from proxy.prefix.breakpoints.continuation import MIN_AGES_S, ContinuationModel, Prior
+from proxy.prefix.breakpoints.lone import SingleCallRun
 from proxy.prefix.prediction.prompt_digests import MORE
 
 #: Upper ends of the gaps told apart, in seconds; the lifetimes that are sold are among them.
-EDGES: Final = (1, 5, 20, 60, 180, 300, 600, 1_800, 3_600, 14_400, 43_200, 86_400)
+GAP_EDGES_S: Final = (1, 5, 20, 60, 180, 300, 600, 1_800, 3_600, 14_400, 43_200, 86_400)
 #: What an observation keeps of its weight at the next one: some 100 count.
-_KEPT: Final = 0.99
+_DECAY: Final = 0.99
 #: No chain of uses is believed to be longer.
-_LONGEST: Final = 100.0
+_MAX_CHAIN: Final = 100.0
 #: Conversations are told apart by how far they came: one call, two, up to four, eight, and more.
 _STAGES: Final = 5
 
@@ -52,7 +52,7 @@ _GAPS: Final = (
 _CALLS: Final = (0.02, 0.06, 0.12, 0.15, 0.1, 0.05, 0.02, 0.03, 0.02, 0.03, 0.04, 0.02, 0.34)
 
 
-class Uses(msgspec.Struct, frozen=True, kw_only=True):
+class ExpectedUses(msgspec.Struct, frozen=True, kw_only=True):
     """Later calls expected while an entry lives that each of them refreshes, by lifetime.
 
     Attributes:
@@ -72,8 +72,8 @@ class Uses(msgspec.Struct, frozen=True, kw_only=True):
     is_lone: bool = False
 
 
-class Reads(msgspec.Struct, frozen=True):
-    """What became of a prefix that a call should have read.
+class ReadOutcome(msgspec.Struct, frozen=True):
+    """The outcome of a prefix read that was expected.
 
     Attributes:
         in_talk: Whether it ends in the conversation, rather than before it.
@@ -84,8 +84,8 @@ class Reads(msgspec.Struct, frozen=True):
     came_true: bool
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """What a call tells of its feature's habits.
+class SeenCall(msgspec.Struct, frozen=True, kw_only=True):
+    """The facts of one call that reuse statistics learn from.
 
     Attributes:
         before: Earlier calls of its conversation.
@@ -113,14 +113,14 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     shares: bool = True
     equips: bool = True
     layout: int = 0
-    reads: Reads | None = None
+    reads: ReadOutcome | None = None
 
 
-class Habits:
-    """What was learned of one feature; about 3 KB, whatever it is told. A call costs some 10 µs."""
+class ReuseStatistics:
+    """Reuse statistics of one feature: about 3 KB; a call costs some 10 µs."""
 
     def __init__(self) -> None:
-        self._goes_on = [Hazard() for _ in range(_STAGES)]
+        self._goes_on = [ContinuationModel() for _ in range(_STAGES)]
         self._gaps = _Gaps(_GAPS)
         self._calls = _Gaps(_CALLS)
         self._layout = 0
@@ -129,16 +129,16 @@ class Habits:
         self._all = 0.0
         self._latest: float | None = None
         self._trust = {True: _Trust(), False: _Trust()}
-        self._lone = LoneRun()
+        self._lone = SingleCallRun()
         self._repeated = 0
 
-    def observe(self, now: float, seen: Seen) -> None:
+    def observe(self, now: float, seen: SeenCall) -> None:
         """Learn from a call."""
         if self._latest is not None:
             self._calls.add(max(0.0, now - self._latest))
         self._latest = now if self._latest is None else max(now, self._latest)
-        self._new = self._new * _KEPT + (seen.before <= 0)
-        self._all = self._all * _KEPT + 1.0
+        self._new = self._new * _DECAY + (seen.before <= 0)
+        self._all = self._all * _DECAY + 1.0
         if seen.reads is not None:
             self._trust[seen.reads.in_talk].add(now, came_true=seen.reads.came_true)
         if seen.layout > self._layout:
@@ -151,28 +151,28 @@ class Habits:
         else:
             self._go_on(now, seen)
 
-    def _go_on(self, now: float, seen: Seen) -> None:
+    def _go_on(self, now: float, seen: SeenCall) -> None:
         """Learn from a conversation's later call."""
         if seen.before == 1:
-            self._lone.follow(now, seen.gap)
+            self._lone.record_second_call(now, seen.gap)
         if seen.counted:
-            self._goes_on[_stage(seen.before - 1)].followed(now, seen.gap)
+            self._goes_on[_stage(seen.before - 1)].record_continuation(now, seen.gap)
         if seen.counts:
-            self._goes_on[_stage(seen.before)].began(now)
+            self._goes_on[_stage(seen.before)].record_event(now)
         self._gaps.add(seen.gap)
 
-    def _begin(self, now: float, seen: Seen) -> None:
+    def _begin(self, now: float, seen: SeenCall) -> None:
         """Learn from a conversation's first call; one that repeats another's follows it."""
         if seen.repeats:
-            self._lone.follow(now, inf)
+            self._lone.record_second_call(now, inf)
         if seen.counts:
-            self._lone.begin(now)
+            self._lone.record_first_call(now)
         self._repeated += seen.repeats
         if seen.repeats and self._repeated > _RETRIES:
-            self._goes_on[0].followed(now, inf)
+            self._goes_on[0].record_continuation(now, inf)
             self._common.was_extended = True
         if seen.counts:
-            self._goes_on[0].began(now)
+            self._goes_on[0].record_event(now)
 
     def repeats(self, own: Sequence[int] = ()) -> tuple[float, ...]:
         """The share of later calls that repeat all but so many blocks at the end; by how many.
@@ -193,8 +193,8 @@ class Habits:
         is_open: bool,
         before: int = 0,
         repeats: float | None = None,
-    ) -> Uses:
-        """What to expect of a conversation, most safely before anything was seen.
+    ) -> ExpectedUses:
+        """The later calls to expect of a conversation; cautious before anything was seen.
 
         Of what was never seen, nothing is expected: who pays for a mark on belief alone pays more
         than who sends directly.
@@ -227,24 +227,24 @@ class Habits:
             calls = self._calls.within(seconds)
             stable[ttl] = new * _chain(shared * calls)
             tools[ttl] = apart * (1.0 - alike) * _chain(common.equips.value * calls)
-        return Uses(
+        return ExpectedUses(
             stable=stable,
             semi=semi,
             history=history,
             tools=tools,
-            is_lone=self._lone.holds(now),
+            is_lone=self._lone.is_certain(now),
         )
 
     def _next(self, before: int, *, is_open: bool) -> tuple[float, float]:
         """How likely a conversation has another call, and then one more."""
-        heard = [self._gaps.within(age) for age in AGES]
+        heard = [self._gaps.within(age) for age in MIN_AGES_S]
         now, then = self._goes_on[_stage(before)], self._goes_on[_stage(before + 1)]
         if before or is_open:
             return now.share(_LATER if before else _OPEN, heard), then.share(_LATER, heard)
         return now.share(_LONE, heard) * _DOUBT, then.share(_AGAIN, heard)
 
     @property
-    def moves(self) -> bool:
+    def has_changing_start(self) -> bool:
         """True if later calls hardly ever begin with what those before them sent, whatever its end.
 
         It takes nine calls to know.
@@ -264,8 +264,8 @@ class _Share:
         self._all = prior.weight
 
     def add(self, so: bool) -> None:  # noqa: FBT001
-        self._so = self._so * _KEPT + so
-        self._all = self._all * _KEPT + 1.0
+        self._so = self._so * _DECAY + so
+        self._all = self._all * _DECAY + 1.0
 
     @property
     def value(self) -> float:
@@ -285,8 +285,8 @@ class _Trust:
         self._latest = 0.0
 
     def add(self, now: float, *, came_true: bool) -> None:
-        self._read = self._read * _KEPT + came_true
-        self._unread = self._unread * _KEPT + (not came_true)
+        self._read = self._read * _DECAY + came_true
+        self._unread = self._unread * _DECAY + (not came_true)
         self._latest = now
 
     def share(self, now: float) -> float:
@@ -304,7 +304,7 @@ class _Ends:
         self._counts[MORE] = _EXTENDS.weight - self._counts[0]
 
     def add(self, left: int) -> None:
-        self._counts = [count * _KEPT for count in self._counts]
+        self._counts = [count * _DECAY for count in self._counts]
         self._counts[left] += 1.0
 
     @property
@@ -334,7 +334,7 @@ class _Common:
         self.was_extended = False
         self.was_shared = False
 
-    def add(self, seen: Seen) -> None:
+    def add(self, seen: SeenCall) -> None:
         begins = seen.before <= 0
         if seen.counts:
             self.shares.add(seen.shares)
@@ -357,12 +357,12 @@ class _Gaps:
         self._counts = [2.0 * share for share in prior]
 
     def add(self, gap: float) -> None:
-        self._counts = [count * _KEPT for count in self._counts]
-        self._counts[bisect_right(EDGES, gap)] += 1.0
+        self._counts = [count * _DECAY for count in self._counts]
+        self._counts[bisect_right(GAP_EDGES_S, gap)] += 1.0
 
     def within(self, seconds: float) -> float:
         """The share of gaps that surely are not longer."""
-        return sum(self._counts[: bisect_right(EDGES, seconds)]) / sum(self._counts)
+        return sum(self._counts[: bisect_right(GAP_EDGES_S, seconds)]) / sum(self._counts)
 
 
 def _stage(before: int) -> int:
@@ -372,4 +372,4 @@ def _stage(before: int) -> int:
 
 def _chain(share: float) -> float:
     """Number of follow one another, if each is followed with this chance."""
-    return min(_LONGEST, share / (1.0 - share)) if share < 1.0 else _LONGEST
+    return min(_MAX_CHAIN, share / (1.0 - share)) if share < 1.0 else _MAX_CHAIN

@@ -9,19 +9,19 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.breakpoints.cache_profile import Outlook
+from proxy.prefix.breakpoints.cache_profile import SavingsOutlook
 
 #: Partial mark sets looked at before the best so far is taken; bounds what odd prompts cost.
-_STEPS: Final = 2_000
+_MAX_STEPS: Final = 2_000
 #: What a set must be better by, in tokens; below that the smaller set wins.
-_HAIR: Final = 1e-6
+_MIN_GAIN_TOKENS: Final = 1e-6
 
 _NEVER: Final = float("-inf")
 
 _Chosen = tuple[tuple[int, int], ...]
 
 
-class Board(msgspec.Struct, frozen=True, kw_only=True):
+class SearchProblem(msgspec.Struct, frozen=True, kw_only=True):
     """A call and its cache, in numbers.
 
     Attributes:
@@ -73,7 +73,7 @@ class _Set:
     value: float
 
 
-class Search:
+class MarkSearch:
     """The best marks to add if this call reads up to the end of one block.
 
     Attributes:
@@ -81,7 +81,7 @@ class Search:
         value: What they save, later calls included; as given to ``run`` if nothing saves more.
     """
 
-    def __init__(self, board: Board, outlook: Outlook, hit: int) -> None:
+    def __init__(self, board: SearchProblem, outlook: SavingsOutlook, hit: int) -> None:
         self.best: _Chosen = ()
         self.value = _NEVER
         self._board = board
@@ -101,20 +101,20 @@ class Search:
             return
         root = self._root()
         hope = self._hope(root)
-        if hope <= value + _HAIR:
+        if hope <= value + _MIN_GAIN_TOKENS:
             return
         self._places = self._candidates()
         self._finish(root)
         heap = [(-hope, 0, root)]
         looked = 0
-        while heap and looked < _STEPS and -heap[0][0] > self.value + _HAIR:
+        while heap and looked < _MAX_STEPS and -heap[0][0] > self.value + _MIN_GAIN_TOKENS:
             for each in self._next(heappop(heap)[2], room):
                 looked += 1
                 self._finish(each)
                 if len(each.chosen) == room and self._is_past_given(each):
                     continue
                 hope = self._hope(each)
-                if hope > self.value + _HAIR and self._is_new(each):
+                if hope > self.value + _MIN_GAIN_TOKENS and self._is_new(each):
                     heappush(heap, (-hope, looked, each))
 
     def _is_new(self, each: _Set) -> bool:
@@ -137,7 +137,7 @@ class Search:
 
     def _finish(self, each: _Set) -> None:
         """Take the set as it is, if it is whole and the best so far."""
-        if each.value > self.value + _HAIR and each.hit and self._is_past_given(each):
+        if each.value > self.value + _MIN_GAIN_TOKENS and each.hit and self._is_past_given(each):
             self.best, self.value = each.chosen, each.value
 
     def _is_past_given(self, each: _Set) -> bool:
@@ -150,9 +150,13 @@ class Search:
         paid = max(hit, self._last_given)
         hope = each.value
         if front >= paid:
-            hope += outlook.hope(front, each.lowest)
+            hope += outlook.savings_bound(front, each.lowest)
         else:
-            hope += outlook.free(front) - outlook.free(paid) + outlook.hope(paid, each.lowest)
+            hope += (
+                outlook.savings_bound_without_fees(front)
+                - outlook.savings_bound_without_fees(paid)
+                + outlook.savings_bound(paid, each.lowest)
+            )
         if hit >= 0:
             hope += self._raise(each)
         return hope
@@ -161,7 +165,7 @@ class Search:
         """What a mark could save by keeping for longer what is live."""
         tokens = self._board.tokens
         upto = min(each.front, self._hit)
-        worth = self._outlook.sums(each.front)
+        worth = self._outlook.token_worths(each.front)
         high = each.lowest if each.hit else max(each.lowest, self._rank)
         return sum(
             worth[rank] * max(0, tokens[upto] - tokens[each.found[rank]])
@@ -203,7 +207,7 @@ class Search:
         each.hit = before.hit
         if not each.hit and board.finds(block, hit):
             each.hit = True
-            worth = self._outlook.sums(block)
+            worth = self._outlook.token_worths(block)
             self._rise(each, hit, self._rank, worth)
         tokens = board.tokens[block]
         if tokens > board.tokens[hit]:
@@ -217,7 +221,7 @@ class Search:
 
     def _add(self, each: _Set, block: int, rank: int) -> None:
         """Let later calls read up to a block."""
-        self._rise(each, block, rank, self._outlook.sums(block))
+        self._rise(each, block, rank, self._outlook.token_worths(block))
         each.front = block
 
     def _rise(self, each: _Set, block: int, rank: int, worth: tuple[float, ...]) -> None:

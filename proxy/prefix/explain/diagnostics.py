@@ -1,4 +1,4 @@
-"""What a provider itself says about a miss, where its answer carries that.
+"""Reads a provider's own reason for a cache miss from its answer.
 
 Nothing is asked for unless the caller of this module sends the question: it names an earlier
 answer, and a provider keeps fingerprints for it. A caller who asks by themselves is served: their
@@ -14,36 +14,36 @@ from typing import Any, Final
 
 import msgspec
 
-from proxy.prefix.explain.reasons import Reason, Said
-from proxy.prefix.prompts.objects import members, written
+from proxy.prefix.explain.reasons import MissReason, ProviderReason
+from proxy.prefix.prompts.objects import members, write_object
 
 #: Bytes of an answer, or of one event, that are read; the answer itself may be longer.
-MOST: Final = 8 * 2**20
-_ANTHROPIC: Final[Mapping[str, tuple[Reason, str]]] = MappingProxyType(
+MAX_ANSWER_BYTES: Final = 8 * 2**20
+_ANTHROPIC: Final[Mapping[str, tuple[MissReason, str]]] = MappingProxyType(
     {
-        "model_changed": (Reason.PARAMETER_CHANGED, "the model changed"),
-        "system_changed": (Reason.DIVERGED, "the system text changed"),
-        "tools_changed": (Reason.DIVERGED, "the tools changed"),
-        "messages_changed": (Reason.DIVERGED, "the messages changed"),
+        "model_changed": (MissReason.PARAMETER_CHANGED, "the model changed"),
+        "system_changed": (MissReason.DIVERGED, "the system text changed"),
+        "tools_changed": (MissReason.DIVERGED, "the tools changed"),
+        "messages_changed": (MissReason.DIVERGED, "the messages changed"),
     }
 )
-_OPENAI: Final[Mapping[str, tuple[Reason, str]]] = MappingProxyType(
+_OPENAI: Final[Mapping[str, tuple[MissReason, str]]] = MappingProxyType(
     {
-        "model_changed": (Reason.PARAMETER_CHANGED, "the model changed"),
-        "prompt_cache_key_changed": (Reason.ELSEWHERE, "prompt_cache_key changed"),
-        "tools_changed": (Reason.DIVERGED, "the tools changed"),
-        "text_format_changed": (Reason.PARAMETER_CHANGED, "response_format changed"),
-        "reasoning_effort_changed": (Reason.PARAMETER_CHANGED, "reasoning_effort changed"),
-        "verbosity_changed": (Reason.PARAMETER_CHANGED, "verbosity changed"),
-        "service_tier_changed": (Reason.PARAMETER_CHANGED, "service_tier changed"),
-        "context_compacted": (Reason.COMPACTED, "the context was compacted"),
-        "input_changed": (Reason.DIVERGED, "the input changed"),
+        "model_changed": (MissReason.PARAMETER_CHANGED, "the model changed"),
+        "prompt_cache_key_changed": (MissReason.ELSEWHERE, "prompt_cache_key changed"),
+        "tools_changed": (MissReason.DIVERGED, "the tools changed"),
+        "text_format_changed": (MissReason.PARAMETER_CHANGED, "response_format changed"),
+        "reasoning_effort_changed": (MissReason.PARAMETER_CHANGED, "reasoning_effort changed"),
+        "verbosity_changed": (MissReason.PARAMETER_CHANGED, "verbosity changed"),
+        "service_tier_changed": (MissReason.PARAMETER_CHANGED, "service_tier changed"),
+        "context_compacted": (MissReason.COMPACTED, "the context was compacted"),
+        "input_changed": (MissReason.DIVERGED, "the input changed"),
     }
 )
 
 
-class Question(msgspec.Struct, frozen=True):
-    """What is added to a request so that its answer carries the reason.
+class DiagnosticsQuestion(msgspec.Struct, frozen=True):
+    """The field and headers that ask a provider for its reason.
 
     Attributes:
         field: The field of the upstream's body.
@@ -55,7 +55,7 @@ class Question(msgspec.Struct, frozen=True):
     value: bytes
     headers: Mapping[str, str] = {}
 
-    def beside(self, own: bytes) -> bytes | None:
+    def merged_value(self, own: bytes) -> bytes | None:
         """Its value with what the caller says in the same field; None where it cannot be put.
 
         That is where the caller asks, or says what is no object.
@@ -65,11 +65,11 @@ class Question(msgspec.Struct, frozen=True):
         """
         said = members(own) if own[:1] == b"{" else {}
         asked = {**members(self.value), **said}
-        return None if asked == said or (not said and own != b"null") else written(asked)
+        return None if asked == said or (not said and own != b"null") else write_object(asked)
 
 
-class Heard(msgspec.Struct, frozen=True):
-    """What an answer says of itself, and of its cache.
+class AnswerDiagnostics(msgspec.Struct, frozen=True):
+    """The id of an answer, and its provider's reason for a cache miss.
 
     Attributes:
         id: The provider's id of the answer; "" where it gave none.
@@ -77,7 +77,7 @@ class Heard(msgspec.Struct, frozen=True):
     """
 
     id: str = ""
-    said: Said | None = None
+    said: ProviderReason | None = None
 
 
 class _Cause(msgspec.Struct):
@@ -104,8 +104,8 @@ class _Event(_Answer):
 _event = msgspec.json.Decoder(_Event).decode
 
 
-def question(wire: str, previous: str) -> Question | None:
-    """How to ask about the answer before this one; None where the wire has no way.
+def diagnostics_question(wire: str, previous: str) -> DiagnosticsQuestion | None:
+    """Return the question about the previous answer; None where the wire has none.
 
     Anthropic keeps a fingerprint of calls that ask, and of no others: so a first call asks too,
     about nothing.
@@ -117,33 +117,35 @@ def question(wire: str, previous: str) -> Question | None:
     """
     if wire == "messages":
         value = msgspec.json.encode({"previous_message_id": previous or None})
-        return Question("diagnostics", value, {"anthropic-beta": "cache-diagnosis-2026-04-07"})
+        return DiagnosticsQuestion(
+            "diagnostics", value, {"anthropic-beta": "cache-diagnosis-2026-04-07"}
+        )
     if wire == "responses" and previous:
         value = msgspec.json.encode({"comparison_response_id": previous})
-        return Question("prompt_cache_options", value)
+        return DiagnosticsQuestion("prompt_cache_options", value)
     return None
 
 
-def told(answer: bytes) -> Said | None:
+def provider_reason(answer: bytes) -> ProviderReason | None:
     """The reason in an answer, or in one event of a stream; None where it gives none.
 
     Anthropic puts it into ``message_start``, OpenAI into the response. A comparison that found no
     difference, is not done yet, or was not possible says nothing.
     """
-    if len(answer) > MOST or b"diagnostics" not in answer:
+    if len(answer) > MAX_ANSWER_BYTES or b"diagnostics" not in answer:
         return None
     try:
         event = _event(answer)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None
     for part in (event, event.message, event.response):
-        said = _said(part) if part is not None else None
+        said = _reason_in(part) if part is not None else None
         if said is not None:
             return said
     return None
 
 
-def _said(part: _Answer) -> Said | None:
+def _reason_in(part: _Answer) -> ProviderReason | None:
     if part.diagnostics is not None and part.diagnostics.cache_miss_reason is not None:
         cause = part.diagnostics.cache_miss_reason
         return _named(_ANTHROPIC, cause.type, cause.cache_missed_input_tokens)
@@ -151,9 +153,11 @@ def _said(part: _Answer) -> Said | None:
     return _named(_OPENAI, found.reason, found.cache_missed_tokens) if found is not None else None
 
 
-def _named(names: Mapping[str, tuple[Reason, str]], name: object, tokens: object) -> Said | None:
+def _named(
+    names: Mapping[str, tuple[MissReason, str]], name: object, tokens: object
+) -> ProviderReason | None:
     found = names.get(name) if isinstance(name, str) else None
     if found is None:
         return None
     counted = isinstance(tokens, int) and not isinstance(tokens, bool) and tokens >= 0
-    return Said(*found, tokens if isinstance(tokens, int) and counted else None)
+    return ProviderReason(*found, tokens if isinstance(tokens, int) and counted else None)

@@ -4,23 +4,25 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.prediction.changes import Change, How
-from proxy.prefix.prediction.sent import Sent, said, split
+from proxy.prefix.prediction.changes import ChangeKind, PromptChange
+from proxy.prefix.prediction.sent import SentCall, leading_text, split_lines
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.prompts.prompt import Prompt
 
 _SHOWN: Final = 40
 
 
-def excerpt(sent: Sent, at: Change, shown: Prompt | None) -> str:
+def excerpt(sent: SentCall, at: PromptChange, shown: Prompt | None) -> str:
     """The beginning of the line that changed, or a tool's name; "" where none may be shown."""
-    if shown is None or at.block is None or at.how is How.REMOVED:
+    if shown is None or at.block is None or at.how is ChangeKind.REMOVED:
         return ""
     block = sent.blocks[at.block]
     try:
         if block.message < 0:
             return _clean(_tool(shown.tools[block.part]).named)
-        return _clean(split(said(shown, block))[at.line]) if at.line is not None else ""
+        return (
+            _clean(split_lines(leading_text(shown, block))[at.line]) if at.line is not None else ""
+        )
     except (IndexError, Unplannable, msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return ""
 

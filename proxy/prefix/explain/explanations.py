@@ -1,63 +1,65 @@
-"""A miss told to a person: what was expected, what came, why, what it cost and what mends it."""
+"""Explains a cache miss to a person: expectation, result, reason, cost and fix."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from proxy.prefix.explain.reasons import Confidence, Miss, Reason
+from proxy.prefix.explain.reasons import CacheMiss, MissReason, ReasonConfidence
 from slo.usage import Usage
 
 #: What to do about each reason, in one sentence.
-MENDS: Final[Mapping[Reason, str]] = MappingProxyType(
+FIXES: Final[Mapping[MissReason, str]] = MappingProxyType(
     {
-        Reason.FIRST_SEEN: "Nothing to mend: a cache reads only what was sent before.",
-        Reason.BELOW_MINIMUM: (
+        MissReason.FIRST_SEEN: "Nothing to fix: a cache reads only what was sent before.",
+        MissReason.BELOW_MINIMUM: (
             "Put more of what stays the same in front, such as examples, or leave it: so short"
             " a prompt is never cached."
         ),
-        Reason.EXPIRED: (
+        MissReason.EXPIRED: (
             "Choose a longer lifetime where that pays, or bring calls closer together."
         ),
-        Reason.DIVERGED: (
+        MissReason.DIVERGED: (
             "Move what varies behind what stays the same: approve the feature's layout, or wrap"
             " it in <tg:variable>…</tg:variable>."
         ),
-        Reason.UNMARKED: (
+        MissReason.UNMARKED: (
             "Let the gateway place the marks, or mark the end of what the next call repeats."
         ),
-        Reason.PARAMETER_CHANGED: (
+        MissReason.PARAMETER_CHANGED: (
             "Keep this parameter the same within a conversation, or set it for all of a feature."
         ),
-        Reason.ELSEWHERE: (
+        MissReason.ELSEWHERE: (
             "Keep one conversation on one key and upstream; share a busy prefix out over a few"
             " cache keys."
         ),
-        Reason.COMPACTED: (
+        MissReason.COMPACTED: (
             "Shorten a conversation seldom and by much, best when its cache is cold anyway."
         ),
-        Reason.PROVIDER_SIDE: (
-            "Nothing to mend on this side: ask the provider if it happens often."
+        MissReason.PROVIDER_SIDE: (
+            "Nothing to fix on this side: ask the provider if it happens often."
         ),
     }
 )
-_REASONS: Final[Mapping[Reason, str]] = MappingProxyType(
+_REASONS: Final[Mapping[MissReason, str]] = MappingProxyType(
     {
-        Reason.FIRST_SEEN: "it was seen for the first time",
-        Reason.BELOW_MINIMUM: "it is below the minimum",
-        Reason.EXPIRED: "what was stored had expired",
-        Reason.DIVERGED: "the prompt parted from what was sent before",
-        Reason.UNMARKED: "nothing was stored, or looked for, where it was needed",
-        Reason.PARAMETER_CHANGED: "a parameter changed that is part of the prefix",
-        Reason.ELSEWHERE: "what it repeats lies in another cache",
-        Reason.COMPACTED: "the conversation was shortened",
-        Reason.PROVIDER_SIDE: "the provider did not read what should have been there",
+        MissReason.FIRST_SEEN: "it was seen for the first time",
+        MissReason.BELOW_MINIMUM: "it is below the minimum",
+        MissReason.EXPIRED: "what was stored had expired",
+        MissReason.DIVERGED: "the prompt parted from what was sent before",
+        MissReason.UNMARKED: "nothing was stored, or looked for, where it was needed",
+        MissReason.PARAMETER_CHANGED: "a parameter changed that is part of the prefix",
+        MissReason.ELSEWHERE: "what it repeats lies in another cache",
+        MissReason.COMPACTED: "the conversation was shortened",
+        MissReason.PROVIDER_SIDE: "the provider did not read what should have been there",
     }
 )
-_NOTHING: Final = "Nothing to mend"
+_NOTHING: Final = "Nothing to fix"
 _NANOS: Final = 1_000_000_000
 
 
-def story(miss: Miss | None, expected: int | None, usage: Usage | None) -> list[str]:
+def explanation_lines(
+    miss: CacheMiss | None, expected: int | None, usage: Usage | None
+) -> list[str]:
     """The lines that explain one call's cache; none where nothing is known of it.
 
     Args:
@@ -77,12 +79,14 @@ def story(miss: Miss | None, expected: int | None, usage: Usage | None) -> list[
     lines += [_why(miss)]
     if miss.tokens:
         lines.append(f"Could have been read besides: {miss.tokens:,} tokens; {_price(miss.nanos)}.")
-    mend = MENDS[miss.reason]
-    return [*lines, mend if mend.startswith(_NOTHING) else f"Mend: {mend}"]
+    mend = FIXES[miss.reason]
+    return [*lines, mend if mend.startswith(_NOTHING) else f"Fix: {mend}"]
 
 
-def _why(miss: Miss) -> str:
-    sure = f" ({miss.confidence})" if miss.confidence not in {None, Confidence.CERTAIN} else ""
+def _why(miss: CacheMiss) -> str:
+    sure = (
+        f" ({miss.confidence})" if miss.confidence not in {None, ReasonConfidence.CERTAIN} else ""
+    )
     detail = f": {miss.detail}" if miss.detail else ""
     return f"Why not more: {_REASONS[miss.reason]}{sure}{detail}."
 

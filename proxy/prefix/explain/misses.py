@@ -9,12 +9,12 @@ finds nothing, its word stands.
 from fractions import Fraction
 from typing import Final
 
-from proxy.prefix.explain.findings import Case, Evidence, Finding, finding
-from proxy.prefix.explain.reasons import Confidence, Miss, Reason, Said
-from proxy.prefix.prediction.changes import repeated
-from proxy.prefix.prediction.lookups import by_breakpoints
-from proxy.prefix.prediction.prefix_chains import Expected
-from proxy.prefix.prediction.sent import Sent
+from proxy.prefix.explain.findings import CallEvidence, MissCase, MissFinding, find_reason
+from proxy.prefix.explain.reasons import CacheMiss, MissReason, ProviderReason, ReasonConfidence
+from proxy.prefix.prediction.changes import repeated_bytes
+from proxy.prefix.prediction.lookups import stores_at_breakpoints
+from proxy.prefix.prediction.prefix_chains import ExpectedRead
+from proxy.prefix.prediction.sent import SentCall
 from proxy.prefix.prompts.prompt import Prompt
 from slo.price import Rates
 from slo.usage import Usage
@@ -28,14 +28,14 @@ _MILLION: Final = 1_000_000
 _SAYS: Final = "the provider says {}"
 
 
-def miss(
-    evidence: Evidence,
+def explain_miss(
+    evidence: CallEvidence,
     usage: Usage,
     rates: Rates | None = None,
     *,
-    told: Said | None = None,
+    told: ProviderReason | None = None,
     shown: Prompt | None = None,
-) -> Miss | None:
+) -> CacheMiss | None:
     """Why the call was read less than it could have been; None where it was not.
 
     Args:
@@ -48,15 +48,15 @@ def miss(
     """
     total = usage.prompt_tokens
     if not evidence.sent.regime.name or not total:
-        return claimed(told, usage, rates)
-    expected = evidence.expected.scaled(total)
-    could = _could(evidence, expected, total)
+        return provider_miss(told, usage, rates)
+    expected = evidence.expected.rescale(total)
+    could = _readable_tokens(evidence, expected, total)
     lost = max(0, could - usage.cache_read)
     slack = _slack(evidence.sent, could, total)
     if lost <= slack and (could or usage.cache_read):
-        return claimed(told, usage, rates)
-    found = finding(
-        Case(
+        return provider_miss(told, usage, rates)
+    found = find_reason(
+        MissCase(
             evidence=evidence,
             expected=expected,
             could=could,
@@ -67,9 +67,9 @@ def miss(
         )
     )
     if told is not None:
-        found = _joined(found, told)
+        found = _merge_reasons(found, told)
         lost = max(lost, _at_most(told.tokens or 0, usage))
-    return Miss(
+    return CacheMiss(
         reason=found.reason,
         detail=found.detail,
         confidence=found.confidence,
@@ -78,8 +78,10 @@ def miss(
     )
 
 
-def claimed(told: Said | None, usage: Usage | None, rates: Rates | None = None) -> Miss | None:
-    """What the provider says of a miss, where our account knows of none; None for nothing.
+def provider_miss(
+    told: ProviderReason | None, usage: Usage | None, rates: Rates | None = None
+) -> CacheMiss | None:
+    """Return the miss that only the provider reports; None where it reports none.
 
     Args:
         told: The provider's own reason, where it gave one.
@@ -92,17 +94,17 @@ def claimed(told: Said | None, usage: Usage | None, rates: Rates | None = None) 
     if lost is not None and usage is not None:
         lost = _at_most(lost, usage)
         nanos = lost_nanos(lost, usage, rates)
-    return Miss(
+    return CacheMiss(
         reason=told.reason,
         detail=_SAYS.format(told.detail),
-        confidence=Confidence.LIKELY,
+        confidence=ReasonConfidence.LIKELY,
         tokens=lost or 0,
         nanos=nanos,
     )
 
 
 def lost_nanos(tokens: int, usage: Usage, rates: Rates | None) -> int | None:
-    """What it cost that tokens were not read, in nano-dollars; None where a price is unknown.
+    """Cost of tokens that were not read, in nano-dollars; None where a price is unknown.
 
     What could have been read would not have been written again, so as many tokens as possible
     count at the price of this call's writes and the rest as fresh.
@@ -136,15 +138,15 @@ def _at_most(lost: int, usage: Usage) -> int:
     return min(lost, usage.prompt_tokens - usage.cache_read)
 
 
-def _could(evidence: Evidence, expected: Expected, total: int) -> int:
+def _readable_tokens(evidence: CallEvidence, expected: ExpectedRead, total: int) -> int:
     """Tokens that could have been read, had all gone well."""
     before, sent = evidence.before, evidence.sent
-    again = expected.scale.tokens_of(repeated(sent, before)) if before is not None else 0
-    most = total if by_breakpoints(sent.regime) else total - 1
+    again = expected.scale.tokens_of(repeated_bytes(sent, before)) if before is not None else 0
+    most = total if stores_at_breakpoints(sent.regime) else total - 1
     return min(max(again, expected.known), most)
 
 
-def _slack(sent: Sent, could: int, total: int) -> int:
+def _slack(sent: SentCall, could: int, total: int) -> int:
     """A shortfall that may come from steps, or from bytes that stood for tokens.
 
     Texts differ in tokens per byte: the more else there is in a prompt, the less is known of a
@@ -153,7 +155,7 @@ def _slack(sent: Sent, could: int, total: int) -> int:
     return max(sent.regime.block, _LEAST_SLACK, could // _SLACK, min(could, total - could) // _ELSE)
 
 
-def _joined(found: Finding, told: Said) -> Finding:
+def _merge_reasons(found: MissFinding, told: ProviderReason) -> MissFinding:
     """Ours where the provider agrees, now for certain; else the provider's, for it must know.
 
     Either way both are told.
@@ -161,7 +163,9 @@ def _joined(found: Finding, told: Said) -> Finding:
     says = _SAYS.format(told.detail)
     if found.reason is told.reason:
         detail = f"{found.detail}; {says}" if found.detail else says
-        return Finding(found.reason, detail, Confidence.CERTAIN)
-    if found.reason is Reason.PROVIDER_SIDE or not found.detail:
-        return Finding(told.reason, says, Confidence.LIKELY)
-    return Finding(told.reason, f"{says}; by our account {found.detail}", Confidence.LIKELY)
+        return MissFinding(found.reason, detail, ReasonConfidence.CERTAIN)
+    if found.reason is MissReason.PROVIDER_SIDE or not found.detail:
+        return MissFinding(told.reason, says, ReasonConfidence.LIKELY)
+    return MissFinding(
+        told.reason, f"{says}; by our account {found.detail}", ReasonConfidence.LIKELY
+    )

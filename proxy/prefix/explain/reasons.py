@@ -5,7 +5,7 @@ from enum import StrEnum
 import msgspec
 
 
-class Reason(StrEnum):
+class MissReason(StrEnum):
     """Why a cache was read less than it could have been."""
 
     FIRST_SEEN = "first_seen"
@@ -19,15 +19,15 @@ class Reason(StrEnum):
     PROVIDER_SIDE = "provider_side"
 
 
-class Confidence(StrEnum):
-    """How well a reason is known."""
+class ReasonConfidence(StrEnum):
+    """Confidence in a reason."""
 
     CERTAIN = "certain"  #: It follows from what was sent and what is published.
     LIKELY = "likely"  #: Nothing else is known that would do it.
     POSSIBLE = "possible"  #: The cache promises nothing; it may have been something else.
 
 
-class Said(msgspec.Struct, frozen=True):
+class ProviderReason(msgspec.Struct, frozen=True):
     """A provider's own reason.
 
     Attributes:
@@ -36,12 +36,12 @@ class Said(msgspec.Struct, frozen=True):
         tokens: What it says was missed; None where it does not.
     """
 
-    reason: Reason
+    reason: MissReason
     detail: str
     tokens: int | None = None
 
 
-class Miss(msgspec.Struct, frozen=True, kw_only=True):
+class CacheMiss(msgspec.Struct, frozen=True, kw_only=True):
     """Why a call was read less than it could have been, and what that cost.
 
     Attributes:
@@ -51,8 +51,8 @@ class Miss(msgspec.Struct, frozen=True, kw_only=True):
         nanos: What that cost, in nano-dollars; None where a price is unknown.
     """
 
-    reason: Reason
+    reason: MissReason
     detail: str = ""
-    confidence: Confidence | None = None
+    confidence: ReasonConfidence | None = None
     tokens: int = 0
     nanos: int | None = None

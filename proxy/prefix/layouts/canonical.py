@@ -14,13 +14,13 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.layouts.toolsets import Tool
+from proxy.prefix.layouts.toolsets import ToolRecord
 from proxy.prefix.prompts.marks import MARKS, may_mark
-from proxy.prefix.prompts.objects import Unplannable, is_exact, members, written
+from proxy.prefix.prompts.objects import Unplannable, is_exact, members, write_object
 from proxy.prefix.prompts.prompt import Fingerprint
 
 #: No provider takes this many tools; a longer list is left as it came.
-MOST: Final = 1024
+MAX_TOOLS: Final = 1024
 #: Bytes above which a tool's rendering, and the order of all of them, is not remembered.
 _SMALL: Final = 2**13
 _LARGE: Final = 2**16
@@ -34,7 +34,7 @@ _RANK: Final = {
 }
 
 
-class Ordered(msgspec.Struct, frozen=True):
+class OrderedTools(msgspec.Struct, frozen=True):
     """Tools as they are sent.
 
     Attributes:
@@ -75,25 +75,25 @@ class _Tool(msgspec.Struct, frozen=True):
         """True if it may carry a mark."""
         return may_mark(self.whole)
 
-    def sent(self, marks: Mapping[str, bytes], *, as_came: bool) -> bytes:
+    def render(self, marks: Mapping[str, bytes], *, as_came: bool) -> bytes:
         """Its definition, with the marks of the place where it stands."""
         if as_came and self.came and (marks is self.marks or not (marks or self.marks)):
             return self.came
         if marks is self.marks or not self.name:
             return self.whole
-        return written(members(self.bare) | dict(marks)) if marks else self.bare
+        return write_object(members(self.bare) | dict(marks)) if marks else self.bare
 
 
 _word = msgspec.json.Decoder(str).decode
 
 
-def ordered(
+def order_tools(
     tools: tuple[bytes, ...],
     known: tuple[str, ...],
     fingerprint: Fingerprint,
     *,
     as_came: bool = False,
-) -> Ordered:
+) -> OrderedTools:
     """The tools as this conversation sends them; in the caller's order where that may matter.
 
     Only functions and custom tools change places, with one another. A mark says "everything up to
@@ -105,32 +105,32 @@ def ordered(
         fingerprint: Names a tool by its rendering without marks.
         as_came: Whether each is written as its caller writes it, in place of the one rendering.
     """
-    if len(tools) > MOST:
-        return Ordered(tools, known, f"more than {MOST} tools")
+    if len(tools) > MAX_TOOLS:
+        return OrderedTools(tools, known, f"more than {MAX_TOOLS} tools")
     small = sum(map(len, tools)) <= _LARGE
-    return (_lately if small else _ordered)(tools, known, fingerprint, as_came=as_came)
+    return (_lately if small else _order_tools)(tools, known, fingerprint, as_came=as_came)
 
 
-def _ordered(
+def _order_tools(
     tools: tuple[bytes, ...], known: tuple[str, ...], fingerprint: Fingerprint, *, as_came: bool
-) -> Ordered:
+) -> OrderedTools:
     found = [_of(tool, fingerprint) for tool in tools]
-    planned, why = _arranged(found, known)
+    planned, why = _reorder(found, known)
     if not _same_before_each_mark(found, planned):
         planned, why = found, "marks stand between tools that would change places"
     pairs = zip(found, planned, strict=True)
-    sent = tuple(now.sent(was.marks, as_came=as_came) for was, now in pairs)
-    return Ordered(sent, _remembered(known, planned), why)
+    sent = tuple(now.render(was.marks, as_came=as_came) for was, now in pairs)
+    return OrderedTools(sent, _next_order(known, planned), why)
 
 
 #: Lists of tools put in order lately: some 32 MiB at most.
-_lately = lru_cache(maxsize=256)(_ordered)
+_lately = lru_cache(maxsize=256)(_order_tools)
 
 
-def named(tools: Sequence[bytes], fingerprint: Fingerprint) -> list[Tool]:
+def movable_tools(tools: Sequence[bytes], fingerprint: Fingerprint) -> list[ToolRecord]:
     """The tools that may change places, in the caller's order; none where there are too many."""
-    found = [_of(tool, fingerprint) for tool in tools] if len(tools) <= MOST else []
-    return [Tool(tool.known, tool.name, tool.spelling) for tool in found if tool.name]
+    found = [_of(tool, fingerprint) for tool in tools] if len(tools) <= MAX_TOOLS else []
+    return [ToolRecord(tool.known, tool.name, tool.spelling) for tool in found if tool.name]
 
 
 def _of(raw: bytes, fingerprint: Fingerprint) -> _Tool:
@@ -141,13 +141,13 @@ def _of(raw: bytes, fingerprint: Fingerprint) -> _Tool:
 def _read(raw: bytes, fingerprint: Fingerprint) -> _Tool:
     """The tool; one that is not understood stays as it came."""
     try:
-        kind, name, outer, inner = _opened(raw)
+        kind, name, outer, inner = _open_tool(raw)
     except (Unplannable, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _Tool(raw, b"", {}, "", "")
     marks = _marks(inner) | _marks(outer)
-    whole = plain = _rendered({**outer, kind: _rendered(inner)})
+    whole = plain = _render({**outer, kind: _render(inner)})
     if marks:
-        plain = _rendered(_unmarked({**outer, kind: _rendered(_unmarked(inner))}))
+        plain = _render(_without_marks({**outer, kind: _render(_without_marks(inner))}))
     spelling = hash(tuple(outer.items()))
     return _Tool(whole, plain, marks, name, fingerprint(plain).hex(), raw, spelling)
 
@@ -156,7 +156,7 @@ def _read(raw: bytes, fingerprint: Fingerprint) -> _Tool:
 _known = lru_cache(maxsize=1024)(_read)
 
 
-def _opened(raw: bytes) -> tuple[str, str, dict[str, bytes], dict[str, bytes]]:
+def _open_tool(raw: bytes) -> tuple[str, str, dict[str, bytes], dict[str, bytes]]:
     """The kind and the name of a tool, its members, and those of the definition inside.
 
     Raises:
@@ -185,20 +185,22 @@ def _exact(compact: bytes) -> dict[str, bytes]:
     return found
 
 
-def _rendered(found: Mapping[str, bytes]) -> bytes:
+def _render(found: Mapping[str, bytes]) -> bytes:
     """The object with its keys in the one order."""
-    return written(dict(sorted(found.items(), key=lambda one: (_RANK.get(one[0], 99), one[0]))))
+    return write_object(
+        dict(sorted(found.items(), key=lambda one: (_RANK.get(one[0], 99), one[0])))
+    )
 
 
 def _marks(found: Mapping[str, bytes]) -> dict[str, bytes]:
     return {name: found[name] for name in MARKS if found.get(name, b"null") != b"null"}
 
 
-def _unmarked(found: Mapping[str, bytes]) -> dict[str, bytes]:
+def _without_marks(found: Mapping[str, bytes]) -> dict[str, bytes]:
     return {name: raw for name, raw in found.items() if name not in MARKS or raw == b"null"}
 
 
-def _arranged(found: Sequence[_Tool], known: Sequence[str]) -> tuple[Sequence[_Tool], str]:
+def _reorder(found: Sequence[_Tool], known: Sequence[str]) -> tuple[Sequence[_Tool], str]:
     """The tools with functions in their order among themselves, and why not where they are not."""
     able = [tool for tool in found if tool.name]
     if len({tool.name for tool in able}) < len(able):
@@ -220,7 +222,7 @@ def _same_before_each_mark(found: Sequence[_Tool], planned: Sequence[_Tool]) -> 
     return True
 
 
-def _remembered(known: Sequence[str], planned: Sequence[_Tool]) -> tuple[str, ...]:
+def _next_order(known: Sequence[str], planned: Sequence[_Tool]) -> tuple[str, ...]:
     """The order for the next call, as far as it is remembered."""
     sent = (tool.known for tool in planned if tool.name)
-    return tuple(dict.fromkeys([*known, *sent]))[:MOST]
+    return tuple(dict.fromkeys([*known, *sent]))[:MAX_TOOLS]

@@ -6,15 +6,23 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.layouts.order import Wish
-from proxy.prefix.layouts.pieces import Piece
-from proxy.prefix.layouts.units import units
-from proxy.prefix.prompts.prompt import AUTHORITY, Fingerprint, Prompt, Slot, parts, read, text
+from proxy.prefix.layouts.order import PieceMoves
+from proxy.prefix.layouts.pieces import TextPiece
+from proxy.prefix.layouts.units import split_units
+from proxy.prefix.prompts.prompt import (
+    AUTHORITY,
+    Fingerprint,
+    Prompt,
+    PromptSlot,
+    content_parts,
+    parse_message,
+    part_text,
+)
 
 #: Texts of a prompt that are looked at; those behind stay as they are.
 TEXTS: Final = 64
 #: Where a run begins and ends, the slot it goes to, and its label.
-Run = tuple[int, int, Slot, str]
+Run = tuple[int, int, PromptSlot, str]
 
 
 class Anchor(msgspec.Struct, frozen=True):
@@ -52,11 +60,11 @@ def instructions(prompt: Prompt) -> Iterator[tuple[tuple[int, int], str]]:
         Unplannable: If a leading message cannot be read.
     """
     for number, raw in enumerate(prompt.messages):
-        message = read(raw)
+        message = parse_message(raw)
         if message.role not in AUTHORITY:
             return
-        for at, part in enumerate(parts(message.content)):
-            if said := text(part):
+        for at, part in enumerate(content_parts(message.content)):
+            if said := part_text(part):
                 yield (number, at), said
 
 
@@ -68,13 +76,13 @@ class Words:
         prompt: Prompt,
         anchors: Sequence[Anchor],
         fingerprint: Fingerprint,
-        passed: Wish,
+        passed: PieceMoves,
     ) -> None:
         self._texts: list[_Text] = []
         self._units: list[str] = []
         every = (one for one in instructions(prompt) if one[0] not in passed)
         for at, said in islice(every, TEXTS):
-            found = units(said)
+            found = split_units(said)
             ends = tuple(accumulate(map(len, found)))
             self._texts.append(_Text(at, said, len(self._units), ends))
             self._units += found
@@ -120,9 +128,9 @@ class Words:
             start = number + 1 if found else start
         return found
 
-    def pieces(self, runs: Sequence[Run]) -> dict[tuple[int, int], tuple[Piece, ...]]:
+    def pieces(self, runs: Sequence[Run]) -> dict[tuple[int, int], tuple[TextPiece, ...]]:
         """The texts that runs of units are taken from, in pieces; runs are apart and in order."""
-        found: dict[tuple[int, int], tuple[Piece, ...]] = {}
+        found: dict[tuple[int, int], tuple[TextPiece, ...]] = {}
         for one in self._texts:
             cuts = [cut for run in runs if (cut := _cut(one, run)) is not None]
             if cuts:
@@ -150,11 +158,11 @@ def _cut(one: _Text, run: Run) -> Run | None:
     return begin, one.ends[high - one.first - 1], slot, label
 
 
-def _pieces(said: str, cuts: Sequence[Run]) -> list[Piece]:
-    found: list[Piece] = []
+def _pieces(said: str, cuts: Sequence[Run]) -> list[TextPiece]:
+    found: list[TextPiece] = []
     at = 0
     for start, end, slot, label in cuts:
-        found.append(Piece(Slot.STABLE, said[at:start]))
-        found.append(Piece(slot, said[start:end], label))
+        found.append(TextPiece(PromptSlot.STABLE, said[at:start]))
+        found.append(TextPiece(slot, said[start:end], label))
         at = end
-    return [*found, Piece(Slot.STABLE, said[at:])]
+    return [*found, TextPiece(PromptSlot.STABLE, said[at:])]

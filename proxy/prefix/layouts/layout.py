@@ -2,25 +2,26 @@
 
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from functools import lru_cache
 from typing import Final
 
 import msgspec
 
 from proxy.prefix.layouts.holes import Anchor, Hole, Words
-from proxy.prefix.layouts.order import Wish, Wished
-from proxy.prefix.prompts.prompt import RANK, Fingerprint, Prompt, Slot
+from proxy.prefix.layouts.order import PieceMoves, RequestedMoves
+from proxy.prefix.prompts.prompt import RANK, Fingerprint, Prompt, PromptSlot
 from proxy.records.amounts import quantity
 
 #: Moves of a layout that are followed; the rest are passed over.
 LIMIT: Final = 64
 _VARIES: Final = {
-    Slot.STABLE: "is the same everywhere",
-    Slot.SEMI_STABLE: "varies between conversations",
-    Slot.VARIABLE: "varies per call",
+    PromptSlot.STABLE: "is the same everywhere",
+    PromptSlot.SEMI_STABLE: "varies between conversations",
+    PromptSlot.VARIABLE: "varies per call",
 }
 
 
-class Move(msgspec.Struct, frozen=True, kw_only=True):
+class LayoutMove(msgspec.Struct, frozen=True, kw_only=True):
     """A run of text, found by what stands around it, and the slot it goes to.
 
     Attributes:
@@ -40,7 +41,7 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
 
     before: Anchor | None
     after: Anchor | None
-    slot: Slot
+    slot: PromptSlot
     label: str
     at: int = 0
     count: int = 0
@@ -60,19 +61,19 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     version: int = 0
-    moves: tuple[Move, ...] = ()
+    moves: tuple[LayoutMove, ...] = ()
 
 
 class _Run(msgspec.Struct, frozen=True):
     start: int
     end: int
-    move: Move
+    move: LayoutMove
 
 
-def moved(
-    prompt: Prompt, layout: Layout, fingerprint: Fingerprint, declared: Wish | None = None
-) -> Wished:
-    """What the layout moves in this prompt, and why some of its moves are passed over.
+def find_moves(
+    prompt: Prompt, layout: Layout, fingerprint: Fingerprint, declared: PieceMoves | None = None
+) -> RequestedMoves:
+    """Find the layout's moves in this prompt, and why some are skipped.
 
     Args:
         prompt: As it was parsed.
@@ -85,7 +86,7 @@ def moved(
     """
     moves = layout.moves[:LIMIT]
     if not moves:
-        return Wished(declared or {})
+        return RequestedMoves(declared or {})
     anchors = [a for move in moves for a in (move.before, move.after) if a is not None]
     words = Words(prompt, anchors, fingerprint, declared or {})
     runs: list[_Run] = []
@@ -97,19 +98,21 @@ def moved(
             runs += _runs(words, hole, group)
     kept = list(_apart(sorted(runs, key=lambda run: (run.start, run.end)), notes))
     wish = words.pieces([(run.start, run.end, run.move.slot, run.move.label) for run in kept])
-    return Wished({**wish, **(declared or {})}, tuple(notes))
+    return RequestedMoves({**wish, **(declared or {})}, tuple(notes))
 
 
-def _holes(moves: Sequence[Move], words: Words) -> Iterator[tuple[Hole | str, list[Move]]]:
+def _holes(
+    moves: Sequence[LayoutMove], words: Words
+) -> Iterator[tuple[Hole | str, list[LayoutMove]]]:
     """Each place that moves speak of, or why it cannot be found; with its moves."""
-    groups: dict[tuple[Anchor | None, Anchor | None], list[Move]] = {}
+    groups: dict[tuple[Anchor | None, Anchor | None], list[LayoutMove]] = {}
     for move in moves:
         groups.setdefault((move.before, move.after), []).append(move)
     for (before, after), group in groups.items():
         yield words.hole(before, after), sorted(group, key=lambda move: move.at)
 
 
-def _runs(words: Words, hole: Hole, group: Sequence[Move]) -> list[_Run]:
+def _runs(words: Words, hole: Hole, group: Sequence[LayoutMove]) -> list[_Run]:
     """Which units each move takes."""
     entries = words.entries(hole)
     if all(move.of == len(entries) >= move.at + move.count and move.count for move in group):
@@ -136,13 +139,22 @@ def _apart(runs: Sequence[_Run], notes: list[str]) -> Iterator[_Run]:
             yield run
 
 
-def story(layout: Layout) -> list[str]:
+@lru_cache(1_024)
+def read_layout(raw: str) -> Layout | None:
+    """Decode a stored layout; None if it cannot be read, for it may be from an older release."""
+    try:
+        return msgspec.json.decode(raw, type=Layout)
+    except msgspec.DecodeError:
+        return None
+
+
+def layout_lines(layout: Layout) -> list[str]:
     """The layout in lines to read."""
     moves = quantity(len(layout.moves), "move")
     return [f"layout {layout.version}: {moves}", *map(_line, layout.moves)]
 
 
-def _line(move: Move) -> str:
+def _line(move: LayoutMove) -> str:
     dollars = Decimal(move.saving).scaleb(-9).quantize(Decimal("0.0001"))
     return (
         f"{move.label}: {move.shows or 'text'} {_VARIES[move.slot]} → {move.slot.value} slot"

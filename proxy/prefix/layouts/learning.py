@@ -1,4 +1,4 @@
-"""What a feature's instructions show: which of their text varies, and which moves would pay."""
+"""Learns which text of a feature's instructions varies, and which moves would pay."""
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
@@ -9,10 +9,10 @@ import msgspec
 
 from proxy.caches.regime import Regime
 from proxy.prefix.layouts.holes import Anchor
-from proxy.prefix.layouts.layout import Layout, Move
-from proxy.prefix.layouts.samples import Sample, Samples, Seen
+from proxy.prefix.layouts.layout import Layout, LayoutMove
+from proxy.prefix.layouts.samples import ConversationSample, Samples, SeenUnit
 from proxy.prefix.layouts.skeleton import Column, Gap, gaps, groups
-from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN, Fingerprint, Slot
+from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN, Fingerprint, PromptSlot
 
 #: Evidence below which nothing is proposed: so many calls, or this many conversations. What
 #: changes within one conversation shows in that one; what differs between them, in two.
@@ -32,7 +32,7 @@ WORDS: Final = 20
 NEAR: Final = 8
 
 
-class Learner:
+class FeatureLearner:
     """Bounded evidence of one feature: team, feature, model family and tools.
 
     Args:
@@ -67,11 +67,13 @@ class Learner:
         """
         self._samples.add(texts, conversation, now, first=first, history=history, mark=mark)
 
-    def skims(
+    def observe_without_texts(
         self, conversation: bytes, now: float, *, first: bool, history: int, mark: int
     ) -> bool:
         """Learn from a call without its instructions; False where ``observe`` needs them."""
-        return self._samples.skims(conversation, now, first=first, history=history, mark=mark)
+        return self._samples.observe_without_texts(
+            conversation, now, first=first, history=history, mark=mark
+        )
 
     def proposal(self, fresh: Fraction, regime: Regime) -> Layout | None:
         """The moves that would pay, or None: too little evidence, or nothing to gain.
@@ -80,8 +82,8 @@ class Learner:
             fresh: What a token not read from the cache costs, in nano-dollars.
             regime: The cache of the route.
         """
-        moves: list[Move] = []
-        for group in groups(self._samples.kept):
+        moves: list[LayoutMove] = []
+        for group in groups(self._samples.conversations):
             if _enough(group):
                 moves += _moves(group, self._tools, fresh, regime)
         labelled = [
@@ -100,15 +102,17 @@ class _Hole(msgspec.Struct, frozen=True):
 
     gap: Gap
     columns: tuple[Column, ...]
-    slot: Slot
+    slot: PromptSlot
     behind: int = 0
 
 
-def _enough(group: Sequence[Sample]) -> bool:
+def _enough(group: Sequence[ConversationSample]) -> bool:
     return len(group) >= CONVERSATIONS or sum(sample.calls for sample in group) >= CALLS
 
 
-def _moves(group: Sequence[Sample], tools: int, fresh: Fraction, regime: Regime) -> list[Move]:
+def _moves(
+    group: Sequence[ConversationSample], tools: int, fresh: Fraction, regime: Regime
+) -> list[LayoutMove]:
     """The moves of one template that pay."""
     found = gaps(group)
     front, holes = _holes(found)
@@ -140,18 +144,18 @@ class _Reach(msgspec.Struct, frozen=True):
     history: Fraction
 
 
-def _reach(group: Sequence[Sample], lack: int) -> _Reach:
+def _reach(group: Sequence[ConversationSample], lack: int) -> _Reach:
     """Which calls are long enough, where instructions alone lack so many bytes."""
     calls = sum(sample.calls for sample in group)
     opens = lack <= 0
-    beyond = [sample.beyond(max(0, lack)) for sample in group]
+    beyond = [sample.later_lengths(max(0, lack)) for sample in group]
     long = sum(count for count, _ in beyond) + opens * sum(sample.opened for sample in group)
     held = sum(size for _, size in beyond)
     return _Reach(opens, Fraction(long, calls), Fraction(held, calls))
 
 
 def _gains(
-    group: Sequence[Sample], holes: Sequence[_Hole], front: int, reach: _Reach
+    group: Sequence[ConversationSample], holes: Sequence[_Hole], front: int, reach: _Reach
 ) -> list[Fraction]:
     """Tokens each move makes readable in an average call, once those before it are made.
 
@@ -166,11 +170,11 @@ def _gains(
     for number, hole in enumerate(holes):
         size = hole.behind + (0 if number else front)
         history = Fraction(0)
-        if hole.slot is Slot.VARIABLE and not varies:
+        if hole.slot is PromptSlot.VARIABLE and not varies:
             history = reach.history
             varies = True
-        share = reach.share if varies else first * max(map(_own, hole.columns))
-        words = WORDS if hole.behind or hole.slot is Slot.VARIABLE else 0
+        share = reach.share if varies else first * max(map(_own_share, hole.columns))
+        words = WORDS if hole.behind or hole.slot is PromptSlot.VARIABLE else 0
         found.append((size * share + history) / BYTES_PER_TOKEN - words)
     return found
 
@@ -198,25 +202,25 @@ def _runs(gap: Gap) -> Iterator[_Hole]:
     for column in gap.columns:
         own = _slot(gap, column)
         if run and (own is not slot or column.at != run[-1].at + 1):
-            yield _Hole(gap, tuple(run), slot or Slot.STABLE)
+            yield _Hole(gap, tuple(run), slot or PromptSlot.STABLE)
             run = []
         if own is not None:
             run.append(column)
         slot = own
     if run:
-        yield _Hole(gap, tuple(run), slot or Slot.STABLE)
+        yield _Hole(gap, tuple(run), slot or PromptSlot.STABLE)
 
 
-def _slot(gap: Gap, column: Column) -> Slot | None:
+def _slot(gap: Gap, column: Column) -> PromptSlot | None:
     """Where a column should go; None where it should stay."""
-    further = sum(sample.further for sample in gap.samples)
+    further = sum(sample.later_calls for sample in gap.samples)
     changes = sum(
         sample.changes * _differ(values)
         for sample, values in zip(gap.samples, column.values, strict=True)
     )
     if changes > OFTEN * further:
-        return Slot.VARIABLE
-    return Slot.SEMI_STABLE if _own(column) >= OWN else None
+        return PromptSlot.VARIABLE
+    return PromptSlot.SEMI_STABLE if _own_share(column) >= OWN else None
 
 
 def _differ(values: Sequence[tuple[bytes, ...]]) -> Fraction:
@@ -225,14 +229,14 @@ def _differ(values: Sequence[tuple[bytes, ...]]) -> Fraction:
     return Fraction(sum(a != b for a, b in pairs), len(pairs) or 1)
 
 
-def _own(column: Column) -> Fraction:
+def _own_share(column: Column) -> Fraction:
     """Which share of the conversations has a text of its own here."""
     return Fraction(len({values[0] for values in column.values}), len(column.values))
 
 
-def _move(hole: _Hole, saving: int) -> Move:
+def _move(hole: _Hole, saving: int) -> LayoutMove:
     gap, columns = hole.gap, hole.columns
-    return Move(
+    return LayoutMove(
         before=_anchor(gap.before),
         after=_anchor(gap.after),
         slot=hole.slot,
@@ -240,7 +244,7 @@ def _move(hole: _Hole, saving: int) -> Move:
         at=columns[0].at,
         count=len(columns) if columns[0].of else 0,
         of=columns[0].of,
-        shows=_shown(columns),
+        shows=_visible_lines(columns),
         calls=sum(sample.calls for sample in gap.samples),
         conversations=len(gap.samples),
         values=max(len({v for values in c.values for v in values}) for c in columns),
@@ -248,7 +252,7 @@ def _move(hole: _Hole, saving: int) -> Move:
     )
 
 
-def _sturdy(move: Move, found: Sequence[Gap]) -> Move:
+def _sturdy(move: LayoutMove, found: Sequence[Gap]) -> LayoutMove:
     """The move of a single conversation, known by text that others are likely to have too.
 
     A line beside what varies may be this conversation's own; the start of the instructions is not,
@@ -284,11 +288,11 @@ def _length(gap: Gap) -> int:
     return gap.after.size if gap.after else 0
 
 
-def _anchor(unit: Seen | None) -> Anchor | None:
+def _anchor(unit: SeenUnit | None) -> Anchor | None:
     return Anchor(unit.print.hex(), unit.size) if unit else None
 
 
-def _shown(columns: Sequence[Column]) -> str:
+def _visible_lines(columns: Sequence[Column]) -> str:
     """What a reader may see of columns: their lines, and how the first begins."""
     first, last = columns[0], columns[-1]
     end = last.line + max(0, sum(unit.lines for unit in last.example) - 1)

@@ -12,11 +12,11 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.layouts.order import Wished
-from proxy.prefix.layouts.pieces import Piece
+from proxy.prefix.layouts.order import RequestedMoves
+from proxy.prefix.layouts.pieces import TextPiece
 from proxy.prefix.layouts.tags import SLOTS, SPEAKERS
 from proxy.prefix.prompts.objects import Unplannable, members
-from proxy.prefix.prompts.prompt import Prompt, Slot, parts, read, text
+from proxy.prefix.prompts.prompt import Prompt, PromptSlot, content_parts, parse_message, part_text
 
 #: Names in one prompt; more of them are not read.
 MOST: Final = 64
@@ -29,7 +29,7 @@ _QUOTED: Final = 40
 _Place = tuple[int, int]
 
 
-def named(prompt: Prompt, header: str) -> Wished:
+def named_slots(prompt: Prompt, header: str) -> RequestedMoves:
     """The slots that a header, or else the metadata, gives to texts of a prompt.
 
     Args:
@@ -39,16 +39,16 @@ def named(prompt: Prompt, header: str) -> Wished:
     Raises:
         Unplannable: If a message that is named cannot be read.
     """
-    wish: dict[_Place, tuple[Piece, ...]] = {}
+    wish: dict[_Place, tuple[TextPiece, ...]] = {}
     notes: list[str] = []
     said = header or _metadata(prompt)
     for number, one in enumerate(said.split(",", MOST)) if said.strip() else ():
-        found = _named(prompt, one) if number < MOST else "there are too many"
+        found = _named_texts(prompt, one) if number < MOST else "there are too many"
         if isinstance(found, str):
             notes.append(f"slot {one.strip()[:_QUOTED]!r} is passed over: {found}")
         else:
             wish |= found
-    return Wished(wish, tuple(notes))
+    return RequestedMoves(wish, tuple(notes))
 
 
 def _metadata(prompt: Prompt) -> str:
@@ -62,7 +62,7 @@ def _metadata(prompt: Prompt) -> str:
         return ""
 
 
-def _named(prompt: Prompt, one: str) -> dict[_Place, tuple[Piece, ...]] | str:
+def _named_texts(prompt: Prompt, one: str) -> dict[_Place, tuple[TextPiece, ...]] | str:
     """The texts that one name stands for, each as one piece; or what is wrong with it."""
     match = _ONE.fullmatch(one)
     slot = SLOTS.get(match[3]) if match else None
@@ -71,10 +71,10 @@ def _named(prompt: Prompt, one: str) -> dict[_Place, tuple[Piece, ...]] | str:
     number = int(match[1])
     if number >= len(prompt.messages):
         return "there is no such message"
-    message = read(prompt.messages[number])
+    message = parse_message(prompt.messages[number])
     if message.role not in SPEAKERS:
         return "only instructions and a user's words have slots"
-    found = dict(_texts(parts(message.content), number, slot))
+    found = dict(_texts(content_parts(message.content), number, slot))
     if match[2] is None:
         return found or "the message has no text"
     at = (number, int(match[2]))
@@ -82,9 +82,9 @@ def _named(prompt: Prompt, one: str) -> dict[_Place, tuple[Piece, ...]] | str:
 
 
 def _texts(
-    content: tuple[bytes, ...], number: int, slot: Slot
-) -> Iterator[tuple[_Place, tuple[Piece, ...]]]:
+    content: tuple[bytes, ...], number: int, slot: PromptSlot
+) -> Iterator[tuple[_Place, tuple[TextPiece, ...]]]:
     for at, one in enumerate(content):
-        words = text(one)
+        words = part_text(one)
         if words is not None:
-            yield (number, at), (Piece(slot, words),)
+            yield (number, at), (TextPiece(slot, words),)

@@ -12,12 +12,33 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.layouts.pieces import Cut, Piece, cut, labelled, references, within
-from proxy.prefix.prompts.prompt import ASSISTANT, Prompt, Slot, leading, parts, read, text
-from proxy.prefix.prompts.splice import part, plain, refilled, reworded, said
+from proxy.prefix.layouts.pieces import (
+    SplitText,
+    TextPiece,
+    labelled_text,
+    reference_text,
+    split_text,
+    text_in_slot_order,
+)
+from proxy.prefix.prompts.prompt import (
+    ASSISTANT,
+    Prompt,
+    PromptSlot,
+    content_parts,
+    count_leading,
+    parse_message,
+    part_text,
+)
+from proxy.prefix.prompts.splice import (
+    is_plain_text,
+    replace_parts,
+    replace_text,
+    text_message,
+    text_part,
+)
 
 #: What the pieces of a text part are, by (message, part); together they are its whole text.
-Wish = Mapping[tuple[int, int], Sequence[Piece]]
+PieceMoves = Mapping[tuple[int, int], Sequence[TextPiece]]
 
 #: Opens what varies, where it arrives.
 INTRODUCTION: Final = "Details for the instructions above:\n\n"
@@ -26,23 +47,23 @@ _ASKS: Final = "user"
 _BREAK: Final = "\n\n"
 
 
-class Placed(msgspec.Struct, frozen=True):
+class PlacedPrompt(msgspec.Struct, frozen=True):
     """A prompt in order, and why some of it is not."""
 
     prompt: Prompt
     notes: tuple[str, ...] = ()
 
 
-class Wished(msgspec.Struct, frozen=True):
-    """What should move, and why some of what was asked for should not."""
+class RequestedMoves(msgspec.Struct, frozen=True):
+    """The moves to make, and why some of those asked for are not made."""
 
-    wish: Wish = {}
+    wish: PieceMoves = {}
     notes: tuple[str, ...] = ()
 
 
 class _Moved(msgspec.Struct, frozen=True):
     role: str
-    piece: Piece
+    piece: TextPiece
 
 
 class _Head(msgspec.Struct):
@@ -52,16 +73,16 @@ class _Head(msgspec.Struct):
     semi: tuple[int, int] | None = None
     moved: list[_Moved] = []
 
-    def of(self, slot: Slot) -> dict[str, list[Piece]]:
+    def of(self, slot: PromptSlot) -> dict[str, list[TextPiece]]:
         """What left its place for a slot, by role."""
-        found: dict[str, list[Piece]] = {}
+        found: dict[str, list[TextPiece]] = {}
         for moved in self.moved:
             if moved.piece.slot is slot:
                 found.setdefault(moved.role, []).append(moved.piece)
         return found
 
 
-def placed(prompt: Prompt, wish: Wish, *, late: bool = True) -> Placed:
+def place_pieces(prompt: Prompt, wish: PieceMoves, *, late: bool = True) -> PlacedPrompt:
     """The prompt with every piece in its slot; as it came where nothing is wished.
 
     Text of leading messages keeps the role it came with. Pieces of the conversation's own
@@ -77,52 +98,54 @@ def placed(prompt: Prompt, wish: Wish, *, late: bool = True) -> Placed:
         Unplannable: If a message cannot be read.
     """
     if not wish:
-        return Placed(prompt)
-    first = leading(prompt)
-    wish, notes = _allowed(_numbered(wish), prompt, first)
+        return PlacedPrompt(prompt)
+    first = count_leading(prompt)
+    wish, notes = _allow_moves(_with_labels(wish), prompt, first)
     head = _head(prompt, wish, first)
     _end(head)
     spoken = list(prompt.messages[first:])
     for number in {at for at, _ in wish if first <= at < len(prompt.messages)}:
-        spoken[number - first] = _spoken(prompt, number, wish)
-    tail = _tailed(spoken, head.of(Slot.VARIABLE), late=late)
+        spoken[number - first] = _reordered_message(prompt, number, wish)
+    tail = _tail_length(spoken, head.of(PromptSlot.VARIABLE), late=late)
     messages = (*head.messages, *spoken)
     found = msgspec.structs.replace(prompt, messages=messages, semi=head.semi, tail=tail)
-    return Placed(found, notes)
+    return PlacedPrompt(found, notes)
 
 
-def _numbered(wish: Wish) -> Wish:
+def _with_labels(wish: PieceMoves) -> PieceMoves:
     """The wish with a label on each piece that has none."""
     count = 0
-    found: dict[tuple[int, int], list[Piece]] = {}
+    found: dict[tuple[int, int], list[TextPiece]] = {}
     for at in sorted(wish):
         found[at] = []
         for piece in wish[at]:
-            count += piece.slot is not Slot.STABLE
+            count += piece.slot is not PromptSlot.STABLE
             label = piece.label or f"Item {count}"
             found[at].append(msgspec.structs.replace(piece, label=label))
     return found
 
 
-def _allowed(wish: Wish, prompt: Prompt, first: int) -> tuple[Wish, tuple[str, ...]]:
+def _allow_moves(
+    wish: PieceMoves, prompt: Prompt, first: int
+) -> tuple[PieceMoves, tuple[str, ...]]:
     """The wish that the end of the conversation allows, and why it is not all of it."""
-    if not any(p.slot is Slot.VARIABLE for at in wish if at[0] < first for p in wish[at]):
+    if not any(p.slot is PromptSlot.VARIABLE for at in wish if at[0] < first for p in wish[at]):
         return wish, ()
     if first == len(prompt.messages):
         note = "what varies ends the instructions: no conversation follows them"
-        return _instead(wish, first, Slot.SEMI_STABLE), (note,)
-    if read(prompt.messages[-1]).role == ASSISTANT:
+        return _instead(wish, first, PromptSlot.SEMI_STABLE), (note,)
+    if parse_message(prompt.messages[-1]).role == ASSISTANT:
         note = "what varies stays in its place: the last message is an answer to go on with"
-        return _instead(wish, first, Slot.STABLE), (note,)
+        return _instead(wish, first, PromptSlot.STABLE), (note,)
     return wish, ()
 
 
-def _instead(wish: Wish, first: int, slot: Slot) -> Wish:
+def _instead(wish: PieceMoves, first: int, slot: PromptSlot) -> PieceMoves:
     """The wish with another slot for what varies in the leading messages."""
     return {
         at: [
             msgspec.structs.replace(p, slot=slot)
-            if p.slot is Slot.VARIABLE and at[0] < first
+            if p.slot is PromptSlot.VARIABLE and at[0] < first
             else p
             for p in pieces
         ]
@@ -130,9 +153,9 @@ def _instead(wish: Wish, first: int, slot: Slot) -> Wish:
     }
 
 
-def _head(prompt: Prompt, wish: Wish, first: int) -> _Head:
+def _head(prompt: Prompt, wish: PieceMoves, first: int) -> _Head:
     """The leading messages with what stays in them, each slot's words in order."""
-    every = [parts(read(raw).content) for raw in prompt.messages[:first]]
+    every = [content_parts(parse_message(raw).content) for raw in prompt.messages[:first]]
     cuts = _cuts(every, wish)
     head = _Head(messages=[], moved=[])
     for number, found in enumerate(every):
@@ -140,88 +163,95 @@ def _head(prompt: Prompt, wish: Wish, first: int) -> _Head:
         if not any((number, at) in cuts for at in range(len(found))):
             head.messages.append(raw)
             continue
-        role = read(raw).role
+        role = parse_message(raw).role
         kept: list[bytes] = []
         for at, one in enumerate(found):
-            pieces = cuts.get((number, at), Cut(kept="", whole=True))
+            pieces = cuts.get((number, at), SplitText(kept="", whole=True))
             stays, semi = _stays(one, pieces)
             if semi and head.semi is None:
                 head.semi = (len(head.messages), len(kept) + len(stays) - 1)
             kept += stays
             head.moved += [_Moved(role, piece) for piece in pieces.gone]
         if kept:
-            head.messages.append(refilled(raw, kept))
+            head.messages.append(replace_parts(raw, kept))
     return head
 
 
-def _cuts(every: Sequence[Sequence[bytes]], wish: Wish) -> dict[tuple[int, int], Cut]:
+def _cuts(every: Sequence[Sequence[bytes]], wish: PieceMoves) -> dict[tuple[int, int], SplitText]:
     """What stays and what goes of each part that is wished about."""
-    found: dict[tuple[int, int], Cut] = {}
+    found: dict[tuple[int, int], SplitText] = {}
     last = True
     for number in reversed(range(len(every))):
         for at in reversed(range(len(every[number]))):
             pieces = wish.get((number, at))
-            if pieces is None or text(every[number][at]) is None:
+            if pieces is None or part_text(every[number][at]) is None:
                 last = False
             else:
-                found[number, at] = cut(pieces, last=last)
+                found[number, at] = split_text(pieces, last=last)
                 last = last and not found[number, at].kept.strip()
     return found
 
 
-def _stays(raw: bytes, found: Cut) -> tuple[list[bytes], bool]:
+def _stays(raw: bytes, found: SplitText) -> tuple[list[bytes], bool]:
     """What stands where the part stood, and whether the last of it is semi-stable."""
     if found.whole:
         return [raw], False
     kept = found.kept if found.kept.strip() else ""
     if found.ending.strip():
-        before = [part(kept) if raw[:1] != b'"' else reworded(raw, kept)] if kept else []
-        return [*before, reworded(raw, found.ending)], True
-    if kept or plain(raw):
-        return [reworded(raw, kept)] if kept else [], False
-    return [reworded(raw, references(found.gone))], False
+        before = [text_part(kept) if raw[:1] != b'"' else replace_text(raw, kept)] if kept else []
+        return [*before, replace_text(raw, found.ending)], True
+    if kept or is_plain_text(raw):
+        return [replace_text(raw, kept)] if kept else [], False
+    return [replace_text(raw, reference_text(found.gone))], False
 
 
 def _end(head: _Head) -> None:
     """Put what is semi-stable at the end of the instructions."""
-    for role, pieces in head.of(Slot.SEMI_STABLE).items():
-        words = labelled(pieces)
-        if head.messages and read(head.messages[-1]).role == role:
+    for role, pieces in head.of(PromptSlot.SEMI_STABLE).items():
+        words = labelled_text(pieces)
+        if head.messages and parse_message(head.messages[-1]).role == role:
             last = head.messages[-1]
-            found = parts(read(last).content)
-            head.messages[-1] = refilled(last, [*found, part(_BREAK + words)])
+            found = content_parts(parse_message(last).content)
+            head.messages[-1] = replace_parts(last, [*found, text_part(_BREAK + words)])
             place = (len(head.messages) - 1, len(found))
         else:
-            head.messages.append(said(role, words))
+            head.messages.append(text_message(role, words))
             place = (len(head.messages) - 1, 0)
         head.semi = head.semi or place
 
 
-def _spoken(prompt: Prompt, number: int, wish: Wish) -> bytes:
+def _reordered_message(prompt: Prompt, number: int, wish: PieceMoves) -> bytes:
     """A message of the conversation with its pieces in order."""
     raw = prompt.messages[number]
-    found = parts(read(raw).content)
+    found = content_parts(parse_message(raw).content)
     wished = [wish.get((number, at)) for at in range(len(found))]
-    return refilled(
+    return replace_parts(
         raw,
         [
-            reworded(one, within(pieces)) if pieces and text(one) is not None else one
+            replace_text(one, text_in_slot_order(pieces))
+            if pieces and part_text(one) is not None
+            else one
             for one, pieces in zip(found, wished, strict=True)
         ],
     )
 
 
-def _tailed(spoken: list[bytes], varying: Mapping[str, Sequence[Piece]], *, late: bool) -> int:
+def _tail_length(
+    spoken: list[bytes], varying: Mapping[str, Sequence[TextPiece]], *, late: bool
+) -> int:
     """Number of messages at the end vary, once what varies is there."""
     if not varying:
         return 0
     if late:
-        spoken += [said(role, INTRODUCTION + labelled(found)) for role, found in varying.items()]
+        spoken += [
+            text_message(role, INTRODUCTION + labelled_text(found))
+            for role, found in varying.items()
+        ]
         return len(varying)
-    words = INTRODUCTION + labelled([piece for found in varying.values() for piece in found])
-    if read(spoken[-1]).role == _ASKS:
-        said_before = parts(read(spoken[-1]).content)
-        spoken[-1] = refilled(spoken[-1], [*said_before, part(_BREAK + words)])
+    words = INTRODUCTION + labelled_text([piece for found in varying.values() for piece in found])
+    if parse_message(spoken[-1]).role == _ASKS:
+        said_before = content_parts(parse_message(spoken[-1]).content)
+        spoken[-1] = replace_parts(spoken[-1], [*said_before, text_part(_BREAK + words)])
     else:
-        spoken.append(said(_ASKS, words))
+        spoken.append(text_message(_ASKS, words))
     return 1

@@ -1,4 +1,4 @@
-"""What is kept of a feature's instructions to learn from: few conversations, few texts of each.
+"""Samples of a feature's instructions to learn from: few conversations, few texts of each.
 
 The conversations of the latest hour come first, among them those of the smallest hash: the same
 choice in whatever order they are seen. Of a text only fingerprints and sizes are kept.
@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.layouts.units import telling, units
+from proxy.prefix.layouts.units import is_distinctive, split_units
 from proxy.prefix.prompts.prompt import Fingerprint
 
 #: Conversations kept.
@@ -32,7 +32,7 @@ SHOWN: Final = 48
 _HOUR: Final = 3600
 
 
-class Seen(msgspec.Struct, frozen=True):
+class SeenUnit(msgspec.Struct, frozen=True):
     """A unit as it was seen.
 
     Attributes:
@@ -52,10 +52,10 @@ class Seen(msgspec.Struct, frozen=True):
     words: str
 
 
-Variant = tuple[Seen, ...]
+Variant = tuple[SeenUnit, ...]
 
 
-class Sample(msgspec.Struct):
+class ConversationSample(msgspec.Struct):
     """A conversation.
 
     Attributes:
@@ -87,7 +87,7 @@ class Sample(msgspec.Struct):
         """Its place among the samples; the smallest stay."""
         return (-self.hour, self.identity)
 
-    def count(self, history: int, *, first: bool) -> None:
+    def record_call(self, history: int, *, first: bool) -> None:
         """Count a call of it, with so many bytes behind its instructions."""
         self.calls += 1
         self.opened = self.opened or first
@@ -98,13 +98,13 @@ class Sample(msgspec.Struct):
         calls, held = self.lengths.get(step, (0, 0))
         self.lengths[step] = calls + 1, held + history
 
-    def beyond(self, least: int) -> tuple[int, int]:
+    def later_lengths(self, least: int) -> tuple[int, int]:
         """Its further calls with about so many bytes behind their instructions, and these bytes."""
         found = [(calls, held) for calls, held in self.lengths.values() if held >= least * calls]
         return sum(calls for calls, _ in found), sum(held for _, held in found)
 
     @property
-    def further(self) -> int:
+    def later_calls(self) -> int:
         """Calls seen that had one before them."""
         return self.calls - self.opened
 
@@ -115,24 +115,24 @@ class Samples:
     def __init__(self, fingerprint: Fingerprint, *, shows: bool = False) -> None:
         self._fingerprint = fingerprint
         self._shows = shows
-        self._kept: dict[bytes, Sample] = {}
-        self._seen: dict[tuple[int, bool], Seen] = {}
+        self._kept: dict[bytes, ConversationSample] = {}
+        self._seen: dict[tuple[int, bool], SeenUnit] = {}
         self._slots = 0
         self._room = CONVERSATIONS
         self._hour = 0
 
     @property
-    def slots(self) -> int:
+    def unit_count(self) -> int:
         """Units kept."""
         return self._slots
 
     @property
-    def units(self) -> int:
+    def distinct_unit_count(self) -> int:
         """Different units kept."""
         return len(self._seen)
 
     @property
-    def kept(self) -> Sequence[Sample]:
+    def conversations(self) -> Sequence[ConversationSample]:
         """The conversations, in the order of their hashes."""
         return sorted(self._kept.values(), key=lambda sample: sample.identity)
 
@@ -150,7 +150,7 @@ class Samples:
         sample = self._sample(conversation, int(now // _HOUR))
         if sample is None:
             return
-        sample.count(history, first=first)
+        sample.record_call(history, first=first)
         sample.mark = mark
         key = self._fingerprint("\0".join(texts).encode(errors="surrogatepass"))
         sample.changes += bool(sample.latest) and sample.latest != key
@@ -164,7 +164,7 @@ class Samples:
             self._slots -= len(known.pop(max(known)))
         self._shrink()
 
-    def skims(
+    def observe_without_texts(
         self, conversation: bytes, now: float, *, first: bool, history: int, mark: int
     ) -> bool:
         """Count a call without its texts; False where those are needed.
@@ -185,7 +185,7 @@ class Samples:
         if not mark or mark != sample.mark:
             return False
         self._sample(conversation, hour)
-        sample.count(history, first=first)
+        sample.record_call(history, first=first)
         return True
 
     def _takes(self, conversation: bytes, hour: int) -> bool:
@@ -194,7 +194,7 @@ class Samples:
             return True
         return (-hour, conversation) <= self._worst().rank
 
-    def _sample(self, conversation: bytes, hour: int) -> Sample | None:
+    def _sample(self, conversation: bytes, hour: int) -> ConversationSample | None:
         """The conversation as it is kept; None if others go before it."""
         if hour > self._hour:
             self._hour, self._room = hour, CONVERSATIONS
@@ -202,7 +202,7 @@ class Samples:
         if found is not None:
             found.hour = max(hour, found.hour)
             return found
-        found = Sample(identity=conversation, hour=hour, variants={})
+        found = ConversationSample(identity=conversation, hour=hour, variants={})
         if len(self._kept) >= self._room:
             worst = self._worst()
             if found.rank > worst.rank:
@@ -214,25 +214,25 @@ class Samples:
         return found
 
     def _variant(self, texts: Sequence[str]) -> Variant:
-        found: list[Seen] = []
+        found: list[SeenUnit] = []
         for said in texts:
             left = UNITS - len(found)
             if left > 0:
-                split = units(said, left)
+                split = split_units(said, left)
                 found += [self._unit(one, ends=one is split[-1]) for one in split]
         return tuple(found)
 
-    def _unit(self, unit: str, *, ends: bool) -> Seen:
+    def _unit(self, unit: str, *, ends: bool) -> SeenUnit:
         # The process's own keyed hash of a text is enough to know it again, and needs no copy.
         quick = (hash(unit), ends)
         known = self._seen.get(quick)
         if known is None:
             bare = unit.strip()
-            known = self._seen[quick] = Seen(
+            known = self._seen[quick] = SeenUnit(
                 print=self._fingerprint(bare.encode(errors="surrogatepass")),
                 size=len(bare),
                 weight=len(unit.encode(errors="surrogatepass")),
-                telling=telling(bare),
+                telling=is_distinctive(bare),
                 lines=max(unit.count("\n"), int(ends)),
                 words=bare[:SHOWN] if self._shows else "",
             )
@@ -249,10 +249,10 @@ class Samples:
                     self._drop(self._worst())
                 self._forget()
 
-    def _worst(self) -> Sample:
+    def _worst(self) -> ConversationSample:
         return max(self._kept.values(), key=lambda sample: sample.rank)
 
-    def _drop(self, sample: Sample) -> None:
+    def _drop(self, sample: ConversationSample) -> None:
         """Let a conversation go, and take no other in its place for this hour."""
         del self._kept[sample.identity]
         self._slots -= sum(map(len, sample.variants.values()))
@@ -265,7 +265,7 @@ class Samples:
         self._seen = {quick: unit for quick, unit in self._seen.items() if id(unit) in held}
 
 
-def counted(samples: Sequence[Sample]) -> Mapping[bytes, int]:
+def conversation_counts(samples: Sequence[ConversationSample]) -> Mapping[bytes, int]:
     """Number of conversations each telling unit was seen in."""
     found: dict[bytes, int] = {}
     for sample in samples:

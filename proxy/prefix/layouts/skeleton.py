@@ -1,4 +1,4 @@
-"""What recurs in the instructions of many conversations, in order, and the gaps between."""
+"""Text that recurs in the instructions of many conversations, and the gaps between."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.layouts.samples import Sample, Seen, Variant, counted
+from proxy.prefix.layouts.samples import ConversationSample, SeenUnit, Variant, conversation_counts
 
 #: Conversations of a template in which a text must recur; half of them where they are fewer.
 LEAST: Final = 5
@@ -35,7 +35,7 @@ class Column(msgspec.Struct, frozen=True):
     of: int
     line: int
     values: tuple[tuple[tuple[bytes, ...], ...], ...]
-    example: tuple[Seen, ...]
+    example: tuple[SeenUnit, ...]
 
 
 class Gap(msgspec.Struct, frozen=True):
@@ -50,19 +50,19 @@ class Gap(msgspec.Struct, frozen=True):
         samples: The conversations that the values of columns stand for.
     """
 
-    before: Seen | None
-    after: Seen | None
+    before: SeenUnit | None
+    after: SeenUnit | None
     columns: tuple[Column, ...]
     weight: int
-    samples: tuple[Sample, ...]
+    samples: tuple[ConversationSample, ...]
     units: int = 0
 
 
-def groups(samples: Sequence[Sample]) -> list[list[Sample]]:
+def groups(samples: Sequence[ConversationSample]) -> list[list[ConversationSample]]:
     """The conversations by template: those that share most of what recurs; no small groups."""
     least = max(1, min(LEAST, len(samples) // 2))
-    recurring = {mark for mark, count in counted(samples).items() if count >= least}
-    found: list[tuple[frozenset[bytes], list[Sample]]] = []
+    recurring = {mark for mark, count in conversation_counts(samples).items() if count >= least}
+    found: list[tuple[frozenset[bytes], list[ConversationSample]]] = []
     for sample in samples:
         marks = frozenset(
             u.print for v in sample.variants.values() for u in v if u.print in recurring
@@ -76,14 +76,14 @@ def groups(samples: Sequence[Sample]) -> list[list[Sample]]:
     return [members for _, members in found if len(members) >= least]
 
 
-def gaps(group: Sequence[Sample]) -> list[Gap]:
+def gaps(group: Sequence[ConversationSample]) -> list[Gap]:
     """What stands between the units that recur in a group, from the start to the end; or none."""
     every = [[(v, _once(v)) for v in sample.variants.values()] for sample in group]
     common = _common([once for variants in every for _, once in variants])
     fits = [[(v, once) for v, once in vs if common <= once.keys()] for vs in every]
     members = tuple(sample for sample, vs in zip(group, fits, strict=True) if vs)
     fits = [variants for variants in fits if variants]
-    marks = _ordered([once for variants in fits for _, once in variants], common)
+    marks = _without_movers([once for variants in fits for _, once in variants], common)
     if not marks:
         return []
     places = [[_Places(variant, marks) for variant, _ in variants] for variants in fits]
@@ -111,7 +111,7 @@ class _Places:
             line += unit.lines
         return found or [line]
 
-    def unit(self, mark: int) -> Seen | None:
+    def unit(self, mark: int) -> SeenUnit | None:
         """One of them; None for the start and the end."""
         at = self.stands[mark]
         return self.variant[at] if 0 <= at < len(self.variant) else None
@@ -126,7 +126,7 @@ def _common(every: Sequence[Mapping[bytes, int]]) -> frozenset[bytes]:
     return frozenset(m for m, n in count.items() if n == len(every))
 
 
-def _ordered(every: Sequence[Mapping[bytes, int]], common: frozenset[bytes]) -> list[bytes]:
+def _without_movers(every: Sequence[Mapping[bytes, int]], common: frozenset[bytes]) -> list[bytes]:
     """The common units, without those that change places and the few they change places with."""
     order = [mark for mark in every[0] if mark in common]
     for places in every[1:]:
@@ -169,9 +169,11 @@ def _rising(marks: Sequence[bytes], places: Sequence[int]) -> list[bytes]:
     return found[::-1]
 
 
-def _gap(places: Sequence[Sequence[_Places]], number: int, samples: tuple[Sample, ...]) -> Gap:
+def _gap(
+    places: Sequence[Sequence[_Places]], number: int, samples: tuple[ConversationSample, ...]
+) -> Gap:
     one = places[0][0]
-    every = [[_worded(p.units(number)) for p in variants] for variants in places]
+    every = [[_worded_units(p.units(number)) for p in variants] for variants in places]
     lines = one.lines(number)
     return Gap(
         before=one.unit(number),
@@ -179,11 +181,11 @@ def _gap(places: Sequence[Sequence[_Places]], number: int, samples: tuple[Sample
         columns=tuple(_columns(every, lines)),
         weight=sum(u.weight for u in one.units(number)),
         samples=samples,
-        units=len(_worded(one.units(number))),
+        units=len(_worded_units(one.units(number))),
     )
 
 
-def _worded(variant: Variant) -> Variant:
+def _worded_units(variant: Variant) -> Variant:
     return tuple(unit for unit in variant if unit.size)
 
 

@@ -7,59 +7,66 @@ words move within their own message, so that nobody writes instructions with a t
 import re
 from typing import Final
 
-from proxy.prefix.layouts.order import Wished
-from proxy.prefix.layouts.pieces import Piece
-from proxy.prefix.prompts.prompt import AUTHORITY, Prompt, Slot, parts, read, text
-from proxy.prefix.prompts.tagged import tagged
+from proxy.prefix.layouts.order import RequestedMoves
+from proxy.prefix.layouts.pieces import TextPiece
+from proxy.prefix.prompts.prompt import (
+    AUTHORITY,
+    Prompt,
+    PromptSlot,
+    content_parts,
+    parse_message,
+    part_text,
+)
+from proxy.prefix.prompts.tagged import may_hold_tags
 
 #: Tags in one text above which it is left as it came, and pieces in all texts of a prompt.
 LIMIT: Final = 1000
 SLOTS: Final = {
-    "stable": Slot.STABLE,
-    "semi": Slot.SEMI_STABLE,
-    "semi-stable": Slot.SEMI_STABLE,
-    "variable": Slot.VARIABLE,
+    "stable": PromptSlot.STABLE,
+    "semi": PromptSlot.SEMI_STABLE,
+    "semi-stable": PromptSlot.SEMI_STABLE,
+    "variable": PromptSlot.VARIABLE,
 }
 SPEAKERS: Final = AUTHORITY | {"user"}
 _TAG: Final = re.compile(r"<(/?)tg:([^<>\s]{0,16})(>?)")
 
 
-def declared(prompt: Prompt) -> Wished:
-    """What the texts of a prompt declare; a text whose tags don't add up stays as it came.
+def declared_slots(prompt: Prompt) -> RequestedMoves:
+    """Read the slots a prompt's texts declare; a text with unmatched tags stays unmodified.
 
     Raises:
         Unplannable: If a message with a tag cannot be read.
     """
-    wish: dict[tuple[int, int], tuple[Piece, ...]] = {}
+    wish: dict[tuple[int, int], tuple[TextPiece, ...]] = {}
     notes: list[str] = []
     room = LIMIT
     for number, raw in enumerate(prompt.messages):
-        if not tagged(raw) or (message := read(raw)).role not in SPEAKERS:
+        if not may_hold_tags(raw) or (message := parse_message(raw)).role not in SPEAKERS:
             continue
-        for at, part in enumerate(parts(message.content)):
-            found = _pieces(text(part) or "", room) if tagged(part) else ()
+        for at, part in enumerate(content_parts(message.content)):
+            found = _pieces(part_text(part) or "", room) if may_hold_tags(part) else ()
             if isinstance(found, str):
                 notes.append(f"tags of message {number} stay as text: {found}")
             elif found:
                 wish[number, at] = found
                 room = max(0, room - len(found))
-    return Wished(wish, tuple(notes))
+    return RequestedMoves(wish, tuple(notes))
 
 
-def _pieces(said: str, most: int) -> tuple[Piece, ...] | str:
+def _pieces(said: str, most: int) -> tuple[TextPiece, ...] | str:
     """The text in pieces without its tags; none without tags; or what is wrong with them."""
-    found: list[Piece] = []
+    found: list[TextPiece] = []
     start, opened = 0, ""
     for count, tag in enumerate(_TAG.finditer(said)):
         wrong = _wrong(tag, opened) if count < most else "too many"
         if wrong:
             return wrong
-        found.append(Piece(SLOTS[opened or "stable"], said[start : tag.start()]))
+        found.append(TextPiece(SLOTS[opened or "stable"], said[start : tag.start()]))
         start, opened = tag.end(), "" if tag[1] else tag[2]
     if opened:
         return f"{opened} is never closed"
-    found += [Piece(Slot.STABLE, said[start:])] if start else []
-    return tuple(piece for piece in found if piece.text or piece.slot is not Slot.STABLE)
+    found += [TextPiece(PromptSlot.STABLE, said[start:])] if start else []
+    return tuple(piece for piece in found if piece.text or piece.slot is not PromptSlot.STABLE)
 
 
 def _wrong(tag: re.Match[str], opened: str) -> str:

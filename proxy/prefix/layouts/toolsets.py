@@ -30,7 +30,7 @@ _TURNED: Final = 2
 _OFTEN: Final = 10
 
 
-class Tool(NamedTuple):
+class ToolRecord(NamedTuple):
     """A tool, by its fingerprint (hex) and its name; its spelling is equal where its bytes are."""
 
     known: str
@@ -55,7 +55,7 @@ class Toolsets:
         self._lists = self._turned = 0
         self._is_shuffled = False
 
-    def order(self, came: Sequence[Tool]) -> tuple[str, ...]:
+    def order(self, came: Sequence[ToolRecord]) -> tuple[str, ...]:
         """The order in which a conversation sends these tools that it brings with its first call.
 
         Args:
@@ -74,7 +74,7 @@ class Toolsets:
             came = sorted(came, key=lambda tool: tool.name)
         return tuple(tool.known for tool in came)
 
-    def _spell(self, came: Sequence[Tool]) -> None:
+    def _spell(self, came: Sequence[ToolRecord]) -> None:
         """Compare tools with the same ones before."""
         if self.is_respelled:
             return

@@ -22,7 +22,7 @@ _ENDS: Final = (*_ASCII_ENDS, *((end, end + _CUT) for end in "\u3002\uff01\uff1f
 _FOUR = re.compile(r"(?:[\W_]*[^\W_]){4}")
 
 
-def units(text: str, limit: int = LIMIT) -> tuple[str, ...]:
+def split_units(text: str, limit: int = LIMIT) -> tuple[str, ...]:
     """The text in units, whose concatenation it is; at most ``limit`` of them, none for ""."""
     lines = StringIO(text, newline="\n")
     found: list[str] = []
@@ -58,6 +58,6 @@ def _split(line: str) -> Sequence[str]:
 _known = lru_cache(2048)(_split)
 
 
-def telling(unit: str) -> bool:
+def is_distinctive(unit: str) -> bool:
     """True if a unit is words enough to know a place by; a bullet or a fence is not."""
     return _FOUR.match(unit) is not None

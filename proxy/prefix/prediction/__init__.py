@@ -1,1 +1,1 @@
-"""What a cache should hold, by what was sent, and how one call differs from another."""
+"""Predicts what a cache holds from what was sent, and compares calls."""

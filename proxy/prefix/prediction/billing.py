@@ -1,18 +1,18 @@
-"""What a prompt should cost at a route's cache, in fresh tokens, and how its tokens are served."""
+"""Predicts a prompt's cost at a route's cache, in fresh tokens, and how its tokens are served."""
 
 from typing import Final
 
 from proxy.caches.regime import Regime
-from proxy.prefix.prediction.lookups import writes
-from proxy.prefix.prediction.prefix_chains import Expected
-from proxy.prefix.prediction.sent import Sent
+from proxy.prefix.prediction.lookups import written_breakpoints
+from proxy.prefix.prediction.prefix_chains import ExpectedRead
+from proxy.prefix.prediction.sent import SentCall
 from slo.usage import Usage
 
 _WRITE: Final = "write_"
 
 
-def expected_usage(sent: Sent, expected: Expected, total: int) -> Usage:
-    """How the tokens of a prompt should be served: read, written by lifetime, and fresh.
+def expected_usage(sent: SentCall, expected: ExpectedRead, total: int) -> Usage:
+    """Predict how a prompt's tokens are served: read, written by lifetime, and fresh.
 
     A token is charged once, at the longest lifetime that keeps it.
 
@@ -24,10 +24,10 @@ def expected_usage(sent: Sent, expected: Expected, total: int) -> Usage:
         expected: What its cache holds.
         total: Its tokens.
     """
-    regime, expected = sent.regime, expected.scaled(total)
+    regime, expected = sent.regime, expected.rescale(total)
     read = min(expected.tokens, total)
     upto, written = read, {}
-    ends = _written(sent, expected, total) if regime.writes else {}
+    ends = _written_tokens(sent, expected, total) if regime.writes else {}
     for ttl in sorted(ends, key=lambda ttl: -regime.lifetimes.get(ttl, 0.0)):
         if ends[ttl] > upto:
             written[_WRITE + ttl] = ends[ttl] - upto
@@ -36,7 +36,7 @@ def expected_usage(sent: Sent, expected: Expected, total: int) -> Usage:
 
 
 def prompt_cost(usage: Usage, regime: Regime) -> float:
-    """What a prompt costs at this cache, in tokens at the price of fresh ones."""
+    """Cost of a prompt at this cache, in tokens at the price of fresh ones."""
     written = sum(
         getattr(usage, _WRITE + ttl, 0) * float(times) for ttl, times in regime.writes.items()
     )
@@ -44,19 +44,19 @@ def prompt_cost(usage: Usage, regime: Regime) -> float:
 
 
 def write_surcharge(usage: Usage, regime: Regime) -> float:
-    """What writing costs over sending the same tokens fresh, in tokens at their price."""
+    """Surcharge of writing over sending the same tokens fresh, in tokens at their price."""
     return sum(
         getattr(usage, _WRITE + ttl, 0) * (float(times) - 1.0)
         for ttl, times in regime.writes.items()
     )
 
 
-def _written(sent: Sent, expected: Expected, total: int) -> dict[str, int]:
+def _written_tokens(sent: SentCall, expected: ExpectedRead, total: int) -> dict[str, int]:
     """Tokens up to the last breakpoint that is written, by lifetime; too short ones left out."""
     regime, scale = sent.regime, expected.scale
     usual = min(regime.writes, key=lambda ttl: regime.lifetimes.get(ttl, 0.0))
     found: dict[str, int] = {}
-    for at, ttl, _ in writes(sent, expected.same):
+    for at, ttl, _ in written_breakpoints(sent, expected.same):
         tokens = min(scale.tokens_of(sent.ends[at]), total)
         if tokens >= regime.least:
             sold = ttl if ttl in regime.writes else usual

@@ -1,4 +1,4 @@
-"""What a call has in common with the one before it, and where the two part.
+"""Compares a call with the one before it and finds where the two part.
 
 Of each call only short fingerprints stay, of tools, of leading texts and their lines, and of the
 messages; the words are gone.
@@ -11,15 +11,20 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.prediction.sent import PRINTS, SHORT, Sent, parted
-from proxy.prefix.prompts.recent import Recent
+from proxy.prefix.prediction.sent import (
+    DIGEST_BYTES,
+    MAX_DIGESTS,
+    SentCall,
+    split_fingerprints,
+)
+from proxy.prefix.prompts.recent import LruCache
 
 #: Bytes of a trace besides its fingerprints.
 _FIXED: Final = 1_000
 
 
-class How(StrEnum):
-    """What became of a piece of prompt."""
+class ChangeKind(StrEnum):
+    """The kind of change of a piece of prompt."""
 
     MOVED = "moved"
     CHANGED = "changed"
@@ -27,7 +32,7 @@ class How(StrEnum):
     REMOVED = "removed"
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class PromptChange(msgspec.Struct, frozen=True, kw_only=True):
     """Where a prompt first differs from the one before it.
 
     Attributes:
@@ -39,13 +44,13 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     place: str
-    how: How
+    how: ChangeKind
     block: int | None = None
     line: int | None = None
     dropped: int = 0
 
 
-class Trace(msgspec.Struct, frozen=True, kw_only=True):
+class CallTrace(msgspec.Struct, frozen=True, kw_only=True):
     """What stays of a call.
 
     Attributes:
@@ -70,7 +75,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     lines: tuple[bytes, ...]
     talk: bytes
 
-    def same(self, sent: Sent) -> bool:
+    def is_same_conversation(self, sent: SentCall) -> bool:
         """True if the call goes on with this one's conversation."""
         return bool(sent.conversation) and self.conversation == sent.conversation
 
@@ -81,7 +86,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
         return _FIXED + prints + sum(len(each) + 50 for each in self.lines)
 
 
-class Traces:
+class CallTraces:
     """The last call of each conversation and of each feature.
 
     Args:
@@ -89,29 +94,29 @@ class Traces:
     """
 
     def __init__(self, room: int = 16 * 2**20) -> None:
-        self._last: Recent[bytes, Trace] = Recent(room, lambda trace: trace.size)
+        self._last: LruCache[bytes, CallTrace] = LruCache(room, lambda trace: trace.size)
 
     def __len__(self) -> int:
         return len(self._last)
 
-    def before(self, sent: Sent) -> Trace | None:
+    def previous_call(self, sent: SentCall) -> CallTrace | None:
         """The last call of its conversation; else of its feature; None where there was none."""
         own = self._last.peek(_own(sent)) if sent.conversation else None
         return own or self._last.peek(_feature(sent))
 
-    def note(self, sent: Sent, now: float) -> None:
+    def record_call(self, sent: SentCall, now: float) -> None:
         """Remember a call that was sent."""
         found = (_own(sent), _feature(sent)) if sent.conversation else (_feature(sent),)
-        self._last.put_all(found, traced(sent, now))
+        self._last.put_all(found, trace_call(sent, now))
 
 
-def traced(sent: Sent, now: float) -> Trace:
+def trace_call(sent: SentCall, now: float) -> CallTrace:
     """What stays of a call."""
     tools, heads, talk = sent.prints
-    texts = sent.stretches.heads[:PRINTS]
+    texts = sent.stretches.heads[:MAX_DIGESTS]
     room = _room(texts)
     known = [sent.lines.get(at) for at in texts]
-    return Trace(
+    return CallTrace(
         at=now,
         conversation=sent.conversation,
         place=sent.place,
@@ -119,62 +124,62 @@ def traced(sent: Sent, now: float) -> Trace:
         late=sent.late,
         tools=tools,
         heads=heads,
-        lines=tuple(each.digests[: room * SHORT] if each else b"" for each in known),
+        lines=tuple(each.digests[: room * DIGEST_BYTES] if each else b"" for each in known),
         talk=talk,
     )
 
 
-def repeated(sent: Sent, before: Trace) -> int:
+def repeated_bytes(sent: SentCall, before: CallTrace) -> int:
     """Bytes of the call that the one before it held too, wherever they stood.
 
     Of another conversation than its own only tools and leading texts count.
     """
     which, (tools, heads, talk) = sent.stretches, sent.prints
-    size = _kept(sent, which.tools, tools, before.tools)
-    if before.same(sent):
-        size += _kept(sent, which.talk, talk, before.talk)
+    size = _repeated_block_bytes(sent, which.tools, tools, before.tools)
+    if before.is_same_conversation(sent):
+        size += _repeated_block_bytes(sent, which.talk, talk, before.talk)
     if heads == before.heads:
         return size + sent.ends[which.heads.stop] - sent.ends[which.heads.start]
-    known = set(parted(before.heads))
-    lines = {each for joined in before.lines for each in parted(joined)}
+    known = set(split_fingerprints(before.heads))
+    lines = {each for joined in before.lines for each in split_fingerprints(joined)}
     room = _room(which.heads)
     for at in which.heads:
-        whole = sent.blocks[at].digest[:SHORT] in known
+        whole = sent.blocks[at].digest[:DIGEST_BYTES] in known
         size += sent.blocks[at].size if whole else _common(sent, at, lines, room)
     return size
 
 
-def change(sent: Sent, before: Trace) -> Change | None:
+def first_change(sent: SentCall, before: CallTrace) -> PromptChange | None:
     """Where the call first differs from the one before it; None where it only goes on."""
     which, (ours, texts, _) = sent.stretches, sent.prints
     tools = _first(ours, before.tools)
     if tools is not None:
         at, how = tools
-        return Change(place=f"tools[{at}]", how=how, block=_within(which.tools, at))
+        return PromptChange(place=f"tools[{at}]", how=how, block=_within(which.tools, at))
     heads = _first(texts, before.heads)
     if heads is not None:
         return _head(sent, before, *heads)
-    return _talk(sent, before) if before.same(sent) else None
+    return _talk(sent, before) if before.is_same_conversation(sent) else None
 
 
-def _head(sent: Sent, before: Trace, at: int, how: How) -> Change:
+def _head(sent: SentCall, before: CallTrace, at: int, how: ChangeKind) -> PromptChange:
     heads = sent.stretches.heads
     block = _within(heads, at)
     role = sent.blocks[heads[min(at, len(heads) - 1)]].role if heads else "system"
     place = f"{role}[{at}]" if max(len(heads), len(before.lines)) > 1 else role
     lines = sent.lines.get(block) if block is not None else None
-    if how is How.CHANGED and lines and at < len(before.lines):
+    if how is ChangeKind.CHANGED and lines and at < len(before.lines):
         first = _first(lines.digests, before.lines[at])
         if first is not None:
             line, how = first
-            return Change(place=f"{place} line {line + 1}", how=how, block=block, line=line)
-    return Change(place=place, how=how, block=block)
+            return PromptChange(place=f"{place} line {line + 1}", how=how, block=block, line=line)
+    return PromptChange(place=place, how=how, block=block)
 
 
-def _talk(sent: Sent, before: Trace) -> Change | None:
+def _talk(sent: SentCall, before: CallTrace) -> PromptChange | None:
     talk, ours = sent.stretches.talk, sent.prints[2]
     first = _first(ours, before.talk)
-    if first is None or first[0] * SHORT >= len(before.talk):
+    if first is None or first[0] * DIGEST_BYTES >= len(before.talk):
         return None
     at, how = first
     block = _within(talk, at)
@@ -182,74 +187,83 @@ def _talk(sent: Sent, before: Trace) -> Change | None:
         message = sent.blocks[block].message
     else:
         message = max((each.message for each in sent.blocks), default=-1) + 1
-    return Change(
-        place=f"messages[{message}]", how=how, block=block, dropped=_dropped(ours, before.talk)
+    return PromptChange(
+        place=f"messages[{message}]",
+        how=how,
+        block=block,
+        dropped=_dropped_count(ours, before.talk),
     )
 
 
-def _dropped(ours: bytes, theirs: bytes) -> int:
+def _dropped_count(ours: bytes, theirs: bytes) -> int:
     """Number of different prints are gone; the last may stand beyond what is kept of ours."""
-    here, there = frozenset(parted(ours)), parted(theirs)
-    while there and len(ours) == PRINTS * SHORT and there[-1] not in here:
+    here, there = frozenset(split_fingerprints(ours)), split_fingerprints(theirs)
+    while there and len(ours) == MAX_DIGESTS * DIGEST_BYTES and there[-1] not in here:
         there.pop()
     return len(here.union(there)) - len(here)
 
 
-def _first(ours: bytes, theirs: bytes) -> tuple[int, How] | None:
+def _first(ours: bytes, theirs: bytes) -> tuple[int, ChangeKind] | None:
     """The first place where two lists of prints differ, and what happened there; None for none."""
     at = _same(ours, theirs)
-    here, there = parted(ours[at * SHORT :]), parted(theirs[at * SHORT :])
+    here, there = (
+        split_fingerprints(ours[at * DIGEST_BYTES :]),
+        split_fingerprints(theirs[at * DIGEST_BYTES :]),
+    )
     if here and there:
         return at, _how(here[0] in there, there[0] in here)
     if here or there:
-        return at, How.ADDED if here else How.REMOVED
+        return at, ChangeKind.ADDED if here else ChangeKind.REMOVED
     return None
 
 
 def _same(ours: bytes, theirs: bytes) -> int:
     """Number of prints both lists begin with."""
-    high = min(len(ours), len(theirs)) // SHORT
-    if ours[: high * SHORT] == theirs[: high * SHORT]:
+    high = min(len(ours), len(theirs)) // DIGEST_BYTES
+    if ours[: high * DIGEST_BYTES] == theirs[: high * DIGEST_BYTES]:
         return high
     low = 0
     while high - low > 1:
         middle = (low + high) // 2
-        if ours[low * SHORT : middle * SHORT] == theirs[low * SHORT : middle * SHORT]:
+        if (
+            ours[low * DIGEST_BYTES : middle * DIGEST_BYTES]
+            == theirs[low * DIGEST_BYTES : middle * DIGEST_BYTES]
+        ):
             low = middle
         else:
             high = middle
     return low
 
 
-def _how(ours_was_there: bool, theirs_is_here: bool) -> How:  # noqa: FBT001 - a table of two
+def _how(ours_was_there: bool, theirs_is_here: bool) -> ChangeKind:  # noqa: FBT001 - a table of two
     if ours_was_there:
-        return How.MOVED if theirs_is_here else How.REMOVED
-    return How.ADDED if theirs_is_here else How.CHANGED
+        return ChangeKind.MOVED if theirs_is_here else ChangeKind.REMOVED
+    return ChangeKind.ADDED if theirs_is_here else ChangeKind.CHANGED
 
 
 def _room(texts: range) -> int:
     """Number of lines of each leading text are compared; ``PRINTS`` of them all, or one of each."""
-    return PRINTS // max(1, len(texts)) or 1
+    return MAX_DIGESTS // max(1, len(texts)) or 1
 
 
-def _common(sent: Sent, at: int, lines: set[bytes], room: int) -> int:
+def _common(sent: SentCall, at: int, lines: set[bytes], room: int) -> int:
     """Bytes of a leading text whose lines were there before, as part of its block."""
     ours = sent.lines.get(at)
     if ours is None:
         return 0
-    digests = parted(ours.digests[: room * SHORT])
+    digests = split_fingerprints(ours.digests[: room * DIGEST_BYTES])
     same = sum(size for size, each in zip(ours.sizes, digests, strict=False) if each in lines)
     return same * sent.blocks[at].size // ours.size if same else 0
 
 
-def _kept(sent: Sent, which: range, ours: bytes, before: bytes) -> int:
+def _repeated_block_bytes(sent: SentCall, which: range, ours: bytes, before: bytes) -> int:
     """Bytes of blocks that were there before, each as often as it was; of ``PRINTS`` blocks."""
     same = _same(ours, before)
     size = sent.ends[which.start + same] - sent.ends[which.start]
-    left = Counter(parted(before[same * SHORT :]))
-    rest = which[same:PRINTS] if left else range(0)
+    left = Counter(split_fingerprints(before[same * DIGEST_BYTES :]))
+    rest = which[same:MAX_DIGESTS] if left else range(0)
     for block in sent.blocks[rest.start : rest.stop]:
-        digest = block.digest[:SHORT]
+        digest = block.digest[:DIGEST_BYTES]
         if left.get(digest, 0) > 0:
             left[digest] -= 1
             size += block.size
@@ -260,9 +274,9 @@ def _within(which: range, at: int) -> int | None:
     return which[at] if at < len(which) else None
 
 
-def _own(sent: Sent) -> bytes:
+def _own(sent: SentCall) -> bytes:
     return b"c" + sent.conversation
 
 
-def _feature(sent: Sent) -> bytes:
+def _feature(sent: SentCall) -> bytes:
     return b"f" + sent.feature

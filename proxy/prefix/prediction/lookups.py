@@ -9,7 +9,7 @@ from math import inf
 from typing import Final
 
 from proxy.caches.regime import Regime
-from proxy.prefix.prediction.sent import Sent
+from proxy.prefix.prediction.sent import SentCall
 from slo.usage import Usage
 
 #: Earlier ends of messages looked up without a mark, and marks looked up.
@@ -23,18 +23,18 @@ BY_MARK: Final = 1
 BY_RULE: Final = 2
 
 
-def by_breakpoints(regime: Regime) -> bool:
+def stores_at_breakpoints(regime: Regime) -> bool:
     """True if what is stored ends at breakpoints; else the longest prefix seen is read."""
     return regime.takes_marks or regime.name == "prefix-unit"
 
 
-def longest(sent: Sent) -> range:
+def max_prefix_blocks(sent: SentCall) -> range:
     """Number of blocks a prefix can have, all of them first."""
     return range(len(sent.blocks), 0, -1)
 
 
-def keys(sent: Sent, at: int) -> tuple[int, ...]:
-    """What entries at the end of a block are stored under.
+def entry_keys(sent: SentCall, at: int) -> tuple[int, ...]:
+    """The keys of entries at the end of a block.
 
     What no mark wrote is not read where the provider's own choice is switched off.
     """
@@ -42,11 +42,11 @@ def keys(sent: Sent, at: int) -> tuple[int, ...]:
     return (point + BY_MARK,) if sent.explicit else (point + BY_MARK, point + BY_RULE)
 
 
-def looked_up(sent: Sent) -> Iterator[int]:
+def lookup_places(sent: SentCall) -> Iterator[int]:
     """Number of blocks stand before each place where an entry is looked for."""
     marks = _marks(sent)
     if sent.regime.name == "prefix-unit":
-        yield from longest(sent)
+        yield from max_prefix_blocks(sent)
     elif sent.regime.name == "openai-breakpoint":
         yield from (at + 1 for at in marks[-_MARKS:])
         if not sent.explicit:
@@ -58,7 +58,7 @@ def looked_up(sent: Sent) -> Iterator[int]:
             yield from _window(sent, mark)
 
 
-def writes(sent: Sent, known: int) -> Iterator[tuple[int, str, int]]:
+def written_breakpoints(sent: SentCall, known: int) -> Iterator[tuple[int, str, int]]:
     """Number of blocks stand before each breakpoint, its lifetime, and who writes it.
 
     Source: OpenAI, prompt caching guide, implicit mode (2026-09); DeepSeek, context caching
@@ -80,11 +80,11 @@ def writes(sent: Sent, known: int) -> Iterator[tuple[int, str, int]]:
         yield from ((at, "", BY_RULE) for at in last if at - 1 not in sent.marks)
 
 
-def _marks(sent: Sent) -> list[int]:
+def _marks(sent: SentCall) -> list[int]:
     return sorted(at for at in sent.marks if 0 <= at < len(sent.blocks))
 
 
-def _window(sent: Sent, mark: int) -> range:
+def _window(sent: SentCall, mark: int) -> range:
     """Number of blocks stand before each place looked at from a mark, its own first.
 
     Source: Anthropic, prompt caching, 20-block lookback (2026-08): consecutive tool results are
@@ -105,7 +105,7 @@ def _window(sent: Sent, mark: int) -> range:
     return range(mark + 1, first, -1)
 
 
-def used(sent: Sent, live: list[int]) -> list[int]:
+def used_entries(sent: SentCall, live: list[int]) -> list[int]:
     """Which of the live entries a call uses; the longest stands first and is read."""
     if sent.regime.name == "openai-breakpoint":
         return live
@@ -114,28 +114,28 @@ def used(sent: Sent, live: list[int]) -> list[int]:
     return [*live[:1], *(at for at in live[1:] if at - 1 in sent.marks)]
 
 
-def lives(regime: Regime, ttl: str) -> float:
+def lifetime_s(regime: Regime, ttl: str) -> float:
     """Seconds of a lifetime; the shortest for an unknown one, no end where only room matters."""
     if ttl in regime.lifetimes:
         return regime.lifetimes[ttl]
     return min(regime.lifetimes.values(), default=inf)
 
 
-def stored_nothing(regime: Regime, usage: Usage | None) -> bool:
+def has_stored_nothing(regime: Regime, usage: Usage | None) -> bool:
     """True if the provider says, by the bill for it, that nothing was stored or found."""
     return bool(usage and regime.writes and not usage.cache_write_tokens and not usage.cache_read)
 
 
-def readable(sent: Sent, tokens: int, total: int) -> int:
+def readable_tokens(sent: SentCall, tokens: int, total: int) -> int:
     """Tokens read of a prefix of so many that is there: whole blocks, and enough of them."""
-    if not by_breakpoints(sent.regime):
+    if not stores_at_breakpoints(sent.regime):
         tokens = min(tokens, total - 1)
     tokens = max(0, tokens) // sent.regime.block * sent.regime.block
     return tokens if tokens >= sent.regime.least else 0
 
 
-def route(sent: Sent) -> int:
-    """What chooses the machine: the first tokens."""
+def machine_key(sent: SentCall) -> int:
+    """The key that chooses the machine: the first tokens."""
     scale = sent.scale()
     ends = enumerate(sent.ends)
     at = next((at for at, size in ends if scale.tokens_of(size) >= _ROUTED), -1)

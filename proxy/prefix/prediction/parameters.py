@@ -1,4 +1,4 @@
-"""What shapes a prompt's prefix besides its blocks: fields whose change loses what was cached.
+"""Request fields, besides the blocks, whose change loses what was cached.
 
 Source: OpenAI, prompt caching guide (2026-09); Anthropic, prompt caching, what invalidates the
 cache (2026-08); vLLM 0.33.0 and Mistral, prompt caching (2026-11).
@@ -41,7 +41,7 @@ _LATE: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 )
 
 
-class Parameters(msgspec.Struct, frozen=True):
+class PrefixParameters(msgspec.Struct, frozen=True):
     """Fingerprints of the fields that a prefix depends on, by name.
 
     Attributes:
@@ -53,10 +53,10 @@ class Parameters(msgspec.Struct, frozen=True):
     late: dict[str, bytes]
 
 
-def parameters(
+def prefix_parameters(
     prompt: Prompt, regime: Regime, fingerprint: Fingerprint, model: str = ""
-) -> Parameters:
-    """What the prefix depends on besides its blocks; a field left out is as good as null.
+) -> PrefixParameters:
+    """Fingerprint the fields that the prefix depends on; a field left out counts as null.
 
     Args:
         prompt: What is sent.
@@ -64,18 +64,18 @@ def parameters(
         fingerprint: The team's.
         model: The name the upstream knows it by; "" for the one in the prompt.
     """
-    early = _taken(prompt, _EARLY.get(regime.name, _ENGINE), fingerprint)
+    early = _digests(prompt, _EARLY.get(regime.name, _ENGINE), fingerprint)
     named = model.encode("utf8", "surrogatepass") if model else prompt.fields.get("model", b"")
     early["model"] = fingerprint(named)[:_SHORT]
-    return Parameters(early, _taken(prompt, _LATE.get(regime.name, ()), fingerprint))
+    return PrefixParameters(early, _digests(prompt, _LATE.get(regime.name, ()), fingerprint))
 
 
-def _taken(prompt: Prompt, names: tuple[str, ...], fingerprint: Fingerprint) -> dict[str, bytes]:
-    found = {name: _said(prompt.fields, name) for name in names}
+def _digests(prompt: Prompt, names: tuple[str, ...], fingerprint: Fingerprint) -> dict[str, bytes]:
+    found = {name: _field_value(prompt.fields, name) for name in names}
     return {name: fingerprint(raw)[:_SHORT] for name, raw in found.items() if raw != b"null"}
 
 
-def _said(fields: Mapping[str, bytes], name: str) -> bytes:
+def _field_value(fields: Mapping[str, bytes], name: str) -> bytes:
     """The value of a field, or of one within it; null where there is none."""
     outer, _, inner = name.partition(".")
     found = fields.get(outer, b"null")

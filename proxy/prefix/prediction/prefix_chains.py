@@ -1,4 +1,4 @@
-"""What a cache should have known: every prefix that was sent, and what was stored of it.
+"""Indexes every prefix that was sent, and what a cache should have stored of it.
 
 ::
 
@@ -18,26 +18,26 @@ import msgspec
 
 from proxy.prefix.prediction.lookups import (
     BY_MARK,
-    by_breakpoints,
-    lives,
-    longest,
-    looked_up,
-    readable,
-    route,
-    stored_nothing,
-    used,
-    writes,
+    has_stored_nothing,
+    lifetime_s,
+    lookup_places,
+    machine_key,
+    max_prefix_blocks,
+    readable_tokens,
+    stores_at_breakpoints,
+    used_entries,
+    written_breakpoints,
 )
-from proxy.prefix.prediction.sent import Lines, Scale, Sent, parted
-from proxy.prefix.prediction.unstored import Unstored
-from proxy.prefix.prompts.recent import Recent
+from proxy.prefix.prediction.sent import SentCall, TextLines, TokenScale, split_fingerprints
+from proxy.prefix.prediction.unstored import UnstoredPrefixes
+from proxy.prefix.prompts.recent import LruCache
 from slo.usage import Usage
 
 _MINUTE: Final = 60.0
 
 
-class Expected(msgspec.Struct, frozen=True, kw_only=True):
-    """What should be read of a prompt; all but times in its tokens.
+class ExpectedRead(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of a prompt that should be read from cache; all but times in its tokens.
 
     They ascend: what surely is there, what was stored where this call looks, what was stored
     anywhere in it, what was sent before.
@@ -65,21 +65,21 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
     idle: float | None = None
     lives: float | None = None
     calls: int = 0
-    scale: Scale = Scale()
+    scale: TokenScale = TokenScale()
 
-    def scaled(self, total: int) -> "Expected":
+    def rescale(self, total: int) -> "ExpectedRead":
         """The same once the prompt's tokens are known."""
         scale = self.scale.of(total)
         if scale == self.scale:
             return self
         changed = {
-            name: _moved(getattr(self, name), self.scale, scale)
+            name: _rescaled(getattr(self, name), self.scale, scale)
             for name in ("tokens", "found", "stored", "known")
         }
         return msgspec.structs.replace(self, **changed, scale=scale)
 
 
-def _moved(tokens: int, before: Scale, after: Scale) -> int:
+def _rescaled(tokens: int, before: TokenScale, after: TokenScale) -> int:
     """Tokens as another scale has them."""
     if tokens <= after.counted:
         return tokens
@@ -123,7 +123,7 @@ class _Stored(NamedTuple):
 
 class _Opening(NamedTuple):
     used: float
-    lines: Lines
+    lines: TextLines
 
 
 class _Reach(NamedTuple):
@@ -137,7 +137,7 @@ class _Reach(NamedTuple):
 _NOWHERE: Final = _Reach(0, _Entry(-inf, 0.0))
 
 
-class Chains:
+class PrefixChainIndex:
     """Prefixes sent and stored, of all calls of this process; the least recently used go first.
 
     By default 25 MB, and up to 6 MB for the lines of texts: 200 bytes for a prefix, 250 more where
@@ -152,32 +152,36 @@ class Chains:
     """
 
     def __init__(
-        self, most: int = 100_000, *, is_brief: bool = False, unstored: Unstored | None = None
+        self,
+        most: int = 100_000,
+        *,
+        is_brief: bool = False,
+        unstored: UnstoredPrefixes | None = None,
     ) -> None:
         self._is_brief = is_brief
-        self._unstored = unstored or Unstored()
-        self._sent: Recent[int, float] = Recent(most)
-        self._counted: Recent[int, int] = Recent(most // 10)
-        self._entries: Recent[int, _Stored] = Recent(most // 10)
-        self._openings: Recent[int, _Opening] = Recent(most // 100)
-        self._routes: Recent[int, tuple[float, int]] = Recent(most // 20)
+        self._unstored = unstored or UnstoredPrefixes()
+        self._sent: LruCache[int, float] = LruCache(most)
+        self._counted: LruCache[int, int] = LruCache(most // 10)
+        self._entries: LruCache[int, _Stored] = LruCache(most // 10)
+        self._openings: LruCache[int, _Opening] = LruCache(most // 100)
+        self._routes: LruCache[int, tuple[float, int]] = LruCache(most // 20)
 
     def __len__(self) -> int:
         """Everything kept, of all kinds."""
         prefixes = len(self._sent) + len(self._counted) + len(self._entries)
         return prefixes + len(self._openings) + len(self._routes)
 
-    def expected(self, sent: Sent, now: float) -> Expected:
-        """What should be read of a prompt that is sent now."""
-        known = self._known(sent)
-        reach = self._at_breakpoints if by_breakpoints(sent.regime) else self._anywhere
+    def expect_read(self, sent: SentCall, now: float) -> ExpectedRead:
+        """Predict the read of a prompt that is sent now."""
+        known = self._known_blocks(sent)
+        reach = self._at_breakpoints if stores_at_breakpoints(sent.regime) else self._anywhere
         surely, found, stored = reach(sent, known, now)
         last = self._sent.peek(sent.points[known]) if known else None
         since = found.entry.used if found.size else last
         scale = self._scale(sent, known)
         sizes = (surely.size, found.size, stored)
-        tokens = [readable(sent, scale.tokens_of(size), scale.total) for size in sizes]
-        return Expected(
+        tokens = [readable_tokens(sent, scale.tokens_of(size), scale.total) for size in sizes]
+        return ExpectedRead(
             tokens=tokens[0],
             found=tokens[1],
             stored=tokens[2],
@@ -190,7 +194,7 @@ class Chains:
             scale=scale,
         )
 
-    def note(self, sent: Sent, usage: Usage | None, now: float) -> None:
+    def record_call(self, sent: SentCall, usage: Usage | None, now: float) -> None:
         """Remember a prompt that was answered.
 
         Args:
@@ -199,13 +203,16 @@ class Chains:
             now: When it was sent: lifetimes run from there.
         """
         self._count(sent, now)
-        known = self._known(sent)
+        known = self._known_blocks(sent)
         scale = self._scale(sent, known)
         scale = scale.of(usage.prompt_tokens) if usage is not None else scale
-        if by_breakpoints(sent.regime) and not stored_nothing(sent.regime, usage):
+        if stores_at_breakpoints(sent.regime) and not has_stored_nothing(sent.regime, usage):
             self._store(sent, known, scale, now)
-        if usage is not None and sent.kept:
-            self._counted.put(sent.points[sent.kept], scale.tokens_of(sent.ends[sent.kept]))
+        if usage is not None and sent.repeatable_blocks:
+            self._counted.put(
+                sent.points[sent.repeatable_blocks],
+                scale.tokens_of(sent.ends[sent.repeatable_blocks]),
+            )
         told = known if self._is_brief and sent.regime.takes_marks else 0
         self._send(sent.points[:told:-1], now)
         for at, lines in sent.lines.items():
@@ -219,12 +226,12 @@ class Chains:
         for point, used in later:
             self._sent.put(point, used)
 
-    def _known(self, sent: Sent) -> int:
+    def _known_blocks(self, sent: SentCall) -> int:
         """Number of blocks of it were sent before."""
         points = sent.points
-        return next((at for at in longest(sent) if points[at] in self._sent), 0)
+        return next((at for at in max_prefix_blocks(sent) if points[at] in self._sent), 0)
 
-    def _scale(self, sent: Sent, known: int) -> Scale:
+    def _scale(self, sent: SentCall, known: int) -> TokenScale:
         """Number of tokens its bytes are, by the longest prefix that was a whole prompt once."""
         points = sent.points
         for at in range(known, 0, -1):
@@ -233,40 +240,40 @@ class Chains:
                 return sent.scale(sent.ends[at], counted)
         return sent.scale()
 
-    def _anywhere(self, sent: Sent, known: int, now: float) -> tuple[_Reach, _Reach, int]:
+    def _anywhere(self, sent: SentCall, known: int, now: float) -> tuple[_Reach, _Reach, int]:
         """The longest prefix seen, for sure and ever; a prefix outlives longer ones."""
-        life = lives(sent.regime, "")
+        life = lifetime_s(sent.regime, "")
         places = (
             (sent.ends[at], seen)
             for at in range(known, 0, -1)
             if (seen := self._sent.peek(sent.points[at])) is not None
         )
-        times = chain(self._begun(sent, known), places)
-        reaches = _lived((_Reach(size, _Entry(used, life)) for size, used in times), now)
+        times = chain(self._partial_block(sent, known), places)
+        reaches = _longest_live((_Reach(size, _Entry(used, life)) for size, used in times), now)
         return (*reaches, reaches[-1].size)
 
-    def _begun(self, sent: Sent, known: int) -> list[tuple[int, float]]:
+    def _partial_block(self, sent: SentCall, known: int) -> list[tuple[int, float]]:
         """Where the next block begins like one that stood in its place: bytes, and when."""
         opening = self._openings.peek(sent.points[known])
         lines = sent.lines.get(known)
         if opening is None or lines is None:
             return []
-        both = parted(lines.digests), parted(opening.lines.digests)
+        both = split_fingerprints(lines.digests), split_fingerprints(opening.lines.digests)
         pairs = zip(lines.sizes, *both, strict=False)
         same = sum(size for size, _, _ in takewhile(lambda pair: pair[1] == pair[2], pairs))
         share = same * sent.blocks[known].size // max(1, lines.size)
         return [(sent.ends[known] + share, opening.used)] if share else []
 
-    def _at_breakpoints(self, sent: Sent, known: int, now: float) -> tuple[_Reach, _Reach, int]:
+    def _at_breakpoints(self, sent: SentCall, known: int, now: float) -> tuple[_Reach, _Reach, int]:
         """The longest entry where this call looks, for sure and ever; and anywhere."""
-        places = sorted({at for at in looked_up(sent) if at <= known}, reverse=True)
-        entries = self._stored(sent, places, now)
-        reaches = _lived((_Reach(sent.ends[at], entry, at) for at, entry in entries), now)
-        last, _ = next(self._stored(sent, range(known, 0, -1), now), (0, None))
+        places = sorted({at for at in lookup_places(sent) if at <= known}, reverse=True)
+        entries = self._stored_entries(sent, places, now)
+        reaches = _longest_live((_Reach(sent.ends[at], entry, at) for at, entry in entries), now)
+        last, _ = next(self._stored_entries(sent, range(known, 0, -1), now), (0, None))
         return (*reaches, sent.ends[last])
 
-    def _stored(
-        self, sent: Sent, places: Iterable[int], now: float
+    def _stored_entries(
+        self, sent: SentCall, places: Iterable[int], now: float
     ) -> Iterator[tuple[int, _Entry]]:
         """The entries at the ends of so many blocks, each with its place."""
         points, peek = sent.points, self._entries.peek
@@ -276,35 +283,35 @@ class Chains:
             if entry is not None and not self._unstored.has(points[at], now):
                 yield at, entry
 
-    def _store(self, sent: Sent, known: int, scale: Scale, now: float) -> None:
+    def _store(self, sent: SentCall, known: int, scale: TokenScale, now: float) -> None:
         """Use the entries that are read, and write those beyond."""
-        places = sorted(set(looked_up(sent)), reverse=True)
-        live = [at for at, entry in self._stored(sent, places, now) if entry.surely(now)]
+        places = sorted(set(lookup_places(sent)), reverse=True)
+        live = [at for at, entry in self._stored_entries(sent, places, now) if entry.surely(now)]
         hit = live[0] if live else 0
-        for at in used(sent, live):
+        for at in used_entries(sent, live):
             point = sent.points[at]
             stored = self._entries.peek(point) or _Stored()
             self._entries.put(point, stored.used(now, explicit=sent.explicit))
-        for at, ttl, by in writes(sent, known):
+        for at, ttl, by in written_breakpoints(sent, known):
             if at > hit and scale.tokens_of(sent.ends[at]) >= sent.regime.least:
-                point, entry = sent.points[at], _Entry(now, lives(sent.regime, ttl))
+                point, entry = sent.points[at], _Entry(now, lifetime_s(sent.regime, ttl))
                 stored = self._entries.peek(point) or _Stored()
                 both = (entry, stored.by_rule) if by is BY_MARK else (stored.by_mark, entry)
                 self._entries.put(point, _Stored(*both))
 
-    def _count(self, sent: Sent, now: float) -> None:
-        way = route(sent)
+    def _count(self, sent: SentCall, now: float) -> None:
+        way = machine_key(sent)
         since, calls = self._routes.peek(way) or (now, 0)
         if now - since >= _MINUTE:
             since, calls = now, 0
         self._routes.put(way, (since, calls + 1))
 
-    def _calls(self, sent: Sent, now: float) -> int:
-        since, calls = self._routes.peek(route(sent)) or (now, 0)
+    def _calls(self, sent: SentCall, now: float) -> int:
+        since, calls = self._routes.peek(machine_key(sent)) or (now, 0)
         return calls if now - since < _MINUTE else 0
 
 
-def _lived(reaches: Iterable[_Reach], now: float) -> tuple[_Reach, _Reach]:
+def _longest_live(reaches: Iterable[_Reach], now: float) -> tuple[_Reach, _Reach]:
     """The longest that surely lives, and that ever was; longest come first."""
     longest = None
     for reach in reaches:

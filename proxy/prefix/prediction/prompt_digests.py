@@ -1,4 +1,4 @@
-"""How a prompt begins, and how it ends.
+"""Digests of a prompt's start and end.
 
 It begins with its tools, its stable slot, and all up to its conversation's first message. Where
 that changes between two calls of a conversation, the later one reads nothing that the one before
@@ -14,21 +14,21 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.prediction.sent import SHORT, in_talk, parted
-from proxy.prefix.prompts.prompt import Block, Slot
+from proxy.prefix.prediction.sent import DIGEST_BYTES, is_in_conversation, split_fingerprints
+from proxy.prefix.prompts.prompt import PromptBlock, PromptSlot
 
 #: Calls of a conversation that are compared with the next one.
-LATEST: Final = 4
+MAX_COMPARED_CALLS: Final = 4
 #: Openings of its calls that are remembered; several agents may speak in one conversation.
-OPENINGS: Final = 12
+MAX_STARTS: Final = 12
 #: Blocks at the end of a call that are told apart where a later one does not repeat them.
-BACK: Final = 12
+MAX_LEFT_OUT: Final = 12
 #: So many were not repeated, or more.
-MORE: Final = BACK + 1
+MORE: Final = MAX_LEFT_OUT + 1
 
 
-class Opening(msgspec.Struct, frozen=True):
-    """How a prompt begins.
+class PromptStart(msgspec.Struct, frozen=True):
+    """The digest of a prompt's start.
 
     Attributes:
         tools: How many blocks are tools.
@@ -43,15 +43,15 @@ class Opening(msgspec.Struct, frozen=True):
     first: int
 
 
-def opening(blocks: Sequence[Block]) -> Opening:
-    """How these blocks begin.
+def digest_start(blocks: Sequence[PromptBlock]) -> PromptStart:
+    """Digest the start of these blocks.
 
     What stands for blocks is Python's own hash of fingerprints, so it says nothing to another
     process.
     """
-    stable = sum(1 for _ in takewhile(lambda block: block.slot is Slot.STABLE, blocks))
-    before = sum(1 for _ in takewhile(lambda block: block.slot is not Slot.VARIABLE, blocks))
-    return Opening(
+    stable = sum(1 for _ in takewhile(lambda block: block.slot is PromptSlot.STABLE, blocks))
+    before = sum(1 for _ in takewhile(lambda block: block.slot is not PromptSlot.VARIABLE, blocks))
+    return PromptStart(
         tools=sum(1 for _ in takewhile(lambda block: block.message < 0, blocks)),
         stable=stable,
         head=_hash(blocks[:stable]),
@@ -59,8 +59,8 @@ def opening(blocks: Sequence[Block]) -> Opening:
     )
 
 
-class Ending(msgspec.Struct, frozen=True, gc=False):
-    """How a prompt ends, as far as later calls may repeat it.
+class PromptEnding(msgspec.Struct, frozen=True, gc=False):
+    """The digest of a prompt's end, as far as later calls may repeat it.
 
     Attributes:
         begins: How many blocks stand before the last ones.
@@ -73,14 +73,14 @@ class Ending(msgspec.Struct, frozen=True, gc=False):
     last: bytes
 
 
-def ending(blocks: Sequence[Block]) -> Ending:
-    """How these blocks end; what stands for blocks says nothing to another process."""
-    begins = max(0, len(blocks) - BACK)
-    last = b"".join([block.digest[:SHORT] for block in blocks[begins:]])
-    return Ending(begins, _hash(blocks[:begins]), last)
+def digest_end(blocks: Sequence[PromptBlock]) -> PromptEnding:
+    """Digest the end of these blocks; the digests say nothing to another process."""
+    begins = max(0, len(blocks) - MAX_LEFT_OUT)
+    last = b"".join([block.digest[:DIGEST_BYTES] for block in blocks[begins:]])
+    return PromptEnding(begins, _hash(blocks[:begins]), last)
 
 
-def left(blocks: Sequence[Block], before: Sequence[Ending]) -> int:
+def blocks_left_out(blocks: Sequence[PromptBlock], before: Sequence[PromptEnding]) -> int:
     """Number of blocks at the end of an earlier call this one does not repeat.
 
     Callers may take turns: it is compared with the call it repeats most of, the latest of such.
@@ -90,22 +90,22 @@ def left(blocks: Sequence[Block], before: Sequence[Ending]) -> int:
         blocks: This call's.
         before: How the latest calls of its conversation ended, the latest last.
     """
-    shared = [(_repeated(blocks, each), each) for each in reversed(before)]
+    shared = [(_repeated_blocks(blocks, each), each) for each in reversed(before)]
     repeats, last = max(shared, key=lambda one: one[0], default=(0, None))
-    if last is None or not repeats or not in_talk(blocks[repeats - 1]):
+    if last is None or not repeats or not is_in_conversation(blocks[repeats - 1]):
         return MORE
-    return last.begins + len(last.last) // SHORT - repeats
+    return last.begins + len(last.last) // DIGEST_BYTES - repeats
 
 
-def _repeated(blocks: Sequence[Block], before: Ending) -> int:
+def _repeated_blocks(blocks: Sequence[PromptBlock], before: PromptEnding) -> int:
     """Number of blocks of an earlier call this one begins with; 0 for fewer than are told apart."""
     at = before.begins
     if _hash(blocks[:at]) != before.head:
         return 0
-    pairs = zip(blocks[at:], parted(before.last), strict=False)
-    same = takewhile(lambda pair: pair[0].digest[:SHORT] == pair[1], pairs)
+    pairs = zip(blocks[at:], split_fingerprints(before.last), strict=False)
+    same = takewhile(lambda pair: pair[0].digest[:DIGEST_BYTES] == pair[1], pairs)
     return at + sum(1 for _ in same)
 
 
-def _hash(blocks: Sequence[Block]) -> int:
+def _hash(blocks: Sequence[PromptBlock]) -> int:
     return hash(tuple([block.digest for block in blocks]))

@@ -14,27 +14,27 @@ import msgspec
 from proxy.caches.regime import Regime
 from proxy.prefix.prompts.prompt import (
     BYTES_PER_TOKEN,
-    Block,
+    BlockJson,
     Fingerprint,
-    Pieces,
     Prompt,
-    Slot,
-    text,
+    PromptBlock,
+    PromptSlot,
+    part_text,
 )
 
 #: Bytes kept of a fingerprint that is only compared with the one of another call.
-SHORT: Final = 8
+DIGEST_BYTES: Final = 8
 #: Fingerprints kept of the tools, leading texts or messages of one call.
-PRINTS: Final = 1_024
+MAX_DIGESTS: Final = 1_024
 #: Lines told apart in one text; the rest counts as one more.
-LINES: Final = 512
+MAX_LINES: Final = 512
 #: Texts of one prompt that are taken apart.
-TEXTS: Final = 256
+MAX_TEXTS: Final = 256
 #: Bytes beyond which a text is not taken apart.
-LARGE: Final = 2**18
+MAX_TEXT_BYTES: Final = 2**18
 
 
-class Lines(msgspec.Struct, frozen=True):
+class TextLines(msgspec.Struct, frozen=True):
     """The lines of one text.
 
     Attributes:
@@ -48,7 +48,7 @@ class Lines(msgspec.Struct, frozen=True):
     size: int
 
 
-class Scale(msgspec.Struct, frozen=True, kw_only=True):
+class TokenScale(msgspec.Struct, frozen=True, kw_only=True):
     """Number of tokens a prompt's bytes are; what a provider counted of it before is exact.
 
     Attributes:
@@ -71,14 +71,14 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
         beyond = (size - self.counted_size) * (self.total - self.counted)
         return self.counted + (beyond // rest if rest else 0)
 
-    def of(self, total: int) -> "Scale":
+    def of(self, total: int) -> "TokenScale":
         """The same once the provider counted all of the prompt."""
         if total < self.counted:
-            return Scale(size=self.size, total=total)
+            return TokenScale(size=self.size, total=total)
         return msgspec.structs.replace(self, total=total)
 
 
-class Stretches(msgspec.Struct, frozen=True):
+class BlockRanges(msgspec.Struct, frozen=True):
     """Which blocks of a call are what, by index.
 
     Attributes:
@@ -90,7 +90,7 @@ class Stretches(msgspec.Struct, frozen=True):
     talk: range
 
 
-class Sent(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A call that is sent, or was.
 
     Attributes:
@@ -115,11 +115,11 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     conversation: bytes = b""
     early: Mapping[str, bytes] = {}
     late: Mapping[str, bytes] = {}
-    blocks: tuple[Block, ...] = ()
+    blocks: tuple[PromptBlock, ...] = ()
     marks: Mapping[int, str] = {}
     explicit: bool = False
     tail: int = 0
-    lines: Mapping[int, Lines] = {}
+    lines: Mapping[int, TextLines] = {}
     compacted: bool = False
 
     @cached_property
@@ -141,13 +141,15 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return tuple(found)
 
     @cached_property
-    def stretches(self) -> Stretches:
+    def stretches(self) -> BlockRanges:
         """Which of its blocks are tools, leading texts, and messages that may be repeated."""
         blocks = self.blocks
         tools = next((at for at, block in enumerate(blocks) if block.message >= 0), len(blocks))
         end = range(tools, len(blocks))
-        talk = next((at for at in end if in_talk(blocks[at])), len(blocks))
-        return Stretches(range(tools), range(tools, talk), range(talk, max(talk, self.kept)))
+        talk = next((at for at in end if is_in_conversation(blocks[at])), len(blocks))
+        return BlockRanges(
+            range(tools), range(tools, talk), range(talk, max(talk, self.repeatable_blocks))
+        )
 
     @cached_property
     def prints(self) -> tuple[bytes, bytes, bytes]:
@@ -156,8 +158,8 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self._joined(of.tools), self._joined(of.heads), self._joined(of.talk)
 
     def _joined(self, which: range) -> bytes:
-        blocks = self.blocks[which.start : min(which.stop, which.start + PRINTS)]
-        return b"".join([block.digest[:SHORT] for block in blocks])
+        blocks = self.blocks[which.start : min(which.stop, which.start + MAX_DIGESTS)]
+        return b"".join([block.digest[:DIGEST_BYTES] for block in blocks])
 
     @cached_property
     def ends(self) -> tuple[int, ...]:
@@ -190,23 +192,25 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Tokens of the prompt, as well as they are known before it is answered."""
         return -(-self.size // BYTES_PER_TOKEN)
 
-    def scale(self, counted_size: int = 0, counted: int = 0) -> Scale:
+    def scale(self, counted_size: int = 0, counted: int = 0) -> TokenScale:
         """Number of tokens its bytes are, where so many of its first bytes were counted."""
         total = -(-self.size * counted // counted_size) if counted_size else self.estimate
-        return Scale(size=self.size, total=total, counted_size=counted_size, counted=counted)
+        return TokenScale(size=self.size, total=total, counted_size=counted_size, counted=counted)
 
     @property
-    def kept(self) -> int:
+    def repeatable_blocks(self) -> int:
         """Number of blocks a later call may repeat."""
         return max(0, len(self.blocks) - self.tail)
 
 
-def in_talk(block: Block) -> bool:
+def is_in_conversation(block: PromptBlock) -> bool:
     """True if the block is part of the conversation, behind tools and leading texts."""
-    return block.slot is Slot.VARIABLE
+    return block.slot is PromptSlot.VARIABLE
 
 
-def told(prompt: Prompt, blocks: Sequence[Block], fingerprint: Fingerprint) -> dict[int, Lines]:
+def leading_lines(
+    prompt: Prompt, blocks: Sequence[PromptBlock], fingerprint: Fingerprint
+) -> dict[int, TextLines]:
     """The lines of each leading text, by index of its block.
 
     Other blocks have none, and none have texts that are too large or too many.
@@ -214,38 +218,38 @@ def told(prompt: Prompt, blocks: Sequence[Block], fingerprint: Fingerprint) -> d
     Raises:
         Unplannable: If a message cannot be read.
     """
-    found: dict[int, Lines] = {}
-    pieces = Pieces(prompt)
+    found: dict[int, TextLines] = {}
+    pieces = BlockJson(prompt)
     for index, block in enumerate(blocks):
-        if in_talk(block) or len(found) >= TEXTS:
+        if is_in_conversation(block) or len(found) >= MAX_TEXTS:
             break
-        if block.message >= 0 and block.size <= LARGE:
-            found[index] = _lines(text(pieces.of(block)) or "", fingerprint)
+        if block.message >= 0 and block.size <= MAX_TEXT_BYTES:
+            found[index] = _lines(part_text(pieces.of(block)) or "", fingerprint)
     return found
 
 
-def said(prompt: Prompt, block: Block) -> str:
+def leading_text(prompt: Prompt, block: PromptBlock) -> str:
     """The words of a leading text's block; "" where it has none.
 
     Raises:
         Unplannable: If its message cannot be read.
     """
-    return text(Pieces(prompt).of(block)) or ""
+    return part_text(BlockJson(prompt).of(block)) or ""
 
 
-def split(words: str) -> list[str]:
+def split_lines(words: str) -> list[str]:
     """The lines of a text, their ends included; beyond ``LINES`` the rest is one."""
-    found = words.split("\n", LINES)
+    found = words.split("\n", MAX_LINES)
     return [*(f"{line}\n" for line in found[:-1]), found[-1]]
 
 
-def parted(joined: bytes) -> list[bytes]:
+def split_fingerprints(joined: bytes) -> list[bytes]:
     """Short fingerprints that were joined."""
-    return [joined[at : at + SHORT] for at in range(0, len(joined), SHORT)]
+    return [joined[at : at + DIGEST_BYTES] for at in range(0, len(joined), DIGEST_BYTES)]
 
 
-def _lines(words: str, fingerprint: Fingerprint) -> Lines:
-    encoded = [line.encode("utf8", "surrogatepass") for line in split(words)]
-    digests = b"".join([fingerprint(line)[:SHORT] for line in encoded])
+def _lines(words: str, fingerprint: Fingerprint) -> TextLines:
+    encoded = [line.encode("utf8", "surrogatepass") for line in split_lines(words)]
+    digests = b"".join([fingerprint(line)[:DIGEST_BYTES] for line in encoded])
     sizes = array("I", map(len, encoded))
-    return Lines(digests, sizes, sum(sizes))
+    return TextLines(digests, sizes, sum(sizes))

@@ -6,9 +6,9 @@ that a cache stores, an estimate says little, and only an answer tells whether a
 
 from typing import Final
 
-from proxy.prefix.prediction.lookups import stored_nothing
-from proxy.prefix.prediction.sent import Scale, Sent
-from proxy.prefix.prompts.recent import Recent
+from proxy.prefix.prediction.lookups import has_stored_nothing
+from proxy.prefix.prediction.sent import SentCall, TokenScale
+from proxy.prefix.prompts.recent import LruCache
 from slo.usage import Usage
 
 #: The cache in which nothing but what is marked is stored.
@@ -21,20 +21,22 @@ _MOST: Final = 10_000
 _REST: Final = 3600.0
 
 
-class Unstored:
+class UnstoredPrefixes:
     """Prefixes of which an answer said that they are not stored; the least recently noted go first.
 
     Only those are taken for such whose estimate is near the least.
     """
 
     def __init__(self) -> None:
-        self._until: Recent[int, float] = Recent(_MOST)
+        self._until: LruCache[int, float] = LruCache(_MOST)
 
     def has(self, point: int, now: float) -> bool:
         """True if the prefix that ends here is known not to be stored."""
         return (self._until.peek(point) or 0.0) > now
 
-    def observe(self, sent: Sent, hit: int, scale: Scale, usage: Usage, now: float) -> bool:
+    def observe(
+        self, sent: SentCall, hit: int, scale: TokenScale, usage: Usage, now: float
+    ) -> bool:
         """Learn from an answer; whether a prefix proved not to be stored.
 
         Args:
@@ -47,7 +49,7 @@ class Unstored:
         if sent.regime.name != _ANTHROPIC:
             return False
         doubted: list[int] = []
-        if stored_nothing(sent.regime, usage):
+        if has_stored_nothing(sent.regime, usage):
             doubted = [at + 1 for at in sent.marks if 0 <= at < len(sent.blocks)]
         elif hit and not usage.cache_read:
             doubted = [hit]
@@ -59,5 +61,5 @@ class Unstored:
             self._until.put(sent.points[hit], 0.0)
         return bool(doubted)
 
-    def _is_near(self, sent: Sent, at: int, scale: Scale) -> bool:
+    def _is_near(self, sent: SentCall, at: int, scale: TokenScale) -> bool:
         return scale.tokens_of(sent.ends[at]) < sent.regime.least * _ROUGH

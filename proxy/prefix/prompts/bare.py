@@ -10,32 +10,36 @@ from typing import Any, Final
 import msgspec
 
 from proxy.prefix.prompts.objects import Unplannable
-from proxy.prefix.prompts.prompt import Block, Fingerprint
+from proxy.prefix.prompts.prompt import Fingerprint, PromptBlock
 
 _MARKS: Final = frozenset({"cache_control", "prompt_cache_breakpoint"})
 
 
-def unmarked(blocks: Sequence[Block], known: Sequence[tuple[int, bytes] | None]) -> Sequence[Block]:
+def without_marks(
+    blocks: Sequence[PromptBlock], known: Sequence[tuple[int, bytes] | None]
+) -> Sequence[PromptBlock]:
     """The blocks with the size and fingerprint that each has without marks; None for its own."""
     if not any(known):
         return blocks
     return [
-        block if one is None else Block(block.role, block.slot, block.message, block.part, *one)
+        block
+        if one is None
+        else PromptBlock(block.role, block.slot, block.message, block.part, *one)
         for block, one in zip(blocks, known, strict=True)
     ]
 
 
-def without(whole: bytes, fingerprint: Fingerprint) -> tuple[int, bytes] | None:
+def digest_without_marks(whole: bytes, fingerprint: Fingerprint) -> tuple[int, bytes] | None:
     """The size and the fingerprint of a block's JSON without marks; None where it has none.
 
     Raises:
         Unplannable: If it is no JSON.
     """
-    plain = bare(whole)
+    plain = bare_json(whole)
     return None if plain == whole else (len(plain), fingerprint(plain))
 
 
-def bare(raw: bytes) -> bytes:
+def bare_json(raw: bytes) -> bytes:
     """The JSON of a block without marks, written one way; a lone text part is its text.
 
     Raises:

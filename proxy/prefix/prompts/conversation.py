@@ -14,9 +14,15 @@ from typing import Any, Final
 
 import msgspec
 
-from proxy.prefix.prompts.bare import bare
+from proxy.prefix.prompts.bare import bare_json
 from proxy.prefix.prompts.objects import Unplannable, members
-from proxy.prefix.prompts.prompt import ASSISTANT, Fingerprint, Prompt, Reading, led
+from proxy.prefix.prompts.prompt import (
+    ASSISTANT,
+    Fingerprint,
+    MessageReading,
+    Prompt,
+    count_leading_roles,
+)
 
 #: Fields that hold still within a conversation and may tell two alike apart.
 _HINTS: Final = ("prompt_cache_key", "session_id", "user", "safety_identifier")
@@ -39,7 +45,7 @@ _LATEST: Final = 4
 _FIRST_PLACES, _LAST_PLACES = 8, 24
 
 
-class Chain(msgspec.Struct, frozen=True):
+class ConversationChain(msgspec.Struct, frozen=True):
     """What a caller's messages say, as far as it tells conversations apart.
 
     Attributes:
@@ -80,7 +86,7 @@ class Chain(msgspec.Struct, frozen=True):
         """True if it goes on from the call with this value, or answers this answer to it."""
         return whole in self.values or answer in map(self._answer, self.answers[:-1])
 
-    def shortened(self, place: int) -> Iterator[bytes]:
+    def values_before(self, place: int) -> Iterator[bytes]:
         """Its values without the last one, two or three messages before a place.
 
         At least one message stays behind the answer before that.
@@ -98,7 +104,7 @@ class Chain(msgspec.Struct, frozen=True):
         )  # fmt: skip
         yield from (self.values[at] for at in some)
         for at in {*places[:1], *places[-1:]}:
-            yield from self.shortened(at)
+            yield from self.values_before(at)
 
     def _answer(self, where: tuple[int, int]) -> bytes:
         """Stands for an answer of a conversation that began as this one did."""
@@ -107,9 +113,9 @@ class Chain(msgspec.Struct, frozen=True):
         return blake2b(b"".join(self.said[begin:end]), key=first, digest_size=_SIZE).digest()
 
 
-def chain(
-    prompt: Prompt, readings: Sequence[Reading], who: Sequence[str], fingerprint: Fingerprint
-) -> Chain:
+def conversation_chain(
+    prompt: Prompt, readings: Sequence[MessageReading], who: Sequence[str], fingerprint: Fingerprint
+) -> ConversationChain:
     """What a call's messages say, behind the instructions that lead them.
 
     Args:
@@ -119,7 +125,11 @@ def chain(
         fingerprint: The team's keyed hash.
     """
     roles = [one.role for one in readings]
-    heard = [(one.says, one.role == ASSISTANT) for one in readings[led(roles) :] if one.says]
+    heard = [
+        (one.says, one.role == ASSISTANT)
+        for one in readings[count_leading_roles(roles) :]
+        if one.says
+    ]
     base = fingerprint(_joined([*(name.encode(errors="replace") for name in who), *_hints(prompt)]))
     values = [base]
     state = blake2b(key=base, digest_size=_SIZE)
@@ -128,7 +138,7 @@ def chain(
         update(says)
         append(digest())
     answers = tuple(_answers([is_answer for _, is_answer in heard]))
-    return Chain(tuple(values), tuple([says for says, _ in heard]), answers)
+    return ConversationChain(tuple(values), tuple([says for says, _ in heard]), answers)
 
 
 def _answers(is_answer: Sequence[bool]) -> Iterator[tuple[int, int]]:
@@ -144,7 +154,9 @@ def _answers(is_answer: Sequence[bool]) -> Iterator[tuple[int, int]]:
         yield begin, len(is_answer)
 
 
-def spoken(message: bytes, found: Mapping[str, bytes], fingerprint: Fingerprint) -> bytes | None:
+def message_digest(
+    message: bytes, found: Mapping[str, bytes], fingerprint: Fingerprint
+) -> bytes | None:
     """The fingerprint of what a message says; b"" for nothing, None where it is its bare own.
 
     The order of keys makes no difference, nor what is null, nor what an answer thought.
@@ -160,12 +172,12 @@ def spoken(message: bytes, found: Mapping[str, bytes], fingerprint: Fingerprint)
     is_plain = names == _order(names) and b"null" not in found.values()
     if is_plain and _THOUGHTS.isdisjoint(names) and b'thinking"' not in found.get("content", b""):
         return None
-    said = msgspec.json.decode(bare(message))
+    said = msgspec.json.decode(bare_json(message))
     kept = {name: said[name] for name in _order(said) if name not in _THOUGHTS}
     kept = {name: value for name, value in kept.items() if value is not None}
     if isinstance(kept.get("content"), list):
         kept["content"] = [part for part in kept["content"] if not _is_thought(part)]
-    return fingerprint(bare(msgspec.json.encode(kept)))
+    return fingerprint(bare_json(msgspec.json.encode(kept)))
 
 
 def _order(names: Sequence[str] | Mapping[str, object]) -> list[str]:

@@ -12,7 +12,7 @@ class _Half(NamedTuple):
     back: dict[bytes, bytes]
 
 
-class Forms:
+class ConversionCache:
     """Converts pieces one way, and what it made of them the other way.
 
     What was not used while half the room filled up is forgotten. Any thread may use it.
@@ -38,7 +38,7 @@ class Forms:
         pairs = (pair for half in (self._new, self._old) for pair in half.there.items())
         return sum(len(came) + len(made) for came, made in pairs)
 
-    def there(self, came: bytes) -> bytes:
+    def convert(self, came: bytes) -> bytes:
         """The other form of a piece.
 
         Raises:
@@ -50,7 +50,7 @@ class Forms:
             self._keep(came, found)
         return found
 
-    def back(self, made: bytes) -> bytes:
+    def restore(self, made: bytes) -> bytes:
         """The piece that another form was made of, with what was changed in it since."""
         return self._new.back.get(made) or self._old.back.get(made) or self._back(made)
 

@@ -25,9 +25,9 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Final
 
-from proxy.prefix.prompts.forms import Forms
-from proxy.prefix.prompts.objects import Unplannable, elements, listed, members, written
-from proxy.prefix.prompts.tagged import tagged
+from proxy.prefix.prompts.forms import ConversionCache
+from proxy.prefix.prompts.objects import Unplannable, elements, members, write_list, write_object
+from proxy.prefix.prompts.tagged import may_hold_tags
 
 INPUT: Final = "input"
 _INSTRUCTIONS: Final = "instructions"
@@ -74,7 +74,7 @@ def is_stored(fields: Mapping[str, bytes]) -> bool:
     return is_items(fields) and fields.get("store", _NULL).strip() != b"false"
 
 
-def read(
+def read_items(
     fields: Mapping[str, bytes], *, goes_on: bool = False
 ) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
     """The messages and the tools of a Responses body with these fields.
@@ -93,10 +93,10 @@ def read(
     tools = fields.get(_TOOLS, _NULL)
     given = fields.get(INPUT, _NOTHING)
     messages = (*_instructed(fields), *_inputs(given, goes_on=goes_on))
-    return messages, tuple(map(_TOOLS_SEEN.there, elements(tools))) if tools != _NULL else ()
+    return messages, tuple(map(_TOOLS_SEEN.convert, elements(tools))) if tools != _NULL else ()
 
 
-def emptied(fields: Mapping[str, bytes]) -> dict[str, bytes]:
+def empty_fields(fields: Mapping[str, bytes]) -> dict[str, bytes]:
     """The fields without what ``read`` gives; each keeps its place."""
     found = dict(fields)
     if INPUT in found:
@@ -107,7 +107,7 @@ def emptied(fields: Mapping[str, bytes]) -> dict[str, bytes]:
     return found
 
 
-def fixed(message: bytes) -> bytes:
+def freeze_instructions(message: bytes) -> bytes:
     """The first message, its instructions being no text that could move; any other as it is.
 
     So what is left in their place stays there once what is declared has moved.
@@ -121,7 +121,7 @@ def fixed(message: bytes) -> bytes:
     return _FIXED + words + b"}" + more + _FIXED_END[1:]
 
 
-def body(
+def items_body(
     fields: Mapping[str, bytes], messages: tuple[bytes, ...], tools: tuple[bytes, ...]
 ) -> bytes:
     """The Responses body with these emptied fields, messages and tools."""
@@ -132,12 +132,12 @@ def body(
     if found.get(_INSTRUCTIONS) == b"":
         del found[_INSTRUCTIONS]
     if found.get(_TOOLS) == b"":
-        found[_TOOLS] = listed(map(_TOOLS_SEEN.back, tools))
-    items = list(map(_ITEMS_SEEN.back, messages))
+        found[_TOOLS] = write_list(map(_TOOLS_SEEN.restore, tools))
+    items = list(map(_ITEMS_SEEN.restore, messages))
     if items or INPUT in found:
         said = _said(items[0]) if found.get(INPUT) == _TEXT and len(items) == 1 else b""
-        found[INPUT] = said or listed(items)
-    return written(found)
+        found[INPUT] = said or write_list(items)
+    return write_object(found)
 
 
 def _instructed(fields: Mapping[str, bytes]) -> Iterator[bytes]:
@@ -147,7 +147,7 @@ def _instructed(fields: Mapping[str, bytes]) -> Iterator[bytes]:
         return
     if raw[:1] != _TEXT:
         raise Unplannable("instructions that are no text")
-    moves = tagged(raw) or not is_stored(fields)
+    moves = may_hold_tags(raw) or not is_stored(fields)
     yield _MOVABLE + raw + b"}" if moves else _FIXED + raw + _FIXED_END
 
 
@@ -155,7 +155,7 @@ def _instructions(message: bytes) -> tuple[bytes, tuple[bytes, ...]]:
     """The instructions in a message, b"" for none, and what has to stay one."""
     if message.startswith(_FIXED):
         first, *rest = elements(members(message)["content"])
-        more = written({"role": b'"developer"', "content": listed(rest)})
+        more = write_object({"role": b'"developer"', "content": write_list(rest)})
         return members(first)["text"], (more,) if rest else ()
     content = members(message)["content"] if message.startswith(_MOVABLE) else b""
     return (content, ()) if content[:1] == _TEXT else (b"", (message,))
@@ -164,7 +164,7 @@ def _instructions(message: bytes) -> tuple[bytes, tuple[bytes, ...]]:
 def _inputs(raw: bytes, *, goes_on: bool) -> list[bytes]:
     if raw[:1] == _TEXT:
         return [_USER + raw + b"}"]
-    message = partial(_message, goes_on=True) if goes_on else _ITEMS_SEEN.there
+    message = partial(_message, goes_on=True) if goes_on else _ITEMS_SEEN.convert
     return [message(item.strip()) for item in elements(raw)]
 
 
@@ -205,7 +205,7 @@ def _item(message: bytes) -> bytes:
     if message.startswith(_MOVABLE):
         said = members(message)
         del said[_INSTRUCTIONS]
-        message = written(said)
+        message = write_object(said)
     return _retyped(message, _BACK)
 
 
@@ -253,10 +253,10 @@ def _flat(tool: bytes) -> bytes:
             found = members(tool)
             inner = found[kind.decode()]
             beside = {k: v for k, v in found.items() if k not in ("type", kind.decode())}
-            return written({**members(inner), **beside}) if beside else inner
+            return write_object({**members(inner), **beside}) if beside else inner
     return tool
 
 
 #: Items and tools seen lately, of all callers.
-_ITEMS_SEEN: Final = Forms(_message, _item, 2**26)
-_TOOLS_SEEN: Final = Forms(_tool, _flat, 2**23)
+_ITEMS_SEEN: Final = ConversionCache(_message, _item, 2**26)
+_TOOLS_SEEN: Final = ConversionCache(_tool, _flat, 2**23)

@@ -12,8 +12,23 @@ from typing import Final
 import msgspec
 
 from proxy.caches.regime import Regime
-from proxy.prefix.prompts.objects import Unplannable, elements, is_exact, listed, members, written
-from proxy.prefix.prompts.prompt import ASSISTANT, Block, Prompt, Reading, parts, read, text
+from proxy.prefix.prompts.objects import (
+    Unplannable,
+    elements,
+    is_exact,
+    members,
+    write_list,
+    write_object,
+)
+from proxy.prefix.prompts.prompt import (
+    ASSISTANT,
+    MessageReading,
+    Prompt,
+    PromptBlock,
+    content_parts,
+    parse_message,
+    part_text,
+)
 
 #: The members that are marks.
 MARKS: Final = ("cache_control", "prompt_cache_breakpoint")
@@ -23,7 +38,7 @@ _CALLS: Final = "tool_calls"
 
 
 class _Form(msgspec.Struct, frozen=True):
-    """How a mark is written.
+    """The wire form of a mark.
 
     Attributes:
         name: The member.
@@ -84,16 +99,16 @@ def may_mark(raw: bytes) -> bool:
     return b"cache_control" in raw or b"prompt_cache_breakpoint" in raw
 
 
-def takes(prompt: Prompt, block: Block, regime: Regime) -> bool:
+def can_take_mark(prompt: Prompt, block: PromptBlock, regime: Regime) -> bool:
     """True if a mark can be written at the end of this block and is not there already.
 
     Raises:
         Unplannable: If the message cannot be read.
     """
-    return bool(marked(prompt, [(block, "")], regime) != prompt)
+    return bool(add_marks(prompt, [(block, "")], regime) != prompt)
 
 
-def marked(prompt: Prompt, places: Iterable[tuple[Block, str]], regime: Regime) -> Prompt:
+def add_marks(prompt: Prompt, places: Iterable[tuple[PromptBlock, str]], regime: Regime) -> Prompt:
     """The prompt with a mark after each of these blocks; where none can stand, none is written.
 
     Args:
@@ -118,8 +133,8 @@ def marked(prompt: Prompt, places: Iterable[tuple[Block, str]], regime: Regime) 
     return msgspec.structs.replace(prompt, tools=tuple(tools), messages=tuple(messages))
 
 
-def given(
-    prompt: Prompt, blocks: Sequence[Block], readings: Sequence[Reading] = ()
+def caller_marks(
+    prompt: Prompt, blocks: Sequence[PromptBlock], readings: Sequence[MessageReading] = ()
 ) -> dict[int, str]:
     """The lifetimes of the caller's own marks by the index of their block; "" for the usual one.
 
@@ -155,7 +170,9 @@ def given(
     return found
 
 
-def understood(found: Mapping[int, str], blocks: Sequence[Block], regime: Regime) -> dict[int, str]:
+def route_marks(
+    found: Mapping[int, str], blocks: Sequence[PromptBlock], regime: Regime
+) -> dict[int, str]:
     """The caller's marks as the route's wire says them: with lifetimes that are sold there.
 
     Marks of the other provider are said at no higher price; what has no place there is left out.
@@ -175,7 +192,7 @@ def understood(found: Mapping[int, str], blocks: Sequence[Block], regime: Regime
     }
 
 
-def spent(prompt: Prompt, regime: Regime) -> int:
+def count_caller_marks(prompt: Prompt, regime: Regime) -> int:
     """Number of marks the caller uses of those a call may carry; 0 where marks mean nothing.
 
     On Anthropic's wire a tool message is one block, and so are its marks. On OpenAI's a mark of
@@ -189,16 +206,16 @@ def spent(prompt: Prompt, regime: Regime) -> int:
         return 0
     if not form.everywhere:
         said = (message for message in prompt.messages if may_mark(message))
-        return sum(_count(message) for message in said if read(message).role != ASSISTANT)
+        return sum(_count(message) for message in said if parse_message(message).role != ASSISTANT)
     count = int(_life_of(prompt.fields, MARKS[:1]) is not None)
     count += sum(len(_lives_of_tool(tool)) for tool in prompt.tools)
     for message in filter(may_mark, prompt.messages):
         found = _count(message)
-        count += min(found, 1) if read(message).role == "tool" else found
+        count += min(found, 1) if parse_message(message).role == "tool" else found
     return count
 
 
-def bare(raw: bytes) -> bytes:
+def without_own_marks(raw: bytes) -> bytes:
     """An object without marks of its own; as it is where it has none.
 
     Raises:
@@ -208,13 +225,13 @@ def bare(raw: bytes) -> bytes:
         return raw
     found = members(raw)
     kept = {name: held for name, held in found.items() if name not in MARKS}
-    return raw if len(kept) == len(found) else written(kept)
+    return raw if len(kept) == len(found) else write_object(kept)
 
 
 def _after(message: bytes, part: int, form: _Form, mark: bytes) -> bytes:
     """The message with a mark after the part, or after all of it (-1)."""
     found = members(message)
-    role, ends = text(found.get("role", b'""')), _lives(message)
+    role, ends = part_text(found.get("role", b'""')), _lives(message)
     if ends and ends[min(part, len(ends) - 1)] is not None:
         return message
     if role == ASSISTANT and not form.everywhere:
@@ -222,7 +239,7 @@ def _after(message: bytes, part: int, form: _Form, mark: bytes) -> bytes:
     calls = _calls(found)
     if part < 0 and form.everywhere and calls:
         marked_calls = [*calls[:-1], _with(calls[-1], form.name, mark)]
-        return written({**found, _CALLS: listed(marked_calls)})
+        return write_object({**found, _CALLS: write_list(marked_calls)})
     if part < 0 and form.everywhere and role == "tool":
         return message if any(end is not None for end in ends) else _with(message, form.name, mark)
     return _after_part(message, found, part, form, mark)
@@ -232,13 +249,13 @@ def _after_part(
     message: bytes, found: Mapping[str, bytes], part: int, form: _Form, mark: bytes
 ) -> bytes:
     """The message with a mark on the part, or on the last that says something (-1)."""
-    pieces = list(parts(msgspec.Raw(found.get(_CONTENT, _NULL))))
-    saying = [at for at, piece in enumerate(pieces) if not _silent(piece)]
+    pieces = list(content_parts(msgspec.Raw(found.get(_CONTENT, _NULL))))
+    saying = [at for at, piece in enumerate(pieces) if not _is_blank(piece)]
     at = saying[-1] if part < 0 and saying else part
     if at not in saying or _kind(pieces[at]) not in form.parts:
         return message
     pieces[at] = _with(_as_part(pieces[at]), form.name, mark)
-    return written({**found, _CONTENT: listed(pieces)})
+    return write_object({**found, _CONTENT: write_list(pieces)})
 
 
 def _with(raw: bytes, name: str, value: bytes) -> bytes:
@@ -251,7 +268,7 @@ def _with(raw: bytes, name: str, value: bytes) -> bytes:
     if not found or name in found:
         if not is_exact(raw, found):
             raise Unplannable("a key stands twice or is escaped")
-        return written({**found, name: value})
+        return write_object({**found, name: value})
     return raw.rstrip()[:-1] + b"," + msgspec.json.encode(name) + b":" + value + b"}"
 
 
@@ -269,9 +286,9 @@ def _kind(piece: bytes) -> str:
         return ""
 
 
-def _silent(piece: bytes) -> bool:
+def _is_blank(piece: bytes) -> bool:
     """True if it is a text without words; Anthropic refuses those and takes no mark there."""
-    words = text(piece)
+    words = part_text(piece)
     return words is not None and not words.strip()
 
 
@@ -292,7 +309,10 @@ def _lives(message: bytes) -> list[str | None]:
     if not may_mark(message):
         return []
     found = members(message)
-    lives = [_life_on(piece) for piece in (*parts(read(message).content), *_calls(found))]
+    lives = [
+        _life_on(piece)
+        for piece in (*content_parts(parse_message(message).content), *_calls(found))
+    ]
     lives = lives or [None]
     if lives[-1] is None:
         lives[-1] = _life_of(found)
@@ -325,11 +345,11 @@ def _life_of(found: Mapping[str, bytes], names: Iterable[str] = MARKS) -> str | 
     for name in names:
         mark = found.get(name, _NULL)
         if mark != _NULL:
-            return _said(mark)
+            return _lifetime_of(mark)
     return None
 
 
-def _said(mark: bytes) -> str:
+def _lifetime_of(mark: bytes) -> str:
     try:
         return _life(mark).ttl or ""
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):

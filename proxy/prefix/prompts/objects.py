@@ -41,20 +41,20 @@ def elements(raw: bytes) -> tuple[bytes, ...]:
         raise Unplannable(f"not a list: {error}") from None
 
 
-def written(found: Mapping[str, bytes]) -> bytes:
+def write_object(found: Mapping[str, bytes]) -> bytes:
     """The object with these members."""
     inner = b",".join([msgspec.json.encode(name) + b":" + raw for name, raw in found.items()])
     return b"{" + inner + b"}"
 
 
-def listed(found: Iterable[bytes]) -> bytes:
+def write_list(found: Iterable[bytes]) -> bytes:
     """The list with these elements."""
     return b"[" + b",".join(found) + b"]"
 
 
 def is_exact(raw: bytes, found: Mapping[str, bytes]) -> bool:
     """True if an object holds these members and nothing more; no key stands twice or is escaped."""
-    return raw == written(found) or _is_exact(raw, found)
+    return raw == write_object(found) or _is_exact(raw, found)
 
 
 def _is_exact(raw: bytes, found: Mapping[str, bytes]) -> bool:

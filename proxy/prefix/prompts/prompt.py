@@ -27,15 +27,15 @@ ASSISTANT: Final = "assistant"
 #: What a token of a prompt takes, where nobody counted.
 BYTES_PER_TOKEN: Final = 4
 #: Messages, tools and parts of leading messages that one prompt may have.
-MOST: Final = 4_096
+MAX_PIECES: Final = 4_096
 #: Bytes above which a list of tools is not remembered.
 _LARGE: Final = 2**16
 _MESSAGES: Final = "messages"
 _TOOLS: Final = "tools"
 
 
-class Slot(StrEnum):
-    """How long a piece of prompt stays the same."""
+class PromptSlot(StrEnum):
+    """The stability of a piece of prompt."""
 
     STABLE = "stable"  #: For every caller of a feature.
     SEMI_STABLE = "semi-stable"  #: Within a conversation.
@@ -43,7 +43,7 @@ class Slot(StrEnum):
 
 
 #: From the slot that stays the longest to the one that stays the shortest.
-RANK: Final = {slot: rank for rank, slot in enumerate(Slot)}
+RANK: Final = {slot: rank for rank, slot in enumerate(PromptSlot)}
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,10 +66,10 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
     semi: tuple[int, int] | None = None
     tail: int = 0
 
-    def rendered(self) -> bytes:
+    def render(self) -> bytes:
         """The body."""
         if items.is_items(self.fields):
-            return items.body(self.fields, self.messages, self.tools)
+            return items.items_body(self.fields, self.messages, self.tools)
         arrays = {_MESSAGES: self.messages, _TOOLS: self.tools}
         pieces = [b"{"]
         for name, raw in self.fields.items():
@@ -83,8 +83,8 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
         return b"".join(pieces)
 
 
-class Message(msgspec.Struct):
-    """What planning reads of a message.
+class PromptMessage(msgspec.Struct):
+    """The fields of a message that planning reads.
 
     Attributes:
         content: As JSON: a text, a list of parts, or null.
@@ -94,8 +94,8 @@ class Message(msgspec.Struct):
     content: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class Reading(msgspec.Struct, frozen=True, gc=False):
-    """What planning remembers of a message.
+class MessageReading(msgspec.Struct, frozen=True, gc=False):
+    """The facts of a message that planning remembers.
 
     Attributes:
         role: Who speaks.
@@ -114,7 +114,7 @@ class Reading(msgspec.Struct, frozen=True, gc=False):
     says: bytes = b""
 
 
-class Block(msgspec.Struct, frozen=True):
+class PromptBlock(msgspec.Struct, frozen=True):
     """A place at whose end a breakpoint can stand: a tool, a system part, or a whole message.
 
     Attributes:
@@ -126,18 +126,18 @@ class Block(msgspec.Struct, frozen=True):
     """
 
     role: str
-    slot: Slot
+    slot: PromptSlot
     message: int
     part: int
     size: int
     digest: bytes
 
 
-_message = msgspec.json.Decoder(Message).decode
+_message = msgspec.json.Decoder(PromptMessage).decode
 _text = msgspec.json.Decoder(str).decode
 
 
-def parsed(body: bytes, *, goes_on: bool = False) -> Prompt:
+def parse_prompt(body: bytes, *, goes_on: bool = False) -> Prompt:
     """The body in its pieces.
 
     Args:
@@ -150,18 +150,21 @@ def parsed(body: bytes, *, goes_on: bool = False) -> Prompt:
     """
     try:
         found = members(body)
-        taken = _taken(found)
+        taken = _split_fields(found)
     except (KeyError, Unplannable) as error:
         raise Unplannable(f"not a chat body: {error}") from None
-    fields, messages, tools = taken or (items.emptied(found), *items.read(found, goes_on=goes_on))
-    if len(messages) + len(tools) > MOST:
-        raise Unplannable(f"more than {MOST:,} messages and tools")
+    fields, messages, tools = taken or (
+        items.empty_fields(found),
+        *items.read_items(found, goes_on=goes_on),
+    )
+    if len(messages) + len(tools) > MAX_PIECES:
+        raise Unplannable(f"more than {MAX_PIECES:,} messages and tools")
     if not is_exact(body, found):
         raise Unplannable("a key of the body stands twice or is escaped")
     return Prompt(fields=fields, messages=messages, tools=tools)
 
 
-def _taken(
+def _split_fields(
     found: Mapping[str, bytes],
 ) -> tuple[Mapping[str, bytes], tuple[bytes, ...], tuple[bytes, ...]] | None:
     """The fields of a chat body without its messages and tools, and those; None for another."""
@@ -169,11 +172,11 @@ def _taken(
         return None
     tools = found.get(_TOOLS, b"null")
     taken = {_MESSAGES: b""} if tools == b"null" else {_MESSAGES: b"", _TOOLS: b""}
-    offered = _offered(tools) if _TOOLS in taken else ()
+    offered = _offered_tools(tools) if _TOOLS in taken else ()
     return {**found, **taken}, elements(found[_MESSAGES]), offered
 
 
-def _offered(tools: bytes) -> tuple[bytes, ...]:
+def _offered_tools(tools: bytes) -> tuple[bytes, ...]:
     return (_known if len(tools) <= _LARGE else elements)(tools)
 
 
@@ -181,8 +184,8 @@ def _offered(tools: bytes) -> tuple[bytes, ...]:
 _known = lru_cache(maxsize=256)(elements)
 
 
-def read(message: bytes) -> Message:
-    """What planning reads of a message.
+def parse_message(message: bytes) -> PromptMessage:
+    """The fields of a message that planning reads.
 
     Raises:
         Unplannable: If it is no object with a role.
@@ -193,17 +196,17 @@ def read(message: bytes) -> Message:
         raise Unplannable(f"not a message: {error}") from None
 
 
-def leading(prompt: Prompt) -> int:
+def count_leading(prompt: Prompt) -> int:
     """Number of messages stand before the conversation: those of system and developer."""
-    return led(read(raw).role for raw in prompt.messages)
+    return count_leading_roles(parse_message(raw).role for raw in prompt.messages)
 
 
-def led(roles: Iterable[str]) -> int:
+def count_leading_roles(roles: Iterable[str]) -> int:
     """Number of of these speak before the conversation begins, whose roles come in wire order."""
     return sum(1 for _ in takewhile(AUTHORITY.__contains__, roles))
 
 
-def parts(content: msgspec.Raw) -> tuple[bytes, ...]:
+def content_parts(content: msgspec.Raw) -> tuple[bytes, ...]:
     """The JSON of each part of a content; a text is one part, as a JSON string; none for null.
 
     Raises:
@@ -215,12 +218,12 @@ def parts(content: msgspec.Raw) -> tuple[bytes, ...]:
     if raw == b"null":
         return ()
     found = elements(raw)
-    if len(found) > MOST:
-        raise Unplannable(f"more than {MOST:,} parts in a message")
+    if len(found) > MAX_PIECES:
+        raise Unplannable(f"more than {MAX_PIECES:,} parts in a message")
     return found
 
 
-def text(part: bytes) -> str | None:
+def part_text(part: bytes) -> str | None:
     """The words of a text part or of a JSON string; None where it is something else."""
     try:
         if part[:1] == b'"':
@@ -239,7 +242,7 @@ class _Part(msgspec.Struct):
 _part = msgspec.json.Decoder(_Part).decode
 
 
-class Pieces:
+class BlockJson:
     """The JSON of a prompt's blocks, asked for in wire order: each message is read once."""
 
     def __init__(self, prompt: Prompt) -> None:
@@ -247,7 +250,7 @@ class Pieces:
         self._message = -1
         self._parts: tuple[bytes, ...] = ()
 
-    def of(self, block: Block) -> bytes:
+    def of(self, block: PromptBlock) -> bytes:
         """The JSON of a block.
 
         Raises:
@@ -259,33 +262,38 @@ class Pieces:
         if block.part < 0:
             return message
         if block.message != self._message:
-            self._message, self._parts = block.message, parts(read(message).content)
+            self._message, self._parts = (
+                block.message,
+                content_parts(parse_message(message).content),
+            )
         return self._parts[block.part]
 
 
-def front(prompt: Prompt, fingerprint: Fingerprint, first: int) -> Iterator[Block]:
+def leading_blocks(prompt: Prompt, fingerprint: Fingerprint, first: int) -> Iterator[PromptBlock]:
     """The blocks of the tools and of the messages before ``first``, part by part.
 
     Raises:
         Unplannable: If a message cannot be read, or their parts are too many.
     """
     for index, tool in enumerate(prompt.tools):
-        yield Block("tools", Slot.STABLE, -1, index, len(tool), fingerprint(tool))
+        yield PromptBlock("tools", PromptSlot.STABLE, -1, index, len(tool), fingerprint(tool))
     semi = prompt.semi or (first, 0)
     count = 0
     for index in range(first):
-        message = read(prompt.messages[index])
-        pieces = parts(message.content)
+        message = parse_message(prompt.messages[index])
+        pieces = content_parts(message.content)
         count += len(pieces)
-        if count > MOST:
-            raise Unplannable(f"more than {MOST:,} parts in leading messages")
+        if count > MAX_PIECES:
+            raise Unplannable(f"more than {MAX_PIECES:,} parts in leading messages")
         for at, part in enumerate(pieces):
-            slot = Slot.SEMI_STABLE if (index, at) >= semi else Slot.STABLE
-            yield Block(message.role, slot, index, at, len(part), fingerprint(part))
+            slot = PromptSlot.SEMI_STABLE if (index, at) >= semi else PromptSlot.STABLE
+            yield PromptBlock(message.role, slot, index, at, len(part), fingerprint(part))
 
 
-def talk(prompt: Prompt, readings: Sequence[Reading], first: int) -> list[Block]:
+def conversation_blocks(
+    prompt: Prompt, readings: Sequence[MessageReading], first: int
+) -> list[PromptBlock]:
     """The blocks of the messages from ``first`` on, each a whole one."""
-    slot = Slot.VARIABLE
+    slot = PromptSlot.VARIABLE
     every = enumerate(zip(prompt.messages[first:], readings[first:], strict=True), first)
-    return [Block(one.role, slot, at, -1, len(raw), one.digest) for at, (raw, one) in every]
+    return [PromptBlock(one.role, slot, at, -1, len(raw), one.digest) for at, (raw, one) in every]

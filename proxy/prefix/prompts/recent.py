@@ -1,4 +1,4 @@
-"""What was used lately, by key: a memory that never grows beyond what it was given."""
+"""A cache of bounded size that drops what was used longest ago."""
 
 from collections import OrderedDict
 from collections.abc import Callable, ItemsView, Iterable
@@ -8,7 +8,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Recent(Generic[K, V]):
+class LruCache(Generic[K, V]):
     """Values by key; what was used longest ago goes first.
 
     Args:
@@ -43,7 +43,7 @@ class Recent(Generic[K, V]):
             self._held.move_to_end(key)
         return found
 
-    def of(self, key: K, made: Callable[[], V]) -> V:
+    def get_or_make(self, key: K, made: Callable[[], V]) -> V:
         """The value of a key, which is used by this; made where there is none."""
         found = self.get(key)
         if found is None:

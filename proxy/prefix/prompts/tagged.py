@@ -7,6 +7,6 @@ _OPENS: Final = (b"<tg:", b"\\u003ctg:", b"\\u003Ctg:")
 _NAME: Final = b"tg:"
 
 
-def tagged(raw: bytes) -> bool:
+def may_hold_tags(raw: bytes) -> bool:
     """True if a body, or a message, may hold tags."""
     return _NAME in raw and any(opening in raw for opening in _OPENS)

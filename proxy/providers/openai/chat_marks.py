@@ -21,7 +21,7 @@ import msgspec
 
 from proxy.catalog.entries import REGIMES
 from proxy.prefix.prompts.marks import MARKS, may_mark
-from proxy.prefix.prompts.objects import Unplannable, members, written
+from proxy.prefix.prompts.objects import Unplannable, members, write_object
 
 _OPENAI: Final = "openai-breakpoint"
 _ANTHROPIC: Final = "anthropic-breakpoint"
@@ -72,7 +72,7 @@ def understood(body: bytes, regime: str) -> Understood:
         changed = reader.fields(found)
     except (Unplannable, msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return Understood(body)
-    return Understood(body if changed == found else written(changed), reader.notes())
+    return Understood(body if changed == found else write_object(changed), reader.notes())
 
 
 class _Reader(msgspec.Struct):
@@ -130,7 +130,7 @@ class _Reader(msgspec.Struct):
             self.said += closed is not None
             self.dropped += closed is None
             changed = closed or changed
-        return raw if changed == found else written(changed)
+        return raw if changed == found else write_object(changed)
 
     def _part(self, takes: bool, raw: bytes) -> bytes:  # noqa: FBT001 - bound before it is called
         """A content part."""
@@ -141,7 +141,7 @@ class _Reader(msgspec.Struct):
             return raw
         self.said += _BREAKPOINT not in found
         changed = {name: value for name, value in found.items() if name != _CONTROL}
-        return written({**changed, _BREAKPOINT: _pointed(found)})
+        return write_object({**changed, _BREAKPOINT: _pointed(found)})
 
     def _tool(self, raw: bytes) -> bytes:
         """A tool's definition; its function may carry a marker of its own."""
@@ -149,14 +149,14 @@ class _Reader(msgspec.Struct):
         found = members(outer)
         inner = found.get("function", _NULL)
         bare = self._bare(inner) if _may_mark(inner) else inner
-        return outer if bare == inner else written({**found, "function": bare})
+        return outer if bare == inner else write_object({**found, "function": bare})
 
     def _bare(self, raw: bytes) -> bytes:
         """The object without markers of its own."""
         found = members(raw)
         changed = {name: value for name, value in found.items() if name not in MARKS}
         self.dropped += _is_marked(found)
-        return raw if len(changed) == len(found) else written(changed)
+        return raw if len(changed) == len(found) else write_object(changed)
 
 
 def _each(raw: bytes, change: Callable[[bytes], bytes]) -> bytes:
@@ -186,7 +186,7 @@ def _closed(message: Mapping[str, bytes], text: bytes) -> dict[str, bytes] | Non
     last = members(parts[-1]) if parts and parts[-1][:1] == b"{" else {}
     if _kind(last) not in _PARTS:
         return None
-    parts[-1] = written({**last, _BREAKPOINT: _pointed(last)})
+    parts[-1] = write_object({**last, _BREAKPOINT: _pointed(last)})
     return {**message, name: b"[" + b",".join(parts) + b"]"}
 
 

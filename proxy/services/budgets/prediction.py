@@ -23,7 +23,7 @@ from proxy.calls.ports import Estimator
 from proxy.calls.settlement import AttemptInfo, billing_terms
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route
-from proxy.prefix.planned import Unplanned
+from proxy.prefix.planned import Passthrough
 from proxy.providers.port import Prepared
 from proxy.records.receipt import Outcome, Receipt
 from proxy.services.budgets import clamps
@@ -342,9 +342,9 @@ def _anyones(name: Name) -> Name:
 
 def _cached(attempt: AttemptInfo, tokens: int) -> int:
     """Tokens of the prompt that its cache should hold; 0 where nobody can say."""
-    if isinstance(attempt.planned, Unplanned) or not tokens:
+    if isinstance(attempt.planned, Passthrough) or not tokens:
         return 0
-    return min(attempt.planned.evidence.expected.scaled(tokens).tokens, tokens)
+    return min(attempt.planned.evidence.expected.rescale(tokens).tokens, tokens)
 
 
 def _learned(answers: Iterable[PastAnswer]) -> OutputLengthModel:

@@ -10,20 +10,20 @@ from compaction.compact import CompactedChat, ConversationContext
 from compaction.memory import CompactionMemory
 from compaction.policy import CompactionMode, CompactionPolicy
 from compaction.reading.chat_validation import faults
-from proxy.prefix.breakpoints.plan import Arm
-from proxy.prefix.experiment_arms import arm
+from proxy.prefix.breakpoints.plan import ExperimentArm
+from proxy.prefix.experiment_arms import assign_arm
+from proxy.prefix.keyed import team_fingerprint
 from proxy.prefix.layouts.named import FIELD
-from proxy.prefix.message_cache import reading
-from proxy.prefix.planner import fingerprint
-from proxy.prefix.prompts.conversation import chain
+from proxy.prefix.message_cache import read_message
+from proxy.prefix.prompts.conversation import conversation_chain
 from proxy.prefix.prompts.prompt import (
     ASSISTANT,
     Prompt,
-    led,
-    parsed,
-    read,
+    count_leading_roles,
+    parse_message,
+    parse_prompt,
 )
-from proxy.prefix.prompts.tagged import tagged
+from proxy.prefix.prompts.tagged import may_hold_tags
 from proxy.records.call import Call
 from proxy.records.compaction_result import CompactionResult, passthrough_result
 from proxy.records.origin import Origin
@@ -111,7 +111,7 @@ def made(task: Task, fold: Folds, memory: CompactionMemory) -> Made:
         Unplannable: If its body cannot be read, or not be written again as it is.
         Unfoldable: If its messages go as they came.
     """
-    prompt = parsed(task.call.body)
+    prompt = parse_prompt(task.call.body)
     talk = _talk(task.call, task.secret, prompt)
     if talk is None:
         return Made(fold=passthrough_result(task.policy.mode.value, "nothing_said"))
@@ -123,7 +123,7 @@ def made(task: Task, fold: Folds, memory: CompactionMemory) -> Made:
     if why:
         is_decided = not found.changed and not task.is_dry
         return Made(fold=_said(task, found, why), talk=talk, is_decided=is_decided)
-    body = msgspec.structs.replace(prompt, messages=found.messages).rendered()
+    body = msgspec.structs.replace(prompt, messages=found.messages).render()
     origin = Origin(messages=talk.messages, turns=talk.turns, reset=found.reset)
     sent = msgspec.structs.replace(
         _said(task, found, found.reason),
@@ -148,7 +148,7 @@ def spoken(call: Call, secret: bytes) -> Talk | None:
     Raises:
         Unplannable: If its body cannot be read.
     """
-    return _talk(call, secret, parsed(call.body))
+    return _talk(call, secret, parse_prompt(call.body))
 
 
 def _talk(call: Call, secret: bytes, prompt: Prompt) -> Talk | None:
@@ -157,16 +157,16 @@ def _talk(call: Call, secret: bytes, prompt: Prompt) -> Talk | None:
     It is named by what stands before its first answer, so that all replicas name it alike without
     asking anybody; planning names it so, too, unless another one began in the same words.
     """
-    roles = [read(raw).role for raw in prompt.messages]
-    lead = led(roles)
+    roles = [parse_message(raw).role for raw in prompt.messages]
+    lead = count_leading_roles(roles)
     if lead == len(roles):
         return None
-    team = fingerprint(secret, call.key.team)
+    team = team_fingerprint(secret, call.key.team)
     who = (call.key.team, call.feature, call.key.id, call.conversation, call.session)
     answers = [role == ASSISTANT for role in roles]
     first = next((at for at in range(lead + 1, len(roles)) if answers[at] > answers[at - 1]), None)
-    known = [reading(team, raw) for raw in prompt.messages[:first]]
-    name = chain(prompt, known, who, team).beginning
+    known = [read_message(team, raw) for raw in prompt.messages[:first]]
+    name = conversation_chain(prompt, known, who, team).beginning
     return Talk(name=name, lead=lead, messages=prompt.messages, turns=roles.count(ASSISTANT))
 
 
@@ -184,7 +184,7 @@ def _kept(task: Task, name: bytes, prompt: Prompt, found: CompactedChat) -> str:
     """Why the call goes as it came although it was reckoned; "" where less is sent."""
     if not found.changed:
         return found.reason
-    if arm(name, task.share) is Arm.CONTROL:
+    if assign_arm(name, task.share) is ExperimentArm.CONTROL:
         return CONTROL
     if found.tokens_after > found.tokens_before:
         return GREW
@@ -216,5 +216,5 @@ def _left_alone(call: Call, prompt: Prompt, talk: Talk) -> str:
     if why := client_compaction_kind(prompt.fields, prompt.messages):
         return why
     names = call.slots.strip() or FIELD.encode() in prompt.fields.get("metadata", b"")
-    tags = tagged(call.body) and any(map(tagged, prompt.messages[talk.lead :]))
+    tags = may_hold_tags(call.body) and any(map(may_hold_tags, prompt.messages[talk.lead :]))
     return "slots" if names or tags else ""

@@ -28,9 +28,9 @@ from proxy.calls.eligibility import CHAT, PLANNABLE_ENDPOINTS
 from proxy.calls.ports import BackgroundTaskGroup
 from proxy.calls.route_target import route_target
 from proxy.catalog.entries import Route
-from proxy.prefix.planned import Way
+from proxy.prefix.planned import PlanningTarget
 from proxy.prefix.prompts.objects import Unplannable
-from proxy.prefix.prompts.recent import Recent
+from proxy.prefix.prompts.recent import LruCache
 from proxy.records.amounts import quantity
 from proxy.records.call import Call
 from proxy.records.compaction_result import (
@@ -99,7 +99,7 @@ class Folding:
         self._usual = usual
         self._threads = Threads(_DEADLINE)
         self._talks = Talks()
-        self._places: Recent[Place, bool] = Recent(_PLACES)
+        self._places: LruCache[Place, bool] = LruCache(_PLACES)
         self._rests = Rests()
         self._proofs = Proofs()
         self._stepping: set[Place] = set()
@@ -205,7 +205,7 @@ class Folding:
         """Stop folding; what waits is dropped."""
         self._threads.close()
 
-    async def _made(self, task: Task, there: Way) -> CompactionResult:
+    async def _made(self, task: Task, there: PlanningTarget) -> CompactionResult:
         """What is made of the call in time, or why nothing is."""
         mode, call = task.policy.mode, task.call
         is_quick = len(call.body) < _LARGE and mode is not CompactionMode.FACTS_MODEL
@@ -254,7 +254,7 @@ class Folding:
         read = partial(spoken, call, self._store.secret)
         return read() if len(call.body) < _LARGE else await asyncio.to_thread(read)
 
-    def _noted(self, task: Task, found: Made, there: Way) -> CompactionResult:
+    def _noted(self, task: Task, found: Made, there: PlanningTarget) -> CompactionResult:
         """What was made, with what is known of how the conversation was sent before."""
         talk, fold, now = found.talk, found.fold, self._now()
         if talk is None:

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from compaction.policy import CompactionPolicy
-from proxy.prefix.prompts.recent import Recent
+from proxy.prefix.prompts.recent import LruCache
 from proxy.records.call import Call
 from proxy.records.compaction_result import CompactionResult
 from proxy.records.origin import Origin
@@ -49,7 +49,7 @@ class Talks:
     """How the conversations of one process were sent last."""
 
     def __init__(self) -> None:
-        self._sent: Recent[bytes, _Sent] = Recent(_TALKS)
+        self._sent: LruCache[bytes, _Sent] = LruCache(_TALKS)
 
     def noted(self, came: Call, now: Now) -> CompactionResult:
         """What is sent, with what is known of how its conversation was sent before.

@@ -5,7 +5,7 @@ One conversation may hold what no upstream takes once it is folded; several tell
 
 from typing import Final
 
-from proxy.prefix.prompts.recent import Recent
+from proxy.prefix.prompts.recent import LruCache
 from proxy.services.compaction.live_quality import Place
 
 #: Seconds that it is left alone, and within which conversations are counted.
@@ -20,9 +20,9 @@ class Rests:
     """Until when conversations and features are left alone; times are seconds since the epoch."""
 
     def __init__(self) -> None:
-        self._talks: Recent[bytes, float] = Recent(_TALKS)
-        self._features: Recent[Place, float] = Recent(_FEATURES)
-        self._refused: Recent[Place, dict[bytes, float]] = Recent(_FEATURES)
+        self._talks: LruCache[bytes, float] = LruCache(_TALKS)
+        self._features: LruCache[Place, float] = LruCache(_FEATURES)
+        self._refused: LruCache[Place, dict[bytes, float]] = LruCache(_FEATURES)
 
     def refused(self, place: Place, conversation: bytes, now: float) -> bool:
         """Leave a conversation alone; whether its whole feature is from now on.

@@ -8,7 +8,7 @@ from functools import cache
 
 from compaction.reading.message import Count
 from compaction.reading.token_estimate import estimate
-from proxy.tokens.ratios import untaught
+from proxy.tokens.ratios import initial_ratio
 
 
 def counting(model: str) -> Count:
@@ -17,7 +17,7 @@ def counting(model: str) -> Count:
     Args:
         model: The name that the upstream knows it by.
     """
-    return _counting(untaught(model))
+    return _counting(initial_ratio(model))
 
 
 def declared(tools: Sequence[bytes], count: Count) -> int:
@@ -27,7 +27,7 @@ def declared(tools: Sequence[bytes], count: Count) -> int:
 
 def scope(team: str, model: str) -> bytes:
     """Whose a conversation is, and how it is counted: otherwise it may be cut elsewhere."""
-    ratio = untaught(model)
+    ratio = initial_ratio(model)
     return team.encode() if ratio == 1 else f"{team}\0{ratio}".encode()
 
 

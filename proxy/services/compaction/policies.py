@@ -6,7 +6,7 @@ from typing import Final
 
 from compaction.policy import CompactionPolicy, RelativePrices
 from proxy.caches.regime import Regime
-from proxy.prefix.planned import Way
+from proxy.prefix.planned import PlanningTarget
 from proxy.records.compaction_settings import FeatureSettings
 from proxy.services.compaction.requested import Wish
 
@@ -20,7 +20,7 @@ _WHOLE: Final = "prefix-unit"
 
 
 def policy(
-    wish: Wish, setting: FeatureSettings, way: Way, window: int | None, safety: float = 0.0
+    wish: Wish, setting: FeatureSettings, way: PlanningTarget, window: int | None, safety: float = 0.0
 ) -> CompactionPolicy:
     """The policy; calls of one conversation have equal ones as long as prices and settings hold.
 
@@ -43,7 +43,7 @@ def policy(
     )
 
 
-def prices(way: Way) -> RelativePrices:
+def prices(way: PlanningTarget) -> RelativePrices:
     """What tokens cost there, relative to one that no cache knows: the catalog's own prices.
 
     Of several lifetimes a token may be written for, the cheapest is taken. Where nobody knows how

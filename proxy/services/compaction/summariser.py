@@ -34,7 +34,7 @@ from compaction.policy import CompactionMode, CompactionPolicy
 from proxy.app_context import Surroundings
 from proxy.calls.ports import BackgroundTaskGroup
 from proxy.errors import ProxyError
-from proxy.prefix.prompts.recent import Recent
+from proxy.prefix.prompts.recent import LruCache
 from proxy.records.call import Call
 from proxy.services.compaction.summary_request import Reply, Serve, heard, question, template
 from proxy.store.sql.ids import call_ids
@@ -97,12 +97,12 @@ class Notebook:
         self._model = model
         self._now = now
         self._call_id = call_ids()
-        self._taken: Recent[str, tuple[str, ...]] = Recent(_TAKEN, _weight)
+        self._taken: LruCache[str, tuple[str, ...]] = LruCache(_TAKEN, _weight)
         self._lock = threading.Lock()
         self._away_until = 0.0
         # Of its own: where the store hangs, no other work of it waits behind.
         self._desk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="notes")
-        self._asked: Recent[str, bool] = Recent(_ASKED)
+        self._asked: LruCache[str, bool] = LruCache(_ASKED)
         self._waiting: deque[_Question] = deque()
         self._running: set[asyncio.Task[None]] = set()
         self._held = 0
@@ -140,7 +140,7 @@ class Notebook:
             return taken
         found = self._claimed(_name(before), name)
         with self._lock:  # two threads may ask at once: what the first was told holds for both
-            return self._taken.of(name, lambda: found)
+            return self._taken.get_or_make(name, lambda: found)
 
     def wanted(self, call: Call, found: CompactedChat) -> None:
         """Ask about what was folded at a call, once, if there is room for another question.

@@ -23,7 +23,7 @@ _MAX_PLACES: Final = 1_024
 _ALERT_DAYS: Final = 7
 _DAY: Final = 86_400.0
 
-Say = Callable[[Alert], bool]
+SendAlert = Callable[[Alert], bool]
 
 
 def suspension_alert(place: Place, why: str, now: float) -> Alert:
@@ -70,7 +70,7 @@ class PlanningGuard:
         tasks: BackgroundTaskGroup,
         *,
         now: Callable[[], float],
-        say: Say | None = None,
+        say: SendAlert | None = None,
     ) -> None:
         self._store = store
         self._tasks = tasks
@@ -86,7 +86,7 @@ class PlanningGuard:
         del self._until[place]
         return False
 
-    def step_back(self, place: Place, harm: Harm) -> None:
+    def suspend(self, place: Place, harm: Harm) -> None:
         """Send a place's prompts unmodified from now on; call it on the event loop."""
         if self.is_suspended(place):
             return

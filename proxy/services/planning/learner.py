@@ -1,4 +1,4 @@
-"""What calls teach is learned in a thread of its own, all that waits at a time.
+"""Learns from calls in a thread of its own, all that waits at a time.
 
 A thread that is woken for every call costs the loop more than most lessons take, so it gathers them
 for a moment first.
@@ -14,21 +14,21 @@ from typing import Final
 _log = logging.getLogger("thriftgate.planning")
 
 #: Seconds that lessons are gathered.
-_MOMENT: Final = 0.01
+_GATHER_S: Final = 0.01
 #: Lessons that may wait; beyond it, calls teach nothing.
-_WAITING: Final = 1_024
+_MAX_WAITING: Final = 1_024
 
 Lesson = Callable[[], None]
 
 
-class School:
+class BackgroundLearner:
     """Works through lessons one after the other, in the order in which they come.
 
     Args:
         waiting: How many may wait.
     """
 
-    def __init__(self, waiting: int = _WAITING) -> None:
+    def __init__(self, waiting: int = _MAX_WAITING) -> None:
         self._bound = waiting
         self._waiting: deque[Lesson] = deque()
         self._is_at_work = False
@@ -36,7 +36,7 @@ class School:
         self._over = threading.Event()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="lessons")
 
-    def teach(self, lesson: Lesson) -> None:
+    def submit(self, lesson: Lesson) -> None:
         """Learn from this soon; never raises, never waits."""
         with self._lock:
             if self._over.is_set() or len(self._waiting) >= self._bound:
@@ -59,10 +59,10 @@ class School:
             _log.warning("Calls teach nothing for now: %s", error)
             return
         self._is_at_work = True
-        work.add_done_callback(self._worked)
+        work.add_done_callback(self._work_off)
 
     def _work(self) -> None:
-        self._over.wait(_MOMENT)
+        self._over.wait(_GATHER_S)
         while (lesson := self._next()) is not None:
             lesson()
 
@@ -71,7 +71,7 @@ class School:
         with self._lock:
             return self._waiting.popleft() if self._waiting else None
 
-    def _worked(self, work: Future[None]) -> None:
+    def _work_off(self, work: Future[None]) -> None:
         """Go on behind a lesson that failed, and with what came meanwhile."""
         if (error := work.exception()) is not None:
             _log.error("A call taught nothing", exc_info=error)

@@ -8,7 +8,7 @@
     begun, ended ── what the call wrote can be read; who was held back for it goes
     settled ── why the cache missed; the lessons of the call go to a thread of their own
 
-Fails open: whatever goes wrong, the call is sent as it came, with a reason.
+Fails open: whatever goes wrong, the call is sent unmodified, with a reason.
 """
 
 import asyncio
@@ -19,8 +19,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import lru_cache, partial
-from hashlib import blake2b
+from functools import partial
 from typing import Final, ParamSpec, TypeVar
 
 import msgspec
@@ -31,23 +30,31 @@ from proxy.calls.fan_out import FanOutGate
 from proxy.calls.ports import BackgroundTaskGroup
 from proxy.calls.route_target import route_target
 from proxy.catalog.entries import Route
-from proxy.prefix.breakpoints.plan import Arm, Plan, merged
-from proxy.prefix.explain.diagnostics import Heard
-from proxy.prefix.explain.misses import claimed
-from proxy.prefix.explain.reasons import Miss
+from proxy.prefix.breakpoints.plan import ExperimentArm, Plan, merge_plans
+from proxy.prefix.explain.diagnostics import AnswerDiagnostics
+from proxy.prefix.explain.misses import provider_miss
+from proxy.prefix.explain.reasons import CacheMiss
 from proxy.prefix.harm import Harm
-from proxy.prefix.layouts.layout import Layout
-from proxy.prefix.lessons import Lessons, effect, is_due
-from proxy.prefix.planned import Asked, Draft, Planned, Unplanned, Way, place
-from proxy.prefix.planner import Planner, missed
+from proxy.prefix.layouts.layout import Layout, read_layout
+from proxy.prefix.lessons import LayoutLearner, is_due, layout_digest
+from proxy.prefix.observation import find_miss
+from proxy.prefix.planned import (
+    Draft,
+    Passthrough,
+    Planned,
+    PlanningRequest,
+    PlanningTarget,
+    layout_place,
+)
+from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.items import is_stored
 from proxy.prefix.prompts.objects import Unplannable
-from proxy.prefix.provider_diagnostics import Questions
+from proxy.prefix.provider_diagnostics import ProviderDiagnostics
 from proxy.records.amounts import quantity
 from proxy.records.call import Call
 from proxy.records.feature_mode import Mode, Place, Standing
-from proxy.services.planning.guard import PlanningGuard, Say
-from proxy.services.planning.learner import School
+from proxy.services.planning.guard import PlanningGuard, SendAlert
+from proxy.services.planning.learner import BackgroundLearner
 from proxy.store.store import Store
 from slo.usage import Usage
 
@@ -57,22 +64,22 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 #: Bytes from which on planning may take more than a millisecond, and so goes to a thread.
-_LARGE: Final = 48 * 1024
+_MIN_THREAD_BYTES: Final = 48 * 1024
 #: Seconds the store has to say what was decided for a conversation.
-_DEADLINE: Final = 0.25
+_STORE_DEADLINE_S: Final = 0.25
 #: Seconds after which a call goes as it came.
-_PATIENCE: Final = 2.0
+_PLANNING_DEADLINE_S: Final = 2.0
 #: Plans on their way to the store, and features whose calls are counted.
 _WAITING: Final = 1_024
 _WORDS: Final = 200
 #: Seconds a feature is left alone once an upstream refused what was planned.
-_REST: Final = 600.0
+_REFUSAL_PAUSE_S: Final = 600.0
 #: Blocks above which learning from a call takes milliseconds, and is left to a thread.
-_MANY: Final = 512
-_NOTHING: Final = Heard()
+_MAX_INLINE_BLOCKS: Final = 512
+_NOTHING: Final = AnswerDiagnostics()
 
 
-class Planning:
+class PromptPlanning:
     """Plans the calls of one process.
 
     Args:
@@ -90,15 +97,15 @@ class Planning:
         tasks: BackgroundTaskGroup,
         *,
         now: Callable[[], float],
-        say: Say | None = None,
+        say: SendAlert | None = None,
     ) -> None:
         self._planner = planner
         self._store = store
         self._tasks = tasks
         self._now = now
         self._lock = threading.Lock()
-        self._lessons = Lessons()
-        self._school = School()
+        self._lessons = LayoutLearner()
+        self._school = BackgroundLearner()
         self._calls: Tally[Place] = Tally()
         # Of its own: where one prompt takes long, other work finds a thread all the same.
         self._desk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="planning")
@@ -106,53 +113,53 @@ class Planning:
         self._fanout = FanOutGate()
         self._guard = PlanningGuard(store, tasks, now=now, say=say)
         self._harmful: deque[tuple[Place, Harm]] = deque(maxlen=_WAITING)
-        self._questions = Questions()
+        self._questions = ProviderDiagnostics()
         self._refused: dict[Place, float] = {}
         self._keeping: dict[str, tuple[Draft, Plan]] = {}
         self._round = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
 
-    async def planned(self, call: Call, route: Route) -> Planned | Unplanned:
-        """What is sent of the call on this route, or why it goes as it came."""
+    async def planned(self, call: Call, route: Route) -> Planned | Passthrough:
+        """Plan the call for this route, or say why it is sent unmodified."""
         none = eligibility.skip_reason(call, route)
         if none is not None:
             return none
         while self._harmful:  # found in the lessons' thread, decided on the loop
-            self._guard.step_back(*self._harmful.popleft())
+            self._guard.suspend(*self._harmful.popleft())
         asked = eligibility.planning_request(call)
-        where = place(asked, route.model or call.model)
+        where = layout_place(asked, route.model or call.model)
         standing = self._store.board.standings.of(where)
         if standing.is_off or self._guard.is_suspended(where):
             off = standing.mode is Mode.OFF and not standing.suspended
-            return Unplanned(reason="off") if off else Unplanned("planning is suspended")
+            return Passthrough(reason="off") if off else Passthrough("planning is suspended")
         if self._refused.get(where, 0.0) > self._now():
-            return Unplanned("an upstream refused what was planned")
+            return Passthrough("an upstream refused what was planned")
         try:
-            async with asyncio.timeout(_PATIENCE):
-                found = await self._planned(call, asked, route, where, standing)
-            found = self._questions.asked(found, self._now())
+            async with asyncio.timeout(_PLANNING_DEADLINE_S):
+                found = await self._plan_or_pass(call, asked, route, where, standing)
+            found = self._questions.add_question(found, self._now())
             return await self._fanout.wait_for_prefix(found, streamed=call.streamed)
         except Unplannable as error:
             why = str(error)[:_WORDS]
         except TimeoutError:
-            _log.warning("Planning took too long on call %s; it goes as it came", call.id)
+            _log.warning("Planning took too long on call %s; the call is sent unmodified", call.id)
             why = "planning took too long"
         except Exception:  # noqa: BLE001 - an optimiser's mistake must not cost the call
-            _log.exception("Planning failed on call %s; it goes as it came", call.id)
+            _log.exception("Planning failed on call %s; the call is sent unmodified", call.id)
             why = "planning failed"
-        return Unplanned(why)
+        return Passthrough(why)
 
-    def begun(self, planned: Planned | Unplanned) -> None:
+    def begun(self, planned: Planned | Passthrough) -> None:
         """Let calls that were held back read what this one wrote, for its answer begins."""
         if isinstance(planned, Planned):
             self._fanout.note_begun(planned)
 
-    def ended(self, planned: Planned | Unplanned) -> None:
+    def ended(self, planned: Planned | Passthrough) -> None:
         """The attempt is over; calls that are still held back for it go."""
         if isinstance(planned, Planned):
             self._fanout.note_ended(planned)
             if planned.trial is not None and planned.trial.number:
-                self._school.teach(partial(self._locked, self._planner.ended, planned))
+                self._school.submit(partial(self._run_locked, self._planner.end_call, planned))
 
     def refused(self, planned: Planned) -> None:
         """Leave the feature alone for a while: an upstream took its prompt only as it came.
@@ -160,20 +167,20 @@ class Planning:
         Where it was asked about its cache besides, that is left alone first.
         """
         upstream = planned.way.upstream
-        if self._questions.refused(planned, self._now()):
+        if self._questions.record_refusal(planned, self._now()):
             _log.error("%s refused a call that asked about its cache: it is not asked", upstream)
             return
         if len(self._refused) > _WAITING:
             self._refused.clear()
-        self._refused[planned.place] = self._now() + _REST
+        self._refused[planned.place] = self._now() + _REFUSAL_PAUSE_S
         _log.error(
             "An upstream refused a planned prompt of feature %r and took it as it came: planning"
             " leaves the feature alone for %d s",
             planned.place.feature,
-            _REST,
+            _REFUSAL_PAUSE_S,
         )
 
-    async def kept(self, planned: Planned | Unplanned) -> None:
+    async def kept(self, planned: Planned | Passthrough) -> None:
         """Wait until the store has what was decided for the call's conversation, not for long."""
         if not isinstance(planned, Planned):
             return
@@ -181,13 +188,16 @@ class Planning:
         if conversation not in self._keeping:
             return
         with suppress(TimeoutError):
-            async with asyncio.timeout(_DEADLINE):
+            async with asyncio.timeout(_STORE_DEADLINE_S):
                 while conversation in self._keeping:
                     await self._round.wait()
 
     def settled(
-        self, planned: Planned | Unplanned, usage: Usage | None, heard: Heard = _NOTHING
-    ) -> Miss | None:
+        self,
+        planned: Planned | Passthrough,
+        usage: Usage | None,
+        heard: AnswerDiagnostics = _NOTHING,
+    ) -> CacheMiss | None:
         """Why less was read than could have been; None where nobody can say.
 
         A long call, or one that would have to wait, is learned from in a thread.
@@ -199,22 +209,22 @@ class Planning:
         """
         if not isinstance(planned, Planned):
             return None
-        self._questions.answered(planned, heard.id)
-        is_long = len(planned.evidence.sent.blocks) > _MANY
+        self._questions.record_answer(planned, heard.id)
+        is_long = len(planned.evidence.sent.blocks) > _MAX_INLINE_BLOCKS
         is_free = not is_long and self._lock.acquire(blocking=False)
         try:
             if is_free:
-                found = self._planner.settled(planned, usage, told=heard.said)
+                found = self._planner.settle_call(planned, usage, told=heard.said)
             else:
-                found = missed(planned, usage, told=heard.said)
+                found = find_miss(planned, usage, told=heard.said)
         except Exception:  # noqa: BLE001 - nor the answer
             _log.exception("What a call's answer says of the cache is lost")
-            return claimed(heard.said, usage, planned.way.rates)
+            return provider_miss(heard.said, usage, planned.way.rates)
         finally:
             if is_free:
                 self._lock.release()
         # In the lessons' thread; of its usage, too, where that takes long.
-        self._school.teach(partial(self._learn, planned, *(() if is_free else (usage,))))
+        self._school.submit(partial(self._learn, planned, *(() if is_free else (usage,))))
         return found
 
     def close(self) -> None:
@@ -222,72 +232,74 @@ class Planning:
         self._desk.shutdown(wait=False, cancel_futures=True)
         self._school.close()
 
-    async def _planned(
-        self, call: Call, asked: Asked, route: Route, where: Place, standing: Standing
+    async def _plan_or_pass(
+        self, call: Call, asked: PlanningRequest, route: Route, where: Place, standing: Standing
     ) -> Planned:
         size = len(asked.body)
-        draft = await self._run(size, self._planner.draft, asked)
-        sought = draft.sought(self._planner.plan(draft))
+        draft = await self._run(size, self._planner.read_call, asked)
+        sought = draft.stored_keys(self._planner.known_plan(draft))
         if sought:
-            draft = await self._run(0, self._planner.recall, draft, await self._held(sought))
-        known = self._planner.plan(draft)
+            draft = await self._run(0, self._planner.recall, draft, await self._fetch_plans(sought))
+        known = self._planner.known_plan(draft)
         # Where a provider keeps what it is sent, no text changes its place.
         fixed = is_stored(draft.prompt.fields)
         current = 0 if fixed else standing.layout(self._now())
         if known is not None and not draft.turns and _is_outdated(known, current):
             # It begins like one we know: what was learned meanwhile holds for it.
             known = Plan(arm=known.arm, layout=current, anew=True)
-            await self._run(0, self._planner.adopt, draft, known)
-        plan = known or self._planner.begun(draft, current)
+            await self._run(0, self._planner.adopt_plan, draft, known)
+        plan = known or self._planner.begin_plan(draft, current)
         await self._fetch(where, plan.layout)
         to = route_target(route, call.model, self._now(), call.endpoint)
-        found = await self._run(size, self._decided, draft, to, plan, where)
+        found = await self._run(size, self._decide, draft, to, plan, where)
         if known is not None and found.plan != known and not sought:
             # Another process may have met the new tools first, and put them in its order.
             name = draft.conversation.hex()
-            agreed = merged((await self._held((name,))).get(name, known), known)
+            agreed = merge_plans((await self._fetch_plans((name,))).get(name, known), known)
             if agreed != known:
-                await self._run(0, self._planner.adopt, draft, agreed)
-                found = await self._run(size, self._decided, draft, to, agreed, where)
+                await self._run(0, self._planner.adopt_plan, draft, agreed)
+                found = await self._run(size, self._decide, draft, to, agreed, where)
         if found.plan != known:
             self._keep(draft, found.plan)
         return found
 
-    def _decided(self, draft: Draft, to: Way, plan: Plan, where: Place) -> Planned:
+    def _decide(self, draft: Draft, to: PlanningTarget, plan: Plan, where: Place) -> Planned:
         """The call as it is sent; what is decided with it holds for its conversation from now on.
 
         Of calls that begin a conversation at once, the first decides.
         """
-        known = self._planner.plan(draft)
+        known = self._planner.known_plan(draft)
         plan = known or plan
         fixed = is_stored(draft.prompt.fields)
         layout = None if fixed else self._layout(where, plan.layout)
-        found = self._planner.planned(draft, to, plan, layout, self._now())
+        found = self._planner.plan_call(draft, to, plan, layout, self._now())
         if found.plan is not known:
-            self._planner.adopt(draft, found.plan)
+            self._planner.adopt_plan(draft, found.plan)
         return found
 
     async def _run(self, size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The planner's work on so many bytes: here where it is short, else in a thread."""
-        if size < _LARGE and self._lock.acquire(blocking=False):
+        if size < _MIN_THREAD_BYTES and self._lock.acquire(blocking=False):
             try:
                 return work(*args, **kwargs)
             finally:
                 self._lock.release()
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._desk, partial(self._locked, work, *args, **kwargs))
+        return await loop.run_in_executor(
+            self._desk, partial(self._run_locked, work, *args, **kwargs)
+        )
 
-    def _locked(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def _run_locked(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         with self._lock:
             return work(*args, **kwargs)
 
-    async def _held(self, names: Sequence[str]) -> Mapping[str, Plan]:
+    async def _fetch_plans(self, names: Sequence[str]) -> Mapping[str, Plan]:
         """What the store has under these names; nothing where it does not say.
 
         While it does not answer, the text of a conversation that is not known stays where it is.
         """
         try:
-            async with asyncio.timeout(_DEADLINE):
+            async with asyncio.timeout(_STORE_DEADLINE_S):
                 return await self._store.ask(self._store.plans.find_all, names, self._now())
         except (TimeoutError, SQLAlchemyError) as error:
             _log.warning("What was decided for a conversation is not known: %s", error)
@@ -299,7 +311,7 @@ class Planning:
         if not version or at in self._moves or at in self._store.board.standings.moves:
             return
         try:
-            async with asyncio.timeout(_DEADLINE):
+            async with asyncio.timeout(_STORE_DEADLINE_S):
                 every = await self._store.ask(self._store.layouts.proposals, where)
         except (TimeoutError, SQLAlchemyError) as error:
             _log.warning("A layout is not known: %s", error)
@@ -312,7 +324,7 @@ class Planning:
         held = self._store.board.standings.moves.get(at)
         if held is not None:
             self._remember(at, held)
-        return _read(self._moves.get(at, ""))
+        return read_layout(self._moves.get(at, ""))
 
     def _remember(self, at: tuple[Place, int], moves: str) -> None:
         if len(self._moves) > _WAITING:
@@ -324,7 +336,7 @@ class Planning:
         conversation = draft.conversation.hex()
         if len(self._keeping) >= _WAITING and conversation not in self._keeping:
             return
-        self._keeping[conversation] = (draft.wordless(), plan)
+        self._keeping[conversation] = (draft.without_words(), plan)
         if self._keeper is None or self._keeper.done():
             self._keeper = self._tasks.start(self._kept_all)
 
@@ -332,7 +344,9 @@ class Planning:
         """Bring to the store what waits, all of it at a time."""
         while self._keeping:
             some = dict(self._keeping)
-            plans = {name: to for draft, _ in some.values() for name, to in draft.beside().items()}
+            plans = {
+                name: to for draft, _ in some.values() for name, to in draft.related_keys().items()
+            }
             plans |= {conversation: plan for conversation, (_, plan) in some.items()}
             try:
                 held = await self._store.ask(self._store.plans.grow_all, plans, self._now())
@@ -351,15 +365,15 @@ class Planning:
         """Take over what another process decided first, and what was added since."""
         for conversation, (draft, plan) in some.items():
             if held[conversation] != plan:
-                now = self._planner.plan(draft) or plan
-                self._planner.adopt(draft, merged(held[conversation], now))
+                now = self._planner.known_plan(draft) or plan
+                self._planner.adopt_plan(draft, merge_plans(held[conversation], now))
 
     def _learn(self, planned: Planned, *usage: Usage | None) -> None:
         """Learn from a call; propose a layout now and then. Runs in the lessons' thread."""
         where = planned.place
         for each in usage:
-            self._locked(self._planner.learn, planned, each)
-        harm = self._locked(self._planner.take_harm, where, self._now())
+            self._run_locked(self._planner.learn, planned, each)
+        harm = self._run_locked(self._planner.take_harm, where, self._now())
         if harm is not None:
             self._harmful.append((where, harm))
         try:
@@ -375,23 +389,9 @@ class Planning:
     def _propose(self, where: Place, layout: Layout | None) -> None:
         if layout is not None:
             moves = msgspec.json.encode(layout).decode()
-            self._store.layouts.propose(where, _digest(layout), moves, self._now())
+            self._store.layouts.propose(where, layout_digest(layout), moves, self._now())
 
 
 def _is_outdated(plan: Plan, layout: int) -> bool:
     """True if a conversation that begins now would begin with a newer layout than this plan's."""
-    return plan.arm is Arm.TREATED and plan.layout < layout
-
-
-@lru_cache(_WAITING)
-def _read(raw: str) -> Layout | None:
-    """A layout as the store has it; None where it cannot be read, for what is kept may be old."""
-    try:
-        return msgspec.json.decode(raw, type=Layout)
-    except msgspec.DecodeError:
-        return None
-
-
-def _digest(layout: Layout) -> str:
-    """Equal for layouts that do the same, whatever their evidence."""
-    return blake2b(msgspec.json.encode(effect(layout)), digest_size=16).hexdigest()
+    return plan.arm is ExperimentArm.TREATED and plan.layout < layout

@@ -1,4 +1,4 @@
-"""What a running gateway does now and then: it forgets what is old, and watches what it plans."""
+"""Periodic work of a running gateway: retention, known keys, and the planning guard."""
 
 import asyncio
 import logging
@@ -7,7 +7,7 @@ from typing import Final
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from proxy.services.planning.guard import Say, suspension_alert
+from proxy.services.planning.guard import SendAlert, suspension_alert
 from proxy.settings import Settings
 from proxy.store.sql.guarding import suspend_harmful
 from proxy.store.sql.known_keys import FILE_NAME, KnownKeysFile, remove_known_keys
@@ -30,7 +30,7 @@ _DAY: Final = 86_400.0
 _KEYS_EVERY: Final = 1.0
 
 
-async def retain(opened: Store, days: int, now: Callable[[], float]) -> None:
+async def apply_retention(opened: Store, days: int, now: Callable[[], float]) -> None:
     """Drop what is older than it may be, a little at a time; for ever.
 
     Args:
@@ -69,7 +69,9 @@ async def keep_known_keys(opened: Store, settings: Settings, now: Callable[[], f
         await asyncio.sleep(_KEYS_EVERY)
 
 
-async def guard(opened: Store, days: int, now: Callable[[], float], say: Say) -> None:
+async def suspend_harmful_features(
+    opened: Store, days: int, now: Callable[[], float], say: SendAlert
+) -> None:
     """Return features that planning makes dearer to being sent as they came; for ever.
 
     Args:

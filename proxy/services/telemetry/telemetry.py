@@ -39,8 +39,8 @@ _BY_TRAFFIC: Final = ("team", "feature", "model", "route")
 _REASONS: Final = 32
 
 
-class Spread:
-    """How often values fell into each bucket, and their sum."""
+class BucketCounts:
+    """A histogram: counts of values by bucket, and their sum."""
 
     __slots__ = ("bounds", "counts", "total")
 
@@ -60,7 +60,7 @@ class Spread:
         return list(zip(names, map(float, accumulate(self.counts)), strict=True))
 
 
-class Traffic:
+class TrafficCounts:
     """The calls of one team's feature that one model answered on one route.
 
     Attributes:
@@ -78,8 +78,8 @@ class Traffic:
         self.calls: dict[Outcome, int] = {}
         self.input = self.cache_read = self.cache_write = self.output = self.reasoning = 0
         self.nanos = 0
-        self.ttft = Spread(_SECONDS)
-        self.duration = Spread(_SECONDS)
+        self.ttft = BucketCounts(_SECONDS)
+        self.duration = BucketCounts(_SECONDS)
 
     def add(self, receipt: Receipt) -> None:
         """Count one attempt."""
@@ -98,8 +98,8 @@ class Traffic:
             self.reasoning += usage.reasoning
 
 
-class Series:
-    """What is counted of one team on one route."""
+class AttemptCounts:
+    """Counts of one team on one route."""
 
     __slots__ = (
         "attempts", "estimated", "folded", "missed", "unfolded", "unpriced",
@@ -109,7 +109,7 @@ class Series:
         self.attempts = dict.fromkeys(Outcome, 0)
         self.unpriced = self.estimated = 0
         self.missed: dict[str, int] = {}
-        self.folded = Folds()
+        self.folded = CompactionCounts()
         self.unfolded: dict[str, int] = {}
 
     def add(self, receipt: Receipt) -> None:
@@ -119,7 +119,7 @@ class Series:
             missed = self.missed.get(receipt.miss, 0)
             self.missed[receipt.miss] = missed + receipt.miss_tokens
         if receipt.compaction:
-            self._fold(receipt)
+            self._count_compaction(receipt)
         elif receipt.compaction_why == NOTES:
             self.folded.notes += receipt.cost_nanos or 0
         is_used = receipt.usage is not None
@@ -127,7 +127,7 @@ class Series:
             self.unpriced += 1
         self.estimated += is_used and receipt.estimated
 
-    def _fold(self, receipt: Receipt) -> None:
+    def _count_compaction(self, receipt: Receipt) -> None:
         """Count what compaction made of it; of what no upstream took it made nothing."""
         if receipt.outcome is Outcome.FAILED:
             return
@@ -140,8 +140,8 @@ class Series:
         self.unfolded[why] = self.unfolded.get(why, 0) + 1
 
 
-class Folds:
-    """What folding did on one route."""
+class CompactionCounts:
+    """Counts of compaction on one route."""
 
     __slots__ = (
         "attempts", "gained", "lost", "needed", "notes", "paid", "resets", "tokens",
@@ -164,7 +164,7 @@ class Folds:
 
 
 class Telemetry(Collector):
-    """What Prometheus reads; it holds its own registry."""
+    """Metrics for Prometheus; holds its own registry."""
 
     def __init__(
         self, *, log_calls: bool, team_name: Callable[[str], str] = lambda team: team
@@ -177,29 +177,29 @@ class Telemetry(Collector):
         """
         self._log_calls = log_calls
         self._team_name = team_name
-        self._traffic = TopSeries(Traffic, TOP_SERIES)
-        self._series: dict[tuple[str, str], Series] = {}
-        self._overhead = Spread(_OVERHEAD)
+        self._traffic = TopSeries(TrafficCounts, TOP_SERIES)
+        self._series: dict[tuple[str, str], AttemptCounts] = {}
+        self._overhead = BucketCounts(_OVERHEAD)
         self._registry = CollectorRegistry()
         self._registry.register(self)
 
     def observe(self, receipt: Receipt) -> None:
         """Count one attempt."""
         labels = (receipt.team, receipt.route)
-        series = self._series.get(labels) or self._begun(labels)
+        series = self._series.get(labels) or self._new_series(labels)
         series.add(receipt)
         model = answering_model(receipt.route, receipt.model)
-        self._traffic.count((receipt.team, receipt.feature, model, receipt.route)).add(receipt)
+        self._traffic.series_of((receipt.team, receipt.feature, model, receipt.route)).add(receipt)
         self._overhead.add(receipt.overhead)
         if self._log_calls or receipt.outcome is not Outcome.ANSWERED:
             loggable = msgspec.structs.replace(receipt, prompt=None)
             _log.info("%s", msgspec.json.encode(loggable).decode())
 
-    def also(self, collector: Collector) -> None:
+    def register(self, collector: Collector) -> None:
         """Let Prometheus read this, too."""
         self._registry.register(collector)
 
-    def page(self) -> bytes:
+    def prometheus_text(self) -> bytes:
         """Everything, as Prometheus text."""
         return generate_latest(self._registry)
 
@@ -215,12 +215,12 @@ class Telemetry(Collector):
         overhead.add_metric([], self._overhead.buckets(), self._overhead.total)
         yield overhead
 
-    def _by_route(self) -> Iterator[tuple[Labels, Series]]:
+    def _by_route(self) -> Iterator[tuple[Labels, AttemptCounts]]:
         """The series by the names of their teams and routes."""
         for (team, route), series in self._series.items():
             yield (self._team_name(team), route), series
 
-    def _by_traffic(self) -> Iterator[tuple[Labels, Traffic]]:
+    def _by_traffic(self) -> Iterator[tuple[Labels, TrafficCounts]]:
         """The series by team name, feature, model and route, and that of all others."""
         for (team, *rest), traffic in self._traffic.items():
             yield (self._team_name(team), *rest), traffic
@@ -250,7 +250,7 @@ class Telemetry(Collector):
         ):
             spread = HistogramMetricFamily(f"thriftgate_{name}_seconds", told, labels=_BY_TRAFFIC)
             for labels, traffic in self._by_traffic():
-                found: Spread = getattr(traffic, name)
+                found: BucketCounts = getattr(traffic, name)
                 spread.add_metric(labels, found.buckets(), found.total)
             yield spread
 
@@ -323,8 +323,8 @@ class Telemetry(Collector):
                 counter.add_metric(labels, getattr(series.folded, name) / 1e9)
             yield counter
 
-    def _begun(self, labels: tuple[str, str]) -> Series:
+    def _new_series(self, labels: tuple[str, str]) -> AttemptCounts:
         """The series that begins with this team and route; a common one where there are many."""
         if len(self._series) >= _MOST_SERIES:
             labels = (_OTHER, _OTHER)
-        return self._series.setdefault(labels, Series())
+        return self._series.setdefault(labels, AttemptCounts())

@@ -40,7 +40,7 @@ class TopSeries(Generic[S]):
         self.other = begin()
         self.has_other = False
 
-    def count(self, labels: Labels) -> S:
+    def series_of(self, labels: Labels) -> S:
         """The series in which the next call with these labels counts."""
         found = self._series.get(labels)
         if found is not None:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from proxy.prefix.guard import Finding
+from proxy.prefix.guard import ComparisonFinding
 from proxy.records.feature_mode import Place, Standings
 from proxy.store.sql.layouts import Layouts
 from proxy.store.sql.savings import Comparison, Savings
@@ -37,7 +37,9 @@ def suspend_harmful(
             continue
         for judged in _since(savings, each, begun) if begun > since else [each]:
             why = judged.verdict.why
-            if judged.verdict.finding is Finding.WORSE and layouts.suspend(place, why, now):
+            if judged.verdict.finding is ComparisonFinding.WORSE and layouts.suspend(
+                place, why, now
+            ):
                 found.append(Suspension(place, why))
     return found
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, Engine, Row, select, text, update
 
-from proxy.prefix.breakpoints.plan import SEVERAL, Plan, merged
+from proxy.prefix.breakpoints.plan import SEVERAL, Plan, merge_plans
 from proxy.store.sql import schema
 from proxy.store.sql.database import delete_unused, read_transaction, write_transaction
 from proxy.store.sql.timestamps import micros
@@ -96,14 +96,14 @@ def _rows(connection: Connection, conversations: Sequence[str]) -> Sequence[Row[
 def _grown(connection: Connection, conversation: str, plan: Plan, now: float) -> Plan:
     """The conversation's plan with what this one adds to it, from now on."""
     bare = Plan(arm=plan.arm, layout=plan.layout, joined=plan.joined)
-    alone = plan if plan.conversation else merged(bare, plan)
+    alone = plan if plan.conversation else merge_plans(bare, plan)
     values = {
         "conversation": conversation,
         "plan": _encode(alone).decode(),
         "used": micros(now),
     }
     kept = _decode(connection.execute(_KEEP, values).scalar_one())
-    grown = merged(kept, plan)
+    grown = merge_plans(kept, plan)
     if grown != kept:
         plans = schema.plans
         change = update(plans).where(plans.c.conversation == conversation)

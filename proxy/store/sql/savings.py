@@ -17,8 +17,8 @@ from sqlalchemy import (
     select,
 )
 
-from proxy.prefix.breakpoints.plan import Arm
-from proxy.prefix.guard import Sample, Verdict, conversations_needed, verdict
+from proxy.prefix.breakpoints.plan import ExperimentArm
+from proxy.prefix.guard import ArmComparison, ArmTotals, compare_arms, conversations_needed
 from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction
 from proxy.store.sql.ids import id_floor
@@ -36,8 +36,8 @@ class ArmSample(msgspec.Struct, frozen=True, kw_only=True):
     team: str
     feature: str
     model: str
-    arm: Arm
-    sample: Sample
+    arm: ExperimentArm
+    sample: ArmTotals
 
 
 class Estimate(msgspec.Struct, frozen=True):
@@ -68,9 +68,9 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
     team: str
     feature: str
-    treated: Sample
-    control: Sample
-    verdict: Verdict
+    treated: ArmTotals
+    control: ArmTotals
+    verdict: ArmComparison
     estimate: Estimate | None = None
 
     @property
@@ -130,9 +130,9 @@ class Savings:
                     team=row.team,
                     feature=row.feature,
                     model=row.model,
-                    arm=Arm(row.arm),
-                    sample=Sample(
-                        **{name: row._mapping[name] for name in Sample.__struct_fields__}  # noqa: SLF001
+                    arm=ExperimentArm(row.arm),
+                    sample=ArmTotals(
+                        **{name: row._mapping[name] for name in ArmTotals.__struct_fields__}  # noqa: SLF001
                     ),
                 )
                 for row in connection.execute(query)
@@ -143,17 +143,19 @@ class Savings:
     ) -> Sequence[Comparison]:
         """Each feature's arms since a moment compared, as ``samples`` tells them."""
         estimates = self.estimates(since, team=team, feature=feature)
-        features: dict[tuple[str, str], dict[Arm, Sample]] = {}
+        features: dict[tuple[str, str], dict[ExperimentArm, ArmTotals]] = {}
         for each in self.samples(since, team=team, feature=feature):
-            arms = features.setdefault((each.team, each.feature), dict.fromkeys(Arm, Sample()))
+            arms = features.setdefault(
+                (each.team, each.feature), dict.fromkeys(ExperimentArm, ArmTotals())
+            )
             arms[each.arm] += each.sample
         return [
             Comparison(
                 team=key[0],
                 feature=key[1],
-                treated=arms[Arm.TREATED],
-                control=arms[Arm.CONTROL],
-                verdict=verdict(arms[Arm.TREATED], arms[Arm.CONTROL]),
+                treated=arms[ExperimentArm.TREATED],
+                control=arms[ExperimentArm.CONTROL],
+                verdict=compare_arms(arms[ExperimentArm.TREATED], arms[ExperimentArm.CONTROL]),
                 estimate=estimates.get(key),
             )
             for key, arms in features.items()
@@ -232,7 +234,7 @@ def _conversations(since: float, team: str | None, feature: str | None) -> Subqu
         )
         .where(
             *_planned(since, team, feature),
-            calls.arm.in_([arm.value for arm in Arm]),
+            calls.arm.in_([arm.value for arm in ExperimentArm]),
             calls.estimated == 0,
             calls.cost_nanos.is_not(None),
             calls.input.is_not(None),

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 import orjson
 
-from proxy.caches.bills import used
+from proxy.caches.bills import call_usage
 from proxy.catalog.catalog import Catalog
 from proxy.tools.demo.traffic import Sent
 from proxy.tools.replay.line_limits import bounds
@@ -108,7 +108,7 @@ def _played(
             length=each.output,
             conversation=line.conversation,
         )
-        usage = used(world.serve(arrived, now), output=each.output)
+        usage = call_usage(world.serve(arrived, now), output=each.output)
         variant.served(usage)
         found = None if tariff is None else cost(usage, tariff, at)
         nanos = None if found is None else found.effective_nanos

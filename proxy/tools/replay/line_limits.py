@@ -66,19 +66,19 @@ def _bounds(regime: str, provider: str) -> Bounds:
     return _OTHERS.get(regime, Bounds(caches=False))
 
 
-def _implicit(rules: longest_prefix.Rules) -> Bounds:
+def _implicit(rules: longest_prefix.LongestPrefixRules) -> Bounds:
     return Bounds(
         least=rules.least, step=rules.page, lifetime=rules.lifetime, answers=rules.generated
     )
 
 
-def _chain(rules: block_chain.Rules) -> Bounds:
+def _chain(rules: block_chain.BlockChainRules) -> Bounds:
     return Bounds(
         least=rules.least, step=rules.block, lifetime=rules.lifetime, answers=rules.generated
     )
 
 
-def _interval(rules: openai_interval.Rules) -> Bounds:
+def _interval(rules: openai_interval.OpenAIIntervalRules) -> Bounds:
     return Bounds(least=rules.least, step=rules.interval, lifetime=rules.idle_most)
 
 

@@ -10,8 +10,8 @@ import msgspec
 
 from proxy.calls.route_target import route_target
 from proxy.prefix.conversation_state import ANSWERED
-from proxy.prefix.lessons import Lessons, effect, is_due
-from proxy.prefix.planned import Asked, Planned, Way, place
+from proxy.prefix.lessons import LayoutLearner, is_due, layout_effect
+from proxy.prefix.planned import Planned, PlanningRequest, PlanningTarget, layout_place
 from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.records.feature_mode import Place
@@ -58,8 +58,8 @@ class Planning:
     ) -> None:
         self.name = "arranged" if arranges else "marked"
         self._planner = Planner(_SECRET, share=0.0, credit=credit)
-        self._way: Way = route_target(reading.route, reading.public, day)
-        self._lessons = Lessons()
+        self._way: PlanningTarget = route_target(reading.route, reading.public, day)
+        self._lessons = LayoutLearner()
         self._arranges = arranges
         self._names = names
         self._most = most
@@ -71,7 +71,7 @@ class Planning:
 
     def body(self, line: Line, now: float) -> bytes:
         """The chat body as it is planned; the line's own where it cannot be."""
-        asked = Asked(
+        asked = PlanningRequest(
             team="replay",
             feature=line.feature,
             key=line.key,
@@ -81,13 +81,15 @@ class Planning:
         )
         self._now = now
         self._hear(now)
-        feature = self._feature(place(asked, self._way.model))
+        feature = self._feature(layout_place(asked, self._way.model))
         self._planned = None
         try:
-            draft = self._planner.draft(asked)
-            plan = self._planner.plan(draft) or self._planner.begun(draft, len(feature.layouts))
+            draft = self._planner.read_call(asked)
+            plan = self._planner.known_plan(draft) or self._planner.begin_plan(
+                draft, len(feature.layouts)
+            )
             layout = feature.layout(plan.layout)
-            self._planned = self._planner.planned(draft, self._way, plan, layout, now)
+            self._planned = self._planner.plan_call(draft, self._way, plan, layout, now)
         except Unplannable as why:
             feature.leave(str(why))
             return line.body
@@ -95,7 +97,7 @@ class Planning:
             self._fail("planning failed")
             feature.leave("planning failed")
             return line.body
-        self._planner.adopt(draft, self._planned.plan)
+        self._planner.adopt_plan(draft, self._planned.plan)
         return self._planned.body
 
     def served(self, usage: Usage) -> None:
@@ -123,7 +125,7 @@ class Planning:
         )
 
     def _learn(self, planned: Planned, usage: Usage) -> None:
-        self._planner.settled(planned, usage)
+        self._planner.settle_call(planned, usage)
         if self._arranges:
             feature = self._feature(planned.place)
             feature.observe(planned)
@@ -143,7 +145,7 @@ class Planning:
         found = self._lessons.proposal(planned)
         feature.beyond = self._beyond(planned) if found is None else 0
         known = feature.layouts
-        if found is not None and (not known or effect(found) != effect(known[-1])):
+        if found is not None and (not known or layout_effect(found) != layout_effect(known[-1])):
             known.append(found)
 
     def _beyond(self, planned: Planned) -> int:

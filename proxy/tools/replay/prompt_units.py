@@ -11,7 +11,7 @@ from hashlib import blake2b
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from proxy.caches.port import Block, CachedPrompt
+from proxy.caches.port import CachedPrompt, TokenBlock
 from proxy.caches.prefixes import WORD, words
 from proxy.tools.simulator.rendering import BODY, END
 
@@ -73,7 +73,7 @@ class Units:
             if block.role in _HEAD:
                 yield from self._pieces(block, scope)
 
-    def _pieces(self, block: Block, scope: bytes) -> list[Piece]:
+    def _pieces(self, block: TokenBlock, scope: bytes) -> list[Piece]:
         raw = words(block.tokens)
         key = blake2b(scope + raw, digest_size=_SIZE, person=block.role.encode()).digest()
         found = self._known.get(key)
@@ -131,7 +131,7 @@ def _cut(tokens: tuple[int, ...], ends: AbstractSet[int]) -> Iterator[tuple[int,
         yield tokens[start:]
 
 
-def _links(root: bytes, blocks: Iterable[Block], generated: tuple[int, ...]) -> list[Piece]:
+def _links(root: bytes, blocks: Iterable[TokenBlock], generated: tuple[int, ...]) -> list[Piece]:
     found = []
     link = blake2b(root, digest_size=_SIZE).digest()
     groups = list(_messages(blocks))
@@ -147,6 +147,6 @@ def _links(root: bytes, blocks: Iterable[Block], generated: tuple[int, ...]) -> 
     return found
 
 
-def _messages(blocks: Iterable[Block]) -> Iterator[list[Block]]:
+def _messages(blocks: Iterable[TokenBlock]) -> Iterator[list[TokenBlock]]:
     for _, group in groupby(blocks, lambda block: block.message):
         yield list(group)

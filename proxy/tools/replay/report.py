@@ -7,7 +7,7 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
-from proxy.prefix.explain.reasons import Reason
+from proxy.prefix.explain.reasons import MissReason
 from proxy.records.amounts import quantity
 from proxy.tools.replay.compaction import Folded, Folding
 from proxy.tools.replay.prompts import Reading
@@ -30,11 +30,11 @@ LEGEND: Final = (
     ),
 )
 #: Why tokens were not read, and why calls were not folded, where the code alone says little.
-_READING: Final[Mapping[Reason, str]] = {
-    Reason.FIRST_SEEN: "seen for the first time",
-    Reason.BELOW_MINIMUM: "in prompts below the cache's minimum",
-    Reason.DIVERGED: "behind what parted from earlier calls",
-    Reason.UNMARKED: "without a mark",
+_READING: Final[Mapping[MissReason, str]] = {
+    MissReason.FIRST_SEEN: "seen for the first time",
+    MissReason.BELOW_MINIMUM: "in prompts below the cache's minimum",
+    MissReason.DIVERGED: "behind what parted from earlier calls",
+    MissReason.UNMARKED: "without a mark",
 }
 _FOLDING: Final[Mapping[str, str]] = {
     "below_least": "too short to be worth it",

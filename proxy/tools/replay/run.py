@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from proxy.caches.bills import used
+from proxy.caches.bills import call_usage
 from proxy.records.request_fields import replaced
 from proxy.tools.replay.ceiling import Ceiling
 from proxy.tools.replay.line_limits import bounds
@@ -163,7 +163,7 @@ class _Run:
         usage = None
         if sent is not None:
             try:
-                usage = used(way.world.serve(sent, now), output=sent.length)
+                usage = call_usage(way.world.serve(sent, now), output=sent.length)
             except ValueError:
                 way.sums.refused += 1
         if sent is None or usage is None:

@@ -19,7 +19,7 @@ from itertools import takewhile
 from typing import Final, NamedTuple
 
 from proxy.caches.port import CachedPrompt, Served
-from proxy.prefix.prompts.recent import Recent
+from proxy.prefix.prompts.recent import LruCache
 from proxy.tools.replay.cache_limits import Seen
 from proxy.tools.replay.prompt_starts import Openings
 from proxy.tools.replay.prompt_units import Piece, Taken, Units
@@ -53,7 +53,7 @@ class Reach:
         self._asked_twice = Seen()
         self._answered = Seen()
         self._openings = Openings()
-        self._ended: Recent[bytes, tuple[_Ended, ...]] = Recent(room, _weight)
+        self._ended: LruCache[bytes, tuple[_Ended, ...]] = LruCache(room, _weight)
 
     def serve(self, prompt: CachedPrompt, now: float) -> Served:
         """Read what some order would have let be read; not in steps."""
@@ -67,7 +67,7 @@ class Reach:
         read = sum(piece.tokens for piece in self._openings.shared(heads, links))
         return Served(read=read, fresh=prompt.tokens - read)
 
-    def begun(self, prompt: CachedPrompt, now: float) -> None:
+    def begin_answer(self, prompt: CachedPrompt, now: float) -> None:
         """Keep what is asked, and what an earlier call asked alike."""
         taken = self._units.taken(prompt)
         pieces = {piece.digest: piece for piece in (*taken.heads, *taken.links)}.values()
@@ -76,7 +76,7 @@ class Reach:
         self._asked.keep(pieces, now)
         self._end(taken, now)
 
-    def ended(self, prompt: CachedPrompt, generated: tuple[int, ...], now: float) -> None:
+    def finish_answer(self, prompt: CachedPrompt, generated: tuple[int, ...], now: float) -> None:
         """Keep all of it with the answer."""
         if generated:
             taken = self._units.taken(prompt, generated)

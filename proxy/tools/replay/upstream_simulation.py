@@ -5,7 +5,7 @@ from heapq import heappop, heappush
 import msgspec
 
 from proxy.caches.port import Cache, CachedPrompt, Served
-from proxy.prefix.explain.reasons import Reason
+from proxy.prefix.explain.reasons import MissReason
 from proxy.tools.replay.cache_limits import Seen
 from proxy.tools.replay.line_limits import Bounds
 from proxy.tools.replay.prompt_units import beginnings, place
@@ -100,24 +100,26 @@ class World:
         known = min(max(known, reached), total)
         why, detail = self._why(common, common - read, last, now)
         lost = [
-            Missed(Reason.FIRST_SEEN, total - known),
-            Missed(Reason.DIVERGED, known - reached, f"in {place(sent.prompt, reached)}"),
+            Missed(MissReason.FIRST_SEEN, total - known),
+            Missed(MissReason.DIVERGED, known - reached, f"in {place(sent.prompt, reached)}"),
             Missed(why, reached - read, detail),
         ]
         return [each for each in lost if each.tokens]
 
-    def _why(self, common: int, lost: int, last: float | None, now: float) -> tuple[Reason, str]:
+    def _why(
+        self, common: int, lost: int, last: float | None, now: float
+    ) -> tuple[MissReason, str]:
         """Why a beginning that was sent before was not read."""
         limits = self._limits
         if not limits.caches:
-            return Reason.PROVIDER_SIDE, "no cache is known"
+            return MissReason.PROVIDER_SIDE, "no cache is known"
         if common < limits.least:
-            return Reason.BELOW_MINIMUM, ""
+            return MissReason.BELOW_MINIMUM, ""
         if lost < limits.step:
-            return Reason.BELOW_MINIMUM, "between two steps"
+            return MissReason.BELOW_MINIMUM, "between two steps"
         if last is not None and now - last > limits.lifetime:
-            return Reason.EXPIRED, ""
-        return (Reason.UNMARKED if limits.marks else Reason.ELSEWHERE), ""
+            return MissReason.EXPIRED, ""
+        return (MissReason.UNMARKED if limits.marks else MissReason.ELSEWHERE), ""
 
     def _arrive(self, sent: Sent, now: float) -> None:
         """Let what is over by now be over, each at its time; then what the call shows to be."""
@@ -156,7 +158,7 @@ class World:
     def _begin(self, answer: _Answer, at: float) -> None:
         if not answer.begun:
             answer.begun = True
-            self._cache.begun(answer.sent.prompt, at)
+            self._cache.begin_answer(answer.sent.prompt, at)
 
     def _finish(self, answer: _Answer, at: float) -> None:
         if answer.gone:
@@ -164,7 +166,7 @@ class World:
         self._begin(answer, at)
         answer.gone = True
         sent = answer.sent
-        self._cache.ended(sent.prompt, sent.generated, at)
+        self._cache.finish_answer(sent.prompt, sent.generated, at)
         if self._open.get(sent.conversation) is answer:
             del self._open[sent.conversation]
 

@@ -7,12 +7,12 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.explain.reasons import Reason
+from proxy.prefix.explain.reasons import MissReason
 from slo.usage import Usage
 
 _MOST: Final = 5
 _NANOS: Final = 1_000_000_000
-_Why = tuple[Reason, str]
+_Why = tuple[MissReason, str]
 
 
 class Missed(msgspec.Struct, frozen=True):
@@ -24,7 +24,7 @@ class Missed(msgspec.Struct, frozen=True):
         detail: Where, or what of it; "" where there is no more to say.
     """
 
-    reason: Reason
+    reason: MissReason
     tokens: int
     detail: str = ""
 
@@ -39,7 +39,7 @@ class Misses(msgspec.Struct, frozen=True):
         calls: In how many calls.
     """
 
-    reason: Reason
+    reason: MissReason
     detail: str
     tokens: int
     calls: int

@@ -8,7 +8,7 @@ from math import prod
 
 import orjson
 
-from proxy.caches.bills import used
+from proxy.caches.bills import call_usage
 from proxy.caches.port import Served
 from proxy.tools.simulator.bodies import Body, required
 from proxy.tools.simulator.embeddings import embedded
@@ -103,8 +103,8 @@ def generated(lab: Lab, speech: Speech, given: Body, key: str, cues: Cues) -> Ac
     seconds = _seconds(told)
     timing = _Timing(
         wait=seconds * _scale(lab, cues),
-        begun=lambda: cache.begun(asked.prompt, lab.clock()),
-        ended=lambda: cache.ended(asked.prompt, told.replies[0].tokens, lab.clock()),
+        begun=lambda: cache.begin_answer(asked.prompt, lab.clock()),
+        ended=lambda: cache.finish_answer(asked.prompt, told.replies[0].tokens, lab.clock()),
     )
     if not asked.stream:
         return _whole(lab, speech.answer(told), cues, told.usage, timing)
@@ -209,7 +209,7 @@ def _told(lab: Lab, model: Simulated, asked: Asked, served: Served, cues: Cues) 
     replies = [
         reply(asked, cues, lab.vocabulary, model.words, index=index) for index in range(asked.n)
     ]
-    usage = used(
+    usage = call_usage(
         served,
         output=sum(len(each.tokens) for each in replies),
         reasoning=sum(each.reasoning for each in replies),

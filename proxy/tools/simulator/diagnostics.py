@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
 
-from proxy.caches.port import Block
+from proxy.caches.port import TokenBlock
 from proxy.tools.simulator.bodies import Body, dumped
 from proxy.tools.simulator.scripted_reply import Speech, Told
 from proxy.tools.simulator.streams import Json
@@ -134,5 +134,5 @@ def _blocks(told: Told) -> tuple[tuple[str, bytes, int], ...]:
     return tuple((block.role, _digest(block), len(block.tokens)) for block in blocks)
 
 
-def _digest(block: Block) -> bytes:
+def _digest(block: TokenBlock) -> bytes:
     return blake2b(repr(block.tokens).encode(), digest_size=8).digest()

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from proxy.caches.port import Block, CachedPrompt, Role, Ttl
+from proxy.caches.port import CachedPrompt, Role, TokenBlock, Ttl
 from proxy.tokens.vocabulary import Tokenizer
 
 _START, END, BODY = 200006, 200007, 200008
@@ -77,7 +77,7 @@ class Rendering:
     def __init__(self, vocabulary: Vocabulary, *, goes_on: bool = False) -> None:
         self.vocabulary = vocabulary
         self._goes_on = goes_on
-        self._blocks: list[Block] = []
+        self._blocks: list[TokenBlock] = []
         self._messages = 0
 
     def message(self, role: Role, parts: Sequence[Part], start: int = _START) -> None:
@@ -96,7 +96,7 @@ class Rendering:
             if index == len(parts) - 1 and not self._goes_on:
                 tokens = (*tokens, END)
             self._blocks.append(
-                Block(
+                TokenBlock(
                     role=role,
                     tokens=tokens,
                     message=self._messages,
@@ -122,7 +122,7 @@ class Rendering:
         self, *, scope: str, key: str = "", explicit: bool = False, ttl: Ttl | None = None
     ) -> CachedPrompt:
         """The prompt, with the tokens that prime the answer at its end."""
-        priming = Block(
+        priming = TokenBlock(
             role="assistant",
             tokens=(*self._before(), _START, *self.vocabulary.ids("assistant"), BODY),
             message=self._messages,

@@ -20,7 +20,7 @@ from typing import Final
 
 import msgspec
 
-from proxy.catalog.fields import Fields, chosen, spoken
+from proxy.catalog.fields import TableFields, checked_choice, describe_value
 from proxy.catalog.problems import BadCatalog, Problem
 from proxy.catalog.source import Node, parse
 from proxy.tools.simulator.fault_directives import NAMES, Cues
@@ -125,7 +125,7 @@ def read(text: str, file: str, models: Collection[str]) -> tuple[Phase, ...]:
         BadCatalog: With every problem found, by file and line.
     """
     problems: list[Problem] = []
-    top = Fields(parse(text, file), ("phases",), problems)
+    top = TableFields(parse(text, file), ("phases",), problems)
     found = tuple(_phase(each, models, problems) for each in top.elements("phases"))
     if not found and not problems:
         problems.append(top.node.problem("has no phases", "write a table [[phases]]"))
@@ -135,8 +135,8 @@ def read(text: str, file: str, models: Collection[str]) -> tuple[Phase, ...]:
 
 
 def _phase(node: Node, models: Collection[str], problems: list[Problem]) -> Phase:
-    fields = Fields(node, _KEYS, problems)
-    named = [chosen(each, models, problems) for each in fields.elements("models")]
+    fields = TableFields(node, _KEYS, problems)
+    named = [checked_choice(each, models, problems) for each in fields.elements("models")]
     if "at" not in fields.nodes:
         problems.append(node.problem("has no `at`", 'write at = "0s" for from the start'))
     if not {"slow", "fault", "requests_per_minute"} & fields.nodes.keys():
@@ -160,7 +160,7 @@ def _phase(node: Node, models: Collection[str], problems: list[Problem]) -> Phas
     )
 
 
-def _duration(fields: Fields, key: str) -> float | None:
+def _duration(fields: TableFields, key: str) -> float | None:
     """Seconds; None where the key is absent."""
     text = fields.get(key, str)
     if text is None:
@@ -172,7 +172,7 @@ def _duration(fields: Fields, key: str) -> float | None:
     return found
 
 
-def _number(fields: Fields, key: str, most: float) -> float:
+def _number(fields: TableFields, key: str, most: float) -> float:
     """A number above 0 and up to this; 1 where the key is absent."""
     node = fields.nodes.get(key)
     if node is None:
@@ -181,12 +181,12 @@ def _number(fields: Fields, key: str, most: float) -> float:
     is_number = isinstance(value, int | Decimal) and not isinstance(value, bool)
     if not is_number or not 0 < value <= most:
         mend = f"write a number above 0 and up to {most:g}"
-        fields.problems.append(node.problem(f"is {spoken(value)}", mend))
+        fields.problems.append(node.problem(f"is {describe_value(value)}", mend))
         return 1.0
     return float(value)
 
 
-def _fault(fields: Fields) -> str:
+def _fault(fields: TableFields) -> str:
     """A fault directive; "" where the key is absent."""
     text = fields.text("fault")
     for problem in _faults(text):

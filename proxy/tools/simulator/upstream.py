@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from proxy.caches.port import Cache, CachedPrompt, Served
-from proxy.caches.regimes import cache
+from proxy.caches.regimes import build_cache
 from proxy.tools.simulator.diagnostics import Fingerprints
 from proxy.tools.simulator.fault_directives import Cues, parse
 from proxy.tools.simulator.limits import Allowance
@@ -63,10 +63,10 @@ class Uncached:
         """All of it is computed."""
         return Served(read=0, fresh=prompt.tokens)
 
-    def begun(self, prompt: CachedPrompt, now: float) -> None:
+    def begin_answer(self, prompt: CachedPrompt, now: float) -> None:
         """Keep nothing."""
 
-    def ended(self, prompt: CachedPrompt, generated: tuple[int, ...], now: float) -> None:
+    def finish_answer(self, prompt: CachedPrompt, generated: tuple[int, ...], now: float) -> None:
         """Keep nothing."""
 
 
@@ -78,7 +78,7 @@ def cache_of(model: Simulated) -> Cache:
     """
     if not model.regime:
         return Uncached()
-    return cache(model.regime, provider=model.provider, min_tokens=model.min_cache_tokens)
+    return build_cache(model.regime, provider=model.provider, min_tokens=model.min_cache_tokens)
 
 
 class Lab:

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.reading.message_tokens import FILE, IMAGE, LOW_IMAGE, MESSAGE, weight
-from proxy.tokens.weight import weight as proxys
+from proxy.tokens.weight import part_tokens as proxys
 
 PIXEL = "data:image/png;base64,AAAA"
 CALL = {"id": "a", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}

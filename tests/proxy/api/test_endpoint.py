@@ -7,7 +7,7 @@ import pytest
 
 from proxy.api.endpoint import Front
 from proxy.api.isolation import NO_REALTIME
-from proxy.catalog.families import Family, Passing
+from proxy.catalog.families import Family, UnlistedModels
 from proxy.records.receipt import Outcome
 from tests.fakes.answers import ASKED, COMPLETION, SHOWN, STREAM, STREAMED, stream
 from tests.fakes.asgi import Connection, refusal
@@ -309,7 +309,7 @@ def test_one_of_several_teams_may_not_delete_a_model():
 
 
 #: Fine-tunes of m are an upstream's to know.
-FINE_TUNES = Passing(
+FINE_TUNES = UnlistedModels(
     families=(Family(names="ft:{base}:*", upstream=route("two").upstream),),
     upstreams={"two": route("two").upstream},
 )

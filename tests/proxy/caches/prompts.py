@@ -5,7 +5,7 @@ from hashlib import blake2b
 
 from hypothesis import strategies as st
 
-from proxy.caches.port import Block, Cache, CachedPrompt, Role, Served, Ttl
+from proxy.caches.port import Cache, CachedPrompt, Role, Served, TokenBlock, Ttl
 
 
 @memoised
@@ -23,12 +23,12 @@ def block(
     message: int = 0,
     kind: str = "text",
     mark: Ttl | None = None,
-) -> Block:
-    return Block(role=role, tokens=tokens(name, count), message=message, kind=kind, mark=mark)
+) -> TokenBlock:
+    return TokenBlock(role=role, tokens=tokens(name, count), message=message, kind=kind, mark=mark)
 
 
 def prompt(
-    *blocks: Block,
+    *blocks: TokenBlock,
     scope: str = "",
     key: str = "",
     explicit: bool = False,
@@ -48,8 +48,8 @@ def call(
 ) -> Served:
     """One call from start to end in no time."""
     served = cache.serve(asked, now)
-    cache.begun(asked, now)
-    cache.ended(asked, generated, now)
+    cache.begin_answer(asked, now)
+    cache.finish_answer(asked, generated, now)
     return served
 
 

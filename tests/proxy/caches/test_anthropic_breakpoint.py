@@ -7,14 +7,14 @@ import pytest
 from proxy.caches.anthropic_breakpoint import (
     BEDROCK,
     AnthropicBreakpoints,
-    Rules,
-    automatic,
+    AnthropicRules,
+    add_automatic_mark,
     window,
 )
-from proxy.caches.port import Block, CachedPrompt, Ttl
+from proxy.caches.port import CachedPrompt, TokenBlock, Ttl
 from tests.proxy.caches.prompts import block, call, prompt, written
 
-SMALL = Rules(least=1)
+SMALL = AnthropicRules(least=1)
 
 
 def talk(count: int, *marks: int, start: int = 0, ttl: Ttl = "5m") -> CachedPrompt:
@@ -75,9 +75,9 @@ def test_2_1_tool_calls_and_their_results_are_two_positions() -> None:
     results = [block(f"r{n}", 10, message=2, kind="tool_result") for n in range(3)]
     asked = prompt(block("a", 100), *uses, *results)
 
-    assert list(window(asked, 6, Rules(lookback=1))) == [6, 5, 4]
-    assert list(window(asked, 6, Rules(lookback=2))) == [6, 5, 4, 3, 2, 1]
-    assert list(window(asked, 6, Rules(lookback=3))) == [6, 5, 4, 3, 2, 1, 0]
+    assert list(window(asked, 6, AnthropicRules(lookback=1))) == [6, 5, 4]
+    assert list(window(asked, 6, AnthropicRules(lookback=2))) == [6, 5, 4, 3, 2, 1]
+    assert list(window(asked, 6, AnthropicRules(lookback=3))) == [6, 5, 4, 3, 2, 1, 0]
 
 
 def test_2_1_the_lookup_finds_earlier_writes_and_not_stable_content() -> None:
@@ -123,7 +123,7 @@ def test_2_1_the_lifetime_runs_from_the_start_of_the_call_and_a_read_renews_it(
     asked = talk(10, 10, ttl=ttl)
     cache = AnthropicBreakpoints(SMALL)
     cache.serve(asked, 0)
-    cache.begun(asked, seconds - 1)
+    cache.begin_answer(asked, seconds - 1)
 
     assert cache.serve(asked, seconds).read == 1_000
     assert cache.serve(asked, 2 * seconds).read == 1_000
@@ -134,7 +134,7 @@ def test_2_1_streaming_longer_than_the_lifetime_leaves_nothing() -> None:
     asked = talk(10, 10)
     cache = AnthropicBreakpoints(SMALL)
     cache.serve(asked, 0)
-    cache.begun(asked, 301)
+    cache.begin_answer(asked, 301)
 
     assert cache.serve(asked, 301).read == 0
 
@@ -143,7 +143,7 @@ def test_2_1_parallel_calls_all_pay_until_the_first_answer_has_begun() -> None:
     asked = talk(10, 10)
     cache = AnthropicBreakpoints(SMALL)
     fan_out = [cache.serve(asked, 0) for _ in range(4)]
-    cache.begun(asked, 1)
+    cache.begin_answer(asked, 1)
 
     assert [written(served) for served in fan_out] == [1_000] * 4
     assert cache.serve(asked, 2).read == 1_000
@@ -196,7 +196,7 @@ def test_2_1_four_blocks_can_be_marked_and_not_five() -> None:
         block("t", 0, mark="5m"),
     ],
 )
-def test_2_1_thinking_and_empty_texts_cannot_be_marked(unmarkable: Block) -> None:
+def test_2_1_thinking_and_empty_texts_cannot_be_marked(unmarkable: TokenBlock) -> None:
     with pytest.raises(ValueError, match="cannot be marked"):
         AnthropicBreakpoints().serve(prompt(unmarkable), 0)
 
@@ -234,7 +234,7 @@ def test_2_1_only_5m_and_1h_are_lifetimes() -> None:
 def test_2_2_below_the_model_s_least_tokens_a_mark_is_silently_ignored(
     model: str, least: int
 ) -> None:
-    cache = AnthropicBreakpoints(Rules(least=least))
+    cache = AnthropicBreakpoints(AnthropicRules(least=least))
     short = call(cache, prompt(block("a", least - 1, mark="5m")))
     again = call(cache, prompt(block("a", least - 1, mark="5m")))
     enough = call(cache, prompt(block("b", least, mark="5m")))
@@ -289,8 +289,8 @@ def test_2_1_a_read_renews_the_marks_before_it() -> None:
 
 def test_2_1_automatic_caching_marks_the_last_block_and_moves_with_the_talk() -> None:
     cache = AnthropicBreakpoints(SMALL)
-    first = call(cache, automatic(talk(3)))
-    second = call(cache, automatic(talk(5)))
+    first = call(cache, add_automatic_mark(talk(3)))
+    second = call(cache, add_automatic_mark(talk(5)))
 
     assert first.written == {"5m": 300}
     assert (second.read, second.written) == (300, {"5m": 200})
@@ -299,27 +299,27 @@ def test_2_1_automatic_caching_marks_the_last_block_and_moves_with_the_talk() ->
 def test_2_1_automatic_caching_does_nothing_when_the_last_block_is_marked_alike() -> None:
     asked = talk(4, 1, 2, 3, 4)
 
-    assert automatic(asked, "5m") is asked
+    assert add_automatic_mark(asked, "5m") is asked
 
 
 def test_2_1_automatic_caching_is_refused_for_another_ttl_or_a_fifth_mark() -> None:
     with pytest.raises(ValueError, match="another ttl"):
-        automatic(talk(3, 3), "1h")
+        add_automatic_mark(talk(3, 3), "1h")
     with pytest.raises(ValueError, match="one of the 4 breakpoints"):
-        automatic(talk(5, 1, 2, 3, 4))
+        add_automatic_mark(talk(5, 1, 2, 3, 4))
 
 
 def test_2_1_automatic_caching_walks_back_over_what_cannot_be_marked() -> None:
     thought = block("t", 5, role="assistant", message=9, kind="thinking")
-    asked = automatic(prompt(*talk(2).blocks, thought, block("", 0, message=10)))
+    asked = add_automatic_mark(prompt(*talk(2).blocks, thought, block("", 0, message=10)))
 
     assert [b.mark for b in asked.blocks] == [None, "5m", None, None]
-    assert automatic(prompt(thought)) == prompt(thought)
+    assert add_automatic_mark(prompt(thought)) == prompt(thought)
 
 
 def test_2_1_automatic_caching_is_not_offered_on_bedrock() -> None:
     with pytest.raises(ValueError, match="not supported"):
-        automatic(talk(2), rules=BEDROCK)
+        add_automatic_mark(talk(2), rules=BEDROCK)
 
 
 def test_4_bedrock_looks_back_about_twenty_blocks() -> None:
@@ -341,7 +341,7 @@ def test_2_7_keeping_the_previous_turn_s_mark_finds_it_after_a_long_turn() -> No
 
 
 def test_the_least_recently_used_entry_goes_first() -> None:
-    cache = AnthropicBreakpoints(Rules(least=1, most=3))
+    cache = AnthropicBreakpoints(AnthropicRules(least=1, most=3))
     for n in range(10):
         call(cache, prompt(block(f"a{n}", 10, mark="5m")))
 

@@ -4,12 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.caches.block_chain import MISTRAL, VLLM, XAI, BlockChain, Rules
+from proxy.caches.block_chain import MISTRAL, VLLM, XAI, BlockChain, BlockChainRules
 from tests.proxy.caches.prompts import call, tokens, users
 
 
 @pytest.mark.parametrize(("rules", "block"), [(VLLM, 16), (MISTRAL, 64), (XAI, 128)])
-def test_6_and_7_1_hits_are_full_blocks_of_each_provider_s_size(rules: Rules, block: int) -> None:
+def test_6_and_7_1_hits_are_full_blocks_of_each_provider_s_size(
+    rules: BlockChainRules, block: int
+) -> None:
     cache = BlockChain(rules)
     call(cache, users(("a", 1_000)))
     served = call(cache, users(("a", 1_000), ("b", 10)))
@@ -62,7 +64,7 @@ def test_7_1_blocks_filled_by_the_answer_are_kept_but_for_its_last_token() -> No
 
 
 @pytest.mark.parametrize("rules", [MISTRAL, XAI, replace(VLLM, generated=False)])
-def test_6_others_do_not_keep_answers(rules: Rules) -> None:
+def test_6_others_do_not_keep_answers(rules: BlockChainRules) -> None:
     cache = BlockChain(rules)
     call(cache, users(("a", 256)), generated=tokens("answer", 320))
 
@@ -78,13 +80,15 @@ def test_7_1_eight_calls_at_once_all_hit_a_warm_prefix_and_share_a_cold_one() ->
 
 
 @pytest.mark.parametrize(("rules", "read"), [(MISTRAL, 960), (XAI, 896)])
-def test_6_elsewhere_blocks_are_shared_once_the_answer_has_begun(rules: Rules, read: int) -> None:
+def test_6_elsewhere_blocks_are_shared_once_the_answer_has_begun(
+    rules: BlockChainRules, read: int
+) -> None:
     cache = BlockChain(rules)
     asked = users(("a", 1_000))
     cache.serve(asked, 0)
 
     assert cache.serve(asked, 0).read == 0
-    cache.begun(asked, 0)
+    cache.begin_answer(asked, 0)
     assert cache.serve(asked, 0).read == read
 
 

@@ -1,9 +1,9 @@
-from proxy.caches.entries import Entries, Entry
+from proxy.caches.entries import CacheEntries, CacheEntry
 
 
 def test_an_entry_is_live_once_begun_and_until_it_ends() -> None:
-    entries = Entries(10)
-    entries.write(b"a", Entry(10, 10))
+    entries = CacheEntries(10)
+    entries.write(b"a", CacheEntry(10, 10))
     before = entries.live(b"a", 5)
     entries.begin(b"a")
 
@@ -14,8 +14,8 @@ def test_an_entry_is_live_once_begun_and_until_it_ends() -> None:
 
 
 def test_using_an_entry_starts_its_lifetime_anew_up_to_its_limit() -> None:
-    entries = Entries(10)
-    entries.write(b"a", Entry(10, 10, limit=15))
+    entries = CacheEntries(10)
+    entries.write(b"a", CacheEntry(10, 10, limit=15))
     entries.begin(b"a")
     entries.use(b"a", 9)
 
@@ -24,8 +24,8 @@ def test_using_an_entry_starts_its_lifetime_anew_up_to_its_limit() -> None:
 
 
 def test_a_clock_that_is_a_little_behind_shortens_no_lifetime() -> None:
-    entries = Entries(10)
-    entries.write(b"a", Entry(10, 20))
+    entries = CacheEntries(10)
+    entries.write(b"a", CacheEntry(10, 20))
     entries.begin(b"a")
     entries.use(b"a", 5)
 
@@ -33,8 +33,8 @@ def test_a_clock_that_is_a_little_behind_shortens_no_lifetime() -> None:
 
 
 def test_what_is_dead_or_unknown_cannot_be_used_back_to_life() -> None:
-    entries = Entries(10)
-    entries.write(b"a", Entry(10, 10))
+    entries = CacheEntries(10)
+    entries.write(b"a", CacheEntry(10, 10))
     entries.begin(b"a")
     entries.begin(b"b")
     entries.use(b"a", 11)
@@ -45,12 +45,12 @@ def test_what_is_dead_or_unknown_cannot_be_used_back_to_life() -> None:
 
 
 def test_the_least_recently_used_goes_first() -> None:
-    entries = Entries(2)
+    entries = CacheEntries(2)
     for digest in (b"a", b"b"):
-        entries.write(digest, Entry(10, 10))
+        entries.write(digest, CacheEntry(10, 10))
         entries.begin(digest)
     entries.use(b"a", 1)
-    entries.write(b"c", Entry(10, 10))
+    entries.write(b"c", CacheEntry(10, 10))
 
     assert entries.live(b"a", 1)
     assert not entries.live(b"b", 1)
@@ -58,9 +58,9 @@ def test_the_least_recently_used_goes_first() -> None:
 
 
 def test_writing_an_entry_again_counts_as_use() -> None:
-    entries = Entries(2)
+    entries = CacheEntries(2)
     for digest in (b"a", b"b", b"a", b"c"):
-        entries.write(digest, Entry(10, 10))
+        entries.write(digest, CacheEntry(10, 10))
         entries.begin(digest)
 
     assert entries.live(b"a", 1)

@@ -4,7 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.caches.longest_prefix import FIREWORKS, GEMINI, GROQ, SGLANG, LongestPrefix, Rules
+from proxy.caches.longest_prefix import (
+    FIREWORKS,
+    GEMINI,
+    GROQ,
+    SGLANG,
+    LongestPrefix,
+    LongestPrefixRules,
+)
 from tests.proxy.caches.prompts import call, tokens, users
 
 
@@ -49,7 +56,9 @@ def test_7_2_a_salt_parts_the_tree() -> None:
 @pytest.mark.parametrize(
     ("rules", "least"), [(GEMINI, 4_096), (replace(GEMINI, least=2_048), 2_048)]
 )
-def test_3_gemini_reads_from_its_least_tokens_on_exactly(rules: Rules, least: int) -> None:
+def test_3_gemini_reads_from_its_least_tokens_on_exactly(
+    rules: LongestPrefixRules, least: int
+) -> None:
     cache = LongestPrefix(rules)
     call(cache, users(("a", least + 10)))
 
@@ -90,7 +99,7 @@ def test_6_fireworks_replicas_share_nothing() -> None:
 
 def test_7_4_a_stored_prefix_is_found_as_often_as_chance_has_it_and_the_same_for_a_seed() -> None:
     def hits(seed: int, often: float) -> list[bool]:
-        cache = LongestPrefix(Rules(hits=often), seed=seed)
+        cache = LongestPrefix(LongestPrefixRules(hits=often), seed=seed)
         call(cache, users(("a", 100)))
         return [cache.serve(users(("a", 100)), 0).read > 0 for _ in range(1_000)]
 

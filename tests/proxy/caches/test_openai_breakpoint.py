@@ -6,14 +6,14 @@ from proxy.caches.openai_breakpoint import (
     AZURE,
     GUIDE,
     OPENAI,
+    OpenAIBreakpointRules,
     OpenAIBreakpoints,
-    Rules,
-    eligible,
+    implicit_breakpoints,
 )
-from proxy.caches.port import Block, CachedPrompt
+from proxy.caches.port import CachedPrompt, TokenBlock
 from tests.proxy.caches.prompts import block, call, prompt, users, written
 
-SMALL = Rules(least=1)
+SMALL = OpenAIBreakpointRules(least=1)
 
 
 def chat(*stretches: tuple[str, int], mark_first: bool = False) -> CachedPrompt:
@@ -233,20 +233,22 @@ def test_1_2_nothing_is_read_before_the_answer_that_stores_it_has_begun() -> Non
     cache.serve(asked, 0)
 
     assert cache.serve(asked, 1).read == 0
-    cache.begun(asked, 2)
+    cache.begin_answer(asked, 2)
     assert cache.serve(asked, 3).read == 2_000
 
 
 @pytest.mark.parametrize(("rules", "found"), [(OPENAI, 80), (GUIDE, 50), (AZURE, 50)])
 def test_1_2_and_12_marks_are_looked_up_from_the_end_as_far_as_each_source_says(
-    rules: Rules, found: int
+    rules: OpenAIBreakpointRules, found: int
 ) -> None:
     """The sources disagree: the SDK says 80, the guide 2 and 50, Azure 50."""
     for later, hit in ((found - 1, True), (found, False)):
         cache = OpenAIBreakpoints(rules)
         head = [block("x", 1), block("y", 1, message=1), block("a", 2_000, message=2, mark="30m")]
         call(cache, prompt(*head, explicit=True))
-        front = [Block(role=b.role, tokens=b.tokens, message=b.message, mark="30m") for b in head]
+        front = [
+            TokenBlock(role=b.role, tokens=b.tokens, message=b.message, mark="30m") for b in head
+        ]
         tail = [block(f"t{n}", 1, message=3 + n, mark="30m") for n in range(later)]
 
         assert (cache.serve(prompt(*front, *tail, explicit=True), 0).read > 0) == hit
@@ -287,13 +289,13 @@ def test_1_2_eligible_are_user_messages_last_tool_answers_and_the_first_develope
         block("w", 1, message=7),
     )
 
-    assert eligible(asked) == [2, 4, 7, 9]
-    assert eligible(prompt(block("t", 1, role="tools"))) == []
-    assert eligible(prompt()) == []
+    assert implicit_breakpoints(asked) == [2, 4, 7, 9]
+    assert implicit_breakpoints(prompt(block("t", 1, role="tools"))) == []
+    assert implicit_breakpoints(prompt()) == []
 
 
 def test_1_2_consecutive_user_messages_each_end_one() -> None:
-    assert eligible(users(("a", 1), ("b", 1))) == [0, 1]
+    assert implicit_breakpoints(users(("a", 1), ("b", 1))) == [0, 1]
 
 
 @pytest.mark.parametrize("role", ["tools", "assistant"])
@@ -318,7 +320,7 @@ def test_a_prompt_with_no_eligible_message_is_neither_read_nor_written() -> None
 
 
 def test_the_least_recently_used_entry_goes_first() -> None:
-    cache = OpenAIBreakpoints(Rules(most=2))
+    cache = OpenAIBreakpoints(OpenAIBreakpointRules(most=2))
     for name in ("a", "b", "a", "c"):
         call(cache, users((name, 2_000)))
 
@@ -328,10 +330,10 @@ def test_the_least_recently_used_entry_goes_first() -> None:
 
 
 def test_an_entry_that_was_dropped_before_its_answer_began_stays_dropped() -> None:
-    cache = OpenAIBreakpoints(Rules(most=1))
+    cache = OpenAIBreakpoints(OpenAIBreakpointRules(most=1))
     cache.serve(users(("a", 2_000)), 0)
     cache.serve(users(("b", 2_000)), 0)
-    cache.begun(users(("a", 2_000)), 0)
+    cache.begin_answer(users(("a", 2_000)), 0)
 
     assert cache.serve(users(("a", 2_000)), 0).read == 0
 
@@ -343,7 +345,7 @@ def test_1_2_a_mark_at_exactly_1024_tokens_is_written() -> None:
 
 
 def test_1_2_a_user_message_of_two_blocks_ends_with_its_second_one() -> None:
-    assert eligible(prompt(block("a", 1), block("b", 1))) == [1]
+    assert implicit_breakpoints(prompt(block("a", 1), block("b", 1))) == [1]
 
 
 def test_1_2_only_the_developer_block_is_found_beyond_twenty_message_ends() -> None:

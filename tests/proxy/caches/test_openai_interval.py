@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.caches.openai_interval import AZURE, EXTENDED, OpenAIIntervals, Rules
+from proxy.caches.openai_interval import AZURE, EXTENDED, OpenAIIntervalRules, OpenAIIntervals
 from tests.proxy.caches.prompts import block, call, prompt, users
 
 
@@ -21,7 +21,7 @@ def test_1_3_writes_are_free_and_breakpoints_stand_every_2048_tokens() -> None:
 def test_1_3_hidden_tokens_count_for_the_interval_and_cached_tokens_round_down_to_128(
     hidden: int, cached: int
 ) -> None:
-    cache = OpenAIIntervals(Rules(hidden=hidden))
+    cache = OpenAIIntervals(OpenAIIntervalRules(hidden=hidden))
     call(cache, users(("a", 2_100)))
 
     assert cache.serve(users(("a", 2_100)), 0).read == cached
@@ -29,7 +29,7 @@ def test_1_3_hidden_tokens_count_for_the_interval_and_cached_tokens_round_down_t
 
 def test_1_3_a_breakpoint_below_the_least_tokens_is_not_stored() -> None:
     for hidden, stored in ((1_024, 1), (1_025, 0)):
-        cache = OpenAIIntervals(Rules(hidden=hidden))
+        cache = OpenAIIntervals(OpenAIIntervalRules(hidden=hidden))
         call(cache, users(("a", 1_100)))
 
         assert len(cache) == stored
@@ -37,7 +37,7 @@ def test_1_3_a_breakpoint_below_the_least_tokens_is_not_stored() -> None:
 
 @pytest.mark.parametrize(("least", "read"), [(1_024, 1_024), (2_048, 0)])
 def test_1_3_and_12_the_least_tokens_are_disputed_so_they_can_be_set(least: int, read: int) -> None:
-    cache = OpenAIIntervals(Rules(interval=128, least=least))
+    cache = OpenAIIntervals(OpenAIIntervalRules(interval=128, least=least))
     call(cache, users(("a", 1_100)))
 
     assert cache.serve(users(("a", 1_100)), 0).read == read
@@ -95,9 +95,9 @@ def test_a_key_draws_the_lifetimes_that_the_same_prompts_would_have_without_it()
     assert reads("") == reads("k") == reads("l")
 
 
-@pytest.mark.parametrize(("rules", "oldest"), [(Rules(), 3_600), (EXTENDED, 86_400)])
+@pytest.mark.parametrize(("rules", "oldest"), [(OpenAIIntervalRules(), 3_600), (EXTENDED, 86_400)])
 def test_1_3_in_memory_entries_die_within_an_hour_and_24h_ones_within_a_day(
-    rules: Rules, oldest: int
+    rules: OpenAIIntervalRules, oldest: int
 ) -> None:
     cache = OpenAIIntervals(rules)
     asked = users(("a", 2_100))
@@ -134,7 +134,7 @@ def test_1_4_the_next_minute_begins_at_the_home_machine_again() -> None:
 
 
 def test_1_4_several_keys_keep_each_machine_below_its_limit_and_begin_cold_each() -> None:
-    cache = OpenAIIntervals(Rules(machines=1_000))
+    cache = OpenAIIntervals(OpenAIIntervalRules(machines=1_000))
     misses = {True: 0, False: 0}
     for sharded in (True, False):
         name = "a" if sharded else "b"
@@ -155,7 +155,7 @@ def test_1_4_the_key_chooses_the_machine_and_what_may_be_hit() -> None:
 
 
 def test_1_4_prompts_that_differ_in_their_first_256_tokens_use_different_machines() -> None:
-    cache = OpenAIIntervals(Rules(machines=4))
+    cache = OpenAIIntervals(OpenAIIntervalRules(machines=4))
     for n in range(64):
         call(cache, users((f"a{n}", 2_100)))
     held = [len(machine) for machine in cache._machines]
@@ -165,7 +165,7 @@ def test_1_4_prompts_that_differ_in_their_first_256_tokens_use_different_machine
 
 
 def test_1_4_tools_are_part_of_what_chooses_the_machine() -> None:
-    cache = OpenAIIntervals(Rules(machines=1_000))
+    cache = OpenAIIntervals(OpenAIIntervalRules(machines=1_000))
     for n in range(16):
         call(cache, prompt(block(f"tools{n}", 300, role="tools"), block("a", 2_100)))
 
@@ -177,12 +177,12 @@ def test_nothing_is_read_before_the_answer_that_stores_it_has_begun() -> None:
     cache.serve(users(("a", 2_100)), 0)
 
     assert cache.serve(users(("a", 2_100)), 0).read == 0
-    cache.begun(users(("a", 2_100)), 0)
+    cache.begin_answer(users(("a", 2_100)), 0)
     assert cache.serve(users(("a", 2_100)), 0).read == 2_048
 
 
 def test_a_machine_keeps_so_many_entries_and_so_many_routes_are_counted() -> None:
-    cache = OpenAIIntervals(Rules(machines=1, most=3))
+    cache = OpenAIIntervals(OpenAIIntervalRules(machines=1, most=3))
     for n in range(10):
         call(cache, users((f"a{n}", 2_100)))
 
@@ -204,7 +204,7 @@ def test_1_4_calls_are_counted_by_the_minute() -> None:
 
 @pytest.mark.parametrize(("shared", "machines"), [(256, {1}), (255, {2, 3, 4}), (20, {2, 3, 4})])
 def test_1_4_the_first_256_tokens_choose_the_machine(shared: int, machines: set[int]) -> None:
-    cache = OpenAIIntervals(Rules(machines=4))
+    cache = OpenAIIntervals(OpenAIIntervalRules(machines=4))
     for n in range(12):
         call(cache, users(("stem", shared), (f"a{n}", 2_100)))
 
@@ -212,7 +212,7 @@ def test_1_4_the_first_256_tokens_choose_the_machine(shared: int, machines: set[
 
 
 def test_the_route_called_least_recently_is_forgotten_first() -> None:
-    cache = OpenAIIntervals(Rules(most=2))
+    cache = OpenAIIntervals(OpenAIIntervalRules(most=2))
     for name in ("a", "b", "a", "c"):
         call(cache, users((name, 2_100)))
 

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from proxy.caches.outlook import outlook
+from proxy.caches.outlook import planning_regime
 from proxy.caches.regimes import REGIMES
 from slo.price import Rates
 
@@ -12,7 +12,7 @@ RATES = Rates(input=2_000, cache_read=100, write_5m=2_500, write_1h=4_000, write
 
 
 def test_anthropic_sells_two_lifetimes_and_four_marks():
-    found = outlook("anthropic-breakpoint", least=512, rates=RATES)
+    found = planning_regime("anthropic-breakpoint", least=512, rates=RATES)
 
     assert (found.least, found.marks, found.lookback) == (512, 4, 20)
     assert found.writes == {"5m": Fraction(5, 4), "1h": Fraction(2)}
@@ -22,15 +22,15 @@ def test_anthropic_sells_two_lifetimes_and_four_marks():
 
 
 def test_a_lifetime_without_a_price_is_not_offered():
-    found = outlook("openai-breakpoint", rates=RATES)
+    found = planning_regime("openai-breakpoint", rates=RATES)
 
     assert found.writes == {"30m": Fraction(5, 4)}
-    assert "12h" in outlook("openai-breakpoint").writes
+    assert "12h" in planning_regime("openai-breakpoint").writes
 
 
 def test_azure_offers_one_lifetime():
-    assert set(outlook("openai-breakpoint", provider="azure").writes) == {"30m"}
-    assert outlook("openai-interval", provider="azure").block == 128
+    assert set(planning_regime("openai-breakpoint", provider="azure").writes) == {"30m"}
+    assert planning_regime("openai-interval", provider="azure").block == 128
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_azure_offers_one_lifetime():
     ],
 )
 def test_where_nothing_is_marked_writes_are_free(name, provider, block, least):
-    found = outlook(name, provider=provider)
+    found = planning_regime(name, provider=provider)
 
     assert (found.block, found.least) == (block, least)
     assert not found.writes
@@ -55,22 +55,22 @@ def test_where_nothing_is_marked_writes_are_free(name, provider, block, least):
 
 
 def test_bedrock_has_marks_of_its_own_rules():
-    assert outlook("anthropic-breakpoint", provider="bedrock").marks == 4
+    assert planning_regime("anthropic-breakpoint", provider="bedrock").marks == 4
 
 
 def test_unknown_prices_are_planned_with_as_the_usual_ones():
-    found = outlook("anthropic-breakpoint")
+    found = planning_regime("anthropic-breakpoint")
 
     assert found.read == Fraction(1, 10)
     assert found.writes == {"5m": Fraction(5, 4), "1h": Fraction(2)}
 
 
 def test_an_unknown_regime_caches_nothing():
-    found = outlook("", provider="somebody")
+    found = planning_regime("", provider="somebody")
 
     assert found.read == 1
     assert not found.lifetimes
 
 
 def test_every_regime_of_the_catalog_has_an_outlook():
-    assert all(outlook(name).name == name for name in REGIMES)
+    assert all(planning_regime(name).name == name for name in REGIMES)

@@ -7,20 +7,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.caches.anthropic_breakpoint import AnthropicBreakpoints, automatic
-from proxy.caches.anthropic_breakpoint import Rules as AnthropicRules
+from proxy.caches.anthropic_breakpoint import (
+    AnthropicBreakpoints,
+    AnthropicRules,
+    add_automatic_mark,
+)
 from proxy.caches.block_chain import MISTRAL, BlockChain
 from proxy.caches.longest_prefix import GROQ, LongestPrefix
-from proxy.caches.longest_prefix import Rules as PrefixRules
+from proxy.caches.longest_prefix import LongestPrefixRules as PrefixRules
+from proxy.caches.openai_breakpoint import OpenAIBreakpointRules as BreakpointRules
 from proxy.caches.openai_breakpoint import OpenAIBreakpoints
-from proxy.caches.openai_breakpoint import Rules as BreakpointRules
+from proxy.caches.openai_interval import OpenAIIntervalRules as IntervalRules
 from proxy.caches.openai_interval import OpenAIIntervals
-from proxy.caches.openai_interval import Rules as IntervalRules
-from proxy.caches.port import Block, Cache, CachedPrompt
+from proxy.caches.port import Cache, CachedPrompt, TokenBlock
+from proxy.caches.prefix_unit import PrefixUnitRules as UnitRules
 from proxy.caches.prefix_unit import PrefixUnits
-from proxy.caches.prefix_unit import Rules as UnitRules
-from proxy.caches.slots import Rules as SlotRules
-from proxy.caches.slots import Slots
+from proxy.caches.slots import ServerSlots, SlotRules
 from tests.proxy.caches.prompts import block, call, conversations, prompt, tokens, users, written
 
 CACHES: dict[str, Callable[[], Cache]] = {
@@ -35,7 +37,7 @@ CACHES: dict[str, Callable[[], Cache]] = {
     "prefix units at intervals": lambda: PrefixUnits(UnitRules(build=0, every=300)),
     "radix tree": LongestPrefix,
     "implicit prefixes": lambda: LongestPrefix(GROQ),
-    "slots": lambda: Slots(SlotRules(similarity=0.0)),
+    "slots": lambda: ServerSlots(SlotRules(similarity=0.0)),
 }
 #: Each property is tried on every cache, so fewer examples each will do.
 few = settings(max_examples=25)
@@ -56,7 +58,7 @@ SMALL: dict[str, tuple[Callable[[], Cache], int]] = {
 
 def marked(make: Callable[[], Cache], asked: CachedPrompt) -> CachedPrompt:
     """The prompt as a caller of this cache would send it: Anthropic's marks its last block."""
-    return automatic(asked) if isinstance(make(), AnthropicBreakpoints) else asked
+    return add_automatic_mark(asked) if isinstance(make(), AnthropicBreakpoints) else asked
 
 
 def paid(cache: Cache, asked: CachedPrompt, now: float) -> float:
@@ -128,9 +130,9 @@ def test_2_1_anthropic_reads_nothing_that_has_not_begun(
 ) -> None:
     cache = AnthropicBreakpoints(AnthropicRules(least=1))
     for one in failed:
-        cache.serve(automatic(one), 0)
+        cache.serve(add_automatic_mark(one), 0)
 
-    assert cache.serve(automatic(talk), 1).read == 0
+    assert cache.serve(add_automatic_mark(talk), 1).read == 0
 
 
 @given(talk=conversations(), lengths=st.lists(st.sampled_from([0, 4, 9]), max_size=3))
@@ -140,11 +142,11 @@ def test_2_1_anthropic_reads_end_only_where_something_was_written(
     cache = AnthropicBreakpoints(AnthropicRules(least=1))
     ends = {0}
     for length in lengths:
-        part = automatic(replace(talk, blocks=talk.blocks[: length + 1]))
+        part = add_automatic_mark(replace(talk, blocks=talk.blocks[: length + 1]))
         call(cache, part, 0)
         ends.add(part.tokens)
 
-    assert cache.serve(automatic(talk), 1).read in ends
+    assert cache.serve(add_automatic_mark(talk), 1).read in ends
 
 
 @pytest.mark.parametrize(("make", "most"), SMALL.values(), ids=SMALL)
@@ -168,4 +170,4 @@ def test_an_empty_prompt_is_served_as_nothing(make: Callable[[], Cache]) -> None
 
 
 def test_a_prompt_counts_its_tokens() -> None:
-    assert prompt(block("a", 3), Block(role="user", tokens=(), message=1)).tokens == 3
+    assert prompt(block("a", 3), TokenBlock(role="user", tokens=(), message=1)).tokens == 3

@@ -2,10 +2,10 @@
 
 import pytest
 
-from proxy.caches.prefix_unit import DEEPSEEK, PrefixUnits, Rules
+from proxy.caches.prefix_unit import DEEPSEEK, PrefixUnitRules, PrefixUnits
 from tests.proxy.caches.prompts import call, tokens, users
 
-AT_ONCE = Rules(build=0.0)
+AT_ONCE = PrefixUnitRules(build=0.0)
 
 
 def test_5_the_third_call_with_a_shared_stem_is_the_first_to_hit() -> None:
@@ -31,7 +31,7 @@ def test_5_the_same_holds_when_the_stems_end_in_the_same_step() -> None:
 
 def test_5_a_longer_prompt_hits_the_end_of_an_earlier_input() -> None:
     cache = PrefixUnits(AT_ONCE)
-    cache.begun(users(("a", 1_000)), 0)
+    cache.begin_answer(users(("a", 1_000)), 0)
 
     assert cache.serve(users(("a", 1_000), ("b", 100)), 0).read == 960
     assert cache.serve(users(("a", 999), ("b", 100)), 0).read == 0
@@ -48,7 +48,7 @@ def test_5_the_next_turn_hits_the_end_of_the_answer() -> None:
 
 
 def test_5_units_at_fixed_intervals_hit_in_the_middle_of_a_long_input() -> None:
-    cache = PrefixUnits(Rules(build=0, every=500))
+    cache = PrefixUnits(PrefixUnitRules(build=0, every=500))
     call(cache, users(("a", 1_400)), generated=tokens("answer", 700))
 
     assert cache.serve(users(("a", 1_020), ("x", 100)), 0).read == 960
@@ -65,7 +65,7 @@ def test_5_and_12_the_interval_is_unpublished_and_left_out_unless_given() -> Non
 
 
 def test_5_measured_8576_of_8643_is_a_multiple_of_128() -> None:
-    cache = PrefixUnits(Rules(build=0, step=128))
+    cache = PrefixUnits(PrefixUnitRules(build=0, step=128))
     call(cache, users(("a", 8_643)))
     served = cache.serve(users(("a", 8_643)), 0)
 
@@ -136,7 +136,7 @@ def test_5_less_than_a_step_is_never_counted(count: int, read: int) -> None:
 
 
 def test_a_prompt_below_the_least_tokens_is_not_cached() -> None:
-    cache = PrefixUnits(Rules(build=0, least=1_024))
+    cache = PrefixUnits(PrefixUnitRules(build=0, least=1_024))
     call(cache, users(("a", 1_000)))
 
     assert len(cache) == 0
@@ -144,7 +144,7 @@ def test_a_prompt_below_the_least_tokens_is_not_cached() -> None:
 
 
 def test_places_and_endings_are_bounded() -> None:
-    cache = PrefixUnits(Rules(build=0, most=8, endings=3))
+    cache = PrefixUnits(PrefixUnitRules(build=0, most=8, endings=3))
     for n in range(20):
         call(cache, users(("stem", 640), (f"q{n}", 30)))
         call(cache, users((f"a{n}", 640)))
@@ -155,14 +155,14 @@ def test_places_and_endings_are_bounded() -> None:
 
 
 def test_a_prompt_of_exactly_the_least_tokens_is_cached() -> None:
-    cache = PrefixUnits(Rules(build=0, least=1_024))
+    cache = PrefixUnits(PrefixUnitRules(build=0, least=1_024))
     call(cache, users(("a", 1_024)))
 
     assert cache.serve(users(("a", 1_024)), 0).read == 1_024
 
 
 def test_the_unit_used_least_recently_goes_first() -> None:
-    cache = PrefixUnits(Rules(build=0, most=2))
+    cache = PrefixUnits(PrefixUnitRules(build=0, most=2))
     for name in ("a", "b"):
         call(cache, users((name, 64)))
     cache.serve(users(("a", 64)), 0)
@@ -174,9 +174,9 @@ def test_the_unit_used_least_recently_goes_first() -> None:
 
 
 def test_of_many_endings_the_oldest_goes_first() -> None:
-    cache = PrefixUnits(Rules(build=0, endings=2))
+    cache = PrefixUnits(PrefixUnitRules(build=0, endings=2))
     for n in range(3):
-        cache.ended(users(("a", 64), (f"q{n}", 30)), (), 0)
+        cache.finish_answer(users(("a", 64), (f"q{n}", 30)), (), 0)
     reads = [cache.serve(users(("a", 64), (f"q{n}", 30)), 0).read for n in range(3)]
 
     assert len(cache) == 2
@@ -184,10 +184,10 @@ def test_of_many_endings_the_oldest_goes_first() -> None:
 
 
 def test_the_places_seen_least_recently_are_forgotten_first() -> None:
-    cache = PrefixUnits(Rules(build=0, most=2))
+    cache = PrefixUnits(PrefixUnitRules(build=0, most=2))
     for name in ("a", "b", "a", "c"):
-        cache.begun(users((name, 64), (f"{name} rest", 30)), 0)
+        cache.begin_answer(users((name, 64), (f"{name} rest", 30)), 0)
 
     assert len(cache._seen) == 2
-    cache.begun(users(("a", 64), ("other", 10)), 0)
+    cache.begin_answer(users(("a", 64), ("other", 10)), 0)
     assert cache.serve(users(("a", 64), ("third", 10)), 0).read == 64

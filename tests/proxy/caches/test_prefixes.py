@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.caches import prefixes
-from proxy.caches.port import Block, CachedPrompt
+from proxy.caches.port import CachedPrompt, TokenBlock
 from tests.proxy.caches.prompts import block, conversations, prompt, users
 
 
@@ -18,7 +18,7 @@ def test_a_digest_stands_for_the_owner_and_all_tokens_so_far() -> None:
 
 def test_how_a_prefix_is_cut_into_blocks_does_not_matter() -> None:
     whole = prompt(block("a", 10))
-    parts = prompt(*(Block(role="user", tokens=t, message=0) for t in _halves()))
+    parts = prompt(*(TokenBlock(role="user", tokens=t, message=0) for t in _halves()))
 
     assert prefixes.points(parts)[-1] == prefixes.points(whole)[-1]
 

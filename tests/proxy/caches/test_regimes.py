@@ -9,13 +9,13 @@ from proxy.caches.openai_breakpoint import OpenAIBreakpoints
 from proxy.caches.openai_interval import OpenAIIntervals
 from proxy.caches.port import Ttl
 from proxy.caches.prefix_unit import PrefixUnits
-from proxy.caches.regimes import REGIMES, cache
-from proxy.caches.slots import Slots
+from proxy.caches.regimes import REGIMES, build_cache
+from proxy.caches.slots import ServerSlots
 from tests.proxy.caches.prompts import block, call, prompt, users
 
 
 def test_each_regime_has_its_cache() -> None:
-    built = {regime: type(cache(regime)) for regime in REGIMES}
+    built = {regime: type(build_cache(regime)) for regime in REGIMES}
 
     assert built == {
         "openai-breakpoint": OpenAIBreakpoints,
@@ -28,17 +28,17 @@ def test_each_regime_has_its_cache() -> None:
 
 
 def test_7_3_llama_cpp_keeps_slots() -> None:
-    assert isinstance(cache("implicit", provider="llamacpp"), Slots)
+    assert isinstance(build_cache("implicit", provider="llamacpp"), ServerSlots)
 
 
 def test_an_unknown_regime_is_refused_and_the_known_ones_are_named() -> None:
     with pytest.raises(ValueError, match=r"no cache regime 'lru'; known are anthropic-breakpoint,"):
-        cache("lru")
+        build_cache("lru")
 
 
 def test_0_a_new_cache_holds_nothing() -> None:
     for regime in REGIMES:
-        assert cache(regime).serve(users(("a", 10_000)), 0).read == 0
+        assert build_cache(regime).serve(users(("a", 10_000)), 0).read == 0
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_0_a_new_cache_holds_nothing() -> None:
 def test_0_each_provider_reads_the_next_turn_in_its_own_steps(
     regime: str, provider: str, mark: Ttl | None, read: int
 ) -> None:
-    made = cache(regime, provider=provider)
+    made = build_cache(regime, provider=provider)
     call(made, prompt(block("a", 8_000, mark=mark)))
     grown = prompt(block("a", 8_000), block("b", 50, message=1, mark=mark))
 
@@ -80,7 +80,7 @@ def test_the_least_tokens_of_a_model_replace_those_of_the_regime(
 ) -> None:
     mark: Ttl = "5m" if regime == "anthropic-breakpoint" else "30m"
     for least, hits in ((4_095, True), (9_000, False)):
-        made = cache(regime, provider=provider, min_tokens=least)
+        made = build_cache(regime, provider=provider, min_tokens=least)
         asked = prompt(block("a", 8_192, mark=mark))
         call(made, asked)
 

@@ -2,19 +2,19 @@
 
 import pytest
 
-from proxy.caches.slots import Rules, Slots
+from proxy.caches.slots import ServerSlots, SlotRules
 from tests.proxy.caches.prompts import call, tokens, users
 
 
 def test_7_3_a_slot_reads_the_longest_common_prefix_with_its_last_conversation() -> None:
-    cache = Slots()
+    cache = ServerSlots()
     call(cache, users(("a", 700)), generated=tokens("answer", 50))
 
     assert cache.serve(users(("a", 700), ("answer", 50), ("b", 30)), 0).read == 749
 
 
 def test_7_3_one_token_of_a_repeat_is_always_fresh() -> None:
-    cache = Slots()
+    cache = ServerSlots()
     call(cache, users(("a", 700)))
 
     assert cache.serve(users(("a", 700)), 0).read == 699
@@ -25,7 +25,7 @@ def test_7_3_one_token_of_a_repeat_is_always_fresh() -> None:
 def test_7_3_a_slot_is_chosen_when_it_holds_more_than_a_tenth_of_the_prompt(
     shared: int, left: int
 ) -> None:
-    cache = Slots(Rules(slots=2))
+    cache = ServerSlots(SlotRules(slots=2))
     call(cache, users(("a", 200)))
     call(cache, users(("b", 200)))
     served = call(cache, users(("b", shared), ("x", 1_000 - shared)))
@@ -35,7 +35,7 @@ def test_7_3_a_slot_is_chosen_when_it_holds_more_than_a_tenth_of_the_prompt(
 
 
 def test_7_3_otherwise_the_least_recently_used_slot_is_taken() -> None:
-    cache = Slots(Rules(slots=2))
+    cache = ServerSlots(SlotRules(slots=2))
     for name in ("a", "b", "a", "c"):
         call(cache, users((name, 200)))
 
@@ -45,12 +45,12 @@ def test_7_3_otherwise_the_least_recently_used_slot_is_taken() -> None:
 
 def test_7_3_calls_at_once_fill_one_slot_each_and_later_ones_hit() -> None:
     """Measured with llama.cpp: 8 calls on 4 slots read one 2k prefix afresh in 3 slots."""
-    cache = Slots()
+    cache = ServerSlots()
     call(cache, users(("stem", 2_000), ("q", 20)))
     asked = [users(("stem", 2_000), (f"q{n}", 20)) for n in range(8)]
     first = [cache.serve(one, 0).read for one in asked[:4]]
     for one in asked[:4]:
-        cache.ended(one, (), 1)
+        cache.finish_answer(one, (), 1)
     second = [cache.serve(one, 2).read for one in asked[4:]]
 
     assert sorted(first) == [0, 0, 0, 2_000]
@@ -58,23 +58,23 @@ def test_7_3_calls_at_once_fill_one_slot_each_and_later_ones_hit() -> None:
 
 
 def test_7_3_when_all_slots_are_busy_the_least_recently_used_is_taken_over() -> None:
-    cache = Slots(Rules(slots=1))
+    cache = ServerSlots(SlotRules(slots=1))
     cache.serve(users(("a", 200)), 0)
 
     assert cache.serve(users(("a", 200), ("b", 10)), 0).read == 200
 
 
 def test_a_slot_that_was_taken_over_does_not_get_the_first_answer() -> None:
-    cache = Slots(Rules(slots=1))
+    cache = ServerSlots(SlotRules(slots=1))
     cache.serve(users(("a", 200)), 0)
     cache.serve(users(("b", 200)), 0)
-    cache.ended(users(("a", 200)), tokens("answer", 50), 0)
+    cache.finish_answer(users(("a", 200)), tokens("answer", 50), 0)
 
     assert cache.serve(users(("b", 200), ("c", 5)), 0).read == 200
 
 
 def test_owners_do_not_share() -> None:
-    cache = Slots()
+    cache = ServerSlots()
     call(cache, users(("a", 200), scope="one"))
 
     assert cache.serve(users(("a", 200), scope="two"), 0).read == 0
@@ -82,7 +82,7 @@ def test_owners_do_not_share() -> None:
 
 @pytest.mark.parametrize(("least", "read"), [(200, 199), (201, 0)])
 def test_a_prompt_below_the_least_tokens_is_not_read(least: int, read: int) -> None:
-    cache = Slots(Rules(least=least))
+    cache = ServerSlots(SlotRules(least=least))
     call(cache, users(("a", 200)))
 
     assert cache.serve(users(("a", 200)), 0).read == read

@@ -14,7 +14,7 @@ from proxy.calls.eligibility import (
     planning_request,
     skip_reason,
 )
-from proxy.prefix.planned import Unplanned
+from proxy.prefix.planned import Passthrough
 from tests.fakes.desk import KEY, call, route
 from tests.proxy.prefix.askings import body, said
 
@@ -34,13 +34,13 @@ def test_a_chat_call_that_a_cache_may_keep_is_planned():
     ],
 )
 def test_what_no_cache_keeps_is_not_planned_and_its_receipt_says_why(other, reason):
-    assert skip_reason(other) == Unplanned(reason=reason)
+    assert skip_reason(other) == Passthrough(reason=reason)
 
 
 def test_a_responses_call_that_is_translated_is_not_planned_and_its_receipt_says_why():
     claude = route("up", kind="anthropic")
 
-    assert skip_reason(call(LONG, endpoint="responses"), claude) == Unplanned(reason=OTHER_WIRE)
+    assert skip_reason(call(LONG, endpoint="responses"), claude) == Passthrough(reason=OTHER_WIRE)
 
 
 def test_tags_are_taken_off_however_small_the_prompt_is():
@@ -79,7 +79,7 @@ def test_slots_beside_what_is_no_prompt_are_told():
 
 
 def test_a_small_prompt_that_only_speaks_of_slots_has_none():
-    assert skip_reason(call(body(said("user", "What is thriftgate_slots?")))) == Unplanned(
+    assert skip_reason(call(body(said("user", "What is thriftgate_slots?")))) == Passthrough(
         reason=UNDER_2_KB
     )
 

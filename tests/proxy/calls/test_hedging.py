@@ -14,7 +14,7 @@ from proxy.calls.route_choice import RouteChoice, RoutingDecision
 from proxy.calls.settlement import AttemptInfo
 from proxy.catalog.entries import Route
 from proxy.errors import CallerError, ProxyError, UpstreamError
-from proxy.prefix.planned import Unplanned
+from proxy.prefix.planned import Passthrough
 from proxy.providers.port import Prepared
 from proxy.records.call import Call
 from proxy.records.receipt import Outcome, Receipt
@@ -52,7 +52,7 @@ class SlowPlanning(NoPlanning):
         super().__init__()
         self._takes = takes
 
-    async def planned(self, call: Call, route: Route) -> Unplanned:
+    async def planned(self, call: Call, route: Route) -> Passthrough:
         await asyncio.sleep(self._takes)
         return await super().planned(call, route)
 

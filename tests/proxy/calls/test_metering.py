@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.calls.metering import Meter
-from proxy.prefix.explain.reasons import Reason, Said
+from proxy.prefix.explain.reasons import MissReason, ProviderReason
 from proxy.providers.sse import Frames
 from proxy.providers.usage import openai_usage
 from slo.usage import Usage
@@ -289,7 +289,7 @@ CACHE_MISS = {"diagnostics": {"cache_miss_reason": SAID}}
 def test_a_providers_own_reason_for_a_miss_is_read() -> None:
     streamed = metered(named("message_start", message={"id": "msg_1", **CACHE_MISS}))
 
-    assert streamed.miss_reason == Said(Reason.DIVERGED, "the tools changed", 7)
+    assert streamed.miss_reason == ProviderReason(MissReason.DIVERGED, "the tools changed", 7)
     assert answered(orjson.dumps({"id": "msg_1", **CACHE_MISS})).miss_reason == streamed.miss_reason
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from proxy.catalog.entries import Route
 from proxy.errors import ProxyError
-from proxy.prefix.planned import Unplanned
+from proxy.prefix.planned import Passthrough
 from proxy.records.call import Call
 from proxy.records.compaction_result import NO_COMPACTION, CompactionResult, passthrough_result
 from proxy.records.origin import Origin
@@ -71,7 +71,7 @@ class Hears(NoPlanning):
         self.told.append("planned")
         self.heard.append(call)
         if not self._changes:
-            return Unplanned()
+            return Passthrough()
         found = ready.planned(users(ANTHROPIC, ("rules", 10)))
         return msgspec.structs.replace(found, body=call.body + b" ")
 

@@ -11,8 +11,8 @@ import pytest
 from proxy.calls.deadlines import ClientDisconnected
 from proxy.catalog.entries import Route
 from proxy.errors import ProxyError
-from proxy.prefix.explain.diagnostics import Question
-from proxy.prefix.planned import Unplanned
+from proxy.prefix.explain.diagnostics import DiagnosticsQuestion
+from proxy.prefix.planned import Passthrough
 from proxy.records.call import Call
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
@@ -41,7 +41,7 @@ def test_planning_hears_of_an_attempt_whose_caller_left_before_it_began(first):
 
 def test_a_caller_that_leaves_while_its_call_is_held_back_pays_nothing():
     class Holding(NoPlanning):
-        async def planned(self, call: Call, route: Route) -> Unplanned:
+        async def planned(self, call: Call, route: Route) -> Passthrough:
             await asyncio.sleep(5.0)
             return await super().planned(call, route)
 
@@ -122,7 +122,9 @@ class Asking(NoPlanning):
     async def planned(self, call: Call, route: Route) -> Any:
         self.told.append("planned")
         found = ready.planned(users(ANTHROPIC, ("rules", 10)))
-        return msgspec.structs.replace(found, body=call.body, question=Question("why", b"{}"))
+        return msgspec.structs.replace(
+            found, body=call.body, question=DiagnosticsQuestion("why", b"{}")
+        )
 
 
 @pytest.mark.parametrize("status", [400, 403, 404, 409])

@@ -13,7 +13,7 @@ from proxy.calls.route_choice import (
 )
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
-from proxy.catalog.families import Family, Passing
+from proxy.catalog.families import Family, UnlistedModels
 from proxy.errors import NotFound, UpstreamError
 from tests.fakes.desk import call, catalog, route
 from tests.fakes.upstream import broken
@@ -83,7 +83,7 @@ def test_an_unlisted_model_takes_its_familys_route_and_needs_no_name_of_its_own(
     family = Family(names="new-*", upstream=one.upstream)
     made = replace(
         catalog(one),
-        passing=Passing(families=(family,), upstreams={one.upstream.name: one.upstream}),
+        passing=UnlistedModels(families=(family,), upstreams={one.upstream.name: one.upstream}),
     )
 
     (choice,) = requested_routes(call(asking("new-model")), made)
@@ -113,7 +113,7 @@ def test_a_model_is_deleted_by_the_first_upstream_whose_model_it_is_and_by_no_ot
     family = Family(names="ft:{base}:*", upstream=two.upstream)
     made = replace(
         catalog(one, two),
-        passing=Passing(families=(family,), upstreams={"two": two.upstream}),
+        passing=UnlistedModels(families=(family,), upstreams={"two": two.upstream}),
     )
 
     def owner(name: str) -> list[str]:

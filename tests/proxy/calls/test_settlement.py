@@ -15,8 +15,8 @@ from proxy.calls.settlement import (
     estimate_from_length,
 )
 from proxy.catalog.entries import Route, Upstream
-from proxy.prefix.explain.reasons import Miss, Reason
-from proxy.prefix.planned import Planned, Unplanned
+from proxy.prefix.explain.reasons import CacheMiss, MissReason
+from proxy.prefix.planned import Passthrough, Planned
 from proxy.records.compaction_result import CompactionResult
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
@@ -238,7 +238,7 @@ def again(share: float = 0.0) -> Planned:
     return process.planned(asked(body(*talk(1))))
 
 
-def told(planned: Planned | Unplanned, **fields: object) -> Receipt:
+def told(planned: Planned | Passthrough, **fields: object) -> Receipt:
     attempt = AttemptInfo(call=call(BODY), route=there(), planned=planned)
     return build_receipt(attempt, ended(**fields), Timeline(Ticks()), SEAL)
 
@@ -266,7 +266,7 @@ def test_what_should_have_been_read_is_told_in_the_providers_own_tokens():
 
 
 def test_a_receipt_says_why_the_cache_missed():
-    miss = Miss(reason=Reason.DIVERGED, detail="tools[3] moved", tokens=900, nanos=810_000)
+    miss = CacheMiss(reason=MissReason.DIVERGED, detail="tools[3] moved", tokens=900, nanos=810_000)
     made = told(again(), miss=miss)
 
     assert (made.miss, made.miss_detail) == ("diverged", "tools[3] moved")
@@ -274,16 +274,16 @@ def test_a_receipt_says_why_the_cache_missed():
 
 
 def test_a_call_that_was_not_planned_says_nothing_of_it():
-    made = told(Unplanned("too large"))
+    made = told(Passthrough("too large"))
 
     assert (made.conversation, made.arm, made.layout, made.expected_read) == ("", "", 0, None)
     assert made.unplanned_why == "too large"
 
 
 def test_a_small_call_that_was_not_planned_has_the_reason_in_its_receipt():
-    made = told(Unplanned(reason="under_2_kb"))
+    made = told(Passthrough(reason="under_2_kb"))
 
-    assert (made.unplanned_why, told(Unplanned()).unplanned_why) == ("under_2_kb", "")
+    assert (made.unplanned_why, told(Passthrough()).unplanned_why) == ("under_2_kb", "")
 
 
 def test_a_folded_call_says_what_was_sent_and_what_that_saved():

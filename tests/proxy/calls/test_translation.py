@@ -8,8 +8,8 @@ from proxy.caches.regime import Regime
 from proxy.calls.translation import prepare
 from proxy.errors import InvalidCall
 from proxy.prefix.breakpoints.plan import Plan
-from proxy.prefix.explain.diagnostics import Question
-from proxy.prefix.planned import Asked, Planned, Unplanned, Way
+from proxy.prefix.explain.diagnostics import DiagnosticsQuestion
+from proxy.prefix.planned import Passthrough, Planned, PlanningRequest, PlanningTarget
 from proxy.prefix.planner import Planner
 from proxy.providers.diagnostics_filter import Untold
 from proxy.providers.kinds import WIRES
@@ -32,9 +32,9 @@ def test_each_route_is_spoken_to_in_the_words_of_its_kind(kind, path):
 def test_a_planned_call_goes_with_its_own_body_and_headers():
     asked = call(ASKED)
     planner = Planner(b"secret")
-    draft = planner.draft(Asked(team="t", feature="", key="k", body=ASKED))
-    way = Way(upstream="up", model="m", regime=Regime())
-    planned = planner.planned(draft, way, Plan(), None, 0.0)
+    draft = planner.read_call(PlanningRequest(team="t", feature="", key="k", body=ASKED))
+    way = PlanningTarget(upstream="up", model="m", regime=Regime())
+    planned = planner.plan_call(draft, way, Plan(), None, 0.0)
     there = route("up", model="m")
 
     assert prepare(asked, there, planned).headers is asked.headers
@@ -76,14 +76,14 @@ def test_what_was_planned_to_stay_is_sent_as_it_came():
     as_it_came = prepare(asking, route("up"))
 
     assert prepare(asking, route("up"), planned(asking.body, body=asking.body)) == as_it_came
-    assert prepare(asking, route("up"), Unplanned()) == as_it_came
+    assert prepare(asking, route("up"), Passthrough()) == as_it_came
 
 
 def test_why_a_prompt_was_not_planned_is_noted():
     raw = body(*talk(0))
     notes = ("a tag stays",)
 
-    assert prepare(call(raw), route("up"), Unplanned("too large")).notes == ("too large",)
+    assert prepare(call(raw), route("up"), Passthrough("too large")).notes == ("too large",)
     assert prepare(call(raw), route("up"), planned(raw, notes=notes)).notes == notes
 
 
@@ -91,7 +91,7 @@ def test_what_is_to_be_said_of_the_call_itself_comes_first():
     raw = b'{"messages":[]}'
     told = call(raw, notes=("a name is cut",))
 
-    assert prepare(told, route("up"), Unplanned("too large")).notes == (
+    assert prepare(told, route("up"), Passthrough("too large")).notes == (
         "a name is cut",
         "too large",
     )
@@ -107,11 +107,13 @@ def test_notes_of_planning_follow_those_of_the_wire():
     alone = prepare(call(raw), to).notes
 
     assert alone
-    assert prepare(call(raw), to, Unplanned("too large")).notes == (*alone, "too large")
+    assert prepare(call(raw), to, Passthrough("too large")).notes == (*alone, "too large")
 
 
-ASKING = Question("diagnostics", b'{"previous_message_id":"msg_1"}', {"anthropic-beta": "ours"})
-COMPARING = Question("prompt_cache_options", b'{"comparison_response_id":"resp_1"}')
+ASKING = DiagnosticsQuestion(
+    "diagnostics", b'{"previous_message_id":"msg_1"}', {"anthropic-beta": "ours"}
+)
+COMPARING = DiagnosticsQuestion("prompt_cache_options", b'{"comparison_response_id":"resp_1"}')
 
 
 def test_a_question_goes_with_the_upstreams_own_body_and_beside_the_callers_features():

@@ -8,4 +8,4 @@ def test_a_dated_snapshot_is_found_as_its_model_and_other_names_are_not():
 
     assert made.find("m-2026-01-31") is made.find("m") is made.models["m"]
     assert made.find("m-2") is None
-    assert made.unlisted("m-2") is None
+    assert made.unlisted_model("m-2") is None

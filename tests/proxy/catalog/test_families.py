@@ -21,7 +21,7 @@ ALL_NAMES = {family.names for family in ALL.passing.families}
 
 
 def unlisted(name: str, catalog: Catalog = ALL) -> Route | None:
-    found = catalog.unlisted(name)
+    found = catalog.unlisted_model(name)
     return None if found is None else found.routes[0]
 
 

@@ -2,15 +2,15 @@ from datetime import date
 
 import pytest
 
-from proxy.catalog.fields import Fields, advice, chosen, spoken
+from proxy.catalog.fields import TableFields, checked_choice, describe_value, suggest_name
 from proxy.catalog.problems import Problem
 from proxy.catalog.source import parse
 
 KNOWN = ("text", "count", "flag", "day", "list", "table", "choice")
 
 
-def fields(text: str) -> Fields:
-    return Fields(parse(text, "c.toml"), KNOWN, [])
+def fields(text: str) -> TableFields:
+    return TableFields(parse(text, "c.toml"), KNOWN, [])
 
 
 def test_values_of_the_right_type_come_out_as_they_are() -> None:
@@ -70,7 +70,7 @@ def test_an_unknown_key_is_said_with_what_was_meant() -> None:
 
 def test_what_should_be_a_table_and_is_none_has_no_fields() -> None:
     problems: list[Problem] = []
-    table = Fields(parse("a = 1", "c.toml").value["a"], KNOWN, problems)
+    table = TableFields(parse("a = 1", "c.toml").value["a"], KNOWN, problems)
     assert table.nodes == {}
     assert [problem.mend for problem in problems] == ["write a { table }"]
 
@@ -78,7 +78,7 @@ def test_what_should_be_a_table_and_is_none_has_no_fields() -> None:
 def test_a_name_must_be_one_of_those_known() -> None:
     problems: list[Problem] = []
     nodes = parse('a = "opanai"\nb = 1\nc = ""', "c.toml").value
-    assert [chosen(node, {"openai"}, problems) for node in nodes.values()] == ["", "", ""]
+    assert [checked_choice(node, {"openai"}, problems) for node in nodes.values()] == ["", "", ""]
     assert [problem.what for problem in problems] == [
         'names "opanai", which is not known',
         "is 1",
@@ -87,11 +87,15 @@ def test_a_name_must_be_one_of_those_known() -> None:
 
 
 def test_advice_names_the_nearest_or_else_all() -> None:
-    assert advice("opanai", ["openai", "google"]) == "did you mean openai?"
-    assert advice("zzz", ["openai", "google"]) == "known are: google, openai"
-    assert advice("zzz", []) == "known are: none"
+    assert suggest_name("opanai", ["openai", "google"]) == "did you mean openai?"
+    assert suggest_name("zzz", ["openai", "google"]) == "known are: google, openai"
+    assert suggest_name("zzz", []) == "known are: none"
 
 
 def test_values_are_spoken_as_toml_writes_them() -> None:
-    assert (spoken({}), spoken([]), spoken("a")) == ("a table", "an array", 'the string "a"')
-    assert (spoken(True), spoken(3)) == ("true", "3")  # noqa: FBT003 - the value is the point
+    assert (describe_value({}), describe_value([]), describe_value("a")) == (
+        "a table",
+        "an array",
+        'the string "a"',
+    )
+    assert (describe_value(True), describe_value(3)) == ("true", "3")  # noqa: FBT003 - the value is the point

@@ -1,15 +1,15 @@
 from proxy.catalog import layers
-from proxy.catalog.fields import Fields
+from proxy.catalog.fields import TableFields
 from proxy.catalog.problems import Problem
 from proxy.catalog.source import Node, parse
 
 TOP = ("upstreams", "models")
 
 
-def files(*texts: str) -> tuple[list[Fields], list[Problem]]:
+def files(*texts: str) -> tuple[list[TableFields], list[Problem]]:
     problems: list[Problem] = []
     return [
-        Fields(parse(text, f"{number}.toml"), TOP, problems)
+        TableFields(parse(text, f"{number}.toml"), TOP, problems)
         for number, text in enumerate(texts, start=1)
     ], problems
 

@@ -85,14 +85,14 @@ def test_a_discount_is_a_part_of_one() -> None:
 )
 def test_a_day_begins_at_midnight_utc(written: str, seconds: float) -> None:
     problems: list[Problem] = []
-    assert numbers.moment(node(written), problems) == seconds
+    assert numbers.timestamp(node(written), problems) == seconds
     assert problems == []
 
 
 @pytest.mark.parametrize("written", ["2026-10-07T00:00:00", '"2026-10-07"', "1791331200"])
 def test_a_moment_needs_a_date_and_a_time_needs_a_zone(written: str) -> None:
     problems: list[Problem] = []
-    assert numbers.moment(node(written), problems) is None
+    assert numbers.timestamp(node(written), problems) is None
     assert "write a day, such as 2026-12-01" in problems[0].mend
 
 

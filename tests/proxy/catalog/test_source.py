@@ -3,7 +3,7 @@ from decimal import Decimal
 import pytest
 
 from proxy.catalog.problems import BadCatalog
-from proxy.catalog.source import decoded, parse
+from proxy.catalog.source import decode_toml, parse
 
 
 def test_values_know_their_file_their_line_and_their_name() -> None:
@@ -43,12 +43,12 @@ def test_a_syntax_error_names_its_line(text: str, said: str) -> None:
 
 def test_bytes_that_are_no_text_name_their_line() -> None:
     with pytest.raises(BadCatalog) as caught:
-        decoded('a = "ü"\nb = "'.encode() + b'\xe9"\n', "c.toml")
+        decode_toml('a = "ü"\nb = "'.encode() + b'\xe9"\n', "c.toml")
     assert str(caught.value) == (
         "c.toml:2: is not UTF-8: byte 0xe9 stands here; save the file as UTF-8"
     )
 
 
 def test_lines_end_the_same_wherever_they_were_written() -> None:
-    text = decoded("[a]\r\nb = 'ü'\r\nc = 1\r\n".encode(), "c.toml")
+    text = decode_toml("[a]\r\nb = 'ü'\r\nc = 1\r\n".encode(), "c.toml")
     assert text == "[a]\nb = 'ü'\nc = 1\n"

@@ -10,7 +10,7 @@ from msgspec import structs
 from compaction.compact import CompactedChat
 from compaction.policy import CompactionMode, CompactionPolicy, RelativePrices
 from proxy.cli.dry_run import Conversation, NoConversation, Trial, conversation, trial
-from proxy.tokens.counter import Counter
+from proxy.tokens.counter import TokenCounter
 
 FORCED = CompactionPolicy(prices=RelativePrices(read=0.1, write=1.25), force=True, once=True)
 TOOLS = [{"type": "function", "function": {"name": "get_order", "parameters": {"type": "object"}}}]
@@ -75,7 +75,7 @@ def test_a_forced_conversation_is_folded_and_what_is_sent_weighs_what_is_told():
     body = orjson.dumps(
         {"messages": [orjson.loads(bytes(each)) for each in found.messages], "tools": TOOLS}
     )
-    counted = Counter().prompt_tokens(body, "chat/completions", "gpt-5.6-terra")
+    counted = TokenCounter().prompt_tokens(body, "chat/completions", "gpt-5.6-terra")
     assert found.tokens_after == counted
     assert "Never write to ann@example.com." in str(found.facts)
 

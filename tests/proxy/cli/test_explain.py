@@ -41,7 +41,7 @@ def test_a_call_is_told_attempt_by_attempt(tmp_path: Path) -> None:
     assert "To be expected, as the prompt was sent: 3,500 tokens." in said
     assert "system line 4 changed." in said
     assert "Could have been read besides: 2,500 tokens; that would have saved $0.006" in said
-    assert "Mend: Move what varies behind" in said
+    assert "Fix: Move what varies behind" in said
 
 
 def test_the_providers_request_id_is_told_where_it_gave_one() -> None:

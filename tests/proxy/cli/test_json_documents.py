@@ -2,7 +2,7 @@ from datetime import date
 
 from dashboards.reports import Percentiles, Period, Spend, Times
 from proxy.cli import json_documents
-from proxy.prefix.guard import Finding, Interval, Sample, Verdict
+from proxy.prefix.guard import ArmComparison, ArmTotals, ComparisonFinding, Interval
 from proxy.records.feature_mode import Mode, Place, Standing
 from proxy.store.sql.layout_rows import Proposal, ProposalState
 from proxy.store.sql.savings import Comparison, MissSum
@@ -98,10 +98,12 @@ def test_a_miss_has_its_price_and_its_mend():
 
 
 def test_savings_come_with_their_interval_and_are_null_where_nothing_was_measured():
-    treated = Sample(conversations=90, cost=1_000_000_000, tokens=100, reads=50)
-    control = Sample(conversations=60)
-    measured = Verdict(finding=Finding.MEASURED, saving=Interval(0.4, 0.5, 0.6), why="so")
-    little = Verdict(finding=Finding.NOT_ENOUGH, why="too few")
+    treated = ArmTotals(conversations=90, cost=1_000_000_000, tokens=100, reads=50)
+    control = ArmTotals(conversations=60)
+    measured = ArmComparison(
+        finding=ComparisonFinding.MEASURED, saving=Interval(0.4, 0.5, 0.6), why="so"
+    )
+    little = ArmComparison(finding=ComparisonFinding.NOT_ENOUGH, why="too few")
     one, other = json_documents.savings(
         30,
         [

@@ -5,18 +5,18 @@ import pytest
 from sqlalchemy import event
 
 from proxy.cli.layouts import layouts
-from proxy.prefix.layouts.layout import Layout, Move
-from proxy.prefix.prompts.prompt import Slot
+from proxy.prefix.layouts.layout import Layout, LayoutMove
+from proxy.prefix.prompts.prompt import PromptSlot
 from proxy.records.feature_mode import Mode, Place
 from proxy.store.store import Store
 from tests.fakes.receipts import a_receipt
 from tests.fakes.typed import Typed
 
 NOW = 1_790_000_000.0
-MOVE = Move(
+MOVE = LayoutMove(
     before=None,
     after=None,
-    slot=Slot.VARIABLE,
+    slot=PromptSlot.VARIABLE,
     label="Current time",
     shows="line 3",
     calls=40,

@@ -7,8 +7,8 @@ import pytest
 
 from compaction.policy import CompactionMode
 from proxy.cli.savings import misses, savings
-from proxy.prefix.layouts.layout import Layout, Move
-from proxy.prefix.prompts.prompt import Slot
+from proxy.prefix.layouts.layout import Layout, LayoutMove
+from proxy.prefix.prompts.prompt import PromptSlot
 from proxy.records.feature_mode import Place
 from proxy.records.receipt import Receipt
 from slo.usage import Usage
@@ -76,7 +76,9 @@ def test_an_estimate_is_told_from_the_first_call(typed: Typed) -> None:
 
 
 def test_what_waits_for_approval_says_what_it_should_save(typed: Typed) -> None:
-    move = Move(before=None, after=None, slot=Slot.VARIABLE, label="time", saving=2_500_000_000)
+    move = LayoutMove(
+        before=None, after=None, slot=PromptSlot.VARIABLE, label="time", saving=2_500_000_000
+    )
     raw = orjson.dumps(msgspec.to_builtins(Layout(moves=(move,)))).decode()
     store = typed.open()
     store.layouts.propose(Place("team_0", "chat", "gpt"), "digest", raw, START)

@@ -5,7 +5,7 @@ import pytest
 from compaction.policy import CompactionMode
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route
-from proxy.catalog.families import Family, Passing
+from proxy.catalog.families import Family, UnlistedModels
 from proxy.cli.warnings import assumptions, doubts, known_keys_obstacle, teams, unasked, unnoted
 from proxy.settings import Settings
 from proxy.store.store import Store
@@ -144,7 +144,7 @@ def test_a_mode_that_wants_notes_of_no_model_does_less_than_it_says():
 
 def test_what_is_assumed_of_models_is_said_with_where_unlisted_ones_pass():
     upstream = KNOWN.upstream
-    passing = Passing(
+    passing = UnlistedModels(
         families=(Family(names="new-*", upstream=upstream),), upstreams={upstream.name: upstream}
     )
     made = replace(catalog(m=(KNOWN,)), assumed=("new-1",), passing=passing)

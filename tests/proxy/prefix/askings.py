@@ -8,10 +8,10 @@ import msgspec
 import orjson
 
 from proxy.calls.route_target import route_target
-from proxy.prefix.breakpoints.plan import Plan, merged
+from proxy.prefix.breakpoints.plan import Plan, merge_plans
 from proxy.prefix.layouts.layout import Layout
-from proxy.prefix.lessons import Lessons
-from proxy.prefix.planned import Asked, Planned, Way
+from proxy.prefix.lessons import LayoutLearner
+from proxy.prefix.planned import Planned, PlanningRequest, PlanningTarget
 from proxy.prefix.planner import Planner
 from slo.price import Rates
 from slo.usage import Usage
@@ -22,7 +22,7 @@ NOW = 1_790_000_000.0
 SECRET = b"the installation's secret"
 RATES = Rates(input=1_000_000_000, cache_read=100_000_000, output=4_000_000_000)
 #: One way for every regime there is.
-WAYS: Mapping[str, Way] = {
+WAYS: Mapping[str, PlanningTarget] = {
     name: msgspec.structs.replace(route_target(route, "any", NOW), rates=RATES)
     for name, route in ROUTES.items()
 }
@@ -52,8 +52,10 @@ def talk(turns: int, rules: str = RULES, opening: str = "Where is my parcel?") -
     return messages
 
 
-def asked(raw: bytes, **fields: Any) -> Asked:
-    return Asked(**{"team": "team_1", "feature": "desk", "key": "key_1", "body": raw, **fields})
+def asked(raw: bytes, **fields: Any) -> PlanningRequest:
+    return PlanningRequest(
+        **{"team": "team_1", "feature": "desk", "key": "key_1", "body": raw, **fields}
+    )
 
 
 class Process:
@@ -70,7 +72,7 @@ class Process:
 
     def __init__(
         self,
-        to: Way,
+        to: PlanningTarget,
         *,
         plans: dict[str, bytes] | None = None,
         layout: Layout | None = None,
@@ -78,27 +80,27 @@ class Process:
         credit: float | None = inf,
     ) -> None:
         self.planner = Planner(SECRET, share=share, credit=credit)
-        self.lessons = Lessons()
+        self.lessons = LayoutLearner()
         self.to = to
         self.now = NOW
         self._plans = {} if plans is None else plans
         self._layout = layout
 
-    def planned(self, call: Asked) -> Planned:
+    def planned(self, call: PlanningRequest) -> Planned:
         """The call as it is sent; nobody has answered it yet."""
         self.now += 10.0
-        draft = self.planner.draft(call)
-        if sought := draft.sought(self.planner.plan(draft)):
+        draft = self.planner.read_call(call)
+        if sought := draft.stored_keys(self.planner.known_plan(draft)):
             draft = self.planner.recall(draft, self._kept(sought))
         plan = self._kept((draft.conversation.hex(),)).get(draft.conversation.hex())
         if plan is None or plan.conversation:
-            plan = self.planner.begun(draft, int(self._layout is not None))
+            plan = self.planner.begin_plan(draft, int(self._layout is not None))
         layout = self._layout if plan.layout else None
-        found = self.planner.planned(draft, self.to, plan, layout, self.now)
-        self.planner.adopt(draft, found.plan)
-        for name, each in {**draft.beside(), draft.conversation.hex(): found.plan}.items():
+        found = self.planner.plan_call(draft, self.to, plan, layout, self.now)
+        self.planner.adopt_plan(draft, found.plan)
+        for name, each in {**draft.related_keys(), draft.conversation.hex(): found.plan}.items():
             held = self._plans.get(name)
-            grown = merged(msgspec.json.decode(held, type=Plan), each) if held else each
+            grown = merge_plans(msgspec.json.decode(held, type=Plan), each) if held else each
             self._plans[name] = msgspec.json.encode(grown)
         return found
 
@@ -112,10 +114,10 @@ class Process:
                     found[plan.conversation] = msgspec.json.decode(there, type=Plan)
         return found
 
-    def answered(self, call: Asked, usage: Usage | None = None) -> Planned:
+    def answered(self, call: PlanningRequest, usage: Usage | None = None) -> Planned:
         """The call as it was sent, and learned from once it was answered."""
         found = self.planned(call)
-        self.planner.settled(found, usage)
+        self.planner.settle_call(found, usage)
         self.lessons.observe(found)
         return found
 
@@ -125,7 +127,7 @@ class Process:
         return Sent(found.body, found.prompt.tail)
 
 
-def learned(to: Way, bodies: Iterable[bytes], **fields: Any) -> Layout | None:
+def learned(to: PlanningTarget, bodies: Iterable[bytes], **fields: Any) -> Layout | None:
     """What a feature shows once these calls were answered."""
     process, last = Process(to), None
     for raw in bodies:

@@ -8,19 +8,19 @@ from typing import Any
 import msgspec
 
 from proxy.caches.regime import Regime
-from proxy.prefix.prediction.sent import Sent, told
+from proxy.prefix.prediction.sent import SentCall, leading_lines
 from proxy.prefix.prompts.prompt import (
     BYTES_PER_TOKEN,
-    Block,
     Fingerprint,
+    MessageReading,
     Prompt,
-    Reading,
-    Slot,
-    front,
-    leading,
-    parsed,
-    read,
-    talk,
+    PromptBlock,
+    PromptSlot,
+    conversation_blocks,
+    count_leading,
+    leading_blocks,
+    parse_message,
+    parse_prompt,
 )
 
 ANTHROPIC = Regime(
@@ -60,31 +60,35 @@ def fingerprint(raw: bytes) -> bytes:
 
 
 def blocks(
-    prompt: Prompt, fingerprint: Fingerprint, readings: Sequence[Reading] = ()
-) -> tuple[Block, ...]:
+    prompt: Prompt, fingerprint: Fingerprint, readings: Sequence[MessageReading] = ()
+) -> tuple[PromptBlock, ...]:
     """Every place a breakpoint can stand, in wire order."""
-    known = readings or [Reading(read(raw).role, fingerprint(raw)) for raw in prompt.messages]
-    first = leading(prompt)
-    return (*front(prompt, fingerprint, first), *talk(prompt, known, first))
+    known = readings or [
+        MessageReading(parse_message(raw).role, fingerprint(raw)) for raw in prompt.messages
+    ]
+    first = count_leading(prompt)
+    return (*leading_blocks(prompt, fingerprint, first), *conversation_blocks(prompt, known, first))
 
 
-def block(name: str, size: int, *, role: str = "user", at: int = 0, leads: bool = False) -> Block:
-    slot = Slot.STABLE if leads or role == "tools" else Slot.VARIABLE
+def block(
+    name: str, size: int, *, role: str = "user", at: int = 0, leads: bool = False
+) -> PromptBlock:
+    slot = PromptSlot.STABLE if leads or role == "tools" else PromptSlot.VARIABLE
     message, part = (-1, at) if role == "tools" else (at, 0 if leads else -1)
-    return Block(role, slot, message, part, size, fingerprint(f"{name} {size}".encode()))
+    return PromptBlock(role, slot, message, part, size, fingerprint(f"{name} {size}".encode()))
 
 
-def users(regime: Regime, *stretches: tuple[str, int], **more: Any) -> Sent:
+def users(regime: Regime, *stretches: tuple[str, int], **more: Any) -> SentCall:
     """A call of user messages, one per stretch of so many tokens."""
     found = tuple(
         block(name, size * BYTES_PER_TOKEN, at=at) for at, (name, size) in enumerate(stretches)
     )
-    return Sent(regime=regime, blocks=found, **more)
+    return SentCall(regime=regime, blocks=found, **more)
 
 
 def body(
     *messages: tuple[str, str], tools: tuple[str, ...] = (), **fields: object
-) -> tuple[Prompt, tuple[Block, ...]]:
+) -> tuple[Prompt, tuple[PromptBlock, ...]]:
     """A chat body of messages (role, text) and tools by name; its prompt and blocks."""
     chat: dict[str, object] = {"model": "m", **fields}
     if tools:
@@ -93,7 +97,7 @@ def body(
             for name in tools
         ]
     chat["messages"] = [{"role": role, "content": words} for role, words in messages]
-    prompt = parsed(msgspec.json.encode(chat))
+    prompt = parse_prompt(msgspec.json.encode(chat))
     return prompt, blocks(prompt, fingerprint)
 
 
@@ -103,8 +107,8 @@ def sent(
     tools: tuple[str, ...] = (),
     marks: Mapping[int, str] | None = None,
     **more: Any,
-) -> Sent:
+) -> SentCall:
     """A chat body as it is sent, its lines told apart."""
     prompt, found = body(*messages, tools=tools)
-    known = told(prompt, found, fingerprint)
-    return Sent(regime=regime, blocks=found, lines=known, marks=marks or {}, **more)
+    known = leading_lines(prompt, found, fingerprint)
+    return SentCall(regime=regime, blocks=found, lines=known, marks=marks or {}, **more)

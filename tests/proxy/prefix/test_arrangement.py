@@ -5,28 +5,35 @@ from typing import Any
 import orjson
 import pytest
 
-from proxy.prefix.arrangement import arranged, as_it_came, sent, stripped
-from proxy.prefix.breakpoints.plan import Plan, Policy
-from proxy.prefix.layouts.layout import Layout, Move
+from proxy.prefix.arrangement import (
+    arrange_prompt,
+    mark_prompt,
+    remove_body_tags,
+    unmodified_prompt,
+)
+from proxy.prefix.breakpoints.plan import BreakpointPolicy, Plan
+from proxy.prefix.layouts.layout import Layout, LayoutMove
 from proxy.prefix.planned import Draft
 from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.objects import Unplannable
-from proxy.prefix.prompts.prompt import Slot
+from proxy.prefix.prompts.prompt import PromptSlot
 from tests.fakes.kept import kept
 from tests.proxy.prefix.askings import RULES, SECRET, WAYS, asked, body, said, talk, tool
 
 ANTHROPIC, PLAIN = WAYS["anthropic-breakpoint"], WAYS["openai-interval"]
-EVERYWHERE = Policy(stable="5m", semi="5m", history="5m")
+EVERYWHERE = BreakpointPolicy(stable="5m", semi="5m", history="5m")
 MARK = {"cache_control": {"type": "ephemeral"}}
 TAGGED = f"<tg:variable>It is noon.</tg:variable>\n{RULES}"
 #: Takes all instructions for text that varies per call.
 EVERYTHING = Layout(
-    moves=(Move(before=None, after=None, slot=Slot.VARIABLE, label="Detail 1", count=0),)
+    moves=(
+        LayoutMove(before=None, after=None, slot=PromptSlot.VARIABLE, label="Detail 1", count=0),
+    )
 )
 
 
 def draft(raw: bytes) -> Draft:
-    return Planner(SECRET).draft(asked(raw))
+    return Planner(SECRET).read_call(asked(raw))
 
 
 def read(raw: bytes) -> Any:
@@ -39,17 +46,17 @@ def names(raw: bytes) -> list[str]:
 
 def test_a_prompt_that_came_in_order_stays_as_it_is():
     one = draft(body(*talk(1)))
-    found = arranged(one, Plan(), None, late=True)
+    found = arrange_prompt(one, Plan(), None, late=True)
 
     assert found.prompt == one.prompt
     assert (found.plan, found.notes, found.given) == (Plan(), (), {})
-    assert sent(one, PLAIN, found, Policy()).body is one.asked.body
+    assert mark_prompt(one, PLAIN, found, BreakpointPolicy()).body is one.asked.body
 
 
 def test_what_is_declared_moves_and_nothing_else_is_needed():
     one = draft(body(said("system", TAGGED), said("user", "Well?")))
-    found = arranged(one, Plan(), None, late=True)
-    body_sent = sent(one, PLAIN, found, Policy()).body
+    found = arrange_prompt(one, Plan(), None, late=True)
+    body_sent = mark_prompt(one, PLAIN, found, BreakpointPolicy()).body
 
     kept(one.asked.body, body_sent)
     assert found.prompt.tail == 1
@@ -59,7 +66,7 @@ def test_what_is_declared_moves_and_nothing_else_is_needed():
 
 def test_what_a_layout_names_moves():
     one = draft(body(*talk(0)))
-    found = arranged(one, Plan(layout=1), EVERYTHING, late=True)
+    found = arrange_prompt(one, Plan(layout=1), EVERYTHING, late=True)
 
     assert found.prompt.tail == 1
     assert found.prompt != one.prompt
@@ -67,7 +74,7 @@ def test_what_a_layout_names_moves():
 
 def test_tags_that_do_not_add_up_stay_and_are_told_of():
     one = draft(body(said("system", "<tg:variable>It is noon."), said("user", "Well?")))
-    found = arranged(one, Plan(), None, late=True)
+    found = arrange_prompt(one, Plan(), None, late=True)
 
     assert found.prompt == one.prompt
     assert found.notes == ("tags of message 0 stay as text: variable is never closed",)
@@ -75,9 +82,9 @@ def test_tags_that_do_not_add_up_stay_and_are_told_of():
 
 def test_an_upstream_without_late_system_messages_hears_it_from_the_user():
     one = draft(body(said("system", TAGGED), said("user", "Well?")))
-    found = arranged(one, Plan(), None, late=False)
+    found = arrange_prompt(one, Plan(), None, late=False)
 
-    assert [message["role"] for message in read(found.prompt.rendered())["messages"]] == [
+    assert [message["role"] for message in read(found.prompt.render())["messages"]] == [
         "system",
         "user",
     ]
@@ -86,25 +93,25 @@ def test_an_upstream_without_late_system_messages_hears_it_from_the_user():
 def test_tools_come_in_one_order_which_the_plan_remembers():
     one = draft(body(*talk(0), tools=[tool("b"), tool("a")]))
     other = draft(body(*talk(0), tools=[tool("a"), tool("b")]))
-    first, second = (arranged(each, Plan(), None, late=True) for each in (one, other))
+    first, second = (arrange_prompt(each, Plan(), None, late=True) for each in (one, other))
 
-    assert names(first.prompt.rendered()) == ["a", "b"]
+    assert names(first.prompt.render()) == ["a", "b"]
     assert first.prompt.tools == second.prompt.tools
     assert len(first.plan.tools) == 2
 
 
 def test_a_tool_that_comes_later_is_appended():
-    first = arranged(draft(body(*talk(0), tools=[tool("b")])), Plan(), None, late=True)
+    first = arrange_prompt(draft(body(*talk(0), tools=[tool("b")])), Plan(), None, late=True)
     more = draft(body(*talk(1), tools=[tool("a"), tool("b")]))
-    second = arranged(more, first.plan, None, late=True)
+    second = arrange_prompt(more, first.plan, None, late=True)
 
-    assert names(second.prompt.rendered()) == ["b", "a"]
+    assert names(second.prompt.render()) == ["b", "a"]
     assert second.plan.tools[:1] == first.plan.tools
 
 
 def test_tools_of_a_conversation_met_midway_stay_where_they_were():
     one = draft(body(*talk(2), tools=[tool("b"), tool("a")]))
-    found = arranged(one, Plan(joined=True), None, late=True)
+    found = arrange_prompt(one, Plan(joined=True), None, late=True)
 
     assert found.prompt == one.prompt
     assert found.plan.tools == ()
@@ -112,27 +119,27 @@ def test_tools_of_a_conversation_met_midway_stay_where_they_were():
 
 def test_tools_that_a_mark_holds_in_place_are_told_of():
     one = draft(body(*talk(0), tools=[tool("b", **MARK), tool("a")]))
-    found = arranged(one, Plan(), None, late=True)
+    found = arrange_prompt(one, Plan(), None, late=True)
 
-    assert names(found.prompt.rendered()) == ["b", "a"]
+    assert names(found.prompt.render()) == ["b", "a"]
     assert found.notes == ("marks stand between tools that would change places",)
 
 
 def test_marks_are_added_where_the_policy_wants_them():
     one = draft(body(*talk(1)))
-    found = sent(one, ANTHROPIC, arranged(one, Plan(), None, late=True), EVERYWHERE)
+    found = mark_prompt(one, ANTHROPIC, arrange_prompt(one, Plan(), None, late=True), EVERYWHERE)
 
     kept(one.asked.body, found.body)
     assert set(found.marks.values()) == {"5m"}
     assert found.body.count(b'"cache_control"') == len(found.marks) == 2
-    assert b"cache_control" not in found.prompt.rendered()
+    assert b"cache_control" not in found.prompt.render()
 
 
 def test_the_callers_own_marks_stay_and_count():
     rules = [{"type": "text", "text": RULES, **MARK}]
     one = draft(body(said("system", rules), *talk(1)[1:]))
-    found = arranged(one, Plan(), None, late=True)
-    marked = sent(one, ANTHROPIC, found, EVERYWHERE)
+    found = arrange_prompt(one, Plan(), None, late=True)
+    marked = mark_prompt(one, ANTHROPIC, found, EVERYWHERE)
 
     kept(one.asked.body, marked.body)
     assert set(found.given) == {0}
@@ -143,7 +150,7 @@ def test_the_callers_own_marks_stay_and_count():
 def test_marks_without_room_are_told_of():
     parts = [{"type": "text", "text": f"{n} {RULES}", **MARK} for n in range(4)]
     one = draft(body(said("system", parts), *talk(1)[1:]))
-    found = sent(one, ANTHROPIC, arranged(one, Plan(), None, late=True), EVERYWHERE)
+    found = mark_prompt(one, ANTHROPIC, arrange_prompt(one, Plan(), None, late=True), EVERYWHERE)
 
     assert found.body is one.asked.body
     assert any("marks are in use" in note for note in found.notes)
@@ -152,7 +159,7 @@ def test_marks_without_room_are_told_of():
 def test_marks_that_share_a_message_each_take_room():
     parts = [{"type": "text", "text": f"{n} {RULES}", **MARK} for n in range(4)]
     one = draft(body(said("system", RULES), said("user", parts)))
-    found = sent(one, ANTHROPIC, arranged(one, Plan(), None, late=True), EVERYWHERE)
+    found = mark_prompt(one, ANTHROPIC, arrange_prompt(one, Plan(), None, late=True), EVERYWHERE)
 
     assert found.body is one.asked.body
 
@@ -160,7 +167,9 @@ def test_marks_that_share_a_message_each_take_room():
 def test_behind_a_mark_of_five_minutes_none_lives_for_an_hour():
     rules = [{"type": "text", "text": RULES, **MARK}]
     one = draft(body(said("system", rules), *talk(1)[1:]))
-    found = sent(one, ANTHROPIC, arranged(one, Plan(), None, late=True), Policy(history="1h"))
+    found = mark_prompt(
+        one, ANTHROPIC, arrange_prompt(one, Plan(), None, late=True), BreakpointPolicy(history="1h")
+    )
 
     assert set(found.marks.values()) == {"5m"}
     assert b'"1h"' not in found.body
@@ -169,9 +178,9 @@ def test_behind_a_mark_of_five_minutes_none_lives_for_an_hour():
 def test_where_a_cache_takes_no_marks_what_was_a_text_is_sent_as_one():
     rules = f"<tg:semi-stable>Ines asks.</tg:semi-stable>\n{RULES}"
     one = draft(body(said("system", rules), said("user", "Well?")))
-    found = arranged(one, Plan(), None, late=True)
+    found = arrange_prompt(one, Plan(), None, late=True)
     plain, marked = (
-        read(sent(one, way, found, Policy()).body)["messages"][0]["content"]
+        read(mark_prompt(one, way, found, BreakpointPolicy()).body)["messages"][0]["content"]
         for way in (PLAIN, ANTHROPIC)
     )
 
@@ -181,16 +190,16 @@ def test_where_a_cache_takes_no_marks_what_was_a_text_is_sent_as_one():
 def test_as_it_came_is_what_the_caller_wrote():
     one = draft(body(said("system", "Rules"), said("user", "Well?"), tools=[tool("b", **MARK)]))
 
-    assert as_it_came(one, Plan()).prompt == one.prompt
+    assert unmodified_prompt(one, Plan()).prompt == one.prompt
 
 
 def test_tags_reach_no_model_even_where_nothing_is_planned():
     asked = body(said("system", TAGGED), said("user", "Well?"), tools=[tool("b", **MARK)])
-    found = as_it_came(draft(asked), Plan())
+    found = unmodified_prompt(draft(asked), Plan())
 
     assert b"<tg:" in asked
-    assert stripped(asked) == found.prompt.rendered()
-    assert b"<tg:" not in stripped(asked)
+    assert remove_body_tags(asked) == found.prompt.render()
+    assert b"<tg:" not in remove_body_tags(asked)
     assert set(found.given) == {0}
     assert len(found.blocks) == 3
 
@@ -204,11 +213,11 @@ def test_tags_reach_no_model_even_where_nothing_is_planned():
     ],
 )
 def test_where_no_tag_can_be_taken_off_the_body_stays(asked):
-    assert stripped(asked) is asked
+    assert remove_body_tags(asked) is asked
 
 
 @pytest.mark.parametrize(
-    "arrange", [as_it_came, lambda one, plan: arranged(one, plan, None, late=True)]
+    "arrange", [unmodified_prompt, lambda one, plan: arrange_prompt(one, plan, None, late=True)]
 )
 def test_a_message_that_cannot_be_read_is_left_to_its_upstream(arrange):
     one = draft(body(said("system", 7), said("user", "Well?")))
@@ -220,17 +229,19 @@ def test_a_message_that_cannot_be_read_is_left_to_its_upstream(arrange):
 @pytest.mark.parametrize(
     ("policy", "fields", "explicit"),
     [
-        (Policy(explicit=True), {}, True),
-        (Policy(explicit=True), {"prompt_cache_retention": "24h"}, False),
-        (Policy(explicit=True), {"prompt_cache_options": {"mode": "implicit"}}, False),
-        (Policy(), {"prompt_cache_options": {"mode": "explicit"}}, True),
+        (BreakpointPolicy(explicit=True), {}, True),
+        (BreakpointPolicy(explicit=True), {"prompt_cache_retention": "24h"}, False),
+        (BreakpointPolicy(explicit=True), {"prompt_cache_options": {"mode": "implicit"}}, False),
+        (BreakpointPolicy(), {"prompt_cache_options": {"mode": "explicit"}}, True),
     ],
 )
 def test_the_mode_that_is_expected_of_is_the_one_that_is_sent(
-    policy: Policy, fields: dict[str, object], *, explicit: bool
+    policy: BreakpointPolicy, fields: dict[str, object], *, explicit: bool
 ):
     one = draft(body(*talk(0), **fields))
-    found = sent(one, WAYS["openai-breakpoint"], arranged(one, Plan(), None, late=True), policy)
+    found = mark_prompt(
+        one, WAYS["openai-breakpoint"], arrange_prompt(one, Plan(), None, late=True), policy
+    )
 
     assert found.explicit is explicit
     options = read(found.body).get("prompt_cache_options", {})
@@ -253,4 +264,7 @@ def test_tags_are_taken_off_a_call_that_goes_on_from_what_its_provider_keeps(
 ):
     came = {"model": "any", "instructions": "<tg:semi>Be kind.</tg:semi> It is noon.", **fields}
 
-    assert read(stripped(orjson.dumps(came))) == {**came, "instructions": "Be kind. It is noon."}
+    assert read(remove_body_tags(orjson.dumps(came))) == {
+        **came,
+        "instructions": "Be kind. It is noon.",
+    }

@@ -1,7 +1,7 @@
 """What is remembered of a conversation from call to call."""
 
-from proxy.prefix.conversation_state import Talk
-from proxy.prefix.prediction.prompt_digests import opening
+from proxy.prefix.conversation_state import ConversationState
+from proxy.prefix.prediction.prompt_digests import digest_start
 from tests.proxy.prefix.askings import NOW, WAYS, Process, asked, body, talk
 
 CLAUDE = WAYS["anthropic-breakpoint"]
@@ -34,10 +34,10 @@ def told(*openings: str, now: str, moves: bool = True) -> int:
     talked, *calls = (
         process.planned(asked(opened(0, each))).evidence.sent for each in (now, *openings)
     )
-    known = Talk()
+    known = ConversationState()
     for each in calls:
-        known.note(each, NOW, tokens=10, turns=0)
-    return len(known.told(opening(talked.blocks), moves=moves))
+        known.record_call(each, NOW, tokens=10, turns=0)
+    return len(known.comparable_starts(digest_start(talked.blocks), moves=moves))
 
 
 def test_where_prompts_open_with_a_clock_it_may_stand_still():
@@ -89,10 +89,10 @@ def test_what_came_back_after_another_or_held_for_three_calls_is_no_clock():
 
 def test_of_the_latest_calls_alone_it_is_remembered_how_they_were():
     sent = Process(CLAUDE).planned(asked(opened(0, "noon"))).evidence.sent
-    known = Talk()
+    known = ConversationState()
     for number in range(40):
-        known.note(sent, NOW + number, tokens=number, turns=number)
-        known.lacked(number)
+        known.record_call(sent, NOW + number, tokens=number, turns=number)
+        known.record_left_out(number)
 
     assert (known.calls, known.latest, known.tokens, known.turns) == (40, NOW + 39, 39, 39)
     sizes = [len(each) for each in (known.points, known.openings, known.endings)]

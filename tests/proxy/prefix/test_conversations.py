@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.prefix.breakpoints.plan import SEVERAL, Arm, Plan
+from proxy.prefix.breakpoints.plan import SEVERAL, ExperimentArm, Plan
 from proxy.prefix.conversations import Conversations
-from proxy.prefix.planned import Asked, Planned
-from proxy.prefix.prompts.conversation import Chain
+from proxy.prefix.planned import Planned, PlanningRequest
+from proxy.prefix.prompts.conversation import ConversationChain
 from proxy.records.origin import Origin
 from tests.proxy.prefix.askings import RULES, WAYS, Json, Process, asked, body, said, tool
 
@@ -23,7 +23,7 @@ SYSTEM = said("system", RULES)
 REMINDERS = [
     said("user", f"<reminder>Rule {number} of this house.</reminder>") for number in (1, 2, 3)
 ]
-Session = list[Asked]
+Session = list[PlanningRequest]
 
 
 def growing(first: Sequence[Json], name: str, calls: int = 6) -> list[list[Json]]:
@@ -42,7 +42,7 @@ def sessions(first: Callable[[str], Sequence[Json]], many: int = MANY) -> list[S
     return [[asked(body(*each)) for each in growing(first(name), name)] for name in names]
 
 
-def interleaved(every: Sequence[Session]) -> Iterable[tuple[int, int, Asked]]:
+def interleaved(every: Sequence[Session]) -> Iterable[tuple[int, int, PlanningRequest]]:
     """The calls of sessions in turns, as session, number and call."""
     for turn, calls in enumerate(zip_longest(*every)):
         for session, call in enumerate(calls):
@@ -51,7 +51,9 @@ def interleaved(every: Sequence[Session]) -> Iterable[tuple[int, int, Asked]]:
 
 
 def told(
-    every: Sequence[Session], *processes: Process, sooner: Iterable[tuple[int, int, Asked]] = ()
+    every: Sequence[Session],
+    *processes: Process,
+    sooner: Iterable[tuple[int, int, PlanningRequest]] = (),
 ) -> list[list[Planned]]:
     """How the calls of each session were planned; processes take turns within a session."""
     found: list[list[Planned]] = [[] for _ in every]
@@ -80,13 +82,13 @@ def test_sessions_that_differ_at_their_fourth_message_are_apart_and_have_arms_of
 
     assert are_apart(found)
     assert {len({each.plan.arm for each in one}) for one in found} == {1}
-    assert 10 < sum(one[0].plan.arm is Arm.CONTROL for one in found) < 40
+    assert 10 < sum(one[0].plan.arm is ExperimentArm.CONTROL for one in found) < 40
 
 
 @pytest.mark.parametrize("tail", [1, 2, 3])
 @pytest.mark.parametrize("drops", [True, False], ids=["dropped", "replaced"])
 def test_reminders_at_the_end_that_the_next_call_lacks_or_changes_split_none(tail, drops):
-    def call(at: int, messages: list[Json]) -> Asked:
+    def call(at: int, messages: list[Json]) -> PlanningRequest:
         """The call; what its history holds of reminders is none, or others than were sent."""
         told = [said("user", f"It is {at}:0{number}.") for number in range(tail)]
         kept = messages if drops else with_history(messages)
@@ -122,7 +124,7 @@ def test_sessions_whose_first_call_is_the_same_part_with_their_first_answer():
 
     assert len(set[bytes]().union(*(names(one[:1]) for one in found))) == 1
     assert are_apart(found, since=1)
-    assert 10 < sum(one[1].plan.arm is Arm.CONTROL for one in found) < 40
+    assert 10 < sum(one[1].plan.arm is ExperimentArm.CONTROL for one in found) < 40
 
 
 def test_they_part_with_their_first_result_where_they_are_answered_alike():
@@ -241,7 +243,7 @@ def test_marks_that_move_and_texts_that_become_parts_split_none():
 def test_an_agent_that_takes_back_what_it_said_with_a_question_stays_one(processes):
     """Its last message ends with how much is left, and says so no more once it is answered."""
 
-    def call(at: int, messages: list[Json]) -> Asked:
+    def call(at: int, messages: list[Json]) -> PlanningRequest:
         *before, last = messages
         return asked(body(*before, last | {"content": f"{last['content']}\n{9 - at} left."}))
 
@@ -314,7 +316,7 @@ def test_a_shortened_conversation_stays_the_one_that_its_caller_sees():
     assert len(names([*before, *after, last])) == 1
 
 
-def shortened(messages: list[Json]) -> Asked:
+def shortened(messages: list[Json]) -> PlanningRequest:
     """The call as it is sent once the gateway has shortened it."""
     came = tuple(map(orjson.dumps, messages))
     turns = sum(each["role"] == "assistant" for each in messages)
@@ -388,8 +390,8 @@ def test_however_sessions_come_none_is_split_and_none_merged_once_they_differ(
         assert not is_alone or len(names(each)) == 1
 
 
-def link(*values: str, answers: tuple[tuple[int, int], ...] = ()) -> Chain:
-    return Chain(
+def link(*values: str, answers: tuple[tuple[int, int], ...] = ()) -> ConversationChain:
+    return ConversationChain(
         tuple(value.encode() for value in values), tuple(b"x" for _ in values[1:]), answers
     )
 
@@ -398,7 +400,7 @@ def test_what_is_remembered_is_bounded():
     index = Conversations(calls=8, talks=8)
     for number in range(100):
         one = link("base", "same", f"call {number}")
-        index.note(one, index.resolve(one))
+        index.record_call(one, index.resolve(one))
 
     assert {len(each) for each in (index._whole, index._latest)} == {8}
     assert len(index._shortened) <= 8

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.caches.regime import Regime
-from proxy.prefix.fan_out import LONGEST, Writing, patience
+from proxy.prefix.fan_out import MAX_WAIT_S, PrefixWrite, max_wait_s
 
 ANTHROPIC = Regime(
     name="anthropic-breakpoint",
@@ -15,54 +15,54 @@ ANTHROPIC = Regime(
     marks=4,
     lookback=20,
 )
-WRITING = Writing(since=100.0, tokens=10_000, first_byte=1.0, ttl="5m")
+WRITING = PrefixWrite(since=100.0, tokens=10_000, first_byte=1.0, ttl="5m")
 FRESH, SECOND = 3_000.0, 1_000_000.0
 
 
 def test_a_long_prefix_is_worth_a_short_wait():
-    assert patience(WRITING, ANTHROPIC, 100.5, FRESH, SECOND) == 1.0
+    assert max_wait_s(WRITING, ANTHROPIC, 100.5, FRESH, SECOND) == 1.0
 
 
 def test_where_a_second_costs_more_than_is_saved_nobody_waits():
-    assert patience(WRITING, ANTHROPIC, 100.0, FRESH, 1e9) == 0.0
+    assert max_wait_s(WRITING, ANTHROPIC, 100.0, FRESH, 1e9) == 0.0
 
 
 def test_what_is_late_is_not_waited_for():
-    assert patience(WRITING, ANTHROPIC, 101.0, FRESH, SECOND) == 0.0
+    assert max_wait_s(WRITING, ANTHROPIC, 101.0, FRESH, SECOND) == 0.0
 
 
 def test_a_slow_model_is_not_waited_for():
-    slow = Writing(since=100.0, tokens=10_000, first_byte=30.0, ttl="5m")
+    slow = PrefixWrite(since=100.0, tokens=10_000, first_byte=30.0, ttl="5m")
 
-    assert patience(slow, ANTHROPIC, 100.0, FRESH, SECOND) == 0.0
+    assert max_wait_s(slow, ANTHROPIC, 100.0, FRESH, SECOND) == 0.0
 
 
 def test_an_unknown_first_byte_is_not_waited_for():
-    unknown = Writing(since=100.0, tokens=10_000, first_byte=0.0)
+    unknown = PrefixWrite(since=100.0, tokens=10_000, first_byte=0.0)
 
-    assert patience(unknown, ANTHROPIC, 100.0, FRESH, SECOND) == 0.0
+    assert max_wait_s(unknown, ANTHROPIC, 100.0, FRESH, SECOND) == 0.0
 
 
 def test_what_is_too_short_to_be_cached_is_not_waited_for():
-    short = Writing(since=100.0, tokens=1_000, first_byte=1.0, ttl="5m")
+    short = PrefixWrite(since=100.0, tokens=1_000, first_byte=1.0, ttl="5m")
 
-    assert patience(short, ANTHROPIC, 100.0, FRESH, 0.0) == 0.0
+    assert max_wait_s(short, ANTHROPIC, 100.0, FRESH, 0.0) == 0.0
 
 
 def test_what_is_not_known_or_not_cheaper_to_read_is_not_waited_for():
-    assert patience(WRITING, Regime(), 100.0, FRESH, 0.0) == 0.0
+    assert max_wait_s(WRITING, Regime(), 100.0, FRESH, 0.0) == 0.0
     dear = Regime(name="openai-interval", provider="openai")
-    assert patience(WRITING, dear, 100.0, FRESH, 0.0) == 0.0
+    assert max_wait_s(WRITING, dear, 100.0, FRESH, 0.0) == 0.0
 
 
 def test_where_writing_is_free_a_wait_saves_the_fresh_price():
     free = Regime(name="openai-interval", provider="openai", read=Fraction(1, 10))
 
-    assert patience(WRITING, free, 100.0, FRESH, SECOND) == 2.0
+    assert max_wait_s(WRITING, free, 100.0, FRESH, SECOND) == 2.0
 
 
 @given(st.floats(0, 1e6), st.floats(0, 1e6), st.floats(0, 1e9), st.floats(0, 1e9))
 def test_nobody_waits_for_long(now, first_byte, fresh, second):
-    writing = Writing(since=100.0, tokens=10_000, first_byte=first_byte, ttl="5m")
+    writing = PrefixWrite(since=100.0, tokens=10_000, first_byte=first_byte, ttl="5m")
 
-    assert 0.0 <= patience(writing, ANTHROPIC, now, fresh, second) <= LONGEST
+    assert 0.0 <= max_wait_s(writing, ANTHROPIC, now, fresh, second) <= MAX_WAIT_S

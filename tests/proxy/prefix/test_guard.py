@@ -7,19 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.prefix.guard import (
-    LEAST,
-    Finding,
-    Sample,
-    Sums,
-    Verdict,
-    sampled,
-    verdict,
+    MIN_CONVERSATIONS,
+    ArmComparison,
+    ArmTotals,
+    ComparisonFinding,
+    ConversationSums,
+    compare_arms,
+    sample_arm,
 )
 
 INPUT, READ, OUTPUT = 3_000, 300, 15_000
 CONVERSATIONS = st.lists(
     st.builds(
-        Sums,
+        ConversationSums,
         cost=st.integers(0, 10**12),
         tokens=st.integers(0, 10**7),
         reads=st.integers(0, 10**7),
@@ -28,14 +28,14 @@ CONVERSATIONS = st.lists(
 )
 
 
-def a_conversation(chance: random.Random, dearer: float, hits: float) -> Sums:
+def a_conversation(chance: random.Random, dearer: float, hits: float) -> ConversationSums:
     """One of few or many calls, of about 5,000 tokens each; output is paid as well."""
     calls = min(int(chance.paretovariate(1.5)), 12)
     tokens = int(calls * chance.lognormvariate(8.5, 0.4)) + 10
     reads = int(tokens * min(max(chance.gauss(hits, 0.15), 0), 1))
     output = chance.lognormvariate(5.5, 0.5) * calls
     cost = (tokens - reads) * INPUT + reads * READ + output * OUTPUT
-    return Sums(int(cost * dearer), tokens, reads)
+    return ConversationSums(int(cost * dearer), tokens, reads)
 
 
 def suspended_after(
@@ -43,25 +43,29 @@ def suspended_after(
 ) -> int | None:
     """After how many conversations the guard steps in, if it looks after every hundredth."""
     chance = random.Random(seed)  # noqa: S311 - chance, not a secret
-    treated, control = Sample(), Sample()
+    treated, control = ArmTotals(), ArmTotals()
     for seen in range(100, most + 1, 100):
         left = [chance.random() < share for _ in range(100)]
-        control += sampled(a_conversation(chance, 1.0, 0.6) for each in left if each)
-        treated += sampled(a_conversation(chance, dearer, hits) for each in left if not each)
-        if verdict(treated, control).finding is Finding.WORSE:
+        control += sample_arm(a_conversation(chance, 1.0, 0.6) for each in left if each)
+        treated += sample_arm(a_conversation(chance, dearer, hits) for each in left if not each)
+        if compare_arms(treated, control).finding is ComparisonFinding.WORSE:
             return seen
     return None
 
 
 def samples(
-    treated: Callable[[int], Sums], control: Callable[[int], Sums], count: int = 200
-) -> Verdict:
-    return verdict(sampled(map(treated, range(count))), sampled(map(control, range(count))))
+    treated: Callable[[int], ConversationSums],
+    control: Callable[[int], ConversationSums],
+    count: int = 200,
+) -> ArmComparison:
+    return compare_arms(
+        sample_arm(map(treated, range(count))), sample_arm(map(control, range(count)))
+    )
 
 
-def varied(cost: int, reads: int) -> Callable[[int], Sums]:
+def varied(cost: int, reads: int) -> Callable[[int], ConversationSums]:
     """Conversations of a thousand tokens, more or less."""
-    return lambda n: Sums(cost + n % 7, 1000 + n % 5, reads + n % 3)
+    return lambda n: ConversationSums(cost + n % 7, 1000 + n % 5, reads + n % 3)
 
 
 def test_arms_that_are_equal_are_hardly_ever_told_apart_however_often_one_looks():
@@ -81,10 +85,10 @@ def test_a_saving_comes_with_an_interval_that_holds_it():
     held = 0
     for seed in range(200):
         chance = random.Random(seed)  # noqa: S311 - as above
-        control = sampled(a_conversation(chance, 1.0, 0.6) for _ in range(300))
-        treated = sampled(a_conversation(chance, 0.75, 0.6) for _ in range(300))
-        found = verdict(treated, control)
-        assert found.finding is Finding.MEASURED
+        control = sample_arm(a_conversation(chance, 1.0, 0.6) for _ in range(300))
+        treated = sample_arm(a_conversation(chance, 0.75, 0.6) for _ in range(300))
+        found = compare_arms(treated, control)
+        assert found.finding is ComparisonFinding.MEASURED
         assert found.saving is not None
         held += found.saving.low <= 0.25 <= found.saving.high
 
@@ -92,22 +96,22 @@ def test_a_saving_comes_with_an_interval_that_holds_it():
 
 
 def test_too_few_conversations_are_not_judged():
-    found = samples(varied(9_000, 0), varied(3_000, 900), LEAST - 1)
+    found = samples(varied(9_000, 0), varied(3_000, 900), MIN_CONVERSATIONS - 1)
 
-    assert (found.finding, found.saving, found.hits) == (Finding.NOT_ENOUGH, None, None)
-    assert f"{LEAST} are needed" in found.why
+    assert (found.finding, found.saving, found.hits) == (ComparisonFinding.NOT_ENOUGH, None, None)
+    assert f"{MIN_CONVERSATIONS} are needed" in found.why
 
 
 def test_conversations_without_tokens_are_not_judged():
-    found = samples(lambda n: Sums(0, 0, 0), varied(3_000, 0))
+    found = samples(lambda n: ConversationSums(0, 0, 0), varied(3_000, 0))
 
-    assert found.finding is Finding.NOT_ENOUGH
+    assert found.finding is ComparisonFinding.NOT_ENOUGH
 
 
 def test_what_costs_more_is_worse_and_says_by_how_much():
     found = samples(varied(4_500, 500), varied(3_000, 500))
 
-    assert found.finding is Finding.WORSE
+    assert found.finding is ComparisonFinding.WORSE
     assert found.why == "a token costs 50.0% more than where nothing is planned"
     assert found.saving is not None
     assert found.saving.low < found.saving.value < found.saving.high < 0
@@ -116,30 +120,38 @@ def test_what_costs_more_is_worse_and_says_by_how_much():
 def test_what_is_read_less_at_no_lower_cost_is_worse():
     found = samples(varied(3_000, 200), varied(3_000, 500))
 
-    assert found.finding is Finding.WORSE
+    assert found.finding is ComparisonFinding.WORSE
     assert "the hit rate is 29.9% lower" in found.why
 
 
 def test_what_is_read_less_because_less_was_written_for_nothing_is_not_worse():
     found = samples(varied(2_000, 200), varied(3_000, 500))
 
-    assert found.finding is Finding.MEASURED
+    assert found.finding is ComparisonFinding.MEASURED
     assert found.saving is not None
     assert found.saving.low > 0.3
 
 
 def test_where_nothing_was_paid_the_hit_rate_alone_speaks():
-    free = samples(lambda n: Sums(0, 1000, 500 + n % 3), lambda n: Sums(0, 1000, 500 + n % 3))
-    worse = samples(lambda n: Sums(0, 1000, 100 + n % 3), lambda n: Sums(0, 1000, 500 + n % 3))
+    free = samples(
+        lambda n: ConversationSums(0, 1000, 500 + n % 3),
+        lambda n: ConversationSums(0, 1000, 500 + n % 3),
+    )
+    worse = samples(
+        lambda n: ConversationSums(0, 1000, 100 + n % 3),
+        lambda n: ConversationSums(0, 1000, 500 + n % 3),
+    )
 
-    assert (free.finding, free.saving) == (Finding.MEASURED, None)
+    assert (free.finding, free.saving) == (ComparisonFinding.MEASURED, None)
     assert free.hits is not None
     assert free.hits.value == pytest.approx(0)
-    assert worse.finding is Finding.WORSE
+    assert worse.finding is ComparisonFinding.WORSE
 
 
 def test_conversations_that_are_all_alike_leave_no_doubt():
-    found = samples(lambda n: Sums(1_000, 1000, 0), lambda n: Sums(2_000, 1000, 0))
+    found = samples(
+        lambda n: ConversationSums(1_000, 1000, 0), lambda n: ConversationSums(2_000, 1000, 0)
+    )
 
     assert found.saving is not None
     assert found.saving.low == found.saving.value == found.saving.high == pytest.approx(0.5)
@@ -147,15 +159,15 @@ def test_conversations_that_are_all_alike_leave_no_doubt():
 
 @given(CONVERSATIONS, CONVERSATIONS)
 def test_samples_add_up(some, others):
-    both, added = sampled([*some, *others]), sampled(some) + sampled(others)
+    both, added = sample_arm([*some, *others]), sample_arm(some) + sample_arm(others)
 
-    for name in Sample.__struct_fields__:
+    for name in ArmTotals.__struct_fields__:
         assert getattr(added, name) == pytest.approx(getattr(both, name), rel=1e-9)
 
 
 @given(CONVERSATIONS.map(lambda some: some * 60), CONVERSATIONS.map(lambda some: some * 60))
 def test_whatever_was_measured_there_is_a_verdict_in_finite_numbers(treated, control):
-    found = verdict(sampled(treated), sampled(control))
+    found = compare_arms(sample_arm(treated), sample_arm(control))
 
     for interval in (found.saving, found.hits):
         if interval is not None:

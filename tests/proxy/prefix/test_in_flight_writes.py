@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.prefix.breakpoints.plan import Arm
-from proxy.prefix.in_flight_writes import Underway
+from proxy.prefix.breakpoints.plan import ExperimentArm
+from proxy.prefix.in_flight_writes import InFlightWrites
 from proxy.prefix.planned import Planned
 from slo.price import Rates
 from tests.fakes.ready import LONG, SHORT, planned, ready
@@ -11,188 +11,188 @@ from tests.proxy.prefix.sendings import ANTHROPIC, OPENAI, VLLM, users
 
 
 @pytest.fixture
-def calls() -> Underway:
+def calls() -> InFlightWrites:
     """Calls under way; a first byte is known to take a second."""
-    made = Underway()
+    made = InFlightWrites()
     before = ready("before", ("others", 10_000))
-    made.sent(before, 0.0, streamed=True)
-    made.begun(before, 1.0)
+    made.record_write(before, 0.0, streamed=True)
+    made.mark_readable(before, 1.0)
     return made
 
 
-def seconds(calls: Underway, waiting: Planned, now: float) -> float:
-    hold = calls.hold(waiting, now)
+def seconds(calls: InFlightWrites, waiting: Planned, now: float) -> float:
+    hold = calls.find_wait(waiting, now)
     return hold.seconds if hold is not None else 0.0
 
 
 def test_a_call_waits_for_the_one_that_writes_what_it_could_read(calls):
-    calls.sent(ready("one"), 10.0, streamed=True)
+    calls.record_write(ready("one"), 10.0, streamed=True)
 
     assert seconds(calls, ready("two"), 10.5) == 1.0
 
 
 def test_it_goes_once_the_other_answer_begins(calls):
     one = ready("one")
-    calls.sent(one, 10.0, streamed=True)
-    waited_for = calls.hold(ready("two"), 10.5)
+    calls.record_write(one, 10.0, streamed=True)
+    waited_for = calls.find_wait(ready("two"), 10.5)
 
     assert waited_for is not None
-    assert calls.begun(one, 10.9) == waited_for.writer
-    assert calls.hold(ready("two"), 10.9) is None
+    assert calls.mark_readable(one, 10.9) == waited_for.writer
+    assert calls.find_wait(ready("two"), 10.9) is None
 
 
 def test_who_reads_writes_nothing_that_others_wait_for(calls):
     one, two = ready("one"), ready("two")
-    calls.sent(one, 10.0, streamed=True)
-    calls.begun(one, 11.0)
-    calls.sent(two, 11.0, streamed=True)
+    calls.record_write(one, 10.0, streamed=True)
+    calls.mark_readable(one, 11.0)
+    calls.record_write(two, 11.0, streamed=True)
 
-    assert calls.hold(ready("three"), 11.1) is None
+    assert calls.find_wait(ready("three"), 11.1) is None
 
 
 def test_where_the_other_fails_the_next_one_writes(calls):
     one, two = ready("one"), ready("two")
-    calls.sent(one, 10.0, streamed=True)
+    calls.record_write(one, 10.0, streamed=True)
 
-    assert calls.ended(one) is not None
-    assert calls.hold(two, 10.5) is None
-    calls.sent(two, 10.5, streamed=True)
+    assert calls.forget_write(one) is not None
+    assert calls.find_wait(two, 10.5) is None
+    calls.record_write(two, 10.5, streamed=True)
     assert seconds(calls, ready("three"), 10.5) == 2.0
 
 
 def test_the_end_after_the_beginning_changes_nothing(calls):
     one = ready("one")
-    calls.sent(one, 10.0, streamed=True)
-    calls.begun(one, 11.0)
+    calls.record_write(one, 10.0, streamed=True)
+    calls.mark_readable(one, 11.0)
 
-    assert calls.ended(one) is None
-    assert calls.begun(one, 11.0) is None
+    assert calls.forget_write(one) is None
+    assert calls.mark_readable(one, 11.0) is None
 
 
 def test_a_pair_of_short_prompts_does_not_wait(calls):
-    calls.sent(ready("one", SHORT), 10.0, streamed=True)
+    calls.record_write(ready("one", SHORT), 10.0, streamed=True)
 
-    assert calls.hold(ready("two", SHORT), 10.1) is None
+    assert calls.find_wait(ready("two", SHORT), 10.1) is None
 
 
 def test_another_prefix_is_not_waited_for(calls):
-    calls.sent(ready("one"), 10.0, streamed=True)
+    calls.record_write(ready("one"), 10.0, streamed=True)
 
-    assert calls.hold(ready("two", ("rule", 10_000)), 10.1) is None
+    assert calls.find_wait(ready("two", ("rule", 10_000)), 10.1) is None
 
 
 def test_what_was_sent_as_it_came_to_compare_with_never_waits(calls):
-    calls.sent(ready("one"), 10.0, streamed=True)
+    calls.record_write(ready("one"), 10.0, streamed=True)
 
-    assert calls.hold(ready("two", arm=Arm.CONTROL), 10.1) is None
+    assert calls.find_wait(ready("two", arm=ExperimentArm.CONTROL), 10.1) is None
 
 
 @pytest.mark.parametrize("rates", [None, Rates()])
 def test_where_prices_are_unknown_nobody_waits(calls, rates):
-    calls.sent(ready("one"), 10.0, streamed=True)
+    calls.record_write(ready("one"), 10.0, streamed=True)
 
-    assert calls.hold(ready("two", rates=rates), 10.1) is None
+    assert calls.find_wait(ready("two", rates=rates), 10.1) is None
 
 
 def test_what_is_in_the_cache_already_is_not_waited_for(calls):
-    calls.sent(ready("one"), 10.0, streamed=True)
+    calls.record_write(ready("one"), 10.0, streamed=True)
 
-    assert calls.hold(ready("two", there=10_000), 10.1) is None
+    assert calls.find_wait(ready("two", there=10_000), 10.1) is None
 
 
 def test_who_writes_hardly_anything_new_is_not_waited_for(calls):
-    calls.sent(ready("one", there=9_500), 10.0, streamed=True)
+    calls.record_write(ready("one", there=9_500), 10.0, streamed=True)
 
-    assert calls.hold(ready("two"), 10.1) is None
+    assert calls.find_wait(ready("two"), 10.1) is None
 
 
 def test_what_was_just_written_counts_as_there(calls):
     first, marks = ready("one"), {0: "5m", 1: "5m"}
-    calls.sent(first, 10.0, streamed=True)
-    calls.begun(first, 11.0)
+    calls.record_write(first, 10.0, streamed=True)
+    calls.mark_readable(first, 11.0)
     sizes = (LONG, ("report", 2_000))
-    calls.sent(planned(users(ANTHROPIC, *sizes, marks=marks)), 11.0, streamed=True)
+    calls.record_write(planned(users(ANTHROPIC, *sizes, marks=marks)), 11.0, streamed=True)
     like = planned(users(ANTHROPIC, *sizes, ("two", 20), marks=marks))
 
     assert seconds(calls, like, 11.9) > 0.0
-    assert calls.hold(like, 11.1) is None
+    assert calls.find_wait(like, 11.1) is None
 
 
 def test_an_entry_that_died_is_written_again_and_waited_for(calls):
     one = ready("one")
-    calls.sent(one, 10.0, streamed=True)
-    calls.begun(one, 11.0)
-    calls.sent(ready("two"), 400.0, streamed=True)
+    calls.record_write(one, 10.0, streamed=True)
+    calls.mark_readable(one, 11.0)
+    calls.record_write(ready("two"), 400.0, streamed=True)
 
     assert seconds(calls, ready("three"), 400.0) == 2.0
 
 
 def test_the_one_who_is_late_is_waited_for_no_more(calls):
-    calls.sent(ready("one"), 10.0, streamed=True)
+    calls.record_write(ready("one"), 10.0, streamed=True)
 
-    assert calls.hold(ready("two"), 11.1) is None
+    assert calls.find_wait(ready("two"), 11.1) is None
 
 
 def test_a_kind_of_answer_that_was_never_seen_is_not_waited_for(calls):
-    calls.sent(ready("one"), 10.0, streamed=False)
+    calls.record_write(ready("one"), 10.0, streamed=False)
 
-    assert calls.hold(ready("two"), 10.1) is None
+    assert calls.find_wait(ready("two"), 10.1) is None
 
 
 def test_first_bytes_are_averaged_and_the_latest_count_most():
-    calls = Underway()
+    calls = InFlightWrites()
     for number, took in enumerate((1.0, 2.0)):
         before = ready("before", (f"others {number}", 10_000))
-        calls.sent(before, 0.0, streamed=True)
-        calls.begun(before, took)
-    calls.sent(ready("one"), 10.0, streamed=True)
+        calls.record_write(before, 0.0, streamed=True)
+        calls.mark_readable(before, took)
+    calls.record_write(ready("one"), 10.0, streamed=True)
 
     assert seconds(calls, ready("two"), 10.0) == pytest.approx(2.4)
 
 
 def test_an_engine_shares_at_once_and_a_mark_means_nothing_there(calls):
-    calls.sent(ready("one", regime=VLLM), 10.0, streamed=True)
+    calls.record_write(ready("one", regime=VLLM), 10.0, streamed=True)
 
-    assert calls.hold(ready("two", regime=VLLM), 10.1) is None
+    assert calls.find_wait(ready("two", regime=VLLM), 10.1) is None
 
 
 def test_what_is_written_without_a_mark_is_waited_for_too():
-    calls = Underway()
+    calls = InFlightWrites()
     before = ready("before", ("others", 10_000), regime=OPENAI, marks={})
-    calls.sent(before, 0.0, streamed=True)
-    calls.begun(before, 1.0)
+    calls.record_write(before, 0.0, streamed=True)
+    calls.mark_readable(before, 1.0)
     again = users(OPENAI, LONG, ("one", 20))
-    calls.sent(planned(again), 10.0, streamed=True)
+    calls.record_write(planned(again), 10.0, streamed=True)
 
     assert seconds(calls, planned(users(OPENAI, LONG, ("one", 20))), 10.1) > 0.0
 
 
 def test_below_the_minimum_nothing_is_written_that_could_be_waited_for(calls):
     dear = Rates(input=10**15)
-    calls.sent(ready("one", ("rules", 1_000)), 10.0, streamed=True)
+    calls.record_write(ready("one", ("rules", 1_000)), 10.0, streamed=True)
 
-    assert calls.hold(ready("two", ("rules", 1_000), rates=dear), 10.1) is None
+    assert calls.find_wait(ready("two", ("rules", 1_000), rates=dear), 10.1) is None
 
 
 def test_what_is_kept_is_bounded():
-    calls = Underway(most=3)
+    calls = InFlightWrites(most=3)
     for number in range(50):
         each = ready("x", (f"rules {number}", 10_000))
-        calls.sent(each, 0.0, streamed=True)
-        calls.begun(each, 1.0)
+        calls.record_write(each, 0.0, streamed=True)
+        calls.mark_readable(each, 1.0)
     for number in range(50):
-        calls.sent(ready("x", (f"others {number}", 10_000)), 0.0, streamed=True)
+        calls.record_write(ready("x", (f"others {number}", 10_000)), 0.0, streamed=True)
 
     assert len(calls) == 3 + 3 + 3 + 1
 
 
 def test_once_all_have_ended_nobody_is_waited_for():
-    calls = Underway(most=8)
+    calls = InFlightWrites(most=8)
     calls_made = [ready(f"{number}", (f"rules {number % 4}", 10_000)) for number in range(20)]
     for each in calls_made:
-        calls.sent(each, 0.0, streamed=True)
+        calls.record_write(each, 0.0, streamed=True)
     for each in calls_made:
-        calls.ended(each)
+        calls.forget_write(each)
 
     assert len(calls) == 0
 
@@ -201,19 +201,23 @@ def test_once_all_have_ended_nobody_is_waited_for():
     st.lists(st.tuples(st.integers(0, 2), st.integers(0, 5), st.floats(0, 3)), max_size=30),
 )
 def test_whatever_happens_waits_are_short_and_only_for_calls_under_way(steps):
-    calls, now, live = Underway(), 0.0, dict[int, Planned]()
+    calls, now, live = InFlightWrites(), 0.0, dict[int, Planned]()
     calls_made = [ready(f"{number}", (f"rules {number % 2}", 10_000)) for number in range(6)]
     for what, which, later in steps:
         now += later
-        hold = calls.hold(calls_made[which], now)
+        hold = calls.find_wait(calls_made[which], now)
         if hold is not None:
             assert hold.seconds <= 5.0
             assert hold.writer in {id(each.evidence.sent) for each in live.values()}
         if what == 0 and which not in live:
-            calls.sent(calls_made[which], now, streamed=True)
+            calls.record_write(calls_made[which], now, streamed=True)
             live[which] = calls_made[which]
         elif which in live:
-            (calls.begun(live.pop(which), now) if what == 1 else calls.ended(live.pop(which)))
+            (
+                calls.mark_readable(live.pop(which), now)
+                if what == 1
+                else calls.forget_write(live.pop(which))
+            )
     for each in live.values():
-        calls.ended(each)
-    assert all(calls.hold(each, now) is None for each in calls_made)
+        calls.forget_write(each)
+    assert all(calls.find_wait(each, now) is None for each in calls_made)

@@ -6,10 +6,10 @@ from itertools import permutations
 import msgspec
 import pytest
 
-from proxy.prefix.layouts.layout import Layout, Move
-from proxy.prefix.lessons import Lessons, _joined, effect, is_due
+from proxy.prefix.layouts.layout import Layout, LayoutMove
+from proxy.prefix.lessons import LayoutLearner, _merge_moves, is_due, layout_effect
 from proxy.prefix.planned import Planned
-from proxy.prefix.prompts.prompt import Slot
+from proxy.prefix.prompts.prompt import PromptSlot
 from tests.proxy.prefix.askings import RULES, WAYS, Process, asked, body, said, talk, tool
 
 WAY = WAYS["openai-interval"]
@@ -19,9 +19,9 @@ FIRST, OTHER = [tool("a")], [tool("b"), tool("c")]
 class Feature:
     """A feature whose first line says the time, and its second perhaps for whom."""
 
-    def __init__(self, lessons: Lessons | None = None, *, rates: bool = True) -> None:
+    def __init__(self, lessons: LayoutLearner | None = None, *, rates: bool = True) -> None:
         to = WAY if rates else msgspec.structs.replace(WAY, rates=None)
-        self.lessons = Lessons() if lessons is None else lessons
+        self.lessons = LayoutLearner() if lessons is None else lessons
         self._process = Process(to)
         self._calls = 0
 
@@ -62,7 +62,7 @@ def test_a_feature_whose_price_is_unknown_is_planned_as_usual():
 
     assert one is not None
     assert other is not None
-    assert effect(one) == effect(other)
+    assert layout_effect(one) == layout_effect(other)
 
 
 def test_a_little_shows_nothing():
@@ -75,11 +75,11 @@ def test_a_feature_never_heard_of_shows_nothing():
     feature = Feature()
     found = feature.calls()
 
-    assert Lessons().proposal(found) is None
+    assert LayoutLearner().proposal(found) is None
 
 
 def test_calls_without_instructions_teach_nothing():
-    lessons = Lessons()
+    lessons = LayoutLearner()
     lessons.observe(Process(WAY).planned(asked(body(said("user", RULES)))))
 
     assert len(lessons) == 0
@@ -127,29 +127,29 @@ def test_which_tools_were_used_last_makes_no_other_layout():
 
     assert one is not None
     assert two is not None
-    assert effect(one) == effect(two)
+    assert layout_effect(one) == layout_effect(two)
 
 
-@pytest.mark.parametrize("slots", list(permutations((Slot.SEMI_STABLE, Slot.VARIABLE))))
+@pytest.mark.parametrize("slots", list(permutations((PromptSlot.SEMI_STABLE, PromptSlot.VARIABLE))))
 def test_of_two_moves_of_one_text_the_farther_one_is_made(slots):
-    moves = [Move(before=None, after=None, slot=slot, label="Detail 1") for slot in slots]
+    moves = [LayoutMove(before=None, after=None, slot=slot, label="Detail 1") for slot in slots]
 
-    assert [move.slot for move in _joined(moves)] == [Slot.VARIABLE]
+    assert [move.slot for move in _merge_moves(moves)] == [PromptSlot.VARIABLE]
 
 
 def test_evidence_makes_no_other_layout():
-    move = Move(before=None, after=None, slot=Slot.VARIABLE, label="Detail 1")
+    move = LayoutMove(before=None, after=None, slot=PromptSlot.VARIABLE, label="Detail 1")
     more = msgspec.structs.replace(
         move, calls=9, conversations=3, values=4, saving=7, shows="line 1"
     )
-    other = msgspec.structs.replace(move, slot=Slot.SEMI_STABLE)
-    one, two, three = (effect(Layout(moves=(each,))) for each in (move, more, other))
+    other = msgspec.structs.replace(move, slot=PromptSlot.SEMI_STABLE)
+    one, two, three = (layout_effect(Layout(moves=(each,))) for each in (move, more, other))
 
     assert one == two != three
 
 
 def test_features_and_sets_of_tools_that_are_long_unused_are_forgotten():
-    lessons = Lessons(most=2)
+    lessons = LayoutLearner(most=2)
     feature = Feature(lessons)
     for name in ("f", "g", "f", "h"):
         feature.call("Time: 1", feature=name)

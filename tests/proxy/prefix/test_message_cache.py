@@ -1,9 +1,9 @@
 import msgspec
 import pytest
 
-from proxy.prefix.message_cache import Readings
+from proxy.prefix.message_cache import MessageCache
 from proxy.prefix.prompts.objects import Unplannable
-from proxy.prefix.prompts.prompt import Reading
+from proxy.prefix.prompts.prompt import MessageReading
 from tests.proxy.prefix.sendings import fingerprint
 
 
@@ -24,10 +24,12 @@ def test_a_message_is_known_by_role_print_marks_and_tags():
 
     bare = said("system", "")
     print_, other_, short = map(fingerprint, (plain, declared, bare))
-    assert Readings().of(fingerprint, [plain, marked, declared]) == (
-        Reading("user", print_, may_mark=False, tagged=False, says=print_),
-        Reading("system", fingerprint(marked), tagged=False, bare=(len(bare), short), says=short),
-        Reading("user", other_, may_mark=False, tagged=True, says=other_),
+    assert MessageCache().readings_of(fingerprint, [plain, marked, declared]) == (
+        MessageReading("user", print_, may_mark=False, tagged=False, says=print_),
+        MessageReading(
+            "system", fingerprint(marked), tagged=False, bare=(len(bare), short), says=short
+        ),
+        MessageReading("user", other_, may_mark=False, tagged=True, says=other_),
     )
 
 
@@ -38,27 +40,27 @@ def test_a_message_that_comes_again_is_not_read_again():
         seen.append(raw)
         return fingerprint(raw)
 
-    readings, message = Readings(), said("user", "hi")
-    first = readings.of(noting, [message])
+    readings, message = MessageCache(), said("user", "hi")
+    first = readings.readings_of(noting, [message])
 
-    assert readings.of(noting, [bytes(bytearray(message))]) == first
+    assert readings.readings_of(noting, [bytes(bytearray(message))]) == first
     assert seen == [message]
 
 
 def test_another_team_shares_nothing():
-    readings, message = Readings(), said("user", "hi")
+    readings, message = MessageCache(), said("user", "hi")
 
-    assert readings.of(fingerprint, [message]) != readings.of(other, [message])
+    assert readings.readings_of(fingerprint, [message]) != readings.readings_of(other, [message])
 
 
 def test_what_is_remembered_is_bounded_and_what_is_used_stays():
-    readings = Readings(most=8)
+    readings = MessageCache(most=8)
     messages = [said("user", str(number)) for number in range(100)]
     for message in messages:
-        readings.of(fingerprint, [messages[0], message])
+        readings.readings_of(fingerprint, [messages[0], message])
 
     assert len(readings) <= 8
-    assert readings.of(fingerprint, messages[:1])[0].digest == fingerprint(messages[0])
+    assert readings.readings_of(fingerprint, messages[:1])[0].digest == fingerprint(messages[0])
 
 
 @pytest.mark.parametrize(
@@ -73,7 +75,7 @@ def test_what_is_remembered_is_bounded_and_what_is_used_stays():
 )
 def test_what_cannot_be_written_again_as_it_is_is_not_planned(message):
     with pytest.raises(Unplannable, match="stands twice or is escaped"):
-        Readings().of(fingerprint, [message])
+        MessageCache().readings_of(fingerprint, [message])
 
 
 @pytest.mark.parametrize(
@@ -82,7 +84,7 @@ def test_what_cannot_be_written_again_as_it_is_is_not_planned(message):
 )
 def test_what_cannot_be_read_is_not_planned(message):
     with pytest.raises(Unplannable):
-        Readings().of(fingerprint, [message])
+        MessageCache().readings_of(fingerprint, [message])
 
 
 @pytest.mark.parametrize(
@@ -95,16 +97,16 @@ def test_what_cannot_be_read_is_not_planned(message):
     ],
 )
 def test_white_space_and_odd_contents_are_read(message):
-    assert Readings().of(fingerprint, [message])[0].digest == fingerprint(message)
+    assert MessageCache().readings_of(fingerprint, [message])[0].digest == fingerprint(message)
 
 
 def test_a_part_whose_key_cannot_be_read_is_not_planned():
     with pytest.raises(Unplannable):
-        Readings().of(fingerprint, [b'{"role":"user","content":[{"\xff":1}]}'])
+        MessageCache().readings_of(fingerprint, [b'{"role":"user","content":[{"\xff":1}]}'])
 
 
 def test_what_it_says_is_the_same_however_it_is_written():
     parts = [{"type": "text", "text": "hi", "cache_control": {}}]
     forms = [said("user", "hi"), said("user", parts), b'{"content" : "hi", "role":"user"}']
 
-    assert len({one.says for one in Readings().of(fingerprint, forms)}) == 1
+    assert len({one.says for one in MessageCache().readings_of(fingerprint, forms)}) == 1

@@ -1,8 +1,8 @@
 """What answered calls tell of their feature's habits."""
 
-from proxy.prefix.breakpoints.reuse_statistics import Reads
-from proxy.prefix.conversation_state import Talk
-from proxy.prefix.observation import Observation, observation
+from proxy.prefix.breakpoints.reuse_statistics import ReadOutcome
+from proxy.prefix.conversation_state import ConversationState
+from proxy.prefix.observation import CallObservation, observe_call
 from proxy.prefix.planned import Planned
 from slo.usage import Usage
 from tests.proxy.prefix.askings import RULES, WAYS, Process, asked, body, talk
@@ -10,11 +10,11 @@ from tests.proxy.prefix.askings import RULES, WAYS, Process, asked, body, talk
 LONG = RULES * 3
 
 
-def told(process: Process, turns: int, read: float | None = None) -> Observation:
+def told(process: Process, turns: int, read: float | None = None) -> CallObservation:
     """What the call tells that so many answers precede; None reads what was to be expected."""
     planned = process.planned(asked(body(*talk(turns, LONG))))
-    known = process.planner._talks.peek(planned.draft.conversation) or Talk()
-    found = observation(planned, charged(planned, read), known)
+    known = process.planner._talks.peek(planned.draft.conversation) or ConversationState()
+    found = observe_call(planned, charged(planned, read), known)
     process.planner.learn(planned, charged(planned, read))
     return found
 
@@ -46,8 +46,8 @@ def test_what_the_provider_read_of_what_was_to_be_expected_is_told():
     read, unread = told(process, 2), told(process, 3, read=0.0)
 
     assert first.seen.reads is second.seen.reads is None
-    assert read.seen.reads == Reads(in_talk=True, came_true=True)
-    assert unread.seen.reads == Reads(in_talk=True, came_true=False)
+    assert read.seen.reads == ReadOutcome(in_talk=True, came_true=True)
+    assert unread.seen.reads == ReadOutcome(in_talk=True, came_true=False)
 
 
 def test_a_cache_that_promises_nothing_tells_nothing_by_what_it_reads():

@@ -1,8 +1,8 @@
 import msgspec
 import pytest
 
-from proxy.prefix.explain.diagnostics import Question
-from proxy.prefix.planned import Unplanned, place
+from proxy.prefix.explain.diagnostics import DiagnosticsQuestion
+from proxy.prefix.planned import Passthrough, layout_place
 from proxy.records.feature_mode import Place
 from tests.proxy.prefix.askings import WAYS, Process, asked, body, talk
 
@@ -21,7 +21,7 @@ from tests.proxy.prefix.askings import WAYS, Process, asked, body, talk
     ],
 )
 def test_layouts_are_kept_by_feature_and_family(model, family):
-    assert place(asked(b""), model) == Place("team_1", "desk", family)
+    assert layout_place(asked(b""), model) == Place("team_1", "desk", family)
 
 
 def test_what_was_planned_knows_its_place():
@@ -31,21 +31,21 @@ def test_what_was_planned_knows_its_place():
 
 
 def test_a_call_that_is_none_to_plan_needs_no_reason():
-    assert Unplanned().why == ""
+    assert Passthrough().why == ""
 
 
 def test_a_call_that_asks_is_changed_though_its_body_is_the_callers():
     found = Process(WAYS["implicit"]).planned(asked(body(*talk(0))))
-    asking = msgspec.structs.replace(found, question=Question("diagnostics", b"{}"))
+    asking = msgspec.structs.replace(found, question=DiagnosticsQuestion("diagnostics", b"{}"))
 
-    assert not found.changes(found.body)
-    assert found.changes(found.body + b" ")
-    assert asking.changes(asking.body)
+    assert not found.is_modified(found.body)
+    assert found.is_modified(found.body + b" ")
+    assert asking.is_modified(asking.body)
 
 
 def test_a_draft_without_its_words_is_of_the_same_conversation():
     draft = Process(WAYS["implicit"]).planned(asked(body(*talk(0)))).draft
-    found = draft.wordless()
+    found = draft.without_words()
 
     assert (found.conversation, found.fingerprint) == (draft.conversation, draft.fingerprint)
     assert (found.asked.body, found.prompt.messages) == (b"", ())

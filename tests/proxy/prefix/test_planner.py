@@ -3,10 +3,12 @@
 import msgspec
 import pytest
 
-from proxy.prefix.breakpoints.plan import Arm, Plan
-from proxy.prefix.breakpoints.reuse_statistics import Habits
-from proxy.prefix.explain.reasons import Reason, Said
-from proxy.prefix.planner import Planner, fingerprint, missed
+from proxy.prefix.breakpoints.plan import ExperimentArm, Plan
+from proxy.prefix.breakpoints.reuse_statistics import ReuseStatistics
+from proxy.prefix.explain.reasons import MissReason, ProviderReason
+from proxy.prefix.keyed import team_fingerprint
+from proxy.prefix.observation import find_miss
+from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.records.feature_mode import Place
 from slo.usage import Usage
@@ -29,7 +31,7 @@ ANTHROPIC, INTERVAL = WAYS["anthropic-breakpoint"], WAYS["openai-interval"]
 def first(raw: bytes = body(*talk(0)), **fields: object) -> tuple[Planner, Plan]:
     """A planner, and what it decides for the conversation of this call."""
     planner = Planner(SECRET, share=float(str(fields.pop("share", 0.0))))
-    return planner, planner.begun(planner.draft(asked(raw, **fields)), 3)
+    return planner, planner.begin_plan(planner.read_call(asked(raw, **fields)), 3)
 
 
 def a_usage(found, read: int = 0) -> Usage:
@@ -39,7 +41,7 @@ def a_usage(found, read: int = 0) -> Usage:
 
 def test_a_body_that_is_no_chat_is_left_alone_with_a_reason():
     with pytest.raises(Unplannable, match="not a chat body"):
-        Planner(SECRET).draft(asked(b'{"prompt":"hi"}'))
+        Planner(SECRET).read_call(asked(b'{"prompt":"hi"}'))
 
 
 @pytest.mark.parametrize("role", ["system", "developer"])
@@ -55,13 +57,13 @@ def test_a_prompt_of_rules_alone_is_planned_and_read_again(regime, role):
 
 def test_what_was_decided_is_known_once_it_is_taken_over():
     planner = Planner(SECRET)
-    draft = planner.draft(asked(body(*talk(0))))
-    before = planner.plan(draft)
-    planner.planned(draft, WAYS["openai-interval"], Plan(layout=7), None, NOW)
-    planner.adopt(draft, Plan(layout=7))
+    draft = planner.read_call(asked(body(*talk(0))))
+    before = planner.known_plan(draft)
+    planner.plan_call(draft, WAYS["openai-interval"], Plan(layout=7), None, NOW)
+    planner.adopt_plan(draft, Plan(layout=7))
 
     assert before is None
-    assert planner.plan(planner.draft(asked(body(*talk(3))))) == Plan(layout=7)
+    assert planner.known_plan(planner.read_call(asked(body(*talk(3))))) == Plan(layout=7)
 
 
 @pytest.mark.parametrize(
@@ -69,9 +71,9 @@ def test_what_was_decided_is_known_once_it_is_taken_over():
 )
 def test_a_conversation_is_its_callers_own(other):
     planner = Planner(SECRET)
-    planner.adopt(planner.draft(asked(body(*talk(0)))), Plan())
+    planner.adopt_plan(planner.read_call(asked(body(*talk(0)))), Plan())
 
-    assert planner.plan(planner.draft(asked(body(*talk(1)), **other))) is None
+    assert planner.known_plan(planner.read_call(asked(body(*talk(1)), **other))) is None
 
 
 def test_a_new_conversation_begins_with_the_layout_that_holds():
@@ -85,9 +87,9 @@ def test_a_conversation_met_midway_begins_with_none():
 def test_the_control_arm_is_sent_exactly_as_it_came():
     planner, plan = first(share=1.0)
     call = asked(body(*talk(0), tools=[tool("b"), tool("a")]))
-    found = planner.planned(planner.draft(call), ANTHROPIC, plan, None, NOW)
+    found = planner.plan_call(planner.read_call(call), ANTHROPIC, plan, None, NOW)
 
-    assert plan.arm is Arm.CONTROL
+    assert plan.arm is ExperimentArm.CONTROL
     assert found.body is call.body
     assert found.plan is plan
     assert (found.prompt.tail, found.notes) == (0, ())
@@ -159,24 +161,24 @@ def test_an_answer_without_usage_teaches_but_explains_nothing():
     process = Process(INTERVAL)
     found = process.planned(asked(body(*talk(0))))
 
-    assert process.planner.settled(found, None) is None
+    assert process.planner.settle_call(found, None) is None
     assert process.planned(asked(body(*talk(1)))).evidence.before is not None
 
 
 def test_what_was_never_sent_is_seen_first():
     process = Process(INTERVAL)
     found = process.planned(asked(body(*talk(0))))
-    miss = process.planner.settled(found, a_usage(found))
+    miss = process.planner.settle_call(found, a_usage(found))
 
     assert miss is not None
-    assert miss.reason is Reason.FIRST_SEEN
+    assert miss.reason is MissReason.FIRST_SEEN
 
 
 def test_teams_whose_features_have_one_name_are_not_compared_with_one_another():
     process = Process(INTERVAL)
     process.answered(asked(body(*talk(0)), team="team_1"))
     of_another = process.planned(asked(body(*talk(0)), team="team_2"))
-    process.planner.settled(of_another, None)
+    process.planner.settle_call(of_another, None)
     own = process.planned(asked(body(*talk(0, opening="Another?")), team="team_1"))
 
     assert of_another.evidence.before is None
@@ -189,7 +191,7 @@ def test_a_call_that_reads_what_it_can_misses_nothing():
     process.answered(asked(body(*talk(0))))
     found = process.planned(asked(body(*talk(1))))
 
-    assert process.planner.settled(found, a_usage(found, found.evidence.expected.known)) is None
+    assert process.planner.settle_call(found, a_usage(found, found.evidence.expected.known)) is None
 
 
 @pytest.mark.parametrize("shows", [True, False])
@@ -198,10 +200,10 @@ def test_a_changed_line_is_named_and_quoted_only_where_prompts_are_kept(shows):
     above = "Today is {}.\n"
     process.answered(asked(body(*talk(1, above.format("Monday") + RULES))))
     found = process.planned(asked(body(*talk(1, above.format("Tuesday") + RULES)), shows=shows))
-    miss = process.planner.settled(found, a_usage(found))
+    miss = process.planner.settle_call(found, a_usage(found))
 
     assert miss is not None
-    assert miss.reason is Reason.DIVERGED
+    assert miss.reason is MissReason.DIVERGED
     assert miss.nanos is not None
     assert ("Tuesday" in miss.detail) == shows
 
@@ -210,23 +212,23 @@ def test_what_a_call_missed_is_known_without_its_planner():
     process = Process(WAYS["block-chain"])
     process.answered(asked(body(*talk(1, f"Today is Monday.\n{RULES}"))))
     found = process.planned(asked(body(*talk(1, f"Today is Tuesday.\n{RULES}"))))
-    alone = missed(found, a_usage(found))
+    alone = find_miss(found, a_usage(found))
 
-    assert missed(found, None) is None
+    assert find_miss(found, None) is None
     assert alone is not None
-    assert alone == process.planner.settled(found, a_usage(found))
+    assert alone == process.planner.settle_call(found, a_usage(found))
 
 
 def test_the_providers_own_reason_is_believed():
     process = Process(INTERVAL)
     process.answered(asked(body(*talk(0))))
     found = process.planned(asked(body(*talk(1))))
-    told = Said(Reason.PARAMETER_CHANGED, "tools changed")
-    miss = process.planner.settled(found, a_usage(found), told=told)
+    told = ProviderReason(MissReason.PARAMETER_CHANGED, "tools changed")
+    miss = process.planner.settle_call(found, a_usage(found), told=told)
 
     assert miss is not None
     assert (miss.reason, miss.detail) == (
-        Reason.PARAMETER_CHANGED,
+        MissReason.PARAMETER_CHANGED,
         "the provider says tools changed",
     )
 
@@ -249,33 +251,37 @@ def test_an_upstream_nobody_knows_gets_what_came():
 
 def test_what_is_remembered_is_bounded():
     planner = Planner(SECRET, talks=2)
-    drafts = [planner.draft(asked(body(said("user", str(number))))) for number in range(3)]
+    drafts = [planner.read_call(asked(body(said("user", str(number))))) for number in range(3)]
     for number, draft in enumerate(drafts):
-        planner.adopt(draft, Plan(layout=number))
+        planner.adopt_plan(draft, Plan(layout=number))
     for number in range(4_100):
-        planner.draft(asked(b'{"messages":[]}', team=str(number)))
-        planner._habits.of(Place("t", str(number)), Habits)
+        planner.read_call(asked(b'{"messages":[]}', team=str(number)))
+        planner._habits.get_or_make(Place("t", str(number)), ReuseStatistics)
 
-    assert [planner.plan(draft) for draft in drafts] == [None, Plan(layout=1), Plan(layout=2)]
-    assert len(planner._habits) == fingerprint.cache_info().currsize == 4_096
+    assert [planner.known_plan(draft) for draft in drafts] == [None, Plan(layout=1), Plan(layout=2)]
+    assert len(planner._habits) == team_fingerprint.cache_info().currsize == 4_096
 
 
 def test_a_conversation_that_is_used_is_remembered_longest():
     planner = Planner(SECRET, talks=2)
-    one, two, three = (planner.draft(asked(body(said("user", name)))) for name in "abc")
+    one, two, three = (planner.read_call(asked(body(said("user", name)))) for name in "abc")
     for draft in (one, two, one, three):
-        planner.adopt(draft, Plan())
+        planner.adopt_plan(draft, Plan())
 
-    assert [planner.plan(draft) is None for draft in (one, two, three)] == [False, True, False]
+    assert [planner.known_plan(draft) is None for draft in (one, two, three)] == [
+        False,
+        True,
+        False,
+    ]
 
 
 def test_fingerprints_are_equal_for_one_team_and_secret_alone():
-    makers = [fingerprint(b"s", "t"), fingerprint(b"s", "u"), fingerprint(b"r", "t")]
+    makers = [team_fingerprint(b"s", "t"), team_fingerprint(b"s", "u"), team_fingerprint(b"r", "t")]
 
     assert len({make(b"text") for make in makers}) == 3
-    assert fingerprint(b"s", "t")(b"text") == makers[0](b"text")
+    assert team_fingerprint(b"s", "t")(b"text") == makers[0](b"text")
     assert len(makers[0](b"")) == 16
-    assert fingerprint(b"s" * 99, "\ud800")(b"") == fingerprint(b"s" * 99, "\ud800")(b"")
+    assert team_fingerprint(b"s" * 99, "\ud800")(b"") == team_fingerprint(b"s" * 99, "\ud800")(b"")
 
 
 def test_a_conversation_that_turns_out_to_go_on_is_marked_from_its_second_call_on():

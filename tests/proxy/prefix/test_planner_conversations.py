@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.prefix.layouts.layout import Layout
-from proxy.prefix.planned import Way
-from proxy.prefix.prompts.prompt import Slot
+from proxy.prefix.planned import PlanningTarget
+from proxy.prefix.prompts.prompt import PromptSlot
 from tests.fakes.badly_built import raw_bodies
 from tests.fakes.conversations import CONVERSATIONS
 from tests.fakes.kept import kept
@@ -99,7 +99,7 @@ def test_what_is_built_badly_shows_what_should_move(regime):
     found = layout(regime)
 
     assert found is not None
-    assert [move.slot for move in found.moves] == [Slot.VARIABLE, Slot.SEMI_STABLE]
+    assert [move.slot for move in found.moves] == [PromptSlot.VARIABLE, PromptSlot.SEMI_STABLE]
 
 
 def test_where_nothing_so_short_is_cached_nothing_moves():
@@ -140,7 +140,7 @@ def calls(draw: st.DrawFn) -> list[bytes]:
 @given(calls(), st.sampled_from(EVERYWHERE), st.randoms(use_true_random=False))
 @settings(max_examples=80, deadline=None)
 def test_whatever_comes_is_kept_whole_and_any_process_sends_the_same(
-    bodies: list[bytes], to: Way, roll: Random
+    bodies: list[bytes], to: PlanningTarget, roll: Random
 ):
     plans: dict[str, bytes] = {}
     *both, third = (Process(to, plans=plans) for _ in range(3))

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.caches.port import Block
-from proxy.prefix.arrangement import arranged
-from proxy.prefix.arrangement import sent as marked
-from proxy.prefix.breakpoints.plan import Plan, Policy
+from proxy.caches.port import TokenBlock
+from proxy.prefix.arrangement import arrange_prompt
+from proxy.prefix.arrangement import mark_prompt as marked
+from proxy.prefix.breakpoints.plan import BreakpointPolicy, Plan
 from proxy.prefix.planner import Planner
 from proxy.tools.simulator.bodies import parsed
 from proxy.tools.simulator.models import Simulated
@@ -90,8 +90,10 @@ def test_a_tools_result_can_carry_the_mark_of_a_conversation_that_goes_on():
     call = {"type": "function_call", "call_id": "c", "name": "find", "arguments": "{}"}
     result = {"type": "function_call_output", "call_id": "c", "output": "Case 7."}
     items = [said("user", RULES), call, result]
-    to, draft = WAYS[NEWEST], Planner(SECRET).draft(asked(body(items)))
-    found = marked(draft, to, arranged(draft, Plan(), None, late=True), Policy(history="30m"))
+    to, draft = WAYS[NEWEST], Planner(SECRET).read_call(asked(body(items)))
+    found = marked(
+        draft, to, arrange_prompt(draft, Plan(), None, late=True), BreakpointPolicy(history="30m")
+    )
     _, called, given = orjson.loads(found.body)["input"]
 
     part = {"type": "input_text", "text": "Case 7.", "prompt_cache_breakpoint": POINT}
@@ -194,7 +196,7 @@ def context(regime: str) -> Context:
     return Context(Vocabulary(), Simulated(regime=regime), "key")
 
 
-def lasting(raw: bytes, tail: int, regime: str) -> Sequence[Block]:
+def lasting(raw: bytes, tail: int, regime: str) -> Sequence[TokenBlock]:
     """The blocks of a call but for its tail and what primes the answer."""
     found = orjson.loads(raw)
     if tail:
@@ -202,7 +204,7 @@ def lasting(raw: bytes, tail: int, regime: str) -> Sequence[Block]:
     return RESPONSES.asked(parsed(orjson.dumps(found)), context(regime)).prompt.blocks[:-1]
 
 
-def core(blocks: Sequence[Block]) -> list[tuple[str, tuple[int, ...]]]:
+def core(blocks: Sequence[TokenBlock]) -> list[tuple[str, tuple[int, ...]]]:
     """What must stay of blocks, but for the ends of messages."""
     return [
         (each.role, each.tokens[:-1] if each.tokens[-1:] == (END,) else each.tokens)

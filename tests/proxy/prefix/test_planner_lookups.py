@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.prefix.planned import Planned
-from proxy.prefix.prediction.lookups import keys, looked_up, writes
-from proxy.prefix.prediction.sent import Sent
+from proxy.prefix.prediction.lookups import entry_keys, lookup_places, written_breakpoints
+from proxy.prefix.prediction.sent import SentCall
 from tests.proxy.prefix.askings import RULES, WAYS, Json, Process, asked, body, said, tool
 
 REGIMES: Final = ("anthropic-breakpoint", "openai-breakpoint")
@@ -87,14 +87,14 @@ def conversation(shape: Shape, name: str, calls: int) -> list[bytes]:
     return found
 
 
-def written(sent: Sent) -> set[int]:
+def written(sent: SentCall) -> set[int]:
     """The entries that a call writes, as they are known by."""
-    return {sent.points[at] + by for at, _, by in writes(sent, 0)}
+    return {sent.points[at] + by for at, _, by in written_breakpoints(sent, 0)}
 
 
-def sought(sent: Sent) -> set[int]:
+def sought(sent: SentCall) -> set[int]:
     """The entries that a call looks for."""
-    return {key for at in looked_up(sent) for key in keys(sent, at)}
+    return {key for at in lookup_places(sent) for key in entry_keys(sent, at)}
 
 
 def unread(earlier: Planned, later: Planned) -> set[int]:
@@ -102,14 +102,16 @@ def unread(earlier: Planned, later: Planned) -> set[int]:
     before, now = earlier.evidence.sent, later.evidence.sent
     shared = {point + by for point in now.points[1:] for by in (1, 2)}
     mine = written(before) & shared
-    longest = [each for at in range(len(now.points)) for each in mine if each in keys(now, at)]
+    longest = [
+        each for at in range(len(now.points)) for each in mine if each in entry_keys(now, at)
+    ]
     return set(longest[-1:]) - sought(now)
 
 
 def read(call: Planned) -> int:
     """Bytes of the prompt that should be read from the cache."""
     evidence = call.evidence
-    places = [at for at in looked_up(evidence.sent) if at <= evidence.expected.same]
+    places = [at for at in lookup_places(evidence.sent) if at <= evidence.expected.same]
     tokens = evidence.expected.tokens
     scale = evidence.expected.scale
     return max(

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from proxy.prefix.planned import Planned, Way
-from proxy.prefix.provider_diagnostics import REST, Questions
+from proxy.prefix.planned import Planned, PlanningTarget
+from proxy.prefix.provider_diagnostics import RETRY_AFTER_S, ProviderDiagnostics
 from tests.proxy.prefix.askings import NOW, WAYS, Process, asked, body, talk
 
 CLAUDE = msgspec.structs.replace(WAYS["anthropic-breakpoint"], asks="messages")
@@ -22,42 +22,44 @@ def nothing_is_decided() -> None:
     PLANS.clear()
 
 
-def planned(turns: int = 0, to: Way = CLAUDE, share: float = 0.0, **fields: Any) -> Planned:
+def planned(
+    turns: int = 0, to: PlanningTarget = CLAUDE, share: float = 0.0, **fields: Any
+) -> Planned:
     call = asked(body(*talk(turns), **fields.pop("said", {})), **fields)
     return Process(to, plans=PLANS, share=share).planned(call)
 
 
-def previous(questions: Questions, call: Planned) -> object:
+def previous(questions: ProviderDiagnostics, call: Planned) -> object:
     """The answer that the call asks about; False where it asks nothing."""
-    question = questions.asked(call, NOW).question
+    question = questions.add_question(call, NOW).question
     if question is None:
         return False
     return next(iter(msgspec.json.decode(question.value).values()))
 
 
 def test_a_later_call_asks_about_the_answer_before_it():
-    questions = Questions()
-    questions.answered(planned(0), "msg_1")
-    questions.answered(planned(1), "msg_2")
+    questions = ProviderDiagnostics()
+    questions.record_answer(planned(0), "msg_1")
+    questions.record_answer(planned(1), "msg_2")
 
     assert previous(questions, planned(2)) == "msg_2"
 
 
 def test_a_first_call_asks_anthropic_about_nothing_so_that_the_next_one_can_ask():
-    assert previous(Questions(), planned(0)) is None
+    assert previous(ProviderDiagnostics(), planned(0)) is None
 
 
 def test_a_first_call_asks_openai_nothing():
-    questions = Questions()
+    questions = ProviderDiagnostics()
     assert previous(questions, planned(0, GPT)) is False
 
-    questions.answered(planned(0, GPT), "resp_1")
+    questions.record_answer(planned(0, GPT), "resp_1")
     assert previous(questions, planned(1, GPT)) == "resp_1"
 
 
 def test_a_conversation_that_begins_again_asks_about_no_answer():
-    questions = Questions()
-    questions.answered(planned(2), "msg_1")
+    questions = ProviderDiagnostics()
+    questions.record_answer(planned(2), "msg_1")
 
     assert previous(questions, planned(0)) is None
     assert previous(questions, planned(2)) is None
@@ -73,63 +75,63 @@ def test_a_conversation_that_begins_again_asks_about_no_answer():
     ],
 )
 def test_nobody_elses_answer_is_named(other):
-    questions = Questions()
-    questions.answered(planned(0), "msg_1")
+    questions = ProviderDiagnostics()
+    questions.record_answer(planned(0), "msg_1")
 
     assert previous(questions, planned(1)) == "msg_1"
     assert previous(questions, planned(1, **other)) is None
 
 
 def test_an_answer_without_a_name_is_not_remembered():
-    questions = Questions()
-    questions.answered(planned(0), "")
+    questions = ProviderDiagnostics()
+    questions.record_answer(planned(0), "")
 
     assert len(questions) == 0
 
 
 def test_a_call_that_ended_in_what_varies_is_not_compared_with():
-    questions = Questions()
+    questions = ProviderDiagnostics()
     call = planned(0)
     prompt = msgspec.structs.replace(call.prompt, tail=1)
-    questions.answered(msgspec.structs.replace(call, prompt=prompt), "msg_1")
+    questions.record_answer(msgspec.structs.replace(call, prompt=prompt), "msg_1")
 
     assert previous(questions, planned(1)) is None
 
 
 def test_a_route_that_cannot_be_asked_is_not():
     deaf = msgspec.structs.replace(CLAUDE, asks="")
-    questions = Questions()
-    questions.answered(planned(0, deaf), "msg_1")
+    questions = ProviderDiagnostics()
+    questions.record_answer(planned(0, deaf), "msg_1")
 
     assert previous(questions, planned(1, deaf)) is False
     assert len(questions) == 0
 
 
 def test_the_control_arm_asks_nothing():
-    assert previous(Questions(), planned(0, share=1.0)) is False
+    assert previous(ProviderDiagnostics(), planned(0, share=1.0)) is False
 
 
 def test_openai_is_not_asked_beside_a_retention_for_it_refuses_both():
-    questions = Questions()
-    questions.answered(planned(0, GPT), "resp_1")
+    questions = ProviderDiagnostics()
+    questions.record_answer(planned(0, GPT), "resp_1")
 
     assert previous(questions, planned(1, GPT, said={"prompt_cache_retention": "24h"})) is False
 
 
 def test_an_upstream_that_refused_is_asked_nothing_for_a_while():
-    questions = Questions()
-    call = questions.asked(planned(0), NOW)
+    questions = ProviderDiagnostics()
+    call = questions.add_question(planned(0), NOW)
 
-    assert questions.refused(call, NOW)
-    assert not questions.refused(planned(0), NOW)
-    assert questions.asked(planned(0), NOW + REST - 1.0).question is None
-    assert questions.asked(planned(0), NOW + REST).question is not None
+    assert questions.record_refusal(call, NOW)
+    assert not questions.record_refusal(planned(0), NOW)
+    assert questions.add_question(planned(0), NOW + RETRY_AFTER_S - 1.0).question is None
+    assert questions.add_question(planned(0), NOW + RETRY_AFTER_S).question is not None
 
 
 def test_the_conversations_that_are_remembered_are_bounded():
-    questions = Questions(most=2)
+    questions = ProviderDiagnostics(most=2)
     for feature in ("a", "b", "c"):
-        questions.answered(planned(0, feature=feature), "msg")
+        questions.record_answer(planned(0, feature=feature), "msg")
 
     assert len(questions) == 2
     assert previous(questions, planned(1, feature="a")) is None
@@ -137,14 +139,14 @@ def test_the_conversations_that_are_remembered_are_bounded():
 
 @pytest.mark.parametrize(("before", "now"), [(False, True), (True, False), (False, False)])
 def test_openai_is_asked_about_responses_that_are_stored_in_ones_that_are(before: bool, now: bool):  # noqa: FBT001
-    questions = Questions()
-    questions.answered(planned(0, GPT, said={"store": before}), "resp_1")
+    questions = ProviderDiagnostics()
+    questions.record_answer(planned(0, GPT, said={"store": before}), "resp_1")
 
     assert previous(questions, planned(1, GPT, said={"store": now})) is False
 
 
 def test_anthropic_is_asked_whatever_is_stored():
-    assert previous(Questions(), planned(0, said={"store": False})) is None
+    assert previous(ProviderDiagnostics(), planned(0, said={"store": False})) is None
 
 
 @pytest.mark.parametrize(
@@ -154,17 +156,17 @@ def test_anthropic_is_asked_whatever_is_stored():
         (GPT, {"prompt_cache_options": {"comparison_response_id": "resp_0"}}),
     ],
 )
-def test_a_caller_who_asks_is_not_asked_for(to: Way, said: dict[str, object]):
-    questions = Questions()
-    questions.answered(planned(0, to), "answer_1")
+def test_a_caller_who_asks_is_not_asked_for(to: PlanningTarget, said: dict[str, object]):
+    questions = ProviderDiagnostics()
+    questions.record_answer(planned(0, to), "answer_1")
     call = planned(1, to, said=said)
 
-    assert questions.asked(call, NOW) is call
+    assert questions.add_question(call, NOW) is call
 
 
 def test_a_caller_who_says_something_else_there_is():
-    questions = Questions()
-    questions.answered(planned(0, GPT), "resp_1")
+    questions = ProviderDiagnostics()
+    questions.record_answer(planned(0, GPT), "resp_1")
 
     said = {"prompt_cache_options": {"mode": "implicit"}}
     assert previous(questions, planned(1, GPT, said=said)) == "resp_1"

@@ -23,7 +23,7 @@ def conversation(process: Process, name: str, calls: int = 6, **fields: object) 
     for turns in range(calls):
         call = asked(body(*talk(turns, RULES * 3, f"Where is parcel {name}?"), **fields))
         planned = process.planned(call)
-        process.planner.settled(planned, charged(planned))
+        process.planner.settle_call(planned, charged(planned))
         found.append(planned)
     return found
 
@@ -92,7 +92,9 @@ def test_what_a_provider_loses_is_not_plannings_fault(regime):
             planned = process.planned(asked(body(*talk(turns, rules, f"Parcel {name}?"))))
             total = planned.evidence.sent.estimate
             ttl = next(iter(planned.way.regime.writes), "")
-            process.planner.settled(planned, Usage(**{f"write_{ttl}" if ttl else "input": total}))
+            process.planner.settle_call(
+                planned, Usage(**{f"write_{ttl}" if ttl else "input": total})
+            )
 
     assert harm(process, planned) is None
 
@@ -103,7 +105,7 @@ def test_a_provider_that_stores_nothing_is_not_plannings_fault(regime):
     for name in range(8):
         for turns in range(6):
             planned = process.planned(asked(body(*talk(turns, RULES * 3, f"Parcel {name}?"))))
-            process.planner.settled(planned, Usage(input=planned.evidence.sent.estimate))
+            process.planner.settle_call(planned, Usage(input=planned.evidence.sent.estimate))
 
     assert harm(process, planned) is None
 
@@ -130,7 +132,7 @@ def test_the_callers_own_marks_count_for_both():
     for name in range(3):
         raw = body(said("system", [marked]), said("user", f"Where is {name}?"))
         planned = process.planned(asked(raw))
-        process.planner.settled(planned, charged(planned))
+        process.planner.settle_call(planned, charged(planned))
     direct = planned.direct.expected if planned.direct else planned.evidence.expected
 
     assert direct.tokens > 0
@@ -183,7 +185,7 @@ def test_where_nothing_comes_again_no_mark_is_ever_sent():
     for number in range(60):
         raw = body(said("system", f"Case {number}. {RULES * 3}"), said("user", f"And {number}?"))
         planned = process.planned(asked(raw))
-        process.planner.settled(planned, charged(planned))
+        process.planner.settle_call(planned, charged(planned))
 
         assert not planned.evidence.sent.marks
 
@@ -217,7 +219,7 @@ def test_one_shots_of_a_feature_do_not_take_the_marks_from_a_conversation_in_ful
     for number in range(80):
         raw = body(said("system", f"Case {number}. {RULES * 3}"), said("user", f"And {number}?"))
         planned = process.planned(asked(raw))
-        process.planner.settled(planned, charged(planned))
+        process.planner.settle_call(planned, charged(planned))
         process.now -= 10.0
     later = process.planned(asked(body(*talk(8, RULES * 3, "Where is parcel long?"))))
 
@@ -227,7 +229,7 @@ def test_one_shots_of_a_feature_do_not_take_the_marks_from_a_conversation_in_ful
 def test_an_answer_whose_usage_nobody_knows_teaches_nothing_of_our_marks():
     process = Process(WAYS[ANTHROPIC])
     conversation(process, "1", 3)
-    process.planner.settled(process.planned(asked(body(*talk(3, RULES * 3, "Where?")))), None)
+    process.planner.settle_call(process.planned(asked(body(*talk(3, RULES * 3, "Where?")))), None)
     *_, last = conversation(process, "1", 5)
 
     assert last.direct is not None
@@ -251,7 +253,7 @@ def test_calls_of_one_burst_make_one_bet_together():
 def test_a_call_that_fails_lets_another_bet():
     process = Process(WAYS[ANTHROPIC], credit=None)
     (first,) = bets(burst(process))
-    process.planner.ended(first)
+    process.planner.end_call(first)
     again = [process.planned(asked(body(*talk(1, RULES * 3, f"Or {at}?")))) for at in range(3)]
 
     assert len(bets(again)) == 1

@@ -2,8 +2,8 @@
 
 import msgspec
 
-from proxy.prefix.breakpoints.reuse_statistics import Habits
-from proxy.prefix.explain.reasons import Reason
+from proxy.prefix.breakpoints.reuse_statistics import ReuseStatistics
+from proxy.prefix.explain.reasons import MissReason
 from proxy.records.origin import Origin
 from slo.usage import Usage
 from tests.proxy.prefix.askings import WAYS, Process, asked, body, said, talk
@@ -40,16 +40,16 @@ def test_a_reset_is_told_as_one_and_says_nothing_of_habits():
     short = house.planned(shortened(*tail, *more, reset=True, came=before))
     system = 2_048
     used = Usage(input=short.evidence.sent.estimate - system, cache_read=system)
-    found = house.planner.settled(short, used)
+    found = house.planner.settle_call(short, used)
 
     assert short.evidence.sent.compacted
     assert found is not None
     assert (found.reason, found.detail) == (
-        Reason.COMPACTED,
+        MissReason.COMPACTED,
         "the gateway shortened the conversation",
     )
-    known = house.planner._habits.of(short.place, Habits)
-    assert known.repeats() == Habits().repeats()
+    known = house.planner._habits.get_or_make(short.place, ReuseStatistics)
+    assert known.repeats() == ReuseStatistics().repeats()
 
 
 def test_the_call_after_it_is_an_ordinary_one():

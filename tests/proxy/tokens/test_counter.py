@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.tokens.counter import Counter
+from proxy.tokens.counter import TokenCounter
 from proxy.tokens.declared import declaration
 from proxy.tokens.vocabulary import Tokenizer
 
@@ -16,8 +16,8 @@ _CASSETTES = Path(__file__).resolve().parents[3] / "../shared/data/A/crewAIInc+c
 
 
 @pytest.fixture(scope="module")
-def counter() -> Counter:
-    return Counter()
+def counter() -> TokenCounter:
+    return TokenCounter()
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def said(text: object, role: str = "user") -> dict[str, object]:
 
 
 def test_messages_weigh_their_text_and_what_surrounds_it(
-    counter: Counter, tokenizer: Tokenizer
+    counter: TokenCounter, tokenizer: Tokenizer
 ) -> None:
     body = chat(said("You are kind.", "system"), said("Hello there"))
 
@@ -42,7 +42,7 @@ def test_messages_weigh_their_text_and_what_surrounds_it(
     assert counter.prompt_tokens(body, "chat/completions", "gpt-4o") == words + 2 * (3 + 1) + 3
 
 
-def test_a_speakers_name_counts_and_a_tools_does_not(counter: Counter) -> None:
+def test_a_speakers_name_counts_and_a_tools_does_not(counter: TokenCounter) -> None:
     def tokens(message: dict[str, object]) -> int:
         return counter.prompt_tokens(chat(message), "chat/completions", "gpt-4o")
 
@@ -51,7 +51,9 @@ def test_a_speakers_name_counts_and_a_tools_does_not(counter: Counter) -> None:
     assert tokens({**said("Hi"), "name": 7}) == tokens(said("Hi"))
 
 
-def test_tools_and_a_schema_add_what_they_declare(counter: Counter, tokenizer: Tokenizer) -> None:
+def test_tools_and_a_schema_add_what_they_declare(
+    counter: TokenCounter, tokenizer: Tokenizer
+) -> None:
     tool = {"type": "function", "function": {"name": "look_up", "description": "Finds a page."}}
     schema = {"type": "object", "properties": {"page": {"type": "integer"}}}
     written = '{"type":"object","properties":{"page":{"type":"integer"}}}'
@@ -68,7 +70,7 @@ def test_tools_and_a_schema_add_what_they_declare(counter: Counter, tokenizer: T
     assert tokens(response_format="odd") == tokens()
 
 
-def test_responses_weigh_a_text_as_a_message(counter: Counter) -> None:
+def test_responses_weigh_a_text_as_a_message(counter: TokenCounter) -> None:
     def tokens(**body: object) -> int:
         return counter.prompt_tokens(orjson.dumps(body), "responses", "gpt-5")
 
@@ -80,7 +82,7 @@ def test_responses_weigh_a_text_as_a_message(counter: Counter) -> None:
     assert tokens(input="Hello there", text={"format": {"type": "text"}}) == 3 + 3 + 2
 
 
-def test_anthropics_system_prompt_is_a_message(counter: Counter) -> None:
+def test_anthropics_system_prompt_is_a_message(counter: TokenCounter) -> None:
     body = orjson.dumps({"system": [{"type": "text", "text": "Be kind."}], "messages": []})
 
     assert counter.prompt_tokens(body, "messages", "claude-opus-5-5") == 3 + 3 + 3
@@ -99,7 +101,7 @@ def test_anthropics_system_prompt_is_a_message(counter: Counter) -> None:
     ],
 )
 def test_completions_and_embeddings_count_texts_and_tokens(
-    counter: Counter, value: object, tokens: int
+    counter: TokenCounter, value: object, tokens: int
 ) -> None:
     prompt, given_input = orjson.dumps({"prompt": value}), orjson.dumps({"input": value})
 
@@ -117,29 +119,31 @@ def test_completions_and_embeddings_count_texts_and_tokens(
     ],
 )
 def test_what_is_not_understood_weighs_as_much_as_its_text(
-    counter: Counter, tokenizer: Tokenizer, body: bytes, endpoint: str
+    counter: TokenCounter, tokenizer: Tokenizer, body: bytes, endpoint: str
 ) -> None:
     assert counter.prompt_tokens(body, endpoint, "gpt-4o") == tokenizer.count(body.decode())
 
 
-def test_what_is_no_text_weighs_nothing(counter: Counter) -> None:
+def test_what_is_no_text_weighs_nothing(counter: TokenCounter) -> None:
     assert counter.prompt_tokens(b"RIFF\xff\x00", "audio/transcriptions", "gpt-4o") == 0
 
 
 @pytest.mark.parametrize("oddity", [b"\\ud83d", b"\xff"])
-def test_text_that_is_not_quite_unicode_is_not_forgotten(counter: Counter, oddity: bytes) -> None:
+def test_text_that_is_not_quite_unicode_is_not_forgotten(
+    counter: TokenCounter, oddity: bytes
+) -> None:
     body = b'{"messages":[{"role":"user","content":"' + b"word " * 50 + oddity + b'"}]}'
 
     assert 50 < counter.prompt_tokens(body, "chat/completions", "gpt-4o") < 100
 
 
-def test_a_message_nested_beyond_reason_is_as_long_as_its_text(counter: Counter) -> None:
+def test_a_message_nested_beyond_reason_is_as_long_as_its_text(counter: TokenCounter) -> None:
     body = b'{"messages":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
 
     assert counter.prompt_tokens(body, "chat/completions", "gpt-4o") > 1000
 
 
-def test_generated_text_is_counted_with_the_models_vocabulary(counter: Counter) -> None:
+def test_generated_text_is_counted_with_the_models_vocabulary(counter: TokenCounter) -> None:
     assert counter.generated_tokens("你好世界", "gpt-4o") == 2
     assert counter.generated_tokens("你好世界", "gpt-4") == 5
 
@@ -155,8 +159,8 @@ class Counted:
         return 1
 
 
-def watched(entries: int) -> tuple[Counter, Counted]:
-    counter, counted = Counter(entries), Counted()
+def watched(entries: int) -> tuple[TokenCounter, Counted]:
+    counter, counted = TokenCounter(entries), Counted()
     counter._tokenizers["o200k_base"] = counted  # type: ignore[assignment]
     return counter, counted
 
@@ -179,7 +183,7 @@ def test_only_so_many_messages_are_remembered() -> None:
     assert len(counter._weights) == 2
 
 
-def test_the_same_bytes_weigh_apart_by_vocabulary_and_meaning(counter: Counter) -> None:
+def test_the_same_bytes_weigh_apart_by_vocabulary_and_meaning(counter: TokenCounter) -> None:
     body = orjson.dumps({"input": "你好世界", "prompt": "你好世界"})
 
     found = [
@@ -207,13 +211,13 @@ values: st.SearchStrategy[Any] = st.recursive(
 
 @given(messages=st.lists(values, max_size=4), endpoint=st.sampled_from(["messages", "responses"]))
 def test_counting_twice_gives_the_same_and_never_less_than_nothing(
-    counter: Counter, messages: list[Any], endpoint: str
+    counter: TokenCounter, messages: list[Any], endpoint: str
 ) -> None:
     body = orjson.dumps({"messages": messages, "input": messages, "tools": messages})
 
     tokens = counter.prompt_tokens(body, endpoint, "gpt-4o")
 
-    forgetful = Counter(0)
+    forgetful = TokenCounter(0)
     forgetful._tokenizers = counter._tokenizers
     assert tokens == forgetful.prompt_tokens(body, endpoint, "gpt-4o")
     assert tokens >= 3
@@ -234,7 +238,7 @@ def recorded() -> Iterator[tuple[dict[str, Any], str, int]]:
                     )
 
 
-def test_recorded_prompts_are_counted_as_openai_did(counter: Counter) -> None:
+def test_recorded_prompts_are_counted_as_openai_did(counter: TokenCounter) -> None:
     if not _CASSETTES.is_dir():
         pytest.skip("The recorded calls are not here.")
     plain, exact, with_tools, off = 0, 0, 0, 0.0

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.tokens.ratios import Ratios
+from proxy.tokens.ratios import TokenRatios
 
 
 @pytest.mark.parametrize(
@@ -23,11 +23,11 @@ from proxy.tokens.ratios import Ratios
     ],
 )
 def test_an_untaught_model_counts_as_ours_but_for_newer_claudes(model: str, tokens: int) -> None:
-    assert Ratios().estimate(model, 1000) == tokens
+    assert TokenRatios().estimate(model, 1000) == tokens
 
 
 def test_a_ratio_is_learned_from_what_is_reported() -> None:
-    ratios = Ratios()
+    ratios = TokenRatios()
     for _ in range(100):
         ratios.observe("m", 1000, 1200)
 
@@ -36,7 +36,7 @@ def test_a_ratio_is_learned_from_what_is_reported() -> None:
 
 
 def test_what_is_recent_outweighs_what_is_past() -> None:
-    ratios = Ratios()
+    ratios = TokenRatios()
     for reported in [1200] * 300 + [900] * 300:
         ratios.observe("m", 1000, reported)
 
@@ -44,7 +44,7 @@ def test_what_is_recent_outweighs_what_is_past() -> None:
 
 
 def test_one_observation_far_off_changes_little() -> None:
-    ratios = Ratios()
+    ratios = TokenRatios()
     for _ in range(100):
         ratios.observe("m", 1000, 1000)
     ratios.observe("m", 1000, 10**9)
@@ -54,14 +54,14 @@ def test_one_observation_far_off_changes_little() -> None:
 
 @pytest.mark.parametrize(("counted", "reported"), [(0, 10), (10, 0), (-1, 5), (5, -1)])
 def test_a_call_without_tokens_teaches_nothing(counted: int, reported: int) -> None:
-    ratios = Ratios()
+    ratios = TokenRatios()
     ratios.observe("m", counted, reported)
 
     assert ratios.estimate("m", 1000) == 1000
 
 
 def test_only_so_many_models_are_remembered() -> None:
-    ratios = Ratios(models=2)
+    ratios = TokenRatios(models=2)
     for model in ("a", "b", "a", "c"):
         ratios.observe(model, 100_000, 200_000)
 
@@ -72,7 +72,7 @@ def test_only_so_many_models_are_remembered() -> None:
 
 @given(st.lists(st.tuples(st.integers(1, 10**6), st.integers(1, 10**7)), max_size=30))
 def test_an_estimate_stays_between_the_bounds(calls: list[tuple[int, int]]) -> None:
-    ratios = Ratios()
+    ratios = TokenRatios()
     for counted, reported in calls:
         ratios.observe("m", counted, reported)
 

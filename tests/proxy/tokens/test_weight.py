@@ -1,6 +1,6 @@
 import pytest
 
-from proxy.tokens.weight import weight
+from proxy.tokens.weight import part_tokens
 
 
 def words(text: str) -> int:
@@ -43,7 +43,7 @@ def words(text: str) -> int:
     ],
 )
 def test_each_part_weighs_what_the_model_reads_of_it(value: object, tokens: int) -> None:
-    assert weight(value, words) == tokens
+    assert part_tokens(value, words) == tokens
 
 
 def test_what_nests_without_end_does_not_exhaust_the_stack() -> None:
@@ -51,4 +51,4 @@ def test_what_nests_without_end_does_not_exhaust_the_stack() -> None:
     for _ in range(5000):
         value = [value]
 
-    assert weight(value, words) == 0
+    assert part_tokens(value, words) == 0

@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.prefix.breakpoints.earnings import Earnings
+from proxy.prefix.breakpoints.earnings import MarkEarnings
 
 
-def promising(*, calls: int = 10, balance: float = 0.0) -> Earnings:
+def promising(*, calls: int = 10, balance: float = 0.0) -> MarkEarnings:
     """A feature whose marks would have saved half of what its calls cost."""
-    earnings = Earnings()
+    earnings = MarkEarnings()
     for _ in range(calls):
         earnings.observe(direct=1_000.0, saved=500.0, floor=0.0)
     earnings.balance = balance
@@ -38,7 +38,7 @@ def test_no_bet_is_made_on_credit_where_marks_would_save_little():
 
 def test_what_is_at_stake_counts_as_lost_until_its_call_has_ended():
     earnings = promising(balance=300.0)
-    earnings.bet(1, 250.0, now=0.0)
+    earnings.reserve_stake(1, 250.0, now=0.0)
 
     assert not earnings.allows(250.0, on_credit=False)
     earnings.release(1)
@@ -48,8 +48,8 @@ def test_what_is_at_stake_counts_as_lost_until_its_call_has_ended():
 
 def test_a_call_of_which_nothing_is_heard_for_an_hour_holds_nothing():
     earnings = promising(balance=600.0)
-    earnings.bet(1, 500.0, now=0.0)
-    earnings.bet(2, 0.0, now=3_601.0)
+    earnings.reserve_stake(1, 500.0, now=0.0)
+    earnings.reserve_stake(2, 0.0, now=3_601.0)
 
     assert earnings.allows(250.0, on_credit=False)
 
@@ -65,7 +65,7 @@ def test_next_to_nothing_may_always_be_lost():
 
 
 def test_a_loss_on_paper_lowers_the_earnings_to_the_floor_and_no_further():
-    earnings = Earnings()
+    earnings = MarkEarnings()
     for _ in range(20):
         earnings.observe(direct=1_000.0, saved=-250.0, floor=-250.0)
 
@@ -73,7 +73,7 @@ def test_a_loss_on_paper_lowers_the_earnings_to_the_floor_and_no_further():
 
 
 def test_credit_given_in_advance_is_spent_first():
-    earnings = Earnings(credit=1_000.0)
+    earnings = MarkEarnings(credit=1_000.0)
 
     assert earnings.allows(250.0, on_credit=False)
     assert not earnings.allows(500.0, on_credit=False)
@@ -83,7 +83,7 @@ def test_credit_given_in_advance_is_spent_first():
 def test_without_credit_no_more_is_ever_lost_than_the_least_part(
     calls: list[tuple[float, float, bool]],
 ):
-    earnings = Earnings()
+    earnings = MarkEarnings()
     spent = lost = 0.0
     for direct, share, is_read in calls:
         stake = direct * 0.25

@@ -4,9 +4,9 @@ import orjson
 import pytest
 
 from proxy.caches.regime import Regime
-from proxy.prefix.breakpoints.keys import heads, is_explicit, keyed
-from proxy.prefix.breakpoints.plan import Policy
-from proxy.prefix.prompts.prompt import Prompt, parsed
+from proxy.prefix.breakpoints.keys import add_cache_key, is_explicit, key_headers
+from proxy.prefix.breakpoints.plan import BreakpointPolicy
+from proxy.prefix.prompts.prompt import Prompt, parse_prompt
 from tests.fakes.kept import kept
 
 OPENAI = Regime(name="openai-breakpoint", provider="openai", marks=4)
@@ -17,7 +17,7 @@ GROK = Regime(name="block-chain", provider="xai")
 
 def prompt(**fields: object) -> Prompt:
     messages = [{"role": "user", "content": "Hi"}]
-    return parsed(orjson.dumps({"model": "m", "messages": messages, **fields}))
+    return parse_prompt(orjson.dumps({"model": "m", "messages": messages, **fields}))
 
 
 WHOLE = prompt(temperature=0)
@@ -38,46 +38,53 @@ WHOLE = prompt(temperature=0)
     ],
 )
 def test_a_key_goes_where_the_cache_looks_for_it(regime: str, provider: str, *, is_said: bool):
-    found = keyed(WHOLE, Policy(key="k"), Regime(name=regime, provider=provider))
+    found = add_cache_key(WHOLE, BreakpointPolicy(key="k"), Regime(name=regime, provider=provider))
 
     assert found.fields == {**WHOLE.fields, **({"prompt_cache_key": b'"k"'} if is_said else {})}
-    kept(WHOLE.rendered(), found.rendered())
+    kept(WHOLE.render(), found.render())
 
 
 def test_a_key_may_go_in_a_header():
-    assert heads(Policy(key="k"), GROK) == {"x-grok-conv-id": "k"}
-    assert heads(Policy(), GROK) == heads(Policy(key="k"), OPENAI) == {}
+    assert key_headers(BreakpointPolicy(key="k"), GROK) == {"x-grok-conv-id": "k"}
+    assert (
+        key_headers(BreakpointPolicy(), GROK)
+        == key_headers(BreakpointPolicy(key="k"), OPENAI)
+        == {}
+    )
 
 
 def test_explicit_mode_is_said_where_there_is_one():
-    policy = Policy(explicit=True)
+    policy = BreakpointPolicy(explicit=True)
 
-    assert keyed(WHOLE, policy, OPENAI).fields["prompt_cache_options"] == b'{"mode":"explicit"}'
-    assert keyed(WHOLE, policy, INTERVAL) is WHOLE
-    assert keyed(WHOLE, Policy(), OPENAI) is WHOLE
+    assert (
+        add_cache_key(WHOLE, policy, OPENAI).fields["prompt_cache_options"]
+        == b'{"mode":"explicit"}'
+    )
+    assert add_cache_key(WHOLE, policy, INTERVAL) is WHOLE
+    assert add_cache_key(WHOLE, BreakpointPolicy(), OPENAI) is WHOLE
 
 
 def test_what_the_caller_set_stays():
-    policy = Policy(explicit=True, key="ours")
+    policy = BreakpointPolicy(explicit=True, key="ours")
     own = prompt(prompt_cache_options={})
     theirs = prompt(prompt_cache_key="mine")
     old = prompt(prompt_cache_retention="in_memory")
 
-    assert keyed(own, policy, OPENAI) is own
-    assert keyed(theirs, policy, MISTRAL) is theirs
-    assert "prompt_cache_options" not in keyed(old, policy, OPENAI).fields
+    assert add_cache_key(own, policy, OPENAI) is own
+    assert add_cache_key(theirs, policy, MISTRAL) is theirs
+    assert "prompt_cache_options" not in add_cache_key(old, policy, OPENAI).fields
 
 
 def test_a_null_from_the_caller_says_nothing():
-    found = keyed(prompt(prompt_cache_key=None), Policy(key="k"), MISTRAL)
+    found = add_cache_key(prompt(prompt_cache_key=None), BreakpointPolicy(key="k"), MISTRAL)
 
     assert found.fields["prompt_cache_key"] == b'"k"'
 
 
 def test_xai_looks_for_a_responses_key_in_the_body():
-    said = parsed(orjson.dumps({"model": "m", "input": "Hi"}))
+    said = parse_prompt(orjson.dumps({"model": "m", "input": "Hi"}))
 
-    assert keyed(said, Policy(key="k"), GROK).fields["prompt_cache_key"] == b'"k"'
+    assert add_cache_key(said, BreakpointPolicy(key="k"), GROK).fields["prompt_cache_key"] == b'"k"'
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from proxy.caches.regime import Regime
-from proxy.prefix.breakpoints.optimum import Call, Mark, Reuse, optimum
+from proxy.prefix.breakpoints.optimum import CallToMark, Mark, Reuse, cheapest_marks
 from tests.proxy.prefix.sendings import ANTHROPIC
 
 LIFETIMES = ANTHROPIC.lifetimes
@@ -20,7 +20,9 @@ def found(entry: int, reach: int, marks: Sequence[int]) -> bool:
     return any(entry <= mark < entry + reach for mark in marks)
 
 
-def cost(call: Call, reuses: Sequence[Reuse], regime: Regime, marks: Mapping[int, str]) -> float:
+def cost(
+    call: CallToMark, reuses: Sequence[Reuse], regime: Regime, marks: Mapping[int, str]
+) -> float:
     """What this call and the later ones cost, as the rules say it: the other reading of them."""
     ends, reach = call.ends, max(1, regime.lookback)
     hit = max((at for at in call.cached if found(at, reach, list(marks))), default=-1)
@@ -46,7 +48,11 @@ def pieces(ends: Sequence[int], read: int) -> Iterator[tuple[int, int]]:
 
 
 def later(
-    call: Call, reuse: Reuse, regime: Regime, marks: Mapping[int, str], alive: Mapping[int, str]
+    call: CallToMark,
+    reuse: Reuse,
+    regime: Regime,
+    marks: Mapping[int, str],
+    alive: Mapping[int, str],
 ) -> float:
     reach = max(1, regime.lookback)
     looks = [at for at in marks if at <= reuse.upto]
@@ -61,7 +67,7 @@ def later(
     return total
 
 
-def mark_sets(call: Call, regime: Regime) -> Iterator[dict[int, str]]:
+def mark_sets(call: CallToMark, regime: Regime) -> Iterator[dict[int, str]]:
     """Every set that may be sent: longer lifetimes first, live entries as they are."""
     free = [at for at in range(len(call.ends)) if at not in call.given]
     for count in range(regime.marks - len(call.given) + 1):
@@ -72,7 +78,7 @@ def mark_sets(call: Call, regime: Regime) -> Iterator[dict[int, str]]:
                     yield marks
 
 
-def allowed(call: Call, regime: Regime, marks: Mapping[int, str]) -> bool:
+def allowed(call: CallToMark, regime: Regime, marks: Mapping[int, str]) -> bool:
     spans = [LIFETIMES[ttl] for ttl in marks.values()]
     reach = max(1, regime.lookback)
     hit = max((at for at in call.cached if found(at, reach, list(marks))), default=-1)
@@ -96,7 +102,7 @@ def uses(draw: st.DrawFn) -> dict[str, float]:
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[Call, list[Reuse], Regime]:
+def cases(draw: st.DrawFn) -> tuple[CallToMark, list[Reuse], Regime]:
     sizes = draw(st.lists(st.integers(0, 900) | st.integers(0, 20), min_size=1, max_size=6))
     blocks = st.integers(0, len(sizes) - 1)
     ends = [sum(sizes[: at + 1]) for at in range(len(sizes))]
@@ -118,7 +124,7 @@ def cases(draw: st.DrawFn) -> tuple[Call, list[Reuse], Regime]:
     reuse = st.builds(Reuse, blocks, uses())
     reuses = draw(st.lists(reuse, max_size=4))
     return (
-        Call(ends=ends, cached=cached, given=dict(zip(sorted(own), ttls, strict=True))),
+        CallToMark(ends=ends, cached=cached, given=dict(zip(sorted(own), ttls, strict=True))),
         reuses,
         regime,
     )
@@ -128,7 +134,7 @@ def cases(draw: st.DrawFn) -> tuple[Call, list[Reuse], Regime]:
 @settings(max_examples=200, deadline=None)
 def test_no_set_of_marks_costs_two_percent_less(case):
     call, reuses, regime = case
-    marks = optimum(call, reuses, regime)
+    marks = cheapest_marks(call, reuses, regime)
     sent = {**call.given, **{mark.block: mark.ttl for mark in marks}}
 
     best = min(
@@ -147,36 +153,44 @@ def often(count: float) -> dict[str, float]:
 
 
 def test_what_is_read_again_is_marked():
-    assert optimum(Call(ends=ENDS), [Reuse(1, often(1.0))], ANTHROPIC) == (Mark(1, "5m"),)
+    assert cheapest_marks(CallToMark(ends=ENDS), [Reuse(1, often(1.0))], ANTHROPIC) == (
+        Mark(1, "5m"),
+    )
 
 
 def test_a_write_fee_that_does_not_come_back_is_not_paid():
-    assert optimum(Call(ends=ENDS), [Reuse(2, often(0.27))], ANTHROPIC) == ()
-    assert optimum(Call(ends=ENDS), [Reuse(2, often(0.28))], ANTHROPIC) == (Mark(2, "5m"),)
+    assert cheapest_marks(CallToMark(ends=ENDS), [Reuse(2, often(0.27))], ANTHROPIC) == ()
+    assert cheapest_marks(CallToMark(ends=ENDS), [Reuse(2, often(0.28))], ANTHROPIC) == (
+        Mark(2, "5m"),
+    )
 
 
 def test_an_hour_pays_from_three_uses_of_which_two_come_late():
     late = {"5m": 0.0, "1h": 1.2}
 
-    assert optimum(Call(ends=ENDS), [Reuse(2, late)], ANTHROPIC) == (Mark(2, "1h"),)
-    assert optimum(Call(ends=ENDS), [Reuse(2, {"5m": 0.0, "1h": 1.1})], ANTHROPIC) == ()
+    assert cheapest_marks(CallToMark(ends=ENDS), [Reuse(2, late)], ANTHROPIC) == (Mark(2, "1h"),)
+    assert (
+        cheapest_marks(CallToMark(ends=ENDS), [Reuse(2, {"5m": 0.0, "1h": 1.1})], ANTHROPIC) == ()
+    )
 
 
 def test_nothing_is_marked_where_marks_mean_nothing_or_none_is_left():
     reuses = [Reuse(2, often(9.0))]
-    own = Call(ends=ENDS, given={0: "5m", 1: "5m", 2: "5m"})
+    own = CallToMark(ends=ENDS, given={0: "5m", 1: "5m", 2: "5m"})
     free = Regime(name="implicit", marks=4)
 
-    assert optimum(Call(ends=ENDS), reuses, Regime()) == ()
-    assert optimum(Call(ends=ENDS), reuses, free) == ()
-    assert optimum(Call(ends=[]), reuses, ANTHROPIC) == ()
-    assert optimum(own, reuses, structs.replace(ANTHROPIC, marks=3)) == ()
+    assert cheapest_marks(CallToMark(ends=ENDS), reuses, Regime()) == ()
+    assert cheapest_marks(CallToMark(ends=ENDS), reuses, free) == ()
+    assert cheapest_marks(CallToMark(ends=[]), reuses, ANTHROPIC) == ()
+    assert cheapest_marks(own, reuses, structs.replace(ANTHROPIC, marks=3)) == ()
 
 
 def test_blocks_that_do_not_exist_and_lifetimes_nobody_sells_do_no_harm():
-    odd = Call(ends=ENDS, cached={-3: "5m", 77: "5m"}, given={99: "12h", 1: "12h"})
+    odd = CallToMark(ends=ENDS, cached={-3: "5m", 77: "5m"}, given={99: "12h", 1: "12h"})
 
-    assert optimum(odd, [Reuse(500, often(2.0)), Reuse(-9, {})], ANTHROPIC) == (Mark(2, "5m"),)
+    assert cheapest_marks(odd, [Reuse(500, often(2.0)), Reuse(-9, {})], ANTHROPIC) == (
+        Mark(2, "5m"),
+    )
 
 
 @given(
@@ -189,7 +203,7 @@ def test_blocks_that_do_not_exist_and_lifetimes_nobody_sells_do_no_harm():
 def test_any_prompt_gets_marks_that_may_be_sent(sizes, reuses, cached, own):
     ends = [sum(sizes[: at + 1]) for at in range(len(sizes))]
 
-    marks = optimum(Call(ends=ends, cached=cached, given=own), reuses, ANTHROPIC)
+    marks = cheapest_marks(CallToMark(ends=ends, cached=cached, given=own), reuses, ANTHROPIC)
 
     assert len(marks) + len(own) <= max(4, len(own))
     assert [mark.block for mark in marks] == sorted({mark.block for mark in marks})
@@ -211,7 +225,7 @@ def test_a_write_pays_from_the_use_that_the_providers_guides_name(write, read, u
     marked = [
         later + 1
         for later in range(5)
-        if optimum(Call(ends=(5_000,)), [Reuse(0, {"5m": float(later)})], regime)
+        if cheapest_marks(CallToMark(ends=(5_000,)), [Reuse(0, {"5m": float(later)})], regime)
     ]
 
     assert marked == ([] if uses is None else list(range(uses, 6)))

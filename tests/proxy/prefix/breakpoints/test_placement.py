@@ -4,41 +4,41 @@ from hypothesis import strategies as st
 
 from proxy.caches.regime import Regime
 from proxy.prefix.breakpoints.optimum import Mark
-from proxy.prefix.breakpoints.placement import End, Standing, positions
-from proxy.prefix.breakpoints.plan import Policy
-from proxy.prefix.prompts.prompt import Block, Slot
+from proxy.prefix.breakpoints.placement import MarkPlacement, PromptEnd, place_marks
+from proxy.prefix.breakpoints.plan import BreakpointPolicy
+from proxy.prefix.prompts.prompt import PromptBlock, PromptSlot
 from tests.proxy.prefix.sendings import ANTHROPIC, OPENAI
 
-ALL = Policy(stable="1h", semi="5m", history="5m")
+ALL = BreakpointPolicy(stable="1h", semi="5m", history="5m")
 #: t tool, s stable system text, m semi-stable, u user, a assistant, r tool result.
 ROLES = {"t": "tools", "s": "system", "m": "system", "u": "user", "a": "assistant", "r": "tool"}
-SLOTS = {"t": Slot.STABLE, "s": Slot.STABLE, "m": Slot.SEMI_STABLE}
+SLOTS = {"t": PromptSlot.STABLE, "s": PromptSlot.STABLE, "m": PromptSlot.SEMI_STABLE}
 
 
-def blocks_of(drawn: str, size: int = 500) -> list[Block]:
+def blocks_of(drawn: str, size: int = 500) -> list[PromptBlock]:
     found = []
     for at, letter in enumerate(drawn):
         message = -1 if letter == "t" else at - drawn.count("t")
-        slot = SLOTS.get(letter, Slot.VARIABLE)
-        found.append(Block(ROLES[letter], slot, message, -1, size, b""))
+        slot = SLOTS.get(letter, PromptSlot.VARIABLE)
+        found.append(PromptBlock(ROLES[letter], slot, message, -1, size, b""))
     return found
 
 
 def stand(
     drawn: str,
-    policy: Policy = ALL,
+    policy: BreakpointPolicy = ALL,
     regime: Regime = ANTHROPIC,
     given: dict[int, str] | None = None,
     tail: int = 0,
     each: int = 2_000,
     spoken: int = 0,
-) -> Standing:
+) -> MarkPlacement:
     blocks = blocks_of(drawn)
     ends = [each * (at + 1) for at in range(len(blocks))]
-    return positions(policy, blocks, ends, regime, given or {}, End(tail, spoken))
+    return place_marks(policy, blocks, ends, regime, given or {}, PromptEnd(tail, spoken))
 
 
-def places(found: Standing) -> list[tuple[int, str]]:
+def places(found: MarkPlacement) -> list[tuple[int, str]]:
     return [(mark.block, mark.ttl) for mark in found.marks]
 
 
@@ -52,7 +52,7 @@ def test_what_varies_per_call_is_never_marked():
 
 
 def test_nothing_is_marked_that_the_policy_leaves_out():
-    assert stand("ttsmuau", Policy()) == Standing()
+    assert stand("ttsmuau", BreakpointPolicy()) == MarkPlacement()
 
 
 def test_after_many_new_messages_the_end_of_the_previous_call_is_marked_too():
@@ -67,17 +67,17 @@ def test_the_previous_call_ended_before_all_of_its_answer():
 
 
 def test_an_answer_begun_by_the_caller_is_not_marked():
-    assert places(stand("tsua", Policy(history="5m"))) == [(2, "5m")]
+    assert places(stand("tsua", BreakpointPolicy(history="5m"))) == [(2, "5m")]
 
 
 def test_in_explicit_mode_only_marks_that_are_repeated_are_read_so_they_are():
-    found = stand("suau", Policy(history="30m", explicit=True), OPENAI)
+    found = stand("suau", BreakpointPolicy(history="30m", explicit=True), OPENAI)
 
     assert places(found) == [(1, "30m"), (3, "30m")]
 
 
 def test_a_mark_stands_on_no_tool_at_openai():
-    found = stand("ttu", Policy(stable="30m"), OPENAI)
+    found = stand("ttu", BreakpointPolicy(stable="30m"), OPENAI)
 
     assert places(found) == []
     assert found.notes == ("no mark after the stable slot: nothing there can carry one",)
@@ -85,7 +85,7 @@ def test_a_mark_stands_on_no_tool_at_openai():
 
 def test_a_text_without_words_is_not_marked():
     blocks = [*blocks_of("s"), *blocks_of("s", size=2), *blocks_of("u")]
-    found = positions(Policy(stable="5m"), blocks, [2_000, 2_001, 3_000], ANTHROPIC, {})
+    found = place_marks(BreakpointPolicy(stable="5m"), blocks, [2_000, 2_001, 3_000], ANTHROPIC, {})
 
     assert places(found) == [(0, "5m")]
 
@@ -121,7 +121,9 @@ def test_the_callers_own_marks_use_up_the_room_and_the_end_of_the_conversation_c
 
 
 def test_beside_openais_own_choice_three_marks_are_written():
-    found = stand("smuau", Policy(stable="30m", semi="30m"), OPENAI, given={2: "30m", 4: "30m"})
+    found = stand(
+        "smuau", BreakpointPolicy(stable="30m", semi="30m"), OPENAI, given={2: "30m", 4: "30m"}
+    )
 
     assert [at for at, _ in places(found)] == [0]
 
@@ -134,26 +136,29 @@ def test_where_the_callers_mark_stands_none_is_added():
 
 
 def test_behind_a_shorter_mark_of_the_callers_ours_is_as_short():
-    assert places(stand("ttsu", Policy(stable="1h"), given={1: "5m"})) == [(2, "5m")]
+    assert places(stand("ttsu", BreakpointPolicy(stable="1h"), given={1: "5m"})) == [(2, "5m")]
 
 
 def test_before_a_longer_mark_of_the_callers_ours_is_as_long():
-    assert places(stand("ttsu", Policy(stable="5m"), given={3: "1h"})) == [(2, "1h")]
+    assert places(stand("ttsu", BreakpointPolicy(stable="5m"), given={3: "1h"})) == [(2, "1h")]
 
 
 def test_between_marks_in_the_wrong_order_none_fits():
-    found = stand("ttsu", Policy(stable="5m"), given={1: "5m", 3: "1h"})
+    found = stand("ttsu", BreakpointPolicy(stable="5m"), given={1: "5m", 3: "1h"})
 
     assert places(found) == []
     assert "no lifetime" in found.notes[0]
 
 
 def test_an_earlier_mark_of_ours_lives_as_long_as_a_later_one():
-    assert places(stand("tsu", Policy(stable="5m", history="1h"))) == [(1, "1h"), (2, "1h")]
+    assert places(stand("tsu", BreakpointPolicy(stable="5m", history="1h"))) == [
+        (1, "1h"),
+        (2, "1h"),
+    ]
 
 
 def test_a_lifetime_openai_does_not_sell_is_not_asked_for():
-    found = stand("su", Policy(stable="5m"), OPENAI)
+    found = stand("su", BreakpointPolicy(stable="5m"), OPENAI)
 
     assert places(found) == []
     assert "no lifetime" in found.notes[0]
@@ -165,7 +170,7 @@ def test_an_empty_prompt_has_no_marks():
 
 
 def test_a_tail_of_everything_leaves_nothing_to_mark():
-    assert stand("uu", Policy(history="5m"), tail=5).marks == ()
+    assert stand("uu", BreakpointPolicy(history="5m"), tail=5).marks == ()
 
 
 TTL = st.sampled_from(["", "5m", "1h"])
@@ -175,7 +180,7 @@ class Marked(msgspec.Struct, frozen=True):
     """A prompt, its caller's own marks, and what a policy asks for."""
 
     drawn: str
-    policy: Policy
+    policy: BreakpointPolicy
     own: dict[int, str]
     tail: int
     each: int
@@ -185,7 +190,7 @@ class Marked(msgspec.Struct, frozen=True):
 def prompts(draw: st.DrawFn) -> Marked:
     slots = (("t", 2), ("s", 2), ("m", 2), ("uar", 40))
     drawn = "".join(draw(st.text(letters, max_size=most)) for letters, most in slots)
-    policy = draw(st.builds(Policy, stable=TTL, semi=TTL, history=TTL))
+    policy = draw(st.builds(BreakpointPolicy, stable=TTL, semi=TTL, history=TTL))
     sold = st.sampled_from(["5m", "1h"])
     own = draw(st.dictionaries(st.integers(0, 45), sold, max_size=5))
     return Marked(
@@ -222,18 +227,21 @@ def in_order(mark: Mark, own: dict[int, str]) -> bool:
 
 
 def test_tools_are_marked_at_the_last_of_them():
-    assert places(stand("ttsu", Policy(tools="5m"))) == [(1, "5m")]
-    assert places(stand("ttsu", Policy(tools="5m", stable="1h"))) == [(1, "1h"), (2, "1h")]
+    assert places(stand("ttsu", BreakpointPolicy(tools="5m"))) == [(1, "5m")]
+    assert places(stand("ttsu", BreakpointPolicy(tools="5m", stable="1h"))) == [
+        (1, "1h"),
+        (2, "1h"),
+    ]
 
 
 def test_tools_that_are_gone_are_not_marked():
-    found = stand("su", Policy(tools="5m"))
+    found = stand("su", BreakpointPolicy(tools="5m"))
 
     assert found.marks == ()
     assert found.notes == ("no mark after the tools: nothing there can carry one",)
 
 
-BACK = Policy(history="5m", back=1)
+BACK = BreakpointPolicy(history="5m", back=1)
 
 
 def test_what_later_calls_do_not_repeat_is_left_out():
@@ -272,6 +280,6 @@ def test_so_does_one_behind_a_mark_on_an_answer():
 
 
 def test_in_explicit_mode_the_mark_before_what_was_left_out_is_repeated():
-    policy = Policy(history="30m", explicit=True, back=1)
+    policy = BreakpointPolicy(history="30m", explicit=True, back=1)
 
     assert [at for at, _ in places(stand("suauauau", policy, OPENAI))] == [3, 5]

@@ -4,16 +4,23 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.prefix.breakpoints.plan import SEVERAL, Arm, Plan, Policy, forked, merged
+from proxy.prefix.breakpoints.plan import (
+    SEVERAL,
+    BreakpointPolicy,
+    ExperimentArm,
+    Plan,
+    fork_plan,
+    merge_plans,
+)
 
 MOVED, RESPELT = {"layout": 2}, {"as_came": False}
 NAMES = st.sampled_from("abcdef")
 PLANS = st.builds(
     Plan,
-    arm=st.sampled_from(Arm),
+    arm=st.sampled_from(ExperimentArm),
     layout=st.integers(0, 3),
     tools=st.lists(NAMES, unique=True).map(tuple),
-    policies=st.dictionaries(NAMES, st.builds(Policy, key=NAMES)),
+    policies=st.dictionaries(NAMES, st.builds(BreakpointPolicy, key=NAMES)),
     joined=st.booleans(),
 )
 
@@ -21,17 +28,19 @@ PLANS = st.builds(
 def test_without_a_decision_nothing_is_marked_or_moved():
     plan = Plan()
 
-    assert plan.arm is Arm.TREATED
+    assert plan.arm is ExperimentArm.TREATED
     assert (plan.layout, plan.tools, plan.policies) == (0, (), {})
-    assert not any(msgspec.structs.astuple(Policy()))
+    assert not any(msgspec.structs.astuple(BreakpointPolicy()))
 
 
 def test_a_plan_comes_back_from_json_as_it_was():
     plan = Plan(
-        arm=Arm.CONTROL,
+        arm=ExperimentArm.CONTROL,
         layout=3,
         tools=("ab", "cd"),
-        policies={"openai-breakpoint/openai": Policy(stable="30m", explicit=True, key="k")},
+        policies={
+            "openai-breakpoint/openai": BreakpointPolicy(stable="30m", explicit=True, key="k")
+        },
     )
 
     assert msgspec.json.decode(msgspec.json.encode(plan), type=Plan) == plan
@@ -43,28 +52,30 @@ def test_two_plans_share_no_policies():
 
 @given(PLANS, PLANS, PLANS)
 def test_growing_keeps_what_was_sent_in_its_place(kept: Plan, more: Plan, last: Plan) -> None:
-    grown = merged(kept, more)
+    grown = merge_plans(kept, more)
 
     assert grown.tools[: len(kept.tools)] == kept.tools
     assert set(grown.tools) == {*kept.tools, *more.tools}
     assert grown.policies == more.policies | kept.policies
     assert (grown.arm, grown.layout, grown.joined) == (kept.arm, kept.layout, kept.joined)
-    assert merged(grown, more) == grown
-    assert merged(merged(kept, more), last).tools[: len(grown.tools)] == grown.tools
+    assert merge_plans(grown, more) == grown
+    assert merge_plans(merge_plans(kept, more), last).tools[: len(grown.tools)] == grown.tools
 
 
 def test_how_tools_are_written_is_decided_with_the_first_of_them():
-    assert merged(Plan(), Plan(tools=("a",), as_came=True)).as_came
-    assert not merged(Plan(tools=("a",)), Plan(tools=("b",), as_came=True)).as_came
-    assert merged(Plan(tools=("a",), as_came=True), Plan(tools=("b",))).as_came
+    assert merge_plans(Plan(), Plan(tools=("a",), as_came=True)).as_came
+    assert not merge_plans(Plan(tools=("a",)), Plan(tools=("b",), as_came=True)).as_came
+    assert merge_plans(Plan(tools=("a",), as_came=True), Plan(tools=("b",))).as_came
 
 
 def test_tools_and_caches_beyond_their_bounds_are_left_out():
     flood = Plan(
         tools=tuple(f"t{n}" for n in range(5000)),
-        policies={f"regime/{n}": Policy() for n in range(500)},
+        policies={f"regime/{n}": BreakpointPolicy() for n in range(500)},
     )
-    grown = merged(Plan(tools=("t7",), policies={"regime/7": Policy(key="k")}), flood)
+    grown = merge_plans(
+        Plan(tools=("t7",), policies={"regime/7": BreakpointPolicy(key="k")}), flood
+    )
 
     assert grown.tools == ("t7", *(f"t{n}" for n in range(1024) if n != 7))
     assert list(grown.policies)[:3] == ["regime/7", "regime/0", "regime/1"]
@@ -74,35 +85,43 @@ def test_tools_and_caches_beyond_their_bounds_are_left_out():
 def test_a_conversation_that_begins_anew_takes_a_newer_layout_and_no_older_one():
     kept = Plan(layout=2, tools=("t1",))
 
-    assert merged(kept, Plan(layout=3, anew=True)) == Plan(layout=3, anew=True)
-    assert merged(kept, Plan(layout=2, anew=True)) == kept
-    assert merged(kept, Plan(layout=3)) == kept
+    assert merge_plans(kept, Plan(layout=3, anew=True)) == Plan(layout=3, anew=True)
+    assert merge_plans(kept, Plan(layout=2, anew=True)) == kept
+    assert merge_plans(kept, Plan(layout=3)) == kept
 
 
 def test_the_first_to_go_on_is_who_went_on():
     one, other = Plan(onward=("a", "b")), Plan(onward=("c", "d"))
 
-    assert merged(Plan(), one) == merged(one, other) == merged(one, Plan()) == one
+    assert merge_plans(Plan(), one) == merge_plans(one, other) == merge_plans(one, Plan()) == one
 
 
 def test_what_leads_to_two_plans_leads_to_none():
     one, other = Plan(conversation="a"), Plan(conversation="b")
 
-    assert merged(one, one) == one
+    assert merge_plans(one, one) == one
     assert (
-        merged(one, other) == merged(Plan(conversation=SEVERAL), one) == Plan(conversation=SEVERAL)
+        merge_plans(one, other)
+        == merge_plans(Plan(conversation=SEVERAL), one)
+        == Plan(conversation=SEVERAL)
     )
-    assert merged(one, Plan(layout=2)) == merged(Plan(layout=2), one) == Plan(layout=2)
+    assert merge_plans(one, Plan(layout=2)) == merge_plans(Plan(layout=2), one) == Plan(layout=2)
 
 
 def test_who_parts_keeps_all_that_was_sent_and_has_an_arm_of_its_own_where_nothing_moved():
-    still = Plan(tools=("a", "b"), as_came=True, policies={"c": Policy(key="k")}, onward=("c", "d"))
+    still = Plan(
+        tools=("a", "b"), as_came=True, policies={"c": BreakpointPolicy(key="k")}, onward=("c", "d")
+    )
     moved, respelt = (msgspec.structs.replace(still, **to) for to in (MOVED, RESPELT))
-    control, treated = Plan(arm=Arm.CONTROL), Arm.TREATED
+    control, treated = Plan(arm=ExperimentArm.CONTROL), ExperimentArm.TREATED
 
-    assert forked(still, treated, ("a", "b")) == msgspec.structs.replace(still, onward=())
-    assert forked(still, Arm.CONTROL, ("a", "b", "new")) == Plan(arm=Arm.CONTROL, joined=True)
-    assert forked(still, Arm.CONTROL, ("b", "a")).arm is treated
-    assert forked(respelt, Arm.CONTROL, ("a", "b")).arm is treated
-    assert forked(moved, Arm.CONTROL, ("a", "b")) == msgspec.structs.replace(moved, onward=())
-    assert forked(control, treated, ()) == Plan(joined=True)
+    assert fork_plan(still, treated, ("a", "b")) == msgspec.structs.replace(still, onward=())
+    assert fork_plan(still, ExperimentArm.CONTROL, ("a", "b", "new")) == Plan(
+        arm=ExperimentArm.CONTROL, joined=True
+    )
+    assert fork_plan(still, ExperimentArm.CONTROL, ("b", "a")).arm is treated
+    assert fork_plan(respelt, ExperimentArm.CONTROL, ("a", "b")).arm is treated
+    assert fork_plan(moved, ExperimentArm.CONTROL, ("a", "b")) == msgspec.structs.replace(
+        moved, onward=()
+    )
+    assert fork_plan(control, treated, ()) == Plan(joined=True)

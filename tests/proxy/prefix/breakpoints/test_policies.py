@@ -3,23 +3,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.caches.regime import Regime
-from proxy.prefix.breakpoints.plan import Policy
+from proxy.prefix.breakpoints.plan import BreakpointPolicy
 from proxy.prefix.breakpoints.policies import (
-    Road,
-    Shape,
-    back,
-    key,
-    policy,
-    reviewed,
-    stage,
-    vetted,
+    CacheKeySource,
+    ConversationShape,
+    blocks_left_unmarked,
+    choose_policy,
+    conversation_cache_key,
+    decision_stage,
+    revise_policy,
+    without_unread_marks,
 )
-from proxy.prefix.breakpoints.reuse_statistics import Habits, Seen, Uses
-from proxy.prefix.prediction.prompt_digests import Opening
+from proxy.prefix.breakpoints.reuse_statistics import ExpectedUses, ReuseStatistics, SeenCall
+from proxy.prefix.prediction.prompt_digests import PromptStart
 from tests.proxy.prefix.sendings import ANTHROPIC, INTERVAL, OPENAI
 
-ROAD = Road(team="t", feature="f")
-LONG = Shape(stable=8_000, semi=500, history=300)
+ROAD = CacheKeySource(team="t", feature="f")
+LONG = ConversationShape(stable=8_000, semi=500, history=300)
 
 
 def uses(
@@ -28,11 +28,11 @@ def uses(
     history: float = 0.0,
     *,
     is_lone: bool = False,
-) -> Uses:
+) -> ExpectedUses:
     def both(count: float) -> dict[str, float]:
         return dict.fromkeys(("5m", "1h", "30m", "12h"), count)
 
-    return Uses(
+    return ExpectedUses(
         stable=both(stable),
         semi=both(semi),
         history=both(history),
@@ -40,11 +40,13 @@ def uses(
     )
 
 
-def decided(found: Uses, regime: Regime = ANTHROPIC, shape: Shape = LONG) -> Policy:
-    return policy(shape, found, regime, ROAD)
+def decided(
+    found: ExpectedUses, regime: Regime = ANTHROPIC, shape: ConversationShape = LONG
+) -> BreakpointPolicy:
+    return choose_policy(shape, found, regime, ROAD)
 
 
-def marked(found: Policy) -> tuple[str, str, str]:
+def marked(found: BreakpointPolicy) -> tuple[str, str, str]:
     return found.stable, found.semi, found.history
 
 
@@ -70,7 +72,7 @@ def test_a_question_asked_once_marks_what_others_share():
 
 
 def test_an_hour_is_bought_where_gaps_ask_for_it():
-    patient = Uses(stable={}, semi={}, history={"5m": 0.2, "1h": 5.0})
+    patient = ExpectedUses(stable={}, semi={}, history={"5m": 0.2, "1h": 5.0})
 
     assert decided(patient).history == "1h"
 
@@ -80,7 +82,7 @@ def test_semi_stable_text_is_marked_where_the_conversation_is_rewritten():
 
 
 def test_a_stable_slot_under_the_least_is_not_marked_but_the_growing_conversation_is():
-    short = Shape(stable=200, semi=100, history=50)
+    short = ConversationShape(stable=200, semi=100, history=50)
 
     assert marked(decided(uses(3.0, 3.0, 3.0), shape=short)) == ("", "", "5m")
 
@@ -111,15 +113,15 @@ def test_openai_keeps_its_own_choice_while_nothing_is_known():
 
 
 def test_no_longer_lifetime_is_bought_at_openai_than_what_it_writes_anyway():
-    patient = Uses(stable={}, semi={}, history={"30m": 0.2, "12h": 9.0})
-    hour = Uses(stable={}, semi={}, history={"5m": 0.2, "1h": 9.0})
+    patient = ExpectedUses(stable={}, semi={}, history={"30m": 0.2, "12h": 9.0})
+    hour = ExpectedUses(stable={}, semi={}, history={"5m": 0.2, "1h": 9.0})
 
     assert decided(patient, OPENAI).history == ""
     assert decided(hour, ANTHROPIC).history == "1h"
 
 
 def test_tools_alone_cannot_be_marked_at_openai():
-    tools = Shape(stable=8_000, history=300, ends_system=False)
+    tools = ConversationShape(stable=8_000, history=300, ends_system=False)
 
     assert decided(uses(stable=5.0, history=3.0), OPENAI, tools).stable == ""
     assert decided(uses(stable=5.0, is_lone=True), OPENAI, tools).stable == ""
@@ -127,7 +129,9 @@ def test_tools_alone_cannot_be_marked_at_openai():
 
 
 def test_short_stable_text_is_not_marked_at_openai():
-    assert decided(uses(history=3.0), OPENAI, Shape(stable=500, history=900)).stable == ""
+    assert (
+        decided(uses(history=3.0), OPENAI, ConversationShape(stable=500, history=900)).stable == ""
+    )
 
 
 def test_free_writes_need_no_marks():
@@ -137,17 +141,17 @@ def test_free_writes_need_no_marks():
 
 
 def test_once_a_conversation_went_on_the_first_call_of_the_next_is_marked_for_five_minutes():
-    habits = Habits()
-    habits.observe(0.0, Seen(shares=False))
-    habits.observe(10.0, Seen(before=1, gap=10.0))
-    habits.observe(20.0, Seen())
+    habits = ReuseStatistics()
+    habits.observe(0.0, SeenCall(shares=False))
+    habits.observe(10.0, SeenCall(before=1, gap=10.0))
+    habits.observe(20.0, SeenCall())
 
     assert marked(decided(habits.uses(ANTHROPIC.lifetimes, is_open=True))) == ("5m", "5m", "5m")
 
 
 def test_the_first_lone_question_of_a_feature_never_marks_what_only_it_says():
-    habits = Habits()
-    habits.observe(0.0, Seen())
+    habits = ReuseStatistics()
+    habits.observe(0.0, SeenCall())
 
     assert decided(habits.uses(ANTHROPIC.lifetimes, is_open=False)).history == ""
     assert not decided(habits.uses(OPENAI.lifetimes, is_open=False), OPENAI).explicit
@@ -155,7 +159,7 @@ def test_the_first_lone_question_of_a_feature_never_marks_what_only_it_says():
 
 def test_keys_route_or_are_left_out_as_the_cache_wants():
     def of(name: str, provider: str) -> str:
-        return key(Regime(name=name, provider=provider), ROAD)
+        return conversation_cache_key(Regime(name=name, provider=provider), ROAD)
 
     assert of("block-chain", "mistral") == "t"
     assert of("block-chain", "xai") == "f"
@@ -173,7 +177,7 @@ def test_keys_route_or_are_left_out_as_the_cache_wants():
     st.tuples(st.floats(0, 100), st.floats(0, 100), st.floats(0, 100)),
 )
 def test_a_policy_says_why_and_buys_what_is_sold(regime, stable, semi, history, expected):
-    shape = Shape(stable=stable, semi=semi, history=history)
+    shape = ConversationShape(stable=stable, semi=semi, history=history)
 
     found = decided(uses(*expected), regime, shape)
 
@@ -182,35 +186,37 @@ def test_a_policy_says_why_and_buys_what_is_sold(regime, stable, semi, history, 
 
 
 def test_it_is_decided_again_whenever_there_are_twice_as_many_answers():
-    found = [stage(turns) for turns in (0, 1, 2, 3, 4, 7, 8, 1_000)]
+    found = [decision_stage(turns) for turns in (0, 1, 2, 3, 4, 7, 8, 1_000)]
 
     assert found == [0, 1, 2, 2, 3, 3, 4, 4]
 
 
 def test_a_first_call_that_comes_again_is_decided_apart():
-    assert stage(0, 1) not in {stage(turns) for turns in range(1_000)}
-    assert stage(3, 9) == stage(3)
+    assert decision_stage(0, 1) not in {decision_stage(turns) for turns in range(1_000)}
+    assert decision_stage(3, 9) == decision_stage(3)
 
 
 @pytest.mark.parametrize("name", ["openai-interval", "openai-breakpoint"])
 @pytest.mark.parametrize("provider", ["openai", "azure"])
 def test_openai_and_azure_route_by_the_prompt_alone_however_busy_a_prefix_is(name, provider):
-    assert key(Regime(name=name, provider=provider), ROAD) == ""
+    assert conversation_cache_key(Regime(name=name, provider=provider), ROAD) == ""
 
 
 def test_what_is_decided_again_keeps_its_key_and_never_switches_openais_own_choice_off():
-    before = Policy(key="a")
-    found = reviewed(Policy(stable="30m", explicit=True, key="b"), before)
+    before = BreakpointPolicy(key="a")
+    found = revise_policy(BreakpointPolicy(stable="30m", explicit=True, key="b"), before)
 
-    assert found == Policy(stable="30m", key="a")
-    assert reviewed(Policy(explicit=True), Policy(explicit=True)).explicit
-
-
-EQUIPPED = Shape(tools=5_000, stable=8_000, history=300)
+    assert found == BreakpointPolicy(stable="30m", key="a")
+    assert revise_policy(BreakpointPolicy(explicit=True), BreakpointPolicy(explicit=True)).explicit
 
 
-def of_tools(count: float) -> Uses:
-    return Uses(stable={}, semi={}, history={}, tools=dict.fromkeys(("5m", "1h", "30m"), count))
+EQUIPPED = ConversationShape(tools=5_000, stable=8_000, history=300)
+
+
+def of_tools(count: float) -> ExpectedUses:
+    return ExpectedUses(
+        stable={}, semi={}, history={}, tools=dict.fromkeys(("5m", "1h", "30m"), count)
+    )
 
 
 def test_tools_are_marked_where_only_they_are_read_again():
@@ -221,7 +227,10 @@ def test_tools_are_marked_where_only_they_are_read_again():
 
 
 def test_tools_are_not_marked_where_that_does_not_pay_or_cannot_be():
-    alone, few = Shape(tools=5_000, stable=5_000), Shape(tools=300, stable=8_000)
+    alone, few = (
+        ConversationShape(tools=5_000, stable=5_000),
+        ConversationShape(tools=300, stable=8_000),
+    )
 
     assert decided(of_tools(0.2), shape=EQUIPPED).tools == ""
     assert decided(of_tools(5.0), shape=few).tools == ""
@@ -229,70 +238,80 @@ def test_tools_are_not_marked_where_that_does_not_pay_or_cannot_be():
     assert decided(of_tools(5.0), OPENAI, EQUIPPED).tools == ""
 
 
-EVERYWHERE = Policy(tools="5m", stable="5m", semi="5m", history="5m", key="k", why="It pays.")
-BEGAN = Opening(tools=3, stable=4, head=1, first=2)
+EVERYWHERE = BreakpointPolicy(
+    tools="5m", stable="5m", semi="5m", history="5m", key="k", why="It pays."
+)
+BEGAN = PromptStart(tools=3, stable=4, head=1, first=2)
 
 
 def test_a_conversation_that_begins_as_before_is_marked_as_decided():
-    assert vetted(EVERYWHERE, ANTHROPIC, [BEGAN], BEGAN) is EVERYWHERE
+    assert without_unread_marks(EVERYWHERE, ANTHROPIC, [BEGAN], BEGAN) is EVERYWHERE
 
 
 def test_behind_a_stable_slot_that_changes_nothing_is_marked():
-    now = Opening(tools=3, stable=4, head=7, first=8)
-    found = vetted(EVERYWHERE, ANTHROPIC, [BEGAN], now)
+    now = PromptStart(tools=3, stable=4, head=7, first=8)
+    found = without_unread_marks(EVERYWHERE, ANTHROPIC, [BEGAN], now)
 
     assert (found.tools, marked(found), found.key) == ("5m", ("", "", ""), "k")
     assert "begins in another way" in found.why
 
 
 def test_where_only_what_follows_the_stable_slot_changes_that_stays_marked():
-    found = vetted(EVERYWHERE, ANTHROPIC, [BEGAN], Opening(tools=3, stable=4, head=1, first=8))
+    found = without_unread_marks(
+        EVERYWHERE, ANTHROPIC, [BEGAN], PromptStart(tools=3, stable=4, head=1, first=8)
+    )
 
     assert marked(found) == ("5m", "", "")
     assert not found.explicit
 
 
-def begun(*firsts: int) -> list[Opening]:
-    return [Opening(tools=3, stable=4, head=first, first=first) for first in firsts]
+def begun(*firsts: int) -> list[PromptStart]:
+    return [PromptStart(tools=3, stable=4, head=first, first=first) for first in firsts]
 
 
 def test_openai_is_told_to_write_nothing_where_many_calls_all_begin_in_another_way():
     (now,) = begun(9)
 
-    assert vetted(Policy(history="30m"), OPENAI, begun(*range(6)), now).explicit
-    assert vetted(Policy(key="k"), INTERVAL, begun(*range(6)), now) == Policy(key="k")
+    assert without_unread_marks(
+        BreakpointPolicy(history="30m"), OPENAI, begun(*range(6)), now
+    ).explicit
+    assert without_unread_marks(
+        BreakpointPolicy(key="k"), INTERVAL, begun(*range(6)), now
+    ) == BreakpointPolicy(key="k")
 
 
 @pytest.mark.parametrize("firsts", [(1,), (1, 2, 3), (1, 1, 1, 2, 2, 2), (1, 2, 3, 4, 5, 1, 2, 3)])
 def test_openais_own_choice_stays_where_few_begin_otherwise_or_some_begin_alike(firsts):
     (now,) = begun(9)
 
-    assert not vetted(Policy(history="30m"), OPENAI, begun(*firsts), now).explicit
+    assert not without_unread_marks(
+        BreakpointPolicy(history="30m"), OPENAI, begun(*firsts), now
+    ).explicit
 
 
 def test_callers_that_take_turns_in_one_conversation_each_go_on():
-    helper = Opening(tools=0, stable=1, head=7, first=8)
+    helper = PromptStart(tools=0, stable=1, head=7, first=8)
 
-    assert vetted(EVERYWHERE, ANTHROPIC, [BEGAN, helper], BEGAN) is EVERYWHERE
-    assert vetted(EVERYWHERE, ANTHROPIC, [], BEGAN) is EVERYWHERE
+    assert without_unread_marks(EVERYWHERE, ANTHROPIC, [BEGAN, helper], BEGAN) is EVERYWHERE
+    assert without_unread_marks(EVERYWHERE, ANTHROPIC, [], BEGAN) is EVERYWHERE
 
 
 def test_a_stable_slot_that_few_of_the_latest_calls_had_is_not_marked():
-    others = [Opening(tools=3, stable=4, head=head, first=head) for head in (5, 6, 7)]
-    now = Opening(tools=3, stable=4, head=7, first=8)
+    others = [PromptStart(tools=3, stable=4, head=head, first=head) for head in (5, 6, 7)]
+    now = PromptStart(tools=3, stable=4, head=7, first=8)
 
-    assert vetted(EVERYWHERE, ANTHROPIC, others, now).stable == ""
-    assert vetted(EVERYWHERE, ANTHROPIC, others[1:], now).stable == "5m"
+    assert without_unread_marks(EVERYWHERE, ANTHROPIC, others, now).stable == ""
+    assert without_unread_marks(EVERYWHERE, ANTHROPIC, others[1:], now).stable == "5m"
 
 
-WITHOUT_ITS_END = Shape(stable=8_000, history=300, back=1)
+WITHOUT_ITS_END = ConversationShape(stable=8_000, history=300, back=1)
 
 
 def test_a_mark_leaves_out_what_is_not_repeated_where_more_is_read_of_it_then():
-    assert back([0.1, 0.9, 0.9], [300, 250, 200]) == 1
-    assert back([0.9, 0.95, 0.95], [300, 299, 200]) == 0
-    assert back([0.1, 0.9, 0.9], [300, 10, 0]) == 0
-    assert back([0.1, 0.9], [0, 0]) == 0
+    assert blocks_left_unmarked([0.1, 0.9, 0.9], [300, 250, 200]) == 1
+    assert blocks_left_unmarked([0.9, 0.95, 0.95], [300, 299, 200]) == 0
+    assert blocks_left_unmarked([0.1, 0.9, 0.9], [300, 10, 0]) == 0
+    assert blocks_left_unmarked([0.1, 0.9], [0, 0]) == 0
 
 
 def test_what_is_left_out_is_part_of_what_is_decided():

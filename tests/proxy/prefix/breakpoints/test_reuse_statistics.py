@@ -4,27 +4,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.prefix.breakpoints.reuse_statistics import EDGES, Habits, Reads, Seen, Uses
-from proxy.prefix.prediction.prompt_digests import BACK, MORE
+from proxy.prefix.breakpoints.reuse_statistics import (
+    GAP_EDGES_S,
+    ExpectedUses,
+    ReadOutcome,
+    ReuseStatistics,
+    SeenCall,
+)
+from proxy.prefix.prediction.prompt_digests import MAX_LEFT_OUT, MORE
 
 LIFETIMES = {"5m": 300.0, "1h": 3_600.0}
 #: Uses from which a five minute write at 1.25 and reads at 0.1 pay.
 PAYS = 0.25 / 0.9
 
 
-def habits_of(conversations: int, calls: int, gap: float, pause: float) -> Habits:
+def habits_of(conversations: int, calls: int, gap: float, pause: float) -> ReuseStatistics:
     """A feature whose conversations follow one another."""
-    habits = Habits()
+    habits = ReuseStatistics()
     now = 0.0
     for _ in range(conversations):
         for before in range(calls):
-            habits.observe(now, Seen(before=before, gap=gap if before else 0.0))
+            habits.observe(now, SeenCall(before=before, gap=gap if before else 0.0))
             now += gap
         now += pause
     return habits
 
 
-def asked(habits: Habits, *, is_open: bool = True, before: int = 0) -> Uses:
+def asked(habits: ReuseStatistics, *, is_open: bool = True, before: int = 0) -> ExpectedUses:
     return habits.uses(LIFETIMES, is_open=is_open, before=before)
 
 
@@ -38,8 +44,8 @@ def test_once_one_went_on_a_conversation_with_tools_is_expected_to():
 
 
 def test_a_lone_question_is_not_marked_before_conversations_were_seen_to_go_on():
-    assert asked(Habits(), is_open=False).history["5m"] < PAYS
-    assert asked(Habits(), is_open=False).stable["5m"] < PAYS
+    assert asked(ReuseStatistics(), is_open=False).history["5m"] < PAYS
+    assert asked(ReuseStatistics(), is_open=False).stable["5m"] < PAYS
 
 
 def test_a_few_conversations_that_go_on_are_enough_for_a_lone_question():
@@ -49,7 +55,7 @@ def test_a_few_conversations_that_go_on_are_enough_for_a_lone_question():
 
 
 def test_a_conversation_that_went_on_is_likely_to_go_on():
-    assert asked(Habits(), is_open=False, before=1).history["5m"] > PAYS
+    assert asked(ReuseStatistics(), is_open=False, before=1).history["5m"] > PAYS
 
 
 def test_questions_asked_once_are_found_out_whatever_they_hold():
@@ -65,7 +71,7 @@ def test_questions_asked_once_are_found_out_whatever_they_hold():
 def test_many_conversations_that_start_at_once_do_not_look_like_ones_that_end_at_once():
     habits = habits_of(conversations=1, calls=2, gap=1.0, pause=1.0)
     for _ in range(200):
-        habits.observe(5.0, Seen())
+        habits.observe(5.0, SeenCall())
 
     assert asked(habits).history["5m"] > PAYS
 
@@ -79,20 +85,22 @@ def test_gaps_between_five_minutes_and_an_hour_speak_for_an_hour():
 
 
 def test_a_few_calls_that_begin_otherwise_show_that_prompts_move_but_not_ones_that_end_otherwise():
-    moving, ending = Habits(), Habits()
+    moving, ending = ReuseStatistics(), ReuseStatistics()
     for number in range(1, 10):
-        moves = (moving.moves, ending.moves)
+        moves = (moving.has_changing_start, ending.has_changing_start)
         assert moves == (False, False)
-        moving.observe(5.0 * number, Seen(before=number, gap=5.0, extends=False))
-        ending.observe(5.0 * number, Seen(before=number, gap=5.0, extends=False, left=BACK))
+        moving.observe(5.0 * number, SeenCall(before=number, gap=5.0, extends=False))
+        ending.observe(
+            5.0 * number, SeenCall(before=number, gap=5.0, extends=False, left=MAX_LEFT_OUT)
+        )
 
-    assert (moving.moves, ending.moves) == (True, False)
+    assert (moving.has_changing_start, ending.has_changing_start) == (True, False)
 
 
 def test_a_conversation_that_rewrites_what_it_sent_shares_its_semi_stable_slot_only():
-    habits = Habits()
+    habits = ReuseStatistics()
     for at in range(100):
-        habits.observe(at * 10.0, Seen(before=at, gap=10.0, extends=False))
+        habits.observe(at * 10.0, SeenCall(before=at, gap=10.0, extends=False))
 
     uses = asked(habits, before=3)
 
@@ -108,14 +116,14 @@ def test_a_feature_called_once_a_day_keeps_nothing_alive():
 def test_what_a_chain_of_random_conversations_serves_is_foreseen():
     """The uses expected of a first call are those that happen, on average."""
     dice = Random(7)  # noqa: S311
-    habits = Habits()
+    habits = ReuseStatistics()
     now, served = 0.0, []
     for _ in range(600):
         before, alive = 0, True
         served.append(0)
         gap = 0.0
         while True:
-            habits.observe(now, Seen(before=before, gap=gap))
+            habits.observe(now, SeenCall(before=before, gap=gap))
             if dice.random() > 0.7:
                 break
             gap = dice.choice([10.0, 100.0, 1_000.0])
@@ -129,7 +137,7 @@ def test_what_a_chain_of_random_conversations_serves_is_foreseen():
 
 
 def test_lifetimes_that_are_sold_are_edges():
-    assert {300, 1_800, 3_600, 43_200} <= set(EDGES)
+    assert {300, 1_800, 3_600, 43_200} <= set(GAP_EDGES_S)
 
 
 @given(
@@ -141,9 +149,9 @@ def test_lifetimes_that_are_sold_are_edges():
     st.integers(0, 3),
 )
 def test_longer_lifetimes_never_serve_less(calls, is_open, before):
-    habits = Habits()
+    habits = ReuseStatistics()
     for now, earlier, gap, extends in calls:
-        habits.observe(now, Seen(before=earlier, gap=gap, extends=extends))
+        habits.observe(now, SeenCall(before=earlier, gap=gap, extends=extends))
 
     uses = asked(habits, is_open=is_open, before=before)
 
@@ -152,36 +160,36 @@ def test_longer_lifetimes_never_serve_less(calls, is_open, before):
 
 
 def test_what_is_too_short_to_be_cached_says_nothing_of_what_is_not():
-    habits = Habits()
+    habits = ReuseStatistics()
     for at in range(60):
-        habits.observe(at * 20.0, Seen(counts=False))
-        habits.observe(at * 20.0 + 1, Seen(before=1, gap=1.0, counts=False, counted=False))
+        habits.observe(at * 20.0, SeenCall(counts=False))
+        habits.observe(at * 20.0 + 1, SeenCall(before=1, gap=1.0, counts=False, counted=False))
 
     assert not habits.uses(LIFETIMES, is_open=True).is_lone
 
 
 def test_a_prompt_that_another_conversation_repeats_was_followed():
-    habits = Habits()
+    habits = ReuseStatistics()
     for at in range(10):
-        habits.observe(at * 20.0, Seen(repeats=at > 0))
+        habits.observe(at * 20.0, SeenCall(repeats=at > 0))
 
     assert asked(habits, is_open=False).history["5m"] > PAYS
 
 
 def test_what_is_never_the_same_is_no_stable_slot():
-    habits = Habits()
+    habits = ReuseStatistics()
     for at in range(40):
-        habits.observe(at * 10.0, Seen(shares=False))
+        habits.observe(at * 10.0, SeenCall(shares=False))
 
     assert asked(habits).stable["5m"] < PAYS
 
 
 def test_a_new_layout_is_judged_by_itself():
-    habits = Habits()
+    habits = ReuseStatistics()
     for at in range(40):
-        habits.observe(at * 10.0, Seen(shares=False))
-    habits.observe(400.0, Seen(layout=1))
-    habits.observe(410.0, Seen(shares=False))
+        habits.observe(at * 10.0, SeenCall(shares=False))
+    habits.observe(400.0, SeenCall(layout=1))
+    habits.observe(410.0, SeenCall(shares=False))
 
     assert asked(habits).stable["5m"] > PAYS
 
@@ -194,38 +202,38 @@ def test_a_conversation_of_many_calls_is_judged_by_those_that_came_as_far():
 
 
 def test_conversations_in_an_older_layout_say_nothing_of_the_new_one():
-    habits = Habits()
-    habits.observe(0.0, Seen(layout=1))
+    habits = ReuseStatistics()
+    habits.observe(0.0, SeenCall(layout=1))
     for at in range(40):
-        habits.observe(10.0 + at, Seen(before=1, gap=5.0, extends=False))
+        habits.observe(10.0 + at, SeenCall(before=1, gap=5.0, extends=False))
 
     assert asked(habits, before=1).history["5m"] > PAYS
 
 
 def test_nothing_is_marked_on_belief_alone():
-    assert asked(Habits()).history["5m"] == asked(Habits()).stable["5m"] == 0.0
+    assert asked(ReuseStatistics()).history["5m"] == asked(ReuseStatistics()).stable["5m"] == 0.0
 
 
 def test_a_conversation_that_went_on_needs_no_belief():
-    habits = Habits()
+    habits = ReuseStatistics()
 
     assert asked(habits, before=1).history["5m"] > PAYS
 
 
 def test_once_a_conversation_went_on_the_next_is_expected_to():
-    habits = Habits()
-    habits.observe(0.0, Seen(shares=False))
-    habits.observe(10.0, Seen(before=1, gap=10.0))
+    habits = ReuseStatistics()
+    habits.observe(0.0, SeenCall(shares=False))
+    habits.observe(10.0, SeenCall(before=1, gap=10.0))
 
     assert asked(habits).history["5m"] > PAYS
 
 
 def test_one_prompt_that_comes_again_may_be_a_retry_and_two_are_a_habit():
-    retried, asked_twice = Habits(), Habits()
+    retried, asked_twice = ReuseStatistics(), ReuseStatistics()
     for habits, times in ((retried, 1), (asked_twice, 2)):
         for at in range(times):
-            habits.observe(20.0 * at, Seen(shares=False))
-            habits.observe(20.0 * at + 10.0, Seen(repeats=True))
+            habits.observe(20.0 * at, SeenCall(shares=False))
+            habits.observe(20.0 * at + 10.0, SeenCall(repeats=True))
 
     assert asked(retried).history["5m"] == 0.0
     assert asked(asked_twice).history["5m"] > PAYS
@@ -235,8 +243,10 @@ def expected(came_true: int, failed: int, *, later: float = 10.0) -> float:
     """The uses of a conversation's mark, where so many reads came true and so many did not."""
     habits = habits_of(conversations=8, calls=4, gap=10.0, pause=5.0)
     for done in [True] * came_true + [False] * failed:
-        habits.observe(1_000.0, Seen(before=2, gap=5.0, reads=Reads(in_talk=True, came_true=done)))
-    habits.observe(1_000.0 + later, Seen(before=2, gap=5.0))
+        habits.observe(
+            1_000.0, SeenCall(before=2, gap=5.0, reads=ReadOutcome(in_talk=True, came_true=done))
+        )
+    habits.observe(1_000.0 + later, SeenCall(before=2, gap=5.0))
     return asked(habits, before=1).history["5m"]
 
 
@@ -251,25 +261,25 @@ def test_reads_that_fail_now_and_then_are_expected_as_often_as_they_come_true():
 
 
 def test_a_stable_slot_that_was_sent_again_is_expected_to_be():
-    habits = Habits()
-    habits.observe(0.0, Seen(shares=False))
-    habits.observe(10.0, Seen(shares=True))
+    habits = ReuseStatistics()
+    habits.observe(0.0, SeenCall(shares=False))
+    habits.observe(10.0, SeenCall(shares=True))
 
     assert asked(habits).stable["5m"] > 0
 
 
 def test_a_new_layout_has_to_be_seen_anew():
     habits = habits_of(conversations=3, calls=4, gap=10.0, pause=5.0)
-    habits.observe(500.0, Seen(layout=1, shares=False))
+    habits.observe(500.0, SeenCall(layout=1, shares=False))
 
     assert asked(habits).history["5m"] == asked(habits).stable["5m"] == 0.0
 
 
 def test_tools_serve_the_calls_whose_text_behind_them_changes():
-    habits = Habits()
+    habits = ReuseStatistics()
     for at in range(40):
         habits.observe(
-            at * 10.0, Seen(before=at % 4, gap=10.0, extends=False, shares=False, equips=at > 0)
+            at * 10.0, SeenCall(before=at % 4, gap=10.0, extends=False, shares=False, equips=at > 0)
         )
 
     uses = asked(habits)
@@ -280,48 +290,48 @@ def test_tools_serve_the_calls_whose_text_behind_them_changes():
 
 
 def test_tools_serve_nobody_where_they_change_too_or_nothing_does():
-    changing, steady = Habits(), habits_of(conversations=10, calls=4, gap=10.0, pause=5.0)
+    changing, steady = ReuseStatistics(), habits_of(conversations=10, calls=4, gap=10.0, pause=5.0)
     for at in range(40):
-        changing.observe(at * 10.0, Seen(shares=False, equips=False))
+        changing.observe(at * 10.0, SeenCall(shares=False, equips=False))
 
     assert asked(changing).tools["5m"] < PAYS
     assert asked(steady).tools["5m"] < PAYS
 
 
 def test_a_stable_slot_of_each_conversations_own_serves_no_other():
-    own, common = Habits(), Habits()
+    own, common = ReuseStatistics(), ReuseStatistics()
     for at in range(80):
-        seen = Seen(before=at % 4, gap=10.0 if at % 4 else 0.0, shares=at % 4 > 0)
+        seen = SeenCall(before=at % 4, gap=10.0 if at % 4 else 0.0, shares=at % 4 > 0)
         own.observe(at * 10.0, seen)
-        common.observe(at * 10.0, Seen(before=at % 4, gap=seen.gap))
+        common.observe(at * 10.0, SeenCall(before=at % 4, gap=seen.gap))
 
     assert asked(own).stable["5m"] < PAYS < asked(common).stable["5m"]
 
 
 def test_a_conversation_met_midway_says_nothing_of_what_its_calls_extend():
-    habits, alone = Habits(), Habits()
+    habits, alone = ReuseStatistics(), ReuseStatistics()
     for at in range(40):
-        habits.observe(at * 10.0, Seen(before=3, gap=10.0, extends=None, shares=False))
-        alone.observe(at * 10.0, Seen(before=3, gap=10.0, extends=False, shares=False))
+        habits.observe(at * 10.0, SeenCall(before=3, gap=10.0, extends=None, shares=False))
+        alone.observe(at * 10.0, SeenCall(before=3, gap=10.0, extends=False, shares=False))
 
     assert asked(habits).history["5m"] == 0.0
     assert asked(habits, before=3).history["5m"] > PAYS > asked(alone, before=3).history["5m"]
 
 
-def reminded(left: int, calls: int = 20) -> Habits:
+def reminded(left: int, calls: int = 20) -> ReuseStatistics:
     """A feature whose calls never repeat so much of the end of the one before."""
-    habits = Habits()
+    habits = ReuseStatistics()
     for before in range(calls):
-        seen = Seen(before=before, gap=10.0 if before else 0.0, extends=False, left=left)
+        seen = SeenCall(before=before, gap=10.0 if before else 0.0, extends=False, left=left)
         habits.observe(10.0 * before, seen)
     return habits
 
 
 def test_nothing_is_expected_to_be_left_out_before_anything_was_seen():
-    first, *rest = Habits().repeats()
+    first, *rest = ReuseStatistics().repeats()
 
     assert first == pytest.approx(0.95)
-    assert rest == pytest.approx([first] * BACK)
+    assert rest == pytest.approx([first] * MAX_LEFT_OUT)
 
 
 def test_what_calls_leave_out_of_the_end_is_expected_of_those_to_come():

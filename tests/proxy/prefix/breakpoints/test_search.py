@@ -1,5 +1,5 @@
-from proxy.prefix.breakpoints.cache_profile import Kind, Outlook
-from proxy.prefix.breakpoints.search import Board, Search
+from proxy.prefix.breakpoints.cache_profile import LaterCalls, SavingsOutlook
+from proxy.prefix.breakpoints.search import MarkSearch, SearchProblem
 
 NEVER = float("-inf")
 
@@ -14,11 +14,11 @@ def board(**changed):
         "least": 500,
         "reach": 20,
     }
-    return Board(**{**values, **changed})
+    return SearchProblem(**{**values, **changed})
 
 
 def best(board, kinds, hit=-1, room=4, value=NEVER):
-    search = Search(board, Outlook(board.tokens, kinds, board.fees), hit)
+    search = MarkSearch(board, SavingsOutlook(board.tokens, kinds, board.fees), hit)
     search.run(room, value)
     return search
 
@@ -28,19 +28,19 @@ def test_what_nobody_reads_again_is_not_marked():
 
 
 def test_each_shared_end_is_marked_as_long_as_it_pays():
-    kinds = [Kind(0, (1.0, 3.0)), Kind(2, (0.5, 0.0))]
+    kinds = [LaterCalls(0, (1.0, 3.0)), LaterCalls(2, (0.5, 0.0))]
 
     assert best(board(), kinds).best == ((0, 1), (2, 0))
 
 
 def test_with_room_for_one_mark_the_more_useful_stands():
-    kinds = [Kind(0, (9.0, 0.0)), Kind(2, (0.5, 0.0))]
+    kinds = [LaterCalls(0, (9.0, 0.0)), LaterCalls(2, (0.5, 0.0))]
 
     assert best(board(), kinds, room=1).best == ((0, 0),)
 
 
 def test_a_search_that_cannot_do_better_keeps_the_value_it_was_given():
-    search = best(board(), [Kind(2, (0.5, 0.0))], value=1e9)
+    search = best(board(), [LaterCalls(2, (0.5, 0.0))], value=1e9)
 
     assert (search.best, search.value) == ((), 1e9)
 
@@ -60,13 +60,13 @@ def test_what_is_read_needs_a_mark_that_finds_it():
 def test_a_live_entry_is_kept_for_an_hour_by_a_short_write_behind_it():
     live = board(cached={1: 0})
 
-    assert (2, 1) in best(live, [Kind(2, (0.0, 5.0))], hit=1).best
+    assert (2, 1) in best(live, [LaterCalls(2, (0.0, 5.0))], hit=1).best
 
 
 def test_a_shorter_hit_leaves_the_window_of_a_longer_entry_alone():
     live = board(tokens=(1_000, 2_000, 2_500, 3_000, 0), cached={0: 0, 2: 0}, reach=1)
 
-    assert best(live, [Kind(3, (1.0, 0.0)), Kind(2, (1.0, 0.0))], hit=0).best == (
+    assert best(live, [LaterCalls(3, (1.0, 0.0)), LaterCalls(2, (1.0, 0.0))], hit=0).best == (
         (0, 0),
         (1, 0),
         (3, 0),
@@ -76,17 +76,17 @@ def test_a_shorter_hit_leaves_the_window_of_a_longer_entry_alone():
 def test_a_mark_with_a_longer_lifetime_is_not_added_before_the_callers_longer_one():
     owned = board(given={2: 1})
 
-    assert best(owned, [Kind(1, (3.0, 0.0))]).best == ((1, 1),)
+    assert best(owned, [LaterCalls(1, (3.0, 0.0))]).best == ((1, 1),)
 
 
 def test_under_the_least_nothing_is_marked_and_the_callers_mark_does_nothing():
     short = board(tokens=(100, 200, 0), given={0: 0})
 
-    assert best(short, [Kind(1, (9.0, 9.0))]).best == ()
+    assert best(short, [LaterCalls(1, (9.0, 9.0))]).best == ()
 
 
 def test_with_many_shared_ends_and_few_marks_the_best_few_stand():
-    kinds = [Kind(at, (1.0, 0.0)) for at in range(6)]
+    kinds = [LaterCalls(at, (1.0, 0.0)) for at in range(6)]
     crowded = board(tokens=(*range(1_000, 7_000, 1_000), 0))
 
     assert best(crowded, kinds, room=3).best == ((0, 0), (2, 0), (4, 0))
@@ -95,4 +95,6 @@ def test_with_many_shared_ends_and_few_marks_the_best_few_stand():
 def test_marks_behind_the_last_that_fits_are_still_the_callers():
     owned = board(given={2: 0})
 
-    assert best(owned, [Kind(0, (9.0, 0.0)), Kind(1, (9.0, 0.0))], room=1).best == ((0, 0),)
+    assert best(owned, [LaterCalls(0, (9.0, 0.0)), LaterCalls(1, (9.0, 0.0))], room=1).best == (
+        (0, 0),
+    )

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.prefix.explain.diagnostics import question, told
-from proxy.prefix.explain.reasons import Reason, Said
+from proxy.prefix.explain.diagnostics import diagnostics_question, provider_reason
+from proxy.prefix.explain.reasons import MissReason, ProviderReason
 
 
 def answer(reason: object, tokens: object = 120) -> bytes:
@@ -20,14 +20,14 @@ def response(**said: object) -> bytes:
 @pytest.mark.parametrize(
     ("named", "reason"),
     [
-        ("model_changed", Reason.PARAMETER_CHANGED),
-        ("system_changed", Reason.DIVERGED),
-        ("tools_changed", Reason.DIVERGED),
-        ("messages_changed", Reason.DIVERGED),
+        ("model_changed", MissReason.PARAMETER_CHANGED),
+        ("system_changed", MissReason.DIVERGED),
+        ("tools_changed", MissReason.DIVERGED),
+        ("messages_changed", MissReason.DIVERGED),
     ],
 )
 def test_anthropics_reasons_are_ours(named, reason):
-    found = told(answer(named))
+    found = provider_reason(answer(named))
 
     assert found is not None
     assert (found.reason, found.tokens) == (reason, 120)
@@ -36,14 +36,14 @@ def test_anthropics_reasons_are_ours(named, reason):
 @pytest.mark.parametrize(
     ("named", "reason"),
     [
-        ("prompt_cache_key_changed", Reason.ELSEWHERE),
-        ("context_compacted", Reason.COMPACTED),
-        ("input_changed", Reason.DIVERGED),
-        ("service_tier_changed", Reason.PARAMETER_CHANGED),
+        ("prompt_cache_key_changed", MissReason.ELSEWHERE),
+        ("context_compacted", MissReason.COMPACTED),
+        ("input_changed", MissReason.DIVERGED),
+        ("service_tier_changed", MissReason.PARAMETER_CHANGED),
     ],
 )
 def test_openais_reasons_are_ours(named, reason):
-    found = told(response(reason=named, cache_missed_tokens=7))
+    found = provider_reason(response(reason=named, cache_missed_tokens=7))
 
     assert found is not None
     assert (found.reason, found.tokens) == (reason, 7)
@@ -53,8 +53,8 @@ def test_the_reason_stands_at_the_start_of_anthropics_stream_and_in_openais_resp
     start = b'{"type": "message_start", "message": ' + answer("tools_changed") + b"}"
     end = b'{"type": "response.completed", "response": ' + response(reason="input_changed") + b"}"
 
-    assert told(start) == Said(Reason.DIVERGED, "the tools changed", 120)
-    assert told(end) == Said(Reason.DIVERGED, "the input changed")
+    assert provider_reason(start) == ProviderReason(MissReason.DIVERGED, "the tools changed", 120)
+    assert provider_reason(end) == ProviderReason(MissReason.DIVERGED, "the input changed")
 
 
 @pytest.mark.parametrize(
@@ -74,28 +74,30 @@ def test_the_reason_stands_at_the_start_of_anthropics_stream_and_in_openais_resp
     ],
 )
 def test_an_answer_without_a_reason_says_nothing(silent):
-    assert told(silent) is None
+    assert provider_reason(silent) is None
 
 
 @pytest.mark.parametrize("tokens", [-1, True, "7", None])
 def test_a_count_that_is_none_is_left_out(tokens):
-    assert told(answer("tools_changed", tokens)) == Said(Reason.DIVERGED, "the tools changed")
+    assert provider_reason(answer("tools_changed", tokens)) == ProviderReason(
+        MissReason.DIVERGED, "the tools changed"
+    )
 
 
 @given(st.binary())
 def test_no_answer_makes_it_fail(raw):
-    told(raw + b"diagnostics")
+    provider_reason(raw + b"diagnostics")
 
 
 def test_what_generated_text_says_is_not_believed():
     said = msgspec.json.encode({"content": [{"text": answer("tools_changed").decode()}]})
 
-    assert told(said) is None
+    assert provider_reason(said) is None
 
 
 def test_a_question_names_the_answer_before():
-    anthropic = question("messages", 'msg_"1')
-    openai = question("responses", "resp_1")
+    anthropic = diagnostics_question("messages", 'msg_"1')
+    openai = diagnostics_question("responses", "resp_1")
 
     assert anthropic is not None
     assert (anthropic.field, anthropic.value) == (
@@ -108,12 +110,12 @@ def test_a_question_names_the_answer_before():
         "prompt_cache_options",
         b'{"comparison_response_id":"resp_1"}',
     )
-    assert question("chat", "x") is None
+    assert diagnostics_question("chat", "x") is None
 
 
 def test_a_first_call_asks_where_only_those_that_ask_can_be_compared_with():
-    anthropic = question("messages", "")
+    anthropic = diagnostics_question("messages", "")
 
     assert anthropic is not None
     assert anthropic.value == b'{"previous_message_id":null}'
-    assert question("responses", "") is None
+    assert diagnostics_question("responses", "") is None

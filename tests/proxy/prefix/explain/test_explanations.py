@@ -1,45 +1,47 @@
-from proxy.prefix.explain.explanations import MENDS, story
-from proxy.prefix.explain.reasons import Confidence, Miss, Reason
+from proxy.prefix.explain.explanations import FIXES, explanation_lines
+from proxy.prefix.explain.reasons import CacheMiss, MissReason, ReasonConfidence
 from slo.usage import Usage
 
 USAGE = Usage(input=7_500, cache_read=2_500)
-MISS = Miss(
-    reason=Reason.EXPIRED,
+MISS = CacheMiss(
+    reason=MissReason.EXPIRED,
     detail="idle for 612 s; entries live 300 s",
-    confidence=Confidence.LIKELY,
+    confidence=ReasonConfidence.LIKELY,
     tokens=5_000,
     nanos=11_250_000,
 )
 
 
 def test_a_miss_is_told_in_five_lines():
-    assert story(MISS, 7_500, USAGE) == [
+    assert explanation_lines(MISS, 7_500, USAGE) == [
         "Read from the cache: 2,500 of 10,000 tokens, 25 %.",
         "To be expected, as the prompt was sent: 7,500 tokens.",
         "Why not more: what was stored had expired (likely): idle for 612 s; entries live 300 s.",
         "Could have been read besides: 5,000 tokens; that would have saved $0.01125.",
-        f"Mend: {MENDS[Reason.EXPIRED]}",
+        f"Fix: {FIXES[MissReason.EXPIRED]}",
     ]
 
 
 def test_where_nothing_was_to_be_expected_it_says_none():
-    assert story(None, 0, USAGE)[1] == "To be expected, as the prompt was sent: none."
+    assert explanation_lines(None, 0, USAGE)[1] == "To be expected, as the prompt was sent: none."
 
 
 def test_what_is_not_known_is_not_told():
-    bare = Miss(reason=Reason.FIRST_SEEN)
+    bare = CacheMiss(reason=MissReason.FIRST_SEEN)
 
-    assert story(None, None, None) == []
-    assert story(None, None, Usage()) == ["Read from the cache: 0 of 0 tokens."]
-    assert story(bare, None, USAGE)[1:] == [
+    assert explanation_lines(None, None, None) == []
+    assert explanation_lines(None, None, Usage()) == ["Read from the cache: 0 of 0 tokens."]
+    assert explanation_lines(bare, None, USAGE)[1:] == [
         "Why not more: it was seen for the first time.",
-        MENDS[Reason.FIRST_SEEN],
+        FIXES[MissReason.FIRST_SEEN],
     ]
 
 
 def test_prices_are_told_in_dollars():
     def told(nanos: int | None) -> str:
-        return story(Miss(reason=Reason.DIVERGED, tokens=5, nanos=nanos), None, USAGE)[2]
+        return explanation_lines(
+            CacheMiss(reason=MissReason.DIVERGED, tokens=5, nanos=nanos), None, USAGE
+        )[2]
 
     assert (
         told(None)
@@ -60,11 +62,13 @@ def test_prices_are_told_in_dollars():
 
 
 def test_a_certain_reason_needs_no_word_for_it():
-    sure = Miss(reason=Reason.UNMARKED, detail="no mark", confidence=Confidence.CERTAIN)
+    sure = CacheMiss(
+        reason=MissReason.UNMARKED, detail="no mark", confidence=ReasonConfidence.CERTAIN
+    )
 
-    assert "certain" not in " ".join(story(sure, None, USAGE))
+    assert "certain" not in " ".join(explanation_lines(sure, None, USAGE))
 
 
 def test_every_reason_has_a_mend_of_one_sentence():
-    assert set(MENDS) == set(Reason)
-    assert all(mend.endswith(".") for mend in MENDS.values())
+    assert set(FIXES) == set(MissReason)
+    assert all(mend.endswith(".") for mend in FIXES.values())

@@ -6,12 +6,12 @@ import msgspec
 import pytest
 
 from proxy.caches.regime import Regime
-from proxy.prefix.explain.findings import Evidence
-from proxy.prefix.explain.misses import miss
-from proxy.prefix.explain.reasons import Confidence, Miss, Reason
-from proxy.prefix.prediction.changes import Traces
-from proxy.prefix.prediction.prefix_chains import Chains
-from proxy.prefix.prediction.sent import Sent
+from proxy.prefix.explain.findings import CallEvidence
+from proxy.prefix.explain.misses import explain_miss
+from proxy.prefix.explain.reasons import CacheMiss, MissReason, ReasonConfidence
+from proxy.prefix.prediction.changes import CallTraces
+from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
+from proxy.prefix.prediction.sent import SentCall
 from proxy.prefix.prompts.prompt import Prompt
 from slo.usage import Usage
 from tests.proxy.prefix.sendings import (
@@ -35,36 +35,36 @@ class House:
     """Calls that went before, and what is found for the next."""
 
     def __init__(self) -> None:
-        self.chains = Chains()
-        self.traces = Traces()
+        self.chains = PrefixChainIndex()
+        self.traces = CallTraces()
 
-    def went(self, call: Sent, now: float = 0, usage: Usage | None = None) -> "House":
-        self.chains.note(call, usage, now)
-        self.traces.note(call, now)
+    def went(self, call: SentCall, now: float = 0, usage: Usage | None = None) -> "House":
+        self.chains.record_call(call, usage, now)
+        self.traces.record_call(call, now)
         return self
 
-    def evidence(self, call: Sent, now: float) -> Evidence:
-        return Evidence(
+    def evidence(self, call: SentCall, now: float) -> CallEvidence:
+        return CallEvidence(
             sent=call,
-            expected=self.chains.expected(call, now),
-            before=self.traces.before(call),
+            expected=self.chains.expect_read(call, now),
+            before=self.traces.previous_call(call),
             now=now,
         )
 
     def missed(
-        self, call: Sent, now: float = 1, read: int = 0, shown: Prompt | None = None
-    ) -> Miss | None:
+        self, call: SentCall, now: float = 1, read: int = 0, shown: Prompt | None = None
+    ) -> CacheMiss | None:
         usage = Usage(input=call.estimate - read, cache_read=read)
-        return miss(self.evidence(call, now), usage, shown=shown)
+        return explain_miss(self.evidence(call, now), usage, shown=shown)
 
 
 def call(
     regime: Regime, *messages: tuple[str, str], marks: dict[int, str] | None = None, **more: Any
-) -> Sent:
+) -> SentCall:
     return sent(regime, *messages, marks=marks, **{"conversation": b"one", **more})
 
 
-def told(found: Miss | None) -> tuple[Reason, str, Confidence | None]:
+def told(found: CacheMiss | None) -> tuple[MissReason, str, ReasonConfidence | None]:
     assert found is not None
     return found.reason, found.detail, found.confidence
 
@@ -73,9 +73,9 @@ def test_nothing_like_it_was_sent_before():
     found = House().missed(call(VLLM, *ALONE))
 
     assert told(found) == (
-        Reason.FIRST_SEEN,
+        MissReason.FIRST_SEEN,
         "nothing like it was sent before",
-        Confidence.CERTAIN,
+        ReasonConfidence.CERTAIN,
     )
     assert found is not None
     assert (found.tokens, found.nanos) == (0, 0)
@@ -86,17 +86,17 @@ def test_nothing_of_it_was_in_the_features_last_call():
 
     found = house.missed(users(VLLM, ("b", 500), conversation=b"two", feature=b"f"))
 
-    assert told(found)[0] is Reason.FIRST_SEEN
-    assert told(found)[2] is Confidence.LIKELY
+    assert told(found)[0] is MissReason.FIRST_SEEN
+    assert told(found)[2] is ReasonConfidence.LIKELY
 
 
 def test_a_prompt_below_the_minimum():
     house = House().went(users(GEMINI, ("a", 500)))
 
     assert told(house.missed(users(GEMINI, ("a", 500)))) == (
-        Reason.BELOW_MINIMUM,
+        MissReason.BELOW_MINIMUM,
         "500 tokens; nothing below 4,096 is cached",
-        Confidence.CERTAIN,
+        ReasonConfidence.CERTAIN,
     )
 
 
@@ -104,9 +104,9 @@ def test_too_little_of_a_prompt_is_repeated():
     house = House().went(users(GEMINI, ("a", 500), ("b", 9_000)))
 
     assert told(house.missed(users(GEMINI, ("a", 500), ("c", 9_000)))) == (
-        Reason.BELOW_MINIMUM,
+        MissReason.BELOW_MINIMUM,
         "500 tokens are repeated; nothing below 4,096 is cached",
-        Confidence.LIKELY,
+        ReasonConfidence.LIKELY,
     )
 
 
@@ -114,9 +114,9 @@ def test_idle_for_longer_than_anything_lives():
     house = House().went(call(GEMINI, *ALONE))
 
     assert told(house.missed(call(GEMINI, *ON), now=612)) == (
-        Reason.EXPIRED,
+        MissReason.EXPIRED,
         "idle for 612 s; entries live 240 s",
-        Confidence.CERTAIN,
+        ReasonConfidence.CERTAIN,
     )
 
 
@@ -124,9 +124,9 @@ def test_idle_for_longer_than_was_promised():
     house = House().went(call(GEMINI, *ALONE))
 
     assert told(house.missed(call(GEMINI, *ON), now=300)) == (
-        Reason.EXPIRED,
+        MissReason.EXPIRED,
         "idle for 300 s; entries live 240 s",
-        Confidence.LIKELY,
+        ReasonConfidence.LIKELY,
     )
 
 
@@ -134,9 +134,9 @@ def test_a_longer_lifetime_would_have_held():
     house = House().went(call(ANTHROPIC, *ALONE, marks={1: "5m"}))
 
     assert told(house.missed(call(ANTHROPIC, *ON, marks={3: "5m"}), now=700)) == (
-        Reason.EXPIRED,
+        MissReason.EXPIRED,
         "idle for 700 s; entries live 300 s",
-        Confidence.CERTAIN,
+        ReasonConfidence.CERTAIN,
     )
 
 
@@ -146,7 +146,7 @@ def test_the_line_that_changed_is_the_reason():
 
     found = house.missed(later)
 
-    assert told(found) == (Reason.DIVERGED, "system line 1 changed", Confidence.CERTAIN)
+    assert told(found) == (MissReason.DIVERGED, "system line 1 changed", ReasonConfidence.CERTAIN)
     assert found is not None
     assert found.tokens > 0.9 * later.estimate
 
@@ -166,7 +166,7 @@ def test_tools_that_moved_are_the_reason():
     house = House().went(call(VLLM, *ALONE, tools=("a", "b", "c")))
 
     assert told(house.missed(call(VLLM, *ON, tools=("b", "a", "c"))))[:2] == (
-        Reason.DIVERGED,
+        MissReason.DIVERGED,
         "tools[0] moved",
     )
 
@@ -176,7 +176,7 @@ def test_of_another_conversation_a_reason_is_likely():
 
     found = house.missed(call(VLLM, ("system", f"2\n{RULES}"), conversation=b"b", feature=b"f"))
 
-    assert told(found) == (Reason.DIVERGED, "system line 1 changed", Confidence.LIKELY)
+    assert told(found) == (MissReason.DIVERGED, "system line 1 changed", ReasonConfidence.LIKELY)
 
 
 def test_a_parameter_that_shapes_the_prefix_is_the_reason():
@@ -184,9 +184,9 @@ def test_a_parameter_that_shapes_the_prefix_is_the_reason():
     later = call(OPENAI, *ON, early={"model": b"m", "reasoning_effort": b"x"})
 
     assert told(house.missed(later)) == (
-        Reason.PARAMETER_CHANGED,
+        MissReason.PARAMETER_CHANGED,
         "reasoning_effort and verbosity changed",
-        Confidence.CERTAIN,
+        ReasonConfidence.CERTAIN,
     )
 
 
@@ -197,16 +197,16 @@ def test_a_parameter_that_shapes_messages_is_the_reason_only_where_they_are_next
     house = House().went(call(ANTHROPIC, *long, marks=marks))
 
     found = house.missed(call(ANTHROPIC, *long, marks=marks, late=late), read=4_000)
-    assert told(found)[:2] == (Reason.PARAMETER_CHANGED, "tool_choice changed")
+    assert told(found)[:2] == (MissReason.PARAMETER_CHANGED, "tool_choice changed")
     found = house.missed(call(ANTHROPIC, ("system", f"x\n{RULES}"), *long[1:], late=late))
-    assert told(found)[:2] == (Reason.DIVERGED, "system line 1 added")
+    assert told(found)[:2] == (MissReason.DIVERGED, "system line 1 added")
 
 
 def test_another_cache_key_is_elsewhere():
     house = House().went(call(VLLM, *ALONE, early={"prompt_cache_key": b"a"}))
 
     assert told(house.missed(call(VLLM, *ON, early={"prompt_cache_key": b"b"})))[:2] == (
-        Reason.ELSEWHERE,
+        MissReason.ELSEWHERE,
         "prompt_cache_key changed",
     )
 
@@ -214,7 +214,7 @@ def test_another_cache_key_is_elsewhere():
 def test_another_place_is_elsewhere():
     house = House().went(call(VLLM, *ALONE, place=b"a"))
 
-    assert told(house.missed(call(VLLM, *ON, place=b"b")))[0] is Reason.ELSEWHERE
+    assert told(house.missed(call(VLLM, *ON, place=b"b")))[0] is MissReason.ELSEWHERE
 
 
 TALK = tuple((role, f"{n} " * 600) for n, role in enumerate(["user", "assistant"] * 6 + ["user"]))
@@ -224,9 +224,9 @@ def test_a_conversation_that_the_caller_shortened_was_compacted():
     house = House().went(call(VLLM, ("system", "a"), *TALK))
 
     assert told(house.missed(call(VLLM, ("system", "a"), *TALK[6:], ("user", "x")))) == (
-        Reason.COMPACTED,
+        MissReason.COMPACTED,
         "messages[1] removed: 6 messages gone",
-        Confidence.LIKELY,
+        ReasonConfidence.LIKELY,
     )
 
 
@@ -235,9 +235,9 @@ def test_a_conversation_that_we_shortened_was_compacted_for_certain():
     later = call(VLLM, ("system", "a"), ("user", "In short: x"), *TALK[8:], compacted=True)
 
     assert told(house.missed(later)) == (
-        Reason.COMPACTED,
+        MissReason.COMPACTED,
         "the gateway shortened the conversation",
-        Confidence.CERTAIN,
+        ReasonConfidence.CERTAIN,
     )
 
 
@@ -248,23 +248,23 @@ def test_what_a_reset_leaves_is_not_blamed_on_the_minimum(kept, facts):
     after = (*kept, ("user", f"In short: {facts}"))
 
     assert told(house.missed(call(ANTHROPIC, *after, compacted=True))) == (
-        Reason.COMPACTED,
+        MissReason.COMPACTED,
         "the gateway shortened the conversation",
-        Confidence.CERTAIN,
+        ReasonConfidence.CERTAIN,
     )
-    assert told(house.missed(call(ANTHROPIC, *after)))[0] is not Reason.COMPACTED
+    assert told(house.missed(call(ANTHROPIC, *after)))[0] is not MissReason.COMPACTED
     alone = told(House().missed(call(ANTHROPIC, *after, compacted=True)))[0]
-    assert alone is (Reason.FIRST_SEEN if facts == RULES else Reason.BELOW_MINIMUM)
+    assert alone is (MissReason.FIRST_SEEN if facts == RULES else MissReason.BELOW_MINIMUM)
 
 
 def test_a_call_that_was_forgotten_here_leaves_the_reason_open():
     house = House().went(call(VLLM, *ALONE))
-    house.chains = Chains()
+    house.chains = PrefixChainIndex()
 
     assert told(house.missed(call(VLLM, *ON))) == (
-        Reason.PROVIDER_SIDE,
+        MissReason.PROVIDER_SIDE,
         "no difference was found to the call before",
-        Confidence.POSSIBLE,
+        ReasonConfidence.POSSIBLE,
     )
 
 
@@ -273,7 +273,7 @@ def test_no_mark_is_the_reason():
 
     reason, detail, sure = told(house.missed(call(ANTHROPIC, *ON)))
 
-    assert (reason, sure) == (Reason.UNMARKED, Confidence.CERTAIN)
+    assert (reason, sure) == (MissReason.UNMARKED, ReasonConfidence.CERTAIN)
     assert detail.startswith("no mark; ")
 
 
@@ -284,7 +284,7 @@ def test_marks_that_stand_too_early_are_the_reason():
 
     reason, detail, _ = told(house.missed(later, read=later.blocks[0].size // 4))
 
-    assert reason is Reason.UNMARKED
+    assert reason is MissReason.UNMARKED
     assert detail.startswith("nothing was stored beyond ")
 
 
@@ -294,7 +294,7 @@ def test_an_entry_that_no_mark_reaches_is_the_reason():
 
     reason, detail, _ = told(house.missed(call(ANTHROPIC, *many, marks={41: "5m"})))
 
-    assert reason is Reason.UNMARKED
+    assert reason is MissReason.UNMARKED
     assert detail.endswith("are stored; no mark of this call looks there")
 
 
@@ -304,16 +304,16 @@ def test_more_marks_than_are_taken_are_the_reason():
 
     found = house.missed(call(ANTHROPIC, *ON, ("user", "x"), marks=marks))
 
-    assert told(found)[:2] == (Reason.UNMARKED, "5 marks, and at most 4 taken")
+    assert told(found)[:2] == (MissReason.UNMARKED, "5 marks, and at most 4 taken")
 
 
 def test_what_is_shared_for_the_first_time_is_not_kept_yet_by_deepseek():
     house = House().went(users(DEEPSEEK, ("a", 2_000), ("b", 100)))
 
     assert told(house.missed(users(DEEPSEEK, ("a", 2_000), ("c", 100)))) == (
-        Reason.PROVIDER_SIDE,
+        MissReason.PROVIDER_SIDE,
         "what calls share is kept from its second use on",
-        Confidence.LIKELY,
+        ReasonConfidence.LIKELY,
     )
 
 
@@ -323,9 +323,9 @@ def test_too_many_calls_in_a_minute_go_elsewhere():
         house.went(users(INTERVAL, ("a", 9_000)), second)
 
     assert told(house.missed(users(INTERVAL, ("a", 9_000)), now=20)) == (
-        Reason.ELSEWHERE,
+        MissReason.ELSEWHERE,
         "21 calls in a minute began alike; 15 fit one machine",
-        Confidence.LIKELY,
+        ReasonConfidence.LIKELY,
     )
 
 
@@ -335,21 +335,21 @@ def test_what_should_have_been_read_and_was_not_is_the_providers():
 
     reason, detail, sure = told(house.missed(call(ANTHROPIC, *ON, marks={3: "5m"})))
 
-    assert (reason, sure) == (Reason.PROVIDER_SIDE, Confidence.LIKELY)
+    assert (reason, sure) == (MissReason.PROVIDER_SIDE, ReasonConfidence.LIKELY)
     assert detail.endswith("tokens should have been there")
     house = House().went(call(INTERVAL, *ALONE))
-    assert told(house.missed(call(INTERVAL, *ON)))[2] is Confidence.POSSIBLE
+    assert told(house.missed(call(INTERVAL, *ON)))[2] is ReasonConfidence.POSSIBLE
     house = House().went(call(VLLM, *ALONE))
-    assert told(house.missed(call(VLLM, *ON)))[2] is Confidence.POSSIBLE
+    assert told(house.missed(call(VLLM, *ON)))[2] is ReasonConfidence.POSSIBLE
 
 
 def test_what_is_hardly_above_the_minimum_by_our_estimate_may_be_below_it():
     house = House().went(users(ANTHROPIC, ("a", 1_100), marks={0: "5m"}))
 
     assert told(house.missed(users(ANTHROPIC, ("a", 1_100), marks={0: "5m"}))) == (
-        Reason.BELOW_MINIMUM,
+        MissReason.BELOW_MINIMUM,
         "about 1,100 tokens; nothing below 1,024 is cached",
-        Confidence.POSSIBLE,
+        ReasonConfidence.POSSIBLE,
     )
 
 
@@ -357,9 +357,9 @@ def test_steps_that_an_estimate_misses_do_not_look_like_a_death():
     house = House().went(users(INTERVAL, ("a", 12_000)))
     evidence = house.evidence(users(INTERVAL, ("a", 12_000)), 3)
 
-    found = miss(evidence, Usage(input=10_800))
+    found = explain_miss(evidence, Usage(input=10_800))
 
-    assert told(found)[0] is Reason.PROVIDER_SIDE
+    assert told(found)[0] is MissReason.PROVIDER_SIDE
 
 
 def test_evidence_can_be_kept_until_the_answer_ends():

@@ -3,15 +3,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.caches.anthropic_breakpoint import AnthropicBreakpoints
-from proxy.caches.port import Block as CachedBlock
 from proxy.caches.port import CachedPrompt
+from proxy.caches.port import TokenBlock as CachedBlock
 from proxy.caches.regime import Regime
-from proxy.prefix.explain.findings import Evidence
-from proxy.prefix.explain.misses import claimed, lost_nanos, miss
-from proxy.prefix.explain.reasons import Confidence, Miss, Reason, Said
-from proxy.prefix.prediction.changes import Traces
-from proxy.prefix.prediction.prefix_chains import Chains
-from proxy.prefix.prediction.sent import Sent
+from proxy.prefix.explain.findings import CallEvidence
+from proxy.prefix.explain.misses import explain_miss, lost_nanos, provider_miss
+from proxy.prefix.explain.reasons import CacheMiss, MissReason, ProviderReason, ReasonConfidence
+from proxy.prefix.prediction.changes import CallTraces
+from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
+from proxy.prefix.prediction.sent import SentCall
 from slo.price import Rates
 from slo.usage import Usage
 from tests.proxy.caches.prompts import tokens
@@ -22,32 +22,34 @@ RATES = Rates(
 )
 
 
-def evidence(call: Sent, *before: Sent) -> Evidence:
-    chains, traces = Chains(), Traces()
+def evidence(call: SentCall, *before: SentCall) -> CallEvidence:
+    chains, traces = PrefixChainIndex(), CallTraces()
     for each in before:
-        chains.note(each, None, 0)
-        traces.note(each, 0)
-    return Evidence(sent=call, expected=chains.expected(call, 1), before=traces.before(call), now=1)
+        chains.record_call(each, None, 0)
+        traces.record_call(each, 0)
+    return CallEvidence(
+        sent=call, expected=chains.expect_read(call, 1), before=traces.previous_call(call), now=1
+    )
 
 
 def test_what_was_read_as_far_as_it_could_be_is_no_miss():
     call = users(VLLM, ("a", 1_600))
 
-    assert miss(evidence(call, call), Usage(input=16, cache_read=1_584)) is None
-    assert miss(evidence(call, call), Usage(input=80, cache_read=1_520)) is None
-    assert miss(evidence(call), Usage(input=16, cache_read=1_584)) is None
+    assert explain_miss(evidence(call, call), Usage(input=16, cache_read=1_584)) is None
+    assert explain_miss(evidence(call, call), Usage(input=80, cache_read=1_520)) is None
+    assert explain_miss(evidence(call), Usage(input=16, cache_read=1_584)) is None
 
 
 def test_an_unknown_cache_and_an_empty_call_miss_nothing():
     call = users(Regime(), ("a", 1_600))
 
-    assert miss(evidence(call, call), Usage(input=1_600)) is None
-    assert miss(evidence(users(VLLM, ("a", 1_600))), Usage()) is None
+    assert explain_miss(evidence(call, call), Usage(input=1_600)) is None
+    assert explain_miss(evidence(users(VLLM, ("a", 1_600))), Usage()) is None
 
 
 def test_tokens_lost_are_what_could_have_been_read_less_what_was():
     call = users(VLLM, ("a", 1_600), ("b", 1_600))
-    found = miss(evidence(call, call), Usage(input=2_600, cache_read=600))
+    found = explain_miss(evidence(call, call), Usage(input=2_600, cache_read=600))
 
     assert found is not None
     assert found.tokens == 3_199 - 600
@@ -56,7 +58,7 @@ def test_tokens_lost_are_what_could_have_been_read_less_what_was():
 
 def test_evidence_is_scaled_to_what_the_provider_counted():
     call = users(VLLM, ("a", 1_600), ("b", 1_600))
-    found = miss(evidence(call, call), Usage(input=6_400), RATES)
+    found = explain_miss(evidence(call, call), Usage(input=6_400), RATES)
 
     assert found is not None
     assert found.tokens == 6_399
@@ -66,47 +68,47 @@ def test_evidence_is_scaled_to_what_the_provider_counted():
 def test_steps_of_an_interval_are_no_shortfall():
     call = users(INTERVAL, ("a", 5_000))
 
-    assert miss(evidence(call, call), Usage(input=1_500, cache_read=3_500)) is None
-    assert miss(evidence(call, call), Usage(input=5_000)) is not None
+    assert explain_miss(evidence(call, call), Usage(input=1_500, cache_read=3_500)) is None
+    assert explain_miss(evidence(call, call), Usage(input=5_000)) is not None
 
 
 def test_a_provider_that_agrees_makes_it_certain():
     call = users(VLLM, ("a", 1_600))
-    told = Said(Reason.PROVIDER_SIDE, "it was evicted")
-    found = miss(evidence(call, call), Usage(input=1_600), told=told)
+    told = ProviderReason(MissReason.PROVIDER_SIDE, "it was evicted")
+    found = explain_miss(evidence(call, call), Usage(input=1_600), told=told)
 
     assert found is not None
-    assert (found.reason, found.confidence) == (Reason.PROVIDER_SIDE, Confidence.CERTAIN)
+    assert (found.reason, found.confidence) == (MissReason.PROVIDER_SIDE, ReasonConfidence.CERTAIN)
 
 
 def test_a_provider_that_knows_better_is_believed():
     call = users(VLLM, ("a", 1_600))
-    told = Said(Reason.DIVERGED, "the tools changed")
-    found = miss(evidence(call, call), Usage(input=1_600), told=told)
+    told = ProviderReason(MissReason.DIVERGED, "the tools changed")
+    found = explain_miss(evidence(call, call), Usage(input=1_600), told=told)
 
     assert found is not None
-    assert found.reason is Reason.DIVERGED
+    assert found.reason is MissReason.DIVERGED
     assert found.detail == "the provider says the tools changed"
 
 
-SAID = Said(Reason.PARAMETER_CHANGED, "the model changed", 1_200)
+SAID = ProviderReason(MissReason.PARAMETER_CHANGED, "the model changed", 1_200)
 
 
 def test_what_a_provider_says_was_lost_is_not_forgotten_where_we_know_of_nothing():
     call = users(VLLM, ("a", 1_600))
-    unread = miss(evidence(call), Usage(input=1_600), RATES, told=SAID)
+    unread = explain_miss(evidence(call), Usage(input=1_600), RATES, told=SAID)
     read = Usage(input=1_500, cache_read=100)
 
     assert unread is not None
-    assert (unread.reason, unread.tokens) == (Reason.PARAMETER_CHANGED, 1_200)
+    assert (unread.reason, unread.tokens) == (MissReason.PARAMETER_CHANGED, 1_200)
     assert unread.nanos == 1_200 * 1_800
-    assert miss(evidence(call), read, RATES, told=SAID) == claimed(SAID, read, RATES)
+    assert explain_miss(evidence(call), read, RATES, told=SAID) == provider_miss(SAID, read, RATES)
 
 
 def test_what_a_provider_says_was_lost_is_lost_at_least_and_no_more_than_was_not_read():
     call = users(VLLM, ("a", 1_600))
-    ours = miss(evidence(call, call), Usage(input=1_600), told=SAID)
-    capped = miss(evidence(call), Usage(input=900), told=SAID)
+    ours = explain_miss(evidence(call, call), Usage(input=1_600), told=SAID)
+    capped = explain_miss(evidence(call), Usage(input=900), told=SAID)
 
     assert ours is not None
     assert capped is not None
@@ -139,7 +141,7 @@ def test_an_unknown_price_stays_unknown():
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(20, 900), min_size=3, max_size=12), st.integers(1, 299))
 def test_a_conversation_that_is_marked_at_its_end_misses_nothing_after_its_first_call(sizes, gap):
-    cache, chains, traces = AnthropicBreakpoints(), Chains(), Traces()
+    cache, chains, traces = AnthropicBreakpoints(), PrefixChainIndex(), CallTraces()
     for n in range(1, len(sizes) + 1):
         stretches = [("rules", 2_000), *((f"m{at}", size) for at, size in enumerate(sizes[:n]))]
         call = users(ANTHROPIC, *stretches, marks={n: "5m"}, conversation=b"one")
@@ -149,47 +151,53 @@ def test_a_conversation_that_is_marked_at_its_end_misses_nothing_after_its_first
         ]
         blocks[-1] = CachedBlock(role="user", tokens=blocks[-1].tokens, message=n, mark="5m")
         now = n * gap
-        known = Evidence(
-            sent=call, expected=chains.expected(call, now), before=traces.before(call), now=now
+        known = CallEvidence(
+            sent=call,
+            expected=chains.expect_read(call, now),
+            before=traces.previous_call(call),
+            now=now,
         )
         prompt = CachedPrompt(blocks=tuple(blocks))
         served = cache.serve(prompt, now)
-        cache.begun(prompt, now)
+        cache.begin_answer(prompt, now)
         usage = Usage(
             input=served.fresh, cache_read=served.read, write_5m=served.written.get("5m", 0)
         )
 
-        found = miss(known, usage, RATES)
+        found = explain_miss(known, usage, RATES)
         assert (found is None) == (n > 1)
-        chains.note(call, usage, now)
-        traces.note(call, now)
+        chains.record_call(call, usage, now)
+        traces.record_call(call, now)
 
 
 def test_what_both_say_is_told_side_by_side():
     call, other = users(VLLM, ("a", 1_600)), users(VLLM, ("b", 1_600))
-    ours = miss(evidence(other, call), Usage(input=1_600))
-    told = Said(Reason.PARAMETER_CHANGED, "the model changed")
-    theirs = miss(evidence(other, call), Usage(input=1_600), told=told)
-    same = Said(ours.reason, "the input changed") if ours is not None else told
-    agreed = miss(evidence(other, call), Usage(input=1_600), told=same)
+    ours = explain_miss(evidence(other, call), Usage(input=1_600))
+    told = ProviderReason(MissReason.PARAMETER_CHANGED, "the model changed")
+    theirs = explain_miss(evidence(other, call), Usage(input=1_600), told=told)
+    same = ProviderReason(ours.reason, "the input changed") if ours is not None else told
+    agreed = explain_miss(evidence(other, call), Usage(input=1_600), told=same)
 
     assert ours is not None
     assert theirs is not None
     assert agreed is not None
     assert theirs.detail == f"the provider says the model changed; by our account {ours.detail}"
     assert agreed.detail == f"{ours.detail}; the provider says the input changed"
-    assert (theirs.reason, agreed.confidence) == (Reason.PARAMETER_CHANGED, Confidence.CERTAIN)
+    assert (theirs.reason, agreed.confidence) == (
+        MissReason.PARAMETER_CHANGED,
+        ReasonConfidence.CERTAIN,
+    )
 
 
 def test_what_a_provider_says_stands_alone_where_we_have_no_account():
-    told = Said(Reason.PARAMETER_CHANGED, "the model changed", 1_000)
+    told = ProviderReason(MissReason.PARAMETER_CHANGED, "the model changed", 1_000)
     rates = Rates(input=1_000_000_000, cache_read=100_000_000)
-    found = claimed(told, Usage(input=9_000), rates)
+    found = provider_miss(told, Usage(input=9_000), rates)
 
-    assert found == Miss(
-        reason=Reason.PARAMETER_CHANGED,
+    assert found == CacheMiss(
+        reason=MissReason.PARAMETER_CHANGED,
         detail="the provider says the model changed",
-        confidence=Confidence.LIKELY,
+        confidence=ReasonConfidence.LIKELY,
         tokens=1_000,
         nanos=900_000,
     )
@@ -197,18 +205,20 @@ def test_what_a_provider_says_stands_alone_where_we_have_no_account():
 
 @pytest.mark.parametrize(("tokens", "usage"), [(None, Usage(input=9_000)), (7, None)])
 def test_what_a_miss_cost_is_unknown_where_nobody_counted(tokens: int | None, usage: Usage | None):
-    found = claimed(Said(Reason.DIVERGED, "the tools changed", tokens), usage)
+    found = provider_miss(ProviderReason(MissReason.DIVERGED, "the tools changed", tokens), usage)
 
     assert found is not None
     assert (found.tokens, found.nanos) == (tokens or 0, None)
 
 
 def test_where_a_provider_says_nothing_nothing_is_claimed():
-    assert claimed(None, Usage(input=9_000)) is None
+    assert provider_miss(None, Usage(input=9_000)) is None
 
 
 def test_no_more_is_lost_than_was_not_read():
-    found = claimed(Said(Reason.DIVERGED, "", 9_000), Usage(input=100, cache_read=900), RATES)
+    found = provider_miss(
+        ProviderReason(MissReason.DIVERGED, "", 9_000), Usage(input=100, cache_read=900), RATES
+    )
 
     assert found is not None
     assert found.tokens == 100

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.prefix.layouts.canonical import MOST, Ordered, ordered
+from proxy.prefix.layouts.canonical import MAX_TOOLS, OrderedTools, order_tools
 
 MARK = {"type": "ephemeral"}
 HOUR = {"type": "ephemeral", "ttl": "1h"}
@@ -28,19 +28,19 @@ def tool(name: str, mark: object = None, **fields: Any) -> bytes:
     )
 
 
-def sent(tools: list[bytes], known: tuple[str, ...] = ()) -> Ordered:
-    return ordered(tuple(tools), tuple(known), fingerprint)
+def sent(tools: list[bytes], known: tuple[str, ...] = ()) -> OrderedTools:
+    return order_tools(tuple(tools), tuple(known), fingerprint)
 
 
-def names(found: Ordered) -> list[str]:
+def names(found: OrderedTools) -> list[str]:
     return [(one.get("function") or one.get("custom") or one)["name"] for one in decoded(found)]
 
 
-def decoded(found: Ordered) -> list[dict[str, Any]]:
+def decoded(found: OrderedTools) -> list[dict[str, Any]]:
     return [orjson.loads(one) for one in found.tools]
 
 
-def marks(found: Ordered) -> list[object]:
+def marks(found: OrderedTools) -> list[object]:
     return [one.get("cache_control") for one in decoded(found)]
 
 
@@ -50,7 +50,7 @@ def test_at_first_tools_stand_by_name():
 
 def test_tools_stay_as_their_caller_writes_them_where_they_may():
     came = [b'{"function": {"parameters": {}, "name": "b"}, "type": "function"}', tool("a")]
-    found = ordered(tuple(came), (), fingerprint, as_came=True)
+    found = order_tools(tuple(came), (), fingerprint, as_came=True)
 
     assert found.tools == (came[1], came[0])
     assert found.order == sent(came).order
@@ -59,7 +59,7 @@ def test_tools_stay_as_their_caller_writes_them_where_they_may():
 
 def test_a_mark_that_moves_to_another_tool_is_written_there():
     came = [tool("b"), tool("a", MARK)]
-    found = ordered(tuple(came), (), fingerprint, as_came=True)
+    found = order_tools(tuple(came), (), fingerprint, as_came=True)
 
     assert names(found) == ["a", "b"]
     assert marks(found) == [None, MARK]
@@ -216,7 +216,7 @@ def test_ten_thousand_tools_pass_through_at_once():
 
 
 def test_what_is_remembered_is_bounded():
-    known = tuple(f"{n:032x}" for n in range(MOST))
+    known = tuple(f"{n:032x}" for n in range(MAX_TOOLS))
 
     assert sent([tool("a")], known).order == known
 

@@ -5,8 +5,8 @@ from hashlib import blake2b
 import orjson
 
 from proxy.prefix.layouts.holes import TEXTS, Anchor, Hole, Words, instructions
-from proxy.prefix.layouts.pieces import Piece
-from proxy.prefix.prompts.prompt import Slot, parsed
+from proxy.prefix.layouts.pieces import TextPiece
+from proxy.prefix.prompts.prompt import PromptSlot, parse_prompt
 
 
 def fingerprint(text: bytes) -> bytes:
@@ -22,7 +22,9 @@ ONE, TWO = anchor("Line one"), anchor("Line two")
 
 def prompt(*texts):
     messages = [{"role": "system", "content": said} for said in texts]
-    return parsed(orjson.dumps({"messages": [*messages, {"role": "user", "content": "Line one"}]}))
+    return parse_prompt(
+        orjson.dumps({"messages": [*messages, {"role": "user", "content": "Line one"}]})
+    )
 
 
 def words(*texts, passed=None):
@@ -57,29 +59,29 @@ def test_blank_units_go_with_the_words_before_them():
 
 def test_runs_cut_texts_into_pieces():
     found = words("Line one\nx\ny\n", "z\n", "Line two")
-    pieces = found.pieces([(1, 4, Slot.VARIABLE, "it")])
+    pieces = found.pieces([(1, 4, PromptSlot.VARIABLE, "it")])
 
     assert pieces == {
         (0, 0): (
-            Piece(Slot.STABLE, "Line one\n"),
-            Piece(Slot.VARIABLE, "x\ny\n", "it"),
-            Piece(Slot.STABLE, ""),
+            TextPiece(PromptSlot.STABLE, "Line one\n"),
+            TextPiece(PromptSlot.VARIABLE, "x\ny\n", "it"),
+            TextPiece(PromptSlot.STABLE, ""),
         ),
         (1, 0): (
-            Piece(Slot.STABLE, ""),
-            Piece(Slot.VARIABLE, "z\n", "it"),
-            Piece(Slot.STABLE, ""),
+            TextPiece(PromptSlot.STABLE, ""),
+            TextPiece(PromptSlot.VARIABLE, "z\n", "it"),
+            TextPiece(PromptSlot.STABLE, ""),
         ),
     }
 
 
 def test_an_empty_place_is_behind_the_unit_before_it():
     found = words("Line one\n", "Line two\n")
-    first = found.pieces([(0, 0, Slot.VARIABLE, "it")])
-    second = found.pieces([(1, 1, Slot.VARIABLE, "it")])
+    first = found.pieces([(0, 0, PromptSlot.VARIABLE, "it")])
+    second = found.pieces([(1, 1, PromptSlot.VARIABLE, "it")])
 
-    assert first[0, 0][2] == Piece(Slot.STABLE, "Line one\n")
-    assert second[0, 0][0] == Piece(Slot.STABLE, "Line one\n")
+    assert first[0, 0][2] == TextPiece(PromptSlot.STABLE, "Line one\n")
+    assert second[0, 0][0] == TextPiece(PromptSlot.STABLE, "Line one\n")
     assert set(first) == set(second) == {(0, 0)}
 
 
@@ -103,6 +105,6 @@ def test_instructions_are_the_texts_before_the_conversation():
 
 
 def test_instructions_that_nothing_follows_are_those_all_the_same():
-    alone = parsed(orjson.dumps({"messages": [{"role": "developer", "content": "a"}]}))
+    alone = parse_prompt(orjson.dumps({"messages": [{"role": "developer", "content": "a"}]}))
 
     assert list(instructions(alone)) == [((0, 0), "a")]

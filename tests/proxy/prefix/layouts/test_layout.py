@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.prefix.layouts.holes import Anchor
-from proxy.prefix.layouts.layout import LIMIT, Layout, Move, moved, story
-from proxy.prefix.layouts.pieces import Piece
-from proxy.prefix.prompts.prompt import Slot, parsed
+from proxy.prefix.layouts.layout import LIMIT, Layout, LayoutMove, find_moves, layout_lines
+from proxy.prefix.layouts.pieces import TextPiece
+from proxy.prefix.prompts.prompt import PromptSlot, parse_prompt
 from tests.fakes.kept import kept
 from tests.proxy.prefix.arranging import applied
 
@@ -26,11 +26,13 @@ def anchor(words):
 
 
 FRONT, BACK = anchor("You answer mail."), anchor("Be kind to all.")
-TIME = Move(
-    before=FRONT, after=BACK, slot=Slot.VARIABLE, label="Detail 1", at=0, count=1, of=2, calls=20,
-    conversations=5, values=19, saving=1_234_500_000, shows="line 2",
+TIME = LayoutMove(
+    before=FRONT, after=BACK, slot=PromptSlot.VARIABLE, label="Detail 1", at=0, count=1, of=2,
+    calls=20, conversations=5, values=19, saving=1_234_500_000, shows="line 2",
 )  # fmt: skip
-USER = Move(before=FRONT, after=BACK, slot=Slot.SEMI_STABLE, label="Detail 2", at=1, count=1, of=2)
+USER = LayoutMove(
+    before=FRONT, after=BACK, slot=PromptSlot.SEMI_STABLE, label="Detail 2", at=1, count=1, of=2
+)
 BOTH = Layout(version=3, moves=(TIME, USER))
 
 
@@ -40,12 +42,12 @@ def body(system, *more):
 
 
 def found(layout, raw, *, late=True):
-    return applied(parsed(raw), layout, fingerprint, late=late)
+    return applied(parse_prompt(raw), layout, fingerprint, late=late)
 
 
 def texts(layout, raw):
     told = found(layout, raw)
-    return [m["content"] for m in orjson.loads(told.prompt.rendered())["messages"]], told.notes
+    return [m["content"] for m in orjson.loads(told.prompt.render())["messages"]], told.notes
 
 
 def test_moves_find_their_text_and_it_goes_to_its_slot():
@@ -98,15 +100,17 @@ def test_a_move_whose_lines_are_gone_is_passed_over_with_a_reason():
 
 
 def test_a_move_that_overlaps_another_is_passed_over_with_a_reason():
-    wide = Move(before=FRONT, after=None, slot=Slot.VARIABLE, label="Detail 3")
+    wide = LayoutMove(before=FRONT, after=None, slot=PromptSlot.VARIABLE, label="Detail 3")
     _, notes = texts(Layout(moves=(wide, TIME)), body(SYSTEM.format("noon", "Ines")))
 
     assert notes == ("Detail 3 stays: it overlaps another move",)
 
 
 def test_text_at_the_start_and_at_the_end_has_one_anchor():
-    start = Move(before=None, after=FRONT, slot=Slot.VARIABLE, label="Detail 1")
-    end = Move(before=anchor("Never lie."), after=None, slot=Slot.SEMI_STABLE, label="Detail 2")
+    start = LayoutMove(before=None, after=FRONT, slot=PromptSlot.VARIABLE, label="Detail 1")
+    end = LayoutMove(
+        before=anchor("Never lie."), after=None, slot=PromptSlot.SEMI_STABLE, label="Detail 2"
+    )
     raw = body("Noon\nYou answer mail.\nNever lie.\nInes")
     said, _ = texts(Layout(moves=(start, end)), raw)
 
@@ -115,19 +119,19 @@ def test_text_at_the_start_and_at_the_end_has_one_anchor():
 
 
 def test_what_the_caller_declares_is_looked_past_and_kept():
-    prompt = parsed(body(SYSTEM.format("noon", "Ines")))
-    declared = {(0, 0): (Piece(Slot.STABLE, SYSTEM.format("noon", "Ines")),)}
+    prompt = parse_prompt(body(SYSTEM.format("noon", "Ines")))
+    declared = {(0, 0): (TextPiece(PromptSlot.STABLE, SYSTEM.format("noon", "Ines")),)}
 
-    told = moved(prompt, BOTH, fingerprint, declared)
+    told = find_moves(prompt, BOTH, fingerprint, declared)
     assert told.wish == declared
     assert len(told.notes) == 2
-    assert moved(prompt, Layout(), fingerprint, declared).wish == declared
+    assert find_moves(prompt, Layout(), fingerprint, declared).wish == declared
 
 
 def test_an_empty_layout_changes_nothing():
     raw = body(SYSTEM.format("noon", "Ines"))
 
-    assert found(Layout(), raw).prompt.rendered() == raw
+    assert found(Layout(), raw).prompt.render() == raw
 
 
 def test_only_so_many_moves_are_followed():
@@ -142,7 +146,7 @@ def test_a_layout_survives_json():
 
 
 def test_a_layout_reads_as_a_story():
-    assert story(BOTH) == [
+    assert layout_lines(BOTH) == [
         "layout 3: 2 moves",
         (
             "Detail 1: line 2 varies per call → variable slot"
@@ -163,10 +167,10 @@ LINES = st.lists(
 ).map("\n".join)
 ANCHORS = st.sampled_from([None, FRONT, BACK, anchor("Never lie.")])
 MOVES = st.builds(
-    Move,
+    LayoutMove,
     before=ANCHORS,
     after=ANCHORS,
-    slot=st.sampled_from(list(Slot)[1:]),
+    slot=st.sampled_from(list(PromptSlot)[1:]),
     label=st.sampled_from(["Detail 1", "Detail 2"]),
     at=st.integers(0, 2),
     count=st.integers(0, 2),
@@ -178,10 +182,10 @@ MOVES = st.builds(
 def test_nothing_is_lost_whatever_the_layout(one, two, moves):
     raw = body(one, {"role": "tool", "content": two})
     layout = Layout(moves=tuple(moves))
-    sent = found(layout, raw).prompt.rendered()
+    sent = found(layout, raw).prompt.render()
 
     kept(raw, sent)
-    assert found(layout, raw).prompt.rendered() == sent
+    assert found(layout, raw).prompt.render() == sent
 
 
 @given(

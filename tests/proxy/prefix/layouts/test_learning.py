@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from proxy.caches.regime import Regime
 from proxy.prefix.layouts.holes import instructions
 from proxy.prefix.layouts.layout import Layout
-from proxy.prefix.layouts.learning import Learner
-from proxy.prefix.prompts.prompt import Slot, parsed
+from proxy.prefix.layouts.learning import FeatureLearner
+from proxy.prefix.prompts.prompt import PromptSlot, parse_prompt
 from tests.fakes.badly_built import raw_bodies
 from tests.fakes.handbook import handbook
 from tests.fakes.kept import kept
@@ -34,7 +34,7 @@ def fingerprint(text: bytes) -> bytes:
 
 def learner(texts, *, conversations=8, calls=4, tools=0, shows=False):
     """One that saw ``texts(conversation, call)``."""
-    found = Learner(fingerprint, tools=tools, shows=shows)
+    found = FeatureLearner(fingerprint, tools=tools, shows=shows)
     for number in range(conversations):
         for call in range(calls):
             identity = fingerprint(str(number).encode())
@@ -57,14 +57,17 @@ def test_lines_that_vary_are_found_each_with_its_slot():
     def texts(number, call):
         return template(f"Time: {number} {call}", f"User: {number}", f"Place: /home/{number}")
 
-    assert found(texts) == [(Slot.VARIABLE, "line 2"), (Slot.SEMI_STABLE, "lines 3 to 4")]
+    assert found(texts) == [
+        (PromptSlot.VARIABLE, "line 2"),
+        (PromptSlot.SEMI_STABLE, "lines 3 to 4"),
+    ]
 
 
 def test_words_are_shown_where_they_may_be():
     def texts(number, call):
         return template(f"Current time: {number} {call}")
 
-    assert found(texts, shows=True) == [(Slot.VARIABLE, "line 2 `Current time: …`")]
+    assert found(texts, shows=True) == [(PromptSlot.VARIABLE, "line 2 `Current time: …`")]
 
 
 def test_moves_carry_evidence_and_money():
@@ -85,7 +88,7 @@ def test_text_that_varies_per_call_at_the_end_keeps_the_conversation_from_being_
     def texts(number, call):
         return template(end=[f"Time: {number} {call}"])
 
-    assert found(texts) == [(Slot.VARIABLE, f"line {len(RULES) + 1}")]
+    assert found(texts) == [(PromptSlot.VARIABLE, f"line {len(RULES) + 1}")]
 
 
 def test_semi_stable_text_at_the_end_gains_nothing_where_any_length_is_read():
@@ -99,14 +102,14 @@ def test_semi_stable_text_at_the_end_is_split_off_where_marks_say_what_is_read()
     def texts(number, call):
         return template(end=[f"User: {number}"])
 
-    assert found(texts, MARKS) == [(Slot.SEMI_STABLE, f"line {len(RULES) + 1}")]
+    assert found(texts, MARKS) == [(PromptSlot.SEMI_STABLE, f"line {len(RULES) + 1}")]
 
 
 def test_lines_that_tell_nothing_between_two_moves_stay():
     def texts(number, call):
         return template(f"Time: {number} {call}", "---", f"Date: {number} {call}")
 
-    assert found(texts) == [(Slot.VARIABLE, "line 2"), (Slot.VARIABLE, "line 4")]
+    assert found(texts) == [(PromptSlot.VARIABLE, "line 2"), (PromptSlot.VARIABLE, "line 4")]
 
 
 def test_passages_of_any_number_are_one_move():
@@ -114,7 +117,7 @@ def test_passages_of_any_number_are_one_move():
         return template(*[f"Passage {number} {line}" for line in range(1 + number % 3)])
 
     ((slot, shows),) = found(texts)
-    assert slot is Slot.SEMI_STABLE
+    assert slot is PromptSlot.SEMI_STABLE
     assert shows in {"line 2", "lines 2 to 3", "lines 2 to 4"}
 
 
@@ -122,7 +125,7 @@ def test_passages_are_known_even_where_the_first_call_has_none():
     def texts(number, call):
         return template(*[f"Passage {number} {line}" for line in range(call % 2)])
 
-    assert found(texts, shows=True)[0][0] is Slot.VARIABLE
+    assert found(texts, shows=True)[0][0] is PromptSlot.VARIABLE
 
 
 def test_lines_in_another_order_each_time_are_one_move():
@@ -132,7 +135,7 @@ def test_lines_in_another_order_each_time_are_one_move():
         turn = (5 * number + call) % 12
         return template(*skills[turn:], *skills[:turn])
 
-    assert found(texts, conversations=12) == [(Slot.VARIABLE, "lines 2 to 13")]
+    assert found(texts, conversations=12) == [(PromptSlot.VARIABLE, "lines 2 to 13")]
 
 
 def test_one_shot_calls_need_more_conversations():
@@ -140,7 +143,7 @@ def test_one_shot_calls_need_more_conversations():
         return template(f"Question {number}")
 
     assert found(texts, conversations=9, calls=1) is None
-    assert found(texts, conversations=10, calls=1) == [(Slot.SEMI_STABLE, "line 2")]
+    assert found(texts, conversations=10, calls=1) == [(PromptSlot.SEMI_STABLE, "line 2")]
 
 
 def test_few_calls_are_no_evidence():
@@ -203,7 +206,7 @@ def test_passages_of_any_number_keep_their_neighbours():
 
 def prompt_of(text):
     messages = [{"role": "system", "content": text}, {"role": "user", "content": "Hi"}]
-    return parsed(orjson.dumps({"messages": messages}))
+    return parse_prompt(orjson.dumps({"messages": messages}))
 
 
 def test_a_text_of_few_values_stays():
@@ -217,7 +220,7 @@ def test_a_text_that_changes_seldom_within_a_conversation_is_semi_stable():
     def texts(number, call):
         return template(f"User {number} {call // 15}")
 
-    assert found(texts, conversations=8, calls=16) == [(Slot.SEMI_STABLE, "line 2")]
+    assert found(texts, conversations=8, calls=16) == [(PromptSlot.SEMI_STABLE, "line 2")]
 
 
 def test_instructions_below_the_minimum_are_left_alone():
@@ -225,12 +228,12 @@ def test_instructions_below_the_minimum_are_left_alone():
         return [f"Time {number} {call}\nBe kind to everybody who asks.\n"]
 
     assert found(texts) is None
-    assert found(texts, tools=9000) == [(Slot.VARIABLE, "line 1")]
+    assert found(texts, tools=9000) == [(PromptSlot.VARIABLE, "line 1")]
 
 
 def test_where_few_calls_are_long_enough_to_be_cached_those_may_pay_for_all():
     def shown(*lengths):
-        saw = Learner(fingerprint)
+        saw = FeatureLearner(fingerprint)
         for number in range(8):
             for call, history in enumerate((0, *lengths)):
                 saw.observe(
@@ -261,8 +264,8 @@ def test_each_template_has_its_moves():
         return ["\n".join([f"Day: {number}", *handbook(30, "other").split("\n")])]
 
     assert found(texts, conversations=24) == [
-        (Slot.SEMI_STABLE, "line 1"),
-        (Slot.VARIABLE, "line 2"),
+        (PromptSlot.SEMI_STABLE, "line 1"),
+        (PromptSlot.VARIABLE, "line 2"),
     ]
 
 
@@ -272,7 +275,7 @@ def test_the_order_of_conversations_does_not_matter(roll):
     calls = [(number, call) for number in range(40) for call in range(3)]
     layouts = []
     for order in (calls, sorted(calls, key=lambda _: roll.random())):
-        one = Learner(fingerprint)
+        one = FeatureLearner(fingerprint)
         for number, call in order:
             one.observe(
                 template(f"Time: {number} {call}", f"User: {number}"),
@@ -288,7 +291,7 @@ def test_the_order_of_conversations_does_not_matter(roll):
 
 
 def test_a_known_text_costs_little():
-    one = Learner(fingerprint)
+    one = FeatureLearner(fingerprint)
     text = "".join(f"line {number} of a long policy in words\n" for number in range(600))
     times = []
     for _ in range(50):
@@ -305,23 +308,23 @@ def test_the_lines_above_recorded_instructions_are_found_and_nothing_is_lost(kin
     if not PATHS[kind].exists():
         pytest.skip(f"no recordings at {PATHS[kind]}")
     many = list(islice(KINDS[kind](PATHS[kind]), 14))
-    one = Learner(fingerprint, tools=4000, shows=True)
+    one = FeatureLearner(fingerprint, tools=4000, shows=True)
     calls = [(fingerprint(each.name.encode()), list(raw_bodies(each))) for each in many]
     for identity, bodies in calls:
         for number, raw in enumerate(bodies):
-            texts = [said for _, said in instructions(parsed(raw))]
+            texts = [said for _, said in instructions(parse_prompt(raw))]
             one.observe(texts, identity, 0.0, first=number == 0, history=len(raw))
     layout = one.proposal(PRICE, PLAIN)
 
     assert layout is not None
     assert layout.moves[0].shows == "line 1 `Current time: …`"
-    assert layout.moves[0].slot is Slot.VARIABLE
+    assert layout.moves[0].slot is PromptSlot.VARIABLE
     assert all(move.shows.startswith(("line 2", "lines 2", "line 3")) for move in layout.moves[1:])
     for _, bodies in calls[:5]:
         start: tuple[bytes, ...] = ()
         for raw in bodies:
-            told = applied(parsed(raw), layout, fingerprint, late=True)
+            told = applied(parse_prompt(raw), layout, fingerprint, late=True)
             assert told.notes == ()
             assert told.prompt.messages[: len(start)] == start
             start = told.prompt.messages[: len(told.prompt.messages) - told.prompt.tail]
-            kept(orjson.dumps(orjson.loads(raw)), told.prompt.rendered())
+            kept(orjson.dumps(orjson.loads(raw)), told.prompt.render())

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.prefix.layouts.named import MOST, named
-from proxy.prefix.layouts.order import placed
-from proxy.prefix.layouts.pieces import Piece
-from proxy.prefix.prompts.prompt import Slot, parsed
+from proxy.prefix.layouts.named import MOST, named_slots
+from proxy.prefix.layouts.order import place_pieces
+from proxy.prefix.layouts.pieces import TextPiece
+from proxy.prefix.prompts.prompt import PromptSlot, parse_prompt
 from tests.fakes.kept import kept
 
 TALK = (
@@ -27,24 +27,24 @@ def body(*messages, **fields):
 
 
 def found(header, *messages, **fields):
-    return named(parsed(body(*messages or TALK, **fields)), header)
+    return named_slots(parse_prompt(body(*messages or TALK, **fields)), header)
 
 
 def test_a_header_names_messages_by_their_number():
     told = found("0=stable, 1=semi-stable,2=variable")
 
     assert told.wish == {
-        (0, 0): (Piece(Slot.STABLE, "Be kind."),),
-        (1, 0): (Piece(Slot.SEMI_STABLE, "Ines likes short answers."),),
-        (2, 0): (Piece(Slot.VARIABLE, "It is noon."),),
+        (0, 0): (TextPiece(PromptSlot.STABLE, "Be kind."),),
+        (1, 0): (TextPiece(PromptSlot.SEMI_STABLE, "Ines likes short answers."),),
+        (2, 0): (TextPiece(PromptSlot.VARIABLE, "It is noon."),),
     }
     assert told.notes == ()
 
 
 def test_what_is_named_variable_comes_last_and_what_is_semi_stable_ends_the_instructions():
-    prompt = parsed(body(*TALK))
+    prompt = parse_prompt(body(*TALK))
 
-    sent = placed(prompt, named(prompt, "2=variable").wish).prompt
+    sent = place_pieces(prompt, named_slots(prompt, "2=variable").wish).prompt
 
     assert [orjson.loads(one)["content"] for one in sent.messages] == [
         "Be kind.",
@@ -61,7 +61,7 @@ def test_a_part_of_a_message_is_named_by_its_number_within_it():
 
     told = found("0.0=variable", ("system", texts), ("user", "Hello"))
 
-    assert told.wish == {(0, 0): (Piece(Slot.VARIABLE, "Tuesday"),)}
+    assert told.wish == {(0, 0): (TextPiece(PromptSlot.VARIABLE, "Tuesday"),)}
 
 
 def test_metadata_says_the_same_where_no_header_does():
@@ -83,13 +83,13 @@ def test_where_nobody_says_anything_nothing_is_wished():
 
 
 def test_naming_everything_stable_changes_nothing():
-    prompt = parsed(
+    prompt = parse_prompt(
         rb'{"messages": [{"role":"system","content":"caf\u00e9"}, {"role":"user","content":"a"}]}'
     )
 
-    sent = placed(prompt, named(prompt, "0=stable,1=stable").wish).prompt
+    sent = place_pieces(prompt, named_slots(prompt, "0=stable,1=stable").wish).prompt
 
-    assert orjson.loads(sent.rendered()) == orjson.loads(prompt.rendered())
+    assert orjson.loads(sent.render()) == orjson.loads(prompt.render())
 
 
 @pytest.mark.parametrize(
@@ -125,6 +125,6 @@ def test_of_too_many_names_the_first_are_read():
 )
 def test_no_word_is_ever_lost(junk, places):
     header = ",".join([f"{at}=variable" for at in places] + [junk])
-    prompt = parsed(body(*TALK))
+    prompt = parse_prompt(body(*TALK))
 
-    kept(body(*TALK), placed(prompt, named(prompt, header).wish).prompt.rendered())
+    kept(body(*TALK), place_pieces(prompt, named_slots(prompt, header).wish).prompt.render())

@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.prefix.layouts.order import INTRODUCTION, placed
-from proxy.prefix.layouts.pieces import Piece
+from proxy.prefix.layouts.order import INTRODUCTION, place_pieces
+from proxy.prefix.layouts.pieces import TextPiece
 from proxy.prefix.prompts.objects import Unplannable
-from proxy.prefix.prompts.prompt import Slot, parsed
+from proxy.prefix.prompts.prompt import PromptSlot, parse_prompt
 from tests.fakes.kept import kept
 
 MARK = {"type": "ephemeral"}
-S, SEMI, V = Slot.STABLE, Slot.SEMI_STABLE, Slot.VARIABLE
+S, SEMI, V = PromptSlot.STABLE, PromptSlot.SEMI_STABLE, PromptSlot.VARIABLE
 
 
 def body(*messages, **fields):
@@ -20,26 +20,26 @@ def body(*messages, **fields):
 
 
 def order(wish, *messages, late=True):
-    return placed(parsed(body(*messages)), wish, late=late)
+    return place_pieces(parse_prompt(body(*messages)), wish, late=late)
 
 
 def said(found):
-    return [(m["role"], m["content"]) for m in orjson.loads(found.prompt.rendered())["messages"]]
+    return [(m["role"], m["content"]) for m in orjson.loads(found.prompt.render())["messages"]]
 
 
 def text(words, **more):
     return {"type": "text", "text": words, **more}
 
 
-TIME = {(0, 0): [Piece(V, "Noon.\n"), Piece(S, "Be kind.")]}
-USER = {(0, 0): [Piece(SEMI, "Ines.\n"), Piece(S, "Be kind.")]}
-ENDS = {(0, 0): [Piece(S, "Be kind.\n"), Piece(SEMI, "Ines.")]}
+TIME = {(0, 0): [TextPiece(V, "Noon.\n"), TextPiece(S, "Be kind.")]}
+USER = {(0, 0): [TextPiece(SEMI, "Ines.\n"), TextPiece(S, "Be kind.")]}
+ENDS = {(0, 0): [TextPiece(S, "Be kind.\n"), TextPiece(SEMI, "Ines.")]}
 
 
 def test_without_a_wish_a_prompt_stays_as_it_came():
-    prompt = parsed(body(("system", "a"), ("user", "b")))
+    prompt = parse_prompt(body(("system", "a"), ("user", "b")))
 
-    assert placed(prompt, {}).prompt is prompt
+    assert place_pieces(prompt, {}).prompt is prompt
 
 
 def test_what_varies_comes_last_in_the_role_it_came_with():
@@ -55,7 +55,7 @@ def test_what_varies_comes_last_in_the_role_it_came_with():
 
 
 def test_what_varies_keeps_each_of_its_roles():
-    wish = {(0, 0): TIME[0, 0], (1, 0): [Piece(V, "Rain.")]}
+    wish = {(0, 0): TIME[0, 0], (1, 0): [TextPiece(V, "Rain.")]}
     found = order(wish, ("system", "Noon.\nBe kind."), ("developer", "Rain."), ("user", "Hi"))
 
     assert said(found)[-2:] == [
@@ -96,14 +96,14 @@ def test_semi_stable_text_passes_the_stable_text_of_later_messages():
 
 
 def test_a_message_that_is_semi_stable_as_a_whole_stays_where_it_ends_the_instructions():
-    found = order({(1, 0): [Piece(SEMI, "Ines.")]}, ("system", "a"), ("system", "Ines."))
+    found = order({(1, 0): [TextPiece(SEMI, "Ines.")]}, ("system", "a"), ("system", "Ines."))
 
     assert said(found) == [("system", "a"), ("system", "Ines.")]
     assert found.prompt.semi == (1, 0)
 
 
 def test_moved_text_follows_what_already_ended_the_instructions():
-    wish = {**USER, (1, 0): [Piece(SEMI, "Club.")]}
+    wish = {**USER, (1, 0): [TextPiece(SEMI, "Club.")]}
     found = order(wish, ("system", "Ines.\nBe kind."), ("system", "Club."), ("user", "Hi"))
 
     assert said(found)[1] == ("system", [text("Club."), text("\n\n[Item 1]\nInes.")])
@@ -124,7 +124,7 @@ def test_a_mark_stays_at_the_end_of_its_text():
 
 
 def test_a_marked_text_that_leaves_altogether_leaves_a_reference_under_its_mark():
-    wish = {(0, 0): [Piece(V, "Noon.")]}
+    wish = {(0, 0): [TextPiece(V, "Noon.")]}
     found = order(wish, ("system", [text("Noon.", cache_control=MARK)]), ("user", "Hi"))
 
     assert said(found)[0][1] == [
@@ -139,7 +139,7 @@ def test_parts_that_are_no_text_are_left_alone():
 
 
 def test_places_that_are_not_there_are_passed_over():
-    wish = {(7, 0): [Piece(V, "x")], (1, 3): [Piece(V, "x")]}
+    wish = {(7, 0): [TextPiece(V, "x")], (1, 3): [TextPiece(V, "x")]}
 
     assert said(order(wish, ("system", "a"), ("user", "b"))) == [("system", "a"), ("user", "b")]
 
@@ -152,7 +152,7 @@ def test_with_no_conversation_what_varies_ends_the_instructions():
 
 
 def test_an_answer_to_go_on_with_stays_the_last_message():
-    wish = {(0, 0): [*TIME[0, 0], Piece(SEMI, " Ines.")]}
+    wish = {(0, 0): [*TIME[0, 0], TextPiece(SEMI, " Ines.")]}
     found = order(wish, ("system", "Noon.\nBe kind. Ines."), ("user", "Hi"), ("assistant", "I"))
 
     assert said(found)[0] == ("system", [text("Noon.\nBe kind."), text(" Ines.")])
@@ -183,7 +183,9 @@ def test_a_message_that_cannot_be_read_is_refused():
 
 
 WORDS = st.just("") | st.text("abc \n.", max_size=8).map("{} ".format)
-PARTS = st.lists(st.builds(Piece, st.sampled_from(list(Slot)), WORDS), min_size=1, max_size=4)
+PARTS = st.lists(
+    st.builds(TextPiece, st.sampled_from(list(PromptSlot)), WORDS), min_size=1, max_size=4
+)
 LEADING = st.lists(st.tuples(st.sampled_from(["system", "developer"]), PARTS), max_size=3)
 SPOKEN = st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool"]), WORDS), max_size=3)
 
@@ -194,10 +196,10 @@ def test_nothing_is_lost_and_the_same_bytes_come_again(leads, spoken):
     messages = [(role, "".join(piece.text for piece in pieces)) for role, pieces in leads]
     raw = body(*messages, *spoken, model="any")
     wish = {(number, 0): pieces for number, (_, pieces) in enumerate(leads)}
-    found = placed(parsed(raw), wish).prompt.rendered()
+    found = place_pieces(parse_prompt(raw), wish).prompt.render()
 
     kept(raw, found)
-    assert placed(parsed(raw), wish).prompt.rendered() == found
+    assert place_pieces(parse_prompt(raw), wish).prompt.render() == found
 
 
 @settings(max_examples=150)
@@ -205,13 +207,15 @@ def test_nothing_is_lost_and_the_same_bytes_come_again(leads, spoken):
 def test_each_call_begins_with_what_the_one_before_sent(leads, spoken, news, late):
     """Between two calls what varies has other words, and the conversation goes on."""
     first, then = [], []
-    wishes: tuple[dict[tuple[int, int], list[Piece]], ...] = ({}, {})
+    wishes: tuple[dict[tuple[int, int], list[TextPiece]], ...] = ({}, {})
     for number, (role, pieces) in enumerate(leads):
         words = [news.pop() if p.slot is V and news else p.text for p in pieces]
         first.append((role, "".join(p.text for p in pieces)))
         then.append((role, "".join(words)))
         wishes[0][number, 0] = pieces
-        wishes[1][number, 0] = [Piece(p.slot, word) for p, word in zip(pieces, words, strict=True)]
+        wishes[1][number, 0] = [
+            TextPiece(p.slot, word) for p, word in zip(pieces, words, strict=True)
+        ]
     asked = [("user", "begin"), *spoken, ("user", "go")]
     before = order(wishes[0], *first, *asked, late=late).prompt
     after = order(wishes[1], *then, *asked, ("assistant", "so"), ("tool", "x"), late=late).prompt

@@ -21,7 +21,7 @@ def kept(*conversations):
     for number, calls in enumerate(conversations):
         for call, text in enumerate(calls):
             found.add([text], number.to_bytes(2, "big"), 0.0, first=call == 0)
-    return found.kept
+    return found.conversations
 
 
 def shown(found):

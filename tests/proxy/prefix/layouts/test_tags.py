@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.prefix.layouts.order import placed
-from proxy.prefix.layouts.pieces import Piece
-from proxy.prefix.layouts.tags import LIMIT, declared
-from proxy.prefix.prompts.prompt import Slot, parsed
+from proxy.prefix.layouts.order import place_pieces
+from proxy.prefix.layouts.pieces import TextPiece
+from proxy.prefix.layouts.tags import LIMIT, declared_slots
+from proxy.prefix.prompts.prompt import PromptSlot, parse_prompt
 from tests.fakes.kept import kept
 
 WELL = "Be kind.\n<tg:variable>It is noon.</tg:variable>\n<tg:stable>Be brief.</tg:stable>\n"
@@ -21,22 +21,24 @@ def body(*messages):
 
 
 def found(*messages):
-    return declared(parsed(body(*messages)))
+    return declared_slots(parse_prompt(body(*messages)))
 
 
 def sent(*messages, late=True):
-    prompt = parsed(body(*messages))
-    return orjson.loads(placed(prompt, declared(prompt).wish, late=late).prompt.rendered())
+    prompt = parse_prompt(body(*messages))
+    return orjson.loads(
+        place_pieces(prompt, declared_slots(prompt).wish, late=late).prompt.render()
+    )
 
 
 def test_declared_slots_are_read():
     assert found(("system", WELL)).wish == {
         (0, 0): (
-            Piece(Slot.STABLE, "Be kind.\n"),
-            Piece(Slot.VARIABLE, "It is noon."),
-            Piece(Slot.STABLE, "\n"),
-            Piece(Slot.STABLE, "Be brief."),
-            Piece(Slot.STABLE, "\n"),
+            TextPiece(PromptSlot.STABLE, "Be kind.\n"),
+            TextPiece(PromptSlot.VARIABLE, "It is noon."),
+            TextPiece(PromptSlot.STABLE, "\n"),
+            TextPiece(PromptSlot.STABLE, "Be brief."),
+            TextPiece(PromptSlot.STABLE, "\n"),
         )
     }
 
@@ -45,7 +47,7 @@ def test_declared_slots_are_read():
 def test_semi_stable_has_two_names(name):
     told = found(("developer", f"<tg:{name}>Ines</tg:{name}>"))
 
-    assert told.wish == {(0, 0): (Piece(Slot.SEMI_STABLE, "Ines"),)}
+    assert told.wish == {(0, 0): (TextPiece(PromptSlot.SEMI_STABLE, "Ines"),)}
 
 
 def test_tags_are_gone_from_what_is_sent():
@@ -106,7 +108,9 @@ def test_tags_are_read_where_json_escapes_them():
         b'{"messages":[{"role":"system","content":"\\u003ctg:semi\\u003ea\\u003c/tg:semi\\u003e"}]}'
     )
 
-    assert declared(parsed(raw)).wish == {(0, 0): (Piece(Slot.SEMI_STABLE, "a"),)}
+    assert declared_slots(parse_prompt(raw)).wish == {
+        (0, 0): (TextPiece(PromptSlot.SEMI_STABLE, "a"),)
+    }
 
 
 def test_parts_are_read_one_by_one():
@@ -118,7 +122,7 @@ def test_parts_are_read_one_by_one():
 def test_an_empty_tag_takes_nothing():
     assert found(("system", "<tg:stable></tg:stable>")).wish == {}
     assert found(("system", "<tg:variable></tg:variable>")).wish == {
-        (0, 0): (Piece(Slot.VARIABLE, ""),)
+        (0, 0): (TextPiece(PromptSlot.VARIABLE, ""),)
     }
 
 
@@ -144,6 +148,6 @@ def test_hostile_tags_take_little_time():
 )
 def test_no_word_is_lost_whatever_the_tags(system, user):
     raw = body(("system", "".join(system)), ("user", "".join(user)), ("tool", "<tg:semi>"))
-    prompt = parsed(raw)
+    prompt = parse_prompt(raw)
 
-    kept(raw, placed(prompt, declared(prompt).wish).prompt.rendered())
+    kept(raw, place_pieces(prompt, declared_slots(prompt).wish).prompt.render())

@@ -6,12 +6,12 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.prefix.layouts.toolsets import Tool, Toolsets
+from proxy.prefix.layouts.toolsets import ToolRecord, Toolsets
 from tests.fakes.handbook import dice
 
 
 def brought(names):
-    return [Tool(f"#{name}", name) for name in names]
+    return [ToolRecord(f"#{name}", name) for name in names]
 
 
 def sent(toolsets, names):
@@ -65,7 +65,7 @@ def test_so_do_shuffled_tools_of_which_some_are_left_out():
 def test_a_tool_is_the_same_when_its_description_changes():
     toolsets = Toolsets()
     for number, names in enumerate(islice(permutations("dcba"), 20)):
-        toolsets.order([Tool(f"{number}/{name}", name) for name in names])
+        toolsets.order([ToolRecord(f"{number}/{name}", name) for name in names])
 
     assert sent(toolsets, "dcba") == "abcd"
 
@@ -117,7 +117,7 @@ def test_where_all_lists_begin_with_the_same_tools_all_stay():
 def test_tools_that_are_always_spelt_alike_are_not_respelled():
     toolsets = Toolsets()
     for spelling in (1, 1, 1):
-        toolsets.order([Tool("#a", "a", spelling), Tool("#b", "b", 7)])
+        toolsets.order([ToolRecord("#a", "a", spelling), ToolRecord("#b", "b", 7)])
 
     assert not toolsets.is_respelled
 
@@ -125,6 +125,6 @@ def test_tools_that_are_always_spelt_alike_are_not_respelled():
 def test_a_tool_that_comes_with_its_keys_in_another_order_is_respelled_for_good():
     toolsets = Toolsets()
     for spelling in (1, 2, 2, 2):
-        toolsets.order([Tool("#a", "a", spelling)])
+        toolsets.order([ToolRecord("#a", "a", spelling)])
 
     assert toolsets.is_respelled

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.prefix.layouts.units import LIMIT, LONG, WALL, telling, units
+from proxy.prefix.layouts.units import LIMIT, LONG, WALL, is_distinctive, split_units
 
 MEGABYTES = 5_000_000
 
 
 @given(st.text("ab. \n!?\0\u3002", max_size=600), st.integers(1, 9))
 def test_the_units_together_are_the_text(said, limit):
-    found = units(said, limit)
+    found = split_units(said, limit)
 
     assert "".join(found) == said
     assert len(found) <= limit
@@ -21,17 +21,17 @@ def test_the_units_together_are_the_text(said, limit):
 
 
 def test_lines_are_units():
-    assert units("one\n\ntwo\n") == ("one\n", "\n", "two\n")
+    assert split_units("one\n\ntwo\n") == ("one\n", "\n", "two\n")
 
 
 def test_an_empty_text_has_none():
-    assert units("") == ()
+    assert split_units("") == ()
 
 
 def test_a_long_line_is_split_at_the_ends_of_sentences():
     sentence = "x" * LONG + ". "
 
-    assert units(f"short. line\n{sentence}Then? Yes! End.\n") == (
+    assert split_units(f"short. line\n{sentence}Then? Yes! End.\n") == (
         "short. line\n",
         sentence,
         "Then? ",
@@ -41,11 +41,11 @@ def test_a_long_line_is_split_at_the_ends_of_sentences():
 
 
 def test_a_line_without_end_is_one_unit():
-    assert len(units("a. " * WALL)) == 1
+    assert len(split_units("a. " * WALL)) == 1
 
 
 def test_beyond_the_bound_the_rest_is_one_unit():
-    found = units("a\n" * (LIMIT + 9))
+    found = split_units("a\n" * (LIMIT + 9))
 
     assert len(found) == LIMIT
     assert found[-1] == "a\n" * 10
@@ -57,7 +57,7 @@ def test_five_megabytes_take_little_time(pattern):
     times = []
     for _ in range(3):
         start = thread_time()
-        units(said)
+        split_units(said)
         times.append(thread_time() - start)
 
     assert min(times) < 0.2
@@ -68,11 +68,11 @@ def test_five_megabytes_take_little_time(pattern):
     [("", False), ("- ", False), ("```\n", False), ("a-b_c", False), ("## Tools", True)],
 )
 def test_a_place_is_known_by_words_only(unit, tells):
-    assert telling(unit) is tells
+    assert is_distinctive(unit) is tells
 
 
 def test_punctuation_without_end_is_seen_through_quickly():
     start = thread_time()
 
-    assert not telling("-_" * MEGABYTES)
+    assert not is_distinctive("-_" * MEGABYTES)
     assert thread_time() - start < 2.0

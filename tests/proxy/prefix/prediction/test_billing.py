@@ -3,7 +3,7 @@
 import pytest
 
 from proxy.prefix.prediction.billing import expected_usage, prompt_cost, write_surcharge
-from proxy.prefix.prediction.prefix_chains import Chains
+from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
 from slo.usage import Usage
 from tests.proxy.prefix.sendings import ANTHROPIC, INTERVAL, OPENAI, users
 
@@ -11,7 +11,7 @@ from tests.proxy.prefix.sendings import ANTHROPIC, INTERVAL, OPENAI, users
 def test_a_first_prompt_is_written_up_to_its_last_mark_and_fresh_behind_it():
     call = users(ANTHROPIC, ("a", 2_000), ("b", 500), ("c", 100), marks={0: "1h", 1: "5m"})
 
-    found = expected_usage(call, Chains().expected(call, 0.0), 2_600)
+    found = expected_usage(call, PrefixChainIndex().expect_read(call, 0.0), 2_600)
 
     assert found == Usage(write_1h=2_000, write_5m=500, input=100)
 
@@ -19,13 +19,15 @@ def test_a_first_prompt_is_written_up_to_its_last_mark_and_fresh_behind_it():
 def test_a_prompt_too_short_for_its_cache_writes_nothing():
     call = users(OPENAI, ("a", 900))
 
-    assert expected_usage(call, Chains().expected(call, 0.0), 900) == Usage(input=900)
+    assert expected_usage(call, PrefixChainIndex().expect_read(call, 0.0), 900) == Usage(input=900)
 
 
 def test_where_writes_are_free_nothing_is_charged_for_them():
     call = users(INTERVAL, ("a", 5_000))
 
-    assert expected_usage(call, Chains().expected(call, 0.0), 5_000) == Usage(input=5_000)
+    assert expected_usage(call, PrefixChainIndex().expect_read(call, 0.0), 5_000) == Usage(
+        input=5_000
+    )
 
 
 def test_a_prompt_costs_what_its_tokens_cost_in_fresh_ones():

@@ -4,19 +4,26 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.prefix.prediction.changes import Change, How, Traces, change, repeated, traced
-from proxy.prefix.prediction.sent import PRINTS, Sent
+from proxy.prefix.prediction.changes import (
+    CallTraces,
+    ChangeKind,
+    PromptChange,
+    first_change,
+    repeated_bytes,
+    trace_call,
+)
+from proxy.prefix.prediction.sent import MAX_DIGESTS, SentCall
 from tests.proxy.prefix.sendings import VLLM, sent
 
 RULES = "Be kind.\nBe brief.\nBe true."
 TALK = [("user", "a"), ("assistant", "b"), ("user", "c"), ("assistant", "d"), ("user", "e")]
 
 
-def went(before: Sent, after: Sent) -> Change | None:
-    return change(after, traced(before, 0))
+def went(before: SentCall, after: SentCall) -> PromptChange | None:
+    return first_change(after, trace_call(before, 0))
 
 
-def call(system: str, *talk: tuple[str, str], tools: tuple[str, ...] = (), **more: Any) -> Sent:
+def call(system: str, *talk: tuple[str, str], tools: tuple[str, ...] = (), **more: Any) -> SentCall:
     more = {"conversation": b"one", **more}
     return sent(VLLM, ("system", system), *talk, tools=tools, **more)
 
@@ -33,7 +40,7 @@ def test_a_tail_is_not_missed():
 
 
 def test_tools_that_moved_changed_came_or_went_are_named():
-    def tools(*names: str) -> Sent:
+    def tools(*names: str) -> SentCall:
         return call(RULES, *TALK, tools=names)
 
     found = [
@@ -41,59 +48,67 @@ def test_tools_that_moved_changed_came_or_went_are_named():
         for after in [("a", "c", "b"), ("a", "x", "c"), ("a", "x", "b", "c"), ("a", "c")]
     ]
     assert [each and (each.place, each.how) for each in found] == [
-        ("tools[1]", How.MOVED),
-        ("tools[1]", How.CHANGED),
-        ("tools[1]", How.ADDED),
-        ("tools[1]", How.REMOVED),
+        ("tools[1]", ChangeKind.MOVED),
+        ("tools[1]", ChangeKind.CHANGED),
+        ("tools[1]", ChangeKind.ADDED),
+        ("tools[1]", ChangeKind.REMOVED),
     ]
-    assert went(tools("a"), tools("a", "b")) == Change(place="tools[1]", how=How.ADDED, block=1)
-    assert went(tools("a", "b"), tools("a")) == Change(place="tools[1]", how=How.REMOVED)
+    assert went(tools("a"), tools("a", "b")) == PromptChange(
+        place="tools[1]", how=ChangeKind.ADDED, block=1
+    )
+    assert went(tools("a", "b"), tools("a")) == PromptChange(
+        place="tools[1]", how=ChangeKind.REMOVED
+    )
 
 
 def test_the_line_of_a_system_text_is_named():
     found = went(call(RULES, *TALK), call(RULES.replace("brief", "long"), *TALK))
 
-    assert found == Change(place="system line 2", how=How.CHANGED, block=0, line=1)
+    assert found == PromptChange(place="system line 2", how=ChangeKind.CHANGED, block=0, line=1)
 
 
 def test_of_several_leading_texts_the_one_is_named():
     before = call(RULES, ("developer", "x\ny"), *TALK)
     after = call(RULES, ("developer", "x\nz"), *TALK)
 
-    assert went(before, after) == Change(
-        place="developer[1] line 2", how=How.CHANGED, block=1, line=1
+    assert went(before, after) == PromptChange(
+        place="developer[1] line 2", how=ChangeKind.CHANGED, block=1, line=1
     )
-    assert went(before, call(RULES, *TALK)) == Change(place="system[1]", how=How.REMOVED)
-    assert went(before, sent(VLLM, *TALK)) == Change(place="system[0]", how=How.REMOVED)
+    assert went(before, call(RULES, *TALK)) == PromptChange(
+        place="system[1]", how=ChangeKind.REMOVED
+    )
+    assert went(before, sent(VLLM, *TALK)) == PromptChange(
+        place="system[0]", how=ChangeKind.REMOVED
+    )
 
 
 def test_a_text_without_known_lines_is_named_as_a_whole():
-    plain = Sent(regime=VLLM, blocks=call(RULES).blocks)
-    other = Sent(regime=VLLM, blocks=call("x").blocks)
+    plain = SentCall(regime=VLLM, blocks=call(RULES).blocks)
+    other = SentCall(regime=VLLM, blocks=call("x").blocks)
 
-    assert went(plain, other) == Change(place="system", how=How.CHANGED, block=0)
-    assert repeated(other, traced(plain, 0)) == 0
+    assert went(plain, other) == PromptChange(place="system", how=ChangeKind.CHANGED, block=0)
+    assert repeated_bytes(other, trace_call(plain, 0)) == 0
 
 
 def test_a_difference_in_spelling_that_no_line_shows_is_the_whole_texts():
     before, after = call(RULES), call("x")
-    after = Sent(regime=VLLM, blocks=after.blocks, lines=before.lines)
+    after = SentCall(regime=VLLM, blocks=after.blocks, lines=before.lines)
 
-    assert went(before, after) == Change(place="system", how=How.CHANGED, block=0)
+    assert went(before, after) == PromptChange(place="system", how=ChangeKind.CHANGED, block=0)
 
 
 def test_an_edited_message_is_named_by_its_index():
     found = went(call(RULES, *TALK[:3]), call(RULES, ("user", "x"), *TALK[1:]))
 
-    assert found == Change(place="messages[1]", how=How.CHANGED, block=1, dropped=1)
+    assert found == PromptChange(place="messages[1]", how=ChangeKind.CHANGED, block=1, dropped=1)
 
 
 def test_messages_that_are_gone_are_counted():
     found = went(call(RULES, *TALK), call(RULES, *TALK[3:], ("user", "f")))
 
-    assert found == Change(place="messages[1]", how=How.REMOVED, block=1, dropped=3)
-    assert went(call(RULES, *TALK), call(RULES)) == Change(
-        place="messages[1]", how=How.REMOVED, dropped=5
+    assert found == PromptChange(place="messages[1]", how=ChangeKind.REMOVED, block=1, dropped=3)
+    assert went(call(RULES, *TALK), call(RULES)) == PromptChange(
+        place="messages[1]", how=ChangeKind.REMOVED, dropped=5
     )
 
 
@@ -101,13 +116,13 @@ def test_another_conversation_is_compared_by_tools_and_leading_texts_only():
     other = call(RULES, ("user", "x"), conversation=b"two")
 
     assert went(call(RULES, *TALK), other) is None
-    assert repeated(other, traced(call(RULES, *TALK), 0)) == other.blocks[0].size
+    assert repeated_bytes(other, trace_call(call(RULES, *TALK), 0)) == other.blocks[0].size
 
 
 def test_unknown_conversations_are_not_the_same():
     one = sent(VLLM, *TALK)
 
-    assert repeated(one, traced(one, 0)) == 0
+    assert repeated_bytes(one, trace_call(one, 0)) == 0
 
 
 def test_what_is_repeated_counts_wherever_it_stands():
@@ -115,7 +130,7 @@ def test_what_is_repeated_counts_wherever_it_stands():
     after = call(f"It is Friday.\n{RULES}", *TALK, tools=("b", "a"))
     whole = sum(block.size for block in after.blocks[:6])
 
-    lost = whole - repeated(after, traced(before, 0))
+    lost = whole - repeated_bytes(after, trace_call(before, 0))
     assert len("It is Friday.\n") - 1 <= lost <= len("It is Friday.\n") + 3
 
 
@@ -123,16 +138,18 @@ def test_what_is_said_twice_is_repeated_once_only():
     before = call(RULES, ("user", "a" * 100), ("assistant", "b"))
     after = call(RULES, ("user", "a" * 100), ("assistant", "b"), ("user", "a" * 100))
 
-    assert repeated(after, traced(before, 0)) == sum(block.size for block in before.blocks)
+    assert repeated_bytes(after, trace_call(before, 0)) == sum(
+        block.size for block in before.blocks
+    )
 
 
 def test_the_last_call_of_the_conversation_is_found_before_the_features():
-    traces = Traces()
-    traces.note(call("a", feature=b"f", conversation=b"one"), 1)
-    traces.note(call("b", feature=b"f", conversation=b"two"), 2)
+    traces = CallTraces()
+    traces.record_call(call("a", feature=b"f", conversation=b"one"), 1)
+    traces.record_call(call("b", feature=b"f", conversation=b"two"), 2)
 
     def at(feature: bytes, conversation: bytes) -> float | None:
-        found = traces.before(call("c", feature=feature, conversation=conversation))
+        found = traces.previous_call(call("c", feature=feature, conversation=conversation))
         return found.at if found else None
 
     assert at(b"f", b"one") == 1
@@ -142,13 +159,13 @@ def test_the_last_call_of_the_conversation_is_found_before_the_features():
 
 
 def test_traces_are_bounded_by_their_bytes():
-    traces = Traces(room=20_000)
+    traces = CallTraces(room=20_000)
     for n in range(200):
-        traces.note(call(f"{n}", feature=b"", conversation=b"%d" % n), n)
-        traces.note(call(f"{n}", feature=b"", conversation=b""), n)
+        traces.record_call(call(f"{n}", feature=b"", conversation=b"%d" % n), n)
+        traces.record_call(call(f"{n}", feature=b"", conversation=b""), n)
 
     assert 0 < len(traces) < 20
-    Traces(room=10).note(call("a"), 0)
+    CallTraces(room=10).record_call(call("a"), 0)
 
 
 @settings(max_examples=50)
@@ -174,7 +191,7 @@ def test_what_is_repeated_is_each_block_as_often_as_it_was(before, after):
     )
     sizes = {block.digest: block.size for block in other.blocks}
 
-    assert repeated(other, traced(one, 0)) == sum(
+    assert repeated_bytes(other, trace_call(one, 0)) == sum(
         sizes[digest] * count for digest, count in both.items()
     )
 
@@ -185,8 +202,8 @@ def test_of_a_very_long_conversation_an_early_change_is_found_and_what_is_compar
 
     found = went(before, after)
 
-    assert found == Change(place="messages[6]", how=How.ADDED, block=6)
-    again, compared = repeated(after, traced(before, 0)), after.blocks[: PRINTS + 1]
+    assert found == PromptChange(place="messages[6]", how=ChangeKind.ADDED, block=6)
+    again, compared = repeated_bytes(after, trace_call(before, 0)), after.blocks[: MAX_DIGESTS + 1]
     assert again == sum(block.size for block in compared) - after.blocks[6].size
 
 
@@ -196,7 +213,7 @@ def test_of_many_long_texts_few_lines_each_are_compared():
         return [("system", f"{at} {word}\n{lines}") for at in range(256)]
 
     before, after = (sent(VLLM, *texts(word), *TALK) for word in ("one", "two"))
-    again = repeated(after, traced(before, 0))
+    again = repeated_bytes(after, trace_call(before, 0))
 
     # Beside the bound stands the last line, which is the same again.
     assert 256 * len("shared\n") <= again < 256 * 2 * len("shared")

@@ -14,13 +14,13 @@ from proxy.caches import (
     openai_interval,
     prefix_unit,
 )
-from proxy.caches.port import Block as CachedBlock
 from proxy.caches.port import Cache, CachedPrompt, Served, Ttl
+from proxy.caches.port import TokenBlock as CachedBlock
 from proxy.caches.regime import Regime
 from proxy.prefix.prediction.billing import expected_usage
-from proxy.prefix.prediction.prefix_chains import Chains, Expected
-from proxy.prefix.prediction.sent import Scale, Sent
-from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN, Block
+from proxy.prefix.prediction.prefix_chains import ExpectedRead, PrefixChainIndex
+from proxy.prefix.prediction.sent import SentCall, TokenScale
+from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN, PromptBlock
 from slo.usage import Usage
 from tests.proxy.caches.prompts import tokens
 from tests.proxy.prefix.sendings import (
@@ -61,9 +61,9 @@ def conversations(draw: st.DrawFn) -> list[Piece]:
 
 def both(
     pieces: list[Piece], marks: Mapping[int, Ttl], regime: Regime, *, explicit: bool = False
-) -> tuple[Sent, CachedPrompt]:
+) -> tuple[SentCall, CachedPrompt]:
     """The same prompt for us and for the model of the cache."""
-    ours: list[Block] = []
+    ours: list[PromptBlock] = []
     theirs: list[CachedBlock] = []
     for at, (role, name, size, leads) in enumerate(pieces):
         named = f"{role} {name}"
@@ -77,14 +77,14 @@ def both(
                 mark=marks.get(at),
             )
         )
-    call = Sent(regime=regime, blocks=tuple(ours), marks=marks, explicit=explicit)
+    call = SentCall(regime=regime, blocks=tuple(ours), marks=marks, explicit=explicit)
     return call, CachedPrompt(blocks=tuple(theirs), explicit=explicit)
 
 
 def served(cache: Cache, prompt: CachedPrompt, now: float) -> Served:
     found = cache.serve(prompt, now)
-    cache.begun(prompt, now)
-    cache.ended(prompt, (), now)
+    cache.begin_answer(prompt, now)
+    cache.finish_answer(prompt, (), now)
     return found
 
 
@@ -99,7 +99,7 @@ def test_what_is_expected_of_anthropic_is_what_its_model_reads(calls, bedrock):
     regime = msgspec.structs.replace(
         ANTHROPIC, lookback=3, least=LEAST, provider="bedrock" if bedrock else "anthropic"
     )
-    chains, now = Chains(), 0.0
+    chains, now = PrefixChainIndex(), 0.0
     for pieces, data, gap in calls:
         now += gap
         at = data.draw(st.lists(st.integers(0, len(pieces) - 1), max_size=4, unique=True))
@@ -108,33 +108,35 @@ def test_what_is_expected_of_anthropic_is_what_its_model_reads(calls, bedrock):
             each: "1h" if index < long else "5m" for index, each in enumerate(sorted(at))
         }
         call, prompt = both(pieces, marks, regime)
-        found = chains.expected(call, now)
+        found = chains.expect_read(call, now)
         real = served(cache, prompt, now)
 
         assert found.tokens == real.read
         assert found.tokens <= found.found <= found.stored <= found.known
         assert expected_usage(call, found, prompt.tokens) == usage(real)
-        chains.note(call, usage(real), now)
+        chains.record_call(call, usage(real), now)
 
 
 @settings(max_examples=35, deadline=None)
 @given(st.lists(st.tuples(conversations(), st.data(), GAPS, st.booleans()), min_size=2, max_size=6))
 def test_what_is_expected_of_openai_is_what_its_model_reads(calls):
-    cache = openai_breakpoint.OpenAIBreakpoints(openai_breakpoint.Rules(least=LEAST))
+    cache = openai_breakpoint.OpenAIBreakpoints(
+        openai_breakpoint.OpenAIBreakpointRules(least=LEAST)
+    )
     regime = msgspec.structs.replace(OPENAI, least=LEAST)
-    chains, now = Chains(), 0.0
+    chains, now = PrefixChainIndex(), 0.0
     for pieces, data, gap, explicit in calls:
         now += gap
         places = [at for at, piece in enumerate(pieces) if piece[0] not in {"tools", "assistant"}]
         at = data.draw(st.sets(st.sampled_from(places), max_size=5)) if places else set()
         marks: dict[int, Ttl] = dict.fromkeys(at, "30m")
         call, prompt = both(pieces, marks, regime, explicit=explicit)
-        found = chains.expected(call, now)
+        found = chains.expect_read(call, now)
         real = served(cache, prompt, now)
 
         assert found.tokens == real.read
         assert expected_usage(call, found, prompt.tokens) == usage(real)
-        chains.note(call, usage(real), now)
+        chains.record_call(call, usage(real), now)
 
 
 ANYWHERE = [
@@ -148,16 +150,16 @@ ANYWHERE = [
 
 def compared(
     cache: Cache, regime: Regime, calls: Iterable[tuple[list[Piece], float]]
-) -> Iterator[tuple[Expected, Served]]:
+) -> Iterator[tuple[ExpectedRead, Served]]:
     """What is expected of each call, so long after the one before, and what its model reads."""
-    chains, now = Chains(), 0.0
+    chains, now = PrefixChainIndex(), 0.0
     for pieces, gap in calls:
         now += gap
         call, prompt = both(pieces, {}, regime)
-        found = chains.expected(call, now)
+        found = chains.expect_read(call, now)
         real = served(cache, prompt, now)
         yield found, real
-        chains.note(call, usage(real), now)
+        chains.record_call(call, usage(real), now)
 
 
 @pytest.mark.parametrize(("regime", "model"), ANYWHERE, ids=["vllm", "gemini"])
@@ -191,129 +193,131 @@ def test_no_more_is_expected_than_the_model_reads(regime, model, calls):
 
 
 def test_nothing_is_expected_of_what_was_never_sent():
-    found = Chains().expected(users(VLLM, ("a", 160)), 0)
+    found = PrefixChainIndex().expect_read(users(VLLM, ("a", 160)), 0)
 
-    assert found == Expected(scale=Scale(size=640, total=160))
+    assert found == ExpectedRead(scale=TokenScale(size=640, total=160))
 
 
 def test_a_lifetime_that_passed_may_not_be_over():
-    chains = Chains()
+    chains = PrefixChainIndex()
     call = users(ANTHROPIC, ("a", 2_000), marks={0: "5m"})
-    chains.note(call, None, 0)
+    chains.record_call(call, None, 0)
 
-    found = chains.expected(call, 500)
+    found = chains.expect_read(call, 500)
     assert (found.tokens, found.found) == (0, 2_000)
     assert (found.idle, found.lives) == (500, 300)
 
 
 def test_what_was_stored_out_of_reach_of_every_mark_is_told_apart():
-    chains = Chains()
-    chains.note(users(ANTHROPIC, ("a", 2_000), ("b", 100), marks={0: "5m"}), None, 0)
+    chains = PrefixChainIndex()
+    chains.record_call(users(ANTHROPIC, ("a", 2_000), ("b", 100), marks={0: "5m"}), None, 0)
 
-    found = chains.expected(users(ANTHROPIC, ("a", 2_000), ("b", 100)), 1)
+    found = chains.expect_read(users(ANTHROPIC, ("a", 2_000), ("b", 100)), 1)
 
     assert (found.tokens, found.found, found.stored, found.known) == (0, 0, 2_000, 2_100)
     assert (found.idle, found.lives) == (1, None)
 
 
 def test_a_bill_without_writes_and_reads_tells_that_nothing_was_stored():
-    chains = Chains()
+    chains = PrefixChainIndex()
     call = users(ANTHROPIC, ("a", 2_000), marks={0: "5m"})
-    chains.note(call, Usage(input=2_000), 0)
+    chains.record_call(call, Usage(input=2_000), 0)
 
-    assert chains.expected(call, 1).stored == 0
+    assert chains.expect_read(call, 1).stored == 0
 
 
 def test_a_call_noted_late_makes_nothing_older():
-    chains = Chains()
+    chains = PrefixChainIndex()
     call = users(ANTHROPIC, ("a", 2_000), marks={0: "5m"})
-    chains.note(call, None, 100)
-    chains.note(call, None, 50)
+    chains.record_call(call, None, 100)
+    chains.record_call(call, None, 50)
 
-    assert chains.expected(call, 110).idle == 10
+    assert chains.expect_read(call, 110).idle == 10
 
 
 def test_a_text_that_begins_like_the_one_before_is_read_as_far_as_that():
-    chains = Chains()
+    chains = PrefixChainIndex()
     rules = "".join(f"Rule {n} is kept by everyone.\n" for n in range(100))
-    chains.note(sent(VLLM, ("system", f"{rules}Today is Monday.")), None, 0)
+    chains.record_call(sent(VLLM, ("system", f"{rules}Today is Monday.")), None, 0)
 
-    found = chains.expected(sent(VLLM, ("system", f"{rules}Today is Friday.")), 1)
+    found = chains.expect_read(sent(VLLM, ("system", f"{rules}Today is Friday.")), 1)
 
     assert found.scale.total * 0.95 < found.tokens < found.scale.total
-    assert chains.expected(sent(VLLM, ("system", f"No.\n{rules}")), 1).tokens == 0
+    assert chains.expect_read(sent(VLLM, ("system", f"No.\n{rules}")), 1).tokens == 0
 
 
 def test_an_unknown_lifetime_is_the_shortest_there_is():
-    chains = Chains()
+    chains = PrefixChainIndex()
     call = users(ANTHROPIC, ("a", 2_000), marks={0: "7d"})
-    chains.note(call, None, 0)
+    chains.record_call(call, None, 0)
 
-    assert chains.expected(call, 1).lives == 300
+    assert chains.expect_read(call, 1).lives == 300
 
 
 def test_marks_where_no_block_stands_are_let_be():
     call = users(ANTHROPIC, ("a", 2_000), marks={7: "5m", -1: "5m"})
-    chains = Chains()
-    chains.note(call, None, 0)
+    chains = PrefixChainIndex()
+    chains.record_call(call, None, 0)
 
-    assert chains.expected(call, 1).found == 0
+    assert chains.expect_read(call, 1).found == 0
 
 
 def test_what_is_expected_is_scaled_to_the_tokens_counted():
-    scale = Scale(size=1_000, total=1_000)
-    found = Expected(tokens=100, found=200, stored=200, known=400, scale=scale)
+    scale = TokenScale(size=1_000, total=1_000)
+    found = ExpectedRead(tokens=100, found=200, stored=200, known=400, scale=scale)
 
-    assert found.scaled(2_000).known == 800
-    assert found.scaled(1_000) is found
-    assert Expected().scaled(0) == Expected()
+    assert found.rescale(2_000).known == 800
+    assert found.rescale(1_000) is found
+    assert ExpectedRead().rescale(0) == ExpectedRead()
 
 
 def test_a_prompt_that_was_counted_is_counted_right_where_another_goes_on_from_it():
-    chains = Chains()
-    chains.note(sent(VLLM, ("user", "a" * 3_000)), Usage(input=3_200), 0)
+    chains = PrefixChainIndex()
+    chains.record_call(sent(VLLM, ("user", "a" * 3_000)), Usage(input=3_200), 0)
 
-    found = chains.expected(sent(VLLM, ("user", "a" * 3_000), ("user", "b" * 3_000)), 1)
+    found = chains.expect_read(sent(VLLM, ("user", "a" * 3_000), ("user", "b" * 3_000)), 1)
 
     assert (found.tokens, found.known) == (3_200, 3_200)
     assert found.scale.total > 6_000
-    assert found.scaled(4_000).known == 3_200
-    assert found.scaled(3_200).known == 3_200
-    assert found.scaled(1_000).known < 1_000
+    assert found.rescale(4_000).known == 3_200
+    assert found.rescale(3_200).known == 3_200
+    assert found.rescale(1_000).known < 1_000
 
 
 def test_a_tail_is_counted_apart():
-    chains = Chains()
-    chains.note(users(VLLM, ("a", 900), ("tail", 100), tail=1), Usage(input=2_000), 0)
+    chains = PrefixChainIndex()
+    chains.record_call(users(VLLM, ("a", 900), ("tail", 100), tail=1), Usage(input=2_000), 0)
 
-    assert chains.expected(users(VLLM, ("a", 900), ("b", 2_000)), 1).known == 1_800
+    assert chains.expect_read(users(VLLM, ("a", 900), ("b", 2_000)), 1).known == 1_800
 
 
 def test_calls_that_begin_alike_are_counted_for_a_minute():
-    chains = Chains()
+    chains = PrefixChainIndex()
     call = users(INTERVAL, ("a", 3_000), ("b", 10))
     for second in range(20):
-        chains.note(call, None, second)
+        chains.record_call(call, None, second)
 
     other = users(INTERVAL, ("a", 3_000), ("c", 10))
-    assert chains.expected(other, 20).calls == 20
-    assert chains.expected(other, 60).calls == 0
-    chains.note(call, None, 61)
-    assert chains.expected(other, 62).calls == 1
+    assert chains.expect_read(other, 20).calls == 20
+    assert chains.expect_read(other, 60).calls == 0
+    chains.record_call(call, None, 61)
+    assert chains.expect_read(other, 62).calls == 1
 
 
 def test_an_empty_prompt_is_expected_to_read_nothing():
-    chains = Chains()
-    empty = Sent(regime=VLLM)
-    chains.note(empty, None, 0)
+    chains = PrefixChainIndex()
+    empty = SentCall(regime=VLLM)
+    chains.record_call(empty, None, 0)
 
-    assert chains.expected(empty, 1).tokens == 0
+    assert chains.expect_read(empty, 1).tokens == 0
 
 
 @pytest.mark.parametrize("regime", [VLLM, ANTHROPIC, INTERVAL])
 def test_memory_is_bounded(regime):
-    chains = Chains(most=200)
+    chains = PrefixChainIndex(most=200)
     for n in range(1_000):
-        chains.note(sent(regime, ("system", f"a{n}"), ("user", f"b{n}"), marks={1: "5m"}), None, n)
+        chains.record_call(
+            sent(regime, ("system", f"a{n}"), ("user", f"b{n}"), marks={1: "5m"}), None, n
+        )
 
     assert len(chains) <= 200 + 20 + 10 + 10

@@ -3,7 +3,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.prefix.prediction.sent import LARGE, LINES, Sent, in_talk, parted, said, split, told
+from proxy.prefix.prediction.sent import (
+    MAX_LINES,
+    MAX_TEXT_BYTES,
+    SentCall,
+    is_in_conversation,
+    leading_lines,
+    leading_text,
+    split_fingerprints,
+    split_lines,
+)
 from proxy.prefix.prompts.objects import Unplannable
 from tests.proxy.prefix.sendings import ANTHROPIC, VLLM, block, body, fingerprint, sent, users
 
@@ -45,11 +54,11 @@ def test_names_and_values_of_parameters_do_not_run_into_one_another():
 
 
 def test_tokens_are_reckoned_from_bytes_where_nobody_counted():
-    call = Sent(regime=VLLM, blocks=(block("a", 401),), tail=3)
+    call = SentCall(regime=VLLM, blocks=(block("a", 401),), tail=3)
 
     assert call.estimate == 101
-    assert call.kept == 0
-    assert Sent(regime=VLLM).scale().tokens_of(0) == 0
+    assert call.repeatable_blocks == 0
+    assert SentCall(regime=VLLM).scale().tokens_of(0) == 0
 
 
 def test_bytes_beyond_what_was_counted_are_reckoned_by_what_was():
@@ -62,28 +71,31 @@ def test_bytes_beyond_what_was_counted_are_reckoned_by_what_was():
 
 @given(st.text())
 def test_lines_make_up_the_text(words):
-    assert "".join(split(words)) == words
+    assert "".join(split_lines(words)) == words
 
 
 def test_only_so_many_lines_are_told_apart():
-    assert len(split("\n" * 5_000)) == LINES + 1
+    assert len(split_lines("\n" * 5_000)) == MAX_LINES + 1
 
 
 def test_the_lines_of_leading_texts_are_known_by_block():
     prompt, blocks = body(("system", "one\ntwo"), ("user", "three"), tools=("t",))
 
-    found = told(prompt, blocks, fingerprint)
+    found = leading_lines(prompt, blocks, fingerprint)
 
     assert list(found) == [1]
     assert list(found[1].sizes) == [4, 3]
-    assert parted(found[1].digests) == [fingerprint(b"one\n")[:8], fingerprint(b"two")[:8]]
-    assert in_talk(blocks[2])
+    assert split_fingerprints(found[1].digests) == [
+        fingerprint(b"one\n")[:8],
+        fingerprint(b"two")[:8],
+    ]
+    assert is_in_conversation(blocks[2])
 
 
 def test_a_text_that_is_too_large_is_not_taken_apart():
-    prompt, blocks = body(("system", "a" * LARGE), ("user", "b"))
+    prompt, blocks = body(("system", "a" * MAX_TEXT_BYTES), ("user", "b"))
 
-    assert told(prompt, blocks, fingerprint) == {}
+    assert leading_lines(prompt, blocks, fingerprint) == {}
 
 
 def test_a_part_that_is_no_text_has_no_words():
@@ -91,7 +103,7 @@ def test_a_part_that_is_no_text_has_no_words():
     picture = msgspec.json.encode({"role": "system", "content": [{"type": "image_url"}]})
     prompt = msgspec.structs.replace(prompt, messages=(picture,))
 
-    assert said(prompt, blocks[0]) == ""
+    assert leading_text(prompt, blocks[0]) == ""
 
 
 def test_a_block_whose_message_cannot_be_read_is_unplannable():
@@ -99,7 +111,7 @@ def test_a_block_whose_message_cannot_be_read_is_unplannable():
     prompt = msgspec.structs.replace(prompt, messages=(b"1",))
 
     with pytest.raises(Unplannable):
-        told(prompt, blocks, fingerprint)
+        leading_lines(prompt, blocks, fingerprint)
 
 
 def test_a_call_on_anthropic_needs_no_count():

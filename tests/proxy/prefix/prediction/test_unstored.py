@@ -2,26 +2,26 @@
 
 import pytest
 
-from proxy.prefix.prediction.prefix_chains import Chains
-from proxy.prefix.prediction.sent import Sent
-from proxy.prefix.prediction.unstored import Unstored
+from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
+from proxy.prefix.prediction.sent import SentCall
+from proxy.prefix.prediction.unstored import UnstoredPrefixes
 from slo.usage import Usage
 from tests.proxy.prefix.sendings import ANTHROPIC, OPENAI, users
 
 REFUSED = Usage(input=1_200)
 
 
-def call(tokens: int = 1_100, regime=ANTHROPIC) -> Sent:
+def call(tokens: int = 1_100, regime=ANTHROPIC) -> SentCall:
     """Rules of so many tokens with a mark at their end, and a short question."""
     return users(regime, ("rules", tokens), ("question", 100), marks={0: next(iter(regime.writes))})
 
 
-def observed(unstored: Unstored, sent: Sent, usage: Usage, hit: int = 0) -> bool:
+def observed(unstored: UnstoredPrefixes, sent: SentCall, usage: Usage, hit: int = 0) -> bool:
     return unstored.observe(sent, hit, sent.scale().of(usage.prompt_tokens), usage, 0.0)
 
 
 def test_a_marked_prefix_near_the_least_that_was_not_stored_is_known():
-    unstored, sent = Unstored(), call()
+    unstored, sent = UnstoredPrefixes(), call()
 
     assert observed(unstored, sent, REFUSED)
     assert unstored.has(sent.points[1], 0.0)
@@ -29,7 +29,7 @@ def test_a_marked_prefix_near_the_least_that_was_not_stored_is_known():
 
 
 def test_it_is_given_another_chance_after_an_hour():
-    unstored, sent = Unstored(), call()
+    unstored, sent = UnstoredPrefixes(), call()
     observed(unstored, sent, REFUSED)
 
     assert unstored.has(sent.points[1], 3_599.0)
@@ -37,14 +37,14 @@ def test_it_is_given_another_chance_after_an_hour():
 
 
 def test_one_that_should_be_there_and_is_written_again_is_not_stored_by_itself():
-    unstored, sent = Unstored(), call()
+    unstored, sent = UnstoredPrefixes(), call()
 
     assert observed(unstored, sent, Usage(input=10, write_5m=1_190), hit=1)
     assert unstored.has(sent.points[1], 0.0)
 
 
 def test_what_is_read_after_all_is_stored():
-    unstored, sent = Unstored(), call()
+    unstored, sent = UnstoredPrefixes(), call()
     observed(unstored, sent, REFUSED)
 
     assert not observed(unstored, sent, Usage(input=100, cache_read=1_100), hit=1)
@@ -60,20 +60,20 @@ def test_what_is_read_after_all_is_stored():
     ],
     ids=["long enough by far", "stored without marks, too", "written"],
 )
-def test_a_refusal_of_a_long_prefix_and_a_write_say_nothing(sent: Sent, usage: Usage):
-    unstored = Unstored()
+def test_a_refusal_of_a_long_prefix_and_a_write_say_nothing(sent: SentCall, usage: Usage):
+    unstored = UnstoredPrefixes()
 
     assert not observed(unstored, sent, usage)
     assert not unstored.has(sent.points[1], 0.0)
 
 
 def test_nothing_is_expected_to_be_read_of_it():
-    unstored, sent = Unstored(), call()
-    chains = Chains(unstored=unstored)
-    chains.note(sent, Usage(input=100, write_5m=1_100), 0.0)
-    before = chains.expected(sent, 1.0)
+    unstored, sent = UnstoredPrefixes(), call()
+    chains = PrefixChainIndex(unstored=unstored)
+    chains.record_call(sent, Usage(input=100, write_5m=1_100), 0.0)
+    before = chains.expect_read(sent, 1.0)
     observed(unstored, sent, Usage(input=100, write_5m=1_100), hit=before.hit)
-    after = chains.expected(sent, 1.0)
+    after = chains.expect_read(sent, 1.0)
 
     assert (before.hit, before.tokens > 0) == (1, True)
     assert (after.hit, after.tokens) == (0, 0)

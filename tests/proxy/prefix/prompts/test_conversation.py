@@ -6,9 +6,9 @@ from typing import Any
 import orjson
 import pytest
 
-from proxy.prefix.message_cache import reading
-from proxy.prefix.prompts.conversation import Chain, chain
-from proxy.prefix.prompts.prompt import Prompt, parsed
+from proxy.prefix.message_cache import read_message
+from proxy.prefix.prompts.conversation import ConversationChain, conversation_chain
+from proxy.prefix.prompts.prompt import Prompt, parse_prompt
 
 WHO = ("team", "feature", "key")
 SYSTEM = {"role": "system", "content": "You help. It is noon."}
@@ -22,11 +22,13 @@ def fingerprint(piece: bytes) -> bytes:
 
 
 def prompt(*messages: object, **fields: Any) -> Prompt:
-    return parsed(orjson.dumps({"messages": messages, **fields}))
+    return parse_prompt(orjson.dumps({"messages": messages, **fields}))
 
 
-def chained(found: Prompt, who: tuple[str, ...] = WHO) -> Chain:
-    return chain(found, [reading(fingerprint, raw) for raw in found.messages], who, fingerprint)
+def chained(found: Prompt, who: tuple[str, ...] = WHO) -> ConversationChain:
+    return conversation_chain(
+        found, [read_message(fingerprint, raw) for raw in found.messages], who, fingerprint
+    )
 
 
 def of(*messages: object, who: tuple[str, ...] = WHO, **fields: Any) -> bytes:
@@ -34,11 +36,11 @@ def of(*messages: object, who: tuple[str, ...] = WHO, **fields: Any) -> bytes:
     return chained(prompt(*messages, **fields), who).whole
 
 
-def items(*input_: object) -> Chain:
-    return chained(parsed(orjson.dumps({"input": input_, "store": False})))
+def items(*input_: object) -> ConversationChain:
+    return chained(parse_prompt(orjson.dumps({"input": input_, "store": False})))
 
 
-def numbered(*roles: str) -> Chain:
+def numbered(*roles: str) -> ConversationChain:
     """The chain of messages that say their place."""
     return chained(prompt(*({"role": role, "content": str(at)} for at, role in enumerate(roles))))
 
@@ -196,9 +198,9 @@ def test_its_last_messages_are_left_out_up_to_three_and_one_stays_after_an_answe
     talk = numbered("user", "user", "assistant", "user", "tool", "user")
 
     assert [*talk.places] == [2]
-    assert [*talk.shortened(6)] == [talk.values[5], talk.values[4]]
-    assert [*talk.shortened(2)] == [talk.values[1]]
-    assert [*numbered(*["user"] * 6).shortened(6)] == [*numbered(*["user"] * 5).values[:2:-1]]
+    assert [*talk.values_before(6)] == [talk.values[5], talk.values[4]]
+    assert [*talk.values_before(2)] == [talk.values[1]]
+    assert [*numbered(*["user"] * 6).values_before(6)] == [*numbered(*["user"] * 5).values[:2:-1]]
 
 
 def test_the_same_answer_has_the_same_key_where_both_began_alike():

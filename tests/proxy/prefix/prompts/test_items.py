@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.prefix.prompts.items import fixed, is_stored
+from proxy.prefix.prompts.items import freeze_instructions, is_stored
 from proxy.prefix.prompts.objects import Unplannable, members
-from proxy.prefix.prompts.prompt import Prompt, parsed
+from proxy.prefix.prompts.prompt import Prompt, parse_prompt
 
 Json = dict[str, Any]
 
@@ -55,7 +55,7 @@ def spaced(raw: bytes) -> bytes:
 
 
 def test_items_are_messages_to_a_planner():
-    prompt = parsed(body([PARTS, USER, THOUGHT, CALL, RESULT, ANSWER, CUSTOM]))
+    prompt = parse_prompt(body([PARTS, USER, THOUGHT, CALL, RESULT, ANSWER, CUSTOM]))
 
     assert seen(prompt) == [
         (
@@ -76,24 +76,24 @@ def test_items_are_messages_to_a_planner():
 
 
 def test_a_text_is_a_users_message():
-    assert seen(parsed(body("Hello."))) == [("user", "Hello.")]
+    assert seen(parse_prompt(body("Hello."))) == [("user", "Hello.")]
 
 
 def test_instructions_come_first():
-    said = seen(parsed(body([PARTS, USER], instructions="Be kind.", store=False)))
+    said = seen(parse_prompt(body([PARTS, USER], instructions="Be kind.", store=False)))
 
     assert said[0] == ("developer", "Be kind.")
     assert [role for role, _ in said] == ["developer", "developer", "user"]
 
 
 def test_instructions_of_what_is_stored_are_no_text_that_could_move():
-    ((role, parts), _) = seen(parsed(body("Hello.", instructions="Be kind.")))
+    ((role, parts), _) = seen(parse_prompt(body("Hello.", instructions="Be kind.")))
 
     assert (role, parts) == ("developer", [{"type": "instructions", "text": "Be kind."}])
 
 
 def test_functions_are_nested_and_others_are_let_be():
-    prompt = parsed(body("Hello.", tools=[FUNCTION, SEARCH]))
+    prompt = parse_prompt(body("Hello.", tools=[FUNCTION, SEARCH]))
     first, second = [msgspec.json.decode(raw) for raw in prompt.tools]
 
     assert first == {"type": "function", "function": FUNCTION}
@@ -117,9 +117,9 @@ def test_functions_are_nested_and_others_are_let_be():
 )
 def test_what_is_not_changed_is_written_back_byte_for_byte(said, fields, written, stored):
     came = written(body(said, store=stored, **fields))
-    before, after = members(came), members(parsed(came).rendered())
+    before, after = members(came), members(parse_prompt(came).render())
 
-    assert msgspec.json.decode(came) == msgspec.json.decode(parsed(came).rendered())
+    assert msgspec.json.decode(came) == msgspec.json.decode(parse_prompt(came).render())
     assert list(before) == list(after)
     for name in before.keys() - {"input", "tools"}:
         assert before[name] == after[name]
@@ -152,7 +152,7 @@ ITEM = st.one_of(
 def test_whatever_is_said_is_said_again(said: object, words: str, stored: bool):  # noqa: FBT001
     came = msgspec.json.encode({"input": said, "instructions": words, "store": stored})
 
-    assert parsed(came).rendered() == came
+    assert parse_prompt(came).render() == came
 
 
 @given(
@@ -167,10 +167,10 @@ def test_whatever_is_said_is_said_again(said: object, words: str, stored: bool):
 def test_any_items_are_a_prompt_or_unplannable(said: object):
     came = msgspec.json.encode({"input": [said], "tools": said})
     try:
-        found = parsed(came)
+        found = parse_prompt(came)
     except Unplannable:
         return
-    assert found.rendered() == came
+    assert found.render() == came
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_any_items_are_a_prompt_or_unplannable(said: object):
 )
 def test_what_goes_on_from_what_the_provider_keeps_is_let_be(fields: Json):
     with pytest.raises(Unplannable, match="what its provider keeps"):
-        parsed(body(fields.pop("said", "Hello."), **fields))
+        parse_prompt(body(fields.pop("said", "Hello."), **fields))
 
 
 @pytest.mark.parametrize(
@@ -203,16 +203,16 @@ def test_what_goes_on_from_what_the_provider_keeps_is_let_be(fields: Json):
 )
 def test_what_cannot_be_said_back_is_let_be(odd: Json):
     with pytest.raises(Unplannable):
-        parsed(body(odd.pop("said", "Hello."), **odd))
+        parse_prompt(body(odd.pop("said", "Hello."), **odd))
 
 
 def rendered(prompt: Prompt, **changed: Any) -> Json:
-    found: Json = msgspec.json.decode(msgspec.structs.replace(prompt, **changed).rendered())
+    found: Json = msgspec.json.decode(msgspec.structs.replace(prompt, **changed).render())
     return found
 
 
 def test_instructions_that_carry_a_mark_become_a_message():
-    prompt = parsed(body("Hello.", instructions="Be kind.", store=False))
+    prompt = parse_prompt(body("Hello.", instructions="Be kind.", store=False))
     mark = {"mode": "explicit"}
     part = {"type": "text", "text": "Be kind.", "prompt_cache_breakpoint": mark}
     said = {**msgspec.json.decode(prompt.messages[0]), "content": [part]}
@@ -226,7 +226,7 @@ def test_instructions_that_carry_a_mark_become_a_message():
 
 
 def test_instructions_that_only_lost_words_stay_instructions():
-    prompt = parsed(body("Hello.", instructions="Be kind. It is noon.", store=False))
+    prompt = parse_prompt(body("Hello.", instructions="Be kind. It is noon.", store=False))
     said = {**msgspec.json.decode(prompt.messages[0]), "content": "Be kind."}
     late = orjson.dumps({"role": "developer", "content": "It is noon."})
     found = rendered(prompt, messages=(orjson.dumps(said), prompt.messages[1], late))
@@ -236,7 +236,7 @@ def test_instructions_that_only_lost_words_stay_instructions():
 
 
 def test_what_is_put_behind_fixed_instructions_follows_them():
-    prompt = parsed(body("Hello.", instructions="Be kind."))
+    prompt = parse_prompt(body("Hello.", instructions="Be kind."))
     said = msgspec.json.decode(prompt.messages[0])
     said["content"].append({"type": "text", "text": "It is noon."})
     found = rendered(prompt, messages=(orjson.dumps(said), prompt.messages[1]))
@@ -249,14 +249,14 @@ def test_what_is_put_behind_fixed_instructions_follows_them():
 
 
 def test_instructions_that_went_elsewhere_leave_none():
-    prompt = parsed(body("Hello.", instructions="It is noon.", store=False))
+    prompt = parse_prompt(body("Hello.", instructions="It is noon.", store=False))
 
     assert "instructions" not in rendered(prompt, messages=prompt.messages[1:])
     assert "instructions" not in rendered(prompt, messages=())
 
 
 def test_what_stands_beside_a_function_goes_into_it():
-    prompt = parsed(body("Hello.", tools=[FUNCTION]))
+    prompt = parse_prompt(body("Hello.", tools=[FUNCTION]))
     tool = {**msgspec.json.decode(prompt.tools[0]), "cache_control": {"type": "ephemeral"}}
     found = rendered(prompt, tools=(orjson.dumps(tool),))
 
@@ -274,17 +274,17 @@ def test_what_nobody_forbade_to_store_is_stored():
 def test_what_goes_on_from_what_is_kept_is_read_where_it_can_be_said_back(odd: Json):
     came = body([{"id": "msg_1"}, USER], previous_response_id="resp_1")
 
-    assert parsed(came, goes_on=True).rendered() == came
+    assert parse_prompt(came, goes_on=True).render() == came
     with pytest.raises(Unplannable):
-        parsed(body(odd["said"]), goes_on=True)
+        parse_prompt(body(odd["said"]), goes_on=True)
 
 
 def test_instructions_alone_are_nothing_to_plan_but_can_be_read():
     came = orjson.dumps({"model": "m", "instructions": "Be kind."})
 
-    assert parsed(came, goes_on=True).rendered() == came
+    assert parse_prompt(came, goes_on=True).render() == came
     with pytest.raises(Unplannable, match="no input"):
-        parsed(came)
+        parse_prompt(came)
 
 
 @pytest.mark.parametrize("content", ["Be kind.", [{"type": "text", "text": "Be kind."}]])
@@ -294,13 +294,13 @@ def test_instructions_are_fixed_in_their_place(content: object):
         {"role": "developer", "content": [{"type": "instructions", "text": "Be kind."}]}
     )
 
-    assert fixed(orjson.dumps(said)) == still
-    assert fixed(still) is still
+    assert freeze_instructions(orjson.dumps(said)) == still
+    assert freeze_instructions(still) is still
 
 
 def test_a_form_of_ours_is_refused_however_often_its_item_was_seen():
-    seen_before = parsed(body([PARTS, RESULT])).messages
+    seen_before = parse_prompt(body([PARTS, RESULT])).messages
 
     for message in seen_before:
         with pytest.raises(Unplannable):
-            parsed(b'{"input":[%b]}' % message)
+            parse_prompt(b'{"input":[%b]}' % message)

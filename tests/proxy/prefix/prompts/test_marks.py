@@ -12,18 +12,18 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from proxy.caches.regime import Regime
-from proxy.prefix.breakpoints.keys import keyed
-from proxy.prefix.breakpoints.plan import Policy
+from proxy.prefix.breakpoints.keys import add_cache_key
+from proxy.prefix.breakpoints.plan import BreakpointPolicy
 from proxy.prefix.prompts.marks import (
-    bare,
-    given,
-    marked,
-    spent,
-    takes,
-    understood,
+    add_marks,
+    caller_marks,
+    can_take_mark,
+    count_caller_marks,
+    route_marks,
+    without_own_marks,
 )
 from proxy.prefix.prompts.objects import Unplannable, members
-from proxy.prefix.prompts.prompt import Block, Prompt, parsed
+from proxy.prefix.prompts.prompt import Prompt, PromptBlock, parse_prompt
 from proxy.providers.kinds import WIRES
 from proxy.tools.simulator import chat_bodies, messages_bodies, messages_rules
 from proxy.tools.simulator.models import MODELS
@@ -61,17 +61,17 @@ def message(role: str, content: Any, **fields: Any) -> dict[str, Any]:
 
 
 def prompt(*messages: Any, **fields: Any) -> Prompt:
-    return parsed(orjson.dumps({"model": "m", "messages": list(messages)} | fields))
+    return parse_prompt(orjson.dumps({"model": "m", "messages": list(messages)} | fields))
 
 
-def spots(of: Prompt) -> tuple[Block, ...]:
+def spots(of: Prompt) -> tuple[PromptBlock, ...]:
     return blocks(of, fingerprint)
 
 
 def after(of: Prompt, regime: Regime, *places: tuple[int, str]) -> dict[str, Any]:
     """The body with marks after these blocks."""
-    found = marked(of, [(spots(of)[at], ttl) for at, ttl in places], regime).rendered()
-    kept(of.rendered(), found)
+    found = add_marks(of, [(spots(of)[at], ttl) for at, ttl in places], regime).render()
+    kept(of.render(), found)
     body: dict[str, Any] = orjson.loads(found)
     return body
 
@@ -129,15 +129,15 @@ def test_openais_breakpoint_goes_on_parts_of_any_kind():
 def test_openai_takes_no_mark_on_tools_nor_on_what_the_assistant_said():
     body = after(WHOLE, OPENAI, (0, ""), (5, ""), (8, ""))
 
-    assert body == orjson.loads(WHOLE.rendered())
-    assert [takes(WHOLE, one, OPENAI) for one in spots(WHOLE)] == [
+    assert body == orjson.loads(WHOLE.render())
+    assert [can_take_mark(WHOLE, one, OPENAI) for one in spots(WHOLE)] == [
         at not in (0, 5, 8) for at in range(10)
     ]
 
 
 def test_a_cache_without_marks_gets_none():
     for regime in (Regime(), Regime(name="openai-interval"), Regime(name="anthropic-breakpoint")):
-        assert marked(WHOLE, [(spots(WHOLE)[1], "")], regime) is WHOLE
+        assert add_marks(WHOLE, [(spots(WHOLE)[1], "")], regime) is WHOLE
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_a_cache_without_marks_gets_none():
 def test_a_message_that_says_nothing_markable_stays_as_it_is(content: object):
     of = prompt(message("user", content))
 
-    assert not takes(of, spots(of)[0], ANTHROPIC)
+    assert not can_take_mark(of, spots(of)[0], ANTHROPIC)
 
 
 def test_the_last_part_that_says_something_carries_the_mark():
@@ -159,13 +159,13 @@ def test_the_last_part_that_says_something_carries_the_mark():
 def test_calls_that_are_no_objects_are_not_marked():
     for calls in ([1], "x", None):
         of = prompt(message("assistant", None, tool_calls=calls))
-        assert not takes(of, spots(of)[0], ANTHROPIC)
+        assert not can_take_mark(of, spots(of)[0], ANTHROPIC)
 
 
 def test_all_else_in_a_part_stays_as_it_was_written():
     raw = b'{ "text" : "\\u00e9", "x":1.0e3 , "type": "text" }'
-    of = parsed(b'{"messages":[{"role":"user","content":[' + raw + b'], "n" : 1.50}]}')
-    found = marked(of, [(spots(of)[0], "1h")], ANTHROPIC).messages[0]
+    of = parse_prompt(b'{"messages":[{"role":"user","content":[' + raw + b'], "n" : 1.50}]}')
+    found = add_marks(of, [(spots(of)[0], "1h")], ANTHROPIC).messages[0]
 
     assert raw[:-1] + b',"cache_control":{"type":"ephemeral","ttl":"1h"}}' in found
     assert b'"n":1.50' in found
@@ -194,30 +194,30 @@ def test_a_null_mark_gives_way_to_a_planned_one():
 def test_the_callers_own_mark_is_read_and_stays(own: Prompt):
     last = len(spots(own)) - 1
 
-    assert given(own, spots(own)) == {last: "1h"}
-    assert spent(own, ANTHROPIC) == 1
-    assert marked(own, [(spots(own)[last], "")], ANTHROPIC) == own
-    assert not takes(own, spots(own)[last], ANTHROPIC)
+    assert caller_marks(own, spots(own)) == {last: "1h"}
+    assert count_caller_marks(own, ANTHROPIC) == 1
+    assert add_marks(own, [(spots(own)[last], "")], ANTHROPIC) == own
+    assert not can_take_mark(own, spots(own)[last], ANTHROPIC)
 
 
 def test_a_mark_on_the_whole_body_stands_on_its_last_block():
     own = prompt(message("system", "a"), message("user", "b"), cache_control=MARK)
 
-    assert given(own, spots(own)) == {1: ""}
-    assert spent(own, ANTHROPIC) == 1
-    assert given(own, ()) == {}
+    assert caller_marks(own, spots(own)) == {1: ""}
+    assert count_caller_marks(own, ANTHROPIC) == 1
+    assert caller_marks(own, ()) == {}
 
 
 def test_a_callers_marks_are_counted_one_by_one():
     two = [said("a", cache_control=MARK), said("b", cache_control=HOUR), said("c")]
     own = prompt(message("user", two), message("tool", two, tool_call_id="c"), message("user", "x"))
 
-    assert given(own, spots(own)) == {0: "1h", 1: "1h"}
-    assert spent(own, ANTHROPIC) == 3
-    assert spent(own, OPENAI) == 4
-    assert spent(own, Regime(name="implicit")) == 0
-    assert not takes(own, spots(own)[1], ANTHROPIC)
-    assert takes(own, spots(own)[1], OPENAI)
+    assert caller_marks(own, spots(own)) == {0: "1h", 1: "1h"}
+    assert count_caller_marks(own, ANTHROPIC) == 3
+    assert count_caller_marks(own, OPENAI) == 4
+    assert count_caller_marks(own, Regime(name="implicit")) == 0
+    assert not can_take_mark(own, spots(own)[1], ANTHROPIC)
+    assert can_take_mark(own, spots(own)[1], OPENAI)
 
 
 def test_a_callers_marks_are_counted_as_the_wire_says_them():
@@ -230,43 +230,43 @@ def test_a_callers_marks_are_counted_as_the_wire_says_them():
         cache_control=MARK,
     )
     at = spots(own)
-    found = given(own, at)
+    found = caller_marks(own, at)
     anthropic = msgspec.structs.replace(ANTHROPIC, lifetimes={"5m": 300.0, "1h": 3_600.0})
     openai = msgspec.structs.replace(OPENAI, lifetimes={"30m": 1_800.0, "12h": 43_200.0})
 
-    assert understood(found, at, anthropic) == {0: "5m", 1: "1h", 2: "5m", 3: "1h", 4: "5m"}
-    assert understood(found, at, openai) == {1: "30m", 3: "12h", 4: "30m"}
-    assert understood(found, at, Regime(name="implicit")) == {}
-    assert (spent(own, ANTHROPIC), spent(own, OPENAI)) == (6, 3)
+    assert route_marks(found, at, anthropic) == {0: "5m", 1: "1h", 2: "5m", 3: "1h", 4: "5m"}
+    assert route_marks(found, at, openai) == {1: "30m", 3: "12h", 4: "30m"}
+    assert route_marks(found, at, Regime(name="implicit")) == {}
+    assert (count_caller_marks(own, ANTHROPIC), count_caller_marks(own, OPENAI)) == (6, 3)
 
 
 @pytest.mark.parametrize("mark", [5, "x", [], {"ttl": 7}, {"ttl": None}, True])
 def test_a_mark_that_makes_no_sense_is_still_the_callers(mark: object):
     own = prompt(message("user", [said("a", cache_control=mark)]))
 
-    assert given(own, spots(own)) == {0: ""}
+    assert caller_marks(own, spots(own)) == {0: ""}
 
 
 def test_words_that_look_like_a_mark_are_none():
     own = prompt(message("user", "cache_control"), tools=["cache_control", TOOL])
 
-    assert given(own, spots(own)) == {}
-    assert takes(own, spots(own)[2], ANTHROPIC)
+    assert caller_marks(own, spots(own)) == {}
+    assert can_take_mark(own, spots(own)[2], ANTHROPIC)
 
 
 def test_what_is_no_object_has_no_members():
     with pytest.raises(Unplannable):
         members(b"[]")
-    assert bare(b"[]") == b"[]"
-    assert bare(b'{"a":"cache_control"}') == b'{"a":"cache_control"}'
-    assert bare(b'{"a": 1,"cache_control": {}}') == b'{"a":1}'
+    assert without_own_marks(b"[]") == b"[]"
+    assert without_own_marks(b'{"a":"cache_control"}') == b'{"a":"cache_control"}'
+    assert without_own_marks(b'{"a": 1,"cache_control": {}}') == b'{"a":1}'
 
 
 def wired(of: Prompt) -> dict[str, Any]:
     """The Messages body for this prompt."""
     body: dict[str, Any] = orjson.loads(
         WIRES["anthropic"]
-        .request(call(of.rendered()), route(kind="anthropic", traits=frozenset({"forced_tools"})))
+        .request(call(of.render()), route(kind="anthropic", traits=frozenset({"forced_tools"})))
         .body
     )
     return body
@@ -274,7 +274,7 @@ def wired(of: Prompt) -> dict[str, Any]:
 
 def test_every_mark_for_anthropic_comes_through_the_wire_onto_one_block():
     for index, block in enumerate(spots(WHOLE)):
-        body = wired(marked(WHOLE, [(block, "1h")], ANTHROPIC))
+        body = wired(add_marks(WHOLE, [(block, "1h")], ANTHROPIC))
         carrying = [one for one in messages_rules.blocks(body) if "cache_control" in one]
 
         assert [one["cache_control"] for one in carrying] == [HOUR], index
@@ -284,7 +284,7 @@ def test_every_mark_for_anthropic_comes_through_the_wire_onto_one_block():
 
 def test_marks_change_nothing_else_on_the_wire():
     every = [(block, "") for block in spots(WHOLE)[:4]]
-    body = wired(marked(WHOLE, every, ANTHROPIC))
+    body = wired(add_marks(WHOLE, every, ANTHROPIC))
     for one in messages_rules.blocks(body):
         one.pop("cache_control", None)
 
@@ -294,7 +294,7 @@ def test_marks_change_nothing_else_on_the_wire():
 def test_the_lab_takes_what_is_marked_for_anthropic():
     model = MODELS["claude-haiku-4-5"]
     places = [(spots(WHOLE)[0], "1h"), (spots(WHOLE)[3], "1h"), (spots(WHOLE)[9], "5m")]
-    body = wired(marked(WHOLE, places, ANTHROPIC))
+    body = wired(add_marks(WHOLE, places, ANTHROPIC))
     messages_rules.check(body, model)
     found = messages_bodies.prompt(body, Context(Vocabulary(), model, "key"))
 
@@ -328,10 +328,10 @@ def test_marking_adds_one_mark_where_it_can_and_loses_nothing(
 ):
     of = prompt(*messages, tools=tools)
     for block in spots(of):
-        found = marked(of, [(block, "")], regime)
-        kept(of.rendered(), found.rendered())
-        assert spent(found, regime) == spent(of, regime) + (found != of)
-        assert marked(found, [(block, "")], regime) == found
+        found = add_marks(of, [(block, "")], regime)
+        kept(of.render(), found.render())
+        assert count_caller_marks(found, regime) == count_caller_marks(of, regime) + (found != of)
+        assert add_marks(found, [(block, "")], regime) == found
 
 
 def test_openais_breakpoints_reach_the_labs_cache():
@@ -339,7 +339,9 @@ def test_openais_breakpoints_reach_the_labs_cache():
     lab = Context(Vocabulary(), model, "key")
     places = [(spots(WHOLE)[3], ""), (spots(WHOLE)[7], "")]
     body = orjson.loads(
-        keyed(marked(WHOLE, places, OPENAI), Policy(explicit=True), OPENAI).rendered()
+        add_cache_key(
+            add_marks(WHOLE, places, OPENAI), BreakpointPolicy(explicit=True), OPENAI
+        ).render()
     )
     body["model"] = "gpt-6.1-sol"
     found = chat_bodies.asked(body, lab).prompt
@@ -350,7 +352,7 @@ def test_openais_breakpoints_reach_the_labs_cache():
 
 def test_a_tool_whose_mark_stands_twice_cannot_be_marked():
     tool = b'{"cache_control":null,"cache_control":null,"type":"function"}'
-    found = parsed(b'{"messages":[],"tools":[' + tool + b"]}")
+    found = parse_prompt(b'{"messages":[],"tools":[' + tool + b"]}")
 
     with pytest.raises(Unplannable, match="stands twice"):
-        marked(found, [(spots(found)[0], "")], ANTHROPIC)
+        add_marks(found, [(spots(found)[0], "")], ANTHROPIC)

@@ -5,7 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.prefix.prompts.objects import Unplannable, elements, is_exact, listed, members, written
+from proxy.prefix.prompts.objects import (
+    Unplannable,
+    elements,
+    is_exact,
+    members,
+    write_list,
+    write_object,
+)
 
 VALUES = st.none() | st.integers() | st.text() | st.lists(st.integers(), max_size=3)
 OBJECTS = st.dictionaries(st.text(max_size=5), VALUES, max_size=4)
@@ -16,7 +23,7 @@ NOT_JSON = [b"", b"{", b"1", b'"a"', b"\xff", b"[" * 100_000, b'{"\xff":1}']
 def test_an_object_is_its_members_written_again(value):
     raw = msgspec.json.encode(value)
 
-    assert written(members(raw)) == raw
+    assert write_object(members(raw)) == raw
     assert list(members(raw)) == list(value)
 
 
@@ -24,7 +31,7 @@ def test_an_object_is_its_members_written_again(value):
 def test_a_list_is_its_elements_written_again(value):
     raw = msgspec.json.encode(value)
 
-    assert listed(elements(raw)) == raw
+    assert write_list(elements(raw)) == raw
 
 
 @pytest.mark.parametrize("raw", [*NOT_JSON, b"[]"])

@@ -13,12 +13,12 @@ from msgspec.structs import replace
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.prompts.prompt import (
     Prompt,
-    Slot,
-    leading,
-    parsed,
-    parts,
-    read,
-    text,
+    PromptSlot,
+    content_parts,
+    count_leading,
+    parse_message,
+    parse_prompt,
+    part_text,
 )
 from tests.fakes.kept import kept
 from tests.proxy.prefix.sendings import blocks
@@ -39,7 +39,7 @@ def fingerprint(piece: bytes) -> bytes:
 
 
 def prompt(*messages: object, **fields: Any) -> Prompt:
-    return parsed(orjson.dumps({"model": "m", "messages": messages, **fields}))
+    return parse_prompt(orjson.dumps({"model": "m", "messages": messages, **fields}))
 
 
 def raw(value: object) -> msgspec.Raw:
@@ -49,19 +49,19 @@ def raw(value: object) -> msgspec.Raw:
 def test_a_body_without_spaces_comes_out_as_it_went_in():
     body = b'{"x":1.0e3,"messages":[{"role":"user","n":1.50},7],"tools":[{"a":"\\u00e9"}],"y":[]}'
 
-    assert parsed(body).rendered() == body
+    assert parse_prompt(body).render() == body
 
 
 def test_pieces_stay_as_the_caller_wrote_them():
-    found = parsed(b' { "messages" : [ { "role" : "user" } ] , "tools" : [ ] } ')
+    found = parse_prompt(b' { "messages" : [ { "role" : "user" } ] , "tools" : [ ] } ')
 
     assert found.messages == (b'{ "role" : "user" }',)
     assert found.tools == ()
-    assert found.rendered() == b'{"messages":[{ "role" : "user" }],"tools":[]}'
+    assert found.render() == b'{"messages":[{ "role" : "user" }],"tools":[]}'
 
 
 def test_a_body_without_tools_gets_none():
-    assert b"tools" not in prompt(USER).rendered()
+    assert b"tools" not in prompt(USER).render()
 
 
 @pytest.mark.parametrize(
@@ -80,47 +80,47 @@ def test_a_body_without_tools_gets_none():
 )
 def test_what_is_no_chat_body_is_left_alone(body: bytes):
     with pytest.raises(Unplannable):
-        parsed(body)
+        parse_prompt(body)
 
 
 @pytest.mark.parametrize("depth", [500, 1_200, 5_000, 9_000, 12_000])
 def test_how_deep_a_body_may_be_nested_is_each_python_s_own_and_never_breaks_planning(depth: int):
     nested = b"[" * depth + b"]" * depth
     with pytest.raises(Unplannable):  # from 3.12 on a body may be read whose message may not be
-        read(parsed(b'{"messages":[' + nested + b"]}").messages[0])
-    assert text(nested) is None
+        parse_message(parse_prompt(b'{"messages":[' + nested + b"]}").messages[0])
+    assert part_text(nested) is None
 
 
 @pytest.mark.parametrize("message", [b"7", b"[]", b'{"role":7}', b'{"role":"\xff"}'])
 def test_what_is_no_message_cannot_be_read(message: bytes):
     with pytest.raises(Unplannable):
-        read(message)
+        parse_message(message)
 
 
 def test_a_message_without_role_or_content_says_nothing():
-    assert read(b"{}").role == ""
-    assert parts(read(b"{}").content) == ()
+    assert parse_message(b"{}").role == ""
+    assert content_parts(parse_message(b"{}").content) == ()
 
 
 def test_system_and_developer_messages_lead():
-    assert leading(prompt(SYSTEM, DEVELOPER, USER, SYSTEM)) == 2
-    assert leading(prompt(SYSTEM)) == 1
-    assert leading(prompt()) == 0
+    assert count_leading(prompt(SYSTEM, DEVELOPER, USER, SYSTEM)) == 2
+    assert count_leading(prompt(SYSTEM)) == 1
+    assert count_leading(prompt()) == 0
 
 
 def test_a_content_is_a_text_or_parts():
-    assert parts(raw("a")) == (b'"a"',)
-    assert parts(raw(None)) == ()
-    assert parts(raw([{"a": 1}, 2])) == (b'{"a":1}', b"2")
+    assert content_parts(raw("a")) == (b'"a"',)
+    assert content_parts(raw(None)) == ()
+    assert content_parts(raw([{"a": 1}, 2])) == (b'{"a":1}', b"2")
     with pytest.raises(Unplannable):
-        parts(raw(7))
+        content_parts(raw(7))
 
 
 def test_only_texts_have_words():
-    assert text(b'"a"') == "a"
-    assert text(b'{"type":"text","text":"a"}') == "a"
+    assert part_text(b'"a"') == "a"
+    assert part_text(b'{"type":"text","text":"a"}') == "a"
     for other in (b'{"type":"image_url"}', b'{"type":"text"}', b'{"type":7}', b"7", b'"\xff"'):
-        assert text(other) is None
+        assert part_text(other) is None
 
 
 def test_a_breakpoint_can_stand_after_tools_system_parts_and_messages():
@@ -134,7 +134,7 @@ def test_a_breakpoint_can_stand_after_tools_system_parts_and_messages():
         ("user", 2, -1),
         ("system", 3, -1),
     ]
-    assert [one.slot for one in found] == [Slot.STABLE] * 4 + [Slot.VARIABLE] * 2
+    assert [one.slot for one in found] == [PromptSlot.STABLE] * 4 + [PromptSlot.VARIABLE] * 2
     assert found[4].size == len(orjson.dumps(USER))
     assert found[4].digest == fingerprint(orjson.dumps(USER))
 
@@ -143,10 +143,10 @@ def test_the_semi_stable_slot_begins_where_the_prompt_says():
     found = blocks(replace(prompt(SYSTEM, DEVELOPER, USER), semi=(0, 1)), fingerprint)
 
     assert [one.slot for one in found] == [
-        Slot.STABLE,
-        Slot.SEMI_STABLE,
-        Slot.SEMI_STABLE,
-        Slot.VARIABLE,
+        PromptSlot.STABLE,
+        PromptSlot.SEMI_STABLE,
+        PromptSlot.SEMI_STABLE,
+        PromptSlot.VARIABLE,
     ]
 
 
@@ -159,14 +159,14 @@ def test_blocks_of_what_cannot_be_read_are_not_found():
 def test_any_body_says_the_same_when_it_is_put_together(fields: dict[str, Any], some: list[Any]):
     body = orjson.dumps({**fields, "messages": some, "tools": some})
 
-    assert parsed(body).rendered() == body
+    assert parse_prompt(body).render() == body
 
 
 @given(st.binary(max_size=60))
 def test_any_bytes_are_a_prompt_or_unplannable(body: bytes):
     for tried in (body, b'{"messages":[' + body + b"]}"):
         try:
-            blocks(parsed(tried), fingerprint)
+            blocks(parse_prompt(tried), fingerprint)
         except Unplannable:
             continue
 
@@ -222,7 +222,7 @@ def test_tags_are_no_words_and_may_take_text_elsewhere():
 
 def test_tools_that_are_null_are_none_and_stay_null():
     body = b'{"messages":[],"tools":null}'
-    prompt = parsed(body)
+    prompt = parse_prompt(body)
 
     assert prompt.tools == ()
-    assert prompt.rendered() == body
+    assert prompt.render() == body

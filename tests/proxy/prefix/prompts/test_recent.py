@@ -1,15 +1,15 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.prefix.prompts.recent import Recent
+from proxy.prefix.prompts.recent import LruCache
 
 
-def known(memory: Recent[str, int], keys: str) -> str:
+def known(memory: LruCache[str, int], keys: str) -> str:
     return "".join(key for key in keys if key in memory)
 
 
 def test_what_was_kept_is_found_and_nothing_else():
-    memory: Recent[str, int] = Recent(3)
+    memory: LruCache[str, int] = LruCache(3)
     memory.put("a", 1)
 
     assert (memory.get("a"), memory.peek("a")) == (1, 1)
@@ -18,7 +18,7 @@ def test_what_was_kept_is_found_and_nothing_else():
 
 
 def test_what_was_used_longest_ago_goes_first():
-    memory: Recent[str, int] = Recent(2)
+    memory: LruCache[str, int] = LruCache(2)
     memory.put_all("ab", 0)
     memory.get("a")
     memory.put("c", 0)
@@ -27,7 +27,7 @@ def test_what_was_used_longest_ago_goes_first():
 
 
 def test_a_look_is_no_use():
-    memory: Recent[str, int] = Recent(2)
+    memory: LruCache[str, int] = LruCache(2)
     memory.put_all("ab", 0)
     memory.peek("a")
     memory.put("c", 0)
@@ -36,13 +36,13 @@ def test_a_look_is_no_use():
 
 
 def test_what_is_not_there_is_made_once():
-    memory: Recent[str, int] = Recent(2)
+    memory: LruCache[str, int] = LruCache(2)
 
-    assert (memory.of("a", lambda: 1), memory.of("a", lambda: 2)) == (1, 1)
+    assert (memory.get_or_make("a", lambda: 1), memory.get_or_make("a", lambda: 2)) == (1, 1)
 
 
 def test_heavy_values_leave_room_for_fewer_and_one_too_heavy_for_none():
-    memory: Recent[str, int] = Recent(10, weigh=abs)
+    memory: LruCache[str, int] = LruCache(10, weigh=abs)
     memory.put_all("abc", 4)
     memory.put("b", 7)
     after = known(memory, "abc")
@@ -54,7 +54,7 @@ def test_heavy_values_leave_room_for_fewer_and_one_too_heavy_for_none():
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(1, 9)), max_size=40))
 def test_it_never_holds_more_than_it_may(puts):
-    memory: Recent[str, int] = Recent(20, weigh=abs)
+    memory: LruCache[str, int] = LruCache(20, weigh=abs)
     for key, weight in puts:
         memory.put(key, weight)
 

@@ -5,23 +5,23 @@ from typing import Any
 import orjson
 import pytest
 
-from proxy.prefix.layouts.order import placed
-from proxy.prefix.layouts.pieces import Piece
-from proxy.prefix.prompts.prompt import Prompt, Slot, parsed
-from proxy.prefix.prompts.strings import whole
+from proxy.prefix.layouts.order import place_pieces
+from proxy.prefix.layouts.pieces import TextPiece
+from proxy.prefix.prompts.prompt import Prompt, PromptSlot, parse_prompt
+from proxy.prefix.prompts.strings import join_texts
 
 RULES = "Be kind.\nThe user is Ines.\nIt is noon."
 WISH = {
     (0, 0): [
-        Piece(text="Be kind.\n", slot=Slot.STABLE),
-        Piece(text="The user is Ines.\n", slot=Slot.SEMI_STABLE),
-        Piece(text="It is noon.", slot=Slot.VARIABLE),
+        TextPiece(text="Be kind.\n", slot=PromptSlot.STABLE),
+        TextPiece(text="The user is Ines.\n", slot=PromptSlot.SEMI_STABLE),
+        TextPiece(text="It is noon.", slot=PromptSlot.VARIABLE),
     ]
 }
 
 
 def prompt(*messages: object) -> Prompt:
-    return parsed(orjson.dumps({"model": "m", "messages": messages}))
+    return parse_prompt(orjson.dumps({"model": "m", "messages": messages}))
 
 
 def message(role: str, content: object) -> dict[str, object]:
@@ -44,8 +44,8 @@ def test_what_came_as_strings_goes_as_strings(
     late: bool,  # noqa: FBT001 - a case of the table
 ):
     came = prompt(message("system", RULES), message("user", "Hi"))
-    found = placed(came, WISH, late=late).prompt
-    sent = whole(found, came)
+    found = place_pieces(came, WISH, late=late).prompt
+    sent = join_texts(found, came)
 
     assert any(isinstance(content, list) for content in contents(found))
     assert all(isinstance(content, str) for content in contents(sent))
@@ -58,15 +58,15 @@ def test_parts_of_the_callers_own_stay_parts():
         message("system", [{"type": "text", "text": RULES}]),
         message("user", [{"type": "text", "text": "Hi"}]),
     )
-    found = placed(came, WISH, late=False).prompt
+    found = place_pieces(came, WISH, late=False).prompt
 
-    assert whole(found, came) is found
+    assert join_texts(found, came) is found
 
 
 def test_what_was_not_taken_apart_stays_as_it_is():
     came = prompt(message("system", RULES), message("user", "Hi"))
 
-    assert whole(came, came) is came
+    assert join_texts(came, came) is came
 
 
 def test_a_part_that_is_no_plain_text_keeps_its_message():
@@ -78,7 +78,7 @@ def test_a_part_that_is_no_plain_text_keeps_its_message():
     found = prompt(rules, asked)
     found = Prompt(fields=found.fields, messages=found.messages, semi=(0, 1), tail=1)
 
-    assert whole(found, came) is found
+    assert join_texts(found, came) is found
 
 
 def test_a_conversation_keeps_the_same_instructions_whatever_follows_them():
@@ -87,6 +87,8 @@ def test_a_conversation_keeps_the_same_instructions_whatever_follows_them():
     later = prompt(
         message("system", RULES), message("user", "Hi"), message("assistant", "Ho"), picture
     )
-    sent = [whole(placed(came, WISH).prompt, came).messages[0] for came in (first, later)]
+    sent = [
+        join_texts(place_pieces(came, WISH).prompt, came).messages[0] for came in (first, later)
+    ]
 
     assert sent[0] == sent[1]

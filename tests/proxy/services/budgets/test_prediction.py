@@ -15,7 +15,7 @@ from proxy.calls.settlement import AttemptInfo
 from proxy.calls.translation import prepare
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route
-from proxy.prefix.planned import Planned, Unplanned
+from proxy.prefix.planned import Passthrough, Planned
 from proxy.records.receipt import Outcome
 from proxy.services.budgets.clamps import note
 from proxy.services.budgets.prediction import Predictor
@@ -35,11 +35,11 @@ def attempt(
     number: int = 1,
     body: bytes = BODY,
     over: Route = ROUTE,
-    planned: Planned | Unplanned | None = None,
+    planned: Planned | Passthrough | None = None,
     **fields: Any,
 ) -> AttemptInfo:
     made = call(body, **{"id": f"call_{number}", "arrived": NOW, **fields})
-    return AttemptInfo(call=made, route=over, planned=planned or Unplanned())
+    return AttemptInfo(call=made, route=over, planned=planned or Passthrough())
 
 
 def predicted(predictor: Predictor, asked: AttemptInfo, *, exactly: bool = False) -> Prediction:

@@ -55,8 +55,8 @@ def test_its_conversation_is_the_one_that_planning_knows():
     who = {"team": "team_1", "feature": "chat", "key": KEY.id}
     first = [each for each in talk() if each["role"] != "assistant"][:2]
     house.planned(asked(orjson.dumps({"model": "m", "messages": first}), **who))
-    before = planner.draft(asked(whole.body, **who))
-    after = planner.draft(asked(found.fold.sent.body, origin=found.fold.sent.origin, **who))
+    before = planner.read_call(asked(whole.body, **who))
+    after = planner.read_call(asked(found.fold.sent.body, origin=found.fold.sent.origin, **who))
 
     assert found.talk is not None
     assert found.talk.name == before.conversation == after.conversation

@@ -8,19 +8,19 @@ from typing import Any, TypeVar
 
 from sqlalchemy.exc import OperationalError
 
-from proxy.prefix.planned import Planned, Unplanned
+from proxy.prefix.planned import Passthrough, Planned
 from proxy.prefix.planner import Planner
 from proxy.records.call import Call
 from proxy.records.feature_mode import Mode, Place
 from proxy.services.planning import planning as planning_
-from proxy.services.planning.planning import Planning
+from proxy.services.planning.planning import PromptPlanning
 from proxy.store.store import Store
 from tests.fakes.desk import LoopTasks, call, route
 from tests.proxy.prefix.askings import NOW, RULES, SECRET, body, talk
 
 PLACE = Place("team_1", "chat", "any")
 ROUTE = route("openai", regime="openai-interval")
-LARGE = RULES * (planning_._LARGE // len(RULES) + 1)
+LARGE = RULES * (planning_._MIN_THREAD_BYTES // len(RULES) + 1)
 ABOVE = "Call number {}.\n"
 AnyStore = TypeVar("AnyStore", bound=Store)
 T = TypeVar("T")
@@ -38,10 +38,10 @@ def opened(folder: Path, kind: type[AnyStore], mode: Mode = Mode.OBSERVE) -> Any
 
 
 @contextmanager
-def made(store: Store, planner: Planner | None = None, **fields: Any) -> Iterator[Planning]:
+def made(store: Store, planner: Planner | None = None, **fields: Any) -> Iterator[PromptPlanning]:
     """Planning on this store; it leaves no conversation alone unless the planner does."""
     given = {"now": lambda: NOW, **fields}
-    found = Planning(planner or Planner(SECRET, share=0.0), store, LoopTasks(), **given)
+    found = PromptPlanning(planner or Planner(SECRET, share=0.0), store, LoopTasks(), **given)
     try:
         yield found
     finally:
@@ -56,7 +56,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(work)
 
 
-async def kept(planning: Planning, asked: Call) -> Planned:
+async def kept(planning: PromptPlanning, asked: Call) -> Planned:
     """The call, once the store has what was decided for it."""
     found = await planning.planned(asked, ROUTE)
     assert isinstance(found, Planned)
@@ -66,7 +66,7 @@ async def kept(planning: Planning, asked: Call) -> Planned:
     return found
 
 
-def planned(found: Planned | Unplanned) -> Planned:
+def planned(found: Planned | Passthrough) -> Planned:
     assert isinstance(found, Planned)
     return found
 

@@ -26,8 +26,8 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 async def stepped_back(guard: PlanningGuard, tasks: LoopTasks) -> None:
-    guard.step_back(PLACE, HARM)
-    guard.step_back(PLACE, HARM)
+    guard.suspend(PLACE, HARM)
+    guard.suspend(PLACE, HARM)
     assert guard.is_suspended(PLACE)
     await asyncio.gather(*tasks._tasks)
 

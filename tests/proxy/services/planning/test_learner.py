@@ -5,23 +5,23 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from proxy.services.planning.learner import School
+from proxy.services.planning.learner import BackgroundLearner
 
 
 @pytest.fixture
 def school():
-    found = School(waiting=3)
+    found = BackgroundLearner(waiting=3)
     yield found
     found.close()
 
 
-def finished(school: School) -> None:
+def finished(school: BackgroundLearner) -> None:
     over = threading.Event()
-    school.teach(over.set)
+    school.submit(over.set)
     assert over.wait(10)
 
 
-def busy(school: School) -> threading.Event:
+def busy(school: BackgroundLearner) -> threading.Event:
     """Keep its thread at a lesson until this is set."""
     begun, over = threading.Event(), threading.Event()
 
@@ -29,7 +29,7 @@ def busy(school: School) -> threading.Event:
         begun.set()
         over.wait(10)
 
-    school.teach(long)
+    school.submit(long)
     assert begun.wait(10)
     return over
 
@@ -38,7 +38,7 @@ def test_lessons_are_learned_in_their_order_in_one_thread_that_is_not_ours(schoo
     learned = []
 
     for number in range(2):
-        school.teach(lambda number=number: learned.append((number, threading.get_ident())))
+        school.submit(lambda number=number: learned.append((number, threading.get_ident())))
     finished(school)
 
     assert [number for number, _ in learned] == [0, 1]
@@ -51,7 +51,7 @@ def test_it_begins_again_after_a_rest(school):
 
 
 def test_a_lesson_that_fails_is_told_of_and_harms_no_other(school, caplog):
-    school.teach(lambda: 1 // 0)
+    school.submit(lambda: 1 // 0)
     finished(school)
 
     assert [record.message for record in caplog.records] == ["A call taught nothing"]
@@ -60,7 +60,7 @@ def test_a_lesson_that_fails_is_told_of_and_harms_no_other(school, caplog):
 def test_lessons_that_wait_are_bounded(school):
     over, learned = busy(school), []
     for number in range(5):
-        school.teach(lambda number=number: learned.append(number))
+        school.submit(lambda number=number: learned.append(number))
     over.set()
     school._thread.submit(int).result(10)
 
@@ -69,10 +69,10 @@ def test_lessons_that_wait_are_bounded(school):
 
 def test_closing_drops_what_waits_and_takes_no_more(school):
     over, learned = busy(school), []
-    school.teach(lambda: learned.append("waited"))
+    school.submit(lambda: learned.append("waited"))
     school.close()
     over.set()
-    school.teach(lambda: learned.append("late"))
+    school.submit(lambda: learned.append("late"))
     school._thread.shutdown(wait=True)
 
     assert learned == []
@@ -89,7 +89,7 @@ def test_where_no_thread_is_to_be_had_it_says_so_and_begins_with_the_next_lesson
 
     learned = []
     school._thread = Short(max_workers=1)
-    school.teach(lambda: learned.append(1))
+    school.submit(lambda: learned.append(1))
     school._thread.fails = False
     finished(school)
 

@@ -9,12 +9,12 @@ import orjson
 import pytest
 
 from proxy.calls import eligibility
-from proxy.prefix.explain.reasons import Reason
-from proxy.prefix.planned import Asked, Draft, Planned, Unplanned
+from proxy.prefix.explain.reasons import MissReason
+from proxy.prefix.planned import Draft, Passthrough, Planned, PlanningRequest
 from proxy.prefix.planner import Planner
 from proxy.records.feature_mode import Mode, Place
 from proxy.services.planning import planning as planning_
-from proxy.services.planning.planning import Planning
+from proxy.services.planning.planning import PromptPlanning
 from proxy.store.store import Store
 from slo.usage import Usage
 from tests.fakes.clock import played
@@ -47,7 +47,7 @@ def test_what_no_cache_would_keep_is_not_planned(store, asked):
     with made(store) as planning:
         found = run(planning.planned(asked, ROUTE))
 
-    assert isinstance(found, Unplanned)
+    assert isinstance(found, Passthrough)
     assert found.why == ""
     assert found.reason in {eligibility.NO_PROMPT, eligibility.UNDER_2_KB}
 
@@ -63,13 +63,13 @@ def test_tags_are_taken_off_however_small_a_prompt_is(store):
 def test_what_is_huge_goes_as_it_came(store):
     asked = call(body(said("user", "x" * eligibility.MAX_PLANNED_BYTES)))
     with made(store) as planning:
-        assert run(planning.planned(asked, ROUTE)) == Unplanned("the prompt is too large to plan")
+        assert run(planning.planned(asked, ROUTE)) == Passthrough("the prompt is too large to plan")
 
 
 def test_a_feature_for_which_planning_is_off_goes_as_it_came(tmp_path):
     store = opened(tmp_path, Store, Mode.OFF)
     with made(store) as planning:
-        assert run(planning.planned(chat(), ROUTE)) == Unplanned(reason="off")
+        assert run(planning.planned(chat(), ROUTE)) == Passthrough(reason="off")
     store.close(5)
 
 
@@ -77,7 +77,7 @@ def test_a_feature_that_is_suspended_goes_as_it_came_and_says_so(store):
     store.layouts.suspend(PLACE.whole, "it cost more", NOW)
     store.board.refresh()
     with made(store) as planning:
-        assert run(planning.planned(chat(), ROUTE)) == Unplanned("planning is suspended")
+        assert run(planning.planned(chat(), ROUTE)) == Passthrough("planning is suspended")
 
 
 def test_what_cannot_be_planned_goes_as_it_came_with_the_reason(store):
@@ -85,18 +85,18 @@ def test_what_cannot_be_planned_goes_as_it_came_with_the_reason(store):
     with made(store) as planning:
         found = run(planning.planned(asked, ROUTE))
 
-    assert isinstance(found, Unplanned)
+    assert isinstance(found, Passthrough)
     assert found.why.startswith("not a chat body")
     assert len(found.why) <= planning_._WORDS
 
 
 def test_a_planner_that_fails_costs_no_call(store, caplog):
     class Broken(Planner):
-        def draft(self, asked: Asked) -> Draft:
+        def read_call(self, asked: PlanningRequest) -> Draft:
             raise ZeroDivisionError
 
     with made(store, Broken(SECRET)) as planning:
-        assert run(planning.planned(chat(), ROUTE)) == Unplanned("planning failed")
+        assert run(planning.planned(chat(), ROUTE)) == Passthrough("planning failed")
         assert not planning._lock.locked()
     assert [record.levelno for record in caplog.records] == [logging.ERROR]
 
@@ -105,16 +105,16 @@ def test_a_planner_that_hangs_is_not_waited_for(store, caplog):
     over = threading.Event()
 
     class Hangs(Planner):
-        def draft(self, asked: Asked) -> Draft:
+        def read_call(self, asked: PlanningRequest) -> Draft:
             over.wait(60)
-            return super().draft(asked)
+            return super().read_call(asked)
 
     with made(store, Hangs(SECRET)) as planning:
         found = played(planning.planned(call(body(said("user", LARGE))), ROUTE))
         while_it_hangs = played(planning.planned(chat(), ROUTE))
         over.set()
 
-    assert found == while_it_hangs == Unplanned("planning took too long")
+    assert found == while_it_hangs == Passthrough("planning took too long")
     assert len(caplog.records) == 2
 
 
@@ -125,15 +125,15 @@ class Watched(Planner):
         super().__init__(SECRET, share=0.0)
         self.threads: list[str] = []
 
-    def draft(self, asked: Asked) -> Draft:
+    def read_call(self, asked: PlanningRequest) -> Draft:
         self.threads.append(threading.current_thread().name)
-        return super().draft(asked)
+        return super().read_call(asked)
 
 
 def test_only_large_prompts_go_to_a_thread(store):
     planner = Watched()
 
-    async def work(planning: Planning) -> None:
+    async def work(planning: PromptPlanning) -> None:
         for asked in (chat(), call(body(said("user", LARGE)))):
             assert isinstance(await planning.planned(asked, ROUTE), Planned)
 
@@ -145,7 +145,7 @@ def test_only_large_prompts_go_to_a_thread(store):
 def test_a_prompt_that_comes_while_another_is_planned_waits_in_a_thread(store):
     planner = Watched()
 
-    async def work(planning: Planning) -> Planned | Unplanned:
+    async def work(planning: PromptPlanning) -> Planned | Passthrough:
         async with asyncio.TaskGroup() as group:
             with planning._lock:
                 task = group.create_task(planning.planned(chat(), ROUTE))
@@ -158,10 +158,10 @@ def test_a_prompt_that_comes_while_another_is_planned_waits_in_a_thread(store):
 
 
 def test_calls_that_begin_and_end_hold_nobody_back(store):
-    async def work(planning: Planning) -> None:
+    async def work(planning: PromptPlanning) -> None:
         for _ in range(3):
             found = await planning.planned(chat(), ROUTE)
-            for each in (found, Unplanned()):
+            for each in (found, Passthrough()):
                 planning.begun(each)
                 planning.ended(each)
             assert planning._fanout._events == {}
@@ -184,10 +184,10 @@ def test_a_feature_whose_planned_prompt_was_refused_is_left_alone_for_a_while(st
     with made(store, now=clock) as planning:
         planning.refused(planned(run(planning.planned(chat(), ROUTE))))
         left = run(planning.planned(chat(), ROUTE))
-        clock.now += planning_._REST
+        clock.now += planning_._REFUSAL_PAUSE_S
         again = run(planning.planned(chat(), ROUTE))
 
-    assert left == Unplanned("an upstream refused what was planned")
+    assert left == Passthrough("an upstream refused what was planned")
     assert isinstance(again, Planned)
     assert "took it as it came" in caplog.text
 
@@ -207,13 +207,13 @@ def test_an_answer_waits_for_no_prompt_that_is_planned(store):
         with planning._lock:
             miss = planning.settled(found, Usage(input=3_000))
         assert miss is not None
-        assert miss.reason is Reason.FIRST_SEEN
-        assert planning.settled(Unplanned(), Usage(input=3_000)) is None
+        assert miss.reason is MissReason.FIRST_SEEN
+        assert planning.settled(Passthrough(), Usage(input=3_000)) is None
 
 
 def test_a_planner_that_fails_costs_no_answer(store, caplog):
     class Broken(Planner):
-        def settled(self, *args: Any, **kwargs: Any) -> None:
+        def settle_call(self, *args: Any, **kwargs: Any) -> None:
             raise ZeroDivisionError
 
     with made(store, Broken(SECRET, share=0.0)) as planning:

@@ -7,11 +7,11 @@ from typing import Any
 import orjson
 import pytest
 
-from proxy.prefix.breakpoints.plan import Arm
-from proxy.prefix.planned import Draft, Planned, Unplanned
+from proxy.prefix.breakpoints.plan import ExperimentArm
+from proxy.prefix.planned import Draft, Passthrough, Planned
 from proxy.prefix.planner import Planner
 from proxy.services.planning import planning as planning_
-from proxy.services.planning.planning import Planning
+from proxy.services.planning.planning import PromptPlanning
 from proxy.store.store import Store
 from tests.fakes.clock import played
 from tests.fakes.desk import call
@@ -30,7 +30,7 @@ from tests.proxy.services.planning.plannings import (
 )
 
 
-def names(found: Planned | Unplanned) -> list[str]:
+def names(found: Planned | Passthrough) -> list[str]:
     assert isinstance(found, Planned)
     return [each["function"]["name"] for each in orjson.loads(found.body)["tools"]]
 
@@ -48,7 +48,7 @@ def test_another_process_goes_on_as_the_first_began(store):
         run(kept(first, chat(tools=tools)))
         found = run(kept(second, chat(1, tools=tools)))
 
-    assert found.plan.arm is Arm.CONTROL
+    assert found.plan.arm is ExperimentArm.CONTROL
     assert names(found) == ["b", "a"]
 
 
@@ -77,15 +77,15 @@ def test_the_first_to_keep_a_plan_decides_for_both(store):
         begun = run(kept(second, chat(tools=[tool("b"), tool("a")])))
         found = run(kept(second, chat(1, tools=[tool("b"), tool("a")])))
 
-    assert begun.plan.arm is Arm.TREATED
-    assert found.plan.arm is Arm.CONTROL
+    assert begun.plan.arm is ExperimentArm.TREATED
+    assert found.plan.arm is ExperimentArm.CONTROL
     assert names(found) == ["b", "a"]
 
 
 def test_of_calls_that_begin_a_conversation_at_once_the_first_decides(store):
     tools = [[tool("b")], [tool("a"), tool("b")]]
 
-    async def work(planning: Planning) -> list[Planned | Unplanned]:
+    async def work(planning: PromptPlanning) -> list[Planned | Passthrough]:
         calls = (
             call(body(said("system", LARGE), said("user", "Well?"), tools=each)) for each in tools
         )
@@ -113,13 +113,13 @@ def test_a_tool_another_process_met_first_keeps_its_place(store):
 
 def test_a_call_that_was_not_planned_has_nothing_to_wait_for(store):
     with made(store) as planning:
-        run(planning.kept(Unplanned()))
+        run(planning.kept(Passthrough()))
 
 
 def test_an_answer_does_not_wait_long_for_a_store_that_is_slow(tmp_path):
     store = opened(tmp_path, Slow)
 
-    async def work(planning: Planning) -> float:
+    async def work(planning: PromptPlanning) -> float:
         loop = asyncio.get_running_loop()
         found = await planning.planned(chat(), ROUTE)
         began = loop.time()
@@ -130,14 +130,14 @@ def test_an_answer_does_not_wait_long_for_a_store_that_is_slow(tmp_path):
         took = played(work(planning))
     store.close(5)
 
-    assert took == pytest.approx(planning_._DEADLINE)
+    assert took == pytest.approx(planning_._STORE_DEADLINE_S)
 
 
 def test_a_plan_that_could_not_be_kept_holds_here(tmp_path, caplog):
     store = opened(tmp_path, Away)
     with made(store) as planning:
         begun = run(kept(planning, chat()))
-        assert planning._planner.plan(begun.draft) == begun.plan
+        assert planning._planner.known_plan(begun.draft) == begun.plan
     store.close(5)
 
     assert "for 1 conversation is lost" in caplog.text
@@ -146,7 +146,7 @@ def test_a_plan_that_could_not_be_kept_holds_here(tmp_path, caplog):
 def test_an_answer_waits_for_its_own_plan_and_for_no_other(store):
     """A gateway that begins conversations all the time never has nothing to keep."""
 
-    async def work(planning: Planning) -> None:
+    async def work(planning: PromptPlanning) -> None:
         found, others = await planning.planned(chat(), ROUTE), count()
         async with asyncio.TaskGroup() as group:
             task = group.create_task(planning.kept(found))
@@ -167,13 +167,13 @@ def test_plans_on_their_way_to_the_store_are_bounded(store):
         found = planned(run(planning.planned(chat(), ROUTE)))
 
         assert len(planning._keeping) == planning_._WAITING
-        assert planning._planner.plan(found.draft) == found.plan
+        assert planning._planner.known_plan(found.draft) == found.plan
 
 
 def test_what_waits_for_the_store_holds_no_words(tmp_path):
     store = opened(tmp_path, Slow)
 
-    async def work(planning: Planning) -> Draft:
+    async def work(planning: PromptPlanning) -> Draft:
         await planning.planned(chat(), ROUTE)
         ((draft, _),) = planning._keeping.values()
         return draft
@@ -199,12 +199,12 @@ def session(name: str, *first: Any) -> list[Any]:
 
 
 def identities(
-    sessions: list[list[Any]], *replicas: Planning, since: int = 0
-) -> list[set[tuple[bytes, Arm]]]:
+    sessions: list[list[Any]], *replicas: PromptPlanning, since: int = 0
+) -> list[set[tuple[bytes, ExperimentArm]]]:
     """How each session is told, calls of all in turns and those of one by replicas in turns."""
 
-    async def work() -> list[set[tuple[bytes, Arm]]]:
-        found: list[set[tuple[bytes, Arm]]] = [set() for _ in sessions]
+    async def work() -> list[set[tuple[bytes, ExperimentArm]]]:
+        found: list[set[tuple[bytes, ExperimentArm]]] = [set() for _ in sessions]
         for turn in range(6):
             for at, calls in enumerate(sessions):
                 one = await kept(replicas[(at + turn) % len(replicas)], calls[turn])
@@ -250,7 +250,7 @@ def test_a_restart_in_the_middle_changes_nothing(store):
 def test_of_sessions_that_go_on_at_once_with_what_all_began_each_is_its_own(store):
     sessions = [session(f"S{n}") for n in range(6)]
 
-    async def work(planning: Planning) -> list[set[bytes]]:
+    async def work(planning: PromptPlanning) -> list[set[bytes]]:
         found: list[set[bytes]] = [set() for _ in sessions]
         for turn in range(4):
             calls = [planning.planned(each[turn], ROUTE) for each in sessions]

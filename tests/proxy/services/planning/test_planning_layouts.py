@@ -9,7 +9,7 @@ import pytest
 from proxy.calls import eligibility
 from proxy.prefix.breakpoints.plan import Plan
 from proxy.prefix.layouts.layout import Layout
-from proxy.prefix.planned import Planned, Unplanned
+from proxy.prefix.planned import Passthrough, Planned
 from proxy.records.call import Call
 from proxy.services.planning import planning as planning_
 from proxy.store.store import Store
@@ -31,7 +31,7 @@ from tests.proxy.services.planning.plannings import (
 )
 
 
-def opening(found: Planned | Unplanned) -> str:
+def opening(found: Planned | Passthrough) -> str:
     content = orjson.loads(planned(found).body)["messages"][0]["content"]
     return str(content if isinstance(content, str) else content[0]["text"])
 
@@ -95,8 +95,8 @@ def test_a_conversation_keeps_a_layout_that_holds_no_more(store):
 
 def test_a_layout_that_nobody_has_any_more_moves_nothing(store):
     with made(store) as planning:
-        draft = planning._planner.draft(eligibility.planning_request(numbered()))
-        planning._planner.adopt(draft, Plan(layout=9))
+        draft = planning._planner.read_call(eligibility.planning_request(numbered()))
+        planning._planner.adopt_plan(draft, Plan(layout=9))
         found = run(kept(planning, numbered()))
 
     assert opening(found).startswith("Call number")
@@ -106,8 +106,8 @@ def test_a_layout_that_nobody_has_any_more_moves_nothing(store):
 def test_a_layout_the_store_says_nothing_of_moves_nothing(tmp_path, kind, caplog):
     store = opened(tmp_path, kind)
     with made(store) as planning:
-        draft = planning._planner.draft(eligibility.planning_request(numbered()))
-        planning._planner.adopt(draft, Plan(layout=9))
+        draft = planning._planner.read_call(eligibility.planning_request(numbered()))
+        planning._planner.adopt_plan(draft, Plan(layout=9))
         found = played(planning.planned(numbered(), ROUTE))
     store.close(5)
 

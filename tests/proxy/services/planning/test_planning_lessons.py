@@ -6,11 +6,11 @@ from typing import Any
 
 from sqlalchemy.exc import OperationalError
 
-from proxy.prefix.explain.reasons import Miss
+from proxy.prefix.explain.reasons import CacheMiss
 from proxy.prefix.planner import Planner
 from proxy.records.feature_mode import Place
 from proxy.services.planning import planning as planning_
-from proxy.services.planning.planning import Planning
+from proxy.services.planning.planning import PromptPlanning
 from slo.usage import Usage
 from tests.fakes.desk import call
 from tests.proxy.prefix.askings import RULES, SECRET, body, said, talk
@@ -26,14 +26,16 @@ from tests.proxy.services.planning.plannings import (
 )
 
 
-def lessons_are_learned(planning: Planning) -> None:
+def lessons_are_learned(planning: PromptPlanning) -> None:
     over = threading.Event()
-    planning._school.teach(over.set)
+    planning._school.submit(over.set)
     assert over.wait(10)
 
 
 def test_a_very_long_conversation_is_told_what_it_missed_and_learned_from_in_a_thread(store):
-    messages = [said("user", f"{number} {RULES[:40]}") for number in range(planning_._MANY + 1)]
+    messages = [
+        said("user", f"{number} {RULES[:40]}") for number in range(planning_._MAX_INLINE_BLOCKS + 1)
+    ]
     with made(store) as planning:
         found = planned(run(planning.planned(call(body(*messages)), ROUTE)))
 
@@ -49,7 +51,7 @@ def test_a_very_long_conversation_is_told_what_it_missed_and_learned_from_in_a_t
 
 def test_what_a_call_missed_is_not_looked_for_again_where_it_is_learned_from(store):
     class Once(Planner):
-        def settled(self, *args: Any, **kwargs: Any) -> Miss | None:
+        def settle_call(self, *args: Any, **kwargs: Any) -> CacheMiss | None:
             raise AssertionError
 
     with made(store, Once(SECRET, share=0.0)) as planning:
@@ -63,7 +65,7 @@ def test_what_a_call_missed_is_not_looked_for_again_where_it_is_learned_from(sto
     assert again.evidence.before is not None
 
 
-def taught(planning: Planning, calls: int = 30) -> None:
+def taught(planning: PromptPlanning, calls: int = 30) -> None:
     """Answer as many calls, each of which says its number above the rules."""
 
     async def work() -> None:

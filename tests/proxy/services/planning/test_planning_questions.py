@@ -6,14 +6,14 @@ from typing import Any
 import msgspec
 import orjson
 
-from proxy.prefix.explain.diagnostics import Heard
-from proxy.prefix.explain.reasons import Reason, Said
-from proxy.prefix.planned import Planned, Unplanned
-from proxy.prefix.provider_diagnostics import REST
+from proxy.prefix.explain.diagnostics import AnswerDiagnostics
+from proxy.prefix.explain.reasons import MissReason, ProviderReason
+from proxy.prefix.planned import Passthrough, Planned
+from proxy.prefix.provider_diagnostics import RETRY_AFTER_S
 from proxy.records.call import Call
 from proxy.records.feature_mode import Mode
 from proxy.services.planning import planning as planning_
-from proxy.services.planning.planning import Planning
+from proxy.services.planning.planning import PromptPlanning
 from proxy.store.store import Store
 from slo.usage import Usage
 from tests.fakes.desk import call, route
@@ -27,7 +27,7 @@ OPENAI = route("openai", regime="openai-breakpoint")
 OPENAI = replace(OPENAI, upstream=replace(OPENAI.upstream, tells_misses=True))
 
 
-async def asked(planning: Planning, turns: int) -> Planned:
+async def asked(planning: PromptPlanning, turns: int) -> Planned:
     found = await planning.planned(chat(turns), CLAUDE)
     await planning.kept(found)
     return planned(found)
@@ -38,9 +38,9 @@ def about(found: Planned) -> Any:
 
 
 def test_the_next_call_asks_about_the_answer_that_was_heard(store):
-    async def work(planning: Planning) -> tuple[Planned, Planned]:
+    async def work(planning: PromptPlanning) -> tuple[Planned, Planned]:
         first = await asked(planning, 0)
-        planning.settled(first, ANSWERED, Heard("msg_1"))
+        planning.settled(first, ANSWERED, AnswerDiagnostics("msg_1"))
         return first, await asked(planning, 1)
 
     with made(store) as planning:
@@ -53,15 +53,19 @@ def test_the_next_call_asks_about_the_answer_that_was_heard(store):
 def test_what_a_provider_says_is_joined_to_a_miss(store):
     with made(store) as planning:
         found = run(asked(planning, 0))
-        heard = Heard("msg_1", Said(Reason.PARAMETER_CHANGED, "the model changed"))
+        heard = AnswerDiagnostics(
+            "msg_1", ProviderReason(MissReason.PARAMETER_CHANGED, "the model changed")
+        )
         miss = planning.settled(found, ANSWERED, heard)
 
     assert miss is not None
-    assert miss.reason is Reason.PARAMETER_CHANGED
+    assert miss.reason is MissReason.PARAMETER_CHANGED
     assert miss.detail.startswith("the provider says the model changed")
 
 
-SAID = Heard("msg_1", Said(Reason.PARAMETER_CHANGED, "the model changed", 8_000))
+SAID = AnswerDiagnostics(
+    "msg_1", ProviderReason(MissReason.PARAMETER_CHANGED, "the model changed", 8_000)
+)
 
 
 def test_what_a_provider_says_is_told_without_waiting_for_a_prompt_that_is_planned(store):
@@ -71,16 +75,16 @@ def test_what_a_provider_says_is_told_without_waiting_for_a_prompt_that_is_plann
             miss = planning.settled(found, ANSWERED, SAID)
 
     assert miss is not None
-    assert miss.reason is Reason.PARAMETER_CHANGED
+    assert miss.reason is MissReason.PARAMETER_CHANGED
     assert miss.tokens == 8_000
 
 
 def test_what_a_provider_says_of_a_long_call_is_told(store):
     with made(store) as planning:
-        found = run(asked(planning, planning_._MANY // 2))
+        found = run(asked(planning, planning_._MAX_INLINE_BLOCKS // 2))
         miss = planning.settled(found, ANSWERED, SAID)
 
-    assert len(found.evidence.sent.blocks) > planning_._MANY
+    assert len(found.evidence.sent.blocks) > planning_._MAX_INLINE_BLOCKS
     assert miss is not None
     assert miss.detail.startswith("the provider says the model changed; by our account nothing")
     assert miss.tokens == 8_000
@@ -93,11 +97,11 @@ def test_where_a_call_that_asked_was_refused_the_question_goes_before_the_plan(s
         second = run(asked(planning, 0))
         planning.refused(second)
         third = run(planning.planned(chat(), CLAUDE))
-        clock.now += REST
+        clock.now += RETRY_AFTER_S
         fourth = run(asked(planning, 0))
 
     assert about(second) is None
-    assert third == Unplanned("an upstream refused what was planned")
+    assert third == Passthrough("an upstream refused what was planned")
     assert about(fourth) is not None
     assert "it is not asked" in caplog.text
 
@@ -108,7 +112,7 @@ def respond(*, stored: bool, **fields: Any) -> Call:
 
 
 def test_no_layout_is_begun_where_a_provider_keeps_what_it_is_sent(tmp_path):
-    class Learned(Planning):
+    class Learned(PromptPlanning):
         """As if every feature had a layout."""
 
         def _layout(self, *args: Any) -> None:
@@ -129,13 +133,13 @@ def test_a_response_that_goes_on_from_another_goes_as_it_came_and_says_why(store
     with made(store) as planning:
         found = run(planning.planned(respond(stored=True, previous_response_id="resp_1"), OPENAI))
 
-    assert found == Unplanned("it goes on from what its provider keeps")
+    assert found == Passthrough("it goes on from what its provider keeps")
 
 
 def test_a_response_asks_about_the_one_before(store):
-    async def work(planning: Planning) -> Planned:
+    async def work(planning: PromptPlanning) -> Planned:
         first = planned(await planning.planned(respond(stored=True), OPENAI))
-        planning.settled(first, ANSWERED, Heard("resp_1"))
+        planning.settled(first, ANSWERED, AnswerDiagnostics("resp_1"))
         items = [said("user", "Hm?"), said("assistant", "Yes."), said("user", "So?")]
         return planned(await planning.planned(respond(stored=True, input=items), OPENAI))
 

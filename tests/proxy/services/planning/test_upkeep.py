@@ -11,7 +11,11 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from proxy.records.feature_mode import Place
-from proxy.services.planning.upkeep import guard, keep_known_keys, retain
+from proxy.services.planning.upkeep import (
+    apply_retention,
+    keep_known_keys,
+    suspend_harmful_features,
+)
 from proxy.settings import Settings
 from proxy.store.sql.guarding import Suspension, suspend_harmful
 from proxy.store.sql.known_keys import FILE_NAME, remove_known_keys
@@ -20,7 +24,7 @@ from tests.fakes.alerts import Notified
 from tests.fakes.clock import played
 
 NOW = 1_790_000_000.0
-nobody = partial(guard, say=lambda _: True)
+nobody = partial(suspend_harmful_features, say=lambda _: True)
 DAY = 86_400.0
 HOUR = 3_600.0
 Answer = Callable[..., Any]
@@ -67,7 +71,7 @@ def away(number: int, *_: object) -> list[Suspension]:
 
 def test_receipts_plans_and_notes_that_are_old_are_dropped_every_hour(tmp_path):
     opened = store(tmp_path, lambda *_: 0)
-    watched(opened, retain, 2.5)
+    watched(opened, apply_retention, 2.5)
     first = opened.asked[0][0]
 
     assert [(at - first, question) for at, question, _ in opened.asked] == [
@@ -81,7 +85,7 @@ def test_receipts_plans_and_notes_that_are_old_are_dropped_every_hour(tmp_path):
 
 def test_retention_goes_on_after_a_round_that_failed(tmp_path, caplog):
     opened = store(tmp_path, away)
-    watched(opened, retain, 1.5)
+    watched(opened, apply_retention, 1.5)
 
     assert [question for _, question, _ in opened.asked] == [
         opened.ledger.retain,
@@ -117,7 +121,7 @@ def test_a_feature_that_is_suspended_is_told_of(tmp_path, caplog):
     found = Suspension(Place("team_1", "chat"), "it cost 12 % more")
     opened = store(tmp_path, lambda *_: [found])
     alerts = Notified()
-    watched(opened, partial(guard, say=alerts), 0.3)
+    watched(opened, partial(suspend_harmful_features, say=alerts), 0.3)
 
     (record,) = caplog.records
     (alert,) = alerts
@@ -129,7 +133,7 @@ def test_a_feature_that_is_suspended_is_told_of(tmp_path, caplog):
     assert "it cost 12 % more" in record.getMessage()
 
 
-@pytest.mark.parametrize("work", [retain, nobody])
+@pytest.mark.parametrize("work", [apply_retention, nobody])
 def test_a_mistake_of_ours_is_not_hidden(tmp_path, work):
     def broken(*_: object) -> None:
         raise ZeroDivisionError

@@ -27,7 +27,7 @@ WHO = 'model="m",route="up/m",team="t"'
 
 def value(telemetry: Telemetry, line: str) -> float | None:
     """What a metric's line says; None if it is not there."""
-    for found in telemetry.page().decode().splitlines():
+    for found in telemetry.prometheus_text().decode().splitlines():
         name, _, number = found.rpartition(" ")
         if name == line:
             return float(number)
@@ -124,7 +124,7 @@ def test_teams_are_called_by_their_names():
     assert value(telemetry, line) == 1.5
     line = 'thriftgate_attempts_total{outcome="answered",route="up/m",team="acme"}'
     assert value(telemetry, line) == 1
-    assert 'team="t"' not in telemetry.page().decode()
+    assert 'team="t"' not in telemetry.prometheus_text().decode()
 
 
 def test_a_call_that_fell_back_counts_once_under_the_model_that_answered():
@@ -132,7 +132,7 @@ def test_a_call_that_fell_back_counts_once_under_the_model_that_answered():
         CALL, final=False, route="up/asked", outcome=Outcome.FAILED, usage=None, cost_nanos=None
     )
     telemetry = observed(failed, CALL)
-    page = telemetry.page().decode()
+    page = telemetry.prometheus_text().decode()
 
     calls = [line for line in page.splitlines() if line.startswith("thriftgate_calls_total")]
     labels = '{feature="chat",model="m",outcome="answered",route="up/m",team="t"}'
@@ -145,7 +145,7 @@ def test_features_and_models_that_callers_make_up_are_bounded():
         for n in range(3 * TOP_SERIES)
     ]
     telemetry = observed(*made_up)
-    page = telemetry.page().decode().splitlines()
+    page = telemetry.prometheus_text().decode().splitlines()
 
     found = [line for line in page if line.startswith("thriftgate_cost_usd_total")]
     assert len(found) == TOP_SERIES + 1

@@ -11,7 +11,7 @@ from proxy.services.telemetry.top_series import TopSeries
 def counted(*labels: str, most: int = 2) -> TopSeries[Counter[str]]:
     top: TopSeries[Counter[str]] = TopSeries(Counter, most)
     for each in labels:
-        top.count((each,))[each] += 1
+        top.series_of((each,))[each] += 1
     return top
 
 
@@ -50,7 +50,7 @@ def test_series_are_bounded_never_fall_and_lose_no_call(labels, most):
     top: TopSeries[Counter[str]] = TopSeries(Counter, most)
     ended, before = 0, dict[tuple[str, ...], Counter[str]]()
     for each in labels:
-        top.count((each,))[each] += 1
+        top.series_of((each,))[each] += 1
         now = dict(top.items())
         gone = [series for name, series in before.items() if now.get(name) is not series]
         ended += sum(series.total() for series in gone)

@@ -3,7 +3,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import Engine, select
 
-from proxy.prefix.breakpoints.plan import SEVERAL, Arm, Plan, Policy, merged
+from proxy.prefix.breakpoints.plan import (
+    SEVERAL,
+    BreakpointPolicy,
+    ExperimentArm,
+    Plan,
+    merge_plans,
+)
 from proxy.store.sql import schema
 from proxy.store.sql.database import open_database, read_transaction
 from proxy.store.sql.plans import Plans
@@ -14,7 +20,9 @@ ID = "ab" * 16
 A_PLAN = Plan(
     layout=3,
     tools=("t1", "t2"),
-    policies={"anthropic-breakpoint/anthropic": Policy(stable="1h", why="It is read often.")},
+    policies={
+        "anthropic-breakpoint/anthropic": BreakpointPolicy(stable="1h", why="It is read often.")
+    },
 )
 
 
@@ -45,7 +53,7 @@ def test_a_plan_that_was_kept_is_found_whole(plans: Plans) -> None:
 def test_the_first_to_bring_a_plan_decides(plans: Plans) -> None:
     grow(plans, A_PLAN)
 
-    assert grow(plans, Plan(arm=Arm.CONTROL), NOW + 1) == A_PLAN
+    assert grow(plans, Plan(arm=ExperimentArm.CONTROL), NOW + 1) == A_PLAN
     assert plans.find(ID, NOW + 2) == A_PLAN
 
 
@@ -66,31 +74,31 @@ def test_processes_that_race_agree(url: str, engine: Engine) -> None:
 def test_a_plan_grows_by_what_it_lacks_and_changes_in_nothing(plans: Plans) -> None:
     grow(plans, A_PLAN)
     more = Plan(
-        arm=Arm.CONTROL,
+        arm=ExperimentArm.CONTROL,
         layout=9,
         tools=("t3", "t1"),
         policies={
-            "anthropic-breakpoint/anthropic": Policy(),
-            "openai-breakpoint/openai": Policy(explicit=True),
+            "anthropic-breakpoint/anthropic": BreakpointPolicy(),
+            "openai-breakpoint/openai": BreakpointPolicy(explicit=True),
         },
     )
     grown = grow(plans, more, NOW + 1)
 
     assert grown == plans.find(ID, NOW + 2)
-    assert (grown.arm, grown.layout) == (Arm.TREATED, 3)
+    assert (grown.arm, grown.layout) == (ExperimentArm.TREATED, 3)
     assert grown.tools == ("t1", "t2", "t3")
     assert grown.policies == {
         **A_PLAN.policies,
-        "openai-breakpoint/openai": Policy(explicit=True),
+        "openai-breakpoint/openai": BreakpointPolicy(explicit=True),
     }
 
 
 def test_many_plans_grow_in_one_step(plans: Plans) -> None:
     grow(plans, A_PLAN, name="b")
-    more = Plan(arm=Arm.CONTROL, tools=("t3",))
+    more = Plan(arm=ExperimentArm.CONTROL, tools=("t3",))
     grown = plans.grow_all({"c": more, "b": more, "a": A_PLAN}, NOW + 1)
 
-    assert grown == {"a": A_PLAN, "b": merged(A_PLAN, more), "c": more}
+    assert grown == {"a": A_PLAN, "b": merge_plans(A_PLAN, more), "c": more}
     assert {name: plans.find(name, NOW + 2) for name in grown} == grown
     assert plans.grow_all({}, NOW) == {}
 
@@ -139,7 +147,7 @@ def test_processes_that_grow_a_plan_at_once_lose_nothing(url: str, engine: Engin
 def test_a_flood_of_tools_and_caches_takes_bounded_room(plans: Plans) -> None:
     flood = Plan(
         tools=tuple(f"t{n}" for n in range(5000)),
-        policies={f"regime/{n}": Policy() for n in range(500)},
+        policies={f"regime/{n}": BreakpointPolicy() for n in range(500)},
     )
     for kept in (grow(plans, flood), grow(plans, flood)):
         assert kept.tools == flood.tools[:1024]

@@ -5,8 +5,14 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from proxy.prefix.breakpoints.plan import Arm
-from proxy.prefix.guard import Finding, Sample, Sums, sampled, verdict
+from proxy.prefix.breakpoints.plan import ExperimentArm
+from proxy.prefix.guard import (
+    ArmTotals,
+    ComparisonFinding,
+    ConversationSums,
+    compare_arms,
+    sample_arm,
+)
 from proxy.records.receipt import Outcome, Receipt
 from proxy.store.sql.inserts import inserter
 from proxy.store.sql.savings import Estimate, MissSum, Savings
@@ -33,12 +39,12 @@ def savings(engine: Engine) -> Savings:
     return Savings(engine)
 
 
-def by_hand(receipts: Iterable[Receipt]) -> Sample:
+def by_hand(receipts: Iterable[Receipt]) -> ArmTotals:
     conversations: dict[str, list[Receipt]] = defaultdict(list)
     for each in receipts:
         conversations[each.conversation].append(each)
-    return sampled(
-        Sums(
+    return sample_arm(
+        ConversationSums(
             cost=sum(each.cost_nanos or 0 for each in calls),
             tokens=sum(each.usage.prompt_tokens for each in calls if each.usage),
             reads=sum(each.usage.cache_read for each in calls if each.usage),
@@ -55,9 +61,9 @@ def test_each_arms_sums_are_those_of_its_conversations(engine: Engine, savings: 
     assert (treated.team, treated.feature, treated.model) == ("team_0", "support", "m")
     for found in (control, treated):
         wanted = by_hand(each for each in receipts if each.arm == found.arm)
-        for name in Sample.__struct_fields__:
+        for name in ArmTotals.__struct_fields__:
             assert getattr(found.sample, name) == pytest.approx(getattr(wanted, name), rel=1e-12)
-    assert (control.arm, treated.arm) == (Arm.CONTROL, Arm.TREATED)
+    assert (control.arm, treated.arm) == (ExperimentArm.CONTROL, ExperimentArm.TREATED)
     assert (control.sample.conversations, treated.sample.conversations) == (8, 32)
     assert type(treated.sample.cost) is int
 
@@ -120,7 +126,7 @@ def test_the_guard_judges_what_the_ledger_tells(engine: Engine, savings: Savings
     inserter(engine)(receipts)
     control, treated = savings.samples(START)
 
-    assert verdict(treated.sample, control.sample).finding is Finding.WORSE
+    assert compare_arms(treated.sample, control.sample).finding is ComparisonFinding.WORSE
 
 
 def test_misses_are_summed_by_reason_the_dearest_first(engine: Engine, savings: Savings) -> None:

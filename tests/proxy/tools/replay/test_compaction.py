@@ -10,7 +10,7 @@ import pytest
 from compaction.compact import CompactedChat
 from compaction.policy import CompactionMode, CompactionPolicy
 from compaction.reading.message import Unfoldable
-from proxy.prefix.explain.reasons import Reason
+from proxy.prefix.explain.reasons import MissReason
 from proxy.tools.replay.compaction import Folding
 from proxy.tools.replay.lines import Line
 from proxy.tools.replay.planning import Planning
@@ -97,7 +97,7 @@ def test_it_costs_less_than_what_was_sent_and_says_nothing_of_the_way_to_the_cei
     assert row.cost_usd_per_1k is not None
     assert as_sent.cost_usd_per_1k is not None
     assert row.cost_usd_per_1k < as_sent.cost_usd_per_1k
-    assert Reason.DIVERGED not in {miss.reason for miss in row.misses}
+    assert MissReason.DIVERGED not in {miss.reason for miss in row.misses}
 
 
 def test_a_short_conversation_goes_as_it_is_arranged_with_its_reason_counted(vocabulary):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.caches.port import Block, CachedPrompt
+from proxy.caches.port import CachedPrompt, TokenBlock
 from proxy.caches.regimes import REGIMES
 from proxy.tools.replay.line_limits import bounds
 from proxy.tools.simulator.models import Simulated
@@ -20,12 +20,12 @@ def test_no_cache_reads_less_than_its_least_or_between_its_steps(regime, provide
 
     for total in (90, 700, 5_000):
         cache = cache_of(model)
-        marked = Block(role="user", tokens=tuple(range(total)), message=0, mark=_mark(regime))
-        rest = Block(role="user", tokens=(7,), message=1)
+        marked = TokenBlock(role="user", tokens=tuple(range(total)), message=0, mark=_mark(regime))
+        rest = TokenBlock(role="user", tokens=(7,), message=1)
         prompt = CachedPrompt(blocks=(marked, rest))
         cache.serve(prompt, 0.0)
-        cache.begun(prompt, 1.0)
-        cache.ended(prompt, (1, 2), 2.0)
+        cache.begin_answer(prompt, 1.0)
+        cache.finish_answer(prompt, (1, 2), 2.0)
         read = cache.serve(prompt, 10.0).read
 
         assert read % limits.step == 0

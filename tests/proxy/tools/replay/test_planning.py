@@ -7,7 +7,7 @@ import msgspec
 import orjson
 import pytest
 
-from proxy.prefix.explain.reasons import Miss
+from proxy.prefix.explain.reasons import CacheMiss
 from proxy.prefix.planned import Draft, Planned
 from proxy.prefix.planner import Planner
 from proxy.tools.replay.lines import Line
@@ -145,15 +145,15 @@ def test_what_cannot_be_planned_goes_as_it_came_and_teaches_nothing(vocabulary):
 class Clumsy(Planner):
     """Makes a mistake with prompts that say before or after what."""
 
-    def planned(self, draft: Draft, *rest: Any) -> Planned:
+    def plan_call(self, draft: Draft, *rest: Any) -> Planned:
         if b"before" in draft.asked.body:
             raise TypeError("of planning")
-        return super().planned(draft, *rest)
+        return super().plan_call(draft, *rest)
 
-    def settled(self, planned: Planned, *rest: Any, **more: Any) -> Miss | None:
+    def settle_call(self, planned: Planned, *rest: Any, **more: Any) -> CacheMiss | None:
         if b"after" in planned.draft.asked.body:
             raise TypeError("of learning")
-        return super().settled(planned, *rest, **more)
+        return super().settle_call(planned, *rest, **more)
 
 
 def clumsy(vocabulary) -> Planning:

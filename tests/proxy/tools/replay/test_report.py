@@ -6,7 +6,7 @@ import msgspec
 import orjson
 from rich.console import Console
 
-from proxy.prefix.explain.reasons import Reason
+from proxy.prefix.explain.reasons import MissReason
 from proxy.tools.replay.compaction import Folded
 from proxy.tools.replay.report import Beside, remarks, table, told
 from proxy.tools.replay.run import Outcome, replay
@@ -79,8 +79,8 @@ def test_the_json_has_the_same_fields_for_every_variant(vocabulary):
 
 def test_everything_that_was_not_replayed_is_said():
     misses = (
-        Misses(Reason.FIRST_SEEN, "", 70, 2),
-        Misses(Reason.EXPIRED, "", 9, 1),
+        Misses(MissReason.FIRST_SEEN, "", 70, 2),
+        Misses(MissReason.EXPIRED, "", 9, 1),
     )
     row = msgspec.structs.replace(ROW, misses=misses, refused=3)
     outcome = Outcome(
@@ -108,8 +108,8 @@ def test_everything_that_was_not_replayed_is_said():
 
 
 def test_rows_of_which_the_same_is_to_be_said_share_a_line():
-    same = (Misses(Reason.BELOW_MINIMUM, "", 70, 2),)
-    other = (Misses(Reason.DIVERGED, "in the system text", 9, 1),)
+    same = (Misses(MissReason.BELOW_MINIMUM, "", 70, 2),)
+    other = (Misses(MissReason.DIVERGED, "in the system text", 9, 1),)
     rows = [
         msgspec.structs.replace(ROW, name=name, misses=misses)
         for name, misses in (("as sent", same), ("marked", other), ("arranged", same))

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.caches.port import Block, CachedPrompt
-from proxy.caches.prefix_unit import PrefixUnits, Rules
+from proxy.caches.port import CachedPrompt, TokenBlock
+from proxy.caches.prefix_unit import PrefixUnitRules, PrefixUnits
 from proxy.tools.replay.prompt_units import Units
 from proxy.tools.replay.upper_bound import Reach
 
@@ -21,14 +21,16 @@ ANSWER = tuple(range(800, 845))
 
 def prompt(heads: list[Tokens], turns: int, answer: Tokens = ()) -> CachedPrompt:
     """Lines of instructions, so many turns, and what primes the answer; or an answer to go on."""
-    lines = [Block(role="system", tokens=head, message=0) for head in heads]
+    lines = [TokenBlock(role="system", tokens=head, message=0) for head in heads]
     spoken = [
-        Block(role="user", tokens=tuple(range(number * 1000, number * 1000 + TURN)), message=number)
+        TokenBlock(
+            role="user", tokens=tuple(range(number * 1000, number * 1000 + TURN)), message=number
+        )
         for number in range(1, turns + 1)
     ]
     if answer:
-        spoken.append(Block(role="assistant", tokens=(*PRIMING, *answer), message=turns + 1))
-    last = Block(role="assistant", tokens=PRIMING, message=turns + 2)
+        spoken.append(TokenBlock(role="assistant", tokens=(*PRIMING, *answer), message=turns + 1))
+    last = TokenBlock(role="assistant", tokens=PRIMING, message=turns + 2)
     return CachedPrompt(blocks=(*lines, *spoken, last))
 
 
@@ -36,7 +38,7 @@ def reach(*calls: tuple[list[Tokens], int], room: int = 400_000) -> Reach:
     """One that was asked these lines with so many turns, ten seconds apart."""
     found = Reach(Units(frozenset()), build=2.0, room=room)
     for number, (heads, turns) in enumerate(calls):
-        found.begun(prompt(heads, turns), 10.0 * number)
+        found.begin_answer(prompt(heads, turns), 10.0 * number)
     return found
 
 
@@ -96,8 +98,8 @@ def test_a_line_that_stands_twice_in_one_call_was_asked_once():
 
 def test_an_answer_is_read_by_the_call_that_goes_on_from_it_once_it_is_built():
     found = Reach(Units(frozenset()), build=2.0)
-    found.begun(prompt([RULES], 3), 0.0)
-    found.ended(prompt([RULES], 3), ANSWER, 10.0)
+    found.begin_answer(prompt([RULES], 3), 0.0)
+    found.finish_answer(prompt([RULES], 3), ANSWER, 10.0)
     after = prompt([RULES], 3, ANSWER)
     reads = [found.serve(after, now).read for now in (11.9, 12.0)]
 
@@ -112,15 +114,15 @@ def test_where_something_varied_an_answer_is_read_once_two_calls_went_on_from_it
         time = tuple(range(60_000 + number * 10, 60_009 + number * 10))
         said = prompt([time, RULES], 1, ANSWER if number else ())
         reads.append(found.serve(said, 10.0 * number).read)
-        found.begun(said, 10.0 * number)
-        found.ended(said, ANSWER, 10.0 * number + 1)
+        found.begin_answer(said, 10.0 * number)
+        found.finish_answer(said, ANSWER, 10.0 * number + 1)
 
     assert reads == [0, 0, 500 + TURN, prompt([RULES], 1, ANSWER).tokens]
 
 
 def test_an_answer_of_nothing_is_nothing():
     found = reach(([TIME, RULES], 1))
-    found.ended(prompt([TIME, RULES], 1), (), 1.0)
+    found.finish_answer(prompt([TIME, RULES], 1), (), 1.0)
 
     assert read(found, [NOON, RULES], 1) == 0
 
@@ -136,7 +138,7 @@ CALLS = st.tuples(
 
 @given(st.lists(CALLS, max_size=20))
 def test_no_cache_of_units_reads_more_than_a_step_beyond_it(calls):
-    rules = Rules(step=16, build=2.0)
+    rules = PrefixUnitRules(step=16, build=2.0)
     units, found = PrefixUnits(rules), Reach(Units(frozenset()), build=rules.build)
     times = accumulate(gap for *_, gap in calls)
 
@@ -144,8 +146,8 @@ def test_no_cache_of_units_reads_more_than_a_step_beyond_it(calls):
         said = prompt(heads, turns, ANSWER if goes_on else ())
         assert units.serve(said, now).read <= found.serve(said, now).read + rules.step
         for cache in (units, found):
-            cache.begun(said, now + 0.1)
-            cache.ended(said, ANSWER, now + 0.4)
+            cache.begin_answer(said, now + 0.1)
+            cache.finish_answer(said, ANSWER, now + 0.4)
 
 
 def test_openings_that_are_not_kept_any_more_count_as_any():

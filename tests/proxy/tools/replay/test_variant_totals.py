@@ -1,6 +1,6 @@
 """Figures of a variant."""
 
-from proxy.prefix.explain.reasons import Reason
+from proxy.prefix.explain.reasons import MissReason
 from proxy.tools.replay.variant_totals import Missed, Misses, Sums, placed
 from slo.usage import Usage
 
@@ -36,15 +36,15 @@ def test_no_calls_are_a_row_of_nothing():
 
 def test_the_reasons_that_cost_most_come_first():
     sums = Sums()
-    for number, reason in enumerate(Reason):
+    for number, reason in enumerate(MissReason):
         sums.miss(Missed(reason, number))
-    sums.miss(Missed(Reason.BELOW_MINIMUM, 100))
-    sums.miss(Missed(Reason.BELOW_MINIMUM, 50, "between two steps"))
+    sums.miss(Missed(MissReason.BELOW_MINIMUM, 100))
+    sums.miss(Missed(MissReason.BELOW_MINIMUM, 50, "between two steps"))
 
     assert sums.row("").misses[:3] == (
-        Misses(Reason.BELOW_MINIMUM, "", 101, 2),
-        Misses(Reason.BELOW_MINIMUM, "between two steps", 50, 1),
-        Misses(Reason.PROVIDER_SIDE, "", 8, 1),
+        Misses(MissReason.BELOW_MINIMUM, "", 101, 2),
+        Misses(MissReason.BELOW_MINIMUM, "between two steps", 50, 1),
+        Misses(MissReason.PROVIDER_SIDE, "", 8, 1),
     )
     assert len(sums.row("").misses) == 5
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from proxy.caches.port import Block, CachedPrompt
+from proxy.caches.port import CachedPrompt, TokenBlock
 from proxy.tools.simulator.chat import answer, counts, events, midway
 from proxy.tools.simulator.replies import Asked, Reply
 from slo.usage import Usage
 from tests.proxy.tools.simulator.scene import CALLS, told
 
-PROMPT = CachedPrompt(blocks=(Block(role="user", tokens=(1,), message=0),))
+PROMPT = CachedPrompt(blocks=(TokenBlock(role="user", tokens=(1,), message=0),))
 ASKED = Asked(model="gpt-6.1-sol", prompt=PROMPT, closing="", max_tokens=10)
 WITH_USAGE = replace(ASKED, usage_chunk=True)
 

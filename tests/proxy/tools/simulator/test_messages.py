@@ -4,13 +4,13 @@ from typing import Any
 
 import orjson
 
-from proxy.caches.port import Block, CachedPrompt
+from proxy.caches.port import CachedPrompt, TokenBlock
 from proxy.tools.simulator.messages import answer, counts, events, midway
 from proxy.tools.simulator.replies import Asked, Reply, signature
 from slo.usage import Usage
 from tests.proxy.tools.simulator.scene import CALLS, told
 
-PROMPT = CachedPrompt(blocks=(Block(role="user", tokens=(1,), message=0),))
+PROMPT = CachedPrompt(blocks=(TokenBlock(role="user", tokens=(1,), message=0),))
 ASKED = Asked(model="claude-haiku-4-5", prompt=PROMPT, closing="", max_tokens=10)
 USAGE = Usage(input=10, cache_read=20, write_5m=5, write_1h=2, output=4)
 THINKING = Reply(text="It is so.", tokens=(1, 2), thinking="Is it so now?", reasoning=5)

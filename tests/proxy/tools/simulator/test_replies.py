@@ -5,12 +5,12 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from proxy.caches.port import Block, CachedPrompt
+from proxy.caches.port import CachedPrompt, TokenBlock
 from proxy.tools.simulator.fault_directives import parse
 from proxy.tools.simulator.rendering import Vocabulary
 from proxy.tools.simulator.replies import Asked, Reply, Tool, reply, signature
 
-PROMPT = CachedPrompt(blocks=(Block(role="user", tokens=(1, 2, 3), message=0),))
+PROMPT = CachedPrompt(blocks=(TokenBlock(role="user", tokens=(1, 2, 3), message=0),))
 LOOK = Tool(name="look", schema={"type": "object", "properties": {"at": {"type": "string"}}})
 WAIT = Tool(name="wait", schema={})
 ASKED = Asked(model="m", prompt=PROMPT, closing="", max_tokens=4000, tools=(LOOK, WAIT))

@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from proxy.caches.port import Block, CachedPrompt
+from proxy.caches.port import CachedPrompt, TokenBlock
 from proxy.tools.simulator.replies import Asked, Reply
 from proxy.tools.simulator.responses import answer, counts, events, midway
 from slo.usage import Usage
 from tests.proxy.tools.simulator.scene import CALLS, told
 
-PROMPT = CachedPrompt(blocks=(Block(role="user", tokens=(1,), message=0),))
+PROMPT = CachedPrompt(blocks=(TokenBlock(role="user", tokens=(1,), message=0),))
 ASKED = Asked(model="gpt-6.1-sol", prompt=PROMPT, closing="", max_tokens=10)
 
 

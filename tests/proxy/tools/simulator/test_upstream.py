@@ -2,14 +2,14 @@
 
 import pytest
 
-from proxy.caches.port import Block, CachedPrompt
+from proxy.caches.port import CachedPrompt, TokenBlock
 from proxy.tools.simulator.fault_directives import Cues, parse
 from proxy.tools.simulator.models import MODELS, Simulated
 from proxy.tools.simulator.rendering import Vocabulary
 from proxy.tools.simulator.upstream import Exchange, Uncached, cache_of
 from tests.proxy.tools.simulator.scene import Scene
 
-PROMPT = CachedPrompt(blocks=(Block(role="user", tokens=tuple(range(3000)), message=0),))
+PROMPT = CachedPrompt(blocks=(TokenBlock(role="user", tokens=tuple(range(3000)), message=0),))
 
 
 def test_a_script_is_played_once_in_order(scene: Scene) -> None:
@@ -63,7 +63,7 @@ def test_what_is_kept_is_bounded(vocabulary: Vocabulary) -> None:
 def test_a_model_has_the_cache_of_its_regime() -> None:
     cache = cache_of(MODELS["vllm-local"])
     cache.serve(PROMPT, 0)
-    cache.begun(PROMPT, 0)
+    cache.begin_answer(PROMPT, 0)
 
     assert cache.serve(PROMPT, 1).read > 2900
 
@@ -73,8 +73,8 @@ def test_a_model_without_a_regime_caches_nothing() -> None:
 
     for now in range(2):
         served = cache.serve(PROMPT, now)
-        cache.begun(PROMPT, now)
-        cache.ended(PROMPT, (1, 2), now)
+        cache.begin_answer(PROMPT, now)
+        cache.finish_answer(PROMPT, (1, 2), now)
         assert (served.read, served.fresh) == (0, 3000)
     assert isinstance(cache, Uncached)
 
