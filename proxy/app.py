@@ -37,17 +37,17 @@ from proxy.records.amounts import quantity
 from proxy.records.compaction_settings import CompactionDefaults
 from proxy.records.receipt import Receipt
 from proxy.reloading import Reloader
-from proxy.services.alerts.setup import alerting, following
-from proxy.services.background import Tasks
-from proxy.services.budgets.admission_gate import Entry
-from proxy.services.budgets.setup import standing
+from proxy.services.alerts.setup import running_alerts, sinks_of_policies
+from proxy.services.background import BackgroundTasks
+from proxy.services.budgets.admission_gate import AdmissionGate
+from proxy.services.budgets.setup import running_budgets
 from proxy.services.compaction.compaction import Folding
 from proxy.services.compaction.figures import FoldFigures
 from proxy.services.compaction.summariser import Notebook, notebook
 from proxy.services.compaction.summary_request import through
-from proxy.services.objectives.route_alerts import LaneFigures, LaneNews
-from proxy.services.objectives.router import Wheel
-from proxy.services.objectives.setup import steering
+from proxy.services.objectives.route_alerts import RouteAlerts, RouteHealthMetrics
+from proxy.services.objectives.router import ObjectiveRouter
+from proxy.services.objectives.setup import running_objectives
 from proxy.services.planning.planning import PromptPlanning
 from proxy.services.planning.upkeep import (
     apply_retention,
@@ -160,11 +160,12 @@ async def gateway(
     estimates = _estimates()
     try:
         async with _transport(settings, known) as pool, asyncio.TaskGroup() as group:
-            tasks = Tasks(group)
+            tasks = BackgroundTasks(group)
             upkeep = tasks.keep(partial(apply_retention, opened, settings.retention_days, clock))
             keeping = tasks.keep(partial(keep_known_keys, opened, settings, clock))
-            async with alerting(policies.sinks, opened, tasks, clock, policies.budgets) as alerts:
-                reloader.follow(following(alerts, opened, tasks, clock))
+            alerting = running_alerts(policies.sinks, opened, tasks, clock, policies.budgets)
+            async with alerting as alerts:
+                reloader.follow(sinks_of_policies(alerts, opened, tasks, clock))
                 around = Surroundings(
                     settings=settings,
                     promises=policies,
@@ -224,34 +225,46 @@ async def _front(
         around.tasks.end(reloading)
 
 
+_Policies = tuple[AdmissionGate | None, ObjectiveRouter | None]
+
+
+def _readers(
+    entry: AdmissionGate | None,
+    wheel: ObjectiveRouter | None,
+    *others: Callable[[Receipt], None],
+) -> list[Callable[[Receipt], None]]:
+    """All that read receipts: budgets and objectives, where there are any, and the others."""
+    found: list[Callable[[Receipt], None]] = []
+    if entry is not None:
+        found.append(entry.settle)
+    if wheel is not None:
+        found.append(wheel.record_receipt)
+    return [*found, *others]
+
+
 @asynccontextmanager
 async def _desk(
     around: Surroundings, pool: Transport, telemetry: Telemetry, ticks: Callable[[], float]
-) -> AsyncIterator[
-    tuple[Dependencies, Receipts, tuple[Entry | None, Wheel | None], Callable[[Dependencies], None]]
-]:
+) -> AsyncIterator[tuple[Dependencies, Receipts, _Policies, Callable[[Dependencies], None]]]:
     """The desk, what keeps its receipts, what its calls pass and what moves them, and its moving.
 
     The last one takes the desk at which the gateway's own calls are made from then on.
     """
     settings, opened, lanes = around.settings, around.opened, around.lanes
-    around.publish(LaneFigures(lanes, ticks))
-    news = LaneNews(lanes, ticks, around.now, around.say, around.catalog)
+    around.publish(RouteHealthMetrics(lanes, ticks))
+    news = RouteAlerts(lanes, ticks, around.now, around.say, around.catalog)
     around.follow(news.prepare)
     watching = around.tasks.keep(news.run)
     days = settings.retention_days
     judge = partial(suspend_harmful_features, opened, days, around.now, around.say)
     judging = around.tasks.keep(judge)
-    async with standing(around) as entry, steering(around) as wheel, AsyncExitStack() as stack:
+    async with running_budgets(around) as entry, running_objectives(around) as wheel, AsyncExitStack() as stack:
         stack.callback(around.tasks.end, watching, judging)
         folding = _folding(around)
         stack.enter_context(closing(folding))
         noting = notebook(around)
-        others: list[Callable[[Receipt], None]] = []
-        others += [entry.settled] if entry is not None else []
-        others += [wheel.settled] if wheel is not None else []
-        others += [folding.settled, partial(_spent, lanes, ticks)]
-        kept = Receipts(opened, telemetry, others)
+        spent = partial(_spent, lanes, ticks)
+        kept = Receipts(opened, telemetry, _readers(entry, wheel, folding.settled, spent))
         planning = _planning(around)
         stack.enter_context(closing(planning))
         desk = Dependencies(

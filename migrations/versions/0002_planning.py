@@ -1,4 +1,4 @@
-"""What planning for prefix caches did to each call, and what it decided."""
+"""Columns for what planning for prefix caches did to each call, and the tables of its decisions."""
 
 import sqlalchemy as sa
 from alembic import op

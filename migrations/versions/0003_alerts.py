@@ -1,4 +1,4 @@
-"""What people are told, and what each sink has yet to be told."""
+"""Tables of alerts, and of the messages each sink has yet to be sent."""
 
 import sqlalchemy as sa
 from alembic import op

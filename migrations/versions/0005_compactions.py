@@ -1,4 +1,4 @@
-"""What compaction made of each call, and what was chosen for each feature."""
+"""Columns for what compaction made of each call, and the table of each feature's settings."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""What planning should have saved of each call, by what caches should hold."""
+"""A column for what planning should have saved of each call, by what caches should hold."""
 
 import sqlalchemy as sa
 from alembic import op

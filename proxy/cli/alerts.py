@@ -12,7 +12,7 @@ from rich.text import Text
 from proxy.cli.terminal import Terminal, grid, moment
 
 if TYPE_CHECKING:
-    from proxy.services.alerts.configured_sinks import Outlet
+    from proxy.services.alerts.configured_sinks import ConfiguredSink
     from proxy.settings import Settings
     from proxy.store.sql.outbox import OutboxMessage
     from slo.alert import Alert
@@ -44,12 +44,12 @@ def alerts(
         It is marked as a test, and no alert for its end follows.
         """
         sinks = promises(settings()).sinks
-        from proxy.services.alerts.http_sender import NotTaken
+        from proxy.services.alerts.http_sender import DeliveryFailed
 
         outlet = _outlet(terminal, sinks, sink)
         try:
             asyncio.run(_sent(outlet, terminal.now()))
-        except NotTaken as why:
+        except DeliveryFailed as why:
             said = f" It was said: {why.detail}" if why.detail else ""
             terminal.fail(f"The sink {sink} did not take the message: {why}.{said}")
         terminal.say(f"The sink {sink} took the message: an open alert that begins with TEST.")
@@ -89,26 +89,26 @@ def _sending(letter: OutboxMessage) -> tuple[str, ...]:
     return letter.sink, moment(letter.sent or 0.0), letter.phase, title
 
 
-def _outlet(terminal: Terminal, sinks: tuple[Sink, ...], name: str) -> Outlet:
+def _outlet(terminal: Terminal, sinks: tuple[Sink, ...], name: str) -> ConfiguredSink:
     meant = [sink for sink in sinks if sink.name == name]
     if not meant:
         names = ", ".join(sink.name for sink in sinks) or "none"
         terminal.fail(f"There is no sink {name} in the promises; there are: {names}.")
-    from proxy.services.alerts.configured_sinks import outlets, variables
+    from proxy.services.alerts.configured_sinks import configured_sinks, environment_variables
     from proxy.settings import upstream_keys
 
-    found, lacking = outlets(meant, upstream_keys(variables(meant)))
+    found, lacking = configured_sinks(meant, upstream_keys(environment_variables(meant)))
     if not found:
         terminal.fail(lacking[0])
     return found[0]
 
 
-async def _sent(outlet: Outlet, now: float) -> None:
+async def _sent(outlet: ConfiguredSink, now: float) -> None:
     """Send a test as an alert that goes on, as it is then that people have to be reached.
 
     It is as urgent as an alert has to be for the sink to be told of it.
     """
-    from proxy.services.alerts.http_sender import Post
+    from proxy.services.alerts.http_sender import HttpSender
     from proxy.store.sql.outbox import OutboxMessage
     from slo.alert import Alert
     from slo.alerting import AlertGroup
@@ -122,5 +122,5 @@ async def _sent(outlet: Outlet, now: float) -> None:
         began=now,
     )
     letter = OutboxMessage(alert=alert, sink=outlet.sink.name)
-    async with Post() as post:
+    async with HttpSender() as post:
         await post.send(outlet.url, outlet.message(AlertGroup((alert,)), [letter], now))

@@ -17,7 +17,7 @@ from slo import window
 from slo.budget import Budget, Unit
 
 if TYPE_CHECKING:
-    from proxy.services.budgets.counter_report import Row
+    from proxy.services.budgets.counter_report import CounterRow
     from proxy.settings import Settings
     from proxy.store.store import Store
     from slo.policies.file import Policies
@@ -32,7 +32,7 @@ class _Shown(NamedTuple):
     """A budget, its counters with most spent, and how many more there are."""
 
     budget: Budget
-    rows: list[Row]
+    rows: list[CounterRow]
     more: int
 
 
@@ -80,17 +80,17 @@ async def _shown(
     promised: Sequence[Budget], settings: Settings, opened: Store, now: float
 ) -> list[_Shown]:
     """Each budget as its counters have it, or the ledger where counters are nobody's to ask."""
-    from proxy.services.budgets.accounts import Accounts
-    from proxy.services.budgets.counter_report import counted, known, most_spent
-    from proxy.services.budgets.counters import counters
+    from proxy.services.budgets.accounts import LedgerAccounts
+    from proxy.services.budgets.counter_report import all_counter_rows, ledger_rows, most_spent
+    from proxy.services.budgets.counters import open_budget_store
 
-    accounts, store = Accounts(opened.spendings), counters(settings, opened)
+    accounts, store = LedgerAccounts(opened.spendings), open_budget_store(settings, opened)
     try:
         found = []
         for budget in promised:
-            rows = known(accounts, budget, now)
+            rows = ledger_rows(accounts, budget, now)
             if store.is_shared:
-                rows = await counted(store, budget, rows, now)
+                rows = await all_counter_rows(store, budget, rows, now)
             found.append(_Shown(budget, most_spent(rows, MOST), max(len(rows) - MOST, 0)))
         return found
     finally:
@@ -110,7 +110,7 @@ def _tell(terminal: Terminal, shown: Sequence[_Shown], now: float) -> None:
     terminal.show(table)
 
 
-def _cells(budget: Budget, row: Row, now: float, places: Sequence[int]) -> tuple[str, ...]:
+def _cells(budget: Budget, row: CounterRow, now: float, places: Sequence[int]) -> tuple[str, ...]:
     """The cells of a row; ``places`` are the digits of each amount of dollars behind the point."""
     amounts = _amounts(budget, row)
     if budget.unit is Unit.USD:
@@ -130,7 +130,7 @@ def _cells(budget: Budget, row: Row, now: float, places: Sequence[int]) -> tuple
     )
 
 
-def _amounts(budget: Budget, row: Row) -> tuple[int | None, ...]:
+def _amounts(budget: Budget, row: CounterRow) -> tuple[int | None, ...]:
     """Limit, spent and held, as the columns have them."""
     return budget.limit, row.spent, row.held
 

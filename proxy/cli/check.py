@@ -60,10 +60,12 @@ def _notes(settings: Settings, known: Catalog, policies: Policies) -> Iterator[s
     from proxy.api.serving import descriptor_limit
     from proxy.cli.storage_checks import crowded, few_descriptors
     from proxy.cli.warnings import assumptions, doubts, teams, unasked
-    from proxy.services.alerts.configured_sinks import outlets, variables
+    from proxy.services.alerts.configured_sinks import configured_sinks, environment_variables
     from proxy.settings import upstream_keys
 
-    yield from outlets(policies.sinks, upstream_keys(variables(policies.sinks)))[1]
+    yield from configured_sinks(
+        policies.sinks, upstream_keys(environment_variables(policies.sinks))
+    )[1]
     yield from doubts(policies, known, teams(settings.ledger_url))
     yield from assumptions(known)
     yield from unasked(settings, settings.compaction)
@@ -76,11 +78,11 @@ def _notes(settings: Settings, known: Catalog, policies: Policies) -> Iterator[s
 async def warn(settings: Settings, known: Catalog, policies: Policies) -> None:
     """Log what ``check`` would note of Redis, the model that takes notes, and known keys."""
     from proxy.cli.warnings import unnoted
-    from proxy.services.budgets.counters import away
+    from proxy.services.budgets.counters import redis_problem
 
     for why in _known_keys_notes(settings, policies):
         _log.warning("%s", why)
-    if why := await away(settings):
+    if why := await redis_problem(settings):
         _log.warning("%s: %s", _AWAY, why)
     if why := unnoted(settings, known):
         _log.warning("%s. No notes are taken", why)
@@ -122,7 +124,7 @@ def _known_keys_notes(settings: Settings, policies: Policies) -> list[str]:
 
 def _away(settings: Settings) -> list[str]:
     """A note where the Redis that the settings name does not answer; [] where it does."""
-    from proxy.services.budgets.counters import away
+    from proxy.services.budgets.counters import redis_problem
 
-    why = asyncio.run(away(settings))
+    why = asyncio.run(redis_problem(settings))
     return [f"{_AWAY}: {why}"] if why else []

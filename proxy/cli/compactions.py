@@ -70,7 +70,7 @@ class _Desk:
         with self._terminal.store() as store:
             names = self._terminal.names(store)
             found = _rows(
-                store.compactions.chosen(), store.foldings.totals(self._terminal.since(days))
+                store.compactions.all_settings(), store.foldings.totals(self._terminal.since(days))
             )
         if as_json:
             from proxy.cli import json_documents
@@ -134,7 +134,7 @@ class _Desk:
         with self._terminal.store() as store:
             place = (self._terminal.team(store, team), feature)
             resumed = store.compactions.resume(place, by, self._terminal.now())
-            held = store.compactions.chosen().of(*place)
+            held = store.compactions.all_settings().of(*place)
         if not resumed:
             self._terminal.fail(f"Feature {named(feature)} was not stepped back.")
         mode = held.effective_mode(self._settings().compaction)

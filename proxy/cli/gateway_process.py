@@ -27,7 +27,7 @@ from proxy.cli.storage_checks import few_descriptors
 from proxy.cli.warnings import known_keys_obstacle
 from proxy.configuration import Snapshot
 from proxy.records.amounts import quantity
-from proxy.services.budgets.setup import NotAlone
+from proxy.services.budgets.setup import SingleInstanceRequired
 from proxy.settings import Settings
 from proxy.store.sql.database import OtherInstallation
 from proxy.store.sql.ids import call_ids
@@ -61,7 +61,7 @@ def run_gateway(settings: Settings, known: Catalog, policies: Policies) -> None:
     with _listener(settings) as listener:
         try:
             lost = uvloop.run(_serve(settings, listener, Snapshot(known, policies)))
-        except* (NotAlone, _StartRefused) as group:
+        except* (SingleInstanceRequired, _StartRefused) as group:
             failed = str(_first(group))
     if failed:
         session.fail(failed)

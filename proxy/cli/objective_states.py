@@ -13,7 +13,7 @@ from slo.alert import format_time
 
 if TYPE_CHECKING:
     from proxy.cli.terminal import Terminal
-    from proxy.services.objectives.objective_state import Told
+    from proxy.services.objectives.objective_state import PublishedState
     from proxy.settings import Settings
     from proxy.store.store import Store
 
@@ -32,7 +32,7 @@ class Standings(NamedTuple):
         notes: What a person has to know of it, in sentences.
     """
 
-    told: Mapping[str, Told] = MappingProxyType({})
+    told: Mapping[str, PublishedState] = MappingProxyType({})
     notes: tuple[str, ...] = ()
 
     def cells(self, objective: str) -> tuple[str, ...]:
@@ -83,20 +83,20 @@ def standings(terminal: Terminal, settings: Settings, objectives: Iterable[str])
 
 
 async def _said(settings: Settings, opened: Store, now: float) -> Mapping[str, bytes]:
-    from proxy.services.objectives.counters import counters
+    from proxy.services.objectives.counters import open_objective_counters
 
-    shared = counters(settings, opened, lambda: now)
+    shared = open_objective_counters(settings, opened, lambda: now)
     try:
         return (await shared.standings())[1]
     finally:
         await shared.aclose()
 
 
-def _read(said: bytes | None) -> Told | None:
+def _read(said: bytes | None) -> PublishedState | None:
     """What was said; None for nothing, or for what another version of us said."""
-    from proxy.services.objectives.objective_state import Told
+    from proxy.services.objectives.objective_state import PublishedState
 
     try:
-        return None if said is None else msgspec.json.decode(said, type=Told)
+        return None if said is None else msgspec.json.decode(said, type=PublishedState)
     except msgspec.DecodeError:
         return None

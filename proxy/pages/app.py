@@ -18,9 +18,9 @@ from proxy.pages.board_data import LiveBoard
 from proxy.pages.receipts import Kept
 from proxy.records.call import Key
 from proxy.reloading import Reloader
-from proxy.services.budgets.admission_gate import Entry
-from proxy.services.budgets.counters import counters
-from proxy.services.objectives.router import Wheel
+from proxy.services.budgets.admission_gate import AdmissionGate
+from proxy.services.budgets.counters import open_budget_store
+from proxy.services.objectives.router import ObjectiveRouter
 from proxy.services.telemetry.telemetry import Telemetry
 from proxy.store.redis.local_budget_store import BudgetStore
 from proxy.store.sql.ids import call_ids
@@ -32,7 +32,7 @@ async def paged(
     around: Surroundings,
     kept: Kept,
     telemetry: Telemetry,
-    limits: tuple[Entry | None, Wheel | None],
+    limits: tuple[AdmissionGate | None, ObjectiveRouter | None],
     reloader: Reloader,
     ticks: Callable[[], float],
 ) -> AsyncIterator[FastAPI]:
@@ -128,7 +128,10 @@ async def _key(opened: Store, request: Request) -> Key:
 
 @asynccontextmanager
 async def _admin(
-    around: Surroundings, entry: Entry | None, wheel: Wheel | None, ticks: Callable[[], float]
+    around: Surroundings,
+    entry: AdmissionGate | None,
+    wheel: ObjectiveRouter | None,
+    ticks: Callable[[], float],
 ) -> AsyncIterator[APIRouter]:
     """The pages below /admin; closed where there is no token."""
     secret = around.settings.admin_token.get_secret_value()
@@ -147,12 +150,14 @@ async def _admin(
 
 
 @asynccontextmanager
-async def _counters(around: Surroundings, entry: Entry | None) -> AsyncIterator[BudgetStore | None]:
+async def _counters(
+    around: Surroundings, entry: AdmissionGate | None
+) -> AsyncIterator[BudgetStore | None]:
     """Where the pages ask for budgets: Redis by a connection of their own, or the process's."""
     if around.settings.promises is None or not around.settings.redis_url:
         yield None if entry is None else entry.counters
         return
-    own = counters(around.settings, around.opened)
+    own = open_budget_store(around.settings, around.opened)
     try:
         yield own
     finally:

@@ -21,10 +21,16 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from dashboards.board import Counter, Moved, Notice, Pin, Promise, Stay, Told
 from proxy.records.receipt import Receipt, total
-from proxy.services.budgets.accounts import Accounts
-from proxy.services.budgets.counter_report import Row, known, most_spent, said, unknown
-from proxy.services.objectives.objective_state import Track
-from proxy.services.objectives.router import Wheel
+from proxy.services.budgets.accounts import LedgerAccounts
+from proxy.services.budgets.counter_report import (
+    CounterRow,
+    counter_rows,
+    ledger_rows,
+    most_spent,
+    unknown_rows,
+)
+from proxy.services.objectives.objective_state import TrackedObjective
+from proxy.services.objectives.router import ObjectiveRouter
 from proxy.store.redis.local_budget_store import BudgetStore, StoreUnavailable
 from proxy.store.sql.pins import PinRow
 from proxy.store.store import Store
@@ -149,7 +155,7 @@ class LiveBoard:
         opened: Store,
         budgets: Iterable[Budget],
         *,
-        wheel: Wheel | None,
+        wheel: ObjectiveRouter | None,
         counters: BudgetStore | None,
         now: Callable[[], float],
         patience: float = PATIENCE,
@@ -161,7 +167,7 @@ class LiveBoard:
         self._now = now
         self._patience = patience
         self._ask = _Asking(opened, patience)
-        self._accounts = Accounts(opened.spendings)
+        self._accounts = LedgerAccounts(opened.spendings)
 
     def update(self, budgets: Iterable[Budget]) -> None:
         """Show these budgets from now on."""
@@ -210,7 +216,7 @@ class LiveBoard:
         if not budgets:
             return []
         ledgers = await self._ask("budgets", lambda: self._known(budgets, now), _LEDGERS)
-        rows = await self._said(budgets, ledgers or [unknown(each) for each in budgets], now)
+        rows = await self._said(budgets, ledgers or [unknown_rows(each) for each in budgets], now)
         if ledgers is None and not any(row.spent is not None for some in rows for row in some):
             return None
         return [
@@ -234,13 +240,13 @@ class LiveBoard:
             attempts=[_facts(each) for each in receipts],
         )
 
-    def _known(self, budgets: Sequence[Budget], now: float) -> list[list[Row]]:
+    def _known(self, budgets: Sequence[Budget], now: float) -> list[list[CounterRow]]:
         """What the ledger knows of each budget, of those of whom most is spent; blocks."""
-        return [known(self._accounts, each, now, _ASKED) for each in budgets]
+        return [ledger_rows(self._accounts, each, now, _ASKED) for each in budgets]
 
     async def _said(
-        self, budgets: Sequence[Budget], found: list[list[Row]], now: float
-    ) -> list[list[Row]]:
+        self, budgets: Sequence[Budget], found: list[list[CounterRow]], now: float
+    ) -> list[list[CounterRow]]:
         """The rows as the counters have them; as they are where these cannot be asked."""
         store, rows = self._counters, []
         if store is None:
@@ -248,7 +254,7 @@ class LiveBoard:
         try:
             async with asyncio.timeout(self._patience * (1 - _LEDGERS)):
                 for budget, some in zip(budgets, found, strict=True):
-                    rows.append(await said(store, budget, some, now))
+                    rows.append(await counter_rows(store, budget, some, now))
                     await asyncio.sleep(0)  # counters of this process answer without a pause
         except (StoreUnavailable, TimeoutError):
             return found
@@ -262,7 +268,9 @@ class LiveBoard:
         return found, names.get(team, team)
 
 
-def _promise(track: Track, wheel: Wheel, pins: Mapping[str, PinRow] | None, now: float) -> Promise:
+def _promise(
+    track: TrackedObjective, wheel: ObjectiveRouter, pins: Mapping[str, PinRow] | None, now: float
+) -> Promise:
     objective = track.objective
     standing, pin = wheel.standings.get(track.name), (pins or {}).get(track.name)
     counts = _lately(track, wheel, now)
@@ -292,21 +300,21 @@ def _why(standing: Standing) -> str:
     return "" if standing.state is State.PINNED else standing.reason
 
 
-def _lately(track: Track, wheel: Wheel, now: float) -> Counts:
+def _lately(track: TrackedObjective, wheel: ObjectiveRouter, now: float) -> Counts:
     """How the calls of this process went, whichever level they ran on."""
     arms = [track.arm(level) for level in range(track.rules.rungs + 1)]
     found = [wheel.tally.counts(arm, now, _LATELY) for arm in arms]
     return Counts(sum(each.good for each in found), sum(each.bad for each in found))
 
 
-def _burn(track: Track, counts: Counts) -> float | None:
+def _burn(track: TrackedObjective, counts: Counts) -> float | None:
     """How fast its error budget burns; None where it has none, or nothing was counted."""
     if track.objective.metric is Metric.CACHE or not counts.n:
         return None
     return burn.rate(counts, track.objective)
 
 
-def _counter(budget: Budget, row: Row, now: float) -> Counter:
+def _counter(budget: Budget, row: CounterRow, now: float) -> Counter:
     return Counter(
         budget=budget.name,
         scope=budget.scope,

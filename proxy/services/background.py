@@ -9,12 +9,12 @@ from typing import Any
 _log = logging.getLogger("thriftgate")
 
 #: Seconds after which a task that was cancelled is cancelled once more.
-_AGAIN = 1.0
+_CANCEL_AGAIN_AFTER_S = 1.0
 #: Seconds after which a task that is to go on for ever and failed begins again.
-_REST = 2.0
+_RESTART_DELAY_S = 2.0
 
 
-class Tasks:
+class BackgroundTasks:
     """Background tasks that end with the gateway; one that fails is logged and harms no other."""
 
     def __init__(self, group: asyncio.TaskGroup) -> None:
@@ -22,37 +22,37 @@ class Tasks:
 
     def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
         """Start a task in the group."""
-        return self._group.create_task(_guarded(work))
+        return self._group.create_task(_run_logged(work))
 
     def keep(self, work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
         """Start a task that goes on for ever: where it fails, it begins again after a rest."""
-        return self._group.create_task(_kept(work))
+        return self._group.create_task(_run_for_ever(work))
 
     def end(self, *tasks: asyncio.Task[None]) -> None:
         """Cancel tasks of the group until they have ended; nobody waits for that here.
 
         One cancellation may be lost in a library that takes it for its own timeout.
         """
-        self._group.create_task(_ended(tasks))
+        self._group.create_task(_cancel_until_ended(tasks))
 
 
-async def _ended(tasks: Sequence[asyncio.Task[None]]) -> None:
+async def _cancel_until_ended(tasks: Sequence[asyncio.Task[None]]) -> None:
     while pending := {task for task in tasks if not task.done()}:
         for task in pending:
             task.cancel()
-        await asyncio.wait(pending, timeout=_AGAIN)
+        await asyncio.wait(pending, timeout=_CANCEL_AGAIN_AFTER_S)
 
 
-async def _guarded(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+async def _run_logged(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     await _is_done(work, set())
 
 
-async def _kept(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+async def _run_for_ever(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     told: set[str] = set()
     while True:
         if await _is_done(work, told):
             return
-        await asyncio.sleep(_REST)
+        await asyncio.sleep(_RESTART_DELAY_S)
 
 
 async def _is_done(work: Callable[[], Coroutine[Any, Any, None]], told: set[str]) -> bool:
@@ -69,7 +69,7 @@ async def _is_done(work: Callable[[], Coroutine[Any, Any, None]], told: set[str]
 
 
 def _kind(error: Exception) -> str:
-    """What an error has in common with those of the same mistake: its type, and where it arose."""
+    """Identifies errors of the same mistake: their type, and where they arose."""
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
     last = traceback.extract_tb(error.__traceback__)[-1]

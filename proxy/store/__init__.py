@@ -1,1 +1,1 @@
-"""What is kept: teams, keys, receipts and their rollups, in SQL."""
+"""Keeps teams, keys, receipts and their rollups, in SQL."""

@@ -52,7 +52,7 @@ class ReceiptImport:
             self.lines += 1
             where = f"{name}:{number}"
             try:
-                receipt = _receipt(line)
+                receipt = _read_receipt(line)
             except UnreadableReceipt as why:
                 self.found += 1
                 self._refuse(where, str(why))
@@ -97,7 +97,7 @@ class ReceiptImport:
             self.refused.append(f"{where}: {why}.")
 
 
-def _receipt(line: bytes) -> Receipt | None:
+def _read_receipt(line: bytes) -> Receipt | None:
     """The receipt in a line of a log; None where it holds none."""
     if len(line) >= _LINE:
         if MARKER.encode() in line:

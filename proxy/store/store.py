@@ -178,7 +178,7 @@ class Store:
         """Put receipts into the ledger at once, each once; how many it lacked; blocks.
 
         Raises:
-            Unfit: The database will never take one of them, and takes none now.
+            UnfitBatch: The database will never take one of them, and takes none now.
             SQLAlchemyError: The database is away.
         """
         receipts = [decode(encode(each)) for each in receipts]
@@ -187,16 +187,16 @@ class Store:
         return len({(each.call_id, each.attempt) for each in receipts} - known)
 
     async def ask(self, question: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """What ``question`` returns or raises, asked off the event loop."""
+        """Runs ``question`` off the event loop and returns or raises what it does."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, lambda: question(*args, **kwargs))
 
     def singleton_lock(self) -> AbstractContextManager[bool]:
-        """A block that tells whether no other process on this database is in one; see ``alone``."""
+        """A block that yields True if no other process on this database is in one."""
         return singleton_lock(self._engine)
 
     def trouble(self) -> list[str]:
-        """What is wrong, in sentences; receipts are lost by none of it."""
+        """A description of what is wrong, in sentences; receipts are lost by none of it."""
         running = (self.journal, self.drain, self.keyring, self.board, self.foldboard)
         parts = (part.trouble for part in running)
         return [trouble for trouble in parts if trouble is not None]

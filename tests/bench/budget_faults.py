@@ -21,9 +21,9 @@ from pathlib import Path
 import httpx
 import orjson
 
-from proxy.services.budgets.counters import counters
-from proxy.services.budgets.local_quota import TTL
-from proxy.services.budgets.reconciliation import SETTLED
+from proxy.services.budgets.counters import open_budget_store
+from proxy.services.budgets.local_quota import TTL_S
+from proxy.services.budgets.reconciliation import SETTLED_AFTER_S
 from proxy.settings import Settings
 from proxy.store.redis.budget_store import RedisBudgetStore
 from proxy.store.store import Store
@@ -122,12 +122,15 @@ class Ledger:
 
     async def counted(self, names: Sequence[str]) -> list[Level]:
         """The same, on a loop that runs."""
-        asked = counters(self._settings, self.store)
+        asked = open_budget_store(self._settings, self.store)
         assert isinstance(asked, RedisBudgetStore)
         now = time.time()  # noqa: TID251 - the gateway's windows are the machine's
         try:
             found = [
-                (await asked.levels(await asked.named(f"{name}/", 1), now) or [Level(0, 0)])[0]
+                (
+                    await asked.levels(await asked.counters_from(f"{name}/", 1), now)
+                    or [Level(0, 0)]
+                )[0]
                 for name in names
             ]
         finally:
@@ -172,11 +175,11 @@ def lost(folder: Path, redis: OwnRedis, *, lead: float, away: float) -> Loss:
                 team: (before[team] - level.spent) / _NANOS
                 for team, level in zip(TEAMS, ledger.levels(TEAMS), strict=True)
             }
-            while min(gaps(ledger)) < -NEARLY and time.monotonic() < began + 6 * SETTLED:
+            while min(gaps(ledger)) < -NEARLY and time.monotonic() < began + 6 * SETTLED_AFTER_S:
                 drift = drift or published(gateway) > 0
                 time.sleep(0.5)
             repaired = time.monotonic() - began
-        while min(gaps(ledger)) < 0 and time.monotonic() < began + 6 * SETTLED:
+        while min(gaps(ledger)) < 0 and time.monotonic() < began + 6 * SETTLED_AFTER_S:
             time.sleep(0.5)
         exact = time.monotonic() - began
         said = ledger.levels(TEAMS)
@@ -357,7 +360,7 @@ async def _killed(folder: Path, redis: OwnRedis, *, waits: bool) -> Killed:
         stack.callback(ledger.store.close, 5)
         limits = httpx.Limits(max_connections=200)
         client = await stack.enter_async_context(
-            httpx.AsyncClient(trust_env=False, timeout=TTL * 3, limits=limits)
+            httpx.AsyncClient(trust_env=False, timeout=TTL_S * 3, limits=limits)
         )
         hanging = [
             asyncio.ensure_future(call(client, gateway, "[[fault:hang]] Well?"))
@@ -388,7 +391,7 @@ async def _killed(folder: Path, redis: OwnRedis, *, waits: bool) -> Killed:
 
 async def until(ledger: Ledger, is_so: Callable[[Level], bool]) -> Level:
     """The counter once this is so of it, or as it stands after a while."""
-    end = time.monotonic() + 1.5 * TTL
+    end = time.monotonic() + 1.5 * TTL_S
     (level,) = await ledger.counted(["day"])
     while not is_so(level) and time.monotonic() < end:
         await asyncio.sleep(0.25)
@@ -407,7 +410,7 @@ async def refused(client: httpx.AsyncClient, gateway: Served) -> tuple[str, floa
 
 
 async def call(
-    client: httpx.AsyncClient, gateway: Served, text: str, patience: float = TTL * 3
+    client: httpx.AsyncClient, gateway: Served, text: str, patience: float = TTL_S * 3
 ) -> httpx.Response:
     """The answer of a gateway to a call of ten cents at most."""
     return await client.post(
@@ -460,7 +463,7 @@ def main() -> None:
         folders = [Path(stack.enter_context(tempfile.TemporaryDirectory())) for _ in range(3)]
         redis = stack.enter_context(own_redis(folders[0]))
         tell(lost(folders[0], redis, lead=options.lead, away=options.away))
-        tell_restarted(restarted(folders[2], redis, near=NEAR, after=SETTLED + 8))
+        tell_restarted(restarted(folders[2], redis, near=NEAR, after=SETTLED_AFTER_S + 8))
         came = killed(folders[1], redis, waits=True)
     print(
         f"\nKill -9 of one of two gateways with {HALF} calls each: ${came.held[0]} held"

@@ -57,7 +57,7 @@ async def looks(opened: Store, budgets: list[Budget]) -> list[float]:
     reconciler = Reconciler(budgets, LocalBudgetStore(), opened, lambda: NOW + 60.0 * len(took))
     for each in range(_LOOKS):
         began = time.perf_counter()
-        await reconciler.look(at_once=not each)
+        await reconciler.compare(at_once=not each)
         took.append(time.perf_counter() - began)
     return took
 

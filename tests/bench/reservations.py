@@ -17,8 +17,8 @@ from typing import Any, Final
 from proxy.calls.settlement import Pseudonymizer, build_receipt
 from proxy.calls.translation import prepare
 from proxy.records.timeline import Timeline
-from proxy.services.budgets.admission_gate import Entry
-from proxy.services.budgets.ceilings import Ceilings
+from proxy.services.budgets.admission_gate import AdmissionGate
+from proxy.services.budgets.ceilings import CostCeilings
 from proxy.store.redis.budget_store import RedisBudgetStore
 from proxy.store.redis.leased_counters import LeasedCounters
 from proxy.store.redis.local_budget_store import BudgetStore, CountersCondition, LocalBudgetStore
@@ -46,7 +46,7 @@ async def timed(work: Callable[[int], Awaitable[Any]], rounds: int) -> str:
 
 async def row(store: BudgetStore, label: str, counters: int, rounds: int) -> None:
     """Print what reserving and settling cost with so many counters."""
-    await store.turn(await store.condition(NOW), CountersCondition.WHOLE, NOW)
+    await store.change_condition(await store.condition(NOW), CountersCondition.WHOLE, NOW)
     claims = [
         Claim(f"{counters}-{each}", 1000, _LIMIT, hard=True, ends=NOW) for each in range(counters)
     ]
@@ -73,8 +73,8 @@ async def leased_row(leased: LeasedCounters, counters: int, rounds: int) -> None
     await leased.renew()
 
     async def work(number: int) -> None:
-        assert leased.reserve_here(f"{counters}-{number}", claims, NOW) is not None
-        assert leased.settle_here(f"{counters}-{number}", amounts, NOW)
+        assert leased.reserve_leased(f"{counters}-{number}", claims, NOW) is not None
+        assert leased.settle_leased(f"{counters}-{number}", amounts, NOW)
 
     taken = []
     for _ in range(rounds // 100):
@@ -89,9 +89,9 @@ async def call_row(
     """Print what admitting and settling a call that counts in two budgets takes, all in all."""
     office = Office(budget(limit=_LIMIT), budget(name="c", scope="organization", limit=_LIMIT))
     office.admission.counters = store
-    ceilings = Ceilings([Ceiling(name="c", limit=_LIMIT)], office.predictor)
-    entry = Entry(ceilings if has_ceiling else None, office.admission)
-    await store.turn(await store.condition(NOW), CountersCondition.WHOLE, NOW)
+    ceilings = CostCeilings([Ceiling(name="c", limit=_LIMIT)], office.predictor)
+    entry = AdmissionGate(ceilings if has_ceiling else None, office.admission)
+    await store.change_condition(await store.condition(NOW), CountersCondition.WHOLE, NOW)
     seal, taken = Pseudonymizer(b"secret"), []
     for number in range(rounds):
         attempt = office.attempt(number)
@@ -99,8 +99,8 @@ async def call_row(
         ended = build_receipt(attempt, ANSWERED, Timeline(ticks), seal)
         began = perf_counter_ns()
         await entry.admit(attempt, prepared, lambda _: True)
-        entry.settled(ended)
-        await office.admission.drained()
+        entry.settle(ended)
+        await office.admission.wait_until_settled()
         taken.append(perf_counter_ns() - began)
         if number % 100 == 5 and isinstance(store, LeasedCounters):
             await store.renew()

@@ -39,7 +39,7 @@ async def until_refused(office: Office, why: type[ProxyError]) -> list[AttemptIn
 
 async def settled(office: Office) -> None:
     """All that ended is settled."""
-    await office.admission.drained()
+    await office.admission.wait_until_settled()
 
 
 async def learned(office: Office) -> None:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from proxy.services.alerts.configured_sinks import Outlet, outlets
+from proxy.services.alerts.configured_sinks import ConfiguredSink, configured_sinks
 from slo.alert import Alert, Severity
 from slo.policies.sinks import Sink, SinkKind
 from tests.fakes.server import Got, Server
@@ -36,8 +36,8 @@ def a_sink(kind: SinkKind = SinkKind.WEBHOOK, **fields: Any) -> Sink:
     return Sink(**(told | fields))
 
 
-def an_outlet(server: Server, kind: SinkKind = SinkKind.WEBHOOK, **fields: Any) -> Outlet:
-    found, lacking = outlets([a_sink(kind, **fields)], values(server))
+def an_outlet(server: Server, kind: SinkKind = SinkKind.WEBHOOK, **fields: Any) -> ConfiguredSink:
+    found, lacking = configured_sinks([a_sink(kind, **fields)], values(server))
     assert lacking == []
     return found[0]
 

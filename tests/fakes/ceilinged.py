@@ -9,7 +9,7 @@ from proxy.calls.settlement import AttemptInfo
 from proxy.calls.translation import prepare
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route
-from proxy.services.budgets.ceilings import Ceilings
+from proxy.services.budgets.ceilings import CostCeilings
 from proxy.services.budgets.prediction import Predictor
 from slo.ceiling import Ceiling
 from slo.price import Period, Rates, Sheet, Tariff
@@ -46,7 +46,7 @@ class Hall:
         self.catalog = Catalog(models=known, upstreams={}, default=route("default", tariff=None))
         self.estimator = FakeEstimator()
         self.predictor = Predictor(self.estimator, self.catalog)
-        self.ceilings = Ceilings(ceilings, self.predictor)
+        self.ceilings = CostCeilings(ceilings, self.predictor)
 
     def attempt(
         self, number: int = 1, body: bytes = BODY, over: Route = DEAR, **fields: Any
@@ -57,15 +57,13 @@ class Hall:
     def checked(self, attempt: AttemptInfo, *unable: str) -> Admitted | CheaperModel:
         """What becomes of an attempt, where these models cannot take it."""
         prepared = prepare(attempt.call, attempt.route or DEAR)
-        return asyncio.run(
-            self.ceilings.checked(attempt, prepared, lambda name: name not in unable)
-        )
+        return asyncio.run(self.ceilings.check(attempt, prepared, lambda name: name not in unable))
 
     def end(self, number: int, cost: int | None, generated: int = 10, **fields: Any) -> None:
         """Settle a call's attempt."""
         usage = Usage(input=11, output=generated)
         told = {"call_id": f"call_{number}", "attempt": 0, "usage": usage, "cost_nanos": cost}
-        self.ceilings.settled(a_receipt(**{**told, **fields}))
+        self.ceilings.record_cost(a_receipt(**{**told, **fields}))
 
     def teach(self, *lengths: int) -> None:
         """Let calls be answered at these lengths."""

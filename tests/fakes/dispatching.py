@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from proxy.services.alerts.configured_sinks import Outlet
-from proxy.services.alerts.dispatch import Alerts
-from proxy.services.alerts.http_sender import Post
+from proxy.services.alerts.configured_sinks import ConfiguredSink
+from proxy.services.alerts.dispatch import AlertDispatcher
+from proxy.services.alerts.http_sender import HttpSender
 from proxy.store.store import Store
 from slo.alert import Alert, Severity
 from slo.alerting import GROUPING_SLOT_S
@@ -24,22 +24,22 @@ class Room:
 
     store: Store
     server: Server
-    post: Post
+    post: HttpSender
     now: float = NOW
 
     def __post_init__(self) -> None:
         self.alerts = self.beside(an_outlet(self.server, at_least=Severity.NOTE))
 
-    def beside(self, *outlets: Outlet, salt: str = "") -> Alerts:
+    def beside(self, *outlets: ConfiguredSink, salt: str = "") -> AlertDispatcher:
         """Another dispatcher on the same store."""
-        return Alerts(outlets, self.store, lambda: self.now, post=self.post, salt=salt)
+        return AlertDispatcher(outlets, self.store, lambda: self.now, post=self.post, salt=salt)
 
-    async def after(self, seconds: float, alerts: Alerts | None = None) -> None:
+    async def after(self, seconds: float, alerts: AlertDispatcher | None = None) -> None:
         """What is due by then is told."""
         self.now += seconds
         alerts = alerts or self.alerts
-        await alerts.tend()
-        await alerts.tell()
+        await alerts.maintain()
+        await alerts.notify_all()
 
     async def said(self, *alerts: Alert) -> None:
         """Say alerts, and wait until they are told."""
@@ -64,5 +64,5 @@ class Room:
 @asynccontextmanager
 async def dispatching(store: Store, answers: Sequence[Sequence[Step]]) -> AsyncIterator[Room]:
     """A room whose sink answers so."""
-    async with serving(*answers) as server, Post(2) as post:
+    async with serving(*answers) as server, HttpSender(2) as post:
         yield Room(store, server, post)

@@ -100,7 +100,7 @@ class Losable(LocalBudgetStore):
         await asyncio.sleep(self.delay if only_whole else 0)
         return await super().reserve(name, claims, now, until, only_whole=only_whole)
 
-    def reserve_here(self, name: str, claims: Sequence[Claim], now: float) -> Granted | None:  # type: ignore[override]
+    def reserve_leased(self, name: str, claims: Sequence[Claim], now: float) -> Granted | None:  # type: ignore[override]
         if not self.leases:
             return None
         said = self._reservations.reserve(f"here/{name}", claims, now, now + 60)
@@ -109,7 +109,7 @@ class Losable(LocalBudgetStore):
         self._here.add(name)
         return said
 
-    def settle_here(self, name: str, amounts: Mapping[str, int], ended: float) -> bool:
+    def settle_leased(self, name: str, amounts: Mapping[str, int], ended: float) -> bool:
         if name not in self._here:
             return False
         self._here.remove(name)
@@ -167,7 +167,7 @@ class Office:
     def end(self, attempt: AttemptInfo, end: AttemptOutcome) -> Receipt:
         """Settle an attempt that ended so."""
         kept = build_receipt(attempt, end, Timeline(ticks), Pseudonymizer(b"secret"))
-        self.admission.settled(kept)
+        self.admission.settle(kept)
         return kept
 
     async def level(self, counter: str) -> Level:

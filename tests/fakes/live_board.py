@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from sqlalchemy.exc import OperationalError
 
 from proxy.pages.board_data import LiveBoard
-from proxy.services.objectives.router import Wheel
+from proxy.services.objectives.router import ObjectiveRouter
 from proxy.store.sql.inserts import inserter
 from proxy.store.store import Store
 from slo.budget import Budget
@@ -23,9 +23,9 @@ T = TypeVar("T")
 LIMIT = 5_000_000_000
 
 
-def wheel(*objectives: Objective, **standings: Standing) -> Wheel:
+def wheel(*objectives: Objective, **standings: Standing) -> ObjectiveRouter:
     """Objectives, and where they stand."""
-    made = Wheel(tracks(*objectives), town())
+    made = ObjectiveRouter(tracks(*objectives), town())
     made.standings = dict(standings)
     return made
 

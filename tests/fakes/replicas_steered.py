@@ -6,9 +6,9 @@ from typing import Any, cast
 
 from sqlalchemy.exc import OperationalError
 
-from proxy.services.objectives.objective_state import Track, track
-from proxy.services.objectives.replica_sync import Steering
-from proxy.services.objectives.router import Wheel
+from proxy.services.objectives.objective_state import TrackedObjective, track_objective
+from proxy.services.objectives.replica_sync import ReplicaSync
+from proxy.services.objectives.router import ObjectiveRouter
 from proxy.store.redis.local_budget_store import StoreUnavailable
 from proxy.store.redis.local_objective_store import LocalCounters, ObjectiveCounters
 from proxy.store.sql.pins import PinRow
@@ -33,8 +33,8 @@ def objective(**fields: Any) -> Objective:
     return Objective(**{**said, **fields})
 
 
-def tracks(*objectives: Objective) -> dict[str, Track]:
-    return {each.name: track(each) for each in objectives or (objective(),)}
+def tracks(*objectives: Objective) -> dict[str, TrackedObjective]:
+    return {each.name: track_objective(each) for each in objectives or (objective(),)}
 
 
 class Losable:
@@ -88,8 +88,8 @@ class Replica:
         self._world = world
         self.said: list[Alert] = []
         self.counters = Losable(world)
-        self.wheel = Wheel(world.tracks, town())
-        self.steering = Steering(
+        self.wheel = ObjectiveRouter(world.tracks, town())
+        self.steering = ReplicaSync(
             self.wheel,
             cast(ObjectiveCounters, self.counters),
             opened=cast(Store, world.kept),
@@ -141,4 +141,4 @@ class World:
             for each in replicas:
                 if good or bad:
                     each.answers(good, bad, level)
-                await each.steering.turn()
+                await each.steering.sync_once()

@@ -19,7 +19,7 @@ from proxy.providers.port import Prepared
 from proxy.records.call import Call
 from proxy.records.receipt import Receipt
 from proxy.records.timeline import Timeline
-from proxy.services.objectives.router import Wheel
+from proxy.services.objectives.router import ObjectiveRouter
 from slo.concurrency import Limit
 from slo.usage import Usage
 from tests.fakes.answers import STREAM, chunk, failing, stream
@@ -88,7 +88,7 @@ class Asked:
 class Turmoil(HoldsNothing):
     """The desk, and all calls that came to it; it is every port but the caller."""
 
-    def __init__(self, wheel: Wheel, known: Catalog, *, room: int | None = None) -> None:
+    def __init__(self, wheel: ObjectiveRouter, known: Catalog, *, room: int | None = None) -> None:
         self.wheel = wheel
         self.calls: dict[str, Asked] = {}
         self.exchanges: list[FakeExchange] = []
@@ -134,7 +134,7 @@ class Turmoil(HoldsNothing):
 
     def keep(self, receipt: Receipt) -> None:
         self.calls[receipt.call_id].receipts.append(receipt)
-        self.wheel.settled(receipt)
+        self.wheel.record_receipt(receipt)
         if receipt.final:
             self.lanes.hedges.called(receipt.cost_nanos, ticks())
 

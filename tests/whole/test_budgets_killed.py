@@ -7,7 +7,7 @@ waits for it; here the same is told of the counters alone, whose time is a test'
 
 import pytest
 
-from proxy.services.budgets.local_quota import TTL
+from proxy.services.budgets.local_quota import TTL_S
 from tests.bench.budget_faults import HALF, killed
 from tests.fakes.redis_server import ABSENT, PROGRAM, own_redis
 
@@ -18,7 +18,7 @@ def test_what_a_killed_gateway_held_counts_for_the_others_until_its_time_is_over
         came = killed(tmp_path, redis, waits=False)
 
     assert came.held == ("5", "5")
-    assert 0 < came.frees <= TTL + 0.1
+    assert 0 < came.frees <= TTL_S + 0.1
     assert came.admitted == 0
     assert came.level.held == HALF * 100_000_000
     # The other half were left by their callers, and may be billed to the end.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.services.budgets.reconciliation import SETTLED
+from proxy.services.budgets.reconciliation import SETTLED_AFTER_S
 from slo.leases import VALID_S
 from tests.bench.budget_faults import (
     LIMITS,
@@ -83,12 +83,12 @@ def test_a_closed_budget_is_not_passed_where_redis_is_back_at_once_and_empty(tmp
     if PROGRAM is None:
         pytest.skip(ABSENT)
     with own_redis(tmp_path) as redis:
-        came = restarted(tmp_path, redis, near=NEAR, after=SETTLED + 6)
+        came = restarted(tmp_path, redis, near=NEAR, after=SETTLED_AFTER_S + 6)
 
     limit = LIMITS["closed"] * 1_000_000_000
     (_, back) = came.rows
     assert set(back.statuses) <= {200, 429, 503}
     assert back.statuses[503] > 0
-    assert SETTLED - 1 < came.refused < SETTLED + 4
+    assert SETTLED_AFTER_S - 1 < came.refused < SETTLED_AFTER_S + 4
     assert NEAR <= came.before < came.spent <= limit
     assert came.spent <= came.counter <= limit

@@ -9,24 +9,24 @@ from typing import Any, Final
 
 import msgspec
 
-from proxy.services.alerts.http_sender import Message, Telling, stamp
+from proxy.services.alerts.http_sender import HttpMessage, Notification, rfc3339
 from slo.alert import Alert, alert_lines
 
 #: Seconds between two tellings of an open alert.
-AGAIN: Final = 60.0
+REPEAT_INTERVAL_S: Final = 60.0
 #: Seconds after which an alert that nobody tells of any more is over.
-_LASTS: Final = 4 * AGAIN
+_EXPIRES_AFTER_S: Final = 4 * REPEAT_INTERVAL_S
 _PATH: Final = "/api/v2/alerts"
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def message(telling: Telling) -> Message:
+def message(telling: Notification) -> HttpMessage:
     """All the alerts; the secret, where there is one, is a bearer token."""
-    body = _encode([_told(alert, telling.at) for alert in telling.group.alerts])
+    body = _encode([_posted_alert(alert, telling.at) for alert in telling.group.alerts])
     headers = {"content-type": "application/json"}
     if telling.secret:
         headers["authorization"] = f"Bearer {telling.secret}"
-    return Message(body, headers)
+    return HttpMessage(body, headers)
 
 
 def address(url: str) -> str:
@@ -35,7 +35,7 @@ def address(url: str) -> str:
     return plain if plain.endswith(_PATH) else plain + _PATH
 
 
-def _told(alert: Alert, at: float) -> dict[str, Any]:
+def _posted_alert(alert: Alert, at: float) -> dict[str, Any]:
     """An alert whose labels say which it is and nothing that changes: they are its identity."""
     return {
         "labels": {
@@ -45,6 +45,6 @@ def _told(alert: Alert, at: float) -> dict[str, Any]:
             "alert": alert.id,
         },
         "annotations": {"summary": alert.title, "description": "\n".join(alert_lines(alert))},
-        "startsAt": stamp(alert.began),
-        "endsAt": stamp(at + _LASTS if alert.ended is None else alert.ended),
+        "startsAt": rfc3339(alert.began),
+        "endsAt": rfc3339(at + _EXPIRES_AFTER_S if alert.ended is None else alert.ended),
     }

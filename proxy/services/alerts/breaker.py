@@ -3,12 +3,12 @@
 from hashlib import sha256
 from typing import Final
 
-_FIRST: Final = 2.0
-_LONGEST: Final = 300.0
+_FIRST_PAUSE_S: Final = 2.0
+_MAX_PAUSE_S: Final = 300.0
 _DOUBLINGS: Final = 10
 
 
-class Breaker:
+class SinkBreaker:
     """One sink's: it admits one post after another until one fails, then none for a while.
 
     Args:
@@ -27,11 +27,11 @@ class Breaker:
         """True if a post may go now, in seconds since the epoch."""
         return now >= self._until
 
-    def succeeded(self) -> None:
+    def record_success(self) -> None:
         """The sink took a post."""
         self.failures = 0
 
-    def failed(self, now: float, retry_after: float | None = None) -> float:
+    def record_failure(self, now: float, retry_after: float | None = None) -> float:
         """The sink did not; until when it is left alone.
 
         Args:
@@ -39,17 +39,17 @@ class Breaker:
             retry_after: Seconds that it asks for; they are its due, up to five minutes.
         """
         self.failures += 1
-        waits = pause(self.failures, self._salt)
-        self._until = now + max(waits, min(retry_after or 0.0, _LONGEST))
+        waits = retry_delay(self.failures, self._salt)
+        self._until = now + max(waits, min(retry_after or 0.0, _MAX_PAUSE_S))
         return self._until
 
 
-def pause(tries: int, salt: str) -> float:
+def retry_delay(tries: int, salt: str) -> float:
     """Seconds to wait after so many tries: twice as long each time, up to five minutes.
 
     A part of it, a fourth at most, is left off by the salt's hash: who waits for the same does not
     come back at the same time, and tests know when.
     """
-    whole = min(_FIRST * (1 << min(tries - 1, _DOUBLINGS)), _LONGEST)
+    whole = min(_FIRST_PAUSE_S * (1 << min(tries - 1, _DOUBLINGS)), _MAX_PAUSE_S)
     part = int.from_bytes(sha256(f"{salt}/{tries}".encode()).digest()[:4], "big") / 2**32
     return whole * (1 - part / 4)

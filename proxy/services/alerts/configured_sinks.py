@@ -1,4 +1,4 @@
-"""Outlets: sinks whose addresses and secrets are known."""
+"""Configured sinks: those whose addresses and secrets are known."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
@@ -7,14 +7,14 @@ from urllib.parse import urlsplit
 import msgspec
 
 from proxy.services.alerts import alertmanager, notices, slack, webhook
-from proxy.services.alerts.http_sender import Message, Telling
-from proxy.services.alerts.notices import Notice
+from proxy.services.alerts.http_sender import HttpMessage, Notification
+from proxy.services.alerts.notices import AppriseNotice
 from proxy.store.sql.outbox import OutboxMessage
 from slo.alert import Alert, stable_id
 from slo.alerting import MAX_ALERTS_PER_MESSAGE, AlertGroup, repeat_interval_s
 from slo.policies.sinks import Sink, SinkKind
 
-_MESSAGES: Final[Mapping[SinkKind, Callable[[Telling], Message | Notice]]] = {
+_MESSAGES: Final[Mapping[SinkKind, Callable[[Notification], HttpMessage | AppriseNotice]]] = {
     SinkKind.WEBHOOK: webhook.message,
     SinkKind.SLACK: slack.message,
     SinkKind.ALERTMANAGER: alertmanager.message,
@@ -22,7 +22,7 @@ _MESSAGES: Final[Mapping[SinkKind, Callable[[Telling], Message | Notice]]] = {
 }
 
 
-class Outlet(msgspec.Struct, frozen=True):
+class ConfiguredSink(msgspec.Struct, frozen=True):
     """A sink that can be spoken to.
 
     Attributes:
@@ -37,12 +37,12 @@ class Outlet(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         """Its name alone."""
-        return f"Outlet({self.sink.name})"
+        return f"ConfiguredSink({self.sink.name})"
 
     def message(
         self, group: AlertGroup, letters: Sequence[OutboxMessage], at: float
-    ) -> Message | Notice:
-        """What the sink is told of a group.
+    ) -> HttpMessage | AppriseNotice:
+        """Builds the message to the sink about a group.
 
         Args:
             group: The alerts.
@@ -52,22 +52,24 @@ class Outlet(msgspec.Struct, frozen=True):
         # Until somebody takes it, what is sent again goes by the same id.
         tellings = sorted(f"{each.alert.id} {each.phase} {each.sent}" for each in letters)
         named = stable_id(self.sink.name, *tellings)
-        telling = Telling(group=group, id=named, at=at, secret=self.secret)
+        telling = Notification(group=group, id=named, at=at, secret=self.secret)
         return _MESSAGES[self.sink.kind](telling)
 
     @property
-    def most(self) -> int:
+    def max_alerts(self) -> int:
         """Alerts in one message; services close each alert by itself, so they get one each."""
         return 1 if self.sink.kind is SinkKind.APPRISE else MAX_ALERTS_PER_MESSAGE
 
-    def again(self, alert: Alert) -> float | None:
+    def repeat_after_s(self, alert: Alert) -> float | None:
         """In how many seconds the sink is told of the alert again; None for never."""
         if self.sink.kind is SinkKind.ALERTMANAGER:
-            return alertmanager.AGAIN if alert.is_open else None
+            return alertmanager.REPEAT_INTERVAL_S if alert.is_open else None
         return repeat_interval_s(alert)
 
 
-def outlets(sinks: Iterable[Sink], known: Mapping[str, str]) -> tuple[list[Outlet], list[str]]:
+def configured_sinks(
+    sinks: Iterable[Sink], known: Mapping[str, str]
+) -> tuple[list[ConfiguredSink], list[str]]:
     """The sinks that can be spoken to, and why each of the others cannot, in sentences.
 
     Args:
@@ -80,14 +82,14 @@ def outlets(sinks: Iterable[Sink], known: Mapping[str, str]) -> tuple[list[Outle
         secret = known.get(sink.secret_env, "")
         why = _lacking(sink, url, secret)
         if why:
-            lacking.append(f"The sink `{sink.name}` is told of nothing: {why}.")
+            lacking.append(f"The sink `{sink.name}` gets no alerts: {why}.")
             continue
         is_manager = sink.kind is SinkKind.ALERTMANAGER
-        found.append(Outlet(sink, alertmanager.address(url) if is_manager else url, secret))
+        found.append(ConfiguredSink(sink, alertmanager.address(url) if is_manager else url, secret))
     return found, lacking
 
 
-def variables(sinks: Iterable[Sink]) -> list[str]:
+def environment_variables(sinks: Iterable[Sink]) -> list[str]:
     """The environment variables that sinks name."""
     return [name for sink in sinks for name in (sink.url_env, sink.secret_env) if name]
 

@@ -19,9 +19,9 @@ from typing import Final
 from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.records.amounts import quantity
-from proxy.services.alerts.configured_sinks import Outlet
-from proxy.services.alerts.http_sender import Post
-from proxy.services.alerts.notifier import EVERY, Teller, cause
+from proxy.services.alerts.configured_sinks import ConfiguredSink
+from proxy.services.alerts.http_sender import HttpSender
+from proxy.services.alerts.notifier import POLL_INTERVAL_S, Notifier, error_summary
 from proxy.store.sql.outbox import RESOLVED
 from proxy.store.store import Store
 from slo.alert import Alert, Severity
@@ -30,19 +30,19 @@ from slo.alerting import group_alerts, grouping_time
 _log = logging.getLogger("thriftgate.alerts")
 
 #: Alerts that wait to be written down; of more, the newest are not taken.
-QUEUED: Final = 2_000
-_BATCH: Final = 200
-_EXPIRE_EVERY: Final = 30.0
-_RETAIN_EVERY: Final = 3_600.0
+MAX_QUEUED_ALERTS: Final = 2_000
+_BATCH_ALERTS: Final = 200
+_EXPIRE_INTERVAL_S: Final = 30.0
+_RETAIN_INTERVAL_S: Final = 3_600.0
 #: Seconds for which alerts are kept after they ended.
-_KEPT: Final = 90 * 86_400.0
-_REMEMBERED: Final = 20_000
-_LAST_WORDS: Final = 2.0
+_RETENTION_S: Final = 90 * 86_400.0
+_MAX_REMEMBERED: Final = 20_000
+_SHUTDOWN_TIMEOUT_S: Final = 2.0
 #: Alerts of one batch that are logged.
-_LOGGED: Final = 10
+_MAX_LOGGED: Final = 10
 
 
-class Alerts:
+class AlertDispatcher:
     """Takes alerts and tells sinks of them.
 
     Args:
@@ -59,13 +59,13 @@ class Alerts:
 
     def __init__(
         self,
-        outlets: Sequence[Outlet],
+        outlets: Sequence[ConfiguredSink],
         opened: Store,
         now: Callable[[], float],
         *,
-        post: Post,
+        post: HttpSender,
         salt: str = "",
-        remembered: int = _REMEMBERED,
+        remembered: int = _MAX_REMEMBERED,
     ) -> None:
         self._remembered = remembered
         self._opened = opened
@@ -74,8 +74,8 @@ class Alerts:
         self._post = post
         self._salt = salt
         self._least: dict[str, Severity] = {}
-        self._tellers: dict[Outlet, Teller] = {}
-        self._running: dict[Outlet, asyncio.Task[None]] = {}
+        self._tellers: dict[ConfiguredSink, Notifier] = {}
+        self._running: dict[ConfiguredSink, asyncio.Task[None]] = {}
         self._group: asyncio.TaskGroup | None = None
         self.update(outlets)
         self._waiting: deque[Alert] = deque()
@@ -93,9 +93,9 @@ class Alerts:
         key = (alert.id, alert.is_open)
         if key in self._said:
             return True
-        if len(self._waiting) >= QUEUED:
+        if len(self._waiting) >= MAX_QUEUED_ALERTS:
             if not self.dropped:
-                _log.error("Alerts are dropped: %d wait to be written down", QUEUED)
+                _log.error("Alerts are dropped: %d wait to be stored", MAX_QUEUED_ALERTS)
             self.dropped += 1
             return False
         self._waiting.append(alert)
@@ -104,18 +104,18 @@ class Alerts:
             self._said.popitem(last=False)
         return True
 
-    def update(self, outlets: Sequence[Outlet]) -> None:
+    def update(self, outlets: Sequence[ConfiguredSink]) -> None:
         """Tell these sinks from now on; one that stays as it is goes on as it is."""
         self._least = {outlet.sink.name: outlet.sink.at_least for outlet in outlets}
         before = self._tellers
         self._tellers = {
             outlet: before.get(outlet)
-            or Teller(outlet, self._opened, self._now, self._post, self._salt)
+            or Notifier(outlet, self._opened, self._now, self._post, self._salt)
             for outlet in outlets
         }
-        self._run_tellers()
+        self._run_notifiers()
 
-    def _run_tellers(self) -> None:
+    def _run_notifiers(self) -> None:
         """Let a task run for each sink, and for no other, while the dispatcher runs."""
         if self._group is None:
             return
@@ -129,65 +129,67 @@ class Alerts:
         try:
             async with asyncio.TaskGroup() as group:
                 self._group, self._running = group, {}
-                self._run_tellers()
+                self._run_notifiers()
                 while True:
-                    await self.tend()
-                    await asyncio.sleep(EVERY)
+                    await self.maintain()
+                    await asyncio.sleep(POLL_INTERVAL_S)
         finally:
             self._group = None
-            await self._last_words()
+            await self._store_rest()
 
-    async def tend(self) -> None:
+    async def maintain(self) -> None:
         """Write down what is queued, end what has come to its end, and forget what is old."""
         now = self._now()
         try:
             while self._waiting:
-                await self._written()
-            if now >= self._tended["expire"] + _EXPIRE_EVERY:
+                await self._store_queued()
+            if now >= self._tended["expire"] + _EXPIRE_INTERVAL_S:
                 for alert in await self._opened.ask(self._outbox.expire, now):
                     self.say(alert)
                 self._tended["expire"] = now
-            if now >= self._tended["retain"] + _RETAIN_EVERY:
-                await self._opened.ask(self._outbox.retain, now - _KEPT)
+            if now >= self._tended["retain"] + _RETAIN_INTERVAL_S:
+                await self._opened.ask(self._outbox.retain, now - _RETENTION_S)
                 self._tended["retain"] = now
         except SQLAlchemyError as error:
             if not self._is_away:
                 _log.warning(
-                    "Alerts wait in memory, %d of them: %s", len(self._waiting), cause(error)
+                    "Alerts wait in memory, %d of them: %s",
+                    len(self._waiting),
+                    error_summary(error),
                 )
             self._is_away = True
         else:
             self._is_away = False
 
-    async def tell(self) -> None:
+    async def notify_all(self) -> None:
         """Tell every sink what is due now, one after the other."""
         for teller in self._tellers.values():
-            await teller.tell()
+            await teller.notify()
 
-    async def _written(self) -> None:
+    async def _store_queued(self) -> None:
         """Write down what was queued first; it stays queued if it cannot be."""
-        batch = [self._waiting[n] for n in range(min(len(self._waiting), _BATCH))]
+        batch = [self._waiting[n] for n in range(min(len(self._waiting), _BATCH_ALERTS))]
         due = grouping_time(self._now())
-        _logged(await self._opened.ask(self._outbox.add, batch, self._least, due))
+        _log_alerts(await self._opened.ask(self._outbox.add, batch, self._least, due))
         for _ in batch:
             self._waiting.popleft()
 
-    async def _last_words(self) -> None:
+    async def _store_rest(self) -> None:
         try:
-            async with asyncio.timeout(_LAST_WORDS):
+            async with asyncio.timeout(_SHUTDOWN_TIMEOUT_S):
                 while self._waiting:
-                    await self._written()
+                    await self._store_queued()
         except (SQLAlchemyError, TimeoutError) as error:
             lost = quantity(len(self._waiting), "alert")
-            _log.warning("Not written down: %s (%s)", lost, cause(error))
+            _log.warning("Not stored, and lost: %s (%s)", lost, error_summary(error))
 
 
-def _logged(news: Sequence[Alert]) -> None:
+def _log_alerts(news: Sequence[Alert]) -> None:
     """Say in the log what is new, the most urgent first; of many alerts not each."""
     told = [alert for group in group_alerts(news) for alert in group.alerts]
-    for alert in told[:_LOGGED]:
+    for alert in told[:_MAX_LOGGED]:
         level = logging.INFO if alert.severity is Severity.NOTE else logging.WARNING
         phase = alert.severity.value if alert.is_open else RESOLVED
         _log.log(level, "Alert, %s: %s", phase, alert.title)
-    if len(told) > _LOGGED:
-        _log.warning("And %d more alerts: `thriftgate alerts`", len(told) - _LOGGED)
+    if len(told) > _MAX_LOGGED:
+        _log.warning("And %d more alerts: `thriftgate alerts`", len(told) - _MAX_LOGGED)

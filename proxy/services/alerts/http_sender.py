@@ -15,26 +15,26 @@ from urllib.parse import unquote, urlsplit
 import httpx2
 import msgspec
 
-from proxy.services.alerts.notices import Notice, Notices
+from proxy.services.alerts.notices import AppriseNotice, AppriseSender
 from slo.alerting import AlertGroup
 
 #: Seconds that one post may take.
-DEADLINE: Final = 10.0
-_CONNECTIONS: Final = 20
+DEADLINE_S: Final = 10.0
+_MAX_CONNECTIONS: Final = 20
 #: Statuses that say that the message is wrong, and not the sink.
 _REFUSALS: Final = frozenset({400, 413, 422})
 #: Bytes of a refusal's body that are read, within so many seconds, and characters that are told.
-_READ: Final = 8 * 1024
-_LISTENS: Final = 2.0
-_SAID: Final = 200
+_MAX_REFUSAL_BYTES: Final = 8 * 1024
+_REFUSAL_TIMEOUT_S: Final = 2.0
+_MAX_REFUSAL_CHARS: Final = 200
 #: Characters that a part of an address has at least to be taken for a secret.
-_SECRET: Final = 5
+_MIN_SECRET_CHARS: Final = 5
 _HIDDEN: Final = "[hidden]"
 _ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]{1,20}://[^\s\"'<>]+", re.IGNORECASE)
 
 
-class Telling(msgspec.Struct, frozen=True, kw_only=True):
-    """What a message is made of.
+class Notification(msgspec.Struct, frozen=True, kw_only=True):
+    """A group of alerts on its way to one sink, from which its message is built.
 
     Attributes:
         group: The alerts.
@@ -49,14 +49,14 @@ class Telling(msgspec.Struct, frozen=True, kw_only=True):
     secret: str = ""
 
 
-class Message(msgspec.Struct, frozen=True):
-    """What is posted: a body, and its headers."""
+class HttpMessage(msgspec.Struct, frozen=True):
+    """A body to post, and its headers."""
 
     body: bytes
     headers: Mapping[str, str]
 
 
-class NotTaken(Exception):
+class DeliveryFailed(Exception):
     """The sink did not take a message; says why without its address.
 
     Attributes:
@@ -81,19 +81,19 @@ class NotTaken(Exception):
         self.retry_after = retry_after
 
 
-class Post:
+class HttpSender:
     """Posts messages; closed at the end of its block."""
 
-    def __init__(self, deadline: float = DEADLINE) -> None:
+    def __init__(self, deadline: float = DEADLINE_S) -> None:
         # It logs every address it posts to.
         logging.getLogger("httpx2").setLevel(logging.WARNING)
         self._deadline = deadline
-        self._notices = Notices(deadline)
+        self._notices = AppriseSender(deadline)
         self._client = httpx2.AsyncClient(
             follow_redirects=False,
             trust_env=False,
             timeout=deadline,
-            limits=httpx2.Limits(max_connections=_CONNECTIONS),
+            limits=httpx2.Limits(max_connections=_MAX_CONNECTIONS),
         )
 
     async def __aenter__(self) -> Self:
@@ -105,22 +105,22 @@ class Post:
         self._notices.close()
         await self._client.aclose()
 
-    async def send(self, url: str, message: Message | Notice) -> None:
+    async def send(self, url: str, message: HttpMessage | AppriseNotice) -> None:
         """Send a message or a notice.
 
         Raises:
-            NotTaken: If the sink did not take it.
+            DeliveryFailed: If the sink did not take it.
         """
-        if isinstance(message, Message):
+        if isinstance(message, HttpMessage):
             await self._post(url, message)
         elif why := await self._notices.send(url, message):
-            raise NotTaken(why, detail="`apprise -vv` with the same URL says more")
+            raise DeliveryFailed(why, detail="`apprise -vv` with the same URL says more")
 
-    async def _post(self, url: str, message: Message) -> None:
+    async def _post(self, url: str, message: HttpMessage) -> None:
         """Post a message; of what the sink says, only a refusal's beginning is read.
 
         Raises:
-            NotTaken: If the sink did not take it.
+            DeliveryFailed: If the sink did not take it.
         """
         headers = {"user-agent": "thriftgate", "accept-encoding": "identity", **message.headers}
         hide = partial(without_secrets, url=url, headers=message.headers)
@@ -135,17 +135,17 @@ class Post:
                     said = await _beginning(answer)
         except TimeoutError:
             if not status:
-                raise NotTaken(f"it did not answer within {self._deadline:g} s") from None
+                raise DeliveryFailed(f"it did not answer within {self._deadline:g} s") from None
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
             if not status:
                 # What it says may hold the address.
                 why = f"it cannot be reached ({type(error).__name__})"
-                raise NotTaken(why, detail=hide(str(error))) from None
+                raise DeliveryFailed(why, detail=hide(str(error))) from None
         if not 200 <= status < 300:
-            raise _not_taken(status, retry, hide(said.decode("utf8", "replace")))
+            raise _delivery_failure(status, retry, hide(said.decode("utf8", "replace")))
 
 
-def stamp(at: float) -> str:
+def rfc3339(at: float) -> str:
     """A time as RFC 3339 has it, in UTC."""
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -162,15 +162,17 @@ def without_secrets(text: str, *, url: str, headers: Mapping[str, str]) -> str:
     sent = [value for name, value in headers.items() if name != "content-type"]
     words = [url, parts.netloc.rpartition("@")[0], parts.path, parts.query, parts.fragment, *sent]
     words += [each for word in words for each in re.split(r"[/&=;:@\s]", word)]
-    hidden = {each for word in words for each in (word, unquote(word)) if len(each) >= _SECRET}
+    hidden = {
+        each for word in words for each in (word, unquote(word)) if len(each) >= _MIN_SECRET_CHARS
+    }
     longest = max(map(len, hidden), default=0)
-    if len(text) >= _READ:
+    if len(text) >= _MAX_REFUSAL_BYTES:
         text = text[: max(len(text) - longest, 0)]
     text = _ADDRESS.sub(_HIDDEN, text)
     for word in sorted(hidden, key=len, reverse=True):
         text = re.sub(re.escape(word), _HIDDEN, text, flags=re.IGNORECASE)
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    return line if len(line) <= _SAID else f"{line[: _SAID - 1]}…"
+    return line if len(line) <= _MAX_REFUSAL_CHARS else f"{line[: _MAX_REFUSAL_CHARS - 1]}…"
 
 
 async def _beginning(answer: httpx2.Response) -> bytes:
@@ -179,22 +181,22 @@ async def _beginning(answer: httpx2.Response) -> bytes:
         return b""
     said = bytearray()
     try:
-        async with asyncio.timeout(_LISTENS):
-            async for piece in answer.aiter_raw(_READ):
-                said += piece[: _READ - len(said)]
-                if len(said) >= _READ:
+        async with asyncio.timeout(_REFUSAL_TIMEOUT_S):
+            async for piece in answer.aiter_raw(_MAX_REFUSAL_BYTES):
+                said += piece[: _MAX_REFUSAL_BYTES - len(said)]
+                if len(said) >= _MAX_REFUSAL_BYTES:
                     break
     except (TimeoutError, httpx2.HTTPError, OSError):
         pass  # what came until then says enough
     return bytes(said)
 
 
-def _not_taken(status: int, retry: str, said: str) -> NotTaken:
+def _delivery_failure(status: int, retry: str, said: str) -> DeliveryFailed:
     if 300 <= status < 400:
         why = f"it redirects ({status}), and redirects are not followed"
-        return NotTaken(why, detail=said)
+        return DeliveryFailed(why, detail=said)
     retry_after = float(retry) if retry.isdecimal() and len(retry) < 6 else None
-    return NotTaken(
+    return DeliveryFailed(
         f"it answered {status}",
         is_refused=status in _REFUSALS,
         retry_after=retry_after,

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from apprise import Apprise
 
 #: Threads that send; a service that hangs holds one until Apprise gives it up.
-_THREADS: Final = 8
+_MAX_THREADS: Final = 8
 _LOGGERS: Final = ("apprise", "requests", "urllib3")
 #: How urgent each severity is to Apprise; what ended is a success.
 _KINDS: Final = {Severity.PAGE: "failure", Severity.TICKET: "warning", Severity.NOTE: "info"}
 
 
-class Notice(msgspec.Struct, frozen=True, kw_only=True):
-    """What a service is told.
+class AppriseNotice(msgspec.Struct, frozen=True, kw_only=True):
+    """A notice as Apprise takes it.
 
     Attributes:
         title: The same when it begins and when it ends: services close by it what they opened.
@@ -42,7 +42,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
 
 
-class Notices:
+class AppriseSender:
     """Sends notices, each in a thread; closed by whoever opened it.
 
     Args:
@@ -51,18 +51,18 @@ class Notices:
 
     def __init__(self, deadline: float) -> None:
         self._deadline = deadline
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="notices")
+        self._threads = ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix="notices")
         self._busy: set[str] = set()
 
-    async def send(self, url: str, notice: Notice) -> str:
+    async def send(self, url: str, notice: AppriseNotice) -> str:
         """Send a notice; why it was not taken, without the URL, or "" if it was."""
         if url in self._busy:
             return "it still works on the notice before"
-        if len(self._busy) >= _THREADS:
-            return f"{_THREADS} other sinks hang"
+        if len(self._busy) >= _MAX_THREADS:
+            return f"{_MAX_THREADS} other sinks hang"
         self._busy.add(url)
         loop = asyncio.get_running_loop()
-        work = loop.run_in_executor(self._threads, _sent, url, notice, self._deadline)
+        work = loop.run_in_executor(self._threads, _send_blocking, url, notice, self._deadline)
 
         def over(done: asyncio.Future[bool]) -> None:
             self._busy.discard(url)
@@ -82,13 +82,13 @@ class Notices:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-def notice(alert: Alert) -> Notice:
-    """What a service is told of one alert.
+def notice(alert: Alert) -> AppriseNotice:
+    """Builds the notice of one alert.
 
     Callers' text may stand in it, so nothing in it becomes a mention.
     """
     ended = ["Resolved."] if not alert.is_open else []
-    return Notice(
+    return AppriseNotice(
         title=_plain(alert.title),
         body=_plain("\n".join([*ended, *alert_lines(alert)])),
         kind=_KINDS[alert.severity] if alert.is_open else "success",
@@ -107,7 +107,7 @@ def why_not(url: str, find: Callable[[str], object | None] = find_spec) -> str:
     return "" if _service(url) else "holds no URL that Apprise understands"
 
 
-def _sent(url: str, notice: Notice, seconds: float) -> bool:
+def _send_blocking(url: str, notice: AppriseNotice, seconds: float) -> bool:
     """True if every service of the URL took the notice; blocks."""
     from apprise import NotifyFormat, NotifyType  # noqa: PLC0415 - an extra
 
@@ -124,7 +124,7 @@ def _sent(url: str, notice: Notice, seconds: float) -> bool:
 
 
 def _service(url: str) -> "Apprise | None":
-    """What the URL names; None where Apprise does not understand it."""
+    """The service that the URL names; None where Apprise does not understand it."""
     from apprise import Apprise, AppriseAsset  # noqa: PLC0415 - an extra
 
     for name in _LOGGERS:

@@ -11,9 +11,9 @@ from typing import Final
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from proxy.services.alerts.breaker import Breaker, pause
-from proxy.services.alerts.configured_sinks import Outlet
-from proxy.services.alerts.http_sender import DEADLINE, NotTaken, Post
+from proxy.services.alerts.breaker import SinkBreaker, retry_delay
+from proxy.services.alerts.configured_sinks import ConfiguredSink
+from proxy.services.alerts.http_sender import DEADLINE_S, DeliveryFailed, HttpSender
 from proxy.store.sql.outbox import OutboxMessage
 from proxy.store.store import Store
 from slo.alerting import MAX_ALERTS_PER_MESSAGE, AlertGroup, group_alerts
@@ -21,14 +21,14 @@ from slo.alerting import MAX_ALERTS_PER_MESSAGE, AlertGroup, group_alerts
 _log = logging.getLogger("thriftgate.alerts")
 
 #: Seconds between two looks at what is due.
-EVERY: Final = 1.0
+POLL_INTERVAL_S: Final = 1.0
 #: Seconds after which letters that nobody confirmed are due again.
-LEASE: Final = 60.0
+LEASE_S: Final = 60.0
 #: How often a sink may refuse a letter for what it says before nobody sends it any more.
-TRIES: Final = 8
+MAX_REFUSALS: Final = 8
 
 
-class Teller:
+class Notifier:
     """Tells one sink.
 
     Args:
@@ -40,7 +40,12 @@ class Teller:
     """
 
     def __init__(
-        self, outlet: Outlet, opened: Store, now: Callable[[], float], post: Post, salt: str
+        self,
+        outlet: ConfiguredSink,
+        opened: Store,
+        now: Callable[[], float],
+        post: HttpSender,
+        salt: str,
     ) -> None:
         self._outlet = outlet
         self._opened = opened
@@ -48,72 +53,87 @@ class Teller:
         self._now = now
         self._post = post
         self._salt = f"{salt}/{outlet.sink.name}"
-        self._breaker = Breaker(self._salt)
+        self._breaker = SinkBreaker(self._salt)
 
     async def run(self) -> None:
         """Tell the sink what is due, for ever."""
         while True:
             try:
-                await self.tell()
+                await self.notify()
             except SQLAlchemyError as error:
                 name = self._outlet.sink.name
-                until = self._breaker.failed(self._now())
+                until = self._breaker.record_failure(self._now())
                 pauses = until - self._now()
-                _log.warning("The sink `%s` is not told for %.0f s: %s", name, pauses, cause(error))
-            await asyncio.sleep(EVERY)
+                _log.warning(
+                    "The sink `%s` is not notified for %.0f s: %s",
+                    name,
+                    pauses,
+                    error_summary(error),
+                )
+            await asyncio.sleep(POLL_INTERVAL_S)
 
-    async def tell(self) -> None:
+    async def notify(self) -> None:
         """Tell the sink what is due now, unless it is being left alone."""
         began = self._now()
         if not self._breaker.admits(began):
             return
         name = self._outlet.sink.name
         letters = await self._opened.ask(
-            self._outbox.claim_due, name, began, MAX_ALERTS_PER_MESSAGE, LEASE
+            self._outbox.claim_due, name, began, MAX_ALERTS_PER_MESSAGE, LEASE_S
         )
         left = {letter.alert.id: letter for letter in letters}
-        for group in _groups(letters, self._outlet.most):
-            if self._now() > began + LEASE - 2 * DEADLINE:
+        for group in _groups(letters, self._outlet.max_alerts):
+            if self._now() > began + LEASE_S - 2 * DEADLINE_S:
                 return  # the lease ends, and what is left is due again
             told = [left[alert.id] for alert in group.alerts]
             try:
-                await self._sent(group, told)
-            except NotTaken as why:
+                await self._send(group, told)
+            except DeliveryFailed as why:
                 if not why.is_refused:
-                    await self._leave_alone(list(left.values()), why)
+                    await self._back_off(list(left.values()), why)
                     return
-                await self._refused(told, why)
+                await self._retry_separately(told, why)
             for letter in told:
                 del left[letter.alert.id]
 
-    async def _sent(self, group: AlertGroup, letters: Sequence[OutboxMessage]) -> None:
+    async def _send(self, group: AlertGroup, letters: Sequence[OutboxMessage]) -> None:
         """Tell the sink of a group.
 
         Raises:
-            NotTaken: If it did not take it.
+            DeliveryFailed: If it did not take it.
         """
         outlet, ask = self._outlet, self._opened.ask
         message = await ask(outlet.message, group, letters, self._now())
         await self._post.send(outlet.url, message)
-        self._breaker.succeeded()
-        await ask(self._outbox.mark_sent, letters, self._now(), outlet.again)
+        self._breaker.record_success()
+        await ask(self._outbox.mark_sent, letters, self._now(), outlet.repeat_after_s)
 
-    async def _leave_alone(self, letters: Sequence[OutboxMessage], why: NotTaken) -> None:
+    async def _back_off(self, letters: Sequence[OutboxMessage], why: DeliveryFailed) -> None:
         """Try again later, with all that is left: it is the sink's fault."""
-        until = self._breaker.failed(self._now(), why.retry_after)
+        until = self._breaker.record_failure(self._now(), why.retry_after)
         if self._breaker.failures == 1:
-            _log.warning("The sink `%s` is left alone for a while: %s", self._outlet.sink.name, why)
+            _log.warning(
+                "The sink `%s` fails and is tried again later: %s", self._outlet.sink.name, why
+            )
         await self._opened.ask(self._outbox.mark_failed, letters, str(why), until)
 
-    async def _refused(self, letters: Sequence[OutboxMessage], why: NotTaken) -> None:
+    async def _retry_separately(
+        self, letters: Sequence[OutboxMessage], why: DeliveryFailed
+    ) -> None:
         """Try again with each letter by itself, not for ever: it is the fault of what one says."""
-        self._breaker.succeeded()
+        self._breaker.record_success()
         now, name = self._now(), self._outlet.sink.name
         for letter in letters:
             tries = letter.tries + 1
-            due = None if tries >= TRIES else now + pause(tries, f"{self._salt}/{letter.alert.id}")
+            due = (
+                None
+                if tries >= MAX_REFUSALS
+                else now + retry_delay(tries, f"{self._salt}/{letter.alert.id}")
+            )
             if due is None:
-                _log.error("The sink `%s` will not have %r: %s", name, letter.alert.title, why)
+                _log.error(
+                    "The sink `%s` refuses %r, which is given up: %s", name, letter.alert.title, why
+                )
             await self._opened.ask(
                 self._outbox.mark_failed, [letter], str(why), due, is_refused=True
             )
@@ -126,6 +146,6 @@ def _groups(letters: Sequence[OutboxMessage], most: int) -> list[AlertGroup]:
     return [*group_alerts(fresh, most), *(AlertGroup((alert,)) for alert in refused)]
 
 
-def cause(error: Exception) -> str:
-    """What an error says, in a line; a database's says also all that was to be written."""
+def error_summary(error: Exception) -> str:
+    """The error's message in one line; a database's own lists all that was to be written."""
     return str(error.__cause__ or error).strip().partition("\n")[0] or type(error).__name__

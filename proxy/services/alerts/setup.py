@@ -11,10 +11,10 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.calls.ports import BackgroundTaskGroup
 from proxy.configuration import Prepare, Snapshot
-from proxy.services.alerts.configured_sinks import outlets, variables
-from proxy.services.alerts.dispatch import Alerts
-from proxy.services.alerts.http_sender import Post
-from proxy.services.alerts.notifier import cause
+from proxy.services.alerts.configured_sinks import configured_sinks, environment_variables
+from proxy.services.alerts.dispatch import AlertDispatcher
+from proxy.services.alerts.http_sender import HttpSender
+from proxy.services.alerts.notifier import error_summary
 from proxy.settings import upstream_keys
 from proxy.store.sql.outbox import MAX_ALERTS
 from proxy.store.store import Store
@@ -26,14 +26,14 @@ _log = logging.getLogger("thriftgate.alerts")
 
 
 @asynccontextmanager
-async def alerting(
+async def running_alerts(
     sinks: Sequence[Sink],
     opened: Store,
     tasks: BackgroundTaskGroup,
     now: Callable[[], float],
     budgets: Sequence[Budget] | None = None,
-) -> AsyncIterator[Alerts]:
-    """What takes alerts; at the end of the block what was said is in the outbox.
+) -> AsyncIterator[AlertDispatcher]:
+    """Runs the dispatcher of alerts; at the end of the block, what was queued is in the outbox.
 
     A sink whose address is unknown is told of nothing, and the log says so. Without sinks alerts
     are kept all the same, and `thriftgate alerts` shows them.
@@ -46,11 +46,11 @@ async def alerting(
         budgets: All that are promised: what is open about others, or about another limit, ends.
             None where nobody knows.
     """
-    found, lacking = outlets(sinks, upstream_keys(variables(sinks)))
+    found, lacking = configured_sinks(sinks, upstream_keys(environment_variables(sinks)))
     for why in lacking:
         _log.warning("%s", why)
-    async with Post() as post:
-        alerts = Alerts(found, opened, now, post=post, salt=token_hex(4))
+    async with HttpSender() as post:
+        alerts = AlertDispatcher(found, opened, now, post=post, salt=token_hex(4))
         running = []
         if budgets is not None and opened.is_offline:
             work = partial(_review_once_online, alerts, budgets, opened, now)
@@ -65,17 +65,17 @@ async def alerting(
             await asyncio.wait(running)
 
 
-def following(
-    alerts: Alerts, opened: Store, tasks: BackgroundTaskGroup, now: Callable[[], float]
+def sinks_of_policies(
+    alerts: AlertDispatcher, opened: Store, tasks: BackgroundTaskGroup, now: Callable[[], float]
 ) -> Prepare:
-    """What lets alerts follow the file of policies: its sinks are told, and no others.
+    """Prepares alerts for another policies file: its sinks are notified, and no others.
 
     What is open about budgets that were changed or taken back ends.
     """
 
     async def prepare(snapshot: Snapshot) -> Callable[[], None]:
         sinks, budgets = snapshot.policies.sinks, snapshot.policies.budgets
-        found, lacking = outlets(sinks, upstream_keys(variables(sinks)))
+        found, lacking = configured_sinks(sinks, upstream_keys(environment_variables(sinks)))
 
         def commit() -> None:
             for why in lacking:
@@ -89,18 +89,20 @@ def following(
 
 
 async def _review_once_online(
-    alerts: Alerts, budgets: Sequence[Budget], opened: Store, now: Callable[[], float]
+    alerts: AlertDispatcher, budgets: Sequence[Budget], opened: Store, now: Callable[[], float]
 ) -> None:
     await opened.wait_until_online()
     await _review(alerts, budgets, opened, now())
 
 
-async def _review(alerts: Alerts, budgets: Sequence[Budget], opened: Store, now: float) -> None:
+async def _review(
+    alerts: AlertDispatcher, budgets: Sequence[Budget], opened: Store, now: float
+) -> None:
     """End what is open about budgets that are promised no more."""
     try:
         found = await opened.ask(opened.outbox.open_alerts, MAX_ALERTS)
     except SQLAlchemyError as error:
-        _log.warning("Open alerts stay as they are: %s", cause(error))
+        _log.warning("Open alerts stay as they are: %s", error_summary(error))
         return
     for alert in outdated_alerts(found, budgets):
         alerts.say(resolve_alert(alert, now, "Its budget was changed or taken back."))

@@ -11,38 +11,38 @@ from typing import Any, Final
 import msgspec
 
 from proxy.records.amounts import quantity
-from proxy.services.alerts.http_sender import Message, Telling
+from proxy.services.alerts.http_sender import HttpMessage, Notification
 from slo.alert import Alert, alert_lines
 from slo.alerting import AlertGroup
 
 #: Alerts told in full; of the others it says how many there are.
-SHOWN: Final = 10
+MAX_SHOWN_ALERTS: Final = 10
 #: Characters of a section; Slack takes 3,000.
-_SECTION: Final = 2_900
-_FALLBACK: Final = 300
+_MAX_SECTION_CHARS: Final = 2_900
+_MAX_FALLBACK_CHARS: Final = 300
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def message(telling: Telling) -> Message:
+def message(telling: Notification) -> HttpMessage:
     """One message of all the alerts."""
     group = telling.group
-    shown, rest = group.alerts[:SHOWN], len(group.alerts) - SHOWN
-    blocks = [_section(_heading(group)), *(_section(*_told(alert)) for alert in shown)]
+    shown, rest = group.alerts[:MAX_SHOWN_ALERTS], len(group.alerts) - MAX_SHOWN_ALERTS
+    blocks = [_section(_heading(group)), *(_section(*_alert_lines(alert)) for alert in shown)]
     if rest > 0:
         blocks.append(_section(f"and {rest} more; `thriftgate alerts` shows them"))
     first = group.alerts[0].title
     body = {
-        "text": escaped(f"{_heading(group)} {first}"[:_FALLBACK]),
+        "text": escape(f"{_heading(group)} {first}"[:_MAX_FALLBACK_CHARS]),
         "blocks": blocks,
         "link_names": False,
         "parse": "none",
         "unfurl_links": False,
         "unfurl_media": False,
     }
-    return Message(_encode(body), {"content-type": "application/json"})
+    return HttpMessage(_encode(body), {"content-type": "application/json"})
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """Text that stands in Slack as it is written.
 
     What mentions and links are made of becomes entities, and an ``@`` is parted from its word, for
@@ -60,14 +60,14 @@ def _heading(group: AlertGroup) -> str:
     return f"{urgency}:" if count == 1 else f"{urgency}: {quantity(count, 'alert')}"
 
 
-def _told(alert: Alert) -> list[str]:
-    return [f"*{escaped(alert.title)}*", *map(escaped, alert_lines(alert))]
+def _alert_lines(alert: Alert) -> list[str]:
+    return [f"*{escape(alert.title)}*", *map(escape, alert_lines(alert))]
 
 
 def _section(*told: str) -> dict[str, Any]:
     """A block of as many whole lines as it has room for; an entity is never cut."""
     kept: list[str] = []
-    room = _SECTION
+    room = _MAX_SECTION_CHARS
     for line in told:
         room -= len(line) + 1
         if room < 0:

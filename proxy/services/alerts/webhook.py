@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from proxy.services.alerts.http_sender import Message, Telling, stamp
+from proxy.services.alerts.http_sender import HttpMessage, Notification, rfc3339
 from slo.alert import NANOS, Alert
 
 SIGNATURE: Final = "x-thriftgate-signature"
@@ -17,7 +17,7 @@ _KIND: Final = "application/cloudevents+json"
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def message(telling: Telling) -> Message:
+def message(telling: Notification) -> HttpMessage:
     """One event of all the alerts, signed with the sink's secret."""
     group = telling.group
     phase = "open" if group.is_open else "resolved"
@@ -27,17 +27,17 @@ def message(telling: Telling) -> Message:
             "id": telling.id,
             "source": "urn:thriftgate",
             "type": f"thriftgate.alerts.{phase}",
-            "time": stamp(telling.at),
+            "time": rfc3339(telling.at),
             "datacontenttype": "application/json",
             "data": {
                 "phase": phase,
                 "severity": group.severity.value,
-                "alerts": [_told(alert) for alert in group.alerts],
+                "alerts": [_alert_fields(alert) for alert in group.alerts],
             },
         }
     )
     at = str(int(telling.at))
-    return Message(
+    return HttpMessage(
         body,
         {
             "content-type": _KIND,
@@ -48,7 +48,7 @@ def message(telling: Telling) -> Message:
 
 
 def signature(secret: str, at: str, body: bytes) -> str:
-    """What the header of this name says of a body: ``sha256=`` and the HMAC of ``at.body``.
+    """The value of the signature header for a body: ``sha256=`` and the HMAC of ``at.body``.
 
     Args:
         secret: Shared with whoever checks it.
@@ -59,7 +59,7 @@ def signature(secret: str, at: str, body: bytes) -> str:
     return f"sha256={digest.hex()}"
 
 
-def _told(alert: Alert) -> dict[str, Any]:
+def _alert_fields(alert: Alert) -> dict[str, Any]:
     told: dict[str, Any] = {
         "id": alert.id,
         "kind": alert.kind,
@@ -69,13 +69,13 @@ def _told(alert: Alert) -> dict[str, Any]:
         "facts": [{"name": name, "value": value} for name, value in alert.facts],
         "action": alert.action,
         "mend": alert.mend,
-        "began": stamp(alert.began),
+        "began": rfc3339(alert.began),
         "ended": None,
         "seconds": None,
         "cost_usd": None,
     }
     if alert.ended is not None:
-        told["ended"] = stamp(alert.ended)
+        told["ended"] = rfc3339(alert.ended)
         told["seconds"] = round(alert.ended - alert.began, 3)
     if alert.cost_nanos is not None:
         whole, part = divmod(alert.cost_nanos, NANOS)

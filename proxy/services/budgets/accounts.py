@@ -1,4 +1,4 @@
-"""What the ledger says was spent of budgets, at a cost that does not grow with their windows.
+"""Spending per budget according to the ledger, at a cost that does not grow with its window.
 
 Rollups answer where they can: for dollars and tokens of the organization, teams, keys and features,
 in windows of an hour and more. Receipts answer for requests, end users and minutes. Labels stand in
@@ -25,15 +25,15 @@ _NOTHING: Final = Spending(0, 0)
 _Source: TypeAlias = Literal["rollups", "receipts"]
 
 
-class Account(msgspec.Struct, frozen=True):
-    """What was spent of a budget, in its unit, by whose; not whole where it is more than this."""
+class LedgerAccount(msgspec.Struct, frozen=True):
+    """Spending of a budget, in its unit, by name; not whole where there are more names."""
 
     by: dict[str, int]
     is_whole: bool
 
 
 class _Past(msgspec.Struct):
-    """What was used in a window's days that are over."""
+    """Spending in a window's days that are over."""
 
     start: float
     end: float
@@ -46,7 +46,7 @@ def is_compared(budget: Budget) -> bool:
     return not budget.scope.startswith(LABEL)
 
 
-class Accounts:
+class LedgerAccounts:
     """The accounts of budgets, over what was spent; one thread at a time may ask, and blocks.
 
     Budgets that are asked about at the same time share what is read for them.
@@ -58,8 +58,10 @@ class Accounts:
         self._read: dict[tuple[_Source, str, Window], NamedSpendings] = {}
         self._pasts: dict[tuple[_Source, str], _Past] = {}
 
-    def of(self, budget: Budget, now: float, ended_before: float | None = None) -> Account:
-        """What the ledger says was spent of a budget in the window of now.
+    def account(
+        self, budget: Budget, now: float, ended_before: float | None = None
+    ) -> LedgerAccount:
+        """Spending of a budget in the current window, according to the ledger.
 
         Args:
             budget: Which.
@@ -74,25 +76,25 @@ class Accounts:
             self._asked_for, self._read = (now, ended_before), {}
         key = (_source(budget), budget.scope, budget.window)
         if key not in self._read:
-            self._read[key] = self._listed(*key)
+            self._read[key] = self._from_source(*key)
         found = self._read[key]
-        return Account(
+        return LedgerAccount(
             {
-                whose: _amount(budget.unit, each)
+                whose: _amount_of_unit(budget.unit, each)
                 for whose, each in found.by.items()
                 if budget.of == whose or (budget.of == EVERY and whose)
             },
             found.is_whole,
         )
 
-    def _listed(self, source: _Source, scope: str, kind: Window) -> NamedSpendings:
+    def _from_source(self, source: _Source, scope: str, kind: Window) -> NamedSpendings:
         now, ended_before = self._asked_for
         start, end = window.window_start(kind, now), window.window_end(kind, now)
         if kind is not Window.MONTH:
-            return self._asked(source, scope, (start, end), ended_before)
+            return self._sum_calls(source, scope, (start, end), ended_before)
         yesterday = window.window_start(Window.DAY, now) - _DAY
         past = self._past(source, scope, start, max(start, yesterday))
-        last = self._asked(source, scope, (past.end, end), ended_before)
+        last = self._sum_calls(source, scope, (past.end, end), ended_before)
         return NamedSpendings(_sum(past.by, last.by), past.is_whole and last.is_whole)
 
     def _past(self, source: _Source, scope: str, start: float, until: float) -> _Past:
@@ -100,12 +102,12 @@ class Accounts:
         if past is None or past.start != start or past.end > until:
             past = self._pasts[source, scope] = _Past(start, start, {})
         while past.end < until:
-            day = self._asked(source, scope, (past.end, past.end + _DAY), None)
+            day = self._sum_calls(source, scope, (past.end, past.end + _DAY), None)
             past.by, past.end = _sum(past.by, day.by), past.end + _DAY
             past.is_whole &= day.is_whole
         return past
 
-    def _asked(
+    def _sum_calls(
         self, source: _Source, scope: str, times: tuple[float, float], ended_before: float | None
     ) -> NamedSpendings:
         if source == "rollups":
@@ -139,7 +141,7 @@ def _sum(some: dict[str, Spending], others: dict[str, Spending]) -> dict[str, Sp
     return dict(nlargest(MAX_NAMES, found.items(), key=lambda item: item[1].nanos))
 
 
-def _amount(unit: Unit, spending: Spending) -> int:
+def _amount_of_unit(unit: Unit, spending: Spending) -> int:
     if unit is Unit.REQUESTS:
         return spending.requests
     return spending.nanos if unit is Unit.USD else spending.tokens

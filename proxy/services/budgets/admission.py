@@ -30,21 +30,26 @@ from proxy.providers.port import Prepared
 from proxy.records.receipt import Receipt
 from proxy.services.budgets import clamps
 from proxy.services.budgets.background_settlement import BackgroundSettlement
-from proxy.services.budgets.budget_matching import BudgetMatcher, Match
-from proxy.services.budgets.local_quota import TTL, LocalQuota
+from proxy.services.budgets.budget_matching import BudgetMatch, BudgetMatcher
+from proxy.services.budgets.local_quota import TTL_S, LocalQuota
 from proxy.services.budgets.prediction import Predictor
-from proxy.services.budgets.pricing import Alternative, billed
-from proxy.services.budgets.refusals import away, left, refusal, unknown
+from proxy.services.budgets.pricing import Alternative, dearest_prompt
+from proxy.services.budgets.refusals import (
+    budget_refusal,
+    counters_unavailable,
+    rate_limit_headers,
+    uncountable_refusal,
+)
 from proxy.services.budgets.reservation_requests import (
     PREDICTED,
     UNKNOWN,
-    Counted,
+    CountedBudget,
     claim,
+    first_uncountable,
     is_worth_asking,
     minds_loss,
     needs,
-    unseen,
-    used,
+    used_amount,
 )
 from proxy.store.redis.local_budget_store import BudgetStore, CountersReset, StoreUnavailable
 from proxy.store.sql.spendings import ended_at
@@ -57,16 +62,16 @@ from slo.reservations import Claim, Granted, Level
 _log = logging.getLogger("thriftgate.budgets")
 
 #: Seconds between two signs of a call: fewer than emptied counters take to be whole again.
-_BEAT: Final = 10.0
+_EXTEND_INTERVAL_S: Final = 10.0
 #: Seconds for which counters that were lost are not asked again.
-_PAUSE: Final = 1.0
+_OUTAGE_PAUSE_S: Final = 1.0
 #: Counters whose levels are remembered.
-_HEARD: Final = 20_000
+_MAX_COUNTER_VIEWS: Final = 20_000
 #: Seconds for which what was held then says what is held now.
-_FRESH: Final = 3.0
+_VIEW_FRESH_S: Final = 3.0
 _REQUESTS: Final = frozenset({Unit.REQUESTS})
 #: How often a reservation is tried with what the refusal before it told.
-_ROUNDS: Final = 4
+_MAX_ROUNDS: Final = 4
 
 
 class _Open(msgspec.Struct):
@@ -88,7 +93,7 @@ class _Open(msgspec.Struct):
     name: str
     attempt: AttemptInfo
     route: Route
-    counted: Sequence[Counted]
+    counted: Sequence[CountedBudget]
     wanted: Mapping[Unit, UsageBounds]
     tokens: int
     output: OutputBounds | None = None
@@ -97,16 +102,16 @@ class _Open(msgspec.Struct):
     is_uncertain: bool = False
 
 
-class _Heard(msgspec.Struct, frozen=True):
-    """What a counter said, and when."""
+class _CounterView(msgspec.Struct, frozen=True):
+    """The last reported state of a counter, and when it was reported."""
 
     level: Level
     running: int
     at: float
 
-    def seen(self, now: float) -> CounterView:
-        """How the counter stands; of what was heard long ago only what was spent is still so."""
-        if now - self.at > _FRESH:
+    def estimate(self, now: float) -> CounterView:
+        """Estimates the counter's state now; of an old report only what was spent still holds."""
+        if now - self.at > _VIEW_FRESH_S:
             return CounterView(spent=self.level.spent)
         return CounterView(spent=self.level.spent, held=self.level.held, running=self.running)
 
@@ -146,7 +151,7 @@ class Admission:
         self.say: Callable[[Alert], object] | None = None
         self._thresholds = ThresholdWatch()
         self._open: dict[tuple[str, int], _Open] = {}
-        self._heard: OrderedDict[str, _Heard] = OrderedDict()
+        self._heard: OrderedDict[str, _CounterView] = OrderedDict()
         self._lost_until = float("-inf")
         self._local: LocalQuota | None = None
 
@@ -166,28 +171,30 @@ class Admission:
         if not found.counted or route is None:
             return {}
         if attempt.number:
-            await self._settlement.wait_until_settled(f"{call.id}/{attempt.number - 1}", _PAUSE)
-        opened = await self._opened(attempt, route, prepared, found)
+            await self._settlement.wait_until_settled(
+                f"{call.id}/{attempt.number - 1}", _OUTAGE_PAUSE_S
+            )
+        opened = await self._open_attempt(attempt, route, prepared, found)
         key = (call.id, attempt.number)
         self._open[key] = opened
         try:
-            levels = await self._held(opened)
+            levels = await self._reserve(opened)
         except ProxyError:  # cancelled, it may be held all the same: its receipt settles it
             del self._open[key]
             if opened.is_uncertain:
                 self._settlement.release(opened.name, [each.counter for each in found.counted])
             raise
         opened.sent = True
-        return left(found.counted, levels, self._now()) if found.has_rate else {}
+        return rate_limit_headers(found.counted, levels, self._now()) if found.has_rate else {}
 
-    def settled(self, receipt: Receipt) -> None:
+    def settle(self, receipt: Receipt) -> None:
         """Settle an attempt with its receipt, in the background."""
-        self._predictor.settled(receipt)
+        self._predictor.learn(receipt)
         opened = self._open.pop((receipt.call_id, receipt.attempt), None)
         if opened is None:
             return
         amounts = {
-            each.counter: used(each.budget.unit, receipt) if opened.sent else 0
+            each.counter: used_amount(each.budget.unit, receipt) if opened.sent else 0
             for each in opened.counted
         }
         if self._local is not None:
@@ -204,48 +211,48 @@ class Admission:
             return None
         return opened.output.worst if opened.holds_worst else opened.output.likely
 
-    async def beat(self) -> None:
+    async def extend_reservations(self) -> None:
         """Let what is held for calls under way end later, for ever."""
         while True:
-            await asyncio.sleep(_BEAT)
+            await asyncio.sleep(_EXTEND_INTERVAL_S)
             try:
                 for key, each in list(self._open.items()):
-                    await self._keep(key, each)
+                    await self._extend(key, each)
             except StoreUnavailable as error:
-                _log.warning("What calls hold was not extended: %s", error)
+                _log.warning("Reservations were not extended: %s", error)
 
-    async def drained(self) -> None:
+    async def wait_until_settled(self) -> None:
         """Wait until all that has ended is settled, or is given up."""
         await self._settlement.drain()
 
-    async def _keep(self, key: tuple[str, int], opened: _Open) -> None:
+    async def _extend(self, key: tuple[str, int], opened: _Open) -> None:
         """Let what is held for an attempt end later; hold it again where the counters lost it."""
         now = self._now()
         names = [each.counter for each in opened.counted]
-        if await self.counters.extend(opened.name, names, now, now + TTL) or not opened.sent:
+        if await self.counters.extend(opened.name, names, now, now + TTL_S) or not opened.sent:
             return
         if self._open.get(key) is not opened:  # it has ended meanwhile, perhaps within a lease
             return
         claims = (self._claim(each, opened, now) for each in opened.counted)
         sent = [msgspec.structs.replace(each, hard=False) for each in claims]
-        await self.counters.reserve(opened.name, sent, now, now + TTL)
+        await self.counters.reserve(opened.name, sent, now, now + TTL_S)
 
-    async def _opened(
-        self, attempt: AttemptInfo, route: Route, prepared: Prepared, found: Match
+    async def _open_attempt(
+        self, attempt: AttemptInfo, route: Route, prepared: Prepared, found: BudgetMatch
     ) -> _Open:
         call, units = attempt.call, found.units
         wanted, tokens, output = dict.fromkeys(units, UNKNOWN), 0, None
         if call.endpoint in PREDICTED and units != _REQUESTS:
-            said = await self._predictor.predicted(attempt, prepared, route)
-            prompt, tokens = billed(said.tokens, route, prepared.body), said.tokens
+            said = await self._predictor.predict(attempt, prepared, route)
+            prompt, tokens = dearest_prompt(said.tokens, route, prepared.body), said.tokens
             output = said.output
             wanted = needs(units, call, prompt, output, said.quote)
-        if (each := unseen(found.counted, wanted, call, route)) is not None:
-            raise unknown(each, route, later=call.is_background)
+        if (each := first_uncountable(found.counted, wanted, call, route)) is not None:
+            raise uncountable_refusal(each, route, later=call.is_background)
         name = f"{call.id}/{attempt.number}"
         return _Open(name, attempt, route, found.counted, wanted, tokens, output)
 
-    def _cheapest(self, opened: _Open, each: Counted, seen: CounterView) -> Alternative | None:
+    def _cheapest(self, opened: _Open, each: CountedBudget, seen: CounterView) -> Alternative | None:
         """The cheapest model with which the attempt would fit into what is left of dollars."""
         if each.budget.unit is not Unit.USD or not opened.tokens:
             return None
@@ -254,74 +261,74 @@ class Admission:
             asked = claim(each, need, seen)
             return asked.amount if seen.spent + seen.held + asked.amount <= asked.limit else None
 
-        return self._predictor.cheapest(opened.attempt, opened.tokens, cost_of)
+        return self._predictor.cheapest_alternative(opened.attempt, opened.tokens, cost_of)
 
-    async def _held(self, opened: _Open) -> Sequence[Level]:
-        """What the counters say with what is held now.
+    async def _reserve(self, opened: _Open) -> Sequence[Level]:
+        """Reserves what the attempt may use; returns the levels of its counters.
 
         Raises:
             OverBudget: It does not fit.
             Unready: As ``admit``.
         """
         now = self._now()
-        if (levels := self._held_here(opened, now)) is not None:
+        if (levels := self._reserve_locally(opened, now)) is not None:
             return levels
         if now < self._lost_until:
-            return self._unseen(opened)
+            return self._admit_uncounted(opened)
         try:
-            levels = await self._asked_twice(opened)
+            levels = await self._reserve_with_retry(opened)
         except CountersReset:
-            return self._unseen(opened)
+            return self._admit_uncounted(opened)
         except StoreUnavailable as error:
-            self._lost_until = self._now() + _PAUSE
+            self._lost_until = self._now() + _OUTAGE_PAUSE_S
             _log.warning("Budgets are not counted just now: %s", error)
-            return self._unseen(opened)
+            return self._admit_uncounted(opened)
         self._local = None
         return levels
 
-    def _held_here(self, opened: _Open, now: float) -> Sequence[Level] | None:
-        """What the counters say where this process holds it by itself; None where it cannot."""
+    def _reserve_locally(self, opened: _Open, now: float) -> Sequence[Level] | None:
+        """Reserves from this process's leases; None where they do not cover it."""
         claims = [self._claim(each, opened, now) for each in opened.counted]
-        said = self.counters.reserve_here(opened.name, claims, now)
-        return None if said is None else self._heard_of(opened, claims, said, now)
+        said = self.counters.reserve_leased(opened.name, claims, now)
+        return None if said is None else self._granted_levels(opened, claims, said, now)
 
-    async def _asked_twice(self, opened: _Open) -> Sequence[Level]:
-        """What the counters say; a busy machine may miss one deadline, and it is held once."""
+    async def _reserve_with_retry(self, opened: _Open) -> Sequence[Level]:
+        """Reserves in the store, once more after one missed deadline; it is held once."""
         try:
-            return await self._asked(opened)
+            return await self._reserve_in_store(opened)
         except StoreUnavailable:
             opened.is_uncertain = True
-            return await self._asked(opened)
+            return await self._reserve_in_store(opened)
 
-    async def _asked(self, opened: _Open) -> Sequence[Level]:
+    async def _reserve_in_store(self, opened: _Open) -> Sequence[Level]:
         only_whole = any(minds_loss(each.budget) for each in opened.counted)
-        for rest in reversed(range(_ROUNDS)):
+        for rest in reversed(range(_MAX_ROUNDS)):
             now = self._now()
             claims = [self._claim(each, opened, now) for each in opened.counted]
             said = await self.counters.reserve(
-                opened.name, claims, now, now + TTL, only_whole=only_whole
+                opened.name, claims, now, now + TTL_S, only_whole=only_whole
             )
             if isinstance(said, Granted):
-                return self._heard_of(opened, claims, said, now)
+                return self._granted_levels(opened, claims, said, now)
             each = opened.counted[said.claim]
-            told = _Heard(said.level, said.running, now)
-            self._hear(each, told)
+            told = _CounterView(said.level, said.running, now)
+            self._remember_view(each, told)
             again = self._claim(each, opened, now)
             if not rest or not is_worth_asking(again, said):
-                cheapest = self._cheapest(opened, each, told.seen(now))
+                cheapest = self._cheapest(opened, each, told.estimate(now))
                 sure = opened.wanted[each.budget.unit].sure
                 field = ""
                 if sure < each.budget.limit:
-                    field = clamps.spoken(opened.attempt.call, opened.route)
-                raise refusal(each, said, again.amount, now, cheapest, field)
+                    field = clamps.output_limit_field(opened.attempt.call, opened.route)
+                raise budget_refusal(each, said, again.amount, now, cheapest, field)
         raise AssertionError  # the last round returns or raises
 
-    def _claim(self, each: Counted, opened: _Open, now: float) -> Claim:
+    def _claim(self, each: CountedBudget, opened: _Open, now: float) -> Claim:
         heard = self._heard.get(each.counter)
-        seen = heard.seen(now) if heard is not None else CounterView()
+        seen = heard.estimate(now) if heard is not None else CounterView()
         return claim(each, opened.wanted[each.budget.unit], seen)
 
-    def _heard_of(
+    def _granted_levels(
         self, opened: _Open, claims: Sequence[Claim], said: Granted, now: float
     ) -> Sequence[Level]:
         opened.holds_worst = any(
@@ -330,14 +337,14 @@ class Admission:
             for each, asked in zip(opened.counted, claims, strict=True)
         )
         for each, level, running in zip(opened.counted, said.levels, said.running, strict=True):
-            self._hear(each, _Heard(level, running, now))
+            self._remember_view(each, _CounterView(level, running, now))
         return said.levels
 
-    def _hear(self, each: Counted, heard: _Heard) -> None:
+    def _remember_view(self, each: CountedBudget, heard: _CounterView) -> None:
         """Remember what a counter said, and tell of a threshold that it passed."""
         self._heard[each.counter] = heard
         self._heard.move_to_end(each.counter)
-        if len(self._heard) > _HEARD:
+        if len(self._heard) > _MAX_COUNTER_VIEWS:
             self._heard.popitem(last=False)
         alert = self._thresholds.crossed_threshold_alert(
             each.budget, each.whose, each.counter, heard.level, each.ends, heard.at
@@ -345,7 +352,7 @@ class Admission:
         if alert is not None and self.say is not None:
             self.say(alert)
 
-    def _unseen(self, opened: _Open) -> Sequence[Level]:
+    def _admit_uncounted(self, opened: _Open) -> Sequence[Level]:
         """Admit a call while the counters are away or empty, if each of its budgets lets it pass.
 
         Raises:
@@ -353,7 +360,7 @@ class Admission:
         """
         bounded = [each for each in opened.counted if minds_loss(each.budget)]
         if any(each.budget.on_loss is OnLoss.CLOSED for each in bounded):
-            raise away()
+            raise counters_unavailable()
         if bounded:
             self._local = self._local or LocalQuota()
             wanted = opened.wanted
@@ -363,5 +370,5 @@ class Admission:
                 level = heard.level if heard is not None else None
                 claims.append(self._local.claim(each, wanted[each.budget.unit], level))
             if not self._local.reserve(opened.name, claims, self._now()):
-                raise away()
+                raise counters_unavailable()
         return ()

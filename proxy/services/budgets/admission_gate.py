@@ -1,4 +1,4 @@
-"""What an attempt has to pass before it is sent: its ceilings, then its budgets."""
+"""The admission gate: an attempt passes its ceilings, then its budgets, before it is sent."""
 
 from collections.abc import Callable, Mapping
 from typing import Protocol
@@ -10,21 +10,21 @@ from proxy.records.receipt import Receipt
 from proxy.store.redis.local_budget_store import BudgetStore
 
 
-class Ceilings(Protocol):
+class CeilingPort(Protocol):
     """Keeps calls below what one may cost."""
 
-    async def checked(
+    async def check(
         self, attempt: AttemptInfo, prepared: Prepared, fits: Callable[[str], bool]
     ) -> Admitted | CheaperModel:
         """The request as it may be sent, or where the call fits."""
         ...
 
-    def settled(self, receipt: Receipt) -> None:
+    def record_cost(self, receipt: Receipt) -> None:
         """Note what an attempt cost."""
         ...
 
 
-class Budgets(Protocol):
+class BudgetPort(Protocol):
     """Hold what attempts may use."""
 
     async def admit(self, attempt: AttemptInfo, prepared: Prepared) -> Mapping[str, str]:
@@ -35,12 +35,12 @@ class Budgets(Protocol):
         """Output tokens that are held for an attempt under way; None for none."""
         ...
 
-    def settled(self, receipt: Receipt) -> None:
+    def settle(self, receipt: Receipt) -> None:
         """Settle an attempt with its receipt, in the background."""
         ...
 
 
-class Entry:
+class AdmissionGate:
     """Ceilings and budgets, one after the other; either may be missing.
 
     Attributes:
@@ -49,8 +49,8 @@ class Entry:
 
     def __init__(
         self,
-        ceilings: Ceilings | None,
-        budgets: Budgets | None,
+        ceilings: CeilingPort | None,
+        budgets: BudgetPort | None,
         counters: BudgetStore | None = None,
     ) -> None:
         self.counters = counters
@@ -73,7 +73,7 @@ class Entry:
         """
         passed = Admitted(prepared)
         if self._ceilings is not None:
-            checked = await self._ceilings.checked(attempt, prepared, fits)
+            checked = await self._ceilings.check(attempt, prepared, fits)
             if isinstance(checked, CheaperModel):
                 return checked
             passed = checked
@@ -86,9 +86,9 @@ class Entry:
         """Output tokens that budgets hold for an attempt under way; None where they hold none."""
         return self._budgets.held_output(attempt) if self._budgets is not None else None
 
-    def settled(self, receipt: Receipt) -> None:
+    def settle(self, receipt: Receipt) -> None:
         """Settle an attempt with its receipt; budgets in the background."""
         if self._ceilings is not None:
-            self._ceilings.settled(receipt)
+            self._ceilings.record_cost(receipt)
         if self._budgets is not None:
-            self._budgets.settled(receipt)
+            self._budgets.settle(receipt)

@@ -71,7 +71,7 @@ class BackgroundSettlement:
             amounts: What was used, by counter.
             ended: When the attempt ended, in seconds since the epoch.
         """
-        if self._counters().settle_here(name, amounts, ended):
+        if self._counters().settle_leased(name, amounts, ended):
             return
         task = self._tasks.start(partial(self._settle, name, amounts, ended))
         self._settling[name] = task
@@ -101,7 +101,7 @@ class BackgroundSettlement:
                 await self._counters().settle(name, amounts, self._now(), ended)
             except StoreUnavailable as error:
                 if wait is None:
-                    _log.warning("What %s used is not counted yet: %s", name, error)
+                    _log.warning("The usage of %s is not counted yet: %s", name, error)
                     self._repeat(name, _Unsettled(amounts, ended))
                 else:
                     await asyncio.sleep(wait)
@@ -129,7 +129,7 @@ class BackgroundSettlement:
         """Settle what waits for it, one after the other.
 
         Raises:
-            StoreLost: The counters are out of reach.
+            StoreUnavailable: The counters are out of reach.
         """
         while self._unsettled:
             name, (amounts, ended) = next(iter(self._unsettled.items()))

@@ -7,7 +7,7 @@ import msgspec
 
 from proxy.calls.settlement import Pseudonymizer
 from proxy.records.call import Call
-from proxy.services.budgets.reservation_requests import Counted, counted, subject
+from proxy.services.budgets.reservation_requests import CountedBudget, counted_budgets, subject
 from slo import window
 from slo.budget import LABEL, Budget, Budgets, Unit
 from slo.window import Window
@@ -18,7 +18,7 @@ _MAX_REMEMBERED: Final = 4096
 _Caller: TypeAlias = tuple[str, str, str, str, str, bool]
 
 
-class Match(msgspec.Struct, frozen=True):
+class BudgetMatch(msgspec.Struct, frozen=True):
     """The budgets that a call counts in.
 
     Attributes:
@@ -29,7 +29,7 @@ class Match(msgspec.Struct, frozen=True):
         until: When the first of them ends.
     """
 
-    counted: Sequence[Counted]
+    counted: Sequence[CountedBudget]
     units: frozenset[Unit]
     has_rate: bool
     since: float
@@ -53,9 +53,9 @@ class BudgetMatcher:
         self._seal = seal
         self._has_labels = any(scope.startswith(LABEL) for scope in scopes)
         self._has_users = "user" in scopes
-        self._remembered: dict[_Caller, Match] = {}
+        self._remembered: dict[_Caller, BudgetMatch] = {}
 
-    def match(self, call: Call) -> Match:
+    def match(self, call: Call) -> BudgetMatch:
         """The budgets that a call counts in, in the windows it arrived in."""
         if self._has_labels:
             return self._find(call)
@@ -69,12 +69,12 @@ class BudgetMatcher:
             self._remembered[caller] = found
         return found
 
-    def _find(self, call: Call) -> Match:
+    def _find(self, call: Call) -> BudgetMatch:
         who = subject(call, self._seal, labelled=self._has_labels)
-        found = counted(self._budgets, who, call)
+        found = counted_budgets(self._budgets, who, call)
         windows = {each.budget.window for each in found}
         opened = [window.window_start(each, call.arrived) for each in windows]
-        return Match(
+        return BudgetMatch(
             counted=found,
             units=frozenset(each.budget.unit for each in found),
             has_rate=Window.MINUTE in windows,

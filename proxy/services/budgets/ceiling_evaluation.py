@@ -12,14 +12,19 @@ from proxy.providers.port import Prepared
 from proxy.records.receipt import dollars
 from proxy.services.budgets import clamps
 from proxy.services.budgets.prediction import Predictor
-from proxy.services.budgets.pricing import Prediction, Priced, priced, served
-from proxy.services.budgets.refusals import Excess, OverBudget, over_ceiling, unpriced
-from proxy.services.budgets.reservation_requests import is_unseen
+from proxy.services.budgets.pricing import AttemptPrice, Prediction, price_attempt, served_model
+from proxy.services.budgets.refusals import (
+    CeilingExcess,
+    OverBudget,
+    ceiling_refusal,
+    unpriced_refusal,
+)
+from proxy.services.budgets.reservation_requests import is_uncountable
 from slo.ceiling import Ceiling, Clamp, Decision, Exceeds, Fits, Offer, Predicted, decided, least
 from slo.reservation_sizing import UsageBounds
 
 
-class Case:
+class CeilingEvaluation:
     """One attempt under its ceilings.
 
     Attributes:
@@ -38,44 +43,46 @@ class Case:
         self._predictor = predictor
         self._spent = spent
         self._prediction: Prediction | None = None
-        self.worth: Priced | None = None
+        self.worth: AttemptPrice | None = None
 
     def learn(self, prediction: Prediction) -> None:
         """Note what is known of it now."""
         self._prediction = prediction
-        self.worth = priced(prediction, self.route, self.prepared.body, warm=True)
+        self.worth = price_attempt(prediction, self.route, self.prepared.body, warm=True)
 
-    def worst(self) -> int:
-        """What the call may cost at most; what it has cost so far where nobody knows."""
+    def worst_cost(self) -> int:
+        """The most the call may cost; what it has cost so far where its price is unknown."""
         return self._spent + (self.worth.need.worst if self.worth is not None else 0)
 
-    def likely(self, total: int | None = None) -> int | None:
-        """What it is likely to cost with so many tokens at most; None where nobody knows."""
+    def likely_cost(self, total: int | None = None) -> int | None:
+        """The likely cost with so many tokens at most; None where its price is unknown."""
         if self.worth is None or self._prediction is None:
             return None
         length = self._prediction.output.likely
         if total is None or total >= length:
             return self._spent + self.worth.need.likely
-        return self._spent + self.worth.at(total)
+        return self._spent + self.worth.cost_with(total)
 
-    def total(self, each: int) -> int:
+    def total_tokens(self, each: int) -> int:
         """Tokens of all choices, of so many each."""
         return each * (self._prediction.allowance.choices if self._prediction is not None else 1)
 
-    def decided(self, ceiling: Ceiling, fits: Callable[[str], bool]) -> Decision:
-        """What becomes of it under a ceiling."""
-        if self.worth is not None and self.worst() <= ceiling.limit:
+    def decide(self, ceiling: Ceiling, fits: Callable[[str], bool]) -> Decision:
+        """Decides the attempt under a ceiling."""
+        if self.worth is not None and self.worst_cost() <= ceiling.limit:
             return Fits()  # as nearly always: no offer is needed
         offer = self._offer(ceiling.limit)
-        if offer is None and not is_unseen(ceiling.unpriced, self.attempt.call, self.route):
+        if offer is None and not is_uncountable(ceiling.unpriced, self.attempt.call, self.route):
             return Exceeds()
-        return decided(ceiling, offer, partial(self._elsewhere, fits), served(self.route))
+        return decided(
+            ceiling, offer, partial(self._offer_of_model, fits), served_model(self.route)
+        )
 
-    def why(self, ceiling: Ceiling) -> str:
+    def reroute_reason(self, ceiling: Ceiling) -> str:
         """Why the call goes elsewhere."""
         what = "nobody knows its price"
         if self.worth is not None:
-            what = f"it may cost ${dollars(self.worst())}"
+            what = f"it may cost ${dollars(self.worst_cost())}"
         return f"the ceiling {ceiling.name} of ${dollars(ceiling.limit)} a call, and {what}"
 
     def refusal(self, ceiling: Ceiling, fits: Callable[[str], bool]) -> OverBudget:
@@ -83,7 +90,7 @@ class Case:
         offer = self._offer(ceiling.limit)
         if offer is None or self._prediction is None:
             told = {"ceiling": ceiling.name}
-            return unpriced(f"The ceiling `{ceiling.name}`", told, self.route)
+            return unpriced_refusal(f"The ceiling `{ceiling.name}`", told, self.route)
         needs = self._prediction.allowance.minimum
         alone = offer.clamp and msgspec.structs.replace(offer.clamp, least=needs)
 
@@ -91,13 +98,13 @@ class Case:
             worst = self._spent + need.worst
             return worst if worst <= ceiling.limit else None
 
-        return over_ceiling(
-            Excess(
+        return ceiling_refusal(
+            CeilingExcess(
                 ceiling=ceiling,
                 predicted=offer.predicted,
                 tokens=alone.within(ceiling.limit) if alone else None,
-                field=clamps.spoken(self.attempt.call, self.route),
-                cheapest=self._predictor.cheapest(
+                field=clamps.output_limit_field(self.attempt.call, self.route),
+                cheapest=self._predictor.cheapest_alternative(
                     self.attempt, self._prediction.tokens, cost_of, fits, ceiling.cheaper
                 ),
             )
@@ -106,37 +113,37 @@ class Case:
     def _offer(self, limit: int) -> Offer | None:
         if self.worth is None or self._prediction is None:
             return None
-        is_over = self.worst() > limit
+        is_over = self.worst_cost() > limit
         clamp = None
         if is_over and clamps.is_limitable(self.prepared):
             clamp = self._clamp(self._prediction, self.worth)
-        return Offer(predicted=self._predicted(self.worth), clamp=clamp)
+        return Offer(predicted=self._cost_range(self.worth), clamp=clamp)
 
-    def _elsewhere(self, fits: Callable[[str], bool], name: str) -> Offer | None:
+    def _offer_of_model(self, fits: Callable[[str], bool], name: str) -> Offer | None:
         model = self._predictor.model(name)
         if model is None or self._prediction is None or not fits(name):
             return None
-        found = self._predictor.elsewhere(self.attempt, self._prediction.tokens, model)
+        found = self._predictor.predict_on_model(self.attempt, self._prediction.tokens, model)
         if found is None:
             return None
-        worth = priced(found, model.routes[0], self.attempt.call.body)
+        worth = price_attempt(found, model.routes[0], self.attempt.call.body)
         if worth is None:
             return None
-        return Offer(predicted=self._predicted(worth), clamp=self._clamp(found, worth))
+        return Offer(predicted=self._cost_range(worth), clamp=self._clamp(found, worth))
 
-    def _predicted(self, worth: Priced) -> Predicted:
+    def _cost_range(self, worth: AttemptPrice) -> Predicted:
         spent, need = self._spent, worth.need
         return Predicted(
             sure=spent + need.sure, likely=spent + need.likely, worst=spent + need.worst
         )
 
-    def _clamp(self, prediction: Prediction, worth: Priced) -> Clamp:
-        """How far the output limit can be lowered, from what the caller itself asked for."""
+    def _clamp(self, prediction: Prediction, worth: AttemptPrice) -> Clamp:
+        """The range in which the output limit can be lowered, from what the caller asked for."""
         call, allowed = self.attempt.call, prediction.allowance
         said = output_allowance(call.body, call.endpoint, self.route).requested
         kept = least(said, prediction.usual, allowed.choices, allowed.minimum)
         return Clamp(
             most=allowed.per_choice,
             least=kept,
-            price=lambda each: self._spent + worth.at(each * allowed.choices),
+            price=lambda each: self._spent + worth.cost_with(each * allowed.choices),
         )

@@ -29,16 +29,16 @@ from proxy.providers.port import Prepared
 from proxy.records.call import Call
 from proxy.records.receipt import Receipt, dollars
 from proxy.services.budgets import clamps
-from proxy.services.budgets.ceiling_evaluation import Case
+from proxy.services.budgets.ceiling_evaluation import CeilingEvaluation
 from proxy.services.budgets.prediction import Predictor
 from slo.ceiling import Ceiling, Cheaper, Clamped, Decision, Exceeds, Fits, Refused
 from slo.prediction_accuracy import PredictionAccuracy
 
 #: Teams' features of which it is remembered which ceilings they have.
-_REMEMBERED: Final = 4096
+_MAX_FEATURES: Final = 4096
 #: Calls under way of which it is remembered what they were to cost.
-_CALLS: Final = 20_000
-_PARTS: Final = (0.5, 0.95, 0.99)
+_MAX_CALLS: Final = 20_000
+_QUANTILES: Final = (0.5, 0.95, 0.99)
 _DECISIONS: Final = (Fits, Clamped, Cheaper, Refused, Exceeds)
 
 
@@ -58,7 +58,7 @@ class _Open(msgspec.Struct):
     has_used: bool = False
 
 
-class Ceilings(Collector):
+class CostCeilings(Collector):
     """Keeps the calls of one process below their ceilings.
 
     Args:
@@ -77,7 +77,7 @@ class Ceilings(Collector):
 
     def update(self, ceilings: Iterable[Ceiling]) -> None:
         """Keep calls below these from now on; what was counted of those that stay goes on."""
-        meant = (_meant(each, self._predictor) for each in ceilings)
+        meant = (_resolve_models(each, self._predictor) for each in ceilings)
         self._ceilings = tuple(sorted(meant, key=lambda each: each.limit))
         self._applying.clear()
         self._honesty = {
@@ -85,7 +85,7 @@ class Ceilings(Collector):
             for each in self._ceilings
         }
 
-    async def checked(
+    async def check(
         self, attempt: AttemptInfo, prepared: Prepared, fits: Callable[[str], bool]
     ) -> Admitted | CheaperModel:
         """The request as it may be sent, or where the call fits.
@@ -102,17 +102,17 @@ class Ceilings(Collector):
         call, route = attempt.call, attempt.route
         found = self._applying.get((call.key.team_name, call.feature))
         if found is None:
-            found = self._found(call)
+            found = self._find_ceilings(call)
         if not found or route is None or call.method != "POST":
             return Admitted(prepared)
-        opened = self._opened(call, found)
+        opened = self._open_call(call, found)
         with decode_once(prepared.body, call.body):
             case = await self._case(attempt, prepared, route, opened)
-            return self._judged(case, fits, opened)
+            return self._decide(case, fits, opened)
 
-    def settled(self, receipt: Receipt) -> None:
+    def record_cost(self, receipt: Receipt) -> None:
         """Note what an attempt cost, and with a call's last how well that was foreseen."""
-        self._predictor.settled(receipt)
+        self._predictor.learn(receipt)
         opened = self._open.get(receipt.call_id)
         if opened is None:
             return
@@ -128,7 +128,7 @@ class Ceilings(Collector):
                         honesty.record(opened.spent, opened.predicted, ceiling.limit)
 
     def honesty(self, ceiling: str) -> PredictionAccuracy:
-        """What came of the calls of the ceiling of this name.
+        """Prediction accuracy of the calls under the ceiling of this name.
 
         Raises:
             KeyError: There is none.
@@ -136,7 +136,7 @@ class Ceilings(Collector):
         return self._honesty[ceiling]
 
     def collect(self) -> Iterator[Metric]:
-        """What became of calls, and whether they cost what was foreseen, for Prometheus."""
+        """Decisions on calls and the accuracy of their predictions, as Prometheus' own types."""
         decisions = CounterMetricFamily(
             "thriftgate_ceiling_decisions",
             "What became of calls under a ceiling before they were sent",
@@ -161,76 +161,82 @@ class Ceilings(Collector):
                 ("yes", "no", "unknown"), (honesty.within, over, honesty.unpriced), strict=True
             ):
                 calls.add_metric([name, label], count)
-            for part in _PARTS:
+            for part in _QUANTILES:
                 if (error := honesty.error_quantile(part)) is not None:
                     errors.add_metric([name, f"{100 * part:g}"], error)
         yield from (decisions, calls, errors)
 
-    def _found(self, call: Call) -> tuple[Ceiling, ...]:
+    def _find_ceilings(self, call: Call) -> tuple[Ceiling, ...]:
         """The ceilings that the call is under, the lowest first."""
         whose = (call.key.team_name, call.feature)
         found = tuple(each for each in self._ceilings if each.applies(*whose))
-        if len(self._applying) >= _REMEMBERED:
+        if len(self._applying) >= _MAX_FEATURES:
             self._applying.clear()  # features are whatever callers say
         self._applying[whose] = found
         return found
 
-    def _opened(self, call: Call, found: tuple[Ceiling, ...]) -> _Open:
+    def _open_call(self, call: Call, found: tuple[Ceiling, ...]) -> _Open:
         opened = self._open.get(call.id)
         if opened is None:
             opened = self._open[call.id] = _Open(found)
-            if len(self._open) > _CALLS:
+            if len(self._open) > _MAX_CALLS:
                 self._open.popitem(last=False)
         return opened
 
     async def _case(
         self, attempt: AttemptInfo, prepared: Prepared, route: Route, opened: _Open
-    ) -> Case:
-        """What is known of the attempt: at first glance, and better where that does not fit."""
-        case = Case(attempt, prepared, route, self._predictor, opened.spent or 0)
+    ) -> CeilingEvaluation:
+        """Evaluates the attempt by a quick estimate, and exactly where that does not fit."""
+        case = CeilingEvaluation(attempt, prepared, route, self._predictor, opened.spent or 0)
         if attempt.call.endpoint not in GENERATING_ENDPOINTS:
             return case
-        case.learn(await self._predictor.predicted(attempt, prepared, route))
-        if case.worst() > opened.ceilings[0].limit:
-            case.learn(await self._predictor.predicted(attempt, prepared, route, exactly=True))
+        case.learn(await self._predictor.predict(attempt, prepared, route))
+        if case.worst_cost() > opened.ceilings[0].limit:
+            case.learn(await self._predictor.predict(attempt, prepared, route, exactly=True))
         return case
 
-    def _judged(
-        self, case: Case, fits: Callable[[str], bool], opened: _Open
+    def _decide(
+        self, case: CeilingEvaluation, fits: Callable[[str], bool], opened: _Open
     ) -> Admitted | CheaperModel:
-        """What its ceilings say, the lowest first.
+        """Decides the attempt under each of its ceilings, the lowest first.
 
         Raises:
-            OverCeiling: As ``checked``.
+            OverCeiling: As ``check``.
             OverBudget: The same.
         """
         for ceiling in opened.ceilings:
-            decision = case.decided(ceiling, fits)
+            decision = case.decide(ceiling, fits)
             self._decisions[ceiling.name, type(decision)] += 1
             if isinstance(decision, Clamped):
-                return self._clamped(ceiling, decision.tokens, case, opened)
+                return self._clamp(ceiling, decision.tokens, case, opened)
             if isinstance(decision, Cheaper):
-                return CheaperModel(decision.model, case.why(ceiling))
+                return CheaperModel(decision.model, case.reroute_reason(ceiling))
             if isinstance(decision, Refused):
                 raise case.refusal(ceiling, fits)
-        opened.predicted = case.likely()
+        opened.predicted = case.likely_cost()
         return Admitted(case.prepared)
 
-    def _clamped(self, ceiling: Ceiling, tokens: int, case: Case, opened: _Open) -> Admitted:
+    def _clamp(
+        self, ceiling: Ceiling, tokens: int, case: CeilingEvaluation, opened: _Open
+    ) -> Admitted:
         """The request with its output limit lowered, and what is told of that."""
         attempt, route = case.attempt, case.route
-        field = clamps.spoken(attempt.call, route)
-        total = case.total(tokens)
-        self._predictor.limited(attempt, total)
-        opened.predicted = case.likely(total)
+        field = clamps.output_limit_field(attempt.call, route)
+        total = case.total_tokens(tokens)
+        self._predictor.record_clamp(attempt, total)
+        opened.predicted = case.likely_cost(total)
         return Admitted(
-            clamps.clamped(case.prepared, route, tokens),
+            clamps.with_output_limit(case.prepared, route, tokens),
             {"x-thriftgate-clamped": f"{field}={tokens}"},
-            (clamps.note(field, tokens, f"{ceiling.name} of ${dollars(ceiling.limit)} a call"),),
+            (
+                clamps.clamp_note(
+                    field, tokens, f"{ceiling.name} of ${dollars(ceiling.limit)} a call"
+                ),
+            ),
         )
 
 
-def _meant(ceiling: Ceiling, predictor: Predictor) -> Ceiling:
+def _resolve_models(ceiling: Ceiling, predictor: Predictor) -> Ceiling:
     """The ceiling with the catalog's own names of its models, each once: some name a snapshot."""
     found = ((predictor.model(name), name) for name in ceiling.cheaper)
     names = dict.fromkeys(name if model is None else model.id for model, name in found)

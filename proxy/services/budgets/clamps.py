@@ -22,7 +22,7 @@ def is_limitable(prepared: Prepared) -> bool:
     return bool(names) and all(map(positive_count, said))
 
 
-def clamped(prepared: Prepared, route: Route, tokens: int) -> Prepared:
+def with_output_limit(prepared: Prepared, route: Route, tokens: int) -> Prepared:
     """The request with this output limit, of each choice; all else as it was.
 
     It stands in the field that the request uses already, else in the one its upstream knows.
@@ -31,11 +31,11 @@ def clamped(prepared: Prepared, route: Route, tokens: int) -> Prepared:
     names = LIMIT_FIELDS[endpoint(prepared)]
     used = [name for name in names if getattr(fields, name) is not None]
     limit = msgspec.json.encode(tokens)
-    body = replaced(prepared.body, dict.fromkeys(used or [_usual(names, route)], limit))
+    body = replaced(prepared.body, dict.fromkeys(used or [_upstream_field(names, route)], limit))
     return msgspec.structs.replace(prepared, body=body)
 
 
-def spoken(call: Call, route: Route) -> str:
+def output_limit_field(call: Call, route: Route) -> str:
     """The field that a caller knows the output limit by, such as ``max_output_tokens``.
 
     "" where a call has none.
@@ -45,16 +45,17 @@ def spoken(call: Call, route: Route) -> str:
         return ""
     fields = read_fields(call.body)
     return next(
-        (name for name in names if positive_count(getattr(fields, name))), _usual(names, route)
+        (name for name in names if positive_count(getattr(fields, name))),
+        _upstream_field(names, route),
     )
 
 
-def note(field: str, tokens: int, ceiling: str) -> str:
-    """What a receipt says of a clamp."""
+def clamp_note(field: str, tokens: int, ceiling: str) -> str:
+    """The note on a receipt that its output limit was lowered."""
     return f"lowered {field} to {tokens}: the ceiling {ceiling}"
 
 
-def _usual(names: tuple[str, ...], route: Route) -> str:
+def _upstream_field(names: tuple[str, ...], route: Route) -> str:
     """The field an upstream knows: OpenAI's own models know another than all the rest."""
     is_openai = route.upstream.provider == "openai" or route.regime.startswith("openai-")
     return names[0] if is_openai else names[-1]

@@ -1,22 +1,22 @@
-"""What is told of a budget's counters: the ledger's word, and theirs where they can be asked."""
+"""Reports a budget's counters: by the ledger, and by the store where it can be asked."""
 
 from heapq import nlargest, nsmallest
 from typing import Final
 
 import msgspec
 
-from proxy.services.budgets.accounts import Accounts, is_compared
+from proxy.services.budgets.accounts import LedgerAccounts, is_compared
 from proxy.store.redis.local_budget_store import BudgetStore
 from slo.budget import EVERY, Budget, counter
 from slo.reservations import Level
 
 #: Counters of one budget that are looked at.
-_LOOKED_AT: Final = 5_000
+_MAX_COUNTERS: Final = 5_000
 #: Counters asked for at once.
-_BATCH: Final = 100
+_BATCH_COUNTERS: Final = 100
 
 
-class Row(msgspec.Struct, frozen=True):
+class CounterRow(msgspec.Struct, frozen=True):
     """One counter of a budget; its figures are None where nobody can say."""
 
     whose: str
@@ -24,13 +24,15 @@ class Row(msgspec.Struct, frozen=True):
     held: int | None = None
 
 
-def unknown(budget: Budget) -> list[Row]:
+def unknown_rows(budget: Budget) -> list[CounterRow]:
     """The row of a budget of which nobody can say anything."""
-    return [Row(budget.of, None)]
+    return [CounterRow(budget.of, None)]
 
 
-def known(accounts: Accounts, budget: Budget, now: float, most: int | None = None) -> list[Row]:
-    """What the ledger knows; where it knows nothing of anybody, one row that says so; blocks.
+def ledger_rows(
+    accounts: LedgerAccounts, budget: Budget, now: float, most: int | None = None
+) -> list[CounterRow]:
+    """Rows by the ledger; one row without figures where it knows nothing; blocks.
 
     Args:
         accounts: The ledger's.
@@ -42,35 +44,39 @@ def known(accounts: Accounts, budget: Budget, now: float, most: int | None = Non
         SQLAlchemyError: The database is away.
     """
     if not is_compared(budget):
-        return unknown(budget)
-    account = accounts.of(budget, now)
+        return unknown_rows(budget)
+    account = accounts.account(budget, now)
     told: dict[str, int] = {**account.by}
     if _is_one(budget):
         told.setdefault(budget.of, 0)
     if most is not None and len(told) > most:
         told = dict(nlargest(most, told.items(), key=lambda item: item[1]))
     is_whole = account.is_whole
-    rows = [Row(whose, amount if is_whole else None) for whose, amount in told.items()]
-    return rows or unknown(budget)
+    rows = [CounterRow(whose, amount if is_whole else None) for whose, amount in told.items()]
+    return rows or unknown_rows(budget)
 
 
-async def said(store: BudgetStore, budget: Budget, rows: list[Row], now: float) -> list[Row]:
-    """What the counters say of these; the rows as they are where they name nobody.
+async def counter_rows(
+    store: BudgetStore, budget: Budget, rows: list[CounterRow], now: float
+) -> list[CounterRow]:
+    """The same rows with the figures of the store; unchanged where they name nobody.
 
     Raises:
-        StoreLost: The counters are out of reach.
+        StoreUnavailable: The counters are out of reach.
     """
-    return await _said(store, _names(budget, rows, now), now) or rows
+    return await _read_rows(store, _names(budget, rows, now), now) or rows
 
 
-async def counted(store: BudgetStore, budget: Budget, rows: list[Row], now: float) -> list[Row]:
-    """What the counters say of these, and of those that the ledger does not know.
+async def all_counter_rows(
+    store: BudgetStore, budget: Budget, rows: list[CounterRow], now: float
+) -> list[CounterRow]:
+    """The same rows with the figures of the store, and rows of those that the ledger does not know.
 
     Counters that are this process's own cannot be asked whom they know besides. Of Redis all keys
     are looked at: for people who wait, not beside calls.
 
     Raises:
-        StoreLost: The counters are out of reach.
+        StoreUnavailable: The counters are out of reach.
     """
     from proxy.store.redis.budget_store import RedisBudgetStore  # noqa: PLC0415 - the same
     from proxy.store.redis.leased_counters import LeasedCounters  # noqa: PLC0415 - it imports Redis
@@ -78,29 +84,29 @@ async def counted(store: BudgetStore, budget: Budget, rows: list[Row], now: floa
     names = _names(budget, rows, now)
     if isinstance(store, RedisBudgetStore | LeasedCounters) and not _is_one(budget):
         start = counter(budget, "", now)
-        for name in await store.named(start, _LOOKED_AT):
+        for name in await store.counters_from(start, _MAX_COUNTERS):
             names.setdefault(name, name.removeprefix(start))
-    return await _said(store, names, now) or rows
+    return await _read_rows(store, names, now) or rows
 
 
 async def levels(store: BudgetStore, counters: list[str], now: float) -> list[Level]:
-    """What the counters say, asked in batches.
+    """Levels of the counters, asked in batches.
 
     Raises:
-        StoreLost: They are out of reach.
+        StoreUnavailable: They are out of reach.
     """
     found: list[Level] = []
-    for start in range(0, len(counters), _BATCH):
-        found += await store.levels(counters[start : start + _BATCH], now)
+    for start in range(0, len(counters), _BATCH_COUNTERS):
+        found += await store.levels(counters[start : start + _BATCH_COUNTERS], now)
     return found
 
 
-def most_spent(rows: list[Row], most: int) -> list[Row]:
+def most_spent(rows: list[CounterRow], most: int) -> list[CounterRow]:
     """The rows of which most is spent, in that order."""
     return nsmallest(most, rows, key=lambda row: (-(row.spent or 0), -(row.held or 0), row.whose))
 
 
-def _names(budget: Budget, rows: list[Row], now: float) -> dict[str, str]:
+def _names(budget: Budget, rows: list[CounterRow], now: float) -> dict[str, str]:
     """Whose counters these are, by their names."""
     return {
         counter(budget, row.whose, now): row.whose
@@ -109,10 +115,10 @@ def _names(budget: Budget, rows: list[Row], now: float) -> dict[str, str]:
     }
 
 
-async def _said(store: BudgetStore, names: dict[str, str], now: float) -> list[Row]:
-    """What counters of these names say."""
+async def _read_rows(store: BudgetStore, names: dict[str, str], now: float) -> list[CounterRow]:
+    """Rows of the counters with these names."""
     found = zip(names.values(), await levels(store, list(names), now), strict=True)
-    return [Row(whose, level.spent, level.held) for whose, level in found]
+    return [CounterRow(whose, level.spent, level.held) for whose, level in found]
 
 
 def _is_one(budget: Budget) -> bool:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _REACHED: Final = 1.0
 
 
-def counters(settings: Settings, opened: "Store") -> BudgetStore:
+def open_budget_store(settings: Settings, opened: "Store") -> BudgetStore:
     """Where budgets are counted.
 
     Raises:
@@ -31,7 +31,7 @@ def counters(settings: Settings, opened: "Store") -> BudgetStore:
     return RedisBudgetStore(settings.redis_url, blake2b(opened.secret, digest_size=8).hexdigest())
 
 
-def leased(store: BudgetStore, now: Callable[[], float]) -> "LeasedCounters | None":
+def with_leases(store: BudgetStore, now: Callable[[], float]) -> "LeasedCounters | None":
     """The same counters with leases, where they are Redis's; None where they are not.
 
     Args:
@@ -58,7 +58,7 @@ def check_counters(settings: Settings) -> None:
         RedisBudgetStore(settings.redis_url, "check")
 
 
-async def away(settings: Settings) -> str:
+async def redis_problem(settings: Settings) -> str:
     """Why the Redis that the settings name cannot be asked; "" where it can, or they name none.
 
     Raises:

@@ -1,14 +1,14 @@
-"""What one process admits by itself while the budgets' counters are out of reach."""
+"""The quota that one process admits by itself while the budgets' counters are out of reach."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from proxy.services.budgets.reservation_requests import Counted
+from proxy.services.budgets.reservation_requests import CountedBudget
 from slo.reservation_sizing import UsageBounds
 from slo.reservations import MOST, Claim, Level, Refused, Reservations
 
 #: Seconds that a hold outlives the last sign of its call.
-TTL: Final = 60.0
+TTL_S: Final = 60.0
 #: The part of what was left that one process spends while counters are lost.
 _QUOTA: Final = 10
 
@@ -20,7 +20,7 @@ class LocalQuota:
         self._reservations = Reservations()
         self._quotas: dict[str, int] = {}
 
-    def claim(self, each: Counted, wanted: UsageBounds, level: Level | None) -> Claim:
+    def claim(self, each: CountedBudget, wanted: UsageBounds, level: Level | None) -> Claim:
         """The call's claim on this process's part of what was left when last heard."""
         limit = each.budget.limit
         free = limit if level is None else max(limit - level.spent - level.held, 0)
@@ -29,7 +29,7 @@ class LocalQuota:
 
     def reserve(self, name: str, claims: Sequence[Claim], now: float) -> bool:
         """True if all claims are held."""
-        return not isinstance(self._reservations.reserve(name, claims, now, now + TTL), Refused)
+        return not isinstance(self._reservations.reserve(name, claims, now, now + TTL_S), Refused)
 
     def settle(self, name: str, amounts: Mapping[str, int], now: float) -> None:
         """Note what a call used."""

@@ -1,4 +1,4 @@
-"""What an attempt may use and cost, before it is sent: counted, learned, and priced.
+"""Predicts the use and cost of an attempt before it is sent: counted, learned and priced.
 
 Prompts are counted once for each call and model, however many budgets and ceilings ask. How long
 answers are is learned of each team's feature, model and output limit; until that says something,
@@ -27,7 +27,7 @@ from proxy.prefix.planned import Passthrough
 from proxy.providers.port import Prepared
 from proxy.records.receipt import Outcome, Receipt
 from proxy.services.budgets import clamps
-from proxy.services.budgets.pricing import Alternative, Prediction, priced, served
+from proxy.services.budgets.pricing import Alternative, Prediction, price_attempt, served_model
 from proxy.store.sql.answers import PastAnswer
 from slo.output_length_model import OutputLengthModel
 from slo.reservation_sizing import OutputBounds, PriceQuote, UsageBounds, output_bounds
@@ -36,21 +36,21 @@ _log = logging.getLogger("thriftgate.budgets")
 
 #: Bodies up to this size are at first not counted: a fourth of their bytes, half where they hold
 #: more than ASCII, is more tokens than they have.
-_SMALL: Final = 16 * 1024
+_MAX_INLINE_BYTES: Final = 16 * 1024
 #: Calls under way of which something is remembered.
-_CALLS: Final = 20_000
+_MAX_CALLS: Final = 20_000
 #: How much longer an answer would have been, at a guess, that the ledger says was cut off.
-_CUT: Final = 4
-_MOSTLY: Final = 0.9
+_CUT_OFF_FACTOR: Final = 4
+_USUAL_QUANTILE: Final = 0.9
 #: Models looked at for a cheaper one.
-_MODELS: Final = 64
+_MAX_MODELS: Final = 64
 
 
 Name: TypeAlias = tuple[str | int, ...]
 
 
 class _Kind(msgspec.Struct):
-    """What an attempt has in common with others of like length.
+    """The key by which attempts of like length are grouped.
 
     Attributes:
         name: Of the kind.
@@ -64,7 +64,7 @@ class _Kind(msgspec.Struct):
 
 
 class _Known(msgspec.Struct):
-    """What is remembered of a call under way.
+    """State remembered of a call under way.
 
     Attributes:
         tokens: Its prompt's, by model and by the bytes it is sent in: it may be sent shorter.
@@ -123,19 +123,19 @@ class Predictor:
         try:
             found = await last()
         except SQLAlchemyError as error:
-            _log.warning("How long answers are is learned anew: %s", error)
+            _log.warning("Lengths of answers could not be read and are learned anew: %s", error)
             return
-        self._before = await asyncio.to_thread(_learned, found)
+        self._before = await asyncio.to_thread(_lengths_by_name, found)
 
     def update(self, catalog: Catalog) -> None:
         """Predict by another catalog from now on; what was learned of lengths stays."""
         self._catalog = catalog
         self._siblings.clear()
 
-    async def predicted(
+    async def predict(
         self, attempt: AttemptInfo, prepared: Prepared, route: Route, *, exactly: bool = False
     ) -> Prediction:
-        """What is known of the attempt.
+        """Predicts what the attempt may use and cost.
 
         Args:
             attempt: The attempt.
@@ -144,7 +144,7 @@ class Predictor:
             exactly: Whether the tokens of a small prompt are counted, too.
         """
         call = attempt.call
-        known, model = self._known(call.id), route.model or call.model
+        known, model = self._call_state(call.id), route.model or call.model
         last = known.last
         if last is not None and not exactly and last.is_of(attempt, prepared, route):
             return last.prediction
@@ -157,10 +157,10 @@ class Predictor:
         kind.sent = allowed.total
         found = Prediction(
             tokens=tokens,
-            cached=_cached(attempt, tokens),
+            cached=_cached_tokens(attempt, tokens),
             allowance=allowed,
-            output=self._output(kind.name, allowed.total),
-            usual=self._usual(kind.name, allowed.total) if exactly else None,
+            output=self._predict_output(kind.name, allowed.total),
+            usual=self._usual_length(kind.name, allowed.total) if exactly else None,
             quote=PriceQuote(
                 tariff=route.tariff, at=call.arrived, terms=billing_terms(attempt, "", {})
             ),
@@ -168,14 +168,14 @@ class Predictor:
         known.last = _Last(attempt.number, ref(prepared), route, found)
         return found
 
-    def limited(self, attempt: AttemptInfo, total: int) -> None:
+    def record_clamp(self, attempt: AttemptInfo, total: int) -> None:
         """Note that the attempt was clamped to so many tokens, all its choices together."""
-        kind = self._known(attempt.call.id).kinds.get(attempt.number)
+        kind = self._call_state(attempt.call.id).kinds.get(attempt.number)
         if kind is not None:
             kind.sent = total
 
-    def elsewhere(self, attempt: AttemptInfo, tokens: int, model: Model) -> Prediction | None:
-        """What the call would be on a model's first route; None where its prompt is too long.
+    def predict_on_model(self, attempt: AttemptInfo, tokens: int, model: Model) -> Prediction | None:
+        """Predicts the call on a model's first route; None where its prompt is too long.
 
         Args:
             attempt: The call's, on the route it is to leave.
@@ -186,13 +186,13 @@ class Predictor:
         if route.window is not None and tokens > route.window:
             return None
         allowed = output_allowance(call.body, call.endpoint, route)
-        kind = _name(call.key.team, call.feature, served(route) or model.id, allowed.total)
+        kind = _name(call.key.team, call.feature, served_model(route) or model.id, allowed.total)
         moved = msgspec.structs.replace(attempt, route=route)
         return Prediction(
             tokens=tokens,
             allowance=allowed,
-            output=self._output(kind, allowed.total),
-            usual=self._usual(kind, allowed.total),
+            output=self._predict_output(kind, allowed.total),
+            usual=self._usual_length(kind, allowed.total),
             quote=PriceQuote(
                 tariff=route.tariff, at=call.arrived, terms=billing_terms(moved, "", {})
             ),
@@ -202,7 +202,7 @@ class Predictor:
         """The model of this public name; None where the catalog has none."""
         return self._catalog.find(name) if self._catalog is not None else None
 
-    def cheapest(
+    def cheapest_alternative(
         self,
         attempt: AttemptInfo,
         tokens: int,
@@ -222,14 +222,14 @@ class Predictor:
         best: Alternative | None = None
         named = (self.model(name) for name in others)
         for model in chain(self._alike(attempt), filter(None, named)):
-            found = self.elsewhere(attempt, tokens, model)
-            worth = priced(found, model.routes[0], attempt.call.body) if found else None
+            found = self.predict_on_model(attempt, tokens, model)
+            worth = price_attempt(found, model.routes[0], attempt.call.body) if found else None
             nanos = cost_of(worth.need) if worth is not None else None
             if nanos is not None and (best is None or nanos < best.nanos) and fits(model.id):
                 best = Alternative(model.id, nanos)
         return best
 
-    def settled(self, receipt: Receipt) -> None:
+    def learn(self, receipt: Receipt) -> None:
         """Learn from a receipt; of several times that it is told, once."""
         known = self._calls.get(receipt.call_id)
         if known is None:
@@ -247,11 +247,11 @@ class Predictor:
             self._lengths.add(kind.name, length)
             self._lengths.add(_anyones(kind.name), length)
 
-    def _known(self, call_id: str) -> _Known:
+    def _call_state(self, call_id: str) -> _Known:
         known = self._calls.get(call_id)
         if known is None:
             known = self._calls[call_id] = _Known()
-            if len(self._calls) > _CALLS:
+            if len(self._calls) > _MAX_CALLS:
                 self._calls.popitem(last=False)
         return known
 
@@ -263,19 +263,19 @@ class Predictor:
         counted = known.tokens.get((model, len(body)))
         if counted is not None:
             return counted
-        if exactly or len(body) > _SMALL:
+        if exactly or len(body) > _MAX_INLINE_BYTES:
             return None
         return -(-len(body) // (4 if body.isascii() else 2))
 
-    def _learned(self, name: Name) -> tuple[OutputLengthModel, Name]:
+    def _find_kind(self, name: Name) -> tuple[OutputLengthModel, Name]:
         """Where something is learned of a kind, and under which name: now, or before the start."""
         before = name[:-1]
         if not self._lengths.is_learned(name) and self._before.is_learned(before):
             return self._before, before
         return self._lengths, name
 
-    def _output(self, name: Name, limit: int) -> OutputBounds:
-        """What such a call may generate within a limit.
+    def _predict_output(self, name: Name, limit: int) -> OutputBounds:
+        """Predicts the output of such a call within a limit.
 
         Where nothing is learned of the kind it is a guess by all others' calls to its model.
         """
@@ -288,19 +288,19 @@ class Predictor:
         return msgspec.structs.replace(found, is_guessed=found.likely < limit)
 
     def _known_output(self, name: Name, limit: int) -> OutputBounds | None:
-        """What is learned of a kind, now or before the start; None where little is."""
+        """The learned output of a kind, now or before the start; None where little is learned."""
         found = self._lengths.known_output_bounds(name, limit)
         return found or self._before.known_output_bounds(name[:-1], limit)
 
-    def _usual(self, name: Name, limit: int) -> int | None:
-        """What nine of ten such calls generate within a limit; None where little is learned.
+    def _usual_length(self, name: Name, limit: int) -> int | None:
+        """The output that nine of ten such calls stay within; None where little is learned.
 
         What is not learned of the kind is taken of all others' calls to its model.
         """
-        lengths, kind = self._learned(name)
+        lengths, kind = self._find_kind(name)
         if not lengths.is_learned(kind):
-            lengths, kind = self._learned(_anyones(name))
-        found = lengths.quantile(kind, _MOSTLY)
+            lengths, kind = self._find_kind(_anyones(name))
+        found = lengths.quantile(kind, _USUAL_QUANTILE)
         return None if found is None else min(found, limit)
 
     def _alike(self, attempt: AttemptInfo) -> list[Model]:
@@ -312,7 +312,7 @@ class Predictor:
         if provider not in self._siblings:
             self._siblings[provider] = _of_provider(self._catalog.models, provider)
         today = datetime.fromtimestamp(call.arrived, UTC).date()
-        asked = {call.model, served(route)}
+        asked = {call.model, served_model(route)}
         return [
             model
             for model in self._siblings[provider]
@@ -322,7 +322,7 @@ class Predictor:
 
 def _kind(attempt: AttemptInfo, route: Route, limit: int, known: _Known) -> _Kind:
     """The attempt's kind, which is that of its first request to a model."""
-    call, model = attempt.call, served(route) or attempt.call.model
+    call, model = attempt.call, served_model(route) or attempt.call.model
     kind = known.kinds.get(attempt.number)
     if kind is None or kind.name[2] != model:
         name = _name(call.key.team, call.feature, model, limit)
@@ -340,21 +340,21 @@ def _anyones(name: Name) -> Name:
     return name[2:]
 
 
-def _cached(attempt: AttemptInfo, tokens: int) -> int:
+def _cached_tokens(attempt: AttemptInfo, tokens: int) -> int:
     """Tokens of the prompt that its cache should hold; 0 where nobody can say."""
     if isinstance(attempt.planned, Passthrough) or not tokens:
         return 0
     return min(attempt.planned.evidence.expected.rescale(tokens).tokens, tokens)
 
 
-def _learned(answers: Iterable[PastAnswer]) -> OutputLengthModel:
-    """How long answers were, by team, feature and model, and by model."""
+def _lengths_by_name(answers: Iterable[PastAnswer]) -> OutputLengthModel:
+    """Lengths of answers, by team, feature and model, and by model."""
     lengths = OutputLengthModel()
     for each in answers:
         model = each.route.partition("/")[2].partition("#")[0] or each.model
         limit = lowered_limit(each.notes)
         is_cut = limit is not None and each.generated >= limit
-        length = each.generated * _CUT if is_cut else each.generated
+        length = each.generated * _CUT_OFF_FACTOR if is_cut else each.generated
         for name in ((each.team, each.feature, model), (model,)):
             lengths.add(name, length)
     return lengths
@@ -367,7 +367,11 @@ def _of_provider(models: Mapping[str, Model], provider: str) -> tuple[Model, ...
         for model in models.values()
         if model.routes[0].upstream.provider == provider and _generates(model)
     )
-    return tuple(model for model, _ in zip(found, range(_MODELS), strict=False)) if provider else ()
+    return (
+        tuple(model for model, _ in zip(found, range(_MAX_MODELS), strict=False))
+        if provider
+        else ()
+    )
 
 
 def _generates(model: Model) -> bool:

@@ -1,4 +1,4 @@
-"""What is known of an attempt before it is sent, and what that may cost; pure."""
+"""Prices an attempt before it is sent; pure."""
 
 import msgspec
 
@@ -11,7 +11,7 @@ from slo.usage import Usage
 
 
 class Prediction(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of an attempt before it is sent.
+    """The predicted use of an attempt before it is sent.
 
     Attributes:
         tokens: Of its prompt.
@@ -30,8 +30,8 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     quote: PriceQuote
 
 
-class Priced(msgspec.Struct, frozen=True):
-    """What a prompt and its answer cost.
+class AttemptPrice(msgspec.Struct, frozen=True):
+    """The price of a prompt and its answer.
 
     Attributes:
         prompt: As it will be billed.
@@ -43,7 +43,7 @@ class Priced(msgspec.Struct, frozen=True):
     quote: PriceQuote
     need: UsageBounds
 
-    def at(self, generated: int) -> int:
+    def cost_with(self, generated: int) -> int:
         """Nano-dollars with so many tokens generated; it never falls."""
         tariff = self.quote.tariff
         usage = msgspec.structs.replace(self.prompt, output=generated)
@@ -58,12 +58,12 @@ class Alternative(msgspec.Struct, frozen=True):
     nanos: int
 
 
-def served(route: Route) -> str:
+def served_model(route: Route) -> str:
     """The public name of the model that a route serves; "" for the route of all else."""
     return route.name.partition("/")[2].partition("#")[0]
 
 
-def billed(tokens: int, route: Route, body: bytes, cached: int = 0) -> Usage:
+def dearest_prompt(tokens: int, route: Route, body: bytes, cached: int = 0) -> Usage:
     """A prompt of so many tokens in the dearest way its provider may bill it.
 
     What may be written to its cache is taken to be.
@@ -84,10 +84,10 @@ def billed(tokens: int, route: Route, body: bytes, cached: int = 0) -> Usage:
     return Usage(cache_read=cached, input=rest)
 
 
-def priced(
+def price_attempt(
     prediction: Prediction, route: Route, body: bytes, *, warm: bool = False
-) -> Priced | None:
-    """What an attempt may cost; None at an unknown price.
+) -> AttemptPrice | None:
+    """Prices an attempt; None at an unknown price.
 
     Args:
         prediction: What is known of it.
@@ -96,8 +96,8 @@ def priced(
         warm: Whether its cache is taken to hold what it should.
     """
     tokens, cached = prediction.tokens, prediction.cached if warm else 0
-    for prompt in (billed(tokens, route, body, cached), Usage(input=tokens)):
+    for prompt in (dearest_prompt(tokens, route, body, cached), Usage(input=tokens)):
         found = usage_bounds(Unit.USD, prompt, prediction.output, prediction.quote)
         if found is not None:
-            return Priced(prompt, prediction.quote, found)
+            return AttemptPrice(prompt, prediction.quote, found)
     return None

@@ -39,7 +39,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 from sqlalchemy.exc import SQLAlchemyError
 
-from proxy.services.budgets.accounts import Accounts, is_compared
+from proxy.services.budgets.accounts import LedgerAccounts, is_compared
 from proxy.store.redis.local_budget_store import BudgetStore, CountersCondition, StoreUnavailable
 from proxy.store.store import Store
 from slo import alert
@@ -48,28 +48,28 @@ from slo.reservations import CHECKPOINT_TTL_S, MOST
 
 _log = logging.getLogger("thriftgate.budgets")
 
-_EVERY: Final = 60.0
+_COMPARE_INTERVAL_S: Final = 60.0
 #: Seconds between two looks whether the counters are there.
-_GLANCE: Final = 0.25
+_WATCH_INTERVAL_S: Final = 0.25
 #: Seconds after which what the ledger knows has been settled, or given up: more than all attempts
 #: of an admission take together.
-SETTLED: Final = 12.0
-_NANOS: Final = 1_000_000_000
+SETTLED_AFTER_S: Final = 12.0
+_NANOS_PER_DOLLAR: Final = 1_000_000_000
 #: Counters asked for at once.
-_BATCH: Final = 100
+_BATCH_COUNTERS: Final = 100
 #: Seconds between two times that the mark is renewed; it lasts for several.
-_RENEWED: Final = 5.0
+_RENEW_INTERVAL_S: Final = 5.0
 #: Seconds after which counters that could not be made whole are looked at again.
-_AGAIN: Final = 1.0
+_RETRY_DELAY_S: Final = 1.0
 #: Seconds after a checkpoint at which the ledger knows all that ended before it. It is up to one
 #: second ahead of the look that begins it.
-_IN_LEDGER: Final = SETTLED - 0.5
+_LEDGER_DELAY_S: Final = SETTLED_AFTER_S - 0.5
 #: Seconds after which counters that are away miss something: until then it is said to them again.
-_MISSED: Final = 5.0
+_OUTAGE_LOSES_AFTER_S: Final = 5.0
 #: Seconds for which processes share a checkpoint that one of them began.
-_SHARED: Final = 5.0
+_CHECKPOINT_SHARED_S: Final = 5.0
 #: Seconds that the ledger gets to take up what this process has written down for it.
-_FLUSH: Final = 5.0
+_FLUSH_TIMEOUT_S: Final = 5.0
 _LACKING: Final = (CountersCondition.EMPTY, CountersCondition.REPAIRING)
 
 
@@ -78,14 +78,14 @@ class _Behind(Exception):
 
 
 class _Known(msgspec.Struct, frozen=True):
-    """What the ledger knew at a time, by counter."""
+    """Amounts in the ledger at a time, by counter."""
 
     at: float
     amounts: Mapping[str, int]
 
 
 class _Read(msgspec.Struct, frozen=True):
-    """What the ledger knows of a budget, by counter; not whole where it is more than this."""
+    """Amounts in the ledger of a budget, by counter; not whole where there are more than these."""
 
     budget: Budget
     by: Mapping[str, int]
@@ -118,7 +118,7 @@ class Reconciler(Collector):
         self.update(budgets)
         self._counters = counters
         self._opened = opened
-        self._accounts = Accounts(opened.spendings)
+        self._accounts = LedgerAccounts(opened.spendings)
         self._now = now
         self._before: deque[_Known] = deque(maxlen=32)
         self._last: _Known | None = None
@@ -127,7 +127,7 @@ class Reconciler(Collector):
         self._recovers = False
         self._checkpoint: int | None = None
         self._away_since = 0.0
-        self._shares = _SHARED
+        self._shares = _CHECKPOINT_SHARED_S
 
     def update(self, budgets: Collection[Budget]) -> None:
         """Compare these budgets from the next look on."""
@@ -136,8 +136,8 @@ class Reconciler(Collector):
 
     async def begin(self) -> None:
         """Give counters that nobody has begun yet what the ledger knows."""
-        is_new = await self._stand() is CountersCondition.EMPTY
-        await self._looked(is_empty=is_new, restores=is_new)
+        is_new = await self._condition() is CountersCondition.EMPTY
+        await self._try_compare(is_empty=is_new, restores=is_new)
 
     async def run(self) -> None:
         """Compare now and then, and renew the mark whatever the ledger does, for ever."""
@@ -148,11 +148,11 @@ class Reconciler(Collector):
     async def _watch(self) -> None:
         """Look when counters come back, are empty, or have not been looked at for long."""
         before: CountersCondition | None = CountersCondition.WHOLE
-        rest = SETTLED
+        rest = SETTLED_AFTER_S
         while True:
-            await asyncio.sleep(_GLANCE)
-            stand = await self._stand()
-            rest -= _GLANCE
+            await asyncio.sleep(_WATCH_INTERVAL_S)
+            stand = await self._condition()
+            rest -= _WATCH_INTERVAL_S
             is_new = stand is CountersCondition.EMPTY or (
                 stand is not before and before not in _LACKING
             )
@@ -161,45 +161,47 @@ class Reconciler(Collector):
             elif is_new and self._counters.is_shared:
                 self._note(stand, before)
             if is_new or rest <= 0:
-                rest = await self._looked_at(stand)
+                rest = await self._compare_and_restore(stand)
             self._is_away = stand is None
             before = stand
 
     def _note(self, stand: CountersCondition | None, before: CountersCondition | None) -> None:
         """Note whether the counters lost anything, now that their mark says another thing."""
-        was_away = before is None and self._now() > self._away_since + _MISSED
+        was_away = before is None and self._now() > self._away_since + _OUTAGE_LOSES_AFTER_S
         if stand in _LACKING or was_away:
             self._recovers, self._checkpoint = True, None
             is_begun = stand is CountersCondition.REPAIRING and not was_away
-            self._shares = CHECKPOINT_TTL_S if is_begun else _SHARED
+            self._shares = CHECKPOINT_TTL_S if is_begun else _CHECKPOINT_SHARED_S
 
-    async def _looked_at(self, stand: CountersCondition | None) -> float:
+    async def _compare_and_restore(self, stand: CountersCondition | None) -> float:
         """Compare, and restore what was lost; seconds until the next look."""
         self._is_lacking = stand in _LACKING
         is_empty = stand is CountersCondition.EMPTY
         if stand is None or not (self._recovers or self._is_lacking):
-            await self._looked()
-            return SETTLED if stand is None else _EVERY
+            await self._try_compare()
+            return SETTLED_AFTER_S if stand is None else _COMPARE_INTERVAL_S
         if self._recovers and self._checkpoint is None:
-            await self._looked(is_empty=is_empty, begins=True)
+            await self._try_compare(is_empty=is_empty, begins=True)
             return self._until_in_ledger()
-        done = await self._looked(is_empty=is_empty, restores=True)
+        done = await self._try_compare(is_empty=is_empty, restores=True)
         self._recovers = self._recovers and not done
-        return _EVERY if done else _AGAIN
+        return _COMPARE_INTERVAL_S if done else _RETRY_DELAY_S
 
     def _until_in_ledger(self) -> float:
         """Seconds until the counters can be restored, or a checkpoint can be tried again."""
         begun = self._checkpoint
-        return _AGAIN if begun is None else max(begun + _IN_LEDGER - self._now(), _GLANCE)
+        if begun is None:
+            return _RETRY_DELAY_S
+        return max(begun + _LEDGER_DELAY_S - self._now(), _WATCH_INTERVAL_S)
 
     async def _renew(self) -> None:
         """Say again and again of counters that are whole that they are."""
         while True:
-            await asyncio.sleep(_RENEWED)
+            await asyncio.sleep(_RENEW_INTERVAL_S)
             with suppress(StoreUnavailable):
-                await self._turn(CountersCondition.WHOLE, CountersCondition.WHOLE)
+                await self._change_condition(CountersCondition.WHOLE, CountersCondition.WHOLE)
 
-    async def look(self, *, at_once: bool = False) -> None:
+    async def compare(self, *, at_once: bool = False) -> None:
         """Compare now.
 
         Args:
@@ -207,17 +209,17 @@ class Reconciler(Collector):
 
         Raises:
             SQLAlchemyError: The database is away.
-            StoreLost: The counters are.
+            StoreUnavailable: The counters are.
         """
         now = self._now()
-        before, last = self._settled(now), self._last if self._is_lacking else None
+        before, last = self._last_settled_look(now), self._last if self._is_lacking else None
         read = await self._opened.ask(self._read, now)
         known = {name: amount for each in read for name, amount in each.by.items()}
         self._remember(_Known(now, known))
         newest = max(filter(None, (before, last)), key=lambda look: look.at, default=None)
         sure = known if at_once else newest.amounts if newest else {}
         for each in read:
-            drift = await self._compared(each, sure)
+            drift = await self._compare_budget(each, sure)
             if each.budget not in self._budgets:
                 continue  # it was changed or taken back meanwhile
             if each.is_whole:
@@ -231,11 +233,11 @@ class Reconciler(Collector):
         Raises:
             _Behind: It does not know all of that yet.
             SQLAlchemyError: The database is away.
-            StoreLost: The counters are.
+            StoreUnavailable: The counters are.
         """
         now = self._now()
         checkpoint = await self._counters.begin_checkpoint(now, CHECKPOINT_TTL_S)
-        if now < checkpoint + _IN_LEDGER:
+        if now < checkpoint + _LEDGER_DELAY_S:
             raise _Behind("receipts from before the checkpoint may be on their way")
         for each in await self._opened.ask(self._read, now, checkpoint):
             given = 0
@@ -243,7 +245,7 @@ class Reconciler(Collector):
                 before = await self._counters.restore(batch, checkpoint, self._now())
                 both = zip(batch.values(), before, strict=True)
                 given += sum(max(least - said, 0) for least, said in both)
-            self._tell(each.budget, given)
+            self._log_restored(each.budget, given)
 
     def collect(self) -> Iterator[Metric]:
         """The drift, as Prometheus' own types."""
@@ -253,7 +255,7 @@ class Reconciler(Collector):
             labels=["budget", "unit"],
         )
         for budget, amount in self.drifts.items():
-            scale = _NANOS if budget.unit is Unit.USD else 1
+            scale = _NANOS_PER_DOLLAR if budget.unit is Unit.USD else 1
             drift.add_metric([budget.name, budget.unit.value], amount / scale)
         yield drift
 
@@ -262,16 +264,18 @@ class Reconciler(Collector):
 
         Where the ledger or the counters are away, later looks do it.
         """
-        counted = {_counted(each) for each in self._budgets}
-        new = [each for each in budgets if is_compared(each) and _counted(each) not in counted]
+        counted = {_counter_identity(each) for each in self._budgets}
+        new = [
+            each for each in budgets if is_compared(each) and _counter_identity(each) not in counted
+        ]
         if not new:
             return
         try:
-            await self._caught_up()
+            await self._wait_for_ledger()
             now = self._now()
             for each in await self._opened.ask(self._read, now, None, new):
                 for batch in _batches(each.by):
-                    await self._counters.lift(batch, self._now())
+                    await self._counters.raise_spent(batch, self._now())
         except (SQLAlchemyError, StoreUnavailable, _Behind) as error:
             _log.warning("New budgets were not compared with the ledger yet: %s", error)
 
@@ -281,10 +285,10 @@ class Reconciler(Collector):
         ended_before: float | None = None,
         budgets: Collection[Budget] | None = None,
     ) -> list[_Read]:
-        """What the ledger knows of each budget, or knows to have ended before; blocks."""
+        """Reads each budget's amounts from the ledger, or those that ended before; blocks."""
         found = []
         for budget in self._budgets if budgets is None else budgets:
-            account = self._accounts.of(budget, now, ended_before)
+            account = self._accounts.account(budget, now, ended_before)
             by = {
                 counter(budget, whose, now): min(amount, MOST)
                 for whose, amount in account.by.items()
@@ -298,17 +302,17 @@ class Reconciler(Collector):
         if not self._is_away:
             self._last = look
 
-    def _settled(self, now: float) -> _Known | None:
+    def _last_settled_look(self, now: float) -> _Known | None:
         """The last look of which all that the ledger knew is settled by now; None if none is."""
-        settled = now - SETTLED
+        settled = now - SETTLED_AFTER_S
         while len(self._before) > 1 and self._before[1].at <= settled:
             self._before.popleft()
         if not self._before or self._before[0].at > settled:
             return None
         return self._before[0]
 
-    async def _compared(self, read: _Read, sure: Mapping[str, int]) -> int:
-        """What a budget's counters lack of what the ledger knows; they are given what is sure.
+    async def _compare_budget(self, read: _Read, sure: Mapping[str, int]) -> int:
+        """Compares a budget's counters with the ledger, and gives them what they surely lack.
 
         Args:
             read: What it knows.
@@ -317,28 +321,28 @@ class Reconciler(Collector):
         drift, given = 0, 0
         for batch in _batches(read.by):
             least = {name: min(sure.get(name, 0), amount) for name, amount in batch.items()}
-            before = await self._counters.lift(least, self._now())
+            before = await self._counters.raise_spent(least, self._now())
             for name, said in zip(batch, before, strict=True):
                 drift += batch[name] - said
                 given += max(least[name] - said, 0)
-        self._tell(read.budget, given)
+        self._log_restored(read.budget, given)
         return drift
 
-    def _tell(self, budget: Budget, given: int) -> None:
+    def _log_restored(self, budget: Budget, given: int) -> None:
         """Log that counters were given something."""
         if given:
             level = logging.WARNING if self._counters.is_shared else logging.INFO
             amount = alert.format_amount(budget.unit, given)
-            _log.log(level, "The budget %s was given %s that the ledger knows", budget.name, amount)
+            _log.log(level, "Added %s from the ledger to counters of %s", amount, budget.name)
 
-    async def _stand(self) -> CountersCondition | None:
-        """What the counters' mark says; None while they are away."""
+    async def _condition(self) -> CountersCondition | None:
+        """The condition of the counters; None while they are away."""
         try:
             return await self._counters.condition(self._now())
         except StoreUnavailable:
             return None
 
-    async def _looked(
+    async def _try_compare(
         self, *, is_empty: bool = False, begins: bool = False, restores: bool = False
     ) -> bool:
         """True if a look went well.
@@ -350,47 +354,47 @@ class Reconciler(Collector):
         """
         try:
             if is_empty:
-                await self._turn(CountersCondition.EMPTY, CountersCondition.REPAIRING)
+                await self._change_condition(CountersCondition.EMPTY, CountersCondition.REPAIRING)
             if begins:
                 await self._begin_checkpoint()
             if restores:
-                await self._caught_up()
+                await self._wait_for_ledger()
             at_once = restores and not self._recovers
-            await self.look(at_once=at_once)
+            await self.compare(at_once=at_once)
             if restores and not at_once:
                 await self.restore()
             if restores:
-                await self._turn(CountersCondition.REPAIRING, CountersCondition.WHOLE)
+                await self._change_condition(CountersCondition.REPAIRING, CountersCondition.WHOLE)
         except (SQLAlchemyError, StoreUnavailable, _Behind) as error:
             _log.warning("Budgets were not compared with the ledger: %s", error)
             return False
         return True
 
-    async def _turn(self, before: CountersCondition, after: CountersCondition) -> None:
+    async def _change_condition(self, before: CountersCondition, after: CountersCondition) -> None:
         """Let the mark say something else, or the same for longer, if it still says that."""
-        await self._counters.turn(before, after, self._now())
+        await self._counters.change_condition(before, after, self._now())
 
     async def _begin_checkpoint(self) -> None:
         """Let what is settled from now on be kept apart."""
         self._checkpoint = await self._counters.begin_checkpoint(self._now(), self._shares)
 
-    async def _caught_up(self) -> None:
+    async def _wait_for_ledger(self) -> None:
         """Wait until the ledger knows what this process has written down.
 
         Raises:
             _Behind: It does not in time.
         """
-        if not await self._opened.ask(self._opened.drain.flush, _FLUSH):
+        if not await self._opened.ask(self._opened.drain.flush, _FLUSH_TIMEOUT_S):
             raise _Behind("it has not taken up all receipts yet")
 
 
-def _counted(budget: Budget) -> tuple[str, str, str, str]:
-    """What its counters are known by: a budget of another limit goes on with the same ones."""
+def _counter_identity(budget: Budget) -> tuple[str, str, str, str]:
+    """The identity of a budget's counters: a budget of another limit goes on with the same ones."""
     return budget.name, budget.scope, budget.unit, budget.window
 
 
 def _batches(amounts: Mapping[str, int]) -> Iterator[dict[str, int]]:
     """The amounts, so many counters at a time."""
     items = iter(amounts.items())
-    while batch := dict(islice(items, _BATCH)):
+    while batch := dict(islice(items, _BATCH_COUNTERS)):
         yield batch

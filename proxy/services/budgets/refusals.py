@@ -1,4 +1,4 @@
-"""What a caller is told of its limits: why a call is refused, and how much is left; pure."""
+"""Tells callers about their limits: why a call is refused, and how much is left; pure."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -11,16 +11,16 @@ from proxy.catalog.entries import Route
 from proxy.errors import CallerError, Unready
 from proxy.records.receipt import dollars
 from proxy.services.budgets.pricing import Alternative
-from proxy.services.budgets.reservation_requests import Counted
+from proxy.services.budgets.reservation_requests import CountedBudget
 from slo.budget import Unit
 from slo.ceiling import Ceiling, Predicted
 from slo.reservations import Level, Refused
 from slo.window import Window
 
 #: Seconds until a caller may ask again while the counters are away.
-_AWAY: Final = 2.0
+_RETRY_AFTER_S: Final = 2.0
 #: Seconds that a client may wait by itself before it tries again.
-_SOON: Final = 60.0
+_MAX_CLIENT_WAIT_S: Final = 60.0
 #: What a program is told of a call whose price nobody knows.
 _UNPRICED: Final = "price_unknown"
 _RATES: Final = (Unit.REQUESTS, Unit.TOKENS)
@@ -35,15 +35,15 @@ class OverBudget(CallerError):
     @property
     def is_worth_retrying(self) -> bool:
         """True if the very same call may succeed within a minute."""
-        return self.retry_after is not None and self.retry_after <= _SOON
+        return self.retry_after is not None and self.retry_after <= _MAX_CLIENT_WAIT_S
 
 
 class OverCeiling(OverBudget):
     """The call may cost more than one call may."""
 
 
-class Excess(msgspec.Struct, frozen=True, kw_only=True):
-    """How a call is over its ceiling.
+class CeilingExcess(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that is over its ceiling, and what would fit instead.
 
     Attributes:
         ceiling: Which.
@@ -60,8 +60,8 @@ class Excess(msgspec.Struct, frozen=True, kw_only=True):
     cheapest: Alternative | None = None
 
 
-def refusal(
-    each: Counted,
+def budget_refusal(
+    each: CountedBudget,
     refused: Refused,
     predicted: int,
     now: float,
@@ -82,11 +82,12 @@ def refusal(
     unit = budget.unit
     is_rate = budget.window is Window.MINUTE and unit in _RATES
     free = None if predicted > budget.limit else min(refused.frees or each.ends, each.ends)
+    advice = _how_to_shrink(unit, field) if free is None else _when_it_fits(each, refused)
     error = OverBudget(
-        f"{_named(each)} has a limit of {_said(unit, budget.limit)} a {budget.window.value}:"
-        f" {_said(unit, level.spent)} spent, {_said(unit, level.held)} held for calls under way,"
-        f" and this call may use {_said(unit, predicted)}."
-        f" {_never(unit, field) if free is None else _later(each, refused)}{_cheaper(cheapest)}",
+        f"{_budget_name(each)} has a limit of {_amount_text(unit, budget.limit)} a"
+        f" {budget.window.value}: {_amount_text(unit, level.spent)} spent,"
+        f" {_amount_text(unit, level.held)} held for calls under way, and this call may use"
+        f" {_amount_text(unit, predicted)}. {advice}{_cheaper_model(cheapest)}",
         code="rate_limit_exceeded" if is_rate else "budget_exceeded",
         param=field or None if free is None else None,
         retry_after=None if free is None else max(free - now, 0.001),
@@ -97,18 +98,18 @@ def refusal(
         "of": each.whose,
         "unit": unit.value,
         "window": budget.window.value,
-        "limit": _exact(unit, budget.limit),
-        "spent": _exact(unit, level.spent),
-        "held": _exact(unit, level.held),
-        "predicted": _exact(unit, predicted),
+        "limit": _amount_value(unit, budget.limit),
+        "spent": _amount_value(unit, level.spent),
+        "held": _amount_value(unit, level.held),
+        "predicted": _amount_value(unit, predicted),
         "cheapest_alternative": _alternative(cheapest),
     }
     if is_rate:
-        error.headers = left([each], [level], now)
+        error.headers = rate_limit_headers([each], [level], now)
     return error
 
 
-def unpriced(limit: str, details: Mapping[str, Any], route: Route) -> OverBudget:
+def unpriced_refusal(limit: str, details: Mapping[str, Any], route: Route) -> OverBudget:
     """Why a call is refused whose price nobody knows.
 
     Args:
@@ -117,7 +118,7 @@ def unpriced(limit: str, details: Mapping[str, Any], route: Route) -> OverBudget
         route: Where it would go.
     """
     unlisted = " Its model is not in the catalog, so check its name." if "*" in route.name else ""
-    return _unseen(
+    return _uncountable(
         f"{limit} limits dollars, and nobody knows what this call costs on the upstream"
         f" `{route.upstream.name}`.{unlisted} Ask for a model whose price is known (GET /v1/models"
         " lists models). Whoever runs the gateway"
@@ -128,7 +129,7 @@ def unpriced(limit: str, details: Mapping[str, Any], route: Route) -> OverBudget
     )
 
 
-def unknown(each: Counted, route: Route, *, later: bool) -> OverBudget:
+def uncountable_refusal(each: CountedBudget, route: Route, *, later: bool) -> OverBudget:
     """Why a call is refused of which nobody will know what it used of a budget.
 
     Args:
@@ -140,11 +141,11 @@ def unknown(each: Counted, route: Route, *, later: bool) -> OverBudget:
     limit = f"The budget `{budget.name}`"
     details = {"budget": budget.name, "scope": budget.scope, "of": each.whose}
     if not later:
-        return unpriced(limit, details, route)
+        return unpriced_refusal(limit, details, route)
     what, mend, code = "tokens", "hard = false", "usage_unknown"
     if budget.unit is Unit.USD:
         what, mend, code = "dollars", 'unpriced = "allow"', _UNPRICED
-    error = _unseen(
+    error = _uncountable(
         f"{limit} limits {what}, and what a call used that is answered in the background is not"
         " told here. Leave `background` out. Whoever runs the gateway can write"
         f" {mend} beside the limit.",
@@ -156,7 +157,7 @@ def unknown(each: Counted, route: Route, *, later: bool) -> OverBudget:
     return error
 
 
-def _unseen(
+def _uncountable(
     message: str, details: Mapping[str, Any], route: Route, code: str = _UNPRICED
 ) -> OverBudget:
     error = OverBudget(message, code=code)
@@ -164,13 +165,13 @@ def _unseen(
     return error
 
 
-def over_ceiling(excess: Excess) -> OverCeiling:
+def ceiling_refusal(excess: CeilingExcess) -> OverCeiling:
     """Why a call is refused that may cost more than one call may; the same call never fits."""
     ceiling, predicted = excess.ceiling, excess.predicted
     error = OverCeiling(
         f"The ceiling `{ceiling.name}` lets a call cost ${dollars(ceiling.limit)} at most:"
         f" this one may cost ${dollars(predicted.worst)}, of which ${dollars(predicted.sure)} is"
-        f" its prompt. {_smaller(excess)}{_cheaper(excess.cheapest)}",
+        f" its prompt. {_advice(excess)}{_cheaper_model(excess.cheapest)}",
         code="cost_ceiling",
         param=None if excess.tokens is None or predicted.sure > ceiling.limit else excess.field,
     )
@@ -184,17 +185,19 @@ def over_ceiling(excess: Excess) -> OverCeiling:
     return error
 
 
-def away() -> Unready:
-    """What is told while the counters are away and a budget is not to be passed unseen."""
+def counters_unavailable() -> Unready:
+    """The error while the counters are away and a budget may not be passed uncounted."""
     return Unready(
         "The gateway cannot reach the counters of your budgets just now, so it takes no calls that"
         " count in them. Try again shortly; `on_loss` says what happens then.",
         code="budgets_unavailable",
-        retry_after=_AWAY,
+        retry_after=_RETRY_AFTER_S,
     )
 
 
-def left(counted: Sequence[Counted], levels: Sequence[Level], now: float) -> dict[str, str]:
+def rate_limit_headers(
+    counted: Sequence[CountedBudget], levels: Sequence[Level], now: float
+) -> dict[str, str]:
     """Number of requests and tokens are left this minute, of the tightest budget of each.
 
     Source: OpenAI API reference, rate limits in headers (2026-11).
@@ -216,7 +219,7 @@ def left(counted: Sequence[Counted], levels: Sequence[Level], now: float) -> dic
     return headers
 
 
-def _named(each: Counted) -> str:
+def _budget_name(each: CountedBudget) -> str:
     scope = each.budget.scope.removeprefix("label:")
     if scope in {"organization", "user"}:
         whose = {"organization": "the organization", "user": "this user"}[scope]
@@ -225,21 +228,21 @@ def _named(each: Counted) -> str:
     return f"The budget `{each.budget.name}` of {whose}"
 
 
-def _never(unit: Unit, field: str) -> str:
-    """How a call gets smaller than the whole of its limit."""
+def _how_to_shrink(unit: Unit, field: str) -> str:
+    """Advice for a call that needs more than the whole limit."""
     smaller = f"lower `{field}` or send a shorter prompt" if field else "send a shorter prompt"
     cheaper = ", or ask for a cheaper model" if unit is Unit.USD else ""
     return f"It never fits: {smaller}{cheaper}."
 
 
-def _later(each: Counted, refused: Refused) -> str:
+def _when_it_fits(each: CountedBudget, refused: Refused) -> str:
     if refused.frees is not None:
         return "It may fit once some of them have ended."
     return f"It starts anew at {datetime.fromtimestamp(each.ends, UTC):%Y-%m-%d %H:%M} UTC."
 
 
-def _smaller(excess: Excess) -> str:
-    """What to ask for instead of the same model."""
+def _advice(excess: CeilingExcess) -> str:
+    """Advice on what to ask for instead of the same model."""
     if excess.predicted.sure > excess.ceiling.limit:
         return "Send a shorter prompt, or ask for a cheaper model."
     if excess.tokens is None:
@@ -247,7 +250,7 @@ def _smaller(excess: Excess) -> str:
     return f"With {excess.field} of {excess.tokens} it fits."
 
 
-def _cheaper(cheapest: Alternative | None) -> str:
+def _cheaper_model(cheapest: Alternative | None) -> str:
     if cheapest is None:
         return ""
     return f" On `{cheapest.model}` it may cost ${dollars(cheapest.nanos)} and fits."
@@ -259,13 +262,13 @@ def _alternative(cheapest: Alternative | None) -> dict[str, str] | None:
     return {"model": cheapest.model, "predicted": dollars(cheapest.nanos)}
 
 
-def _said(unit: Unit, amount: int) -> str:
+def _amount_text(unit: Unit, amount: int) -> str:
     if unit is Unit.USD:
         return f"${dollars(amount)}"
     return f"{amount} {unit.value.removesuffix('s') if amount == 1 else unit.value}"
 
 
-def _exact(unit: Unit, amount: int) -> Any:  # noqa: ANN401 - dollars are texts, as in the promises
+def _amount_value(unit: Unit, amount: int) -> Any:  # noqa: ANN401 - dollars are texts, as in the promises
     return dollars(amount) if unit is Unit.USD else amount
 
 

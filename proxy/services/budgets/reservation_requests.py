@@ -1,4 +1,4 @@
-"""What a call claims of the budgets it counts in; pure."""
+"""Builds a call's claims on the budgets it counts in; pure."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -37,7 +37,7 @@ _FREE: Final = re.compile(
 )
 
 
-class Counted(msgspec.Struct, frozen=True):
+class CountedBudget(msgspec.Struct, frozen=True):
     """A budget that a call counts in.
 
     Attributes:
@@ -54,7 +54,7 @@ class Counted(msgspec.Struct, frozen=True):
 
 
 class _Labels(msgspec.Struct):
-    """What a body says of its call, as it pleases."""
+    """The labels in a call's body, which may be anything."""
 
     metadata: Any = None
 
@@ -80,14 +80,14 @@ def subject(call: Call, seal: Pseudonymizer, *, labelled: bool) -> Subject:
     )
 
 
-def counted(limits: Budgets, subject: Subject, call: Call) -> list[Counted]:
+def counted_budgets(limits: Budgets, subject: Subject, call: Call) -> list[CountedBudget]:
     """The budgets the call counts in, in the windows it arrived in.
 
     What only reads or deletes counts as a request alone.
     """
     at, is_paid = call.arrived, call.method == "POST"
     return [
-        Counted(
+        CountedBudget(
             budget,
             whose,
             budgets.counter(budget, whose, at),
@@ -101,7 +101,7 @@ def counted(limits: Budgets, subject: Subject, call: Call) -> list[Counted]:
 def needs(
     units: Iterable[Unit], call: Call, prompt: Usage, output: OutputBounds, quote: PriceQuote
 ) -> dict[Unit, UsageBounds]:
-    """What the call may use of each unit; ``UNKNOWN`` of what nobody can tell."""
+    """Bounds of what the call may use of each unit; ``UNKNOWN`` where they cannot be predicted."""
     found = {}
     for unit in units:
         known = None
@@ -114,7 +114,7 @@ def needs(
     return found
 
 
-def is_unseen(rule: Unpriced, call: Call, route: Route) -> bool:
+def is_uncountable(rule: Unpriced, call: Call, route: Route) -> bool:
     """True if a call whose price nobody knows is not to pass a limit of dollars, by its rule.
 
     What is known to cost nothing passes, and so does what only reads or deletes.
@@ -125,9 +125,9 @@ def is_unseen(rule: Unpriced, call: Call, route: Route) -> bool:
     return not (rule is Unpriced.OWN and is_own)
 
 
-def unseen(
-    counted: Iterable[Counted], wanted: Mapping[Unit, UsageBounds], call: Call, route: Route
-) -> Counted | None:
+def first_uncountable(
+    counted: Iterable[CountedBudget], wanted: Mapping[Unit, UsageBounds], call: Call, route: Route
+) -> CountedBudget | None:
     """The first hard budget that a call is not to pass, as nobody will know what it used.
 
     What is answered in the background tells neither tokens nor, where it costs any, dollars.
@@ -139,12 +139,12 @@ def unseen(
         route: Where it would go.
     """
     for each in counted:
-        if each.budget.hard and _is_unseen_by(each.budget, wanted, call, route):
+        if each.budget.hard and _is_uncountable_by(each.budget, wanted, call, route):
             return each
     return None
 
 
-def _is_unseen_by(
+def _is_uncountable_by(
     budget: Budget, wanted: Mapping[Unit, UsageBounds], call: Call, route: Route
 ) -> bool:
     """True if nobody will know what a call used of a budget that minds it."""
@@ -154,18 +154,18 @@ def _is_unseen_by(
         return False
     may = wanted[Unit.USD]
     is_unknown = may is UNKNOWN or (may.worst > 0 and call.is_background)
-    return is_unknown and is_unseen(budget.unpriced, call, route)
+    return is_unknown and is_uncountable(budget.unpriced, call, route)
 
 
-def claim(each: Counted, wanted: UsageBounds, seen: CounterView) -> Claim:
-    """What the call claims of a budget, by what was last heard of its counter."""
+def claim(each: CountedBudget, wanted: UsageBounds, seen: CounterView) -> Claim:
+    """The call's claim on a budget, by the last reported state of its counter."""
     found = size_reservation(each.budget, wanted, seen)
     amount, limit = min(found.amount, MOST), found.limit
     return Claim(each.counter, amount, limit, each.budget.hard, each.ends)
 
 
-def used(unit: Unit, receipt: Receipt) -> int:
-    """How much of a unit an attempt used, as its receipt says; a call counts as one request."""
+def used_amount(unit: Unit, receipt: Receipt) -> int:
+    """The amount of a unit an attempt used, as its receipt says; a call counts as one request."""
     if unit is Unit.REQUESTS:
         return int(receipt.final and receipt.outcome is not Outcome.REFUSED)
     if unit is Unit.USD:

@@ -14,9 +14,9 @@ from proxy.calls.settlement import Pseudonymizer
 from proxy.configuration import Refused, Snapshot
 from proxy.records.amounts import quantity
 from proxy.services.budgets.admission import Admission
-from proxy.services.budgets.admission_gate import Entry
-from proxy.services.budgets.ceilings import Ceilings
-from proxy.services.budgets.counters import counters, leased
+from proxy.services.budgets.admission_gate import AdmissionGate
+from proxy.services.budgets.ceilings import CostCeilings
+from proxy.services.budgets.counters import open_budget_store, with_leases
 from proxy.services.budgets.prediction import Predictor
 from proxy.services.budgets.reconciliation import Reconciler
 from proxy.store.redis.local_budget_store import BudgetStore, StoreUnavailable
@@ -35,7 +35,7 @@ _AT_RISK: Final = (
 _LOCKED_EVERY_S: Final = 5.0
 
 
-class NotAlone(Exception):
+class SingleInstanceRequired(Exception):
     """Another process serves the same budgets, and each would count for itself."""
 
     def __init__(self) -> None:
@@ -47,14 +47,14 @@ class NotAlone(Exception):
 
 
 @asynccontextmanager
-async def standing(around: Surroundings) -> AsyncIterator[Entry | None]:
-    """What calls have to pass; None where no file says what they may use.
+async def running_budgets(around: Surroundings) -> AsyncIterator[AdmissionGate | None]:
+    """Runs budgets and ceilings; yields the admission gate, None without a policies file.
 
     It follows the file: budgets and ceilings may come, go and change while the gateway runs, and
     the counters of those that stay go on.
 
     Raises:
-        NotAlone: If another process on the database counts budgets by itself.
+        SingleInstanceRequired: If another process on the database counts budgets by itself.
     """
     if around.settings.promises is None:
         yield None
@@ -66,7 +66,7 @@ async def standing(around: Surroundings) -> AsyncIterator[Entry | None]:
         except Refused:
             if around.opened.is_offline:
                 raise
-            raise NotAlone from None
+            raise SingleInstanceRequired from None
         commit()
         around.follow(room.prepare)
         yield room.entry
@@ -82,10 +82,10 @@ class _Limits:
     def __init__(self, around: Surroundings, stack: AsyncExitStack) -> None:
         self._around = around
         self._stack = stack
-        self._store = counters(around.settings, around.opened)
-        self._leased = leased(self._store, around.now)
+        self._store = open_budget_store(around.settings, around.opened)
+        self._leased = with_leases(self._store, around.now)
         self._predictor = Predictor(around.estimator, around.catalog)
-        self._ceilings = Ceilings((), self._predictor)
+        self._ceilings = CostCeilings((), self._predictor)
         self._admission = Admission(
             (),
             self._leased or self._store,
@@ -98,7 +98,7 @@ class _Limits:
         self._reconciler = Reconciler((), self._store, around.opened, around.now)
         self._is_deferred = False
         self._has_learned = self._is_alone = self._is_counting = self._has_ceilings = False
-        self.entry = Entry(self._ceilings, self._admission, self._admission.counters)
+        self.entry = AdmissionGate(self._ceilings, self._admission, self._admission.counters)
         stack.push_async_callback(self._end)
         self._running: list[asyncio.Task[None]] = []
 
@@ -152,7 +152,7 @@ class _Limits:
             try:
                 await opened.ask(self._check_alone)
             except SQLAlchemyError as error:
-                _log.warning("The lock of who counts budgets is not taken yet: %s", reason(error))
+                _log.warning("The lock for counting budgets is not held yet: %s", reason(error))
                 await asyncio.sleep(_LOCKED_EVERY_S)
         await self._predictor.begin(partial(opened.ask, opened.answers.last))
 
@@ -165,7 +165,7 @@ class _Limits:
         with ExitStack() as block:
             is_alone = block.enter_context(self._around.opened.singleton_lock())
             if not (self._store.is_shared or is_alone or self._around.settings.private_budgets):
-                raise Refused(str(NotAlone()))
+                raise Refused(str(SingleInstanceRequired()))
             self._stack.enter_context(block.pop_all())
         self._is_alone = True
 
@@ -187,7 +187,7 @@ class _Limits:
         where = "in Redis, with all other processes" if is_shared else "in this process alone"
         _log.info("%s, counted %s", quantity(budgets, "budget"), where)
         self._around.publish(self._reconciler)
-        works = [self._admission.beat, self._reconciler.run]
+        works = [self._admission.extend_reservations, self._reconciler.run]
         if is_shared:
             works.append(partial(_keep_comparing, self._store, self._around))
         if self._leased is not None:
@@ -216,5 +216,5 @@ async def _compare_clock(store: BudgetStore, around: Surroundings) -> None:
 
 async def _close(admission: Admission) -> None:
     """Let go of the counters once all is settled."""
-    await admission.drained()
+    await admission.wait_until_settled()
     await admission.counters.aclose()

@@ -19,7 +19,7 @@ def is_new(call: Call) -> bool:
     return not request_traits(call).is_answered
 
 
-def named(call: Call) -> bytes:
+def conversation_key(call: Call) -> bytes:
     """16 bytes that a conversation's calls share: its name, else who asked and what came first.
 
     Conversations without a name that begin with the same words share them, too.
@@ -31,6 +31,6 @@ def named(call: Call) -> bytes:
     return blake2b(b"\0".join(parts), digest_size=16).digest()
 
 
-def draw(call: Call) -> float:
+def canary_draw(call: Call) -> float:
     """A number from 0 to below 1 that is the call's own, on every replica the same."""
     return int.from_bytes(blake2b(call.id.encode(), digest_size=6).digest(), "big") / 2.0**48

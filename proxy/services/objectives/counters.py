@@ -1,4 +1,4 @@
-"""What replicas share of objectives: Redis where the settings name one, else this process."""
+"""Opens the counters that replicas share for objectives: in Redis, else in this process."""
 
 from collections.abc import Callable
 from hashlib import blake2b
@@ -11,8 +11,10 @@ if TYPE_CHECKING:
     from proxy.store.store import Store
 
 
-def counters(settings: Settings, opened: "Store", now: Callable[[], float]) -> ObjectiveCounters:
-    """What replicas share: Redis where the settings name one.
+def open_objective_counters(
+    settings: Settings, opened: "Store", now: Callable[[], float]
+) -> ObjectiveCounters:
+    """Opens the shared counters: in Redis where the settings name one, else in this process.
 
     Raises:
         ValueError: If THRIFTGATE_REDIS_URL is none.

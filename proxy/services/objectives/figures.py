@@ -1,4 +1,4 @@
-"""What Prometheus reads of objectives; their names, which an operator chose, are the labels."""
+"""Metrics of objectives for Prometheus; their names, which an operator chose, are the labels."""
 
 from collections.abc import Iterator
 
@@ -6,14 +6,14 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from proxy.services.objectives.router import Wheel
+from proxy.services.objectives.router import ObjectiveRouter
 from slo.controller.state import State
 
 
-class Figures(Collector):
+class ObjectiveMetrics(Collector):
     """Counts of good and bad events, and where each objective stands."""
 
-    def __init__(self, wheel: Wheel) -> None:
+    def __init__(self, wheel: ObjectiveRouter) -> None:
         self._wheel = wheel
 
     def collect(self) -> Iterator[Metric]:
@@ -42,7 +42,7 @@ class Figures(Collector):
         spared = CounterMetricFamily(
             "thriftgate_would_move", "Calls that would have, were it enforced", labels=[*by, "rung"]
         )
-        for family, counts in ((moved, wheel.moved), (spared, wheel.spared)):
+        for family, counts in ((moved, wheel.rerouted), (spared, wheel.not_enforced)):
             for (name, rung), count in list(counts.items()):
                 family.add_metric([name, rung], count)
         yield from (good, bad, level, state, moved, spared)

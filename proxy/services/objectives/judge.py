@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from proxy.services.objectives.objective_state import Track
+from proxy.services.objectives.objective_state import TrackedObjective
 from slo.controller.evaluate import evaluate
 from slo.controller.pins import frozen, pinned, thawed, unpinned
 from slo.controller.state import Standing, State, arm
@@ -19,19 +19,19 @@ from slo.controller.transitions import Move, moves
 from slo.tally import SLOT, Counts, Tally
 
 #: How many times as long as those of the short memory the slots of the long one are.
-_COARSE: Final = 60
-_KEPT: Final = 7200.0
-_LONG: Final = 3 * 86_400.0
+_COARSE_FACTOR: Final = 60
+_SHORT_MEMORY_S: Final = 7200.0
+_LONG_MEMORY_S: Final = 3 * 86_400.0
 #: Seconds without a call after which a level that is not the first is no longer judged.
-_SILENT: Final = 900.0
+_SILENT_AFTER_S: Final = 900.0
 #: Seconds by which the clock may go on between two rounds before it is taken to have jumped.
-_JUMP: Final = 60.0
+_CLOCK_JUMP_S: Final = 60.0
 #: Seconds between the beginnings of two states, so that what is told of them is told apart.
-_APART: Final = 1.0
+_MIN_STATE_GAP_S: Final = 1.0
 
 
-class Pinned(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person said of an objective.
+class ActivePin(msgspec.Struct, frozen=True, kw_only=True):
+    """A level that a person pinned an objective to.
 
     Attributes:
         level: Which new conversations get.
@@ -56,45 +56,45 @@ class Judge:
         standings: By name; absent is healthy.
     """
 
-    def __init__(self, tracks: Iterable[Track]) -> None:
+    def __init__(self, tracks: Iterable[TrackedObjective]) -> None:
         self.standings: dict[str, Standing] = {}
         self._tracks = tuple(tracks)
-        self._short = Tally(_KEPT)
-        self._long = Tally(_LONG / _COARSE)
+        self._short = Tally(_SHORT_MEMORY_S)
+        self._long = Tally(_LONG_MEMORY_S / _COARSE_FACTOR)
         self._last: float | None = None
         self._since: float | None = None
 
-    def update(self, tracks: Iterable[Track], now: float) -> None:
+    def update(self, tracks: Iterable[TrackedObjective], now: float) -> None:
         """Judge these objectives from now on; where those stand that stay is kept."""
         self._tracks = tuple(tracks)
-        self.take(self.standings, now)
+        self.adopt(self.standings, now)
 
     @property
     def arms(self) -> list[str]:
-        """What calls are counted under: every level of every objective."""
+        """Names of all arms under which calls are counted: every level of every objective."""
         return [
             track.arm(level) for track in self._tracks for level in range(track.rules.rungs + 1)
         ]
 
-    def known(self, now: float) -> float:
+    def known_seconds(self, now: float) -> float:
         """Seconds since the first of what was counted; of the time before it knows nothing."""
         return 0.0 if self._since is None else max(now - self._since, 0.0)
 
-    def take(self, standings: Mapping[str, Standing], now: float) -> None:
+    def adopt(self, standings: Mapping[str, Standing], now: float) -> None:
         """Go on from where another judge says that the objectives stand.
 
         What it says may be of longer ladders than there are now.
         """
         self._last = None
         self.standings = {
-            track.name: _fitted(standings[track.name], track.rules.rungs, now)
+            track.name: _clamp_to_ladder(standings[track.name], track.rules.rungs, now)
             for track in self._tracks
             if track.name in standings
         }
 
     def forget(self) -> None:
         """Forget what was counted lately: it will be counted again."""
-        self._short = Tally(_KEPT)
+        self._short = Tally(_SHORT_MEMORY_S)
 
     def count(self, increments: Mapping[tuple[str, int], tuple[int, int]]) -> None:
         """Remember what was counted since the last time: (arm, slot) to (good, bad)."""
@@ -104,47 +104,55 @@ class Judge:
             self._since = first if self._since is None else min(self._since, first)
         coarse: dict[tuple[str, int], tuple[int, int]] = {}
         for (key, slot), (good, bad) in increments.items():
-            had = coarse.get((key, slot // _COARSE), (0, 0))
-            coarse[key, slot // _COARSE] = (had[0] + good, had[1] + bad)
+            had = coarse.get((key, slot // _COARSE_FACTOR), (0, 0))
+            coarse[key, slot // _COARSE_FACTOR] = (had[0] + good, had[1] + bad)
         self._long.merge(coarse)
 
-    def counts(self, track: Track, now: float, seconds: float) -> Counts:
-        """How the calls of an objective went, whichever level they ran on.
+    def counts(self, track: TrackedObjective, now: float, seconds: float) -> Counts:
+        """Good and bad calls of an objective, whichever level they ran on.
 
         Args:
             track: The objective.
             now: The time.
             seconds: How far back, at most three days; rounded up to slots.
         """
-        memory, scale = (self._short, 1) if seconds <= _KEPT else (self._long, _COARSE)
+        memory, scale = (
+            (self._short, 1) if seconds <= _SHORT_MEMORY_S else (self._long, _COARSE_FACTOR)
+        )
         found = [
             memory.counts(track.arm(level), now / scale, seconds / scale)
             for level in range(track.rules.rungs + 1)
         ]
         return Counts(sum(each.good for each in found), sum(each.bad for each in found))
 
-    def judge(self, pins: Mapping[str, Pinned], now: float) -> list[tuple[Track, Move]]:
+    def judge(
+        self, pins: Mapping[str, ActivePin], now: float
+    ) -> list[tuple[TrackedObjective, Move]]:
         """Judge every objective; what moved.
 
         Args:
             pins: What people said, by objective.
             now: The time.
         """
-        has_jumped = self._last is not None and not -_JUMP < now - self._last < _JUMP
+        has_jumped = (
+            self._last is not None and not -_CLOCK_JUMP_S < now - self._last < _CLOCK_JUMP_S
+        )
         self._last = now
         found = []
         for track in self._tracks:
             before = self.standings.get(track.name) or Standing(since=now)
-            here = self._pinned(track, pins.get(track.name), now)
-            after = self._judged(track, here, now, has_jumped=has_jumped)
+            here = self._apply_pin(track, pins.get(track.name), now)
+            after = self._evaluate(track, here, now, has_jumped=has_jumped)
             self.standings[track.name] = after
             if (move := moves(before, after)) is not None:
                 found.append((track, move))
         self._short.forget(now)
-        self._long.forget(now / _COARSE)
+        self._long.forget(now / _COARSE_FACTOR)
         return found
 
-    def hold(self, pins: Mapping[str, Pinned], now: float, why: str) -> list[tuple[Track, Move]]:
+    def freeze(
+        self, pins: Mapping[str, ActivePin], now: float, why: str
+    ) -> list[tuple[TrackedObjective, Move]]:
         """Follow pins, and freeze all else; what moved.
 
         Args:
@@ -155,13 +163,13 @@ class Judge:
         found = []
         for track in self._tracks:
             before = self.standings.get(track.name) or Standing(since=now)
-            after = frozen(self._pinned(track, pins.get(track.name), now), now, why)
+            after = frozen(self._apply_pin(track, pins.get(track.name), now), now, why)
             self.standings[track.name] = after
             if (move := moves(before, after)) is not None:
                 found.append((track, move))
         return found
 
-    def _pinned(self, track: Track, pin: Pinned | None, now: float) -> Standing:
+    def _apply_pin(self, track: TrackedObjective, pin: ActivePin | None, now: float) -> Standing:
         """The standing, pinned as somebody said; without its pin where nobody says so any more.
 
         It is pinned since somebody said so, or since now where what it was until now began later.
@@ -172,14 +180,16 @@ class Judge:
         level = min(max(pin.level, 0), track.rules.rungs)
         if (before.state, before.level, before.until) == (State.PINNED, level, pin.until):
             return before
-        is_later = track.name in self.standings and pin.made <= before.since + _APART
+        is_later = track.name in self.standings and pin.made <= before.since + _MIN_STATE_GAP_S
         since = now if is_later else min(pin.made, now)  # of another machine's clock
         return pinned(before, level, pin.until, since, pin.why)
 
-    def _judged(self, track: Track, here: Standing, now: float, *, has_jumped: bool) -> Standing:
+    def _evaluate(
+        self, track: TrackedObjective, here: Standing, now: float, *, has_jumped: bool
+    ) -> Standing:
         if here.state is State.PINNED:
             return here
-        held = self._held(track, here, now, has_jumped=has_jumped)
+        held = self._freeze_or_thaw(track, here, now, has_jumped=has_jumped)
         if held is not None or not track.rules.rungs:
             return held or here
         arms = {
@@ -187,8 +197,8 @@ class Judge:
         }
         return evaluate(here, arms, track.rules, now)
 
-    def _held(
-        self, track: Track, here: Standing, now: float, *, has_jumped: bool
+    def _freeze_or_thaw(
+        self, track: TrackedObjective, here: Standing, now: float, *, has_jumped: bool
     ) -> Standing | None:
         """The standing, frozen or thawed, where there is nothing to judge by; None where there is.
 
@@ -198,15 +208,15 @@ class Judge:
             return None
         if has_jumped:
             return replace(frozen(here, now, "the clock jumped"), since=now)
-        is_silent = not self.counts(track, now, _SILENT).n
+        is_silent = not self.counts(track, now, _SILENT_AFTER_S).n
         if here.state is State.FROZEN:
-            return here if is_silent or now - here.since < _JUMP else thawed(here, now)
-        if is_silent and now - max(here.since, here.step_since) > _SILENT:
+            return here if is_silent or now - here.since < _CLOCK_JUMP_S else thawed(here, now)
+        if is_silent and now - max(here.since, here.step_since) > _SILENT_AFTER_S:
             return frozen(here, now, "no calls for 15 minutes")
         return here if is_silent else None
 
 
-def _fitted(standing: Standing, rungs: int, now: float) -> Standing:
+def _clamp_to_ladder(standing: Standing, rungs: int, now: float) -> Standing:
     """The standing, on a ladder of so many rungs; healthy where there are none."""
     if standing.level <= rungs:
         return standing

@@ -1,4 +1,4 @@
-"""What people are told of objectives: moves, burning budgets, floors that are missed; pure."""
+"""Alerts about objectives: reroutes, burning error budgets, missed floors; pure."""
 
 from collections.abc import Container, Iterable, Mapping
 from typing import Literal
@@ -7,7 +7,7 @@ import msgspec
 
 from proxy.records.amounts import quantity
 from proxy.services.objectives.judge import Judge
-from proxy.services.objectives.objective_state import Track
+from proxy.services.objectives.objective_state import TrackedObjective
 from slo import burn
 from slo.alert import Alert, Severity, format_rough_duration, resolve_alert, stable_id
 from slo.controller.state import State
@@ -27,8 +27,8 @@ class _Finding(msgspec.Struct, frozen=True, kw_only=True):
     mend: str = ""
 
 
-class News:
-    """What is open of objectives, so that each thing is told when it begins and when it ends."""
+class ObjectiveAlerts:
+    """Tracks open alerts of objectives, so that each is sent when it begins and when it ends."""
 
     def __init__(self) -> None:
         self._open: dict[str, Alert] = {}
@@ -36,13 +36,13 @@ class News:
         self._resumed = float("-inf")
 
     @property
-    def open(self) -> list[str]:
+    def open_ids(self) -> list[str]:
         """The ids of what this process told of, or goes on with, that has not ended."""
         return [alert.id for alert in self._open.values()]
 
     def resume(
         self,
-        tracks: Iterable[Track],
+        tracks: Iterable[TrackedObjective],
         told: Iterable[Alert],
         ended: Container[str],
         now: float,
@@ -81,8 +81,8 @@ class News:
         self._resumed = now
         return over
 
-    def moved(self, track: Track, move: Move, calls: int) -> list[Alert]:
-        """What is to be told of a move: that it began, that it went on, or that all is as before.
+    def alerts_of_move(self, track: TrackedObjective, move: Move, calls: int) -> list[Alert]:
+        """Alerts of a move: that it began, that it went on, or that all is as before.
 
         Args:
             track: The objective.
@@ -95,29 +95,29 @@ class News:
             return []
         if move.after is State.HEALTHY:
             moved = calls - self._before.pop(key, calls)
-            done = f"{quantity(moved, 'call')} moved here; new ones go where they ask to."
+            done = f"{quantity(moved, 'call')} fell back here; new ones use the model they ask for."
             return [] if told is None else [resolve_alert(self._open.pop(key), move.at, done)]
         is_pin = State.PINNED in (move.before, move.after)
         if told is not None and move.level == move.level_before and not is_pin:
             return []  # where calls go is what was told
         self._before.setdefault(key, calls)
-        alert = _told(track, move, stable_id(key, f"{move.at:.0f}"))
+        alert = _move_alert(track, move, stable_id(key, f"{move.at:.0f}"))
         if told is not None and (told.title, told.facts) == (alert.title, alert.facts):
             return []  # whoever led before told of this very pin
         self._open[key] = alert
-        on = f"It went on: {move.after.value}, rung {move.level}."
+        on = f"It went on: {move.after.value}, fallback level {move.level}."
         return [alert] if told is None else [resolve_alert(told, move.at, on), alert]
 
-    def dropped(self, tracks: Iterable[Track], now: float) -> list[Alert]:
-        """What is to be told of objectives that are gone: what was open about them is over."""
-        keys = [key for track in tracks for key in (_move(track), *_watched(track))]
+    def alerts_of_withdrawal(self, tracks: Iterable[TrackedObjective], now: float) -> list[Alert]:
+        """Ends the open alerts of objectives that were removed."""
+        keys = [key for track in tracks for key in (_move(track), *_finding_keys(track))]
         done = "Its objective was taken back."
         return [resolve_alert(self._open.pop(key), now, done) for key in keys if key in self._open]
 
-    def judged(
-        self, tracks: Iterable[Track], judge: Judge, costs: Mapping[str, int], now: float
+    def alerts_of_judgement(
+        self, tracks: Iterable[TrackedObjective], judge: Judge, costs: Mapping[str, int], now: float
     ) -> list[Alert]:
-        """What began and what ended of budgets that burn, and of floors.
+        """Alerts of budgets that began or ceased to burn, and of floors.
 
         Args:
             tracks: The objectives.
@@ -132,22 +132,23 @@ class News:
             standing, move = judge.standings.get(track.name), _move(track)
             if move in self._open and standing is not None and standing.state is State.HEALTHY:
                 told.append(
-                    resolve_alert(self._open.pop(move), now, "New calls go where they ask to.")
+                    
+                    resolve_alert(self._open.pop(move), now, "New calls use the model they ask for.")
                 )
-            for key, each in _watched(track).items():
+            for key, each in _finding_keys(track).items():
                 if each is None:
                     finding = _floor(track, judge, now, is_open=key in self._open)
                 else:
                     finding = _burn(track, each, judge, now)
-                if finding is None and now - self._resumed < _needed(each):
+                if finding is None and now - self._resumed < _evidence_s(each):
                     continue  # nothing is known yet of the time before
-                told += self._changed(track, key, finding, costs.get(track.name, 0), now)
+                told += self._alerts_of_finding(track, key, finding, costs.get(track.name, 0), now)
         return told
 
-    def _changed(
-        self, track: Track, key: str, finding: _Finding | None, cost: int, now: float
+    def _alerts_of_finding(
+        self, track: TrackedObjective, key: str, finding: _Finding | None, cost: int, now: float
     ) -> list[Alert]:
-        """What is to be told of one thing that is wrong now, or is not."""
+        """Alerts of one finding that begins or ends now."""
         if (key in self._open) == (finding is not None):
             return []
         if finding is None:
@@ -169,13 +170,13 @@ class News:
         return [alert]
 
 
-def _move(track: Track) -> str:
-    """What its moves are known by."""
+def _move(track: TrackedObjective) -> str:
+    """The key of its reroute alert."""
     return f"move/{track.name}"
 
 
-def _watched(track: Track) -> dict[str, BurnAlert | None]:
-    """What else is told of an objective, by what it is known by; None for its floor."""
+def _finding_keys(track: TrackedObjective) -> dict[str, BurnAlert | None]:
+    """Keys of an objective's other alerts, with the burn rate of each; None for its floor."""
     found: dict[str, BurnAlert | None] = {
         f"burn/{track.name}/{each.burn:g}/{each.over:g}": each
         for each in burn.alerts(track.objective)
@@ -183,9 +184,9 @@ def _watched(track: Track) -> dict[str, BurnAlert | None]:
     return found | ({f"floor/{track.name}": None} if _has_floor(track) else {})
 
 
-def _known_by(track: Track) -> tuple[str, ...]:
-    """What all that is told of an objective is known by."""
-    return (_move(track), *_watched(track))
+def _known_by(track: TrackedObjective) -> tuple[str, ...]:
+    """Keys of all alerts of an objective."""
+    return (_move(track), *_finding_keys(track))
 
 
 def _is_of(alert: Alert, key: str) -> bool:
@@ -193,17 +194,17 @@ def _is_of(alert: Alert, key: str) -> bool:
     return alert.id == stable_id(key, f"{alert.began:.0f}")
 
 
-def _has_floor(track: Track) -> bool:
+def _has_floor(track: TrackedObjective) -> bool:
     return track.objective.metric is Metric.CACHE
 
 
-def _needed(each: BurnAlert | None) -> float:
+def _evidence_s(each: BurnAlert | None) -> float:
     """Seconds that have to be known for it to be over."""
     return burn.CLEARED_OVER if each is None else burn.short(each)
 
 
-def _burn(track: Track, each: BurnAlert, judge: Judge, now: float) -> _Finding | None:
-    objective, known = track.objective, judge.known(now)
+def _burn(track: TrackedObjective, each: BurnAlert, judge: Judge, now: float) -> _Finding | None:
+    objective, known = track.objective, judge.known_seconds(now)
     if known < burn.short(each):
         return None
     window = format_rough_duration(min(each.over, known))
@@ -223,7 +224,7 @@ def _burn(track: Track, each: BurnAlert, judge: Judge, now: float) -> _Finding |
     )
 
 
-def _floor(track: Track, judge: Judge, now: float, *, is_open: bool) -> _Finding | None:
+def _floor(track: TrackedObjective, judge: Judge, now: float, *, is_open: bool) -> _Finding | None:
     objective = track.objective
     hour = judge.counts(track, now, burn.MISSED_OVER)
     is_cleared = burn.is_cleared(objective, judge.counts(track, now, burn.CLEARED_OVER))
@@ -243,36 +244,37 @@ def _floor(track: Track, judge: Judge, now: float, *, is_open: bool) -> _Finding
     )
 
 
-def _told(track: Track, move: Move, name: str) -> Alert:
-    """What is told of a move, as an alert of this id."""
+def _move_alert(track: TrackedObjective, move: Move, name: str) -> Alert:
+    """The alert of a move, with this id."""
     return Alert(
         id=name,
         kind="move",
         subject=track.name,
         severity=Severity.TICKET if track.acts else Severity.NOTE,
-        title=_moved(track, move),
+        title=_move_title(track, move),
         facts=(("state", move.after.value), ("why", move.reason)),
-        action=_done(track, move),
-        mend=_undone(track, move),
+        action=_move_action(track, move),
+        mend=_how_to_undo(track, move),
         began=move.at,
     )
 
 
-def _moved(track: Track, move: Move) -> str:
+def _move_title(track: TrackedObjective, move: Move) -> str:
     if not move.level:
         return f"{track.name} is {move.after.value}"
-    return f"{track.name} is {move.after.value}, on rung {move.level}: {track.rung(move.level)}"
+    entry = track.ladder_entry(move.level)
+    return f"{track.name} is {move.after.value}, on fallback level {move.level}: {entry}"
 
 
-def _undone(track: Track, move: Move) -> str:
+def _how_to_undo(track: TrackedObjective, move: Move) -> str:
     if move.after is State.PINNED:
         return f"`thriftgate objectives release {track.name}` lets it go by what is measured."
     return f"`thriftgate objectives pin {track.name} 0 --for 1h` sends calls as they ask."
 
 
-def _done(track: Track, move: Move) -> str:
+def _move_action(track: TrackedObjective, move: Move) -> str:
     if not track.acts:
         return "Nothing: it is not enforced. This is what would have been done."
     if not move.level:
-        return "New conversations go where they ask to."
-    return f"New conversations go to {track.rung(move.level)}, but for those that try."
+        return "New conversations use the model they ask for."
+    return f"New conversations go to {track.ladder_entry(move.level)}, but for those that try."

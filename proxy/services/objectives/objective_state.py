@@ -18,7 +18,7 @@ ELSEWHERE, CACHE_ONLY, SHED = "elsewhere", "cache-only", "shed"
 _ACTING = frozenset({Enforce.DEGRADE, Enforce.SHED})
 
 
-class Track(msgspec.Struct, frozen=True):
+class TrackedObjective(msgspec.Struct, frozen=True):
     """One objective and how it moves.
 
     Attributes:
@@ -50,25 +50,25 @@ class Track(msgspec.Struct, frozen=True):
         return self.objective.metric is Metric.COST
 
     def arm(self, level: int) -> str:
-        """What the calls of a level are counted under."""
+        """The arm under which the calls of a level are counted."""
         return f"{self.name}#{level}"
 
-    def rung(self, level: int) -> str:
-        """What a level above 0 is."""
+    def ladder_entry(self, level: int) -> str:
+        """The ladder's entry for a level above 0."""
         return self.objective.ladder[min(level, len(self.objective.ladder)) - 1]
 
 
-def track(objective: Objective) -> Track:
+def track_objective(objective: Objective) -> TrackedObjective:
     """The objective, with the rules its target makes.
 
     The calls that trip it must be enough for its share of bad ones to be told from chance.
     """
     few = max(50, round(largest(objective.target)))
     rules = Rules(target=objective.target, rungs=len(objective.ladder), trip_least=few)
-    return Track(objective, rules)
+    return TrackedObjective(objective, rules)
 
 
-class Told(msgspec.Struct, frozen=True):
+class PublishedState(msgspec.Struct, frozen=True):
     """A standing as the replicas' leader publishes it.
 
     Attributes:

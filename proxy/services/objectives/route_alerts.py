@@ -1,4 +1,4 @@
-"""What is told of routes that fail: figures for Prometheus, and alerts to people."""
+"""Reports failing routes: metrics for Prometheus, and alerts to people."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -15,14 +15,14 @@ from slo.alert import Alert, Severity, resolve_alert, stable_id
 from slo.breaker import State
 
 #: Seconds between two looks.
-_EVERY: Final = 5.0
+_CHECK_INTERVAL_S: Final = 5.0
 #: Seconds for which a route has to have been well again before people are told so.
-_WELL: Final = 60.0
+_RECOVERED_AFTER_S: Final = 60.0
 #: Routes or models that an alert names.
-_NAMED: Final = 5
+_MAX_NAMES: Final = 5
 
 
-class LaneFigures(Collector):
+class RouteHealthMetrics(Collector):
     """Which routes are left alone just now, and how many calls those take that adapt.
 
     Args:
@@ -48,7 +48,7 @@ class LaneFigures(Collector):
         yield from (opened, limit, flying)
 
 
-class LaneNews:
+class RouteAlerts:
     """Tells people which routes are left alone, and once they have been well for a while.
 
     Args:
@@ -76,7 +76,7 @@ class LaneNews:
         self._well: dict[str, float] = {}
 
     async def prepare(self, snapshot: Snapshot) -> Callable[[], None]:
-        """What makes another catalog hold; nothing has to be got ready."""
+        """Returns what applies another catalog; nothing has to be got ready."""
 
         def commit() -> None:
             self._catalog = snapshot.catalog
@@ -86,10 +86,10 @@ class LaneNews:
     async def run(self) -> None:
         """Look now and then, for ever."""
         while True:
-            self.look()
-            await asyncio.sleep(_EVERY)
+            self.check()
+            await asyncio.sleep(_CHECK_INTERVAL_S)
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Tell what has changed since the last time."""
         now, ticks = self._now(), self._ticks()
         for name, lane in self._lanes.states():
@@ -99,7 +99,9 @@ class LaneNews:
                 if name not in self._open:
                     self._open[name] = alert = _failing(name, self._catalog, now)
                     self._say(alert)
-            elif name in self._open and now - self._well.setdefault(name, now) >= _WELL:
+            elif (
+                name in self._open and now - self._well.setdefault(name, now) >= _RECOVERED_AFTER_S
+            ):
                 ended = self._well.pop(name)
                 self._say(resolve_alert(self._open.pop(name), ended))
 
@@ -112,10 +114,12 @@ def _failing(name: str, catalog: Catalog, now: float) -> Alert:
     mend = "The log says what it answered. The breaker closes by itself once a call succeeds."
     if others:
         so = ", and is tried last"
-        action = f"Calls go first to {_listed(others)}; one at a time tries it again."
+        action = f"Calls go first to {_joined_names(others)}; one at a time tries it again."
     elif fallbacks:
         so = ", and its model has no other"
-        action = f"Each call is still sent there first. What fails goes to {_listed(fallbacks)}."
+        action = (
+            f"Each call is still sent there first. What fails goes to {_joined_names(fallbacks)}."
+        )
     else:
         so = ", and its model has no other"
         action = "All calls are still sent there, and each fails as long as the route does."
@@ -132,7 +136,7 @@ def _failing(name: str, catalog: Catalog, now: float) -> Alert:
     )
 
 
-def _listed(names: Sequence[str]) -> str:
+def _joined_names(names: Sequence[str]) -> str:
     """The first names, and how many more there are."""
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"{', '.join(names[:_NAMED])}{more}"
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return f"{', '.join(names[:_MAX_NAMES])}{more}"

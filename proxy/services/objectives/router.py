@@ -20,9 +20,9 @@ from proxy.catalog.entries import Model
 from proxy.errors import CallerError
 from proxy.records.call import Call
 from proxy.records.receipt import Outcome, Receipt
-from proxy.services.objectives.conversations import draw, is_bound, is_new, named
-from proxy.services.objectives.objective_state import CACHE_ONLY, ELSEWHERE, SHED, Track
-from proxy.services.objectives.switch_cost import pays
+from proxy.services.objectives.conversations import canary_draw, conversation_key, is_bound, is_new
+from proxy.services.objectives.objective_state import CACHE_ONLY, ELSEWHERE, SHED, TrackedObjective
+from proxy.services.objectives.switch_cost import is_worth_switching
 from slo.controller.canary_share import level_for
 from slo.controller.state import Standing, State
 from slo.ladder import CallRequirements
@@ -30,19 +30,19 @@ from slo.objective import Ended, Metric, Objectives, judged
 from slo.tally import Tally
 
 #: Conversations whose level is remembered, and for how many seconds after their last call.
-_REMEMBERED: Final = 50_000
-_KEPT: Final = 3600.0
+_MAX_CONVERSATIONS: Final = 50_000
+_CONVERSATION_TTL_S: Final = 3600.0
 #: Calls under way that are remembered; those that left no receipt are not remembered for ever.
-_MOST: Final = 100_000
+_MAX_CALLS: Final = 100_000
 #: Seconds after which a call that was refused may be tried again.
-_SOON: Final = 30.0
+_RETRY_AFTER_S: Final = 30.0
 
 
 #: States in which some new conversations go to level 0 to show whether all can.
-_TRYING: Final = frozenset({State.DEGRADED, State.RECOVERING})
+_CANARY_STATES: Final = frozenset({State.DEGRADED, State.RECOVERING})
 
 
-class NotServed(CallerError):
+class LoadShed(CallerError):
     """The call is refused so that others keep their objectives."""
 
     status = 429
@@ -54,7 +54,7 @@ class _Open(msgspec.Struct):
     """A call under way that objectives are about."""
 
     call: Call
-    tracks: list[Track]
+    tracks: list[TrackedObjective]
     is_first: bool
     level: int = 0
     nanos: int | None = 0
@@ -69,7 +69,7 @@ class _Kept(msgspec.Struct, frozen=True):
     at: float
 
 
-class Wheel:
+class ObjectiveRouter:
     """Moves the calls of one process, and counts how they went.
 
     Args:
@@ -86,19 +86,19 @@ class Wheel:
         totals: Good and bad events of this process, by objective.
     """
 
-    def __init__(self, tracks: dict[str, Track], catalog: Catalog) -> None:
+    def __init__(self, tracks: dict[str, TrackedObjective], catalog: Catalog) -> None:
         self._places: dict[tuple[str, str, bool], tuple[RouteChoice, ...]] = {}
         self.update(tracks, catalog)
         self._open: dict[str, _Open] = {}
         self._levels: OrderedDict[bytes, _Kept] = OrderedDict()
         self.standings: dict[str, Standing] = {}
         self.tally = Tally()
-        self.moved: Counter[tuple[str, str]] = Counter()
-        self.spared: Counter[tuple[str, str]] = Counter()
+        self.rerouted: Counter[tuple[str, str]] = Counter()
+        self.not_enforced: Counter[tuple[str, str]] = Counter()
         self.costs: Counter[str] = Counter()
         self.totals: dict[str, tuple[int, int]] = {}
 
-    def update(self, tracks: dict[str, Track], catalog: Catalog) -> None:
+    def update(self, tracks: dict[str, TrackedObjective], catalog: Catalog) -> None:
         """Go by these objectives from now on; what was counted of those that stay goes on."""
         self.tracks = tracks
         self._objectives = Objectives(each.objective for each in tracks.values())
@@ -108,14 +108,14 @@ class Wheel:
 
     def forget(self, now: float) -> None:
         """Forget the levels of conversations that were not heard of for long."""
-        while self._levels and next(iter(self._levels.values())).at < now - _KEPT:
+        while self._levels and next(iter(self._levels.values())).at < now - _CONVERSATION_TTL_S:
             self._levels.popitem(last=False)
 
     def decide(self, call: Call, asked: tuple[RouteChoice, ...]) -> RoutingDecision:
         """The routes a call takes.
 
         Raises:
-            NotServed: It is refused just now.
+            LoadShed: It is refused just now.
         """
         if call.endpoint not in GENERATING_ENDPOINTS:
             return RoutingDecision(choices=asked)
@@ -127,14 +127,14 @@ class Wheel:
             opened, decision = _Open(call, tracks, is_first=False), RoutingDecision(choices=asked)
         else:
             opened = _Open(call, tracks, is_first=is_new(call))
-            decision = self._decided(call, asked, opened)
+            decision = self._choose(call, asked, opened)
         opened.level = decision.level
         self._open[call.id] = opened
-        if len(self._open) > _MOST:
+        if len(self._open) > _MAX_CALLS:
             del self._open[next(iter(self._open))]
         return decision
 
-    def settled(self, receipt: Receipt) -> None:
+    def record_receipt(self, receipt: Receipt) -> None:
         """Count how an attempt ended; with the last one, how its call did."""
         opened = self._open.get(receipt.call_id)
         if opened is None:
@@ -147,21 +147,23 @@ class Wheel:
             return
         del self._open[receipt.call_id]
         self._count_moved(opened, receipt)
-        ended = _ended(opened, receipt)
+        ended = _call_end(opened, receipt)
         now = receipt.started + receipt.duration
         for each in opened.tracks:
             track = self.tracks.get(each.name)  # by what is promised now, where it still is
             counts = judged(track.objective, ended) if track is not None else None
             if track is None or counts is None:
                 continue
-            self.tally.add(track.arm(self._counted(track, opened, receipt, counts)), *counts, now)
+            self.tally.add(
+                track.arm(self._accountable_level(track, opened, receipt, counts)), *counts, now
+            )
             had = self.totals.get(track.name, (0, 0))
             self.totals[track.name] = (had[0] + counts[0], had[1] + counts[1])
             if counts[1] and ended.cost_nanos:
                 self.costs[track.name] += ended.cost_nanos
 
-    def _counted(
-        self, track: Track, opened: _Open, receipt: Receipt, counts: tuple[int, int]
+    def _accountable_level(
+        self, track: TrackedObjective, opened: _Open, receipt: Receipt, counts: tuple[int, int]
     ) -> int:
         """The level whose calls it counts among.
 
@@ -174,7 +176,7 @@ class Wheel:
             return level
         return self._answering(track, receipt, level)
 
-    def _answering(self, track: Track, receipt: Receipt, level: int) -> int:
+    def _answering(self, track: TrackedObjective, receipt: Receipt, level: int) -> int:
         """The level of the route that answered; the given one where it is on no rung by name."""
         found = self._rungs[track.name].get(receipt.route, level) if receipt.moved else 0
         return min(found, track.rules.rungs)
@@ -184,23 +186,25 @@ class Wheel:
         track = self.tracks.get(receipt.moved.partition(": ")[0])
         level = self._answering(track, receipt, opened.level) if track is not None else 0
         if track is not None and level:
-            self.moved[track.name, track.rung(level)] += 1
+            self.rerouted[track.name, track.ladder_entry(level)] += 1
 
-    def _decided(
+    def _choose(
         self, call: Call, asked: tuple[RouteChoice, ...], opened: _Open
     ) -> RoutingDecision:
-        key = named(call) if self._levels or not self._is_calm(opened) else b""
+        key = conversation_key(call) if self._levels or not self._is_calm(opened) else b""
         kept = self._levels.get(key)
         level, mover = self._level(call, opened, kept)
         choices = None
         while mover is not None and level and choices is None:
             is_there = kept is not None and (kept.name, kept.level) == (mover.name, level)
-            choices = self._rung(call, asked, mover, level, opened)
+            choices = self._routes_of_level(call, asked, mover, level, opened)
             if choices is not None and not (opened.is_first or is_there) and mover.is_cost:
-                choices = choices if pays(call, asked[0].route, choices[0].route) else None
+                choices = (
+                    choices if is_worth_switching(call, asked[0].route, choices[0].route) else None
+                )
             level -= choices is None
         if choices is None:
-            level, choices = 0, self._with_rungs(call, asked, opened)
+            level, choices = 0, self._with_fallbacks(call, asked, opened)
         if mover is not None and level:
             self._remember(key, _Kept(mover.name, level, call.arrived))
         elif opened.is_first and key:
@@ -219,29 +223,35 @@ class Wheel:
         """True if an objective waits for evidence of what was asked for, to come back to it."""
         acting = (track.name for track in opened.tracks if track.acts)
         found = (self.standings.get(name) for name in acting)
-        return any(each is not None and each.state in _TRYING for each in found)
+        return any(each is not None and each.state in _CANARY_STATES for each in found)
 
     def _is_calm(self, opened: _Open) -> bool:
         """True if no objective moves calls now."""
         found = (self.standings.get(track.name) for track in opened.tracks)
         return all(each is None or each.state is State.HEALTHY for each in found)
 
-    def _level(self, call: Call, opened: _Open, kept: _Kept | None) -> tuple[int, Track | None]:
+    def _level(
+        self, call: Call, opened: _Open, kept: _Kept | None
+    ) -> tuple[int, TrackedObjective | None]:
         """The highest level that an objective asks for, and which does; 0 and None for none."""
-        found: tuple[int, Track | None] = (0, None)
+        found: tuple[int, TrackedObjective | None] = (0, None)
         if kept is None and self._is_calm(opened):
             return found
-        lot = draw(call)
+        lot = canary_draw(call)
         for track in opened.tracks:
             had = kept.level if kept is not None and kept.name == track.name else 0
-            level = self._of(track, lot, min(had, track.rules.rungs), is_first=opened.is_first)
+            level = self._level_for_objective(
+                track, lot, min(had, track.rules.rungs), is_first=opened.is_first
+            )
             if level and not track.acts:
-                self.spared[track.name, track.rung(level)] += 1
+                self.not_enforced[track.name, track.ladder_entry(level)] += 1
             elif level > found[0]:
                 found = level, track
         return found
 
-    def _of(self, track: Track, lot: float, had: int, *, is_first: bool) -> int:
+    def _level_for_objective(
+        self, track: TrackedObjective, lot: float, had: int, *, is_first: bool
+    ) -> int:
         """The level of one call in one objective, whose conversation had a level there or 0."""
         if not is_first and not track.is_hard and not track.is_cost:
             return had
@@ -252,43 +262,48 @@ class Wheel:
     def _remember(self, key: bytes, kept: _Kept) -> None:
         self._levels[key] = kept
         self._levels.move_to_end(key)
-        if len(self._levels) > _REMEMBERED:
+        if len(self._levels) > _MAX_CONVERSATIONS:
             self._levels.popitem(last=False)
 
-    def _rung(
-        self, call: Call, asked: tuple[RouteChoice, ...], track: Track, level: int, opened: _Open
+    def _routes_of_level(
+        self,
+        call: Call,
+        asked: tuple[RouteChoice, ...],
+        track: TrackedObjective,
+        level: int,
+        opened: _Open,
     ) -> tuple[RouteChoice, ...] | None:
         """The routes of a level; None where it cannot serve.
 
         What was asked for stands behind them for when they fail, not for when they are late.
 
         Raises:
-            NotServed: It serves nobody.
+            LoadShed: It serves nobody.
         """
         standing = self.standings.get(track.name)
         is_pinned = standing is not None and standing.state is State.PINNED
-        rung = track.rung(level)
+        rung = track.ladder_entry(level)
         why = f"{track.name}: rung {level}{', pinned' if is_pinned else ''}"
         if rung == SHED or (rung == CACHE_ONLY and opened.is_first):
-            self.moved[track.name, rung] += 1
-            raise _not_served(track, is_pinned=is_pinned)
+            self.rerouted[track.name, rung] += 1
+            raise _load_shed(track, is_pinned=is_pinned)
         if rung == CACHE_ONLY:
             return asked
         if rung == ELSEWHERE:
             others = tuple(msgspec.structs.replace(each, reroute_reason=why) for each in asked[1:])
-            return (*others, *_at_last(asked[:1])) if others else None
+            return (*others, *_as_last_resort(asked[:1])) if others else None
         model = self._catalog.models.get(rung)
         if model is None or model.id == asked[0].model:
             return None
         if lack := missing_on_every_route(_wants(call, asked), model):
             opened.skipped[model.id] = lack
             return None
-        return (*substitute_routes(model, why), *_at_last(asked))
+        return (*substitute_routes(model, why), *_as_last_resort(asked))
 
-    def _with_rungs(
+    def _with_fallbacks(
         self, call: Call, asked: tuple[RouteChoice, ...], opened: _Open
     ) -> tuple[RouteChoice, ...]:
-        """What was asked for, and behind it the models of the ladder for when it fails or is late.
+        """The requested routes, followed by the ladder's models for when they fail or are late.
 
         A conversation under way goes there only where its routes fail.
         """
@@ -306,11 +321,11 @@ class Wheel:
                 if lack := missing_on_every_route(wanted, model):
                     opened.skipped[model.id] = lack
                 else:
-                    found += self._in_place(track, model, is_last_resort=not opened.is_first)
+                    found += self._fallback_routes(track, model, is_last_resort=not opened.is_first)
         return tuple(found)
 
-    def _in_place(
-        self, track: Track, model: Model, *, is_last_resort: bool
+    def _fallback_routes(
+        self, track: TrackedObjective, model: Model, *, is_last_resort: bool
     ) -> tuple[RouteChoice, ...]:
         """The routes of a rung's model behind those that were asked for, made once."""
         key = (track.name, model.id, is_last_resort)
@@ -323,7 +338,7 @@ class Wheel:
         return made
 
 
-def _by_route(track: Track, catalog: Catalog) -> dict[str, int]:
+def _by_route(track: TrackedObjective, catalog: Catalog) -> dict[str, int]:
     """The level of each route that a rung of the ladder names, by the route's name."""
     found: dict[str, int] = {}
     for level, rung in enumerate(track.objective.ladder, 1):
@@ -333,13 +348,13 @@ def _by_route(track: Track, catalog: Catalog) -> dict[str, int]:
     return found
 
 
-def _at_last(choices: tuple[RouteChoice, ...]) -> tuple[RouteChoice, ...]:
+def _as_last_resort(choices: tuple[RouteChoice, ...]) -> tuple[RouteChoice, ...]:
     """The choices, for when all others failed."""
     return tuple(msgspec.structs.replace(each, is_last_resort=True) for each in choices)
 
 
 def _wants(call: Call, asked: tuple[RouteChoice, ...]) -> CallRequirements:
-    """What the call needs, where it is bound to the region of what it asks for."""
+    """The call's requirements, bound to the region of the model it asks for."""
     return call_requirements(call, asked[0].route.upstream.region)
 
 
@@ -355,7 +370,7 @@ def _deadline(opened: _Open) -> float | None:
     return min(found, default=None)
 
 
-def _ended(opened: _Open, receipt: Receipt) -> Ended:
+def _call_end(opened: _Open, receipt: Receipt) -> Ended:
     usage, call = receipt.usage, opened.call
     return Ended(
         team=call.key.team_name,
@@ -373,14 +388,14 @@ def _ended(opened: _Open, receipt: Receipt) -> Ended:
     )
 
 
-def _not_served(track: Track, *, is_pinned: bool) -> NotServed:
-    why = "is pinned to a rung that serves nobody new" if is_pinned else "is missed"
+def _load_shed(track: TrackedObjective, *, is_pinned: bool) -> LoadShed:
+    why = "is pinned to a fallback level that serves nobody new" if is_pinned else "is missed"
     until = "it is released" if is_pinned else "others are served in time again"
-    error = NotServed(
+    error = LoadShed(
         f"The objective `{track.name}` {why}, so this call is refused until {until}."
         " Try again shortly.",
         code="objective_shed",
-        retry_after=_SOON,
+        retry_after=_RETRY_AFTER_S,
     )
     error.details = {"objective": track.name}
     return error

@@ -14,11 +14,11 @@ from proxy.app_context import Surroundings
 from proxy.catalog.catalog import Catalog
 from proxy.configuration import Snapshot
 from proxy.records.amounts import quantity
-from proxy.services.objectives.counters import counters
-from proxy.services.objectives.figures import Figures
-from proxy.services.objectives.objective_state import track
-from proxy.services.objectives.replica_sync import Steering
-from proxy.services.objectives.router import Wheel
+from proxy.services.objectives.counters import open_objective_counters
+from proxy.services.objectives.figures import ObjectiveMetrics
+from proxy.services.objectives.objective_state import track_objective
+from proxy.services.objectives.replica_sync import ReplicaSync
+from proxy.services.objectives.router import ObjectiveRouter
 from proxy.store.redis.local_objective_store import ObjectiveCounters
 from slo.ladder_levels import model_levels
 from slo.objective import Objective
@@ -28,8 +28,8 @@ _ALONE: Final = "in this process alone"
 
 
 @asynccontextmanager
-async def steering(around: Surroundings) -> AsyncIterator[Wheel | None]:
-    """What moves calls; None where no file says what is promised of them.
+async def running_objectives(around: Surroundings) -> AsyncIterator[ObjectiveRouter | None]:
+    """Runs objectives; yields their router, None without a policies file.
 
     It follows the file: objectives may come, go and change while the gateway runs, and those that
     stay go on from where they stand.
@@ -37,9 +37,9 @@ async def steering(around: Surroundings) -> AsyncIterator[Wheel | None]:
     if around.settings.promises is None:
         yield None
         return
-    shared = counters(around.settings, around.opened, around.now)
-    wheel = Wheel({}, around.catalog)
-    works = Steering(
+    shared = open_objective_counters(around.settings, around.opened, around.now)
+    wheel = ObjectiveRouter({}, around.catalog)
+    works = ReplicaSync(
         wheel, shared, opened=around.opened, now=around.now, say=around.say, who=token_hex(8)
     )
     room = _Objectives(around, wheel, works, is_shared=shared.is_shared)
@@ -60,7 +60,7 @@ class _Objectives:
     """
 
     def __init__(
-        self, around: Surroundings, wheel: Wheel, works: Steering, *, is_shared: bool
+        self, around: Surroundings, wheel: ObjectiveRouter, works: ReplicaSync, *, is_shared: bool
     ) -> None:
         self._around = around
         self._wheel = wheel
@@ -69,26 +69,31 @@ class _Objectives:
         self.running: list[asyncio.Task[None]] = []
 
     async def prepare(self, snapshot: Snapshot) -> Callable[[], None]:
-        """What makes a snapshot hold; nothing has to be got ready."""
+        """Returns what applies a snapshot; nothing has to be got ready."""
         return partial(self.commit, snapshot)
 
     def commit(self, snapshot: Snapshot) -> None:
         """Make a snapshot hold."""
         known = snapshot.catalog
-        tracks = {each.name: track(meant(each, known)) for each in snapshot.policies.objectives}
+        tracks = {
+            each.name: track_objective(resolve_snapshots(each, known))
+            for each in snapshot.policies.objectives
+        }
         for each in tracks.values():
             unknown = [name for name in model_levels(each.objective) if name not in known.models]
             for name in unknown:
-                _log.warning("%s: its rung %r is no model of the catalog: skipped", each.name, name)
+                _log.warning(
+                    "%s: its fallback level %r is no model of the catalog: skipped", each.name, name
+                )
         self._works.update(tracks, known)
         if tracks and not self.running:
             where = "in Redis, with all other processes" if self._is_shared else _ALONE
             _log.info("%s, judged %s", quantity(len(tracks), "objective"), where)
-            self._around.publish(Figures(self._wheel))
+            self._around.publish(ObjectiveMetrics(self._wheel))
             self.running = [self._around.tasks.keep(self._works.run)]
 
 
-def meant(objective: Objective, known: Catalog) -> Objective:
+def resolve_snapshots(objective: Objective, known: Catalog) -> Objective:
     """The objective, its ladder's dated snapshots as the models that they are of."""
     found = {name: known.find(name) for name in model_levels(objective)}
     named = {name: model.id for name, model in found.items() if model is not None}

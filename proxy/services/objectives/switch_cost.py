@@ -9,19 +9,19 @@ from slo.price import STANDARD, cost
 from slo.usage import Usage
 
 #: Bytes of a prompt that are about a token.
-_BYTES: Final = 4
+_BYTES_PER_TOKEN: Final = 4
 #: Tokens of an answer where nobody knows: half of all are shorter in what was measured.
-_TYPICAL: Final = 250
+_TYPICAL_OUTPUT_TOKENS: Final = 250
 
 
-def pays(call: Call, here: Route, there: Route) -> bool:
+def is_worth_switching(call: Call, here: Route, there: Route) -> bool:
     """True if already the conversation's next call is cheaper there, read anew, than here, read.
 
     How many calls it still has nobody knows, so no later one counts. Unknown prices never pay.
     """
-    tokens = len(call.body) // _BYTES
-    warm = Usage(cache_read=tokens, output=_TYPICAL)
-    cold = Usage(input=tokens, output=_TYPICAL)
+    tokens = len(call.body) // _BYTES_PER_TOKEN
+    warm = Usage(cache_read=tokens, output=_TYPICAL_OUTPUT_TOKENS)
+    cold = Usage(input=tokens, output=_TYPICAL_OUTPUT_TOKENS)
     return is_switch_worthwhile(_nanos(here, warm, call.arrived), _nanos(there, cold, call.arrived))
 
 

@@ -45,7 +45,7 @@ class Disk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalLimits:
-    """How much the journal holds, and for how long.
+    """Bounds on the journal's size, and on how long it goes unsynced.
 
     Attributes:
         segment: Bytes after which a new segment is begun; reached a little late.
@@ -105,7 +105,7 @@ class Journal:
         """
         framed = frame(line)
         with self._lock:
-            if self._backlog or not (self._written(framed) or self._reserved(framed)):
+            if self._backlog or not (self._write(framed) or self._write_to_reserve(framed)):
                 self._keep(framed)
 
     @property
@@ -115,7 +115,7 @@ class Journal:
 
     @property
     def trouble(self) -> str | None:
-        """What is wrong with the disk; None while all is well."""
+        """A description of what is wrong with the disk; None while all is well."""
         return self._refusal or self._unsynced
 
     @property
@@ -182,7 +182,7 @@ class Journal:
             file, self._file = self._file, -1
             reserve, self._reserve = self._reserve, None
         if file >= 0:
-            self._let_go(file)
+            self._close_segment(file)
         if reserve is not None:
             reserve[1].unlink(missing_ok=True)
             os.close(reserve[0])
@@ -201,7 +201,7 @@ class Journal:
         while not self._stop.wait(self._bounds.unsynced):
             self.sync()
 
-    def _written(self, framed: bytes) -> bool:
+    def _write(self, framed: bytes) -> bool:
         if self._file < 0:
             self._refuse("it is closed")
             return False
@@ -220,7 +220,7 @@ class Journal:
             return False
         return True
 
-    def _reserved(self, framed: bytes) -> bool:
+    def _write_to_reserve(self, framed: bytes) -> bool:
         """True if the line went to the reserve, which is appended to from now on."""
         if self._reserve is None:
             return False
@@ -228,7 +228,7 @@ class Journal:
         self._file, path = self._reserve
         self._reserve, self._room, self._size = None, self._bounds.reserve, 0
         self._segment = segments.take_into_use(path)
-        return self._written(framed)
+        return self._write(framed)
 
     def _restock(self) -> None:
         """Allocate a reserve where there is none; leave the one in use, as there is room again."""
@@ -269,7 +269,7 @@ class Journal:
     def _retry(self) -> None:
         while self._backlog:
             with self._lock:  # line by line, so that an append never waits for more than one
-                if not self._written(self._backlog[0]):
+                if not self._write(self._backlog[0]):
                     return
                 self._waiting -= len(self._backlog.popleft())
         if self._room is None:
@@ -317,7 +317,7 @@ class Journal:
             _log.exception("the journal cannot sync its last segment")
         os.close(file)
 
-    def _let_go(self, file: int) -> None:
+    def _close_segment(self, file: int) -> None:
         if self._room is not None:
             os.ftruncate(file, self._size)
         os.close(file)

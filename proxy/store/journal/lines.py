@@ -13,10 +13,12 @@ import msgspec
 from proxy.records.receipt import Receipt
 
 _NUL = b"\\u0000"
-_USUAL = 2_000
-_TEXT_BYTES = 400  # six of them make the key of a rollup, and PostgreSQL indexes up to 2,704 bytes
-_NOTES = 32
-_PROMPT_BYTES = 4 << 20
+_USUAL_BYTES = 2_000
+_MAX_TEXT_BYTES = (
+    400  # six of them make the key of a rollup, and PostgreSQL indexes up to 2,704 bytes
+)
+_MAX_NOTES = 32
+_MAX_PROMPT_BYTES = 4 << 20
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Receipt).decode
@@ -31,7 +33,7 @@ def encode(receipt: Receipt) -> bytes:
         line = _encode(receipt)
     except UnicodeEncodeError:  # half a surrogate pair: JSON can say it, UTF-8 cannot
         return _encode(_fit(receipt))
-    if len(line) > _USUAL or _NUL in line:
+    if len(line) > _USUAL_BYTES or _NUL in line:
         return _encode(_fit(receipt))
     return line
 
@@ -66,15 +68,15 @@ def unframe(piece: bytes) -> bytes | None:
 def _fit(receipt: Receipt) -> Receipt:
     fields: Mapping[str, Any] = msgspec.structs.asdict(receipt)
     fitted: dict[str, Any] = {
-        name: _cut(value, _TEXT_BYTES) if type(value) is str else value
+        name: _truncate(value, _MAX_TEXT_BYTES) if type(value) is str else value
         for name, value in fields.items()
     }
-    fitted["notes"] = tuple(_cut(note, _TEXT_BYTES) for note in receipt.notes[:_NOTES])
+    fitted["notes"] = tuple(_truncate(note, _MAX_TEXT_BYTES) for note in receipt.notes[:_MAX_NOTES])
     if receipt.prompt is not None:
-        fitted["prompt"] = _cut(receipt.prompt, _PROMPT_BYTES)
+        fitted["prompt"] = _truncate(receipt.prompt, _MAX_PROMPT_BYTES)
     return Receipt(**fitted)
 
 
-def _cut(text: str, size: int) -> str:
+def _truncate(text: str, size: int) -> str:
     whole = text[:size].encode("utf-8", "replace").replace(b"\0", b"")
     return whole[:size].decode("utf-8", "ignore")

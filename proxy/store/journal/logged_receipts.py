@@ -51,20 +51,20 @@ def receipt_from_log(line: str) -> Receipt | None:
     """The receipt in a line of a log; None where the line is about something else.
 
     Raises:
-        BadLine: If the line holds a receipt that is damaged.
+        UnreadableReceipt: If the line holds a receipt that is damaged.
     """
     line = line.strip()
     if not line.startswith("{"):
-        return _told(line)
+        return _logged_receipt(line)
     try:
         held = msgspec.json.decode(line)
     except msgspec.DecodeError as error:
         if line.startswith('{"call_id":'):
             raise UnreadableReceipt(f"it is no whole JSON: {error}") from None
-        return _told(line)
+        return _logged_receipt(line)
     if "call_id" in held and "outcome" in held:
-        return _decoded(line.encode())
-    found = (_told(text.strip()) for text in _texts(held))
+        return _decode_receipt(line.encode())
+    found = (_logged_receipt(text.strip()) for text in _texts(held))
     return next((each for each in found if each is not None), None)
 
 
@@ -74,7 +74,7 @@ def _texts(held: dict[str, object]) -> Iterator[str]:
     yield from (value for value in values if isinstance(value, str))
 
 
-def _told(text: str) -> Receipt | None:
+def _logged_receipt(text: str) -> Receipt | None:
     """The receipt in a line as the gateway logged it."""
     if (beginning := _BEGINNING.search(text)) is not None:
         if beginning[1] != _LOGGER:
@@ -86,10 +86,10 @@ def _told(text: str) -> Receipt | None:
     line = unframe(piece)
     if line is None:
         raise UnreadableReceipt("it is damaged or cut: its checksum does not fit")
-    return _decoded(line)
+    return _decode_receipt(line)
 
 
-def _decoded(line: bytes) -> Receipt:
+def _decode_receipt(line: bytes) -> Receipt:
     try:
         receipt = decode(line)
     except msgspec.DecodeError as error:

@@ -25,7 +25,7 @@ _PEEKED = 8
 
 
 class SegmentLines(NamedTuple):
-    """What was read of a segment.
+    """Lines read from a segment.
 
     Attributes:
         lines: Receipts in JSON, whole and checked, oldest first.

@@ -45,8 +45,8 @@ from slo.reservations import Claim, Granted, Level, Refused, distinct, within
 DEADLINE_S: Final = 0.1
 """Seconds after which a Redis that has not answered is lost."""
 
-_PATIENCE = 5  # deadlines that an operation takes at most, the wait for its turn included
-_EMPTIED = 2  # what the script of a reservation says first where counters are not whole
+_MAX_DEADLINES = 5  # deadlines that an operation takes at most, the wait for its turn included
+_RESET_REPLY = 2  # what the script of a reservation says first where counters are not whole
 _PAGE, _PAGES = 1000, 1000  # keys that are looked at in one step, and steps
 _PATTERN = re.compile(r"[*?\[\]\\^]")  # what means something else in Redis' patterns
 
@@ -118,7 +118,7 @@ class RedisBudgetStore:
         counters = [claim.counter for claim in claims]
         words = (name, _ms(until - now), *asked)
         found = await self._run(self._reserve, counters, now, *words, marked=only_whole)
-        if found[0] == _EMPTIED:
+        if found[0] == _RESET_REPLY:
             raise CountersReset
         if found[0]:
             after = 1 + 2 * len(claims)
@@ -136,11 +136,11 @@ class RedisBudgetStore:
         words = (name, "" if ended is None else int(ended), *amounts.values())
         return bool(await self._run(self._settle, list(amounts), now, *words))
 
-    def reserve_here(self, name: str, claims: Sequence[Claim], now: float) -> None:
+    def reserve_leased(self, name: str, claims: Sequence[Claim], now: float) -> None:
         """None: nothing is reserved ahead."""
         return
 
-    def settle_here(self, name: str, amounts: Mapping[str, int], ended: float) -> bool:
+    def settle_leased(self, name: str, amounts: Mapping[str, int], ended: float) -> bool:
         """False: nothing is reserved ahead."""
         return False
 
@@ -149,10 +149,10 @@ class RedisBudgetStore:
         return bool(await self._run(self._extend, counters, now, name, _ms(until - now)))
 
     async def levels(self, counters: Sequence[str], now: float) -> list[Level]:
-        """What was spent and is held of each."""
+        """Amounts spent and held of each counter."""
         return _levels(await self._run(self._levels, counters, now))
 
-    async def lift(self, amounts: Mapping[str, int], now: float) -> list[int]:
+    async def raise_spent(self, amounts: Mapping[str, int], now: float) -> list[int]:
         """Let no less have been spent of each counter; what it said before, of each."""
         for amount in amounts.values():
             within(amount)
@@ -171,7 +171,7 @@ class RedisBudgetStore:
             ttl_s: Seconds after which a lease goes that is not renewed.
 
         Raises:
-            StoreLost: If Redis cannot be asked.
+            StoreUnavailable: If Redis cannot be asked.
         """
         words = [word for each in reports for word in _words(each)]
         counters = [each.counter for each in reports]
@@ -199,37 +199,39 @@ class RedisBudgetStore:
         return [int(each) for each in found]
 
     async def condition(self, now: float) -> CountersCondition:
-        """What the mark says."""
+        """The condition that the mark says."""
         found = await self._run(self._condition, (), now, marked=True)
         return CountersCondition(found.decode())
 
-    async def turn(self, before: CountersCondition, after: CountersCondition, now: float) -> bool:
+    async def change_condition(
+        self, before: CountersCondition, after: CountersCondition, now: float
+    ) -> bool:
         """Let the mark say something else, or the same for longer; False if it says another."""
         return bool(await self._run(self._turn_mark, (), now, before, after, marked=True))
 
     async def time(self) -> float:
         """The time by Redis's clock, with half of what asking took."""
         began = asyncio.get_running_loop().time()
-        async with self._turn():
+        async with self._request_slot():
             seconds, micros = await answer_within(self._redis.time(), self._deadline)
         asked = asyncio.get_running_loop().time() - began
         return float(int(seconds) + int(micros) / 1_000_000 + asked / 2)
 
-    async def named(self, beginning: str, most: int) -> list[str]:
+    async def counters_from(self, beginning: str, most: int) -> list[str]:
         """The counters whose names begin so, in no order and at most so many.
 
         It walks over all keys of the database, a million at most: for people who ask, not for
         calls.
 
         Raises:
-            StoreLost: Redis cannot be asked.
+            StoreUnavailable: Redis cannot be asked.
         """
         found: set[str] = set()
         start = f"{self._keys}counter:".encode()
         sought = _PATTERN.sub(r"\\\g<0>", f"{self._keys}counter:{beginning}")
         cursor = 0
         for _ in range(_PAGES):
-            async with self._turn():
+            async with self._request_slot():
                 page = self._redis.scan(cursor, match=f"{sought}*", count=_PAGE)
                 cursor, keys = await answer_within(page, self._deadline)
             found.update(key.removeprefix(start).decode(errors="replace") for key in keys)
@@ -249,10 +251,10 @@ class RedisBudgetStore:
         *arguments: str | int,
         marked: bool = False,
     ) -> Any:  # noqa: ANN401 - what a script returns is its own
-        """What the script returns; it is given the mark where that matters.
+        """Runs the script; it is given the mark where that matters.
 
         Raises:
-            StoreLost: It did not in time.
+            StoreUnavailable: It did not in time.
         """
         keys = [f"{self._keys}settled", f"{self._keys}checkpoint"]
         for counter in counters:
@@ -260,19 +262,19 @@ class RedisBudgetStore:
         if marked:
             keys.append(f"{self._keys}mark")
         time = _ms(now) if self._trusts_callers else ""
-        async with self._turn():
+        async with self._request_slot():
             return await answer_within(script(keys=keys, args=(time, *arguments)), self._deadline)
 
     @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
+    async def _request_slot(self) -> AsyncIterator[None]:
         """A block in which Redis may be asked once.
 
         Raises:
-            StoreLost: It was lost here, or while waiting for the turn, or none came.
+            StoreUnavailable: It was lost here, or while waiting for the turn, or none came.
         """
         losses = self._losses
         try:
-            await answer_within(self._turns.acquire(), self._deadline * (_PATIENCE - 1))
+            await answer_within(self._turns.acquire(), self._deadline * (_MAX_DEADLINES - 1))
         except TimeoutError as error:
             raise StoreUnavailable("too many operations wait for Redis") from error
         try:

@@ -71,7 +71,7 @@ class LeasedCounters:
         """Report on all leases, or release them.
 
         Raises:
-            StoreLost: Redis cannot be asked; what was not reported is reported again.
+            StoreUnavailable: Redis cannot be asked; what was not reported is reported again.
         """
         now = self._ticks()
         for counter in [each for each, lease in self._leases.items() if lease.is_over(now)]:
@@ -89,7 +89,7 @@ class LeasedCounters:
         second = int(self._now())
         return self._leases[counter].report(counter, self._serial, now, second, is_last=is_last)
 
-    def reserve_here(self, name: str, claims: Sequence[Claim], now: float) -> Granted | None:
+    def reserve_leased(self, name: str, claims: Sequence[Claim], now: float) -> Granted | None:
         """Hold every claim within this process's leases; None where they do not cover it."""
         leases: list[Lease] = []
         for claim in claims:
@@ -115,7 +115,7 @@ class LeasedCounters:
             tuple([lease.all_running for lease in leases]),
         )
 
-    def settle_here(self, name: str, amounts: Mapping[str, int], ended: float) -> bool:
+    def settle_leased(self, name: str, amounts: Mapping[str, int], ended: float) -> bool:
         """Settle what was reserved within leases; False where it was not."""
         claims = self._here.pop(name, None)
         if claims is None:
@@ -135,7 +135,7 @@ class LeasedCounters:
         only_whole: bool = False,
     ) -> Granted | Refused:
         """Hold every claim until then, or none, in Redis; counters asked for again get leases."""
-        if name in self._here and (granted := self.reserve_here(name, claims, now)) is not None:
+        if name in self._here and (granted := self.reserve_leased(name, claims, now)) is not None:
             return granted
         try:
             said = await self.shared.reserve(name, claims, now, until, only_whole=only_whole)
@@ -168,7 +168,7 @@ class LeasedCounters:
         self, name: str, amounts: Mapping[str, int], now: float, ended: float | None = None
     ) -> bool:
         """Add what was spent of each counter and let go of what was held there."""
-        if self.settle_here(name, amounts, now if ended is None else ended):
+        if self.settle_leased(name, amounts, now if ended is None else ended):
             return True
         self._uncertain.pop(name, None)
         return await self.shared.settle(name, amounts, now, ended)
@@ -178,12 +178,12 @@ class LeasedCounters:
         return name in self._here or await self.shared.extend(name, counters, now, until)
 
     async def levels(self, counters: Sequence[str], now: float) -> list[Level]:
-        """What was spent and is held of each, leases included, as far as they are reported."""
+        """Amounts spent and held of each counter, leases included, as far as they are reported."""
         return await self.shared.levels(counters, now)
 
-    async def lift(self, amounts: Mapping[str, int], now: float) -> list[int]:
+    async def raise_spent(self, amounts: Mapping[str, int], now: float) -> list[int]:
         """Let no less have been spent of each counter; what it said before, of each."""
-        return await self.shared.lift(amounts, now)
+        return await self.shared.raise_spent(amounts, now)
 
     async def begin_checkpoint(self, now: float, within: float) -> int:
         """The next second, from which on all that is settled is kept apart."""
@@ -194,20 +194,22 @@ class LeasedCounters:
         return await self.shared.restore(amounts, checkpoint, now)
 
     async def condition(self, now: float) -> CountersCondition:
-        """What the mark says."""
+        """The condition that the mark says."""
         return await self.shared.condition(now)
 
-    async def turn(self, before: CountersCondition, after: CountersCondition, now: float) -> bool:
+    async def change_condition(
+        self, before: CountersCondition, after: CountersCondition, now: float
+    ) -> bool:
         """Let the mark say something else, or the same for longer; False if it says another."""
-        return await self.shared.turn(before, after, now)
+        return await self.shared.change_condition(before, after, now)
 
     async def time(self) -> float:
         """The time by Redis's clock."""
         return await self.shared.time()
 
-    async def named(self, beginning: str, most: int) -> list[str]:
+    async def counters_from(self, beginning: str, most: int) -> list[str]:
         """The counters whose names begin so, in no order and at most so many."""
-        return await self.shared.named(beginning, most)
+        return await self.shared.counters_from(beginning, most)
 
     async def aclose(self) -> None:
         """Give the leases back, and let go of all connections."""

@@ -1,8 +1,8 @@
 """The port to the counters that calls reserve from, and its twin inside one process.
 
-The rules are those of ``slo.reservations``, whichever way they are kept. ``Private`` keeps them in
-this process: exact as long as no other process serves the same budgets. ``Shared``
-(``proxy.store.redis.budget_store``) keeps them in Redis for all.
+The rules are those of ``slo.reservations``, whichever way they are kept. ``LocalBudgetStore`` keeps
+them in this process: exact as long as no other process serves the same budgets.
+``RedisBudgetStore`` (``proxy.store.redis.budget_store``) keeps them in Redis for all.
 
 Counters that have lost everything look like counters nobody has used. So they carry a mark, which
 goes with them: whoever gave them what the ledger knows writes there that they are whole, and a
@@ -29,7 +29,7 @@ class CountersReset(Exception):
 
 
 class CountersCondition(StrEnum):
-    """What the counters' mark says of them all."""
+    """The condition of all counters, as their mark says."""
 
     EMPTY = ""  # there is no mark: they have just begun, or have lost everything
     REPAIRING = "mending"  # somebody has seen it, and is about to give them what they lack
@@ -73,8 +73,8 @@ class BudgetStore(Protocol):
 
         Raises:
             ValueError: If two claims are for the same counter.
-            Emptied: If the counters are not whole, and only whole ones will do.
-            StoreLost: If the counters are out of reach.
+            CountersReset: If the counters are not whole, and only whole ones will do.
+            StoreUnavailable: If the counters are out of reach.
         """
         ...
 
@@ -97,18 +97,18 @@ class BudgetStore(Protocol):
 
         Raises:
             ValueError: If an amount is out of bounds.
-            StoreLost: If the counters are out of reach.
+            StoreUnavailable: If the counters are out of reach.
         """
         ...
 
-    def reserve_here(self, name: str, claims: Sequence[Claim], now: float) -> Granted | None:
+    def reserve_leased(self, name: str, claims: Sequence[Claim], now: float) -> Granted | None:
         """Hold every claim within what this process has reserved ahead; None where it cannot.
 
         Only whole counters are reserved from ahead. Such a reservation ends with the process.
         """
         ...
 
-    def settle_here(self, name: str, amounts: Mapping[str, int], ended: float) -> bool:
+    def settle_leased(self, name: str, amounts: Mapping[str, int], ended: float) -> bool:
         """Settle what was reserved ahead; False, and nothing is done, where it was not."""
         ...
 
@@ -116,19 +116,19 @@ class BudgetStore(Protocol):
         """Let the reservation end later, never earlier; False if a hold has already gone.
 
         Raises:
-            StoreLost: If the counters are out of reach.
+            StoreUnavailable: If the counters are out of reach.
         """
         ...
 
     async def levels(self, counters: Sequence[str], now: float) -> list[Level]:
-        """What was spent and is held of each; a counter nobody has used is at 0.
+        """Amounts spent and held of each counter; one that nobody has used is at 0.
 
         Raises:
-            StoreLost: If the counters are out of reach.
+            StoreUnavailable: If the counters are out of reach.
         """
         ...
 
-    async def lift(self, amounts: Mapping[str, int], now: float) -> list[int]:
+    async def raise_spent(self, amounts: Mapping[str, int], now: float) -> list[int]:
         """Let no less have been spent of each counter; what it said before, of each.
 
         In one step, so that doing it twice, or two at once, is doing it once. What is held stays
@@ -136,7 +136,7 @@ class BudgetStore(Protocol):
 
         Raises:
             ValueError: If an amount is out of bounds.
-            StoreLost: If the counters are out of reach.
+            StoreUnavailable: If the counters are out of reach.
         """
         ...
 
@@ -148,7 +148,7 @@ class BudgetStore(Protocol):
             within: Seconds since a checkpoint for which it serves, and no other is begun.
 
         Raises:
-            StoreLost: If the counters are out of reach.
+            StoreUnavailable: If the counters are out of reach.
         """
         ...
 
@@ -167,25 +167,27 @@ class BudgetStore(Protocol):
 
         Raises:
             ValueError: If an amount is out of bounds.
-            StoreLost: If the counters are out of reach.
+            StoreUnavailable: If the counters are out of reach.
         """
         ...
 
     async def condition(self, now: float) -> CountersCondition:
-        """What the mark says.
+        """The condition that the mark says.
 
         Raises:
-            StoreLost: If the counters are out of reach.
+            StoreUnavailable: If the counters are out of reach.
         """
         ...
 
-    async def turn(self, before: CountersCondition, after: CountersCondition, now: float) -> bool:
+    async def change_condition(
+        self, before: CountersCondition, after: CountersCondition, now: float
+    ) -> bool:
         """Let the mark say something else, or the same for longer; False if it says another thing.
 
         Nobody turns it to ``EMPTY``: that is what losing everything does.
 
         Raises:
-            StoreLost: If the counters are out of reach.
+            StoreUnavailable: If the counters are out of reach.
         """
         ...
 
@@ -193,7 +195,7 @@ class BudgetStore(Protocol):
         """The time by the counters' own clock; None where they have none.
 
         Raises:
-            StoreLost: If the counters are out of reach.
+            StoreUnavailable: If the counters are out of reach.
         """
         ...
 
@@ -232,11 +234,11 @@ class LocalBudgetStore:
         """Add what was spent of each counter and let go of what was held there."""
         return self._reservations.settle(name, amounts, now, ended)
 
-    def reserve_here(self, name: str, claims: Sequence[Claim], now: float) -> None:
+    def reserve_leased(self, name: str, claims: Sequence[Claim], now: float) -> None:
         """None: nothing is reserved ahead."""
         return
 
-    def settle_here(self, name: str, amounts: Mapping[str, int], ended: float) -> bool:
+    def settle_leased(self, name: str, amounts: Mapping[str, int], ended: float) -> bool:
         """False: nothing is reserved ahead."""
         return False
 
@@ -245,10 +247,10 @@ class LocalBudgetStore:
         return self._reservations.extend(name, counters, now, until)
 
     async def levels(self, counters: Sequence[str], now: float) -> list[Level]:
-        """What was spent and is held of each."""
+        """Amounts spent and held of each counter; one that nobody has used is at 0."""
         return self._reservations.levels(counters, now)
 
-    async def lift(self, amounts: Mapping[str, int], now: float) -> list[int]:
+    async def raise_spent(self, amounts: Mapping[str, int], now: float) -> list[int]:
         """Let no less have been spent of each counter."""
         for amount in amounts.values():
             within(amount)
@@ -268,10 +270,12 @@ class LocalBudgetStore:
         return self._reservations.restore(amounts, checkpoint, now, exactly=not is_whole)
 
     async def condition(self, now: float) -> CountersCondition:
-        """What the mark says."""
+        """The condition that the mark says."""
         return self._condition
 
-    async def turn(self, before: CountersCondition, after: CountersCondition, now: float) -> bool:
+    async def change_condition(
+        self, before: CountersCondition, after: CountersCondition, now: float
+    ) -> bool:
         """Let the mark say something else; False if it says another thing than before."""
         if self._condition is not before:
             return False

@@ -5,8 +5,8 @@ evaluates and publishes how things stand; all read that. Who has led and was sto
 does not know that another leads now, so each leadership has an epoch, and what was published under
 an older one is refused.
 
-``Alone`` keeps it in this process, for a gateway that has no other beside it. ``Together``
-(``proxy.store.redis.objective_store``) keeps it in Redis for all.
+``LocalCounters`` keeps it in this process, for a gateway that has no other beside it.
+``RedisCounters`` (``proxy.store.redis.objective_store``) keeps it in Redis for all.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -28,9 +28,9 @@ from proxy.store.redis.objective_state import (
 
 
 class ObjectiveCounters(Protocol):
-    """What replicas count, who of them leads, and what the leader says.
+    """Counts of all replicas, their leadership, and what the leader publishes.
 
-    Keys are words of the caller's, of at most ``LONGEST_NAME`` bytes. What has no sense or no
+    Keys are words of the caller's, of at most ``MAX_NAME_BYTES`` bytes. What has no sense or no
     bounds is refused with a ``ValueError`` before anybody is asked.
 
     Attributes:
@@ -45,31 +45,32 @@ class ObjectiveCounters(Protocol):
     async def add(self, increments: Mapping[Cell, Count]) -> None:
         """Add so many good and bad to each key's count in a slot.
 
-        Not counted, and not complained about: a slot that begins more than ``DRIFT`` before or
-        after the store's own time, as of a replica whose clock is wrong; and a key that is new to
-        a slot which counts ``MOST_KEYS`` already. A slot is kept for ``KEPT`` after its end.
+        Not counted, and not complained about: a slot that begins more than ``MAX_CLOCK_DRIFT_S``
+        before or after the store's own time, as of a replica whose clock is wrong; and a key
+        that is new to a slot which counts ``MAX_KEYS`` already. A slot is kept for
+        ``RETENTION_S`` after its end.
 
-        Adding is no reservation: who adds again after a ``StoreLost`` may count twice, and who
-        does not may count too little. Too little is safer, where rates are judged.
+        Adding is no reservation: who adds again after a ``StoreUnavailable`` may count twice, and
+        who does not may count too little. Too little is safer, where rates are judged.
 
         Args:
-            increments: At most ``MOST_CELLS``, each of 0 to ``MOST`` good and as many bad.
+            increments: At most ``MAX_CELLS``, each of 0 to ``MAX_INCREMENT`` good and as many bad.
 
         Raises:
             ValueError: If an increment is out of bounds, or they are too many.
-            StoreLost: If the store is out of reach; any part may have been counted.
+            StoreUnavailable: If the store is out of reach; any part may have been counted.
         """
         ...
 
     async def read(self, keys: Collection[str], first: int, last: int) -> Mapping[Cell, Count]:
-        """What all replicas counted in these slots, both ends included.
+        """Reads what was counted in these slots, both ends included.
 
         What nobody counted, or is no longer kept, is absent. To look at a long time again and
         again, keep what was read: only the last slots change.
 
         Raises:
-            ValueError: If keys times slots are more than ``MOST_CELLS``, or keys too many.
-            StoreLost: If the store is out of reach.
+            ValueError: If keys times slots are more than ``MAX_CELLS``, or keys too many.
+            StoreUnavailable: If the store is out of reach.
         """
         ...
 
@@ -81,11 +82,11 @@ class ObjectiveCounters(Protocol):
 
         Args:
             who: A name no other replica has.
-            seconds: 0 to ``LONGEST_LEASE``; with 0, who leads lets go.
+            seconds: 0 to ``MAX_LEASE_S``; with 0, who leads lets go.
 
         Raises:
             ValueError: If the name or the seconds are out of bounds.
-            StoreLost: If the store is out of reach; ``who`` may lead all the same.
+            StoreUnavailable: If the store is out of reach; ``who`` may lead all the same.
         """
         ...
 
@@ -96,23 +97,23 @@ class ObjectiveCounters(Protocol):
         is newer still.
 
         Args:
-            epoch: Under which ``lead`` said one leads; 1 to ``MOST_EPOCHS``.
-            standings: At most ``MOST_KEYS``, of ``LONGEST_SAID`` bytes each.
+            epoch: Under which ``lead`` said one leads; 1 to ``MAX_EPOCH``.
+            standings: At most ``MAX_KEYS``, of ``MAX_STATE_BYTES`` bytes each.
 
         Returns:
             False, and nothing changes, where a newer epoch has begun.
 
         Raises:
             ValueError: If the epoch or the standings are out of bounds.
-            StoreLost: If the store is out of reach; it may have been said all the same.
+            StoreUnavailable: If the store is out of reach; it may have been said all the same.
         """
         ...
 
     async def standings(self) -> tuple[int, Mapping[str, bytes]]:
-        """What was published last, and under which epoch; 0 and nothing before the first time.
+        """The states published last, and their epoch; 0 and nothing before the first time.
 
         Raises:
-            StoreLost: If the store is out of reach.
+            StoreUnavailable: If the store is out of reach.
         """
         ...
 
@@ -130,7 +131,7 @@ _NOBODY: Final = _Lease("", float("-inf"))
 
 
 class LocalCounters:
-    """What this process keeps for itself, and loses when it ends.
+    """Counts and states of this process alone, lost when it ends.
 
     Args:
         clock: Tells the time, in seconds since 1970.
@@ -161,7 +162,7 @@ class LocalCounters:
                 counts[key] = (before[0] + good, before[1] + bad)
 
     async def read(self, keys: Collection[str], first: int, last: int) -> Mapping[Cell, Count]:
-        """What was counted in these slots, both ends included."""
+        """Reads what was counted in these slots, both ends included."""
         now = self._clock()
         return {
             (key, number): count
@@ -195,7 +196,7 @@ class LocalCounters:
         return True
 
     async def standings(self) -> tuple[int, Mapping[str, bytes]]:
-        """What was published last, and under which epoch."""
+        """The states published last, and their epoch; 0 and nothing before the first time."""
         return self._told
 
     async def aclose(self) -> None:

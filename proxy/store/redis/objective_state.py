@@ -1,4 +1,4 @@
-"""What the state that replicas share takes and keeps: its bounds, wherever it is kept.
+"""Bounds of the state that replicas share, wherever it is kept.
 
 Nothing of it is the caller's own text, but names of promises and routes reach it, so every name,
 count and number of them has a bound.

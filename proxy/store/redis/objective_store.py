@@ -1,4 +1,4 @@
-"""What replicas share to steer by, in Redis.
+"""Counts and states of objectives that replicas share in Redis.
 
 One operation is one command or Lua script and one round trip, or several where much is added or
 read at once. All keys of an organisation carry one hash tag, so they lie on one node of a
@@ -51,8 +51,8 @@ from proxy.store.redis.requests import answer_within, close_client, key_prefix, 
 DEADLINE_S: Final = 0.5
 """Seconds after which a Redis that has not answered is lost; nobody's call waits for it."""
 
-_ADDED = 250  # increments of one script; see the module
-_READ = 500  # counts of one script
+_INCREMENTS_PER_SCRIPT = 250  # increments of one script; see the module
+_COUNTS_PER_SCRIPT = 500  # counts of one script
 _BAD: Final = 2**32
 
 # ARGV: now in ms or '', then the operation's own. Numbers stay below 2^53 wherever Lua counts.
@@ -133,7 +133,7 @@ _Said = msgspec.msgpack.Decoder(dict[str, bytes])
 
 
 class RedisCounters:
-    """What the replicas of one organisation share, in Redis.
+    """Counts and states that the replicas of one organisation share in Redis.
 
     Args:
         url: ``redis://``, ``rediss://`` or ``unix://``; nothing is connected yet.
@@ -176,10 +176,10 @@ class RedisCounters:
         cells = list(nonzero_increments(increments).items())
 
         async def work() -> None:
-            for at in range(0, len(cells), _ADDED):
-                await self._add_some(cells[at : at + _ADDED])
+            for at in range(0, len(cells), _INCREMENTS_PER_SCRIPT):
+                await self._add_some(cells[at : at + _INCREMENTS_PER_SCRIPT])
 
-        await self._asked(work)
+        await self._within_turn(work)
 
     async def _add_some(self, cells: Sequence[tuple[Cell, Count]]) -> None:
         numbers = list({number for (_, number), _ in cells})
@@ -193,18 +193,18 @@ class RedisCounters:
         await self._run(self._add, slots, *numbers, *counts)
 
     async def read(self, keys: Collection[str], first: int, last: int) -> Mapping[Cell, Count]:
-        """What all replicas counted in these slots, both ends included."""
+        """Reads what all replicas counted in these slots, both ends included."""
         slots = slots_to_read(keys, first, last)
         if not keys:
             return {}
-        at_once = max(1, _READ // len(keys))
+        at_once = max(1, _COUNTS_PER_SCRIPT // len(keys))
         cells: dict[Cell, Count] = {}
 
         async def work() -> None:
             for at in range(0, len(slots), at_once):
                 cells.update(await self._read_some(list(keys), slots[at : at + at_once]))
 
-        await self._asked(work)
+        await self._within_turn(work)
         return cells
 
     async def _read_some(self, keys: Sequence[str], slots: range) -> Mapping[Cell, Count]:
@@ -232,9 +232,9 @@ class RedisCounters:
         return bool(await self._ask(self._publish, ["lease", "told"], epoch, said))
 
     async def standings(self) -> tuple[int, Mapping[str, bytes]]:
-        """What was published last, and under which epoch."""
+        """The states published last, and their epoch."""
         key = f"{self._keys}told"
-        epoch, said = await self._asked(lambda: self._redis.hmget(key, ["epoch", "said"]))
+        epoch, said = await self._within_turn(lambda: self._redis.hmget(key, ["epoch", "said"]))
         if epoch is None or said is None:
             return 0, {}
         try:
@@ -249,12 +249,12 @@ class RedisCounters:
     async def _ask(
         self, script: AsyncScript, keys: Sequence[str], *arguments: str | bytes | int
     ) -> Any:  # noqa: ANN401 - what a script returns is its own
-        """What one script returns.
+        """Runs one script; returns its answer.
 
         Raises:
-            StoreLost: It did not within the deadline.
+            StoreUnavailable: It did not within the deadline.
         """
-        return await self._asked(lambda: self._run(script, keys, *arguments))
+        return await self._within_turn(lambda: self._run(script, keys, *arguments))
 
     async def _run(
         self, script: AsyncScript, keys: Sequence[str], *arguments: str | bytes | int
@@ -262,11 +262,11 @@ class RedisCounters:
         time = "" if self._clock is None else _ms(self._clock())
         return await script(keys=[self._keys + key for key in keys], args=(time, *arguments))
 
-    async def _asked(self, work: Callable[[], Awaitable[Any]]) -> Any:  # noqa: ANN401 - any answer
-        """What comes of the work, once it has its turn.
+    async def _within_turn(self, work: Callable[[], Awaitable[Any]]) -> Any:  # noqa: ANN401 - any answer
+        """Awaits the work once it has its turn.
 
         Raises:
-            StoreLost: Nothing did within the deadline.
+            StoreUnavailable: Nothing did within the deadline.
         """
 
         async def in_turn() -> Any:  # noqa: ANN401 - any answer

@@ -11,12 +11,12 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 #: Seconds that letting go of connections may take.
-_LAST: Final = 1.0
+_CLOSE_TIMEOUT_S: Final = 1.0
 _STEPS = 4  # in which a deadline passes
 
 
 def key_prefix(prefix: str, organization: str) -> str:
-    """How all keys of an organisation begin, with the one hash tag that keeps them on one node.
+    """The prefix of an organisation's keys, with the one hash tag that keeps them on one node.
 
     Raises:
         ValueError: If a name has braces, or the organisation none.
@@ -39,7 +39,7 @@ def redis_client(url: str, *, retries: int) -> Redis:
 async def close_client(redis: Redis) -> None:
     """Let go of all connections, and do not wait long for a Redis that does not answer."""
     with suppress(RedisError, OSError, TimeoutError):
-        async with asyncio.timeout(_LAST):
+        async with asyncio.timeout(_CLOSE_TIMEOUT_S):
             await redis.aclose()
 
 

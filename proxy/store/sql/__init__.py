@@ -1,1 +1,1 @@
-"""What SQLite or PostgreSQL keeps: receipts, teams, keys, settings."""
+"""Receipts, teams, keys and settings in SQLite or PostgreSQL."""

@@ -36,7 +36,7 @@ class PastAnswer(msgspec.Struct, frozen=True):
 
 
 class CeilingCompliance(msgspec.Struct, frozen=True):
-    """How well a ceiling was kept by the calls it is over.
+    """Counts of the calls under a ceiling, and of those that stayed within it.
 
     Attributes:
         calls: Those that used something and whose cost is known.
@@ -93,7 +93,7 @@ class Answers:
             ]
 
     def ceiling_compliance(self, ceiling: Ceiling, most: int = MAX_RECEIPTS) -> CeilingCompliance:
-        """How well a ceiling was kept, by the last receipts of all; a call's attempts are one cost.
+        """Compliance with a ceiling, by the last receipts of all; a call's attempts are one cost.
 
         Args:
             ceiling: The ceiling, as it is now.

@@ -23,9 +23,9 @@ from proxy.store.sql.change_poller import ChangePoller
 from proxy.store.sql.database import read_transaction
 from proxy.store.sql.teams import KEY_CHANGES, KEY_LENGTH, token_hash
 
-_BOUND = 10_000
-_ASKED = 500
-_MOST_ASKS = 5
+_MAX_KEYS = 10_000
+_KEYS_AT_ONCE = 500
+_MAX_READS = 5
 
 
 class ApiKeyCache:
@@ -37,7 +37,7 @@ class ApiKeyCache:
         bound: How many keys are remembered, and how many strings known to be no key.
     """
 
-    def __init__(self, engine: Engine, threads: Executor, *, bound: int = _BOUND) -> None:
+    def __init__(self, engine: Engine, threads: Executor, *, bound: int = _MAX_KEYS) -> None:
         self._engine = engine
         self._threads = threads
         self._bound = bound
@@ -49,7 +49,7 @@ class ApiKeyCache:
         self._revision = 0
         self._names: dict[str, str] = {}
         self._lock = threading.Lock()
-        self._lookout = ChangePoller("keys", self._changed)
+        self._lookout = ChangePoller("keys", self._read_change_count)
 
     def start(self) -> None:
         """Learn the keys there are, as far as they fit, and watch them change."""
@@ -140,7 +140,7 @@ class ApiKeyCache:
         """Learn what has changed; the thread does this every two seconds."""
         self._lookout.poll()
 
-    def _changed(self) -> None:
+    def _read_change_count(self) -> None:
         try:
             changes = self._count_changes()
             if changes != self._learnt:
@@ -171,8 +171,8 @@ class ApiKeyCache:
         with self._lock:
             self._noticed = changes
             hashes = list(self._known)
-        for start in range(0, len(hashes), _ASKED):
-            some = hashes[start : start + _ASKED]
+        for start in range(0, len(hashes), _KEYS_AT_ONCE):
+            some = hashes[start : start + _KEYS_AT_ONCE]
             with read_transaction(self._engine) as connection:
                 rows = connection.execute(_KEYS.where(schema.keys.c.hash.in_(some))).all()
             with self._lock:
@@ -187,7 +187,7 @@ class ApiKeyCache:
     def _ask(self, hashed: bytes) -> Key | None:
         """The key from the database; asked again while an answer is older than what is known."""
         row: Row[Any] | None = None
-        for _ in range(_MOST_ASKS):
+        for _ in range(_MAX_READS):
             with read_transaction(self._engine) as connection:
                 row = connection.execute(_KEYS.where(schema.keys.c.hash == hashed)).one_or_none()
             if row is None:

@@ -1,4 +1,4 @@
-"""What compaction did for each feature, as the ledger knows it."""
+"""Sums of what compaction did for each feature, from the ledger."""
 
 from collections.abc import Sequence
 
@@ -26,7 +26,7 @@ from proxy.store.sql.timestamps import micros
 
 
 class CompactionTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a feature's calls since a moment.
+    """Sums over a feature's calls since a moment.
 
     Attributes:
         calls: Attempts that compaction had a part in.
@@ -67,7 +67,7 @@ class CompactionTotals(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def net_nanos(self) -> int | None:
-        """What is left of the savings once the notes are paid; None where nobody can say."""
+        """Savings less the cost of notes; None where either is unknown."""
         return None if self.nanos is None else self.nanos - self.notes_nanos
 
 
@@ -108,7 +108,7 @@ class CompactionReceipts:
             .order_by(calls.team, calls.feature)
         )
         with read_transaction(self._engine) as connection:
-            asked = _noted(connection, since)
+            asked = _notes_costs(connection, since)
             return [
                 CompactionTotals(
                     notes_nanos=asked.get((row.team, summary_feature(row.feature)), 0),
@@ -118,8 +118,8 @@ class CompactionReceipts:
             ]
 
 
-def _noted(connection: Connection, since: float) -> dict[tuple[str, str], int]:
-    """What asking for notes cost since a moment, by team and the feature of those questions."""
+def _notes_costs(connection: Connection, since: float) -> dict[tuple[str, str], int]:
+    """Costs of asking for notes since a moment, by team and the feature of those questions."""
     calls = schema.calls.c
     query = (
         select(calls.team, calls.feature, _sum(calls.cost_nanos, "nanos"))

@@ -1,4 +1,4 @@
-"""What holds for every feature's compaction, in memory, at most some seconds old."""
+"""Caches the compaction settings of all features in memory, at most some seconds old."""
 
 from proxy.records.compaction_settings import SettingsSnapshot
 from proxy.store.sql.change_poller import POLL_INTERVAL_S, ChangePoller
@@ -15,11 +15,11 @@ class CompactionSettingsCache:
     def __init__(self, compactions: Compactions, *, every: float = POLL_INTERVAL_S) -> None:
         self._compactions = compactions
         self.chosen = SettingsSnapshot()
-        self._lookout = ChangePoller("compactions", self._changed, every=every)
+        self._lookout = ChangePoller("compactions", self._read_change_count, every=every)
 
     def start(self) -> None:
         """Learn what holds, and watch it change."""
-        self.chosen = self._compactions.chosen()
+        self.chosen = self._compactions.all_settings()
         self.watch()
 
     def watch(self) -> None:
@@ -39,6 +39,6 @@ class CompactionSettingsCache:
         """Learn what has changed; the thread does this every two seconds."""
         self._lookout.poll()
 
-    def _changed(self) -> None:
+    def _read_change_count(self) -> None:
         if self._compactions.changes() != self.chosen.changes:
-            self.chosen = self._compactions.chosen()
+            self.chosen = self._compactions.all_settings()

@@ -1,4 +1,4 @@
-"""What holds for the compaction of each feature, as rows; every method may block.
+"""Compaction settings of each feature, as rows; every method may block.
 
 A mode that a person chose holds as soon as every process has heard of it. Where the live proof
 steps a feature back, that holds until a person resumes or chooses again.
@@ -21,7 +21,7 @@ COMPACTION_CHANGES: Final = "compaction changes"
 """The name of the fact that counts changes to what holds, for whoever caches it."""
 
 #: Of a team, whose callers name features as they like.
-_FEATURES: Final = 1_000
+_MAX_FEATURES: Final = 1_000
 _MODES: Final = frozenset(CompactionMode)
 _BEGUN: Final = sql(
     "INSERT INTO compactions (team, feature, mode, stepped, why, stepped_at, measured_from, "
@@ -38,17 +38,17 @@ class Compactions:
         features: How many features of a team may have one that nobody chose.
     """
 
-    def __init__(self, engine: Engine, *, features: int = _FEATURES) -> None:
+    def __init__(self, engine: Engine, *, features: int = _MAX_FEATURES) -> None:
         self._engine = engine
         self._features = features
 
     def changes(self) -> int:
-        """How often what holds has changed."""
+        """Number of changes to the settings so far."""
         with read_transaction(self._engine) as connection:
             return _changes(connection)
 
-    def chosen(self) -> SettingsSnapshot:
-        """What holds everywhere now."""
+    def all_settings(self) -> SettingsSnapshot:
+        """All settings now in force."""
         with read_transaction(self._engine) as connection:
             # Counted first: a change that is made meanwhile is noticed by the next look.
             changes = _changes(connection)
@@ -65,7 +65,7 @@ class Compactions:
         keep_turns: int | None = None,
         target: int | None = None,
     ) -> FeatureSettings:
-        """What holds once a person chose a mode; a step back is over.
+        """Sets the mode a person chose and returns what holds then; a step back is over.
 
         Args:
             place: The team's id, and the feature; "" is the feature of calls that name none.
@@ -77,7 +77,7 @@ class Compactions:
         """
         own = {"mode": mode.value, "keep_turns": keep_turns, "target_tokens": target}
         with self._holding(place) as hold:
-            hold.write(**own, **_decided(by, now))
+            hold.write(**own, **_decision_values(by, now))
             return hold.setting
 
     def step_back(self, place: tuple[str, str], to: CompactionMode, why: str, now: float) -> bool:
@@ -92,7 +92,7 @@ class Compactions:
         with write_transaction(self._engine) as connection:
             if not self._has_room(connection, place):
                 return False
-            hold = _Hold(connection, place)
+            hold = _LockedFeature(connection, place)
             if hold.setting.stepped is to or hold.setting.mode is to:
                 return False
             hold.write(stepped=to.value, why=why, stepped_at=micros(now), measured_from=micros(now))
@@ -103,17 +103,17 @@ class Compactions:
         with write_transaction(self._engine) as connection:
             if not self._is_known(connection, place):
                 return False
-            hold = _Hold(connection, place)
+            hold = _LockedFeature(connection, place)
             if hold.setting.stepped is None:
                 return False
-            hold.write(**_decided(by, now))
+            hold.write(**_decision_values(by, now))
             return True
 
     @contextmanager
-    def _holding(self, place: tuple[str, str]) -> "Iterator[_Hold]":
+    def _holding(self, place: tuple[str, str]) -> "Iterator[_LockedFeature]":
         """The feature, locked until what was decided about it is committed."""
         with write_transaction(self._engine) as connection:
-            yield _Hold(connection, place)
+            yield _LockedFeature(connection, place)
 
     def _has_room(self, connection: Connection, place: tuple[str, str]) -> bool:
         if self._is_known(connection, place):
@@ -129,7 +129,7 @@ class Compactions:
         return bool(connection.execute(query).scalar_one())
 
 
-class _Hold:
+class _LockedFeature:
     """A feature that nobody else decides about until the transaction ends."""
 
     def __init__(self, connection: Connection, place: tuple[str, str]) -> None:
@@ -152,8 +152,8 @@ class _Hold:
         self.setting = _setting(self._connection.execute(select(rows).where(self._at)).one())
 
 
-def _decided(by: str, now: float) -> dict[str, object]:
-    """What a person's decision writes besides: no step back is left of it."""
+def _decision_values(by: str, now: float) -> dict[str, object]:
+    """Values that a person's decision writes besides: no step back is left of it."""
     at = micros(now)
     return {
         "stepped": "",
@@ -176,7 +176,7 @@ def _changes(connection: Connection) -> int:
 
 
 def _setting(row: Row[Any]) -> FeatureSettings:
-    """What a row says; a mode that this version does not know is off: it may be a bolder one."""
+    """The setting in a row; an unknown mode is off, as it may be a bolder one."""
     return FeatureSettings(
         mode=_mode(row.mode),
         keep_turns=row.keep_turns,

@@ -37,14 +37,14 @@ if TYPE_CHECKING:  # Alembic and psycopg are imported on use: most processes nee
     from psycopg import Connection as PostgresConnection
 
 #: Rows that are deleted in one step.
-_STEP: Final = 2_000
+_DELETED_AT_ONCE: Final = 2_000
 
 #: Seconds a process waits for another one that holds SQLite's file.
-_SQLITE_WAIT: Final = 10.0
+_SQLITE_TIMEOUT_S: Final = 10.0
 #: Seconds between two attempts to switch a new file to write-ahead logging.
-_SQLITE_PAUSE: Final = 0.02
+_SQLITE_RETRY_S: Final = 0.02
 _SQLITE = (
-    f"PRAGMA busy_timeout = {_SQLITE_WAIT * 1000:.0f}",
+    f"PRAGMA busy_timeout = {_SQLITE_TIMEOUT_S * 1000:.0f}",
     # A segment of the journal is deleted once its receipts are committed, so a commit must
     # outlive a power cut; in WAL mode NORMAL would not promise that.
     "PRAGMA synchronous = FULL",
@@ -187,7 +187,7 @@ def delete_unused(engine: Engine, table: Table, since: float, budget: float) -> 
     """
     (key,), used = table.primary_key.columns, table.c.used
     old = used < micros(since)
-    some = select(key).where(old).order_by(used).limit(_STEP)
+    some = select(key).where(old).order_by(used).limit(_DELETED_AT_ONCE)
     # Said twice: on PostgreSQL a row may be asked for between being found and deleted.
     step = delete(table).where(key.in_(some), old)
     until, deleted = time.monotonic() + budget, 0
@@ -304,14 +304,14 @@ def _write_ahead(connection: SqliteConnection) -> None:
     (https://www.sqlite.org/c3ref/busy_handler.html), so processes that start together on a new
     file would fail.
     """
-    until = time.monotonic() + _SQLITE_WAIT
+    until = time.monotonic() + _SQLITE_TIMEOUT_S
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
         except SqliteError as error:
             if error.sqlite_errorcode & 0xFF != SQLITE_BUSY or time.monotonic() > until:
                 raise
-            time.sleep(_SQLITE_PAUSE)
+            time.sleep(_SQLITE_RETRY_S)
         else:
             return
 

@@ -1,4 +1,4 @@
-"""What was moved last: calls that went to another route, and the controller's own moves."""
+"""Recent fallbacks: calls that went to another route, and the controller's own moves."""
 
 import re
 from typing import Any, Final
@@ -18,15 +18,15 @@ from slo.alert import Alert
 _MOVES: Final = '%"kind":"move"%'
 #: How ``objective_alerts`` says on which level an objective stands, after its
 #: name and state.
-_ON: Final = re.compile(r" is [a-z]+, on (?:rung|level) \d+: (?P<rung>.*)\Z")
+_ON: Final = re.compile(r" is [a-z]+, on (?:rung|level|fallback level) \d+: (?P<rung>.*)\Z")
 #: Seconds between the end of one stay and the beginning of the next that went on from it.
-_GAP: Final = 1.0
+_MAX_GAP_S: Final = 1.0
 
 _decode = msgspec.json.Decoder(Alert).decode
 
 
 class RecentFallbacks:
-    """What was moved last, in one database; every method may block."""
+    """Recent fallbacks in one database; every method may block."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -40,7 +40,7 @@ class RecentFallbacks:
             return [_call(row) for row in connection.execute(_calls(most)).mappings()]
 
     def reroutes(self, most: int) -> list[Stay]:
-        """What the controller did last, the newest first."""
+        """The controller's last moves, the newest first."""
         alerts = schema.alerts.c
         query = select(alerts.text).where(alerts.text.like(_MOVES))
         newest = query.order_by(alerts.began.desc(), alerts.id).limit(most + 1)
@@ -129,7 +129,7 @@ def _source(alert: Alert, before: list[Alert]) -> str:
     """The rung of the stay that ended when this began; "" where none did."""
     own = (each for each in before if each.subject == alert.subject)
     last = next(own, None)
-    if last is None or last.ended is None or abs(last.ended - alert.began) > _GAP:
+    if last is None or last.ended is None or abs(last.ended - alert.began) > _MAX_GAP_S:
         return ""
     return _rung(last)
 

@@ -22,7 +22,7 @@ _SQLITE_ROWS = 100  # 50 variables each, of the 32,766 that SQLite allows in a s
 _TOO_LARGE = "54"  # PostgreSQL's class of errors for what exceeds its limits, SQLSTATE appendix
 
 Insert = Callable[[Sequence[Receipt]], None]
-"""Puts receipts into the database; raises ``Unfit`` or SQLAlchemy's errors."""
+"""Puts receipts into the database; raises ``UnfitBatch`` or SQLAlchemy's errors."""
 
 
 class UnfitBatch(Exception):
@@ -30,7 +30,7 @@ class UnfitBatch(Exception):
 
 
 def inserter(engine: Engine) -> Insert:
-    """What puts receipts into the database behind ``engine``."""
+    """Returns a function that puts receipts into the database behind ``engine``."""
     put = _postgres if engine.dialect.name == "postgresql" else _sqlite
 
     def insert(receipts: Sequence[Receipt]) -> None:
@@ -81,8 +81,8 @@ _TIMES = {
 _GROUPED = ", ".join(_TIMES.get(name, name) for name in _GROUP)
 
 
-def _added(name: str) -> str:
-    """How a rollup's sum grows; a cost that is unknown on one side is the other's."""
+def _summed_column(name: str) -> str:
+    """SQL that adds to a rollup's sum; a cost that is unknown on one side is the other's."""
     old, new = f"rollups.{name}", f"excluded.{name}"
     if name in {"list_nanos", "cost_nanos"}:
         return f"{name} = coalesce({old} + {new}, {old}, {new})"
@@ -96,7 +96,7 @@ def rollup_statement(source: str) -> str:
         SELECT {_GROUPED}, {", ".join(SUMS.values())}
         FROM {source}
         GROUP BY {_GROUP_NAMES} ORDER BY {_GROUP_NAMES}
-        ON CONFLICT ({_GROUP_NAMES}) DO UPDATE SET {", ".join(map(_added, SUMS))}
+        ON CONFLICT ({_GROUP_NAMES}) DO UPDATE SET {", ".join(map(_summed_column, SUMS))}
     """  # noqa: S608 - made of the schema's own names
 
 

@@ -28,12 +28,12 @@ from proxy.store.sql.inserts import Insert, UnfitBatch
 
 _log = logging.getLogger(__name__)
 
-_BATCH = 250  # a millisecond of decoding, in which the gateway cannot run
-_PAUSE = 0.2
-_GENTLE = 1_000.0  # receipts a second that are drained while there is no hurry
-_HURRY = 64 << 20  # bytes in the folder from which on there is
-_FIRST_WAIT = 0.05
-_LONGEST_WAIT = 5.0
+_BATCH_LINES = 250  # a millisecond of decoding, in which the gateway cannot run
+_POLL_INTERVAL_S = 0.2
+_UNHURRIED_PER_S = 1_000.0  # receipts a second that are drained while there is no hurry
+_HURRY_BYTES = 64 << 20  # bytes in the folder from which on there is
+_FIRST_RETRY_S = 0.05
+_MAX_RETRY_S = 5.0
 _REJECTED = "rejected.jsonl"
 _TORN = "torn.lines"
 
@@ -42,7 +42,12 @@ class JournalShipper:
     """Moves what any dead or living process journalled in the folder, as far as it is unlocked."""
 
     def __init__(
-        self, journal: Journal, insert: Insert, *, batch: int = _BATCH, pause: float = _PAUSE
+        self,
+        journal: Journal,
+        insert: Insert,
+        *,
+        batch: int = _BATCH_LINES,
+        pause: float = _POLL_INTERVAL_S,
     ) -> None:
         self._journal = journal
         self._insert = insert
@@ -104,8 +109,8 @@ class JournalShipper:
         with self._sweeps:
             self._begun += 1
             this = self._begun
-        done = self._drain_folder()
-        done = self._drain_memory() and done
+        done = self._ship_folder()
+        done = self._ship_memory() and done
         if done:
             self._unread = None
             with self._sweeps:
@@ -120,54 +125,54 @@ class JournalShipper:
             self._wake.clear()
         self.ship_all()
 
-    def _drain_folder(self) -> bool:
+    def _ship_folder(self) -> bool:
         own = self._journal.segment
         paths = segments.list_segments(self._journal.folder)
         self._ends = {path: self._ends[path] for path in paths if path in self._ends}
         done = True
         for path in paths:
-            drained = self._tried(path, own=path == own)
+            drained = self._try_segment(path, own=path == own)
             if not drained and self._stop.is_set():
                 return False
             done = done and drained
         return done
 
-    def _drain_memory(self) -> bool:
+    def _ship_memory(self) -> bool:
         """True if all that the disk refused the journal is in the database."""
         while lines := self._journal.oldest_waiting(self._batch):
-            if not self._keep(lines):
+            if not self._insert_with_retry(lines):
                 return False
             self._journal.forget_oldest(lines)
         return True
 
-    def _tried(self, path: Path, *, own: bool) -> bool:
+    def _try_segment(self, path: Path, *, own: bool) -> bool:
         """True if a segment is drained, or another's to drain."""
         try:
-            return self._drain_own(path) if own else self._adopt(path)
+            return self._ship_own_segment(path) if own else self._ship_left_segment(path)
         except FileNotFoundError:  # another process drained it
             return True
         except OSError as error:
-            _log.exception("the drain cannot read %s", path)
-            self._unread = f"the drain cannot read the journal: {error.strerror or error}"
+            _log.exception("the journal shipper cannot read %s", path)
+            self._unread = f"the journal shipper cannot read the journal: {error.strerror or error}"
             return False
 
-    def _drain_own(self, path: Path) -> bool:
+    def _ship_own_segment(self, path: Path) -> bool:
         """Drain the segment that is being appended to, as far as it goes now."""
         with path.open("rb") as file:
-            return self._drain(path, file, os.fstat(file.fileno()).st_size, sealed=False)
+            return self._ship_segment(path, file, os.fstat(file.fileno()).st_size, sealed=False)
 
-    def _adopt(self, path: Path) -> bool:
+    def _ship_left_segment(self, path: Path) -> bool:
         """Drain a segment nobody appends to any more, and delete it."""
         with segments.lock_segment(path) as file:
             if file is None:
                 return True
             size = os.fstat(file.fileno()).st_size
-            if not self._drain(path, file, size, sealed=True):
+            if not self._ship_segment(path, file, size, sealed=True):
                 return False
             path.unlink()
             return True
 
-    def _drain(self, path: Path, file: BinaryIO, size: int, *, sealed: bool) -> bool:
+    def _ship_segment(self, path: Path, file: BinaryIO, size: int, *, sealed: bool) -> bool:
         """True if the segment's first ``size`` bytes are all in the database."""
         while (end := self._ends.get(path, 0)) < size:
             pieces = segments.read(file, end, self._batch, sealed=sealed)
@@ -176,26 +181,26 @@ class JournalShipper:
                 _log.warning(
                     "%s: %d torn lines were set aside in %s", path.name, len(pieces.torn), aside
                 )
-            if not self._keep(pieces.lines):
+            if not self._insert_with_retry(pieces.lines):
                 return False
             if pieces.end == end:
                 break  # the last line is still on its way
             self._ends[path] = pieces.end
-            self._rest(len(pieces.lines))
+            self._pause_after_batch(len(pieces.lines))
         return True
 
-    def _rest(self, lines: int) -> None:
+    def _pause_after_batch(self, lines: int) -> None:
         """Leave the core to calls after a batch, unless somebody waits or much is waiting."""
         is_awaited = threading.current_thread() is not self._thread or self._wake.is_set()
-        if not is_awaited and self.lag_bytes < _HURRY:
-            self._wake.wait(lines / _GENTLE)
+        if not is_awaited and self.lag_bytes < _HURRY_BYTES:
+            self._wake.wait(lines / _UNHURRIED_PER_S)
 
-    def _keep(self, lines: Sequence[bytes]) -> bool:
+    def _insert_with_retry(self, lines: Sequence[bytes]) -> bool:
         """Put receipts into the database, however long it takes; False if told to stop first."""
-        wait = _FIRST_WAIT
+        wait = _FIRST_RETRY_S
         while lines:
             try:
-                self._put(lines)
+                self._insert_or_halve(lines)
             except SQLAlchemyError as error:
                 self._fail(error)
             else:
@@ -203,7 +208,7 @@ class JournalShipper:
                 break
             if self._stop.wait(wait):
                 return False
-            wait = min(2 * wait, _LONGEST_WAIT)
+            wait = min(2 * wait, _MAX_RETRY_S)
         return True
 
     def _fail(self, error: SQLAlchemyError) -> None:
@@ -212,7 +217,7 @@ class JournalShipper:
             _log.warning("the database takes no receipts, they wait in the journal: %s", why)
         self._refusal = f"the database takes no receipts: {why}"
 
-    def _put(self, lines: Sequence[bytes]) -> None:
+    def _insert_or_halve(self, lines: Sequence[bytes]) -> None:
         """Insert a batch; one that is unfit is halved until the line at fault stands alone."""
         try:
             self._insert(_receipts(lines))
@@ -221,8 +226,8 @@ class JournalShipper:
                 self._reject(lines[0], str(error))
                 return
             half = len(lines) // 2
-            self._put(lines[:half])
-            self._put(lines[half:])
+            self._insert_or_halve(lines[:half])
+            self._insert_or_halve(lines[half:])
 
     def _reject(self, line: bytes, why: str) -> None:
         path = self._set_aside(_REJECTED, [line])

@@ -48,7 +48,7 @@ class UnusableKeys(Exception):
 
 
 class KnownKeys(msgspec.Struct, frozen=True, kw_only=True):
-    """What the file holds.
+    """The content of the file.
 
     Attributes:
         version: Of its form.

@@ -29,7 +29,7 @@ UNKNOWN_MODE: Final = "the database holds a mode that this version does not know
 """Why a place is suspended that nobody suspended."""
 
 _MODES = frozenset(Mode)
-_UNDECIDED = 20
+_MAX_UNDECIDED = 20
 _BEGUN = sql(
     "INSERT INTO features (team, feature, family, mode, version, former, active_from, "
     "measured_from, suspended, suspended_at, changed_by, changed_at) "
@@ -38,7 +38,7 @@ _BEGUN = sql(
 
 
 class ProposalState(StrEnum):
-    """What became of a proposal."""
+    """The state of a proposal."""
 
     PROPOSED = "proposed"
     APPROVED = "approved"
@@ -81,7 +81,7 @@ def place_of(row: Row[Any]) -> Place:
 
 
 def settings_from_row(row: Row[Any]) -> Standing:
-    """What a row of ``features`` says holds; with a mode nobody knows, prompts go as they came."""
+    """The settings in a row of ``features``; with an unknown mode, prompts go unmodified."""
     is_known = not row.mode or row.mode in _MODES
     found = _standing(row, row.mode if is_known else Mode.OFF)
     if is_known or found.suspended:
@@ -119,14 +119,14 @@ def proposal_from_row(row: Row[Any]) -> Proposal:
 
 
 def lock_settings(connection: Connection, place: Place) -> Standing:
-    """What holds at the place, which nobody else changes until the transaction ends."""
+    """The place's settings, which nobody else changes until the transaction ends."""
     connection.execute(_BEGUN, msgspec.structs.asdict(place))
     query = select(schema.features).where(row_of(schema.features, place)).with_for_update()
     return settings_from_row(connection.execute(query).one())
 
 
 def write_settings(connection: Connection, place: Place, **values: object) -> Standing:
-    """What holds at the locked place once the values are written; the change is counted.
+    """Writes values at the locked place, counts the change, and returns the settings.
 
     The count's row stays locked until the commit, so no number comes twice.
     """
@@ -210,7 +210,7 @@ def _make(connection: Connection, place: Place, version: int, **values: object) 
     layouts = schema.layouts
     undecided = and_(row_of(layouts, place), layouts.c.state == ProposalState.PROPOSED.value)
     newest_first = select(layouts.c.version).where(undecided).order_by(layouts.c.version.desc())
-    surplus = connection.execute(newest_first.offset(_UNDECIDED - 1)).scalars().all()
+    surplus = connection.execute(newest_first.offset(_MAX_UNDECIDED - 1)).scalars().all()
     connection.execute(delete(layouts).where(undecided, layouts.c.version.in_(surplus)))
     row = {
         **msgspec.structs.asdict(place),

@@ -26,7 +26,7 @@ from proxy.store.sql.timestamps import micros
 AUTO: Final = "auto"
 """Who approves a proposal that approves itself."""
 
-_FEATURES = 1_000  # of a team, whose callers name features as they like
+_MAX_FEATURES = 1_000  # of a team, whose callers name features as they like
 
 
 class Layouts:
@@ -39,19 +39,19 @@ class Layouts:
     """
 
     def __init__(
-        self, engine: Engine, *, features: int = _FEATURES, mode: Mode = Mode.OBSERVE
+        self, engine: Engine, *, features: int = _MAX_FEATURES, mode: Mode = Mode.OBSERVE
     ) -> None:
         self._engine = engine
         self._mode = mode
         self._features = features
 
     def changes(self) -> int:
-        """How often what holds has changed."""
+        """Number of changes to the settings so far."""
         with read_transaction(self._engine) as connection:
             return rows.count_changes(connection)
 
     def standings(self) -> Standings:
-        """What holds everywhere now."""
+        """All settings now in force."""
         features, layouts = schema.features, schema.layouts
         same = (features.c[name] == layouts.c[name] for name in ("team", "feature", "family"))
         in_use = or_(*(layouts.c.version == features.c[name] for name in ("version", "former")))
@@ -91,7 +91,7 @@ class Layouts:
             return rows.find_proposal(connection, place, found.version)
 
     def approve(self, place: Place, version: int, by: str, now: float) -> Standing:
-        """What holds once the version is approved; a place that only observed applies from then.
+        """Approves the version and returns what holds; a place that only observed now applies.
 
         Raises:
             ValueError: There is no such version.
@@ -100,7 +100,7 @@ class Layouts:
             return hold.approve(version, by, now)
 
     def rollback(self, place: Place, by: str, now: float) -> Standing:
-        """What holds once the layout is rolled back: the one approved before it, or none.
+        """Rolls the layout back to the one approved before it, or none; returns what holds.
 
         Raises:
             ValueError: There is no layout to roll back.
@@ -109,14 +109,15 @@ class Layouts:
             return hold.rollback(by, now)
 
     def switch(self, place: Place, mode: Mode, by: str, now: float) -> Standing:
-        """What holds once the place has the mode; of all families none keeps one of its own.
+        """Sets the place's mode, of all families for one that has none; returns what holds.
 
         All are locked before any is written: whoever else decides about one waits for no other.
         """
         with write_transaction(self._engine) as connection:
             hold = LockedSettings(connection, place, self._mode)
             parts = [
-                LockedSettings(connection, each, self._mode) for each in _own(connection, place)
+                LockedSettings(connection, each, self._mode)
+                for each in _families_with_own_mode(connection, place)
             ]
             for part in parts:
                 part.decide(by, now, mode="")
@@ -158,7 +159,7 @@ class Layouts:
         )
 
 
-def _own(connection: Connection, place: Place) -> list[Place]:
+def _families_with_own_mode(connection: Connection, place: Place) -> list[Place]:
     """The families with a mode of their own, in order, where the place is all of them."""
     if place.family != EVERY_FAMILY:
         return []

@@ -15,10 +15,10 @@ from proxy.store.sql import rows, schema
 from proxy.store.sql.database import count_changed_rows, read_transaction, write_transaction
 from proxy.store.sql.ids import id_floor
 
-_RANGE = 2_000
-_ASKED = 500
+_DELETED_AT_ONCE = 2_000
+_IDS_AT_ONCE = 500
 #: Receipts read at once; a kept prompt of each may have 4 MB.
-_AT_ONCE = 50
+_RECEIPTS_AT_ONCE = 50
 _RECEIPTS = select(schema.calls, schema.prompts.c.text).outerjoin(
     schema.prompts, schema.calls.c.call_id == schema.prompts.c.call_id
 )
@@ -26,7 +26,7 @@ _RECEIPTS = select(schema.calls, schema.prompts.c.text).outerjoin(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionResult:
-    """What retention deleted, and whether nothing older is left."""
+    """Number of rows that retention deleted, and whether nothing older is left."""
 
     calls: int
     prompts: int
@@ -59,7 +59,7 @@ class ReceiptLedger:
         found: dict[int, Receipt] = {}
         away: SQLAlchemyError | None = None
         # The drain may move the call after the first look, so the database is asked again.
-        for look in (self._kept, self._journalled, self._kept):
+        for look in (self._stored_receipts, self._journalled_receipts, self._stored_receipts):
             try:
                 found |= {receipt.attempt: receipt for receipt in look(call_id)}
             except SQLAlchemyError as error:
@@ -80,7 +80,7 @@ class ReceiptLedger:
             team: Of this team's calls alone; "" for all.
         """
         calls = schema.calls.c
-        query = _RECEIPTS.order_by(calls.call_id, calls.attempt).limit(_AT_ONCE)
+        query = _RECEIPTS.order_by(calls.call_id, calls.attempt).limit(_RECEIPTS_AT_ONCE)
         if team:
             query = query.where(calls.team == team)
         last, attempt = id_floor(since), -1
@@ -92,7 +92,7 @@ class ReceiptLedger:
                     for row in connection.execute(query.where(later))
                 ]
             yield from some
-            if len(some) < _AT_ONCE:
+            if len(some) < _RECEIPTS_AT_ONCE:
                 return
             last, attempt = some[-1].call_id, some[-1].attempt
 
@@ -107,7 +107,7 @@ class ReceiptLedger:
         table, found = schema.calls.c, set[tuple[str, int]]()
         rest = iter({receipt.call_id for receipt in receipts})
         with read_transaction(self._engine) as connection:
-            while some := list(islice(rest, _ASKED)):
+            while some := list(islice(rest, _IDS_AT_ONCE)):
                 query = select(table.call_id, table.attempt).where(table.call_id.in_(some))
                 found |= {(row.call_id, row.attempt) for row in connection.execute(query)}
         return found
@@ -117,7 +117,7 @@ class ReceiptLedger:
         table, once = schema.calls.c, set[str]()
         rest = iter(call_ids)
         with read_transaction(self._engine) as connection:
-            while some := list(islice(rest, _ASKED)):
+            while some := list(islice(rest, _IDS_AT_ONCE)):
                 query = (
                     select(table.call_id)
                     .where(table.call_id.in_(some), table.final == 1)
@@ -142,19 +142,25 @@ class ReceiptLedger:
         calls, no_calls = self._delete(schema.calls, id_floor(since), until)
         return RetentionResult(calls=calls, prompts=prompts, done=no_prompts and no_calls)
 
-    def _kept(self, call_id: str) -> list[Receipt]:
+    def _stored_receipts(self, call_id: str) -> list[Receipt]:
         calls = schema.calls.c
         query = _RECEIPTS.where(calls.call_id == call_id).order_by(calls.attempt)
         with read_transaction(self._engine) as connection:
             return [rows.receipt_from_row(row[:-1], row[-1]) for row in connection.execute(query)]
 
-    def _journalled(self, call_id: str) -> list[Receipt]:
+    def _journalled_receipts(self, call_id: str) -> list[Receipt]:
         return segments.receipts_of_call(self._folder, call_id)
 
     def _delete(self, table: Table, floor: str, until: float) -> tuple[int, bool]:
         """Number of rows were deleted, and whether all below ``floor`` were."""
         call_id: Column[str] = table.c.call_id
-        edge = select(call_id).where(call_id < floor).order_by(call_id).offset(_RANGE).limit(1)
+        edge = (
+            select(call_id)
+            .where(call_id < floor)
+            .order_by(call_id)
+            .offset(_DELETED_AT_ONCE)
+            .limit(1)
+        )
         deleted = 0
         while time.monotonic() < until:
             with write_transaction(self._engine) as connection:

@@ -1,4 +1,4 @@
-"""What a model noted of parts of conversations, and which folds took which notes.
+"""A model's notes on parts of conversations, and which compactions took which notes.
 
 Rows are named by what identifies a part: that holds whose conversation it is, so no team meets
 another's. The first to bring notes on a part decides, and what one fold took it takes for ever, in

@@ -40,8 +40,8 @@ OPEN: Final = "open"
 RESOLVED: Final = "resolved"
 #: Alerts that are kept.
 MAX_ALERTS: Final = 10_000
-_WHY: Final = 200
-_STEP: Final = 500
+_MAX_REASON_CHARS: Final = 200
+_DELETED_AT_ONCE: Final = 500
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Alert).decode
@@ -62,7 +62,7 @@ _ADDRESSED: Final = text(
 
 
 class OutboxMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """What one sink is to be told, or was.
+    """A message to one sink about an alert, sent or yet to be sent.
 
     Attributes:
         alert: As it stands now.
@@ -82,7 +82,7 @@ class OutboxMessage(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def phase(self) -> str:
-        """What it is told as."""
+        """The phase of the alert that it tells of."""
         return OPEN if self.alert.is_open else RESOLVED
 
 
@@ -113,13 +113,13 @@ class Outbox:
         """
         in_turn = sorted(alerts, key=lambda alert: alert.id)  # two processes never cross
         with write_transaction(self._engine) as connection:
-            news = [alert for alert in in_turn if _put(connection, alert, sinks, due)]
+            news = [alert for alert in in_turn if _add_alert(connection, alert, sinks, due)]
             if news:
                 _prune(connection, self._most)
         return news
 
     def claim_due(self, sink: str, now: float, most: int, lease: float) -> list[OutboxMessage]:
-        """What the sink is to be told now, the longest due first; nobody else gets it meanwhile.
+        """Claims the sink's due messages, the longest due first; nobody else gets them meanwhile.
 
         Args:
             sink: Its name.
@@ -183,7 +183,7 @@ class Outbox:
         noted = {
             "due": None if due is None else micros(due),
             "tries": schema.outbox.c.tries + int(is_refused),
-            "why": single_line(why, _WHY),
+            "why": single_line(why, _MAX_REASON_CHARS),
         }
         with write_transaction(self._engine) as connection:
             _lock(connection, letters)
@@ -193,7 +193,7 @@ class Outbox:
         """The open alerts that have come to their own end, as they ended then."""
         alerts = schema.alerts.c
         over = and_(alerts.ended.is_(None), alerts.expires <= micros(now))
-        query = select(alerts.text).where(over).order_by(alerts.expires).limit(_STEP)
+        query = select(alerts.text).where(over).order_by(alerts.expires).limit(_DELETED_AT_ONCE)
         with read_transaction(self._engine) as connection:
             found = _read(connection.execute(query).scalars())
         return [resolve_alert(alert, alert.expires or now) for alert in found]
@@ -201,12 +201,12 @@ class Outbox:
     def retain(self, since: float) -> int:
         """Number of alerts were deleted that ended before ``since``, in seconds since the epoch."""
         alerts, gone = schema.alerts, 0
-        old = select(alerts.c.id).where(alerts.c.ended < micros(since)).limit(_STEP)
+        old = select(alerts.c.id).where(alerts.c.ended < micros(since)).limit(_DELETED_AT_ONCE)
         while True:
             with write_transaction(self._engine) as connection:
                 step = _drop(connection, old)
             gone += step
-            if step < _STEP:
+            if step < _DELETED_AT_ONCE:
                 return gone
 
     def open_alerts(self, most: int) -> list[Alert]:
@@ -225,7 +225,7 @@ class Outbox:
             return set(connection.execute(query).scalars())
 
     def last_messages(self, most: int) -> list[OutboxMessage]:
-        """What sinks were told last, and before that what they could not be told."""
+        """The messages sent last, after those that could not be sent."""
         with read_transaction(self._engine) as connection:
             lost = _letters(connection, schema.outbox.c.why != "", most)
             told = _letters(connection, schema.outbox.c.sent.is_not(None), most)
@@ -241,7 +241,9 @@ def _read(texts: Iterable[str]) -> list[Alert]:
     return found
 
 
-def _put(connection: Connection, alert: Alert, sinks: Mapping[str, Severity], due: float) -> bool:
+def _add_alert(
+    connection: Connection, alert: Alert, sinks: Mapping[str, Severity], due: float
+) -> bool:
     """True if the alert, in its phase, was news."""
     row = {
         "id": alert.id,

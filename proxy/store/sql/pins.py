@@ -1,4 +1,4 @@
-"""What people said of objectives: a level for each that is pinned, for a while."""
+"""Pins of objectives: a level that people set for a while."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -17,9 +17,9 @@ _SET: Final = text(
     " level = :level, until = :until, why = :why, who = :who"
 )
 #: Pins that are told of.
-_MOST: Final = 1_000
+_MAX_PINS: Final = 1_000
 #: Seconds a pin is remembered after its end, for those who look at what happened.
-_KEPT: Final = 90 * 86_400.0
+_RETENTION_S: Final = 90 * 86_400.0
 
 
 class PinRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +52,7 @@ class Pins:
         """Pin an objective; what was said of it before ends."""
         table = schema.pins
         with write_transaction(self._engine) as connection:
-            old = micros(max(pin.made - _KEPT, 0.0))
+            old = micros(max(pin.made - _RETENTION_S, 0.0))
             connection.execute(delete(table).where(table.c.until < old))
             _end(connection, pin.objective, pin.made)
             row: dict[str, Any] = {**msgspec.structs.asdict(pin), "until": micros(pin.until)}
@@ -68,7 +68,7 @@ class Pins:
         table = schema.pins
         query = select(table).where(table.c.until > micros(now)).order_by(table.c.made)
         with self._engine.connect() as connection:
-            rows = connection.execute(query.limit(_MOST)).mappings().all()
+            rows = connection.execute(query.limit(_MAX_PINS)).mappings().all()
         return {row["objective"]: _pin(row) for row in rows}
 
     def last_pins(self, most: int) -> list[PinRow]:

@@ -1,4 +1,4 @@
-"""What was decided for each conversation at its first call, the same for every process.
+"""Plans decided for each conversation at its first call, the same for every process.
 
 The first to bring a plan decides; whoever comes later gets that one back. A plan only ever grows:
 tools are appended and further caches added, nothing in it changes.
@@ -15,7 +15,7 @@ from proxy.store.sql import schema
 from proxy.store.sql.database import delete_unused, read_transaction, write_transaction
 from proxy.store.sql.timestamps import micros
 
-_TOUCHED_EVERY = 43_200.0
+_TOUCH_INTERVAL_S = 43_200.0
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Plan).decode
@@ -53,7 +53,7 @@ class Plans:
                 more = _rows(connection, sorted(named))
                 found |= {row.conversation: _decode(row.plan) for row in more}
                 rows = [*rows, *more]
-        old = micros(now - _TOUCHED_EVERY)
+        old = micros(now - _TOUCH_INTERVAL_S)
         if idle := [row.conversation for row in rows if row.used < old]:
             self._touch(idle, now)
         return found
@@ -66,7 +66,7 @@ class Plans:
         """
         with write_transaction(self._engine) as connection:
             return {
-                conversation: _grown(connection, conversation, plan, now)
+                conversation: _merge_plan(connection, conversation, plan, now)
                 for conversation, plan in sorted(plans.items())
             }
 
@@ -93,7 +93,7 @@ def _rows(connection: Connection, conversations: Sequence[str]) -> Sequence[Row[
     return connection.execute(query.where(plans.conversation.in_(conversations))).all()
 
 
-def _grown(connection: Connection, conversation: str, plan: Plan, now: float) -> Plan:
+def _merge_plan(connection: Connection, conversation: str, plan: Plan, now: float) -> Plan:
     """The conversation's plan with what this one adds to it, from now on."""
     bare = Plan(arm=plan.arm, layout=plan.layout, joined=plan.joined)
     alone = plan if plan.conversation else merge_plans(bare, plan)

@@ -39,7 +39,7 @@ _COLUMNS: dict[Part, str] = {"requested": "model", "key": "key_id", "user": "use
 #: What the model that answered is read from.
 _ANSWERED_BY: tuple[Part, ...] = ("requested", "route")
 _PERCENTS = (50, 95, 99)
-_PAGE = 5_000
+_PAGE_ROWS = 5_000
 _DAY = 86_400
 _COUNTS = ("calls", "attempts", "errors", "estimated", "unpriced")
 _SUMMED = (
@@ -61,14 +61,14 @@ class LedgerReports:
 
     def spend(self, period: Period, by: Collection[Part] = BY_TEAM) -> list[Spend]:
         """See ``Reports.spend``."""
-        read = _read(by)
+        read = _parts_to_read(by)
         query = (_by_user if "user" in by else _query)(read, *period.bounds)
         with read_transaction(self._engine) as connection:
             rows = [row._asdict() for row in connection.execute(query) if row.attempts]
         if "model" not in by:
             return [_spend(read, row) for row in rows]
-        parts = _shown(by)
-        found = [_spend(parts, row) for row in _summed(parts, rows)]
+        parts = _shown_parts(by)
+        found = [_spend(parts, row) for row in _merge_rows(parts, rows)]
         if "user" in by:
             return sorted(found, key=lambda row: -(row.cost_nanos or 0))
         return sorted(found, key=lambda row: [getattr(row, part) for part in parts])
@@ -77,11 +77,11 @@ class LedgerReports:
         self, period: Period, by: Collection[Part] = BY_TEAM
     ) -> Mapping[tuple[str, ...], Times]:
         """See ``Reports.times``."""
-        read, parts = _read(by), _shown(by)
+        read, parts = _parts_to_read(by), _shown_parts(by)
         ttfts: dict[tuple[str, ...], array[int]] = defaultdict(lambda: array("q"))
         durations: dict[tuple[str, ...], array[int]] = defaultdict(lambda: array("q"))
         with read_transaction(self._engine) as connection:
-            rows = connection.execution_options(yield_per=_PAGE).execute(
+            rows = connection.execution_options(yield_per=_PAGE_ROWS).execute(
                 _times(read, *period.bounds)
             )
             for *values, ttft, duration in rows:
@@ -108,12 +108,12 @@ class LedgerReports:
             return list(connection.execute(query).scalars())
 
 
-def _shown(by: Collection[Part]) -> list[Part]:
+def _shown_parts(by: Collection[Part]) -> list[Part]:
     """The parts that a report shows, in order."""
     return [part for part in get_args(Part) if part in by]
 
 
-def _read(by: Collection[Part]) -> list[Part]:
+def _parts_to_read(by: Collection[Part]) -> list[Part]:
     """The parts that are read for a report."""
     wanted = {*by, *_ANSWERED_BY} if "model" in by else set(by)
     return [part for part in (*_PARTS, "user") if part in wanted]
@@ -125,7 +125,7 @@ def _value(part: Part, read: Mapping[str, Any]) -> str:
     return str(read[part])
 
 
-def _summed(
+def _merge_rows(
     parts: Sequence[Part], rows: Iterable[Mapping[str, Any]]
 ) -> Iterator[Mapping[str, Any]]:
     """Rows with the model that answered, summed where they have all parts in common."""

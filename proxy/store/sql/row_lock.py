@@ -1,7 +1,7 @@
 """A place while somebody decides about it: locked, so that all who decide take turns.
 
-What is decided holds for conversations that begin ``DELAY`` seconds later, when every process has
-heard of it. A suspension holds as soon as it is heard of.
+What is decided holds for conversations that begin ``APPROVAL_DELAY_S`` seconds later, when every
+process has heard of it. A suspension holds as soon as it is heard of.
 """
 
 from typing import Final
@@ -17,7 +17,7 @@ from proxy.store.sql.timestamps import micros
 APPROVAL_DELAY_S: Final = 5.0
 """Seconds until what was decided holds; processes look every two."""
 
-_SETTLED = 86_400.0  # seconds a layout is measured before another takes its place by itself
+_MEASURED_FOR_S = 86_400.0  # seconds a layout is measured before another takes its place by itself
 
 
 class LockedSettings:
@@ -42,11 +42,11 @@ class LockedSettings:
 
     def is_open(self, now: float) -> bool:
         """True if a proposal for the place needs nobody to approve it."""
-        is_ripe = not self.own.version or now - self.own.active_from >= _SETTLED
+        is_ripe = not self.own.version or now - self.own.active_from >= _MEASURED_FOR_S
         return is_ripe and self.standing.mode is Mode.AUTO and not self.standing.suspended
 
     def approve(self, version: int, by: str, now: float) -> Standing:
-        """What holds once the version is approved; a place that only observed applies from then.
+        """Approves the version and returns what holds; a place that only observed now applies.
 
         Raises:
             ValueError: There is no such version.
@@ -58,7 +58,7 @@ class LockedSettings:
         return self.decide(by, now, version=version, **mode)
 
     def rollback(self, by: str, now: float) -> Standing:
-        """What holds once the layout is rolled back: the one approved before it, or none.
+        """Rolls the layout back to the one approved before it, or none; returns what holds.
 
         Raises:
             ValueError: There is no layout to roll back.
@@ -70,7 +70,7 @@ class LockedSettings:
         return self.decide(by, now, version=before)
 
     def decide(self, by: str, now: float, **values: object) -> Standing:
-        """What holds once the values are decided; measuring begins anew with it."""
+        """Writes the decided values and returns what holds; measuring begins anew with it."""
         soon = micros(now + APPROVAL_DELAY_S)
         self._write(
             former=self.standing.layout(now),

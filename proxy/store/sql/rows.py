@@ -22,7 +22,7 @@ _SILENT = {
 }
 """What is null in a row, and how a receipt that says nothing of it has it, unless by None."""
 
-_ROOM = 1 << 50  # tokens, nano-dollars (a million dollars) or microseconds of one call
+_MAX_COUNT = 1 << 50  # tokens, nano-dollars (a million dollars) or microseconds of one call
 _encode_notes = msgspec.json.Encoder().encode
 _decode_notes = msgspec.json.Decoder(tuple[str, ...]).decode
 
@@ -40,10 +40,10 @@ def row_from_receipt(receipt: Receipt) -> tuple[Any, ...]:
     saved = (receipt.compaction_nanos, receipt.planning_nanos)
     money = (receipt.list_nanos, receipt.cost_nanos, receipt.miss_nanos, *saved)
     for number in (*usage, *money, receipt.expected_read, receipt.miss_tokens, ttft, duration):
-        if number is not None and not -_ROOM < number < _ROOM:
+        if number is not None and not -_MAX_COUNT < number < _MAX_COUNT:
             raise OverflowError(f"{number} cannot be a number of tokens, dollars or seconds")
     return (
-        *_asked(receipt),
+        *_request_values(receipt),
         *usage,
         int(receipt.estimated),
         receipt.list_nanos,
@@ -54,12 +54,12 @@ def row_from_receipt(receipt: Receipt) -> tuple[Any, ...]:
         receipt.fingerprint,
         receipt.upstream_id,
         _encode_notes(receipt.notes).decode() if receipt.notes else "[]",
-        *_decided(receipt),
+        *_decision_values(receipt),
     )
 
 
-def _asked(receipt: Receipt) -> tuple[Any, ...]:
-    """What was asked, by whom, and how it ended."""
+def _request_values(receipt: Receipt) -> tuple[Any, ...]:
+    """Values of the request, of who sent it, and of how it ended."""
     return (
         receipt.call_id,
         receipt.attempt,
@@ -80,8 +80,8 @@ def _asked(receipt: Receipt) -> tuple[Any, ...]:
     )
 
 
-def _decided(receipt: Receipt) -> tuple[Any, ...]:
-    """What was planned and decided, what came of it, and the provider's id of the request.
+def _decision_values(receipt: Receipt) -> tuple[Any, ...]:
+    """Values of planning and decisions, their outcome, and the provider's id of the request.
 
     All of them are null where nothing was.
     """

@@ -1,4 +1,4 @@
-"""What planning saved and what misses cost, as the ledger knows it."""
+"""Savings of planning and costs of misses, from the ledger."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -26,12 +26,12 @@ from proxy.store.sql.timestamps import micros
 
 _PROMPT: Final = tuple(bucket for bucket in schema.BUCKETS if bucket not in {"output", "reasoning"})
 #: The control arm's usual share of all conversations.
-_SHARE: Final = 0.05
+_CONTROL_SHARE: Final = 0.05
 _KEY: Final = ("team", "feature", "model", "arm")
 
 
 class ArmSample(msgspec.Struct, frozen=True, kw_only=True):
-    """What the conversations of one arm took on one model; samples of several can be added."""
+    """A sample of one arm's conversations on one model; samples of several can be added."""
 
     team: str
     feature: str
@@ -41,7 +41,7 @@ class ArmSample(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """What planning should have saved, by what caches should hold.
+    """Estimated savings of planning, by what caches should hold.
 
     Attributes:
         calls: How many calls it is told of.
@@ -80,12 +80,12 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         Until some were drawn into the control arm, it is taken to have its usual share.
         """
         both = self.treated.conversations + self.control.conversations
-        share = self.control.conversations / both if self.control.conversations else _SHARE
+        share = self.control.conversations / both if self.control.conversations else _CONTROL_SHARE
         return conversations_needed(self.treated, self.control, share)
 
 
 class MissSum(msgspec.Struct, frozen=True, kw_only=True):
-    """What caches should have known and did not, for one reason.
+    """Sums of the tokens caches should have held and did not, for one reason.
 
     Attributes:
         reason: One of ``proxy.prefix.explain.reasons``, or one of an older version.
@@ -113,7 +113,7 @@ class Savings:
     def samples(
         self, since: float, *, team: str | None = None, feature: str | None = None
     ) -> Sequence[ArmSample]:
-        """What each arm took since a moment, by team, feature and model, in their order.
+        """Samples of each arm since a moment, by team, feature and model, in their order.
 
         Only what was paid and reported counts: usage that was counted here, and calls at no known
         price, would tell more about their models than about the arms.
@@ -164,7 +164,7 @@ class Savings:
     def estimates(
         self, since: float, *, team: str | None = None, feature: str | None = None
     ) -> Mapping[tuple[str, str], Estimate]:
-        """What planning should have saved since a moment, by team and feature."""
+        """Estimated savings of planning since a moment, by team and feature."""
         calls = schema.calls.c
         query = (
             select(
@@ -175,7 +175,7 @@ class Savings:
                 _sum(calls.cost_nanos, "cost"),
             )
             .where(
-                *_planned(since, team, feature),
+                *_planned_calls(since, team, feature),
                 calls.planning_nanos.is_not(None),
                 calls.cost_nanos.is_not(None),
             )
@@ -188,7 +188,7 @@ class Savings:
             }
 
     def misses(self, since: float, *, team: str | None = None) -> Sequence[MissSum]:
-        """What was missed since a moment, by team and feature, the dearest reason first."""
+        """Cache misses since a moment, by team and feature, the dearest reason first."""
         calls = schema.calls.c
         nanos = _sum(calls.miss_nanos, "nanos")
         query = (
@@ -201,7 +201,7 @@ class Savings:
                 nanos,
                 func.max(calls.call_id).label("example"),
             )
-            .where(*_planned(since, team, None), calls.miss.is_not(None))
+            .where(*_planned_calls(since, team, None), calls.miss.is_not(None))
             .group_by(calls.team, calls.feature, calls.miss)
             .order_by(calls.team, calls.feature, nanos.desc().nulls_last(), calls.miss)
         )
@@ -209,7 +209,9 @@ class Savings:
             return [MissSum(**row._mapping) for row in connection.execute(query)]  # noqa: SLF001
 
 
-def _planned(since: float, team: str | None, feature: str | None) -> list[ColumnElement[bool]]:
+def _planned_calls(
+    since: float, team: str | None, feature: str | None
+) -> list[ColumnElement[bool]]:
     """Planned calls since a moment: one team's by the index for it, all teams' by their ids."""
     calls = schema.calls.c
     wanted = [schema.PLANNED, calls.started >= micros(since)]
@@ -233,7 +235,7 @@ def _conversations(since: float, team: str | None, feature: str | None) -> Subqu
             _sum(calls.cache_read, "reads"),
         )
         .where(
-            *_planned(since, team, feature),
+            *_planned_calls(since, team, feature),
             calls.arm.in_([arm.value for arm in ExperimentArm]),
             calls.estimated == 0,
             calls.cost_nanos.is_not(None),

@@ -1,4 +1,4 @@
-"""What holds for every feature, in memory, at most some seconds old."""
+"""Caches the layout settings of all features in memory, at most some seconds old."""
 
 import logging
 import shlex
@@ -25,7 +25,7 @@ class LayoutSettingsCache:
     def __init__(self, layouts: Layouts, *, every: float = POLL_INTERVAL_S) -> None:
         self._layouts = layouts
         self.standings = Standings()
-        self._lookout = ChangePoller("layouts", self._changed, every=every)
+        self._lookout = ChangePoller("layouts", self._read_change_count, every=every)
 
     def start(self) -> None:
         """Learn what holds, and watch it change."""
@@ -49,7 +49,7 @@ class LayoutSettingsCache:
         """Learn what has changed; the thread does this every two seconds."""
         self._lookout.poll()
 
-    def _changed(self) -> None:
+    def _read_change_count(self) -> None:
         if self._layouts.changes() != self.standings.changes:
             self._learn()
 
@@ -59,7 +59,7 @@ class LayoutSettingsCache:
         A place whose mode cannot be read keeps what was last known of it, if anything.
         """
         found, known = self._layouts.standings(), self.standings.places
-        for flaw in _flaws(found):
+        for flaw in _problems(found):
             _log.error("%s", flaw)
         places = {
             place: known.get(place, each) if each.suspended == UNKNOWN_MODE else each
@@ -68,13 +68,13 @@ class LayoutSettingsCache:
         self.standings = msgspec.structs.replace(found, places=places)
 
 
-def _flaws(standings: Standings) -> Iterator[str]:
-    """What no version of ours would have written, each with the command that mends it."""
+def _problems(standings: Standings) -> Iterator[str]:
+    """Rows that no version of ours would have written, each with the command that fixes it."""
     for place, standing in standings.places.items():
         if standing.suspended == UNKNOWN_MODE:
             yield (
-                f"The mode of {_named(place)} cannot be read: {UNKNOWN_MODE}. What was known of it"
-                " before holds; where nothing was, its prompts go as they came."
+                f"The mode of {_place_name(place)} cannot be read: {UNKNOWN_MODE}. What was known"
+                " of it before holds; where nothing was, its prompts go unmodified."
                 f" To choose a mode: {_command('mode', place, 'observe')}"
             )
     for (place, version), moves in standings.moves.items():
@@ -82,12 +82,12 @@ def _flaws(standings: Standings) -> Iterator[str]:
             msgspec.json.decode(moves, type=Layout)
         except msgspec.DecodeError:
             yield (
-                f"Layout {version} of {_named(place)} moves no text: what the database holds of it"
-                f" cannot be read. To be rid of it: {_command('rollback', place)}"
+                f"Layout {version} of {_place_name(place)} moves no text: what the database holds"
+                f" of it cannot be read. To be rid of it: {_command('rollback', place)}"
             )
 
 
-def _named(place: Place) -> str:
+def _place_name(place: Place) -> str:
     family = f" on {place.family}" if place.family else ""
     return f"feature {place.feature!r} of team {place.team}{family}"
 

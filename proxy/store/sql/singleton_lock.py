@@ -28,7 +28,7 @@ def singleton_lock(engine: Engine) -> Iterator[bool]:
     """
     if engine.dialect.name == "sqlite":
         with Path(f"{engine.url.database}.alone").open("ab") as file:
-            yield _locked(file.fileno())
+            yield _lock_file(file.fileno())
         return
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         asked = {"lock": _LOCK}
@@ -37,10 +37,10 @@ def singleton_lock(engine: Engine) -> Iterator[bool]:
             yield bool(is_alone)
         finally:
             if is_alone:
-                _leave(connection, asked)
+                _release(connection, asked)
 
 
-def _leave(connection: Connection, asked: dict[str, int]) -> None:
+def _release(connection: Connection, asked: dict[str, int]) -> None:
     """Release the lock; where the database is away, by giving up the connection that holds it."""
     try:
         connection.execute(_LEAVE, asked)
@@ -48,7 +48,7 @@ def _leave(connection: Connection, asked: dict[str, int]) -> None:
         connection.invalidate()
 
 
-def _locked(file: int) -> bool:
+def _lock_file(file: int) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

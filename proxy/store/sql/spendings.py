@@ -1,7 +1,7 @@
-"""What the ledger says was used, by whom: what budgets are compared with.
+"""Spending according to the ledger, by name, which budgets are compared with.
 
 Rollups answer for dollars and tokens by the quarter of an hour. Receipts answer for all else, by a
-range of their ids, which sort by time, and never more of them at once than ``MOST_CALLS``.
+range of their ids, which sort by time, and never more of them at once than ``MAX_CALLS``.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ from slo.budget import EVERY
 
 _DAY = 86_400
 #: Seconds that attempts take at most, of those whose end is looked at.
-_LONGEST_S = 3600.0
+_MAX_ATTEMPT_S = 3600.0
 _READ = (
     *("final", "outcome", "team", "key_id", "feature", "user_hash", "cost_nanos"),
     *schema.BUCKETS,
@@ -45,7 +45,7 @@ MAX_CALLS: Final = 250_000
 
 
 class Spending(msgspec.Struct, frozen=True):
-    """What was used.
+    """An amount of each unit that was used.
 
     Attributes:
         nanos: In 1e-9 US dollars, as far as prices were known.
@@ -59,14 +59,14 @@ class Spending(msgspec.Struct, frozen=True):
 
 
 class NamedSpendings(msgspec.Struct, frozen=True):
-    """What was used, by whose; where it is not whole, there was more than one question reads."""
+    """Spending by name; not whole where there was more than one query reads."""
 
     by: dict[str, Spending]
     is_whole: bool
 
 
 class Spendings:
-    """What was used, over one database.
+    """Queries of spending, over one database.
 
     Args:
         engine: The database.
@@ -106,8 +106,8 @@ class Spendings:
         with read_transaction(self._engine, is_snapshot=ended_before is not None) as connection:
             found = {row.whose: Spending(row.nanos, row.n) for row in connection.execute(query)}
             if ended_before is not None:
-                since = max(start, ended_before - _LONGEST_S)
-                has_ended = _ended() < micros(ended_before)
+                since = max(start, ended_before - _MAX_ATTEMPT_S)
+                has_ended = _ended_micros() < micros(ended_before)
                 rows = self._calls(connection, scope, (since, end), ~has_ended)
                 late = {row.whose: Spending(row.nanos, row.n) for row in rows}
         return {
@@ -128,7 +128,7 @@ class Spendings:
             end: The same, not included.
             ended_before: As for rollups.
         """
-        wanted = true() if ended_before is None else _ended() < micros(ended_before)
+        wanted = true() if ended_before is None else _ended_micros() < micros(ended_before)
         with read_transaction(self._engine) as connection:
             rows = self._calls(connection, scope, (start, end), wanted)
         return NamedSpendings(
@@ -164,7 +164,7 @@ class Spendings:
         return connection.execute(query).all()
 
 
-def _ended() -> ColumnElement[int]:
+def _ended_micros() -> ColumnElement[int]:
     """When an attempt ended, in microseconds, as ``ended_at`` has it in seconds."""
     return schema.calls.c.started + schema.calls.c.duration
 

@@ -54,7 +54,7 @@ class KeyRecord:
 
 
 def token_hash(token: str) -> bytes:
-    """What is stored of a key's secret.
+    """The hash under which a key's secret is stored.
 
     A plain SHA-256: slow hashes protect passwords people can guess, and nobody guesses 240 random
     bits. Finding a key by its hash also leaves nothing to learn from how long a comparison takes.
@@ -118,7 +118,7 @@ class Teams:
         try:
             with write_transaction(self._engine) as connection:
                 connection.execute(insert(schema.keys).values(values))
-                _count(connection)
+                _count_change(connection)
         except IntegrityError as error:
             raise ValueError(f"there is no team with the id {team!r}") from error
         return key, secret
@@ -134,7 +134,7 @@ class Teams:
         with write_transaction(self._engine) as connection:
             revoked = count_changed_rows(connection, close) == 1
             if revoked:
-                _count(connection)
+                _count_change(connection)
         return revoked
 
     def keep_prompts(self, team: str, *, keeps: bool) -> bool:
@@ -144,7 +144,7 @@ class Teams:
         with write_transaction(self._engine) as connection:
             found = count_changed_rows(connection, change) == 1
             if found:
-                _count(connection)
+                _count_change(connection)
         return found
 
     def all(self) -> Sequence[Team]:
@@ -180,7 +180,7 @@ class Teams:
             ]
 
 
-def _count(connection: Connection) -> None:
+def _count_change(connection: Connection) -> None:
     """Count a change. The count's row is locked until the commit, so no number comes twice."""
     meta = schema.meta
     count = update(meta).where(meta.c.name == KEY_CHANGES).values(number=meta.c.number + 1)

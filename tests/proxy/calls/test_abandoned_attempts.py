@@ -28,7 +28,7 @@ from proxy.calls.settlement import AttemptInfo
 from proxy.providers.usage import openai_usage
 from proxy.records.receipt import Outcome
 from proxy.records.timeline import Timeline
-from proxy.services.budgets.clamps import note
+from proxy.services.budgets.clamps import clamp_note
 from slo.usage import Usage
 from tests.fakes.answers import DONE, chunk, event, failing, stream
 from tests.fakes.caller import FakeCaller
@@ -123,7 +123,7 @@ def test_what_generates_nothing_does_not_go_on():
         ({}, (), 4096),
         ({"max_completion_tokens": 1000}, (), 1000),
         ({"max_completion_tokens": 1000, "n": 3}, (), 3000),
-        ({"max_completion_tokens": 1000}, (note("max_tokens", 300, "c"),), 300),
+        ({"max_completion_tokens": 1000}, (clamp_note("max_tokens", 300, "c"),), 300),
     ],
 )
 def test_the_output_limit_is_what_was_asked_lowered_by_ceilings(fields, notes, limit):

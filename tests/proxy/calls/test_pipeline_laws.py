@@ -9,8 +9,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from proxy.calls.deadlines import ClientDisconnected
 from proxy.records.receipt import Outcome
-from proxy.services.objectives.objective_state import track
-from proxy.services.objectives.router import NotServed, Wheel
+from proxy.services.objectives.objective_state import track_objective
+from proxy.services.objectives.router import LoadShed, ObjectiveRouter
 from slo.breaker import State as Breaking
 from slo.controller.state import Standing, State
 from slo.objective import Enforce, Metric, Objective
@@ -59,8 +59,8 @@ class Calls(RuleBasedStateMachine):
         super().__init__()
         self._runner = asyncio.Runner(loop_factory=InstantLoop)
         known = town()
-        tracks = {each.name: track(each) for each in (TTFT, ERRORS)}
-        self._turmoil = Turmoil(Wheel(tracks, known), known, room=2)
+        tracks = {each.name: track_objective(each) for each in (TTFT, ERRORS)}
+        self._turmoil = Turmoil(ObjectiveRouter(tracks, known), known, room=2)
         self._lasts(0.0)
         self._lanes = self._turmoil.lanes
 
@@ -151,7 +151,7 @@ class Calls(RuleBasedStateMachine):
         assert is_told(error), error
         if final.outcome is Outcome.ANSWERED:
             assert each.caller.head is not None
-        if isinstance(error, NotServed):
+        if isinstance(error, LoadShed):
             assert (len(each.receipts), final.outcome) == (1, Outcome.REFUSED)
         if error is not None and not isinstance(error, ClientDisconnected):
             assert each.caller.head is None

@@ -56,14 +56,14 @@ def test_what_is_wrong_and_what_was_told_is_shown(typed):
     store = typed.open()
     outbox = store.outbox
     least = {"hook": HOOK.at_least}
-    outbox.put([an_alert(), an_alert("over")], least, NOW)
-    outbox.sent(outbox.due("hook", NOW, 9, 60), NOW, lambda _: None)
-    outbox.put([resolve_alert(an_alert("over"), NOW)], least, NOW)
-    outbox.sent(outbox.due("hook", NOW, 9, 60), NOW, lambda _: None)
-    outbox.put([an_alert(POISON, title=f"poison {POISON}")], least, NOW)
-    outbox.failed(outbox.due("hook", NOW, 9, 60), "it answered 500", NOW + 9)
-    outbox.put([an_alert("refused")], least, NOW)
-    outbox.failed(outbox.due("hook", NOW, 9, 60), "it answered 400", None)
+    outbox.add([an_alert(), an_alert("over")], least, NOW)
+    outbox.mark_sent(outbox.claim_due("hook", NOW, 9, 60), NOW, lambda _: None)
+    outbox.add([resolve_alert(an_alert("over"), NOW)], least, NOW)
+    outbox.mark_sent(outbox.claim_due("hook", NOW, 9, 60), NOW, lambda _: None)
+    outbox.add([an_alert(POISON, title=f"poison {POISON}")], least, NOW)
+    outbox.mark_failed(outbox.claim_due("hook", NOW, 9, 60), "it answered 500", NOW + 9)
+    outbox.add([an_alert("refused")], least, NOW)
+    outbox.mark_failed(outbox.claim_due("hook", NOW, 9, 60), "it answered 400", None)
     store.close(5)
     said = typed.said(showing(HOOK))
 

@@ -8,7 +8,7 @@ import redis
 
 from proxy.cli.budgets import budgets
 from proxy.cli.terminal import Terminal
-from proxy.services.budgets.counters import counters
+from proxy.services.budgets.counters import open_budget_store
 from proxy.settings import Settings
 from proxy.store.store import Store
 from slo.budget import Budget, Unit, counter
@@ -160,7 +160,7 @@ def hold(typed):
         pytest.skip(f"no Redis at THRIFTGATE_TEST_REDIS ({SERVER}): {error}")
 
     async def held(store: Store, names: Sequence[str]) -> None:
-        shared = counters(Settings(redis_url=SERVER), store)
+        shared = open_budget_store(Settings(redis_url=SERVER), store)
         for name in names:
             claim = Claim(name, 2_000_000_000, LIMIT, True, NOW + 60)  # noqa: FBT003 - as it is
             await shared.reserve(f"r {name}", [claim], NOW, NOW + 60)

@@ -10,8 +10,8 @@ import pytest
 import redis
 
 from proxy.cli.objectives import objectives
-from proxy.services.objectives.counters import counters
-from proxy.services.objectives.objective_state import Told
+from proxy.services.objectives.counters import open_objective_counters
+from proxy.services.objectives.objective_state import PublishedState
 from proxy.settings import Settings
 from proxy.store.redis.objective_store import RedisCounters
 from slo.controller.state import Standing, State
@@ -35,7 +35,7 @@ def typed(tmp_path) -> Iterator[Typed]:
     made = Typed(tmp_path, NOW)
     yield made
     store = made.open()
-    shared = counters(SHARED, store, float)
+    shared = open_objective_counters(SHARED, store, float)
     store.close(5)
     assert isinstance(shared, RedisCounters)
     with suppress(redis.RedisError), redis.Redis.from_url(SERVER) as server:
@@ -46,7 +46,7 @@ def tell(typed: Typed, said: Mapping[str, bytes]) -> None:
     """Say so, as a gateway that leads does."""
 
     async def work() -> None:
-        shared = counters(SHARED, store, lambda: NOW)
+        shared = open_objective_counters(SHARED, store, lambda: NOW)
         await shared.publish(1, said)
         await shared.aclose()
 
@@ -60,7 +60,7 @@ def tell(typed: Typed, said: Mapping[str, bytes]) -> None:
 
 
 def told(at: float = NOW, standing: Standing = DEGRADED) -> bytes:
-    return msgspec.json.encode(Told(at, standing))
+    return msgspec.json.encode(PublishedState(at, standing))
 
 
 def test_without_redis_it_says_where_it_is_to_be_seen(typed):

@@ -91,7 +91,7 @@ def test_a_pin_says_who_set_it(store: Store) -> None:
 
 def test_what_was_moved_is_told(store: Store) -> None:
     keep(store, a_receipt(1, moved="chat-ttft: rung 1"))
-    move = an_alert(kind="move", title="chat-ttft is degraded, on rung 1: small")
+    move = an_alert(kind="move", title="chat-ttft is degraded, on fallback level 1: small")
     store.outbox.add([move], {}, NOW)
 
     (call,) = asked(store, LiveBoard.moved) or ()

@@ -1,6 +1,6 @@
 import asyncio
 
-from proxy.services.background import Tasks
+from proxy.services.background import BackgroundTasks
 from tests.fakes.clock import played
 
 
@@ -16,7 +16,7 @@ def test_a_background_task_that_fails_is_logged_and_harms_no_other(caplog):
 
     async def work() -> None:
         async with asyncio.TaskGroup() as group:
-            tasks = Tasks(group)
+            tasks = BackgroundTasks(group)
             tasks.start(fails)
             tasks.start(works)
 
@@ -44,7 +44,7 @@ def test_a_task_that_is_to_go_on_begins_again_where_it_fails(caplog):
 
     async def work() -> None:
         async with asyncio.TaskGroup() as group:
-            Tasks(group).keep(fails)
+            BackgroundTasks(group).keep(fails)
 
     played(work())
     assert len(tries) == 7
@@ -60,7 +60,7 @@ def test_a_task_that_is_to_go_on_ends_when_it_is_told_to():
 
     async def work() -> None:
         async with asyncio.TaskGroup() as group:
-            tasks = Tasks(group)
+            tasks = BackgroundTasks(group)
             running = tasks.keep(fails)
             await asyncio.sleep(3)
             assert not running.done()

@@ -30,14 +30,14 @@ APPEND_UNTIL_KILLED = """
 import itertools, os, sys
 from pathlib import Path
 from proxy.store.sql.ids import call_ids
-from proxy.store.journal.journal import Bounds, Journal
+from proxy.store.journal.journal import JournalLimits
 from proxy.store.store import Store
 from tests.fakes.offline import offline_store
 from tests.fakes.receipts import START, a_receipt
 
 call_id = call_ids()
 store = Store.open(sys.argv[1], Path(sys.argv[2]))
-store.journal._bounds = Bounds(segment=200_000, unsynced=0.005)
+store.journal._bounds = JournalLimits(segment=200_000, unsynced=0.005)
 for n in itertools.count():
     receipt = a_receipt(n % 500, call_id=call_id(START + n))
     store.keep(receipt)

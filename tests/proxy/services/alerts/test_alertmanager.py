@@ -3,14 +3,14 @@ import json
 import pytest
 
 from proxy.services.alerts.alertmanager import address, message
-from proxy.services.alerts.http_sender import Telling
+from proxy.services.alerts.http_sender import Notification
 from slo.alert import resolve_alert
 from slo.alerting import AlertGroup
 from tests.fakes.alerts import NOW, an_alert
 
 
 def told(*alerts, secret=""):
-    sent = message(Telling(group=AlertGroup(alerts), id="e1", at=NOW + 600, secret=secret))
+    sent = message(Notification(group=AlertGroup(alerts), id="e1", at=NOW + 600, secret=secret))
     return json.loads(sent.body), sent.headers
 
 

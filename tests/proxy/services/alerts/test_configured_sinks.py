@@ -3,7 +3,11 @@ import json
 import msgspec
 import pytest
 
-from proxy.services.alerts.configured_sinks import Outlet, outlets, variables
+from proxy.services.alerts.configured_sinks import (
+    ConfiguredSink,
+    configured_sinks,
+    environment_variables,
+)
 from proxy.services.alerts.notices import notice
 from proxy.store.sql.outbox import OutboxMessage
 from slo.alert import Severity, resolve_alert
@@ -16,7 +20,7 @@ KNOWN = {"URL": URL, "SECRET": SECRET}
 
 
 def outlet(kind=SinkKind.WEBHOOK, **fields):
-    found, _ = outlets([a_sink(kind, **fields)], KNOWN)
+    found, _ = configured_sinks([a_sink(kind, **fields)], KNOWN)
     return found[0]
 
 
@@ -28,9 +32,9 @@ def event(letter, at=NOW):
 def test_a_sink_is_joined_with_what_its_variables_hold():
     sinks = [a_sink(), a_sink(SinkKind.SLACK, name="chat", url_env="OTHER")]
 
-    assert variables(sinks) == ["URL", "SECRET", "OTHER"]
-    assert outlets(sinks, KNOWN | {"OTHER": URL}) == (
-        [Outlet(sinks[0], URL, SECRET), Outlet(sinks[1], URL)],
+    assert environment_variables(sinks) == ["URL", "SECRET", "OTHER"]
+    assert configured_sinks(sinks, KNOWN | {"OTHER": URL}) == (
+        [ConfiguredSink(sinks[0], URL, SECRET), ConfiguredSink(sinks[1], URL)],
         [],
     )
     assert outlet(SinkKind.ALERTMANAGER).url == f"{URL}/api/v2/alerts"
@@ -50,16 +54,16 @@ def test_a_sink_is_joined_with_what_its_variables_hold():
     ],
 )
 def test_a_sink_that_cannot_be_spoken_to_says_why_without_the_address(known, said):
-    found, lacking = outlets([a_sink()], known)
+    found, lacking = configured_sinks([a_sink()], known)
 
     assert found == []
-    assert lacking[0].startswith("The sink `on-call` is told of nothing: ")
+    assert lacking[0].startswith("The sink `on-call` gets no alerts: ")
     assert said in lacking[0]
     assert "xyzzy" not in lacking[0]
 
 
 def test_an_outlet_shows_its_name_alone():
-    assert repr(outlet()) == str(outlet()) == "Outlet(on-call)"
+    assert repr(outlet()) == str(outlet()) == "ConfiguredSink(on-call)"
 
 
 def test_each_kind_is_told_in_its_own_way():
@@ -78,20 +82,20 @@ def test_each_kind_is_told_in_its_own_way():
 
 def test_a_service_of_apprise_is_told_by_a_notice_one_alert_at_a_time():
     known = {"URL": "json://127.0.0.1:1/xyzzy"}
-    (made,), lacking = outlets([a_sink(SinkKind.APPRISE)], known)
+    (made,), lacking = configured_sinks([a_sink(SinkKind.APPRISE)], known)
     alert = an_alert()
 
     assert lacking == []
-    assert (made.url, made.most) == (known["URL"], 1)
+    assert (made.url, made.max_alerts) == (known["URL"], 1)
     letter = OutboxMessage(alert=alert, sink="on-call")
     assert made.message(AlertGroup((alert,)), [letter], NOW) == notice(alert)
 
 
 def test_a_url_that_apprise_does_not_understand_is_named_by_its_variable_alone():
-    found, (why,) = outlets([a_sink(SinkKind.APPRISE)], {"URL": "xyzzy"})
+    found, (why,) = configured_sinks([a_sink(SinkKind.APPRISE)], {"URL": "xyzzy"})
 
     assert found == []
-    assert why.endswith("is told of nothing: URL holds no URL that Apprise understands.")
+    assert why.endswith("gets no alerts: URL holds no URL that Apprise understands.")
 
 
 def test_what_is_sent_again_has_the_id_it_had_until_somebody_took_it():
@@ -107,7 +111,7 @@ def test_what_is_sent_again_has_the_id_it_had_until_somebody_took_it():
 def test_only_alertmanager_is_told_every_minute():
     note = an_alert(severity=Severity.NOTE)
 
-    assert outlet(SinkKind.ALERTMANAGER).again(note) == 60
-    assert outlet(SinkKind.ALERTMANAGER).again(resolve_alert(note, NOW)) is None
-    assert outlet().again(note) is None
-    assert outlet(SinkKind.SLACK).again(an_alert()) == 4 * 3600
+    assert outlet(SinkKind.ALERTMANAGER).repeat_after_s(note) == 60
+    assert outlet(SinkKind.ALERTMANAGER).repeat_after_s(resolve_alert(note, NOW)) is None
+    assert outlet().repeat_after_s(note) is None
+    assert outlet(SinkKind.SLACK).repeat_after_s(an_alert()) == 4 * 3600

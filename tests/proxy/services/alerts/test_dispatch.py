@@ -5,8 +5,8 @@ from typing import Any
 
 from sqlalchemy.exc import OperationalError
 
-from proxy.services.alerts.dispatch import QUEUED, Alerts
-from proxy.services.alerts.notifier import LEASE
+from proxy.services.alerts.dispatch import MAX_QUEUED_ALERTS, AlertDispatcher
+from proxy.services.alerts.notifier import LEASE_S
 from proxy.store.store import Store
 from slo import window
 from slo.alert import Severity
@@ -27,7 +27,7 @@ def test_the_same_said_again_here_or_by_another_process_is_told_once(play):
         await room.after(0, other)
         await room.said(an_alert())
         await room.after(0, other)
-        await room.after(LEASE, other)
+        await room.after(LEASE_S, other)
 
         assert room.subjects() == [["chat-ttft"]]
 
@@ -115,18 +115,18 @@ def test_alerts_wait_in_bounded_memory_while_the_database_is_away(play, caplog):
     async def plan(room: Room) -> None:
         flaky = Flaky(room.store)
         alerts = flaky.alerts(room)
-        taken = [alerts.say(an_alert(f"s{n}")) for n in range(QUEUED + 3)]
-        await alerts.tend()
-        await alerts.tend()
-        assert taken == [True] * QUEUED + [False] * 3
+        taken = [alerts.say(an_alert(f"s{n}")) for n in range(MAX_QUEUED_ALERTS + 3)]
+        await alerts.maintain()
+        await alerts.maintain()
+        assert taken == [True] * MAX_QUEUED_ALERTS + [False] * 3
         assert alerts.dropped == 3
         flaky.is_away = False
-        await alerts.tend()
-        assert len(room.store.outbox.open_alerts(QUEUED + 9)) == QUEUED
+        await alerts.maintain()
+        assert len(room.store.outbox.open_alerts(MAX_QUEUED_ALERTS + 9)) == MAX_QUEUED_ALERTS
 
     play(plan)
-    assert caplog.text.count("Alert, page:") == 10 * QUEUED // 200
-    assert caplog.text.count("And 190 more alerts") == QUEUED // 200
+    assert caplog.text.count("Alert, page:") == 10 * MAX_QUEUED_ALERTS // 200
+    assert caplog.text.count("And 190 more alerts") == MAX_QUEUED_ALERTS // 200
     assert caplog.text.count("Alerts wait in memory, 2000 of them") == 1
     assert caplog.text.count("Alerts are dropped") == 1
 
@@ -141,8 +141,8 @@ def test_what_cannot_be_written_down_at_the_end_is_told(play, caplog):
         await asyncio.wait({running})
 
     play(plan)
-    assert "Not written down: 1 alert (" in caplog.text
-    assert "The sink `on-call` is not told for 2 s" in caplog.text
+    assert "Not stored, and lost: 1 alert (" in caplog.text
+    assert "The sink `on-call` is not notified for 2 s" in caplog.text
 
 
 def test_much_that_is_said_is_remembered_within_bounds(play):
@@ -170,9 +170,9 @@ class Flaky:
             raise OperationalError("asked", {}, OSError("away"))
         return await self._store.ask(question, *args)
 
-    def alerts(self, room: Room, **fields: Any) -> Alerts:
+    def alerts(self, room: Room, **fields: Any) -> AlertDispatcher:
         outlets = [an_outlet(room.server)]
-        return Alerts(outlets, self, lambda: room.now, post=room.post, **fields)  # type: ignore[arg-type]
+        return AlertDispatcher(outlets, self, lambda: room.now, post=room.post, **fields)  # type: ignore[arg-type]
 
 
 def test_what_is_queued_at_the_end_is_written_down(play):

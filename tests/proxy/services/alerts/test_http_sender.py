@@ -3,23 +3,29 @@ import logging
 
 import pytest
 
-from proxy.services.alerts.http_sender import Message, NotTaken, Post, stamp, without_secrets
-from proxy.services.alerts.notices import Notice
+from proxy.services.alerts.http_sender import (
+    DeliveryFailed,
+    HttpMessage,
+    HttpSender,
+    rfc3339,
+    without_secrets,
+)
+from proxy.services.alerts.notices import AppriseNotice
 from tests.fakes.server import CLOSE, WAIT, Server, head, serving
 
 OK = [head(200, "content-length: 2"), b"ok"]
-MESSAGE = Message(b'{"a":1}', {"content-type": "application/json"})
+MESSAGE = HttpMessage(b'{"a":1}', {"content-type": "application/json"})
 
 
 def sent(*answers, deadline=5.0, times=1):
     """The server after a post, and why it was not taken."""
 
-    async def run() -> tuple[Server, NotTaken | None]:
-        async with serving(*answers) as server, Post(deadline) as post:
+    async def run() -> tuple[Server, DeliveryFailed | None]:
+        async with serving(*answers) as server, HttpSender(deadline) as post:
             try:
                 for _ in range(times):
                     await post.send(f"http://127.0.0.1:{server.port}/T0/xyzzy?k=xyzzy", MESSAGE)
-            except NotTaken as why:
+            except DeliveryFailed as why:
                 return server, why
             return server, None
 
@@ -141,22 +147,22 @@ def test_a_sink_that_hangs_up_or_is_not_there_has_not_taken_it():
     _, hung_up = sent([CLOSE])
 
     async def nobody() -> None:
-        async with Post() as post:
+        async with HttpSender() as post:
             await post.send("http://127.0.0.1:1/xyzzy", MESSAGE)
 
     assert "cannot be reached" in str(hung_up)
-    with pytest.raises(NotTaken, match="cannot be reached") as why:
+    with pytest.raises(DeliveryFailed, match="cannot be reached") as why:
         asyncio.run(nobody())
     assert "xyzzy" not in str(why.value)
 
 
 def test_a_notice_goes_to_its_service():
     async def run(*answers) -> str:
-        async with serving(*answers) as server, Post(2) as post:
-            told = Notice(title="A title", body="A line", kind="info")
+        async with serving(*answers) as server, HttpSender(2) as post:
+            told = AppriseNotice(title="A title", body="A line", kind="info")
             try:
                 await post.send(f"json://127.0.0.1:{server.port}/xyzzy", told)
-            except NotTaken as why:
+            except DeliveryFailed as why:
                 return str(why)
             return server.got[0].line
 
@@ -173,4 +179,4 @@ def test_no_address_is_logged(caplog):
 
 
 def test_times_are_stamped_in_utc():
-    assert stamp(1_790_000_000.25) == "2026-09-21T14:13:20.250Z"
+    assert rfc3339(1_790_000_000.25) == "2026-09-21T14:13:20.250Z"

@@ -5,13 +5,13 @@ import logging
 
 import pytest
 
-from proxy.services.alerts.notices import Notice, Notices, notice, why_not
+from proxy.services.alerts.notices import AppriseNotice, AppriseSender, notice, why_not
 from slo.alert import Severity, resolve_alert
 from tests.fakes.alerts import NOW, an_alert, posted
 from tests.fakes.server import CLOSE, WAIT, Server, head, serving
 
 OK = [head(200, "content-length: 0")]
-NOTICE = Notice(title="A title", body="One line\nanother", kind="failure")
+NOTICE = AppriseNotice(title="A title", body="One line\nanother", kind="failure")
 TARGETS = {
     "e-mail": "mailto://user:xyzzy@example.org?to=ops@example.org",
     "PagerDuty": "pagerduty://A1B2C3@xyzzy?action=map",
@@ -25,7 +25,7 @@ def sent(*answers, deadline=5.0, path="xyzzy?k=xyzzy"):
 
     async def run() -> tuple[Server, str]:
         async with serving(*answers) as server:
-            notices = Notices(deadline)
+            notices = AppriseSender(deadline)
             try:
                 return server, await notices.send(f"json://127.0.0.1:{server.port}/{path}", NOTICE)
             finally:
@@ -60,7 +60,7 @@ def test_a_service_that_hangs_is_waited_for_no_longer_than_the_deadline():
 def test_a_sink_that_hangs_gets_no_second_thread():
     async def run() -> list[str]:
         async with serving([WAIT]) as server:
-            notices = Notices(0.2)
+            notices = AppriseSender(0.2)
             url = f"json://127.0.0.1:{server.port}"
             try:
                 return [await notices.send(url, NOTICE) for _ in range(2)]

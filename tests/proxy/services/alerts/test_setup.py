@@ -4,7 +4,7 @@ import logging
 import msgspec
 from sqlalchemy import text
 
-from proxy.services.alerts.setup import alerting
+from proxy.services.alerts.setup import running_alerts
 from proxy.store.sql.database import write_transaction
 from proxy.store.store import Store
 from slo import window
@@ -22,7 +22,7 @@ def stood(store, *alerts, sinks=(), budgets=None):
     """Says alerts while it stands."""
 
     async def run() -> None:
-        async with alerting(sinks, store, LoopTasks(), lambda: NOW, budgets) as standing:
+        async with running_alerts(sinks, store, LoopTasks(), lambda: NOW, budgets) as standing:
             await asyncio.sleep(0)
             for alert in alerts:
                 standing.say(alert)
@@ -33,7 +33,7 @@ def stood(store, *alerts, sinks=(), budgets=None):
 def test_what_was_said_is_in_the_outbox_when_the_gateway_has_ended(store):
     stood(store, an_alert())
 
-    assert store.outbox.open(9) == [an_alert()]
+    assert store.outbox.open_alerts(9) == [an_alert()]
 
 
 def test_a_sink_whose_address_is_unknown_is_told_of_in_the_log(store, caplog):
@@ -48,10 +48,10 @@ def test_what_was_open_about_a_budget_ends_once_its_limit_is_raised(store):
     raised = msgspec.structs.replace(DAY, limit=2_000)
     stood(store, alert, an_alert())
     stood(store, budgets=(DAY, raised))
-    assert len(store.outbox.open(9)) == 2
+    assert len(store.outbox.open_alerts(9)) == 2
 
     stood(store, budgets=(raised,))
-    assert store.outbox.open(9) == [an_alert()]
+    assert store.outbox.open_alerts(9) == [an_alert()]
 
 
 def test_a_database_that_is_away_keeps_no_gateway_from_starting(store, caplog):
@@ -71,13 +71,16 @@ def test_without_its_database_alerts_wait_for_it_and_are_reviewed_once_it_is_the
     other.outbox.add([alert], {}, NOW)
 
     async def run() -> None:
-        async with asyncio.timeout(60), alerting((), opened, LoopTasks(), lambda: NOW, ()) as sent:
+        async with (
+            asyncio.timeout(60),
+            running_alerts((), opened, LoopTasks(), lambda: NOW, ()) as sent,
+        ):
             await asyncio.sleep(0)
             is_away = "Open alerts stay" in caplog.text
             opened.go_online()
             while await opened.ask(other.outbox.open_alerts, 9):
                 await asyncio.sleep(0.05)
-                await sent.tend()
+                await sent.maintain()
         assert not is_away
 
     asyncio.run(run())

@@ -3,15 +3,15 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.services.alerts.http_sender import Telling
-from proxy.services.alerts.slack import SHOWN, escaped, message
+from proxy.services.alerts.http_sender import Notification
+from proxy.services.alerts.slack import MAX_SHOWN_ALERTS, escape, message
 from slo.alert import Severity, resolve_alert
 from slo.alerting import AlertGroup
 from tests.fakes.alerts import NOW, POISON, an_alert
 
 
 def told(*alerts):
-    sent = message(Telling(group=AlertGroup(alerts), id="e1", at=NOW))
+    sent = message(Notification(group=AlertGroup(alerts), id="e1", at=NOW))
     assert sent.headers == {"content-type": "application/json"}
     return json.loads(sent.body)
 
@@ -45,11 +45,11 @@ def test_what_ended_says_how_long_it_was_what_it_cost_and_what_was_done():
 
 
 def test_many_alerts_are_one_message_of_bounded_size():
-    many = [an_alert(f"s{n}", severity=Severity.TICKET) for n in range(SHOWN + 3)]
+    many = [an_alert(f"s{n}", severity=Severity.TICKET) for n in range(MAX_SHOWN_ALERTS + 3)]
     said = texts(*many)
 
     assert said[0] == "Ticket: 13 alerts"
-    assert len(said) == 1 + SHOWN + 1
+    assert len(said) == 1 + MAX_SHOWN_ALERTS + 1
     assert said[-1].startswith("and 3 more")
     assert texts(*[resolve_alert(each, NOW) for each in many])[0] == "Resolved: 13 alerts"
 
@@ -73,7 +73,7 @@ def test_names_make_no_mentions_links_or_lines():
 
 @given(st.text())
 def test_escaped_text_reads_as_it_was_written(text):
-    said = escaped(text).replace("@\u200b", "@")
+    said = escape(text).replace("@\u200b", "@")
 
     assert said.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&") == text
     assert "<" not in said

@@ -1,7 +1,7 @@
 import hmac
 import json
 
-from proxy.services.alerts.http_sender import Telling
+from proxy.services.alerts.http_sender import Notification
 from proxy.services.alerts.webhook import message, signature
 from slo.alert import resolve_alert
 from slo.alerting import AlertGroup
@@ -9,7 +9,7 @@ from tests.fakes.alerts import NOW, POISON, SECRET, an_alert
 
 
 def told(*alerts):
-    return message(Telling(group=AlertGroup(alerts), id="e1", at=NOW + 0.5, secret=SECRET))
+    return message(Notification(group=AlertGroup(alerts), id="e1", at=NOW + 0.5, secret=SECRET))
 
 
 def test_it_is_a_cloud_event_of_all_alerts():

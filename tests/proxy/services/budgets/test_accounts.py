@@ -2,7 +2,7 @@ from collections import Counter
 
 import pytest
 
-from proxy.services.budgets.accounts import Account, Accounts, is_compared
+from proxy.services.budgets.accounts import LedgerAccount, LedgerAccounts, is_compared
 from proxy.store.sql.spendings import MAX_NAMES, NamedSpendings, Spending
 from slo.budget import Budget, Unit
 from slo.window import Window
@@ -25,14 +25,14 @@ class Booked:
         self.users = 1
         self.cut: dict[float, float | None] = {}
 
-    def of(
+    def from_rollups(
         self, scope: str, start: float, end: float, ended_before: float | None = None
     ) -> dict[str, Spending]:
         self.asked["rollups", scope] += 1
         self.cut[start] = ended_before
         return self._booked(start, end)
 
-    def of_calls(
+    def from_receipts(
         self, scope: str, start: float, end: float, ended_before: float | None = None
     ) -> NamedSpendings:
         self.asked["receipts", scope] += 1
@@ -64,8 +64,8 @@ def booked() -> Booked:
 
 
 @pytest.fixture
-def accounts(booked: Booked) -> Accounts:
-    return Accounts(booked)  # type: ignore[arg-type]
+def accounts(booked: Booked) -> LedgerAccounts:
+    return LedgerAccounts(booked)  # type: ignore[arg-type]
 
 
 HOURS = int(NOW - MIDNIGHT) // 3600
@@ -83,7 +83,7 @@ HOURS = int(NOW - MIDNIGHT) // 3600
     ],
 )
 def test_rollups_are_asked_where_they_know_and_else_receipts(booked, accounts, fields, source):
-    accounts.of(budget(**fields), NOW)
+    accounts.account(budget(**fields), NOW)
 
     assert {who for who, _ in booked.asked} == {source}
 
@@ -93,33 +93,33 @@ def test_rollups_are_asked_where_they_know_and_else_receipts(booked, accounts, f
     [(Unit.USD, HOURS), (Unit.TOKENS, 2 * HOURS), (Unit.REQUESTS, 3 * HOURS)],
 )
 def test_the_amount_is_in_the_budget_s_unit(accounts, unit, amount):
-    assert accounts.of(budget(unit=unit), NOW) == Account({"n0": amount}, is_whole=True)
+    assert accounts.account(budget(unit=unit), NOW) == LedgerAccount({"n0": amount}, is_whole=True)
 
 
 def test_of_one_name_only_its_own_is_told_and_of_every_name_that_of_nobody_is_not(booked, accounts):
     booked.users = 3
-    assert accounts.of(budget(of="n1"), NOW).by == {"n1": HOURS}
-    assert len(accounts.of(budget(), NOW).by) == 3
-    booked.of = lambda *_: {"": Spending(1, 1), "a": Spending(2, 2)}
-    assert accounts.of(budget(scope="feature"), NOW).by == {"a": 2}
-    assert accounts.of(budget(scope="feature", of=""), NOW).by == {"": 1}
+    assert accounts.account(budget(of="n1"), NOW).by == {"n1": HOURS}
+    assert len(accounts.account(budget(), NOW).by) == 3
+    booked.from_rollups = lambda *_: {"": Spending(1, 1), "a": Spending(2, 2)}
+    assert accounts.account(budget(scope="feature"), NOW).by == {"a": 2}
+    assert accounts.account(budget(scope="feature", of=""), NOW).by == {"": 1}
 
 
 def test_budgets_that_are_asked_about_together_share_what_is_read(booked, accounts):
     for of in ("a", "b", "*"):
         for unit in (Unit.USD, Unit.TOKENS):
-            accounts.of(budget(of=of, unit=unit), NOW)
+            accounts.account(budget(of=of, unit=unit), NOW)
     assert booked.asked == {("rollups", "team"): 1}
 
-    accounts.of(budget(), NOW + 60)
+    accounts.account(budget(), NOW + 60)
     assert booked.asked == {("rollups", "team"): 2}
 
 
 def test_of_a_month_the_days_before_yesterday_are_read_once(booked, accounts):
     month = budget(window=Window.MONTH, scope="user")
-    first = accounts.of(month, NOW)
+    first = accounts.account(month, NOW)
     booked.days.clear()
-    again = accounts.of(month, NOW + 60)
+    again = accounts.account(month, NOW + 60)
 
     assert first.by["n0"] == again.by["n0"] == 20 * 24 + HOURS
     assert set(booked.days) == {MIDNIGHT - DAY, MIDNIGHT}
@@ -127,26 +127,26 @@ def test_of_a_month_the_days_before_yesterday_are_read_once(booked, accounts):
 
 def test_a_new_month_begins_at_nothing(booked, accounts):
     month = budget(window=Window.MONTH)
-    accounts.of(month, FIRST - 60)
+    accounts.account(month, FIRST - 60)
 
-    assert accounts.of(month, FIRST + 3600).by == {"n0": (NOW - FIRST) // 3600}
+    assert accounts.account(month, FIRST + 3600).by == {"n0": (NOW - FIRST) // 3600}
     booked.late = 1
-    assert accounts.of(month, FIRST + 7200).by == {"n0": (NOW - FIRST) // 3600 + 1}
+    assert accounts.account(month, FIRST + 7200).by == {"n0": (NOW - FIRST) // 3600 + 1}
 
 
 def test_a_month_of_which_a_day_is_not_whole_never_is(booked, accounts):
     month = budget(window=Window.MONTH, scope="user")
     booked.is_whole = False
-    assert not accounts.of(month, NOW).is_whole
+    assert not accounts.account(month, NOW).is_whole
     booked.is_whole = True
-    assert not accounts.of(month, NOW + 60).is_whole
-    assert accounts.of(budget(scope="user"), NOW + 60).is_whole
+    assert not accounts.account(month, NOW + 60).is_whole
+    assert accounts.account(budget(scope="user"), NOW + 60).is_whole
 
 
 def test_of_a_month_no_more_names_are_kept_than_of_a_day(booked, accounts):
     booked.users = MAX_NAMES + 10
 
-    assert len(accounts.of(budget(window=Window.MONTH), NOW).by) == MAX_NAMES
+    assert len(accounts.account(budget(window=Window.MONTH), NOW).by) == MAX_NAMES
 
 
 def test_labels_stand_in_no_ledger():
@@ -158,10 +158,10 @@ def test_labels_stand_in_no_ledger():
 def test_attempts_that_ended_later_are_left_out_of_the_days_that_are_read_each_time(
     booked, accounts, fields
 ):
-    accounts.of(budget(window=Window.MONTH, **fields), NOW, NOW - 12)
+    accounts.account(budget(window=Window.MONTH, **fields), NOW, NOW - 12)
     recent = max(booked.cut)
 
     assert booked.cut.pop(recent) == NOW - 12
     assert set(booked.cut.values()) == {None}
-    accounts.of(budget(window=Window.MONTH, **fields), NOW)
+    accounts.account(budget(window=Window.MONTH, **fields), NOW)
     assert booked.cut[recent] is None

@@ -133,7 +133,7 @@ def test_a_call_counts_as_one_request_however_many_attempts_it_takes():
 
 def test_what_is_held_lasts_as_long_as_the_call():
     async def story(office: Office) -> None:
-        beating = asyncio.ensure_future(office.admission.beat())
+        beating = asyncio.ensure_future(office.admission.extend_reservations())
         attempt = office.attempt(1)
         await office.admit(attempt)
         await asyncio.sleep(600)
@@ -194,7 +194,7 @@ def test_a_call_that_is_still_asking_is_not_held_by_a_beat():
     async def story(office: Office) -> None:
         await office.admit(office.attempt(0))
         office.store.delay = 15.0
-        beating = asyncio.ensure_future(office.admission.beat())
+        beating = asyncio.ensure_future(office.admission.extend_reservations())
         with pytest.raises(OverBudget):
             await office.admit(office.attempt(1))
         assert await office.level(COUNTER) == Level(0, WORST)

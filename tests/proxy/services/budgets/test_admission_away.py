@@ -94,7 +94,7 @@ def test_with_emptied_counters_each_process_spends_a_part_of_what_was_left():
 
 def test_emptied_counters_soon_know_again_what_is_held_for_calls_under_way():
     async def story(office: Office) -> None:
-        beating = asyncio.ensure_future(office.admission.beat())
+        beating = asyncio.ensure_future(office.admission.extend_reservations())
         attempts = [office.attempt(number) for number in range(10)]
         for attempt in attempts:
             await office.admit(attempt)
@@ -205,7 +205,7 @@ def test_a_call_within_a_lease_that_ends_during_a_beat_is_not_held_again():
         await office.admit(first)
         office.store.leases = True
         await office.admit(second)
-        beating = asyncio.ensure_future(office.admission.beat())
+        beating = asyncio.ensure_future(office.admission.extend_reservations())
         await asyncio.sleep(9)
         office.store.extend_delay = 2.0
         await asyncio.sleep(2)

@@ -5,7 +5,7 @@ import asyncio
 from proxy.calls.ports import Admitted, CheaperModel
 from proxy.calls.settlement import AttemptInfo
 from proxy.providers.port import Prepared
-from proxy.services.budgets.admission_gate import Entry
+from proxy.services.budgets.admission_gate import AdmissionGate
 from tests.fakes.answers import ASKED
 from tests.fakes.desk import call, route
 from tests.fakes.receipts import a_receipt
@@ -20,11 +20,11 @@ class FakeCeilings:
         self.says = says
         self.heard = []
 
-    async def checked(self, attempt, prepared, fits):
+    async def check(self, attempt, prepared, fits):
         self.heard.append(fits("small"))
         return self.says
 
-    def settled(self, receipt):
+    def record_cost(self, receipt):
         self.heard.append(receipt)
 
 
@@ -39,7 +39,7 @@ class FakeBudgets:
     def held_output(self, attempt):
         return 9
 
-    def settled(self, receipt):
+    def settle(self, receipt):
         self.heard.append(receipt)
 
 
@@ -48,14 +48,14 @@ def admitted(entry):
 
 
 def test_with_nothing_promised_it_goes_as_it_is():
-    assert admitted(Entry(None, None)) == Admitted(SENT)
+    assert admitted(AdmissionGate(None, None)) == Admitted(SENT)
 
 
 def test_what_a_ceiling_cut_is_what_budgets_hold():
     budgets = FakeBudgets()
     ceilings = FakeCeilings(Admitted(CUT, {"x-thriftgate-clamped": "max_tokens=9"}, ("cut",)))
 
-    passed = admitted(Entry(ceilings, budgets))
+    passed = admitted(AdmissionGate(ceilings, budgets))
 
     assert budgets.heard == [CUT]
     assert passed == Admitted(
@@ -70,19 +70,19 @@ def test_what_goes_elsewhere_holds_nothing_here():
     budgets = FakeBudgets()
     elsewhere = CheaperModel("small", "too dear")
 
-    assert admitted(Entry(FakeCeilings(elsewhere), budgets)) == elsewhere
+    assert admitted(AdmissionGate(FakeCeilings(elsewhere), budgets)) == elsewhere
     assert budgets.heard == []
 
 
 def test_what_is_held_is_what_budgets_hold():
-    assert Entry(None, FakeBudgets()).held_output(ATTEMPT) == 9
-    assert Entry(FakeCeilings(Admitted(SENT)), None).held_output(ATTEMPT) is None
+    assert AdmissionGate(None, FakeBudgets()).held_output(ATTEMPT) == 9
+    assert AdmissionGate(FakeCeilings(Admitted(SENT)), None).held_output(ATTEMPT) is None
 
 
 def test_both_hear_of_each_receipt():
     ceilings, budgets, receipt = FakeCeilings(Admitted(SENT)), FakeBudgets(), a_receipt(1)
 
-    Entry(ceilings, budgets).settled(receipt)
-    Entry(None, None).settled(receipt)
+    AdmissionGate(ceilings, budgets).settle(receipt)
+    AdmissionGate(None, None).settle(receipt)
 
     assert ceilings.heard == budgets.heard == [receipt]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from proxy.calls.settlement import Pseudonymizer
 from proxy.records.call import Call, Key
 from proxy.services.budgets.budget_matching import BudgetMatcher
-from proxy.services.budgets.reservation_requests import counted, subject
+from proxy.services.budgets.reservation_requests import counted_budgets, subject
 from slo.budget import Budget, Budgets, Unit
 from slo.window import Window
 from tests.fakes.desk import KEY, call
@@ -113,7 +113,7 @@ def test_a_remembered_match_is_what_would_be_found_anew(
 ) -> None:
     matcher, limits = BudgetMatcher(budgets, SEAL), Budgets(budgets)
     for each in calls:
-        fresh = counted(limits, subject(each, SEAL, labelled=True), each)
+        fresh = counted_budgets(limits, subject(each, SEAL, labelled=True), each)
         found = matcher.match(each).counted
         assert sorted(found, key=lambda one: one.counter) == sorted(
             fresh, key=lambda one: one.counter

@@ -5,42 +5,42 @@ from hypothesis import strategies as st
 
 from proxy.calls.output_limits import output_allowance
 from proxy.calls.translation import prepare
-from proxy.services.budgets.ceiling_evaluation import Case
-from proxy.services.budgets.clamps import clamped
+from proxy.services.budgets.ceiling_evaluation import CeilingEvaluation
+from proxy.services.budgets.clamps import with_output_limit
 from slo.ceiling import Clamped, Decision, Exceeds, Step
 from tests.fakes.ceilinged import DEAR, HALF, WORST, Hall, ceiling
 from tests.fakes.limited import BODY
 
 
-def case(spent: int = 0, body: bytes = BODY) -> Case:
+def case(spent: int = 0, body: bytes = BODY) -> CeilingEvaluation:
     hall = Hall()
     attempt = hall.attempt(body=body)
     prepared = prepare(attempt.call, DEAR)
-    found = Case(attempt, prepared, DEAR, hall.predictor, spent)
-    found.learn(asyncio.run(hall.predictor.predicted(attempt, prepared, DEAR, exactly=True)))
+    found = CeilingEvaluation(attempt, prepared, DEAR, hall.predictor, spent)
+    found.learn(asyncio.run(hall.predictor.predict(attempt, prepared, DEAR, exactly=True)))
     return found
 
 
-def decided(found: Case, limit: int) -> Decision:
-    return found.decided(ceiling(limit, on_exceed=(Step.CLAMP,)), lambda _: True)
+def decided(found: CeilingEvaluation, limit: int) -> Decision:
+    return found.decide(ceiling(limit, on_exceed=(Step.CLAMP,)), lambda _: True)
 
 
 def test_what_it_may_cost_is_told_with_what_it_has_cost():
-    assert case().worst() == WORST
-    assert case(spent=5).worst() == WORST + 5
-    assert case(spent=5).likely(500) == HALF + 5
+    assert case().worst_cost() == WORST
+    assert case(spent=5).worst_cost() == WORST + 5
+    assert case(spent=5).likely_cost(500) == HALF + 5
 
 
 def test_before_anything_is_known_it_has_cost_what_it_has():
     hall = Hall()
     attempt = hall.attempt()
-    found = Case(attempt, prepare(attempt.call, DEAR), DEAR, hall.predictor, 7)
+    found = CeilingEvaluation(attempt, prepare(attempt.call, DEAR), DEAR, hall.predictor, 7)
 
-    assert (found.worst(), found.likely(), found.total(3)) == (7, None, 3)
+    assert (found.worst_cost(), found.likely_cost(), found.total_tokens(3)) == (7, None, 3)
 
 
 def test_why_it_goes_elsewhere_is_told():
-    assert case().why(ceiling(HALF)) == (
+    assert case().reroute_reason(ceiling(HALF)) == (
         "the ceiling c of $0.002011 a call, and it may cost $0.004011"
     )
 
@@ -55,14 +55,14 @@ def test_what_is_clamped_never_costs_more_than_the_ceiling(limit, spent, choices
     decision = decided(found, limit)
 
     if isinstance(decision, Clamped):
-        sent = clamped(found.prepared, DEAR, decision.tokens)
+        sent = with_output_limit(found.prepared, DEAR, decision.tokens)
         total = output_allowance(sent.body, "chat/completions", DEAR).total
         assert found.worth is not None
-        assert total == found.total(decision.tokens)
-        assert spent + found.worth.at(total) <= limit
+        assert total == found.total_tokens(decision.tokens)
+        assert spent + found.worth.cost_with(total) <= limit
         assert decision.tokens >= 250
     elif isinstance(decision, Exceeds):
         assert found.worth is not None
-        assert spent + found.worth.at(250 * choices) > limit
+        assert spent + found.worth.cost_with(250 * choices) > limit
     else:
-        assert found.worst() <= limit
+        assert found.worst_cost() <= limit

@@ -398,7 +398,7 @@ def test_calls_that_never_settle_are_forgotten_after_many():
     async def many() -> None:
         for number in range(20_010):
             asked = hall.attempt(number)
-            await hall.ceilings.checked(asked, prepare(asked.call, DEAR), lambda _: True)
+            await hall.ceilings.check(asked, prepare(asked.call, DEAR), lambda _: True)
 
     asyncio.run(many())
     assert len(hall.ceilings._open) == 20_000

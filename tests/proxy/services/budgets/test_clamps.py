@@ -11,11 +11,11 @@ from proxy.calls.translation import prepare
 from proxy.catalog.entries import Route
 from proxy.providers.port import Prepared
 from proxy.services.budgets.clamps import (
-    clamped,
+    clamp_note,
     endpoint,
     is_limitable,
-    note,
-    spoken,
+    output_limit_field,
+    with_output_limit,
 )
 from tests.fakes.desk import call, route
 
@@ -59,7 +59,7 @@ def body(prepared: Prepared) -> dict[str, Any]:
 def test_a_clamp_stands_in_the_field_that_is_used_or_else_known(over, to, fields, field):
     prepared = sent(over, to, **fields)
     assert is_limitable(prepared)
-    found = body(clamped(prepared, over, 17))
+    found = body(with_output_limit(prepared, over, 17))
 
     assert found.pop(field) == 17
     before = body(prepared)
@@ -72,7 +72,7 @@ def test_a_clamp_stands_in_the_field_that_is_used_or_else_known(over, to, fields
 def test_both_fields_are_clamped_where_both_are_used():
     prepared = sent(OTHER, max_tokens=900, max_completion_tokens=800)
 
-    found = body(clamped(prepared, OTHER, 17))
+    found = body(with_output_limit(prepared, OTHER, 17))
 
     assert (found["max_tokens"], found["max_completion_tokens"]) == (17, 17)
 
@@ -107,11 +107,11 @@ def test_a_prepared_request_says_where_it_goes():
     ],
 )
 def test_a_caller_is_told_of_its_own_field(over, to, fields, field):
-    assert spoken(call(orjson.dumps({"model": "m", **fields}), to), over) == field
+    assert output_limit_field(call(orjson.dumps({"model": "m", **fields}), to), over) == field
 
 
 def test_a_note_tells_of_a_clamp_and_can_be_read_again():
-    said = note("max_tokens", 812, "c of $0.01 a call")
+    said = clamp_note("max_tokens", 812, "c of $0.01 a call")
 
     assert said == "lowered max_tokens to 812: the ceiling c of $0.01 a call"
     assert lowered_limit(orjson.dumps([said]).decode()) == 812
@@ -138,7 +138,7 @@ def test_whatever_was_asked_a_clamped_request_may_generate_no_more(fields, to, t
     prepared = Prepared(method="POST", path=f"/{to}", headers={}, body=orjson.dumps(fields))
 
     if is_limitable(prepared):
-        lowered = clamped(prepared, over, tokens)
+        lowered = with_output_limit(prepared, over, tokens)
         found = output_allowance(lowered.body, to, over)
         assert (found.per_choice, found.requested) == (tokens, tokens)
         assert found.choices == output_allowance(prepared.body, to, over).choices

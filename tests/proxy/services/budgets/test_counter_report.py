@@ -9,8 +9,15 @@ from pathlib import Path
 import pytest
 from redis import RedisError
 
-from proxy.services.budgets.accounts import Accounts
-from proxy.services.budgets.counter_report import Row, counted, known, most_spent, said, unknown
+from proxy.services.budgets.accounts import LedgerAccounts
+from proxy.services.budgets.counter_report import (
+    CounterRow,
+    all_counter_rows,
+    counter_rows,
+    ledger_rows,
+    most_spent,
+    unknown_rows,
+)
 from proxy.store.redis.budget_store import RedisBudgetStore
 from proxy.store.redis.leased_counters import LeasedCounters
 from proxy.store.redis.local_budget_store import BudgetStore, LocalBudgetStore, StoreUnavailable
@@ -44,24 +51,24 @@ class Away(LocalBudgetStore):
         raise StoreUnavailable("they are away")
 
 
-def ledgers(store: Store, about: Budget) -> list[Row]:
-    return known(Accounts(store.spendings), about, NOW)
+def ledgers(store: Store, about: Budget) -> list[CounterRow]:
+    return ledger_rows(LedgerAccounts(store.spendings), about, NOW)
 
 
 def test_the_ledger_knows_what_was_spent_and_not_what_is_held(store: Store) -> None:
-    assert ledgers(store, budget()) == [Row("acme", SPENT)]
-    assert ledgers(store, budget(scope="organization")) == [Row("*", SPENT)]
+    assert ledgers(store, budget()) == [CounterRow("acme", SPENT)]
+    assert ledgers(store, budget(scope="organization")) == [CounterRow("*", SPENT)]
     minute = budget(unit=Unit.REQUESTS, window=Window.MINUTE)
-    assert ledgers(store, minute) == [Row("acme", 1)]
+    assert ledgers(store, minute) == [CounterRow("acme", 1)]
 
 
 def test_of_one_who_spent_nothing_the_ledger_knows_just_that(store: Store) -> None:
-    assert ledgers(store, budget(of="idle")) == [Row("idle", 0)]
+    assert ledgers(store, budget(of="idle")) == [CounterRow("idle", 0)]
 
 
 def test_of_what_it_does_not_count_the_ledger_says_that_nobody_knows(store: Store) -> None:
-    assert ledgers(store, budget(scope="label:project")) == [Row("*", None)]
-    assert ledgers(store, budget(scope="label:project", of="x")) == [Row("x", None)]
+    assert ledgers(store, budget(scope="label:project")) == [CounterRow("*", None)]
+    assert ledgers(store, budget(scope="label:project", of="x")) == [CounterRow("x", None)]
 
 
 def test_of_more_than_it_reads_at_once_the_ledger_knows_names_alone(store: Store) -> None:
@@ -82,10 +89,10 @@ def test_of_many_those_are_kept_of_whom_the_ledger_knows_most_to_be_spent(
     ]
     inserter(store._engine)(made)
     store.spendings._most_calls = 100 if is_whole else 8
-    accounts, users = Accounts(store.spendings), budget(scope="user")
-    rows = known(accounts, users, NOW, most=2)
+    accounts, users = LedgerAccounts(store.spendings), budget(scope="user")
+    rows = ledger_rows(accounts, users, NOW, most=2)
 
-    most = nlargest(2, accounts.of(users, NOW).by.items(), key=lambda item: item[1])
+    most = nlargest(2, accounts.account(users, NOW).by.items(), key=lambda item: item[1])
     assert [row.whose for row in rows] == [whose for whose, _ in most]
     spent = [amount for _, amount in most]
     assert [row.spent for row in rows] == (spent if is_whole else [None, None])
@@ -100,35 +107,38 @@ async def held(store: BudgetStore, about: Budget, *names: str) -> None:
 
 
 def test_counters_know_what_is_held(store: Store) -> None:
-    async def run() -> list[Row]:
+    async def run() -> list[CounterRow]:
         mine = LocalBudgetStore()
         await held(mine, budget(), "acme")
-        return await counted(mine, budget(), [Row("acme", SPENT)], NOW)
+        return await all_counter_rows(mine, budget(), [CounterRow("acme", SPENT)], NOW)
 
-    assert asyncio.run(run()) == [Row("acme", 0, 7)]
+    assert asyncio.run(run()) == [CounterRow("acme", 0, 7)]
 
 
 def test_counters_of_which_nobody_knows_whose_they_are_leave_what_is_known() -> None:
-    rows = [Row("*", None)]
+    rows = [CounterRow("*", None)]
 
-    assert asyncio.run(counted(LocalBudgetStore(), budget(), rows, NOW)) == rows
+    assert asyncio.run(all_counter_rows(LocalBudgetStore(), budget(), rows, NOW)) == rows
 
 
 @pytest.mark.parametrize(
     ("ask", "rows"),
-    [(counted, [Row("acme", 0, 7), Row("new", 0, 7)]), (said, [Row("acme", 0, 7)])],
+    [
+        (all_counter_rows, [CounterRow("acme", 0, 7), CounterRow("new", 0, 7)]),
+        (counter_rows, [CounterRow("acme", 0, 7)]),
+    ],
     ids=["for people who ask", "beside calls"],
 )
 def test_counters_that_all_share_are_walked_for_whom_the_ledger_does_not_know_only_on_request(
-    ask: Callable[..., Awaitable[list[Row]]], rows: list[Row]
+    ask: Callable[..., Awaitable[list[CounterRow]]], rows: list[CounterRow]
 ) -> None:
-    async def run(name: str) -> list[Row]:
+    async def run(name: str) -> list[CounterRow]:
         shared = RedisBudgetStore(SERVER, "acme", prefix=name)
         try:
             await held(shared, budget(), "acme", "new")
-            found = await ask(shared, budget(), [Row("acme", SPENT)], NOW)
+            found = await ask(shared, budget(), [CounterRow("acme", SPENT)], NOW)
             leased = LeasedCounters(shared, lambda: NOW)
-            assert found == await ask(leased, budget(), [Row("acme", SPENT)], NOW)
+            assert found == await ask(leased, budget(), [CounterRow("acme", SPENT)], NOW)
             return found
         finally:
             await shared.aclose()
@@ -142,18 +152,18 @@ def test_counters_that_all_share_are_walked_for_whom_the_ledger_does_not_know_on
 
 
 def test_of_a_budget_that_names_nobody_nothing_is_asked() -> None:
-    assert unknown(budget(of="acme")) == [Row("acme", None)]
-    assert asyncio.run(said(LocalBudgetStore(), budget(), unknown(budget()), NOW)) == [
-        Row("*", None)
+    assert unknown_rows(budget(of="acme")) == [CounterRow("acme", None)]
+    assert asyncio.run(counter_rows(LocalBudgetStore(), budget(), unknown_rows(budget()), NOW)) == [
+        CounterRow("*", None)
     ]
 
 
 def test_counters_that_are_away_say_so() -> None:
     with pytest.raises(StoreUnavailable):
-        asyncio.run(counted(Away(), budget(), [Row("acme", SPENT)], NOW))
+        asyncio.run(all_counter_rows(Away(), budget(), [CounterRow("acme", SPENT)], NOW))
 
 
 def test_those_come_first_of_whom_most_is_spent_then_held() -> None:
-    rows = [Row("a", None), Row("b", 1), Row("d", 2), Row("c", 2, 5)]
+    rows = [CounterRow("a", None), CounterRow("b", 1), CounterRow("d", 2), CounterRow("c", 2, 5)]
 
     assert [row.whose for row in most_spent(rows, 3)] == ["c", "d", "b"]

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from proxy.services.budgets.counters import away, check_counters, counters
+from proxy.services.budgets.counters import check_counters, open_budget_store, redis_problem
 from proxy.settings import Settings
 from proxy.store.store import Store
 
@@ -19,15 +19,15 @@ def test_a_redis_url_of_another_form_is_an_error():
 def test_counters_are_shared_where_redis_is_named(tmp_path):
     opened = Store.open(f"sqlite:///{tmp_path}/thriftgate.db", tmp_path / "journal")
     try:
-        assert counters(Settings(redis_url="redis://cache:6379/0"), opened).is_shared
-        assert not counters(Settings(), opened).is_shared
+        assert open_budget_store(Settings(redis_url="redis://cache:6379/0"), opened).is_shared
+        assert not open_budget_store(Settings(), opened).is_shared
     finally:
         opened.close(5)
 
 
 def test_a_redis_that_does_not_answer_is_away_and_its_password_is_not_shown():
-    why = asyncio.run(away(Settings(redis_url="redis://:secret@127.0.0.1:1/0")))
+    why = asyncio.run(redis_problem(Settings(redis_url="redis://:secret@127.0.0.1:1/0")))
 
     assert why
     assert "secret" not in why
-    assert asyncio.run(away(Settings())) == ""
+    assert asyncio.run(redis_problem(Settings())) == ""

@@ -2,14 +2,14 @@
 
 import pytest
 
-from proxy.services.budgets.local_quota import TTL, LocalQuota
-from proxy.services.budgets.reservation_requests import Counted
+from proxy.services.budgets.local_quota import TTL_S, LocalQuota
+from proxy.services.budgets.reservation_requests import CountedBudget
 from slo.reservation_sizing import UsageBounds
 from slo.reservations import Level
 from tests.fakes.limited import NOW, budget
 
 NEED = UsageBounds(sure=1, typical=5, likely=7, worst=10)
-COUNTED = Counted(budget(limit=1000), "acme", "b/acme", NOW + 3600)
+COUNTED = CountedBudget(budget(limit=1000), "acme", "b/acme", NOW + 3600)
 
 
 @pytest.mark.parametrize(
@@ -34,5 +34,5 @@ def test_what_is_settled_or_has_ended_leaves_room_again():
     local.settle("first", {"b/acme": 0}, NOW)
 
     assert local.reserve("second", [claim], NOW)
-    assert not local.reserve("third", [claim], NOW + TTL - 1)
-    assert local.reserve("third", [claim], NOW + TTL + 1)
+    assert not local.reserve("third", [claim], NOW + TTL_S - 1)
+    assert local.reserve("third", [claim], NOW + TTL_S + 1)

@@ -17,7 +17,7 @@ from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route
 from proxy.prefix.planned import Passthrough, Planned
 from proxy.records.receipt import Outcome
-from proxy.services.budgets.clamps import note
+from proxy.services.budgets.clamps import clamp_note
 from proxy.services.budgets.prediction import Predictor
 from proxy.services.budgets.pricing import Alternative, Prediction
 from proxy.store.sql.answers import PastAnswer
@@ -45,12 +45,12 @@ def attempt(
 def predicted(predictor: Predictor, asked: AttemptInfo, *, exactly: bool = False) -> Prediction:
     assert asked.route is not None
     prepared = prepare(asked.call, asked.route)
-    return asyncio.run(predictor.predicted(asked, prepared, asked.route, exactly=exactly))
+    return asyncio.run(predictor.predict(asked, prepared, asked.route, exactly=exactly))
 
 
 def settled(predictor: Predictor, number: int, generated: int, **fields: Any) -> None:
     usage = Usage(input=1, output=generated)
-    predictor.settled(
+    predictor.learn(
         a_receipt(**{"call_id": f"call_{number}", "attempt": 0, "usage": usage, **fields})
     )
 
@@ -95,15 +95,15 @@ def test_a_request_is_predicted_once_for_ceilings_and_budgets_and_anew_where_it_
     other = msgspec.structs.replace(asked, number=1)
 
     async def story() -> None:
-        first = await predictor.predicted(asked, prepared, ROUTE)
-        assert await predictor.predicted(asked, prepared, ROUTE) is first
-        assert await predictor.predicted(asked, clamped, ROUTE) is not first
-        counted = await predictor.predicted(asked, prepared, ROUTE, exactly=True)
+        first = await predictor.predict(asked, prepared, ROUTE)
+        assert await predictor.predict(asked, prepared, ROUTE) is first
+        assert await predictor.predict(asked, clamped, ROUTE) is not first
+        counted = await predictor.predict(asked, prepared, ROUTE, exactly=True)
         assert counted.tokens == ESTIMATE.prompt_tokens
-        assert await predictor.predicted(asked, prepared, ROUTE) is counted
-        assert await predictor.predicted(asked, prepared, named("two/m")) is not counted
-        last = await predictor.predicted(asked, prepared, ROUTE)
-        assert await predictor.predicted(other, prepared, ROUTE) is not last
+        assert await predictor.predict(asked, prepared, ROUTE) is counted
+        assert await predictor.predict(asked, prepared, named("two/m")) is not counted
+        last = await predictor.predict(asked, prepared, ROUTE)
+        assert await predictor.predict(other, prepared, ROUTE) is not last
 
     asyncio.run(story())
 
@@ -111,7 +111,7 @@ def test_a_request_is_predicted_once_for_ceilings_and_budgets_and_anew_where_it_
 def test_what_was_predicted_keeps_no_request_alive():
     predictor, asked = Predictor(FakeEstimator()), attempt()
     prepared = prepare(asked.call, ROUTE)
-    asyncio.run(predictor.predicted(asked, prepared, ROUTE))
+    asyncio.run(predictor.predict(asked, prepared, ROUTE))
     request = weakref.ref(prepared)
     del prepared
     gc.collect()
@@ -219,7 +219,7 @@ def test_an_answer_that_was_cut_off_counts_as_long_as_it_was_asked():
     predictor = Predictor(FakeEstimator())
     for number in range(20):
         predicted(predictor, attempt(number))
-        predictor.limited(attempt(number), 100)
+        predictor.record_clamp(attempt(number), 100)
         settled(predictor, number, 100 if number < 10 else 50)
 
     found = predicted(predictor, attempt(), exactly=True)
@@ -242,7 +242,7 @@ def test_a_clamped_request_is_of_the_kind_of_what_was_asked():
 
 def test_what_was_never_predicted_is_not_limited():
     predictor = Predictor(FakeEstimator())
-    predictor.limited(attempt(5), 100)
+    predictor.record_clamp(attempt(5), 100)
     settled(predictor, 1, 5)
 
     assert predicted(predictor, attempt()).output.likely == 1000
@@ -266,7 +266,7 @@ def test_calls_that_never_settle_are_forgotten_after_many():
     async def many() -> None:
         for number in range(20_010):
             asked = attempt(number)
-            await predictor.predicted(asked, prepare(asked.call, ROUTE), ROUTE)
+            await predictor.predict(asked, prepare(asked.call, ROUTE), ROUTE)
 
     asyncio.run(many())
     assert len(predictor._calls) == 20_000
@@ -297,7 +297,7 @@ def test_a_restart_goes_on_from_the_ledger_until_more_is_learned():
 
 def test_what_the_ledger_says_was_cut_off_was_longer():
     predictor = Predictor(FakeEstimator())
-    notes = orjson.dumps([note("max_tokens", 30, "c of $1 a call")]).decode()
+    notes = orjson.dumps([clamp_note("max_tokens", 30, "c of $1 a call")]).decode()
     begun(predictor, [an_answer(30, notes)] * 20)
 
     assert 115 < predicted(predictor, attempt()).output.likely < 125
@@ -316,7 +316,7 @@ def test_without_the_ledger_it_begins_with_nothing(caplog):
 
 def test_elsewhere_a_call_is_what_that_model_allows():
     predictor = Predictor(FakeEstimator())
-    found = predictor.elsewhere(attempt(), 100, cheap("small", 7, max_output=50))
+    found = predictor.predict_on_model(attempt(), 100, cheap("small", 7, max_output=50))
 
     assert found is not None
     assert (found.tokens, found.cached, found.allowance.per_choice, found.output.worst) == (
@@ -330,13 +330,13 @@ def test_elsewhere_a_call_is_what_that_model_allows():
 def test_elsewhere_a_prompt_may_be_too_long():
     predictor = Predictor(FakeEstimator())
 
-    assert predictor.elsewhere(attempt(), 100, cheap("small", 7, window=99)) is None
+    assert predictor.predict_on_model(attempt(), 100, cheap("small", 7, window=99)) is None
 
 
 def cheapest(*models: Model, asked: AttemptInfo | None = None, **fields: Any) -> Alternative | None:
     predictor = Predictor(FakeEstimator(), town(*models))
     found: list[Alternative | None] = [
-        predictor.cheapest(asked or attempt(), 0, lambda need: need.worst, **fields)
+        predictor.cheapest_alternative(asked or attempt(), 0, lambda need: need.worst, **fields)
         for _ in range(2)
     ]
     assert found[0] == found[1]
@@ -376,5 +376,5 @@ def test_other_embeddings_are_no_alternative():
 def test_without_a_catalog_no_other_model_is_known():
     predictor = Predictor(FakeEstimator())
 
-    assert predictor.cheapest(attempt(), 0, lambda need: need.worst) is None
+    assert predictor.cheapest_alternative(attempt(), 0, lambda need: need.worst) is None
     assert predictor.model("m") is None

@@ -6,7 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.calls.output_limits import OutputAllowance
-from proxy.services.budgets.pricing import Prediction, Priced, billed, priced, served
+from proxy.services.budgets.pricing import (
+    AttemptPrice,
+    Prediction,
+    dearest_prompt,
+    price_attempt,
+    served_model,
+)
 from slo.price import Period, Rates, Sheet, Tariff
 from slo.reservation_sizing import OutputBounds, PriceQuote
 from slo.usage import Usage
@@ -24,7 +30,7 @@ def prediction(tokens: int, cached: int = 0, tariff: Tariff | None = TARIFF) -> 
     )
 
 
-def worth(found: Priced | None) -> Priced:
+def worth(found: AttemptPrice | None) -> AttemptPrice:
     assert found is not None
     return found
 
@@ -41,7 +47,7 @@ def worth(found: Priced | None) -> Priced:
     ],
 )
 def test_a_prompt_is_taken_to_be_billed_in_the_dearest_way(regime, body, usage):
-    assert billed(9, route(regime=regime), body) == usage
+    assert dearest_prompt(9, route(regime=regime), body) == usage
 
 
 @pytest.mark.parametrize(
@@ -54,7 +60,7 @@ def test_a_prompt_is_taken_to_be_billed_in_the_dearest_way(regime, body, usage):
     ],
 )
 def test_what_is_read_from_a_cache_is_not_written_too(regime, body):
-    found = billed(9, route(regime=regime), body, cached=4)
+    found = dearest_prompt(9, route(regime=regime), body, cached=4)
 
     assert (found.cache_read, found.prompt_tokens) == (4, 9)
 
@@ -62,38 +68,40 @@ def test_what_is_read_from_a_cache_is_not_written_too(regime, body):
 def test_a_warm_prompt_is_cheaper_than_a_cold_one():
     found = prediction(1000, cached=900)
 
-    assert worth(priced(found, route(), b"")).need.sure == 1000 * 1_000
-    assert worth(priced(found, route(), b"", warm=True)).need.sure == 100 * 1_000 + 900 * 100
+    assert worth(price_attempt(found, route(), b"")).need.sure == 1000 * 1_000
+    assert worth(price_attempt(found, route(), b"", warm=True)).need.sure == 100 * 1_000 + 900 * 100
 
 
 def test_what_a_call_costs_is_told_for_every_length():
-    found = worth(priced(prediction(10), route(), b""))
+    found = worth(price_attempt(prediction(10), route(), b""))
 
-    assert (found.need.likely, found.need.worst) == (found.at(20), found.at(100))
-    assert found.at(0) == found.need.sure == 10_000
+    assert (found.need.likely, found.need.worst) == (found.cost_with(20), found.cost_with(100))
+    assert found.cost_with(0) == found.need.sure == 10_000
 
 
 def test_a_bucket_without_a_price_is_priced_as_a_plain_prompt():
-    found = worth(priced(prediction(10), route(regime="openai-breakpoint"), b""))
+    found = worth(price_attempt(prediction(10), route(regime="openai-breakpoint"), b""))
 
     assert found.prompt == Usage(input=10)
 
 
 def test_without_a_price_nobody_knows_what_it_costs():
-    assert priced(prediction(10, tariff=None), route(), b"") is None
+    assert price_attempt(prediction(10, tariff=None), route(), b"") is None
 
 
 def test_without_a_price_for_more_the_worst_case_stands_in():
-    need = worth(priced(prediction(10), route(), b"")).need
+    need = worth(price_attempt(prediction(10), route(), b"")).need
 
-    assert Priced(Usage(input=10), PriceQuote(tariff=None, at=NOW), need).at(5) == need.worst
+    assert (
+        AttemptPrice(Usage(input=10), PriceQuote(tariff=None, at=NOW), need).cost_with(5) == need.worst
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "model"), [("gpu/llama", "llama"), ("gpu/meta/llama#x", "meta/llama"), ("gpu", "")]
 )
 def test_a_route_names_the_model_it_serves(name, model):
-    assert served(replace(route(), name=name)) == model
+    assert served_model(replace(route(), name=name)) == model
 
 
 @given(
@@ -106,8 +114,8 @@ def test_a_route_names_the_model_it_serves(name, model):
 def test_more_tokens_never_cost_less_and_costs_are_whole(rate, out, discount, tokens, lengths):
     rates = Rates(input=rate, output=out)
     tariff = Tariff(periods=(Period(sheets={"": Sheet(rates=rates)}),), discount=Fraction(discount))
-    found = worth(priced(prediction(tokens, tariff=tariff), route(), b""))
-    costs = [found.at(length) for length in sorted(lengths)]
+    found = worth(price_attempt(prediction(tokens, tariff=tariff), route(), b""))
+    costs = [found.cost_with(length) for length in sorted(lengths)]
 
     assert costs == sorted(costs)
     assert all(type(nanos) is int for nanos in costs)

@@ -12,7 +12,7 @@ from sqlalchemy.exc import OperationalError
 
 from proxy.records.receipt import Receipt
 from proxy.services.budgets.counter_report import levels
-from proxy.services.budgets.reconciliation import SETTLED, Reconciler
+from proxy.services.budgets.reconciliation import SETTLED_AFTER_S, Reconciler
 from proxy.store.redis.budget_scripts import MARKED
 from proxy.store.redis.local_budget_store import CountersCondition, CountersReset, StoreUnavailable
 from proxy.store.sql.inserts import inserter
@@ -43,9 +43,9 @@ class Away(Losable):
         await self._found()
         return await super().levels(counters, now)
 
-    async def lift(self, amounts: Mapping[str, int], now: float) -> list[int]:
+    async def raise_spent(self, amounts: Mapping[str, int], now: float) -> list[int]:
         await self._found()
-        return await super().lift(amounts, now)
+        return await super().raise_spent(amounts, now)
 
     async def begin_checkpoint(self, now: float, within: float) -> int:
         await self._found()
@@ -63,7 +63,7 @@ class Away(Losable):
     async def turn(self, before: CountersCondition, after: CountersCondition, now: float) -> bool:
         if self.is_shared:
             await self._found()
-        return await super().turn(before, after, now)
+        return await super().change_condition(before, after, now)
 
     def unseen(self, counter: str) -> int:
         """What was spent, though they are away."""
@@ -160,12 +160,14 @@ def test_a_process_that_begins_while_others_mend_does_not_call_the_counters_whol
         books.counters.is_shared = True
         books.passing()
         books.keep(7)
-        await books.counters.turn(CountersCondition.EMPTY, CountersCondition.REPAIRING, NOW)
+        await books.counters.change_condition(
+            CountersCondition.EMPTY, CountersCondition.REPAIRING, NOW
+        )
         await books.reconciler.begin()
         assert not await books.counters.passes("begun")
 
         running = asyncio.ensure_future(books.reconciler.run())
-        await asyncio.sleep(SETTLED)
+        await asyncio.sleep(SETTLED_AFTER_S)
         assert not await books.counters.passes("soon")
         await asyncio.sleep(1)
         assert await books.counters.passes("where nobody else did")
@@ -182,10 +184,10 @@ def test_counters_that_are_lost_again_while_they_are_mended_are_mended_anew(made
         books.keep(7)
         await books.reconciler.begin()
         running = asyncio.ensure_future(books.reconciler.run())
-        for wait in (20, SETTLED - 2):
+        for wait in (20, SETTLED_AFTER_S - 2):
             await asyncio.sleep(wait)
             books.counters.forget()
-        await asyncio.sleep(SETTLED - 1)
+        await asyncio.sleep(SETTLED_AFTER_S - 1)
         assert not await books.counters.passes("soon")
         await asyncio.sleep(2)
         assert await books.counters.passes("then")
@@ -227,13 +229,13 @@ def test_that_counters_are_whole_is_said_again_in_time_also_while_the_ledger_han
 
         async def turn(before: CountersCondition, after: CountersCondition, now: float) -> bool:
             turns.append(now)
-            return await Away.turn(books.counters, before, after, now)
+            return await Away.change_condition(books.counters, before, after, now)
 
         books.counters.is_shared = True
         books.passing()
         await books.reconciler.begin()
         running = asyncio.ensure_future(books.reconciler.run())
-        books.counters.turn = turn  # type: ignore[method-assign]
+        books.counters.change_condition = turn  # type: ignore[method-assign]
 
         async def ask(*_: object) -> None:
             await asyncio.Event().wait()
@@ -250,13 +252,13 @@ def test_that_counters_are_whole_is_said_again_in_time_also_while_the_ledger_han
 def test_what_is_still_lacking_a_minute_later_is_added_once(made):
     async def story(books: Books) -> None:
         books.keep(1_000_000_000, 500_000_000)
-        await books.reconciler.look()
+        await books.reconciler.compare()
         assert await books.level() == Level(0, 0)
         assert 'thriftgate_budget_drift{budget="b",unit="usd"} 1.5' in books.page()
         books.now += 60
-        await books.reconciler.look()
+        await books.reconciler.compare()
         books.now += 60
-        await books.reconciler.look()
+        await books.reconciler.compare()
         assert await books.level() == Level(1_500_000_000, 0)
         assert 'thriftgate_budget_drift{budget="b",unit="usd"} 0.0' in books.page()
 
@@ -266,10 +268,10 @@ def test_what_is_still_lacking_a_minute_later_is_added_once(made):
 def test_what_is_settled_in_between_is_not_added_again(made):
     async def story(books: Books) -> None:
         books.keep(7)
-        await books.reconciler.look()
+        await books.reconciler.compare()
         await books.counters.settle("call_1/0", {COUNTER: 7}, NOW)
         books.now += 60
-        await books.reconciler.look()
+        await books.reconciler.compare()
         assert await books.level() == Level(7, 0)
 
     asyncio.run(story(made()))
@@ -280,7 +282,7 @@ def test_nothing_is_ever_taken_off(made):
         await books.counters.settle("call_1/0", {COUNTER: 70}, NOW)
         books.keep(7)
         for _ in range(3):
-            await books.reconciler.look()
+            await books.reconciler.compare()
             books.now += 60
         assert await books.level() == Level(70, 0)
         assert '"} -6.3e-08' in books.page()
@@ -392,7 +394,7 @@ def test_counters_that_were_lost_are_given_what_is_sure_at_once_and_the_rest_soo
         inserter(books.store._engine)([books.receipt(25, 5)])
         await asyncio.sleep(1.5)
         assert await books.level() == Level(7, 0)
-        await asyncio.sleep(SETTLED - 2)
+        await asyncio.sleep(SETTLED_AFTER_S - 2)
         assert not await books.counters.passes("soon")
         await asyncio.sleep(2)
         assert await books.counters.passes("then")
@@ -419,7 +421,7 @@ def test_counters_that_are_back_and_empty_are_given_at_once_what_was_known_when_
         await asyncio.sleep(1.5)
         assert await books.level() == Level(7, 0)
         await books.counters.settle("call_50/0", {COUNTER: 5}, NOW)
-        await asyncio.sleep(4 * SETTLED)
+        await asyncio.sleep(4 * SETTLED_AFTER_S)
         assert await books.level() == Level(12, 0)
         running.cancel()
 
@@ -489,7 +491,7 @@ def test_a_checkpoint_that_could_not_be_begun_is_begun_later(made):
         books.counters.is_lost = False
         await asyncio.sleep(1)
         books.keep(7)
-        await asyncio.sleep(SETTLED + 2)
+        await asyncio.sleep(SETTLED_AFTER_S + 2)
         assert books.counters.unseen(COUNTER) == 7
         running.cancel()
 
@@ -509,7 +511,7 @@ def test_counters_that_are_out_of_reach_for_a_moment_are_made_whole_no_later(mad
             books.counters.is_lost = True
             await asyncio.sleep(0.8)
             books.counters.is_lost = False
-        await asyncio.sleep(SETTLED - 3 * 3.8 + 1.5)
+        await asyncio.sleep(SETTLED_AFTER_S - 3 * 3.8 + 1.5)
         assert await books.counters.passes("then")
         running.cancel()
 
@@ -525,9 +527,9 @@ def test_what_is_on_its_way_to_counters_that_are_back_is_not_counted_twice(made)
         await asyncio.sleep(20)
         books.keep(7)
         books.counters.forget()
-        await asyncio.sleep(SETTLED - 2)
+        await asyncio.sleep(SETTLED_AFTER_S - 2)
         await books.counters.settle("call_1/0", {COUNTER: 7}, NOW)
-        await asyncio.sleep(4 * SETTLED)
+        await asyncio.sleep(4 * SETTLED_AFTER_S)
         assert books.counters.unseen(COUNTER) == 7
         running.cancel()
 
@@ -558,7 +560,7 @@ def test_what_this_process_counts_alone_is_compared_every_minute_and_nothing_ask
         books.passing()
         await books.reconciler.begin()
         running = asyncio.ensure_future(books.reconciler.run())
-        await asyncio.sleep(SETTLED + 1)
+        await asyncio.sleep(SETTLED_AFTER_S + 1)
         books.counters.is_lost = True
         await asyncio.sleep(58)
         books.counters.is_lost = False

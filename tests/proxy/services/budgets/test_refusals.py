@@ -5,16 +5,16 @@ from proxy.api.passthrough import error_headers
 from proxy.errors import envelope
 from proxy.services.budgets.pricing import Alternative
 from proxy.services.budgets.refusals import (
-    Excess,
+    CeilingExcess,
     OverBudget,
-    away,
-    left,
-    over_ceiling,
-    refusal,
-    unknown,
-    unpriced,
+    budget_refusal,
+    ceiling_refusal,
+    counters_unavailable,
+    rate_limit_headers,
+    uncountable_refusal,
+    unpriced_refusal,
 )
-from proxy.services.budgets.reservation_requests import Counted
+from proxy.services.budgets.reservation_requests import CountedBudget
 from slo.budget import Unit
 from slo.ceiling import Ceiling, Predicted
 from slo.reservations import Level, Refused
@@ -28,8 +28,8 @@ DOLLAR = 1_000_000_000
 def refused(
     spent: int, held: int, *, frees: float | None = None, asks: int = 1, **fields: object
 ) -> OverBudget:
-    each = Counted(budget(**{"limit": 5, **fields}), "acme", "c", NOW + 90)
-    return refusal(each, Refused(0, Level(spent, held), frees), asks, NOW)
+    each = CountedBudget(budget(**{"limit": 5, **fields}), "acme", "c", NOW + 90)
+    return budget_refusal(each, Refused(0, Level(spent, held), frees), asks, NOW)
 
 
 def test_a_budget_that_is_used_up_is_told_with_when_it_starts_anew():
@@ -69,12 +69,12 @@ def test_what_never_fits_is_not_to_be_tried_again():
     ],
 )
 def test_what_never_fits_is_told_which_field_to_lower(unit, mend):
-    each = Counted(budget(limit=5, unit=unit), "acme", "c", NOW + 90)
-    error = refusal(each, Refused(0, Level(0, 0), None), 6, NOW, field="max_tokens")
+    each = CountedBudget(budget(limit=5, unit=unit), "acme", "c", NOW + 90)
+    error = budget_refusal(each, Refused(0, Level(0, 0), None), 6, NOW, field="max_tokens")
 
     assert error.message.endswith(f"It never fits: lower {mend}")
     assert orjson.loads(envelope(error))["error"]["param"] == "max_tokens"
-    later = refusal(each, Refused(0, Level(4, 0), None), 2, NOW, field="max_tokens")
+    later = budget_refusal(each, Refused(0, Level(4, 0), None), 2, NOW, field="max_tokens")
     assert later.param is None
 
 
@@ -98,19 +98,19 @@ def test_a_rate_says_so_and_what_is_left(unit):
     ],
 )
 def test_whose_budget_it_is_is_told(scope, whose, said):
-    each = Counted(budget(scope=scope), whose, "c", NOW + 9)
+    each = CountedBudget(budget(scope=scope), whose, "c", NOW + 9)
 
-    assert said in refusal(each, Refused(0, Level(0, 0), None), 1, NOW).message
+    assert said in budget_refusal(each, Refused(0, Level(0, 0), None), 1, NOW).message
 
 
 def test_the_tightest_of_several_is_told():
     pairs = [(10, Level(1, 1)), (9, Level(5, 0)), (100, Level(0, 0))]
     each = [
-        Counted(budget(unit=Unit.TOKENS, window=Window.MINUTE, limit=n), "a", "c", NOW + 30)
+        CountedBudget(budget(unit=Unit.TOKENS, window=Window.MINUTE, limit=n), "a", "c", NOW + 30)
         for n, _ in pairs
     ]
 
-    assert left(each, [level for _, level in pairs], NOW) == {
+    assert rate_limit_headers(each, [level for _, level in pairs], NOW) == {
         "x-ratelimit-limit-tokens": "9",
         "x-ratelimit-remaining-tokens": "4",
         "x-ratelimit-reset-tokens": "30s",
@@ -118,30 +118,30 @@ def test_the_tightest_of_several_is_told():
 
 
 def test_without_counters_one_may_come_back_soon():
-    assert away().status == 503
-    assert away().retry_after == 2.0
+    assert counters_unavailable().status == 503
+    assert counters_unavailable().retry_after == 2.0
 
 
 def test_a_cheaper_model_is_told_where_one_is_known():
-    each = Counted(budget(limit=5), "acme", "c", NOW + 9)
+    each = CountedBudget(budget(limit=5), "acme", "c", NOW + 9)
     said = Refused(0, Level(4, 0), None)
 
-    error = refusal(each, said, 2, NOW, Alternative("mini", DOLLAR // 4))
+    error = budget_refusal(each, said, 2, NOW, Alternative("mini", DOLLAR // 4))
     assert error.details["cheapest_alternative"] == {"model": "mini", "predicted": "0.25"}
     assert error.message.endswith(" On `mini` it may cost $0.25 and fits.")
-    assert refusal(each, said, 2, NOW).details["cheapest_alternative"] is None
+    assert budget_refusal(each, said, 2, NOW).details["cheapest_alternative"] is None
 
 
 def test_an_unpriced_model_that_no_catalog_lists_is_said_to_be_unlisted():
-    listed = unpriced("The budget `b`", {}, route("openai/gpt-4", tariff=None))
-    unlisted = unpriced("The budget `b`", {}, route("openai/gpt-*", tariff=None))
+    listed = unpriced_refusal("The budget `b`", {}, route("openai/gpt-4", tariff=None))
+    unlisted = unpriced_refusal("The budget `b`", {}, route("openai/gpt-*", tariff=None))
 
     assert "not in the catalog" not in str(listed)
     assert "Its model is not in the catalog, so check its name." in str(unlisted)
 
 
 def test_who_runs_the_gateway_is_told_how_to_say_a_price():
-    error = unpriced("The ceiling `c`", {"ceiling": "c"}, route("gpu", tariff=None))
+    error = unpriced_refusal("The ceiling `c`", {"ceiling": "c"}, route("gpu", tariff=None))
 
     assert error.details == {"ceiling": "c", "upstream": "gpu"}
     assert '("0" for one that costs nothing)' in error.message
@@ -156,8 +156,8 @@ def test_who_runs_the_gateway_is_told_how_to_say_a_price():
     ],
 )
 def test_who_asks_in_the_background_is_told_what_to_leave_out(unit, code, limits, mend):
-    each = Counted(budget(unit=unit), "acme", "c", NOW + 60)
-    error = unknown(each, route("up"), later=True)
+    each = CountedBudget(budget(unit=unit), "acme", "c", NOW + 60)
+    error = uncountable_refusal(each, route("up"), later=True)
 
     assert (error.code, error.param) == (code, "background")
     assert error.details == {"budget": "b", "scope": "team", "of": "acme", "upstream": "up"}
@@ -177,8 +177,8 @@ def test_who_asks_in_the_background_is_told_what_to_leave_out(unit, code, limits
     ],
 )
 def test_a_ceiling_says_what_to_ask_for(sure, tokens, mend, param):
-    error = over_ceiling(
-        Excess(
+    error = ceiling_refusal(
+        CeilingExcess(
             ceiling=Ceiling(name="c", limit=5),
             predicted=Predicted(sure=sure, likely=7, worst=9),
             tokens=tokens,

@@ -6,13 +6,13 @@ import pytest
 from proxy.calls.settlement import Pseudonymizer
 from proxy.records.receipt import Outcome
 from proxy.services.budgets.reservation_requests import (
-    Counted,
+    CountedBudget,
     claim,
-    counted,
-    is_unseen,
+    counted_budgets,
+    is_uncountable,
     needs,
     subject,
-    used,
+    used_amount,
 )
 from slo.budget import Budgets, Hold, Unit, Unpriced
 from slo.reservation_sizing import CounterView, OutputBounds, PriceQuote, UsageBounds
@@ -27,8 +27,8 @@ SEAL = Pseudonymizer(b"secret")
 NEED = UsageBounds(sure=0, typical=10, likely=20, worst=100)
 
 
-def counting(**fields: object) -> Counted:
-    return Counted(budget(**fields), "acme", "c", NOW + 60)
+def counting(**fields: object) -> CountedBudget:
+    return CountedBudget(budget(**fields), "acme", "c", NOW + 60)
 
 
 def test_a_call_is_for_its_team_key_feature_and_an_end_user_nobody_can_tell():
@@ -46,7 +46,7 @@ def test_what_only_reads_counts_as_a_request_alone():
     limits = Budgets([budget(), budget(name="r", unit=Unit.REQUESTS)])
     asking = call(b"", "files", method="GET", ask=None)
 
-    found = counted(limits, subject(asking, SEAL, labelled=False), asking)
+    found = counted_budgets(limits, subject(asking, SEAL, labelled=False), asking)
 
     assert [each.budget.name for each in found] == ["r"]
 
@@ -55,7 +55,7 @@ def test_the_window_is_that_of_the_calls_arrival():
     asking = call(BODY, arrived=NOW)
     limits = Budgets([budget(window=Window.MINUTE)])
 
-    (found,) = counted(limits, subject(asking, SEAL, labelled=False), asking)
+    (found,) = counted_budgets(limits, subject(asking, SEAL, labelled=False), asking)
 
     assert found.counter == "b/team/usd/2026-09-21T14:13/acme"
     assert NOW < found.ends <= NOW + 60
@@ -132,7 +132,7 @@ def test_a_soft_budget_refuses_nothing():
     ],
 )
 def test_a_receipt_says_what_was_used(unit, fields, amount):
-    assert used(unit, a_receipt(**fields)) == amount
+    assert used_amount(unit, a_receipt(**fields)) == amount
 
 
 KEYED = route(tariff=None)
@@ -150,13 +150,13 @@ KEYED = replace(KEYED, upstream=replace(KEYED.upstream, key_env="KEY"))
     ],
 )
 def test_a_call_whose_price_nobody_knows_passes_where_nobody_sells_it(rule, over, is_refused):
-    assert is_unseen(rule, call(BODY), over) is is_refused
+    assert is_uncountable(rule, call(BODY), over) is is_refused
 
 
 def test_a_key_in_the_catalogs_headers_is_a_key():
     upstream = replace(KEYED.upstream, key_env="", headers={"authorization": "Bearer x"})
 
-    assert is_unseen(Unpriced.OWN, call(BODY), replace(KEYED, upstream=upstream))
+    assert is_uncountable(Unpriced.OWN, call(BODY), replace(KEYED, upstream=upstream))
 
 
 @pytest.mark.parametrize(
@@ -175,10 +175,10 @@ def test_a_key_in_the_catalogs_headers_is_a_key():
     ],
 )
 def test_what_nobody_bills_has_a_known_price(endpoint, is_refused):
-    assert is_unseen(Unpriced.OWN, call(b"", endpoint, ask=None), KEYED) is is_refused
+    assert is_uncountable(Unpriced.OWN, call(b"", endpoint, ask=None), KEYED) is is_refused
 
 
 def test_what_only_reads_has_a_known_price():
     asking = call(b"", "batches", method="GET", ask=None)
 
-    assert not is_unseen(Unpriced.REFUSE, asking, KEYED)
+    assert not is_uncountable(Unpriced.REFUSE, asking, KEYED)

@@ -9,7 +9,7 @@ from prometheus_client.registry import Collector
 from redis.exceptions import RedisError
 
 from proxy.configuration import Refused, Snapshot, read_policies
-from proxy.services.budgets.setup import NotAlone, standing
+from proxy.services.budgets.setup import SingleInstanceRequired, running_budgets
 from proxy.settings import Settings
 from proxy.store.sql.answers import MAX_RECEIPTS, Answers, PastAnswer
 from proxy.store.store import Store
@@ -45,7 +45,7 @@ def stood(folder: Path, *settings: Settings) -> tuple[list[Any], list[Collector]
                 opened = Store.open(f"sqlite:///{folder}/thriftgate.db", folder / f"{number}")
                 stack.callback(opened.close, 5)
                 here = around(each, opened, heard)
-                found.append(await stack.enter_async_context(standing(here)))
+                found.append(await stack.enter_async_context(running_budgets(here)))
             return found
 
     return asyncio.run(run()), heard.published
@@ -71,7 +71,7 @@ def test_with_budgets_it_says_where_they_are_counted(tmp_path, caplog):
 def test_a_second_gateway_that_counts_for_itself_is_refused(tmp_path):
     settings = chosen(tmp_path)
 
-    with pytest.raises(NotAlone, match="THRIFTGATE_PRIVATE_BUDGETS"):
+    with pytest.raises(SingleInstanceRequired, match="THRIFTGATE_PRIVATE_BUDGETS"):
         stood(tmp_path, settings, settings)
 
 
@@ -102,7 +102,7 @@ def test_the_clock_is_compared_with_redis_before_calls_are_taken(tmp_path):
         settings = chosen(tmp_path, redis_url=SERVER)
         here = around(settings, opened, Heard(), compare_clock=compared.append)
         try:
-            async with standing(here):
+            async with running_budgets(here):
                 assert len(compared) == 1
             rest = asyncio.all_tasks() - {asyncio.current_task()}
             await asyncio.gather(*rest, return_exceptions=True)
@@ -119,7 +119,7 @@ def test_without_redis_there_is_no_clock_to_compare_with(tmp_path):
     here = around(chosen(tmp_path), opened, Heard(), compare_clock=compared.append)
 
     async def run() -> None:
-        async with standing(here):
+        async with running_budgets(here):
             assert compared == []
 
     asyncio.run(run())
@@ -136,7 +136,7 @@ def test_budgets_that_come_with_a_reload_are_counted_from_then_on(tmp_path):
     async def run() -> list[int]:
         opened = Store.open(f"sqlite:///{tmp_path}/thriftgate.db", tmp_path / "journal")
         here = around(chosen(tmp_path, ""), opened, heard)
-        async with standing(here) as entry:
+        async with running_budgets(here) as entry:
             (prepare,) = heard.followed
             assert entry is not None
             before = len(heard.published)
@@ -159,7 +159,7 @@ def test_a_reload_that_brings_budgets_is_refused_where_another_gateway_counts(tm
                 opened = Store.open(f"sqlite:///{tmp_path}/thriftgate.db", tmp_path / f"{number}")
                 stack.callback(opened.close, 5)
                 here = around(chosen(tmp_path, text), opened, heard)
-                await stack.enter_async_context(standing(here))
+                await stack.enter_async_context(running_budgets(here))
             with pytest.raises(Refused, match="THRIFTGATE_PRIVATE_BUDGETS"):
                 await second.followed[0](snapshot(ONE, tmp_path))
 
@@ -183,7 +183,7 @@ def test_budgets_in_redis_stand_without_the_database_and_take_their_lock_once_it
 
     async def run() -> None:
         here = around(chosen(tmp_path, redis_url=SERVER), opened, Heard())
-        async with asyncio.timeout(60), standing(here) as entry:
+        async with asyncio.timeout(60), running_budgets(here) as entry:
             assert entry is not None
             assert is_alone()
             opened.go_online()
@@ -204,7 +204,7 @@ def test_budgets_that_the_process_counts_do_not_stand_without_the_database(tmp_p
     opened, _ = offline_store(tmp_path)
 
     async def run() -> None:
-        async with standing(around(chosen(tmp_path), opened, Heard())):
+        async with running_budgets(around(chosen(tmp_path), opened, Heard())):
             pass
 
     with pytest.raises(Refused, match="nobody knows what was spent"):
@@ -217,7 +217,7 @@ def test_a_reload_without_the_database_brings_no_budgets_that_the_process_counts
     heard = Heard()
 
     async def run() -> None:
-        async with standing(around(chosen(tmp_path, ""), opened, heard)):
+        async with running_budgets(around(chosen(tmp_path, ""), opened, heard)):
             (prepare,) = heard.followed
             with pytest.raises(Refused, match="nobody knows what was spent"):
                 await prepare(snapshot(ONE, tmp_path))
@@ -245,7 +245,7 @@ def test_what_the_ledger_holds_of_answers_is_learned_once_the_database_is_there(
 
     async def run() -> None:
         text = '[[ceilings]]\nname = "small"\nlimit = "0.01"\n'
-        async with standing(around(chosen(tmp_path, text), opened, Heard())):
+        async with running_budgets(around(chosen(tmp_path, text), opened, Heard())):
             assert not asked.is_set()
             opened.go_online()
             async with asyncio.timeout(60):

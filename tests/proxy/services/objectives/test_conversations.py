@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.records.call import Call, Key
-from proxy.services.objectives.conversations import draw, is_bound, is_new, named
+from proxy.services.objectives.conversations import canary_draw, conversation_key, is_bound, is_new
 from tests.fakes.desk import KEY, call
 
 USER = {"role": "user", "content": "Hello"}
@@ -51,31 +51,35 @@ def test_what_its_provider_keeps_binds_a_call_to_it(field):
 
 
 def test_the_calls_of_a_conversation_share_its_name():
-    assert named(chat(SYSTEM, USER)) == named(chat(SYSTEM, USER, ANSWER, {**USER, "content": "x"}))
-    assert named(response([SYSTEM, USER])) == named(response([SYSTEM, USER, ANSWER, USER]))
-    assert len(named(chat())) == 16
+    assert conversation_key(chat(SYSTEM, USER)) == conversation_key(
+        chat(SYSTEM, USER, ANSWER, {**USER, "content": "x"})
+    )
+    assert conversation_key(response([SYSTEM, USER])) == conversation_key(
+        response([SYSTEM, USER, ANSWER, USER])
+    )
+    assert len(conversation_key(chat())) == 16
 
 
 def test_what_is_first_said_for_all_does_not_make_one_conversation_of_all():
     other = {"role": "user", "content": "Another"}
 
-    assert named(chat(SYSTEM, USER)) != named(chat(SYSTEM, other))
-    assert named(response([SYSTEM, USER])) != named(response([SYSTEM, other]))
-    assert named(response("Hello")) != named(response("Another"))
+    assert conversation_key(chat(SYSTEM, USER)) != conversation_key(chat(SYSTEM, other))
+    assert conversation_key(response([SYSTEM, USER])) != conversation_key(response([SYSTEM, other]))
+    assert conversation_key(response("Hello")) != conversation_key(response("Another"))
 
 
 def test_a_conversation_keeps_its_name_when_it_grows_long():
     long = {**ANSWER, "content": "y" * 500_000}
 
     short, grown = chat(SYSTEM, USER), chat(SYSTEM, USER, long, USER, id="call_grown")
-    assert named(short) == named(grown)
+    assert conversation_key(short) == conversation_key(grown)
 
 
 def test_a_conversation_that_has_a_name_is_known_by_it():
     first, later = chat(USER, conversation="c"), chat(SYSTEM, conversation="c")
 
-    assert named(first) == named(later)
-    assert named(first) != named(chat(USER, conversation="d"))
+    assert conversation_key(first) == conversation_key(later)
+    assert conversation_key(first) != conversation_key(chat(USER, conversation="d"))
 
 
 @pytest.mark.parametrize(
@@ -83,13 +87,13 @@ def test_a_conversation_that_has_a_name_is_known_by_it():
     [{"key": Key(id="k", team="other", team_name="other")}, {"feature": "other"}],
 )
 def test_others_conversations_are_others(fields):
-    assert named(chat(USER)) != named(chat(USER, **fields))
+    assert conversation_key(chat(USER)) != conversation_key(chat(USER, **fields))
 
 
 def test_long_beginnings_are_cut():
     long = "x" * 5_000
 
-    assert named(chat({"role": "user", "content": long})) == named(
+    assert conversation_key(chat({"role": "user", "content": long})) == conversation_key(
         chat({"role": "user", "content": long + "y"})
     )
 
@@ -98,17 +102,17 @@ def test_long_beginnings_are_cut():
 def test_whatever_is_sent_has_a_name(body, conversation):
     asked = call(body, ask=None, conversation=conversation, key=KEY)
 
-    assert len(named(asked)) == 16
+    assert len(conversation_key(asked)) == 16
     assert is_new(asked) in {True, False}
 
 
 def test_halves_of_letters_are_names_too():
-    assert len(named(chat(USER, conversation="\ud800", feature="\udfff"))) == 16
+    assert len(conversation_key(chat(USER, conversation="\ud800", feature="\udfff"))) == 16
 
 
 def test_the_draw_of_a_call_is_its_own_and_even():
-    draws = [draw(call(b"{}", id=f"call_{n}")) for n in range(2_000)]
+    draws = [canary_draw(call(b"{}", id=f"call_{n}")) for n in range(2_000)]
 
-    assert draw(call(b"{}", id="call_7")) == draws[7]
+    assert canary_draw(call(b"{}", id="call_7")) == draws[7]
     assert all(0.0 <= each < 1.0 for each in draws)
     assert sum(each < 0.05 for each in draws) / 2_000 == pytest.approx(0.05, abs=0.02)

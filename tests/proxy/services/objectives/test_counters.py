@@ -1,6 +1,6 @@
 """What replicas share of objectives, by the settings."""
 
-from proxy.services.objectives.counters import counters
+from proxy.services.objectives.counters import open_objective_counters
 from proxy.settings import Settings
 from proxy.store.store import Store
 
@@ -8,7 +8,9 @@ from proxy.store.store import Store
 def test_objectives_are_shared_only_where_redis_is_named(tmp_path):
     opened = Store.open(f"sqlite:///{tmp_path}/thriftgate.db", tmp_path / "journal")
     try:
-        assert counters(Settings(redis_url="redis://cache:6379/0"), opened, float).is_shared
-        assert not counters(Settings(), opened, float).is_shared
+        assert open_objective_counters(
+            Settings(redis_url="redis://cache:6379/0"), opened, float
+        ).is_shared
+        assert not open_objective_counters(Settings(), opened, float).is_shared
     finally:
         opened.close(5)

@@ -2,21 +2,21 @@
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from proxy.services.objectives.figures import Figures
-from proxy.services.objectives.router import Wheel
+from proxy.services.objectives.figures import ObjectiveMetrics
+from proxy.services.objectives.router import ObjectiveRouter
 from slo.controller.state import Standing, State
 from tests.fakes.replicas_steered import objective, tracks
 from tests.fakes.turmoil import town
 
 
-def page(wheel: Wheel) -> str:
+def page(wheel: ObjectiveRouter) -> str:
     registry = CollectorRegistry()
-    registry.register(Figures(wheel))
+    registry.register(ObjectiveMetrics(wheel))
     return generate_latest(registry).decode()
 
 
 def test_every_objective_is_there_before_anything_happened():
-    said = page(Wheel(tracks(objective(), objective(name="other")), town()))
+    said = page(ObjectiveRouter(tracks(objective(), objective(name="other")), town()))
 
     for name in ("chat-ttft", "other"):
         assert f'thriftgate_objective_good_total{{objective="{name}"}} 0.0' in said
@@ -25,11 +25,11 @@ def test_every_objective_is_there_before_anything_happened():
 
 
 def test_counts_levels_and_states_are_told():
-    wheel = Wheel(tracks(), town())
+    wheel = ObjectiveRouter(tracks(), town())
     wheel.totals["chat-ttft"] = (7, 3)
     wheel.standings = {"chat-ttft": Standing(state=State.DEGRADED, level=2, since=0.0)}
-    wheel.moved["chat-ttft", "small"] = 4
-    wheel.spared["chat-ttft", "elsewhere"] = 5
+    wheel.rerouted["chat-ttft", "small"] = 4
+    wheel.not_enforced["chat-ttft", "elsewhere"] = 5
     said = page(wheel)
 
     for line in (

@@ -4,21 +4,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.services.objectives.judge import Judge, Pinned
-from proxy.services.objectives.objective_state import Track, track
+from proxy.services.objectives.judge import ActivePin, Judge
+from proxy.services.objectives.objective_state import TrackedObjective, track_objective
 from slo.controller.state import Standing, State
 from slo.controller.transitions import Move
 from slo.objective import Enforce
 from tests.fakes.replicas_steered import START, objective
 
-TRACK = track(objective())
-BARE = track(objective(name="bare", ladder=(), enforce=Enforce.ALERT))
+TRACK = track_objective(objective())
+BARE = track_objective(objective(name="bare", ladder=(), enforce=Enforce.ALERT))
 
 
 class Day:
     """A judge, and the time in which calls are counted."""
 
-    def __init__(self, *tracks: Track) -> None:
+    def __init__(self, *tracks: TrackedObjective) -> None:
         self.judge = Judge(tracks or (TRACK,))
         self.now = START
         self.moves: list[Move] = []
@@ -37,8 +37,8 @@ class Day:
         return self.judge.standings["chat-ttft"].state
 
 
-def pinned(level: int, until: float, made: float = START) -> dict[str, Pinned]:
-    return {"chat-ttft": Pinned(level=level, made=made, until=until, why="a launch")}
+def pinned(level: int, until: float, made: float = START) -> dict[str, ActivePin]:
+    return {"chat-ttft": ActivePin(level=level, made=made, until=until, why="a launch")}
 
 
 def test_bad_calls_move_an_objective_and_good_ones_move_it_back():
@@ -137,7 +137,7 @@ def test_a_pin_began_when_it_was_set_and_never_later_than_now(made, since):
 def test_a_pin_that_is_read_late_does_not_begin_before_what_it_ended(made, since):
     day = Day()
     said = Standing(state=State.DEGRADED, level=1, since=START + 3.2, until=START + 600)
-    day.judge.take({"chat-ttft": said}, START)
+    day.judge.adopt({"chat-ttft": said}, START)
     day.goes_on(8).goes_on(1, pins=pinned(2, START + 1000, START + made))
 
     (move,) = day.moves
@@ -168,7 +168,7 @@ def test_what_another_judge_said_is_gone_on_with_without_a_jump():
     said = Standing(state=State.DEGRADED, level=1, since=START - 10, until=START + 100)
     day = Day().goes_on(5)
     day.now += 500
-    day.judge.take({"chat-ttft": said, "gone": said}, day.now)
+    day.judge.adopt({"chat-ttft": said, "gone": said}, day.now)
     day.goes_on(1, good=1)
 
     assert day.judge.standings == {"chat-ttft": said}
@@ -176,21 +176,21 @@ def test_what_another_judge_said_is_gone_on_with_without_a_jump():
 
 def test_what_is_not_judged_freezes_but_for_pins():
     judge = Judge([TRACK, BARE])
-    judge.take({"chat-ttft": Standing(state=State.DEGRADED, level=1, since=START)}, START)
+    judge.adopt({"chat-ttft": Standing(state=State.DEGRADED, level=1, since=START)}, START)
 
-    moved = judge.hold({}, START + 1, "it is away")
+    moved = judge.freeze({}, START + 1, "it is away")
     assert [(track.name, move.after) for track, move in moved] == [
         ("chat-ttft", State.FROZEN),
         ("bare", State.FROZEN),
     ]
     assert judge.standings["chat-ttft"].reason == "Frozen: it is away"
-    assert judge.hold({}, START + 2, "it is away") == []
-    judge.hold(pinned(2, START + 5), START + 3, "it is away")
+    assert judge.freeze({}, START + 2, "it is away") == []
+    judge.freeze(pinned(2, START + 5), START + 3, "it is away")
     assert (judge.standings["chat-ttft"].state, judge.standings["chat-ttft"].level) == (
         State.PINNED,
         2,
     )
-    judge.hold(pinned(2, START + 5), START + 5, "it is away")
+    judge.freeze(pinned(2, START + 5), START + 5, "it is away")
     assert judge.standings["chat-ttft"].state is State.FROZEN
     assert judge.standings["chat-ttft"].was is State.DEGRADED
 
@@ -198,7 +198,7 @@ def test_what_is_not_judged_freezes_but_for_pins():
 def test_what_stood_on_a_longer_ladder_stands_on_this_one():
     said = Standing(state=State.DEGRADED, level=7, since=START)
     judge = Judge([TRACK, BARE])
-    judge.take({"chat-ttft": said, "bare": said}, START + 9)
+    judge.adopt({"chat-ttft": said, "bare": said}, START + 9)
 
     assert judge.standings["chat-ttft"].level == 2
     assert judge.standings["bare"] == Standing(since=START + 9)
@@ -221,7 +221,7 @@ def test_whatever_clocks_and_people_do_a_level_is_on_the_ladder(rounds):
         now += gone
         judge.count({(TRACK.arm(good % 3), int(now // 10)): (good, bad)})
         pins = {} if level is None else pinned(level, now + 30)
-        found = judge.hold({**pins}, now, "so") if bad % 5 == 1 else judge.judge({**pins}, now)
+        found = judge.freeze({**pins}, now, "so") if bad % 5 == 1 else judge.judge({**pins}, now)
         for _, move in found:
             assert 0 <= move.level <= 2
         assert all(0 <= each.level <= 2 for each in judge.standings.values())

@@ -7,16 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.services.objectives.judge import Judge
-from proxy.services.objectives.objective_alerts import News
-from proxy.services.objectives.objective_state import Track, track
+from proxy.services.objectives.objective_alerts import ObjectiveAlerts
+from proxy.services.objectives.objective_state import TrackedObjective, track_objective
 from slo.alert import Severity
 from slo.controller.state import Standing, State
 from slo.controller.transitions import Move
 from slo.objective import BurnAlert, Enforce, Metric
 from tests.fakes.replicas_steered import START, objective
 
-TRACK = track(objective(alerts=(BurnAlert(burn=6.0, over=1800.0),)))
-FLOOR = track(
+TRACK = track_objective(objective(alerts=(BurnAlert(burn=6.0, over=1800.0),)))
+FLOOR = track_objective(
     objective(name="floor", metric=Metric.CACHE, target=0.7, under=None, enforce=Enforce.ALERT)
 )
 
@@ -30,9 +30,9 @@ def move(after: State, level: int = 0, at: float = START, before: int = 0) -> Mo
 class Story:
     """News of one objective as its counts go on."""
 
-    def __init__(self, about: Track = TRACK) -> None:
+    def __init__(self, about: TrackedObjective = TRACK) -> None:
         self.track = about
-        self.news = News()
+        self.news = ObjectiveAlerts()
         self.judge = Judge([about])
         self.now = START
         self.cost = 0
@@ -44,7 +44,7 @@ class Story:
             self.now += 10.0
             self.judge.count({(self.track.arm(0), int(self.now // 10)): (good, bad)})
             self.cost += bad
-            told += self.news.judged(
+            told += self.news.alerts_of_judgement(
                 [self.track], self.judge, {self.track.name: self.cost}, self.now
             )
         return told
@@ -73,10 +73,10 @@ def test_what_burns_again_is_another_alert():
 
 
 def test_what_is_only_observed_is_told_nobody():
-    story = Story(track(objective(enforce=Enforce.OBSERVE)))
+    story = Story(track_objective(objective(enforce=Enforce.OBSERVE)))
 
     assert story.goes_on(600, bad=9) == []
-    assert story.news.moved(story.track, move(State.DEGRADED, 1), 0) == []
+    assert story.news.alerts_of_move(story.track, move(State.DEGRADED, 1), 0) == []
 
 
 def test_a_floor_that_is_missed_is_told_until_it_is_well_above():
@@ -90,59 +90,61 @@ def test_a_floor_that_is_missed_is_told_until_it_is_well_above():
 
 
 def test_a_move_is_told_with_what_is_done_and_how_to_undo_it():
-    (told,) = News().moved(TRACK, move(State.DEGRADED, 2), 0)
+    (told,) = ObjectiveAlerts().alerts_of_move(TRACK, move(State.DEGRADED, 2), 0)
 
-    assert told.title == "chat-ttft is degraded, on rung 2: small"
+    assert told.title == "chat-ttft is degraded, on fallback level 2: small"
     assert told.action == "New conversations go to small, but for those that try."
     assert "objectives pin chat-ttft 0" in told.mend
     assert told.severity is Severity.TICKET
 
 
 def test_a_move_that_is_not_enforced_is_a_note():
-    (told,) = News().moved(track(objective(enforce=Enforce.ALERT)), move(State.DEGRADED, 1), 0)
+    (told,) = ObjectiveAlerts().alerts_of_move(
+        track_objective(objective(enforce=Enforce.ALERT)), move(State.DEGRADED, 1), 0
+    )
 
     assert told.severity is Severity.NOTE
     assert told.action.startswith("Nothing")
 
 
 def test_moves_on_one_level_are_one_alert_that_ends_with_how_many_were_moved():
-    news = News()
+    news = ObjectiveAlerts()
     told = [
-        *news.moved(TRACK, move(State.DEGRADED, 1), 10),
-        *news.moved(TRACK, move(State.RECOVERING, 1, START + 200, before=1), 20),
-        *news.moved(TRACK, move(State.DEGRADED, 1, START + 300, before=1), 25),
-        *news.moved(TRACK, move(State.HEALTHY, 0, START + 900, before=1), 35),
+        *news.alerts_of_move(TRACK, move(State.DEGRADED, 1), 10),
+        *news.alerts_of_move(TRACK, move(State.RECOVERING, 1, START + 200, before=1), 20),
+        *news.alerts_of_move(TRACK, move(State.DEGRADED, 1, START + 300, before=1), 25),
+        *news.alerts_of_move(TRACK, move(State.HEALTHY, 0, START + 900, before=1), 35),
     ]
 
     assert len({alert.id for alert in told}) == 1
     assert [alert.is_open for alert in told] == [True, False]
-    assert told[-1].action == "25 calls moved here; new ones go where they ask to."
-    assert news.moved(TRACK, move(State.HEALTHY), 35) == []
+    assert told[-1].action == "25 calls fell back here; new ones use the model they ask for."
+    assert news.alerts_of_move(TRACK, move(State.HEALTHY), 35) == []
 
 
 def test_a_move_to_another_level_ends_what_was_told_and_is_told_anew():
-    news = News()
-    news.moved(TRACK, move(State.DEGRADED, 1), 0)
+    news = ObjectiveAlerts()
+    news.alerts_of_move(TRACK, move(State.DEGRADED, 1), 0)
 
-    ended, begun = news.moved(TRACK, move(State.DEGRADED, 2, START + 200, before=1), 5)
+    ended, begun = news.alerts_of_move(TRACK, move(State.DEGRADED, 2, START + 200, before=1), 5)
 
-    assert ended.action == "It went on: degraded, rung 2."
-    assert begun.title == "chat-ttft is degraded, on rung 2: small"
+    assert ended.action == "It went on: degraded, fallback level 2."
+    assert begun.title == "chat-ttft is degraded, on fallback level 2: small"
     assert (ended.is_open, begun.is_open) == (False, True)
     assert ended.id != begun.id
 
 
 def test_a_pin_to_what_is_asked_for_is_told():
-    (told,) = News().moved(TRACK, move(State.PINNED, 0), 0)
+    (told,) = ObjectiveAlerts().alerts_of_move(TRACK, move(State.PINNED, 0), 0)
 
     assert told.title == "chat-ttft is pinned"
-    assert told.action == "New conversations go where they ask to."
+    assert told.action == "New conversations use the model they ask for."
 
 
 def test_another_process_goes_on_with_what_was_told():
     story, heir = Story(), Story()
     (burnt,) = story.goes_on(600, bad=9)
-    (moved,) = story.news.moved(TRACK, move(State.DEGRADED, 1), 0)
+    (moved,) = story.news.alerts_of_move(TRACK, move(State.DEGRADED, 1), 0)
     heir.now = story.now
     heir.news.resume([TRACK], [burnt, moved], (), heir.now)
     heir.judge.standings = {TRACK.name: Standing(state=State.DEGRADED, level=1, since=START)}
@@ -150,7 +152,7 @@ def test_another_process_goes_on_with_what_was_told():
     assert heir.goes_on(140, good=10) == []  # nothing is known yet of the time before
     (over,) = heir.goes_on(60, good=10)
     assert (over.id, over.is_open) == (burnt.id, False)
-    (healthy,) = heir.news.moved(TRACK, move(State.HEALTHY, 0, heir.now), 3)
+    (healthy,) = heir.news.alerts_of_move(TRACK, move(State.HEALTHY, 0, heir.now), 3)
     assert (healthy.id, healthy.is_open) == (moved.id, False)
 
 
@@ -159,16 +161,19 @@ def test_what_a_process_told_itself_holds_until_it_is_known_to_have_ended():
     (burnt,) = story.goes_on(600, bad=9)
 
     assert story.news.resume([TRACK], [], (), story.now) == []
-    assert story.news.open == [burnt.id]
+    assert story.news.open_ids == [burnt.id]
     assert story.goes_on(60, bad=9) == []  # it is not told again
     assert story.news.resume([TRACK], [], {burnt.id}, story.now) == []
-    assert story.news.open == []
+    assert story.news.open_ids == []
 
 
 def test_of_what_several_processes_told_the_oldest_goes_on_and_the_others_end():
-    older, newer = (News().moved(TRACK, move(State.DEGRADED, 1, START + n), 0)[0] for n in (0, 9))
+    older, newer = (
+        ObjectiveAlerts().alerts_of_move(TRACK, move(State.DEGRADED, 1, START + n), 0)[0]
+        for n in (0, 9)
+    )
 
-    (over,) = News().resume([TRACK], [newer, older], (), START + 60)
+    (over,) = ObjectiveAlerts().resume([TRACK], [newer, older], (), START + 60)
     assert (over.id, over.ended, over.action) == (
         newer.id,
         START + 60,
@@ -178,7 +183,7 @@ def test_of_what_several_processes_told_the_oldest_goes_on_and_the_others_end():
 
 def test_a_move_that_nobody_ended_ends_when_all_is_well():
     story = Story()
-    (moved,) = story.news.moved(TRACK, move(State.DEGRADED, 1), 0)
+    (moved,) = story.news.alerts_of_move(TRACK, move(State.DEGRADED, 1), 0)
     anew = Story()
     anew.news.resume([TRACK], [moved], (), anew.now)
     anew.judge.standings = {TRACK.name: Standing(since=START)}
@@ -190,7 +195,7 @@ def test_a_move_that_nobody_ended_ends_when_all_is_well():
 def test_others_alerts_are_none_of_ours():
     story = Story()
     (burnt,) = story.goes_on(600, bad=9)
-    heir = News()
+    heir = ObjectiveAlerts()
     heir.resume([FLOOR], [burnt], (), story.now)
 
     assert heir._open == {}

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from proxy.services.objectives.objective_state import Told, track
+from proxy.services.objectives.objective_state import PublishedState, track_objective
 from slo.controller.state import Standing, State
 from slo.objective import Enforce, Metric
 from tests.fakes.replicas_steered import objective
@@ -19,28 +19,37 @@ from tests.fakes.replicas_steered import objective
     ],
 )
 def test_only_what_is_enforced_acts(enforce, acts):
-    assert track(objective(enforce=enforce)).acts is acts
+    assert track_objective(objective(enforce=enforce)).acts is acts
 
 
 def test_what_fails_is_moved_in_its_midst():
-    assert track(objective(metric=Metric.ERRORS, under=None)).is_hard
-    assert not track(objective()).is_hard
+    assert track_objective(objective(metric=Metric.ERRORS, under=None)).is_hard
+    assert not track_objective(objective()).is_hard
 
 
 def test_levels_are_the_rungs_of_its_ladder():
-    made = track(objective())
+    made = track_objective(objective())
 
-    assert [made.rung(level) for level in (1, 2, 3, 9)] == ["elsewhere", "small", "small", "small"]
+    assert [made.ladder_entry(level) for level in (1, 2, 3, 9)] == [
+        "elsewhere",
+        "small",
+        "small",
+        "small",
+    ]
     assert [made.arm(level) for level in (0, 1)] == ["chat-ttft#0", "chat-ttft#1"]
     assert (made.name, made.rules.rungs, made.rules.target) == ("chat-ttft", 2, 0.95)
 
 
 @pytest.mark.parametrize(("target", "least"), [(0.5, 50), (0.95, 50), (0.9999, 10_000)])
 def test_strict_targets_need_more_calls_to_trip(target, least):
-    assert track(objective(target=target)).rules.trip_least == pytest.approx(least, rel=0.01)
+    assert track_objective(objective(target=target)).rules.trip_least == pytest.approx(
+        least, rel=0.01
+    )
 
 
 def test_what_a_leader_tells_is_read_as_it_was_told():
-    said = Told(5.0, Standing(state=State.PINNED, level=2, since=1.0, until=9.0, reason="why"))
+    said = PublishedState(
+        5.0, Standing(state=State.PINNED, level=2, since=1.0, until=9.0, reason="why")
+    )
 
-    assert msgspec.json.decode(msgspec.json.encode(said), type=Told) == said
+    assert msgspec.json.decode(msgspec.json.encode(said), type=PublishedState) == said

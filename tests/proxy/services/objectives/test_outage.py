@@ -1,6 +1,6 @@
 """One alert for counters that are away, however often and for however many objectives."""
 
-from proxy.services.objectives.outage import Outage
+from proxy.services.objectives.outage import CountersOutage
 from slo.alert import Alert, Severity
 from slo.objective import Enforce
 from tests.fakes.alerts import Notified
@@ -9,21 +9,21 @@ from tests.fakes.replicas_steered import START, objective, tracks
 BOTH = tracks(objective(), objective(name="other", enforce=Enforce.ALERT)).values()
 
 
-def outage(*objectives: Enforce) -> tuple[Outage, list[Alert]]:
+def outage(*objectives: Enforce) -> tuple[CountersOutage, list[Alert]]:
     said = Notified()
     made = tracks(*(objective(name=f"o{n}", enforce=each) for n, each in enumerate(objectives)))
-    return Outage(made.values() if objectives else BOTH, said), said
+    return CountersOutage(made.values() if objectives else BOTH, said), said
 
 
 def test_an_outage_is_told_after_ten_seconds_and_its_end_after_a_minute_without_another():
     out, said = outage()
     for second in range(25):
-        out.lost(START + second)
+        out.record_loss(START + second)
         assert len(said) == (second >= 10)
     for second in range(25, 84):
-        out.found(START + second)
+        out.record_recovery(START + second)
     assert len(said) == 1
-    out.found(START + 84)
+    out.record_recovery(START + 84)
 
     begun, ended = said
     assert (begun.kind, begun.subject, begun.began) == ("store", "objectives", START)
@@ -35,9 +35,9 @@ def test_an_outage_is_told_after_ten_seconds_and_its_end_after_a_minute_without_
 def test_one_late_answer_is_no_outage():
     out, said = outage()
     for minute in range(10):
-        out.lost(START + 100 * minute)
-        out.found(START + 100 * minute + 1)
-        out.found(START + 100 * minute + 61)
+        out.record_loss(START + 100 * minute)
+        out.record_recovery(START + 100 * minute + 1)
+        out.record_recovery(START + 100 * minute + 61)
 
     assert said == []
 
@@ -45,8 +45,8 @@ def test_one_late_answer_is_no_outage():
 def test_counters_that_come_and_go_are_one_outage():
     out, said = outage()
     for second in range(0, 600, 6):
-        out.lost(START + second)
-        out.found(START + second + 3)
+        out.record_loss(START + second)
+        out.record_recovery(START + second + 3)
 
     assert len(said) == 1
 
@@ -56,7 +56,7 @@ def test_processes_that_lose_them_in_the_same_minute_tell_the_same():
     for late in (0, 1, 2):
         out, said = outage()
         for second in range(20):
-            out.lost(START + 30 + late + second)
+            out.record_loss(START + 30 + late + second)
         told += said
 
     assert len({alert.id for alert in told}) == 1
@@ -66,8 +66,8 @@ def test_the_next_outage_is_another_alert():
     out, said = outage()
     for began in (START, START + 200):
         for second in range(15):
-            out.lost(began + second)
-        out.found(began + 80)
+            out.record_loss(began + second)
+        out.record_recovery(began + 80)
 
     assert len({alert.id for alert in said}) == 2
 
@@ -75,12 +75,12 @@ def test_the_next_outage_is_another_alert():
 def test_an_alert_that_another_process_left_open_ends_once_all_is_well():
     before, said = outage()
     for second in range(11):
-        before.lost(START + second)
+        before.record_loss(START + second)
     heir, ends = outage()
     heir.resume(said, START + 30)
-    heir.found(START + 60)
+    heir.record_recovery(START + 60)
     assert ends == []
-    heir.found(START + 90)
+    heir.record_recovery(START + 90)
 
     assert [(alert.id, alert.is_open) for alert in ends] == [(said[0].id, False)]
 
@@ -92,6 +92,6 @@ def test_people_are_told_as_objectives_ask():
         (Enforce.DEGRADE, [Severity.TICKET]),
     ):
         out, said = outage(enforce)
-        out.lost(START)
-        out.lost(START + 10)
+        out.record_loss(START)
+        out.record_loss(START + 10)
         assert [alert.severity for alert in said] == severities

@@ -113,7 +113,7 @@ def test_what_was_published_before_a_long_stop_is_healthy():
         await world.goes_on(60, first, second, good=1, bad=1)
         world.now += 601
         anew = world.replica("anew")
-        await anew.steering.turn()
+        await anew.steering.sync_once()
         assert anew.state == WELL
 
     two(story)
@@ -123,7 +123,7 @@ def test_counters_that_forgot_all_know_less_than_a_replica_does():
     async def story(world: World, first: Replica, second: Replica) -> None:
         await world.goes_on(60, first, second, good=1, bad=1)
         world.forget()
-        await second.steering.turn()
+        await second.steering.sync_once()
 
         assert second.steering._leads
         assert second.state == DOWN
@@ -395,7 +395,7 @@ def test_what_another_version_published_is_judged_anew(caplog):
         assert epoch
         await world.counters.publish(epoch, {"chat-ttft": b"{}", "gone": b"{}"})
         one = world.replica("one")
-        await one.steering.turn()
+        await one.steering.sync_once()
         assert one.state == WELL
         assert "cannot be read" in caplog.text
         await world.goes_on(3, one)
@@ -439,7 +439,7 @@ def test_what_a_leader_says_after_its_time_is_not_taken():
             return epoch
 
         first.counters.__dict__["lead"] = overtaken
-        await first.steering.turn()
+        await first.steering.sync_once()
         assert not first.steering._leads
         assert (await world.counters.standings())[0] == epoch + 1
 
@@ -471,10 +471,10 @@ def test_replicas_share_their_standings_through_redis(redis_prefix):
             first, second = world.replica("first"), world.replica("second")
             for each in (first, second):
                 each.answers(1, 1)
-                await each.steering.turn()
+                await each.steering.sync_once()
             assert first.state == second.state == (State.PINNED, 1)
             assert (first.steering._leads, second.steering._leads) == (True, False)
-            await first.steering.turn()
+            await first.steering.sync_once()
             arm = world.tracks["chat-ttft"]
             assert first.steering._judge.counts(arm, world.now, 60).n == 4
         finally:

@@ -5,7 +5,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from proxy.calls.route_health import RouteHealthRegistry
 from proxy.configuration import Snapshot
-from proxy.services.objectives.route_alerts import LaneFigures, LaneNews
+from proxy.services.objectives.route_alerts import RouteAlerts, RouteHealthMetrics
 from slo.alert import Alert
 from slo.policies.file import Policies
 from tests.fakes.desk import catalog, route
@@ -14,7 +14,7 @@ from tests.fakes.upstream import broken
 
 def read(lanes):
     registry = CollectorRegistry()
-    registry.register(LaneFigures(lanes, lambda: 100.0))
+    registry.register(RouteHealthMetrics(lanes, lambda: 100.0))
     return generate_latest(registry).decode()
 
 
@@ -49,7 +49,7 @@ class Watched:
         self.lanes, self.one = RouteHealthRegistry(), route("one")
         known = catalog(self.one, *others)
         model = replace(known.models["m"], fallbacks=fallbacks)
-        self.news = LaneNews(
+        self.news = RouteAlerts(
             self.lanes,
             lambda: self.now,
             lambda: self.now,
@@ -61,7 +61,7 @@ class Watched:
         self.now += seconds
         for failure in ended:
             self.lanes.record_outcome(self.one, failure, self.now, self.now)
-        self.news.look()
+        self.news.check()
 
 
 def test_people_hear_once_that_a_route_fails_and_once_that_it_has_been_well_for_a_minute():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from proxy.calls.route_choice import RouteChoice, RoutingDecision, requested_routes
 from proxy.records.call import Call
 from proxy.records.receipt import Outcome, Receipt
-from proxy.services.objectives.router import NotServed, Wheel
+from proxy.services.objectives.router import LoadShed, ObjectiveRouter
 from slo.controller.state import Standing, State
 from slo.objective import Calls, Enforce, Metric, Objective
 from slo.price import Period, Rates, Sheet, Tariff
@@ -32,15 +32,15 @@ def chat(*messages: Any, **fields: Any) -> Call:
     return call(json.dumps(said).encode(), id=f"call_{next(COUNT)}", arrived=START)
 
 
-def wheel(*objectives: Objective, known: Any = TOWN) -> Wheel:
-    return Wheel(tracks(*objectives), known)
+def wheel(*objectives: Objective, known: Any = TOWN) -> ObjectiveRouter:
+    return ObjectiveRouter(tracks(*objectives), known)
 
 
 def down(level: int, share: float = 0.0, state: State = State.DEGRADED) -> Standing:
     return Standing(state=state, level=level, since=0.0, share=share)
 
 
-def decide(made: Wheel, asking: Call | None = None, known: Any = TOWN) -> RoutingDecision:
+def decide(made: ObjectiveRouter, asking: Call | None = None, known: Any = TOWN) -> RoutingDecision:
     asking = asking or chat()
     return made.decide(asking, requested_routes(asking, known))
 
@@ -67,7 +67,7 @@ def receipt(asking: Call, **fields: Any) -> Receipt:
     return Receipt(**{**said, **fields})
 
 
-def counted(made: Wheel) -> dict[str, tuple[int, int]]:
+def counted(made: ObjectiveRouter) -> dict[str, tuple[int, int]]:
     """What was counted, by arm."""
     return {key: count for (key, _), count in made.tally.drained().items()}
 
@@ -204,7 +204,7 @@ def test_what_its_provider_keeps_goes_nowhere_else():
     kept = call(body, "responses", id="kept")
 
     assert decide(made, kept) == RoutingDecision(choices=requested_routes(kept, TOWN))
-    made.settled(receipt(kept))
+    made.record_receipt(receipt(kept))
     assert counted(made) == {"chat-ttft#0": (1, 0)}
 
 
@@ -239,12 +239,12 @@ def test_who_asks_for_the_rungs_own_model_gets_it():
 def test_what_is_shed_is_refused_and_says_when_to_come_back(ladder):
     made = wheel(objective(ladder=ladder, enforce=Enforce.SHED))
     made.standings = {"chat-ttft": down(1)}
-    with pytest.raises(NotServed) as caught:
+    with pytest.raises(LoadShed) as caught:
         decide(made)
 
     assert (caught.value.status, caught.value.code) == (429, "objective_shed")
     assert caught.value.retry_after == 30.0
-    assert made.moved == {("chat-ttft", ladder[0]): 1}
+    assert made.rerouted == {("chat-ttft", ladder[0]): 1}
     assert made._open == {}
 
 
@@ -266,7 +266,7 @@ def test_what_is_not_enforced_is_counted_and_moves_nobody():
     made.standings = {"chat-ttft": down(2)}
 
     assert decide(made) == RoutingDecision(choices=requested_routes(chat(), TOWN))
-    assert made.spared == {("chat-ttft", "small"): 1}
+    assert made.not_enforced == {("chat-ttft", "small"): 1}
     assert not made._levels
 
 
@@ -282,7 +282,7 @@ def test_what_no_objective_is_about_is_left_alone():
 
     assert decide(made) == RoutingDecision(choices=requested_routes(chat(), TOWN))
     assert made._open == {}
-    made.settled(receipt(chat()))
+    made.record_receipt(receipt(chat()))
     assert counted(made) == {}
 
 
@@ -296,10 +296,10 @@ def test_what_generates_nothing_is_left_alone():
 def test_a_call_counts_once_when_its_last_attempt_ended():
     made, asking = wheel(), chat()
     decide(made, asking)
-    made.settled(receipt(asking, final=False, outcome=Outcome.FAILED))
+    made.record_receipt(receipt(asking, final=False, outcome=Outcome.FAILED))
     assert counted(made) == {}
-    made.settled(receipt(asking, attempt=1))
-    made.settled(receipt(asking, attempt=1))
+    made.record_receipt(receipt(asking, attempt=1))
+    made.record_receipt(receipt(asking, attempt=1))
 
     assert counted(made) == {"chat-ttft#0": (1, 0)}
     assert made.totals == {"chat-ttft": (1, 0)}
@@ -320,7 +320,7 @@ def test_a_moved_call_counts_among_those_of_its_level(fields, found):
     made.standings = {"chat-ttft": down(2)}
     decision = decide(made, asking)
     first = decision.choices[0]
-    made.settled(receipt(asking, route=first.route.name, moved=first.reroute_reason, **fields))
+    made.record_receipt(receipt(asking, route=first.route.name, moved=first.reroute_reason, **fields))
 
     assert counted(made) == found
 
@@ -329,26 +329,28 @@ def test_a_call_that_its_level_could_not_answer_counts_where_it_was_answered():
     made, asking = wheel(), chat()
     made.standings = {"chat-ttft": down(2)}
     decide(made, asking)
-    made.settled(receipt(asking, attempt=1))
+    made.record_receipt(receipt(asking, attempt=1))
 
     assert counted(made) == {"chat-ttft#0": (1, 0)}
-    assert made.moved == {}
+    assert made.rerouted == {}
 
 
 def test_a_call_that_another_model_answered_in_its_place_counts_there():
     made, asking = wheel(), chat()
     decide(made, asking)
-    made.settled(receipt(asking, route="small/m", moved="chat-ttft: in its place", attempt=2))
+    made.record_receipt(
+        receipt(asking, route="small/m", moved="chat-ttft: in its place", attempt=2)
+    )
 
     assert counted(made) == {"chat-ttft#2": (1, 0)}
-    assert made.moved == {("chat-ttft", "small"): 1}
+    assert made.rerouted == {("chat-ttft", "small"): 1}
 
 
 def test_a_late_call_that_another_model_answered_counts_where_it_was_late():
     made, asking = wheel(), chat()
     decide(made, asking)
     moved = "chat-ttft: in its place"
-    made.settled(receipt(asking, route="small/m", moved=moved, attempt=1, ttft=0.9))
+    made.record_receipt(receipt(asking, route="small/m", moved=moved, attempt=1, ttft=0.9))
 
     assert counted(made) == {"chat-ttft#0": (0, 1)}
 
@@ -356,8 +358,8 @@ def test_a_late_call_that_another_model_answered_counts_where_it_was_late():
 def test_all_attempts_of_a_call_cost_it():
     made, asking = wheel(dear(150)), chat()
     decide(made, asking)
-    made.settled(receipt(asking, final=False))
-    made.settled(receipt(asking, attempt=1))
+    made.record_receipt(receipt(asking, final=False))
+    made.record_receipt(receipt(asking, attempt=1))
 
     assert made.totals == {"cost": (0, 1)}
     assert made.costs == {"cost": 200}
@@ -374,7 +376,7 @@ def dear(most: int) -> Objective:
 def test_a_call_of_unknown_cost_says_nothing_of_costs(usage):
     made, asking = wheel(dear(1)), chat()
     decide(made, asking)
-    made.settled(receipt(asking, usage=usage, cost_nanos=None))
+    made.record_receipt(receipt(asking, usage=usage, cost_nanos=None))
 
     assert made.totals == {}
 
@@ -384,7 +386,7 @@ def test_a_level_that_moves_while_a_call_is_open_is_not_the_calls():
     made.standings = {"chat-ttft": down(1)}
     first = decide(made, asking).choices[0]
     made.standings = {"chat-ttft": down(2)}
-    made.settled(receipt(asking, route=first.route.name, moved=first.reroute_reason))
+    made.record_receipt(receipt(asking, route=first.route.name, moved=first.reroute_reason))
 
     assert counted(made) == {"chat-ttft#1": (1, 0)}
 
@@ -446,7 +448,7 @@ def test_whatever_moves_a_call_is_on_the_ladder_and_counted_once(steps):
         assert isinstance(decision.choices[0], RouteChoice)
         if ends:
             before = sum(map(sum, made.totals.values()))
-            made.settled(receipt(asking))
+            made.record_receipt(receipt(asking))
             assert sum(map(sum, made.totals.values())) == before + 2
     assert len(made._open) == sum(not ends for *_, ends in steps)
     assert len(made._levels) <= 3
@@ -490,6 +492,6 @@ def test_a_call_under_way_is_judged_by_the_objective_as_it_is_when_it_ends():
     made, asking = wheel(objective(), objective(name="gone")), chat()
     decide(made, asking)
     made.update(tracks(objective(under=0.001, ladder=())), TOWN)
-    made.settled(receipt(asking))
+    made.record_receipt(receipt(asking))
 
     assert made.totals == {"chat-ttft": (0, 1)}

@@ -8,9 +8,9 @@ import pytest
 from prometheus_client.registry import Collector
 
 from proxy.app_context import Surroundings
-from proxy.services.objectives.figures import Figures
-from proxy.services.objectives.router import Wheel
-from proxy.services.objectives.setup import meant, steering
+from proxy.services.objectives.figures import ObjectiveMetrics
+from proxy.services.objectives.router import ObjectiveRouter
+from proxy.services.objectives.setup import resolve_snapshots, running_objectives
 from proxy.store.redis.local_objective_store import LocalCounters
 from tests.fakes.clock import played
 from tests.fakes.desk import FakeEstimator, LoopTasks
@@ -46,7 +46,7 @@ def surroundings(
 def test_without_objectives_nothing_steers():
     async def play() -> None:
         around, published = surroundings()
-        async with steering(around) as wheel:
+        async with running_objectives(around) as wheel:
             assert wheel is None
             assert len(asyncio.all_tasks()) == 1
         assert published == []
@@ -58,13 +58,13 @@ def test_calls_are_judged_every_second_until_the_gateway_ends(caplog):
     async def play() -> None:
         around, published = surroundings(objective())
         with caplog.at_level("INFO"):
-            async with steering(around) as wheel:
-                assert isinstance(wheel, Wheel)
+            async with running_objectives(around) as wheel:
+                assert isinstance(wheel, ObjectiveRouter)
                 await asyncio.sleep(2.5)
                 assert set(wheel.standings) == {"chat-ttft"}
         await asyncio.sleep(0)
         assert asyncio.all_tasks() == {asyncio.current_task()}
-        assert [type(each) for each in published] == [Figures]
+        assert [type(each) for each in published] == [ObjectiveMetrics]
 
     played(play())
     assert "1 objective, judged in this process alone" in caplog.text
@@ -73,19 +73,19 @@ def test_calls_are_judged_every_second_until_the_gateway_ends(caplog):
 def test_a_rung_that_is_no_model_of_the_catalog_is_warned_of(caplog):
     async def play() -> None:
         around, _ = surroundings(objective(ladder=("elsewhere", "gone", "small", "shed")))
-        async with steering(around):
+        async with running_objectives(around):
             pass
 
     played(play())
     warned = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
-    assert warned == ["chat-ttft: its rung 'gone' is no model of the catalog: skipped"]
+    assert warned == ["chat-ttft: its fallback level 'gone' is no model of the catalog: skipped"]
 
 
 @pytest.mark.parametrize(("url", "is_shared"), [("", False), (SERVER, True)])
 def test_where_there_is_redis_all_processes_are_judged_together(url, is_shared, caplog):
     async def play() -> None:
         around, _ = surroundings(objective(), url=url)
-        async with steering(around) as wheel:
+        async with running_objectives(around) as wheel:
             assert wheel is not None
 
     with caplog.at_level("INFO"):
@@ -97,4 +97,4 @@ def test_where_there_is_redis_all_processes_are_judged_together(url, is_shared, 
 def test_a_dated_snapshot_in_a_ladder_is_the_model_that_it_is_of():
     named = objective(ladder=("elsewhere", "small-2026-08-06", "nothing"))
 
-    assert meant(named, town()).ladder == ("elsewhere", "small", "nothing")
+    assert resolve_snapshots(named, town()).ladder == ("elsewhere", "small", "nothing")

@@ -56,13 +56,13 @@ def test_scripts_touch_the_keys_they_are_given_and_all_lie_in_one_slot(redis_pre
                 await store.reserve(name, [CLAIM, user], NOW, NOW + (0 if name == "c" else 60))
             with pytest.raises(CountersReset):
                 await store.reserve("e", [CLAIM], NOW, NOW + 60, only_whole=True)
-            await store.turn(CountersCondition.EMPTY, CountersCondition.WHOLE, NOW)
+            await store.change_condition(CountersCondition.EMPTY, CountersCondition.WHOLE, NOW)
             assert await store.condition(NOW) is CountersCondition.WHOLE
             await store.reserve("e", [CLAIM, user], NOW, NOW + 60, only_whole=True)
             await store.extend("a", counters, NOW, NOW + 60)
             await store.settle("a", dict.fromkeys(counters, 3), NOW)
             await store.levels(counters, NOW)
-            await store.lift({COUNTER: 30}, NOW)
+            await store.raise_spent({COUNTER: 30}, NOW)
             report = Lease(CLAIM, Level(0, 0), NOW).report(COUNTER, 1, NOW, int(NOW))
             report = msgspec.structs.replace(report, spent={1000: 7, 1001: 8})
             await store.report("lease/x", [report], NOW, 60)
@@ -91,8 +91,8 @@ def test_every_key_goes_by_itself_some_time_after_its_window(redis_prefix):
         ended = Claim("ended", 1, 10, hard=True, ends=seconds - 1000.0)
         await store.reserve("a", [month, ended], NOW, NOW + 60)
         await store.settle("b", {"unknown": 1}, NOW)
-        await store.lift({"lifted": 1}, NOW)
-        await store.turn(CountersCondition.EMPTY, CountersCondition.WHOLE, NOW)
+        await store.raise_spent({"lifted": 1}, NOW)
+        await store.change_condition(CountersCondition.EMPTY, CountersCondition.WHOLE, NOW)
 
         async def left(key: str) -> float:
             return float(await store._redis.pttl(f"{store._keys}{key}")) / 1000
@@ -115,7 +115,7 @@ def test_every_key_goes_by_itself_some_time_after_its_window(redis_prefix):
 
 def test_that_counters_are_being_mended_is_said_until_they_are(redis_prefix):
     async def story(store: RedisBudgetStore) -> None:
-        await store.turn(CountersCondition.EMPTY, CountersCondition.REPAIRING, NOW)
+        await store.change_condition(CountersCondition.EMPTY, CountersCondition.REPAIRING, NOW)
         assert await left(store) == pytest.approx(UNBOUND, abs=120)
 
     asked(redis_prefix, story)
@@ -128,9 +128,9 @@ async def left(store: RedisBudgetStore) -> float:
 
 def test_a_mark_that_is_made_anew_lasts_as_long_again(redis_prefix):
     async def story(store: RedisBudgetStore) -> None:
-        await store.turn(CountersCondition.EMPTY, CountersCondition.WHOLE, NOW)
+        await store.change_condition(CountersCondition.EMPTY, CountersCondition.WHOLE, NOW)
         await store._redis.pexpire(f"{store._keys}mark", 1000)
-        assert await store.turn(CountersCondition.WHOLE, CountersCondition.WHOLE, NOW)
+        assert await store.change_condition(CountersCondition.WHOLE, CountersCondition.WHOLE, NOW)
         assert await left(store) == pytest.approx(MARKED, abs=5)
 
     asked(redis_prefix, story)
@@ -138,7 +138,7 @@ def test_a_mark_that_is_made_anew_lasts_as_long_again(redis_prefix):
 
 def test_that_counters_are_whole_is_asked_in_the_same_round_trip(redis_prefix):
     async def story(store: RedisBudgetStore) -> None:
-        await store.turn(CountersCondition.EMPTY, CountersCondition.WHOLE, NOW)
+        await store.change_condition(CountersCondition.EMPTY, CountersCondition.WHOLE, NOW)
         await store.reserve("a", [CLAIM], NOW, NOW + 60, only_whole=True)
 
         said = await heard(store, store.reserve("b", [CLAIM], NOW, NOW + 60, only_whole=True))

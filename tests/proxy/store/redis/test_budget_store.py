@@ -168,7 +168,7 @@ def test_while_a_slow_redis_answers_others_nobody_waits_for_more_than_five_deadl
         async def waited() -> float:
             began = loop.time()
             with suppress(StoreUnavailable):
-                await store.lift({COUNTER: 1}, NOW)
+                await store.raise_spent({COUNTER: 1}, NOW)
             return loop.time() - began
 
         seconds = list(await asyncio.gather(*(waited() for _ in range(50))))
@@ -189,13 +189,13 @@ def test_every_operation_says_that_redis_is_lost():
             store.settle("a", {COUNTER: 1}, NOW),
             store.extend("a", [COUNTER], NOW, NOW + 60),
             store.levels([COUNTER], NOW),
-            store.lift({COUNTER: 1}, NOW),
+            store.raise_spent({COUNTER: 1}, NOW),
             store.report("lease/x", [], NOW, 60),
             store.begin_checkpoint(NOW, 5),
             store.restore({COUNTER: 1}, 1, NOW),
-            store.named("b", 5),
+            store.counters_from("b", 5),
             store.condition(NOW),
-            store.turn(CountersCondition.EMPTY, CountersCondition.REPAIRING, NOW),
+            store.change_condition(CountersCondition.EMPTY, CountersCondition.REPAIRING, NOW),
         ):
             with pytest.raises(StoreUnavailable):
                 await work
@@ -224,7 +224,7 @@ def test_an_answer_that_comes_late_is_not_taken_for_the_next(redis_prefix):
         async with SlowWire.to(where.get("host", "127.0.0.1"), where.get("port", 6379)) as wire:
             url = f"redis://127.0.0.1:{wire.port}/{where.get('db', 0)}"
             hasty = RedisBudgetStore(url, "acme", prefix=redis_prefix, deadline=1.0, connections=1)
-            assert await hasty.lift({COUNTER: 7}, NOW) == [0]
+            assert await hasty.raise_spent({COUNTER: 7}, NOW) == [0]
 
             wire.flows.clear()
             with pytest.raises(StoreUnavailable, match="within 1"):
@@ -269,15 +269,15 @@ def test_what_redis_refuses_to_do_is_a_loss_too(redis_prefix):
 def test_counters_are_found_by_how_their_names_begin(redis_prefix):
     async def story(store: RedisBudgetStore) -> None:
         names = [f"b[1]/user/usd/2026-11/{each}" for each in ("ann", "b*b", "c/d", "ünïcode")]
-        await store.lift(dict.fromkeys([*names, "b1/user/usd/2026-11/eve"], 1), NOW)
+        await store.raise_spent(dict.fromkeys([*names, "b1/user/usd/2026-11/eve"], 1), NOW)
         await store.reserve("a", [CLAIM], NOW, NOW + 60)
 
-        assert await store.named("b[1]/user/usd/2026-11/", 10) == names
-        assert len(await store.named("b[1]/user", 2)) == 2
-        assert await store.named("nobody", 10) == []
+        assert await store.counters_from("b[1]/user/usd/2026-11/", 10) == names
+        assert len(await store.counters_from("b[1]/user", 2)) == 2
+        assert await store.counters_from("nobody", 10) == []
 
-        await store.lift({f"many/{number}": 1 for number in range(1500)}, NOW)
-        assert len(await store.named("many/", 2000)) == 1500
+        await store.raise_spent({f"many/{number}": 1 for number in range(1500)}, NOW)
+        assert len(await store.counters_from("many/", 2000)) == 1500
 
     asked(redis_prefix, story)
 

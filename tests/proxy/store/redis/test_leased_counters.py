@@ -119,7 +119,9 @@ class Fleet:
 
     async def begin(self, *, is_whole: bool = True) -> None:
         if is_whole:
-            await self.processes[0].turn(CountersCondition.EMPTY, CountersCondition.WHOLE, self.now)
+            await self.processes[0].change_condition(
+                CountersCondition.EMPTY, CountersCondition.WHOLE, self.now
+            )
 
     async def call(
         self, which: int = 0, amount: int = COST, limit: int = LIMIT, counter: str = "team"
@@ -128,7 +130,7 @@ class Fleet:
         self.calls += 1
         name, process = f"call-{self.calls}", self.processes[which]
         claims = [claim(amount, limit, counter)]
-        said: Any = process.reserve_here(name, claims, self.now)
+        said: Any = process.reserve_leased(name, claims, self.now)
         if said is None:
             try:
                 said = await process.reserve(name, claims, self.now, self.now + 60, only_whole=True)
@@ -144,7 +146,7 @@ class Fleet:
         self.running.pop((which, name))
         self.spent += used
         process = self.processes[which]
-        if not process.settle_here(name, {counter: used}, self.now):
+        if not process.settle_leased(name, {counter: used}, self.now):
             await process.settle(name, {counter: used}, self.now)
 
     async def release(self) -> None:
@@ -316,9 +318,11 @@ def test_counters_that_lose_everything_know_within_a_report_what_calls_hold_and_
         await fleet.end(0, ended, 4)
         await fleet.processes[0].renew()
         assert await fleet.level() == Level(4, COST)
-        assert fleet.processes[0].reserve_here("x", [claim()], fleet.now) is None
+        assert fleet.processes[0].reserve_leased("x", [claim()], fleet.now) is None
 
-        await fleet.processes[0].turn(CountersCondition.EMPTY, CountersCondition.WHOLE, fleet.now)
+        await fleet.processes[0].change_condition(
+            CountersCondition.EMPTY, CountersCondition.WHOLE, fleet.now
+        )
         await fleet.processes[0].renew()
         asked = fleet.wires[0].asked
         assert await fleet.call() is not None
@@ -364,8 +368,8 @@ def test_a_call_that_may_be_held_in_redis_is_not_held_in_a_lease_too(played):
             await process.reserve("a", claims, fleet.now, fleet.now + 60)
         fleet.wires[0].wire = Wire.FINE
         await fleet.leased()
-        assert process.reserve_here("b", claims, fleet.now) is not None
-        assert process.reserve_here("a", claims, fleet.now) is None
+        assert process.reserve_leased("b", claims, fleet.now) is not None
+        assert process.reserve_leased("a", claims, fleet.now) is None
 
     played(story)
 

@@ -309,17 +309,17 @@ def test_a_heartbeat_extends_what_there_is_even_where_a_part_has_gone(played):
 def test_what_was_spent_is_lifted_and_never_lowered_and_what_is_held_stays(played):
     async def story(store: BudgetStore) -> None:
         await store.reserve("a", [claim(60)], NOW, LATER)
-        assert await store.lift({"team": 40, "user": 0}, NOW) == [0, 0]
-        assert await store.lift({"team": 30, "user": 7}, NOW) == [40, 0]
+        assert await store.raise_spent({"team": 40, "user": 0}, NOW) == [0, 0]
+        assert await store.raise_spent({"team": 30, "user": 7}, NOW) == [40, 0]
         assert await store.levels(["team", "user"], NOW) == [Level(40, 60), Level(7, 0)]
-        assert await store.lift({}, NOW) == []
+        assert await store.raise_spent({}, NOW) == []
 
     played(story)
 
 
 def test_lifting_twice_at_once_is_lifting_once_and_what_is_settled_later_is_added(played):
     async def story(store: BudgetStore) -> None:
-        await asyncio.gather(*(store.lift({"team": 40}, NOW) for _ in range(20)))
+        await asyncio.gather(*(store.raise_spent({"team": 40}, NOW) for _ in range(20)))
         await store.settle("a", {"team": 2}, NOW)
         assert await store.levels(["team"], NOW) == [Level(42, 0)]
 
@@ -358,7 +358,7 @@ def test_what_makes_no_sense_is_refused_with_words(played):
         with pytest.raises(ValueError, match="not between 0 and"):
             await store.settle("a", {"team": -1}, NOW)
         with pytest.raises(ValueError, match="not between 0 and"):
-            await store.lift({"team": MOST + 1}, NOW)
+            await store.raise_spent({"team": MOST + 1}, NOW)
         with pytest.raises(ValueError, match="not between 0 and"):
             await store.restore({"team": -1}, 1, NOW)
 
@@ -372,12 +372,16 @@ def test_counters_that_have_just_begun_are_not_whole_until_somebody_says_so(play
             await store.reserve("a", [claim(60)], NOW, LATER, only_whole=True)
         assert await store.levels(["team"], NOW) == [NONE]
 
-        assert await store.turn(CountersCondition.EMPTY, CountersCondition.REPAIRING, NOW)
-        await store.lift({"team": 40}, NOW)
+        assert await store.change_condition(
+            CountersCondition.EMPTY, CountersCondition.REPAIRING, NOW
+        )
+        await store.raise_spent({"team": 40}, NOW)
         with pytest.raises(CountersReset):
             await store.reserve("a", [claim(60)], NOW, LATER, only_whole=True)
 
-        assert await store.turn(CountersCondition.REPAIRING, CountersCondition.WHOLE, NOW)
+        assert await store.change_condition(
+            CountersCondition.REPAIRING, CountersCondition.WHOLE, NOW
+        )
         assert await store.condition(NOW) is CountersCondition.WHOLE
         said = await store.reserve("a", [claim(60)], NOW, LATER, only_whole=True)
         assert said == Granted((Level(40, 60),), (1,))
@@ -396,18 +400,22 @@ def test_what_does_not_ask_for_whole_counters_is_counted_by_any(played):
 def test_a_mark_that_says_another_thing_is_not_turned(played):
     async def story(store: BudgetStore) -> None:
         for before in (CountersCondition.REPAIRING, CountersCondition.WHOLE):
-            assert not await store.turn(before, CountersCondition.WHOLE, NOW)
+            assert not await store.change_condition(before, CountersCondition.WHOLE, NOW)
         assert await store.condition(NOW) is CountersCondition.EMPTY
         once = await asyncio.gather(
             *(
-                store.turn(CountersCondition.EMPTY, CountersCondition.REPAIRING, NOW)
+                store.change_condition(CountersCondition.EMPTY, CountersCondition.REPAIRING, NOW)
                 for _ in range(20)
             )
         )
         assert sum(once) == 1
-        assert await store.turn(CountersCondition.REPAIRING, CountersCondition.WHOLE, NOW)
-        assert not await store.turn(CountersCondition.EMPTY, CountersCondition.REPAIRING, NOW)
-        assert await store.turn(CountersCondition.WHOLE, CountersCondition.WHOLE, NOW)
+        assert await store.change_condition(
+            CountersCondition.REPAIRING, CountersCondition.WHOLE, NOW
+        )
+        assert not await store.change_condition(
+            CountersCondition.EMPTY, CountersCondition.REPAIRING, NOW
+        )
+        assert await store.change_condition(CountersCondition.WHOLE, CountersCondition.WHOLE, NOW)
         assert await store.condition(NOW) is CountersCondition.WHOLE
 
     played(story)
@@ -443,14 +451,14 @@ def test_restoring_twice_is_restoring_once_and_the_ledger_may_know_more_by_then(
 
 def test_restoring_lowers_counters_that_are_not_whole_and_never_those_that_are(played):
     async def story(store: BudgetStore) -> None:
-        await store.lift({"team": 70}, NOW)
+        await store.raise_spent({"team": 70}, NOW)
         point = await store.begin_checkpoint(NOW, 5)
-        await store.turn(CountersCondition.EMPTY, CountersCondition.REPAIRING, NOW)
+        await store.change_condition(CountersCondition.EMPTY, CountersCondition.REPAIRING, NOW)
         await store.restore({"team": 60}, point, NOW + 12)
         assert await store.levels(["team"], NOW) == [Level(60, 0)]
 
-        await store.turn(CountersCondition.REPAIRING, CountersCondition.WHOLE, NOW + 12)
-        await store.lift({"team": 80}, NOW + 12)
+        await store.change_condition(CountersCondition.REPAIRING, CountersCondition.WHOLE, NOW + 12)
+        await store.raise_spent({"team": 80}, NOW + 12)
         assert await store.restore({"team": 60}, point, NOW + 12) == [80]
         assert await store.levels(["team"], NOW + 12) == [Level(80, 0)]
         await store.restore({"team": 90}, point, NOW + 12)
@@ -558,7 +566,7 @@ class LifeOfCounters(RuleBasedStateMachine):
     )
     def turn(self, before: CountersCondition, after: CountersCondition) -> None:
         is_so = self.condition is before
-        assert self.ask(self.store.turn(before, after, self.now)) is is_so
+        assert self.ask(self.store.change_condition(before, after, self.now)) is is_so
         self.condition = after if is_so else self.condition
 
     @rule()

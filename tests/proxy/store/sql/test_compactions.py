@@ -17,13 +17,13 @@ def compactions(engine: Engine) -> Compactions:
 
 
 def test_nothing_is_chosen_to_begin_with(compactions: Compactions) -> None:
-    assert compactions.chosen().features == {}
+    assert compactions.all_settings().features == {}
     assert compactions.changes() == 0
 
 
 def test_a_choice_holds_and_is_counted(compactions: Compactions) -> None:
     made = compactions.choose(PLACE, CompactionMode.FACTS, "ann", NOW, keep_turns=4, target=3_000)
-    found = compactions.chosen()
+    found = compactions.all_settings()
 
     assert found.of(*PLACE) == made
     assert made == FeatureSettings(
@@ -41,9 +41,9 @@ def test_a_step_back_holds_until_a_person_resumes(compactions: Compactions) -> N
     compactions.choose(PLACE, CompactionMode.FACTS, "ann", NOW)
     first = compactions.step_back(PLACE, CompactionMode.TRIM, "9 of 100 lost", NOW + 1)
     again = compactions.step_back(PLACE, CompactionMode.TRIM, "10 of 100 lost", NOW + 2)
-    held = compactions.chosen().of(*PLACE)
+    held = compactions.all_settings().of(*PLACE)
     resumed = compactions.resume(PLACE, "bob", NOW + 3)
-    after = compactions.chosen().of(*PLACE)
+    after = compactions.all_settings().of(*PLACE)
 
     assert (first, again, resumed) == (True, False, True)
     assert (held.mode, held.stepped, held.why) == (
@@ -63,12 +63,12 @@ def test_a_step_back_holds_until_a_person_resumes(compactions: Compactions) -> N
 
 def test_a_feature_that_nobody_chose_for_is_stepped_back_too(compactions: Compactions) -> None:
     assert compactions.step_back(PLACE, CompactionMode.OFF, "lost", NOW)
-    assert compactions.chosen().of(*PLACE).effective_mode(CompactionMode.TRIM) is CompactionMode.OFF
+    assert compactions.all_settings().of(*PLACE).effective_mode(CompactionMode.TRIM) is CompactionMode.OFF
 
 
 def test_a_feature_without_a_row_is_not_resumed_and_gets_none(compactions: Compactions) -> None:
     assert not compactions.resume(PLACE, "bob", NOW)
-    assert compactions.chosen().features == {}
+    assert compactions.all_settings().features == {}
     assert compactions.changes() == 0
 
 
@@ -94,4 +94,4 @@ def test_a_mode_that_this_version_does_not_know_is_off(
     with write_transaction(engine) as connection:
         connection.execute(update(schema.compactions).values(mode="bold"))
 
-    assert compactions.chosen().of(*PLACE).mode is CompactionMode.OFF
+    assert compactions.all_settings().of(*PLACE).mode is CompactionMode.OFF

@@ -6,8 +6,8 @@ from sqlalchemy import Engine
 
 from dashboards.board import Stay
 from proxy.records.receipt import Outcome, Receipt
-from proxy.services.objectives.objective_alerts import News
-from proxy.services.objectives.objective_state import Track, track
+from proxy.services.objectives.objective_alerts import ObjectiveAlerts
+from proxy.services.objectives.objective_state import TrackedObjective, track_objective
 from proxy.store.sql.database import read_transaction
 from proxy.store.sql.fallback_rows import RecentFallbacks, _calls
 from proxy.store.sql.inserts import inserter
@@ -94,9 +94,9 @@ def test_moved_calls_are_found_by_their_index_however_many_others_there_are(engi
     assert "SCAN calls\n" not in plan
 
 
-def climbing(*ladder: str) -> Track:
+def climbing(*ladder: str) -> TrackedObjective:
     """An objective that moves calls down this ladder."""
-    return track(
+    return track_objective(
         Objective(
             name="chat",
             metric=Metric.TTFT,
@@ -122,16 +122,16 @@ def moves(*steps: tuple[State, int]) -> Iterable[Move]:
         before = state, level
 
 
-def told(engine: Engine, track: Track, *steps: tuple[State, int]) -> None:
+def told(engine: Engine, track: TrackedObjective, *steps: tuple[State, int]) -> None:
     """Keep the alerts that these steps make."""
-    news, outbox = News(), Outbox(engine)
+    news, outbox = ObjectiveAlerts(), Outbox(engine)
     for move in moves(*steps):
-        outbox.add(news.moved(track, move, 0), {}, move.at)
+        outbox.add(news.alerts_of_move(track, move, 0), {}, move.at)
 
 
 def test_a_stay_says_whence_and_whither_calls_went_why_and_how_long(engine, moved) -> None:
     told(engine, climbing("small", "tiny"), (DEGRADED, 1), (DEGRADED, 2))
-    last, first = moved.stays(10)
+    last, first = moved.reroutes(10)
 
     assert first == Stay(
         objective="chat",
@@ -149,12 +149,12 @@ def test_a_stay_that_was_told_by_levels_still_knows_its_rung(engine, moved) -> N
     said = "chat is degraded, on level 1: small"
     Outbox(engine).add([an_alert(kind="move", title=said)], {}, START)
 
-    assert [each.rung for each in moved.stays(10)] == ["small"]
+    assert [each.rung for each in moved.reroutes(10)] == ["small"]
 
 
 def test_what_went_back_and_moves_again_comes_from_what_calls_ask_for(engine, moved) -> None:
     told(engine, climbing("small"), (DEGRADED, 1), (HEALTHY, 0), (PINNED, 1), (PINNED, 0))
-    third, second, first = moved.stays(10)
+    third, second, first = moved.reroutes(10)
 
     assert (first.source, first.rung, first.ended) == ("", "small", START + 60)
     assert (second.source, second.rung, second.state) == ("", "small", "pinned")
@@ -164,14 +164,14 @@ def test_what_went_back_and_moves_again_comes_from_what_calls_ask_for(engine, mo
 def test_the_oldest_stay_that_is_told_still_knows_where_it_came_from(engine, moved) -> None:
     told(engine, climbing("small", "tiny"), (DEGRADED, 1), (DEGRADED, 2))
 
-    assert [each.source for each in moved.stays(1)] == ["small"]
+    assert [each.source for each in moved.reroutes(1)] == ["small"]
 
 
 def test_other_alerts_are_no_stays_whatever_they_say(engine, moved) -> None:
     quoted = an_alert(kind="burn", severity=Severity.PAGE, title='"kind":"move"', subject='"')
     Outbox(engine).add([quoted], {}, START)
 
-    assert moved.stays(10) == []
+    assert moved.reroutes(10) == []
 
 
 def test_what_a_newer_version_wrote_is_left_out(engine, moved) -> None:
@@ -179,4 +179,4 @@ def test_what_a_newer_version_wrote_is_left_out(engine, moved) -> None:
     with engine.begin() as connection:
         connection.exec_driver_sql("""UPDATE alerts SET text = '{"kind":"move"}'""")
 
-    assert moved.stays(10) == []
+    assert moved.reroutes(10) == []

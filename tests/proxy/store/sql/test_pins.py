@@ -22,32 +22,32 @@ def pin(objective: str = "chat-ttft", **fields: object) -> PinRow:
 def test_what_was_pinned_is_held_as_it_was_said(pins):
     pins.set(pin())
 
-    assert pins.held(NOW) == {"chat-ttft": pin()}
+    assert pins.current_pins(NOW) == {"chat-ttft": pin()}
 
 
 def test_nothing_is_held_of_nobody(pins):
-    assert pins.held(NOW) == {}
+    assert pins.current_pins(NOW) == {}
 
 
 def test_a_pin_ends_by_itself(pins):
     pins.set(pin(until=NOW + 10))
 
-    assert "chat-ttft" in pins.held(NOW + 9.9)
-    assert pins.held(NOW + 10) == {}
+    assert "chat-ttft" in pins.current_pins(NOW + 9.9)
+    assert pins.current_pins(NOW + 10) == {}
 
 
 def test_a_pin_stands_in_place_of_the_one_before(pins):
     pins.set(pin())
     pins.set(pin(level=0, why="over", made=NOW + 1))
 
-    assert pins.held(NOW + 2) == {"chat-ttft": pin(level=0, why="over", made=NOW + 1)}
+    assert pins.current_pins(NOW + 2) == {"chat-ttft": pin(level=0, why="over", made=NOW + 1)}
 
 
 def test_of_two_that_hold_by_a_clock_behind_what_was_said_last_counts(pins):
     pins.set(pin(made=NOW + 60))
     pins.set(pin(level=0, made=NOW + 61))
 
-    assert pins.held(NOW)["chat-ttft"].level == 0
+    assert pins.current_pins(NOW)["chat-ttft"].level == 0
 
 
 def test_a_pin_is_taken_back_once(pins):
@@ -57,7 +57,7 @@ def test_a_pin_is_taken_back_once(pins):
     assert pins.release("chat-ttft", NOW + 5) is True
     assert pins.release("chat-ttft", NOW + 5) is False
     assert pins.release("nothing", NOW + 5) is False
-    assert list(pins.held(NOW + 5)) == ["errors"]
+    assert list(pins.current_pins(NOW + 5)) == ["errors"]
 
 
 def test_what_ended_is_remembered_with_its_end_and_who_said_it(pins):
@@ -66,27 +66,27 @@ def test_what_ended_is_remembered_with_its_end_and_who_said_it(pins):
     pins.release("chat-ttft", NOW + 20)
     pins.set(pin("errors", made=NOW + 30))
 
-    assert pins.last(20) == [
+    assert pins.last_pins(20) == [
         pin("errors", made=NOW + 30),
         pin(level=0, made=NOW + 10, until=NOW + 20, who="bob"),
         pin(until=NOW + 10, who="ann"),
     ]
-    assert [each.objective for each in pins.last(1)] == ["errors"]
+    assert [each.objective for each in pins.last_pins(1)] == ["errors"]
 
 
 def test_a_pin_that_ended_long_ago_is_forgotten_with_the_next(pins):
     pins.set(pin("old", until=NOW + 1))
     pins.set(pin("new", made=NOW + 91 * 86_400, until=NOW + 92 * 86_400))
 
-    assert list(pins.held(NOW)) == ["new"]
-    assert [each.objective for each in pins.last(20)] == ["new"]
+    assert list(pins.current_pins(NOW)) == ["new"]
+    assert [each.objective for each in pins.last_pins(20)] == ["new"]
 
 
 def test_two_who_pin_the_same_at_once_are_both_heard(pins):
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda level: pins.set(pin(level=level)), range(32)))
 
-    assert list(pins.held(NOW)) == ["chat-ttft"]
+    assert list(pins.current_pins(NOW)) == ["chat-ttft"]
 
 
 def test_no_more_are_told_of_than_there_may_be(pins, engine):
@@ -97,4 +97,4 @@ def test_no_more_are_told_of_than_there_may_be(pins, engine):
     with engine.begin() as connection:
         connection.execute(insert(schema.pins), rows)
 
-    assert len(pins.held(NOW)) == 1_000
+    assert len(pins.current_pins(NOW)) == 1_000

@@ -42,12 +42,12 @@ def spendings(engine):
     ],
 )
 def test_what_was_used_in_a_window_is_told_by_whose(spendings, scope, found):
-    assert spendings.of(scope, DAY, DAY + 86_400) == found
+    assert spendings.from_rollups(scope, DAY, DAY + 86_400) == found
 
 
 def test_where_nothing_was_used_nothing_is_told(spendings):
-    assert spendings.of("team", DAY + 86_400, DAY + 2 * 86_400) == {}
-    assert spendings.of("organization", DAY + 86_400, DAY + 2 * 86_400) == {}
+    assert spendings.from_rollups("team", DAY + 86_400, DAY + 2 * 86_400) == {}
+    assert spendings.from_rollups("organization", DAY + 86_400, DAY + 2 * 86_400) == {}
 
 
 def test_what_has_no_known_price_costs_nothing(engine):
@@ -70,13 +70,15 @@ def test_what_has_no_known_price_costs_nothing(engine):
     ],
 )
 def test_receipts_know_requests_and_users_too(spendings, scope, found):
-    assert spendings.of_calls(scope, DAY, DAY + 86_400) == NamedSpendings(found, is_whole=True)
+    assert spendings.from_receipts(scope, DAY, DAY + 86_400) == NamedSpendings(found, is_whole=True)
 
 
 def test_receipts_are_told_to_the_millisecond(spendings):
-    assert spendings.of_calls("key", START, START + 0.999).by["k"].requests == 1
-    assert spendings.of_calls("key", START + 1, START + 3).by == {"k": Spending(3, 30, 2)}
-    assert spendings.of_calls("key", START + 60, START + 120) == NamedSpendings({}, is_whole=True)
+    assert spendings.from_receipts("key", START, START + 0.999).by["k"].requests == 1
+    assert spendings.from_receipts("key", START + 1, START + 3).by == {"k": Spending(3, 30, 2)}
+    assert spendings.from_receipts("key", START + 60, START + 120) == NamedSpendings(
+        {}, is_whole=True
+    )
 
 
 def test_a_request_is_a_call_that_was_sent_however_many_attempts_it_took(engine):
@@ -107,8 +109,8 @@ def test_what_ended_at_a_time_or_later_is_left_out_whoever_is_asked(
 ):
     """The receipts end a second and a half after they began, START + n."""
     for found in (
-        spendings.of("organization", DAY, DAY + 86_400, before + 1)["*"],
-        spendings.of_calls("organization", DAY, DAY + 86_400, before + 1).by["*"],
+        spendings.from_rollups("organization", DAY, DAY + 86_400, before + 1)["*"],
+        spendings.from_receipts("organization", DAY, DAY + 86_400, before + 1).by["*"],
     ):
         assert found.nanos == nanos
         assert found.tokens == 15 * (2 + (nanos > 1))
