@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from slo.alert import Severity
-from slo.budget import Unit
+from slo.budget import BudgetUnit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class Pin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Promise:
+class ObjectiveStatus:
     """An objective, and where it stands.
 
     Attributes:
@@ -68,7 +68,7 @@ class Promise:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stay:
+class Reroute:
     """How long the controller kept an objective somewhere else than calls ask for.
 
     Attributes:
@@ -91,7 +91,7 @@ class Stay:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
+class ReroutedCall:
     """A call that went to another route than the one it asked for.
 
     Attributes:
@@ -120,7 +120,7 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counter:
+class BudgetCounter:
     """One counter of a budget, in the window of now.
 
     Attributes:
@@ -139,7 +139,7 @@ class Counter:
     scope: str
     whose: str
     window: str
-    unit: Unit
+    unit: BudgetUnit
     limit: int
     is_hard: bool
     spent: int | None
@@ -147,7 +147,7 @@ class Counter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Notice:
+class OpenAlert:
     """An alert that goes on.
 
     Attributes:
@@ -168,7 +168,7 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class CallDetail:
     """A call with all its receipts.
 
     Attributes:
@@ -184,30 +184,30 @@ class Told:
     attempts: Sequence[Sequence[tuple[str, str]]]
 
 
-class Board(Protocol):
+class AdminBoard(Protocol):
     """What is promised, and what became of it; None for what is not known just now."""
 
-    async def promises(self) -> Sequence[Promise] | None:
+    async def objectives(self) -> Sequence[ObjectiveStatus] | None:
         """Every objective and where it stands, in the order of the promises."""
         ...
 
-    async def stays(self) -> Sequence[Stay] | None:
+    async def reroutes(self) -> Sequence[Reroute] | None:
         """What the controller did last, the newest first."""
         ...
 
-    async def moved(self) -> Sequence[Moved] | None:
+    async def rerouted_calls(self) -> Sequence[ReroutedCall] | None:
         """The calls that were moved last, the newest first."""
         ...
 
-    async def counters(self) -> Sequence[Counter] | None:
+    async def counters(self) -> Sequence[BudgetCounter] | None:
         """What is spent and held of each budget, of each the counters with most spent."""
         ...
 
-    async def notices(self) -> Sequence[Notice] | None:
+    async def open_alerts(self) -> Sequence[OpenAlert] | None:
         """The alerts that go on, the newest first."""
         ...
 
-    async def call(self, call_id: str) -> Told | None:
+    async def call(self, call_id: str) -> CallDetail | None:
         """A call of any team; None where there is none with this id.
 
         Raises:

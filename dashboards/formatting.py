@@ -3,9 +3,9 @@
 from datetime import UTC, datetime
 from typing import Final
 
-from dashboards.board import Moved, Promise
+from dashboards.board import ObjectiveStatus, ReroutedCall
 from slo.alert import format_amount, format_rough_duration
-from slo.budget import EVERY, Unit
+from slo.budget import EVERY, BudgetUnit
 
 #: How calls end that nothing answered.
 _ENDS: Final = {
@@ -17,21 +17,21 @@ _ENDS: Final = {
 #: For what nobody knows.
 UNKNOWN: Final = "?"
 _PERCENT: Final = 100
-_DIGITS: Final = 6
-_NANOS: Final = 1_000_000_000
+_MONEY_DIGITS: Final = 6
+_NANOS_PER_DOLLAR: Final = 1_000_000_000
 
 
-def clock(at: float) -> str:
+def clock_time(at: float) -> str:
     """A time to the second, in UTC."""
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S}"
 
 
-def machine(at: float) -> str:
+def iso_time(at: float) -> str:
     """The same as machines read it."""
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def span(seconds: float) -> str:
+def duration_text(seconds: float) -> str:
     """A time span in the two largest units that say something."""
     return format_rough_duration(seconds)
 
@@ -40,21 +40,21 @@ def money(nanos: int | None) -> str:
     """Nano-dollars as dollars: six digits where that is close enough; ? where nobody knows."""
     if nanos is None:
         return UNKNOWN
-    if abs(nanos) < _NANOS // 10**_DIGITS:
-        return format_amount(Unit.USD, nanos)
-    return format_amount(Unit.USD, round(nanos, _DIGITS - 9))
+    if abs(nanos) < _NANOS_PER_DOLLAR // 10**_MONEY_DIGITS:
+        return format_amount(BudgetUnit.USD, nanos)
+    return format_amount(BudgetUnit.USD, round(nanos, _MONEY_DIGITS - 9))
 
 
-def paid(nanos: int | None) -> str:
+def call_price(nanos: int | None) -> str:
     """What a call cost, as ``money``; a price that nobody knows in words."""
     return "no known price" if nanos is None else money(nanos)
 
 
-def used(of: int | None, unit: Unit) -> str:
+def unit_amount(of: int | None, unit: BudgetUnit) -> str:
     """So much of a budget's unit; ? where nobody knows."""
     if of is None:
         return UNKNOWN
-    return money(of) if unit is Unit.USD else f"{of:,}"
+    return money(of) if unit is BudgetUnit.USD else f"{of:,}"
 
 
 def share(part: int | None, whole: int) -> str:
@@ -62,28 +62,28 @@ def share(part: int | None, whole: int) -> str:
     return UNKNOWN if part is None or whole <= 0 else f"{part * _PERCENT / whole:.1f} %"
 
 
-def feature(name: str) -> str:
+def feature_name(name: str) -> str:
     """A feature, or whose calls are meant."""
     return {EVERY: "every feature", "": "(none)"}.get(name, name)
 
 
-def whose(name: str) -> str:
+def subject_name(name: str) -> str:
     """Whose a budget's counter or an objective is."""
     return {EVERY: "everyone", "": "(nobody named)"}.get(name, name)
 
 
-def rung(name: str) -> str:
+def level_name(name: str) -> str:
     """A rung of a ladder, or what stands above all of them."""
     return name or "as asked"
 
 
-def ending(moved: Moved) -> str:
+def call_ending(moved: ReroutedCall) -> str:
     """How a moved call ended, with its error's code; "" where it was answered."""
     told = _ENDS.get(moved.outcome, "")
     return f"{told}: {moved.error}" if told and moved.error else told
 
 
-def standing(promise: Promise) -> str:
+def objective_reason(promise: ObjectiveStatus) -> str:
     """Why an objective stands where it does; of one that is well, what of it may be missed."""
     if promise.why or promise.state != "healthy" or not promise.counted:
         return promise.why

@@ -13,12 +13,19 @@ from typing import Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dashboards import formatting
-from dashboards.board import Counter, Moved, Notice, Promise, Stay, Told
+from dashboards.board import (
+    BudgetCounter,
+    CallDetail,
+    ObjectiveStatus,
+    OpenAlert,
+    Reroute,
+    ReroutedCall,
+)
 
 #: What templates call of ``formatting``.
-_WORDS: Final = (
-    *("clock", "ending", "feature", "machine", "money", "paid"),
-    *("rung", "share", "span", "standing", "used", "whose"),
+_FILTERS: Final = (
+    *("call_ending", "call_price", "clock_time", "duration_text", "feature_name", "iso_time"),
+    *("level_name", "money", "objective_reason", "share", "subject_name", "unit_amount"),
 )
 #: Where the pages are.
 HOME: Final = "/admin"
@@ -28,19 +35,19 @@ HOME: Final = "/admin"
 class Overview:
     """What the page of promises shows; a part is None where it is not known just now."""
 
-    promises: Sequence[Promise] | None
-    stays: Sequence[Stay] | None
-    moved: Sequence[Moved] | None
-    counters: Sequence[Counter] | None
-    notices: Sequence[Notice] | None
+    promises: Sequence[ObjectiveStatus] | None
+    stays: Sequence[Reroute] | None
+    moved: Sequence[ReroutedCall] | None
+    counters: Sequence[BudgetCounter] | None
+    notices: Sequence[OpenAlert] | None
 
 
 def overview(shown: Overview, now: float) -> str:
     """The page of promises, as it is at this time in seconds since the epoch."""
-    return _rendered("overview.html", shown=shown, now=now)
+    return _render("overview.html", shown=shown, now=now)
 
 
-def call(told: Told | None, now: float, *, is_late: bool = False) -> str:
+def call(told: CallDetail | None, now: float, *, is_late: bool = False) -> str:
     """The page of one call.
 
     Args:
@@ -48,12 +55,12 @@ def call(told: Told | None, now: float, *, is_late: bool = False) -> str:
         now: Seconds since the epoch.
         is_late: Whether nobody could say.
     """
-    return _rendered("call.html", told=told, now=now, is_late=is_late)
+    return _render("call.html", told=told, now=now, is_late=is_late)
 
 
 def sign_in(problem: str = "") -> str:
     """The page that asks for the token; it says what was wrong with the last one."""
-    return _rendered("sign_in.html", problem=problem)
+    return _render("sign_in.html", problem=problem)
 
 
 def stylesheet() -> bytes:
@@ -61,7 +68,7 @@ def stylesheet() -> bytes:
     return resources.files("dashboards").joinpath("static", "admin.css").read_bytes()
 
 
-def _rendered(template: str, **values: object) -> str:
+def _render(template: str, **values: object) -> str:
     return _environment().get_template(template).render(**values)
 
 
@@ -75,7 +82,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    for name in _WORDS:
+    for name in _FILTERS:
         made.filters[name] = getattr(formatting, name)
     made.globals["home"] = HOME
     return made

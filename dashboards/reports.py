@@ -16,13 +16,13 @@ Part = Literal["team", "feature", "model", "requested", "route", "key", "user"]
 
 BY_TEAM: tuple[Part, ...] = ("team",)
 #: Rows of a report that is split by user.
-MOST_USERS = 1_000
+MAX_USERS = 1_000
 #: Calls of a period, the newest, whose times percentiles are computed of.
-MOST_TIMED = 200_000
+MAX_TIMED_CALLS = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Period:
+class ReportPeriod:
     """Whole days in a time zone: from the start of ``first`` to the start of ``end``.
 
     A day is as long as it is there, 23 and 25 hours included, so the days of a period add up to
@@ -55,10 +55,10 @@ class Period:
         return self._start(self.first), self._start(self.end)
 
     @property
-    def days(self) -> tuple["Period", ...]:
+    def days(self) -> tuple["ReportPeriod", ...]:
         """Its days, first to last, one period each."""
         return tuple(
-            Period(first=day, end=day + timedelta(days=1), zone=self.zone)
+            ReportPeriod(first=day, end=day + timedelta(days=1), zone=self.zone)
             for day in (self.first + timedelta(days=n) for n in range((self.end - self.first).days))
         )
 
@@ -145,25 +145,25 @@ class Times:
 class Reports(Protocol):
     """Cost reports, answered from rollups however large the ledger is, but for users."""
 
-    def spend(self, period: Period, by: Collection[Part] = BY_TEAM) -> Sequence[Spend]:
+    def spend(self, period: ReportPeriod, by: Collection[Part] = BY_TEAM) -> Sequence[Spend]:
         """One row for each combination of parts that made a call, in their order.
 
         With no parts at all it is one row, or none where there were no calls. Split by user, it is
         read from receipts, takes as long as there are many, and has the dearest rows, in that
-        order, as many as ``MOST_USERS``.
+        order, as many as ``MAX_USERS``.
         """
         ...
 
     def times(
-        self, period: Period, by: Collection[Part] = BY_TEAM
+        self, period: ReportPeriod, by: Collection[Part] = BY_TEAM
     ) -> Mapping[tuple[str, ...], Times]:
         """How long calls took that went to an upstream, by the values of the parts, in order.
 
-        Of all calls together by (). It is read from receipts: of the newest ``MOST_TIMED`` calls
-        of the period.
+        Of all calls together by (). It is read from receipts: of the newest ``MAX_TIMED_CALLS``
+        calls of the period.
         """
         ...
 
-    def unpriced(self, period: Period) -> Sequence[Spend]:
+    def unpriced(self, period: ReportPeriod) -> Sequence[Spend]:
         """Where calls had no known price, by team, feature, model and route."""
         ...

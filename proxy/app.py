@@ -317,7 +317,7 @@ def _serving(
 def _spent(lanes: RouteHealthRegistry, ticks: Callable[[], float], receipt: Receipt) -> None:
     """Let hedges have their part of what a call cost."""
     if receipt.final:
-        lanes.hedges.called(receipt.cost_nanos, ticks())
+        lanes.hedges.record_call(receipt.cost_nanos, ticks())
 
 
 def _keys(known: Catalog) -> dict[str, str]:

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from slo import window
-from slo.budget import Budget, Unit, counter
+from slo.budget import Budget, BudgetUnit, counter_key
 
 NANOS: Final = 1_000_000_000
 _MAX_SUBJECT_CHARS: Final = 160
@@ -160,7 +160,7 @@ def budget_alert(
         ends: When the counter's window does.
     """
     named = _budget_title(budget, whose)
-    counted = counter(budget, whose, ends - 1)
+    counted = counter_key(budget, whose, ends - 1)
     return Alert(
         id=_mark(budget) + stable_id(counted, str(percent))[_MARK_HEX_DIGITS:],
         kind="budget",
@@ -196,9 +196,9 @@ def outdated_alerts(alerts: Iterable[Alert], budgets: Iterable[Budget]) -> list[
     ]
 
 
-def format_amount(unit: Unit, of: int) -> str:
+def format_amount(unit: BudgetUnit, of: int) -> str:
     """So much of a unit, as people read it; dollars in full."""
-    if unit is not Unit.USD:
+    if unit is not BudgetUnit.USD:
         return f"{of:,} {unit.value.removesuffix('s') if of == 1 else unit.value}"
     sign, (whole, part) = "-" if of < 0 else "", divmod(abs(of), NANOS)
     return f"{sign}${whole:,}" + f".{part:09d}".rstrip("0").rstrip(".")
@@ -229,7 +229,7 @@ def alert_lines(alert: Alert) -> list[str]:
         span = format_rough_duration(alert.ended - alert.began)
         told.append(f"lasted: {span}, until {format_time(alert.ended)}")
     if alert.cost_nanos is not None:
-        told.append(f"cost: {format_amount(Unit.USD, alert.cost_nanos)}")
+        told.append(f"cost: {format_amount(BudgetUnit.USD, alert.cost_nanos)}")
     if alert.action:
         told.append(f"done: {alert.action}")
     if alert.mend and alert.ended is None:

@@ -8,7 +8,7 @@ import msgspec
 
 from slo.alert import Alert, Severity, budget_alert, reached_threshold
 from slo.budget import Budget
-from slo.reservations import Level
+from slo.reservations import CounterLevel
 from slo.window import Window
 
 #: Seconds in which alerts that come together are told together.
@@ -99,7 +99,7 @@ class ThresholdWatch:
         self._told: OrderedDict[str, _NotifiedCounter] = OrderedDict()
 
     def crossed_threshold_alert(
-        self, budget: Budget, whose: str, counter: str, level: Level, ends: float, now: float
+        self, budget: Budget, whose: str, counter: str, level: CounterLevel, ends: float, now: float
     ) -> Alert | None:
         """What is to be told now that a counter stands there; None for nothing, as nearly always.
 

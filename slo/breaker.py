@@ -18,32 +18,32 @@ from typing import Final, TypeVar
 
 from slo.windowed_ratio import WindowedRatio
 
-IN_A_ROW: Final = 5
+CONSECUTIVE_FAILURES: Final = 5
 """Failures without a success between them that open a breaker; Envoy's consecutive_5xx."""
 
-SPAN: Final = 30.0
+FAILURE_WINDOW_S: Final = 30.0
 """Seconds in which calls and failures are counted."""
 
-ENOUGH: Final = 20
+MIN_CALLS: Final = 20
 """Calls in the span from which on their share of failures counts."""
 
-EJECTION: Final = 30.0
+BASE_EJECTION_S: Final = 30.0
 """Seconds that a breaker is open the first time; Envoy's base_ejection_time."""
 
-LONGEST: Final = 300.0
+MAX_EJECTION_S: Final = 300.0
 """Seconds that it is open at most; Envoy's max_ejection_time."""
 
-FORGIVEN: Final = 60.0
+FORGIVE_EJECTION_AFTER_S: Final = 60.0
 """Seconds closed that take one ejection back."""
 
-PROBE: Final = 60.0
+PROBE_TIMEOUT_S: Final = 60.0
 """Seconds after which another probe may go though the last one has not ended."""
 
 _NEVER: Final = float("-inf")
 _R = TypeVar("_R")
 
 
-class State(StrEnum):
+class BreakerState(StrEnum):
     """What a breaker does with calls."""
 
     CLOSED = "closed"
@@ -51,7 +51,7 @@ class State(StrEnum):
     HALF_OPEN = "half open"
 
 
-class Breaker:
+class CircuitBreaker:
     """One route's. It has no clock of its own: one that stands still keeps it as it is.
 
     Where the clock goes back, a wait begins anew at most, and is never longer than it was.
@@ -63,7 +63,7 @@ class Breaker:
     __slots__ = ("_changed", "_in_a_row", "_probe", "_recent", "_until", "_wait", "ejections")
 
     def __init__(self) -> None:
-        self._recent = WindowedRatio(SPAN)
+        self._recent = WindowedRatio(FAILURE_WINDOW_S)
         self._in_a_row = 0
         self._changed = _NEVER
         self._wait = 0.0
@@ -71,39 +71,41 @@ class Breaker:
         self._probe: float | None = None
         self.ejections = 0
 
-    def state(self, now: float) -> State:
+    def state(self, now: float) -> BreakerState:
         """What it does with calls now.
 
         Args:
             now: Seconds of a clock that goes forward.
         """
         if self._until is None:
-            return State.CLOSED
-        return State.OPEN if self._rewound(self._until, now) > now else State.HALF_OPEN
+            return BreakerState.CLOSED
+        return (
+            BreakerState.OPEN if self._rewound(self._until, now) > now else BreakerState.HALF_OPEN
+        )
 
-    def opens_again(self, now: float) -> float:
+    def seconds_until_admission(self, now: float) -> float:
         """Seconds until it admits a call, if nothing else happens; 0 if it does so now."""
         if self._until is None:
             return 0.0
         left = self._rewound(self._until, now) - now
         if left <= 0 and self._probe is not None:
-            left = self._probe + PROBE - now
+            left = self._probe + PROBE_TIMEOUT_S - now
         return max(left, 0.0)
 
     def admits(self, now: float) -> bool:
-        """True if a call may go now. ``ended`` has to be said of each that does.
+        """True if a call may go now. ``record_outcome`` has to be said of each that does.
 
         Half open, True takes the probe's place: nobody else is admitted until the call has ended,
-        or for ``PROBE`` seconds.
+        or for ``PROBE_TIMEOUT_S`` seconds.
         """
         if self._until is None:
             return True
-        if self.opens_again(now) > 0:
+        if self.seconds_until_admission(now) > 0:
             return False
         self._probe = now
         return True
 
-    def ended(self, now: float, *, ok: bool | None, began: float | None = None) -> None:
+    def record_outcome(self, now: float, *, ok: bool | None, began: float | None = None) -> None:
         """Count how a call went that this breaker admitted, or that was sent here regardless.
 
         A call that began before the breaker opened or closed for the last time says nothing: of
@@ -118,7 +120,7 @@ class Breaker:
         """
         if self._until is None:
             if ok is not None:
-                self._counted(now, began, ok=ok)
+                self._was_counted(now, began, ok=ok)
             return
         is_open = self._rewound(self._until, now) > now
         if is_open if began is None else began <= self._changed:
@@ -131,7 +133,7 @@ class Breaker:
         elif not is_open:
             self._open(now)
 
-    def _counted(self, now: float, began: float | None, *, ok: bool) -> None:
+    def _was_counted(self, now: float, began: float | None, *, ok: bool) -> None:
         if began is not None and began < self._changed:
             self._changed = min(self._changed, now)
             return
@@ -142,19 +144,19 @@ class Breaker:
             return
         self._in_a_row += 1
         recent.add(1, 1, now)
-        most = recent.whole >= ENOUGH and recent.part * 2 > recent.whole
-        if most or self._in_a_row >= IN_A_ROW:
+        most = recent.whole >= MIN_CALLS and recent.part * 2 > recent.whole
+        if most or self._in_a_row >= CONSECUTIVE_FAILURES:
             self._forgive(now)
             self._open(now)
 
     def _forgive(self, now: float) -> None:
         if self.ejections:
-            forgiven = int(max(now - self._changed, 0.0) // FORGIVEN)
+            forgiven = int(max(now - self._changed, 0.0) // FORGIVE_EJECTION_AFTER_S)
             self.ejections = max(self.ejections - forgiven, 0)
 
     def _open(self, now: float) -> None:
-        self.ejections = min(self.ejections + 1, int(LONGEST // EJECTION))
-        self._wait = EJECTION * self.ejections
+        self.ejections = min(self.ejections + 1, int(MAX_EJECTION_S // BASE_EJECTION_S))
+        self._wait = BASE_EJECTION_S * self.ejections
         self._until = now + self._wait
         self._changed = now
         self._probe = None
@@ -174,14 +176,14 @@ class Breaker:
         return self._until
 
 
-def order(routes: Iterable[tuple[_R, Breaker]], now: float) -> list[_R]:
+def order_routes(routes: Iterable[tuple[_R, CircuitBreaker]], now: float) -> list[_R]:
     """The routes to try, in the order given: those whose breakers admit a call now.
 
     Where none does, the one that admits soonest, alone; [] only for no routes. It takes no probe's
     place: ``admits`` is asked when a route's turn comes. A route that is passed over then, for
     another call has become its probe, is tried regardless if no other was.
     """
-    waits = [(breaker.opens_again(now), route) for route, breaker in routes]
+    waits = [(breaker.seconds_until_admission(now), route) for route, breaker in routes]
     if not waits:
         return []
     ready = [route for wait, route in waits if wait <= 0]

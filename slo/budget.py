@@ -12,13 +12,13 @@ from slo.window import Window
 
 #: The scopes with a fixed name; ``label:NAME`` is the other kind.
 SCOPES = ("organization", "team", "key", "feature", "user")
-LABEL = "label:"
+LABEL_PREFIX = "label:"
 #: ``of`` every name there is, each with a counter of its own.
 EVERY = "*"
-_LONGEST = 64
+_MAX_KEY_CHARS = 64
 
 
-class Unit(StrEnum):
+class BudgetUnit(StrEnum):
     """What a budget counts, in integers."""
 
     USD = "usd"  # nano-dollars
@@ -26,14 +26,14 @@ class Unit(StrEnum):
     REQUESTS = "requests"
 
 
-class Hold(StrEnum):
+class HoldPolicy(StrEnum):
     """What is held for a call that runs."""
 
     P95 = "p95"  # what 19 calls of 20 stay below; more near the limit
     WORST = "worst"  # what the call can cost at most
 
 
-class OnLoss(StrEnum):
+class OnStoreLoss(StrEnum):
     """What happens to calls while the store that counts cannot be reached."""
 
     OPEN = "open"  # they pass
@@ -41,7 +41,7 @@ class OnLoss(StrEnum):
     CLOSED = "closed"  # they are refused
 
 
-class Unpriced(StrEnum):
+class UnpricedPolicy(StrEnum):
     """What happens to calls whose price nobody knows, where dollars are limited."""
 
     ALLOW = "allow"  # they pass
@@ -71,13 +71,13 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     scope: str
     of: str = EVERY
-    unit: Unit
+    unit: BudgetUnit
     window: Window
     limit: int
     hard: bool = True
-    hold: Hold = Hold.P95
-    on_loss: OnLoss = OnLoss.CLOSED
-    unpriced: Unpriced = Unpriced.OWN
+    hold: HoldPolicy = HoldPolicy.P95
+    on_loss: OnStoreLoss = OnStoreLoss.CLOSED
+    unpriced: UnpricedPolicy = UnpricedPolicy.OWN
     alerts: tuple[int, ...] = (50, 80, 95)
 
 
@@ -99,7 +99,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     labels: Mapping[str, str] = {}
 
 
-class Budgets:
+class BudgetIndex:
     """Budgets by whom they limit: finding a call's takes as long as there are scopes in use."""
 
     def __init__(self, budgets: Iterable[Budget]) -> None:
@@ -110,7 +110,7 @@ class Budgets:
     def applying(self, subject: Subject) -> Iterator[tuple[Budget, str]]:
         """Each budget that the call counts in, and whose counter of it."""
         for scope, kept in self._kept.items():
-            whose = _named(scope, subject)
+            whose = _subject_name(scope, subject)
             for budget in kept.get(whose, ()):
                 yield budget, whose
             if whose and whose != EVERY:
@@ -118,17 +118,17 @@ class Budgets:
                     yield budget, whose
 
 
-def applies(budget: Budget, subject: Subject) -> str | None:
+def counted_subject(budget: Budget, subject: Subject) -> str | None:
     """Whose counter of the budget the call counts in; None where it counts in none.
 
     "" is the counter of the calls that name nobody.
     """
-    whose = _named(budget.scope, subject)
+    whose = _subject_name(budget.scope, subject)
     is_meant = budget.of == whose or (budget.of == EVERY and whose)
     return whose if is_meant else None
 
 
-def counter(budget: Budget, whose: str, at: float) -> str:
+def counter_key(budget: Budget, whose: str, at: float) -> str:
     """The counter of a budget in the window that this time is in.
 
     It differs by name, scope, unit, window and whose, so that a budget that is changed to count
@@ -137,19 +137,19 @@ def counter(budget: Budget, whose: str, at: float) -> str:
 
     Args:
         budget: Which.
-        whose: As ``applies`` tells.
+        whose: As ``counted_subject`` tells.
         at: When the call was admitted, in seconds since the epoch.
     """
-    if len(whose) > _LONGEST or not whose.isprintable():
+    if len(whose) > _MAX_KEY_CHARS or not whose.isprintable():
         whose = f"sha256:{sha256(whose.encode(errors='surrogatepass')).hexdigest()}"
     counted_in = window.window_name(budget.window, at)
     return f"{budget.name}/{budget.scope}/{budget.unit}/{counted_in}/{whose}"
 
 
-def _named(scope: str, subject: Subject) -> str:
+def _subject_name(scope: str, subject: Subject) -> str:
     """The subject's name in this scope; "" where it has none."""
-    if scope.startswith(LABEL):
-        return subject.labels.get(scope.removeprefix(LABEL), "")
+    if scope.startswith(LABEL_PREFIX):
+        return subject.labels.get(scope.removeprefix(LABEL_PREFIX), "")
     if scope == "organization":
         return EVERY
     name: str = getattr(subject, scope)

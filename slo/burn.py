@@ -16,28 +16,28 @@ from typing import Final
 
 from slo.alert import Severity
 from slo.objective import BurnAlert, Metric, Objective
-from slo.tally import Counts
+from slo.tally import GoodBadCounts
 from slo.wilson import lower_bound, upper_bound
 
 #: Fewer events say nothing; one or two bad ones are no incident.
-FEW: Final = 20
-FEWEST_BAD: Final = 3
+MIN_EVENTS: Final = 20
+MIN_BAD_EVENTS: Final = 3
 #: What is so short or so long is not counted: a twelfth of the first is ten seconds.
-SHORTEST: Final = 120.0
-LONGEST: Final = 3 * 86_400.0
+MIN_ALERT_WINDOW_S: Final = 120.0
+MAX_ALERT_WINDOW_S: Final = 3 * 86_400.0
 #: Over which seconds a cache floor is missed, and kept again.
-MISSED_OVER: Final = 3600.0
-CLEARED_OVER: Final = 900.0
+FLOOR_MISSED_WINDOW_S: Final = 3600.0
+FLOOR_CLEARED_WINDOW_S: Final = 900.0
 #: The most that may be wanted of a cache: 268 calls of which all is read are needed to show it.
-HIGHEST: Final = 0.99
+MAX_CACHE_SHARE: Final = 0.99
 #: What a product may be off by.
-TOLERANCE: Final = 1e-9
+FLOAT_TOLERANCE: Final = 1e-9
 
-_SHORT: Final = 12
-_BAND: Final = 0.03
+_SHORT_WINDOW_DIVISOR: Final = 12
+_CLEAR_BAND: Final = 0.03
 #: For a p95: 30 percent slow for half an hour, 15 for six hours, 7.5 for three days. Above it,
 #: at most the usual burns. Source: Google, The Site Reliability Workbook (2018), chapter 5.
-_USUAL: Final = (
+_USUAL_ALERTS: Final = (
     (6.0, 14.4, 1800.0, Severity.PAGE),
     (3.0, 6.0, 21_600.0, Severity.PAGE),
     (1.5, 1.5, 259_200.0, Severity.TICKET),
@@ -45,7 +45,7 @@ _USUAL: Final = (
 _P95: Final = 20.0
 
 
-def largest(target: float) -> float:
+def max_burn_rate(target: float) -> float:
     """The burn at which every call is bad: 20 for a target of 0.95.
 
     Args:
@@ -54,19 +54,19 @@ def largest(target: float) -> float:
     return round(1 / (1 - target), 6)
 
 
-def short(alert: BurnAlert) -> float:
+def short_window_s(alert: BurnAlert) -> float:
     """The seconds at the end of an alert's window in which it must still burn."""
-    return alert.over / _SHORT
+    return alert.over / _SHORT_WINDOW_DIVISOR
 
 
-def clear(objective: Objective) -> float:
+def clear_share(objective: Objective) -> float:
     """The share read from which on a missed cache floor counts as kept again."""
     if objective.clear is not None:
         return objective.clear
-    return min(round(objective.target + _BAND, 9), HIGHEST)
+    return min(round(objective.target + _CLEAR_BAND, 9), MAX_CACHE_SHARE)
 
 
-def alerts(objective: Objective) -> tuple[BurnAlert, ...]:
+def burn_alerts(objective: Objective) -> tuple[BurnAlert, ...]:
     """When people are told that it burns: its own alerts, else those that its target calls for.
 
     Of a p95 these are 6 over 30 minutes and 3 over 6 hours, which page, and 1.5 over 3 days. Every
@@ -74,72 +74,74 @@ def alerts(objective: Objective) -> tuple[BurnAlert, ...]:
     """
     if objective.alerts or objective.metric is Metric.CACHE:
         return objective.alerts
-    scale = log(largest(objective.target)) / log(_P95)
+    scale = log(max_burn_rate(objective.target)) / log(_P95)
     return tuple(
         BurnAlert(burn=min(round(burn**scale, 3), most), over=over, severity=severity)
-        for burn, most, over, severity in _USUAL
+        for burn, most, over, severity in _USUAL_ALERTS
     )
 
 
-def rate(counts: Counts, objective: Objective) -> float:
+def burn_rate(counts: GoodBadCounts, objective: Objective) -> float:
     """Number of times faster than it may the error budget burned; 0.0 where nothing was counted."""
     return counts.share / (1 - objective.target)
 
 
-def burning(alert: BurnAlert, objective: Objective, over: Counts, lately: Counts) -> bool:
+def is_burning(
+    alert: BurnAlert, objective: Objective, over: GoodBadCounts, lately: GoodBadCounts
+) -> bool:
     """True if people are to be told.
 
     Its burn was reached over the whole window and still is in the last twelfth; so many events were
     counted that it is no accident that the budget burns.
 
     Args:
-        alert: One of ``alerts(objective)``.
+        alert: One of ``burn_alerts(objective)``.
         objective: It.
         over: What was counted in ``alert.over``.
-        lately: What was counted in its last twelfth, ``short(alert)``.
+        lately: What was counted in its last twelfth, ``short_window_s(alert)``.
     """
-    wanted = alert.burn * (1 - objective.target) - TOLERANCE
+    wanted = alert.burn * (1 - objective.target) - FLOAT_TOLERANCE
     if over.share < wanted or lately.share < wanted:
         return False
     return is_beyond_chance(over, objective)
 
 
-def is_beyond_chance(counts: Counts, objective: Objective) -> bool:
+def is_beyond_chance(counts: GoodBadCounts, objective: Objective) -> bool:
     """True if more is bad than the objective allows, which 19 times of 20 chance does not explain.
 
     Of fewer than 20 events nothing is said, nor of fewer than 3 bad ones.
     """
-    if counts.n < FEW or counts.bad < FEWEST_BAD:
+    if counts.n < MIN_EVENTS or counts.bad < MIN_BAD_EVENTS:
         return False
     return lower_bound(counts.bad, counts.n) > 1 - objective.target
 
 
-def is_missed(objective: Objective, hour: Counts, calls: int | None = None) -> bool:
+def is_missed(objective: Objective, hour: GoodBadCounts, calls: int | None = None) -> bool:
     """True if less than its floor is read from the cache, which chance does not explain.
 
     Args:
         objective: A cache's.
-        hour: Tokens read and not read in the last ``MISSED_OVER`` seconds.
+        hour: Tokens read and not read in the last ``FLOOR_MISSED_WINDOW_S`` seconds.
         calls: Of how many calls they are. Where nobody says, of as many as prompts of the least
             length would be: never fewer than there were, so that it is told sooner, not later.
     """
     read, counted = _calls(objective, hour, calls)
-    return counted >= FEW and upper_bound(read, counted) < objective.target
+    return counted >= MIN_EVENTS and upper_bound(read, counted) < objective.target
 
 
-def is_cleared(objective: Objective, quarter: Counts, calls: int | None = None) -> bool:
+def is_cleared(objective: Objective, quarter: GoodBadCounts, calls: int | None = None) -> bool:
     """True if as much as its upper edge is read from the cache again, which is no accident.
 
     Args:
         objective: A cache's.
-        quarter: Tokens read and not read in the last ``CLEARED_OVER`` seconds.
+        quarter: Tokens read and not read in the last ``FLOOR_CLEARED_WINDOW_S`` seconds.
         calls: Of how many calls they are, as above.
     """
     read, counted = _calls(objective, quarter, calls)
-    return counted >= FEW and lower_bound(read, counted) >= clear(objective)
+    return counted >= MIN_EVENTS and lower_bound(read, counted) >= clear_share(objective)
 
 
-def _calls(objective: Objective, counts: Counts, calls: int | None) -> tuple[float, float]:
+def _calls(objective: Objective, counts: GoodBadCounts, calls: int | None) -> tuple[float, float]:
     """Calls that were read from the cache, and all of them, where tokens were counted.
 
     Tokens of one prompt are read together or not at all: they are no more evidence than one call.

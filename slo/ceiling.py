@@ -18,15 +18,15 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from slo.budget import EVERY, Unpriced
+from slo.budget import EVERY, UnpricedPolicy
 
 #: What a call keeps where little is learned of such answers: so many tokens, or a quarter of what
 #: it asked for where that is less. Half the answers with a median of 250 tokens are no longer.
-_QUARTER: Final = 4
-_UNLEARNED: Final = 256
+_MIN_OUTPUT_DIVISOR: Final = 4
+_MIN_UNLEARNED_TOKENS: Final = 256
 
 
-class Step(StrEnum):
+class CeilingStep(StrEnum):
     """What may be done with a call that may cost too much."""
 
     CLAMP = "clamp"  # its output limit is lowered
@@ -51,16 +51,16 @@ class Ceiling(msgspec.Struct, frozen=True, kw_only=True):
     team: str = EVERY
     feature: str = EVERY
     limit: int
-    on_exceed: tuple[Step, ...] = tuple(Step)
+    on_exceed: tuple[CeilingStep, ...] = tuple(CeilingStep)
     cheaper: tuple[str, ...] = ()
-    unpriced: Unpriced = Unpriced.OWN
+    unpriced: UnpricedPolicy = UnpricedPolicy.OWN
 
     def applies(self, team: str, feature: str) -> bool:
         """True if it is for the calls of this team and feature."""
         return self.team in {EVERY, team} and self.feature in {EVERY, feature}
 
 
-class Predicted(msgspec.Struct, frozen=True, kw_only=True):
+class CostPrediction(msgspec.Struct, frozen=True, kw_only=True):
     """What a call may cost, in nano-dollars.
 
     Attributes:
@@ -74,7 +74,7 @@ class Predicted(msgspec.Struct, frozen=True, kw_only=True):
     worst: int
 
 
-class Clamp(msgspec.Struct, frozen=True, kw_only=True):
+class ClampRange(msgspec.Struct, frozen=True, kw_only=True):
     """How far the output limit of a call can be lowered.
 
     Attributes:
@@ -95,41 +95,43 @@ class Clamp(msgspec.Struct, frozen=True, kw_only=True):
         return self.least + bisect_right(lengths, limit, key=self.price) - 1
 
 
-class Offer(msgspec.Struct, frozen=True, kw_only=True):
+class ModelCost(msgspec.Struct, frozen=True, kw_only=True):
     """What a call would cost on a model, and how its output could be limited; None for not."""
 
-    predicted: Predicted
-    clamp: Clamp | None = None
+    predicted: CostPrediction
+    clamp: ClampRange | None = None
 
 
-class Fits(msgspec.Struct, frozen=True):
+class CallFits(msgspec.Struct, frozen=True):
     """The call costs no more than it may."""
 
 
-class Clamped(msgspec.Struct, frozen=True):
+class OutputClamped(msgspec.Struct, frozen=True):
     """It does so with this output limit, in tokens of each choice."""
 
     tokens: int
 
 
-class Cheaper(msgspec.Struct, frozen=True):
+class CheaperModel(msgspec.Struct, frozen=True):
     """It does so on this model."""
 
     model: str
 
 
-class Refused(msgspec.Struct, frozen=True):
+class CeilingRefused(msgspec.Struct, frozen=True):
     """It may cost too much, and is refused."""
 
 
-class Exceeds(msgspec.Struct, frozen=True):
+class CeilingExceeded(msgspec.Struct, frozen=True):
     """It may cost too much, and passes: no step that is to be taken helps."""
 
 
-Decision: TypeAlias = Fits | Clamped | Cheaper | Refused | Exceeds
+CeilingDecision: TypeAlias = (
+    CallFits | OutputClamped | CheaperModel | CeilingRefused | CeilingExceeded
+)
 
 
-def least(asked: int, usual: int | None, choices: int, needs: int) -> int:
+def least_output_tokens(asked: int, usual: int | None, choices: int, needs: int) -> int:
     """The fewest tokens of each choice that a call may be clamped to; 1 or more.
 
     Args:
@@ -143,16 +145,20 @@ def least(asked: int, usual: int | None, choices: int, needs: int) -> int:
     if usual is not None:
         kept = -(-usual // choices)
     else:
-        kept = min(-(-asked // _QUARTER), _UNLEARNED) if asked else _UNLEARNED
+        kept = (
+            min(-(-asked // _MIN_OUTPUT_DIVISOR), _MIN_UNLEARNED_TOKENS)
+            if asked
+            else _MIN_UNLEARNED_TOKENS
+        )
     return max(kept, needs, 1)
 
 
-def decided(
+def decide_ceiling(
     ceiling: Ceiling,
-    offer: Offer | None,
-    elsewhere: Callable[[str], Offer | None],
+    offer: ModelCost | None,
+    elsewhere: Callable[[str], ModelCost | None],
     model: str = "",
-) -> Decision:
+) -> CeilingDecision:
     """What becomes of a call under a ceiling.
 
     Args:
@@ -163,39 +169,41 @@ def decided(
         model: The model it is asked of now; of the ceiling's models only later ones are tried.
     """
     if offer is not None and offer.predicted.worst <= ceiling.limit:
-        return Fits()
+        return CallFits()
     for step in ceiling.on_exceed:
-        if step is Step.REFUSE:
-            return Refused()
-        if step is Step.CLAMP:
-            found: Clamped | Cheaper | None = _clamped(ceiling, offer)
+        if step is CeilingStep.REFUSE:
+            return CeilingRefused()
+        if step is CeilingStep.CLAMP:
+            found: OutputClamped | CheaperModel | None = _fitting_clamp(ceiling, offer)
         else:
-            found = _cheaper(ceiling, elsewhere, model)
+            found = _cheaper_model(ceiling, elsewhere, model)
         if found is not None:
             return found
-    return Exceeds()
+    return CeilingExceeded()
 
 
-def _clamped(ceiling: Ceiling, offer: Offer | None) -> Clamped | None:
+def _fitting_clamp(ceiling: Ceiling, offer: ModelCost | None) -> OutputClamped | None:
     """The output limit with which the call fits; None where there is none."""
     if offer is None or offer.clamp is None:
         return None
     tokens = offer.clamp.within(ceiling.limit)
-    return None if tokens is None else Clamped(tokens)
+    return None if tokens is None else OutputClamped(tokens)
 
 
-def _cheaper(
-    ceiling: Ceiling, elsewhere: Callable[[str], Offer | None], model: str
-) -> Cheaper | None:
+def _cheaper_model(
+    ceiling: Ceiling, elsewhere: Callable[[str], ModelCost | None], model: str
+) -> CheaperModel | None:
     """The first model that the call would fit on; no call goes round in circles."""
     names = ceiling.cheaper
     after = names[names.index(model) + 1 :] if model in names else names
-    return next((Cheaper(name) for name in after if _would_fit(ceiling, elsewhere(name))), None)
+    return next(
+        (CheaperModel(name) for name in after if _would_fit(ceiling, elsewhere(name))), None
+    )
 
 
-def _would_fit(ceiling: Ceiling, offer: Offer | None) -> bool:
+def _would_fit(ceiling: Ceiling, offer: ModelCost | None) -> bool:
     if offer is None:
         return False
     if offer.predicted.worst <= ceiling.limit:
         return True
-    return Step.CLAMP in ceiling.on_exceed and _clamped(ceiling, offer) is not None
+    return CeilingStep.CLAMP in ceiling.on_exceed and _fitting_clamp(ceiling, offer) is not None

@@ -1,16 +1,17 @@
 """Number of calls a route takes at once, learned from how long it takes to begin its answers.
 
 Netflix's Gradient2, on a latency that does not grow with the prompt: a call's time to first token,
-divided by what its uncached tokens take where nothing waits (``Fit``). While that stays near 1 the
-limit grows; where it rises, calls wait for each other, and the limit shrinks::
+divided by what its uncached tokens take where nothing waits (``TtftModel``). While that stays near
+1 the limit grows; where it rises, calls wait for each other, and the limit shrinks::
 
     slowness = ttft / (a + b · uncached tokens)         geometric mean of a quarter of a turn
-    gradient = SLACK / slowness                         between ½ and 1
-    goal     = gradient · limit + room                  room = limit / 10, at least QUEUE
-    limit    = ⅘ · limit + ⅕ · goal                     at once where the slowness is GROSS
+    gradient = SLOWNESS_SLACK / slowness                between ½ and 1
+    goal     = gradient · limit + room         room = limit / 10, at least MIN_QUEUE_CALLS
+    limit    = ⅘ · limit + ⅕ · goal                     at once where the slowness is GROSS_SLOWNESS
 
-Where more than ``FAILING`` of the calls fail the gradient is ½, whatever the others take. Where
-nearly all do, the limit is halved, and doubled for each quarter of a turn that goes well after it.
+Where more than ``MAX_FAILURE_SHARE`` of the calls fail the gradient is ½, whatever the others take.
+Where nearly all do, the limit is halved, and doubled for each quarter of a turn that goes well
+after it.
 
 A turn is as many leaving calls as were in flight: after it those taken before have gone. What
 leaves in the turn after the limit shrank was taken before that, and does not shrink it again.
@@ -27,63 +28,63 @@ gradient from ½ to 1, no growth below half the limit), 2026-11.
 from math import exp, log
 from typing import Final
 
-INITIAL: Final = 100
+INITIAL_LIMIT: Final = 100
 """The limit of a route nothing is known of."""
 
-LEAST: Final = 4
+MIN_LIMIT: Final = 4
 """The limit never falls below it; while it is looked at, fewer calls may be let in."""
 
-MOST: Final = 1000
+MAX_LIMIT: Final = 1000
 """The limit never rises above it."""
 
-SMOOTHING: Final = 0.2
+SMOOTHING_FACTOR: Final = 0.2
 """The part of the way to its goal that the limit goes at once."""
 
-QUEUE: Final = 4
+MIN_QUEUE_CALLS: Final = 4
 """By how much the goal is above the limit at least where nothing waits."""
 
-SLACK: Final = 1.3
+SLOWNESS_SLACK: Final = 1.3
 """Number of times slower than alone calls may begin before the limit shrinks."""
 
-GROSS: Final = 4.0
+GROSS_SLOWNESS: Final = 4.0
 """The slowness above which the limit goes to its goal at once, and is looked at soon."""
 
-FASTER: Final = 0.5
+FASTER_SLOWNESS: Final = 0.5
 """The slowness below which the route became faster than was known, and is looked at."""
 
-OFF: Final = 1.5
+MAX_PROBE_DEVIATION: Final = 1.5
 """Number of times what was known a look may find, or that part of it, without the next being soon.
 """
 
-DEEPEST: Final = 16
+MAX_PROBE_DIVISOR: Final = 16
 """The part of the limit that is let in by the deepest look is one of these."""
 
-WORST: Final = 10.0
+MAX_SLOWNESS: Final = 10.0
 """The slowness that a call counts as at most, for one straggler is no queue."""
 
-FAILING: Final = 0.1
+MAX_FAILURE_SHARE: Final = 0.1
 """The part of calls that may fail before the limit shrinks, as if they were slow."""
 
-DEAD: Final = 0.9
+DEAD_FAILURE_SHARE: Final = 0.9
 """The part of calls from which on their failures halve the limit."""
 
-BEST: Final = 0.1
+MIN_SLOWNESS: Final = 0.1
 """The slowness that a call counts as at least."""
 
-ENOUGH: Final = 20
+MIN_AVERAGED_CALLS: Final = 20
 """Calls that the slowness is averaged over at least."""
 
-LEARNED: Final = 4
+LEARN_EVERY_CALLS: Final = 4
 """Of so many calm calls one is learned from."""
 
-BETWEEN: Final = 20
+TURNS_BETWEEN_PROBES: Final = 20
 """Turns between two looks at a route that refuses calls, while they find what was known."""
 
-IDLE: Final = 300.0
+IDLE_RESET_S: Final = 300.0
 """Seconds without a call after which a lowered limit is forgotten."""
 
 
-class Fit:
+class TtftModel:
     """What a route takes to begin an answer where nothing waits: a + b · uncached tokens.
 
     Recursive least squares of the errors' logarithms, so that a short prompt counts as much as a
@@ -111,7 +112,7 @@ class Fit:
         self._ab = 0.0
 
     def slowness(self, ttft: float, uncached_tokens: int) -> float:
-        """Number of times as long as alone a call took, ``BEST`` to ``WORST``.
+        """Number of times as long as alone a call took, ``MIN_SLOWNESS`` to ``MAX_SLOWNESS``.
 
         It is 1.0 while too little is known.
 
@@ -125,17 +126,17 @@ class Fit:
         if alone < self._SMALLEST:
             return 1.0
         slowness = ttft / alone
-        if BEST < slowness < WORST:
+        if MIN_SLOWNESS < slowness < MAX_SLOWNESS:
             return slowness
-        return WORST if slowness > 1 else BEST
+        return MAX_SLOWNESS if slowness > 1 else MIN_SLOWNESS
 
     @property
-    def is_young(self) -> bool:
+    def is_unlearned(self) -> bool:
         """True if too little is known yet."""
         return self.seen < self._NEEDED
 
     def scale(self, by: float) -> None:
-        """Take everything to be so many times as slow from now on, ``BEST`` to ``WORST``."""
+        """Scale what was learned, by ``MIN_SLOWNESS`` to ``MAX_SLOWNESS``."""
         self.fixed = min(self.fixed * by, self._LONGEST)
         self.per_thousand = min(self.per_thousand * by, self._LONGEST)
 
@@ -171,8 +172,8 @@ class Fit:
             self._bb /= self._KEPT
 
 
-class Limit:
-    """One route's limit of calls in flight. Each call that ``take`` admits has to ``leave``.
+class ConcurrencyLimit:
+    """One route's limit of calls in flight; each call that ``try_acquire`` admits must ``release``.
 
     It counts in calls, not seconds, so a clock that stands still or goes back is no matter; by time
     only an idle route's limit is forgotten. A call is calm if at most half the limit was in flight
@@ -210,15 +211,17 @@ class Limit:
         "in_flight",
     )
 
-    def __init__(self, initial: int = INITIAL, least: int = LEAST, most: int = MOST) -> None:
-        self.fit = Fit()
+    def __init__(
+        self, initial: int = INITIAL_LIMIT, least: int = MIN_LIMIT, most: int = MAX_LIMIT
+    ) -> None:
+        self.fit = TtftModel()
         self.in_flight = 0
         self._initial = self._limit = float(initial)
         self._least, self._most = float(least), float(most)
         self._last = 0.0
         self._peak = 0
         self._before = 0.0  # the limit that an outage took, until it is back
-        self._forget()
+        self._reset_counts()
         self._calm_in = self._settled_in = 0
         self._looks = self._is_full = False
         self._look_in, self._depth = initial, 4  # nothing is known: it looks soon and deep
@@ -230,14 +233,14 @@ class Limit:
             return max(int(self._limit) // self._depth, int(self._least) // 2, 1)
         return int(self._limit)
 
-    def take(self, now: float) -> bool:
+    def try_acquire(self, now: float) -> bool:
         """True if one more call may go; if so it is in flight until it leaves.
 
         Args:
             now: Seconds of a clock that goes forward.
         """
         taken = self.in_flight + 1
-        if taken == 1 and now - self._last > IDLE:
+        if taken == 1 and now - self._last > IDLE_RESET_S:
             self._limit = max(self._limit, self._initial)
             self._looks = self._is_full = False
         if taken > self._limit or (self._looks and taken > self.limit):
@@ -250,7 +253,7 @@ class Limit:
             self._calm_in = taken
         return True
 
-    def leave(self, ttft: float | None, uncached_tokens: int, *, ok: bool, now: float) -> None:
+    def release(self, ttft: float | None, uncached_tokens: int, *, ok: bool, now: float) -> None:
         """Count a call out that was taken, and learn from it; a call too many does nothing.
 
         Args:
@@ -274,13 +277,13 @@ class Limit:
         elif ttft is not None:
             self._count(log(self._slowness(ttft, uncached_tokens)), 0)
         if self._look_in <= 0:
-            self._look()
+            self._probe_or_end()
 
     def _slowness(self, ttft: float, uncached_tokens: int) -> float:
         fit = self.fit
         slowness = fit.slowness(ttft, uncached_tokens)
         is_calm = not self._calm_in
-        if fit.is_young or (is_calm and self._counted % LEARNED == 0):
+        if fit.is_unlearned or (is_calm and self._counted % LEARN_EVERY_CALLS == 0):
             fit.learn(ttft, uncached_tokens)
         return slowness if self._looks or not is_calm else 1.0
 
@@ -290,55 +293,63 @@ class Limit:
         self._slow += slow
         self._failed += failed
         self._counted += 1
-        if self._counted >= ENOUGH and self._counted * 4 >= self.in_flight and not self._looks:
-            self._weigh(self._averaged(), self._failed / self._counted)
+        if (
+            self._counted >= MIN_AVERAGED_CALLS
+            and self._counted * 4 >= self.in_flight
+            and not self._looks
+        ):
+            self._adjust_limit(self._average_slowness(), self._failed / self._counted)
 
-    def _averaged(self) -> float:
+    def _average_slowness(self) -> float:
         """The slowness of what was counted and did not fail."""
         return exp(self._slow / max(self._counted - self._failed, 1))
 
-    def _weigh(self, slowness: float, failing: float) -> None:
+    def _adjust_limit(self, slowness: float, failing: float) -> None:
         """Move the limit towards its goal."""
-        if slowness < FASTER:
+        if slowness < FASTER_SLOWNESS:
             self._look_in = 0
         limit = self._limit
-        gradient = 0.5 if failing > FAILING else max(0.5, min(1.0, SLACK / slowness))
-        goal = gradient * limit + max(float(QUEUE), limit / 10)
+        gradient = (
+            0.5 if failing > MAX_FAILURE_SHARE else max(0.5, min(1.0, SLOWNESS_SLACK / slowness))
+        )
+        goal = gradient * limit + max(float(MIN_QUEUE_CALLS), limit / 10)
         if goal < limit:
             self._settled_in = self.in_flight
-            self._before = self._before if failing > DEAD else 0.0
-        if failing > DEAD:
+            self._before = self._before if failing > DEAD_FAILURE_SHARE else 0.0
+        if failing > DEAD_FAILURE_SHARE:
             self._before = max(self._before, limit)
             limit /= 2
-        elif limit < self._before and not failing and slowness < SLACK:
+        elif limit < self._before and not failing and slowness < SLOWNESS_SLACK:
             limit = min(limit * 2, self._before)
-        elif slowness > GROSS:
+        elif slowness > GROSS_SLOWNESS:
             self._look_in = min(self._look_in, 2 * self.in_flight)
             limit = goal
         elif goal < limit or self._peak * 2 > limit:
-            limit += SMOOTHING * (goal - limit)
+            limit += SMOOTHING_FACTOR * (goal - limit)
         self._limit = min(max(limit, self._least), self._most)
         self._peak = self.in_flight
-        self._forget()
+        self._reset_counts()
 
-    def _look(self) -> None:
+    def _probe_or_end(self) -> None:
         """Begin a look if the route is busy, or end one."""
         if self._looks:
-            slowness = self._averaged()
-            was_known = 1 / OFF < slowness < OFF
+            slowness = self._average_slowness()
+            was_known = 1 / MAX_PROBE_DEVIATION < slowness < MAX_PROBE_DEVIATION
             self.fit.scale(slowness**0.5 if was_known else slowness)
             self._looks = self._is_full = False
-            self._depth = 2 if was_known else min(self._depth * 2, DEEPEST)
-            self._look_in = int((BETWEEN if was_known else 2) * max(self._limit, ENOUGH))
+            self._depth = 2 if was_known else min(self._depth * 2, MAX_PROBE_DIVISOR)
+            self._look_in = int(
+                (TURNS_BETWEEN_PROBES if was_known else 2) * max(self._limit, MIN_AVERAGED_CALLS)
+            )
         elif not self._is_full:
-            self._look_in = int(max(self._limit, ENOUGH))
+            self._look_in = int(max(self._limit, MIN_AVERAGED_CALLS))
             return
         else:
             self._looks = True
-            self._look_in = self._calm_in + max(ENOUGH // 2, self.limit)
+            self._look_in = self._calm_in + max(MIN_AVERAGED_CALLS // 2, self.limit)
         self._settled_in = 0
-        self._forget()
+        self._reset_counts()
 
-    def _forget(self) -> None:
+    def _reset_counts(self) -> None:
         """Count anew."""
         self._slow, self._counted, self._failed = 0.0, 0, 0

@@ -10,28 +10,28 @@ from typing import Final
 
 from slo.windowed_ratio import WindowedRatio
 
-SPAN: Final = 300.0
+HEDGE_WINDOW_S: Final = 300.0
 """Seconds in which calls, hedges and what they cost are counted."""
 
-PERCENT: Final = 5
+HEDGE_PERCENT: Final = 5
 """Hedges of 100 calls. Source: J. Dean, L. A. Barroso, "The Tail at Scale", CACM 56(2), 2013."""
 
-PERCENT_OF_COST: Final = 3
+HEDGE_COST_PERCENT: Final = 3
 """What hedges may cost, of 100 nano-dollars that the calls did."""
 
-LATE: Final = 0.6
+LATE_SHARE_OF_DEADLINE: Final = 0.6
 """The part of its deadline after which a call without content is late."""
 
-LONG: Final = 8000
+MAX_HEDGED_PROMPT_TOKENS: Final = 8000
 """Tokens of a prompt above which no replica reads it a second time from its beginning."""
 
-RECENT: Final = 60.0
+RECENT_TTFT_WINDOW_S: Final = 60.0
 """Seconds for which it is remembered how long a route took to begin."""
 
-_SAMPLES: Final = 32
-_FEWEST: Final = 3
+_MAX_SAMPLES: Final = 32
+_MIN_SAMPLES: Final = 3
 #: How often its usual time a route must have taken to be late by its own measure, too.
-_UNUSUAL: Final = 2.0
+_LATE_FACTOR: Final = 2.0
 
 
 class RecentTtft:
@@ -40,9 +40,9 @@ class RecentTtft:
     __slots__ = ("_samples",)
 
     def __init__(self) -> None:
-        self._samples: deque[tuple[float, float]] = deque(maxlen=_SAMPLES)
+        self._samples: deque[tuple[float, float]] = deque(maxlen=_MAX_SAMPLES)
 
-    def add(self, seconds: float, now: float) -> None:
+    def record(self, seconds: float, now: float) -> None:
         """Remember how long a call took; ``inf`` for one that was given up before it began.
 
         Args:
@@ -52,16 +52,16 @@ class RecentTtft:
         self._samples.append((now, seconds))
 
     def median(self, now: float) -> float | None:
-        """The median of the last ``RECENT`` seconds; None where there are too few calls.
+        """The median of the last ``RECENT_TTFT_WINDOW_S`` seconds; None for too few calls.
 
         Args:
             now: The time.
         """
-        found = [seconds for at, seconds in self._samples if at > now - RECENT]
-        return statistics.median(found) if len(found) >= _FEWEST else None
+        found = [seconds for at, seconds in self._samples if at > now - RECENT_TTFT_WINDOW_S]
+        return statistics.median(found) if len(found) >= _MIN_SAMPLES else None
 
 
-def begins_sooner(
+def may_begin_sooner(
     there: float | None, here: float | None, *, waited: float, deadline: float
 ) -> bool:
     """True if a second attempt may begin before the first; False if it is known to be as slow.
@@ -72,15 +72,15 @@ def begins_sooner(
         waited: Seconds that the first has taken.
         deadline: Seconds that its first content may take.
     """
-    if there is None or there < after(deadline) or here is None:
+    if there is None or there < hedge_delay_s(deadline) or here is None:
         return True
-    return waited + there < here or waited >= _UNUSUAL * here
+    return waited + there < here or waited >= _LATE_FACTOR * here
 
 
 class HedgeBudget:
     """True if one more hedge fits.
 
-    At each hedge that is allowed, those of the last ``SPAN`` seconds, itself included, are
+    At each hedge that is allowed, those of the last ``HEDGE_WINDOW_S`` seconds, it included, are
 
     - at most ``percent`` of the calls that ended in these seconds, so the first one needs
       100 ÷ ``percent`` calls before it: 20; and
@@ -97,13 +97,15 @@ class HedgeBudget:
 
     __slots__ = ("_cost", "_hedges", "_percent", "_percent_of_cost")
 
-    def __init__(self, percent: int = PERCENT, percent_of_cost: int = PERCENT_OF_COST) -> None:
-        self._hedges = WindowedRatio(SPAN)
-        self._cost = WindowedRatio(SPAN)
+    def __init__(
+        self, percent: int = HEDGE_PERCENT, percent_of_cost: int = HEDGE_COST_PERCENT
+    ) -> None:
+        self._hedges = WindowedRatio(HEDGE_WINDOW_S)
+        self._cost = WindowedRatio(HEDGE_WINDOW_S)
         self._percent = percent
         self._percent_of_cost = percent_of_cost
 
-    def called(self, nanos: int | None, now: float) -> None:
+    def record_call(self, nanos: int | None, now: float) -> None:
         """Count a call that has ended, without what its hedge cost.
 
         Args:
@@ -114,7 +116,7 @@ class HedgeBudget:
         if nanos:
             self._cost.add(nanos, 0, now)
 
-    def may(self, predicted: int | None, now: float) -> bool:
+    def try_acquire(self, predicted: int | None, now: float) -> bool:
         """True if a hedge may go now; if so it and its prediction are counted.
 
         Args:
@@ -133,7 +135,7 @@ class HedgeBudget:
         hedges.add(0, 1, now)
         return True
 
-    def hedged(self, nanos: int | None, predicted: int | None, now: float) -> None:
+    def settle_hedge(self, nanos: int | None, predicted: int | None, now: float) -> None:
         """Count what an allowed hedge has cost in place of its prediction; say it once.
 
         Args:
@@ -146,16 +148,18 @@ class HedgeBudget:
             self._cost.add(0, nanos - (predicted or 0), now)
 
 
-def after(deadline: float) -> float:
+def hedge_delay_s(deadline: float) -> float:
     """Seconds without content after which a call may be hedged.
 
     Args:
         deadline: Seconds that its first content may take.
     """
-    return LATE * deadline
+    return LATE_SHARE_OF_DEADLINE * deadline
 
 
-def is_worth(prompt_tokens: int, *, is_warm_there: bool, most: int = LONG) -> bool:
+def is_worth_hedging(
+    prompt_tokens: int, *, is_warm_there: bool, most: int = MAX_HEDGED_PROMPT_TOKENS
+) -> bool:
     """True if a hedge may go there; to where the prompt is not cached only if it is short.
 
     Args:

@@ -41,7 +41,7 @@ class CallRequirements(msgspec.Struct, frozen=True, kw_only=True):
         tokens: Tokens of its prompt.
         output: The most tokens its answer may have; 0 if it does not say.
         region: Where it must be processed, such as ``eu``; "" for anywhere.
-        needs: What its request asks for that cannot be said in other words, of ``_NEEDS``.
+        needs: What its request asks for that cannot be translated, of ``_PARAMETER_TEXTS``.
     """
 
     tools: bool = False
@@ -61,7 +61,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
         window: The most tokens of prompt and answer together; None if nobody said.
         max_output: The most tokens of an answer; None if nobody said.
         region: Where it processes; "" if that is not bound.
-        takes: What its requests may ask for, of ``_NEEDS``.
+        takes: What its requests may ask for, of ``_PARAMETER_TEXTS``.
     """
 
     can: frozenset[str] | None = None

@@ -20,12 +20,12 @@ from typing import Final
 
 import msgspec
 
-from slo.reservations import Claim, Level
+from slo.reservations import CounterClaim, CounterLevel
 
-SHARE: Final = 16
+MAX_LEASE_DIVISOR: Final = 16
 """The part of what is free of a counter that one lease may hold."""
 
-FEWEST_CALLS: Final = 8
+MIN_LEASED_CALLS: Final = 8
 """Calls that a lease must cover; where it cannot, calls reserve one by one."""
 
 VALID_S: Final = 4.0
@@ -34,15 +34,15 @@ VALID_S: Final = 4.0
 IDLE_S: Final = 5.0
 """Seconds without a call after which a lease is released."""
 
-REPORTED_S: Final = 9.0
+REPORT_DEADLINE_S: Final = 9.0
 """Seconds after which what was spent is not reported any more: less than the ledger waits."""
 
-_PEAKS: Final = 2  # as much as was held at once, so many times
-_REPORTS: Final = 12  # and what was spent between two reports, so many times
-_FADES: Final = 0.8  # how much of either is remembered at the next report
+_PEAK_FACTOR: Final = 2  # as much as was held at once, so many times
+_REPORT_FACTOR: Final = 12  # and what was spent between two reports, so many times
+_DECAY_FACTOR: Final = 0.8  # how much of either is remembered at the next report
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class LeaseReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a lease says to its counter.
 
     Attributes:
@@ -74,7 +74,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     ends: float
 
 
-class Renewal(msgspec.Struct, frozen=True, kw_only=True):
+class LeaseRenewal(msgspec.Struct, frozen=True, kw_only=True):
     """What the counter answers to a report.
 
     Attributes:
@@ -87,7 +87,7 @@ class Renewal(msgspec.Struct, frozen=True, kw_only=True):
 
     is_valid: bool
     amount: int
-    level: Level
+    level: CounterLevel
     running: int
 
 
@@ -125,7 +125,7 @@ class Lease:
         "running",
     )
 
-    def __init__(self, claim: Claim, level: Level, now: float) -> None:
+    def __init__(self, claim: CounterClaim, level: CounterLevel, now: float) -> None:
         self.amount = self.held = self.running = 0
         self._hard, self._limit, self._ends = claim.hard, claim.limit, claim.ends
         self._biggest, self._used_at = claim.amount, now
@@ -138,11 +138,11 @@ class Lease:
         self._is_new = True
 
     @property
-    def level(self) -> Level:
+    def level(self) -> CounterLevel:
         """The counter as it was when last heard, and what this process did since."""
         sent = sum(self._sent.values()) if self._sent else 0
         spent = self._others.spent + self._total + sent
-        return Level(spent, self._others.held + self.held)
+        return CounterLevel(spent, self._others.held + self.held)
 
     @property
     def all_running(self) -> int:
@@ -154,7 +154,7 @@ class Lease:
         is_used = self.running or self._spent or self.amount or self._sent is not None
         return not is_used and now >= self._used_at + IDLE_S
 
-    def fits(self, claim: Claim, now: float) -> bool:
+    def fits(self, claim: CounterClaim, now: float) -> bool:
         """True if a claim can be held within the lease.
 
         Of what is free beside it, half must stay free by the claim's own limit: others may have
@@ -196,7 +196,7 @@ class Lease:
 
     def report(
         self, counter: str, serial: int, now: float, second: int, *, is_last: bool = False
-    ) -> Report:
+    ) -> LeaseReport:
         """What to say to the counter; until it answers, no more than ``keep`` is used.
 
         Args:
@@ -211,11 +211,11 @@ class Lease:
             self.amount -= self._total
             self._sent, self._spent = self._spent, {}
             self._number, self._total = serial, 0
-        least = FEWEST_CALLS * self._biggest
-        want = 0 if is_last else self._wanted(now, least)
+        least = MIN_LEASED_CALLS * self._biggest
+        want = 0 if is_last else self._wanted_amount(now, least)
         floor = self.held + self._total
         self.amount = max(min(self.amount, want), floor)
-        return Report(
+        return LeaseReport(
             counter=counter,
             serial=serial,
             number=self._number,
@@ -230,32 +230,32 @@ class Lease:
             ends=self._ends,
         )
 
-    def renew(self, report: Report, renewal: Renewal, sent: float) -> None:
+    def renew(self, report: LeaseReport, renewal: LeaseRenewal, sent: float) -> None:
         """Take the counter's answer to a report that was sent then."""
         self._sent = None
         self.amount = renewal.amount
         self._is_new = not renewal.is_valid
         self._until = sent + VALID_S if renewal.is_valid else float("-inf")
         level = renewal.level
-        self._others = Level(level.spent, level.held - renewal.amount)
+        self._others = CounterLevel(level.spent, level.held - renewal.amount)
         self._others_running = max(renewal.running - report.running, 0)
 
     def _forget(self, second: int) -> None:
         """Give up what should have been reported long ago."""
-        since = second - REPORTED_S
+        since = second - REPORT_DEADLINE_S
         for spent in (self._spent, self._sent or {}):
             for each in [each for each in spent if each < since]:
                 amount = spent.pop(each)
                 self._total -= amount if spent is self._spent else 0
 
-    def _wanted(self, now: float, least: int) -> int:
+    def _wanted_amount(self, now: float, least: int) -> int:
         """What the lease should hold by what calls needed not long ago; 0 where it is released."""
-        self._peak = max(self.held, int(self._peak * _FADES))
-        self._rate = max(self._recent, int(self._rate * _FADES))
-        needs = max(_PEAKS * (self._peak + self._unmet) + _REPORTS * self._rate, least)
-        self._biggest = int(self._biggest * _FADES)
+        self._peak = max(self.held, int(self._peak * _DECAY_FACTOR))
+        self._rate = max(self._recent, int(self._rate * _DECAY_FACTOR))
+        needs = max(_PEAK_FACTOR * (self._peak + self._unmet) + _REPORT_FACTOR * self._rate, least)
+        self._biggest = int(self._biggest * _DECAY_FACTOR)
         self._recent = self._unmet = 0
         if not self._hard or now >= self._used_at + IDLE_S:
             return 0
-        share = (self._limit - self._others.spent - self._others.held) // SHARE
+        share = (self._limit - self._others.spent - self._others.held) // MAX_LEASE_DIVISOR
         return 0 if share < least else min(needs, share)

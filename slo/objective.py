@@ -17,7 +17,7 @@ from slo.alert import Severity
 #: Of every team or feature; of these, calls that name none are some too.
 EVERY = "*"
 #: Combinations of team, feature and kind of call whose objectives are remembered.
-_REMEMBERED = 4096
+_MAX_REMEMBERED = 4096
 
 
 class Metric(StrEnum):
@@ -39,7 +39,7 @@ class Enforce(StrEnum):
     SHED = "shed"  # calls are refused, too
 
 
-class Calls(StrEnum):
+class RequestKind(StrEnum):
     """Which type of request it is about."""
 
     ALL = "all"
@@ -47,12 +47,16 @@ class Calls(StrEnum):
     WHOLE = "whole"  # answered at once
 
 
-_ALONE = {Calls.ALL: "", Calls.STREAMS: "streams only", Calls.WHOLE: "whole answers only"}
+_REQUEST_KIND_TEXTS = {
+    RequestKind.ALL: "",
+    RequestKind.STREAMS: "streams only",
+    RequestKind.WHOLE: "whole answers only",
+}
 
 
-def alone(calls: Calls) -> str:
+def request_kind_text(calls: RequestKind) -> str:
     """Which calls alone are meant, as people say it; "" where all are."""
-    return _ALONE[calls]
+    return _REQUEST_KIND_TEXTS[calls]
 
 
 class BurnAlert(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,7 +98,7 @@ class Objective(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     team: str = EVERY
     feature: str = EVERY
-    calls: Calls = Calls.ALL
+    calls: RequestKind = RequestKind.ALL
     metric: Metric
     target: float
     under: float | None = None
@@ -106,7 +110,7 @@ class Objective(msgspec.Struct, frozen=True, kw_only=True):
     alerts: tuple[BurnAlert, ...] = ()
 
 
-class Ended(msgspec.Struct, frozen=True, kw_only=True):
+class CallMeasurements(msgspec.Struct, frozen=True, kw_only=True):
     """What a call's end says to objectives.
 
     Attributes:
@@ -139,7 +143,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     generated: bool
 
 
-class Objectives:
+class ObjectiveIndex:
     """Objectives by the calls they are about.
 
     Attributes:
@@ -150,7 +154,7 @@ class Objectives:
         self.every = tuple(objectives)
         self._teams = {each.team for each in self.every}
         self._features = {each.feature for each in self.every}
-        self._found = lru_cache(maxsize=_REMEMBERED)(self._applying)
+        self._found = lru_cache(maxsize=_MAX_REMEMBERED)(self._applying)
 
     def applying(self, team: str, feature: str, streamed: bool) -> tuple[Objective, ...]:  # noqa: FBT001 - it is a third name
         """The objectives that a call counts in, in order; () for none.
@@ -174,7 +178,7 @@ class Objectives:
         )
 
 
-def judged(objective: Objective, ended: Ended) -> tuple[int, int] | None:
+def classify_call(objective: Objective, ended: CallMeasurements) -> tuple[int, int] | None:
     """Number of good and bad events the call was; None where it does not count.
 
     Of calls one or the other is 1; of a cache they are its input tokens, read and not read.
@@ -187,44 +191,46 @@ def judged(objective: Objective, ended: Ended) -> tuple[int, int] | None:
     - What no model worked on counts for nothing.
 
     Args:
-        objective: One that the call counts in, as ``Objectives.applying`` says.
+        objective: One that the call counts in, as ``ObjectiveIndex.applying`` says.
         ended: The call.
     """
     return _JUDGES[objective.metric](objective, ended) if ended.generated else None
 
 
-def _ttft(objective: Objective, ended: Ended) -> tuple[int, int] | None:
+def _classify_ttft(objective: Objective, ended: CallMeasurements) -> tuple[int, int] | None:
     waited = ended.total if ended.ttft is None else ended.ttft
     left = ended.hung_up and ended.ttft is None
     is_empty = ended.streamed and ended.ttft is None
-    return _timely(objective, waited, has_come=not (ended.failed or left or is_empty))
+    return _classify_wait(objective, waited, has_come=not (ended.failed or left or is_empty))
 
 
-def _total(objective: Objective, ended: Ended) -> tuple[int, int] | None:
-    return _timely(objective, ended.total, has_come=not (ended.failed or ended.hung_up))
+def _classify_total(objective: Objective, ended: CallMeasurements) -> tuple[int, int] | None:
+    return _classify_wait(objective, ended.total, has_come=not (ended.failed or ended.hung_up))
 
 
-def _timely(objective: Objective, waited: float, *, has_come: bool) -> tuple[int, int] | None:
+def _classify_wait(
+    objective: Objective, waited: float, *, has_come: bool
+) -> tuple[int, int] | None:
     """Bad if it was waited for too long; else good if what was waited for came."""
     if waited > (inf if objective.under is None else objective.under):
         return 0, 1
     return (1, 0) if has_come else None
 
 
-def _errors(_: Objective, ended: Ended) -> tuple[int, int] | None:
+def _classify_error(_: Objective, ended: CallMeasurements) -> tuple[int, int] | None:
     if ended.failed:
         return 0, 1
     return None if ended.hung_up else (1, 0)
 
 
-def _cost(objective: Objective, ended: Ended) -> tuple[int, int] | None:
+def _classify_cost(objective: Objective, ended: CallMeasurements) -> tuple[int, int] | None:
     if ended.cost_nanos is None:
         return None
     is_over = objective.under_nanos is not None and ended.cost_nanos > objective.under_nanos
     return (0, 1) if is_over else (1, 0)
 
 
-def _cache(objective: Objective, ended: Ended) -> tuple[int, int] | None:
+def _classify_cache(objective: Objective, ended: CallMeasurements) -> tuple[int, int] | None:
     if ended.first_turn or ended.prompt_tokens < max(objective.min_prompt, 1):
         return None
     read = min(ended.cache_read, ended.prompt_tokens)
@@ -232,13 +238,13 @@ def _cache(objective: Objective, ended: Ended) -> tuple[int, int] | None:
 
 
 _JUDGES = {
-    Metric.TTFT: _ttft,
-    Metric.TOTAL: _total,
-    Metric.ERRORS: _errors,
-    Metric.COST: _cost,
-    Metric.CACHE: _cache,
+    Metric.TTFT: _classify_ttft,
+    Metric.TOTAL: _classify_total,
+    Metric.ERRORS: _classify_error,
+    Metric.COST: _classify_cost,
+    Metric.CACHE: _classify_cache,
 }
 
 
-def _is_meant(calls: Calls, *, streamed: bool) -> bool:
-    return calls is Calls.ALL or (calls is Calls.STREAMS) == streamed
+def _is_meant(calls: RequestKind, *, streamed: bool) -> bool:
+    return calls is RequestKind.ALL or (calls is RequestKind.STREAMS) == streamed

@@ -5,9 +5,17 @@ from collections.abc import Callable
 import msgspec
 
 from slo import ladder_levels
-from slo.burn import HIGHEST, LONGEST, SHORTEST, TOLERANCE, alerts, clear, largest
+from slo.burn import (
+    FLOAT_TOLERANCE,
+    MAX_ALERT_WINDOW_S,
+    MAX_CACHE_SHARE,
+    MIN_ALERT_WINDOW_S,
+    burn_alerts,
+    clear_share,
+    max_burn_rate,
+)
 from slo.objective import BurnAlert, Enforce, Metric, Objective
-from slo.reservations import MOST
+from slo.reservations import MAX_AMOUNT
 
 #: Targets that can be shown to be missed: of less than one event in 100,000 nothing is known soon.
 _LEAST, _MOST = 0.01, 0.99999
@@ -50,21 +58,21 @@ def alert_problem(alert: BurnAlert, objective: Objective) -> list[ObjectiveProbl
         alert: It need not be one of the objective's.
         objective: One with a sound target.
     """
-    most = largest(objective.target)
+    most = max_burn_rate(objective.target)
     told = f"write a burn from 1 to {most:.6g}"
     found = []
-    if not alert.burn <= most + TOLERANCE:
+    if not alert.burn <= most + FLOAT_TOLERANCE:
         what = (
             f"is {alert.burn:g}, which can never come: where a share of {objective.target:.6g}"
             f" is wanted, the largest possible burn is {most:.6g}"
         )
-        usual = alerts(msgspec.structs.replace(objective, alerts=()))
+        usual = burn_alerts(msgspec.structs.replace(objective, alerts=()))
         named = ", ".join(f"{each.burn:g}" for each in usual)
         found.append(ObjectiveProblem(key="burn", what=what, fix=f"{told}; usual are {named}"))
     elif alert.burn < 1:
         what = f"is {alert.burn:g}, which comes while the objective is kept"
         found.append(ObjectiveProblem(key="burn", what=what, fix=told))
-    if not SHORTEST <= alert.over <= LONGEST or alert.over % 60:
+    if not MIN_ALERT_WINDOW_S <= alert.over <= MAX_ALERT_WINDOW_S or alert.over % 60:
         what = "is no time that is counted"
         mend = 'write whole minutes, from "2m" to "3d"'
         found.append(ObjectiveProblem(key="over", what=what, fix=mend))
@@ -73,7 +81,7 @@ def alert_problem(alert: BurnAlert, objective: Objective) -> list[ObjectiveProbl
 
 def _target_problem(objective: Objective) -> list[ObjectiveProblem]:
     key = target_key(objective.metric)
-    least, most = _LEAST, HIGHEST if objective.metric is Metric.CACHE else _MOST
+    least, most = _LEAST, MAX_CACHE_SHARE if objective.metric is Metric.CACHE else _MOST
     if objective.target <= 0:
         what = "is kept whatever happens"
     elif objective.target >= 1:
@@ -98,7 +106,7 @@ def _limit_problem(objective: Objective) -> list[ObjectiveProblem]:
         return [ObjectiveProblem(key="under", what=what, fix=mend)]
     if under is not None and not 0 < under <= _DAY:
         return [ObjectiveProblem(key="under", what="is above a day, or nothing", fix=mend)]
-    if nanos is not None and not 1 <= nanos <= MOST:
+    if nanos is not None and not 1 <= nanos <= MAX_AMOUNT:
         return [
             ObjectiveProblem(key="under", what="is beyond what is counted, or nothing", fix=mend)
         ]
@@ -130,15 +138,15 @@ def _cache_problem(objective: Objective) -> list[ObjectiveProblem]:
 def _floor_problem(objective: Objective) -> list[ObjectiveProblem]:
     if objective.metric is not Metric.CACHE:
         return []
-    edge = clear(objective)
+    edge = clear_share(objective)
     if not objective.target < edge:
         what = "is not above the floor, which would be missed and kept at once"
         return [
             ObjectiveProblem(key="clear", what=what, fix=f"write more than {objective.target:g}")
         ]
-    if edge > HIGHEST:
+    if edge > MAX_CACHE_SHARE:
         what = "is more than calls can show, so the floor would never be kept again"
-        return [ObjectiveProblem(key="clear", what=what, fix=f"write at most {HIGHEST:g}")]
+        return [ObjectiveProblem(key="clear", what=what, fix=f"write at most {MAX_CACHE_SHARE:g}")]
     return []
 
 

@@ -6,7 +6,7 @@ from math import ceil
 
 from slo.quantile_sketch import QuantileSketch
 from slo.reservation_sizing import MIN_LENGTH_SAMPLES, OutputBounds, output_bounds
-from slo.reservations import MOST
+from slo.reservations import MAX_AMOUNT
 
 #: Lengths of one kind after which those before count half, so that what is learned stays new.
 _MAX_SAMPLES = 4096
@@ -37,7 +37,7 @@ class _LearnedLengths:
     def output_bounds(self) -> OutputBounds:
         is_young = self.added < 4 * _REFRESH_EVERY_SAMPLES
         if self.said is None or self.since >= (1 if is_young else _REFRESH_EVERY_SAMPLES):
-            self.said, self.since = output_bounds(self.spread, MOST), 0
+            self.said, self.since = output_bounds(self.spread, MAX_AMOUNT), 0
         return self.said
 
 

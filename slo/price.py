@@ -17,7 +17,7 @@ _DAY = 86_400
 _WHOLE = Fraction(1)
 
 
-class Terms(msgspec.Struct, frozen=True, kw_only=True):
+class BillingTerms(msgspec.Struct, frozen=True, kw_only=True):
     """On what terms a call was served.
 
     Attributes:
@@ -31,10 +31,10 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     fast: bool = False
 
 
-STANDARD = Terms()
+STANDARD_TERMS = BillingTerms()
 
 
-class Cost(msgspec.Struct, frozen=True):
+class CallCost(msgspec.Struct, frozen=True):
     """What a call cost, in nano-dollars.
 
     Attributes:
@@ -46,7 +46,7 @@ class Cost(msgspec.Struct, frozen=True):
     effective_nanos: int
 
 
-class Rates(msgspec.Struct, frozen=True, kw_only=True):
+class TokenRates(msgspec.Struct, frozen=True, kw_only=True):
     """Nano-dollars per million tokens of each bucket; None where the price is unknown."""
 
     input: int | None = None
@@ -58,20 +58,20 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True):
     output: int | None = None
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
+class PriceStep(msgspec.Struct, frozen=True, kw_only=True):
     """The rates of the whole call once its prompt, cached tokens included, is above a size."""
 
     above: int
-    rates: Rates
+    rates: TokenRates
 
 
-class Sheet(msgspec.Struct, frozen=True, kw_only=True):
+class PriceSheet(msgspec.Struct, frozen=True, kw_only=True):
     """The rates of one service tier; ``steps`` ascend."""
 
-    rates: Rates
-    steps: tuple[Step, ...] = ()
+    rates: TokenRates
+    steps: tuple[PriceStep, ...] = ()
 
-    def rates_for(self, prompt: int) -> Rates:
+    def rates_for(self, prompt: int) -> TokenRates:
         """The rates of a call with this many prompt tokens."""
         rates = self.rates
         for step in self.steps:
@@ -81,7 +81,7 @@ class Sheet(msgspec.Struct, frozen=True, kw_only=True):
         return rates
 
 
-class Window(msgspec.Struct, frozen=True, kw_only=True):
+class PeakWindow(msgspec.Struct, frozen=True, kw_only=True):
     """A part of some weekdays, in UTC.
 
     Attributes:
@@ -95,7 +95,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     end: int
 
 
-class OffPeak(msgspec.Struct, frozen=True, kw_only=True):
+class OffPeakDiscount(msgspec.Struct, frozen=True, kw_only=True):
     """A factor on every rate, outside the peak windows and on holidays.
 
     Attributes:
@@ -105,7 +105,7 @@ class OffPeak(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     factor: Fraction
-    peak: tuple[Window, ...]
+    peak: tuple[PeakWindow, ...]
     holidays: frozenset[int] = frozenset()
 
     def at(self, at: float) -> Fraction:
@@ -119,7 +119,7 @@ class OffPeak(msgspec.Struct, frozen=True, kw_only=True):
         return _WHOLE if is_peak else self.factor
 
 
-class Period(msgspec.Struct, frozen=True, kw_only=True):
+class PricePeriod(msgspec.Struct, frozen=True, kw_only=True):
     """Published prices from one moment on.
 
     Attributes:
@@ -131,12 +131,12 @@ class Period(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     since: float = float("-inf")
-    sheets: Mapping[str, Sheet]
+    sheets: Mapping[str, PriceSheet]
     regions: Mapping[str, Fraction] = {}
     fast: Fraction | None = None
-    off_peak: OffPeak | None = None
+    off_peak: OffPeakDiscount | None = None
 
-    def factor(self, at: float, terms: Terms) -> Fraction | None:
+    def factor(self, at: float, terms: BillingTerms) -> Fraction | None:
         """What all rates are multiplied by; None where that is unknown."""
         factor = self.regions.get(terms.region, _WHOLE)
         if self.off_peak is not None:
@@ -154,10 +154,10 @@ class Tariff(msgspec.Struct, frozen=True, kw_only=True):
         discount: The contracted part, 0 to 1, that is taken off the published price.
     """
 
-    periods: tuple[Period, ...]
+    periods: tuple[PricePeriod, ...]
     discount: Fraction = Fraction(0)
 
-    def period(self, at: float) -> Period | None:
+    def period(self, at: float) -> PricePeriod | None:
         """The prices valid at this time; None before the first known."""
         for period in reversed(self.periods):
             if period.since <= at:
@@ -165,7 +165,7 @@ class Tariff(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
 
-class Pricing(msgspec.Struct, frozen=True, kw_only=True):
+class CallPricing(msgspec.Struct, frozen=True, kw_only=True):
     """The prices of one call, whatever it generates.
 
     Attributes:
@@ -176,22 +176,22 @@ class Pricing(msgspec.Struct, frozen=True, kw_only=True):
         effective_denominator: The same.
     """
 
-    rates: Rates
+    rates: TokenRates
     numerator: int
     denominator: int
     effective_numerator: int
     effective_denominator: int
 
-    def cost(self, usage: Usage) -> Cost | None:
+    def cost(self, usage: Usage) -> CallCost | None:
         """What this usage costs; None if the price of any token of it is unknown."""
         total = _output_total(usage.output + usage.reasoning, self.rates)
         prompt = _prompt_total(usage, self.rates)
         if total is None or prompt is None:
             return None
         total += prompt
-        return Cost(
-            _half_up(total * self.numerator, self.denominator),
-            _half_up(total * self.effective_numerator, self.effective_denominator),
+        return CallCost(
+            _divide_half_up(total * self.numerator, self.denominator),
+            _divide_half_up(total * self.effective_numerator, self.effective_denominator),
         )
 
     def effective_nanos(self, prompt: Usage, outputs: Iterable[int]) -> list[int] | None:
@@ -210,11 +210,13 @@ class Pricing(msgspec.Struct, frozen=True, kw_only=True):
             if total is None:
                 return None
             amount = (base + total) * self.effective_numerator
-            found.append(_half_up(amount, self.effective_denominator))
+            found.append(_divide_half_up(amount, self.effective_denominator))
         return found
 
 
-def pricing(usage: Usage, tariff: Tariff, at: float, terms: Terms = STANDARD) -> Pricing | None:
+def call_pricing(
+    usage: Usage, tariff: Tariff, at: float, terms: BillingTerms = STANDARD_TERMS
+) -> CallPricing | None:
     """The prices of a call made ``at`` this time; None if they are unknown.
 
     Args:
@@ -234,7 +236,7 @@ def pricing(usage: Usage, tariff: Tariff, at: float, terms: Terms = STANDARD) ->
             return None
         numerator, denominator = factor.numerator, _MILLION * factor.denominator
     off = tariff.discount
-    return Pricing(
+    return CallPricing(
         rates=sheet.rates_for(usage.prompt_tokens) if sheet.steps else sheet.rates,
         numerator=numerator,
         denominator=denominator,
@@ -243,7 +245,9 @@ def pricing(usage: Usage, tariff: Tariff, at: float, terms: Terms = STANDARD) ->
     )
 
 
-def cost(usage: Usage, tariff: Tariff, at: float, terms: Terms = STANDARD) -> Cost | None:
+def call_cost(
+    usage: Usage, tariff: Tariff, at: float, terms: BillingTerms = STANDARD_TERMS
+) -> CallCost | None:
     """What a call made ``at`` this time cost; None if the price of any token of it is unknown.
 
     Args:
@@ -252,11 +256,11 @@ def cost(usage: Usage, tariff: Tariff, at: float, terms: Terms = STANDARD) -> Co
         at: When the call was made, in seconds since the epoch.
         terms: On what terms it was served.
     """
-    found = pricing(usage, tariff, at, terms)
+    found = call_pricing(usage, tariff, at, terms)
     return None if found is None else found.cost(usage)
 
 
-def _prompt_total(usage: Usage, rates: Rates) -> int | None:
+def _prompt_total(usage: Usage, rates: TokenRates) -> int | None:
     """Prompt tokens times rates, in nano-dollars times a million; None if a rate is unknown."""
     total = 0
     for tokens, rate in (
@@ -274,13 +278,13 @@ def _prompt_total(usage: Usage, rates: Rates) -> int | None:
     return total
 
 
-def _output_total(tokens: int, rates: Rates) -> int | None:
+def _output_total(tokens: int, rates: TokenRates) -> int | None:
     """Generated tokens times their rate, the same way."""
     if not tokens:
         return 0
     return None if rates.output is None else tokens * rates.output
 
 
-def _half_up(amount: int, parts: int) -> int:
+def _divide_half_up(amount: int, parts: int) -> int:
     """``amount / parts`` to the nearest integer, halves upwards; for amounts of 0 and more."""
     return (2 * amount + parts) // (2 * parts)

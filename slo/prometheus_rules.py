@@ -8,17 +8,25 @@ a share of what is absent is absent.
 from collections.abc import Iterable
 from typing import Any, Final
 
-from slo.burn import CLEARED_OVER, FEW, FEWEST_BAD, MISSED_OVER, alerts, clear, short
+from slo.burn import (
+    FLOOR_CLEARED_WINDOW_S,
+    FLOOR_MISSED_WINDOW_S,
+    MIN_BAD_EVENTS,
+    MIN_EVENTS,
+    burn_alerts,
+    clear_share,
+    short_window_s,
+)
 from slo.duration import format_duration
 from slo.objective import BurnAlert, Enforce, Metric, Objective
-from slo.openslo.documents import what
+from slo.openslo.documents import objective_text
 from slo.wilson import Z
 
-GOOD: Final = "thriftgate_objective_good_total"
-BAD: Final = "thriftgate_objective_bad_total"
-TARGET: Final = "thriftgate:objective_target:ratio"
-BURNS: Final = "ThriftgateBudgetBurns"
-MISSED: Final = "ThriftgateFloorMissed"
+GOOD_METRIC: Final = "thriftgate_objective_good_total"
+BAD_METRIC: Final = "thriftgate_objective_bad_total"
+TARGET_METRIC: Final = "thriftgate:objective_target:ratio"
+BURN_ALERT_NAME: Final = "ThriftgateBudgetBurns"
+FLOOR_ALERT_NAME: Final = "ThriftgateFloorMissed"
 #: No window is shorter: Prometheus asks every minute, if nobody told it otherwise.
 _SHORTEST: Final = 120.0
 
@@ -27,7 +35,7 @@ _BAD_NOW: Final = "Bad: {{ $value | humanizePercentage }}."
 Rule = dict[str, Any]
 
 
-def rules(objectives: Iterable[Objective]) -> dict[str, list[Rule]]:
+def rule_groups(objectives: Iterable[Objective]) -> dict[str, list[Rule]]:
     """The groups of a file of rules: what is recorded, then what is told; none of no objectives.
 
     An objective that is only observed is recorded and told nobody.
@@ -42,7 +50,7 @@ def rules(objectives: Iterable[Objective]) -> dict[str, list[Rule]]:
     return {"groups": [{"name": "thriftgate-objectives", "rules": [*recorded, *told]}]}
 
 
-def lower(bad: str, events: str) -> str:
+def lower_bound_expression(bad: str, events: str) -> str:
     """Our one-sided 95 percent bound of the share of bad events, as Prometheus reckons it.
 
     Args:
@@ -58,33 +66,33 @@ def _windows(objectives: Iterable[Objective]) -> list[float]:
     found: set[float] = set()
     for each in objectives:
         if each.metric is Metric.CACHE:
-            found |= {MISSED_OVER, CLEARED_OVER}
-        for alert in alerts(each):
+            found |= {FLOOR_MISSED_WINDOW_S, FLOOR_CLEARED_WINDOW_S}
+        for alert in burn_alerts(each):
             found |= {alert.over, _short(alert)}
     return sorted(found)
 
 
 def _short(alert: BurnAlert) -> float:
-    return max(short(alert), _SHORTEST)
+    return max(short_window_s(alert), _SHORTEST)
 
 
 def _target(objective: Objective) -> Rule:
     labels = {"objective": objective.name}
-    return {"record": TARGET, "expr": f"vector({objective.target!r})", "labels": labels}
+    return {"record": TARGET_METRIC, "expr": f"vector({objective.target!r})", "labels": labels}
 
 
 def _counts(over: float) -> list[Rule]:
     """Number of events, how many bad ones, their share, and its lower bound, by objective."""
     good, bad = (
         f"sum by (objective) (increase({counter}[{format_duration(over)}]))"
-        for counter in (GOOD, BAD)
+        for counter in (GOOD_METRIC, BAD_METRIC)
     )
     bad_ones, events = _name("bad:increase", over), _name("events:increase", over)
     return [
         {"record": bad_ones, "expr": bad},
         {"record": events, "expr": f"{good} + {bad}"},
         {"record": _name("bad:ratio", over), "expr": f"{bad_ones} / {events}"},
-        {"record": _name("bad:lower", over), "expr": lower(bad_ones, events)},
+        {"record": _name("bad:lower", over), "expr": lower_bound_expression(bad_ones, events)},
     ]
 
 
@@ -94,8 +102,8 @@ def _name(what_of: str, over: float) -> str:
 
 def _alerts(objective: Objective) -> list[Rule]:
     if objective.metric is Metric.CACHE:
-        return [_missed(objective)]
-    return [_burns(objective, alert) for alert in alerts(objective)]
+        return [_floor_missed_rules(objective)]
+    return [_burns(objective, alert) for alert in burn_alerts(objective)]
 
 
 def _burns(objective: Objective, alert: BurnAlert) -> Rule:
@@ -113,15 +121,15 @@ def _burns(objective: Objective, alert: BurnAlert) -> Rule:
     conditions = (
         f"{ratio} >= {wanted}",
         f"{lately} >= {wanted}",
-        f"{bad} >= {FEWEST_BAD}",
-        f"{events} >= {FEW}",
+        f"{bad} >= {MIN_BAD_EVENTS}",
+        f"{events} >= {MIN_EVENTS}",
         f"{bound} > {1 - objective.target:.9g}",
     )
     told = (
         f"its error budget burns {alert.burn:g} times too fast over {format_duration(alert.over)}"
     )
     return {
-        "alert": BURNS,
+        "alert": BURN_ALERT_NAME,
         "expr": "\nand ".join(conditions),
         "labels": {
             "severity": str(alert.severity),
@@ -131,26 +139,29 @@ def _burns(objective: Objective, alert: BurnAlert) -> Rule:
         },
         "annotations": {
             "summary": _text(f"{objective.name}: {told}"),
-            "description": f"{_text(f'Wanted: {what(objective)}.')} {_BAD_NOW}",
+            "description": f"{_text(f'Wanted: {objective_text(objective)}.')} {_BAD_NOW}",
         },
     }
 
 
-def _missed(objective: Objective) -> Rule:
+def _floor_missed_rules(objective: Objective) -> Rule:
     """Missed over an hour; from then on told until a quarter of an hour was well above it."""
-    bad, calls = _in_calls(objective, MISSED_OVER)
-    unread, lately = _in_calls(objective, CLEARED_OVER)
+    bad, calls = _in_calls(objective, FLOOR_MISSED_WINDOW_S)
+    unread, lately = _in_calls(objective, FLOOR_CLEARED_WINDOW_S)
     read = f"({lately} - {unread})"
-    missed = f"{lower(bad, calls)} > {1 - objective.target:.9g}\nand {calls} >= {FEW}"
-    cleared = f"{lower(read, lately)} >= {clear(objective)!r}\nand {lately} >= {FEW}"
-    told = f'ALERTS{{alertname="{MISSED}",alertstate="firing",objective={_quoted(objective)}}}'
+    is_bad = f"{lower_bound_expression(bad, calls)} > {1 - objective.target:.9g}"
+    is_read = f"{lower_bound_expression(read, lately)} >= {clear_share(objective)!r}"
+    missed = f"{is_bad}\nand {calls} >= {MIN_EVENTS}"
+    cleared = f"{is_read}\nand {lately} >= {MIN_EVENTS}"
+    labels = f'alertname="{FLOOR_ALERT_NAME}",alertstate="firing"'
+    firing = f"ALERTS{{{labels},objective={_quoted_name(objective)}}}"
     return {
-        "alert": MISSED,
-        "expr": f"({missed})\nor\n(max by (objective) ({told})\nunless ({cleared}))",
+        "alert": FLOOR_ALERT_NAME,
+        "expr": f"({missed})\nor\n(max by (objective) ({firing})\nunless ({cleared}))",
         "labels": {"severity": "ticket", "objective": _text(objective.name)},
         "annotations": {
             "summary": _text(f"{objective.name}: less is read from caches than was promised"),
-            "description": _text(f"Wanted: {what(objective)}."),
+            "description": _text(f"Wanted: {objective_text(objective)}."),
         },
     }
 
@@ -165,7 +176,7 @@ def _in_calls(objective: Objective, over: float) -> tuple[str, str]:
 
 
 def _of(objective: Objective, name: str, over: float) -> str:
-    return f"{_name(name, over)}{{objective={_quoted(objective)}}}"
+    return f"{_name(name, over)}{{objective={_quoted_name(objective)}}}"
 
 
 def _text(said: str) -> str:
@@ -173,6 +184,6 @@ def _text(said: str) -> str:
     return said.replace("{{", '{{ "{{" }}')
 
 
-def _quoted(objective: Objective) -> str:
+def _quoted_name(objective: Objective) -> str:
     escaped = objective.name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'

@@ -64,12 +64,12 @@ class QuantileSketch:
         return sum(self.counts.values())
 
     def mean(self) -> float:
-        """The mean, to within ``ERROR`` of itself; 0.0 of nothing."""
+        """The mean, to within ``RELATIVE_ERROR`` of itself; 0.0 of nothing."""
         total = sum(_VALUES[key] * times for key, times in self.counts.items())
         return total / max(self.count, 1)
 
     def quantile(self, part: float) -> float:
-        """The value that this part of the values stays at or below, to within ``ERROR`` of itself.
+        """The value this part of the values stays at or below, to within ``RELATIVE_ERROR``.
 
         It is an estimate of ``sorted(values)[floor(part * (count - 1))]``; 0.0 of nothing.
 

@@ -16,8 +16,8 @@ of every call that runs would hold a tight budget with many calls to worst cases
 on.
 
 This bounds chance, not change: outputs that from one moment on are all long, against everything
-learned, may pass a limit by what the calls that then run had not held. ``Hold.WORST`` is for the
-budgets to which not even that may happen.
+learned, may pass a limit by what the calls that then run had not held. ``HoldPolicy.WORST`` is for
+the budgets to which not even that may happen.
 
 Of calls of which nothing is learned a length is guessed. A guess may be wrong for all of them, so
 it is held only while half of the limit is free; beyond that the worst case is, until some twenty
@@ -28,8 +28,8 @@ from math import ceil, isqrt
 
 import msgspec
 
-from slo.budget import Budget, Hold, Unit
-from slo.price import STANDARD, Tariff, Terms, pricing
+from slo.budget import Budget, BudgetUnit, HoldPolicy
+from slo.price import STANDARD_TERMS, BillingTerms, Tariff, call_pricing
 from slo.quantile_sketch import QuantileSketch
 from slo.usage import Usage
 
@@ -68,7 +68,7 @@ class PriceQuote(msgspec.Struct, frozen=True, kw_only=True):
 
     tariff: Tariff | None
     at: float
-    terms: Terms = STANDARD
+    terms: BillingTerms = STANDARD_TERMS
 
 
 class UsageBounds(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,7 +113,7 @@ def output_bounds(lengths: QuantileSketch | None, limit: int) -> OutputBounds:
 
 
 def usage_bounds(
-    unit: Unit, prompt: Usage, output: OutputBounds, quote: PriceQuote
+    unit: BudgetUnit, prompt: Usage, output: OutputBounds, quote: PriceQuote
 ) -> UsageBounds | None:
     """What a call may use of this unit; None for dollars at an unknown price.
 
@@ -123,15 +123,15 @@ def usage_bounds(
         output: What may be generated.
         quote: At what prices.
     """
-    if unit is Unit.REQUESTS:
+    if unit is BudgetUnit.REQUESTS:
         return UsageBounds(sure=1, typical=1, likely=1, worst=1)
     lengths = (0, output.typical, output.likely, output.worst)
     guessed = output.is_guessed
-    if unit is Unit.TOKENS:
+    if unit is BudgetUnit.TOKENS:
         return _bounds_of([prompt.prompt_tokens + length for length in lengths], is_guessed=guessed)
     if quote.tariff is None:
         return None
-    prices = pricing(prompt, quote.tariff, quote.at, quote.terms)
+    prices = call_pricing(prompt, quote.tariff, quote.at, quote.terms)
     nanos = prices.effective_nanos(prompt, lengths) if prices is not None else None
     return None if nanos is None else _bounds_of(nanos, is_guessed=guessed)
 
@@ -151,7 +151,7 @@ def size_reservation(budget: Budget, need: UsageBounds, seen: CounterView) -> Re
     limit = budget.limit
     if not budget.hard:
         return ReservationRequest(amount=need.likely, limit=limit)
-    if budget.hold is Hold.WORST:
+    if budget.hold is HoldPolicy.WORST:
         return ReservationRequest(amount=need.worst, limit=limit)
     beside = required_headroom(budget, need, seen) - need.likely
     within = min(limit - beside, limit // _MAX_GUESS_DIVISOR if need.is_guessed else limit)

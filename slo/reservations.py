@@ -14,8 +14,7 @@ back by dying. What was spent is kept apart from what is held, so nothing that l
 Counters that were lost are restored from a ledger: a checkpoint is a second, and a counter is what
 the ledger knows of attempts that ended before it, plus what was settled of later ones.
 
-A store that processes share keeps the same state by the same rules (``proxy.store``); one set of
-tests holds both to them.
+A store that processes share keeps the same state by the same rules (``proxy.store``).
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,19 +23,19 @@ from typing import Final
 
 import msgspec
 
-MOST: Final = 2**53 - 1
+MAX_AMOUNT: Final = 2**53 - 1
 """The largest amount and limit; nano-dollars up to 9 million dollars, exact in every store."""
 
-KEPT: Final = 3600.0
+COUNTER_RETENTION_S: Final = 3600.0
 """Seconds for which a counter outlives its window, for calls that end after it."""
 
-UNBOUND: Final = 40 * 86_400.0
+UNKNOWN_WINDOW_RETENTION_S: Final = 40 * 86_400.0
 """Seconds for which a counter is kept whose window nobody has named yet."""
 
-REMEMBERED: Final = 200_000
+MAX_SETTLED_REMEMBERED: Final = 200_000
 """Number of settled reservations are remembered, so that none is settled twice."""
 
-MEMORY: Final = 86_400.0
+SETTLED_MEMORY_S: Final = 86_400.0
 """Seconds for which a settled reservation is remembered at most."""
 
 CHECKPOINT_TTL_S: Final = 900.0
@@ -45,13 +44,13 @@ CHECKPOINT_TTL_S: Final = 900.0
 _GONE: Final = float("-inf")
 
 
-class Claim(msgspec.Struct, frozen=True):
+class CounterClaim(msgspec.Struct, frozen=True):
     """What one counter is asked for.
 
     Attributes:
         counter: Which; its name says the window, too.
-        amount: How much to hold, in the counter's unit: 0 to ``MOST``.
-        limit: How much may be spent and held at once: 0 to ``MOST``.
+        amount: How much to hold, in the counter's unit: 0 to ``MAX_AMOUNT``.
+        limit: How much may be spent and held at once: 0 to ``MAX_AMOUNT``.
         hard: Whether what goes over the limit is refused; else it is only counted.
         ends: When the counter's window ends, in seconds since 1970.
 
@@ -67,17 +66,17 @@ class Claim(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         for amount in (self.amount, self.limit):
-            within(amount)
+            check_amount(amount)
 
 
-class Level(msgspec.Struct, frozen=True):
+class CounterLevel(msgspec.Struct, frozen=True):
     """What was spent of a counter, and what is held besides."""
 
     spent: int
     held: int
 
 
-class Granted(msgspec.Struct, frozen=True):
+class ReservationGranted(msgspec.Struct, frozen=True):
     """All claims are held.
 
     Attributes:
@@ -85,11 +84,11 @@ class Granted(msgspec.Struct, frozen=True):
         running: For how many reservations each of them holds something then.
     """
 
-    levels: tuple[Level, ...]
+    levels: tuple[CounterLevel, ...]
     running: tuple[int, ...] = ()
 
 
-class Refused(msgspec.Struct, frozen=True):
+class ReservationRefused(msgspec.Struct, frozen=True):
     """Nothing is held.
 
     Attributes:
@@ -102,7 +101,7 @@ class Refused(msgspec.Struct, frozen=True):
     """
 
     claim: int
-    level: Level
+    level: CounterLevel
     frees: float | None
     running: int = 0
 
@@ -123,8 +122,8 @@ class _Counter:
         self.later = 0
 
     @property
-    def level(self) -> Level:
-        return Level(self.spent, self.held)
+    def level(self) -> CounterLevel:
+        return CounterLevel(self.spent, self.held)
 
     def hold(self, name: str, amount: int, until: float) -> None:
         self.held += amount
@@ -180,13 +179,13 @@ class _Counter:
         if self.checkpoint != checkpoint:
             self.checkpoint, self.base, self.later = checkpoint, None, 0
 
-    def refuses(self, claim: Claim, number: int) -> Refused | None:
+    def refuses(self, claim: CounterClaim, number: int) -> ReservationRefused | None:
         """Why the claim does not fit, if it does not; the counter is swept."""
         if not claim.hard or self.spent + self.held + claim.amount <= claim.limit:
             return None
         fits_alone = self.spent + claim.amount <= claim.limit
         frees = self.queue[0][0] if fits_alone else None
-        return Refused(number, self.level, frees, len(self.holds))
+        return ReservationRefused(number, self.level, frees, len(self.holds))
 
 
 class Reservations:
@@ -212,8 +211,8 @@ class Reservations:
         self.forgotten = 0
 
     def reserve(
-        self, name: str, claims: Sequence[Claim], now: float, until: float
-    ) -> Granted | Refused:
+        self, name: str, claims: Sequence[CounterClaim], now: float, until: float
+    ) -> ReservationGranted | ReservationRefused:
         """Hold every claim until then, or none.
 
         What is held or was settled under this name already stays as it is, and is granted.
@@ -221,7 +220,7 @@ class Reservations:
         Raises:
             ValueError: If two claims are for the same counter.
         """
-        distinct(claims)
+        check_distinct_counters(claims)
         counters = [self._counter(claim.counter, now, claim.ends) for claim in claims]
         for counter in counters:
             counter.sweep(now)
@@ -235,7 +234,7 @@ class Reservations:
                 return min(refusals, key=lambda refused: refused.frees is not None)
             for counter, claim in zip(counters, claims, strict=True):
                 counter.hold(name, claim.amount, until)
-        return Granted(
+        return ReservationGranted(
             tuple(counter.level for counter in counters),
             tuple(len(counter.holds) for counter in counters),
         )
@@ -262,7 +261,7 @@ class Reservations:
             ValueError: If an amount is out of bounds.
         """
         for amount in amounts.values():
-            within(amount)
+            check_amount(amount)
         if self._was_settled(name, now):
             return False
         self._remember(name, now)
@@ -278,14 +277,14 @@ class Reservations:
         """Let the reservation end later, never earlier; False if a hold has already gone."""
         extended = [
             counter is not None and counter.extend(name, until)
-            for counter in self._swept(counters, now)
+            for counter in self._sweep(counters, now)
         ]
         return all(extended)
 
-    def levels(self, counters: Sequence[str], now: float) -> list[Level]:
+    def levels(self, counters: Sequence[str], now: float) -> list[CounterLevel]:
         """What was spent and is held of each; a counter nobody has used is at 0."""
-        found = self._swept(counters, now)
-        return [counter.level if counter else Level(0, 0) for counter in found]
+        found = self._sweep(counters, now)
+        return [counter.level if counter else CounterLevel(0, 0) for counter in found]
 
     def correct(self, counter: str, spent: int, now: float) -> int:
         """Set what was spent; what it said before. What is held stays held.
@@ -293,7 +292,7 @@ class Reservations:
         Raises:
             ValueError: If the amount is out of bounds.
         """
-        within(spent)
+        check_amount(spent)
         found = self._counter(counter, now)
         before, found.spent = found.spent, spent
         return before
@@ -327,7 +326,7 @@ class Reservations:
             ValueError: If an amount is out of bounds.
         """
         for amount in amounts.values():
-            within(amount)
+            check_amount(amount)
         if self.checkpoint(now) != checkpoint:
             return [level.spent for level in self.levels(list(amounts), now)]
         return [
@@ -335,7 +334,7 @@ class Reservations:
             for each, amount in amounts.items()
         ]
 
-    def _swept(self, counters: Sequence[str], now: float) -> list[_Counter | None]:
+    def _sweep(self, counters: Sequence[str], now: float) -> list[_Counter | None]:
         found = [self._counters.get(each) for each in counters]
         for counter in found:
             if counter:
@@ -346,18 +345,19 @@ class Reservations:
         return self._was_settled(name, now) or any(name in each.holds for each in counters)
 
     def _was_settled(self, name: str, now: float) -> bool:
-        return self._settled.get(name, _GONE) > now - MEMORY
+        return self._settled.get(name, _GONE) > now - SETTLED_MEMORY_S
 
     def _remember(self, name: str, now: float) -> None:
         self._settled.pop(name, None)
         self._settled[name] = now
-        if len(self._settled) > REMEMBERED:
+        if len(self._settled) > MAX_SETTLED_REMEMBERED:
             del self._settled[next(iter(self._settled))]
 
     def _counter(self, name: str, now: float, ends: float | None = None) -> _Counter:
         """The counter of this name; it is made, and others forgotten, if need be."""
         found = self._counters.get(name)
-        last = now + UNBOUND if ends is None else max(ends, now) + KEPT
+        retention = UNKNOWN_WINDOW_RETENTION_S if ends is None else COUNTER_RETENTION_S
+        last = max(ends or now, now) + retention
         if found is None:
             self._make_room(now)
             found = self._counters[name] = _Counter(last)
@@ -376,10 +376,10 @@ class Reservations:
                 heappush(self._lasts, (counter.last, name))
             elif counter:
                 del self._counters[name]
-                self.forgotten += last - KEPT > now
+                self.forgotten += last - COUNTER_RETENTION_S > now
 
 
-def distinct(claims: Sequence[Claim]) -> None:
+def check_distinct_counters(claims: Sequence[CounterClaim]) -> None:
     """Nothing, where every claim is for a counter of its own.
 
     Raises:
@@ -390,11 +390,11 @@ def distinct(claims: Sequence[Claim]) -> None:
         raise ValueError(f"two claims of one reservation are for the same counter: {counters}")
 
 
-def within(amount: int) -> None:
+def check_amount(amount: int) -> None:
     """Nothing, where every store counts this amount exactly.
 
     Raises:
-        ValueError: It is below 0 or above ``MOST``.
+        ValueError: It is below 0 or above ``MAX_AMOUNT``.
     """
-    if not 0 <= amount <= MOST:
-        raise ValueError(f"an amount or limit of {amount} is not between 0 and {MOST}")
+    if not 0 <= amount <= MAX_AMOUNT:
+        raise ValueError(f"an amount or limit of {amount} is not between 0 and {MAX_AMOUNT}")

@@ -4,13 +4,13 @@ from typing import Final
 
 from slo.windowed_ratio import WindowedRatio
 
-SPAN: Final = 10.0
+RETRY_WINDOW_S: Final = 10.0
 """Seconds in which calls and retries are counted."""
 
-PERCENT: Final = 20
+RETRY_PERCENT: Final = 20
 """Retries of 100 calls. Source: Envoy's retry budget (budget_percent), 2026-11."""
 
-LEAST: Final = 3
+MIN_RETRIES: Final = 3
 """Retries that are allowed in a span however few calls there were; Envoy's
 min_retry_concurrency."""
 
@@ -18,8 +18,8 @@ min_retry_concurrency."""
 class RetryBudget:
     """True if one more retry fits, of all calls of one process or of one model.
 
-    At each retry that is allowed, those of the last ``SPAN`` seconds, itself included, are at most
-    ``percent`` of the calls of these seconds, or ``least``. Retries are no calls.
+    At each retry that is allowed, those of the last ``RETRY_WINDOW_S`` seconds, itself included,
+    are at most ``percent`` of the calls of these seconds, or ``least``. Retries are no calls.
 
     Args:
         percent: Retries of 100 calls.
@@ -28,12 +28,12 @@ class RetryBudget:
 
     __slots__ = ("_least", "_percent", "_retries")
 
-    def __init__(self, percent: int = PERCENT, least: int = LEAST) -> None:
-        self._retries = WindowedRatio(SPAN)
+    def __init__(self, percent: int = RETRY_PERCENT, least: int = MIN_RETRIES) -> None:
+        self._retries = WindowedRatio(RETRY_WINDOW_S)
         self._percent = percent
         self._least = least
 
-    def called(self, now: float) -> None:
+    def record_call(self, now: float) -> None:
         """Count a call's first attempt.
 
         Args:
@@ -41,7 +41,7 @@ class RetryBudget:
         """
         self._retries.add(1, 0, now)
 
-    def may(self, now: float) -> bool:
+    def try_acquire(self, now: float) -> bool:
         """True if a retry may go now; if so it is counted."""
         retries = self._retries
         retries.expire(now)

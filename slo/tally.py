@@ -10,17 +10,17 @@ from typing import Final, TypeVar
 
 import msgspec
 
-SLOT: Final = 10.0
+SLOT_S: Final = 10.0
 """Seconds of a slot. Slots are numbered since 1970."""
 
-AHEAD: Final = 6
+MAX_SLOTS_AHEAD: Final = 6
 """By how many slots another process's clock may be ahead of ours before its counts are dropped."""
 
 
 _Key = TypeVar("_Key")
 
 
-class Counts(msgspec.Struct, frozen=True):
+class GoodBadCounts(msgspec.Struct, frozen=True):
     """Number of calls kept a promise, and how many did not."""
 
     good: int = 0
@@ -53,7 +53,7 @@ class Tally:
     """
 
     def __init__(self, kept: float = 600.0, most: int = 10_000) -> None:
-        self._slots = ceil(kept / SLOT)
+        self._slots = ceil(kept / SLOT_S)
         self._most = most
         self._rows: dict[str, dict[int, tuple[int, int]]] = {}
         self._fresh: dict[tuple[str, int], tuple[int, int]] = {}
@@ -75,7 +75,7 @@ class Tally:
             self.undrained += 1
         _increase(self._fresh, (key, slot), good, bad)
 
-    def counts(self, key: str, now: float, seconds: float) -> Counts:
+    def counts(self, key: str, now: float, seconds: float) -> GoodBadCounts:
         """What fell into the slot that is now and those before it, so many seconds in all.
 
         Args:
@@ -85,14 +85,14 @@ class Tally:
         """
         row = self._rows.get(key)
         if not row:
-            return Counts()
+            return GoodBadCounts()
         last = slot_of(now)
         found = [
-            row[slot] for slot in range(last - ceil(seconds / SLOT) + 1, last + 1) if slot in row
+            row[slot] for slot in range(last - ceil(seconds / SLOT_S) + 1, last + 1) if slot in row
         ]
-        return Counts(sum(good for good, _ in found), sum(bad for _, bad in found))
+        return GoodBadCounts(sum(good for good, _ in found), sum(bad for _, bad in found))
 
-    def back(self, key: str, now: float, seconds: float) -> tuple[Counts, ...]:
+    def trailing_counts(self, key: str, now: float, seconds: float) -> tuple[GoodBadCounts, ...]:
         """What fell into the slot that is now, into it and the one before, and so on.
 
         Args:
@@ -107,16 +107,16 @@ class Tally:
         if not row:
             return ()
         last = slot_of(now)
-        counts = Counts()
+        counts = GoodBadCounts()
         found = []
-        for slot in range(last, last - ceil(seconds / SLOT), -1):
+        for slot in range(last, last - ceil(seconds / SLOT_S), -1):
             if slot in row:
                 good, bad = row[slot]
-                counts = Counts(counts.good + good, counts.bad + bad)
+                counts = GoodBadCounts(counts.good + good, counts.bad + bad)
             found.append(counts)
         return tuple(found)
 
-    def drained(self) -> dict[tuple[str, int], tuple[int, int]]:
+    def drain(self) -> dict[tuple[str, int], tuple[int, int]]:
         """What was added since the last drain: (key, slot) to (good, bad). Merges are not in it."""
         fresh, self._fresh = self._fresh, {}
         return fresh
@@ -126,7 +126,7 @@ class Tally:
         for (key, slot), (good, bad) in increments.items():
             row = self._row(key)
             _increase(row, slot, good, bad)
-            if len(row) > 2 * self._slots + AHEAD:
+            if len(row) > 2 * self._slots + MAX_SLOTS_AHEAD:
                 del row[min(row)]
 
     def forget(self, now: float) -> None:
@@ -158,12 +158,12 @@ class Tally:
             del row[each]
 
     def _holds(self, each: int, slot: int) -> bool:
-        return slot - self._slots < each <= slot + AHEAD
+        return slot - self._slots < each <= slot + MAX_SLOTS_AHEAD
 
 
 def slot_of(at: float) -> int:
     """The number of the slot that this time is in."""
-    return int(at // SLOT)
+    return int(at // SLOT_S)
 
 
 def _increase(counts: dict[_Key, tuple[int, int]], key: _Key, good: int, bad: int) -> None:

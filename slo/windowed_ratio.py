@@ -17,7 +17,7 @@ class WindowedRatio:
         span: Seconds, above 0.
 
     Attributes:
-        whole: The sum of the whole, as of the last ``add`` or ``turn``.
+        whole: The sum of the whole, as of the last ``add`` or ``expire``.
         part: The sum of the part, likewise.
     """
 

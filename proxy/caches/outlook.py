@@ -15,7 +15,7 @@ from proxy.caches import (
     prefix_unit,
 )
 from proxy.caches.regime import Regime
-from slo.price import Rates
+from slo.price import TokenRates
 
 #: What reads and writes cost where prices are unknown: the usual, so that plans are no bolder.
 _READ: Final = Fraction(1, 10)
@@ -43,7 +43,7 @@ class _Rules:
 
 @lru_cache(1024)
 def planning_regime(
-    name: str, *, provider: str = "", least: int | None = None, rates: Rates | None = None
+    name: str, *, provider: str = "", least: int | None = None, rates: TokenRates | None = None
 ) -> Regime:
     """The regime as planning sees it; one that caches nothing where the name is unknown.
 
@@ -56,7 +56,7 @@ def planning_regime(
     rules = _RULES[name](provider) if name in _RULES else None
     if rules is None:
         return Regime(provider=provider)
-    rates = rates or Rates()
+    rates = rates or TokenRates()
     return Regime(
         name=name,
         provider=provider,

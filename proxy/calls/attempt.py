@@ -26,7 +26,7 @@ from proxy.calls.upstream_answer import UpstreamAnswer
 from proxy.errors import InvalidCall, UpstreamError
 from proxy.prefix.planned import Passthrough, Planned
 from proxy.providers.kinds import WIRES
-from proxy.providers.port import Prepared, Reader
+from proxy.providers.port import PreparedRequest, Reader
 from proxy.records.compaction_result import NO_COMPACTION, CompactionResult, passthrough_result
 from proxy.upstream.port import REQUEST_ID_HEADER, Exchange, Unsent, request_id
 
@@ -265,7 +265,7 @@ class Attempt:
             headers = {**self.info.headers, **skipped_header(self._skipped)}
             self.info = msgspec.structs.replace(self.info, headers=headers)
 
-    async def _translate(self) -> Prepared | Untranslatable:
+    async def _translate(self) -> PreparedRequest | Untranslatable:
         """The request; for a model in another's place, why it cannot be said to that one.
 
         Raises:
@@ -284,7 +284,7 @@ class Attempt:
                 raise
             return Untranslatable(error)
 
-    async def _send(self, prepared: Prepared) -> UpstreamAnswer:
+    async def _send(self, prepared: PreparedRequest) -> UpstreamAnswer:
         """The answer, at its commit point.
 
         Raises:
@@ -299,11 +299,11 @@ class Attempt:
         now = line.timeline.now()
         self.ttft = now - self._sent_at
         if line.call.streamed:
-            lanes.of(route).ttft.add(self.ttft, now)
+            lanes.of(route).ttft.record(self.ttft, now)
         lanes.record_outcome(route, None, self._sent_at, now)
         return answer
 
-    async def _open_exchange(self, prepared: Prepared) -> UpstreamAnswer:
+    async def _open_exchange(self, prepared: PreparedRequest) -> UpstreamAnswer:
         line, route = self.context, self.choice.route
         wire = WIRES[route.upstream.kind]
         generates = line.call.method == "POST" and line.call.endpoint in GENERATING_ENDPOINTS

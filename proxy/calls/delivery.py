@@ -15,11 +15,16 @@ from proxy.calls.settlement import (
 from proxy.calls.upstream_answer import UpstreamAnswer, translate_piece
 from proxy.errors import ProxyError, UpstreamError
 from proxy.prefix.explain.diagnostics import AnswerDiagnostics
-from proxy.providers.failures import unkeyed, unkeyed_answer, unkeyed_error
+from proxy.providers.failures import redact_answer_keys, redact_error_keys, redact_keys
 from proxy.providers.json_size import MAX_ANSWER, may_exceed
 from proxy.providers.port import Reader
 from proxy.providers.sse import is_idle
-from proxy.providers.stream_endings import cut_off, error_event, failed_midway, malformed
+from proxy.providers.stream_endings import (
+    error_event,
+    malformed_answer,
+    midway_failure,
+    truncated_stream,
+)
 from proxy.records.receipt import Outcome, Receipt, answering_model
 from proxy.records.timeline import Waiting
 from slo.usage import Usage
@@ -65,8 +70,8 @@ class Delivery:
     async def _deliver_whole(self) -> None:
         body, reason = self._answer.first_piece, None
         if self._answer.meter.is_broken:
-            body = unkeyed_answer(body)
-            reason = failed_midway() if self._answer.generates else None
+            body = redact_answer_keys(body)
+            reason = midway_failure() if self._answer.generates else None
         kept = await self._settle(reason)
         with self._waiting_for_caller():
             await self._line.caller.whole(self._head(), body, kept)
@@ -80,11 +85,11 @@ class Delivery:
         while piece:
             out = self._translate(piece)
             if meter.is_broken:
-                out = unkeyed_error(out) if self._receipt is None else unkeyed(out)
+                out = redact_error_keys(out) if self._receipt is None else redact_keys(out)
             if self._receipt is None and self._has_ended:
                 out = (
                     self._closing_event(
-                        await self._settle(failed_midway() if meter.is_broken else None)
+                        await self._settle(midway_failure() if meter.is_broken else None)
                     )
                     + out
                 )
@@ -101,7 +106,7 @@ class Delivery:
         out = self._translated_end()
         if self._receipt is None:
             if self._answer.is_stream and not self._is_complete:
-                raise cut_off()
+                raise truncated_stream()
             out = self._closing_event(await self._settle()) + out
         with self._waiting_for_caller():
             await caller.end(out)
@@ -149,7 +154,7 @@ class Delivery:
         if self._reader is None:
             return piece
         if may_exceed(piece, MAX_ANSWER):
-            raise malformed()
+            raise malformed_answer()
         return translate_piece(self._reader, piece)
 
     def _translated_end(self) -> bytes:

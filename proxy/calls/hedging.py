@@ -29,7 +29,7 @@ from proxy.calls.settlement import AttemptInfo, AttemptOutcome, attempt_cost, es
 from proxy.errors import ProxyError, UpstreamError
 from proxy.records.receipt import Outcome
 from proxy.records.timeline import Timeline
-from slo.hedges import after, begins_sooner, is_worth
+from slo.hedges import hedge_delay_s, is_worth_hedging, may_begin_sooner
 
 _log = logging.getLogger("thriftgate.upstreams")
 
@@ -146,7 +146,7 @@ class HedgedAttempts:
         self._tasks[leg] = self.attempt
         self._started_at[leg] = now
         self._reset_deadline()
-        self._late_at = now + after(self._deadline)
+        self._late_at = now + hedge_delay_s(self._deadline)
         self._due = now + self._deadline
         self._hung_at = now + max(_STALL_DEADLINES * self._deadline, _MIN_STALL_S)
 
@@ -211,17 +211,17 @@ class HedgedAttempts:
         tokens = len(call.body) // _BYTES_PER_TOKEN
         if choice is None or choice.model != self.attempt.choice.model:
             return False
-        if not is_worth(tokens, is_warm_there=False) or not self._is_quicker(choice):
+        if not is_worth_hedging(tokens, is_warm_there=False) or not self._is_quicker(choice):
             return False
         self._predicted = self._nanos(choice)
-        return self._line.deps.route_health.hedges.may(self._predicted, self._line.timeline.now())
+        return self._line.deps.route_health.hedges.try_acquire(self._predicted, self._line.timeline.now())
 
     def _is_quicker(self, choice: RouteChoice) -> bool:
         """True if a route may begin before all that are under way; not if known to be as slow."""
         lanes, now = self._line.deps.route_health, self._line.timeline.now()
         there = lanes.of(choice.route).ttft.median(now)
         return all(
-            begins_sooner(
+            may_begin_sooner(
                 there,
                 lanes.of(opening.choice.route).ttft.median(now),
                 waited=now - self._started_at[leg],
@@ -269,7 +269,7 @@ class HedgedAttempts:
             if self._is_hedged:
                 self._is_hedged = False
                 hedges, now = self._line.deps.route_health.hedges, self._line.timeline.now()
-                hedges.hedged(self._nanos(opening.choice), self._predicted, now)
+                hedges.settle_hedge(self._nanos(opening.choice), self._predicted, now)
             # At once, so that what it held is free for the next, and the call's cost is whole.
             record_cancelled(opening, why, final=False)
         if over is not None:
@@ -284,17 +284,17 @@ class HedgedAttempts:
         lanes, now, late = (
             self._line.deps.route_health,
             self._line.timeline.now(),
-            after(self._deadline),
+            hedge_delay_s(self._deadline),
         )
         if opening.ttft is not None or not opening.was_sent:
             return
         first = self.attempt
         if now - self._started_at[leg] >= late:
-            lanes.of(opening.choice.route).ttft.add(inf, now)
+            lanes.of(opening.choice.route).ttft.record(inf, now)
         elif first.ttft is not None:
             usual = lanes.of(first.choice.route).ttft.median(now)
             if usual is not None and usual >= late:
-                lanes.of(opening.choice.route).ttft.add(first.ttft, now)
+                lanes.of(opening.choice.route).ttft.record(first.ttft, now)
 
     def _superseded_reason(self, leg: _AttemptTask) -> UpstreamError:
         """Why an attempt lost, by how long it took until another began."""

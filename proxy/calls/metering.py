@@ -20,9 +20,9 @@ from proxy.prefix.explain.diagnostics import provider_reason
 from proxy.prefix.explain.reasons import ProviderReason
 from proxy.providers.generated_text import Place, answer_pieces, has_content, stream_pieces
 from proxy.providers.json_size import MAX_ANSWER, ends_of, may_exceed
-from proxy.providers.lenient import mended
-from proxy.providers.sse import Event, events
-from proxy.providers.usage import merge
+from proxy.providers.lenient import to_strict_json
+from proxy.providers.sse import ServerSentEvent, parse_events
+from proxy.providers.usage import merge_usage
 from slo.usage import Usage
 
 _Scalar = str | int | float | bool | list[msgspec.Raw] | None
@@ -241,11 +241,11 @@ class Meter:
 
     def _look(self, run: bytes) -> None:
         if not self._streamed:
-            self._note(Event(name="", data=run))
+            self._note(ServerSentEvent(name="", data=run))
             self.has_final_usage = bool(self._found)
             self.is_finished = self.has_begun and not self.is_broken
             return
-        for event in events(run):
+        for event in parse_events(run):
             if self.is_broken:
                 return
             if event.data == b"[DONE]":
@@ -256,11 +256,11 @@ class Meter:
             else:
                 self._note(event)
 
-    def _note(self, event: Event) -> None:
+    def _note(self, event: ServerSentEvent) -> None:
         """Take over what one event says; data that is no JSON object only begins the answer."""
         is_dense = self._streamed and may_exceed(event.data, MAX_ANSWER)
         if is_dense:
-            event = Event(name=event.name, data=ends_of(event.data))
+            event = ServerSentEvent(name=event.name, data=ends_of(event.data))
         answer = _read(event.data, most=_MAX_REPAIRED_EVENT_BYTES if self._streamed else 0)
         if answer is None:
             self.is_unreadable = True
@@ -283,7 +283,7 @@ class Meter:
         for part in answer.parts():
             if isinstance(part.usage, dict):
                 if self._found:
-                    merge(self._found, part.usage)
+                    merge_usage(self._found, part.usage)
                 else:
                     self._found = part.usage
                 self._buckets = None
@@ -314,5 +314,5 @@ def _read(data: bytes, *, most: int) -> _Answer | None:
         return _DECODER.decode(data)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         pass
-    found = mended(data) if len(data) <= most else None
+    found = to_strict_json(data) if len(data) <= most else None
     return _DECODER.decode(found) if found is not None and found[:1] == b"{" else None

@@ -18,7 +18,7 @@ from proxy.catalog.entries import Route
 from proxy.prefix.explain.diagnostics import AnswerDiagnostics
 from proxy.prefix.explain.reasons import CacheMiss
 from proxy.prefix.planned import Passthrough, Planned
-from proxy.providers.port import Prepared
+from proxy.providers.port import PreparedRequest
 from proxy.records.call import Call
 from proxy.records.compaction_result import CompactionResult
 from proxy.records.receipt import Receipt
@@ -158,7 +158,7 @@ class Admitted(msgspec.Struct, frozen=True):
         notes: What was changed, in short sentences.
     """
 
-    prepared: Prepared
+    prepared: PreparedRequest
     headers: Mapping[str, str] = {}
     notes: tuple[str, ...] = ()
 
@@ -179,7 +179,7 @@ class SpendingLimits(Protocol):
     """Holds of every budget what an attempt may use of it, and keeps calls below their ceilings."""
 
     async def admit(
-        self, attempt: AttemptInfo, prepared: Prepared, fits: Callable[[str], bool]
+        self, attempt: AttemptInfo, prepared: PreparedRequest, fits: Callable[[str], bool]
     ) -> Admitted | CheaperModel:
         """Hold it, or say where it fits.
 

@@ -14,8 +14,8 @@ from typing import Final
 from proxy.calls.route_choice import RouteChoice
 from proxy.catalog.entries import Route
 from proxy.errors import UpstreamError
-from slo.breaker import Breaker, State, order
-from slo.concurrency import Limit
+from slo.breaker import BreakerState, CircuitBreaker, order_routes
+from slo.concurrency import ConcurrencyLimit
 from slo.hedges import HedgeBudget, RecentTtft
 from slo.retries import RetryBudget
 
@@ -40,8 +40,8 @@ class RouteHealth:
     __slots__ = ("_queue", "breaker", "limit", "ttft")
 
     def __init__(self, *, adapts: bool) -> None:
-        self.breaker = Breaker()
-        self.limit = Limit() if adapts else None
+        self.breaker = CircuitBreaker()
+        self.limit = ConcurrencyLimit() if adapts else None
         self.ttft = RecentTtft()
         self._queue: deque[asyncio.Future[None]] = deque()
 
@@ -52,13 +52,13 @@ class RouteHealth:
             UpstreamError: There is none.
         """
         is_admitted = self.breaker.admits(now)  # sent here regardless, it is counted all the same
-        if self.limit is None or self.limit.take(now):
+        if self.limit is None or self.limit.try_acquire(now):
             return
         try:
             await self._wait_for_turn(now)
         except BaseException:
             if is_admitted:
-                self.breaker.ended(now, ok=None, began=now)
+                self.breaker.record_outcome(now, ok=None, began=now)
             raise
 
     async def _wait_for_turn(self, now: float) -> None:
@@ -90,11 +90,11 @@ class RouteHealth:
         """
         if self.limit is None:
             return
-        self.limit.leave(ttft, uncached, ok=ok is not False, now=now)
+        self.limit.release(ttft, uncached, ok=ok is not False, now=now)
         while self._queue:
             if self._queue[0].done():  # it waits no more
                 self._queue.popleft()
-            elif self.limit.take(now):
+            elif self.limit.try_acquire(now):
                 self._queue.popleft().set_result(None)
             else:
                 return
@@ -122,16 +122,16 @@ class RouteHealthRegistry:
     def is_failing(self, route: Route, now: float) -> bool:
         """True if the route's breaker is open; one that nobody has used yet has none."""
         lane = self._by_route.get(route.name)
-        return lane is not None and lane.breaker.state(now) is State.OPEN
+        return lane is not None and lane.breaker.state(now) is BreakerState.OPEN
 
     def failing_last(self, choices: tuple[RouteChoice, ...], now: float) -> tuple[RouteChoice, ...]:
         """The choices with those last whose routes fail just now, else in their order."""
         if len(choices) == 1:
             return choices
         pairs = [(choice, self.of(choice.route).breaker) for choice in choices]
-        if all(breaker.state(now) is State.CLOSED for _, breaker in pairs):
+        if all(breaker.state(now) is BreakerState.CLOSED for _, breaker in pairs):
             return choices
-        ready = order(pairs, now)
+        ready = order_routes(pairs, now)
         return (*ready, *(choice for choice in choices if choice not in ready))
 
     def record_outcome(
@@ -140,9 +140,9 @@ class RouteHealthRegistry:
         """Count how an attempt ended that was sent; None for one that was answered."""
         breaker = self.of(route).breaker
         before = breaker.ejections
-        breaker.ended(now, ok=route_succeeded(failure), began=began)
+        breaker.record_outcome(now, ok=route_succeeded(failure), began=began)
         if breaker.ejections > before:
-            left = breaker.opens_again(now)
+            left = breaker.seconds_until_admission(now)
             _log.warning(
                 "Route %s fails; any other route of its model goes first for %.0f s",
                 route.name,

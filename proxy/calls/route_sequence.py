@@ -49,7 +49,7 @@ class RouteSequence:
         self._upstream_failure: UpstreamError | None = None
         if decision.deadline is not None and not decision.is_trial:
             self._demote_silent_route(now)
-        line.deps.route_health.retries.called(now)
+        line.deps.route_health.retries.record_call(now)
 
     @property
     def attempt_count(self) -> int:
@@ -137,7 +137,7 @@ class RouteSequence:
             is_moved = bool(attempt.choice.reroute_reason)
             return 0.0 if failure.retryable or is_moved or is_overflow(failure) else None
         pause = desk.retry_policy.pause_before_retry(failure, tried, routes)
-        if pause is None or not desk.route_health.retries.may(self._line.timeline.now()):
+        if pause is None or not desk.route_health.retries.try_acquire(self._line.timeline.now()):
             return None
         return pause
 
@@ -173,7 +173,7 @@ class RouteSequence:
         if choice.is_last_resort:
             return False
         desk, now = self._line.deps, self._line.timeline.now()
-        return desk.route_health.of(choice.route).breaker.opens_again(now) <= 0
+        return desk.route_health.of(choice.route).breaker.seconds_until_admission(now) <= 0
 
     def _append_fallbacks(self, failure: UpstreamError) -> None:
         """Let the models follow that may answer in place of the one asked for, once."""

@@ -5,7 +5,7 @@ from typing import Final
 from proxy.caches.outlook import planning_regime
 from proxy.catalog.entries import Route
 from proxy.prefix.planned import PlanningTarget
-from slo.price import Rates, Tariff
+from slo.price import Tariff, TokenRates
 
 #: Providers of OpenAI-type upstreams whose models take system messages anywhere; for others the
 #: catalog's trait ``mid_system`` says so.
@@ -58,7 +58,7 @@ def _diagnostics_endpoint(route: Route, endpoint: str) -> str:
     return _RESPONSES if tells and endpoint == _RESPONSES else ""
 
 
-def _rates(tariff: Tariff | None, at: float) -> Rates | None:
+def _rates(tariff: Tariff | None, at: float) -> TokenRates | None:
     """The standard rates of a small call; None where they are unknown."""
     period = tariff.period(at) if tariff is not None else None
     sheet = period.sheets.get("") if period is not None else None

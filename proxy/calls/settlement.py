@@ -22,10 +22,10 @@ from proxy.records.compaction_result import (
 )
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
-from slo.price import STANDARD, Cost, Terms, cost
+from slo.price import STANDARD_TERMS, BillingTerms, CallCost, call_cost
 from slo.usage import Usage
 
-_NO_COST = Cost(0, 0)
+_NO_COST = CallCost(0, 0)
 _BACKGROUND_NOTE = "answered in the background: what it used is not known here"
 _FEES_NOTE = "it offered hosted tools: their fees, where it used them, are not in the cost"
 _MAX_KEPT_PROMPT_BYTES = 4 * 1024 * 1024
@@ -74,7 +74,7 @@ class AttemptOutcome(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage | None = None
     estimated: bool = False
     upstream_id: str = ""
-    terms: Terms = STANDARD
+    terms: BillingTerms = STANDARD_TERMS
     final: bool = True
     miss: CacheMiss | None = None
 
@@ -92,7 +92,7 @@ class Pseudonymizer:
         return self._keyed(team)(text).hex() if text else ""
 
 
-def attempt_cost(attempt: AttemptInfo, end: AttemptOutcome) -> Cost | None:
+def attempt_cost(attempt: AttemptInfo, end: AttemptOutcome) -> CallCost | None:
     """What the attempt cost at the prices valid when the call was made; None if unknown.
 
     What only reads or deletes (all but POST) costs nothing anywhere.
@@ -101,10 +101,10 @@ def attempt_cost(attempt: AttemptInfo, end: AttemptOutcome) -> Cost | None:
         return _NO_COST
     if attempt.route is None or attempt.route.tariff is None or end.usage is None:
         return None
-    return cost(end.usage, attempt.route.tariff, attempt.call.arrived, end.terms)
+    return call_cost(end.usage, attempt.route.tariff, attempt.call.arrived, end.terms)
 
 
-def billing_terms(attempt: AttemptInfo, tier: str, usage: Mapping[str, Any]) -> Terms:
+def billing_terms(attempt: AttemptInfo, tier: str, usage: Mapping[str, Any]) -> BillingTerms:
     """On what terms an attempt was served, by what the answer says, else by what was asked.
 
     Args:
@@ -114,7 +114,7 @@ def billing_terms(attempt: AttemptInfo, tier: str, usage: Mapping[str, Any]) -> 
     """
     call, route = attempt.call, attempt.route
     if route is None:
-        return STANDARD
+        return STANDARD_TERMS
     asked = (call.ask.service_tier if call.ask is not None else None) or ""
     return WIRES[route.upstream.kind].terms(asked, tier, usage, route.upstream.region)
 
@@ -215,7 +215,7 @@ def _planned_nanos(planned: Planned, attempt: AttemptInfo, end: AttemptOutcome) 
     if sent == unmodified:
         return 0
     when = attempt.call.arrived
-    paid, direct = (cost(each, tariff, when, end.terms) for each in (sent, unmodified))
+    paid, direct = (call_cost(each, tariff, when, end.terms) for each in (sent, unmodified))
     if paid is None or direct is None:
         return None
     return direct.effective_nanos - paid.effective_nanos

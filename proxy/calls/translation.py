@@ -9,9 +9,9 @@ from proxy.catalog.entries import Route
 from proxy.prefix.arrangement import remove_body_tags
 from proxy.prefix.explain.diagnostics import DiagnosticsQuestion
 from proxy.prefix.planned import Passthrough, Planned
-from proxy.providers.diagnostics_filter import Untold
+from proxy.providers.diagnostics_filter import DiagnosticsFilter
 from proxy.providers.kinds import WIRES
-from proxy.providers.port import Prepared
+from proxy.providers.port import PreparedRequest
 from proxy.providers.substitution import translate_for_substitute
 from proxy.records.call import Call
 from proxy.records.receipt import answering_model
@@ -26,7 +26,7 @@ def prepare(
     planned: Planned | Passthrough = _UNMODIFIED,
     *,
     is_substitute: bool = False,
-) -> Prepared:
+) -> PreparedRequest:
     """The attempt at this call on this route.
 
     Args:
@@ -65,8 +65,8 @@ def prepare(
 
 
 def _with_question(
-    prepared: Prepared, question: DiagnosticsQuestion, route: Route, *, streamed: bool
-) -> Prepared:
+    prepared: PreparedRequest, question: DiagnosticsQuestion, route: Route, *, streamed: bool
+) -> PreparedRequest:
     """The request with a question to its provider; as it is where the caller asks the same.
 
     The caller sees nothing of it: an answer that is passed on is passed on without. What the
@@ -92,11 +92,11 @@ def _with_question(
         prepared,
         headers=headers,
         body=body,
-        reader=prepared.reader or Untold(streamed=streamed),
+        reader=prepared.reader or DiagnosticsFilter(streamed=streamed),
     )
 
 
-def _with_notes(prepared: Prepared, notes: tuple[str, ...]) -> Prepared:
+def _with_notes(prepared: PreparedRequest, notes: tuple[str, ...]) -> PreparedRequest:
     if not notes:
         return prepared
     return msgspec.structs.replace(prepared, notes=(*prepared.notes, *notes))

@@ -8,10 +8,10 @@ from proxy.errors import UpstreamError
 from proxy.providers.envelopes import is_answer
 from proxy.providers.failures import failure_in, failure_of
 from proxy.providers.json_size import MAX_ANSWER, loose_sizes
-from proxy.providers.lenient import mended
+from proxy.providers.lenient import to_strict_json
 from proxy.providers.port import Reader, Wire
-from proxy.providers.sse import Frames, is_idle
-from proxy.providers.stream_endings import failed_early, malformed, paid_for
+from proxy.providers.sse import EventFramer, is_idle
+from proxy.providers.stream_endings import early_failure, malformed_answer, unreadable_paid_answer
 from proxy.records.timeline import Timeline
 from proxy.upstream.port import Exchange
 
@@ -60,7 +60,7 @@ class UpstreamAnswer:
         self.exchange = exchange
         self._wire = wire
         self._timeline = timeline
-        self._frames: Frames | None = None
+        self._frames: EventFramer | None = None
         media = exchange.headers.get("content-type", "").lower()
         self.is_stream = media.startswith("text/event-stream")
         self.generates = generates
@@ -109,7 +109,7 @@ class UpstreamAnswer:
         return self._rest(self._frames)
 
     async def _commit_stream(self) -> None:
-        self._frames = Frames()
+        self._frames = EventFramer()
         if self.is_retrieval:
             self.first_piece = await self.next()
             return
@@ -123,7 +123,7 @@ class UpstreamAnswer:
                 self.meter.has_begun, run = True, b""
                 break
         if not self.meter.has_begun:
-            raise failure_in(run, self._wire.failure) or failed_early()
+            raise failure_in(run, self._wire.failure) or early_failure()
         self.first_piece = bytes(held) + run
 
     async def _commit_whole(self, reader: Reader | None) -> None:
@@ -147,9 +147,9 @@ class UpstreamAnswer:
         self.meter.feed_ends(body)
         if self.generates and not body[:_MAX_INLINE_REPAIR_BYTES].lstrip().startswith(b"{"):
             self.meter.is_broken = True
-            raise malformed()
+            raise malformed_answer()
         if reader is not None:
-            raise paid_for()
+            raise unreadable_paid_answer()
         return body
 
     async def _meter_whole(self, body: bytes) -> bytes:
@@ -158,7 +158,7 @@ class UpstreamAnswer:
         if not self.meter.is_unreadable or not body.lstrip().startswith(_NEAR_JSON_STARTS):
             return body
         is_short = len(body) <= _MAX_INLINE_REPAIR_BYTES
-        read = mended(body) if is_short else await asyncio.to_thread(mended, body)
+        read = to_strict_json(body) if is_short else await asyncio.to_thread(to_strict_json, body)
         if read is None:
             return body
         self.meter = Meter(self._wire.usage, streamed=False)
@@ -174,10 +174,10 @@ class UpstreamAnswer:
         try:
             return translate_piece(reader, body) + reader.end()
         except UpstreamError as error:
-            if error.code != malformed().code:
+            if error.code != malformed_answer().code:
                 raise
             if read is body:
-                raise paid_for() from error
+                raise unreadable_paid_answer() from error
         return self._translate_whole(reader, read, read)
 
     def _check_is_answer(self, body: bytes) -> None:
@@ -193,14 +193,14 @@ class UpstreamAnswer:
         if is_answer(body) or (self.meter.is_unreadable and start.startswith(b"{")):
             return
         if self.meter.is_unreadable and start.startswith(_EVENT_STARTS):
-            raise paid_for()
+            raise unreadable_paid_answer()
         self.meter.is_broken = True
-        raise failure_of(body, self._wire.failure) or malformed()
+        raise failure_of(body, self._wire.failure) or malformed_answer()
 
-    def _rest(self, frames: Frames) -> bytes:
+    def _rest(self, frames: EventFramer) -> bytes:
         """What stood after the last whole event when the upstream ended well."""
         rest = frames.rest()
-        self._frames = Frames()
+        self._frames = EventFramer()
         if rest:
             self.meter.feed(rest)
         return rest
@@ -228,4 +228,4 @@ def translate_piece(reader: Reader, piece: bytes) -> bytes:
     try:
         return reader.feed(piece)
     except ValueError as error:
-        raise malformed() from error
+        raise malformed_answer() from error

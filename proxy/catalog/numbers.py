@@ -9,7 +9,7 @@ from proxy.catalog.fields import describe_value
 from proxy.catalog.problems import Problem
 from proxy.catalog.source import Node
 from slo.decimals import normalize_decimal
-from slo.price import Window
+from slo.price import PeakWindow
 
 _NANOS = 1_000_000_000
 _DECIMAL = re.compile(r"\d{1,9}(\.\d{1,30})?")
@@ -78,7 +78,7 @@ def day(value: date) -> int:
     return value.toordinal() - date(1970, 1, 1).toordinal()
 
 
-def window(node: Node, problems: list[Problem]) -> Window | None:
+def window(node: Node, problems: list[Problem]) -> PeakWindow | None:
     """Hours of weekdays, such as ``Mon-Fri 01:00-04:00``; None if it is no such thing."""
     match = _WINDOW.fullmatch(node.value) if isinstance(node.value, str) else None
     if match is None:
@@ -94,4 +94,4 @@ def window(node: Node, problems: list[Problem]) -> Window | None:
         mend = "split it at midnight or at the end of the week; a day ends at 24:00"
         problems.append(node.problem("ends before it starts", mend))
         return None
-    return Window(weekdays=frozenset(range(opening, closing + 1)), start=start, end=end)
+    return PeakWindow(weekdays=frozenset(range(opening, closing + 1)), start=start, end=end)

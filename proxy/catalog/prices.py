@@ -10,9 +10,9 @@ from proxy.catalog import numbers
 from proxy.catalog.fields import TableFields, checked_value
 from proxy.catalog.problems import Problem
 from proxy.catalog.source import Node
-from slo.price import OffPeak, Period, Rates, Sheet, Step, Tariff
+from slo.price import OffPeakDiscount, PricePeriod, PriceSheet, PriceStep, Tariff, TokenRates
 
-_BUCKETS = Rates.__struct_fields__
+_BUCKETS = TokenRates.__struct_fields__
 _TIERS = ("batch", "flex", "priority", "ultrafast")
 _CHANGE = (*_BUCKETS, "long", "service", "region", "fast", "off_peak", "since")
 _EVER = float("-inf")
@@ -64,9 +64,9 @@ def _is_listed(tier: Node) -> bool:
     return isinstance(tier.value, dict)
 
 
-def _period(prices: Node, problems: list[Problem]) -> Period:
+def _period(prices: Node, problems: list[Problem]) -> PricePeriod:
     table = TableFields(prices, _CHANGE, problems)
-    standard = Sheet(rates=_rates(table), steps=_steps(table))
+    standard = PriceSheet(rates=_rates(table), steps=_steps(table))
     sheets = {"": standard}
     for tier, node in _entries(table, "service", _TIERS).items():
         if _is_listed(node):
@@ -75,7 +75,7 @@ def _period(prices: Node, problems: list[Problem]) -> Period:
             sheets[tier] = _scaled(node, standard, factor, problems)
     since, fast, off_peak = (table.nodes.get(key) for key in ("since", "fast", "off_peak"))
     moment = numbers.timestamp(since, problems) if since else None
-    return Period(
+    return PricePeriod(
         since=_EVER if moment is None else moment,
         sheets=sheets,
         regions=_regions(table),
@@ -89,10 +89,10 @@ def _entries(table: TableFields, key: str, known: tuple[str, ...]) -> dict[str, 
     return TableFields(table.nodes[key], known, table.problems).nodes if key in table.nodes else {}
 
 
-def _rates(table: TableFields) -> Rates:
+def _rates(table: TableFields) -> TokenRates:
     """The rates a table says; suspicious ones are warned about."""
     nodes = table.nodes
-    rates = Rates(
+    rates = TokenRates(
         **{key: numbers.nanos(nodes[key], table.problems) for key in _BUCKETS if key in nodes}
     )
     if rates.input is not None and (rates.cache_read or 0) > rates.input:
@@ -106,8 +106,8 @@ def _rates(table: TableFields) -> Rates:
     return rates
 
 
-def _steps(table: TableFields) -> tuple[Step, ...]:
-    steps: list[Step] = []
+def _steps(table: TableFields) -> tuple[PriceStep, ...]:
+    steps: list[PriceStep] = []
     for node in table.elements("long"):
         step = TableFields(node, (*_BUCKETS, "above"), table.problems)
         above = step.get("above", int)
@@ -115,33 +115,35 @@ def _steps(table: TableFields) -> tuple[Step, ...]:
             table.problems.append(node.problem("has no above", "write above = 200_000"))
         elif steps and above <= steps[-1].above:
             table.problems.append(node.problem("is not above the one before", "order by above"))
-        steps.append(Step(above=above or 0, rates=_rates(step)))
+        steps.append(PriceStep(above=above or 0, rates=_rates(step)))
     return tuple(steps)
 
 
-def _listed(node: Node, standard: Sheet, problems: list[Problem]) -> Sheet:
+def _listed(node: Node, standard: PriceSheet, problems: list[Problem]) -> PriceSheet:
     """A service tier with rates of its own.
 
     Where long calls have rates of their own at standard service and are not listed here, what
     they cost at this service is unknown.
     """
     table = TableFields(node, (*_BUCKETS, "long"), problems)
-    unknown = tuple(Step(above=step.above, rates=Rates()) for step in standard.steps)
-    return Sheet(rates=_rates(table), steps=_steps(table) or unknown)
+    unknown = tuple(PriceStep(above=step.above, rates=TokenRates()) for step in standard.steps)
+    return PriceSheet(rates=_rates(table), steps=_steps(table) or unknown)
 
 
-def _scaled(node: Node, standard: Sheet, factor: Fraction, problems: list[Problem]) -> Sheet:
+def _scaled(
+    node: Node, standard: PriceSheet, factor: Fraction, problems: list[Problem]
+) -> PriceSheet:
     """The standard sheet times a factor."""
 
-    def scaled(rates: Rates) -> Rates:
+    def scaled(rates: TokenRates) -> TokenRates:
         exact = {key: (getattr(rates, key) or 0) * factor for key in _BUCKETS}
         if any(rate.denominator != 1 for rate in exact.values()):
             problems.append(node.problem("makes prices of over 9 decimals", "list the rates"))
         known = [key for key in _BUCKETS if getattr(rates, key) is not None]
-        return Rates(**{key: int(exact[key]) for key in known})
+        return TokenRates(**{key: int(exact[key]) for key in known})
 
-    steps = tuple(Step(above=step.above, rates=scaled(step.rates)) for step in standard.steps)
-    return Sheet(rates=scaled(standard.rates), steps=steps)
+    steps = tuple(PriceStep(above=step.above, rates=scaled(step.rates)) for step in standard.steps)
+    return PriceSheet(rates=scaled(standard.rates), steps=steps)
 
 
 def _regions(table: TableFields) -> dict[str, Fraction]:
@@ -152,7 +154,7 @@ def _regions(table: TableFields) -> dict[str, Fraction]:
     return {region: factor for region, factor in factors.items() if factor is not None}
 
 
-def _off_peak(node: Node, problems: list[Problem]) -> OffPeak | None:
+def _off_peak(node: Node, problems: list[Problem]) -> OffPeakDiscount | None:
     table = TableFields(node, ("factor", "peak", "holidays"), problems)
     factor = table.nodes.get("factor")
     if factor is None:
@@ -162,7 +164,7 @@ def _off_peak(node: Node, problems: list[Problem]) -> OffPeak | None:
     times = numbers.factor(factor, problems) if factor else None
     if times is None:
         return None
-    return OffPeak(
+    return OffPeakDiscount(
         factor=times,
         peak=tuple(window for window in windows if window is not None),
         holidays=frozenset(numbers.day(each) for each in holidays if each is not None),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 from rich.text import Text
 
-from proxy.cli.terminal import Terminal, grid, moment
+from proxy.cli.terminal import Terminal, empty_table, format_time
 
 if TYPE_CHECKING:
     from proxy.services.alerts.configured_sinks import ConfiguredSink
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from slo.policies.file import Policies
     from slo.policies.sinks import Sink
 
-_MOST: Final = 50
+_MAX_ALERTS: Final = 50
 _LATELY: Final = 20
 
 
@@ -48,7 +48,7 @@ def alerts(
 
         outlet = _outlet(terminal, sinks, sink)
         try:
-            asyncio.run(_sent(outlet, terminal.now()))
+            asyncio.run(_send_test(outlet, terminal.now()))
         except DeliveryFailed as why:
             said = f" It was said: {why.detail}" if why.detail else ""
             terminal.fail(f"The sink {sink} did not take the message: {why}.{said}")
@@ -59,10 +59,10 @@ def alerts(
 
 def _show(terminal: Terminal) -> None:
     with terminal.store() as store:
-        found = store.outbox.open_alerts(_MOST)
+        found = store.outbox.open_alerts(_MAX_ALERTS)
         letters = store.outbox.last_messages(_LATELY)
     if found:
-        table = grid("severity", "since", "alert", "id")
+        table = empty_table("severity", "since", "alert", "id")
         for alert in found:
             table.add_row(*map(Text, _row(alert)))
         terminal.show(table)
@@ -70,23 +70,23 @@ def _show(terminal: Terminal) -> None:
         terminal.say("Nothing is wrong.")
     if letters:
         terminal.say("", "Sent lately:")
-        table = grid("sink", "when", "as", "alert")
+        table = empty_table("sink", "when", "as", "alert")
         for letter in letters:
-            table.add_row(*map(Text, _sending(letter)))
+            table.add_row(*map(Text, _delivery_row(letter)))
         terminal.show(table)
 
 
 def _row(alert: Alert) -> tuple[str, ...]:
-    return (alert.severity.value, moment(alert.began), alert.title, alert.id[:8])
+    return (alert.severity.value, format_time(alert.began), alert.title, alert.id[:8])
 
 
-def _sending(letter: OutboxMessage) -> tuple[str, ...]:
+def _delivery_row(letter: OutboxMessage) -> tuple[str, ...]:
     """A row of what a sink was told; what it would not take says why."""
     title = letter.alert.title
     if letter.why:
         state = "is tried again" if letter.due is not None else "was given up"
         return letter.sink, "not yet", f"{letter.phase}, {state}: {letter.why}", title
-    return letter.sink, moment(letter.sent or 0.0), letter.phase, title
+    return letter.sink, format_time(letter.sent or 0.0), letter.phase, title
 
 
 def _outlet(terminal: Terminal, sinks: tuple[Sink, ...], name: str) -> ConfiguredSink:
@@ -103,7 +103,7 @@ def _outlet(terminal: Terminal, sinks: tuple[Sink, ...], name: str) -> Configure
     return found[0]
 
 
-async def _sent(outlet: ConfiguredSink, now: float) -> None:
+async def _send_test(outlet: ConfiguredSink, now: float) -> None:
     """Send a test as an alert that goes on, as it is then that people have to be reached.
 
     It is as urgent as an alert has to be for the sink to be told of it.

@@ -10,11 +10,11 @@ import msgspec
 import typer
 from rich.text import Text
 
-from proxy.cli.terminal import Terminal, grid, named
+from proxy.cli.terminal import Terminal, empty_table, feature_name
 from proxy.records.amounts import cell, decimal_places
 from proxy.records.receipt import dollars
 from slo import window
-from slo.budget import Budget, Unit
+from slo.budget import Budget, BudgetUnit
 
 if TYPE_CHECKING:
     from proxy.services.budgets.counter_report import CounterRow
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from slo.policies.file import Policies
 
 #: Counters of one budget that are shown, those of which most is spent.
-MOST: Final = 20
+MAX_COUNTERS_SHOWN: Final = 20
 _FIGURES = ("limit", "spent", "held")
 _UNKNOWN = "?"
 
@@ -64,7 +64,7 @@ def budgets(
             from proxy.store.redis.local_budget_store import StoreUnavailable
 
             try:
-                shown = asyncio.run(_shown(promised, chosen, store, now))
+                shown = asyncio.run(_load_counters(promised, chosen, store, now))
             except StoreUnavailable as error:
                 terminal.fail(f"The counters are away: {error}")
         if as_json:
@@ -76,7 +76,7 @@ def budgets(
     return budgets_command
 
 
-async def _shown(
+async def _load_counters(
     promised: Sequence[Budget], settings: Settings, opened: Store, now: float
 ) -> list[_Shown]:
     """Each budget as its counters have it, or the ledger where counters are nobody's to ask."""
@@ -91,16 +91,22 @@ async def _shown(
             rows = ledger_rows(accounts, budget, now)
             if store.is_shared:
                 rows = await all_counter_rows(store, budget, rows, now)
-            found.append(_Shown(budget, most_spent(rows, MOST), max(len(rows) - MOST, 0)))
+            found.append(
+                _Shown(
+                    budget,
+                    most_spent(rows, MAX_COUNTERS_SHOWN),
+                    max(len(rows) - MAX_COUNTERS_SHOWN, 0),
+                )
+            )
         return found
     finally:
         await store.aclose()
 
 
 def _tell(terminal: Terminal, shown: Sequence[_Shown], now: float) -> None:
-    table = grid("budget", "scope", "of", "window", "hard", *_FIGURES, right=_FIGURES)
+    table = empty_table("budget", "scope", "of", "window", "hard", *_FIGURES, right=_FIGURES)
     rows = [(each.budget, row) for each in shown for row in each.rows]
-    money = [_amounts(budget, row) for budget, row in rows if budget.unit is Unit.USD]
+    money = [_amounts(budget, row) for budget, row in rows if budget.unit is BudgetUnit.USD]
     places = [decimal_places(amounts) for amounts in zip(*money, strict=True)]
     for each in shown:
         for row in each.rows:
@@ -113,7 +119,7 @@ def _tell(terminal: Terminal, shown: Sequence[_Shown], now: float) -> None:
 def _cells(budget: Budget, row: CounterRow, now: float, places: Sequence[int]) -> tuple[str, ...]:
     """The cells of a row; ``places`` are the digits of each amount of dollars behind the point."""
     amounts = _amounts(budget, row)
-    if budget.unit is Unit.USD:
+    if budget.unit is BudgetUnit.USD:
         said = [
             _UNKNOWN if amount is None else cell(amount, digits)
             for amount, digits in zip(amounts, places, strict=True)
@@ -123,7 +129,7 @@ def _cells(budget: Budget, row: CounterRow, now: float, places: Sequence[int]) -
     return (
         budget.name,
         budget.scope,
-        named(row.whose) if row.whose.isprintable() else ascii(row.whose),
+        feature_name(row.whose) if row.whose.isprintable() else ascii(row.whose),
         window.window_name(budget.window, now),
         "yes" if budget.hard else "no",
         *said,
@@ -159,4 +165,4 @@ def _json(shown: _Shown, now: float) -> dict[str, Any]:
 
 
 def _exact(budget: Budget, amount: int | None) -> str | int | None:
-    return dollars(amount) if budget.unit is Unit.USD and amount is not None else amount
+    return dollars(amount) if budget.unit is BudgetUnit.USD and amount is not None else amount

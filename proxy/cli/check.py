@@ -28,8 +28,8 @@ def check() -> None:
     known = session.catalog(settings)
     from proxy.api.serving import descriptor_limit
     from proxy.catalog.problems import report
-    from proxy.cli.storage_checks import descriptors, unkeepable
-    from proxy.cli.warnings import unnoted
+    from proxy.cli.storage_checks import descriptors, folder_problem
+    from proxy.cli.warnings import notes_model_obstacle
     from proxy.store.sql.database import open_database
 
     try:
@@ -38,11 +38,11 @@ def check() -> None:
     except ValueError as error:
         session.fail(f"THRIFTGATE_DATABASE_URL: {error}")
     policies = session.policies(settings, known)
-    if why := unnoted(settings, known) or unkeepable(settings.folder):
+    if why := notes_model_obstacle(settings, known) or folder_problem(settings.folder):
         session.fail(why)
     if known.warnings:
         session.out.print(report(known.warnings), soft_wrap=True)
-    if lacking := keyed(known)[1]:
+    if lacking := upstreams_by_key(known)[1]:
         # Few have an account with each, so it is no mistake.
         said = f"Note: no key is set for {', '.join(lacking)}: calls that go there would fail."
         session.out.print(said, soft_wrap=True)
@@ -51,44 +51,44 @@ def check() -> None:
     session.out.print(descriptors(descriptor_limit(), settings.max_calls), soft_wrap=True)
     told = f"{quantity(len(known.models), 'model')}, {quantity(len(known.upstreams), 'upstream')}"
     if settings.promises is not None:
-        told = f"{told}, {counted(policies)}"
+        told = f"{told}, {count_policies(policies)}"
     session.out.print(f"Settings and catalog are sound: {told}.", soft_wrap=True)
 
 
 def _notes(settings: Settings, known: Catalog, policies: Policies) -> Iterator[str]:
     """What is sound and may not do what was meant, in sentences."""
     from proxy.api.serving import descriptor_limit
-    from proxy.cli.storage_checks import crowded, few_descriptors
-    from proxy.cli.warnings import assumptions, doubts, teams, unasked
+    from proxy.cli.storage_checks import low_descriptor_warning, low_space_warning
+    from proxy.cli.warnings import assumptions, policy_warnings, teams, unserved_mode_warning
     from proxy.services.alerts.configured_sinks import configured_sinks, environment_variables
     from proxy.settings import upstream_keys
 
     yield from configured_sinks(
         policies.sinks, upstream_keys(environment_variables(policies.sinks))
     )[1]
-    yield from doubts(policies, known, teams(settings.ledger_url))
+    yield from policy_warnings(policies, known, teams(settings.ledger_url))
     yield from assumptions(known)
-    yield from unasked(settings, settings.compaction)
-    yield from crowded(settings.folder)
-    yield from few_descriptors(descriptor_limit(), settings.max_calls)
-    yield from _away(settings)
+    yield from unserved_mode_warning(settings, settings.compaction)
+    yield from low_space_warning(settings.folder)
+    yield from low_descriptor_warning(descriptor_limit(), settings.max_calls)
+    yield from _redis_warning(settings)
     yield from _known_keys_notes(settings, policies)
 
 
 async def warn(settings: Settings, known: Catalog, policies: Policies) -> None:
     """Log what ``check`` would note of Redis, the model that takes notes, and known keys."""
-    from proxy.cli.warnings import unnoted
+    from proxy.cli.warnings import notes_model_obstacle
     from proxy.services.budgets.counters import redis_problem
 
     for why in _known_keys_notes(settings, policies):
         _log.warning("%s", why)
     if why := await redis_problem(settings):
         _log.warning("%s: %s", _AWAY, why)
-    if why := unnoted(settings, known):
+    if why := notes_model_obstacle(settings, known):
         _log.warning("%s. No notes are taken", why)
 
 
-def keyed(known: Catalog) -> tuple[list[str], list[str]]:
+def upstreams_by_key(known: Catalog) -> tuple[list[str], list[str]]:
     """The upstreams that have the key they need, and those without, with the variable to set."""
     from proxy.settings import upstream_keys
 
@@ -102,7 +102,7 @@ def keyed(known: Catalog) -> tuple[list[str], list[str]]:
     return having, lacking
 
 
-def counted(policies: Policies) -> str:
+def count_policies(policies: Policies) -> str:
     """Number of policies of each kind there are, as ``2 budgets, 1 objective``."""
     counts = {
         "budget": policies.budgets,
@@ -122,7 +122,7 @@ def _known_keys_notes(settings: Settings, policies: Policies) -> list[str]:
     return [f"THRIFTGATE_SERVE_KNOWN_KEYS does nothing: {why}"] if why else []
 
 
-def _away(settings: Settings) -> list[str]:
+def _redis_warning(settings: Settings) -> list[str]:
     """A note where the Redis that the settings name does not answer; [] where it does."""
     from proxy.services.budgets.counters import redis_problem
 

@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from compaction.policy import CompactionMode, CompactionPolicy
-from proxy.cli.terminal import AsJson, Terminal, grid
+from proxy.cli.terminal import AsJson, Terminal, empty_table
 from proxy.records.amounts import quantity
 from proxy.tools.replay.command import named_model
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from compaction.facts.fact import Fact
     from proxy.catalog.catalog import Catalog
     from proxy.catalog.entries import Model
-    from proxy.cli.dry_run import Trial
+    from proxy.cli.dry_run import DryRunResult
 
 _MODEL: Final = "gpt-5.6-terra"
 #: Characters of a fact, of a message, and of a lost value that are shown.
@@ -74,9 +74,9 @@ def compact(commands: typer.Typer, terminal: Terminal, catalog: "Callable[[], Ca
         policy = CompactionPolicy(
             mode=mode, keep_turns=keep_turns, target=target_tokens, force=force, once=force
         )
-        found, came = _tried(terminal, _Asked(_named(file), text, policy, chosen))
+        found, came = _run_dry(terminal, _Asked(_conversation_name(file), text, policy, chosen))
         if as_json:
-            terminal.document(found)
+            terminal.print_json(found)
         else:
             _show(terminal, found, came, chosen.routes[0].model or chosen.id)
 
@@ -90,10 +90,10 @@ class _Asked(NamedTuple):
     model: "Model"
 
 
-def _tried(terminal: Terminal, asked: _Asked) -> "tuple[Trial, int]":
+def _run_dry(terminal: Terminal, asked: _Asked) -> "tuple[DryRunResult, int]":
     """What comes of it, and of how many messages; ends the command where there are none."""
     from proxy.calls.route_target import route_target
-    from proxy.cli.dry_run import NoConversation, conversation, trial
+    from proxy.cli.dry_run import NoConversation, conversation, dry_run
     from proxy.services.compaction.policies import prices
     from proxy.services.compaction.thinking import thinks
 
@@ -103,7 +103,7 @@ def _tried(terminal: Terminal, asked: _Asked) -> "tuple[Trial, int]":
         said = conversation(asked.text)
     except NoConversation as why:
         terminal.fail(f"{asked.name} {why}.")
-    found = trial(
+    found = dry_run(
         said,
         msgspec.structs.replace(
             policy,
@@ -133,15 +133,15 @@ def _read(terminal: Terminal, file: Path) -> bytes:
         terminal.fail(f"{file} cannot be read: {error.strerror}.")
 
 
-def _named(file: Path) -> str:
+def _conversation_name(file: Path) -> str:
     return "stdin" if str(file) == "-" else str(file)
 
 
-def _show(terminal: Terminal, found: "Trial", came: int, model: str) -> None:
+def _show(terminal: Terminal, found: "DryRunResult", came: int, model: str) -> None:
     """Show a person what came of it."""
-    from proxy.cli.dry_run_report import head
+    from proxy.cli.dry_run_report import summary_lines
 
-    terminal.say(*head(found, came))
+    terminal.say(*summary_lines(found, came))
     if found.facts:
         terminal.say("", f"Facts ({len(found.facts)}; turns in brackets)")
         terminal.say(*_facts(found.facts))
@@ -155,7 +155,7 @@ def _show(terminal: Terminal, found: "Trial", came: int, model: str) -> None:
 
 def _facts(facts: "tuple[Fact, ...]") -> Iterator[str]:
     """The facts by kind, in the order in which kinds first come; some of each."""
-    from proxy.cli.dry_run_report import plain
+    from proxy.cli.dry_run_report import single_line
 
     order = {kind: at for at, kind in enumerate(dict.fromkeys(fact.kind for fact in facts))}
     for kind, group in groupby(
@@ -165,27 +165,27 @@ def _facts(facts: "tuple[Fact, ...]") -> Iterator[str]:
         yield f"  {kind} ({len(every)})"
         for fact in every[:_FACTS]:
             turns = ",".join(map(str, fact.turns))
-            yield f"    [{turns}] {plain(fact.text, _WORDS)}"
+            yield f"    [{turns}] {single_line(fact.text, _WORDS)}"
         if len(every) > _FACTS:
             yield f"    and {len(every) - _FACTS:,} more"
 
 
-def _table(terminal: Terminal, found: "Trial", model: str) -> None:
+def _table(terminal: Terminal, found: "DryRunResult", model: str) -> None:
     """The messages, of many the first and the last."""
-    from proxy.cli.dry_run_report import plain
+    from proxy.cli.dry_run_report import single_line
     from proxy.tokens.counter import TokenCounter
 
     counter, total = TokenCounter(), len(found.messages)
-    table = grid("", "role", "tokens", "begins", right=("", "tokens"))
+    table = empty_table("", "role", "tokens", "begins", right=("", "tokens"))
     for at, raw in enumerate(found.messages):
         if _MESSAGES <= at < total - _MESSAGES:
             if at == _MESSAGES:
                 table.add_row("…", "", "", f"{total - 2 * _MESSAGES:,} more")
             continue
-        role, text = _said(bytes(raw))
+        role, text = _role_and_text(bytes(raw))
         body = b'{"messages":[' + bytes(raw) + b"]}"
         tokens = counter.prompt_tokens(body, "chat/completions", model)
-        table.add_row(str(at), role, f"{tokens:,}", plain(text, _WORDS))
+        table.add_row(str(at), role, f"{tokens:,}", single_line(text, _WORDS))
     terminal.show(table)
 
 
@@ -212,7 +212,7 @@ class _Message(msgspec.Struct):
 _message = msgspec.json.Decoder(_Message).decode
 
 
-def _said(raw: bytes) -> tuple[str, str]:
+def _role_and_text(raw: bytes) -> tuple[str, str]:
     """Who says a message, and what."""
     try:
         message = _message(raw)
@@ -228,9 +228,9 @@ def _said(raw: bytes) -> tuple[str, str]:
 def _lost(lost: tuple[str, ...]) -> str:
     if not lost:
         return "Lost: no id, amount, date or path of the folded messages."
-    from proxy.cli.dry_run_report import plain
+    from proxy.cli.dry_run_report import single_line
 
-    shown = ", ".join(plain(each, _VALUE) for each in lost[:_LOST])
+    shown = ", ".join(single_line(each, _VALUE) for each in lost[:_LOST])
     more = f" and {len(lost) - _LOST:,} more" if len(lost) > _LOST else ""
     count = f"{len(lost):,}{' or more' if len(lost) >= _NAMED else ''}"
     return f"Lost, though the caller's own copy still has it ({count}): {shown}{more}."

@@ -7,11 +7,11 @@ from typing import Final
 from compaction.cost_model import FEW_CALLS, MIN_PROGRESS_SHARE
 
 #: With which something is folded at this very call; each other one is about folding more of it.
-FOLDS: Final = frozenset({"pays", "banked", "forced", "window"})
-DRY: Final = "dry_run: "
+COMPACTED_CODES: Final = frozenset({"pays", "banked", "forced", "window"})
+DRY_RUN_PREFIX: Final = "dry_run: "
 """Before the code of what would have been done, where a call was only reckoned."""
 
-WHY: Final[Mapping[str, str]] = MappingProxyType(
+REASON_TEXTS: Final[Mapping[str, str]] = MappingProxyType(
     {
         # It was folded.
         "pays": "enough calls are to be expected for the fold to pay",
@@ -61,7 +61,7 @@ WHY: Final[Mapping[str, str]] = MappingProxyType(
 """In words that go on after a colon, by the code: receipts, headers and ``compact`` have these."""
 
 
-UNPLANNED: Final[Mapping[str, str]] = MappingProxyType(
+PASSTHROUGH_TEXTS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "no_prompt": "it asks an endpoint or in a way that has no prompt to plan",
         "other_wire": "it goes to an upstream that does not take Responses calls in their own form",
@@ -74,8 +74,8 @@ UNPLANNED: Final[Mapping[str, str]] = MappingProxyType(
 """Why planning left a call alone, by the code in its receipt; others say it in words."""
 
 
-def words(code: str) -> str:
+def reason_text(code: str) -> str:
     """What a code says; its own words where this version does not know it."""
-    if code.startswith(DRY):
-        return f"{WHY['dry_run']}; else: {words(code.removeprefix(DRY))}"
-    return WHY.get(code) or code.replace("_", " ")
+    if code.startswith(DRY_RUN_PREFIX):
+        return f"{REASON_TEXTS['dry_run']}; else: {reason_text(code.removeprefix(DRY_RUN_PREFIX))}"
+    return REASON_TEXTS.get(code) or code.replace("_", " ")

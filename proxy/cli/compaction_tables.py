@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 from rich.text import Text
 
-from proxy.cli.terminal import Terminal, grid, moment, named
+from proxy.cli.terminal import Terminal, empty_table, feature_name, format_time
 from proxy.records.amounts import column, money, quantity
 from proxy.records.compaction_settings import FeatureSettings, SettingsSnapshot
 from proxy.store.sql.compaction_receipts import CompactionTotals
@@ -14,7 +14,7 @@ from proxy.store.sql.compaction_receipts import CompactionTotals
 _FIGURES: Final = ("calls", "sent shorter", "tokens saved", "net saved", "notes cost")
 
 
-class Compacted(msgspec.Struct, frozen=True):
+class FeatureCompaction(msgspec.Struct, frozen=True):
     """A feature that compaction had a part in, or was stepped back from.
 
     Attributes:
@@ -33,7 +33,7 @@ class Compacted(msgspec.Struct, frozen=True):
         return self.setting.stepped is not None
 
 
-class Total(msgspec.Struct, frozen=True, kw_only=True):
+class CompactionTotal(msgspec.Struct, frozen=True, kw_only=True):
     """All of them together.
 
     Attributes:
@@ -54,22 +54,22 @@ class Total(msgspec.Struct, frozen=True, kw_only=True):
         return self.stepped_back / self.features if self.features else None
 
 
-def compacted(chosen: SettingsSnapshot, sums: Sequence[CompactionTotals]) -> list[Compacted]:
+def feature_compactions(chosen: SettingsSnapshot, sums: Sequence[CompactionTotals]) -> list[FeatureCompaction]:
     """The features that there is something to tell of, in order."""
     called = {(each.team, each.feature): each for each in sums}
     back = {place for place, setting in chosen.features.items() if setting.stepped is not None}
     return [
-        Compacted(*place, chosen.of(*place), called.get(place))
+        FeatureCompaction(*place, chosen.of(*place), called.get(place))
         for place in sorted({*called, *back})
     ]
 
 
-def total(found: Sequence[Compacted]) -> Total:
+def compaction_total(found: Sequence[FeatureCompaction]) -> CompactionTotal:
     """What they come to; notes are paid for also where nobody can say what was saved."""
     sums = [each.sums for each in found if each.sums is not None]
     saved = [each.nanos for each in sums if each.nanos is not None]
     notes = sum(each.notes_nanos for each in sums)
-    return Total(
+    return CompactionTotal(
         nanos=sum(saved) - notes if saved or notes else None,
         notes_nanos=notes,
         features=len(found),
@@ -77,19 +77,19 @@ def total(found: Sequence[Compacted]) -> Total:
     )
 
 
-def show(terminal: Terminal, found: Sequence[Compacted], names: Mapping[str, str]) -> None:
+def show(terminal: Terminal, found: Sequence[FeatureCompaction], names: Mapping[str, str]) -> None:
     """Print them, and below them what they come to."""
-    table = grid("team", "feature", *_FIGURES, "state", right=_FIGURES)
+    table = empty_table("team", "feature", *_FIGURES, "state", right=_FIGURES)
     saved = column(None if each.sums is None else each.sums.net_nanos for each in found)
     notes = column(0 if each.sums is None else each.sums.notes_nanos for each in found)
     for each, *money_cells in zip(found, saved, notes, strict=True):
-        place = (names.get(each.team, each.team), named(each.feature))
+        place = (names.get(each.team, each.team), feature_name(each.feature))
         table.add_row(*map(Text, (*place, *_counts(each), *money_cells, _state(each))))
     terminal.show(table)
-    terminal.say(_summed(total(found)))
+    terminal.say(_total_line(compaction_total(found)))
 
 
-def _counts(found: Compacted) -> tuple[str, ...]:
+def _counts(found: FeatureCompaction) -> tuple[str, ...]:
     sums = found.sums
     counts = (
         (0, 0, 0) if sums is None else (sums.calls, sums.folded + sums.trimmed, sums.tokens_saved)
@@ -97,14 +97,14 @@ def _counts(found: Compacted) -> tuple[str, ...]:
     return tuple(f"{each:,}" for each in counts)
 
 
-def _state(found: Compacted) -> str:
+def _state(found: FeatureCompaction) -> str:
     setting = found.setting
     if setting.stepped is None:
         return "holds"
-    return f"stepped back to {setting.stepped} {moment(setting.stepped_at)}: {setting.why}"
+    return f"stepped back to {setting.stepped} {format_time(setting.stepped_at)}: {setting.why}"
 
 
-def _summed(found: Total) -> str:
+def _total_line(found: CompactionTotal) -> str:
     share = f" ({found.share:.0%})" if found.stepped_back and found.share else ""
     return (
         f"Compaction saved {_money(found.nanos)} net of resets and of its small model's notes,"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from compaction.policy import CompactionMode
-from proxy.cli.terminal import AsJson, Days, Terminal, grid, moment, named
+from proxy.cli.terminal import AsJson, Days, Terminal, empty_table, feature_name, format_time
 from proxy.records.amounts import column
 
 if TYPE_CHECKING:
@@ -75,17 +75,17 @@ class _Desk:
         if as_json:
             from proxy.cli import json_documents
 
-            self._terminal.document(json_documents.compactions(days, found, names, default))
+            self._terminal.print_json(json_documents.compactions(days, found, names, default))
             return
         if not found:
             self._terminal.say(f"No feature has a mode of its own; every one has {default}.")
             return
-        table = grid("team", "feature", "mode", *_FIGURES, "state", right=_FIGURES)
+        table = empty_table("team", "feature", "mode", *_FIGURES, "state", right=_FIGURES)
         saved = column(None if each is None else each.net_nanos for *_, each in found)
         for ((team, feature), setting, each), net in zip(found, saved, strict=True):
             table.add_row(
                 names.get(team, team),
-                named(feature),
+                feature_name(feature),
                 f"{setting.effective_mode(default)}",
                 *_figures(each, net),
                 _state(setting, default),
@@ -121,10 +121,10 @@ class _Desk:
                 target=target_tokens,
             )
             called = store.reports.features(place[0])
-        self._terminal.say(f"From now on {_compacted(feature, mode)}.")
-        from proxy.cli.warnings import unasked
+        self._terminal.say(f"From now on {_mode_sentence(feature, mode)}.")
+        from proxy.cli.warnings import unserved_mode_warning
 
-        for why in unasked(self._settings(), mode):
+        for why in unserved_mode_warning(self._settings(), mode):
             self._terminal.say(f"{why}.")
         if feature not in called:
             self._terminal.say(f"There is no call of team {team} with it yet.")
@@ -136,9 +136,9 @@ class _Desk:
             resumed = store.compactions.resume(place, by, self._terminal.now())
             held = store.compactions.all_settings().of(*place)
         if not resumed:
-            self._terminal.fail(f"Feature {named(feature)} was not stepped back.")
+            self._terminal.fail(f"Feature {feature_name(feature)} was not stepped back.")
         mode = held.effective_mode(self._settings().compaction)
-        self._terminal.say(f"Again {_compacted(feature, mode)}.")
+        self._terminal.say(f"Again {_mode_sentence(feature, mode)}.")
 
 
 def _rows(chosen: SettingsSnapshot, sums: Sequence[CompactionTotals]) -> list[_Row]:
@@ -148,10 +148,10 @@ def _rows(chosen: SettingsSnapshot, sums: Sequence[CompactionTotals]) -> list[_R
     return [(place, chosen.of(*place), called.get(place)) for place in places]
 
 
-def _compacted(feature: str, mode: CompactionMode) -> str:
+def _mode_sentence(feature: str, mode: CompactionMode) -> str:
     if mode is CompactionMode.OFF:
-        return f"feature {named(feature)} is not compacted"
-    return f"feature {named(feature)} is compacted in mode {mode}"
+        return f"feature {feature_name(feature)} is not compacted"
+    return f"feature {feature_name(feature)} is compacted in mode {mode}"
 
 
 def _figures(found: CompactionTotals | None, saved: str) -> tuple[str, ...]:
@@ -174,4 +174,4 @@ def _state(setting: FeatureSettings, default: CompactionMode) -> str:
     if setting.stepped is None:
         return "chosen" if setting.mode is not None else "by default"
     before = setting.mode or default
-    return f"stepped back from {before} {moment(setting.stepped_at)}: {setting.why}"
+    return f"stepped back from {before} {format_time(setting.stepped_at)}: {setting.why}"

@@ -37,7 +37,7 @@ class NoConversation(ValueError):
     """What was given holds no conversation; says why, as a sentence goes on."""
 
 
-class Conversation(msgspec.Struct, frozen=True, kw_only=True):
+class ChatConversation(msgspec.Struct, frozen=True, kw_only=True):
     """A chat body.
 
     Attributes:
@@ -53,7 +53,7 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True):
     fields: frozenset[str]
 
 
-class Trial(msgspec.Struct, frozen=True, kw_only=True):
+class DryRunResult(msgspec.Struct, frozen=True, kw_only=True):
     """What came of it.
 
     Attributes:
@@ -105,7 +105,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     gateway: str | None
 
 
-class Scale:
+class TokenScale:
     """Counts as a model's provider does, near enough where its vocabulary is not published.
 
     Args:
@@ -117,13 +117,13 @@ class Scale:
         self._counter = TokenCounter()
         self._ratios = TokenRatios()
 
-    def prompt(self, body: bytes) -> int:
+    def prompt_tokens(self, body: bytes) -> int:
         """Tokens of a chat body's prompt."""
         counted = self._counter.prompt_tokens(body, _CHAT, self._model)
         return self._ratios.estimate(self._model, counted)
 
 
-def conversation(raw: bytes) -> Conversation:
+def conversation(raw: bytes) -> ChatConversation:
     """The conversation that a file holds.
 
     Raises:
@@ -137,7 +137,7 @@ def conversation(raw: bytes) -> Conversation:
         raise NoConversation(f"holds no JSON: {error}") from None
     if "messages" not in fields:
         raise NoConversation('has no "messages"')
-    messages = _listed(fields["messages"], "messages")
+    messages = _parse_list(fields["messages"], "messages")
     if not messages:
         raise NoConversation("has no message")
     for at, message in enumerate(messages):
@@ -145,23 +145,23 @@ def conversation(raw: bytes) -> Conversation:
             raise NoConversation(f"has as messages[{at}] something else than an object")
     tools = fields.get("tools", msgspec.Raw(_EMPTY))
     tools = msgspec.Raw(_EMPTY) if bytes(tools) == b"null" else tools
-    return Conversation(
+    return ChatConversation(
         body=raw.removeprefix(_BOM),
         messages=tuple(map(bytes, messages)),
-        tools=tuple(map(bytes, _listed(tools, "tools"))),
+        tools=tuple(map(bytes, _parse_list(tools, "tools"))),
         fields=frozenset(fields),
     )
 
 
-def trial(
-    said: Conversation,
+def dry_run(
+    said: ChatConversation,
     policy: CompactionPolicy,
     *,
     model: str,
     upstream_model: str,
     gateway: str = "",
     fold: Callable[..., CompactedChat] = compact,
-) -> Trial:
+) -> DryRunResult:
     """What the gateway would send of it, and what became of the rest.
 
     Args:
@@ -172,14 +172,14 @@ def trial(
         gateway: Why the gateway would leave it alone, whatever a fold brings, as a code.
         fold: What folds.
     """
-    scale = Scale(upstream_model)
-    again = _Again(said, policy, upstream_model, fold)
+    scale = TokenScale(upstream_model)
+    again = _Recompactor(said, policy, upstream_model, fold)
     wrong = faults(said.messages, said.messages)
-    found = _as_it_came(said, INVALID) if wrong else _folded(said, again)
-    before = scale.prompt(said.body)
-    after = scale.prompt(_body(said, found.messages)) if found.changed else before
+    found = _unmodified(said, INVALID) if wrong else _compact(said, again)
+    before = scale.prompt_tokens(said.body)
+    after = scale.prompt_tokens(_body(said, found.messages)) if found.changed else before
     points = () if wrong else tuple(again.points())
-    return Trial(
+    return DryRunResult(
         messages=_plain(found.messages),
         facts=found.facts,
         tokens_before=before,
@@ -196,20 +196,20 @@ def trial(
         keep_turns=policy.keep_turns,
         target=policy.target,
         target_missed=after - policy.target if 0 < policy.target < after else None,
-        kept_tokens=scale.prompt(_beside(said, found)) if found.segments else None,
+        kept_tokens=scale.prompt_tokens(_beside(said, found)) if found.segments else None,
         calls=len(points),
-        since_call=again.since(found, points),
+        since_call=again.last_compaction(found, points),
         faults=wrong,
         gateway=gateway or None,
     )
 
 
-class _Again:
+class _Recompactor:
     """Folds a conversation, and what it began with, as often as that is asked."""
 
     def __init__(
         self,
-        said: Conversation,
+        said: ChatConversation,
         policy: CompactionPolicy,
         model: str,
         fold: Callable[..., CompactedChat],
@@ -221,7 +221,7 @@ class _Again:
         count = counting(model)
         self._around = ConversationContext(fixed=declared(said.tools, count), count=count)
 
-    def folded(self, end: int, *, names_lost: bool = False) -> CompactedChat:
+    def compact(self, end: int, *, names_lost: bool = False) -> CompactedChat:
         """What is sent of the first messages.
 
         Raises:
@@ -246,14 +246,14 @@ class _Again:
             return
         yield from said.points_after(0)
 
-    def since(self, found: CompactedChat, points: Sequence[int]) -> int | None:
+    def last_compaction(self, found: CompactedChat, points: Sequence[int]) -> int | None:
         """The call at which it was folded last; None where it was not."""
         if not found.segments:
             return None
         if found.reset or self._policy.once:
             return len(points)
         many = len(found.segments)
-        return 1 + bisect_left(points, many, key=lambda at: len(self.folded(at).segments))
+        return 1 + bisect_left(points, many, key=lambda at: len(self.compact(at).segments))
 
 
 def _plain(messages: Sequence[bytes]) -> tuple[msgspec.Raw, ...]:
@@ -275,45 +275,45 @@ def _parts(found: CompactedChat) -> tuple[dict[str, Any], ...]:
     )
 
 
-def _beside(said: Conversation, found: CompactedChat) -> bytes:
+def _beside(said: ChatConversation, found: CompactedChat) -> bytes:
     """The body that is sent, without the facts."""
     texts = [orjson.dumps(each.text) for each in found.segments]
     kept = [raw for raw in found.messages if not any(text in raw for text in texts)]
     return _body(said, kept)
 
 
-def _body(said: Conversation, messages: Sequence[bytes]) -> bytes:
+def _body(said: ChatConversation, messages: Sequence[bytes]) -> bytes:
     """The body with other messages."""
-    return replaced(said.body, {"messages": _joined(messages)})
+    return replaced(said.body, {"messages": _join_messages(messages)})
 
 
-def _folded(said: Conversation, again: _Again) -> CompactedChat:
+def _compact(said: ChatConversation, again: _Recompactor) -> CompactedChat:
     """What is sent; as it came wherever the gateway would leave it alone."""
     if why := client_compaction_kind(said.fields, said.messages):
-        return _as_it_came(said, why)
+        return _unmodified(said, why)
     try:
-        found = again.folded(len(said.messages), names_lost=True)
+        found = again.compact(len(said.messages), names_lost=True)
     except Unfoldable as why:
-        return _as_it_came(said, str(why) or "unfoldable")
+        return _unmodified(said, str(why) or "unfoldable")
     if found.changed and found.tokens_after > found.tokens_before:
-        return _as_it_came(said, "grew")
+        return _unmodified(said, "grew")
     if found.changed and faults(found.messages, said.messages):
-        return _as_it_came(said, INVALID)
+        return _unmodified(said, INVALID)
     return found
 
 
-def _as_it_came(said: Conversation, why: str) -> CompactedChat:
+def _unmodified(said: ChatConversation, why: str) -> CompactedChat:
     return CompactedChat(
         messages=said.messages, changed=False, reason=why, tokens_before=0, tokens_after=0
     )
 
 
-def _listed(raw: msgspec.Raw, name: str) -> list[msgspec.Raw]:
+def _parse_list(raw: msgspec.Raw, name: str) -> list[msgspec.Raw]:
     try:
         return _list(raw)
     except (msgspec.DecodeError, RecursionError):
         raise NoConversation(f'has as "{name}" something else than a list') from None
 
 
-def _joined(messages: Sequence[bytes]) -> bytes:
+def _join_messages(messages: Sequence[bytes]) -> bytes:
     return b"[" + b",".join(messages) + b"]"

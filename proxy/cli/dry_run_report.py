@@ -6,15 +6,15 @@ from typing import Final
 
 from compaction.cost_model import SAFETY_FACTOR
 from compaction.policy import CompactionMode
-from proxy.cli.compaction_reasons import FOLDS, words
-from proxy.cli.dry_run import Trial
+from proxy.cli.compaction_reasons import COMPACTED_CODES, reason_text
+from proxy.cli.dry_run import DryRunResult
 
 #: Characters of a reason that has no code, and what is wrong of a conversation, that are shown.
-_WORDS: Final = 100
-_FAULTS: Final = 3
+_MAX_REASON_CHARS: Final = 100
+_MAX_FAULTS: Final = 3
 
 
-def head(found: Trial, came: int) -> Iterator[str]:
+def summary_lines(found: DryRunResult, came: int) -> Iterator[str]:
     """The lines that stand above all others.
 
     Args:
@@ -24,22 +24,22 @@ def head(found: Trial, came: int) -> Iterator[str]:
     before, after = found.tokens_before, found.tokens_after
     share = f" ({after / before - 1:+.1%})".replace("-", "−") if before != after else ""  # noqa: RUF001
     yield f"{found.model}: {before:,} → {after:,} tokens{share}, tools included."
-    yield _became(found, came)
-    yield from _paid(found)
+    yield _outcome_line(found, came)
+    yield from _price_line(found)
     if found.target_missed is not None:
-        yield _missed(found)
+        yield _missed_target_line(found)
     if found.gateway is not None:
-        yield f"The gateway would leave it alone all the same: {words(found.gateway)}."
+        yield f"The gateway would leave it alone all the same: {reason_text(found.gateway)}."
 
 
-def plain(text: str, most: int) -> str:
+def single_line(text: str, most: int) -> str:
     """The text on one line, cut, and without what would move a terminal's cursor."""
     line = " ".join(text[: 4 * most].split())
     line = "".join(each if each.isprintable() else "�" for each in line)
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
-def _became(found: Trial, came: int) -> str:
+def _outcome_line(found: DryRunResult, came: int) -> str:
     """True if it is folded, and why or why not."""
     why = _why(found)
     if found.folded:
@@ -55,25 +55,28 @@ def _became(found: Trial, came: int) -> str:
     return f"Not folded: {why}. It would be sent as it came."
 
 
-def _why(found: Trial) -> str:
+def _why(found: DryRunResult) -> str:
     if found.faults:
-        shown = "; ".join(plain(each, _WORDS) for each in found.faults[:_FAULTS])
-        more = len(found.faults) - _FAULTS
+        shown = "; ".join(
+            single_line(each, _MAX_REASON_CHARS) for each in found.faults[:_MAX_FAULTS]
+        )
+        more = len(found.faults) - _MAX_FAULTS
         return f"it is invalid as it came: {shown}{f'; and {more:,} more' if more > 0 else ''}"
     if found.mode == CompactionMode.TRIM and found.reason == "nothing_to_fold":
         return (
-            words(CompactionMode.TRIM)
+            (
+            reason_text(CompactionMode.TRIM)
             if found.changed
             else "no tool result is shorter said otherwise"
         )
-    return plain(words(found.reason), 2 * _WORDS)
+    return single_line(reason_text(found.reason), 2 * _MAX_REASON_CHARS)
 
 
-def _is_folded_now(found: Trial) -> bool:
-    return found.reason in FOLDS or found.since_call in {None, found.calls}
+def _is_folded_now(found: DryRunResult) -> bool:
+    return found.reason in COMPACTED_CODES or found.since_call in {None, found.calls}
 
 
-def _paid(found: Trial) -> Iterator[str]:
+def _price_line(found: DryRunResult) -> Iterator[str]:
     """What it takes for a fold to pay; nothing where it never would, or nobody asked."""
     calls = found.break_even
     if calls is None:
@@ -81,7 +84,7 @@ def _paid(found: Trial) -> Iterator[str]:
     if found.folded and _is_folded_now(found):
         yield (
             f"The fold pays itself back in {calls:.1f} calls, this one included;"
-            f" {_counted(found.calls)} so far."
+            f" {_calls_text(found.calls)} so far."
         )
         return
     a_fold = "Another fold" if found.folded else "A fold"
@@ -92,19 +95,19 @@ def _paid(found: Trial) -> Iterator[str]:
     yield (
         f"{a_fold} now would pay itself back in {calls:.1f} calls. Nobody knows how many will"
         f" follow, so it is done once about {due:,} were made, {SAFETY_FACTOR:.0f} times as many;"
-        f" {_counted(found.calls)}{_owed(found, due)}."
+        f" {_calls_text(found.calls)}{_calls_needed(found, due)}."
     )
 
 
-def _owed(found: Trial, due: int) -> str:
+def _calls_needed(found: DryRunResult, due: int) -> str:
     return ", but earlier folds have to be paid back too" if found.calls >= due else ""
 
 
-def _counted(calls: int) -> str:
+def _calls_text(calls: int) -> str:
     return "1 was made" if calls == 1 else f"{calls:,} were made"
 
 
-def _missed(found: Trial) -> str:
+def _missed_target_line(found: DryRunResult) -> str:
     """By how much a target is missed, and what stands in its way."""
     said = f"The target of {found.target:,} tokens was missed by {found.target_missed:,}"
     kept = found.kept_tokens

@@ -7,8 +7,8 @@ from typing import Annotated, Final
 import typer
 
 from compaction.policy import CompactionMode
-from proxy.cli.compaction_reasons import FOLDS, UNPLANNED, words
-from proxy.cli.terminal import Terminal, moment, named
+from proxy.cli.compaction_reasons import COMPACTED_CODES, PASSTHROUGH_TEXTS, reason_text
+from proxy.cli.terminal import Terminal, feature_name, format_time
 from proxy.prefix.explain.explanations import explanation_lines
 from proxy.prefix.explain.reasons import CacheMiss, MissReason
 from proxy.records.amounts import money, quantity
@@ -37,17 +37,18 @@ def explain(terminal: Terminal) -> Callable[..., None]:
         if not receipts:
             terminal.fail(f"There is no call with the id {call_id}.")
         for receipt in receipts:
-            terminal.say(*told(receipt, names.get(receipt.team, receipt.team)))
+            terminal.say(*attempt_lines(receipt, names.get(receipt.team, receipt.team)))
 
     return explain_command
 
 
-def told(receipt: Receipt, team: str) -> Iterator[str]:
+def attempt_lines(receipt: Receipt, team: str) -> Iterator[str]:
     """One attempt in lines."""
     cost = "at no known price" if receipt.cost_nanos is None else f"${dollars(receipt.cost_nanos)}"
     yield (
-        f"Attempt {receipt.attempt + 1} of {receipt.call_id}, {moment(receipt.started)}:"
-        f" team {team}, feature {named(receipt.feature)}, {receipt.model or receipt.endpoint}."
+        f"Attempt {receipt.attempt + 1} of {receipt.call_id}, {format_time(receipt.started)}:"
+        f" team {team}, feature {feature_name(receipt.feature)},"
+        f" {receipt.model or receipt.endpoint}."
     )
     how = f" ({receipt.error})" if receipt.error else ""
     if receipt.outcome is Outcome.REFUSED:
@@ -72,7 +73,7 @@ def told(receipt: Receipt, team: str) -> Iterator[str]:
 
 def _planning(receipt: Receipt) -> str:
     if not receipt.conversation:
-        why = UNPLANNED.get(receipt.unplanned_why, receipt.unplanned_why)
+        why = PASSTHROUGH_TEXTS.get(receipt.unplanned_why, receipt.unplanned_why)
         return f"It was not planned{f': {why}' if why else ''}."
     if receipt.arm == "control":
         return f"Conversation {receipt.conversation} is sent as it came, to compare with."
@@ -87,7 +88,7 @@ def _compaction(receipt: Receipt) -> Iterator[str]:
             yield "The gateway itself asked it, for notes on a conversation that was folded."
         return
     if receipt.folded:
-        yield from _shortened(receipt)
+        yield from _shortened_line(receipt)
     else:
         yield from _left_alone(receipt)
     if receipt.compaction_nanos is not None:
@@ -103,19 +104,19 @@ def _compaction(receipt: Receipt) -> Iterator[str]:
         )
 
 
-def _shortened(receipt: Receipt) -> Iterator[str]:
+def _shortened_line(receipt: Receipt) -> Iterator[str]:
     """How much shorter it was sent, and why no more of it was folded."""
     why, messages = receipt.compaction_why, receipt.folded_messages
     if receipt.compaction == CompactionMode.TRIM:
         what, more = _TRIMMED, ""
     elif messages == 0:
-        what, more = _TRIMMED, f"No message was folded: {words(why)}."
-    elif why in FOLDS:
-        what, more = f"Folded{_counted(messages)}", f"Why: {words(why)}."
+        what, more = _TRIMMED, f"No message was folded: {reason_text(why)}."
+    elif why in COMPACTED_CODES:
+        what, more = f"Folded{_messages_text(messages)}", f"Why: {reason_text(why)}."
     else:
         is_folded = messages or receipt.needed
-        what = f"Folded{_counted(messages)}" if is_folded else _EITHER
-        more = f"No more was folded at this call: {words(why)}."
+        what = f"Folded{_messages_text(messages)}" if is_folded else _EITHER
+        more = f"No more was folded at this call: {reason_text(why)}."
     began = "; it was the first call after a fold" if receipt.reset else ""
     yield (
         f"{what} (mode {receipt.compaction}): about {receipt.tokens_before or 0:,} tokens came,"
@@ -125,7 +126,7 @@ def _shortened(receipt: Receipt) -> Iterator[str]:
         yield more
 
 
-def _counted(messages: int | None) -> str:
+def _messages_text(messages: int | None) -> str:
     """Number of messages facts stand for; "" where the receipt does not tell."""
     if not messages:
         return ""
@@ -138,7 +139,7 @@ def _left_alone(receipt: Receipt) -> Iterator[str]:
     if (mode, why) == (CompactionMode.NATIVE, _ASKED):
         yield "Its provider was asked to compact it (mode native)."
         return
-    yield f"Compaction (mode {mode}) left it as it came: {words(why)}."
+    yield f"Compaction (mode {mode}) left it as it came: {reason_text(why)}."
     if before is not None and after is not None and after < before:
         yield f"Of about {before:,} tokens it would have sent {after:,}."
 

@@ -23,6 +23,6 @@ def export(terminal: Terminal) -> Callable[..., None]:
         with terminal.store() as opened:
             chosen = terminal.team(opened, team) if team else ""
             for receipt in opened.ledger.receipts_since(terminal.since(days), chosen):
-                terminal.document(receipt)
+                terminal.print_json(receipt)
 
     return export_command

@@ -22,8 +22,8 @@ from proxy.api.cors import with_cors
 from proxy.api.starting import SwitchableApp, starting_app
 from proxy.catalog.catalog import Catalog
 from proxy.cli import savings, session
-from proxy.cli.check import counted, keyed, warn
-from proxy.cli.storage_checks import few_descriptors
+from proxy.cli.check import count_policies, upstreams_by_key, warn
+from proxy.cli.storage_checks import low_descriptor_warning
 from proxy.cli.warnings import known_keys_obstacle
 from proxy.configuration import Snapshot
 from proxy.records.amounts import quantity
@@ -55,7 +55,7 @@ _MEANWHILE: Final = (
 
 def run_gateway(settings: Settings, known: Catalog, policies: Policies) -> None:
     """Take calls until told to stop; ends the command where that fails or loses receipts."""
-    for why in few_descriptors(serving.raise_descriptor_limit(), settings.max_calls):
+    for why in low_descriptor_warning(serving.raise_descriptor_limit(), settings.max_calls):
         _log.warning("%s", why)
     lost, failed = 0, ""
     with _listener(settings) as listener:
@@ -256,7 +256,7 @@ def _welcome(opened: Store) -> None:
 
 def _introduce(settings: Settings, known: Catalog, port: int) -> None:
     """Print what a person who starts it has to know."""
-    having, lacking = keyed(known)
+    having, lacking = upstreams_by_key(known)
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     file = f" and {settings.catalog}" if settings.catalog else ""
     for line in (
@@ -273,7 +273,7 @@ def _introduce(settings: Settings, known: Catalog, port: int) -> None:
 def _policies(settings: Settings) -> str:
     if settings.promises is None:
         return "Promises: none; THRIFTGATE_PROMISES names a file of budgets and objectives"
-    return f"Promises: {counted(session.policies(settings))}, from {settings.promises}"
+    return f"Promises: {count_policies(session.policies(settings))}, from {settings.promises}"
 
 
 def _listener(settings: Settings) -> socket.socket:

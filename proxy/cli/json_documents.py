@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from compaction.policy import CompactionMode
-from dashboards.reports import Part, Period, Spend, Times
-from proxy.cli.compaction_tables import Compacted, Total, total
+from dashboards.reports import Part, ReportPeriod, Spend, Times
+from proxy.cli.compaction_tables import CompactionTotal, FeatureCompaction, compaction_total
 from proxy.prefix.explain.explanations import FIXES
 from proxy.prefix.guard import ArmTotals
 from proxy.prefix.layouts.layout import Layout, LayoutMove
@@ -28,7 +28,7 @@ from proxy.store.sql.savings import Comparison, MissSum
 Document = dict[str, Any]
 
 #: By the reason's text: the ledger may hold one of another version.
-_MENDS = {reason.value: mend for reason, mend in FIXES.items()}
+_FIXES = {reason.value: mend for reason, mend in FIXES.items()}
 
 
 def usd(nanos: int | None) -> str | None:
@@ -38,13 +38,13 @@ def usd(nanos: int | None) -> str | None:
     return f"-{dollars(-nanos)}" if nanos < 0 else dollars(nanos)
 
 
-def mend(reason: str) -> str:
+def suggested_fix(reason: str) -> str:
     """What helps against misses of that reason; "" for a reason of another version."""
-    return _MENDS.get(reason, "")
+    return _FIXES.get(reason, "")
 
 
 def report(
-    period: Period,
+    period: ReportPeriod,
     rows: Iterable[Spend],
     total: Iterable[Spend],
     names: Mapping[str, str],
@@ -89,7 +89,7 @@ def misses(days: int, found: Iterable[MissSum], names: Mapping[str, str]) -> Doc
                 "tokens": each.tokens,
                 "cost_usd": usd(each.nanos),
                 "example": each.example,
-                "mend": mend(each.reason),
+                "mend": suggested_fix(each.reason),
             }
             for each in found
         ],
@@ -97,7 +97,10 @@ def misses(days: int, found: Iterable[MissSum], names: Mapping[str, str]) -> Doc
 
 
 def savings(
-    days: int, found: Iterable[Comparison], places: Sequence[Compacted], names: Mapping[str, str]
+    days: int,
+    found: Iterable[Comparison],
+    places: Sequence[FeatureCompaction],
+    names: Mapping[str, str],
 ) -> Document:
     """What planning saved, by feature, and what compaction did, by feature and in all."""
     return {
@@ -106,14 +109,16 @@ def savings(
         "compaction": [
             _owner(each.team, names)
             | {"feature": each.feature, "stepped_back": each.setting.why}
-            | _folded(each.sums)
+            | _compaction_sums(each.sums)
             for each in places
         ],
-        "compaction_total": _compacted(total(places)),
+        "compaction_total": _compaction_document(compaction_total(places)),
     }
 
 
-def proposed(waiting: Iterable[tuple[Place, int, int]], names: Mapping[str, str]) -> list[Document]:
+def proposals_document(
+    waiting: Iterable[tuple[Place, int, int]], names: Mapping[str, str]
+) -> list[Document]:
     """What layouts that wait for approval should save, in US dollars per 1,000 calls."""
     return [
         _owner(place.team, names)
@@ -127,7 +132,7 @@ def proposed(waiting: Iterable[tuple[Place, int, int]], names: Mapping[str, str]
     ]
 
 
-def _compacted(found: Total) -> Document:
+def _compaction_document(found: CompactionTotal) -> Document:
     return {
         "saved_usd": usd(found.nanos),
         "notes_usd": usd(found.notes_nanos),
@@ -156,17 +161,17 @@ def compactions(
                 "keep_turns": setting.keep_turns,
                 "target_tokens": setting.target,
                 "stepped_back": setting.why,
-                "stepped_back_at": _moment(setting.stepped_at),
+                "stepped_back_at": _iso_time(setting.stepped_at),
                 "changed_by": setting.changed_by,
-                "changed_at": _moment(setting.changed_at),
+                "changed_at": _iso_time(setting.changed_at),
             }
-            | _folded(each)
+            | _compaction_sums(each)
             for place, setting, each in found
         ],
     }
 
 
-def _folded(found: CompactionTotals | None) -> Document:
+def _compaction_sums(found: CompactionTotals | None) -> Document:
     """What came of compaction; zeros where nothing was called."""
     if found is None:
         counts = ("calls", "folded", "trimmed", "resets", "tokens_saved")
@@ -203,7 +208,7 @@ def feature(
     }
 
 
-def saved(cost: int, part: float) -> int:
+def saved_nanos(cost: int, part: float) -> int:
     """What calls that cost so much would have cost more, in nano-dollars: whole cents, estimated.
 
     Args:
@@ -252,7 +257,7 @@ def _comparison(found: Comparison, names: Mapping[str, str]) -> Document:
         "saved_per_token": None if part is None else msgspec.structs.asdict(part),
         "hit_rate": _hit_rate(found.treated),
         "control_hit_rate": _hit_rate(found.control),
-        "saved_usd": None if part is None else usd(saved(found.treated.cost, part.value)),
+        "saved_usd": None if part is None else usd(saved_nanos(found.treated.cost, part.value)),
         "estimated_saved_usd": usd(found.estimate.nanos) if found.estimate else None,
         "estimated_saved_share": found.estimate.part if found.estimate else None,
         "conversations_needed": found.missing_conversations,
@@ -270,9 +275,9 @@ def _feature(
         "mode": standing.mode,
         "is_off": standing.is_off,
         "suspended": standing.suspended,
-        "suspended_at": _moment(standing.suspended_at),
+        "suspended_at": _iso_time(standing.suspended_at),
         "layout": standing.version or None,
-        "active_from": _moment(standing.active_from),
+        "active_from": _iso_time(standing.active_from),
         "proposals": sum(each.state is ProposalState.PROPOSED for each in proposals),
     }
 
@@ -286,8 +291,8 @@ def _version(found: Proposal) -> Document:
     return {
         "version": found.version,
         "state": found.state.value,
-        "proposed_at": _moment(found.made),
-        "decided_at": _moment(found.decided_at),
+        "proposed_at": _iso_time(found.made),
+        "decided_at": _iso_time(found.decided_at),
         "decided_by": found.decided_by,
         "moves": moves,
     }
@@ -313,7 +318,7 @@ def _rate(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-def _moment(seconds: float) -> str | None:
+def _iso_time(seconds: float) -> str | None:
     if not seconds:
         return None
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")

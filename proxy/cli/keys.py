@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from proxy.cli.terminal import Terminal, grid, sentence
+from proxy.cli.terminal import Terminal, empty_table, sentence
 
 if TYPE_CHECKING:
     from proxy.store.sql.teams import Team
@@ -57,7 +57,7 @@ def _create(terminal: Terminal) -> Callable[..., None]:
         if not team.strip():
             terminal.fail("--team is empty: name the team that pays.")
         with terminal.store() as opened:
-            owner = _known(opened, team)
+            owner = _known_team(opened, team)
             others = "" if owner else _others(opened, team)
             if owner is None and existing:
                 terminal.fail(f"There is no team named {team}.{others}")
@@ -82,7 +82,7 @@ def _create(terminal: Terminal) -> Callable[..., None]:
 def _list(terminal: Terminal) -> Callable[..., None]:
     def key_list() -> None:
         """All keys, by team; never their secrets."""
-        table = grid("team", "key", "name", "ends in", "feature", "state")
+        table = empty_table("team", "key", "name", "ends in", "feature", "state")
         with terminal.store() as opened:
             for team in opened.teams.all():
                 for key in opened.teams.keys(team.id):
@@ -142,7 +142,7 @@ def _team_prompts(terminal: Terminal) -> Callable[..., None]:
 def _team_list(terminal: Terminal) -> Callable[..., None]:
     def team_list() -> None:
         """All teams."""
-        table = grid("team", "id", "keeps prompts")
+        table = empty_table("team", "id", "keeps prompts")
         with terminal.store() as opened:
             for team in opened.teams.all():
                 table.add_row(team.name, team.id, "yes" if team.keeps_prompts else "no")
@@ -151,7 +151,7 @@ def _team_list(terminal: Terminal) -> Callable[..., None]:
     return team_list
 
 
-def _known(opened: Store, name: str) -> Team | None:
+def _known_team(opened: Store, name: str) -> Team | None:
     return next((team for team in opened.teams.all() if name in {team.name, team.id}), None)
 
 

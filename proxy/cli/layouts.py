@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from proxy.cli.terminal import AsJson, Terminal, grid, moment, named, sentence
+from proxy.cli.terminal import AsJson, Terminal, empty_table, feature_name, format_time, sentence
 from proxy.records.feature_mode import Mode, Place, Standing, Standings
 
 if TYPE_CHECKING:
@@ -60,14 +60,14 @@ class _Desk:
         from proxy.store.sql.layout_rows import ProposalState
 
         if as_json:
-            self._terminal.document(json_documents.features(found, names))
+            self._terminal.print_json(json_documents.features(found, names))
             return
-        table = grid("team", "feature", "family", "mode", "layout", "proposals", "state")
+        table = empty_table("team", "feature", "family", "mode", "layout", "proposals", "state")
         for place, standing, proposals in found:
             states = [each.state for each in proposals]
             table.add_row(
                 names.get(place.team, place.team),
-                named(place.feature),
+                feature_name(place.feature),
                 place.family or "all",
                 f"{standing.mode}",
                 str(standing.version or "none"),
@@ -88,7 +88,7 @@ class _Desk:
             whole = self._whole(store, team, feature)
             called = store.reports.features(whole.team)
             if feature not in called and all(whole != each.whole for each in standings.places):
-                self._terminal.fail(_doubt(team, feature, called))
+                self._terminal.fail(_feature_warning(team, feature, called))
             place = self._place(standings, whole, family)
             standing = standings.of(place)
             proposals = store.layouts.proposals(place)
@@ -97,15 +97,15 @@ class _Desk:
         from proxy.store.sql.layout_rows import ProposalState
 
         if as_json:
-            self._terminal.document(json_documents.feature(place, standing, proposals, names))
+            self._terminal.print_json(json_documents.feature(place, standing, proposals, names))
             return
         self._terminal.say(
-            f"Feature {named(feature)} of team {team}, {_on(place)}: {_state(standing)}.",
+            f"Feature {feature_name(feature)} of team {team}, {_on(place)}: {_state(standing)}.",
             f"Mode {standing.mode}; layout {standing.version or 'none'},"
-            f" since {moment(standing.active_from)}.",
+            f" since {format_time(standing.active_from)}.",
         )
         for proposal in proposals:
-            self._terminal.say(*_told(proposal))
+            self._terminal.say(*_proposal_lines(proposal))
         waiting = [each.version for each in proposals if each.state is ProposalState.PROPOSED]
         if waiting:
             approve = _command("approve", team, place, str(waiting[-1]))
@@ -125,12 +125,12 @@ class _Desk:
             store.layouts.switch(place, mode, by, self._terminal.now())
             called = store.reports.features(whole.team)
         self._terminal.say(
-            f"Feature {named(feature)}, {_on(place)}, has the mode {mode};"
+            f"Feature {feature_name(feature)}, {_on(place)}, has the mode {mode};"
             " it holds for conversations that begin from now on."
         )
-        self._terminal.say(*_replaced(before, place, mode, team))
+        self._terminal.say(*_replaced_modes(before, place, mode, team))
         if feature not in called:
-            self._terminal.say(_doubt(team, feature, called))
+            self._terminal.say(_feature_warning(team, feature, called))
 
     def approve(
         self, team: _Team, feature: _Feature, version: int, *, family: _Family = "", by: _By = ""
@@ -144,8 +144,9 @@ class _Desk:
             except ValueError as error:
                 self._terminal.fail(f"{sentence(error)}; `thriftgate layout show` lists them.")
         self._terminal.say(
-            f"Layout {version} of feature {named(feature)} is approved, {_on(place)}, which has"
-            f" the mode {standing.mode}; it holds from {moment(standing.active_from)}."
+            f"Layout {version} of feature {feature_name(feature)} is approved, {_on(place)},"
+            f" which has the mode {standing.mode};"
+            f" it holds from {format_time(standing.active_from)}."
         )
         if standing.is_off:
             self._terminal.say(f"It is not applied yet: {_state(standing)}.")
@@ -163,7 +164,7 @@ class _Desk:
                 self._terminal.fail(f"{sentence(error)}.")
         left = f"layout {standing.version}" if standing.version else "no layout"
         self._terminal.say(
-            f"Rolled back: feature {named(feature)} has {left} from now on,"
+            f"Rolled back: feature {feature_name(feature)} has {left} from now on,"
             f" {_on(place)}, where the mode {standing.mode} remains."
         )
 
@@ -177,8 +178,8 @@ class _Desk:
                 if place.whole == whole
             ]
         if not any(resumed):
-            self._terminal.fail(f"Feature {named(feature)} is not suspended.")
-        self._terminal.say(f"Feature {named(feature)} is planned again.")
+            self._terminal.fail(f"Feature {feature_name(feature)} is not suspended.")
+        self._terminal.say(f"Feature {feature_name(feature)} is planned again.")
 
     def _whole(self, store: Store, team: str, feature: str) -> Place:
         """All families of the feature; ends the command where there is no such team."""
@@ -198,7 +199,7 @@ def _families(standings: Standings, whole: Place) -> list[str]:
     )
 
 
-def _replaced(before: Standings, place: Place, mode: Mode, team: str) -> Iterator[str]:
+def _replaced_modes(before: Standings, place: Place, mode: Mode, team: str) -> Iterator[str]:
     """Which families had another mode of their own, and how they get it back."""
     for family in [] if place.family else _families(before, place):
         each = Place(place.team, place.feature, family)
@@ -215,14 +216,14 @@ def _command(verb: str, team: str, place: Place, value: str) -> str:
     return f"`{shlex.join(words)}`"
 
 
-def _told(proposal: Proposal) -> Iterator[str]:
+def _proposal_lines(proposal: Proposal) -> Iterator[str]:
     """A version in lines: what became of it, and its moves."""
     from proxy.prefix.layouts.layout import Layout, layout_lines
     from proxy.store.sql.layout_rows import ProposalState
 
-    fate = f"proposed {moment(proposal.made)}"
+    fate = f"proposed {format_time(proposal.made)}"
     if proposal.state is not ProposalState.PROPOSED:
-        fate += f", {proposal.state} {moment(proposal.decided_at)}"
+        fate += f", {proposal.state} {format_time(proposal.decided_at)}"
         fate += f" by {proposal.decided_by}" if proposal.decided_by else ""
     yield f"Version {proposal.version}: {fate}"
     try:
@@ -234,16 +235,16 @@ def _told(proposal: Proposal) -> Iterator[str]:
         yield f"  {line}"
 
 
-def _doubt(team: str, feature: str, called: Sequence[str]) -> str:
+def _feature_warning(team: str, feature: str, called: Sequence[str]) -> str:
     """What makes one think that the feature is not the one that was meant."""
-    near = ", ".join(named(each) for each in get_close_matches(feature, called))
+    near = ", ".join(feature_name(each) for each in get_close_matches(feature, called))
     hint = f" Near it: {near}." if near else ""
-    return f"There is no call of team {team} with feature {named(feature)} yet.{hint}"
+    return f"There is no call of team {team} with feature {feature_name(feature)} yet.{hint}"
 
 
 def _state(standing: Standing) -> str:
     if standing.suspended:
-        return f"suspended {moment(standing.suspended_at)}: {standing.suspended}"
+        return f"suspended {format_time(standing.suspended_at)}: {standing.suspended}"
     return "off" if standing.is_off else "planned"
 
 

@@ -176,7 +176,7 @@ def _receipts(line: typer.Typer) -> None:
 def _lab(line: typer.Typer) -> None:
     from proxy.cli import session, simulator
 
-    line.command("lab")(simulator.lab(session.terminal, session.shipped_catalog))
+    line.command("lab")(simulator.simulator_command(session.terminal, session.shipped_catalog))
 
 
 def _key(line: typer.Typer) -> None:

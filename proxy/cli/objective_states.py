@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 COLUMNS: Final = ("state", "rung", "since", "reason")
 _UNKNOWN: Final = ("?", "?", "?", "")
 #: Seconds after which what was said last is old: gateways say it every second.
-_OLD: Final = 30.0
+_STALE_AFTER_S: Final = 30.0
 
 
-class Standings(NamedTuple):
+class ObjectiveStates(NamedTuple):
     """What is known of where objectives stand.
 
     Attributes:
@@ -58,31 +58,33 @@ class Standings(NamedTuple):
         }
 
 
-def standings(terminal: Terminal, settings: Settings, objectives: Iterable[str]) -> Standings:
+def load_objective_states(
+    terminal: Terminal, settings: Settings, objectives: Iterable[str]
+) -> ObjectiveStates:
     """What gateways said last of these objectives; nothing of any where they do not share Redis."""
     if not settings.redis_url:
         note = (
             "Where each stands is known to the gateway alone: its /metrics has"
             " thriftgate_objective_state and _level. With THRIFTGATE_REDIS_URL it is shown here."
         )
-        return Standings(notes=(note,))
+        return ObjectiveStates(notes=(note,))
     with terminal.store() as store:
         from proxy.store.redis.local_budget_store import StoreUnavailable
 
         try:
-            said = asyncio.run(_said(settings, store, terminal.now()))
+            said = asyncio.run(_published_states(settings, store, terminal.now()))
         except StoreUnavailable as error:
-            return Standings(notes=(f"Where each stands is not known: {error}",))
+            return ObjectiveStates(notes=(f"Where each stands is not known: {error}",))
     told = {name: found for name in objectives if (found := _read(said.get(name))) is not None}
     last = max((each.at for each in told.values()), default=None)
     if last is None:
-        return Standings(notes=("No gateway has said yet where they stand.",))
-    if terminal.now() - last > _OLD:
-        return Standings(told, (f"No gateway has said anything since {format_time(last)}.",))
-    return Standings(told)
+        return ObjectiveStates(notes=("No gateway has said yet where they stand.",))
+    if terminal.now() - last > _STALE_AFTER_S:
+        return ObjectiveStates(told, (f"No gateway has said anything since {format_time(last)}.",))
+    return ObjectiveStates(told)
 
 
-async def _said(settings: Settings, opened: Store, now: float) -> Mapping[str, bytes]:
+async def _published_states(settings: Settings, opened: Store, now: float) -> Mapping[str, bytes]:
     from proxy.services.objectives.counters import open_objective_counters
 
     shared = open_objective_counters(settings, opened, lambda: now)

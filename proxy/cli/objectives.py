@@ -11,8 +11,8 @@ import typer
 from rich.text import Text
 
 from proxy.cli import pins
-from proxy.cli.objective_states import COLUMNS, Standings, standings
-from proxy.cli.terminal import AsJson, Terminal, grid, named
+from proxy.cli.objective_states import COLUMNS, ObjectiveStates, load_objective_states
+from proxy.cli.terminal import AsJson, Terminal, empty_table, feature_name
 
 if TYPE_CHECKING:
     from proxy.settings import Settings
@@ -66,15 +66,15 @@ def objectives(
         What has no meaning here is told in comments. If a document cannot be read, none is printed.
         """
         from proxy.cli.objective_yaml import read_documents
-        from slo.openslo.reading import read
+        from slo.openslo.reading import read_openslo
         from slo.policies.toml_writer import objectives_toml
 
-        found = read(read_documents(terminal, file))
+        found = read_openslo(read_documents(terminal, file))
         if found.refused:
             terminal.fail("\n".join(found.refused))
         if not found.objectives:
             terminal.fail(f"There is no SLO in {file}.")
-        for each in found.passed_over:
+        for each in found.skipped:
             terminal.out.print(f"# Passed over: {each}", soft_wrap=True)
         terminal.out.print(objectives_toml(found.objectives), soft_wrap=True, end="")
 
@@ -85,26 +85,26 @@ def objectives(
 def _show(
     terminal: Terminal, settings: Settings, every: tuple[Objective, ...], *, as_json: bool
 ) -> None:
-    from slo.objective import alone
+    from slo.objective import request_kind_text
 
     names = [each.name for each in every]
-    stand = standings(terminal, settings, names) if every else Standings()
+    stand = load_objective_states(terminal, settings, names) if every else ObjectiveStates()
     if as_json:
         shown = [{**_document(each), "standing": stand.document(each.name)} for each in every]
-        terminal.document({"objectives": shown})
+        terminal.print_json({"objectives": shown})
         return
     if not every:
         terminal.say("There are no objectives. THRIFTGATE_PROMISES names the file they are in.")
         return
     columns = ("objective", "team", "feature", "calls", "what", "target", "enforce", "ladder")
-    table = grid(*columns, *(COLUMNS if stand.told else ()))
+    table = empty_table(*columns, *(COLUMNS if stand.told else ()))
     for each in every:
         what = (
             each.name,
             each.team,
-            named(each.feature),
-            alone(each.calls) or each.calls,
-            _measured(each),
+            feature_name(each.feature),
+            request_kind_text(each.calls) or each.calls,
+            _measured_text(each),
         )
         done = (_target(each), each.enforce, ", ".join(each.ladder) or "none")
         told = stand.cells(each.name) if stand.told else ()
@@ -113,31 +113,31 @@ def _show(
     terminal.say(*stand.notes)
 
 
-def _measured(objective: Objective) -> str:
+def _measured_text(objective: Objective) -> str:
     """What is measured, without how much of it is wanted."""
     from slo.objective import Metric
-    from slo.openslo.documents import what
+    from slo.openslo.documents import objective_text
 
     if objective.metric is Metric.CACHE:
         return f"input tokens read from caches, of prompts from {objective.min_prompt:,} tokens"
-    return what(objective).partition(" of ")[2] or "errors"
+    return objective_text(objective).partition(" of ")[2] or "errors"
 
 
 def _target(objective: Objective) -> str:
-    from slo.burn import clear
+    from slo.burn import clear_share
     from slo.objective import Metric
     from slo.policies.toml_writer import target_text
 
     share = target_text(objective).strip('"')
     if objective.metric is Metric.CACHE:
-        return f"at least {share}, again from {clear(objective):g}"
+        return f"at least {share}, again from {clear_share(objective):g}"
     return f"at most {share}" if objective.metric is Metric.ERRORS else f"{share}%"
 
 
 def _document(objective: Objective) -> dict[str, Any]:
-    from slo.burn import alerts
+    from slo.burn import burn_alerts
     from slo.duration import format_duration
-    from slo.openslo.documents import what
+    from slo.openslo.documents import objective_text
 
     return {
         "name": objective.name,
@@ -145,13 +145,13 @@ def _document(objective: Objective) -> dict[str, Any]:
         "feature": objective.feature,
         "calls": objective.calls,
         "metric": objective.metric,
-        "what": what(objective),
+        "what": objective_text(objective),
         "target": objective.target,
         "enforce": objective.enforce,
         "ladder": objective.ladder,
         "alerts": [
             {"burn": each.burn, "over": format_duration(each.over), "severity": each.severity}
-            for each in alerts(objective)
+            for each in burn_alerts(objective)
         ],
     }
 
@@ -162,7 +162,7 @@ def _text(every: tuple[Objective, ...], form: Format) -> str:
 
         return objectives_toml(every)
     from proxy.cli.objective_yaml import dump
-    from slo.openslo.documents import documents
-    from slo.prometheus_rules import rules
+    from slo.openslo.documents import openslo_documents
+    from slo.prometheus_rules import rule_groups
 
-    return dump([rules(every)] if form is Format.PROMETHEUS else documents(every))
+    return dump([rule_groups(every)] if form is Format.PROMETHEUS else openslo_documents(every))

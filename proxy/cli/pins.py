@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 from rich.text import Text
 
-from proxy.cli.terminal import Terminal, grid
+from proxy.cli.terminal import Terminal, empty_table
 from slo.alert import format_time
 from slo.duration import parse_duration
-from slo.objective import alone
+from slo.objective import request_kind_text
 
 if TYPE_CHECKING:
     from proxy.settings import Settings
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from slo.objective import Objective
     from slo.policies.file import Policies
 
-_LONGEST: Final = 30 * 86_400.0
-_WHY: Final = 200
+_MAX_PIN_S: Final = 30 * 86_400.0
+_MAX_REASON_CHARS: Final = 200
 #: Pins that are shown of the past.
-_LAST: Final = 20
+_MAX_LISTED: Final = 20
 
 _Name = Annotated[str, typer.Argument(help="The objective.")]
 _By = Annotated[str, typer.Option(envvar="USER", help="Who sets it.")]
@@ -60,12 +60,12 @@ def add(
                     objective=name,
                     level=level,
                     until=now + lasts,
-                    why=why[:_WHY],
+                    why=why[:_MAX_REASON_CHARS],
                     made=now,
-                    who=by[:_WHY],
+                    who=by[:_MAX_REASON_CHARS],
                 )
             )
-        whose = f", {only}," if (only := alone(objective.calls)) else ""
+        whose = f", {only}," if (only := request_kind_text(objective.calls)) else ""
         where = f"rung {level} ({_rungs(objective)[level]})"
         terminal.say(f"{name} is pinned to {where}{whose} until {format_time(now + lasts)}.")
 
@@ -92,7 +92,7 @@ def _add_listed(commands: typer.Typer, terminal: Terminal) -> None:
         """What is pinned now, and by whom."""
         with terminal.store() as store:
             held = store.pins.current_pins(terminal.now()).values()
-            found = store.pins.last_pins(_LAST) if every else list(held)
+            found = store.pins.last_pins(_MAX_LISTED) if every else list(held)
         if found:
             _show(terminal, found)
         else:
@@ -100,7 +100,7 @@ def _add_listed(commands: typer.Typer, terminal: Terminal) -> None:
 
 
 def _show(terminal: Terminal, pins: Iterable[PinRow]) -> None:
-    table = grid("objective", "rung", "until", "set", "by", "why", right=("rung",))
+    table = empty_table("objective", "rung", "until", "set", "by", "why", right=("rung",))
     for pin in pins:
         what = (pin.objective, str(pin.level), format_time(pin.until), format_time(pin.made))
         table.add_row(*map(Text, (*what, pin.who or "?", pin.why)))
@@ -133,6 +133,6 @@ def _rungs(objective: Objective) -> tuple[str, ...]:
 
 def _span(terminal: Terminal, text: str) -> float:
     lasts = parse_duration(text)
-    if lasts is None or not 0 < lasts <= _LONGEST:
+    if lasts is None or not 0 < lasts <= _MAX_PIN_S:
         return terminal.fail(f"--for {text}: write a time up to 30 days, such as 30m, 4h or 2d.")
     return lasts

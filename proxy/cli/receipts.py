@@ -56,7 +56,7 @@ def receipts(terminal: Terminal, settings: Callable[[], Settings]) -> typer.Type
             booking = ReceiptImport(store, oldest)
             try:
                 for file in files:
-                    with _opened(terminal, file) as lines:
+                    with _open_log(terminal, file) as lines:
                         booking.read("stdin" if file == _STDIN else file, lines)
             except SQLAlchemyError as error:
                 why = str(error.__cause__ or error).strip().partition("\n")[0]
@@ -70,7 +70,7 @@ def receipts(terminal: Terminal, settings: Callable[[], Settings]) -> typer.Type
 
 
 @contextmanager
-def _opened(terminal: Terminal, file: str) -> Iterator[BinaryIO]:
+def _open_log(terminal: Terminal, file: str) -> Iterator[BinaryIO]:
     """A log to read; ends the command where it cannot be."""
     try:
         if file == _STDIN:

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from dashboards.reports import Part, Period
+from dashboards.reports import Part, ReportPeriod
 from proxy.cli.terminal import AsJson, Terminal
 from proxy.records.amounts import quantity
 
@@ -58,7 +58,7 @@ def report(terminal: Terminal) -> Callable[..., None]:
         if as_json:
             from proxy.cli import json_documents
 
-            terminal.document(json_documents.report(period, rows, total, names, parts, times))
+            terminal.print_json(json_documents.report(period, rows, total, names, parts, times))
         elif not rows:
             terminal.say(f"No calls in the last {quantity(days, 'day')}.")
         else:
@@ -69,10 +69,10 @@ def report(terminal: Terminal) -> Callable[..., None]:
     return report_command
 
 
-def _period(terminal: Terminal, days: int, zone: str) -> Period:
+def _period(terminal: Terminal, days: int, zone: str) -> ReportPeriod:
     """So many days to the end of today; ends the command where there is no such zone."""
     try:
         end = datetime.fromtimestamp(terminal.now(), ZoneInfo(zone)).date() + timedelta(days=1)
     except (ValueError, KeyError, OSError):
         return terminal.fail(f"--zone {zone}: there is no such time zone; one is Europe/Berlin.")
-    return Period(first=end - timedelta(days=days), end=end, zone=zone)
+    return ReportPeriod(first=end - timedelta(days=days), end=end, zone=zone)

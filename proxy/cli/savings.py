@@ -10,7 +10,7 @@ import msgspec
 import typer
 from rich.text import Text
 
-from proxy.cli.terminal import AsJson, Days, Terminal, grid, named
+from proxy.cli.terminal import AsJson, Days, Terminal, empty_table, feature_name
 from proxy.records.amounts import cell, column, quantity
 
 if TYPE_CHECKING:
@@ -47,12 +47,14 @@ def savings(terminal: Terminal) -> Callable[..., None]:
             names = terminal.names(store)
             found = store.savings.compare(since)
             waiting = _waiting(store)
-            places = compaction_tables.compacted(
+            places = compaction_tables.feature_compactions(
                 store.compactions.all_settings(), store.foldings.totals(since)
             )
         if as_json:
             document = json_documents.savings(days, found, places, names)
-            terminal.document(document | {"proposed": json_documents.proposed(waiting, names)})
+            terminal.print_json(
+                document | {"proposed": json_documents.proposals_document(waiting, names)}
+            )
             return
         if found:
             _show(terminal, found, names)
@@ -60,7 +62,7 @@ def savings(terminal: Terminal) -> Callable[..., None]:
         else:
             terminal.say(f"No planned calls in the last {quantity(days, 'day')}.")
         for place, version, nanos in waiting:
-            terminal.say(_proposed(names.get(place.team, place.team), place, version, nanos))
+            terminal.say(_proposal_line(names.get(place.team, place.team), place, version, nanos))
         if places:
             terminal.say("")
             compaction_tables.show(terminal, places, names)
@@ -103,29 +105,29 @@ def misses(terminal: Terminal) -> Callable[..., None]:
         from proxy.cli import json_documents
 
         if as_json:
-            terminal.document(json_documents.misses(days, found, names))
+            terminal.print_json(json_documents.misses(days, found, names))
             return
         if not found:
             known = f"in the last {quantity(days, 'day')}, as far as is known"
             terminal.say(f"No cache was missed {known}.")
             return
-        table = grid("team", "feature", "reason", *_MISSES, "example", right=_MISSES)
+        table = empty_table("team", "feature", "reason", *_MISSES, "example", right=_MISSES)
         for each, cost in zip(found, column(each.nanos for each in found), strict=True):
             table.add_row(*map(Text, (names.get(each.team, each.team), *_miss(each, cost))))
         terminal.show(table)
         for reason in dict.fromkeys(each.reason for each in found):
-            if mend := json_documents.mend(reason):
+            if mend := json_documents.suggested_fix(reason):
                 terminal.say(f"{reason}: {mend}")
 
     return misses_command
 
 
 def _show(terminal: Terminal, found: Sequence[Comparison], names: Mapping[str, str]) -> None:
-    table = grid("team", "feature", *_FIGURES, "finding", right=_FIGURES)
+    table = empty_table("team", "feature", *_FIGURES, "finding", right=_FIGURES)
     estimated = column(None if (e := each.estimate) is None else e.nanos for each in found)
     saved = [cell(_saved_nanos(each), _CENTS) for each in found]
     for each, *costs in zip(found, estimated, saved, strict=True):
-        row = (names.get(each.team, each.team), named(each.feature), *_figures(each, *costs))
+        row = (names.get(each.team, each.team), feature_name(each.feature), *_figures(each, *costs))
         table.add_row(*map(Text, row))
     terminal.show(table)
 
@@ -177,9 +179,9 @@ def _waiting(store: Store) -> list[tuple[Place, int, int]]:
     return found
 
 
-def _proposed(team: str, place: Place, version: int, nanos: int) -> str:
+def _proposal_line(team: str, place: Place, version: int, nanos: int) -> str:
     return (
-        f"Moving text in feature {named(place.feature)} of team {team} should save"
+        f"Moving text in feature {feature_name(place.feature)} of team {team} should save"
         f" {cell(nanos, _CENTS)} per 1,000 calls more (by estimate): see `thriftgate layout show`,"
         f" version {version}."
     )
@@ -198,13 +200,13 @@ def _saved_nanos(found: Comparison) -> int | None:
     from proxy.cli import json_documents
 
     saving = found.verdict.saving
-    return None if saving is None else json_documents.saved(found.treated.cost, saving.value)
+    return None if saving is None else json_documents.saved_nanos(found.treated.cost, saving.value)
 
 
 def _miss(found: MissSum, cost: str) -> tuple[str, ...]:
 
     return (
-        named(found.feature),
+        feature_name(found.feature),
         found.reason,
         f"{found.calls:,}",
         f"{found.tokens:,}",

@@ -1,7 +1,7 @@
 """``thriftgate serve``: what it needs is checked before the gateway itself is imported."""
 
 from proxy.cli import session
-from proxy.cli.storage_checks import unkeepable
+from proxy.cli.storage_checks import folder_problem
 
 
 def serve() -> None:
@@ -13,7 +13,7 @@ def serve() -> None:
     settings = session.settings()
     known = session.catalog(settings)
     policies = session.policies(settings, known)
-    if why := unkeepable(settings.folder):
+    if why := folder_problem(settings.folder):
         session.fail(why)
     from proxy.cli.gateway_process import run_gateway
 

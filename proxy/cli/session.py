@@ -91,7 +91,7 @@ def explain_unopened_store(chosen: Settings, refuse: Callable[[str], NoReturn]) 
     """A block that opens the store; where it cannot be opened, ``refuse`` is called with why."""
     from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
-    from proxy.cli.storage_checks import unkeepable
+    from proxy.cli.storage_checks import folder_problem
     from proxy.store.sql.database import OtherInstallation, TablesTooNew, reason
 
     try:
@@ -101,9 +101,9 @@ def explain_unopened_store(chosen: Settings, refuse: Callable[[str], NoReturn]) 
     except (TablesTooNew, OtherInstallation) as error:
         refuse(str(error))
     except SQLAlchemyError as error:
-        refuse(unkeepable(chosen.folder) or f"The database is away: {reason(error)}")
+        refuse(folder_problem(chosen.folder) or f"The database is away: {reason(error)}")
     except OSError as error:
-        refuse(unkeepable(chosen.folder) or f"THRIFTGATE_FOLDER cannot be written: {error}")
+        refuse(folder_problem(chosen.folder) or f"THRIFTGATE_FOLDER cannot be written: {error}")
 
 
 def now() -> float:

@@ -19,9 +19,9 @@ from proxy.cli.terminal import Terminal
 
 if TYPE_CHECKING:
     from proxy.catalog.catalog import Catalog
-    from proxy.tools.simulator.models import Simulated
-    from proxy.tools.simulator.scenario import Phase
-    from proxy.tools.simulator.upstream import Lab
+    from proxy.tools.simulator.models import SimulatedModel
+    from proxy.tools.simulator.scenario import ScenarioPhase
+    from proxy.tools.simulator.upstream import Simulator
 
 _MODEL: Final = "gpt-5.4-mini"
 #: The one regime that only Anthropic's own wire has.
@@ -52,7 +52,7 @@ _Scenario = Annotated[
 ]
 
 
-def lab(terminal: Terminal, shipped: Callable[[], Catalog]) -> Callable[..., None]:
+def simulator_command(terminal: Terminal, shipped: Callable[[], Catalog]) -> Callable[..., None]:
     """The command.
 
     Args:
@@ -74,15 +74,15 @@ def lab(terminal: Terminal, shipped: Callable[[], Catalog]) -> Callable[..., Non
 
         import uvloop
 
-        from proxy.tools.demo.catalog import simulated
-        from proxy.tools.simulator.models import LabSettings
-        from proxy.tools.simulator.upstream import Lab
+        from proxy.tools.demo.catalog import simulated_models
+        from proxy.tools.simulator.models import SimulatorSettings
+        from proxy.tools.simulator.upstream import Simulator
 
         known = shipped()
-        served = {_name(regime): _model(regime)} if regime else simulated(known)
+        served = {_name(regime): _model(regime)} if regime else simulated_models(known)
         phases = _phases(terminal, scenario, served) if scenario else ()
-        made = Lab(
-            LabSettings(models=served), clock=terminal.now, sleep=asyncio.sleep, phases=phases
+        made = Simulator(
+            SimulatorSettings(models=served), clock=terminal.now, sleep=asyncio.sleep, phases=phases
         )
         try:
             uvloop.run(_serve(terminal, made, known, (port, regime, phases)))
@@ -92,7 +92,9 @@ def lab(terminal: Terminal, shipped: Callable[[], Catalog]) -> Callable[..., Non
     return lab_command
 
 
-def _phases(terminal: Terminal, scenario: str, served: Collection[str]) -> tuple[Phase, ...]:
+def _phases(
+    terminal: Terminal, scenario: str, served: Collection[str]
+) -> tuple[ScenarioPhase, ...]:
     """The phases of a scenario file, or of the one that is shipped by that name."""
     from proxy.catalog.problems import BadCatalog
     from proxy.catalog.source import decode_toml
@@ -113,11 +115,14 @@ def _phases(terminal: Terminal, scenario: str, served: Collection[str]) -> tuple
 
 
 async def _serve(
-    terminal: Terminal, made: Lab, known: Catalog, asked: tuple[int, str, tuple[Phase, ...]]
+    terminal: Terminal,
+    made: Simulator,
+    known: Catalog,
+    asked: tuple[int, str, tuple[ScenarioPhase, ...]],
 ) -> None:
     import asyncio
 
-    from proxy.tools.demo.catalog import pointing
+    from proxy.tools.demo.catalog import redirected_catalog
     from proxy.tools.simulator.app import app
     from proxy.tools.simulator.server import serving
 
@@ -128,8 +133,8 @@ async def _serve(
     async with serving(app(made), port) as base_url:
         for phase in phases:
             terminal.out.print(f"Scenario: {phase}.", soft_wrap=True)
-        lines = _alone(regime, base_url) if regime else pointing(known, base_url)
-        for line in _told(base_url, lines, _name(regime) if regime else _MODEL, regime):
+        lines = _alone(regime, base_url) if regime else redirected_catalog(known, base_url)
+        for line in _welcome_text(base_url, lines, _name(regime) if regime else _MODEL, regime):
             # Never folded: most are to be copied.
             terminal.out.print(line, soft_wrap=True)
         await stopped.wait()
@@ -140,10 +145,10 @@ def _name(regime: str) -> str:
     return f"lab-{regime}"
 
 
-def _model(regime: str) -> Simulated:
-    from proxy.tools.simulator.models import Simulated
+def _model(regime: str) -> SimulatedModel:
+    from proxy.tools.simulator.models import SimulatedModel
 
-    return Simulated(wire="anthropic" if regime == _MARKED else "openai", regime=regime)
+    return SimulatedModel(wire="anthropic" if regime == _MARKED else "openai", regime=regime)
 
 
 def _alone(regime: _Regime, base_url: str) -> str:
@@ -166,7 +171,7 @@ def _alone(regime: _Regime, base_url: str) -> str:
     )
 
 
-def _told(base_url: str, lines: str, model: str, regime: str) -> Iterator[str]:
+def _welcome_text(base_url: str, lines: str, model: str, regime: str) -> Iterator[str]:
     """What a person who starts it has to know."""
     yield f"The lab listens on {base_url}. It is SIMULATED: no provider is asked, nothing is paid."
     yield "Model names and cache rules are the providers'; answers and waits are made up."

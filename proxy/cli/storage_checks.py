@@ -13,13 +13,13 @@ from typing import Final
 from proxy.api.connection_limit import connections_within
 
 #: Bytes below which a disk is soon full: the journal alone may wait with some tens of MiB.
-_ROOM: Final = 1 << 30
-_PAGE: Final = 4_096
+_LOW_SPACE_BYTES: Final = 1 << 30
+_PAGE_BYTES: Final = 4_096
 _NAME: Final = "THRIFTGATE_FOLDER"
-_MEND: Final = "give it to the user whom the gateway runs as, or name another folder"
+_FIX: Final = "give it to the user whom the gateway runs as, or name another folder"
 
 
-def unkeepable(folder: Path) -> str:
+def folder_problem(folder: Path) -> str:
     """Why nothing can be kept in the folder, and the mend; "" where all is well.
 
     It is tried in what is there, or where the folder would be made; nothing is left of that.
@@ -27,13 +27,13 @@ def unkeepable(folder: Path) -> str:
     found = _nearest(folder)
     if not found.is_dir():
         return f"{_NAME}: {found} is no folder; move it away, or name another"
-    if why := _unwritten(found):
+    if why := _write_problem(found):
         what = "cannot be written" if found == folder else f"cannot be made in {found}"
-        return f"{_NAME}: {folder} {what}: {why}; {_MEND}"
-    return next(map(_stuck, _held(folder)), "")
+        return f"{_NAME}: {folder} {what}: {why}; {_FIX}"
+    return next(map(_stuck, _unwritable_contents(folder)), "")
 
 
-def crowded(folder: Path, free: Callable[[Path], int] | None = None) -> list[str]:
+def low_space_warning(folder: Path, free: Callable[[Path], int] | None = None) -> list[str]:
     """That little room is left for the folder, in a sentence; [] where there is enough.
 
     Args:
@@ -41,7 +41,7 @@ def crowded(folder: Path, free: Callable[[Path], int] | None = None) -> list[str
         free: How many bytes are left where a path is; None asks the disk.
     """
     left = (free or _free)(_nearest(folder))
-    if left >= _ROOM:
+    if left >= _LOW_SPACE_BYTES:
         return []
     told = f"{left >> 20:,} MiB are left where {_NAME} is"
     return [f"{told}; when nothing is left and the database takes no receipts, calls are refused"]
@@ -53,7 +53,7 @@ def descriptors(limit: int, max_calls: int) -> str:
     return f"Open files: at most {limit:,}; clients may hold {clients:,} connections."
 
 
-def few_descriptors(limit: int, max_calls: int) -> list[str]:
+def low_descriptor_warning(limit: int, max_calls: int) -> list[str]:
     """A sentence that the limit of open descriptors is too low for the calls; [] if it is not."""
     if connections_within(limit, max_calls) >= max_calls:
         return []
@@ -71,24 +71,24 @@ def _nearest(folder: Path) -> Path:
     return next((path for path in (folder, *whole.parents) if os.path.lexists(path)), whole)
 
 
-def _held(folder: Path) -> Iterator[str]:
+def _unwritable_contents(folder: Path) -> Iterator[str]:
     """What of the folder's own things cannot be written, which another user may have made."""
     journal, ledger = folder / "journal", folder / "thriftgate.db"
-    if journal.exists() and _unwritten(journal):
+    if journal.exists() and _write_problem(journal):
         yield str(journal)
     if ledger.exists() and not (ledger.is_file() and os.access(ledger, os.W_OK)):
         yield str(ledger)
 
 
 def _stuck(path: str) -> str:
-    return f"{_NAME}: {path} cannot be written; {_MEND}"
+    return f"{_NAME}: {path} cannot be written; {_FIX}"
 
 
-def _unwritten(folder: Path) -> str:
+def _write_problem(folder: Path) -> str:
     """Why a page cannot be written in a folder; "" if it can."""
     try:
         with tempfile.TemporaryFile(dir=folder) as page:
-            page.write(bytes(_PAGE))
+            page.write(bytes(_PAGE_BYTES))
             page.flush()
     except OSError as error:
         return (error.strerror or str(error)).lower()

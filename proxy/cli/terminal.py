@@ -16,7 +16,7 @@ from rich.table import Column, Table
 if TYPE_CHECKING:  # it takes longer to import than most commands take to run
     from proxy.store.store import Store
 
-_DRAIN = 5.0
+_DRAIN_TIMEOUT_S = 5.0
 #: Columns of what has no edge, such as a pipe.
 _WIDE: Final = 10_000
 
@@ -47,7 +47,7 @@ class Terminal:
         try:
             yield opened
         finally:
-            opened.close(_DRAIN)
+            opened.close(_DRAIN_TIMEOUT_S)
 
     def since(self, days: int) -> float:
         """When so many days back was."""
@@ -56,10 +56,10 @@ class Terminal:
     def say(self, *lines: str) -> None:
         """Print lines: each whole, or folded between words where a terminal has no room for it."""
         for line in lines:
-            for part in _folded(line, self.out.width) if self.out.is_terminal else [line]:
+            for part in _wrap_line(line, self.out.width) if self.out.is_terminal else [line]:
                 self.out.print(part, soft_wrap=True)
 
-    def document(self, what: object) -> None:
+    def print_json(self, what: object) -> None:
         """Print a value as one JSON document, on one line."""
         self.out.print(msgspec.json.encode(what).decode(), soft_wrap=True)
 
@@ -114,7 +114,7 @@ def sentence(error: Exception) -> str:
     return text[:1].upper() + text[1:]
 
 
-def grid(*columns: str, right: tuple[str, ...] = ()) -> Table:
+def empty_table(*columns: str, right: tuple[str, ...] = ()) -> Table:
     """An empty table without lines."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for column in columns:
@@ -122,17 +122,17 @@ def grid(*columns: str, right: tuple[str, ...] = ()) -> Table:
     return table
 
 
-def moment(seconds: float) -> str:
+def format_time(seconds: float) -> str:
     """A time to the minute, in UTC; "never" for 0."""
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC" if seconds else "never"
 
 
-def named(feature: str) -> str:
+def feature_name(feature: str) -> str:
     """A feature as it is shown: calls that name none have one too."""
     return feature or "(none)"
 
 
-def _folded(line: str, width: int) -> list[str]:
+def _wrap_line(line: str, width: int) -> list[str]:
     """A line in parts, each of whole words; a command in `` ` `` is one of them."""
     kept = re.sub(r"`[^`]+`", lambda command: command[0].replace(" ", "\0"), line)
     indent = line[: len(line) - len(line.lstrip())]

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from proxy.cli.terminal import Terminal, grid
+from proxy.cli.terminal import Terminal, empty_table
 
 
 def users(terminal: Terminal) -> typer.Typer:
@@ -48,7 +48,7 @@ def _hash(terminal: Terminal) -> Callable[..., None]:
         if len(found) == 1:
             terminal.out.print(found[0][1], soft_wrap=True)
             return
-        table = grid("team", "user")
+        table = empty_table("team", "user")
         for row in found:
             table.add_row(*row)
         terminal.show(table)

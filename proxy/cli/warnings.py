@@ -14,10 +14,10 @@ from slo.budget import EVERY
 from slo.policies.file import Policies
 
 #: Models that a note names.
-_NAMED: Final = 10
+_MAX_NAMED: Final = 10
 
 
-def doubts(promises: Policies, known: Catalog, teams: Collection[str] | None) -> list[str]:
+def policy_warnings(promises: Policies, known: Catalog, teams: Collection[str] | None) -> list[str]:
     """What promises say that nothing can come of as things are, in sentences; [] for nothing.
 
     Args:
@@ -26,14 +26,14 @@ def doubts(promises: Policies, known: Catalog, teams: Collection[str] | None) ->
         teams: The names of all teams; None where they cannot be told.
     """
     return [
-        *_unpriced(known),
-        *_nowhere(promises, known),
-        *_unsaid(promises, known),
-        *_nobodys(promises, teams),
+        *_models_without_price(known),
+        *_ladders_without_routes(promises, known),
+        *_undescribed_models(promises, known),
+        *_unknown_teams(promises, teams),
     ]
 
 
-def unnoted(settings: Settings, known: Catalog) -> str:
+def notes_model_obstacle(settings: Settings, known: Catalog) -> str:
     """Why no notes can be had of the model that takes them; "" where they can, or none is named."""
     name = settings.compaction_model
     if not name or known.find(name) is not None:
@@ -43,7 +43,7 @@ def unnoted(settings: Settings, known: Catalog) -> str:
     return f"THRIFTGATE_COMPACTION_MODEL: there is no model {name}; {mend}"
 
 
-def unasked(settings: Settings, mode: CompactionMode) -> list[str]:
+def unserved_mode_warning(settings: Settings, mode: CompactionMode) -> list[str]:
     """That a mode wants notes and nobody takes them, in a sentence; [] where all is well."""
     if settings.compaction_model or mode is not CompactionMode.FACTS_MODEL:
         return []
@@ -94,10 +94,14 @@ def teams(url: str) -> set[str] | None:
 def assumptions(known: Catalog) -> Iterator[str]:
     """What the catalog's families are taken to say of models nobody described."""
     if known.assumed:
-        more = f" and {len(known.assumed) - _NAMED} more" if len(known.assumed) > _NAMED else ""
+        more = (
+            f" and {len(known.assumed) - _MAX_NAMED} more"
+            if len(known.assumed) > _MAX_NAMED
+            else ""
+        )
         yield (
-            f"cache rules and traits of {', '.join(known.assumed[:_NAMED])}{more} are assumed from"
-            " their families; write `regime` and `traits` in the catalog where that is wrong"
+            f"cache rules and traits of {', '.join(known.assumed[:_MAX_NAMED])}{more} are assumed"
+            " from their families; write `regime` and `traits` in the catalog where that is wrong"
         )
     if known.passing.upstreams:
         names = sorted({each.upstream.name for each in known.passing.families} | _last(known))
@@ -113,13 +117,13 @@ def _last(known: Catalog) -> set[str]:
     return {known.passing.default.name} if known.passing.default is not None else set()
 
 
-def _unpriced(known: Catalog) -> Iterator[str]:
+def _models_without_price(known: Catalog) -> Iterator[str]:
     """Models that are sold and have no price on any route."""
     names = [model.id for model in known.models.values() if _is_unpriced(model)]
     if names:
-        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
         yield (
-            f"no price is known of {', '.join(names[:_NAMED])}{more}: what their calls cost is"
+            f"no price is known of {', '.join(names[:_MAX_NAMED])}{more}: what their calls cost is"
             " unknown, and hard budgets of dollars refuse them; write `price` in the catalog"
         )
 
@@ -129,7 +133,7 @@ def _is_unpriced(model: Model) -> bool:
     return sold and all(route.tariff is None for route in model.routes)
 
 
-def _nowhere(promises: Policies, known: Catalog) -> Iterator[str]:
+def _ladders_without_routes(promises: Policies, known: Catalog) -> Iterator[str]:
     """Ladders that lead to other routes where no model has any."""
     if any(len(model.routes) > 1 for model in known.models.values()):
         return
@@ -141,7 +145,7 @@ def _nowhere(promises: Policies, known: Catalog) -> Iterator[str]:
             )
 
 
-def _unsaid(promises: Policies, known: Catalog) -> Iterator[str]:
+def _undescribed_models(promises: Policies, known: Catalog) -> Iterator[str]:
     """Models to which calls are to go, of which nobody said whether they can take them."""
     found = {
         f"objectives.{each.name}.ladder": ladder_levels.model_levels(each)
@@ -165,7 +169,7 @@ def _lacks(model: Model) -> Iterator[str]:
         yield f"the `max_output` of {name}, so it takes none that limit their output"
 
 
-def _nobodys(promises: Policies, teams: Collection[str] | None) -> Iterator[str]:
+def _unknown_teams(promises: Policies, teams: Collection[str] | None) -> Iterator[str]:
     """What is promised of teams that do not exist."""
     named: list[tuple[str, str]] = [
         *((f"budgets.{b.name}.of", b.of) for b in promises.budgets if b.scope == "team"),

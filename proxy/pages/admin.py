@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from dashboards import pages
-from dashboards.board import Board
+from dashboards.board import AdminBoard
 from dashboards.pages import HOME, Overview
 from proxy.errors import Forbidden, InvalidCall, NotFound, TooLarge
 from proxy.pages.admin_sessions import LONGEST, Secret, Sessions
@@ -60,7 +60,7 @@ def closed() -> APIRouter:
 
 
 def router(
-    board: Board, token: str, ticks: Callable[[], float], now: Callable[[], float]
+    board: AdminBoard, token: str, ticks: Callable[[], float], now: Callable[[], float]
 ) -> APIRouter:
     """The routes of the pages.
 
@@ -167,10 +167,14 @@ def _missed(wait: float) -> Response:
     return late
 
 
-async def _overview(board: Board) -> Overview:
+async def _overview(board: AdminBoard) -> Overview:
     """All parts, asked for at once: the page takes no longer than the slowest of them may."""
     promises, stays, moved, counters, notices = await asyncio.gather(
-        board.promises(), board.stays(), board.moved(), board.counters(), board.notices()
+        board.objectives(),
+        board.reroutes(),
+        board.rerouted_calls(),
+        board.counters(),
+        board.open_alerts(),
     )
     return Overview(promises=promises, stays=stays, moved=moved, counters=counters, notices=notices)
 

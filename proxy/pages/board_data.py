@@ -19,7 +19,15 @@ from typing import Final, TypeVar
 import msgspec
 from sqlalchemy.exc import SQLAlchemyError
 
-from dashboards.board import Counter, Moved, Notice, Pin, Promise, Stay, Told
+from dashboards.board import (
+    BudgetCounter,
+    CallDetail,
+    ObjectiveStatus,
+    OpenAlert,
+    Pin,
+    Reroute,
+    ReroutedCall,
+)
 from proxy.records.receipt import Receipt, total
 from proxy.services.budgets.accounts import LedgerAccounts
 from proxy.services.budgets.counter_report import (
@@ -36,11 +44,11 @@ from proxy.store.sql.pins import PinRow
 from proxy.store.store import Store
 from slo import burn, window
 from slo.alert import format_amount
-from slo.budget import Budget, Unit
-from slo.controller.state import Standing, State
-from slo.objective import Metric, alone
-from slo.openslo.documents import what
-from slo.tally import Counts
+from slo.budget import Budget, BudgetUnit
+from slo.controller.state import ControllerSnapshot, ControllerState
+from slo.objective import Metric, request_kind_text
+from slo.openslo.documents import objective_text
+from slo.tally import GoodBadCounts
 from slo.usage import Usage
 
 T = TypeVar("T")
@@ -173,8 +181,8 @@ class LiveBoard:
         """Show these budgets from now on."""
         self._budgets = tuple(budgets)[:_BUDGETS]
 
-    async def promises(self) -> Sequence[Promise] | None:
-        """See ``Board.promises``."""
+    async def objectives(self) -> Sequence[ObjectiveStatus] | None:
+        """See ``AdminBoard.objectives``."""
         wheel, now = self._wheel, self._now()
         if wheel is None:
             return []
@@ -182,21 +190,21 @@ class LiveBoard:
         tracks = list(wheel.tracks.values())[:_PROMISES]
         return [_promise(each, wheel, pins, now) for each in tracks]
 
-    async def stays(self) -> Sequence[Stay] | None:
-        """See ``Board.stays``."""
+    async def reroutes(self) -> Sequence[Reroute] | None:
+        """See ``AdminBoard.reroutes``."""
         return await self._ask("stays", lambda: self._opened.moved.reroutes(_STAYS))
 
-    async def moved(self) -> Sequence[Moved] | None:
-        """See ``Board.moved``."""
+    async def rerouted_calls(self) -> Sequence[ReroutedCall] | None:
+        """See ``AdminBoard.rerouted_calls``."""
         return await self._ask("moved", lambda: self._opened.moved.calls(_MOVED))
 
-    async def notices(self) -> Sequence[Notice] | None:
-        """See ``Board.notices``."""
+    async def open_alerts(self) -> Sequence[OpenAlert] | None:
+        """See ``AdminBoard.open_alerts``."""
         found = await self._ask("notices", lambda: self._opened.outbox.open_alerts(_NOTICES))
         if found is None:
             return None
         return [
-            Notice(
+            OpenAlert(
                 severity=alert.severity,
                 began=alert.began,
                 title=alert.title,
@@ -207,8 +215,8 @@ class LiveBoard:
             for alert in found
         ]
 
-    async def counters(self) -> Sequence[Counter] | None:
-        """See ``Board.counters``; counters that are away leave the ledger's word.
+    async def counters(self) -> Sequence[BudgetCounter] | None:
+        """See ``AdminBoard.counters``; counters that are away leave the ledger's word.
 
         Where the ledger is away they are asked for budgets that name whose they are.
         """
@@ -225,15 +233,15 @@ class LiveBoard:
             for row in most_spent(some, _COUNTERS)
         ]
 
-    async def call(self, call_id: str) -> Told | None:
-        """See ``Board.call``."""
+    async def call(self, call_id: str) -> CallDetail | None:
+        """See ``AdminBoard.call``."""
         found = await self._ask("call", lambda: self._receipts(call_id))
         if found is None:
             raise TimeoutError
         receipts, team = found
         if not receipts:
             return None
-        return Told(
+        return CallDetail(
             call_id=call_id,
             team=team,
             cost_nanos=total(each.spent for each in receipts),
@@ -270,20 +278,20 @@ class LiveBoard:
 
 def _promise(
     track: TrackedObjective, wheel: ObjectiveRouter, pins: Mapping[str, PinRow] | None, now: float
-) -> Promise:
+) -> ObjectiveStatus:
     objective = track.objective
     standing, pin = wheel.standings.get(track.name), (pins or {}).get(track.name)
     counts = _lately(track, wheel, now)
-    return Promise(
+    return ObjectiveStatus(
         name=track.name,
         team=objective.team,
         feature=objective.feature,
-        what=what(objective),
-        only=alone(objective.calls),
+        what=objective_text(objective),
+        only=request_kind_text(objective.calls),
         enforce=objective.enforce.value,
         acts=track.acts,
         ladder=objective.ladder,
-        state=(State.HEALTHY if standing is None else standing.state).value,
+        state=(ControllerState.HEALTHY if standing is None else standing.state).value,
         level=0 if standing is None else standing.level,
         since=None if standing is None else standing.since,
         why="" if standing is None else _why(standing),
@@ -295,27 +303,27 @@ def _promise(
     )
 
 
-def _why(standing: Standing) -> str:
+def _why(standing: ControllerSnapshot) -> str:
     """Why it stands there; what is said of a pin is said beside who set it."""
-    return "" if standing.state is State.PINNED else standing.reason
+    return "" if standing.state is ControllerState.PINNED else standing.reason
 
 
-def _lately(track: TrackedObjective, wheel: ObjectiveRouter, now: float) -> Counts:
+def _lately(track: TrackedObjective, wheel: ObjectiveRouter, now: float) -> GoodBadCounts:
     """How the calls of this process went, whichever level they ran on."""
-    arms = [track.arm(level) for level in range(track.rules.rungs + 1)]
+    arms = [track.arm(level) for level in range(track.rules.fallback_levels + 1)]
     found = [wheel.tally.counts(arm, now, _LATELY) for arm in arms]
-    return Counts(sum(each.good for each in found), sum(each.bad for each in found))
+    return GoodBadCounts(sum(each.good for each in found), sum(each.bad for each in found))
 
 
-def _burn(track: TrackedObjective, counts: Counts) -> float | None:
+def _burn(track: TrackedObjective, counts: GoodBadCounts) -> float | None:
     """How fast its error budget burns; None where it has none, or nothing was counted."""
     if track.objective.metric is Metric.CACHE or not counts.n:
         return None
-    return burn.rate(counts, track.objective)
+    return burn.burn_rate(counts, track.objective)
 
 
-def _counter(budget: Budget, row: CounterRow, now: float) -> Counter:
-    return Counter(
+def _counter(budget: Budget, row: CounterRow, now: float) -> BudgetCounter:
+    return BudgetCounter(
         budget=budget.name,
         scope=budget.scope,
         whose=row.whose,
@@ -339,7 +347,9 @@ def _facts(receipt: Receipt) -> list[tuple[str, str]]:
             used = msgspec.structs.asdict(value).items()
             found += [(f"usage.{bucket}", f"{n:,}") for bucket, n in used if n]
         elif field.name.endswith("_nanos"):
-            found.append((f"{field.name.removesuffix('nanos')}usd", format_amount(Unit.USD, value)))
+            found.append(
+                (f"{field.name.removesuffix('nanos')}usd", format_amount(BudgetUnit.USD, value))
+            )
         else:
             found.append((field.name, _said(field.name, value)))
     if receipt.spent is None:

@@ -19,7 +19,7 @@ from proxy.prefix.prompts.conversation import ConversationChain
 from proxy.prefix.prompts.prompt import Fingerprint, MessageReading, Prompt
 from proxy.records.feature_mode import Place
 from proxy.records.origin import Origin
-from slo.price import Rates
+from slo.price import TokenRates
 
 _FAMILY: Final = re.compile(r"[a-z]+(?:-[a-z]+)*", re.IGNORECASE)
 
@@ -63,7 +63,7 @@ class PlanningTarget(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     regime: Regime
     late: bool = False
-    rates: Rates | None = None
+    rates: TokenRates | None = None
     asks: str = ""
 
 

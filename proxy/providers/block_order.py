@@ -55,7 +55,7 @@ _members = msgspec.json.Decoder(dict[str, Raw]).decode
 _place = msgspec.json.Decoder(_Place).decode
 
 
-class Order:
+class BlockOrder:
     """Tells where things stand, while an answer goes by in its own order."""
 
     __slots__ = ("_before", "_holds_opaque", "_words")
@@ -93,7 +93,7 @@ class Order:
             self._before.append({"type": _SAID, "length": len(words), "digest": _digest(words)})
 
 
-def numbered(told: list[dict[str, Any]], before: int) -> list[dict[str, Any]]:
+def number_entries(told: list[dict[str, Any]], before: int) -> list[dict[str, Any]]:
     """The entries as a stream tells them: OpenAI's client joins lists by number alone.
 
     Args:
@@ -105,7 +105,7 @@ def numbered(told: list[dict[str, Any]], before: int) -> list[dict[str, Any]]:
     return [one | {_INDEX: number} for number, one in enumerate(told, before)]
 
 
-def bare(told: Raw) -> Raw:
+def without_number(told: Raw) -> Raw:
     """The entry without its number, all else byte for byte; itself where it cannot be read."""
     if _MARK not in bytes(told):
         return told
@@ -117,7 +117,7 @@ def bare(told: Raw) -> Raw:
     return Raw(msgspec.json.encode(kept))
 
 
-def kind(told: Raw) -> str:
+def entry_kind(told: Raw) -> str:
     """What an entry of ``thinking_blocks`` is; "" for what is none."""
     try:
         return _kind(told).type
@@ -125,7 +125,7 @@ def kind(told: Raw) -> str:
         return ""
 
 
-def restored(
+def restore_order(
     told: Sequence[Raw], words: Sequence[Block], calls: Sequence[tuple[str, Block]]
 ) -> Content | None:
     """The content in the order it had; None where words or calls are no longer what they were.
@@ -138,9 +138,9 @@ def restored(
     left = dict(calls)
     if len(left) < len(calls):
         return None
-    said, content = _Said(words), list[Block | Raw]()
+    said, content = _MessageWords(words), list[Block | Raw]()
     for raw in told:
-        if kind(raw) not in PLACES:
+        if entry_kind(raw) not in PLACES:
             content.append(raw)
         elif (found := _found(raw, said, left)) is not None:
             content += found
@@ -149,7 +149,7 @@ def restored(
     return [*content, *said.rest(), *left.values()]
 
 
-def _found(raw: Raw, said: "_Said", left: dict[str, Block]) -> list[Block] | None:
+def _found(raw: Raw, said: "_MessageWords", left: dict[str, Block]) -> list[Block] | None:
     """What stood at this place; None where it is not there."""
     try:
         place = _place(raw)
@@ -162,7 +162,7 @@ def _found(raw: Raw, said: "_Said", left: dict[str, Block]) -> list[Block] | Non
     return run if _digest("".join(block["text"] for block in run)) == place.digest else None
 
 
-class _Said:
+class _MessageWords:
     """The words of a message, taken from its front; a marker stays with the end of its block."""
 
     def __init__(self, blocks: Sequence[Block]) -> None:

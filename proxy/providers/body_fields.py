@@ -21,7 +21,7 @@ class ImageUrl(msgspec.Struct):
     url: str
 
 
-class File(msgspec.Struct):
+class FileContent(msgspec.Struct):
     """A file within the call, or the name of one kept by OpenAI."""
 
     file_data: str | None = None
@@ -35,30 +35,30 @@ class Breakpoint(msgspec.Struct):
     ttl: str | None = None
 
 
-class Marked(msgspec.Struct):
+class CacheMarkable(msgspec.Struct):
     """What may carry a marker: Anthropic's as it is, or OpenAI's."""
 
     cache_control: Raw = Raw()
     prompt_cache_breakpoint: Breakpoint | None = None
 
 
-class Part(Marked, kw_only=True):
+class ContentPart(CacheMarkable, kw_only=True):
     """One part of a message's content."""
 
     type: str
     text: str | None = None
     refusal: str | None = None
     image_url: ImageUrl | None = None
-    file: File | None = None
+    file: FileContent | None = None
 
 
-class Named(msgspec.Struct):
+class NamedObject(msgspec.Struct):
     """Something that is only named."""
 
     name: str
 
 
-class Function(Marked, kw_only=True):
+class FunctionDefinition(CacheMarkable, kw_only=True):
     """A function the model may call."""
 
     name: str
@@ -67,33 +67,33 @@ class Function(Marked, kw_only=True):
     strict: bool | None = None
 
 
-class Tool(Marked, kw_only=True):
+class ToolDefinition(CacheMarkable, kw_only=True):
     """A tool the model may use."""
 
     type: str = "function"
-    function: Function | None = None
+    function: FunctionDefinition | None = None
 
 
-class Called(msgspec.Struct):
+class CalledFunction(msgspec.Struct):
     """The function a model called, with its arguments as JSON text."""
 
     name: str
     arguments: str | None = None
 
 
-class ToolCall(Marked, kw_only=True):
+class ToolCall(CacheMarkable, kw_only=True):
     """One call of a tool by the model."""
 
     id: str
     type: str = "function"
-    function: Called | None = None
+    function: CalledFunction | None = None
 
 
-class Message(Marked, kw_only=True):
+class ChatMessage(CacheMarkable, kw_only=True):
     """One message; which fields matter depends on its role."""
 
     role: str
-    content: str | list[Part] | None = None
+    content: str | list[ContentPart] | None = None
     name: str | None = None
     refusal: str | None = None
     tool_calls: list[ToolCall] | None = None
@@ -108,18 +108,18 @@ class AllowedTools(msgspec.Struct):
     """A restriction to some of the tools."""
 
     mode: str = "auto"
-    tools: list[Tool] = []
+    tools: list[ToolDefinition] = []
 
 
 class ToolChoice(msgspec.Struct):
     """Which tool must be used, or which may."""
 
     type: str
-    function: Named | None = None
+    function: NamedObject | None = None
     allowed_tools: AllowedTools | None = None
 
 
-class Schema(msgspec.Struct):
+class AnswerSchema(msgspec.Struct):
     """A JSON schema for the answer."""
 
     schema: Raw = Raw()
@@ -129,16 +129,16 @@ class ResponseFormat(msgspec.Struct):
     """How the answer must look."""
 
     type: str
-    json_schema: Schema | None = None
+    json_schema: AnswerSchema | None = None
 
 
-class Body(msgspec.Struct, kw_only=True):
+class ChatBody(msgspec.Struct, kw_only=True):
     """The fields this wire can say or must refuse; all others are dropped with a note."""
 
-    messages: list[Message]
+    messages: list[ChatMessage]
     model: str = ""
     stream: bool | None = None
-    tools: list[Tool] | None = None
+    tools: list[ToolDefinition] | None = None
     tool_choice: str | ToolChoice | None = None
     parallel_tool_calls: bool | None = None
     max_tokens: int | None = None
@@ -162,11 +162,11 @@ class Body(msgspec.Struct, kw_only=True):
     compaction: Raw = Raw()
 
 
-_body = msgspec.json.Decoder(Body).decode
+_body = msgspec.json.Decoder(ChatBody).decode
 _fields = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
-def read(body: bytes) -> tuple[Body, frozenset[str]]:
+def read(body: bytes) -> tuple[ChatBody, frozenset[str]]:
     """The body, and the names of all top-level fields it sets to something other than null.
 
     Raises:
@@ -187,16 +187,16 @@ def read(body: bytes) -> tuple[Body, frozenset[str]]:
         ) from None
 
 
-def given(raw: Raw) -> bool:
+def is_given(raw: Raw) -> bool:
     """True if a raw field was sent and is not null."""
     return bytes(raw) not in ABSENT
 
 
-def wrong(param: str, message: str) -> InvalidCall:
+def invalid_parameter(param: str, message: str) -> InvalidCall:
     """A value that no model would take."""
     return InvalidCall(message, code="invalid_value", param=param)
 
 
-def unsupported(param: str, message: str) -> InvalidCall:
+def unsupported_parameter(param: str, message: str) -> InvalidCall:
     """A wish that cannot be said to this model without changing its meaning."""
     return InvalidCall(message, code="unsupported_value", param=param)

@@ -51,17 +51,17 @@ _BY_REGIME: Final[Mapping[tuple[str, str], str]] = {
 }
 
 
-class Salted(msgspec.Struct, frozen=True):
+class CacheIsolation(msgspec.Struct, frozen=True):
     """What is said in a request besides what the caller says: fields as JSON, and headers."""
 
     fields: Mapping[str, bytes] = {}
     headers: Mapping[str, str] = {}
 
 
-_UNSALTED: Final = Salted()
+_NOT_ISOLATED: Final = CacheIsolation()
 
 
-def salted(body: bytes, endpoint: str, route: Route, salt: str) -> Salted:
+def isolate_cache(body: bytes, endpoint: str, route: Route, salt: str) -> CacheIsolation:
     """What keeps the call in its own team's cache; nothing where no salt is given.
 
     Args:
@@ -71,20 +71,20 @@ def salted(body: bytes, endpoint: str, route: Route, salt: str) -> Salted:
         salt: The team's, of a fixed length; "" where no team is to be kept apart.
     """
     if not salt:
-        return _UNSALTED
+        return _NOT_ISOLATED
     provider = route.upstream.provider
     name = _FIELDS.get(provider) or _BY_REGIME.get((route.regime, provider), "")
     if not name or endpoint not in (_KEYED if name == _KEY else _GENERATING):
-        return _UNSALTED
+        return _NOT_ISOLATED
     own = field(body, name)
     said = own if own is not None and own.strip() not in _NOTHING else b""
     value = _hash(salt, said) if said else salt
     if name == _ISOLATION:  # as a header, for it refuses fields that it does not know
         fields = {name: msgspec.json.encode(value)} if said else {}
-        return Salted(fields, {_HEADER: value})
+        return CacheIsolation(fields, {_HEADER: value})
     if provider == "mistral" and not said:
-        return _UNSALTED
-    return Salted({name: msgspec.json.encode(value)})
+        return _NOT_ISOLATED
+    return CacheIsolation({name: msgspec.json.encode(value)})
 
 
 def _hash(salt: str, said: bytes) -> str:

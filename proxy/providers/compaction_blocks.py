@@ -17,13 +17,13 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
-from proxy.providers.body_fields import Body, given, unsupported, wrong
+from proxy.providers.body_fields import ChatBody, invalid_parameter, is_given, unsupported_parameter
 
 HEADER: Final = "anthropic-beta"
 #: The edit that writes a summary and goes on; it is the only one with a beta of its own.
 COMPACT: Final = "compact_20260112"
 #: Tokens below which that edit cannot be told to act.
-LEAST: Final = 50_000
+MIN_TRIGGER_TOKENS: Final = 50_000
 
 _EDITING: Final = "context-management-2025-06-27"
 _THRESHOLD: Final = "compact-2026-01-12"
@@ -55,50 +55,52 @@ def is_compaction(block: object) -> bool:
     return isinstance(block, Raw) and _MARK in bytes(block) and _read(block).type == "compaction"
 
 
-def management(asked: Body) -> dict[str, Raw]:
+def compaction_fields(asked: ChatBody) -> dict[str, Raw]:
     """The fields of a Messages body that ask for compaction, each as the caller wrote it.
 
     Raises:
         InvalidCall: If they are not what Anthropic takes, or are asked for together.
     """
     said = {}
-    if given(asked.context_management):
+    if is_given(asked.context_management):
         _edits(asked)
         said["context_management"] = asked.context_management
-    if given(asked.compaction):
+    if is_given(asked.compaction):
         try:
             _object(asked.compaction)
         except _UNREADABLE:
-            raise wrong("compaction", "compaction must be an object with a type.") from None
+            raise invalid_parameter(
+                "compaction", "compaction must be an object with a type."
+            ) from None
         said["compaction"] = asked.compaction
     if len(said) > 1:
-        raise unsupported(
+        raise unsupported_parameter(
             "compaction",
             "This model compacts either on demand or by context_management: leave one out.",
         )
     return said
 
 
-def betas(asked: Body) -> tuple[str, ...]:
+def betas(asked: ChatBody) -> tuple[str, ...]:
     """The beta features that the body needs, each once.
 
     Raises:
         InvalidCall: If ``context_management`` is not in Anthropic's form.
     """
-    kinds = _edits(asked) if given(asked.context_management) else None
+    kinds = _edits(asked) if is_given(asked.context_management) else None
     needed = []
     if kinds is not None and kinds != {COMPACT}:
         needed.append(_EDITING)
     if kinds is not None and COMPACT in kinds:
         return (*needed, _THRESHOLD)
-    if given(asked.compaction):
+    if is_given(asked.compaction):
         needed.append(_ON_DEMAND)
     signed = (bool(_read(raw).signature) for raw in _blocks(asked))
     needed += [_ON_DEMAND if is_signed else _THRESHOLD for is_signed in signed]
     return tuple(dict.fromkeys(needed))
 
 
-def merged(always: Mapping[str, str], caller: Mapping[str, str], needed: Iterable[str]) -> str:
+def merge_betas(always: Mapping[str, str], caller: Mapping[str, str], needed: Iterable[str]) -> str:
     """The beta features to ask for: the operator's and the caller's own, and those needed.
 
     Args:
@@ -111,7 +113,7 @@ def merged(always: Mapping[str, str], caller: Mapping[str, str], needed: Iterabl
     return ",".join(dict.fromkeys([*filter(None, map(str.strip, said)), *needed]))
 
 
-def applied(found: object) -> dict[str, Any] | None:
+def applied_edits(found: object) -> dict[str, Any] | None:
     """An answer's ``context_management`` where it tells of an edit; None where nothing was done."""
     if not isinstance(found, dict):
         return None
@@ -119,17 +121,17 @@ def applied(found: object) -> dict[str, Any] | None:
     return found if isinstance(edits, list) and edits else None
 
 
-def _edits(asked: Body) -> set[str]:
+def _edits(asked: ChatBody) -> set[str]:
     """What kinds of edits are asked for."""
     try:
         return {edit.type for edit in _management(asked.context_management).edits}
     except _UNREADABLE:
-        raise wrong(
+        raise invalid_parameter(
             "context_management", "context_management must be an object with edits, each of a type."
         ) from None
 
 
-def _blocks(asked: Body) -> Iterable[Raw]:
+def _blocks(asked: ChatBody) -> Iterable[Raw]:
     """The compaction blocks that the caller sends back."""
     for message in asked.messages:
         yield from filter(is_compaction, message.thinking_blocks or ())

@@ -24,7 +24,7 @@ _TELLS: Final = re.compile(rb'"(?:prompt_cache_diagnostics|comparison_response_i
 _DATA: Final = re.compile(rb"^(data: ?)(\{.*\})", re.MULTILINE)
 
 
-class Untold:
+class DiagnosticsFilter:
     """Passes an answer on without the diagnostics of its cache."""
 
     def __init__(self, *, streamed: bool) -> None:
@@ -51,13 +51,13 @@ def _bare(raw: bytes) -> bytes:
         found = members(raw)
         inner = found.get(_RESPONSE)
         if inner is None:
-            return _without(raw)
-        return write_object({**found, _RESPONSE: _without(inner)})
+            return _without_diagnostics(raw)
+        return write_object({**found, _RESPONSE: _without_diagnostics(inner)})
     except Unplannable:
         return raw
 
 
-def _without(response: bytes) -> bytes:
+def _without_diagnostics(response: bytes) -> bytes:
     found = members(response)
     kept = {name: value for name, value in found.items() if name != _ANSWER}
     options = kept.get(_OPTIONS, b"null")

@@ -23,7 +23,7 @@ def envelope_of(body: bytes) -> Mapping[str, Any]:
 
     Source: Gemini, OpenAI compatibility; Mistral, API errors; FastAPI, handling errors (2026-11).
     """
-    said = _decoded(body)
+    said = _decode(body)
     if isinstance(said, list) and said:
         said = said[0]
     if not isinstance(said, dict) or isinstance(said.get("error"), dict):
@@ -36,7 +36,7 @@ def envelope_of(body: bytes) -> Mapping[str, Any]:
 
 def error_in(event: bytes) -> Mapping[str, Any]:
     """The error that an event of a stream tells; empty if it tells none."""
-    return _error_of(_decoded(event)) or _of_responses(event)
+    return _error_of(_decode(event)) or _of_responses(event)
 
 
 def is_answer(body: bytes) -> bool:
@@ -71,11 +71,11 @@ def _words(said: object) -> str:
     if isinstance(said, dict):
         said = said.get("detail") or said.get("message")
     if isinstance(said, list):
-        return "; ".join(filter(None, map(_complaint, said[:_COMPLAINTS])))
+        return "; ".join(filter(None, map(_field_complaint, said[:_COMPLAINTS])))
     return said if isinstance(said, str) else ""
 
 
-def _complaint(said: object) -> str:
+def _field_complaint(said: object) -> str:
     """What FastAPI has against a field, and which, or a line as it is; "" for anything else."""
     if isinstance(said, str):
         return said
@@ -86,7 +86,7 @@ def _complaint(said: object) -> str:
     return f"{where}: {said['msg']}" if where else str(said["msg"])
 
 
-def _decoded(body: bytes) -> object:
+def _decode(body: bytes) -> object:
     """What a JSON body says; None if it is too long or none."""
     if len(body) > _LONGEST:
         return None

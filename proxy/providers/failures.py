@@ -34,11 +34,11 @@ import orjson
 
 from proxy.errors import UpstreamError
 from proxy.providers.envelopes import envelope_of, error_in, text
-from proxy.providers.sse import events
+from proxy.providers.sse import parse_events
 from proxy.records.request_fields import field, replaced
 
 #: Longest message.
-_LONGEST: Final = 2_000
+_MAX_TEXT_CHARS: Final = 2_000
 
 #: Statuses whose message is about the call itself.
 _ABOUT_THE_CALL: Final = frozenset({400, 404, 409, 413, 415, 422, 429})
@@ -79,7 +79,7 @@ _STATUSES: Final[Mapping[str, int]] = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-_MENDS: Final = {
+_FIXES: Final = {
     "upstream_unauthorized": "Your key is fine: tell whoever runs this gateway.",
     "upstream_timeout": "Try again, or ask for a faster model.",
     "upstream_overloaded": "Try again a little later.",
@@ -120,7 +120,7 @@ _TELLS: Final = re.compile(
 _BLANKS: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
 
 
-class OursToMend(UpstreamError):
+class GatewayMisconfigured(UpstreamError):
     """The gateway's own key or account is at fault.
 
     Another route may do, but only whoever runs the gateway can mend this one.
@@ -134,46 +134,46 @@ class OursToMend(UpstreamError):
         super().__init__(message, status=status, code=code, retryable=True, retry_after=retry_after)
 
 
-def redacted(text: str) -> str:
+def redact(text: str) -> str:
     """The text, at most 2,000 characters of it, with everything that looks like a key left out."""
-    return _SECRETS.sub("[redacted]", text[: 2 * _LONGEST])[:_LONGEST]
+    return _SECRETS.sub("[redacted]", text[: 2 * _MAX_TEXT_CHARS])[:_MAX_TEXT_CHARS]
 
 
-def unkeyed(run: bytes) -> bytes:
+def redact_keys(run: bytes) -> bytes:
     """The bytes as they came, but for what looks like a key."""
     text = run.decode("utf-8", "surrogateescape")
     return _SECRETS.sub("[redacted]", text).encode("utf-8", "surrogateescape")
 
 
-def unkeyed_answer(body: bytes) -> bytes:
+def redact_answer_keys(body: bytes) -> bytes:
     """An answer in JSON as it came, but for what looks like a key in the strings of its error."""
     error = field(body, "error")
     if error is None:
         return body
     if len(error) > _ERROR:
         return replaced(body, {"error": b'{"message":"[redacted]"}'})
-    clean = _unkeyed_strings(error)
+    clean = _redact_strings(error)
     return body if clean == error else replaced(body, {"error": clean})
 
 
-def _unkeyed_strings(run: bytes) -> bytes:
+def _redact_strings(run: bytes) -> bytes:
     """A value in JSON as it came, but for what looks like a key in its strings."""
-    return _STRING.sub(_unkeyed_string, _NAMED.sub(rb'\1"[redacted]"', run))
+    return _STRING.sub(_redact_string, _NAMED.sub(rb'\1"[redacted]"', run))
 
 
-def _unkeyed_string(found: re.Match[bytes]) -> bytes:
+def _redact_string(found: re.Match[bytes]) -> bytes:
     """A string in JSON, written anew where it holds a key."""
     text = msgspec.json.decode(found[0], type=str)
     left = _SECRETS.sub("[redacted]", text)
     return found[0] if left == text else msgspec.json.encode(left)
 
 
-def unkeyed_error(run: bytes) -> bytes:
+def redact_error_keys(run: bytes) -> bytes:
     """A run of a stream as it came, but for what looks like a key from its first error on."""
     told = _TELLS.search(run)
     before = max(run.rfind(blank, 0, told.start()) for blank in _BLANKS) if told else 0
     start = max(before, 0)
-    return run[:start] + unkeyed(run[start:])
+    return run[:start] + redact_keys(run[start:])
 
 
 def status_of(error: Mapping[str, Any]) -> int:
@@ -188,9 +188,9 @@ def failure_in(
     run: bytes, fail: Callable[[int, Mapping[str, str], bytes], UpstreamError]
 ) -> UpstreamError | None:
     """What the first error event of a run means, in the words of ``fail``; None without one."""
-    for event in events(run):
+    for event in parse_events(run):
         if error := error_in(event.data):
-            return _meant(error, fail)
+            return _interpret_error(error, fail)
     return None
 
 
@@ -199,7 +199,7 @@ def failure_of(
 ) -> UpstreamError | None:
     """What an error body that came with a good status means; None for any other body."""
     error = envelope_of(body)
-    return _meant(error, fail) if error else None
+    return _interpret_error(error, fail) if error else None
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -219,7 +219,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     seconds = _seconds(wait)
     if seconds is not None:
         return seconds
-    until, now = _moment(wait), _moment(headers.get("date"))
+    until, now = _http_date_time(wait), _http_date_time(headers.get("date"))
     return max((until - now).total_seconds(), 0.0) if until and now else None
 
 
@@ -259,7 +259,7 @@ def _further_fields(said: Mapping[str, Any]) -> dict[str, Any]:
     fields = {name: value for name, value in said.items() if name not in _READ}
     generated = fields.get(_GENERATED)
     try:
-        clean: dict[str, Any] = orjson.loads(_unkeyed_strings(orjson.dumps(fields)))
+        clean: dict[str, Any] = orjson.loads(_redact_strings(orjson.dumps(fields)))
     except (orjson.JSONEncodeError, orjson.JSONDecodeError, RecursionError):
         return {}
     return clean | {_GENERATED: generated} if isinstance(generated, str) else clean
@@ -271,7 +271,7 @@ def _as_told(said: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is None or type(value) is int}
 
 
-def _meant(
+def _interpret_error(
     error: Mapping[str, Any], fail: Callable[[int, Mapping[str, str], bytes], UpstreamError]
 ) -> UpstreamError:
     return fail(status_of(error), {}, msgspec.json.encode({"error": error}))
@@ -299,15 +299,15 @@ def failure(
     if status in _ABOUT_THE_CALL:
         return _refused_call(status, headers, message=message, code=code, param=param, kind=kind)
     shown, ours, what = _GENERIC.get(status, (502, "upstream_error", "The upstream failed."))
-    words, wait = f"{what} {_MENDS[ours]}", retry_after(headers)
+    words, wait = f"{what} {_FIXES[ours]}", retry_after(headers)
     error: UpstreamError
     if status in _OURS:
-        error = OursToMend(words, status=shown, code=ours, retry_after=wait)
+        error = GatewayMisconfigured(words, status=shown, code=ours, retry_after=wait)
     else:
         retryable = status in _RETRYABLE
         error = UpstreamError(words, status=shown, code=ours, retryable=retryable, retry_after=wait)
         _keep_headers(error, headers)
-    error.detail = _said(status, message)
+    error.detail = _error_message(status, message)
     return error
 
 
@@ -322,15 +322,15 @@ def _refused_call(
 ) -> UpstreamError:
     """The error for the caller in the upstream's words; the arguments are those of ``failure``."""
     error = UpstreamError(
-        redacted(message) or f"The upstream refused the call with status {status}.",
+        redact(message) or f"The upstream refused the call with status {status}.",
         status=status,
-        code=redacted(code)[:100] or _CODES.get(status, "upstream_refused"),
-        param=redacted(param)[:200] or None,
+        code=redact(code)[:100] or _CODES.get(status, "upstream_refused"),
+        param=redact(param)[:200] or None,
         retryable=status in _RETRYABLE,
         retry_after=retry_after(headers),
     )
-    error.type = redacted(kind)[:100] or error.type
-    error.detail = _said(status, message)
+    error.type = redact(kind)[:100] or error.type
+    error.detail = _error_message(status, message)
     _keep_headers(error, headers)
     return error
 
@@ -343,13 +343,13 @@ def _keep_headers(error: UpstreamError, headers: Mapping[str, str]) -> None:
     kept = {name: value for name, value in headers.items() if name.startswith(_LIMITS)}
     error.should_retry = _SHOULD_RETRY.get(headers.get("x-should-retry", "").lower())
     wait = headers.get("retry-after", "")
-    if error.retry_after is None and _moment(wait) is not None:
+    if error.retry_after is None and _http_date_time(wait) is not None:
         kept["retry-after"] = wait  # a date that only a clock can turn into seconds
     error.headers = kept
 
 
-def _said(status: int, message: str) -> str:
-    return f"it answered {status} {redacted(message)!r}"
+def _error_message(status: int, message: str) -> str:
+    return f"it answered {status} {redact(message)!r}"
 
 
 def _seconds(value: str | None) -> float | None:
@@ -361,7 +361,7 @@ def _seconds(value: str | None) -> float | None:
     return seconds if math.isfinite(seconds) and seconds >= 0 else None
 
 
-def _moment(value: str | None) -> datetime | None:
+def _http_date_time(value: str | None) -> datetime | None:
     """The moment an HTTP date names; None for anything else."""
     try:
         moment = parsedate_to_datetime(value or "")

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import orjson
 
-from proxy.providers.lenient import mended
-from proxy.providers.sse import events
+from proxy.providers.lenient import to_strict_json
+from proxy.providers.sse import parse_events
 
 #: Where a piece of text belongs: pieces of the same place are joined, in the order they came.
 Place = tuple[str | int, ...]
@@ -78,15 +78,15 @@ _PARTS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
 #: A string under a key, also one without an end.
 _BROKEN: Final = re.compile(rb'"([a-z_]+)"\s*:\s*"((?:[^"\\]|\\.)*)', re.DOTALL)
 #: Deeper than any answer nests its text.
-_DEEPEST: Final = 16
+_MAX_DEPTH: Final = 16
 
 
 def stream_pieces(run: bytes) -> Iterator[tuple[Place, str]]:
     """The pieces of text in a run of whole server-sent events; malformed ones are skipped."""
-    for event in events(run):
-        value = _parsed(event.data)
+    for event in parse_events(run):
+        value = _parse(event.data)
         if isinstance(value, dict):
-            yield from _event(value)
+            yield from _event_text(value)
 
 
 def has_content(kind: str, data: bytes) -> bool:
@@ -100,7 +100,7 @@ def has_content(kind: str, data: bytes) -> bool:
     """
     if kind in _OPENINGS:
         return False
-    value = _parsed(data)
+    value = _parse(data)
     if not isinstance(value, dict):
         return True
     if kind in _PARTS:
@@ -114,7 +114,7 @@ def has_content(kind: str, data: bytes) -> bool:
 
 def answer_pieces(body: bytes) -> Iterator[tuple[Place, str]]:
     """The pieces of text in a JSON answer, and of one that was broken off as far as it came."""
-    value = _parsed(body)
+    value = _parse(body)
     if value is not None:
         yield from _within(value, ())
         return
@@ -123,15 +123,15 @@ def answer_pieces(body: bytes) -> Iterator[tuple[Place, str]]:
             yield (found.start(),), found[2].decode(errors="replace")
 
 
-def _parsed(raw: bytes) -> object:
+def _parse(raw: bytes) -> object:
     try:
         return orjson.loads(raw)
     except orjson.JSONDecodeError:
-        found = mended(raw)
+        found = to_strict_json(raw)
         return None if found is None else orjson.loads(found)
 
 
-def _event(value: dict[str, Any]) -> Iterator[tuple[Place, str]]:
+def _event_text(value: dict[str, Any]) -> Iterator[tuple[Place, str]]:
     """The text of one event.
 
     The Responses API and its kin say every text twice: in deltas, then whole. Only deltas count,
@@ -166,7 +166,7 @@ def _under_key(value: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def _within(value: object, place: Place) -> Iterator[tuple[Place, str]]:
-    if len(place) > _DEEPEST:
+    if len(place) > _MAX_DEPTH:
         return
     if isinstance(value, list):
         for position, item in enumerate(value):

@@ -10,15 +10,15 @@ from math import isfinite
 from typing import Final
 
 #: Longer texts are not read again; some 50 ms of work.
-_LONGEST: Final = 4 * 1024 * 1024
+_MAX_BYTES: Final = 4 * 1024 * 1024
 
 
-def mended(raw: bytes) -> bytes | None:
+def to_strict_json(raw: bytes) -> bytes | None:
     """The same as JSON that strict readers take; None where it is none even so.
 
     What is no number becomes null, half of a surrogate pair a question mark.
     """
-    if len(raw) > _LONGEST:
+    if len(raw) > _MAX_BYTES:
         return None
     try:
         text = raw.decode("utf-8-sig", "replace")

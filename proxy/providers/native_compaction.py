@@ -27,7 +27,7 @@ _ON_DEMAND: Final = "compaction"
 _CHAT: Final = "chat/completions"
 _RESPONSES: Final = "responses"
 #: OpenAI refuses a lower threshold. Source: OpenAI API reference (2026-08).
-_LEAST: Final = 1_000
+_MIN_TRIGGER_TOKENS: Final = 1_000
 #: What part of the trigger must be cleared at once, or nothing is: all behind the first result
 #: cleared is written to the cache anew, and half of the prompt pays for that in a dozen calls.
 _PART: Final = 2
@@ -41,7 +41,7 @@ _RESULT: Final = b'"tool"'
 _Scalar = str | float | bool | None
 
 
-class Native(msgspec.Struct, frozen=True):
+class NativeCompactionCall(msgspec.Struct, frozen=True):
     """A call that asks its provider to compact.
 
     Attributes:
@@ -88,7 +88,9 @@ def is_native(body: bytes) -> bool:
     )
 
 
-def requested(endpoint: str, body: bytes, route: Route, *, trigger: int, keep: int) -> Native | str:
+def request_native_compaction(
+    endpoint: str, body: bytes, route: Route, *, trigger: int, keep: int
+) -> NativeCompactionCall | str:
     """The call with its provider's own compaction; a sentence where it stays as it is.
 
     Args:
@@ -102,13 +104,15 @@ def requested(endpoint: str, body: bytes, route: Route, *, trigger: int, keep: i
     if is_native(body):
         return "the caller compacts at the provider by itself"
     if upstream.kind == "anthropic" and upstream.provider == "anthropic":
-        return _cleared(endpoint, body, trigger, keep)
+        return _clear_tool_results(endpoint, body, trigger, keep)
     if upstream.kind == "openai" and upstream.provider == "openai" and upstream.serves_responses:
-        return _compacted(endpoint, body, trigger)
+        return _compact_at_openai(endpoint, body, trigger)
     return f"{upstream.name} has no compaction of its own that the gateway knows"
 
 
-def _cleared(endpoint: str, body: bytes, trigger: int, keep: int) -> Native | str:
+def _clear_tool_results(
+    endpoint: str, body: bytes, trigger: int, keep: int
+) -> NativeCompactionCall | str:
     """A chat call whose old tool results are cleared at Anthropic."""
     if endpoint != _CHAT:
         return "Anthropic clears tool results of chat calls alone"
@@ -125,21 +129,21 @@ def _cleared(endpoint: str, body: bytes, trigger: int, keep: int) -> Native | st
     return _asking(body, {"edits": [edit]}, note)
 
 
-def _compacted(endpoint: str, body: bytes, trigger: int) -> Native | str:
+def _compact_at_openai(endpoint: str, body: bytes, trigger: int) -> NativeCompactionCall | str:
     """A Responses call that OpenAI compacts."""
     if endpoint != _RESPONSES:
         return "OpenAI compacts Responses calls alone"
-    least = max(trigger, _LEAST)
+    least = max(trigger, _MIN_TRIGGER_TOKENS)
     edit = {"type": "compaction", "compact_threshold": least}
     return _asking(body, [edit], f"asked OpenAI to compact above {least} tokens")
 
 
-def _asking(body: bytes, wish: object, note: str) -> Native | str:
+def _asking(body: bytes, wish: object, note: str) -> NativeCompactionCall | str:
     try:
         sent = replaced(body, {_FIELD: msgspec.json.encode(wish)})
     except _UNREADABLE:
         return "the body cannot be read"
-    return Native(body=sent, headers={}, note=note)
+    return NativeCompactionCall(body=sent, headers={}, note=note)
 
 
 def _is_marked(raw: bytes) -> bool:

@@ -17,7 +17,7 @@ import msgspec
 from proxy.catalog.entries import Route
 from proxy.errors import UpstreamError
 from proxy.records.call import Call
-from slo.price import Terms
+from slo.price import BillingTerms
 from slo.usage import Usage
 
 
@@ -45,7 +45,7 @@ class Reader(Protocol):
         ...
 
 
-class Prepared(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
+class PreparedRequest(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     """One attempt's request, ready for the wire.
 
     Attributes:
@@ -74,7 +74,7 @@ class Wire(Protocol):
 
     key_header: str
 
-    def request(self, call: Call, route: Route) -> Prepared:
+    def request(self, call: Call, route: Route) -> PreparedRequest:
         """The attempt for this route, always from the caller's own bytes.
 
         Raises:
@@ -86,7 +86,9 @@ class Wire(Protocol):
         """The usage object of an answer in disjoint buckets; None if it holds no counts."""
         ...
 
-    def terms(self, asked: str, answered: str, usage: Mapping[str, Any], region: str) -> Terms:
+    def terms(
+        self, asked: str, answered: str, usage: Mapping[str, Any], region: str
+    ) -> BillingTerms:
         """On what terms a call was served, by what its answer says, else by what was asked.
 
         Args:

@@ -15,7 +15,7 @@ _PING = 96
 _BOM = b"\xef\xbb\xbf"
 
 
-class Frames:
+class EventFramer:
     """Cuts a byte stream between events; every byte comes out once, in order, as it came."""
 
     __slots__ = ("_bound", "_tail")
@@ -46,19 +46,19 @@ class Frames:
         return bytes(self._tail)
 
 
-class Event(msgspec.Struct, frozen=True):
+class ServerSentEvent(msgspec.Struct, frozen=True):
     """One event; ``name`` is "" where the stream gives none."""
 
     name: str
     data: bytes
 
 
-def events(run: bytes) -> Iterator[Event]:
+def parse_events(run: bytes) -> Iterator[ServerSentEvent]:
     """The events of a run in order; comments and events without data are left out."""
     if b"\r" in run:
         run = run.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     for block in run.split(b"\n\n"):
-        event = _event(block.removeprefix(_BOM))
+        event = _parse_event(block.removeprefix(_BOM))
         if event is not None:
             yield event
 
@@ -82,7 +82,7 @@ def _end(tail: bytearray, start: int) -> int:
     return last + (tail[last - 1 : last + 1] == b"\r\n")
 
 
-def _event(block: bytes) -> Event | None:
+def _parse_event(block: bytes) -> ServerSentEvent | None:
     """What the lines of one event say; None if they carry no data."""
     name, values = b"", []
     for line in block.split(b"\n"):
@@ -94,4 +94,4 @@ def _event(block: bytes) -> Event | None:
     if not values:
         return None
     data = values[0] if len(values) == 1 else b"\n".join(values)
-    return Event(name.decode(errors="replace"), data)
+    return ServerSentEvent(name.decode(errors="replace"), data)

@@ -25,19 +25,19 @@ def error_event(endpoint: str, error: ProxyError) -> bytes:
     return b"data: " + envelope(error) + b"\n\n"
 
 
-def failed_early() -> UpstreamError:
+def early_failure() -> UpstreamError:
     """What it means that a stream ended, or failed for no known reason, before its content."""
     return _retryable("The upstream failed before its answer began.", "upstream_failed_early")
 
 
-def cut_off() -> UpstreamError:
+def truncated_stream() -> UpstreamError:
     """What it means that a stream ended before its answer did."""
     return _retryable(
         "The upstream stopped in the middle of its answer. Try again.", "upstream_cut_off"
     )
 
 
-def paid_for() -> UpstreamError:
+def unreadable_paid_answer() -> UpstreamError:
     """What it means that an answer was generated, and paid for, and cannot be read.
 
     Nobody asks again by himself: the next one would be paid for, too.
@@ -50,19 +50,19 @@ def paid_for() -> UpstreamError:
     )
 
 
-def malformed() -> UpstreamError:
+def malformed_answer() -> UpstreamError:
     """What it means that there is something else in the place of an answer."""
     return _retryable(
         "The upstream's answer could not be read. Try again a little later.", "upstream_malformed"
     )
 
 
-def failed_midway() -> UpstreamError:
+def midway_failure() -> UpstreamError:
     """What it means that a stream ended with an error of the upstream's own."""
     return _retryable("The upstream failed in the middle of its answer.", "upstream_failed_midway")
 
 
-def connection_broken() -> UpstreamError:
+def connection_lost() -> UpstreamError:
     """What it means that the connection was lost before the answer was whole."""
     return _retryable(
         "The upstream's connection broke before its answer was complete.",

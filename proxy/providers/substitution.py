@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from proxy.catalog.entries import Route
-from proxy.providers.port import Prepared
+from proxy.providers.port import PreparedRequest
 
 _CHAT: Final = "chat/completions"
 _COMPLETIONS: Final = "completions"
@@ -106,7 +106,7 @@ def accepted_traits(route: Route) -> frozenset[str]:
     return route.traits | (_OPENAI if is_openai else _ALIKE)
 
 
-def translate_for_substitute(prepared: Prepared, route: Route) -> Prepared:
+def translate_for_substitute(prepared: PreparedRequest, route: Route) -> PreparedRequest:
     """The request as the route's model takes it, where its caller wrote it for another model.
 
     The Messages API has a wire of its own, which says all of a chat call in its words already.

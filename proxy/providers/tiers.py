@@ -7,7 +7,7 @@ from typing import Final
 _STANDARD: Final = frozenset({"auto", "default", "on_demand", "scale", "standard", "standard_only"})
 
 
-def priced(said: object) -> str:
+def price_tier(said: object) -> str:
     """The tier under the name of its price; "" for standard and where none is named.
 
     A tier that nobody knows keeps its name, so that it has no price rather than a wrong one.

@@ -12,7 +12,7 @@ from typing import Any, Final
 from slo.usage import Usage
 
 #: More than any answer holds; a larger count is a mistake that no ledger should have to store.
-_MOST: Final = 10**12
+_MAX_TOKENS: Final = 10**12
 
 _HIT: Final = "prompt_cache_hit_tokens"
 _MISS: Final = "prompt_cache_miss_tokens"
@@ -28,13 +28,13 @@ def openai_usage(found: Mapping[str, Any]) -> Usage | None:
     prompt = _count(found, "prompt_tokens", "input_tokens")
     generated = _count(found, "completion_tokens", "output_tokens")
     if prompt is None:
-        prompt = _untold(found, generated or 0)
+        prompt = _prompt_from_other_counts(found, generated or 0)
     if prompt is None and generated is None:
         return None
     return _split(found, prompt or 0, generated or 0)
 
 
-def _untold(found: Mapping[str, Any], generated: int) -> int | None:
+def _prompt_from_other_counts(found: Mapping[str, Any], generated: int) -> int | None:
     """The prompt tokens that other counts add up to; None if none do."""
     hit, miss = _count(found, _HIT), _count(found, _MISS)
     if hit is not None or miss is not None:
@@ -43,7 +43,7 @@ def _untold(found: Mapping[str, Any], generated: int) -> int | None:
     return None if total is None else max(total - generated, 0)
 
 
-def merge(into: dict[str, Any], new: Mapping[str, Any], depth: int = 4) -> None:
+def merge_usage(into: dict[str, Any], new: Mapping[str, Any], depth: int = 4) -> None:
     """Let what a later usage object says replace what it names; null names nothing.
 
     Args:
@@ -54,7 +54,7 @@ def merge(into: dict[str, Any], new: Mapping[str, Any], depth: int = 4) -> None:
     for key, value in new.items():
         old = into.get(key)
         if depth and isinstance(old, dict) and isinstance(value, dict):
-            merge(old, value, depth - 1)
+            merge_usage(old, value, depth - 1)
         elif value is not None:
             into[key] = value
 
@@ -72,7 +72,7 @@ def _split(found: Mapping[str, Any], prompt: int, generated: int) -> Usage:
         write_12h = min(_count(ttls, "ttl_12h_tokens") or 0, write)
     told = _object(found, "completion_tokens_details", "output_tokens_details")
     reasoning, total = _count(told, "reasoning_tokens"), _count(found, "total_tokens")
-    output, reasoning = _generated(prompt, generated, reasoning or 0, total or 0)
+    output, reasoning = _output_and_reasoning(prompt, generated, reasoning or 0, total or 0)
     return Usage(
         input=prompt - read - write,
         cache_read=read,
@@ -83,7 +83,9 @@ def _split(found: Mapping[str, Any], prompt: int, generated: int) -> Usage:
     )
 
 
-def _generated(prompt: int, generated: int, reasoning: int, total: int) -> tuple[int, int]:
+def _output_and_reasoning(
+    prompt: int, generated: int, reasoning: int, total: int
+) -> tuple[int, int]:
     """Output and reasoning, apart.
 
     Reasoning is inside the generated tokens, except where the total says that it was left out of
@@ -113,6 +115,6 @@ def _count(found: Mapping[str, Any], *names: str) -> int | None:
             continue
         if type(count) is float and count.is_integer():
             count = int(count)
-        if type(count) is int and 0 <= count <= _MOST:
+        if type(count) is int and 0 <= count <= _MAX_TOKENS:
             return count
     return None

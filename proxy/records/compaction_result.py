@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from proxy.records.call import Call
-from slo.price import Tariff, Terms, cost
+from slo.price import BillingTerms, Tariff, call_cost
 from slo.usage import Usage
 
 #: Where tokens that no cache knew may be billed.
@@ -123,7 +123,7 @@ def passthrough_result(mode: str, why: str) -> CompactionResult:
 
 
 def compaction_savings(
-    fold: CompactionResult, usage: Usage | None, tariff: Tariff | None, at: float, terms: Terms
+    fold: CompactionResult, usage: Usage | None, tariff: Tariff | None, at: float, terms: BillingTerms
 ) -> int | None:
     """What folding saved of a call in 1e-9 US dollars, below 0 where it cost more.
 
@@ -140,11 +140,11 @@ def compaction_savings(
     """
     if not fold.is_folded or usage is None or tariff is None:
         return None
-    paid = cost(usage, tariff, at, terms)
-    asked = cost(usage_without_compaction(fold, usage), tariff, at, terms)
+    paid = call_cost(usage, tariff, at, terms)
+    asked = call_cost(usage_without_compaction(fold, usage), tariff, at, terms)
     if asked is None:  # where reading a cache has no price, there is none
         cold = msgspec.structs.replace(fold, is_warm=False)
-        asked = cost(usage_without_compaction(cold, usage), tariff, at, terms)
+        asked = call_cost(usage_without_compaction(cold, usage), tariff, at, terms)
     if paid is None or asked is None:
         return None
     return asked.effective_nanos - paid.effective_nanos

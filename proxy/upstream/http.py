@@ -17,10 +17,10 @@ from urllib.parse import SplitResult, urlsplit
 
 from proxy.catalog.entries import Upstream
 from proxy.errors import UpstreamError
-from proxy.providers.failures import OursToMend
+from proxy.providers.failures import GatewayMisconfigured
 from proxy.providers.kinds import credentials
-from proxy.providers.port import Prepared
-from proxy.providers.stream_endings import connection_broken
+from proxy.providers.port import PreparedRequest
+from proxy.providers.stream_endings import connection_lost
 from proxy.upstream.connection import Broken, Connection
 from proxy.upstream.origin import Origin
 from proxy.upstream.packed import Packed, Sealed, packed
@@ -58,13 +58,13 @@ class HttpExchange:
     async def read(self) -> bytes:
         """The next bytes of the body; unpacked, where the upstream packed them unasked."""
         if not self._is_open:  # the connection may be another call's by now
-            raise connection_broken()
+            raise connection_lost()
         try:
             if self._packed is None:
                 return await self._connection.read()
             return await self._packed.read(self._connection.read)
         except (Broken, zlib.error) as error:
-            raise connection_broken() from error
+            raise connection_lost() from error
 
     async def read_all(self, limit: int) -> bytes:
         """The rest of the body, in one piece."""
@@ -127,7 +127,7 @@ class HttpTransport:
         self._known: dict[str, _Known] = {}
         self._heads: dict[tuple[object, ...], bytes] = {}
 
-    async def open(self, upstream: Upstream, prepared: Prepared) -> Exchange:
+    async def open(self, upstream: Upstream, prepared: PreparedRequest) -> Exchange:
         """Send the request and wait for the answer's headers."""
         known = self._where(upstream)
         origin, address, headers = known.origin, known.address, known.headers
@@ -143,7 +143,7 @@ class HttpTransport:
                 head, prepared.body, is_bodiless=prepared.method == "HEAD"
             )
         except Broken as error:
-            raise connection_broken() from error
+            raise connection_lost() from error
         except TimeoutError as error:
             raise _unreachable("The upstream could not be reached in time.", error) from error
         except ssl.SSLCertVerificationError as error:
@@ -198,7 +198,7 @@ class HttpTransport:
             return {}
         key = self._keys.get(upstream.key_env)
         if key is None:
-            raise OursToMend(
+            raise GatewayMisconfigured(
                 f"The gateway has no key for {upstream.name}: set {upstream.key_env}.",
                 status=503,
                 code="upstream_key_missing",
@@ -224,7 +224,7 @@ async def transport(
         await asyncio.sleep(0)  # in which the loop closes the sockets
 
 
-def _head(prepared: Prepared, address: SplitResult, headers: Mapping[str, str]) -> bytes:
+def _head(prepared: PreparedRequest, address: SplitResult, headers: Mapping[str, str]) -> bytes:
     """The request's line and its headers but for its length.
 
     The address's own query goes with every request, before the call's. A call's headers go in place
@@ -251,7 +251,7 @@ def _head(prepared: Prepared, address: SplitResult, headers: Mapping[str, str]) 
     return head.encode("latin-1", "replace") + b"\r\n"
 
 
-def _length(prepared: Prepared) -> bytes:
+def _length(prepared: PreparedRequest) -> bytes:
     """The header that says how long the body is, where there is one, and the blank line."""
     if prepared.body or prepared.method not in {"GET", "HEAD", "DELETE", "OPTIONS"}:
         return b"content-length: %d\r\n\r\n" % len(prepared.body)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Final, Protocol
 
 from proxy.catalog.entries import Upstream
-from proxy.providers.port import Prepared
+from proxy.providers.port import PreparedRequest
 
 #: How the caller is told the provider's own name of the request, which its support asks for.
 REQUEST_ID_HEADER: Final = "x-thriftgate-upstream-request-id"
@@ -67,7 +67,7 @@ class Exchange(Protocol):
 class Transport(Protocol):
     """Opens exchanges with upstreams."""
 
-    async def open(self, upstream: Upstream, prepared: Prepared) -> Exchange:
+    async def open(self, upstream: Upstream, prepared: PreparedRequest) -> Exchange:
         """Send the request and wait for the answer's headers.
 
         Cancelling hangs up.

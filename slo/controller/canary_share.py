@@ -14,7 +14,14 @@ from collections.abc import Mapping
 from typing import Final
 
 from slo import wilson
-from slo.controller.state import LONG, LONGEST, SHORT, Arm, Rules, Standing
+from slo.controller.state import (
+    LONG_WINDOW_S,
+    MAX_WINDOW_S,
+    SHORT_WINDOW_S,
+    ControllerRules,
+    ControllerSnapshot,
+    LevelCounts,
+)
 
 _STEPS: Final = tuple(2.0**power for power in range(-6, 4))
 """By what the first share is multiplied: in steps, so that it does not change with every call."""
@@ -23,7 +30,7 @@ _STEPS: Final = tuple(2.0**power for power in range(-6, 4))
 _FEWEST, _MANIEST = 0.75, 2.5
 
 
-def level_for(standing: Standing, draw: float, rules: Rules) -> int:
+def level_for(standing: ControllerSnapshot, draw: float, rules: ControllerRules) -> int:
     """The level of a new conversation, which it keeps; never above the highest there is.
 
     Args:
@@ -32,43 +39,43 @@ def level_for(standing: Standing, draw: float, rules: Rules) -> int:
             to level 0 at some share does so at every larger one.
         rules: How many levels there are.
     """
-    return 0 if draw < standing.share else min(standing.level, rules.rungs)
+    return 0 if draw < standing.share else min(standing.level, rules.fallback_levels)
 
 
-def canary_share(before: float, arms: Mapping[int, Arm], rules: Rules) -> float:
+def canary_share(before: float, arms: Mapping[int, LevelCounts], rules: ControllerRules) -> float:
     """The part of new conversations that tries level 0, so that enough calls do; at most 1.0.
 
     It stays what it was while that is about right, and while nobody can tell how many calls there
     are: because there are none, or all that were counted are of the last minute.
     """
-    calls = sum(arm.within(SHORT).n for arm in arms.values())
-    if not 0 < calls < sum(arm.within(LONG).n for arm in arms.values()):
+    calls = sum(arm.within(SHORT_WINDOW_S).n for arm in arms.values())
+    if not 0 < calls < sum(arm.within(LONG_WINDOW_S).n for arm in arms.values()):
         return before
-    primary = arms.get(0, Arm())
-    if not primary.within(LONGEST).n or is_lately_bad(primary, rules):
+    primary = arms.get(0, LevelCounts())
+    if not primary.within(MAX_WINDOW_S).n or is_lately_bad(primary, rules):
         shares = tuple(min(rules.canary_share * step, rules.canary_most) for step in _STEPS)
-        wanted = SHORT / (calls * rules.canary_gap)
+        wanted = SHORT_WINDOW_S / (calls * rules.canary_gap)
     else:
         more, _ = primary.latest(rules.least)
         shares = rules.ramp[:2] if more.share > rules.budget else rules.ramp
-        wanted = SHORT / (calls * rules.canary_gap_after)
+        wanted = SHORT_WINDOW_S / (calls * rules.canary_gap_after)
     least, most = _above(_FEWEST * wanted, shares), _above(_MANIEST * wanted, shares)
     return before if before in shares and least <= before <= most else _above(wanted, shares)
 
 
-def is_lately_bad(primary: Arm, rules: Rules) -> bool:
+def is_lately_bad(primary: LevelCounts, rules: ControllerRules) -> bool:
     """True if the last few calls to level 0 were surely over budget, or all there were lately."""
     newest, _ = primary.latest(rules.few)
-    newest = newest if newest.n else primary.within(LONGEST)
+    newest = newest if newest.n else primary.within(MAX_WINDOW_S)
     return wilson.lower_bound(newest.bad, newest.n) > rules.budget
 
 
-def ramp_share(least: float, rules: Rules) -> float:
+def ramp_share(least: float, rules: ControllerRules) -> float:
     """The first part of the ramp that is not below the least; 1.0 where that is above all."""
     return _above(least, rules.ramp)
 
 
-def next_share(share: float, rules: Rules) -> float | None:
+def next_share(share: float, rules: ControllerRules) -> float | None:
     """The part of the ramp after this one; None after the last."""
     return next((each for each in rules.ramp if each > share), None)
 

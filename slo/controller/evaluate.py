@@ -34,16 +34,30 @@ from msgspec.structs import replace
 
 from slo import wilson
 from slo.controller.canary_share import canary_share, is_lately_bad, next_share, ramp_share
-from slo.controller.pins import unpinned
-from slo.controller.state import CANARY, LONG, LONGEST, SHORT, Arm, Rules, Standing, State
-from slo.tally import Counts
+from slo.controller.pins import remove_pin
+from slo.controller.state import (
+    CANARY_WINDOW_S,
+    LONG_WINDOW_S,
+    MAX_WINDOW_S,
+    SHORT_WINDOW_S,
+    ControllerRules,
+    ControllerSnapshot,
+    ControllerState,
+    LevelCounts,
+)
+from slo.tally import GoodBadCounts
 
-_NOTHING: Final = Arm()
+_NO_COUNTS: Final = LevelCounts()
 #: How many times as long as what shows a breach must be over budget.
-_LONGER: Final = LONG / SHORT
+_LONG_TO_SHORT: Final = LONG_WINDOW_S / SHORT_WINDOW_S
 
 
-def evaluate(standing: Standing, arms: Mapping[int, Arm], rules: Rules, now: float) -> Standing:
+def evaluate(
+    standing: ControllerSnapshot,
+    arms: Mapping[int, LevelCounts],
+    rules: ControllerRules,
+    now: float,
+) -> ControllerSnapshot:
     """Where the objective stands now; the same object where nothing changes.
 
     Args:
@@ -53,93 +67,125 @@ def evaluate(standing: Standing, arms: Mapping[int, Arm], rules: Rules, now: flo
         now: The time. Where it is before the standing's own, that is moved back to it, so that a
             clock which went back keeps nothing waiting.
     """
-    return _JUDGES[standing.state](_timely(standing, rules, now), arms, rules, now)
+    return _JUDGES[standing.state](_without_future_times(standing, rules, now), arms, rules, now)
 
 
-def _healthy(standing: Standing, arms: Mapping[int, Arm], rules: Rules, now: float) -> Standing:
-    breach, seconds = _breach(arms.get(0, _NOTHING), rules)
-    if rules.rungs and breach.n:
+def _evaluate_healthy(
+    standing: ControllerSnapshot,
+    arms: Mapping[int, LevelCounts],
+    rules: ControllerRules,
+    now: float,
+) -> ControllerSnapshot:
+    breach, seconds = _breach(arms.get(0, _NO_COUNTS), rules)
+    if rules.fallback_levels and breach.n:
         relapses = standing.relapses + 1 if standing.until is not None else 0
         tripped = replace(standing, level=_next_level(0, arms, rules), relapses=relapses)
-        return _degraded(tripped, rules, now, _told(breach, seconds, 0, rules))
+        return _degrade(tripped, rules, now, _evidence_text(breach, seconds, 0, rules))
     if standing.until is not None and now >= standing.until:
         return replace(standing, until=None, relapses=0)
     return standing
 
 
-def _while_degraded(
-    standing: Standing, arms: Mapping[int, Arm], rules: Rules, now: float
-) -> Standing:
+def _evaluate_degraded(
+    standing: ControllerSnapshot,
+    arms: Mapping[int, LevelCounts],
+    rules: ControllerRules,
+    now: float,
+) -> ControllerSnapshot:
     is_dwelling = standing.until is not None and now < standing.until
     if not is_dwelling:
-        primary = arms.get(0, _NOTHING)
+        primary = arms.get(0, _NO_COUNTS)
         canaries, seconds = _canaries(primary, standing, rules)
-        if _is_within(canaries, rules) and not _is_surely_over(primary.within(SHORT), rules):
-            return _recovering(standing, rules, now, _told(canaries, seconds, 0, rules))
-    if standing.level < rules.rungs and now - standing.since >= rules.settle:
-        own = arms.get(standing.level, _NOTHING)
+        if _is_within(canaries, rules) and not _is_surely_over(
+            primary.within(SHORT_WINDOW_S), rules
+        ):
+            return _begin_recovery(
+                standing, rules, now, _evidence_text(canaries, seconds, 0, rules)
+            )
+    if standing.level < rules.fallback_levels and now - standing.since >= rules.settle:
+        own = arms.get(standing.level, _NO_COUNTS)
         breach, seconds = _breach(own, rules, is_new=is_dwelling)
         if breach.n:
-            why = _told(breach, seconds, standing.level, rules)
+            why = _evidence_text(breach, seconds, standing.level, rules)
             level = _next_level(standing.level, arms, rules)
-            return _degraded(replace(standing, level=level), rules, now, why)
+            return _degrade(replace(standing, level=level), rules, now, why)
     share = canary_share(standing.share, arms, rules)
-    return standing if share == standing.share else _stepped(standing, share, now)
+    return standing if share == standing.share else _set_share(standing, share, now)
 
 
-def _while_recovering(
-    standing: Standing, arms: Mapping[int, Arm], rules: Rules, now: float
-) -> Standing:
-    primary = arms.get(0, _NOTHING)
-    calls, seconds = primary.latest(rules.least, SHORT)
+def _evaluate_recovering(
+    standing: ControllerSnapshot,
+    arms: Mapping[int, LevelCounts],
+    rules: ControllerRules,
+    now: float,
+) -> ControllerSnapshot:
+    primary = arms.get(0, _NO_COUNTS)
+    calls, seconds = primary.latest(rules.least, SHORT_WINDOW_S)
     if not calls.n:
         share = ramp_share(canary_share(standing.share, arms, rules), rules)
         more = share > standing.share and not is_lately_bad(primary, rules)
-        return _stepped(standing, share, now) if more else standing
-    why = _told(calls, seconds, 0, rules)
+        return _set_share(standing, share, now) if more else standing
+    why = _evidence_text(calls, seconds, 0, rules)
     if _is_surely_over(calls, rules):
         relapsed = replace(standing, relapses=standing.relapses + 1)
-        return _degraded(relapsed, rules, now, why)
+        return _degrade(relapsed, rules, now, why)
     if now - standing.step_since < rules.step * rules.patience(standing.relapses):
         return standing
     following = next_share(standing.share, rules)
     if following is not None:
-        return _stepped(standing, following, now)
-    return Standing(since=now, reason=why, relapses=standing.relapses, until=now + rules.forget)
+        return _set_share(standing, following, now)
+    return ControllerSnapshot(
+        since=now, reason=why, relapses=standing.relapses, until=now + rules.forget
+    )
 
 
-def _held(standing: Standing, arms: Mapping[int, Arm], rules: Rules, now: float) -> Standing:
+def _evaluate_held(
+    standing: ControllerSnapshot,
+    arms: Mapping[int, LevelCounts],
+    rules: ControllerRules,
+    now: float,
+) -> ControllerSnapshot:
     """Frozen or pinned: nothing moves it, but the end of a pin."""
-    if standing.state is State.PINNED and standing.until is not None and now >= standing.until:
-        return unpinned(standing, now, rules)
+    if (
+        standing.state is ControllerState.PINNED
+        and standing.until is not None
+        and now >= standing.until
+    ):
+        return remove_pin(standing, now, rules)
     return standing
 
 
-_Judge = Callable[[Standing, Mapping[int, Arm], Rules, float], Standing]
+_Judge = Callable[
+    [ControllerSnapshot, Mapping[int, LevelCounts], ControllerRules, float], ControllerSnapshot
+]
 
-_JUDGES: Final[Mapping[State, _Judge]] = {
-    State.HEALTHY: _healthy,
-    State.DEGRADED: _while_degraded,
-    State.RECOVERING: _while_recovering,
-    State.FROZEN: _held,
-    State.PINNED: _held,
+_JUDGES: Final[Mapping[ControllerState, _Judge]] = {
+    ControllerState.HEALTHY: _evaluate_healthy,
+    ControllerState.DEGRADED: _evaluate_degraded,
+    ControllerState.RECOVERING: _evaluate_recovering,
+    ControllerState.FROZEN: _evaluate_held,
+    ControllerState.PINNED: _evaluate_held,
 }
 
 
-def _degraded(standing: Standing, rules: Rules, now: float, why: str) -> Standing:
+def _degrade(
+    standing: ControllerSnapshot, rules: ControllerRules, now: float, why: str
+) -> ControllerSnapshot:
     """Degraded anew, at the level and with the relapses that it has."""
     return replace(
         standing,
-        state=State.DEGRADED,
+        state=ControllerState.DEGRADED,
         since=now,
         reason=why,
         share=rules.canary_share,
         step_since=now,
-        until=now + rules.dwelling(standing.relapses),
+        until=now + rules.dwell_time(standing.relapses),
     )
 
 
-def _recovering(standing: Standing, rules: Rules, now: float, why: str) -> Standing:
+def _begin_recovery(
+    standing: ControllerSnapshot, rules: ControllerRules, now: float, why: str
+) -> ControllerSnapshot:
     """Recovering, from the first share that takes no calls from level 0 again.
 
     How long canaries had that share counts.
@@ -147,7 +193,7 @@ def _recovering(standing: Standing, rules: Rules, now: float, why: str) -> Stand
     share = ramp_share(standing.share, rules)
     return replace(
         standing,
-        state=State.RECOVERING,
+        state=ControllerState.RECOVERING,
         since=now,
         reason=why,
         share=share,
@@ -156,33 +202,37 @@ def _recovering(standing: Standing, rules: Rules, now: float, why: str) -> Stand
     )
 
 
-def _stepped(standing: Standing, share: float, now: float) -> Standing:
+def _set_share(standing: ControllerSnapshot, share: float, now: float) -> ControllerSnapshot:
     return replace(standing, share=share, step_since=now)
 
 
-def _canaries(primary: Arm, standing: Standing, rules: Rules) -> tuple[Counts, float]:
+def _canaries(
+    primary: LevelCounts, standing: ControllerSnapshot, rules: ControllerRules
+) -> tuple[GoodBadCounts, float]:
     """The calls to level 0 that a recovery is judged by, and the seconds they go back.
 
     There are none of them where there are too few. Where all calls go there and are not as many in
     ten minutes, fewer are enough.
     """
-    wanted = CANARY * rules.patience(standing.relapses)
+    wanted = CANARY_WINDOW_S * rules.patience(standing.relapses)
     found = primary.latest(rules.canary_least, wanted)
     if found[0].n or standing.share < 1.0:
         return found
-    return primary.latest(rules.least, LONGEST)
+    return primary.latest(rules.least, MAX_WINDOW_S)
 
 
-def _next_level(level: int, arms: Mapping[int, Arm], rules: Rules) -> int:
+def _next_level(level: int, arms: Mapping[int, LevelCounts], rules: ControllerRules) -> int:
     """The first level below this one that is not known to be as bad; the last where all are."""
-    for each in range(level + 1, rules.rungs):
-        breach, seconds = _breach(arms.get(each, _NOTHING), rules)
-        if not breach.n or seconds > LONG:
+    for each in range(level + 1, rules.fallback_levels):
+        breach, seconds = _breach(arms.get(each, _NO_COUNTS), rules)
+        if not breach.n or seconds > LONG_WINDOW_S:
             return each
-    return rules.rungs
+    return rules.fallback_levels
 
 
-def _breach(arm: Arm, rules: Rules, *, is_new: bool = False) -> tuple[Counts, float]:
+def _breach(
+    arm: LevelCounts, rules: ControllerRules, *, is_new: bool = False
+) -> tuple[GoodBadCounts, float]:
     """The calls that show that the level is over budget, and the seconds they go back.
 
     They surely are now, five times as long was over budget (ten minutes at most), and so are the
@@ -193,30 +243,32 @@ def _breach(arm: Arm, rules: Rules, *, is_new: bool = False) -> tuple[Counts, fl
         rules: How many calls show what.
         is_new: Whether it was just entered: fewer calls do, if they are grossly over budget.
     """
-    calls, seconds = arm.latest(rules.few if is_new else rules.least, SHORT)
+    calls, seconds = arm.latest(rules.few if is_new else rules.least, SHORT_WINDOW_S)
     newest, _ = arm.latest(rules.few)
-    long = arm.within(max(_LONGER * seconds, LONG))
+    long = arm.within(max(_LONG_TO_SHORT * seconds, LONG_WINDOW_S))
     if (
         not _is_surely_over(calls, rules, is_new=is_new)
         or min(newest.share, long.share) <= rules.budget
     ):
-        return Counts(), 0.0
+        return GoodBadCounts(), 0.0
     return calls, seconds
 
 
-def _is_surely_over(calls: Counts, rules: Rules, *, is_new: bool = False) -> bool:
+def _is_surely_over(calls: GoodBadCounts, rules: ControllerRules, *, is_new: bool = False) -> bool:
     """True if so many were bad that it is hardly chance; never of fewer calls than the least."""
     least = rules.few if is_new else rules.least
-    budget = rules.gross if is_new or calls.n < rules.trip_least else rules.budget
+    budget = rules.gross_share if is_new or calls.n < rules.trip_least else rules.budget
     return calls.n >= least and wilson.lower_bound(calls.bad, calls.n) > budget
 
 
-def _is_within(calls: Counts, rules: Rules) -> bool:
+def _is_within(calls: GoodBadCounts, rules: ControllerRules) -> bool:
     """True if there were calls, and no more of them bad than may be."""
     return calls.n > 0 and calls.share <= rules.budget
 
 
-def _told(counts: Counts, seconds: float, level: int, rules: Rules) -> str:
+def _evidence_text(
+    counts: GoodBadCounts, seconds: float, level: int, rules: ControllerRules
+) -> str:
     """The evidence, in one sentence of ASCII."""
     return (
         f"Of {counts.n} calls to rung {level} in {seconds:.0f} s {counts.bad} were bad"
@@ -224,11 +276,13 @@ def _told(counts: Counts, seconds: float, level: int, rules: Rules) -> str:
     )
 
 
-def _timely(standing: Standing, rules: Rules, now: float) -> Standing:
+def _without_future_times(
+    standing: ControllerSnapshot, rules: ControllerRules, now: float
+) -> ControllerSnapshot:
     """The standing without times that lie ahead because the clock has gone back since."""
     longest = {
-        State.HEALTHY: rules.forget,
-        State.DEGRADED: rules.dwelling(standing.relapses),
+        ControllerState.HEALTHY: rules.forget,
+        ControllerState.DEGRADED: rules.dwell_time(standing.relapses),
     }.get(standing.state)
     until = standing.until
     if until is not None and longest is not None:

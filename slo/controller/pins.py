@@ -7,13 +7,15 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from slo.controller.state import Rules, Standing, State
+from slo.controller.state import ControllerRules, ControllerSnapshot, ControllerState
 
-LONGEST: Final = 200
+MAX_REASON_CHARS: Final = 200
 """Characters of a reason that somebody gives."""
 
 
-def pinned(standing: Standing, level: int, until: float, since: float, why: str) -> Standing:
+def apply_pin(
+    standing: ControllerSnapshot, level: int, until: float, since: float, why: str
+) -> ControllerSnapshot:
     """The standing, pinned: every new conversation gets this level until then.
 
     Args:
@@ -28,37 +30,44 @@ def pinned(standing: Standing, level: int, until: float, since: float, why: str)
     """
     if level < 0:
         raise ValueError(f"there is no level {level}")
-    reason = _plain(why)
-    is_pinned = standing.state is State.PINNED
-    return Standing(
-        state=State.PINNED,
+    reason = _printable_reason(why)
+    is_pinned = standing.state is ControllerState.PINNED
+    return ControllerSnapshot(
+        state=ControllerState.PINNED,
         level=level,
         since=since,
         reason=f"Pinned to rung {level}: {reason}" if reason else f"Pinned to rung {level}.",
         relapses=standing.relapses,
         share=0.0,
         until=until,
-        was=standing.was if is_pinned or standing.state is State.FROZEN else standing.state,
+        was=standing.was
+        if is_pinned or standing.state is ControllerState.FROZEN
+        else standing.state,
         was_level=standing.was_level if is_pinned else standing.level,
         was_share=standing.was_share if is_pinned else standing.share,
         was_until=standing.was_until if is_pinned else standing.until,
     )
 
 
-def unpinned(standing: Standing, now: float, rules: Rules) -> Standing:
+def remove_pin(
+    standing: ControllerSnapshot, now: float, rules: ControllerRules
+) -> ControllerSnapshot:
     """The standing where it was before the pin; the same one if it has none.
 
     It has the state, the level and the share that it had, and goes on by evidence. A step of
     recovery begins anew; a dwell does not, for it passed while it was pinned.
     """
-    if standing.state is not State.PINNED:
+    if standing.state is not ControllerState.PINNED:
         return standing
-    state, level = standing.was or State.HEALTHY, min(standing.was_level, rules.rungs)
-    if state is State.HEALTHY or not level:
-        state, level, share = State.HEALTHY, 0, 1.0
+    state, level = (
+        standing.was or ControllerState.HEALTHY,
+        min(standing.was_level, rules.fallback_levels),
+    )
+    if state is ControllerState.HEALTHY or not level:
+        state, level, share = ControllerState.HEALTHY, 0, 1.0
     else:
         share = standing.was_share
-    return Standing(
+    return ControllerSnapshot(
         state=state,
         level=level,
         since=now,
@@ -70,34 +79,34 @@ def unpinned(standing: Standing, now: float, rules: Rules) -> Standing:
     )
 
 
-def frozen(standing: Standing, now: float, why: str) -> Standing:
+def freeze_state(standing: ControllerSnapshot, now: float, why: str) -> ControllerSnapshot:
     """The standing, frozen: levels and shares stay; the same one if it is frozen or pinned.
 
     For when there is nothing to judge by: a clock that jumped or differs from the others', a store
     that is gone, no call for a quarter of an hour.
     """
-    if standing.state in (State.FROZEN, State.PINNED):
+    if standing.state in (ControllerState.FROZEN, ControllerState.PINNED):
         return standing
-    reason = _plain(why)
+    reason = _printable_reason(why)
     return replace(
         standing,
-        state=State.FROZEN,
+        state=ControllerState.FROZEN,
         since=now,
         reason=f"Frozen: {reason}" if reason else "Frozen.",
         was=standing.state,
     )
 
 
-def thawed(standing: Standing, now: float) -> Standing:
+def thaw_state(standing: ControllerSnapshot, now: float) -> ControllerSnapshot:
     """The standing as it was before it froze; the same one if it is not frozen.
 
     A step of recovery begins anew. A dwell does not: the level was kept all the while.
     """
-    if standing.state is not State.FROZEN:
+    if standing.state is not ControllerState.FROZEN:
         return standing
     return replace(
         standing,
-        state=standing.was or State.HEALTHY,
+        state=standing.was or ControllerState.HEALTHY,
         since=now,
         reason="Thawed: there is something to judge by again.",
         step_since=now,
@@ -105,7 +114,7 @@ def thawed(standing: Standing, now: float) -> Standing:
     )
 
 
-def _plain(why: str) -> str:
+def _printable_reason(why: str) -> str:
     """The reason in printable ASCII, on one line, so that it can stand in a header."""
-    words = " ".join(why[: 4 * LONGEST].split())
-    return "".join(each if " " <= each <= "~" else "?" for each in words)[:LONGEST]
+    words = " ".join(why[: 4 * MAX_REASON_CHARS].split())
+    return "".join(each if " " <= each <= "~" else "?" for each in words)[:MAX_REASON_CHARS]

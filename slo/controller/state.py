@@ -18,16 +18,16 @@ from typing import Final
 
 import msgspec
 
-from slo.tally import SLOT, Counts, Tally
+from slo.tally import SLOT_S, GoodBadCounts, Tally
 
-SHORT: Final = 60.0
-CANARY: Final = 120.0
-LONG: Final = 300.0
-LONGEST: Final = 600.0
+SHORT_WINDOW_S: Final = 60.0
+CANARY_WINDOW_S: Final = 120.0
+LONG_WINDOW_S: Final = 300.0
+MAX_WINDOW_S: Final = 600.0
 """Seconds that counts go back: as a rule, and at most where there are few calls."""
 
 
-class State(StrEnum):
+class ControllerState(StrEnum):
     """What happens to new conversations."""
 
     HEALTHY = "healthy"  # all go to level 0
@@ -37,7 +37,7 @@ class State(StrEnum):
     PINNED = "pinned"  # all go to the level that somebody chose
 
 
-class Rules(msgspec.Struct, frozen=True, kw_only=True):
+class ControllerRules(msgspec.Struct, frozen=True, kw_only=True):
     """How an objective's standing moves.
 
     Attributes:
@@ -65,7 +65,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     target: float
-    rungs: int
+    fallback_levels: int
     few: int = 10
     least: int = 20
     trip_least: int = 50
@@ -84,8 +84,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not 0.0 < self.target < 1.0:
             raise ValueError(f"a target is above 0 and below 1, not {self.target}")
-        if self.rungs < 0:
-            raise ValueError(f"there cannot be {self.rungs} rungs")
+        if self.fallback_levels < 0:
+            raise ValueError(f"there cannot be {self.fallback_levels} rungs")
         if self.ramp[-1:] != (1.0,) or list(self.ramp) != sorted(set(self.ramp)):
             raise ValueError(f"a ramp ascends to 1.0, unlike {self.ramp}")
 
@@ -95,7 +95,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
         return round(1.0 - self.target, 12)
 
     @property
-    def gross(self) -> float:
+    def gross_share(self) -> float:
         """What few calls must surely be beyond: half way from the budget to all, by orders."""
         return sqrt(self.budget)
 
@@ -103,13 +103,13 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
         """Number of times as long as usual evidence and steps are after so many relapses."""
         return 1 << min(max(relapses - 1, 0), 2)
 
-    def dwelling(self, relapses: int) -> float:
+    def dwell_time(self, relapses: int) -> float:
         """Seconds for which no recovery begins after so many relapses."""
         return float(min(self.dwell * 2 ** min(relapses, 30), self.dwell_most))
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """Where an objective stands; ``Standing(since=now)`` is a healthy beginning.
+class ControllerSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """Where an objective stands; ``ControllerSnapshot(since=now)`` is a healthy beginning.
 
     Every time is in seconds since 1970.
 
@@ -130,7 +130,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         was_until: The ``until`` that a pinned one had; None of the others.
     """
 
-    state: State = State.HEALTHY
+    state: ControllerState = ControllerState.HEALTHY
     level: int = 0
     since: float
     reason: str = ""
@@ -138,37 +138,41 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     share: float = 1.0
     step_since: float = 0.0
     until: float | None = None
-    was: State | None = None
+    was: ControllerState | None = None
     was_level: int = 0
     was_share: float = 1.0
     was_until: float | None = None
 
 
-class Arm(msgspec.Struct, frozen=True):
+class LevelCounts(msgspec.Struct, frozen=True):
     """The calls that one level answered, of late.
 
     Attributes:
         back: How many of the slot that is now, of the last two, of the last three, and so on.
     """
 
-    back: tuple[Counts, ...] = ()
+    trailing: tuple[GoodBadCounts, ...] = ()
 
-    def within(self, seconds: float) -> Counts:
+    def within(self, seconds: float) -> GoodBadCounts:
         """Those of so many seconds."""
-        return self.back[min(ceil(seconds / SLOT), len(self.back)) - 1] if self.back else Counts()
+        return (
+            self.trailing[min(ceil(seconds / SLOT_S), len(self.trailing)) - 1]
+            if self.trailing
+            else GoodBadCounts()
+        )
 
-    def latest(self, least: int, seconds: float = 0.0) -> tuple[Counts, float]:
+    def latest(self, least: int, seconds: float = 0.0) -> tuple[GoodBadCounts, float]:
         """Those of so many seconds, or of as many more as it takes for so many calls.
 
         Returns:
             Them, and how many seconds they go back; no calls where all there are are fewer.
         """
-        for slots in range(max(ceil(seconds / SLOT), 1), len(self.back) + 1):
-            if self.back[slots - 1].n >= least:
-                return self.back[slots - 1], slots * SLOT
-        return Counts(), 0.0
+        for slots in range(max(ceil(seconds / SLOT_S), 1), len(self.trailing) + 1):
+            if self.trailing[slots - 1].n >= least:
+                return self.trailing[slots - 1], slots * SLOT_S
+        return GoodBadCounts(), 0.0
 
 
-def arm(tally: Tally, key: str, now: float) -> Arm:
+def level_counts(tally: Tally, key: str, now: float) -> LevelCounts:
     """What the tally says of one level's calls, which are counted under this key."""
-    return Arm(tally.back(key, now, LONGEST))
+    return LevelCounts(tally.trailing_counts(key, now, MAX_WINDOW_S))

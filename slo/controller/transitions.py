@@ -2,10 +2,10 @@
 
 import msgspec
 
-from slo.controller.state import Standing, State
+from slo.controller.state import ControllerSnapshot, ControllerState
 
 
-class Move(msgspec.Struct, frozen=True, kw_only=True):
+class StateChange(msgspec.Struct, frozen=True, kw_only=True):
     """A change of state or level. Shares are no moves.
 
     Attributes:
@@ -17,19 +17,19 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
         reason: Why, in one sentence of ASCII.
     """
 
-    before: State
-    after: State
+    before: ControllerState
+    after: ControllerState
     level_before: int
     level: int
     at: float
     reason: str
 
 
-def moves(before: Standing, after: Standing) -> Move | None:
+def state_change(before: ControllerSnapshot, after: ControllerSnapshot) -> StateChange | None:
     """The move from one standing to the other; None where state and level are the same."""
     if (before.state, before.level) == (after.state, after.level):
         return None
-    return Move(
+    return StateChange(
         before=before.state,
         after=after.state,
         level_before=before.level,

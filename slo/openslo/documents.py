@@ -31,7 +31,7 @@ Source: OpenSLO, README.md (2025-09).
 from collections.abc import Iterable
 from typing import Any, Final
 
-from slo.burn import MISSED_OVER
+from slo.burn import FLOOR_MISSED_WINDOW_S
 from slo.duration import format_duration
 from slo.ladder_levels import REQUESTED
 from slo.objective import EVERY, BurnAlert, Enforce, Metric, Objective
@@ -39,19 +39,19 @@ from slo.policies.toml_writer import dollars_text, target_text
 
 API_VERSION: Final = "openslo/v1"
 #: Before the names of our annotations.
-PREFIX: Final = "thriftgate.dev/"
+ANNOTATION_PREFIX: Final = "thriftgate.dev/"
 #: The type of our metric sources.
-SOURCE: Final = "thriftgate"
+SOURCE_TYPE: Final = "thriftgate"
 #: How long an error budget lasts, for readers who want to know; here it has no end.
-WINDOW: Final = "28d"
+TIME_WINDOW: Final = "28d"
 
 
-def documents(objectives: Iterable[Objective]) -> list[dict[str, Any]]:
+def openslo_documents(objectives: Iterable[Objective]) -> list[dict[str, Any]]:
     """A document for each objective, of what YAML and JSON can say."""
     return [_document(each) for each in objectives]
 
 
-def what(objective: Objective) -> str:
+def objective_text(objective: Objective) -> str:
     """What is promised, in a few words: ``p95 of ttft within 500ms``."""
     share = target_text(objective).strip('"')
     if objective.metric is Metric.CACHE:
@@ -63,25 +63,25 @@ def what(objective: Objective) -> str:
     return f"p{share} of {objective.metric} within {format_duration(objective.under or 0.0)}"
 
 
-def escaped(rung: str) -> str:
+def escape_level(rung: str) -> str:
     """A rung as it stands in a list with commas."""
     return rung.replace("%", "%25").replace(",", "%2C")
 
 
-def unescaped(told: str) -> str:
+def unescape_level(told: str) -> str:
     """The rung that was told so."""
     return told.replace("%2C", ",").replace("%25", "%")
 
 
 def _document(objective: Objective) -> dict[str, Any]:
     is_cache = objective.metric is Metric.CACHE
-    wanted: dict[str, Any] = {"displayName": what(objective), "target": objective.target}
+    wanted: dict[str, Any] = {"displayName": objective_text(objective), "target": objective.target}
     if is_cache:
-        wanted["timeSliceWindow"] = format_duration(MISSED_OVER)
+        wanted["timeSliceWindow"] = format_duration(FLOOR_MISSED_WINDOW_S)
     spec: dict[str, Any] = {
-        "service": objective.feature if objective.feature not in {"", EVERY} else SOURCE,
+        "service": objective.feature if objective.feature not in {"", EVERY} else SOURCE_TYPE,
         "indicator": _indicator(objective),
-        "timeWindow": [{"duration": WINDOW, "isRolling": True}],
+        "timeWindow": [{"duration": TIME_WINDOW, "isRolling": True}],
         "budgetingMethod": "RatioTimeslices" if is_cache else "Occurrences",
         "objectives": [wanted],
     }
@@ -101,11 +101,13 @@ def _labels(objective: Objective) -> dict[str, str]:
 
 
 def _annotations(objective: Objective) -> dict[str, str]:
-    said = {f"{PREFIX}enforce": str(objective.enforce)}
+    said = {f"{ANNOTATION_PREFIX}enforce": str(objective.enforce)}
     if objective.ladder and not _goes_without_saying(objective):
-        said[f"{PREFIX}ladder"] = ",".join([REQUESTED, *map(escaped, objective.ladder)])
+        said[f"{ANNOTATION_PREFIX}ladder"] = ",".join(
+            [REQUESTED, *map(escape_level, objective.ladder)]
+        )
     if objective.clear is not None:
-        said[f"{PREFIX}clear"] = repr(objective.clear)
+        said[f"{ANNOTATION_PREFIX}clear"] = repr(objective.clear)
     return said
 
 
@@ -128,7 +130,7 @@ def _indicator(objective: Objective) -> dict[str, Any]:
 
 
 def _source(measured: dict[str, Any]) -> dict[str, Any]:
-    return {"metricSource": {"type": SOURCE, "spec": measured}}
+    return {"metricSource": {"type": SOURCE_TYPE, "spec": measured}}
 
 
 def _policy(name: str, alert: BurnAlert) -> dict[str, Any]:

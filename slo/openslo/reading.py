@@ -13,36 +13,42 @@ import msgspec
 
 from slo.duration import parse_duration
 from slo.ladder_levels import REQUESTED, effective_ladder, is_name
-from slo.objective import EVERY, BurnAlert, Calls, Enforce, Metric, Objective
+from slo.objective import EVERY, BurnAlert, Enforce, Metric, Objective, RequestKind
 from slo.objective_validation import validate_objective
-from slo.openslo.documents import API_VERSION, PREFIX, SOURCE, WINDOW, unescaped
+from slo.openslo.documents import (
+    ANNOTATION_PREFIX,
+    API_VERSION,
+    SOURCE_TYPE,
+    TIME_WINDOW,
+    unescape_level,
+)
 from slo.openslo.shapes import (
-    Condition,
-    Document,
-    Indicator,
-    Measured,
-    Metadata,
-    Policy,
-    Spec,
-    Target,
-    Unsound,
-    converted,
-    line,
+    AlertConditionSpec,
+    AlertPolicySpec,
+    IndicatorSpec,
+    InvalidOpenSlo,
+    MeasuredSource,
+    OpenSloDocument,
+    OpenSloMetadata,
+    SloSpec,
+    SloTarget,
+    convert_document,
+    single_line,
 )
 from slo.policies.table import describe_value, nanos_of_dollars, suggestion
 
 #: Documents read at once.
-_MOST: Final = 1_000
+_MAX_DOCUMENTS: Final = 1_000
 #: Kinds that SLOs are made of, and how they are referred to.
 _REFERENCES: Final = {
     "SLI": "indicatorRef",
     "AlertPolicy": "alertPolicyRef",
     "AlertCondition": "conditionRef",
 }
-_ANNOTATIONS: Final = tuple(f"{PREFIX}{name}" for name in ("enforce", "ladder", "clear"))
+_ANNOTATIONS: Final = tuple(f"{ANNOTATION_PREFIX}{name}" for name in ("enforce", "ladder", "clear"))
 
 
-class Reading(msgspec.Struct, frozen=True, kw_only=True):
+class OpenSloImport(msgspec.Struct, frozen=True, kw_only=True):
     """What documents say.
 
     Attributes:
@@ -53,25 +59,27 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 
     objectives: tuple[Objective, ...]
     refused: tuple[str, ...]
-    passed_over: tuple[str, ...]
+    skipped: tuple[str, ...]
 
 
 class _Reader:
     """Documents being read; those that others refer to are found by kind and name."""
 
     def __init__(self) -> None:
-        self.known: dict[tuple[str, str], Document] = {}
+        self.known: dict[tuple[str, str], OpenSloDocument] = {}
         self.passed_over: list[str] = []
 
-    def objective(self, document: Document) -> Objective:
+    def objective(self, document: OpenSloDocument) -> Objective:
         """The objective of an SLO.
 
         Raises:
             Unsound: If it is none that can be kept here.
         """
-        spec = converted(document.spec, Spec)
+        spec = convert_document(document.spec, SloSpec)
         name = document.metadata.name
-        if any((each.duration, each.is_rolling) != (WINDOW, True) for each in spec.time_window):
+        if any(
+            (each.duration, each.is_rolling) != (TIME_WINDOW, True) for each in spec.time_window
+        ):
             self.passed_over.append(f"SLO {name}: its timeWindow; error budgets have no end here.")
         measured = self._measured(spec)
         made = _made(document.metadata, measured, _share(spec.objectives[0]))
@@ -79,29 +87,35 @@ class _Reader:
         made = msgspec.structs.replace(made, alerts=tuple(alerts))
         found = validate_objective(made)
         if found:
-            raise Unsound("; ".join(f"{each.key} {each.what}: {each.fix}" for each in found))
+            raise InvalidOpenSlo("; ".join(f"{each.key} {each.what}: {each.fix}" for each in found))
         return made
 
-    def _measured(self, spec: Spec) -> Measured:
+    def _measured(self, spec: SloSpec) -> MeasuredSource:
         indicator = spec.indicator or self._named("SLI", spec.indicator_ref)
         if "thresholdMetric" in indicator.spec:
-            raise Unsound("has a thresholdMetric: write a ratioMetric of good and total")
-        ratio = converted(indicator.spec, Indicator).ratio_metric
+            raise InvalidOpenSlo("has a thresholdMetric: write a ratioMetric of good and total")
+        ratio = convert_document(indicator.spec, IndicatorSpec).ratio_metric
         source = ratio.good.metric_source
-        if source.type != SOURCE:
+        if source.type != SOURCE_TYPE:
             told = (
                 f"is measured by {describe_value(source.type)}, and only what passes here is judged"
             )
-            raise Unsound(f"{told}: write a metricSource of type {SOURCE}")
-        return converted(source.spec, Measured)
+            raise InvalidOpenSlo(f"{told}: write a metricSource of type {SOURCE_TYPE}")
+        return convert_document(source.spec, MeasuredSource)
 
     def _alert(self, policy: Mapping[str, Any], name: str) -> BurnAlert:
-        conditions = converted(self._own("AlertPolicy", policy).spec, Policy).conditions
-        condition = converted(self._own("AlertCondition", conditions[0]).spec, Condition)
+        conditions = convert_document(
+            self._own("AlertPolicy", policy).spec, AlertPolicySpec
+        ).conditions
+        condition = convert_document(
+            self._own("AlertCondition", conditions[0]).spec, AlertConditionSpec
+        )
         burn = condition.condition
         over = parse_duration(burn.lookback_window)
         if over is None:
-            raise Unsound(f"lookbackWindow is {describe_value(burn.lookback_window)}: write 30m")
+            raise InvalidOpenSlo(
+                f"lookbackWindow is {describe_value(burn.lookback_window)}: write 30m"
+            )
         if parse_duration(burn.alert_after) != 0:
             self.passed_over.append(
                 f"SLO {name}: alertAfter; the last twelfth of the window is looked at."
@@ -110,72 +124,76 @@ class _Reader:
             self.passed_over.append(f"SLO {name}: op {burn.op}; it is read as gte.")
         return BurnAlert(burn=burn.threshold, over=over, severity=condition.severity)
 
-    def _own(self, kind: str, said: Mapping[str, Any]) -> Document:
+    def _own(self, kind: str, said: Mapping[str, Any]) -> OpenSloDocument:
         """A document inside another, or the one that it refers to."""
         reference = _REFERENCES[kind]
         if reference in said:
             return self._named(kind, said[reference])
-        return converted(said, Document)
+        return convert_document(said, OpenSloDocument)
 
-    def _named(self, kind: str, name: object) -> Document:
+    def _named(self, kind: str, name: object) -> OpenSloDocument:
         found = self.known.get((kind, name)) if isinstance(name, str) else None
         if found is None:
-            raise Unsound(f"needs the {kind} {describe_value(name)}: give its document, too")
+            raise InvalidOpenSlo(f"needs the {kind} {describe_value(name)}: give its document, too")
         return found
 
 
-def read(documents: Sequence[object]) -> Reading:
+def read_openslo(documents: Sequence[object]) -> OpenSloImport:
     """The objectives of these documents, as a YAML or JSON parser gave them."""
     reader = _Reader()
     refused: list[str] = []
-    slos: list[Document] = []
-    if len(documents) > _MOST:
-        refused.append(f"The file has over {_MOST:,} documents: split it.")
-    for number, each in enumerate(documents[:_MOST], 1):
+    slos: list[OpenSloDocument] = []
+    if len(documents) > _MAX_DOCUMENTS:
+        refused.append(f"The file has over {_MAX_DOCUMENTS:,} documents: split it.")
+    for number, each in enumerate(documents[:_MAX_DOCUMENTS], 1):
         try:
-            found = converted(each, Document)
-            _sorted(found, reader, slos)
-        except Unsound as why:
+            found = convert_document(each, OpenSloDocument)
+            _reader_and_slos(found, reader, slos)
+        except InvalidOpenSlo as why:
             refused.append(f"Document {number} {why}.")
     objectives: dict[str, Objective] = {}
     for document in slos:
         name = document.metadata.name
         try:
             if name in objectives:
-                raise Unsound("names a second SLO: give each a name of its own")  # noqa: TRY301 - told like the rest
+                raise InvalidOpenSlo("names a second SLO: give each a name of its own")  # noqa: TRY301 - told like the rest
             objectives[name] = reader.objective(document)
-        except Unsound as why:
+        except InvalidOpenSlo as why:
             refused.append(f"SLO {name} {why}.")
-    return Reading(
+    return OpenSloImport(
         objectives=tuple(objectives.values()),
         refused=tuple(refused),
-        passed_over=tuple(reader.passed_over),
+        skipped=tuple(reader.passed_over),
     )
 
 
-def _sorted(document: Document, reader: _Reader, slos: list[Document]) -> None:
+def _reader_and_slos(
+    document: OpenSloDocument, reader: _Reader, slos: list[OpenSloDocument]
+) -> None:
     kind, name = document.kind, document.metadata.name
     if document.api_version != API_VERSION:
         told = describe_value(document.api_version)
-        raise Unsound(f"has the apiVersion {told}: write {API_VERSION}")
+        raise InvalidOpenSlo(f"has the apiVersion {told}: write {API_VERSION}")
     if kind == "SLO":
         slos.append(document)
     elif kind in _REFERENCES:
         reader.known[kind, name] = document
     else:
-        reader.passed_over.append(f"{line(kind) or 'Document'} {name}: its kind says nothing here.")
+        reader.passed_over.append(
+            f"{single_line(kind) or 'Document'} {name}: its kind says nothing here."
+        )
 
 
-def _made(metadata: Metadata, measured: Measured, target: float) -> Objective:
+def _made(metadata: OpenSloMetadata, measured: MeasuredSource, target: float) -> Objective:
     said = metadata.annotations
     for key in said:
-        if key.startswith(PREFIX) and key not in _ANNOTATIONS:
-            raise Unsound(
+        if key.startswith(ANNOTATION_PREFIX) and key not in _ANNOTATIONS:
+            raise InvalidOpenSlo(
                 f"has the annotation {describe_value(key)}: {suggestion(key, _ANNOTATIONS)}"
             )
     metric = measured.sli
-    enforce = _enforce(said.get(f"{PREFIX}enforce", Enforce.ALERT))
-    default = Calls.STREAMS if metric is Metric.TTFT else Calls.ALL
+    enforce = _enforce(said.get(f"{ANNOTATION_PREFIX}enforce", Enforce.ALERT))
+    default = RequestKind.STREAMS if metric is Metric.TTFT else RequestKind.ALL
     return Objective(
         name=metadata.name,
         team=_whose(measured.team, metadata, "team"),
@@ -185,48 +203,52 @@ def _made(metadata: Metadata, measured: Measured, target: float) -> Objective:
         target=target,
         under=None if metric is Metric.COST else _under(measured.le),
         under_nanos=_nanos(measured.le) if metric is Metric.COST else None,
-        clear=_clear(said.get(f"{PREFIX}clear")),
+        clear=_clear(said.get(f"{ANNOTATION_PREFIX}clear")),
         min_prompt=measured.min_prompt,
         enforce=enforce,
-        ladder=effective_ladder(enforce, _ladder(said.get(f"{PREFIX}ladder", ""))),
+        ladder=effective_ladder(enforce, _ladder(said.get(f"{ANNOTATION_PREFIX}ladder", ""))),
     )
 
 
 def _enforce(said: str) -> Enforce:
     if said not in list(Enforce):
-        raise Unsound(f"is enforced by {describe_value(said)}: {suggestion(said, list(Enforce))}")
+        raise InvalidOpenSlo(
+            f"is enforced by {describe_value(said)}: {suggestion(said, list(Enforce))}"
+        )
     return Enforce(said)
 
 
-def _whose(named: str | None, metadata: Metadata, key: str) -> str:
+def _whose(named: str | None, metadata: OpenSloMetadata, key: str) -> str:
     if named is not None:
         return named
     label = metadata.labels.get(key, EVERY)
     if not isinstance(label, str):
-        raise Unsound(f"has several labels {key}: write one SLO for each")
+        raise InvalidOpenSlo(f"has several labels {key}: write one SLO for each")
     if len(label) > 256:
-        raise Unsound(f"has a label {key} that is too long: write 256 characters at most")
+        raise InvalidOpenSlo(f"has a label {key} that is too long: write 256 characters at most")
     return label
 
 
 def _ladder(said: str) -> tuple[str, ...]:
-    rungs = tuple(unescaped(rung.strip()) for rung in said.split(",")) if said else ()
+    rungs = tuple(unescape_level(rung.strip()) for rung in said.split(",")) if said else ()
     rungs = rungs[1:] if rungs[:1] == (REQUESTED,) else rungs
     if not all(map(is_name, rungs)):
-        raise Unsound("has a rung without a name: write elsewhere, models, shed")
+        raise InvalidOpenSlo("has a rung without a name: write elsewhere, models, shed")
     return rungs
 
 
 def _under(said: float | str | None) -> float | None:
     if isinstance(said, str):
-        raise Unsound(f"has the limit {describe_value(said)}: write le in seconds, such as 0.5")
+        raise InvalidOpenSlo(
+            f"has the limit {describe_value(said)}: write le in seconds, such as 0.5"
+        )
     return None if said is None else round(said, 9)
 
 
 def _nanos(said: float | str | None) -> int | None:
     exact = nanos_of_dollars(said)
     if exact is None:
-        raise Unsound('has no limit in dollars: write le: "0.05"')
+        raise InvalidOpenSlo('has no limit in dollars: write le: "0.05"')
     return exact
 
 
@@ -234,12 +256,14 @@ def _clear(said: str | None) -> float | None:
     try:
         return None if said is None else float(said)
     except ValueError:
-        raise Unsound(f"clears at {describe_value(said)}: write a share such as 0.73") from None
+        raise InvalidOpenSlo(
+            f"clears at {describe_value(said)}: write a share such as 0.73"
+        ) from None
 
 
-def _share(said: Target) -> float:
+def _share(said: SloTarget) -> float:
     if said.target_percent is not None and said.target is None:
         return float(Decimal(repr(said.target_percent)) / 100)
     if said.target is None or said.target_percent is not None:
-        raise Unsound("has no target, or two: write target: 0.95")
+        raise InvalidOpenSlo("has no target, or two: write target: 0.95")
     return said.target

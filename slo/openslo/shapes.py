@@ -6,19 +6,19 @@ import msgspec
 from msgspec import Meta
 
 from slo.alert import Severity
-from slo.objective import Calls, Metric
+from slo.objective import Metric, RequestKind
 from slo.policies.table import NAME_PATTERN
 
-_LONGEST = 200
+_MAX_LINE_CHARS = 200
 T = TypeVar("T")
 Text = Annotated[str, Meta(max_length=256)]
 
 
-class Unsound(Exception):
+class InvalidOpenSlo(Exception):
     """A document that cannot be read, and why: the rest of a sentence about it."""
 
 
-class Metadata(msgspec.Struct, frozen=True):
+class OpenSloMetadata(msgspec.Struct, frozen=True):
     """Whose name others refer to."""
 
     name: Annotated[str, Meta(pattern=f"^{NAME_PATTERN.pattern}$")]
@@ -26,84 +26,84 @@ class Metadata(msgspec.Struct, frozen=True):
     annotations: dict[str, str] = {}
 
 
-class Document(msgspec.Struct, frozen=True, rename="camel"):
+class OpenSloDocument(msgspec.Struct, frozen=True, rename="camel"):
     """Any document, or one inside another."""
 
-    metadata: Metadata
+    metadata: OpenSloMetadata
     spec: dict[str, Any]
     kind: Text = ""
     api_version: Text = ""
 
 
-class Measured(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class MeasuredSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What our metric sources measure; every word of it is ours."""
 
     sli: Metric
     le: float | str | None = None
     team: Text | None = None
     feature: Text | None = None
-    calls: Calls | None = None
+    calls: RequestKind | None = None
     min_prompt: int = 1024
 
 
-class Source(msgspec.Struct, frozen=True):
+class MetricSource(msgspec.Struct, frozen=True):
     """Where a metric comes from."""
 
     spec: dict[str, Any]
     type: str = ""
 
 
-class Half(msgspec.Struct, frozen=True, rename="camel"):
+class RatioPart(msgspec.Struct, frozen=True, rename="camel"):
     """The good events, or all."""
 
-    metric_source: Source
+    metric_source: MetricSource
 
 
-class Ratio(msgspec.Struct, frozen=True):
+class RatioMetric(msgspec.Struct, frozen=True):
     """Good events of all."""
 
-    good: Half
-    total: Half
+    good: RatioPart
+    total: RatioPart
 
 
-class Indicator(msgspec.Struct, frozen=True, rename="camel"):
+class IndicatorSpec(msgspec.Struct, frozen=True, rename="camel"):
     """The spec of an SLI."""
 
-    ratio_metric: Ratio
+    ratio_metric: RatioMetric
 
 
-class Target(msgspec.Struct, frozen=True, rename="camel"):
+class SloTarget(msgspec.Struct, frozen=True, rename="camel"):
     """One objective of an SLO: a share, or percents."""
 
     target: float | None = None
     target_percent: float | None = None
 
 
-class Window(msgspec.Struct, frozen=True, rename="camel"):
+class ErrorBudgetWindow(msgspec.Struct, frozen=True, rename="camel"):
     """How long an error budget lasts."""
 
     duration: str
     is_rolling: bool = False
 
 
-class Spec(msgspec.Struct, frozen=True, rename="camel"):
+class SloSpec(msgspec.Struct, frozen=True, rename="camel"):
     """The spec of an SLO."""
 
-    objectives: Annotated[list[Target], Meta(min_length=1, max_length=1)]
+    objectives: Annotated[list[SloTarget], Meta(min_length=1, max_length=1)]
     budgeting_method: Literal["Occurrences", "RatioTimeslices"] = "Occurrences"
-    indicator: Document | None = None
+    indicator: OpenSloDocument | None = None
     indicator_ref: str = ""
-    time_window: list[Window] = []
+    time_window: list[ErrorBudgetWindow] = []
     alert_policies: Annotated[list[dict[str, Any]], Meta(max_length=10)] = []
 
 
-class Policy(msgspec.Struct, frozen=True):
+class AlertPolicySpec(msgspec.Struct, frozen=True):
     """The spec of an AlertPolicy."""
 
     conditions: Annotated[list[dict[str, Any]], Meta(min_length=1, max_length=1)]
 
 
-class Burn(msgspec.Struct, frozen=True, rename="camel"):
+class BurnCondition(msgspec.Struct, frozen=True, rename="camel"):
     """When a condition holds."""
 
     op: Literal["gte", "gt", "lte", "lt"]
@@ -113,14 +113,14 @@ class Burn(msgspec.Struct, frozen=True, rename="camel"):
     alert_after: str = "0m"
 
 
-class Condition(msgspec.Struct, frozen=True):
+class AlertConditionSpec(msgspec.Struct, frozen=True):
     """The spec of an AlertCondition."""
 
     severity: Severity
-    condition: Burn
+    condition: BurnCondition
 
 
-def converted(said: object, shape: type[T]) -> T:
+def convert_document(said: object, shape: type[T]) -> T:
     """What a parser gave, in this shape.
 
     Raises:
@@ -129,9 +129,9 @@ def converted(said: object, shape: type[T]) -> T:
     try:
         return msgspec.convert(said, shape)
     except msgspec.ValidationError as error:
-        raise Unsound(f"is not as OpenSLO has it: {line(str(error))}") from None
+        raise InvalidOpenSlo(f"is not as OpenSLO has it: {single_line(str(error))}") from None
 
 
-def line(text: str) -> str:
+def single_line(text: str) -> str:
     """The text on one line of at most 200 characters."""
-    return "".join(each if each.isprintable() else " " for each in text)[:_LONGEST]
+    return "".join(each if each.isprintable() else " " for each in text)[:_MAX_LINE_CHARS]

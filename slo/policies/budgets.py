@@ -17,7 +17,16 @@ unpriced = "own"         # the default; what becomes of calls whose price nobody
 alerts = [50, 80, 95]    # the default
 """
 
-from slo.budget import EVERY, LABEL, SCOPES, Budget, Hold, OnLoss, Unit, Unpriced
+from slo.budget import (
+    EVERY,
+    LABEL_PREFIX,
+    SCOPES,
+    Budget,
+    BudgetUnit,
+    HoldPolicy,
+    OnStoreLoss,
+    UnpricedPolicy,
+)
 from slo.decimals import normalize_decimal
 from slo.policies.table import (
     DOLLARS_PATTERN,
@@ -29,7 +38,7 @@ from slo.policies.table import (
     suggestion,
     whole_number,
 )
-from slo.reservations import MOST
+from slo.reservations import MAX_AMOUNT
 from slo.window import Window
 
 _MAX_ALERTS = 10
@@ -43,13 +52,13 @@ KEYS = (
 def budget(table: TableReader) -> Budget:
     """The budget of a table, with stand-ins where it has mistakes."""
     scope = _scope(table)
-    unit = table.choice("unit", Unit)
+    unit = table.choice("unit", BudgetUnit)
     hard = table.flag("hard", default=True)
     return Budget(
         name=table.name("assistants-month"),
         scope=scope,
         of=_of(table, scope),
-        unit=unit or Unit.REQUESTS,
+        unit=unit or BudgetUnit.REQUESTS,
         window=table.choice("window", Window) or Window.MONTH,
         limit=_limit(table, unit),
         hard=hard,
@@ -61,17 +70,17 @@ def budget(table: TableReader) -> Budget:
 
 
 def _scope(table: TableReader) -> str:
-    known = (*SCOPES, f"{LABEL}NAME")
+    known = (*SCOPES, f"{LABEL_PREFIX}NAME")
     if "scope" not in table.entries:
         table.add_mistake("scope", "is missing", f"write one of {', '.join(known)}")
     scope = table.text("scope", "team")
     if scope is None or scope in SCOPES:
         return scope or ""
-    if not scope.startswith(LABEL):
+    if not scope.startswith(LABEL_PREFIX):
         table.add_mistake("scope", f"is {describe_value(scope)}", suggestion(scope, known))
-    elif not NAME_PATTERN.fullmatch(scope.removeprefix(LABEL)):
+    elif not NAME_PATTERN.fullmatch(scope.removeprefix(LABEL_PREFIX)):
         table.add_mistake(
-            "scope", f"is {describe_value(scope)}", f'name the label: "{LABEL}project"'
+            "scope", f"is {describe_value(scope)}", f'name the label: "{LABEL_PREFIX}project"'
         )
     return scope
 
@@ -87,7 +96,7 @@ def _of(table: TableReader, scope: str) -> str:
     return of
 
 
-def _limit(table: TableReader, unit: Unit | None) -> int:
+def _limit(table: TableReader, unit: BudgetUnit | None) -> int:
     """In nano-dollars, tokens or requests; 1 where it is wrong, or its unit is."""
     if "limit" not in table.entries:
         table.add_mistake(
@@ -97,44 +106,50 @@ def _limit(table: TableReader, unit: Unit | None) -> int:
     if unit is None:
         return 1
     value = table.entries["limit"].value
-    exact = nanos_of_dollars(value) if unit is Unit.USD else whole_number(value)
+    exact = nanos_of_dollars(value) if unit is BudgetUnit.USD else whole_number(value)
     if exact is None:
         table.add_mistake("limit", f"is {describe_value(value)}", _limit_fix(value, unit))
-    elif not 1 <= exact <= MOST:
-        most = f"{MOST // NANOS_PER_DOLLAR:,} dollars" if unit is Unit.USD else f"{MOST:,}"
+    elif not 1 <= exact <= MAX_AMOUNT:
+        most = (
+            f"{MAX_AMOUNT // NANOS_PER_DOLLAR:,} dollars"
+            if unit is BudgetUnit.USD
+            else f"{MAX_AMOUNT:,}"
+        )
         table.add_mistake(
             "limit", f"is {describe_value(value)}", f"write more than 0, and at most {most}"
         )
     return exact or 1
 
 
-def _limit_fix(value: object, unit: Unit) -> str:
-    if unit is not Unit.USD:
+def _limit_fix(value: object, unit: BudgetUnit) -> str:
+    if unit is not BudgetUnit.USD:
         return "write a whole number"
     meant = normalize_decimal(value)
     example = f'"{meant}"' if DOLLARS_PATTERN.fullmatch(meant) else '"500"'
     return f"write dollars of at most 9 decimals as a string: {example}"
 
 
-def _hold(table: TableReader, unit: Unit | None) -> Hold:
-    if unit is Unit.REQUESTS and "hold" in table.entries:
+def _hold(table: TableReader, unit: BudgetUnit | None) -> HoldPolicy:
+    if unit is BudgetUnit.REQUESTS and "hold" in table.entries:
         table.add_mistake("hold", "says nothing of requests, which count 1 each", "leave it out")
-    return table.choice("hold", Hold, Hold.P95) or Hold.P95
+    return table.choice("hold", HoldPolicy, HoldPolicy.P95) or HoldPolicy.P95
 
 
-def _on_loss(table: TableReader, *, hard: bool) -> OnLoss:
-    default = OnLoss.CLOSED if hard else OnLoss.OPEN
-    said = table.choice("on_loss", OnLoss, default) or default
-    if not hard and said is not OnLoss.OPEN:
+def _on_loss(table: TableReader, *, hard: bool) -> OnStoreLoss:
+    default = OnStoreLoss.CLOSED if hard else OnStoreLoss.OPEN
+    said = table.choice("on_loss", OnStoreLoss, default) or default
+    if not hard and said is not OnStoreLoss.OPEN:
         mend = "write hard = true, or leave on_loss out"
         table.add_mistake("on_loss", "refuses calls, and the budget is not hard", mend)
     return said
 
 
-def _unpriced(table: TableReader, unit: Unit | None, *, hard: bool) -> Unpriced:
-    if "unpriced" in table.entries and (unit in {Unit.TOKENS, Unit.REQUESTS} or not hard):
+def _unpriced(table: TableReader, unit: BudgetUnit | None, *, hard: bool) -> UnpricedPolicy:
+    if "unpriced" in table.entries and (
+        unit in {BudgetUnit.TOKENS, BudgetUnit.REQUESTS} or not hard
+    ):
         table.add_mistake("unpriced", "says nothing but of hard dollars", "leave it out")
-    return table.choice("unpriced", Unpriced, Unpriced.OWN) or Unpriced.OWN
+    return table.choice("unpriced", UnpricedPolicy, UnpricedPolicy.OWN) or UnpricedPolicy.OWN
 
 
 def _alerts(table: TableReader) -> tuple[int, ...]:

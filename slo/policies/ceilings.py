@@ -12,8 +12,8 @@ cheaper = ["gpt-5.4-mini"]               # models to go to, in this order
 unpriced = "own"                         # the default; or refuse, allow: as of budgets
 """
 
-from slo.budget import EVERY, Unpriced
-from slo.ceiling import Ceiling, Step
+from slo.budget import EVERY, UnpricedPolicy
+from slo.ceiling import Ceiling, CeilingStep
 from slo.decimals import normalize_decimal
 from slo.policies.table import (
     DOLLARS_PATTERN,
@@ -23,7 +23,7 @@ from slo.policies.table import (
     nanos_of_dollars,
     suggestion,
 )
-from slo.reservations import MOST
+from slo.reservations import MAX_AMOUNT
 
 _MAX_MODELS = 10
 _EXAMPLE = '"0.05"'
@@ -41,7 +41,7 @@ def ceiling(table: TableReader) -> Ceiling:
         limit=_limit(table),
         on_exceed=steps,
         cheaper=_cheaper(table, steps),
-        unpriced=table.choice("unpriced", Unpriced, Unpriced.OWN) or Unpriced.OWN,
+        unpriced=table.choice("unpriced", UnpricedPolicy, UnpricedPolicy.OWN) or UnpricedPolicy.OWN,
     )
 
 
@@ -69,20 +69,20 @@ def _limit(table: TableReader) -> int:
         example = f'"{meant}"' if DOLLARS_PATTERN.fullmatch(meant) else _EXAMPLE
         mend = f"write dollars of at most 9 decimals as a string: {example}"
         table.add_mistake("limit", f"is {describe_value(value)}", mend)
-    elif not 1 <= exact <= MOST:
-        most = f"{MOST // NANOS_PER_DOLLAR:,} dollars"
+    elif not 1 <= exact <= MAX_AMOUNT:
+        most = f"{MAX_AMOUNT // NANOS_PER_DOLLAR:,} dollars"
         table.add_mistake(
             "limit", f"is {describe_value(value)}", f"write more than 0, and at most {most}"
         )
     return exact or 1
 
 
-def _steps(table: TableReader) -> tuple[Step, ...]:
+def _steps(table: TableReader) -> tuple[CeilingStep, ...]:
     """What is to be done, in order."""
     if "on_exceed" not in table.entries:
-        return tuple(Step)
-    known = list(Step)
-    steps: list[Step] = []
+        return tuple(CeilingStep)
+    known = list(CeilingStep)
+    steps: list[CeilingStep] = []
     for place in table.array("on_exceed"):
         said = place.value
         if not isinstance(said, str) or said not in known:
@@ -91,16 +91,16 @@ def _steps(table: TableReader) -> tuple[Step, ...]:
         elif said in steps:
             table.add_mistake("on_exceed", f"holds {said} twice", "take one out")
         else:
-            steps.append(Step(said))
-    if Step.REFUSE in steps[:-1]:
+            steps.append(CeilingStep(said))
+    if CeilingStep.REFUSE in steps[:-1]:
         table.add_mistake("on_exceed", "goes on after refuse", "let refuse be the last")
     return tuple(steps)
 
 
-def _cheaper(table: TableReader, steps: tuple[Step, ...]) -> tuple[str, ...]:
+def _cheaper(table: TableReader, steps: tuple[CeilingStep, ...]) -> tuple[str, ...]:
     """The models to go to."""
     if "cheaper" not in table.entries:
-        if Step.CHEAPER in steps and "on_exceed" in table.entries:
+        if CeilingStep.CHEAPER in steps and "on_exceed" in table.entries:
             mend = 'write cheaper = ["gpt-5.4-mini"], or others'
             table.add_mistake("cheaper", "is missing, and on_exceed says cheaper", mend)
         return ()
@@ -109,7 +109,7 @@ def _cheaper(table: TableReader, steps: tuple[Step, ...]) -> tuple[str, ...]:
     if not len(set(names)) == len(said) <= _MAX_MODELS:
         mend = f"write up to {_MAX_MODELS} names of models, each once"
         table.add_mistake("cheaper", "is no list of models", mend)
-    if Step.CHEAPER not in steps:
+    if CeilingStep.CHEAPER not in steps:
         mend = 'write "cheaper" in on_exceed too, or leave it out'
         table.add_mistake("cheaper", "is never used: on_exceed does not say cheaper", mend)
     return tuple(names)

@@ -34,10 +34,10 @@ from msgspec.structs import replace
 from slo.alert import Severity
 from slo.duration import parse_duration
 from slo.ladder_levels import ELSEWHERE, SHED, effective_ladder, is_name
-from slo.objective import EVERY, BurnAlert, Calls, Enforce, Metric, Objective
+from slo.objective import EVERY, BurnAlert, Enforce, Metric, Objective, RequestKind
 from slo.objective_validation import alert_problem, target_key, validate_objective
 from slo.policies.table import TableReader, describe_value, nanos_of_dollars
-from slo.reservations import MOST
+from slo.reservations import MAX_AMOUNT
 
 _COMMON = ("name", "team", "feature", "calls", "metric", "enforce", "ladder")
 _TIMED = frozenset({"p", "under", "alert_at"})
@@ -78,13 +78,13 @@ def objective(table: TableReader) -> Objective:
 
 def _common(table: TableReader, metric: Metric | None) -> Objective:
     """What every objective has; the rest are stand-ins."""
-    default = Calls.STREAMS if metric is Metric.TTFT else Calls.ALL
+    default = RequestKind.STREAMS if metric is Metric.TTFT else RequestKind.ALL
     enforce = table.choice("enforce", Enforce, Enforce.ALERT) or Enforce.ALERT
     return Objective(
         name=table.name("chat-ttft"),
         team=_team(table),
         feature=_named(table.text("feature", EVERY)),
-        calls=table.choice("calls", Calls, default) or default,
+        calls=table.choice("calls", RequestKind, default) or default,
         metric=Metric.ERRORS,
         target=_SHARE,
         enforce=enforce,
@@ -181,7 +181,7 @@ def _nanos(table: TableReader) -> int:
         return _NANOS
     value = table.entries["under"].value
     exact = nanos_of_dollars(value)
-    if exact is None or not 1 <= exact <= MOST:
+    if exact is None or not 1 <= exact <= MAX_AMOUNT:
         mend = 'write dollars above 0 of at most 9 decimals as a string: under = "0.05"'
         table.add_mistake("under", f"is {describe_value(value)}", mend)
         return _NANOS
@@ -192,7 +192,7 @@ def _min_prompt(table: TableReader) -> int:
     if "min_prompt" not in table.entries:
         return 1024
     said = table.whole_number("min_prompt")
-    if said is None or not 1 <= said <= MOST:
+    if said is None or not 1 <= said <= MAX_AMOUNT:
         value = table.entries["min_prompt"].value
         table.add_mistake("min_prompt", f"is {describe_value(value)}", "write tokens, 1 or more")
         return 1024

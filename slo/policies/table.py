@@ -1,7 +1,7 @@
 """A table of a file of promises, read entry by entry; what is wrong goes on one list.
 
 The text is parsed elsewhere, by whoever knows on which line things stand; a value is anything of
-the shape of ``Place``, as a parsed catalog is.
+the shape of ``LocatedValue``, as a parsed catalog is.
 """
 
 import re
@@ -58,7 +58,7 @@ class PolicyMistake(msgspec.Struct, frozen=True, kw_only=True):
         line: From 1.
         where: The entry, such as ``budgets.assistants-month.limit``; "" for the whole file.
         what: What is wrong, as the rest of a sentence about ``where``.
-        mend: What to do about it, as an imperative.
+        fix: What to do about it, as an imperative.
     """
 
     file: str

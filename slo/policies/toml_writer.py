@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 
 from slo.duration import format_duration
-from slo.objective import EVERY, BurnAlert, Calls, Enforce, Metric, Objective
+from slo.objective import EVERY, BurnAlert, Enforce, Metric, Objective, RequestKind
 from slo.objective_validation import target_key
 from slo.policies.table import NANOS_PER_DOLLAR
 
@@ -50,7 +50,7 @@ def _toml_fields(objective: Objective) -> dict[str, str | None]:
         "under": _under(objective),
         "clear": None if objective.clear is None else repr(objective.clear),
         "min_prompt": None if objective.min_prompt == 1024 else str(objective.min_prompt),
-        "calls": _unless(objective.calls, Calls.STREAMS if is_ttft else Calls.ALL),
+        "calls": _unless(objective.calls, RequestKind.STREAMS if is_ttft else RequestKind.ALL),
         "enforce": _unless(objective.enforce, Enforce.ALERT),
         "ladder": _array(map(_text, objective.ladder)),
         "alert_at": _array(map(_alert, objective.alerts)),

@@ -27,8 +27,8 @@ from proxy.services.budgets.reconciliation import SETTLED_AFTER_S
 from proxy.settings import Settings
 from proxy.store.redis.budget_store import RedisBudgetStore
 from proxy.store.store import Store
-from slo.budget import OnLoss
-from slo.reservations import Level
+from slo.budget import OnStoreLoss
+from slo.reservations import CounterLevel
 from tests.fakes.budgeted import DEAR, DIME, FIVE
 from tests.fakes.crowd import Crowd
 from tests.fakes.redis_server import OwnRedis, own_redis
@@ -38,7 +38,7 @@ from tests.fakes.standing import standing
 from tests.fakes.town import lab_standing
 
 PHASES = ("here", "silent", "dead", "back")
-TEAMS = tuple(each.value for each in OnLoss)
+TEAMS = tuple(each.value for each in OnStoreLoss)
 #: Dollars a month; a tenth of the second's is soon spent.
 LIMITS = dict(zip(TEAMS, (20, 12, 20), strict=True))
 BUDGET = """
@@ -116,11 +116,11 @@ class Ledger:
         found = self.store.spendings.from_rollups("team", 0, 2e10)
         return {team: each.nanos for team, each in found.items()}
 
-    def levels(self, names: Sequence[str]) -> list[Level]:
+    def levels(self, names: Sequence[str]) -> list[CounterLevel]:
         """What the counters of these names' first parts say, wherever their windows are."""
         return asyncio.run(self.counted(names))
 
-    async def counted(self, names: Sequence[str]) -> list[Level]:
+    async def counted(self, names: Sequence[str]) -> list[CounterLevel]:
         """The same, on a loop that runs."""
         asked = open_budget_store(self._settings, self.store)
         assert isinstance(asked, RedisBudgetStore)
@@ -129,8 +129,10 @@ class Ledger:
             found = [
                 (
                     await asked.levels(await asked.counters_from(f"{name}/", 1), now)
-                    or [Level(0, 0)]
-                )[0]
+                    or [CounterLevel(0, 0)]
+                )[
+                    0
+                ]
                 for name in names
             ]
         finally:
@@ -338,7 +340,7 @@ class Killed:
     frees: float
     waited: float | None
     admitted: int
-    level: Level
+    level: CounterLevel
     spent: int
 
 
@@ -389,7 +391,7 @@ async def _killed(folder: Path, redis: OwnRedis, *, waits: bool) -> Killed:
     return Killed((before, after), frees, waited, admitted, level, spent)
 
 
-async def until(ledger: Ledger, is_so: Callable[[Level], bool]) -> Level:
+async def until(ledger: Ledger, is_so: Callable[[CounterLevel], bool]) -> CounterLevel:
     """The counter once this is so of it, or as it stands after a while."""
     end = time.monotonic() + 1.5 * TTL_S
     (level,) = await ledger.counted(["day"])

@@ -37,7 +37,7 @@ from compaction.reading.message import Unfoldable
 from proxy.caches.port import CachedPrompt, TokenBlock
 from proxy.caches.regimes import build_cache
 from proxy.tokens.vocabulary import Tokenizer
-from slo.price import cost
+from slo.price import call_cost
 from slo.usage import Usage
 from tests.bench.compaction_policies import Played, Row, Way, priced, way
 from tests.bench.compaction_talks import TALKS, Talk
@@ -173,7 +173,7 @@ def play(talk: Talk, sends: Sequence[Sent], here: Way, ids: Ids) -> Played:
 def asked(sends: Sequence[Sent], small: Way) -> int:
     """What a small model takes to write what folds put in place, in nano-dollars."""
     read, wrote = (sum(sent.asked[n] for sent in sends) for n in (0, 1))
-    found = cost(Usage(input=read, output=wrote), small.tariff, small.at)
+    found = call_cost(Usage(input=read, output=wrote), small.tariff, small.at)
     assert found is not None
     return found.list_nanos
 

@@ -35,7 +35,7 @@ from proxy.calls.route_target import route_target as planned
 from proxy.catalog.entries import Route
 from proxy.catalog.load import load
 from proxy.services.compaction.policies import prices
-from slo.price import Tariff, cost
+from slo.price import Tariff, call_cost
 from slo.usage import Usage
 from tests.bench.compaction_sessions import SETS, Call, Session
 
@@ -257,7 +257,7 @@ def priced(served: Served, output: int, here: Way, unit: int = 1) -> int:
     written = {f"write_{ttl}": tokens * unit for ttl, tokens in served.written.items()}
     fresh, read = served.fresh * unit, served.read * unit
     usage = Usage(input=fresh, cache_read=read, output=output, **written)
-    found = cost(usage, here.tariff, here.at)
+    found = call_cost(usage, here.tariff, here.at)
     assert found is not None
     return found.list_nanos
 

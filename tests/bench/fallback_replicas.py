@@ -27,9 +27,9 @@ from typing import Any
 import httpx
 
 from proxy.tools.simulator.app import app
-from proxy.tools.simulator.models import LabSettings, Simulated
+from proxy.tools.simulator.models import SimulatedModel, SimulatorSettings
 from proxy.tools.simulator.server import serving
-from proxy.tools.simulator.upstream import Lab
+from proxy.tools.simulator.upstream import Simulator
 from tests.fakes.postgres import schema
 from tests.fakes.redis_keys import SERVER
 from tests.fakes.replicas import Sibling
@@ -38,9 +38,9 @@ from tests.fakes.standing import standing
 
 _SWIFT: Mapping[str, Any] = {"regime": "", "ttft": 0.05, "per_1k": 0.0, "itl": 0.001, "words": 5}
 _MODELS = {
-    name: Simulated(**_SWIFT)
+    name: SimulatedModel(**_SWIFT)
     for name in ("gpt-4o-mini", "gpt-5.5", "one", "two", "three", "four", "small")
-} | {"claude": Simulated(**_SWIFT, wire="anthropic", traits=frozenset({"adaptive_thinking"}))}
+} | {"claude": SimulatedModel(**_SWIFT, wire="anthropic", traits=frozenset({"adaptive_thinking"}))}
 _CATALOG = """
 [upstreams.lab]
 kind = "openai"
@@ -158,7 +158,7 @@ class Replicas:
     """Two gateways, and the simulator before which they stand."""
 
     gateways: Sequence[Served]
-    lab: Lab
+    lab: Simulator
 
 
 @dataclass(frozen=True)
@@ -172,8 +172,8 @@ class Answered:
 
 
 @asynccontextmanager
-async def _simulator(folder: Path) -> AsyncIterator[tuple[Lab, Path]]:
-    lab = Lab(LabSettings(models=_MODELS), clock=time.monotonic, sleep=asyncio.sleep)
+async def _simulator(folder: Path) -> AsyncIterator[tuple[Simulator, Path]]:
+    lab = Simulator(SimulatorSettings(models=_MODELS), clock=time.monotonic, sleep=asyncio.sleep)
     async with serving(app(lab)) as url:
         catalog = folder / "catalog.toml"
         catalog.write_text(_CATALOG.format(url=url))
@@ -241,7 +241,7 @@ def fallbacks(both: Replicas) -> bool:
     sound = True
     for failing in (("gpt-4o-mini",), ("gpt-4o-mini", "gpt-5.5")):
         for model in failing:
-            both.lab.suffer(model, "503")
+            both.lab.inject_fault(model, "503")
         for name, fields in rows.items():
             statuses: Counter[int] = Counter()
             by: Counter[str] = Counter()
@@ -265,7 +265,7 @@ def fallbacks(both: Replicas) -> bool:
             sound &= statuses[200] == 6 or "n" in fields
             print(f"| {name} | {', '.join(failing)} | {dict(by)} | {dict(statuses)} | {skipped} |")
     for model in ("gpt-4o-mini", "gpt-5.5"):
-        both.lab.suffer(model, "")
+        both.lab.inject_fault(model, "")
     return sound
 
 
@@ -281,8 +281,8 @@ def deadlines(both: Replicas) -> bool:
     )
     sound = True
     for name, (one, two) in _ROUTES.items():
-        both.lab.suffer("one", one)
-        both.lab.suffer("two", two)
+        both.lab.inject_fault("one", one)
+        both.lab.inject_fault("two", two)
         found = asyncio.run(_paced(both, ("plain", "promised"), _CALLS / _RATE))
         sides = found[::2], found[1::2]
         (plain50, plain95), (with50, with95) = map(_percentiles, sides)
@@ -294,15 +294,15 @@ def deadlines(both: Replicas) -> bool:
             flush=True,
         )
         sound &= with50 <= 1.1 * plain50 + 0.05 and with95 <= 1.1 * plain95 + 0.05
-        both.lab.suffer("one", "")
-        both.lab.suffer("two", "")
+        both.lab.inject_fault("one", "")
+        both.lab.inject_fault("two", "")
     return sound
 
 
 def ladder(both: Replicas) -> bool:
     """Print how long new conversations stay on a level as bad as the one before."""
-    both.lab.suffer("three", "slow=30")
-    both.lab.suffer("four", "slow=30")
+    both.lab.inject_fault("three", "slow=30")
+    both.lab.inject_fault("four", "slow=30")
     began = time.monotonic()
     found = asyncio.run(_paced(both, ("laddered",), _LADDER_S))
     print("\nladder elsewhere, small; level 0 and 1 at 1.5 s, objective 0.3 s:")

@@ -18,10 +18,10 @@ from typing import Any
 import httpx
 import orjson
 
-from proxy.providers.sse import events
+from proxy.providers.sse import parse_events
 from proxy.records.receipt import Receipt
 from proxy.tools.simulator.fault_directives import NAMES
-from proxy.tools.simulator.upstream import Exchange
+from proxy.tools.simulator.upstream import SimulatedExchange
 from tests.fakes.town import Town, town
 
 WIRES = {"openai": "gpt-lab", "anthropic": "claude-lab"}
@@ -95,7 +95,7 @@ class Met:
     said: str
     body: bytes
     receipts: Sequence[Receipt]
-    exchanges: Sequence[Exchange]
+    exchanges: Sequence[SimulatedExchange]
 
     @property
     def final(self) -> Receipt:
@@ -201,7 +201,7 @@ def _told(case: Case, answer: httpx.Response, body: bytes, ends: str) -> str:
 
 
 def _told_stream(case: Case, body: bytes, ends: str) -> str:
-    payloads = [event.data for event in events(body)]
+    payloads = [event.data for event in parse_events(body)]
     is_done = b"[DONE]" in payloads or case.endpoint == "responses"
     read, unread = _read(payloads)
     finish = next((end for each in read if (end := _finish(each))), "")
@@ -251,7 +251,7 @@ def _said(body: bytes, case: Case) -> str:
     if not case.streamed:
         read, _ = _read([body])
         return "".join(_text(each) for each in read)
-    read, _ = _read([event.data for event in events(body)])
+    read, _ = _read([event.data for event in parse_events(body)])
     return "".join(_text(each) for each in read)
 
 

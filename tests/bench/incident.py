@@ -25,8 +25,8 @@ from typing import Protocol
 
 from slo.controller.canary_share import level_for
 from slo.controller.evaluate import evaluate
-from slo.controller.state import Rules, Standing, State, arm
-from slo.controller.transitions import Move, moves
+from slo.controller.state import ControllerRules, ControllerSnapshot, ControllerState, level_counts
+from slo.controller.transitions import StateChange, state_change
 from slo.tally import Tally
 
 HOUR = 3600.0
@@ -102,10 +102,10 @@ class Controller:
     name = "controller"
 
     def __init__(self) -> None:
-        self.rules = Rules(target=TARGET, rungs=len(MEDIANS) - 1)
-        self.standing = Standing(since=EPOCH)
+        self.rules = ControllerRules(target=TARGET, fallback_levels=len(MEDIANS) - 1)
+        self.standing = ControllerSnapshot(since=EPOCH)
         self.tally = Tally()
-        self.moves: list[Move] = []
+        self.moves: list[StateChange] = []
         self.whole: list[float] = []
 
     def level(self, draw: float) -> int:
@@ -115,26 +115,26 @@ class Controller:
         self.tally.add(str(level), int(delay <= SLOW), int(delay > SLOW), now)
 
     def look(self, now: float) -> None:
-        arms = {level: arm(self.tally, str(level), now) for level in range(len(MEDIANS))}
+        arms = {level: level_counts(self.tally, str(level), now) for level in range(len(MEDIANS))}
         before, self.standing = (
             self.standing,
             evaluate(self.standing, arms, self.rules, now),
         )
-        if move := moves(before, self.standing):
+        if move := state_change(before, self.standing):
             self.moves.append(move)
         if before.share < self.standing.share == 1.0:
             self.whole.append(now)
 
     @property
     def downs(self) -> list[float]:
-        return [move.at for move in self.moves if move.after is State.DEGRADED]
+        return [move.at for move in self.moves if move.after is ControllerState.DEGRADED]
 
     @property
     def settled(self) -> float:
         """When it last became healthy; never, if it is not."""
-        if self.standing.state is not State.HEALTHY:
+        if self.standing.state is not ControllerState.HEALTHY:
             return inf
-        return max((m.at for m in self.moves if m.after is State.HEALTHY), default=EPOCH)
+        return max((m.at for m in self.moves if m.after is ControllerState.HEALTHY), default=EPOCH)
 
 
 class Switch:

@@ -149,8 +149,8 @@ def outcome(hour: Hour) -> Outcome:
 async def _passed(folder: Path, hour: Hour) -> Outcome:
     async with virtual(folder, PROMISE) as world:
         loop = asyncio.get_running_loop()
-        loop.call_at(hour.begins, world.lab.suffer, "big", f"slow={SLOWER:g}")
-        loop.call_at(hour.ends, world.lab.suffer, "big", "")
+        loop.call_at(hour.begins, world.lab.inject_fault, "big", f"slow={SLOWER:g}")
+        loop.call_at(hour.ends, world.lab.inject_fault, "big", "")
         traffic = _Traffic(world, hour)
         await traffic.run()
         metrics = await world.metrics()

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, Engine
 
-from dashboards.reports import Part, Period
+from dashboards.reports import Part, ReportPeriod
 from proxy.store.journal.journal import Journal
 from proxy.store.journal.lines import encode
 from proxy.store.sql.database import migrate, open_database, read_transaction, write_transaction
@@ -27,7 +27,7 @@ from proxy.store.sql.reports import LedgerReports
 from proxy.store.sql.rows import COLUMNS
 from tests.fakes.receipts import a_receipt
 
-MONTH = Period(first=date(2026, 10, 1), end=date(2026, 11, 1), zone="Europe/Berlin")
+MONTH = ReportPeriod(first=date(2026, 10, 1), end=date(2026, 11, 1), zone="Europe/Berlin")
 STEP = 250_000
 MEASURED = 20_000
 TEAMS, FEATURES, MODELS = 20, 3, 5

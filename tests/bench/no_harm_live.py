@@ -32,12 +32,12 @@ from proxy.store.sql import schema
 from proxy.store.sql.database import write_transaction
 from proxy.store.sql.teams import KEY_LENGTH, token_hash
 from proxy.store.store import Store, open_store
-from proxy.tools.replay.vocabulary import Lines
+from proxy.tools.replay.vocabulary import LineVocabulary
 from proxy.tools.simulator.app import app as simulator
-from proxy.tools.simulator.models import LabSettings, Simulated, of_models
+from proxy.tools.simulator.models import SimulatedModel, SimulatorSettings, of_models
 from proxy.tools.simulator.server import serving
-from proxy.tools.simulator.upstream import Lab, cache_of
-from slo.price import cost
+from proxy.tools.simulator.upstream import Simulator, cache_of
+from slo.price import call_cost
 from slo.usage import Usage
 from tests.bench.no_harm_replay import START, Cell, Side, pace
 from tests.bench.no_harm_routes import NOWHERE, catalog
@@ -76,7 +76,7 @@ class Beside:
     store: Store
     direct: Dialler
     gateway: Dialler
-    upstreams: tuple[Lab, Lab]
+    upstreams: tuple[Simulator, Simulator]
     clock: Callable[[], float]
     numbers: list[int] = field(default_factory=lambda: [0])
 
@@ -179,7 +179,7 @@ async def beside(folder: Path, **given: object) -> AsyncIterator[Beside]:
 
 
 @cache
-def _models() -> Mapping[str, Simulated]:
+def _models() -> Mapping[str, SimulatedModel]:
     with TemporaryDirectory() as folder:
         known, _ = catalog(Path(folder), NOWHERE)
     served = of_models(known.models.values())
@@ -187,12 +187,12 @@ def _models() -> Mapping[str, Simulated]:
 
 
 #: Reads texts for all simulators of this process.
-_vocabulary = cache(Lines)
+_vocabulary = cache(LineVocabulary)
 
 
-def _upstream(clock: Callable[[], float]) -> Lab:
-    settings = LabSettings(models=_models(), kept=_KEPT)
-    return Lab(settings, clock=clock, sleep=asyncio.sleep, vocabulary=_vocabulary())
+def _upstream(clock: Callable[[], float]) -> Simulator:
+    settings = SimulatorSettings(models=_models(), kept=_KEPT)
+    return Simulator(settings, clock=clock, sleep=asyncio.sleep, vocabulary=_vocabulary())
 
 
 def _caller(store: Store, name: str) -> str:
@@ -207,7 +207,7 @@ def _caller(store: Store, name: str) -> str:
     return key
 
 
-def _sides(upstream: Lab, known: Catalog, models: Sequence[str]) -> Mapping[str, Side]:
+def _sides(upstream: Simulator, known: Catalog, models: Sequence[str]) -> Mapping[str, Side]:
     """What was charged for each model."""
     charged: dict[str, list[tuple[Usage, int]]] = {name: [] for name in models}
     for exchange in upstream.exchanges:
@@ -215,7 +215,7 @@ def _sides(upstream: Lab, known: Catalog, models: Sequence[str]) -> Mapping[str,
             continue
         name = orjson.loads(exchange.body)["model"]
         tariff = known.models[name].routes[0].tariff
-        paid = None if tariff is None else cost(exchange.usage, tariff, START)
+        paid = None if tariff is None else call_cost(exchange.usage, tariff, START)
         charged[name].append((exchange.usage, paid.effective_nanos if paid else 0))
     return {name: _side(each) for name, each in charged.items()}
 

@@ -12,12 +12,12 @@ import orjson
 
 from proxy.caches.port import CachedPrompt
 from proxy.catalog.entries import Model, Route
-from proxy.tools.replay.lines import Line
-from proxy.tools.replay.planning import Planning
-from proxy.tools.replay.prompts import Reading
+from proxy.tools.replay.lines import RecordedCall
+from proxy.tools.replay.planning import PlannedVariant
+from proxy.tools.replay.prompts import PromptReader
 from proxy.tools.replay.run import replay
-from proxy.tools.replay.variant_totals import Row
-from proxy.tools.replay.vocabulary import Lines
+from proxy.tools.replay.variant_totals import VariantRow
+from proxy.tools.replay.vocabulary import LineVocabulary
 from proxy.tools.simulator.rendering import Vocabulary
 from tests.fakes.workloads import TimedCall, Workload
 
@@ -81,7 +81,7 @@ class Replayer:
     """
 
     def __init__(self, *, on_credit: bool = True) -> None:
-        self._vocabulary = Lines()
+        self._vocabulary = LineVocabulary()
         self._credit = None if on_credit else 0.0
 
     def cells(
@@ -94,7 +94,7 @@ class Replayer:
         ]
 
 
-class _Remembering(Reading):
+class _Remembering(PromptReader):
     """Reads a body once; at another rate the same calls come again."""
 
     def __init__(self, model: Model, route: Route, vocabulary: Vocabulary) -> None:
@@ -111,12 +111,12 @@ class _Remembering(Reading):
 def _cell(
     workload: Workload,
     calls: Sequence[TimedCall],
-    reading: Reading,
+    reading: PromptReader,
     rate: float,
     credit: float | None,
 ) -> Cell:
     day = START // _DAY_S * _DAY_S
-    planning = Planning(reading, day, arranges=False, names=False, credit=credit)
+    planning = PlannedVariant(reading, day, arranges=False, names=False, credit=credit)
     lines = _lines(workload, calls, reading.public, reading.route.regime)
     outcome = replay(lines, reading, (planning,), day=day, explains=False)
     sent, marked, _ = outcome.variants
@@ -133,7 +133,7 @@ def _cell(
     )
 
 
-def _side(row: Row, calls: int) -> Side:
+def _side(row: VariantRow, calls: int) -> Side:
     return Side(
         dollars=(row.cost_usd_per_1k or 0.0) * calls / 1000,
         prompt=row.input_tokens,
@@ -144,9 +144,9 @@ def _side(row: Row, calls: int) -> Side:
 
 def _lines(
     workload: Workload, calls: Sequence[TimedCall], model: str, regime: str
-) -> Iterator[tuple[float, Line]]:
+) -> Iterator[tuple[float, RecordedCall]]:
     for call in calls:
-        line = Line(
+        line = RecordedCall(
             at=call.at,
             conversation=call.session.name,
             key="replay",

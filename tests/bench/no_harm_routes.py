@@ -11,7 +11,7 @@ from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
 from proxy.configuration import read_catalog
 from proxy.settings import Settings, read
-from proxy.tools.demo.catalog import pointing
+from proxy.tools.demo.catalog import redirected_catalog
 
 #: Where nobody answers.
 NOWHERE = "http://127.0.0.1:9/v1"
@@ -81,7 +81,7 @@ def catalog_text(url: str = NOWHERE) -> str:
     """A catalog over the shipped one that sends every call to ``url``."""
     shipped = read_catalog(read({}))
     added = "\n".join(_entry(name, url) for name in _ADDED)
-    return f"{pointing(shipped, url)}\n{added}"
+    return f"{redirected_catalog(shipped, url)}\n{added}"
 
 
 def catalog(folder: Path, url: str = NOWHERE) -> tuple[Catalog, Path]:

@@ -28,7 +28,7 @@ from proxy.prefix.layouts.layout import Layout, LayoutMove
 from proxy.prefix.planned import Planned, PlanningRequest, PlanningTarget
 from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.prompt import PromptSlot
-from slo.price import Rates
+from slo.price import TokenRates
 from slo.usage import Usage
 
 Json = dict[str, Any]
@@ -173,7 +173,7 @@ def moves() -> Layout:
 
 def way(regime: str) -> PlanningTarget:
     """A route to such a cache, at usual prices."""
-    rates = Rates(
+    rates = TokenRates(
         input=3_000_000_000,
         cache_read=300_000_000,
         write_5m=3_750_000_000,

@@ -149,9 +149,9 @@ async def _met(folder: Path, fault: Fault) -> Met:
     async with virtual(folder, PROMISES[fault.promise]) as world:
         loop = asyncio.get_running_loop()
         breakers: list[str] = []
-        loop.call_at(fault.begins, world.lab.suffer, "big", fault.cue)
+        loop.call_at(fault.begins, world.lab.inject_fault, "big", fault.cue)
         loop.call_at(fault.ends - 0.1, lambda: breakers.append(world.breaker("big")))
-        loop.call_at(fault.ends, world.lab.suffer, "big", "")
+        loop.call_at(fault.ends, world.lab.inject_fault, "big", "")
         if fault.name in JUMPS:
             at = (fault.begins + fault.ends) / 2
             loop.call_at(at, setattr, world.clock, "ahead", JUMPS[fault.name])

@@ -25,9 +25,9 @@ import redis
 
 from proxy.store.store import Store
 from proxy.tools.simulator.app import app
-from proxy.tools.simulator.models import LabSettings, Simulated
+from proxy.tools.simulator.models import SimulatedModel, SimulatorSettings
 from proxy.tools.simulator.server import serving
-from proxy.tools.simulator.upstream import Lab
+from proxy.tools.simulator.upstream import Simulator
 from slo.alert import Alert
 from tests.fakes.dialler import Dialler, Heard
 from tests.fakes.load import Load
@@ -49,7 +49,9 @@ under = "250ms"
 enforce = "degrade"
 ladder = ["small"]
 """
-MODELS = {name: Simulated(regime="", ttft=0.02, per_1k=0.0, itl=0.001) for name in ("big", "small")}
+MODELS = {
+    name: SimulatedModel(regime="", ttft=0.02, per_1k=0.0, itl=0.001) for name in ("big", "small")
+}
 RATE = 15.0
 #: Seconds after which ``big`` is given up as never degraded.
 _LONG = 30.0
@@ -100,7 +102,7 @@ class Loss:
 class Watched:
     """Gateways under steady calls, phase by phase."""
 
-    lab: Lab
+    lab: Simulator
     gateways: list[Served]
     name: str = "calm"
     phases: list[Phase] = field(default_factory=list)
@@ -115,7 +117,7 @@ class Watched:
 
     async def until_degraded(self, name: str) -> None:
         """Let ``big`` be slow until every gateway moves calls, and for two seconds more."""
-        self.lab.suffer("big", "slow=30")
+        self.lab.inject_fault("big", "slow=30")
         end = time.monotonic() + _LONG
         while any(level(each) != 1.0 for each in self.gateways):
             assert time.monotonic() < end, [level(each) for each in self.gateways]
@@ -235,8 +237,8 @@ def gateways(folder: Path, count: int, database_url: str = "", **more: str) -> I
 
 
 @asynccontextmanager
-async def _lab(folder: Path) -> AsyncIterator[tuple[Lab, Path]]:
-    lab = Lab(LabSettings(models=MODELS), clock=time.monotonic, sleep=asyncio.sleep)
+async def _lab(folder: Path) -> AsyncIterator[tuple[Simulator, Path]]:
+    lab = Simulator(SimulatorSettings(models=MODELS), clock=time.monotonic, sleep=asyncio.sleep)
     async with serving(app(lab)) as upstream:
         catalog = folder / "catalog.toml"
         catalog.write_text(CATALOG.format(url=upstream, more=""))

@@ -17,7 +17,7 @@ from proxy.services.budgets.reconciliation import Reconciler
 from proxy.store.redis.local_budget_store import LocalBudgetStore
 from proxy.store.sql.database import write_transaction
 from proxy.store.store import Store
-from slo.budget import Budget, Unit
+from slo.budget import Budget, BudgetUnit
 from slo.window import Window
 from tests.bench import ledger
 
@@ -27,7 +27,7 @@ _USERS: Final = 5_000
 _LOOKS: Final = 4
 
 
-def budget(scope: str, window: Window, unit: Unit = Unit.USD) -> Budget:
+def budget(scope: str, window: Window, unit: BudgetUnit = BudgetUnit.USD) -> Budget:
     """A budget that everybody has one of."""
     name = f"{scope}-{window}-{unit}"
     return Budget(name=name, scope=scope, window=window, unit=unit, limit=10**12)
@@ -38,14 +38,14 @@ SETS: Final = {
     "the same by user": [budget("user", Window.MONTH)],
     "a day in dollars, by user": [budget("user", Window.DAY)],
     "requests of an hour and a minute, by team": [
-        budget("team", window, Unit.REQUESTS) for window in (Window.HOUR, Window.MINUTE)
+        budget("team", window, BudgetUnit.REQUESTS) for window in (Window.HOUR, Window.MINUTE)
     ],
     "day and month in dollars and tokens, by four scopes": [
         budget(*each)
         for each in product(
             ("organization", "team", "key", "feature"),
             (Window.DAY, Window.MONTH),
-            (Unit.USD, Unit.TOKENS),
+            (BudgetUnit.USD, BudgetUnit.TOKENS),
         )
     ],
 }

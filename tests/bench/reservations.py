@@ -23,7 +23,7 @@ from proxy.store.redis.budget_store import RedisBudgetStore
 from proxy.store.redis.leased_counters import LeasedCounters
 from proxy.store.redis.local_budget_store import BudgetStore, CountersCondition, LocalBudgetStore
 from slo.ceiling import Ceiling
-from slo.reservations import Claim, Granted
+from slo.reservations import CounterClaim, ReservationGranted
 from tests.fakes.admitted import ANSWERED
 from tests.fakes.clock import ticks
 from tests.fakes.limited import ROUTE, Office, budget
@@ -48,7 +48,8 @@ async def row(store: BudgetStore, label: str, counters: int, rounds: int) -> Non
     """Print what reserving and settling cost with so many counters."""
     await store.change_condition(await store.condition(NOW), CountersCondition.WHOLE, NOW)
     claims = [
-        Claim(f"{counters}-{each}", 1000, _LIMIT, hard=True, ends=NOW) for each in range(counters)
+        CounterClaim(f"{counters}-{each}", 1000, _LIMIT, hard=True, ends=NOW)
+        for each in range(counters)
     ]
     amounts = {claim.counter: 900 for claim in claims}
 
@@ -65,7 +66,8 @@ async def row(store: BudgetStore, label: str, counters: int, rounds: int) -> Non
 async def leased_row(leased: LeasedCounters, counters: int, rounds: int) -> None:
     """Print what the same costs within leases; every hundredth call they are renewed beside it."""
     claims = [
-        Claim(f"leased-{each}", 1000, _LIMIT, hard=True, ends=NOW) for each in range(counters)
+        CounterClaim(f"leased-{each}", 1000, _LIMIT, hard=True, ends=NOW)
+        for each in range(counters)
     ]
     amounts = {claim.counter: 9 for claim in claims}
     for number in range(2):
@@ -112,12 +114,12 @@ async def call_row(
 
 async def burst(store: BudgetStore, label: str) -> None:
     """Print how long a thousand reservations at once take."""
-    dime = Claim("burst", 10**8, 5 * 10**9, hard=True, ends=NOW)
+    dime = CounterClaim("burst", 10**8, 5 * 10**9, hard=True, ends=NOW)
     began = perf_counter_ns()
     answers = await asyncio.gather(
         *(store.reserve(f"burst-{each}", [dime], NOW, NOW + 300) for each in range(1000))
     )
-    granted = sum(isinstance(each, Granted) for each in answers)
+    granted = sum(isinstance(each, ReservationGranted) for each in answers)
     taken = (perf_counter_ns() - began) / 1e6
     print(f"{label}, 1000 at once: {granted} granted, {taken:.0f} ms")
 

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from dashboards.board import Board
+from dashboards.board import AdminBoard
 from tests.fakes.board import (
     FakeBoard,
     a_counter,
@@ -34,6 +34,6 @@ def test_an_objective_that_nothing_happened_to_needs_no_more_than_its_promise():
 
 
 def test_a_board_is_whatever_answers_all_of_it():
-    board: Board = FakeBoard()
+    board: AdminBoard = FakeBoard()
 
     assert isinstance(board, FakeBoard)

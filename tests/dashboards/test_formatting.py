@@ -1,17 +1,17 @@
 import pytest
 
 from dashboards import formatting
-from slo.budget import Unit
+from slo.budget import BudgetUnit
 from tests.fakes.board import a_moved, a_promise
 
 
 def test_a_time_is_told_to_the_second_in_utc():
-    assert formatting.clock(1_790_000_000.9) == "2026-09-21 14:13:20"
-    assert formatting.machine(1_790_000_000.9) == "2026-09-21T14:13:20Z"
+    assert formatting.clock_time(1_790_000_000.9) == "2026-09-21 14:13:20"
+    assert formatting.iso_time(1_790_000_000.9) == "2026-09-21T14:13:20Z"
 
 
 def test_a_span_has_the_two_largest_units():
-    assert formatting.span(7_265) == "2 h 1 min"
+    assert formatting.duration_text(7_265) == "2 h 1 min"
 
 
 @pytest.mark.parametrize(
@@ -32,9 +32,9 @@ def test_money_is_told_as_close_as_anybody_reads(nanos, said):
 
 
 def test_what_is_used_of_a_budget_is_told_in_its_unit():
-    assert formatting.used(1_500_000_000, Unit.USD) == "$1.5"
-    assert formatting.used(12_345, Unit.TOKENS) == "12,345"
-    assert formatting.used(None, Unit.REQUESTS) == "?"
+    assert formatting.unit_amount(1_500_000_000, BudgetUnit.USD) == "$1.5"
+    assert formatting.unit_amount(12_345, BudgetUnit.TOKENS) == "12,345"
+    assert formatting.unit_amount(None, BudgetUnit.REQUESTS) == "?"
 
 
 @pytest.mark.parametrize(
@@ -45,17 +45,17 @@ def test_a_share_is_told_in_percent(part, whole, said):
 
 
 def test_what_has_no_name_is_told_what_it_is():
-    assert [formatting.feature(name) for name in ("*", "", "chat")] == [
+    assert [formatting.feature_name(name) for name in ("*", "", "chat")] == [
         "every feature",
         "(none)",
         "chat",
     ]
-    assert [formatting.whose(name) for name in ("*", "", "acme")] == [
+    assert [formatting.subject_name(name) for name in ("*", "", "acme")] == [
         "everyone",
         "(nobody named)",
         "acme",
     ]
-    assert [formatting.rung(name) for name in ("", "small")] == ["as asked", "small"]
+    assert [formatting.level_name(name) for name in ("", "small")] == ["as asked", "small"]
 
 
 @pytest.mark.parametrize(
@@ -69,11 +69,11 @@ def test_what_has_no_name_is_told_what_it_is():
     ],
 )
 def test_how_a_moved_call_ended_is_told_where_nothing_answered_it(outcome, error, said):
-    assert formatting.ending(a_moved(outcome=outcome, error=error)) == said
+    assert formatting.call_ending(a_moved(outcome=outcome, error=error)) == said
 
 
 def test_what_nobody_has_a_price_for_is_not_free():
-    assert (formatting.paid(None), formatting.paid(0)) == ("no known price", "$0")
+    assert (formatting.call_price(None), formatting.call_price(0)) == ("no known price", "$0")
 
 
 @pytest.mark.parametrize(
@@ -90,4 +90,4 @@ def test_what_nobody_has_a_price_for_is_not_free():
 def test_what_is_healthy_says_what_of_it_may_be_missed(fields, said):
     healthy = {"state": "healthy", "level": 0, "why": ""}
 
-    assert formatting.standing(a_promise(**(healthy | fields))) == said
+    assert formatting.objective_reason(a_promise(**(healthy | fields))) == said

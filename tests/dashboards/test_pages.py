@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dashboards import pages
-from slo.budget import Unit
+from slo.budget import BudgetUnit
 from tests.fakes.board import (
     CALL,
     NOW,
@@ -156,7 +156,9 @@ def test_an_objective_about_streams_alone_says_so():
 
 
 def test_a_budget_says_what_is_spent_held_and_left():
-    text = shown(counters=[a_counter(), a_counter(unit=Unit.TOKENS, held=None, is_hard=False)]).text
+    text = shown(
+        counters=[a_counter(), a_counter(unit=BudgetUnit.TOKENS, held=None, is_hard=False)]
+    ).text
 
     assert "teams-month refuses beyond team acme 2026-09 $125 $0.25 $500 25.0 % 25.0 %" in text
     assert "125,000,000,000 ? 500,000,000,000 tokens" in text

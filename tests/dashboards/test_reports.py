@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboards.reports import Period
+from dashboards.reports import ReportPeriod
 
 DATES = st.dates(date(2000, 1, 1), date(2100, 1, 1))
 ZONES = st.sampled_from(sorted(available_timezones()))
@@ -15,7 +15,7 @@ ZONES = st.sampled_from(sorted(available_timezones()))
 def test_the_days_of_a_period_follow_each_other_and_fill_it(
     first: date, days: int, zone: str
 ) -> None:
-    period = Period(first=first, end=date.fromordinal(first.toordinal() + days), zone=zone)
+    period = ReportPeriod(first=first, end=date.fromordinal(first.toordinal() + days), zone=zone)
     bounds = [day.bounds for day in period.days]
 
     assert len(bounds) == days
@@ -26,7 +26,7 @@ def test_the_days_of_a_period_follow_each_other_and_fill_it(
 
 @given(first=DATES, zone=ZONES)
 def test_every_day_in_every_zone_begins_on_a_quarter_of_an_hour(first: date, zone: str) -> None:
-    start, _ = Period(first=first, end=first, zone=zone).bounds
+    start, _ = ReportPeriod(first=first, end=first, zone=zone).bounds
 
     assert start % 900 == 0
 
@@ -41,17 +41,19 @@ def test_every_day_in_every_zone_begins_on_a_quarter_of_an_hour(first: date, zon
     ],
 )
 def test_a_day_is_as_long_as_it_is_there(day: date, zone: str, hours: float) -> None:
-    start, end = Period(first=day, end=date.fromordinal(day.toordinal() + 1), zone=zone).bounds
+    start, end = ReportPeriod(
+        first=day, end=date.fromordinal(day.toordinal() + 1), zone=zone
+    ).bounds
 
     assert (end - start) / 3600 == hours
 
 
 def test_a_period_that_ends_before_it_begins_cannot_exist() -> None:
     with pytest.raises(ValueError, match="cannot end on 2026-01-01"):
-        Period(first=date(2026, 1, 2), end=date(2026, 1, 1), zone="UTC")
+        ReportPeriod(first=date(2026, 1, 2), end=date(2026, 1, 1), zone="UTC")
 
 
 @pytest.mark.parametrize("zone", ["Mars/Olympus", "", "../etc/passwd", "europe/"])
 def test_a_zone_must_exist(zone: str) -> None:
     with pytest.raises(ValueError, match="no time zone is called"):
-        Period(first=date(2026, 1, 1), end=date(2026, 1, 2), zone=zone)
+        ReportPeriod(first=date(2026, 1, 1), end=date(2026, 1, 2), zone=zone)

@@ -4,16 +4,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dashboards.board import Counter, Moved, Notice, Pin, Promise, Stay, Told
+from dashboards.board import (
+    BudgetCounter,
+    CallDetail,
+    ObjectiveStatus,
+    OpenAlert,
+    Pin,
+    Reroute,
+    ReroutedCall,
+)
 from dashboards.pages import Overview
 from slo.alert import Severity
-from slo.budget import Unit
+from slo.budget import BudgetUnit
 
 NOW = 1_790_000_000.0
 CALL = f"call_{32 * 'a'}"
 
 
-def a_promise(**fields: Any) -> Promise:
+def a_promise(**fields: Any) -> ObjectiveStatus:
     said: dict[str, Any] = {
         "name": "chat-ttft",
         "team": "*",
@@ -30,7 +38,7 @@ def a_promise(**fields: Any) -> Promise:
         "missed": 31,
         "counted": 1060,
     }
-    return Promise(**(said | fields))
+    return ObjectiveStatus(**(said | fields))
 
 
 def a_pin(**fields: Any) -> Pin:
@@ -38,7 +46,7 @@ def a_pin(**fields: Any) -> Pin:
     return Pin(**(said | fields))
 
 
-def a_stay(**fields: Any) -> Stay:
+def a_stay(**fields: Any) -> Reroute:
     said: dict[str, Any] = {
         "objective": "chat-ttft",
         "source": "",
@@ -48,10 +56,10 @@ def a_stay(**fields: Any) -> Stay:
         "began": NOW - 600,
         "ended": NOW - 360,
     }
-    return Stay(**(said | fields))
+    return Reroute(**(said | fields))
 
 
-def a_moved(**fields: Any) -> Moved:
+def a_moved(**fields: Any) -> ReroutedCall:
     said: dict[str, Any] = {
         "call_id": CALL,
         "at": NOW - 30,
@@ -64,25 +72,25 @@ def a_moved(**fields: Any) -> Moved:
         "why": "chat-ttft: rung 2",
         "cost_nanos": 1_234_567,
     }
-    return Moved(**(said | fields))
+    return ReroutedCall(**(said | fields))
 
 
-def a_counter(**fields: Any) -> Counter:
+def a_counter(**fields: Any) -> BudgetCounter:
     said: dict[str, Any] = {
         "budget": "teams-month",
         "scope": "team",
         "whose": "acme",
         "window": "2026-09",
-        "unit": Unit.USD,
+        "unit": BudgetUnit.USD,
         "limit": 500 * 10**9,
         "is_hard": True,
         "spent": 125 * 10**9,
         "held": 25 * 10**7,
     }
-    return Counter(**(said | fields))
+    return BudgetCounter(**(said | fields))
 
 
-def a_notice(**fields: Any) -> Notice:
+def a_notice(**fields: Any) -> OpenAlert:
     said: dict[str, Any] = {
         "severity": Severity.PAGE,
         "began": NOW - 60,
@@ -91,17 +99,17 @@ def a_notice(**fields: Any) -> Notice:
         "done": "Its ladder moves calls.",
         "mend": "Pin it",
     }
-    return Notice(**(said | fields))
+    return OpenAlert(**(said | fields))
 
 
-def told(*attempts: Sequence[tuple[str, str]], **fields: Any) -> Told:
+def told(*attempts: Sequence[tuple[str, str]], **fields: Any) -> CallDetail:
     said: dict[str, Any] = {
         "call_id": CALL,
         "team": "acme",
         "cost_nanos": 1_234_567,
         "attempts": attempts or ((("model", "big"), ("moved", "chat-ttft: rung 2")),),
     }
-    return Told(**(said | fields))
+    return CallDetail(**(said | fields))
 
 
 def overview(**fields: Any) -> Overview:
@@ -121,26 +129,26 @@ class FakeBoard:
     """Tells of one page and one call, and remembers which calls it was asked for."""
 
     page: Overview = field(default_factory=overview)
-    one: Told | None = field(default_factory=told)
+    one: CallDetail | None = field(default_factory=told)
     is_late: bool = False
     asked: list[str] = field(default_factory=list)
 
-    async def promises(self) -> Sequence[Promise] | None:
+    async def objectives(self) -> Sequence[ObjectiveStatus] | None:
         return self.page.promises
 
-    async def stays(self) -> Sequence[Stay] | None:
+    async def reroutes(self) -> Sequence[Reroute] | None:
         return self.page.stays
 
-    async def moved(self) -> Sequence[Moved] | None:
+    async def rerouted_calls(self) -> Sequence[ReroutedCall] | None:
         return self.page.moved
 
-    async def counters(self) -> Sequence[Counter] | None:
+    async def counters(self) -> Sequence[BudgetCounter] | None:
         return self.page.counters
 
-    async def notices(self) -> Sequence[Notice] | None:
+    async def open_alerts(self) -> Sequence[OpenAlert] | None:
         return self.page.notices
 
-    async def call(self, call_id: str) -> Told | None:
+    async def call(self, call_id: str) -> CallDetail | None:
         self.asked.append(call_id)
         if self.is_late:
             raise TimeoutError

@@ -17,7 +17,7 @@ import orjson
 from proxy.app import Gateway, gateway
 from proxy.settings import Settings
 from proxy.tools.simulator.server import serving
-from proxy.tools.simulator.upstream import Lab
+from proxy.tools.simulator.upstream import Simulator
 from tests.fakes.standing import standing
 from tests.fakes.town import lab_standing
 
@@ -67,7 +67,7 @@ class Budgeted:
     url: str
     keys: Mapping[str, str]
     gateway: Gateway
-    lab: Lab
+    lab: Simulator
     gate: threading.Event = field(default_factory=threading.Event)
 
     def headers(self, team: str = "acme") -> dict[str, str]:

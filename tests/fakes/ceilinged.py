@@ -12,7 +12,7 @@ from proxy.catalog.entries import Model, Route
 from proxy.services.budgets.ceilings import CostCeilings
 from proxy.services.budgets.prediction import Predictor
 from slo.ceiling import Ceiling
-from slo.price import Period, Rates, Sheet, Tariff
+from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
 from slo.usage import Usage
 from tests.fakes.desk import FakeEstimator, call, route
 from tests.fakes.limited import BODY, NOW
@@ -32,8 +32,8 @@ def ceiling(limit: int = WORST, **fields: Any) -> Ceiling:
 
 def model(name: str, nanos: int, **fields: Any) -> Model:
     """A model of the same provider whose every token costs so much."""
-    rates = Rates(input=nanos * 1_000_000, output=nanos * 1_000_000)
-    tariff = Tariff(periods=(Period(sheets={"": Sheet(rates=rates)}),))
+    rates = TokenRates(input=nanos * 1_000_000, output=nanos * 1_000_000)
+    tariff = Tariff(periods=(PricePeriod(sheets={"": PriceSheet(rates=rates)}),))
     served = route("one", **{"tariff": tariff, **fields})
     return Model(id=name, routes=(replace(served, name=f"one/{name}"),))
 

@@ -19,13 +19,13 @@ from proxy.records.receipt import Receipt
 from proxy.records.request_fields import ask
 from proxy.records.timeline import Timeline
 from proxy.upstream.port import Transport
-from slo.price import Period, Rates, Sheet, Tariff
+from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
 from slo.usage import Usage
 
 KEY = Key(id="key_1", team="team_1", team_name="acme", feature="chat")
 #: One dollar per million prompt tokens, a tenth of it cached, four for generated ones.
-RATES = Rates(input=1_000_000_000, cache_read=100_000_000, output=4_000_000_000)
-TARIFF = Tariff(periods=(Period(sheets={"": Sheet(rates=RATES)}),))
+RATES = TokenRates(input=1_000_000_000, cache_read=100_000_000, output=4_000_000_000)
+TARIFF = Tariff(periods=(PricePeriod(sheets={"": PriceSheet(rates=RATES)}),))
 ESTIMATE = Usage(input=11, output=7)
 
 

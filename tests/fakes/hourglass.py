@@ -15,17 +15,17 @@ from typing import Any
 import httpx
 import orjson
 
-from dashboards.reports import Part, Period, Spend
+from dashboards.reports import Part, ReportPeriod, Spend
 from proxy import app
 from proxy.app import Gateway
 from proxy.configuration import read_catalog
 from proxy.records.feature_mode import Mode, Place
 from proxy.settings import Settings, read
-from proxy.tools.demo.catalog import pointing, simulated
+from proxy.tools.demo.catalog import redirected_catalog, simulated_models
 from proxy.tools.simulator.app import app as lab_app
-from proxy.tools.simulator.models import LabSettings
+from proxy.tools.simulator.models import SimulatorSettings
 from proxy.tools.simulator.server import serving
-from proxy.tools.simulator.upstream import Lab, cache_of
+from proxy.tools.simulator.upstream import Simulator, cache_of
 from tests.fakes.standing import standing
 
 #: The model that stands for each regime.
@@ -51,7 +51,7 @@ window = 128_000
 max_output = 8_192
 price = {{ input = "0.20", cache_read = "0.02", output = "0.80" }}
 """
-_EVER = Period(first=date(2020, 1, 1), end=date(2100, 1, 1), zone="UTC")
+_EVER = ReportPeriod(first=date(2020, 1, 1), end=date(2100, 1, 1), zone="UTC")
 _BY_FEATURE: tuple[Part, ...] = ("feature",)
 START = 1_790_000_000.0
 
@@ -91,7 +91,7 @@ class Hourglass:
     key: str
     team: str
     gateway: Gateway
-    lab: Lab
+    lab: Simulator
     clock: Sand
     client: httpx.Client = field(default_factory=lambda: httpx.Client(trust_env=False, timeout=60))
 
@@ -132,17 +132,19 @@ class Hourglass:
 
 
 @asynccontextmanager
-async def lab_by_the_hour(folder: Path) -> AsyncIterator[tuple[Lab, Path, Sand]]:
+async def lab_by_the_hour(folder: Path) -> AsyncIterator[tuple[Simulator, Path, Sand]]:
     """A lab with a model of every regime, the catalog of a gateway before it, and its clock."""
     clock = Sand()
     catalog = folder / "catalog.toml"
     shipped = read_catalog(read({}))
     catalog.write_text(_ENGINE.format(url="http://127.0.0.1:9/v1"))
-    models = simulated(read_catalog(_settings(folder, catalog)))
+    models = simulated_models(read_catalog(_settings(folder, catalog)))
     served = {name: models[name] for name in MODELS.values()}
-    lab = Lab(LabSettings(models=served, time_scale=0.0), clock=clock, sleep=asyncio.sleep)
+    lab = Simulator(
+        SimulatorSettings(models=served, time_scale=0.0), clock=clock, sleep=asyncio.sleep
+    )
     async with serving(lab_app(lab)) as url:
-        catalog.write_text(pointing(shipped, url) + _ENGINE.format(url=url))
+        catalog.write_text(redirected_catalog(shipped, url) + _ENGINE.format(url=url))
         yield lab, catalog, clock
 
 

@@ -17,8 +17,14 @@ from proxy.store.redis.local_budget_store import (
     LocalBudgetStore,
     StoreUnavailable,
 )
-from slo.budget import Budget, Hold, Unit
-from slo.reservations import Claim, Granted, Level, Refused, Reservations
+from slo.budget import Budget, BudgetUnit, HoldPolicy
+from slo.reservations import (
+    CounterClaim,
+    CounterLevel,
+    ReservationGranted,
+    ReservationRefused,
+    Reservations,
+)
 from slo.window import Window
 from tests.fakes.clock import ticks
 from tests.fakes.desk import FakeEstimator, LoopTasks, call, route
@@ -35,10 +41,10 @@ def budget(**fields: Any) -> Budget:
         **{
             "name": "b",
             "scope": "team",
-            "unit": Unit.USD,
+            "unit": BudgetUnit.USD,
             "window": Window.DAY,
             "limit": 10 * WORST,
-            "hold": Hold.WORST,
+            "hold": HoldPolicy.WORST,
             **fields,
         }
     )
@@ -64,7 +70,7 @@ class Losable(LocalBudgetStore):
         self.extend_delay = 0.0
         self.leases = False
         self.stalls = 0
-        self._late: list[tuple[str, Sequence[Claim], float, float]] = []
+        self._late: list[tuple[str, Sequence[CounterClaim], float, float]] = []
         self._here: set[str] = set()
 
     def forget(self) -> None:
@@ -85,12 +91,12 @@ class Losable(LocalBudgetStore):
     async def reserve(
         self,
         name: str,
-        claims: Sequence[Claim],
+        claims: Sequence[CounterClaim],
         now: float,
         until: float,
         *,
         only_whole: bool = False,
-    ) -> Granted | Refused:
+    ) -> ReservationGranted | ReservationRefused:
         self.asked += 1
         await self._found()
         if self.stalls:
@@ -100,11 +106,13 @@ class Losable(LocalBudgetStore):
         await asyncio.sleep(self.delay if only_whole else 0)
         return await super().reserve(name, claims, now, until, only_whole=only_whole)
 
-    def reserve_leased(self, name: str, claims: Sequence[Claim], now: float) -> Granted | None:  # type: ignore[override]
+    def reserve_leased(  # type: ignore[override]
+        self, name: str, claims: Sequence[CounterClaim], now: float
+    ) -> ReservationGranted | None:
         if not self.leases:
             return None
         said = self._reservations.reserve(f"here/{name}", claims, now, now + 60)
-        if not isinstance(said, Granted):
+        if not isinstance(said, ReservationGranted):
             return None
         self._here.add(name)
         return said
@@ -170,6 +178,6 @@ class Office:
         self.admission.settle(kept)
         return kept
 
-    async def level(self, counter: str) -> Level:
+    async def level(self, counter: str) -> CounterLevel:
         (found,) = await self.store.levels([counter], self.now())
         return found

@@ -11,7 +11,7 @@ from proxy.services.objectives.router import ObjectiveRouter
 from proxy.store.sql.inserts import inserter
 from proxy.store.store import Store
 from slo.budget import Budget
-from slo.controller.state import Standing
+from slo.controller.state import ControllerSnapshot
 from slo.objective import Objective
 from tests.fakes.limited import NOW
 from tests.fakes.receipts import a_receipt
@@ -23,7 +23,7 @@ T = TypeVar("T")
 LIMIT = 5_000_000_000
 
 
-def wheel(*objectives: Objective, **standings: Standing) -> ObjectiveRouter:
+def wheel(*objectives: Objective, **standings: ControllerSnapshot) -> ObjectiveRouter:
     """Objectives, and where they stand."""
     made = ObjectiveRouter(tracks(*objectives), town())
     made.standings = dict(standings)

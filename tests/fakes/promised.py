@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from slo import ladder_levels
 from slo.alert import Severity
-from slo.burn import HIGHEST, LONGEST, SHORTEST, largest
-from slo.objective import BurnAlert, Calls, Ended, Enforce, Metric, Objective
-from slo.reservations import MOST
+from slo.burn import MAX_ALERT_WINDOW_S, MAX_CACHE_SHARE, MIN_ALERT_WINDOW_S, max_burn_rate
+from slo.objective import BurnAlert, CallMeasurements, Enforce, Metric, Objective, RequestKind
+from slo.reservations import MAX_AMOUNT
 
 TEXTS = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1, max_size=20)
 _NAMES = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,20}", fullmatch=True)
@@ -33,9 +33,9 @@ def objective(**fields: Any) -> Objective:
     )
 
 
-def ended(**fields: Any) -> Ended:
+def ended(**fields: Any) -> CallMeasurements:
     """A stream of which all is well, unless told otherwise."""
-    return Ended(
+    return CallMeasurements(
         **{
             "team": "acme",
             "feature": "chat",
@@ -66,11 +66,11 @@ def objectives(draw: st.DrawFn, metrics: Sequence[Metric] = tuple(Metric)) -> Ob
         name=draw(_NAMES),
         team=draw(TEXTS),
         feature=draw(st.just("") | TEXTS),
-        calls=draw(st.sampled_from(Calls)),
+        calls=draw(st.sampled_from(RequestKind)),
         metric=metric,
         target=target,
         under=draw(_SECONDS) if metric in {Metric.TTFT, Metric.TOTAL} else None,
-        under_nanos=draw(st.integers(1, MOST)) if metric is Metric.COST else None,
+        under_nanos=draw(st.integers(1, MAX_AMOUNT)) if metric is Metric.COST else None,
         clear=draw(_edges(target)) if is_cache else None,
         min_prompt=draw(st.integers(1, 10**6)) if is_cache else 1024,
         enforce=enforce,
@@ -84,15 +84,17 @@ def _part(n: int) -> float:
 
 
 def _edges(target: float) -> st.SearchStrategy[float | None]:
-    edges = st.integers(round(target * 10_000) + 1, round(HIGHEST * 10_000)).map(_part)
-    return edges | st.none() if target < HIGHEST - 0.0001 else edges
+    edges = st.integers(round(target * 10_000) + 1, round(MAX_CACHE_SHARE * 10_000)).map(_part)
+    return edges | st.none() if target < MAX_CACHE_SHARE - 0.0001 else edges
 
 
 def _alerts(target: float) -> st.SearchStrategy[BurnAlert]:
     return st.builds(
         BurnAlert,
-        burn=st.floats(1, min(largest(target), 10**6)),
-        over=st.integers(int(SHORTEST / 60), int(LONGEST / 60)).map(lambda n: n * 60.0),
+        burn=st.floats(1, min(max_burn_rate(target), 10**6)),
+        over=st.integers(int(MIN_ALERT_WINDOW_S / 60), int(MAX_ALERT_WINDOW_S / 60)).map(
+            lambda n: n * 60.0
+        ),
         severity=st.sampled_from(Severity),
     )
 

@@ -10,11 +10,11 @@ from proxy.prefix.prediction.prefix_chains import ExpectedRead
 from proxy.prefix.prediction.sent import SentCall
 from proxy.prefix.prompts.conversation import ConversationChain
 from proxy.prefix.prompts.prompt import parse_prompt
-from slo.price import Rates
+from slo.price import TokenRates
 from tests.proxy.prefix.sendings import ANTHROPIC, fingerprint, users
 
 #: Two dollars per million tokens.
-RATES: Final = Rates(input=2_000_000_000)
+RATES: Final = TokenRates(input=2_000_000_000)
 MARKED: Final = {0: "5m"}
 #: Rules of so many tokens.
 LONG, SHORT = ("rules", 10_000), ("rules", 1_500)

@@ -5,7 +5,7 @@ from datetime import date
 
 from sqlalchemy import func, select
 
-from dashboards.reports import Period
+from dashboards.reports import ReportPeriod
 from proxy.store.journal.segments import list_segments
 from proxy.store.sql import schema
 from proxy.store.sql.database import open_database, read_transaction
@@ -14,7 +14,7 @@ from proxy.store.sql.reports import LedgerReports
 from tests.fakes.load import Load
 from tests.fakes.served import Served
 
-_EVER = Period(first=date(2020, 1, 1), end=date(2100, 1, 1), zone="UTC")
+_EVER = ReportPeriod(first=date(2020, 1, 1), end=date(2100, 1, 1), zone="UTC")
 
 
 @dataclass(frozen=True, kw_only=True)

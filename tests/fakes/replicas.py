@@ -12,7 +12,7 @@ import orjson
 
 from proxy.records.feature_mode import Mode, Place
 from proxy.store.store import Store
-from proxy.tools.simulator.upstream import Lab
+from proxy.tools.simulator.upstream import Simulator
 from tests.fakes.hourglass import Sand, lab_by_the_hour
 from tests.fakes.served import Served, free_port, served
 from tests.fakes.standing import standing
@@ -46,7 +46,7 @@ class Replicas:
     """
 
     gateways: Sequence[Served]
-    lab: Lab
+    lab: Simulator
     clock: Sand
     store: Store
     client: httpx.Client

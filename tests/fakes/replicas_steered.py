@@ -14,7 +14,7 @@ from proxy.store.redis.local_objective_store import LocalCounters, ObjectiveCoun
 from proxy.store.sql.pins import PinRow
 from proxy.store.store import Store
 from slo.alert import Alert
-from slo.controller.state import State
+from slo.controller.state import ControllerState
 from slo.objective import Enforce, Metric, Objective
 from tests.fakes.turmoil import town
 
@@ -105,10 +105,12 @@ class Replica:
         return True
 
     @property
-    def state(self) -> tuple[State, int]:
+    def state(self) -> tuple[ControllerState, int]:
         """Of the first objective."""
         standing = self.wheel.standings.get(next(iter(self._world.tracks)))
-        return (State.HEALTHY, 0) if standing is None else (standing.state, standing.level)
+        return (
+            (ControllerState.HEALTHY, 0) if standing is None else (standing.state, standing.level)
+        )
 
     def answers(self, good: int, bad: int, level: int = 0) -> None:
         """So many calls end, now."""

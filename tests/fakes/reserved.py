@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from slo.reservations import Claim, Granted, Level, Refused
+from slo.reservations import CounterClaim, CounterLevel, ReservationGranted, ReservationRefused
 
 
 class Books:
@@ -20,13 +20,13 @@ class Books:
         self._spent: Counter[str] = Counter()
         self._settled: set[str] = set()
 
-    def level(self, counter: str, now: float) -> Level:
+    def level(self, counter: str, now: float) -> CounterLevel:
         held = sum(
             amount
             for (of, _), (amount, until) in self.holds.items()
             if of == counter and until > now
         )
-        return Level(self._spent[counter], held)
+        return CounterLevel(self._spent[counter], held)
 
     def running(self, counter: str, now: float) -> int:
         return sum(of == counter and until > now for (of, _), (_, until) in self.holds.items())
@@ -35,8 +35,8 @@ class Books:
         return [of for (of, by), (_, until) in self.holds.items() if by == name and until > now]
 
     def reserve(
-        self, name: str, claims: Sequence[Claim], now: float, until: float
-    ) -> Granted | Refused:
+        self, name: str, claims: Sequence[CounterClaim], now: float, until: float
+    ) -> ReservationGranted | ReservationRefused:
         levels = {claim.counter: self.level(claim.counter, now) for claim in claims}
         is_known = name in self._settled or any(
             claim.counter in self.held_by(name, now) for claim in claims
@@ -51,12 +51,12 @@ class Books:
             ]
             for number, claim, level in over:
                 if level.spent + claim.amount > claim.limit:
-                    return Refused(number, level, None, self.running(claim.counter, now))
+                    return ReservationRefused(number, level, None, self.running(claim.counter, now))
             for number, claim, level in over:
                 frees = self._first_end(claim.counter, now)
-                return Refused(number, level, frees, self.running(claim.counter, now))
+                return ReservationRefused(number, level, frees, self.running(claim.counter, now))
             self.holds |= {(claim.counter, name): (claim.amount, until) for claim in claims}
-        return Granted(
+        return ReservationGranted(
             tuple(self.level(claim.counter, now) for claim in claims),
             tuple(self.running(claim.counter, now) for claim in claims),
         )

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from proxy.store.redis.budget_store import RedisBudgetStore
-from slo.reservations import Claim, Granted
+from slo.reservations import CounterClaim, ReservationGranted
 from tests.fakes.redis_keys import SERVER
 
 ORGANIZATION = "acme"
 CENTS_10 = 100_000_000
 DOLLARS_5 = 5_000_000_000
-CLAIM = Claim("team:payments:2026-11", CENTS_10, DOLLARS_5, hard=True, ends=0.0)
+CLAIM = CounterClaim("team:payments:2026-11", CENTS_10, DOLLARS_5, hard=True, ends=0.0)
 
 
 @contextmanager
@@ -79,7 +79,7 @@ async def _reserve(prefix: str, name: str, times: int) -> None:
     answers = await asyncio.gather(
         *(store.reserve(f"{name}-{each}", [CLAIM], 1000.0, 1030.0) for each in range(times))
     )
-    sys.stdout.write(f"{sum(isinstance(each, Granted) for each in answers)}\n")
+    sys.stdout.write(f"{sum(isinstance(each, ReservationGranted) for each in answers)}\n")
     sys.stdout.flush()
     sys.stdin.readline()
     await store.aclose()

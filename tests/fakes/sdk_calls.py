@@ -8,7 +8,7 @@ import orjson
 from pydantic import BaseModel
 
 from proxy.records.receipt import Receipt
-from proxy.tools.simulator.upstream import Exchange
+from proxy.tools.simulator.upstream import SimulatedExchange
 from slo.usage import Usage
 from tests.fakes.town import Town
 
@@ -52,7 +52,7 @@ def chat(model: str, text: str, **fields: Any) -> Callable[[Any], Any]:
     return lambda c: c.chat.completions.create(model=model, messages=user(text), **fields)
 
 
-def last(here: Town) -> Exchange:
+def last(here: Town) -> SimulatedExchange:
     """What the upstream saw last."""
     return here.lab.exchanges[-1]
 

@@ -14,18 +14,18 @@ from proxy.app import Gateway, gateway
 from proxy.records.receipt import Receipt
 from proxy.settings import Settings
 from proxy.tools.simulator.app import app
-from proxy.tools.simulator.models import LabSettings, Simulated
+from proxy.tools.simulator.models import SimulatedModel, SimulatorSettings
 from proxy.tools.simulator.server import serving
-from proxy.tools.simulator.upstream import Lab
+from proxy.tools.simulator.upstream import Simulator
 from tests.fakes.standing import standing
 
 _CLAUDE = {"wire": "anthropic", "regime": "", "traits": frozenset({"sampling"})}
 #: ``narrow`` and ``narrow-claude`` take fifty tokens.
 MODELS = {
-    "main": Simulated(regime="", ttft=0.0, itl=0.0),
-    "spare": Simulated(regime="", ttft=0.0, itl=0.0),
-    "narrow": Simulated(regime="", ttft=0.0, itl=0.0, window=50),
-    "narrow-claude": Simulated(**_CLAUDE, ttft=0.0, itl=0.0, window=50),  # type: ignore[arg-type]
+    "main": SimulatedModel(regime="", ttft=0.0, itl=0.0),
+    "spare": SimulatedModel(regime="", ttft=0.0, itl=0.0),
+    "narrow": SimulatedModel(regime="", ttft=0.0, itl=0.0, window=50),
+    "narrow-claude": SimulatedModel(**_CLAUDE, ttft=0.0, itl=0.0, window=50),  # type: ignore[arg-type]
 }
 _CATALOG = """
 [upstreams.lab]
@@ -89,7 +89,7 @@ class Second:
     url: str
     sdk: openai.OpenAI
     gateway: Gateway
-    lab: Lab
+    lab: Simulator
     team: str
 
     def ask(self, model: str, said: str = "Say something.", **fields: Any) -> Any:
@@ -107,7 +107,7 @@ class Second:
 
 @asynccontextmanager
 async def _second(folder: Path, promises: str, settings: dict[str, Any]) -> AsyncIterator[Second]:
-    lab = Lab(LabSettings(models=MODELS), clock=time.monotonic, sleep=asyncio.sleep)
+    lab = Simulator(SimulatorSettings(models=MODELS), clock=time.monotonic, sleep=asyncio.sleep)
     (folder / "promises.toml").write_text(promises)
     async with serving(app(lab)) as upstream:
         (folder / "catalog.toml").write_text(_CATALOG.format(url=upstream))

@@ -13,9 +13,9 @@ from proxy.app import Gateway, gateway
 from proxy.records.receipt import Receipt
 from proxy.settings import Settings
 from proxy.tools.simulator.app import app
-from proxy.tools.simulator.models import LabSettings, Simulated
+from proxy.tools.simulator.models import SimulatedModel, SimulatorSettings
 from proxy.tools.simulator.server import serving
-from proxy.tools.simulator.upstream import Lab
+from proxy.tools.simulator.upstream import Simulator
 from tests.fakes.standing import standing
 
 PRICE = (
@@ -23,14 +23,14 @@ PRICE = (
 )
 TRAITS = ("adaptive_thinking", "mid_system", "structured", "forced_tools", "sampling")
 MODELS = {
-    "gpt-lab": Simulated(regime="openai-interval", traits=frozenset(TRAITS)),
-    "claude-lab": Simulated(
+    "gpt-lab": SimulatedModel(regime="openai-interval", traits=frozenset(TRAITS)),
+    "claude-lab": SimulatedModel(
         wire="anthropic",
         regime="anthropic-breakpoint",
         min_cache_tokens=512,
         traits=frozenset(TRAITS),
     ),
-    "embed-lab": Simulated(regime="", dimensions=8),
+    "embed-lab": SimulatedModel(regime="", dimensions=8),
 }
 CATALOG = """
 default = "lab"
@@ -78,7 +78,7 @@ class Town:
     key: str
     folder: Path
     gateway: Gateway
-    lab: Lab
+    lab: Simulator
 
     def receipts(self, call_id: str) -> list[Receipt]:
         """What the ledger holds of a call, once all that was journalled is in it."""
@@ -108,10 +108,12 @@ class Town:
 
 
 @asynccontextmanager
-async def lab_standing(folder: Path, *, time_scale: float = 0.0) -> AsyncIterator[tuple[Lab, Path]]:
+async def lab_standing(
+    folder: Path, *, time_scale: float = 0.0
+) -> AsyncIterator[tuple[Simulator, Path]]:
     """A lab, and the catalog of a gateway before it."""
-    lab = Lab(
-        LabSettings(models=MODELS, time_scale=time_scale, keepalive=0.01),
+    lab = Simulator(
+        SimulatorSettings(models=MODELS, time_scale=time_scale, keepalive=0.01),
         clock=time.monotonic,
         sleep=asyncio.sleep,
     )

@@ -15,12 +15,12 @@ from proxy.catalog.entries import Model, Route, Upstream
 from proxy.errors import CallerError, ProxyError
 from proxy.prefix.explain.diagnostics import AnswerDiagnostics
 from proxy.prefix.planned import Passthrough, Planned
-from proxy.providers.port import Prepared
+from proxy.providers.port import PreparedRequest
 from proxy.records.call import Call
 from proxy.records.receipt import Receipt
 from proxy.records.timeline import Timeline
 from proxy.services.objectives.router import ObjectiveRouter
-from slo.concurrency import Limit
+from slo.concurrency import ConcurrencyLimit
 from slo.usage import Usage
 from tests.fakes.answers import STREAM, chunk, failing, stream
 from tests.fakes.caller import FakeCaller
@@ -100,7 +100,7 @@ class Turmoil(HoldsNothing):
         self.lanes = RouteHealthRegistry()
         if room is not None:
             for each in routes(known):
-                self.lanes.of(each).limit = Limit(room, room, room)
+                self.lanes.of(each).limit = ConcurrencyLimit(room, room, room)
         self.desk = Dependencies(
             catalog=known,
             transport=self,
@@ -136,7 +136,7 @@ class Turmoil(HoldsNothing):
         self.calls[receipt.call_id].receipts.append(receipt)
         self.wheel.record_receipt(receipt)
         if receipt.final:
-            self.lanes.hedges.called(receipt.cost_nanos, ticks())
+            self.lanes.hedges.record_call(receipt.cost_nanos, ticks())
 
     async def planned(self, call: Call, route: Route) -> Passthrough:
         number = self._planned[call.id]
@@ -168,7 +168,7 @@ class Turmoil(HoldsNothing):
         return [each.why for each in self._plans if self.planned_ended[id(each)] != 1]
 
     async def admit(
-        self, attempt: AttemptInfo, prepared: Prepared, fits: Callable[[str], bool]
+        self, attempt: AttemptInfo, prepared: PreparedRequest, fits: Callable[[str], bool]
     ) -> Admitted | CheaperModel:
         fate = self.calls[attempt.call.id].fate(attempt.number)
         await asyncio.sleep(fate.admitted_in)
@@ -180,7 +180,7 @@ class Turmoil(HoldsNothing):
             return CheaperModel("small", "it is cheaper there")
         return Admitted(prepared, headers={"x-thriftgate-left": "1"})
 
-    async def open(self, upstream: Upstream, prepared: Prepared) -> FakeExchange:
+    async def open(self, upstream: Upstream, prepared: PreparedRequest) -> FakeExchange:
         number = next(each for each in self.calls if f'"{each}"'.encode() in prepared.body)
         fate = self.calls[number].fate(self._sent[number])
         self._sent[number] += 1

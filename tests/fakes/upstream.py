@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from proxy.catalog.entries import Upstream
 from proxy.errors import UpstreamError
-from proxy.providers.port import Prepared
+from proxy.providers.port import PreparedRequest
 from proxy.upstream.port import Unsent
 
 JSON = {"content-type": "application/json"}
@@ -93,10 +93,10 @@ class FakeTransport:
 
     def __init__(self, scripts: Iterable[Scripted | Piece]) -> None:
         self._scripts = list(scripts)
-        self.sent: list[tuple[str, Prepared]] = []
+        self.sent: list[tuple[str, PreparedRequest]] = []
         self.exchanges: list[FakeExchange] = []
 
-    async def open(self, upstream: Upstream, prepared: Prepared) -> FakeExchange:
+    async def open(self, upstream: Upstream, prepared: PreparedRequest) -> FakeExchange:
         self.sent.append((upstream.name, prepared))
         script = self._scripts.pop(0)
         await asyncio.sleep(0)

@@ -25,17 +25,17 @@ from proxy.settings import Settings
 from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction
 from proxy.tools.simulator.app import app
-from proxy.tools.simulator.models import LabSettings, Simulated
+from proxy.tools.simulator.models import SimulatedModel, SimulatorSettings
 from proxy.tools.simulator.server import serving
-from proxy.tools.simulator.upstream import Lab
+from proxy.tools.simulator.upstream import Simulator
 from slo.alert import Alert
-from slo.price import cost
+from slo.price import call_cost
 from tests.fakes.dialler import Dialler
 
 START = 1_790_000_000.0
-MODELS: Mapping[str, Simulated] = {
-    "big": Simulated(regime="", ttft=0.20, per_1k=0.0, itl=0.001),
-    "small": Simulated(regime="", ttft=0.14, per_1k=0.0, itl=0.001),
+MODELS: Mapping[str, SimulatedModel] = {
+    "big": SimulatedModel(regime="", ttft=0.20, per_1k=0.0, itl=0.001),
+    "small": SimulatedModel(regime="", ttft=0.14, per_1k=0.0, itl=0.001),
 }
 CATALOG = """
 default = "lab"
@@ -100,7 +100,7 @@ class Virtual:
     key: str
     team: str
     gateway: Gateway
-    lab: Lab
+    lab: Simulator
     dialler: Dialler
     clock: "Clock"
     said: Said = field(default_factory=Said)
@@ -154,7 +154,7 @@ class Virtual:
                     self.gateway.catalog.models[orjson.loads(each.body)["model"]].routes[0].tariff
                 )
                 assert tariff is not None
-                paid = cost(each.usage, tariff, START)
+                paid = call_cost(each.usage, tariff, START)
                 assert paid is not None
                 total += paid.effective_nanos
         return total
@@ -201,8 +201,8 @@ async def virtual(
         settings: The gateway's.
     """
     clock, loop = Clock(), asyncio.get_running_loop()
-    lab = Lab(
-        LabSettings(models=MODELS, keepalive=5.0, kept=100_000),
+    lab = Simulator(
+        SimulatorSettings(models=MODELS, keepalive=5.0, kept=100_000),
         clock=loop.time,
         sleep=asyncio.sleep,
     )

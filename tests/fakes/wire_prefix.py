@@ -18,12 +18,12 @@ import orjson
 from proxy.caches.port import CachedPrompt, TokenBlock
 from proxy.calls.translation import prepare
 from proxy.catalog.entries import REGIMES, TRAITS, Kind, Route, Upstream
-from proxy.tools.simulator.bodies import parsed
+from proxy.tools.simulator.bodies import parse_body
 from proxy.tools.simulator.chat import CHAT
 from proxy.tools.simulator.messages import MESSAGES
-from proxy.tools.simulator.models import Simulated
+from proxy.tools.simulator.models import SimulatedModel
 from proxy.tools.simulator.rendering import END, Vocabulary
-from proxy.tools.simulator.scripted_reply import Context
+from proxy.tools.simulator.scripted_reply import ReadingContext
 from tests.fakes.desk import call
 
 _LEADING = ("system", "developer")
@@ -87,9 +87,11 @@ class Onlooker:
             Refusal: If the upstream would refuse it.
         """
         prepared = prepare(call(body), by)
-        model = Simulated(wire=by.upstream.kind, regime=by.regime, traits=by.traits)
+        model = SimulatedModel(wire=by.upstream.kind, regime=by.regime, traits=by.traits)
         speech = MESSAGES if by.upstream.kind == "anthropic" else CHAT
-        return speech.asked(parsed(prepared.body), Context(self._vocabulary, model, "key")).prompt
+        return speech.asked(
+            parse_body(prepared.body), ReadingContext(self._vocabulary, model, "key")
+        ).prompt
 
     def moved(self, bodies: Iterable[bytes], planner: Planner, by: Route) -> Iterator[Moved]:
         """Each judged step of one conversation at which its prefix moved."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from proxy.catalog.load import load
-from proxy.tools.demo.catalog import pointing
+from proxy.tools.demo.catalog import redirected_catalog
 from tests.bench.gateway import (
     command,
     end_children_when_terminated,
@@ -118,7 +118,7 @@ def gateway(folder: Path) -> Iterator[tuple[str, str]]:
     behind, port = free_port(), free_port()
     shipped = resources.files("proxy.catalog").joinpath("models.toml").read_text(encoding="utf8")
     catalog, promises = folder / "catalog.toml", folder / "promises.toml"
-    catalog.write_text(pointing(load(shipped, None), f"http://127.0.0.1:{behind}/v1"))
+    catalog.write_text(redirected_catalog(load(shipped, None), f"http://127.0.0.1:{behind}/v1"))
     promises.write_text(PROMISES)
     environment = {
         "THRIFTGATE_FOLDER": str(folder / "gateway"),

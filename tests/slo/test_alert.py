@@ -17,7 +17,7 @@ from slo.alert import (
     single_line,
     stable_id,
 )
-from slo.budget import Budget, Unit
+from slo.budget import Budget, BudgetUnit
 from slo.window import Window
 from tests.fakes.alerts import NOW, POISON, an_alert
 
@@ -25,7 +25,7 @@ ENDS = window.window_end(Window.MONTH, NOW)
 MONTH = Budget(
     name="assistants-month",
     scope="team",
-    unit=Unit.USD,
+    unit=BudgetUnit.USD,
     window=Window.MONTH,
     limit=500_000_000_000,
 )
@@ -130,7 +130,7 @@ def test_two_names_that_look_alike_are_two_alerts():
     ],
 )
 def test_the_highest_percent_that_was_reached_counts(before, after, percent):
-    budget = changed(unit=Unit.REQUESTS, limit=100)
+    budget = changed(unit=BudgetUnit.REQUESTS, limit=100)
 
     assert reached_threshold(budget, before, after) == percent
 
@@ -222,9 +222,9 @@ def test_an_open_alert_says_since_when_and_what_to_do():
 @pytest.mark.parametrize(
     ("unit", "of", "said"),
     [
-        (Unit.USD, 1_500_000_000_000, "$1,500"),
-        (Unit.USD, -1, "-$0.000000001"),
-        (Unit.TOKENS, 1_000_000, "1,000,000 tokens"),
+        (BudgetUnit.USD, 1_500_000_000_000, "$1,500"),
+        (BudgetUnit.USD, -1, "-$0.000000001"),
+        (BudgetUnit.TOKENS, 1_000_000, "1,000,000 tokens"),
     ],
 )
 def test_amounts_are_said_in_full(unit, of, said):

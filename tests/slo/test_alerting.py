@@ -11,20 +11,20 @@ from slo.alerting import (
     grouping_time,
     repeat_interval_s,
 )
-from slo.budget import Budget, Unit, counter
-from slo.reservations import Level
+from slo.budget import Budget, BudgetUnit, counter_key
+from slo.reservations import CounterLevel
 from slo.window import Window
 from tests.fakes.alerts import NOW, an_alert
 
-DAY = Budget(name="day", scope="team", unit=Unit.REQUESTS, window=Window.DAY, limit=1_000)
+DAY = Budget(name="day", scope="team", unit=BudgetUnit.REQUESTS, window=Window.DAY, limit=1_000)
 
 
 def watched(watch: ThresholdWatch, spent: int, budget: Budget = DAY, whose: str = "acme", at=NOW):
     """The id of the alert that a counter's level leads to; None for none."""
     ends = window.window_end(budget.window, at)
-    level = Level(spent, 10**9)
+    level = CounterLevel(spent, 10**9)
     alert = watch.crossed_threshold_alert(
-        budget, whose, counter(budget, whose, at), level, ends, at
+        budget, whose, counter_key(budget, whose, at), level, ends, at
     )
     return alert and alert.title.partition(" of")[0]
 
@@ -68,8 +68,8 @@ def test_rates_and_budgets_without_thresholds_are_not_told_about():
 
 def test_a_watch_that_forgot_tells_the_same_alert_again():
     watch = ThresholdWatch(most=2)
-    ends, named = window.window_end(Window.DAY, NOW), counter(DAY, "acme", NOW)
-    level = Level(500, 0)
+    ends, named = window.window_end(Window.DAY, NOW), counter_key(DAY, "acme", NOW)
+    level = CounterLevel(500, 0)
     first = watch.crossed_threshold_alert(DAY, "acme", named, level, ends, NOW)
     for whose in "abc":
         watched(watch, 1, whose=whose)

@@ -3,270 +3,293 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from slo.breaker import EJECTION, ENOUGH, FORGIVEN, IN_A_ROW, LONGEST, PROBE, SPAN, Breaker, State
-from slo.breaker import order as order_of
+from slo.breaker import (
+    BASE_EJECTION_S,
+    CONSECUTIVE_FAILURES,
+    FAILURE_WINDOW_S,
+    FORGIVE_EJECTION_AFTER_S,
+    MAX_EJECTION_S,
+    MIN_CALLS,
+    PROBE_TIMEOUT_S,
+    BreakerState,
+    CircuitBreaker,
+)
+from slo.breaker import order_routes as order_of
 
 NOW = 1_000.0
 OKS = st.sampled_from([True, False, None])
 
 
-def fail(breaker: Breaker, now: float, times: int = IN_A_ROW) -> None:
+def fail(breaker: CircuitBreaker, now: float, times: int = CONSECUTIVE_FAILURES) -> None:
     for _ in range(times):
         assert breaker.admits(now)
-        breaker.ended(now, ok=False, began=now)
+        breaker.record_outcome(now, ok=False, began=now)
 
 
-def opened(now: float = NOW) -> Breaker:
-    breaker = Breaker()
+def opened(now: float = NOW) -> CircuitBreaker:
+    breaker = CircuitBreaker()
     fail(breaker, now)
-    assert breaker.state(now) is State.OPEN
+    assert breaker.state(now) is BreakerState.OPEN
     return breaker
 
 
 def test_it_begins_closed_and_admits_every_call():
-    breaker = Breaker()
+    breaker = CircuitBreaker()
 
-    assert breaker.state(NOW) is State.CLOSED
+    assert breaker.state(NOW) is BreakerState.CLOSED
     assert all(breaker.admits(NOW) for _ in range(100))
-    assert breaker.opens_again(NOW) == 0
+    assert breaker.seconds_until_admission(NOW) == 0
 
 
 def test_five_failures_in_a_row_open_it_however_long_they_took():
-    breaker = Breaker()
-    for number in range(IN_A_ROW - 1):
+    breaker = CircuitBreaker()
+    for number in range(CONSECUTIVE_FAILURES - 1):
         fail(breaker, NOW + 1000 * number, 1)
-    assert breaker.state(NOW + 5000) is State.CLOSED
+    assert breaker.state(NOW + 5000) is BreakerState.CLOSED
 
     fail(breaker, NOW + 5000, 1)
 
-    assert breaker.state(NOW + 5000) is State.OPEN
+    assert breaker.state(NOW + 5000) is BreakerState.OPEN
     assert not breaker.admits(NOW + 5000)
-    assert breaker.opens_again(NOW + 5000) == EJECTION
+    assert breaker.seconds_until_admission(NOW + 5000) == BASE_EJECTION_S
 
 
 def test_a_success_between_them_begins_the_row_anew_and_silence_does_not():
-    breaker = Breaker()
-    fail(breaker, NOW, IN_A_ROW - 1)
-    breaker.ended(NOW, ok=True)
-    fail(breaker, NOW, IN_A_ROW - 1)
-    assert breaker.state(NOW) is State.CLOSED
+    breaker = CircuitBreaker()
+    fail(breaker, NOW, CONSECUTIVE_FAILURES - 1)
+    breaker.record_outcome(NOW, ok=True)
+    fail(breaker, NOW, CONSECUTIVE_FAILURES - 1)
+    assert breaker.state(NOW) is BreakerState.CLOSED
 
-    breaker.ended(NOW, ok=None)
+    breaker.record_outcome(NOW, ok=None)
     fail(breaker, NOW, 1)
 
-    assert breaker.state(NOW) is State.OPEN
+    assert breaker.state(NOW) is BreakerState.OPEN
 
 
-def alternating(breaker: Breaker, calls: int, now: float) -> None:
+def alternating(breaker: CircuitBreaker, calls: int, now: float) -> None:
     for number in range(calls):
-        breaker.ended(now, ok=number % 2 == 0)
+        breaker.record_outcome(now, ok=number % 2 == 0)
 
 
 def test_more_than_half_of_twenty_calls_open_it():
-    breaker = Breaker()
-    alternating(breaker, ENOUGH, NOW)
-    assert breaker.state(NOW) is State.CLOSED
+    breaker = CircuitBreaker()
+    alternating(breaker, MIN_CALLS, NOW)
+    assert breaker.state(NOW) is BreakerState.CLOSED
 
-    breaker.ended(NOW, ok=False)
+    breaker.record_outcome(NOW, ok=False)
 
-    assert breaker.state(NOW) is State.OPEN
+    assert breaker.state(NOW) is BreakerState.OPEN
 
 
 def test_fewer_than_twenty_calls_have_no_share():
-    breaker = Breaker()
-    alternating(breaker, ENOUGH - 2, NOW)
-    breaker.ended(NOW, ok=False)
-    assert breaker.state(NOW) is State.CLOSED
+    breaker = CircuitBreaker()
+    alternating(breaker, MIN_CALLS - 2, NOW)
+    breaker.record_outcome(NOW, ok=False)
+    assert breaker.state(NOW) is BreakerState.CLOSED
 
-    breaker.ended(NOW, ok=False)
+    breaker.record_outcome(NOW, ok=False)
 
-    assert breaker.state(NOW) is State.OPEN
+    assert breaker.state(NOW) is BreakerState.OPEN
 
 
 def test_what_failed_before_it_closed_is_in_no_share():
-    breaker = Breaker()
-    alternating(breaker, ENOUGH, NOW)
-    breaker.ended(NOW, ok=False)
-    breaker.ended(NOW + 2, ok=True, began=NOW + 1)
-    assert breaker.state(NOW + 2) is State.CLOSED
+    breaker = CircuitBreaker()
+    alternating(breaker, MIN_CALLS, NOW)
+    breaker.record_outcome(NOW, ok=False)
+    breaker.record_outcome(NOW + 2, ok=True, began=NOW + 1)
+    assert breaker.state(NOW + 2) is BreakerState.CLOSED
 
-    breaker.ended(NOW + 2, ok=False)
+    breaker.record_outcome(NOW + 2, ok=False)
 
-    assert breaker.state(NOW + 2) is State.CLOSED
+    assert breaker.state(NOW + 2) is BreakerState.CLOSED
 
 
 def test_failures_of_more_than_thirty_seconds_ago_are_in_no_share():
-    breaker = Breaker()
-    alternating(breaker, ENOUGH, NOW)
+    breaker = CircuitBreaker()
+    alternating(breaker, MIN_CALLS, NOW)
 
-    breaker.ended(NOW + SPAN, ok=False)
+    breaker.record_outcome(NOW + FAILURE_WINDOW_S, ok=False)
 
-    assert breaker.state(NOW + SPAN) is State.CLOSED
+    assert breaker.state(NOW + FAILURE_WINDOW_S) is BreakerState.CLOSED
 
 
 def test_half_open_it_admits_one_probe_at_a_time():
     breaker = opened()
-    assert breaker.state(NOW + EJECTION) is State.HALF_OPEN
-    assert breaker.opens_again(NOW + EJECTION) == 0
+    assert breaker.state(NOW + BASE_EJECTION_S) is BreakerState.HALF_OPEN
+    assert breaker.seconds_until_admission(NOW + BASE_EJECTION_S) == 0
 
-    assert breaker.admits(NOW + EJECTION)
-    assert not breaker.admits(NOW + EJECTION)
-    assert breaker.opens_again(NOW + EJECTION + 1) == PROBE - 1
+    assert breaker.admits(NOW + BASE_EJECTION_S)
+    assert not breaker.admits(NOW + BASE_EJECTION_S)
+    assert breaker.seconds_until_admission(NOW + BASE_EJECTION_S + 1) == PROBE_TIMEOUT_S - 1
 
 
 def test_a_probe_that_succeeds_closes_it_and_what_failed_before_is_forgotten():
     breaker = opened()
-    assert breaker.admits(NOW + EJECTION)
+    assert breaker.admits(NOW + BASE_EJECTION_S)
 
-    breaker.ended(NOW + EJECTION + 1, ok=True, began=NOW + EJECTION)
+    breaker.record_outcome(NOW + BASE_EJECTION_S + 1, ok=True, began=NOW + BASE_EJECTION_S)
 
-    assert breaker.state(NOW + EJECTION + 1) is State.CLOSED
-    fail(breaker, NOW + EJECTION + 2, IN_A_ROW - 1)
-    assert breaker.state(NOW + EJECTION + 2) is State.CLOSED
+    assert breaker.state(NOW + BASE_EJECTION_S + 1) is BreakerState.CLOSED
+    fail(breaker, NOW + BASE_EJECTION_S + 2, CONSECUTIVE_FAILURES - 1)
+    assert breaker.state(NOW + BASE_EJECTION_S + 2) is BreakerState.CLOSED
 
 
 def test_each_probe_that_fails_opens_it_for_longer_up_to_five_minutes():
     breaker, now, waits = opened(), NOW, []
     for _ in range(12):
-        now += breaker.opens_again(now)
+        now += breaker.seconds_until_admission(now)
         assert breaker.admits(now)
-        breaker.ended(now, ok=False)
-        waits.append(breaker.opens_again(now))
+        breaker.record_outcome(now, ok=False)
+        waits.append(breaker.seconds_until_admission(now))
 
-    assert waits == [60, 90, 120, 150, 180, 210, 240, 270, LONGEST, LONGEST, LONGEST, LONGEST]
+    assert waits == [
+        60,
+        90,
+        120,
+        150,
+        180,
+        210,
+        240,
+        270,
+        MAX_EJECTION_S,
+        MAX_EJECTION_S,
+        MAX_EJECTION_S,
+        MAX_EJECTION_S,
+    ]
 
 
-@pytest.mark.parametrize("began", [None, NOW + EJECTION])
+@pytest.mark.parametrize("began", [None, NOW + BASE_EJECTION_S])
 def test_a_probe_that_says_nothing_lets_the_next_one_go(began: float | None):
     breaker = opened()
-    assert breaker.admits(NOW + EJECTION)
+    assert breaker.admits(NOW + BASE_EJECTION_S)
 
-    breaker.ended(NOW + EJECTION + 1, ok=None, began=began)
+    breaker.record_outcome(NOW + BASE_EJECTION_S + 1, ok=None, began=began)
 
-    assert breaker.state(NOW + EJECTION + 1) is State.HALF_OPEN
-    assert breaker.admits(NOW + EJECTION + 1)
+    assert breaker.state(NOW + BASE_EJECTION_S + 1) is BreakerState.HALF_OPEN
+    assert breaker.admits(NOW + BASE_EJECTION_S + 1)
     assert breaker.ejections == 1
 
 
 def test_a_probe_that_does_not_end_gives_its_place_up_and_may_still_close_it():
     breaker = opened()
-    probe = NOW + EJECTION
+    probe = NOW + BASE_EJECTION_S
     assert breaker.admits(probe)
-    assert not breaker.admits(probe + PROBE - 1)
-    assert breaker.admits(probe + PROBE)
+    assert not breaker.admits(probe + PROBE_TIMEOUT_S - 1)
+    assert breaker.admits(probe + PROBE_TIMEOUT_S)
 
-    breaker.ended(probe + PROBE + 1, ok=None, began=probe)
-    assert not breaker.admits(probe + PROBE + 1)
-    breaker.ended(probe + PROBE + 2, ok=True, began=probe)
-    assert breaker.state(probe + PROBE + 2) is State.CLOSED
+    breaker.record_outcome(probe + PROBE_TIMEOUT_S + 1, ok=None, began=probe)
+    assert not breaker.admits(probe + PROBE_TIMEOUT_S + 1)
+    breaker.record_outcome(probe + PROBE_TIMEOUT_S + 2, ok=True, began=probe)
+    assert breaker.state(probe + PROBE_TIMEOUT_S + 2) is BreakerState.CLOSED
 
 
 def test_what_began_before_it_opened_says_nothing_when_it_ends():
     breaker = opened()
-    breaker.ended(NOW + 1, ok=True, began=NOW - 1)
-    breaker.ended(NOW + 1, ok=True, began=NOW)
-    breaker.ended(NOW + 1, ok=True)
-    assert breaker.state(NOW + 1) is State.OPEN
-    probe = NOW + EJECTION
+    breaker.record_outcome(NOW + 1, ok=True, began=NOW - 1)
+    breaker.record_outcome(NOW + 1, ok=True, began=NOW)
+    breaker.record_outcome(NOW + 1, ok=True)
+    assert breaker.state(NOW + 1) is BreakerState.OPEN
+    probe = NOW + BASE_EJECTION_S
     assert breaker.admits(probe)
 
     for ok in (True, False, None):
-        breaker.ended(probe + 1, ok=ok, began=NOW - 1)
+        breaker.record_outcome(probe + 1, ok=ok, began=NOW - 1)
 
-    assert breaker.state(probe + 1) is State.HALF_OPEN
+    assert breaker.state(probe + 1) is BreakerState.HALF_OPEN
     assert not breaker.admits(probe + 1)
-    breaker.ended(probe + 2, ok=True, began=probe)
-    for _ in range(IN_A_ROW):
-        breaker.ended(probe + 3, ok=False, began=NOW - 1)
-    assert breaker.state(probe + 3) is State.CLOSED
+    breaker.record_outcome(probe + 2, ok=True, began=probe)
+    for _ in range(CONSECUTIVE_FAILURES):
+        breaker.record_outcome(probe + 3, ok=False, began=NOW - 1)
+    assert breaker.state(probe + 3) is BreakerState.CLOSED
 
 
 def test_a_call_that_was_sent_to_an_open_route_regardless_may_close_it_but_opens_it_no_longer():
     breaker = opened()
-    breaker.ended(NOW + 2, ok=False, began=NOW + 1)
-    breaker.ended(NOW + 2, ok=None, began=NOW + 1)
-    assert breaker.opens_again(NOW + 2) == EJECTION - 2
+    breaker.record_outcome(NOW + 2, ok=False, began=NOW + 1)
+    breaker.record_outcome(NOW + 2, ok=None, began=NOW + 1)
+    assert breaker.seconds_until_admission(NOW + 2) == BASE_EJECTION_S - 2
 
-    breaker.ended(NOW + 4, ok=True, began=NOW + 3)
+    breaker.record_outcome(NOW + 4, ok=True, began=NOW + 3)
 
-    assert breaker.state(NOW + 4) is State.CLOSED
+    assert breaker.state(NOW + 4) is BreakerState.CLOSED
 
 
 def reopened(after: float) -> float:
     """For how long it opens when it has been closed for so long after two ejections."""
     breaker = opened()
-    now = NOW + EJECTION
+    now = NOW + BASE_EJECTION_S
     assert breaker.admits(now)
-    breaker.ended(now, ok=False)
-    now += breaker.opens_again(now)
+    breaker.record_outcome(now, ok=False)
+    now += breaker.seconds_until_admission(now)
     assert breaker.admits(now)
-    breaker.ended(now, ok=True)
+    breaker.record_outcome(now, ok=True)
     fail(breaker, now + after)
-    return breaker.opens_again(now + after)
+    return breaker.seconds_until_admission(now + after)
 
 
 def test_each_minute_closed_forgives_an_ejection():
-    assert reopened(FORGIVEN - 1) == 3 * EJECTION
-    assert reopened(FORGIVEN) == 2 * EJECTION
-    assert reopened(2 * FORGIVEN) == EJECTION
-    assert reopened(200 * FORGIVEN) == EJECTION
+    assert reopened(FORGIVE_EJECTION_AFTER_S - 1) == 3 * BASE_EJECTION_S
+    assert reopened(FORGIVE_EJECTION_AFTER_S) == 2 * BASE_EJECTION_S
+    assert reopened(2 * FORGIVE_EJECTION_AFTER_S) == BASE_EJECTION_S
+    assert reopened(200 * FORGIVE_EJECTION_AFTER_S) == BASE_EJECTION_S
 
 
 def test_where_the_clock_goes_back_an_open_one_waits_no_longer_than_it_would_have():
     breaker = opened()
 
-    assert breaker.opens_again(10.0) == EJECTION
+    assert breaker.seconds_until_admission(10.0) == BASE_EJECTION_S
     assert not breaker.admits(10.0)
-    assert breaker.opens_again(10.0 + EJECTION) == 0
-    assert breaker.admits(10.0 + EJECTION)
+    assert breaker.seconds_until_admission(10.0 + BASE_EJECTION_S) == 0
+    assert breaker.admits(10.0 + BASE_EJECTION_S)
 
 
 def test_where_the_clock_goes_back_an_open_one_still_closes():
     breaker = opened()
     assert not breaker.admits(10.0)
 
-    breaker.ended(12.0, ok=True, began=11.0)
+    breaker.record_outcome(12.0, ok=True, began=11.0)
 
-    assert breaker.state(12.0) is State.CLOSED
+    assert breaker.state(12.0) is BreakerState.CLOSED
 
 
 def test_where_the_clock_goes_back_a_probe_keeps_its_place_no_longer_than_it_would_have():
     breaker = opened()
     assert breaker.admits(NOW + 500)
 
-    assert breaker.opens_again(NOW + EJECTION) == PROBE
-    assert not breaker.admits(NOW + EJECTION)
-    assert breaker.admits(NOW + EJECTION + PROBE)
+    assert breaker.seconds_until_admission(NOW + BASE_EJECTION_S) == PROBE_TIMEOUT_S
+    assert not breaker.admits(NOW + BASE_EJECTION_S)
+    assert breaker.admits(NOW + BASE_EJECTION_S + PROBE_TIMEOUT_S)
 
 
 def test_where_the_clock_goes_back_nothing_is_forgiven_and_nothing_added():
     breaker = opened()
-    assert breaker.admits(NOW + EJECTION)
-    breaker.ended(NOW + EJECTION, ok=True)
+    assert breaker.admits(NOW + BASE_EJECTION_S)
+    breaker.record_outcome(NOW + BASE_EJECTION_S, ok=True)
 
     fail(breaker, 500.0, 1)
-    for _ in range(IN_A_ROW):
-        breaker.ended(500.0, ok=False)
+    for _ in range(CONSECUTIVE_FAILURES):
+        breaker.record_outcome(500.0, ok=False)
 
-    assert breaker.opens_again(500.0) == 2 * EJECTION
+    assert breaker.seconds_until_admission(500.0) == 2 * BASE_EJECTION_S
 
 
 def test_where_the_clock_goes_back_a_closed_one_still_opens():
     breaker = opened()
-    assert breaker.admits(NOW + EJECTION)
-    breaker.ended(NOW + EJECTION, ok=True)
+    assert breaker.admits(NOW + BASE_EJECTION_S)
+    breaker.record_outcome(NOW + BASE_EJECTION_S, ok=True)
 
-    for _ in range(IN_A_ROW + 1):
-        breaker.ended(10.0, ok=False, began=10.0)
+    for _ in range(CONSECUTIVE_FAILURES + 1):
+        breaker.record_outcome(10.0, ok=False, began=10.0)
 
-    assert breaker.state(10.0) is State.OPEN
+    assert breaker.state(10.0) is BreakerState.OPEN
 
 
 def test_the_routes_that_admit_are_tried_in_their_order():
-    routes = [("a", Breaker()), ("b", opened()), ("c", Breaker())]
+    routes = [("a", CircuitBreaker()), ("b", opened()), ("c", CircuitBreaker())]
 
     assert order_of(routes, NOW) == ["a", "c"]
-    assert order_of(routes, NOW + EJECTION) == ["a", "b", "c"]
+    assert order_of(routes, NOW + BASE_EJECTION_S) == ["a", "b", "c"]
 
 
 def test_where_every_route_is_open_the_one_that_reopens_soonest_is_tried():
@@ -278,7 +301,7 @@ def test_where_every_route_is_open_the_one_that_reopens_soonest_is_tried():
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.booleans()), min_size=1, max_size=8))
 def test_never_all_routes_are_closed_off_and_no_probe_is_used_up_by_asking(routes):
-    breakers = [opened(NOW + at) if is_open else Breaker() for at, is_open in routes]
+    breakers = [opened(NOW + at) if is_open else CircuitBreaker() for at, is_open in routes]
     numbered = list(enumerate(breakers))
 
     tried = order_of(numbered, NOW + 100)
@@ -294,7 +317,7 @@ class Breaking(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.breaker = Breaker()
+        self.breaker = CircuitBreaker()
         self.now = NOW
         self.inside: list[float] = []
 
@@ -310,14 +333,14 @@ class Breaking(RuleBasedStateMachine):
     def call(self, times: int) -> None:
         for _ in range(times):
             state = self.breaker.state(self.now)
-            soon = self.breaker.opens_again(self.now)
+            soon = self.breaker.seconds_until_admission(self.now)
             is_in = self.breaker.admits(self.now)
             assert is_in == (soon == 0)
             if is_in:
                 self.inside.append(self.now)
-            if state is State.HALF_OPEN:
+            if state is BreakerState.HALF_OPEN:
                 assert not self.breaker.admits(self.now)
-            if state is State.CLOSED:
+            if state is BreakerState.CLOSED:
                 assert is_in
 
     @precondition(lambda self: self.inside)
@@ -325,27 +348,31 @@ class Breaking(RuleBasedStateMachine):
     def end(self, which: int, ok: bool | None, is_told: bool) -> None:  # noqa: FBT001
         began = self.inside.pop(which % len(self.inside))
         before, ejections = self.breaker.state(self.now), self.breaker.ejections
-        self.breaker.ended(self.now, ok=ok, began=began if is_told else None)
+        self.breaker.record_outcome(self.now, ok=ok, began=began if is_told else None)
         after = self.breaker.state(self.now)
         if ok is not False:
             assert self.breaker.ejections == ejections
-            assert after is before or (ok and after is State.CLOSED)
-        elif before is State.OPEN:
-            assert after is State.OPEN
-        if before is State.CLOSED:
-            assert after is not State.HALF_OPEN
+            assert after is before or (ok and after is BreakerState.CLOSED)
+        elif before is BreakerState.OPEN:
+            assert after is BreakerState.OPEN
+        if before is BreakerState.CLOSED:
+            assert after is not BreakerState.HALF_OPEN
 
     @invariant()
     def waits_are_bounded(self) -> None:
-        assert 0 <= self.breaker.opens_again(self.now) <= max(LONGEST, PROBE)
-        assert 0 <= self.breaker.ejections <= LONGEST / EJECTION
-        if self.breaker.state(self.now) is State.CLOSED:
-            assert self.breaker.opens_again(self.now) == 0
+        assert (
+            0
+            <= self.breaker.seconds_until_admission(self.now)
+            <= max(MAX_EJECTION_S, PROBE_TIMEOUT_S)
+        )
+        assert 0 <= self.breaker.ejections <= MAX_EJECTION_S / BASE_EJECTION_S
+        if self.breaker.state(self.now) is BreakerState.CLOSED:
+            assert self.breaker.seconds_until_admission(self.now) == 0
 
     @invariant()
     def it_always_comes_back(self) -> None:
-        later = self.now + self.breaker.opens_again(self.now)
-        assert self.breaker.opens_again(later + 0.001) == 0
+        later = self.now + self.breaker.seconds_until_admission(self.now)
+        assert self.breaker.seconds_until_admission(later + 0.001) == 0
 
 
 TestBreaking = Breaking.TestCase
@@ -357,9 +384,9 @@ class Probing(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.breaker = Breaker()
+        self.breaker = CircuitBreaker()
         self.now = NOW
-        self.inside: list[tuple[float, State]] = []
+        self.inside: list[tuple[float, BreakerState]] = []
 
     @rule(seconds=st.sampled_from([0.1, 1.0, 10.0, 31.0, 100.0]))
     def wait(self, seconds: float) -> None:
@@ -377,21 +404,21 @@ class Probing(RuleBasedStateMachine):
     def end(self, times: int, first: bool, ok: bool | None) -> None:  # noqa: FBT001
         for _ in range(min(times, len(self.inside))):
             began, _ = self.inside.pop(0 if first else -1)
-            self.breaker.ended(self.now, ok=ok, began=began)
+            self.breaker.record_outcome(self.now, ok=ok, began=began)
 
     @invariant()
     def one_probe_is_under_way_at_a_time(self) -> None:
-        if self.breaker.state(self.now) is not State.HALF_OPEN:
+        if self.breaker.state(self.now) is not BreakerState.HALF_OPEN:
             return
-        since = self.now - PROBE
+        since = self.now - PROBE_TIMEOUT_S
         opened = self.breaker._changed
         probes = [
             began
             for began, state in self.inside
-            if state is State.HALF_OPEN and began > max(since, opened)
+            if state is BreakerState.HALF_OPEN and began > max(since, opened)
         ]
         assert len(probes) <= 1
-        assert not probes or self.breaker.opens_again(self.now) > 0
+        assert not probes or self.breaker.seconds_until_admission(self.now) > 0
 
 
 TestProbing = Probing.TestCase

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slo.budget import Budget, Budgets, Subject, Unit, applies, counter
+from slo.budget import Budget, BudgetIndex, BudgetUnit, Subject, counted_subject, counter_key
 from slo.window import Window
 
 AT = datetime(2026, 11, 22, 13, 5, tzinfo=UTC).timestamp()
@@ -14,7 +14,7 @@ SCOPES = ("organization", "team", "key", "feature", "user", "label:project")
 
 
 def budget(scope: str, of: str = "*", **more: object) -> Budget:
-    given = {"name": "b", "unit": Unit.USD, "window": Window.MONTH, "limit": 5, **more}
+    given = {"name": "b", "unit": BudgetUnit.USD, "window": Window.MONTH, "limit": 5, **more}
     return Budget(scope=scope, of=of, **given)  # type: ignore[arg-type]
 
 
@@ -30,26 +30,26 @@ def budget(scope: str, of: str = "*", **more: object) -> Budget:
     ],
 )
 def test_a_budget_of_everyone_counts_each_call_for_whom_it_names(scope: str, whose: str) -> None:
-    assert applies(budget(scope), CALL) == whose
+    assert counted_subject(budget(scope), CALL) == whose
 
 
 @pytest.mark.parametrize("scope", ["feature", "user", "label:project"])
 def test_a_call_that_names_nobody_counts_only_in_the_budget_of_those(scope: str) -> None:
-    assert applies(budget(scope), NAMELESS) is None
-    assert applies(budget(scope, of=""), NAMELESS) == ""
-    assert applies(budget(scope, of=""), CALL) is None
+    assert counted_subject(budget(scope), NAMELESS) is None
+    assert counted_subject(budget(scope, of=""), NAMELESS) == ""
+    assert counted_subject(budget(scope, of=""), CALL) is None
 
 
 def test_a_budget_of_one_name_counts_no_other() -> None:
-    assert applies(budget("team", of="search"), CALL) == "search"
-    assert applies(budget("team", of="ads"), CALL) is None
-    assert applies(budget("label:project", of="x"), CALL) == "x"
-    assert applies(budget("label:stage", of="x"), CALL) is None
+    assert counted_subject(budget("team", of="search"), CALL) == "search"
+    assert counted_subject(budget("team", of="ads"), CALL) is None
+    assert counted_subject(budget("label:project", of="x"), CALL) == "x"
+    assert counted_subject(budget("label:stage", of="x"), CALL) is None
 
 
 def test_someone_called_asterisk_is_one_of_everyone_and_counted_once() -> None:
     call = Subject(team="search", key="key_1", user="*")
-    found = list(Budgets([budget("user")]).applying(call))
+    found = list(BudgetIndex([budget("user")]).applying(call))
     assert [whose for _, whose in found] == ["*"]
 
 
@@ -69,26 +69,28 @@ def test_the_budgets_found_by_name_are_those_that_apply(
     asked: list[tuple[str, str]], call: Subject
 ) -> None:
     budgets = [budget(scope, of, name=str(i)) for i, (scope, of) in enumerate(asked)]
-    expected = {(b.name, whose) for b in budgets if (whose := applies(b, call)) is not None}
-    found = [(b.name, whose) for b, whose in Budgets(budgets).applying(call)]
+    expected = {(b.name, whose) for b in budgets if (whose := counted_subject(b, call)) is not None}
+    found = [(b.name, whose) for b, whose in BudgetIndex(budgets).applying(call)]
     assert len(found) == len(set(found))
     assert set(found) == expected
 
 
 def test_a_counter_says_what_is_counted_for_whom_and_when() -> None:
-    assert counter(budget("team", name="month"), "search", AT) == "month/team/usd/2026-11/search"
+    assert (
+        counter_key(budget("team", name="month"), "search", AT) == "month/team/usd/2026-11/search"
+    )
 
 
 def test_a_changed_limit_goes_on_counting_and_any_other_change_starts_anew() -> None:
     before = budget("team")
-    assert counter(budget("team", limit=9, hard=False), "a", AT) == counter(before, "a", AT)
+    assert counter_key(budget("team", limit=9, hard=False), "a", AT) == counter_key(before, "a", AT)
     others = [
         budget("key"),
         budget("team", name="c"),
-        budget("team", unit=Unit.TOKENS),
+        budget("team", unit=BudgetUnit.TOKENS),
         budget("team", window=Window.DAY),
     ]
-    names = {counter(each, "a", AT) for each in (before, *others)}
+    names = {counter_key(each, "a", AT) for each in (before, *others)}
     assert len(names) == 5
 
 
@@ -99,18 +101,18 @@ USERS = st.text(max_size=100)
 def test_no_two_share_a_counter_whatever_they_call_themselves(
     one: str, other: str, first: Window, second: Window
 ) -> None:
-    a = counter(budget("user", window=first), one, AT)
-    b = counter(budget("user", window=second), other, AT)
+    a = counter_key(budget("user", window=first), one, AT)
+    b = counter_key(budget("user", window=second), other, AT)
     assert (a == b) == ((one, first) == (other, second))
 
 
 def test_a_name_of_any_length_makes_a_counter_of_bounded_length() -> None:
-    long = counter(budget("user"), "u" * 1_000_000, AT)
+    long = counter_key(budget("user"), "u" * 1_000_000, AT)
     assert len(long) < 200
-    assert long != counter(budget("user"), "u" * 999_999, AT)
+    assert long != counter_key(budget("user"), "u" * 999_999, AT)
 
 
 def test_a_name_that_no_store_can_encode_is_counted_all_the_same() -> None:
-    names = {counter(budget("user"), whose, AT) for whose in ("\ud800", "\udfff", "a\0")}
+    names = {counter_key(budget("user"), whose, AT) for whose in ("\ud800", "\udfff", "a\0")}
     assert len(names) == 3
     assert all(name.isascii() for name in names)

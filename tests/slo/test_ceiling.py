@@ -3,98 +3,104 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slo.ceiling import (
+    CallFits,
     Ceiling,
-    Cheaper,
-    Clamp,
-    Clamped,
-    Decision,
-    Exceeds,
-    Fits,
-    Offer,
-    Predicted,
-    Refused,
-    Step,
-    decided,
-    least,
+    CeilingDecision,
+    CeilingExceeded,
+    CeilingRefused,
+    CeilingStep,
+    CheaperModel,
+    ClampRange,
+    CostPrediction,
+    ModelCost,
+    OutputClamped,
+    decide_ceiling,
+    least_output_tokens,
 )
 
-CLAMP, CHEAPER, REFUSE = Step
+CLAMP, CHEAPER, REFUSE = CeilingStep
 
 
-def ceiling(limit: int, *steps: Step, cheaper: tuple[str, ...] = ()) -> Ceiling:
+def ceiling(limit: int, *steps: CeilingStep, cheaper: tuple[str, ...] = ()) -> Ceiling:
     return Ceiling(name="c", limit=limit, on_exceed=steps, cheaper=cheaper)
 
 
-def offer(sure: int, each: int, most: int, fewest: int = 1) -> Offer:
+def offer(sure: int, each: int, most: int, fewest: int = 1) -> ModelCost:
     """A call of which each token costs the same."""
 
     def price(tokens: int) -> int:
         return sure + each * tokens
 
-    predicted = Predicted(sure=sure, likely=sure, worst=price(most))
-    return Offer(predicted=predicted, clamp=Clamp(most=most, least=fewest, price=price))
+    predicted = CostPrediction(sure=sure, likely=sure, worst=price(most))
+    return ModelCost(predicted=predicted, clamp=ClampRange(most=most, least=fewest, price=price))
 
 
-def nowhere(name: str) -> Offer | None:
+def nowhere(name: str) -> ModelCost | None:
     raise AssertionError(name)
 
 
 def test_what_fits_goes_as_it_is():
-    assert decided(ceiling(100, CLAMP), offer(0, 1, 100), nowhere) == Fits()
+    assert decide_ceiling(ceiling(100, CLAMP), offer(0, 1, 100), nowhere) == CallFits()
 
 
 def test_a_clamp_is_as_high_as_the_ceiling_allows():
-    assert decided(ceiling(100, *Step), offer(11, 3, 100), nowhere) == Clamped(29)
+    assert decide_ceiling(ceiling(100, *CeilingStep), offer(11, 3, 100), nowhere) == OutputClamped(
+        29
+    )
 
 
 def test_a_clamp_that_would_cut_what_answers_need_is_not_made():
-    assert decided(ceiling(100, CLAMP, REFUSE), offer(11, 3, 100, fewest=30), nowhere) == Refused()
+    assert (
+        decide_ceiling(ceiling(100, CLAMP, REFUSE), offer(11, 3, 100, fewest=30), nowhere)
+        == CeilingRefused()
+    )
 
 
 def test_what_cannot_be_limited_is_not_clamped():
-    found = Offer(predicted=Predicted(sure=1, likely=2, worst=200))
+    found = ModelCost(predicted=CostPrediction(sure=1, likely=2, worst=200))
 
-    assert decided(ceiling(100, CLAMP), found, nowhere) == Exceeds()
+    assert decide_ceiling(ceiling(100, CLAMP), found, nowhere) == CeilingExceeded()
 
 
 def test_the_first_model_on_which_it_fits_is_taken():
     offers = {"a": None, "b": offer(0, 9, 100, fewest=50), "c": offer(0, 1, 100)}
     found = ceiling(100, CHEAPER, cheaper=("a", "b", "c", "d"))
 
-    assert decided(found, offer(101, 1, 1), offers.__getitem__) == Cheaper("c")
+    assert decide_ceiling(found, offer(101, 1, 1), offers.__getitem__) == CheaperModel("c")
 
 
 def test_a_model_on_which_it_fits_once_clamped_will_do_where_clamps_are_made():
     offers = {"a": offer(0, 9, 100, fewest=5)}
     dear = offer(101, 1, 1)
 
-    def under(*steps: Step) -> Decision:
-        return decided(ceiling(100, *steps, cheaper=("a",)), dear, offers.get)
+    def under(*steps: CeilingStep) -> CeilingDecision:
+        return decide_ceiling(ceiling(100, *steps, cheaper=("a",)), dear, offers.get)
 
-    assert under(CLAMP, CHEAPER) == Cheaper("a")
-    assert under(CHEAPER, REFUSE) == Refused()
+    assert under(CLAMP, CHEAPER) == CheaperModel("a")
+    assert under(CHEAPER, REFUSE) == CeilingRefused()
 
 
 def test_a_call_does_not_go_round_in_circles():
     offers = {"a": offer(0, 1, 1), "b": offer(0, 1, 1)}
     found = ceiling(100, CHEAPER, cheaper=("a", "b"))
 
-    assert decided(found, offer(101, 1, 1), offers.get, "a") == Cheaper("b")
-    assert decided(found, offer(101, 1, 1), offers.get, "b") == Exceeds()
+    assert decide_ceiling(found, offer(101, 1, 1), offers.get, "a") == CheaperModel("b")
+    assert decide_ceiling(found, offer(101, 1, 1), offers.get, "b") == CeilingExceeded()
 
 
 def test_steps_are_taken_in_their_order():
     offers = {"a": offer(0, 1, 1)}
     found = ceiling(50, CHEAPER, CLAMP, REFUSE, cheaper=("a",))
 
-    assert decided(found, offer(0, 1, 100), offers.get) == Cheaper("a")
+    assert decide_ceiling(found, offer(0, 1, 100), offers.get) == CheaperModel("a")
 
 
 @pytest.mark.parametrize(
-    ("steps", "decision"), [((), Exceeds()), ((CLAMP,), Exceeds()), ((REFUSE,), Refused())]
+    ("steps", "decision"),
+    [((), CeilingExceeded()), ((CLAMP,), CeilingExceeded()), ((REFUSE,), CeilingRefused())],
 )
 def test_at_an_unknown_price_it_fits_nowhere(steps, decision):
-    assert decided(ceiling(100, *steps), None, nowhere) == decision
+    assert decide_ceiling(ceiling(100, *steps), None, nowhere) == decision
 
 
 @pytest.mark.parametrize(
@@ -112,7 +118,7 @@ def test_at_an_unknown_price_it_fits_nowhere(steps, decision):
     ],
 )
 def test_a_call_keeps_what_its_answers_mostly_need(asked, usual, choices, needs, fewest):
-    assert least(asked, usual, choices, needs) == fewest
+    assert least_output_tokens(asked, usual, choices, needs) == fewest
 
 
 @pytest.mark.parametrize(
@@ -135,15 +141,15 @@ def test_a_ceiling_is_for_some_calls(team, feature, of, is_meant):
 COSTS = st.integers(0, 10**12)
 TOKENS = st.integers(0, 200_000)
 OFFERS = st.builds(offer, COSTS, st.integers(0, 10**6), TOKENS, st.integers(1, 200_000))
-STEPS = st.lists(st.sampled_from(Step), unique=True, max_size=3).map(tuple)
+STEPS = st.lists(st.sampled_from(CeilingStep), unique=True, max_size=3).map(tuple)
 MODELS = st.lists(st.one_of(st.none(), OFFERS), max_size=3)
 
 
 @given(OFFERS, st.integers(1, 10**13))
 def test_a_clamp_fits_and_one_token_more_would_not(found, limit):
-    decision = decided(ceiling(limit, CLAMP), found, nowhere)
+    decision = decide_ceiling(ceiling(limit, CLAMP), found, nowhere)
 
-    if isinstance(decision, Clamped):
+    if isinstance(decision, OutputClamped):
         clamp = found.clamp
         assert clamp is not None
         assert clamp.least <= decision.tokens < clamp.most
@@ -157,12 +163,12 @@ def test_a_higher_ceiling_never_makes_a_decision_worse(found, models, steps, lim
 
     def at(limit: int) -> tuple[int, int]:
         """How bad the decision is: by its step, then by how much it takes away."""
-        said = decided(ceiling(limit, *steps, cheaper=names), found, offers.get)
-        if isinstance(said, Clamped):
+        said = decide_ceiling(ceiling(limit, *steps, cheaper=names), found, offers.get)
+        if isinstance(said, OutputClamped):
             return steps.index(CLAMP), -said.tokens
-        if isinstance(said, Cheaper):
+        if isinstance(said, CheaperModel):
             return steps.index(CHEAPER), int(said.model)
-        return (-1 if isinstance(said, Fits) else 3), 0
+        return (-1 if isinstance(said, CallFits) else 3), 0
 
     if REFUSE in steps[:-1]:
         steps = steps[: steps.index(REFUSE) + 1]

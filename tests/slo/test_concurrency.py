@@ -11,7 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from slo.concurrency import BEST, ENOUGH, IDLE, INITIAL, LEAST, MOST, WORST, Fit, Limit
+from slo.concurrency import (
+    IDLE_RESET_S,
+    INITIAL_LIMIT,
+    MAX_LIMIT,
+    MAX_SLOWNESS,
+    MIN_AVERAGED_CALLS,
+    MIN_LIMIT,
+    MIN_SLOWNESS,
+    ConcurrencyLimit,
+    TtftModel,
+)
 
 FIXED, PER_THOUSAND = 0.3, 0.05
 ENDLESS = 10**9
@@ -42,7 +52,7 @@ class Route:
 
     def __init__(
         self,
-        limit: Limit,
+        limit: ConcurrencyLimit,
         rate: float,
         places: Callable[[float], int],
         tokens: Callable[[Random], int] = same,
@@ -69,11 +79,11 @@ class Route:
                 self._leave(*heapq.heappop(self._inside))
             while len(self.limits) <= arrives:
                 self.limits.append(self.limit.limit)
-            if not self.limit.take(arrives):
+            if not self.limit.try_acquire(arrives):
                 self.refused += 1
             elif len(self._line) == self.longest:
                 self.failed += 1
-                self.limit.leave(None, 0, ok=False, now=arrives)
+                self.limit.release(None, 0, ok=False, now=arrives)
             else:
                 self._line.append((arrives, self.tokens(self.random)))
                 self._enter(arrives)
@@ -89,7 +99,7 @@ class Route:
             heapq.heappush(self._inside, (now + begins + answers, ttft, tokens))
 
     def _leave(self, now: float, ttft: float, tokens: int) -> None:
-        self.limit.leave(ttft, tokens, ok=True, now=now)
+        self.limit.release(ttft, tokens, ok=True, now=now)
         self.done.append((now, ttft / alone(tokens)))
         self._enter(now)
 
@@ -108,7 +118,7 @@ class Route:
 @pytest.mark.parametrize("places", [8, 20, 50, 150])
 def test_at_twice_what_a_route_can_do_the_limit_settles_near_its_places(places: int, seed: int):
     best = places / alone(1000)
-    route = Route(Limit(), 2 * best, lambda _: places, seed=seed)
+    route = Route(ConcurrencyLimit(), 2 * best, lambda _: places, seed=seed)
 
     route.run(160)
 
@@ -120,7 +130,7 @@ def test_at_twice_what_a_route_can_do_the_limit_settles_near_its_places(places: 
 def test_long_answers_keep_their_places_and_the_limit_still_settles():
     places, answer = 20, 5.0
     best = places / (alone(1000) + answer)
-    route = Route(Limit(), 2 * best, lambda _: places, answer=answer)
+    route = Route(ConcurrencyLimit(), 2 * best, lambda _: places, answer=answer)
 
     route.run(3000)
 
@@ -131,16 +141,16 @@ def test_long_answers_keep_their_places_and_the_limit_still_settles():
 
 @pytest.mark.parametrize("noise", [0.1, 0.5, 1.0])
 def test_prompts_of_mixed_length_are_not_read_as_congestion(noise: float):
-    route = Route(Limit(), 40, lambda _: ENDLESS, mixed, noise=noise)
+    route = Route(ConcurrencyLimit(), 40, lambda _: ENDLESS, mixed, noise=noise)
 
     route.run(300)
 
     assert route.refused < 0.001 * len(route.done)
-    assert min(route.limits) >= INITIAL - 10
+    assert min(route.limits) >= INITIAL_LIMIT - 10
 
 
 def test_where_more_is_asked_for_and_nothing_waits_the_limit_grows():
-    route = Route(Limit(), 200, lambda _: ENDLESS, mixed)
+    route = Route(ConcurrencyLimit(), 200, lambda _: ENDLESS, mixed)
 
     route.run(150)
 
@@ -150,7 +160,7 @@ def test_where_more_is_asked_for_and_nothing_waits_the_limit_grows():
 
 def test_mixed_prompts_at_a_full_route_are_told_from_its_queue():
     places, best = 20, 20 / alone(16_000)
-    route = Route(Limit(), 2 * best, lambda _: places, mixed)
+    route = Route(ConcurrencyLimit(), 2 * best, lambda _: places, mixed)
 
     route.run(500)
 
@@ -161,7 +171,9 @@ def test_mixed_prompts_at_a_full_route_are_told_from_its_queue():
 
 def test_a_route_that_becomes_slower_is_not_starved_and_recovers():
     best = 20 / alone(1000)
-    route = Route(Limit(), 2 * best, lambda _: 20, slow=lambda at: 4 if 100 < at < 200 else 1)
+    route = Route(
+        ConcurrencyLimit(), 2 * best, lambda _: 20, slow=lambda at: 4 if 100 < at < 200 else 1
+    )
 
     route.run(300)
 
@@ -173,7 +185,7 @@ def test_a_route_that_becomes_slower_is_not_starved_and_recovers():
 
 def test_a_route_that_loses_places_is_sent_fewer_calls_and_more_when_they_are_back():
     best = 20 / alone(1000)
-    route = Route(Limit(), 1.5 * best, lambda at: 5 if 100 < at < 200 else 20)
+    route = Route(ConcurrencyLimit(), 1.5 * best, lambda at: 5 if 100 < at < 200 else 20)
 
     route.run(300)
 
@@ -185,7 +197,7 @@ def test_a_route_that_loses_places_is_sent_fewer_calls_and_more_when_they_are_ba
 
 def test_a_route_that_turns_calls_away_is_sent_few_more_than_it_takes():
     best = 50 / alone(1000)
-    route = Route(Limit(), 2 * best, lambda _: 50, line=1)
+    route = Route(ConcurrencyLimit(), 2 * best, lambda _: 50, line=1)
 
     route.run(200)
 
@@ -194,10 +206,10 @@ def test_a_route_that_turns_calls_away_is_sent_few_more_than_it_takes():
 
 
 def test_a_look_at_a_route_that_fails_changes_nothing_that_is_known():
-    limit = Limit()
+    limit = ConcurrencyLimit()
     for number in range(40):
-        limit.take(0.0)
-        limit.leave(1.0, 1000, ok=True, now=float(number))
+        limit.try_acquire(0.0)
+        limit.release(1.0, 1000, ok=True, now=float(number))
     known = limit.fit.fixed, limit.fit.per_thousand
 
     failed(limit, 5000)
@@ -206,134 +218,134 @@ def test_a_look_at_a_route_that_fails_changes_nothing_that_is_known():
 
 
 def test_a_route_with_room_is_not_throttled_for_being_slow():
-    route = Route(Limit(), 20, lambda _: ENDLESS, slow=lambda at: 4 if at > 50 else 1)
+    route = Route(ConcurrencyLimit(), 20, lambda _: ENDLESS, slow=lambda at: 4 if at > 50 else 1)
 
     route.run(200)
 
     assert route.refused == 0
-    assert set(route.limits) == {INITIAL}
+    assert set(route.limits) == {INITIAL_LIMIT}
 
 
-def fill(limit: Limit, now: float = 0.0) -> None:
-    while limit.take(now):
+def fill(limit: ConcurrencyLimit, now: float = 0.0) -> None:
+    while limit.try_acquire(now):
         pass
 
 
-def failed(limit: Limit, calls: int, *, full: bool = True) -> None:
+def failed(limit: ConcurrencyLimit, calls: int, *, full: bool = True) -> None:
     for _ in range(calls):
         if full:
             fill(limit)
         else:
-            limit.take(0.0)
-        limit.leave(None, 0, ok=False, now=0.0)
+            limit.try_acquire(0.0)
+        limit.release(None, 0, ok=False, now=0.0)
 
 
 def test_failures_shrink_the_limit_to_the_least_also_where_the_clock_stands_still():
-    limit = Limit()
+    limit = ConcurrencyLimit()
 
     failed(limit, 5000)
 
-    assert limit.limit <= LEAST
-    assert limit.in_flight <= LEAST
+    assert limit.limit <= MIN_LIMIT
+    assert limit.in_flight <= MIN_LIMIT
 
 
 def test_failures_shrink_it_where_there_is_room_as_well():
-    limit = Limit()
+    limit = ConcurrencyLimit()
 
-    failed(limit, ENOUGH, full=False)
+    failed(limit, MIN_AVERAGED_CALLS, full=False)
 
-    assert limit.limit < INITIAL
+    assert limit.limit < INITIAL_LIMIT
 
 
 def test_an_idle_route_gets_its_first_limit_back_and_keeps_a_higher_one():
-    limit = Limit()
+    limit = ConcurrencyLimit()
     failed(limit, 5000)
     while limit.in_flight:
-        limit.leave(None, 0, ok=True, now=1.0)
+        limit.release(None, 0, ok=True, now=1.0)
 
-    assert limit.take(1.0 + IDLE)
-    assert limit.limit <= LEAST
-    limit.leave(None, 0, ok=True, now=1.0)
-    assert limit.take(1.1 + IDLE)
-    assert limit.limit == INITIAL
+    assert limit.try_acquire(1.0 + IDLE_RESET_S)
+    assert limit.limit <= MIN_LIMIT
+    limit.release(None, 0, ok=True, now=1.0)
+    assert limit.try_acquire(1.1 + IDLE_RESET_S)
+    assert limit.limit == INITIAL_LIMIT
 
 
 def test_after_an_outage_the_limit_is_soon_what_it_was():
-    limit = Limit()
+    limit = ConcurrencyLimit()
     for number in range(40):
-        limit.take(0.0)
-        limit.leave(1.0, 1000, ok=True, now=float(number))
+        limit.try_acquire(0.0)
+        limit.release(1.0, 1000, ok=True, now=float(number))
     failed(limit, 5000)
-    assert limit.limit <= LEAST
+    assert limit.limit <= MIN_LIMIT
 
-    for number in range(20 * ENOUGH):
+    for number in range(20 * MIN_AVERAGED_CALLS):
         fill(limit)
-        limit.leave(1.0, 1000, ok=True, now=float(number))
+        limit.release(1.0, 1000, ok=True, now=float(number))
 
-    assert limit._limit >= INITIAL
+    assert limit._limit >= INITIAL_LIMIT
 
 
 def test_after_an_outage_a_limit_that_calls_wait_at_grows_no_faster_than_any():
-    limit = Limit()
+    limit = ConcurrencyLimit()
     for number in range(40):
-        limit.take(0.0)
-        limit.leave(1.0, 1000, ok=True, now=float(number))
+        limit.try_acquire(0.0)
+        limit.release(1.0, 1000, ok=True, now=float(number))
     failed(limit, 5000)
 
-    for number in range(10 * ENOUGH):
+    for number in range(10 * MIN_AVERAGED_CALLS):
         fill(limit)
-        limit.leave(0.02 * limit.in_flight + 1.0, 1000, ok=True, now=float(number))
+        limit.release(0.02 * limit.in_flight + 1.0, 1000, ok=True, now=float(number))
 
-    assert limit.limit < INITIAL
+    assert limit.limit < INITIAL_LIMIT
 
 
 def test_an_idle_route_is_no_longer_looked_at():
-    limit = Limit(initial=40)
+    limit = ConcurrencyLimit(initial=40)
     number = 0
     while limit.limit == 40:
         fill(limit, float(number))
-        limit.leave(1.0, 1000, ok=True, now=float(number))
+        limit.release(1.0, 1000, ok=True, now=float(number))
         number += 1
     assert limit.limit < 40
     while limit.in_flight:
-        limit.leave(None, 0, ok=True, now=float(number))
+        limit.release(None, 0, ok=True, now=float(number))
 
-    assert limit.take(number + IDLE + 1)
+    assert limit.try_acquire(number + IDLE_RESET_S + 1)
     assert limit.limit >= 40
 
 
 def test_calls_that_say_nothing_move_nothing():
-    limit = Limit()
-    for _ in range(INITIAL * 10):
-        limit.take(0.0)
-        limit.leave(None, 1000, ok=True, now=0.0)
+    limit = ConcurrencyLimit()
+    for _ in range(INITIAL_LIMIT * 10):
+        limit.try_acquire(0.0)
+        limit.release(None, 1000, ok=True, now=0.0)
 
-    assert limit.limit == INITIAL
+    assert limit.limit == INITIAL_LIMIT
     assert limit.fit.seen == 0
 
 
 def test_a_call_too_many_that_leaves_does_nothing():
-    limit = Limit()
+    limit = ConcurrencyLimit()
 
-    limit.leave(1.0, 10, ok=True, now=0.0)
+    limit.release(1.0, 10, ok=True, now=0.0)
 
     assert limit.in_flight == 0
     assert limit.fit.seen == 0
 
 
 def test_the_limits_are_the_owners():
-    limit = Limit(initial=3, least=1, most=5)
+    limit = ConcurrencyLimit(initial=3, least=1, most=5)
 
     fill(limit)
     assert limit.in_flight == limit.limit == 3
     for number in range(2000):
         fill(limit)
-        limit.leave(1.0, 1000, ok=True, now=float(number))
+        limit.release(1.0, 1000, ok=True, now=float(number))
     assert limit.in_flight <= 5
 
 
-def learned(samples: list[tuple[float, int]]) -> Fit:
-    fit = Fit()
+def learned(samples: list[tuple[float, int]]) -> TtftModel:
+    fit = TtftModel()
     for ttft, tokens in samples:
         fit.learn(ttft, tokens)
     return fit
@@ -364,12 +376,12 @@ def test_it_follows_a_route_that_changes():
 def test_while_too_little_is_known_nothing_is_slow():
     fit = learned([(1.0, 1000)] * 19)
 
-    assert fit.is_young
+    assert fit.is_unlearned
     assert fit.slowness(100.0, 1000) == 1.0
     fit.learn(1.0, 1000)
-    assert not fit.is_young
-    assert fit.slowness(100.0, 1000) == WORST
-    assert fit.slowness(1e-6, 1000) == BEST
+    assert not fit.is_unlearned
+    assert fit.slowness(100.0, 1000) == MAX_SLOWNESS
+    assert fit.slowness(1e-6, 1000) == MIN_SLOWNESS
 
 
 def test_prompts_that_were_all_as_long_are_told_apart_from_none():
@@ -405,7 +417,7 @@ def test_whatever_it_is_told_both_parts_stay_bounded(samples, tokens):
 
     assert 0 <= fit.fixed <= 3600
     assert 0 <= fit.per_thousand <= 3600
-    assert BEST <= fit.slowness(1.0, tokens) <= WORST
+    assert MIN_SLOWNESS <= fit.slowness(1.0, tokens) <= MAX_SLOWNESS
     assert fit._aa >= 0
     assert fit._bb >= 0
 
@@ -415,7 +427,7 @@ class Limiting(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.limit = Limit(initial=20, least=4, most=50)
+        self.limit = ConcurrencyLimit(initial=20, least=4, most=50)
         self.in_flight = 0
         self.now = 1_000.0
 
@@ -426,7 +438,7 @@ class Limiting(RuleBasedStateMachine):
     @rule(times=st.integers(1, 60))
     def take(self, times: int) -> None:
         for _ in range(times):
-            is_in = self.limit.take(self.now)
+            is_in = self.limit.try_acquire(self.now)
             assert is_in == (self.in_flight < self.limit.limit)
             self.in_flight += is_in
 
@@ -438,7 +450,7 @@ class Limiting(RuleBasedStateMachine):
     )
     def leave(self, times: int, ttft: float | None, tokens: int, ok: bool) -> None:  # noqa: FBT001
         for _ in range(times):
-            self.limit.leave(ttft, tokens, ok=ok, now=self.now)
+            self.limit.release(ttft, tokens, ok=ok, now=self.now)
             self.in_flight = max(self.in_flight - 1, 0)
 
     @invariant()
@@ -456,4 +468,4 @@ TestLimiting.settings = settings(max_examples=60, stateful_step_count=40, deadli
 
 
 def test_the_bounds_are_in_order():
-    assert LEAST < INITIAL < MOST
+    assert MIN_LIMIT < INITIAL_LIMIT < MAX_LIMIT

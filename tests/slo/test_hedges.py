@@ -4,14 +4,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from slo.hedges import (
-    LONG,
-    RECENT,
-    SPAN,
+    HEDGE_WINDOW_S,
+    MAX_HEDGED_PROMPT_TOKENS,
+    RECENT_TTFT_WINDOW_S,
     HedgeBudget,
     RecentTtft,
-    after,
-    begins_sooner,
-    is_worth,
+    hedge_delay_s,
+    is_worth_hedging,
+    may_begin_sooner,
 )
 
 NOW = 10_000.0
@@ -20,143 +20,143 @@ CENT = 10_000_000
 
 def called(budget: HedgeBudget, calls: int, nanos: int | None = CENT, now: float = NOW) -> None:
     for _ in range(calls):
-        budget.called(nanos, now)
+        budget.record_call(nanos, now)
 
 
 def test_the_first_hedge_needs_twenty_calls_before_it():
     budget = HedgeBudget()
 
     called(budget, 19, None)
-    assert not budget.may(None, NOW)
+    assert not budget.try_acquire(None, NOW)
     called(budget, 1, None)
-    assert budget.may(None, NOW)
-    assert not budget.may(None, NOW)
+    assert budget.try_acquire(None, NOW)
+    assert not budget.try_acquire(None, NOW)
 
 
 def test_hedges_are_at_most_a_twentieth_of_the_calls():
     budget = HedgeBudget()
     called(budget, 199)
 
-    assert sum(budget.may(0, NOW) for _ in range(200)) == 9
+    assert sum(budget.try_acquire(0, NOW) for _ in range(200)) == 9
 
 
 def test_hedges_cost_at_most_three_hundredths_of_what_the_calls_did():
     budget = HedgeBudget()
     called(budget, 100)
 
-    assert not budget.may(3 * CENT + 1, NOW)
-    assert budget.may(2 * CENT, NOW)
-    assert not budget.may(CENT + 1, NOW)
-    assert budget.may(CENT, NOW)
-    assert not budget.may(1, NOW)
-    assert budget.may(0, NOW)
+    assert not budget.try_acquire(3 * CENT + 1, NOW)
+    assert budget.try_acquire(2 * CENT, NOW)
+    assert not budget.try_acquire(CENT + 1, NOW)
+    assert budget.try_acquire(CENT, NOW)
+    assert not budget.try_acquire(1, NOW)
+    assert budget.try_acquire(0, NOW)
 
 
 def test_a_hedge_of_unknown_price_is_held_to_the_share_of_calls_alone():
     budget = HedgeBudget()
     called(budget, 40)
 
-    assert budget.may(None, NOW)
-    assert budget.may(None, NOW)
-    assert not budget.may(None, NOW)
+    assert budget.try_acquire(None, NOW)
+    assert budget.try_acquire(None, NOW)
+    assert not budget.try_acquire(None, NOW)
 
 
 def test_calls_of_unknown_price_allow_no_hedge_that_costs():
     budget = HedgeBudget()
     called(budget, 100, None)
 
-    assert not budget.may(1, NOW)
-    assert budget.may(None, NOW)
+    assert not budget.try_acquire(1, NOW)
+    assert budget.try_acquire(None, NOW)
 
 
 def test_what_a_hedge_cost_less_than_predicted_may_be_spent_on_another():
     budget = HedgeBudget()
     called(budget, 100)
-    assert budget.may(3 * CENT, NOW)
-    assert not budget.may(2 * CENT, NOW)
+    assert budget.try_acquire(3 * CENT, NOW)
+    assert not budget.try_acquire(2 * CENT, NOW)
 
-    budget.hedged(CENT, 3 * CENT, NOW)
+    budget.settle_hedge(CENT, 3 * CENT, NOW)
 
-    assert budget.may(2 * CENT, NOW)
+    assert budget.try_acquire(2 * CENT, NOW)
 
 
 def test_what_a_hedge_cost_more_than_predicted_is_missing_for_the_next():
     budget = HedgeBudget()
     called(budget, 100)
-    assert budget.may(None, NOW)
+    assert budget.try_acquire(None, NOW)
 
-    budget.hedged(3 * CENT, None, NOW)
+    budget.settle_hedge(3 * CENT, None, NOW)
 
-    assert not budget.may(1, NOW)
+    assert not budget.try_acquire(1, NOW)
 
 
 def test_a_hedge_whose_cost_stays_unknown_counts_as_predicted():
     budget = HedgeBudget()
     called(budget, 100)
-    assert budget.may(3 * CENT, NOW)
+    assert budget.try_acquire(3 * CENT, NOW)
 
-    budget.hedged(None, 3 * CENT, NOW)
+    budget.settle_hedge(None, 3 * CENT, NOW)
 
-    assert not budget.may(1, NOW)
+    assert not budget.try_acquire(1, NOW)
 
 
 def test_a_correction_that_outlives_its_prediction_allows_no_more_than_the_share():
     budget = HedgeBudget()
     called(budget, 100)
-    assert budget.may(3 * CENT, NOW)
-    later = NOW + SPAN + 1
+    assert budget.try_acquire(3 * CENT, NOW)
+    later = NOW + HEDGE_WINDOW_S + 1
     called(budget, 100, CENT, later)
 
-    budget.hedged(0, 3 * CENT, later)
+    budget.settle_hedge(0, 3 * CENT, later)
 
-    assert not budget.may(3 * CENT + 1, later)
-    assert budget.may(3 * CENT, later)
+    assert not budget.try_acquire(3 * CENT + 1, later)
+    assert budget.try_acquire(3 * CENT, later)
 
 
 def test_calls_and_hedges_are_forgotten_after_five_minutes():
     budget = HedgeBudget()
     called(budget, 100)
-    assert sum(budget.may(None, NOW) for _ in range(10)) == 5
+    assert sum(budget.try_acquire(None, NOW) for _ in range(10)) == 5
 
-    called(budget, 20, CENT, NOW + SPAN)
-    assert budget.may(0, NOW + SPAN)
+    called(budget, 20, CENT, NOW + HEDGE_WINDOW_S)
+    assert budget.try_acquire(0, NOW + HEDGE_WINDOW_S)
 
 
 def test_calls_and_costs_that_are_forgotten_allow_no_hedge():
     budget = HedgeBudget()
     called(budget, 100)
-    assert not budget.may(None, NOW + SPAN)
+    assert not budget.try_acquire(None, NOW + HEDGE_WINDOW_S)
 
-    called(budget, 100, None, NOW + SPAN)
-    assert not budget.may(1, NOW + SPAN)
+    called(budget, 100, None, NOW + HEDGE_WINDOW_S)
+    assert not budget.try_acquire(1, NOW + HEDGE_WINDOW_S)
 
 
 def test_the_shares_are_the_owners():
     budget = HedgeBudget(percent=50, percent_of_cost=10)
     called(budget, 2)
 
-    assert not budget.may(CENT, NOW)
-    assert budget.may(CENT // 5, NOW)
+    assert not budget.try_acquire(CENT, NOW)
+    assert budget.try_acquire(CENT // 5, NOW)
 
 
 def test_a_clock_that_goes_back_allows_no_more():
     budget = HedgeBudget()
     called(budget, 20)
-    assert budget.may(0, NOW)
+    assert budget.try_acquire(0, NOW)
 
-    assert not budget.may(0, NOW - 10)
-    assert not budget.may(0, NOW - 2 * SPAN)
+    assert not budget.try_acquire(0, NOW - 10)
+    assert not budget.try_acquire(0, NOW - 2 * HEDGE_WINDOW_S)
 
 
 def test_a_call_is_late_after_six_tenths_of_its_deadline():
-    assert after(10.0) == pytest.approx(6.0)
+    assert hedge_delay_s(10.0) == pytest.approx(6.0)
 
 
 def test_a_long_prompt_is_sent_only_to_where_it_is_cached():
-    assert is_worth(LONG, is_warm_there=False)
-    assert not is_worth(LONG + 1, is_warm_there=False)
-    assert is_worth(LONG + 1, is_warm_there=True)
-    assert not is_worth(101, is_warm_there=False, most=100)
+    assert is_worth_hedging(MAX_HEDGED_PROMPT_TOKENS, is_warm_there=False)
+    assert not is_worth_hedging(MAX_HEDGED_PROMPT_TOKENS + 1, is_warm_there=False)
+    assert is_worth_hedging(MAX_HEDGED_PROMPT_TOKENS + 1, is_warm_there=True)
+    assert not is_worth_hedging(101, is_warm_there=False, most=100)
 
 
 class Hedging(RuleBasedStateMachine):
@@ -177,21 +177,21 @@ class Hedging(RuleBasedStateMachine):
     def pass_by(self, seconds: float, calls: int, nanos: int | None) -> None:
         self.now += seconds
         for _ in range(calls):
-            self.budget.called(nanos, self.now)
+            self.budget.record_call(nanos, self.now)
             self.calls.append((self.now, nanos or 0))
 
     @rule(predicted=st.none() | st.integers(0, 3 * CENT), cost=st.none() | st.integers(0, CENT))
     def hedge(self, predicted: int | None, cost: int | None) -> None:
-        if not self.budget.may(predicted, self.now):
+        if not self.budget.try_acquire(predicted, self.now):
             return
         self.hedges.append((self.now, predicted or 0))
-        calls = [nanos for at, nanos in self.calls if at > self.now - SPAN]
-        recent = [nanos for at, nanos in self.hedges if at > self.now - SPAN * 0.9]
+        calls = [nanos for at, nanos in self.calls if at > self.now - HEDGE_WINDOW_S]
+        recent = [nanos for at, nanos in self.hedges if at > self.now - HEDGE_WINDOW_S * 0.9]
         assert len(recent) * 100 <= len(calls) * 5
         if predicted:
             assert sum(recent) * 100 <= sum(calls) * 3
         if cost is not None:
-            self.budget.hedged(cost, predicted, self.now)
+            self.budget.settle_hedge(cost, predicted, self.now)
             self.hedges[-1] = (self.now, cost)
 
 
@@ -202,12 +202,12 @@ TestHedging.settings = settings(max_examples=60, stateful_step_count=30, deadlin
 def test_a_routes_usual_time_to_first_token_is_the_median_of_its_latest_calls():
     ttft = RecentTtft()
     for seconds in (0.2, 0.3):
-        ttft.add(seconds, NOW)
+        ttft.record(seconds, NOW)
     assert ttft.median(NOW) is None
 
-    ttft.add(float("inf"), NOW)
+    ttft.record(float("inf"), NOW)
     assert ttft.median(NOW) == 0.3
-    assert ttft.median(NOW + RECENT) is None
+    assert ttft.median(NOW + RECENT_TTFT_WINDOW_S) is None
 
 
 @pytest.mark.parametrize(
@@ -223,4 +223,4 @@ def test_a_routes_usual_time_to_first_token_is_the_median_of_its_latest_calls():
     ],
 )
 def test_no_second_attempt_goes_to_a_route_known_to_be_as_slow(there, here, waited, is_sooner):
-    assert begins_sooner(there, here, waited=waited, deadline=1.0) is is_sooner
+    assert may_begin_sooner(there, here, waited=waited, deadline=1.0) is is_sooner

@@ -5,31 +5,42 @@
 
 import pytest
 
-from slo.leases import FEWEST_CALLS, IDLE_S, REPORTED_S, SHARE, VALID_S, Lease, Renewal, Report
-from slo.reservations import Claim, Level
+from slo.leases import (
+    IDLE_S,
+    MAX_LEASE_DIVISOR,
+    MIN_LEASED_CALLS,
+    REPORT_DEADLINE_S,
+    VALID_S,
+    Lease,
+    LeaseRenewal,
+    LeaseReport,
+)
+from slo.reservations import CounterClaim, CounterLevel
 
 NOW = 1000.0
 SECOND = 1_790_000_000
 LIMIT = 100_000
 
 
-def claim(amount: int = 10, limit: int = LIMIT, *, hard: bool = True) -> Claim:
-    return Claim("team", amount, limit, hard, SECOND + 3600.0)
+def claim(amount: int = 10, limit: int = LIMIT, *, hard: bool = True) -> CounterClaim:
+    return CounterClaim("team", amount, limit, hard, SECOND + 3600.0)
 
 
-def renewed(lease: Lease, amount: int | None = None, now: float = NOW, **changes: object) -> Report:
+def renewed(
+    lease: Lease, amount: int | None = None, now: float = NOW, **changes: object
+) -> LeaseReport:
     """The report that the lease makes, once it was answered."""
     report = lease.report("team", int(now), now, SECOND)
     holds = report.want if amount is None else amount
-    fields = {"is_valid": True, "amount": holds, "level": Level(0, holds), "running": 0}
-    lease.renew(report, Renewal(**(fields | changes)), now)  # type: ignore[arg-type]
+    fields = {"is_valid": True, "amount": holds, "level": CounterLevel(0, holds), "running": 0}
+    lease.renew(report, LeaseRenewal(**(fields | changes)), now)  # type: ignore[arg-type]
     return report
 
 
 @pytest.fixture
 def lease() -> Lease:
     """One that holds a hundred."""
-    made = Lease(claim(), Level(0, 0), NOW)
+    made = Lease(claim(), CounterLevel(0, 0), NOW)
     renewed(made, 100)
     return made
 
@@ -43,12 +54,12 @@ def test_a_lease_covers_calls_up_to_what_it_holds(lease):
     lease.settle(10, 4, SECOND)
     assert lease.fits(claim(6), NOW)
     assert not lease.fits(claim(7), NOW)
-    assert lease.level == Level(4, 90)
+    assert lease.level == CounterLevel(4, 90)
     assert lease.all_running == 9
 
 
 def test_a_lease_lets_no_call_pass_before_it_is_answered_nor_long_after():
-    made = Lease(claim(), Level(0, 0), NOW)
+    made = Lease(claim(), CounterLevel(0, 0), NOW)
     assert not made.fits(claim(), NOW)
     renewed(made, 100)
     assert made.fits(claim(), NOW + VALID_S - 0.01)
@@ -73,7 +84,7 @@ def test_what_is_reported_leaves_the_lease_and_no_more_than_it_keeps_is_used_mea
     assert report.floor == 10
     assert report.keep <= 100 - 8
     assert lease.amount == report.keep
-    assert lease.level == Level(8, 10)
+    assert lease.level == CounterLevel(8, 10)
 
 
 def test_a_report_without_an_answer_says_the_same_again_and_later_spending_waits(lease):
@@ -86,8 +97,10 @@ def test_a_report_without_an_answer_says_the_same_again_and_later_spending_waits
     assert (again.number, again.spent) == (first.number, first.spent) == (5, {SECOND: 8})
     assert again.floor == 10 + 7
     assert again.floor <= again.keep <= first.keep
-    lease.renew(again, Renewal(is_valid=True, amount=60, level=Level(8, 60), running=1), NOW + 1)
-    assert lease.level == Level(15, 10)
+    lease.renew(
+        again, LeaseRenewal(is_valid=True, amount=60, level=CounterLevel(8, 60), running=1), NOW + 1
+    )
+    assert lease.level == CounterLevel(15, 10)
     assert lease.report("team", 7, NOW + 1, SECOND + 1).spent == {SECOND + 1: 7}
 
 
@@ -96,12 +109,12 @@ def test_what_cannot_be_reported_in_time_is_given_up(lease):
     lease.settle(10, 8, SECOND)
     lease.report("team", 5, NOW, SECOND)
     lease.settle(10, 7, SECOND + 5)
-    later = SECOND + int(REPORTED_S) + 1
+    later = SECOND + int(REPORT_DEADLINE_S) + 1
 
     assert lease.report("team", 6, NOW, later).spent == {}
-    assert lease.level == Level(7, 0)
+    assert lease.level == CounterLevel(7, 0)
     assert lease.report("team", 7, NOW, later + 5).floor == 0
-    assert lease.level == Level(0, 0)
+    assert lease.level == CounterLevel(0, 0)
 
 
 def test_a_lease_asks_for_what_calls_needed_and_for_its_share_at_most(lease):
@@ -109,18 +122,18 @@ def test_a_lease_asks_for_what_calls_needed_and_for_its_share_at_most(lease):
         assert lease.fits(claim(), NOW)
         lease.hold(10)
     little = lease.report("team", 5, NOW, SECOND)
-    assert FEWEST_CALLS * 10 < 2 * 90 <= little.want <= LIMIT // SHARE
+    assert MIN_LEASED_CALLS * 10 < 2 * 90 <= little.want <= LIMIT // MAX_LEASE_DIVISOR
 
     lease.hold(10**6)
-    assert lease.report("team", 6, NOW, SECOND).want == LIMIT // SHARE
+    assert lease.report("team", 6, NOW, SECOND).want == LIMIT // MAX_LEASE_DIVISOR
 
 
 def test_where_a_share_would_cover_few_calls_nothing_is_wanted():
-    taken = LIMIT - SHARE * FEWEST_CALLS * 10
-    for spent, wants in ((taken, True), (taken + SHARE, False)):
-        report = Lease(claim(), Level(spent, 0), NOW).report("team", 1, NOW, SECOND)
+    taken = LIMIT - MAX_LEASE_DIVISOR * MIN_LEASED_CALLS * 10
+    for spent, wants in ((taken, True), (taken + MAX_LEASE_DIVISOR, False)):
+        report = Lease(claim(), CounterLevel(spent, 0), NOW).report("team", 1, NOW, SECOND)
         assert (report.want > 0) is wants
-        assert report.least == FEWEST_CALLS * 10
+        assert report.least == MIN_LEASED_CALLS * 10
 
 
 def test_a_lease_is_left_where_a_claim_would_leave_others_less_than_half_of_what_is_free(lease):
@@ -129,7 +142,7 @@ def test_a_lease_is_left_where_a_claim_would_leave_others_less_than_half_of_what
 
 
 def test_a_soft_lease_covers_all_and_holds_what_calls_hold():
-    made = Lease(claim(hard=False), Level(0, 0), NOW)
+    made = Lease(claim(hard=False), CounterLevel(0, 0), NOW)
     renewed(made, 0)
     assert made.fits(claim(10**9, hard=False), NOW)
     made.hold(10**9)

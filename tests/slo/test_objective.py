@@ -2,7 +2,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slo.objective import Calls, Ended, Metric, Objective, Objectives, alone, judged
+from slo.objective import (
+    CallMeasurements,
+    Metric,
+    Objective,
+    ObjectiveIndex,
+    RequestKind,
+    classify_call,
+    request_kind_text,
+)
 from tests.fakes.promised import ended, objective
 
 GOOD, BAD = (1, 0), (0, 1)
@@ -33,8 +41,10 @@ CACHE = objective(metric=Metric.CACHE, target=0.7)
         (ended(ttft=None, total=0.6, streamed=False), BAD),
     ],
 )
-def test_a_first_token_is_in_time_or_not_or_was_never_due(call: Ended, said: object) -> None:
-    assert judged(TTFT, call) == said
+def test_a_first_token_is_in_time_or_not_or_was_never_due(
+    call: CallMeasurements, said: object
+) -> None:
+    assert classify_call(TTFT, call) == said
 
 
 @pytest.mark.parametrize(
@@ -48,8 +58,8 @@ def test_a_first_token_is_in_time_or_not_or_was_never_due(call: Ended, said: obj
         (ended(total=2.1, hung_up=True), BAD),
     ],
 )
-def test_an_answer_is_in_time_or_not_or_never_came(call: Ended, said: object) -> None:
-    assert judged(TOTAL, call) == said
+def test_an_answer_is_in_time_or_not_or_never_came(call: CallMeasurements, said: object) -> None:
+    assert classify_call(TOTAL, call) == said
 
 
 @pytest.mark.parametrize(
@@ -61,8 +71,10 @@ def test_an_answer_is_in_time_or_not_or_never_came(call: Ended, said: object) ->
         (ended(hung_up=True), None),
     ],
 )
-def test_an_error_is_bad_and_a_caller_who_leaves_is_none(call: Ended, said: object) -> None:
-    assert judged(ERRORS, call) == said
+def test_an_error_is_bad_and_a_caller_who_leaves_is_none(
+    call: CallMeasurements, said: object
+) -> None:
+    assert classify_call(ERRORS, call) == said
 
 
 @pytest.mark.parametrize(
@@ -72,7 +84,7 @@ def test_an_error_is_bad_and_a_caller_who_leaves_is_none(call: Ended, said: obje
 def test_a_cost_is_within_or_not_and_an_unknown_one_is_neither(
     nanos: int | None, said: object
 ) -> None:
-    assert judged(COST, ended(cost_nanos=nanos)) == said
+    assert classify_call(COST, ended(cost_nanos=nanos)) == said
 
 
 @pytest.mark.parametrize(
@@ -85,31 +97,33 @@ def test_a_cost_is_within_or_not_and_an_unknown_one_is_neither(
         (ended(first_turn=True), None),
     ],
 )
-def test_of_a_cache_the_tokens_count_that_it_could_have_known(call: Ended, said: object) -> None:
-    assert judged(CACHE, call) == said
+def test_of_a_cache_the_tokens_count_that_it_could_have_known(
+    call: CallMeasurements, said: object
+) -> None:
+    assert classify_call(CACHE, call) == said
 
 
 def test_a_call_without_tokens_is_no_event_however_short_prompts_may_be() -> None:
     any_prompt = objective(metric=Metric.CACHE, target=0.7, min_prompt=0)
-    assert judged(any_prompt, ended(prompt_tokens=0, cache_read=0)) is None
+    assert classify_call(any_prompt, ended(prompt_tokens=0, cache_read=0)) is None
 
 
 @pytest.mark.parametrize("each", [TTFT, TOTAL, ERRORS, COST, CACHE])
 def test_what_no_model_worked_on_counts_for_nothing(each: Objective) -> None:
-    assert judged(each, ended(generated=False, total=60.0, failed=True)) is None
+    assert classify_call(each, ended(generated=False, total=60.0, failed=True)) is None
 
 
 def test_without_a_limit_nothing_is_over_it() -> None:
-    assert judged(objective(metric=Metric.TOTAL, under=None), ended(total=1e9)) == GOOD
-    assert judged(objective(metric=Metric.COST, under_nanos=None), ended()) == GOOD
+    assert classify_call(objective(metric=Metric.TOTAL, under=None), ended(total=1e9)) == GOOD
+    assert classify_call(objective(metric=Metric.COST, under_nanos=None), ended()) == GOOD
 
 
 EVERYONE = objective(name="everyone")
 ACME = objective(name="acme", team="acme")
 CHAT = objective(name="chat", feature="chat")
 UNNAMED = objective(name="unnamed", feature="")
-STREAMS = objective(name="streams", team="acme", feature="chat", calls=Calls.STREAMS)
-WHOLE = objective(name="whole", calls=Calls.WHOLE)
+STREAMS = objective(name="streams", team="acme", feature="chat", calls=RequestKind.STREAMS)
+WHOLE = objective(name="whole", calls=RequestKind.WHOLE)
 EVERY = (EVERYONE, ACME, CHAT, UNNAMED, STREAMS, WHOLE)
 
 
@@ -125,20 +139,20 @@ EVERY = (EVERYONE, ACME, CHAT, UNNAMED, STREAMS, WHOLE)
     ],
 )
 def test_a_call_counts_in_what_is_about_it(team, feature, streamed, found):
-    known = Objectives(EVERY)
+    known = ObjectiveIndex(EVERY)
     assert known.applying(team, feature, streamed) == found
     assert known.applying(team, feature, streamed) is known.applying(team, feature, streamed)
 
 
 def test_what_callers_make_up_is_not_remembered() -> None:
-    known = Objectives(EVERY)
+    known = ObjectiveIndex(EVERY)
     for number in range(10_000):
         assert known.applying("acme", f"made up {number}", streamed=True) == (EVERYONE, ACME)
     assert known._found.cache_info().currsize == 1
 
 
 def test_without_objectives_none_applies() -> None:
-    assert Objectives(()).applying("acme", "chat", streamed=True) == ()
+    assert ObjectiveIndex(()).applying("acme", "chat", streamed=True) == ()
 
 
 @given(
@@ -159,8 +173,12 @@ def test_a_call_is_one_event_at_most(
     call = ended(
         ttft=ttft, total=total, streamed=streamed, failed=failed, hung_up=hung_up, cost_nanos=nanos
     )
-    assert judged(each, call) in {GOOD, BAD, None}
+    assert classify_call(each, call) in {GOOD, BAD, None}
 
 
 def test_which_calls_alone_are_meant_is_said_in_words():
-    assert [alone(calls) for calls in Calls] == ["", "streams only", "whole answers only"]
+    assert [request_kind_text(calls) for calls in RequestKind] == [
+        "",
+        "streams only",
+        "whole answers only",
+    ]

@@ -8,23 +8,23 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from slo.price import (
-    Cost,
-    OffPeak,
-    Period,
-    Rates,
-    Sheet,
-    Step,
+    BillingTerms,
+    CallCost,
+    OffPeakDiscount,
+    PeakWindow,
+    PricePeriod,
+    PriceSheet,
+    PriceStep,
     Tariff,
-    Terms,
-    Window,
-    cost,
-    pricing,
+    TokenRates,
+    call_cost,
+    call_pricing,
 )
 from slo.usage import Usage
 
 DOLLAR = 1_000_000_000
 BUCKETS = ("input", "cache_read", "write_5m", "write_30m", "write_1h", "write_12h", "output")
-FULL = Rates(
+FULL = TokenRates(
     input=10 * DOLLAR,
     cache_read=DOLLAR,
     write_5m=12_500_000_000,
@@ -35,8 +35,8 @@ FULL = Rates(
 )
 
 
-def plain(rates: Rates = FULL, discount: str = "0", **more: object) -> Tariff:
-    period = Period(sheets={"": Sheet(rates=rates)}, **more)  # type: ignore[arg-type]
+def plain(rates: TokenRates = FULL, discount: str = "0", **more: object) -> Tariff:
+    period = PricePeriod(sheets={"": PriceSheet(rates=rates)}, **more)  # type: ignore[arg-type]
     return Tariff(periods=(period,), discount=Fraction(discount))
 
 
@@ -44,8 +44,8 @@ def seconds(*moment: int) -> float:
     return datetime(*moment, tzinfo=UTC).timestamp()  # type: ignore[misc,arg-type]
 
 
-def paid(usage: Usage, tariff: Tariff, at: float = 0.0, **terms: object) -> Cost | None:
-    return cost(usage, tariff, at, Terms(**terms))  # type: ignore[arg-type]
+def paid(usage: Usage, tariff: Tariff, at: float = 0.0, **terms: object) -> CallCost | None:
+    return call_cost(usage, tariff, at, BillingTerms(**terms))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def paid(usage: Usage, tariff: Tariff, at: float = 0.0, **terms: object) -> Cost
 )
 def test_a_million_tokens_of_a_bucket_cost_its_price(bucket: str, dollars: str) -> None:
     nanos = int(Fraction(dollars) * DOLLAR)
-    assert cost(Usage(**{bucket: 1_000_000}), plain(), 0.0) == Cost(nanos, nanos)
+    assert call_cost(Usage(**{bucket: 1_000_000}), plain(), 0.0) == CallCost(nanos, nanos)
 
 
 def test_buckets_are_added_up() -> None:
@@ -71,20 +71,20 @@ def test_buckets_are_added_up() -> None:
     usage = Usage(
         input=1000, cache_read=2000, write_5m=3000, write_1h=4000, output=500, reasoning=100
     )
-    assert cost(usage, plain(), 0.0) == Cost(159_500_000, 159_500_000)
+    assert call_cost(usage, plain(), 0.0) == CallCost(159_500_000, 159_500_000)
 
 
 def test_no_tokens_cost_nothing_even_where_no_price_is_known() -> None:
-    assert cost(Usage(), plain(Rates()), 0.0) == Cost(0, 0)
+    assert call_cost(Usage(), plain(TokenRates()), 0.0) == CallCost(0, 0)
 
 
 @pytest.mark.parametrize("bucket", BUCKETS)
 def test_a_token_of_unknown_price_makes_the_whole_cost_unknown(bucket: str) -> None:
     known = {name: DOLLAR for name in BUCKETS if name != bucket}
     usage = Usage(**dict.fromkeys(BUCKETS, 10))
-    assert cost(usage, plain(Rates(**known)), 0.0) is None
+    assert call_cost(usage, plain(TokenRates(**known)), 0.0) is None
     spared = Usage(**dict.fromkeys(known, 10))
-    assert cost(spared, plain(Rates(**known)), 0.0) is not None
+    assert call_cost(spared, plain(TokenRates(**known)), 0.0) is not None
 
 
 @pytest.mark.parametrize(
@@ -94,46 +94,48 @@ def test_a_token_of_unknown_price_makes_the_whole_cost_unknown(bucket: str) -> N
 def test_it_is_rounded_once_and_halves_go_up(
     nanos_per_million: int, tokens: int, nanos: int
 ) -> None:
-    assert cost(Usage(input=tokens), plain(Rates(input=nanos_per_million)), 0.0) == Cost(
-        nanos, nanos
-    )
+    assert call_cost(
+        Usage(input=tokens), plain(TokenRates(input=nanos_per_million)), 0.0
+    ) == CallCost(nanos, nanos)
 
 
 def test_a_discount_lowers_the_effective_cost_only_and_before_rounding() -> None:
-    tariff = plain(Rates(input=1_500_000), discount="0.12")
+    tariff = plain(TokenRates(input=1_500_000), discount="0.12")
     # 1.5 nano-dollars at list, 1.32 after the discount: 2 and 1.
-    assert cost(Usage(input=1), tariff, 0.0) == Cost(2, 1)
+    assert call_cost(Usage(input=1), tariff, 0.0) == CallCost(2, 1)
 
 
 def test_the_price_is_the_one_valid_in_the_second_of_the_call() -> None:
     change = seconds(2026, 10, 7)
     tariff = Tariff(
         periods=(
-            Period(sheets={"": Sheet(rates=Rates(cache_read=200_000_000))}),
-            Period(since=change, sheets={"": Sheet(rates=Rates(cache_read=100_000_000))}),
+            PricePeriod(sheets={"": PriceSheet(rates=TokenRates(cache_read=200_000_000))}),
+            PricePeriod(
+                since=change, sheets={"": PriceSheet(rates=TokenRates(cache_read=100_000_000))}
+            ),
         )
     )
     usage = Usage(cache_read=1_000_000)
-    assert cost(usage, tariff, change - 0.001) == Cost(200_000_000, 200_000_000)
-    assert cost(usage, tariff, change) == Cost(100_000_000, 100_000_000)
+    assert call_cost(usage, tariff, change - 0.001) == CallCost(200_000_000, 200_000_000)
+    assert call_cost(usage, tariff, change) == CallCost(100_000_000, 100_000_000)
 
 
 def test_before_the_first_known_price_the_cost_is_unknown() -> None:
-    tariff = Tariff(periods=(Period(since=100.0, sheets={"": Sheet(rates=FULL)}),))
-    assert cost(Usage(input=1), tariff, 99.9) is None
-    assert cost(Usage(input=1), Tariff(periods=()), 99.9) is None
+    tariff = Tariff(periods=(PricePeriod(since=100.0, sheets={"": PriceSheet(rates=FULL)}),))
+    assert call_cost(Usage(input=1), tariff, 99.9) is None
+    assert call_cost(Usage(input=1), Tariff(periods=()), 99.9) is None
 
 
 HAIKU = Tariff(
     periods=(
-        Period(
+        PricePeriod(
             sheets={
-                "": Sheet(
-                    rates=Rates(input=100_000_000, cache_read=10_000_000, output=500_000_000),
+                "": PriceSheet(
+                    rates=TokenRates(input=100_000_000, cache_read=10_000_000, output=500_000_000),
                     steps=(
-                        Step(
+                        PriceStep(
                             above=100_000,
-                            rates=Rates(
+                            rates=TokenRates(
                                 input=500_000_000, cache_read=50_000_000, output=2_500_000_000
                             ),
                         ),
@@ -148,37 +150,40 @@ HAIKU = Tariff(
 def test_a_long_prompt_makes_the_whole_call_dearer_cached_tokens_and_output_included() -> None:
     below = Usage(input=40_000, cache_read=60_000, output=1000)
     above = Usage(input=40_001, cache_read=60_000, output=1000)
-    assert cost(below, HAIKU, 0.0) == Cost(5_100_000, 5_100_000)
-    assert cost(above, HAIKU, 0.0) == Cost(25_500_500, 25_500_500)
+    assert call_cost(below, HAIKU, 0.0) == CallCost(5_100_000, 5_100_000)
+    assert call_cost(above, HAIKU, 0.0) == CallCost(25_500_500, 25_500_500)
 
 
 def test_of_several_steps_the_highest_passed_counts() -> None:
-    sheet = Sheet(
-        rates=Rates(input=1),
-        steps=(Step(above=10, rates=Rates(input=2)), Step(above=20, rates=Rates(input=3))),
+    sheet = PriceSheet(
+        rates=TokenRates(input=1),
+        steps=(
+            PriceStep(above=10, rates=TokenRates(input=2)),
+            PriceStep(above=20, rates=TokenRates(input=3)),
+        ),
     )
     assert [sheet.rates_for(prompt).input for prompt in (10, 11, 20, 21)] == [1, 2, 2, 3]
 
 
 def test_a_service_tier_that_is_not_listed_has_no_known_price() -> None:
-    sheets = {"": Sheet(rates=FULL), "batch": Sheet(rates=Rates(input=5 * DOLLAR))}
-    tariff = Tariff(periods=(Period(sheets=sheets),))
+    sheets = {"": PriceSheet(rates=FULL), "batch": PriceSheet(rates=TokenRates(input=5 * DOLLAR))}
+    tariff = Tariff(periods=(PricePeriod(sheets=sheets),))
     million = Usage(input=1_000_000)
-    assert paid(million, tariff, service_tier="batch") == Cost(5 * DOLLAR, 5 * DOLLAR)
+    assert paid(million, tariff, service_tier="batch") == CallCost(5 * DOLLAR, 5 * DOLLAR)
     assert paid(million, tariff, service_tier="flex") is None
     assert paid(Usage(write_12h=1), tariff, service_tier="batch") is None
 
 
 def test_batch_region_fast_and_discount_multiply() -> None:
-    sheets = {"": Sheet(rates=FULL), "batch": Sheet(rates=Rates(input=5 * DOLLAR))}
-    period = Period(sheets=sheets, regions={"us": Fraction("1.1")}, fast=Fraction(2))
+    sheets = {"": PriceSheet(rates=FULL), "batch": PriceSheet(rates=TokenRates(input=5 * DOLLAR))}
+    period = PricePeriod(sheets=sheets, regions={"us": Fraction("1.1")}, fast=Fraction(2))
     tariff = Tariff(periods=(period,), discount=Fraction("0.1"))
     million = Usage(input=1_000_000)
-    assert paid(million, tariff, service_tier="batch", region="us") == Cost(
+    assert paid(million, tariff, service_tier="batch", region="us") == CallCost(
         5_500_000_000, 4_950_000_000
     )
-    assert paid(million, tariff, region="us", fast=True) == Cost(22 * DOLLAR, 19_800_000_000)
-    assert paid(million, tariff, region="eu") == Cost(10 * DOLLAR, 9 * DOLLAR)
+    assert paid(million, tariff, region="us", fast=True) == CallCost(22 * DOLLAR, 19_800_000_000)
+    assert paid(million, tariff, region="eu") == CallCost(10 * DOLLAR, 9 * DOLLAR)
 
 
 def test_fast_mode_without_a_listed_factor_has_no_known_price() -> None:
@@ -187,12 +192,12 @@ def test_fast_mode_without_a_listed_factor_has_no_known_price() -> None:
 
 WEEKDAYS = frozenset(range(5))
 DEEPSEEK = plain(
-    Rates(input=300_000_000),
-    off_peak=OffPeak(
+    TokenRates(input=300_000_000),
+    off_peak=OffPeakDiscount(
         factor=Fraction("0.5"),
         peak=(
-            Window(weekdays=WEEKDAYS, start=3600, end=4 * 3600),
-            Window(weekdays=WEEKDAYS, start=6 * 3600, end=10 * 3600),
+            PeakWindow(weekdays=WEEKDAYS, start=3600, end=4 * 3600),
+            PeakWindow(weekdays=WEEKDAYS, start=6 * 3600, end=10 * 3600),
         ),
         holidays=frozenset({int(seconds(2026, 10, 1) // 86_400)}),
     ),
@@ -218,16 +223,16 @@ DEEPSEEK = plain(
     ],
 )
 def test_off_peak_hours_begin_and_end_to_the_second(moment: tuple[int, ...], nanos: int) -> None:
-    assert cost(Usage(input=1_000_000), DEEPSEEK, seconds(*moment)) == Cost(nanos, nanos)
+    assert call_cost(Usage(input=1_000_000), DEEPSEEK, seconds(*moment)) == CallCost(nanos, nanos)
 
 
 counts = st.integers(0, 2_000_000)
 usages = st.builds(Usage, **dict.fromkeys((*BUCKETS, "reasoning"), counts))
 prices = st.integers(0, 200 * DOLLAR)
-rates = st.builds(Rates, **dict.fromkeys(BUCKETS, prices))
+rates = st.builds(TokenRates, **dict.fromkeys(BUCKETS, prices))
 fractions = st.fractions(0, 1, max_denominator=1000)
 terms = st.builds(
-    Terms,
+    BillingTerms,
     service_tier=st.sampled_from(["", "batch"]),
     region=st.sampled_from(["", "us"]),
     fast=st.booleans(),
@@ -236,25 +241,25 @@ terms = st.builds(
 
 @st.composite
 def tariffs(draw: st.DrawFn) -> Tariff:
-    period = Period(
-        sheets={"": Sheet(rates=draw(rates)), "batch": Sheet(rates=draw(rates))},
+    period = PricePeriod(
+        sheets={"": PriceSheet(rates=draw(rates)), "batch": PriceSheet(rates=draw(rates))},
         regions={"us": Fraction(11, 10)},
         fast=Fraction(2),
-        off_peak=draw(st.none() | st.just(OffPeak(factor=Fraction(1, 2), peak=()))),
+        off_peak=draw(st.none() | st.just(OffPeakDiscount(factor=Fraction(1, 2), peak=()))),
     )
     return Tariff(periods=(period,), discount=draw(fractions))
 
 
-def known(found: Cost | None) -> Cost:
+def known(found: CallCost | None) -> CallCost:
     assert found is not None
     return found
 
 
 @given(usages, tariffs(), terms)
 def test_a_cost_is_whole_and_never_above_its_list_price(
-    usage: Usage, tariff: Tariff, terms: Terms
+    usage: Usage, tariff: Tariff, terms: BillingTerms
 ) -> None:
-    found = known(cost(usage, tariff, 0.0, terms))
+    found = known(call_cost(usage, tariff, 0.0, terms))
     assert type(found.list_nanos) is int
     assert type(found.effective_nanos) is int
     assert 0 <= found.effective_nanos <= found.list_nanos
@@ -262,12 +267,12 @@ def test_a_cost_is_whole_and_never_above_its_list_price(
 
 @given(usages, tariffs(), terms)
 def test_a_cost_is_the_sum_over_its_buckets_but_for_one_rounding_each(
-    usage: Usage, tariff: Tariff, terms: Terms
+    usage: Usage, tariff: Tariff, terms: BillingTerms
 ) -> None:
     names = (*BUCKETS, "reasoning")
-    whole = known(cost(usage, tariff, 0.0, terms)).list_nanos
+    whole = known(call_cost(usage, tariff, 0.0, terms)).list_nanos
     parts = [
-        known(cost(Usage(**{name: getattr(usage, name)}), tariff, 0.0, terms)).list_nanos
+        known(call_cost(Usage(**{name: getattr(usage, name)}), tariff, 0.0, terms)).list_nanos
         for name in names
     ]
     assert abs(whole - sum(parts)) <= ceil((len(names) + 1) / 2)
@@ -275,12 +280,12 @@ def test_a_cost_is_the_sum_over_its_buckets_but_for_one_rounding_each(
 
 @given(usages, tariffs(), terms, st.sampled_from((*BUCKETS, "reasoning")), counts)
 def test_more_tokens_never_cost_less(
-    usage: Usage, tariff: Tariff, terms: Terms, bucket: str, more: int
+    usage: Usage, tariff: Tariff, terms: BillingTerms, bucket: str, more: int
 ) -> None:
     grown = {name: getattr(usage, name) for name in (*BUCKETS, "reasoning")}
     grown[bucket] += more
-    dearer = known(cost(Usage(**grown), tariff, 0.0, terms))
-    cheaper = known(cost(usage, tariff, 0.0, terms))
+    dearer = known(call_cost(Usage(**grown), tariff, 0.0, terms))
+    cheaper = known(call_cost(usage, tariff, 0.0, terms))
     assert dearer.list_nanos >= cheaper.list_nanos
     assert dearer.effective_nanos >= cheaper.effective_nanos
 
@@ -292,20 +297,20 @@ def test_it_agrees_with_exact_fractions(usage: Usage, tariff: Tariff) -> None:
     exact += sum(getattr(usage, name) * getattr(sheet, name) for name in BUCKETS)
     off_peak = tariff.periods[0].off_peak
     exact *= Fraction(1, 1_000_000) * (off_peak.factor if off_peak else 1)
-    found = known(cost(usage, tariff, 0.0))
+    found = known(call_cost(usage, tariff, 0.0))
     assert found.list_nanos == (exact + Fraction(1, 2)) // 1
     assert found.effective_nanos == (exact * (1 - tariff.discount) + Fraction(1, 2)) // 1
 
 
 @given(usages, tariffs(), terms, st.lists(counts))
 def test_a_prompt_is_priced_with_many_outputs_as_with_each(
-    usage: Usage, tariff: Tariff, terms: Terms, outputs: list[int]
+    usage: Usage, tariff: Tariff, terms: BillingTerms, outputs: list[int]
 ) -> None:
     prompt = replace(usage, output=0, reasoning=0)
-    prices = pricing(prompt, tariff, 0.0, terms)
+    prices = call_pricing(prompt, tariff, 0.0, terms)
     assert prices is not None
     assert prices.effective_nanos(prompt, outputs) == [
-        known(cost(replace(prompt, output=each), tariff, 0.0, terms)).effective_nanos
+        known(call_cost(replace(prompt, output=each), tariff, 0.0, terms)).effective_nanos
         for each in outputs
     ]
 
@@ -314,7 +319,7 @@ def test_a_prompt_is_priced_with_many_outputs_as_with_each(
 def test_what_a_prompt_costs_with_outputs_is_unknown_where_a_price_is(missing: str) -> None:
     tariff = plain(replace(FULL, **{missing: None}))
     prompt = Usage(input=1)
-    prices = pricing(prompt, tariff, 0.0)
+    prices = call_pricing(prompt, tariff, 0.0)
     assert prices is not None
     assert prices.effective_nanos(prompt, [0, 1]) is None
     free = prices.effective_nanos(Usage(), [0, 0])

@@ -9,9 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slo import wilson
-from slo.burn import alerts
+from slo.burn import burn_alerts
 from slo.objective import BurnAlert, Enforce, Metric, Objective
-from slo.prometheus_rules import BURNS, MISSED, TARGET, lower, rules
+from slo.prometheus_rules import (
+    BURN_ALERT_NAME,
+    FLOOR_ALERT_NAME,
+    TARGET_METRIC,
+    lower_bound_expression,
+    rule_groups,
+)
 from tests.fakes.promised import objective, objectives
 from tests.fakes.promtool import promtool
 
@@ -21,13 +27,13 @@ FLOOR = objective(name="floor", metric=Metric.CACHE, target=0.7)
 
 
 def ruled(*every: Objective) -> list[dict[str, Any]]:
-    (group,) = rules(every)["groups"]
+    (group,) = rule_groups(every)["groups"]
     found: list[dict[str, Any]] = group["rules"]
     return found
 
 
 def test_without_objectives_there_are_no_groups() -> None:
-    assert rules(()) == {"groups": []}
+    assert rule_groups(()) == {"groups": []}
 
 
 def test_what_is_told_is_reckoned_from_what_was_recorded_before() -> None:
@@ -42,7 +48,7 @@ def test_what_is_told_is_reckoned_from_what_was_recorded_before() -> None:
 
 
 def test_a_p95_burns_where_its_whole_window_and_the_last_twelfth_do() -> None:
-    page = next(rule for rule in ruled(P95) if rule.get("alert") == BURNS)
+    page = next(rule for rule in ruled(P95) if rule.get("alert") == BURN_ALERT_NAME)
     labelled = '{objective="chat"}'
     conditions = page["expr"].split("\nand ")
     assert conditions == [
@@ -67,8 +73,8 @@ def test_a_share_is_of_all_events_of_all_processes() -> None:
     assert expressions["thriftgate:objective_bad:increase30m"] == bad
     assert expressions["thriftgate:objective_events:increase30m"] == f"{good} + {bad}"
     recorded = "thriftgate:objective_bad:increase30m", "thriftgate:objective_events:increase30m"
-    assert expressions["thriftgate:objective_bad:lower30m"] == lower(*recorded)
-    assert expressions[TARGET] == "vector(0.95)"
+    assert expressions["thriftgate:objective_bad:lower30m"] == lower_bound_expression(*recorded)
+    assert expressions[TARGET_METRIC] == "vector(0.95)"
 
 
 def test_no_window_is_too_short_for_prometheus() -> None:
@@ -78,7 +84,7 @@ def test_no_window_is_too_short_for_prometheus() -> None:
 
 
 def test_a_floor_is_told_until_it_is_cleared() -> None:
-    (told,) = [rule for rule in ruled(FLOOR) if rule.get("alert") == MISSED]
+    (told,) = [rule for rule in ruled(FLOOR) if rule.get("alert") == FLOOR_ALERT_NAME]
     missed, still = told["expr"].split("\nor\n")
     assert "increase1h" in missed
     assert " > 0.3\nand " in missed
@@ -106,7 +112,7 @@ def test_a_name_is_text_in_an_expression() -> None:
 @given(st.integers(1, 10**6).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_prometheus_reckons_the_same_bound(counts: tuple[int, int]) -> None:
     bad, n = counts
-    reckoned = eval(lower("bad", "n"), {"bad": bad, "n": n, "sqrt": sqrt})  # noqa: S307 - ours
+    reckoned = eval(lower_bound_expression("bad", "n"), {"bad": bad, "n": n, "sqrt": sqrt})  # noqa: S307 - ours
     assert reckoned == pytest.approx(wilson.lower_bound(bad, n), abs=1e-9)
 
 
@@ -119,12 +125,12 @@ def test_every_rule_is_as_prometheus_has_them(every: list[Objective]) -> None:
         assert rule["expr"].count("(") == rule["expr"].count(")")
         assert re.fullmatch(r"[a-zA-Z_:][a-zA-Z0-9_:]*", rule.get("record") or rule["alert"])
     told = sum(
-        1 if each.metric is Metric.CACHE else len(alerts(each))
+        1 if each.metric is Metric.CACHE else len(burn_alerts(each))
         for each in every
         if each.enforce is not Enforce.OBSERVE
     )
     assert sum("alert" in rule for rule in made) == told
-    assert yaml.safe_load(yaml.safe_dump(rules(every))) == rules(every)
+    assert yaml.safe_load(yaml.safe_dump(rule_groups(every))) == rule_groups(every)
 
 
 BOTH_IN_AN_HOUR = tuple(BurnAlert(burn=burn, over=3600.0) for burn in (6.0, 12.0))
@@ -145,7 +151,7 @@ def test_promtool_has_no_warning_for_exported_rules(
     tmp_path: Path, every: tuple[Objective, ...]
 ) -> None:
     file = tmp_path / "rules.yml"
-    file.write_text(yaml.safe_dump(rules(every)))
+    file.write_text(yaml.safe_dump(rule_groups(every)))
 
     ran = promtool("check", "rules", "--lint=all", "--lint-fatal", file)
 
@@ -163,7 +169,7 @@ def test_the_page_of_half_an_hour_fires_when_the_budget_burns_and_not_before(
     tmp_path: Path, bad: int, alerts: int
 ) -> None:
     """A hundred calls a minute, of which so many are bad for three quarters of an hour."""
-    (tmp_path / "rules.yml").write_text(yaml.safe_dump(rules((P95,))))
+    (tmp_path / "rules.yml").write_text(yaml.safe_dump(rule_groups((P95,))))
     firing = 'count(ALERTS{over="30m", alertstate="firing"}) or vector(0)'
     name = 'thriftgate_objective_{}_total{{objective="chat"}}'
     series = [

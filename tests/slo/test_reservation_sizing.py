@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slo.budget import Budget, Hold, Unit
+from slo.budget import Budget, BudgetUnit, HoldPolicy
 from slo.output_length_model import OutputLengthModel
-from slo.price import Period, Rates, Sheet, Tariff, cost
+from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates, call_cost
 from slo.quantile_sketch import QuantileSketch
 from slo.reservation_sizing import (
     CounterView,
@@ -25,7 +25,7 @@ from slo.reservation_sizing import (
     size_reservation,
     usage_bounds,
 )
-from slo.reservations import Claim, Granted, Reservations
+from slo.reservations import CounterClaim, ReservationGranted, Reservations
 from slo.usage import Usage
 from slo.window import Window
 from tests.fakes import night
@@ -33,10 +33,10 @@ from tests.fakes.night import Night
 
 TARIFF = Tariff(
     periods=(
-        Period(
+        PricePeriod(
             sheets={
-                "": Sheet(
-                    rates=Rates(
+                "": PriceSheet(
+                    rates=TokenRates(
                         input=2_000_000_000,
                         cache_read=200_000_000,
                         write_5m=2_500_000_000,
@@ -53,7 +53,7 @@ Length = Callable[[random.Random], int]
 
 
 def budget(**more: object) -> Budget:
-    given = {"unit": Unit.USD, "window": Window.MONTH, "limit": night.LIMIT, **more}
+    given = {"unit": BudgetUnit.USD, "window": Window.MONTH, "limit": night.LIMIT, **more}
     return Budget(name="b", scope="team", **given)  # type: ignore[arg-type]
 
 
@@ -67,14 +67,16 @@ def learned(length: Length = night.length, answers: int = 2_000) -> QuantileSket
 
 def needed(length: Length = night.length) -> UsageBounds:
     usage = Usage(input=night.PROMPT)
-    found = usage_bounds(Unit.USD, usage, output_bounds(learned(length), night.OUTPUT_LIMIT), QUOTE)
+    found = usage_bounds(
+        BudgetUnit.USD, usage, output_bounds(learned(length), night.OUTPUT_LIMIT), QUOTE
+    )
     assert found is not None
     return found
 
 
 class TestWhatACallMayUse:
     def test_a_prompt_s_dollars_are_exact_and_the_output_s_go_by_its_length(self) -> None:
-        found = usage_bounds(Unit.USD, Usage(input=1_000), OUTPUT, QUOTE)
+        found = usage_bounds(BudgetUnit.USD, Usage(input=1_000), OUTPUT, QUOTE)
         assert found == UsageBounds(
             sure=2_000_000, typical=5_000_000, likely=11_000_000, worst=42_000_000
         )
@@ -82,7 +84,9 @@ class TestWhatACallMayUse:
     def test_of_a_warm_prompt_what_is_read_costs_its_own_price_and_what_is_written_its(
         self,
     ) -> None:
-        found = usage_bounds(Unit.USD, Usage(input=10, cache_read=900, write_5m=90), OUTPUT, QUOTE)
+        found = usage_bounds(
+            BudgetUnit.USD, Usage(input=10, cache_read=900, write_5m=90), OUTPUT, QUOTE
+        )
         assert found is not None
         assert found.sure == 10 * 2_000 + 900 * 200 + 90 * 2_500
 
@@ -90,32 +94,33 @@ class TestWhatACallMayUse:
         cheaper = PriceQuote(
             tariff=msgspec.structs.replace(TARIFF, discount=Fraction(1, 2)), at=0.0
         )
-        found = usage_bounds(Unit.USD, Usage(input=1_000), OUTPUT, cheaper)
+        found = usage_bounds(BudgetUnit.USD, Usage(input=1_000), OUTPUT, cheaper)
         assert found is not None
         assert found.worst == 21_000_000
 
     @pytest.mark.parametrize(
-        "tariff", [None, Tariff(periods=()), Tariff(periods=(Period(since=1.0, sheets={}),))]
+        "tariff", [None, Tariff(periods=()), Tariff(periods=(PricePeriod(since=1.0, sheets={}),))]
     )
     def test_at_an_unknown_price_dollars_are_unknown_and_tokens_are_not(
         self, tariff: Tariff | None
     ) -> None:
         unknown = PriceQuote(tariff=tariff, at=0.0)
-        assert usage_bounds(Unit.USD, Usage(input=1_000), OUTPUT, unknown) is None
-        assert usage_bounds(Unit.TOKENS, Usage(input=1_000), OUTPUT, unknown) is not None
+        assert usage_bounds(BudgetUnit.USD, Usage(input=1_000), OUTPUT, unknown) is None
+        assert usage_bounds(BudgetUnit.TOKENS, Usage(input=1_000), OUTPUT, unknown) is not None
 
     def test_a_price_that_is_known_of_the_prompt_alone_is_unknown(self) -> None:
-        half = Tariff(periods=(Period(sheets={"": Sheet(rates=Rates(input=1))}),))
+        half = Tariff(periods=(PricePeriod(sheets={"": PriceSheet(rates=TokenRates(input=1))}),))
         assert (
-            usage_bounds(Unit.USD, Usage(input=1), OUTPUT, PriceQuote(tariff=half, at=0.0)) is None
+            usage_bounds(BudgetUnit.USD, Usage(input=1), OUTPUT, PriceQuote(tariff=half, at=0.0))
+            is None
         )
 
     def test_tokens_are_the_whole_prompt_and_the_output(self) -> None:
-        found = usage_bounds(Unit.TOKENS, Usage(input=10, cache_read=90), OUTPUT, QUOTE)
+        found = usage_bounds(BudgetUnit.TOKENS, Usage(input=10, cache_read=90), OUTPUT, QUOTE)
         assert found == UsageBounds(sure=100, typical=400, likely=1_000, worst=4_100)
 
     def test_a_request_is_one(self) -> None:
-        found = usage_bounds(Unit.REQUESTS, Usage(input=10), OUTPUT, QUOTE)
+        found = usage_bounds(BudgetUnit.REQUESTS, Usage(input=10), OUTPUT, QUOTE)
         assert found == UsageBounds(sure=1, typical=1, likely=1, worst=1)
 
 
@@ -173,7 +178,7 @@ class TestHowMuchIsHeld:
         assert held(soft, self.NEED, CounterView(spent=2_000)) == 11
 
     def test_a_budget_that_holds_the_worst_always_does(self) -> None:
-        worst = budget(hold=Hold.WORST)
+        worst = budget(hold=HoldPolicy.WORST)
         assert held(worst, self.NEED, CounterView()) == 42
 
     def test_many_calls_cover_each_other_s_surprises(self) -> None:
@@ -256,7 +261,7 @@ class TestHowMuchIsHeld:
 
     def test_requests_are_held_one_by_one_to_the_last(self) -> None:
         one = UsageBounds(sure=1, typical=1, likely=1, worst=1)
-        requests = budget(unit=Unit.REQUESTS, limit=100)
+        requests = budget(unit=BudgetUnit.REQUESTS, limit=100)
         seen = [CounterView(spent=n, held=99 - n, running=99 - n) for n in (0, 50, 99)]
         assert [held(requests, one, each) for each in seen] == [1, 1, 1]
 
@@ -342,7 +347,11 @@ def short_or_longest(dice: random.Random) -> int:
 UNLIMITED = 128_000
 CHEAP = PriceQuote(
     tariff=Tariff(
-        periods=(Period(sheets={"": Sheet(rates=Rates(input=750_000_000, output=4_500_000_000))}),),
+        periods=(
+            PricePeriod(
+                sheets={"": PriceSheet(rates=TokenRates(input=750_000_000, output=4_500_000_000))}
+            ),
+        ),
     ),
     at=0.0,
 )
@@ -389,17 +398,17 @@ class Town:
 
     def _is_admitted(self, name: str, caller: int, now: float) -> bool:
         wanted = usage_bounds(
-            Unit.USD, Usage(input=10), self.lengths.output_bounds("a", UNLIMITED), CHEAP
+            BudgetUnit.USD, Usage(input=10), self.lengths.output_bounds("a", UNLIMITED), CHEAP
         )
         assert wanted is not None
         at = caller % len(self._heard)
         for _ in range(3):
             found = size_reservation(budget(), wanted, self._heard[at])
-            claim = Claim("c", found.amount, found.limit, hard=True, ends=1e9)
+            claim = CounterClaim("c", found.amount, found.limit, hard=True, ends=1e9)
             said = self.counters.reserve(name, [claim], now, now + 60)
-            is_granted = isinstance(said, Granted)
-            level = said.levels[0] if isinstance(said, Granted) else said.level
-            running = said.running[0] if isinstance(said, Granted) else said.running
+            is_granted = isinstance(said, ReservationGranted)
+            level = said.levels[0] if isinstance(said, ReservationGranted) else said.level
+            running = said.running[0] if isinstance(said, ReservationGranted) else said.running
             self._heard[at] = CounterView(spent=level.spent, held=level.held, running=running)
             if is_granted:
                 self.most = max(self.most, found.amount)
@@ -409,7 +418,7 @@ class Town:
     def _settle(self, name: str, now: float) -> None:
         length = min(max(1, round(self._dice.lognormvariate(math.log(50), 0.78))), UNLIMITED)
         self.lengths.add("a", length)
-        used = usage_bounds(Unit.USD, Usage(input=10), output_bounds(None, length), CHEAP)
+        used = usage_bounds(BudgetUnit.USD, Usage(input=10), output_bounds(None, length), CHEAP)
         assert used is not None
         self.counters.settle(name, {"c": used.worst}, now)
         self.spent += used.worst
@@ -431,6 +440,6 @@ class TestAnswersThatMayBeAThousandTimesAsLong:
 
 
 def test_the_night_costs_what_the_tariff_says() -> None:
-    paid = cost(Usage(input=night.PROMPT, output=123), TARIFF, 0.0)
+    paid = call_cost(Usage(input=night.PROMPT, output=123), TARIFF, 0.0)
     assert paid is not None
     assert paid.effective_nanos == night.cost(123)

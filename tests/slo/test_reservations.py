@@ -6,32 +6,32 @@ See ``tests/proxy/store/redis/test_local_budget_store.py``.
 import pytest
 
 from slo.reservations import (
-    KEPT,
-    MOST,
-    REMEMBERED,
-    UNBOUND,
-    Claim,
-    Granted,
-    Level,
-    Refused,
+    COUNTER_RETENTION_S,
+    MAX_AMOUNT,
+    MAX_SETTLED_REMEMBERED,
+    UNKNOWN_WINDOW_RETENTION_S,
+    CounterClaim,
+    CounterLevel,
+    ReservationGranted,
+    ReservationRefused,
     Reservations,
 )
 
 NOW = 1_000_000.0
 HOUR = NOW + 3600
-NONE = Level(0, 0)
+NONE = CounterLevel(0, 0)
 
 
-def claim(amount: int = 1, counter: str = "team", ends: float = HOUR) -> Claim:
-    return Claim(counter, amount, 100, hard=True, ends=ends)
+def claim(amount: int = 1, counter: str = "team", ends: float = HOUR) -> CounterClaim:
+    return CounterClaim(counter, amount, 100, hard=True, ends=ends)
 
 
-@pytest.mark.parametrize("amount", [-1, MOST + 1])
+@pytest.mark.parametrize("amount", [-1, MAX_AMOUNT + 1])
 def test_a_claim_is_within_what_every_store_counts_exactly(amount):
     with pytest.raises(ValueError, match="not between 0 and"):
-        Claim("team", amount, 100, hard=True, ends=HOUR)
+        CounterClaim("team", amount, 100, hard=True, ends=HOUR)
     with pytest.raises(ValueError, match="not between 0 and"):
-        Claim("team", 1, amount, hard=True, ends=HOUR)
+        CounterClaim("team", 1, amount, hard=True, ends=HOUR)
 
 
 def test_a_counter_outlives_its_window_for_calls_that_end_after_it():
@@ -40,10 +40,10 @@ def test_a_counter_outlives_its_window_for_calls_that_end_after_it():
 
     reservations.settle("a", {"team": 40}, HOUR + 20)
 
-    reservations.settle("b", {"other": 1}, HOUR + KEPT - 1)
-    assert reservations.levels(["team"], HOUR + KEPT - 1) == [Level(40, 0)]
-    reservations.settle("c", {"another": 1}, HOUR + KEPT)
-    assert reservations.levels(["team"], HOUR + KEPT) == [NONE]
+    reservations.settle("b", {"other": 1}, HOUR + COUNTER_RETENTION_S - 1)
+    assert reservations.levels(["team"], HOUR + COUNTER_RETENTION_S - 1) == [CounterLevel(40, 0)]
+    reservations.settle("c", {"another": 1}, HOUR + COUNTER_RETENTION_S)
+    assert reservations.levels(["team"], HOUR + COUNTER_RETENTION_S) == [NONE]
     assert reservations.forgotten == 0
 
 
@@ -52,21 +52,23 @@ def test_a_counter_nobody_named_a_window_of_is_kept_until_somebody_does():
     reservations.settle("a", {"team": 40, "other": 40}, NOW)
     reservations.reserve("b", [claim(1)], NOW, NOW + 60)
 
-    reservations.settle("c", {"third": 1}, HOUR + KEPT)
-    levels = reservations.levels(["team", "other"], HOUR + KEPT)
-    assert levels == [NONE, Level(40, 0)]
-    reservations.settle("d", {"fourth": 1}, NOW + UNBOUND)
-    assert reservations.levels(["other"], NOW + UNBOUND) == [NONE]
+    reservations.settle("c", {"third": 1}, HOUR + COUNTER_RETENTION_S)
+    levels = reservations.levels(["team", "other"], HOUR + COUNTER_RETENTION_S)
+    assert levels == [NONE, CounterLevel(40, 0)]
+    reservations.settle("d", {"fourth": 1}, NOW + UNKNOWN_WINDOW_RETENTION_S)
+    assert reservations.levels(["other"], NOW + UNKNOWN_WINDOW_RETENTION_S) == [NONE]
 
 
 def test_a_window_that_is_said_to_end_later_is_kept_longer():
     reservations = Reservations()
     for ends in (HOUR, HOUR + 3600):
-        reservations.reserve(f"until {ends}", [claim(1, ends=ends)], NOW, HOUR + KEPT + 60)
+        reservations.reserve(
+            f"until {ends}", [claim(1, ends=ends)], NOW, HOUR + COUNTER_RETENTION_S + 60
+        )
 
-    reservations.settle("a", {"other": 1}, HOUR + KEPT)
+    reservations.settle("a", {"other": 1}, HOUR + COUNTER_RETENTION_S)
 
-    assert reservations.levels(["team"], HOUR + KEPT) == [Level(0, 2)]
+    assert reservations.levels(["team"], HOUR + COUNTER_RETENTION_S) == [CounterLevel(0, 2)]
 
 
 def test_beyond_so_many_counters_those_that_end_first_are_forgotten_and_counted():
@@ -77,13 +79,13 @@ def test_beyond_so_many_counters_those_that_end_first_are_forgotten_and_counted(
     reservations.reserve("c", [claim(60, "hour")], NOW, HOUR)
 
     levels = reservations.levels(["month", "minute", "hour"], NOW)
-    assert levels == [Level(0, 60), NONE, Level(0, 60)]
+    assert levels == [CounterLevel(0, 60), NONE, CounterLevel(0, 60)]
     assert reservations.forgotten == 1
 
 
 def test_only_so_many_settled_names_are_remembered():
     reservations = Reservations()
-    for number in range(REMEMBERED + 1):
+    for number in range(MAX_SETTLED_REMEMBERED + 1):
         reservations.settle(str(number), {}, NOW)
 
     assert reservations.settle("0", {}, NOW)
@@ -99,9 +101,9 @@ def test_a_counter_remembers_no_more_ends_than_about_twice_its_holds():
 
     assert len(reservations._counters["team"].queue) < 70
     reservations.reserve("a", [claim(99)], NOW, HOUR)
-    refused = Refused(0, Level(0, 100), NOW + 10, 2)
+    refused = ReservationRefused(0, CounterLevel(0, 100), NOW + 10, 2)
     assert reservations.reserve("b", [claim(1)], NOW, HOUR) == refused
-    refused = Refused(0, Level(0, 99), HOUR, 1)
+    refused = ReservationRefused(0, CounterLevel(0, 99), HOUR, 1)
     assert reservations.reserve("b", [claim(2)], NOW + 10, HOUR) == refused
 
 
@@ -113,5 +115,5 @@ def test_a_name_that_holds_again_after_its_end_holds_once():
 
     again = reservations.reserve("a", [claim(30)], NOW + 100, NOW + 110)
 
-    assert again == Granted((Level(0, 30),), (1,))
+    assert again == ReservationGranted((CounterLevel(0, 30),), (1,))
     assert reservations.levels(["team"], NOW + 110) == [NONE]

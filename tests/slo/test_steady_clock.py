@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slo import window
-from slo.reservations import Claim, Granted, Level, Reservations
+from slo.reservations import CounterClaim, CounterLevel, ReservationGranted, Reservations
 from slo.steady_clock import BELIEVED_AFTER_S, SLEW, TOLERANCE_S, SteadyClock
 from slo.window import Window
 
@@ -76,13 +76,13 @@ def test_what_is_spent_is_neither_lost_nor_counted_again_by_leaps(taken):
         clocks.wall += leap
         now = clocks.go(passes)
         name, ends = window.window_name(Window.DAY, now), window.window_end(Window.DAY, now)
-        claim = Claim(name, 10, 100, hard=True, ends=ends)
+        claim = CounterClaim(name, 10, 100, hard=True, ends=ends)
         said = counters.reserve(str(number), [claim], now, now + 60)
-        assert isinstance(said, Granted) is (spent.get(name, 0) + 10 <= 100)
-        if isinstance(said, Granted):
+        assert isinstance(said, ReservationGranted) is (spent.get(name, 0) + 10 <= 100)
+        if isinstance(said, ReservationGranted):
             counters.settle(str(number), {name: 10}, now)
             spent[name] = spent.get(name, 0) + 10
-        assert counters.levels([name], now) == [Level(spent[name], 0)]
+        assert counters.levels([name], now) == [CounterLevel(spent[name], 0)]
         assert sum(spent.values()) <= 100 * len(spent)
 
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slo.tally import AHEAD, SLOT, Counts, Tally, slot_of
+from slo.tally import MAX_SLOTS_AHEAD, SLOT_S, GoodBadCounts, Tally, slot_of
 
 NOW = 1_000_000.0
 ADDED = st.lists(
@@ -16,9 +16,9 @@ ADDED = st.lists(
 
 
 def test_the_share_is_that_of_bad_calls_and_none_of_nothing():
-    assert Counts(3, 1).share == 0.25
-    assert Counts(3, 1).n == 4
-    assert Counts().share == 0.0
+    assert GoodBadCounts(3, 1).share == 0.25
+    assert GoodBadCounts(3, 1).n == 4
+    assert GoodBadCounts().share == 0.0
 
 
 def test_counts_are_those_of_the_slot_that_is_now_and_of_those_before_it():
@@ -27,13 +27,13 @@ def test_counts_are_those_of_the_slot_that_is_now_and_of_those_before_it():
     tally.add("a", 2, 0, NOW - 50)
     tally.add("a", 0, 4, NOW)
     tally.add("a", 0, 8, NOW + 9.9)
-    tally.add("a", 16, 0, NOW + SLOT)
+    tally.add("a", 16, 0, NOW + SLOT_S)
 
-    assert tally.counts("a", NOW + 5, 60) == Counts(2, 12)
-    assert tally.counts("a", NOW + 5, 55) == Counts(2, 12)
-    assert tally.counts("a", NOW + 5, 10) == Counts(0, 12)
-    assert tally.counts("a", NOW + 5, 61) == Counts(3, 12)
-    assert tally.counts("b", NOW, 60) == Counts()
+    assert tally.counts("a", NOW + 5, 60) == GoodBadCounts(2, 12)
+    assert tally.counts("a", NOW + 5, 55) == GoodBadCounts(2, 12)
+    assert tally.counts("a", NOW + 5, 10) == GoodBadCounts(0, 12)
+    assert tally.counts("a", NOW + 5, 61) == GoodBadCounts(3, 12)
+    assert tally.counts("b", NOW, 60) == GoodBadCounts()
 
 
 def test_counts_back_are_those_of_one_slot_of_two_and_so_on():
@@ -41,11 +41,11 @@ def test_counts_back_are_those_of_one_slot_of_two_and_so_on():
     tally.add("a", 1, 0, NOW - 30)
     tally.add("a", 2, 3, NOW - 10)
 
-    one, two = Counts(2, 3), Counts(3, 3)
-    assert tally.back("a", NOW, 50) == (Counts(), one, one, two, two)
-    assert tally.back("a", NOW + 10, 25) == (Counts(), Counts(), one)
-    assert tally.back("a", NOW + 99, 20) == (Counts(), Counts())
-    assert tally.back("b", NOW, 50) == ()
+    one, two = GoodBadCounts(2, 3), GoodBadCounts(3, 3)
+    assert tally.trailing_counts("a", NOW, 50) == (GoodBadCounts(), one, one, two, two)
+    assert tally.trailing_counts("a", NOW + 10, 25) == (GoodBadCounts(), GoodBadCounts(), one)
+    assert tally.trailing_counts("a", NOW + 99, 20) == (GoodBadCounts(), GoodBadCounts())
+    assert tally.trailing_counts("b", NOW, 50) == ()
 
 
 @given(ADDED, st.integers(1, 60))
@@ -55,10 +55,10 @@ def test_counts_back_are_the_counts_of_as_many_seconds(added, slots):
     for key, good, bad, at in added:
         tally.add(key, good, bad, at)
 
-    back = tally.back("a", NOW + 300, slots * SLOT)
+    back = tally.trailing_counts("a", NOW + 300, slots * SLOT_S)
     assert len(back) == slots
     assert all(
-        counts == tally.counts("a", NOW + 300, number * SLOT)
+        counts == tally.counts("a", NOW + 300, number * SLOT_S)
         for number, counts in enumerate(back, 1)
     )
 
@@ -73,9 +73,9 @@ def test_counts_are_the_sum_of_what_fell_into_their_slots(added, after, seconds)
     within = [
         (good, bad)
         for key, good, bad, at in added
-        if key == "a" and last - slot_of(at) < -(-seconds // SLOT) and slot_of(at) <= last
+        if key == "a" and last - slot_of(at) < -(-seconds // SLOT_S) and slot_of(at) <= last
     ]
-    expected = Counts(sum(good for good, _ in within), sum(bad for _, bad in within))
+    expected = GoodBadCounts(sum(good for good, _ in within), sum(bad for _, bad in within))
     assert tally.counts("a", NOW + after, seconds) == expected
 
 
@@ -86,7 +86,7 @@ def test_a_tally_that_merged_what_others_drained_counts_as_if_it_had_seen_it_all
         for key, good, bad, at in added:
             process.add(key, good, bad, at)
             whole.add(key, good, bad, at)
-        merged.merge(process.drained())
+        merged.merge(process.drain())
 
     for key in ("a", "b"):
         assert merged.counts(key, NOW + 500, 510) == whole.counts(key, NOW + 500, 510)
@@ -98,9 +98,9 @@ def test_increments_are_drained_once_and_merges_are_none():
     tally.add("a", 1, 2, NOW + 1)
     tally.merge({("b", slot_of(NOW)): (5, 5)})
 
-    assert tally.drained() == {("a", slot_of(NOW)): (2, 2)}
-    assert tally.drained() == {}
-    assert tally.counts("b", NOW, 60) == Counts(5, 5)
+    assert tally.drain() == {("a", slot_of(NOW)): (2, 2)}
+    assert tally.drain() == {}
+    assert tally.counts("b", NOW, 60) == GoodBadCounts(5, 5)
 
 
 def test_the_key_that_was_longest_not_added_to_is_forgotten_for_another():
@@ -116,10 +116,10 @@ def test_the_key_that_was_longest_not_added_to_is_forgotten_for_another():
 def test_a_key_has_no_more_slots_than_are_kept():
     tally = Tally(kept=100)
     for number in range(1000):
-        tally.add("a", 1, 0, NOW + number * SLOT)
+        tally.add("a", 1, 0, NOW + number * SLOT_S)
 
     assert len(tally._rows["a"]) <= 11
-    assert tally.counts("a", NOW + 999 * SLOT, 100) == Counts(10, 0)
+    assert tally.counts("a", NOW + 999 * SLOT_S, 100) == GoodBadCounts(10, 0)
 
 
 def test_a_key_that_is_merged_into_without_end_has_bounded_slots():
@@ -127,17 +127,17 @@ def test_a_key_that_is_merged_into_without_end_has_bounded_slots():
     for number in range(1000):
         tally.merge({("a", slot_of(NOW) + number): (1, 0)})
 
-    assert len(tally._rows["a"]) <= 2 * 10 + AHEAD
-    assert tally.counts("a", NOW + 999 * SLOT, 100) == Counts(10, 0)
+    assert len(tally._rows["a"]) <= 2 * 10 + MAX_SLOTS_AHEAD
+    assert tally.counts("a", NOW + 999 * SLOT_S, 100) == GoodBadCounts(10, 0)
 
 
 def test_increments_that_nobody_drains_are_bounded_and_the_lost_are_counted():
     tally = Tally(most=2)
     for number in range(10):
-        tally.add("a", 1, 0, NOW + number * SLOT)
+        tally.add("a", 1, 0, NOW + number * SLOT_S)
 
     assert tally.undrained == 6
-    assert sorted(slot for _, slot in tally.drained()) == [slot_of(NOW) + n for n in range(6, 10)]
+    assert sorted(slot for _, slot in tally.drain()) == [slot_of(NOW) + n for n in range(6, 10)]
 
 
 def test_what_is_older_than_is_kept_is_forgotten_with_its_increments():
@@ -152,7 +152,7 @@ def test_what_is_older_than_is_kept_is_forgotten_with_its_increments():
     assert tally.undrained == 1
     tally.forget(NOW + 1000)
     assert len(tally) == 0
-    assert tally.drained() == {}
+    assert tally.drain() == {}
 
 
 @pytest.mark.parametrize("back", [30.0, 86_400.0])
@@ -162,9 +162,9 @@ def test_after_a_clock_went_back_it_counts_what_is_added_and_drops_what_lies_ahe
 
     for number in range(20):
         tally.add("a", 0, 1, NOW - back + number)
-    assert tally.counts("a", NOW - back + 19, 20) == Counts(0, 20)
+    assert tally.counts("a", NOW - back + 19, 20) == GoodBadCounts(0, 20)
 
     tally = Tally(kept=100)
     tally.add("a", 100, 0, NOW)
     tally.forget(NOW - back)
-    assert len(tally) == (back < AHEAD * SLOT)
+    assert len(tally) == (back < MAX_SLOTS_AHEAD * SLOT_S)

@@ -10,7 +10,7 @@ import pytest
 import redis
 
 from proxy.store.store import Store
-from proxy.tools.simulator.upstream import Lab
+from proxy.tools.simulator.upstream import Simulator
 from tests.fakes.budgeted import DEAR, FIVE, knock
 from tests.fakes.redis_keys import SERVER
 from tests.fakes.replicas import Sibling
@@ -22,7 +22,7 @@ _SECONDS = 0.0001
 
 
 @pytest.fixture
-def four(tmp_path: Path) -> Iterator[tuple[list[Served], Lab]]:
+def four(tmp_path: Path) -> Iterator[tuple[list[Served], Simulator]]:
     """Four gateways on one database and one Redis, before a lab that answers nothing yet."""
     try:
         redis.Redis.from_url(SERVER, socket_connect_timeout=3, socket_timeout=3).ping()
@@ -48,7 +48,9 @@ def four(tmp_path: Path) -> Iterator[tuple[list[Served], Lab]]:
         yield gateways, lab
 
 
-async def rush(gateways: list[Served], lab: Lab, calls: int, opened: asyncio.Event) -> Counter[int]:
+async def rush(
+    gateways: list[Served], lab: Simulator, calls: int, opened: asyncio.Event
+) -> Counter[int]:
     """Number of of so many calls at once had which status; the lab answers when all are decided."""
     statuses: Counter[int] = Counter()
 

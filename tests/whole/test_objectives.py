@@ -232,8 +232,8 @@ async def _told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Got]:
         monkeypatch.setenv("ALERTS_SECRET", SECRET)
         async with virtual(folder, PROMISE + SINK) as world:
             loop = asyncio.get_running_loop()
-            loop.call_at(30.0, world.lab.suffer, "big", "slow=3")
-            loop.call_at(90.0, world.lab.suffer, "big", "")
+            loop.call_at(30.0, world.lab.inject_fault, "big", "slow=3")
+            loop.call_at(90.0, world.lab.inject_fault, "big", "")
             await _called(world, 650.0)
             await asyncio.sleep(60)
         for each in server.got:
@@ -260,7 +260,7 @@ def test_a_level_that_is_as_slow_is_passed_over_within_15_seconds(tmp_path, rate
 async def _both_routes_slow(folder: Path, rate: int) -> tuple[list[tuple[float, str]], list[Heard]]:
     """When the objective moved and what callers heard, from the tenth second on slowly."""
     async with virtual(folder, TWO_LEVELS, routes=TWO_ROUTES) as world:
-        asyncio.get_running_loop().call_at(10.0, world.lab.suffer, "big", "slow=5")
+        asyncio.get_running_loop().call_at(10.0, world.lab.inject_fault, "big", "slow=5")
         async with asyncio.TaskGroup() as group:
             asked = []
             for number in range(90 * rate):

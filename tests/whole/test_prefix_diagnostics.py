@@ -8,7 +8,7 @@ import httpx
 import orjson
 import pytest
 
-from proxy.cli.explain import told
+from proxy.cli.explain import attempt_lines
 from proxy.records.feature_mode import Mode
 from proxy.records.receipt import Receipt
 from tests.fakes.handbook import handbook
@@ -84,7 +84,7 @@ def test_a_tool_that_changed_is_told_by_anthropic_too(here: Hourglass, *, stream
     found = receipt(here, answer)
     assert found.miss == "diverged"
     assert found.miss_detail.endswith("the provider says the tools changed")
-    assert any("the provider says" in line for line in told(found, "acme"))
+    assert any("the provider says" in line for line in attempt_lines(found, "acme"))
     assert "diagnostics" not in answer.text
     assert "cache_miss" not in answer.text
 

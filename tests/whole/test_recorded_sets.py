@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from proxy.tools.replay.lines import line
+from proxy.tools.replay.lines import parse_line
 from tests.bench.recorded import KINDS, lines
 from tests.fakes.recorded import FOLDER
 
@@ -183,7 +183,7 @@ def test_a_session_is_put_into_chat_form_without_what_was_left_unanswered(tmp_pa
 def test_what_was_recorded_can_be_replayed(kind):
     if not SETS[kind].exists():
         pytest.skip(f"no recordings at {SETS[kind]}")
-    replayed = [line(orjson.dumps(each)) for each in found(kind, SETS[kind])]
+    replayed = [parse_line(orjson.dumps(each)) for each in found(kind, SETS[kind])]
 
     assert replayed
     assert all(each.body and each.conversation for each in replayed)

@@ -16,7 +16,7 @@ from proxy.prefix.prediction.lookups import stores_at_breakpoints
 from proxy.prefix.prediction.prefix_chains import ExpectedRead
 from proxy.prefix.prediction.sent import SentCall
 from proxy.prefix.prompts.prompt import Prompt
-from slo.price import Rates
+from slo.price import TokenRates
 from slo.usage import Usage
 
 #: A shortfall below this share of what could be read is an error of estimates.
@@ -31,7 +31,7 @@ _SAYS: Final = "the provider says {}"
 def explain_miss(
     evidence: CallEvidence,
     usage: Usage,
-    rates: Rates | None = None,
+    rates: TokenRates | None = None,
     *,
     told: ProviderReason | None = None,
     shown: Prompt | None = None,
@@ -79,7 +79,7 @@ def explain_miss(
 
 
 def provider_miss(
-    told: ProviderReason | None, usage: Usage | None, rates: Rates | None = None
+    told: ProviderReason | None, usage: Usage | None, rates: TokenRates | None = None
 ) -> CacheMiss | None:
     """Return the miss that only the provider reports; None where it reports none.
 
@@ -103,7 +103,7 @@ def provider_miss(
     )
 
 
-def lost_nanos(tokens: int, usage: Usage, rates: Rates | None) -> int | None:
+def lost_nanos(tokens: int, usage: Usage, rates: TokenRates | None) -> int | None:
     """Cost of tokens that were not read, in nano-dollars; None where a price is unknown.
 
     What could have been read would not have been written again, so as many tokens as possible

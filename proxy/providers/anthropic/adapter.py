@@ -17,16 +17,16 @@ from proxy.catalog.entries import Route
 from proxy.errors import InvalidCall, UpstreamError
 from proxy.providers.anthropic.answer import WholeAnswer
 from proxy.providers.anthropic.failure import messages_failure
-from proxy.providers.anthropic.request import Said, messages_body
+from proxy.providers.anthropic.request import MessagesRequest, messages_body
 from proxy.providers.anthropic.stream import AnswerStream
 from proxy.providers.anthropic.usage import messages_usage
-from proxy.providers.compaction_blocks import HEADER, merged
-from proxy.providers.port import Prepared, Reader
+from proxy.providers.compaction_blocks import HEADER, merge_betas
+from proxy.providers.port import PreparedRequest, Reader
 from proxy.providers.responses.reader import responses_reader
 from proxy.providers.responses.request import chat_body
-from proxy.providers.tiers import priced
+from proxy.providers.tiers import price_tier
 from proxy.records.call import MODELS, Call
-from slo.price import Terms
+from slo.price import BillingTerms
 from slo.usage import Usage
 
 _VERSION: Final = "2023-06-01"
@@ -44,7 +44,7 @@ class AnthropicWire:
 
     key_header = "x-api-key"
 
-    def request(self, call: Call, route: Route) -> Prepared:
+    def request(self, call: Call, route: Route) -> PreparedRequest:
         """The call in Anthropic's words, always from the caller's own bytes.
 
         Raises:
@@ -54,8 +54,8 @@ class AnthropicWire:
             return _model_request(call, route)
         if call.endpoint not in _ENDPOINTS or call.method != "POST":
             raise _unsupported(call.endpoint)
-        said = _said(call, route)
-        return Prepared(
+        said = _translate_request(call, route)
+        return PreparedRequest(
             method="POST",
             path="/messages",
             headers=_headers(call.headers, said.betas, route),
@@ -68,14 +68,16 @@ class AnthropicWire:
         """The usage object in disjoint buckets; its input excludes cached tokens."""
         return messages_usage(found)
 
-    def terms(self, asked: str, answered: str, usage: Mapping[str, Any], region: str) -> Terms:
+    def terms(
+        self, asked: str, answered: str, usage: Mapping[str, Any], region: str
+    ) -> BillingTerms:
         """The usage object alone tells tier, region and speed.
 
         Source: Anthropic, Messages API, usage (2026-11).
         """
         served = usage.get("inference_geo")
-        return Terms(
-            service_tier=priced(usage.get("service_tier")),
+        return BillingTerms(
+            service_tier=price_tier(usage.get("service_tier")),
             region=served if isinstance(served, str) and served in _REGIONS else region,
             fast=usage.get("speed") == "fast",
         )
@@ -85,7 +87,7 @@ class AnthropicWire:
         return messages_failure(status, headers, body)
 
 
-def _said(call: Call, route: Route) -> Said:
+def _translate_request(call: Call, route: Route) -> MessagesRequest:
     """The call in Anthropic's words; notes and refusals in those of the caller."""
     if call.endpoint == _CHAT:
         return messages_body(call.body, route)
@@ -101,13 +103,13 @@ def _headers(given: Mapping[str, str], needed: tuple[str, ...], route: Route) ->
     """What goes with a request; of the caller's headers only the beta features it asks for."""
     headers = {"content-type": "application/json", "anthropic-version": _VERSION}
     if needed:
-        return headers | {HEADER: merged(route.upstream.headers, given, needed)}
+        return headers | {HEADER: merge_betas(route.upstream.headers, given, needed)}
     return headers | {HEADER: given[HEADER]} if HEADER in given else headers
 
 
-def _model_request(call: Call, route: Route) -> Prepared:
+def _model_request(call: Call, route: Route) -> PreparedRequest:
     """The question for one model."""
-    return Prepared(
+    return PreparedRequest(
         method="GET",
         path=f"/{MODELS}{quote(route.model or call.path_model, safe=':')}",
         headers=_headers(call.headers, (), route),

@@ -11,14 +11,14 @@ from msgspec import Raw
 
 from proxy.providers.anthropic.failure import stream_failure
 from proxy.providers.anthropic.usage import chat_usage
-from proxy.providers.block_order import OPAQUE, Order
-from proxy.providers.compaction_blocks import applied
-from proxy.providers.stream_endings import malformed
+from proxy.providers.block_order import OPAQUE, BlockOrder
+from proxy.providers.compaction_blocks import applied_edits
+from proxy.providers.stream_endings import malformed_answer
 
 #: Source: Anthropic, Messages API, stop reasons (2026-11).
 #: A reason we do not know ends the answer as any other, and so do a pause and a compaction: the
 #: caller sends the message back and the model goes on.
-FINISH: Final[Mapping[str | None, str]] = {
+FINISH_REASONS: Final[Mapping[str | None, str]] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
     "pause_turn": "stop",
@@ -31,7 +31,7 @@ FINISH: Final[Mapping[str | None, str]] = {
 _TIERS: Final[Mapping[object, str]] = {"standard": "default", "priority": "priority"}
 
 
-class Block(msgspec.Struct):
+class AnthropicBlock(msgspec.Struct):
     """One content block of an answer."""
 
     type: str
@@ -43,7 +43,7 @@ class Block(msgspec.Struct):
     citations: list[dict[str, Any]] | None = None
 
 
-class Answer(msgspec.Struct):
+class AnthropicAnswer(msgspec.Struct):
     """A Messages answer, or the error that stands in its place."""
 
     id: str = ""
@@ -54,8 +54,8 @@ class Answer(msgspec.Struct):
     error: dict[str, Any] | None = None
 
 
-_answer = msgspec.json.Decoder(Answer).decode
-_block = msgspec.json.Decoder(Block).decode
+_answer = msgspec.json.Decoder(AnthropicAnswer).decode
+_block = msgspec.json.Decoder(AnthropicBlock).decode
 
 
 class WholeAnswer:
@@ -91,7 +91,7 @@ class WholeAnswer:
                     "index": 0,
                     "message": message(answer.content),
                     "logprobs": None,
-                    "finish_reason": FINISH.get(answer.stop_reason, "stop"),
+                    "finish_reason": FINISH_REASONS.get(answer.stop_reason, "stop"),
                 }
             ],
         }
@@ -99,7 +99,7 @@ class WholeAnswer:
             completion["usage"] = counted
         if (tier := tier_of(usage)) is not None:
             completion["service_tier"] = tier
-        if (edits := applied(answer.context_management)) is not None:
+        if (edits := applied_edits(answer.context_management)) is not None:
             completion["context_management"] = edits
         return msgspec.json.encode(completion)
 
@@ -118,11 +118,11 @@ def message(content: list[Raw]) -> dict[str, Any]:
     Raises:
         UpstreamError: If a block is none.
     """
-    words, thoughts, opaque, order = "", "", [], Order()
+    words, thoughts, opaque, order = "", "", [], BlockOrder()
     calls: list[dict[str, Any]] = []
     links: list[dict[str, Any]] = []
     for raw in content:
-        block = _opened(raw)
+        block = _decode_block(raw)
         if block.type == "text":
             links += annotations(block.citations or (), len(words), len(words + block.text))
             words += block.text
@@ -174,24 +174,24 @@ def tier_of(usage: Mapping[str, Any]) -> str | None:
     return _TIERS.get(tier) if isinstance(tier, str) else None
 
 
-def _read(body: bytes) -> Answer:
+def _read(body: bytes) -> AnthropicAnswer:
     try:
         answer = _answer(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise malformed() from None
+        raise malformed_answer() from None
     if answer.error is not None:
         raise stream_failure(answer.error)
     return answer
 
 
-def _opened(raw: Raw) -> Block:
+def _decode_block(raw: Raw) -> AnthropicBlock:
     try:
         return _block(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise malformed() from None
+        raise malformed_answer() from None
 
 
-def _call(block: Block) -> dict[str, Any]:
+def _call(block: AnthropicBlock) -> dict[str, Any]:
     """A tool call; its arguments are the JSON text of the model's input, byte for byte."""
     arguments = bytes(block.input).decode(errors="replace") or "{}"
     return {

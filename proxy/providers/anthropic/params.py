@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from proxy.catalog.entries import Route
-from proxy.providers.body_fields import Body, unsupported, wrong
+from proxy.providers.body_fields import ChatBody, invalid_parameter, unsupported_parameter
 
 #: What is asked for where neither caller nor catalog says how long an answer may be.
 _LENGTH: Final = 4_096
 
 #: Fields that need no note though they are not sent on: the gateway itself uses them.
 _OURS: Final = frozenset({"stream_options", "metadata"})
-_KNOWN: Final = frozenset(Body.__struct_fields__) | _OURS
+_KNOWN: Final = frozenset(ChatBody.__struct_fields__) | _OURS
 
 #: Fields that cannot be dropped in silence or with a note, and what to do instead.
 _REFUSED: Final[Mapping[str, str]] = {
@@ -29,7 +29,7 @@ _REFUSED: Final[Mapping[str, str]] = {
 }
 
 
-def refuse(body: Body, names: frozenset[str]) -> None:
+def refuse(body: ChatBody, names: frozenset[str]) -> None:
     """Nothing, if no parameter asks for what this kind of model cannot do.
 
     Raises:
@@ -37,22 +37,28 @@ def refuse(body: Body, names: frozenset[str]) -> None:
     """
     for name, mend in _REFUSED.items():
         if name in names:
-            raise unsupported(name, mend)
+            raise unsupported_parameter(name, mend)
     if body.n is not None and body.n != 1:
-        raise unsupported("n", "This model gives one answer per call: leave n out, or call again.")
+        raise unsupported_parameter(
+            "n", "This model gives one answer per call: leave n out, or call again."
+        )
     if body.logprobs or body.top_logprobs:
-        raise unsupported("logprobs", "This model tells no log probabilities: leave logprobs out.")
+        raise unsupported_parameter(
+            "logprobs", "This model tells no log probabilities: leave logprobs out."
+        )
     if body.modalities is not None and body.modalities != ["text"]:
-        raise unsupported("modalities", "This model answers in text only: leave modalities out.")
+        raise unsupported_parameter(
+            "modalities", "This model answers in text only: leave modalities out."
+        )
 
 
-def dropped(names: frozenset[str], notes: list[str]) -> None:
+def note_dropped_fields(names: frozenset[str], notes: list[str]) -> None:
     """Note the fields this wire has no word for."""
     if unknown := sorted(names - _KNOWN):
         notes.append(f"dropped {', '.join(unknown)}: the model has no such parameter")
 
 
-def max_tokens(body: Body, route: Route, notes: list[str]) -> int:
+def max_tokens(body: ChatBody, route: Route, notes: list[str]) -> int:
     """How long the answer may be; the Messages API must be told.
 
     Raises:
@@ -63,7 +69,7 @@ def max_tokens(body: Body, route: Route, notes: list[str]) -> int:
     if asked is None:
         return route.max_output or _LENGTH
     if asked < 1:
-        raise wrong(name, f"{name} must be at least 1.")
+        raise invalid_parameter(name, f"{name} must be at least 1.")
     if route.max_output is not None and asked > route.max_output:
         notes.append(f"lowered {name} to {route.max_output}: the model's most")
         return route.max_output
@@ -71,7 +77,7 @@ def max_tokens(body: Body, route: Route, notes: list[str]) -> int:
 
 
 def sampling(
-    body: Body, traits: frozenset[str], notes: list[str], *, thinks: bool
+    body: ChatBody, traits: frozenset[str], notes: list[str], *, thinks: bool
 ) -> dict[str, Any]:
     """Temperature, top_p and top_k as far as the model takes them.
 
@@ -93,7 +99,7 @@ def sampling(
     return asked
 
 
-def stop(body: Body, notes: list[str]) -> list[str]:
+def stop(body: ChatBody, notes: list[str]) -> list[str]:
     """The stop sequences; those of only whitespace are refused by the model and left out."""
     asked = [body.stop] if isinstance(body.stop, str) else body.stop or []
     kept = [words for words in asked if words.strip()]
@@ -102,7 +108,7 @@ def stop(body: Body, notes: list[str]) -> list[str]:
     return kept
 
 
-def service_tier(body: Body, notes: list[str]) -> str | None:
+def service_tier(body: ChatBody, notes: list[str]) -> str | None:
     """The tier in Anthropic's words; None for its default, the best the account has."""
     if body.service_tier in {None, "auto", "priority"}:
         return None
@@ -113,7 +119,7 @@ def service_tier(body: Body, notes: list[str]) -> str | None:
     return "standard_only"
 
 
-def end_user(body: Body) -> str:
+def end_user(body: ChatBody) -> str:
     """The opaque end user; "" for none.
 
     Names longer than the 256 characters Anthropic takes are hashed.

@@ -8,8 +8,13 @@ import binascii
 import re
 from typing import Any, Final
 
-from proxy.providers.body_fields import Message, Part, unsupported, wrong
-from proxy.providers.marked_blocks import Block, marked
+from proxy.providers.body_fields import (
+    ChatMessage,
+    ContentPart,
+    invalid_parameter,
+    unsupported_parameter,
+)
+from proxy.providers.marked_blocks import Block, with_marker
 
 _DATA_URL: Final = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.+-]+)*?(;base64)?,", re.ASCII)
 _IMAGES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
@@ -17,7 +22,7 @@ _TYPES: Final = {"image/jpg": "image/jpeg"}
 _ENDINGS: Final = {"pdf": "application/pdf", "txt": "text/plain", "md": "text/plain"}
 
 
-def blocks(message: Message, at: str) -> list[Block]:
+def blocks(message: ChatMessage, at: str) -> list[Block]:
     """The content of a message as blocks, in order; text that says nothing is left out.
 
     Args:
@@ -30,7 +35,7 @@ def blocks(message: Message, at: str) -> list[Block]:
     return [block for block in _blocks(message, at) if says(block)]
 
 
-def texts(message: Message, at: str) -> list[Block]:
+def texts(message: ChatMessage, at: str) -> list[Block]:
     """The same for roles that may hold text only, with the text that says nothing.
 
     Raises:
@@ -38,7 +43,7 @@ def texts(message: Message, at: str) -> list[Block]:
     """
     for number, part in enumerate(message.content if isinstance(message.content, list) else ()):
         if part.type not in {"text", "refusal"}:
-            raise wrong(
+            raise invalid_parameter(
                 f"{at}.content[{number}].type",
                 f"{part.type!r} cannot stand in a {message.role} message: send text there.",
             )
@@ -55,18 +60,19 @@ def text(words: str) -> Block:
     return {"type": "text", "text": words}
 
 
-def _blocks(message: Message, at: str) -> list[Block]:
+def _blocks(message: ChatMessage, at: str) -> list[Block]:
     content = message.content
     if content is None:
         return []
     if isinstance(content, str):
         return [text(content)]
     return [
-        marked(_block(part, f"{at}.content[{number}]"), part) for number, part in enumerate(content)
+        with_marker(_block(part, f"{at}.content[{number}]"), part)
+        for number, part in enumerate(content)
     ]
 
 
-def _block(part: Part, at: str) -> Block:
+def _block(part: ContentPart, at: str) -> Block:
     """The block for one part."""
     if part.type == "text" and part.text is not None:
         return text(part.text)
@@ -77,10 +83,16 @@ def _block(part: Part, at: str) -> Block:
     if part.type == "file" and part.file is not None:
         return _document(part, f"{at}.file")
     if part.type in {"text", "refusal", "image_url", "file"}:
-        raise wrong(at, f"`{at}` says it is {part.type!r} but has no such field: add it.")
+        raise invalid_parameter(
+            at, f"`{at}` says it is {part.type!r} but has no such field: add it."
+        )
     if part.type == "input_audio":
-        raise unsupported(at, "This model cannot hear: send a transcript, or ask another model.")
-    raise wrong(f"{at}.type", f"Unknown part {part.type!r}: send text, image_url or file.")
+        raise unsupported_parameter(
+            at, "This model cannot hear: send a transcript, or ask another model."
+        )
+    raise invalid_parameter(
+        f"{at}.type", f"Unknown part {part.type!r}: send text, image_url or file."
+    )
 
 
 def _image(url: str, at: str) -> dict[str, str]:
@@ -90,26 +102,26 @@ def _image(url: str, at: str) -> dict[str, str]:
     """
     if url.startswith(("https://", "http://")):
         return {"type": "url", "url": url}
-    kind, encoded = _opened(url, at)
+    kind, encoded = _parse_data_url(url, at)
     if kind not in _IMAGES:
-        raise unsupported(at, f"Images of type {kind!r}: send JPEG, PNG, GIF or WebP.")
+        raise unsupported_parameter(at, f"Images of type {kind!r}: send JPEG, PNG, GIF or WebP.")
     return {"type": "base64", "media_type": kind, "data": encoded}
 
 
-def _opened(url: str, at: str) -> tuple[str, str]:
+def _parse_data_url(url: str, at: str) -> tuple[str, str]:
     """The media type and the base64 text of a data URL."""
     found = _DATA_URL.match(url)
     if found is None or found[2] is None:
-        raise wrong(at, f"`{at}` must be an http(s) URL or a data URL in base64.")
+        raise invalid_parameter(at, f"`{at}` must be an http(s) URL or a data URL in base64.")
     kind = (found[1] or "text/plain").lower()
     return _TYPES.get(kind, kind), url[found.end() :]
 
 
-def _document(part: Part, at: str) -> Block:
+def _document(part: ContentPart, at: str) -> Block:
     """A file as a document block."""
     file = part.file
     if file is None or file.file_data is None:
-        raise unsupported(
+        raise unsupported_parameter(
             f"{at}.file_id", "This model cannot see files kept by OpenAI: send `file_data`."
         )
     ending = (file.filename or "").rpartition(".")[2].lower()
@@ -125,13 +137,13 @@ def _source(content: str, kind: str, at: str) -> dict[str, Any]:
         return {"type": "url", "url": content}
     encoded = content
     if content.startswith("data:"):
-        kind, encoded = _opened(content, at)
+        kind, encoded = _parse_data_url(content, at)
     if kind == "application/pdf":
         return {"type": "base64", "media_type": kind, "data": encoded}
     if not kind.startswith("text/"):
-        raise unsupported(at, f"Files of type {kind!r}: send PDF or plain text.")
+        raise unsupported_parameter(at, f"Files of type {kind!r}: send PDF or plain text.")
     try:
         words = base64.b64decode(encoded, validate=True).decode()
     except (binascii.Error, ValueError):
-        raise wrong(at, f"`{at}` must be UTF-8 text in base64.") from None
+        raise invalid_parameter(at, f"`{at}` must be UTF-8 text in base64.") from None
     return {"type": "text", "media_type": "text/plain", "data": words}

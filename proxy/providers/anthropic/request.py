@@ -9,30 +9,36 @@ from typing import Any, Final
 import msgspec
 
 from proxy.catalog.entries import Route
-from proxy.providers.anthropic.pairs import paired
+from proxy.providers.anthropic.pairs import pair_tool_calls
 from proxy.providers.anthropic.params import (
-    dropped,
     end_user,
     max_tokens,
+    note_dropped_fields,
     refuse,
     sampling,
     service_tier,
     stop,
 )
 from proxy.providers.anthropic.parts import text
-from proxy.providers.anthropic.schema import closed
+from proxy.providers.anthropic.schema import close_objects
 from proxy.providers.anthropic.thinking import Thinking, thinking
 from proxy.providers.anthropic.tools import tool_choice, tools
-from proxy.providers.anthropic.turns import Turn, ended, system, turns
-from proxy.providers.body_fields import Body, given, read, unsupported, wrong
-from proxy.providers.compaction_blocks import betas, management
-from proxy.providers.marked_blocks import Block, limited
+from proxy.providers.anthropic.turns import Turn, close_turns, system, turns
+from proxy.providers.body_fields import (
+    ChatBody,
+    invalid_parameter,
+    is_given,
+    read,
+    unsupported_parameter,
+)
+from proxy.providers.compaction_blocks import betas, compaction_fields
+from proxy.providers.marked_blocks import Block, limit_markers
 
 #: Says what ``json_object`` says; the Messages API has no word for it.
 _JSON_ONLY: Final = "Answer with one JSON object and nothing else."
 
 
-class Said(msgspec.Struct, frozen=True):
+class MessagesRequest(msgspec.Struct, frozen=True):
     """A request in Anthropic's words.
 
     Attributes:
@@ -46,7 +52,7 @@ class Said(msgspec.Struct, frozen=True):
     betas: tuple[str, ...] = ()
 
 
-def messages_body(body: bytes, route: Route) -> Said:
+def messages_body(body: bytes, route: Route) -> MessagesRequest:
     """The caller's chat body for this route.
 
     Raises:
@@ -56,29 +62,31 @@ def messages_body(body: bytes, route: Route) -> Said:
     notes: list[str] = []
     refuse(asked, names)
     if not asked.messages:
-        raise wrong("messages", "There is nothing to answer: send at least one message.")
-    dropped(names, notes)
+        raise invalid_parameter(
+            "messages", "There is nothing to answer: send at least one message."
+        )
+    note_dropped_fields(names, notes)
     if any(message.name for message in asked.messages if message.role != "tool"):
         notes.append("dropped name: this model's messages carry none")
-    said = _said(asked, route, notes)
-    return Said(msgspec.json.encode(said), tuple(dict.fromkeys(notes)), betas(asked))
+    said = _messages_request(asked, route, notes)
+    return MessagesRequest(msgspec.json.encode(said), tuple(dict.fromkeys(notes)), betas(asked))
 
 
-def _said(asked: Body, route: Route, notes: list[str]) -> dict[str, Any]:
+def _messages_request(asked: ChatBody, route: Route, notes: list[str]) -> dict[str, Any]:
     """The request as it will be written, fields in a fixed order."""
     traits = route.traits
     first, start = system(asked.messages)
     offered, choice = tools(asked, traits, notes), tool_choice(asked, traits)
-    found = paired(turns(asked.messages, start, traits, notes))
+    found = pair_tool_calls(turns(asked.messages, start, traits, notes))
     room = max_tokens(asked, route, notes)
     forced = choice is not None and choice["type"] in {"any", "tool"}
     thought = thinking(asked, traits, found, notes, room=room, forced=forced)
-    output = _output(asked, traits, thought, first, notes)
-    if not given(asked.compaction):
-        found = ended(found, notes, prefill="prefill" in traits and not thought.is_on)
+    output = _output_config(asked, traits, thought, first, notes)
+    if not is_given(asked.compaction):
+        found = close_turns(found, notes, prefill="prefill" in traits and not thought.is_on)
     _limit(asked, offered, first, found, notes)
     user = end_user(asked)
-    return _sent(
+    return _without_empty_fields(
         {
             "model": route.model or asked.model,
             "max_tokens": room,
@@ -92,19 +100,19 @@ def _said(asked: Body, route: Route, notes: list[str]) -> dict[str, Any]:
             "stop_sequences": stop(asked, notes),
             "service_tier": service_tier(asked, notes),
             "metadata": {"user_id": user} if user else None,
-            "cache_control": asked.cache_control if given(asked.cache_control) else None,
-            **management(asked),
+            "cache_control": asked.cache_control if is_given(asked.cache_control) else None,
+            **compaction_fields(asked),
         }
     ) | sampling(asked, traits, notes, thinks=thought.is_on)
 
 
-def _sent(fields: dict[str, Any]) -> dict[str, Any]:
+def _without_empty_fields(fields: dict[str, Any]) -> dict[str, Any]:
     """The fields that say something."""
     return {name: value for name, value in fields.items() if value not in (None, [], {})}
 
 
-def _output(
-    asked: Body, traits: frozenset[str], thought: Thinking, first: list[Block], notes: list[str]
+def _output_config(
+    asked: ChatBody, traits: frozenset[str], thought: Thinking, first: list[Block], notes: list[str]
 ) -> dict[str, Any]:
     """``output_config``: effort and format; a wish for any JSON goes to the system blocks.
 
@@ -119,22 +127,29 @@ def _output(
         first.append(text(_JSON_ONLY))
         notes.append("said response_format json_object in words: the model has no such parameter")
         return output
-    if form.type != "json_schema" or form.json_schema is None or not given(form.json_schema.schema):
-        raise wrong(
+    if (
+        form.type != "json_schema"
+        or form.json_schema is None
+        or not is_given(form.json_schema.schema)
+    ):
+        raise invalid_parameter(
             "response_format", "response_format must be text, json_object or a json_schema."
         )
     if "structured" not in traits:
-        raise unsupported(
+        raise unsupported_parameter(
             "response_format",
             "This model cannot promise a schema: offer it as a tool, or ask another model.",
         )
-    output["format"] = {"type": "json_schema", "schema": closed(form.json_schema.schema, notes)}
+    output["format"] = {
+        "type": "json_schema",
+        "schema": close_objects(form.json_schema.schema, notes),
+    }
     return output
 
 
 def _limit(
-    asked: Body, offered: list[Block], first: list[Block], found: list[Turn], notes: list[str]
+    asked: ChatBody, offered: list[Block], first: list[Block], found: list[Turn], notes: list[str]
 ) -> None:
     """Keep no more cache markers than the model takes."""
     conversation = [block for turn in found for block in turn.blocks]
-    limited([*offered, *first, *conversation], notes, automatic=given(asked.cache_control))
+    limit_markers([*offered, *first, *conversation], notes, automatic=is_given(asked.cache_control))

@@ -17,7 +17,7 @@ _ITSELF: Final = "items"
 _NOTE: Final = "closed the objects of response_format: the model promises no others"
 
 
-def closed(schema: Raw, notes: list[str]) -> Raw:
+def close_objects(schema: Raw, notes: list[str]) -> Raw:
     """The schema with ``additionalProperties: false`` in each object that does not say.
 
     The caller's own bytes where all do; what says otherwise is left for the upstream to refuse.

@@ -19,15 +19,15 @@ import msgspec
 import orjson
 
 from proxy.errors import UpstreamError
-from proxy.providers.anthropic.answer import FINISH, annotations
+from proxy.providers.anthropic.answer import FINISH_REASONS, annotations
 from proxy.providers.anthropic.failure import stream_failure
 from proxy.providers.anthropic.usage import chat_usage
-from proxy.providers.block_order import OPAQUE, Order, numbered
-from proxy.providers.compaction_blocks import applied
-from proxy.providers.lenient import mended
-from proxy.providers.sse import events
-from proxy.providers.stream_endings import cut_off, error_event, malformed
-from proxy.providers.usage import merge
+from proxy.providers.block_order import OPAQUE, BlockOrder, number_entries
+from proxy.providers.compaction_blocks import applied_edits
+from proxy.providers.lenient import to_strict_json
+from proxy.providers.sse import parse_events
+from proxy.providers.stream_endings import error_event, malformed_answer, truncated_stream
+from proxy.providers.usage import merge_usage
 
 _DONE: Final = b"data: [DONE]\n\n"
 _PING: Final = b": ping\n\n"
@@ -115,7 +115,7 @@ class AnswerStream:
         self._head = self._opening("")
         self._tail = b',"usage":null}\n\n' if wants_usage else b"}\n\n"
         self._open = _Open({}, 0)
-        self._order = Order()
+        self._order = BlockOrder()
         self._told = 0
         self._calls = 0
         self._written = 0
@@ -131,13 +131,13 @@ class AnswerStream:
             UpstreamError: If an event cannot be read, once all before it was given.
         """
         chunks = []
-        for event in events(piece):
+        for event in parse_events(piece):
             if self._ends or self._unread is not None:
                 break
             try:
-                chunks.append(self._happened(_read(event.data)))
+                chunks.append(self._chunks_for_event(_read(event.data)))
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                self._unread = malformed()
+                self._unread = malformed_answer()
         if self._unread is not None and not chunks:
             raise self._unread
         return b"".join(chunks)
@@ -151,38 +151,38 @@ class AnswerStream:
         if self._ends:
             return b""
         if self._unread is not None or self._reason is None:
-            raise self._unread or cut_off()
-        return self._finished()
+            raise self._unread or truncated_stream()
+        return self._final_chunks()
 
-    def _happened(self, event: _Happening) -> bytes:
+    def _chunks_for_event(self, event: _Happening) -> bytes:
         """The chunks for one event; unknown events say nothing."""
         if event.type == "content_block_delta" and event.delta is not None:
-            return self._grown(event.delta)
+            return self._delta_chunk(event.delta)
         if event.type == "content_block_start" and event.content_block is not None:
-            return self._opened(event.content_block)
+            return self._open_block(event.content_block)
         if event.type == "content_block_stop":
-            return self._closed()
-        return self._framed(event)
+            return self._close_block()
+        return self._message_chunks(event)
 
-    def _framed(self, event: _Happening) -> bytes:
+    def _message_chunks(self, event: _Happening) -> bytes:
         """The chunks for an event about the whole message."""
         if event.type == "ping":
             return _PING
         if event.type == "error":
-            return self._broken(stream_failure(event.error or {}))
+            return self._error_chunk(stream_failure(event.error or {}))
         if event.type == "message_stop":
-            return self._finished()
+            return self._final_chunks()
         if event.type == "message_start" and event.message is not None:
             self._head = self._opening(event.message.id)
-            merge(self._usage, event.message.usage or {})
+            merge_usage(self._usage, event.message.usage or {})
             return self._chunk({"role": "assistant", "content": "", "refusal": None})
         if event.type == "message_delta":
-            merge(self._usage, event.usage or {})
-            self._edits = applied(event.context_management) or self._edits
+            merge_usage(self._usage, event.usage or {})
+            self._edits = applied_edits(event.context_management) or self._edits
             self._reason = event.delta.stop_reason if event.delta is not None else self._reason
         return b""
 
-    def _opened(self, block: dict[str, Any]) -> bytes:
+    def _open_block(self, block: dict[str, Any]) -> bytes:
         """The first chunk of a block: a tool's name, or what it already says."""
         self._open = _Open(block, self._written)
         if self._open.kind == "tool_use":
@@ -192,14 +192,14 @@ class AnswerStream:
             self._order.call(started["id"])
             return self._chunk({"tool_calls": [{"index": self._calls - 1, **started}]})
         first = block.get("text") if self._open.kind == "text" else None
-        return self._said(first) if isinstance(first, str) and first else b""
+        return self._text_chunk(first) if isinstance(first, str) and first else b""
 
-    def _grown(self, delta: _Delta) -> bytes:
+    def _delta_chunk(self, delta: _Delta) -> bytes:
         """The chunk for a delta."""
         if delta.type == "text_delta":
-            return self._said(delta.text)
+            return self._text_chunk(delta.text)
         if delta.type == "input_json_delta" and self._open.kind == "tool_use":
-            return self._argued(delta.partial_json)
+            return self._arguments_chunk(delta.partial_json)
         if delta.type == "thinking_delta":
             self._open.pieces.append(delta.thinking)
             return self._chunk({"reasoning_content": delta.thinking})
@@ -212,29 +212,29 @@ class AnswerStream:
             self._open.block |= {k: v for k, v in told.items() if v is not msgspec.UNSET}
         return b""
 
-    def _closed(self) -> bytes:
+    def _close_block(self) -> bytes:
         """What can be said only when a block is whole."""
         ended, self._open = self._open, _Open({}, 0)
         if ended.kind == "tool_use" and not ended.pieces:
-            return self._argued(orjson.dumps(ended.block.get("input") or {}).decode())
+            return self._arguments_chunk(orjson.dumps(ended.block.get("input") or {}).decode())
         if ended.kind in OPAQUE:
-            return self._placed(self._order.opaque(_whole(ended)))
+            return self._opaque_chunk(self._order.opaque(_whole(ended)))
         found = annotations(ended.citations, ended.start, self._written)
         return self._chunk({"annotations": found}) if found else b""
 
-    def _placed(self, told: list[dict[str, Any]]) -> bytes:
+    def _opaque_chunk(self, told: list[dict[str, Any]]) -> bytes:
         """Opaque blocks, and what stood between them."""
         if not told:
             return b""
         before, self._told = self._told, self._told + len(told)
-        return self._chunk({"thinking_blocks": numbered(told, before)})
+        return self._chunk({"thinking_blocks": number_entries(told, before)})
 
-    def _said(self, words: str) -> bytes:
+    def _text_chunk(self, words: str) -> bytes:
         self._written += len(words)
         self._order.say(words)
         return self._chunk({"content": words})
 
-    def _argued(self, piece: str) -> bytes:
+    def _arguments_chunk(self, piece: str) -> bytes:
         """A piece of a tool call's arguments; an empty one says nothing."""
         if not piece:
             return b""
@@ -242,11 +242,11 @@ class AnswerStream:
         call = {"index": self._calls - 1, "function": {"arguments": piece}}
         return self._chunk({"tool_calls": [call]})
 
-    def _finished(self) -> bytes:
+    def _final_chunks(self) -> bytes:
         """The last chunks of a stream that ended well."""
         self._ends = True
-        order = self._placed(self._order.end())
-        reason = FINISH.get(self._reason, "stop").encode()
+        order = self._opaque_chunk(self._order.end())
+        reason = FINISH_REASONS.get(self._reason, "stop").encode()
         last = b'{},"logprobs":null,"finish_reason":"' + reason + b'"}]'
         usage = chat_usage(self._usage)
         counted = b""
@@ -255,7 +255,7 @@ class AnswerStream:
         told = b',"context_management":' + orjson.dumps(self._edits) if self._edits else b""
         return order + self._head + _CHOICE + last + told + self._tail + counted + _DONE
 
-    def _broken(self, error: UpstreamError) -> bytes:
+    def _error_chunk(self, error: UpstreamError) -> bytes:
         """The event that tells the caller, after which nothing follows."""
         self._ends = True
         return error_event("chat/completions", error)
@@ -293,4 +293,4 @@ def _read(data: bytes) -> _Happening:
     try:
         return _happening(data)
     except msgspec.DecodeError:
-        return _happening(mended(data) or data)
+        return _happening(to_strict_json(data) or data)

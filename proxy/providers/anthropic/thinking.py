@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw
 
 from proxy.providers.anthropic.turns import Turn
-from proxy.providers.body_fields import Body, given, wrong
+from proxy.providers.body_fields import ChatBody, invalid_parameter, is_given
 
 #: Thinking tokens by effort, for models that are told a number.
 _BUDGETS: Final[Mapping[str, int]] = {
@@ -21,7 +21,7 @@ _BUDGETS: Final[Mapping[str, int]] = {
     "xhigh": 32_768,
     "max": 65_536,
 }
-_LEAST: Final = 1_024
+_MIN_BUDGET_TOKENS: Final = 1_024
 
 
 class Thinking(msgspec.Struct, frozen=True):
@@ -52,7 +52,7 @@ _kind = msgspec.json.Decoder(_Kind).decode
 
 
 def thinking(
-    body: Body,
+    body: ChatBody,
     traits: frozenset[str],
     turns: list[Turn],
     notes: list[str],
@@ -75,29 +75,33 @@ def thinking(
     """
     effort = body.reasoning_effort
     if effort is not None and effort != "none" and effort not in _BUDGETS:
-        raise wrong("reasoning_effort", f"reasoning_effort must be none, {', '.join(_BUDGETS)}.")
-    if given(body.thinking):
-        return Thinking(_own(body.thinking), _level(effort) if _adaptive(traits) else None)
+        raise invalid_parameter(
+            "reasoning_effort", f"reasoning_effort must be none, {', '.join(_BUDGETS)}."
+        )
+    if is_given(body.thinking):
+        return Thinking(
+            _callers_field(body.thinking), _level(effort) if _adaptive(traits) else None
+        )
     if effort is not None and _adaptive(traits):
-        return _adapted(effort, notes, always="always_thinking" in traits, forced=forced)
+        return _adaptive_thinking(effort, notes, always="always_thinking" in traits, forced=forced)
     if effort is None or effort == "none":
         return Thinking()
     if "budget_thinking" not in traits:
         notes.append("dropped reasoning_effort: the model has no such parameter")
         return Thinking()
-    return _budgeted(min(_BUDGETS[effort], room // 2), turns, notes, forced=forced)
+    return _budget_thinking(min(_BUDGETS[effort], room // 2), turns, notes, forced=forced)
 
 
 def _adaptive(traits: frozenset[str]) -> bool:
     return "adaptive_thinking" in traits
 
 
-def _own(raw: Raw) -> Raw | dict[str, Any]:
+def _callers_field(raw: Raw) -> Raw | dict[str, Any]:
     """The caller's own field, byte for byte."""
     try:
         kind = _kind(raw).type
     except (msgspec.DecodeError, RecursionError):
-        raise wrong("thinking", "thinking must be an object with a type.") from None
+        raise invalid_parameter("thinking", "thinking must be an object with a type.") from None
     return _OFF if kind == "disabled" else raw
 
 
@@ -106,7 +110,7 @@ def _level(effort: str | None) -> str | None:
     return "low" if effort in {"none", "minimal"} else effort
 
 
-def _adapted(effort: str, notes: list[str], *, always: bool, forced: bool) -> Thinking:
+def _adaptive_thinking(effort: str, notes: list[str], *, always: bool, forced: bool) -> Thinking:
     if effort == "none" and not always:
         return Thinking(_OFF)
     if effort in {"none", "minimal"}:
@@ -117,11 +121,11 @@ def _adapted(effort: str, notes: list[str], *, always: bool, forced: bool) -> Th
     return Thinking({"type": "adaptive", "display": "summarized"}, _level(effort))
 
 
-def _budgeted(budget: int, turns: list[Turn], notes: list[str], *, forced: bool) -> Thinking:
+def _budget_thinking(budget: int, turns: list[Turn], notes: list[str], *, forced: bool) -> Thinking:
     """Thinking with a budget, where nothing rules it out; half of the room is kept for words."""
     if forced:
         notes.append("left thinking out: the model cannot think when a tool is forced")
-    elif budget < _LEAST:
+    elif budget < _MIN_BUDGET_TOKENS:
         notes.append("left thinking out: max_tokens leaves no room for it")
     elif _thoughtless(turns):
         notes.append("left thinking out: the thinking_blocks of the last tool calls are missing")

@@ -12,22 +12,22 @@ from msgspec import Raw
 
 from proxy.providers.anthropic.parts import blocks
 from proxy.providers.body_fields import (
-    Body,
-    Message,
-    Tool,
+    ChatBody,
+    ChatMessage,
     ToolCall,
     ToolChoice,
-    given,
-    unsupported,
-    wrong,
+    ToolDefinition,
+    invalid_parameter,
+    is_given,
+    unsupported_parameter,
 )
-from proxy.providers.marked_blocks import Block, marked
+from proxy.providers.marked_blocks import Block, with_marker
 
 _FOREIGN: Final = re.compile(r"[^a-zA-Z0-9_-]")
 _members = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
-def tools(body: Body, traits: frozenset[str], notes: list[str]) -> list[Block]:
+def tools(body: ChatBody, traits: frozenset[str], notes: list[str]) -> list[Block]:
     """The tool definitions, in the caller's order; schemas byte for byte.
 
     Raises:
@@ -39,7 +39,7 @@ def tools(body: Body, traits: frozenset[str], notes: list[str]) -> list[Block]:
     ]
 
 
-def tool_choice(body: Body, traits: frozenset[str]) -> dict[str, Any] | None:
+def tool_choice(body: ChatBody, traits: frozenset[str]) -> dict[str, Any] | None:
     """Which tool the model may or must use; None to leave it the choice.
 
     Raises:
@@ -50,7 +50,7 @@ def tool_choice(body: Body, traits: frozenset[str]) -> dict[str, Any] | None:
         return None
     choice = _choice(body.tool_choice, body.tools)
     if choice["type"] in {"any", "tool"} and "forced_tools" not in traits:
-        raise unsupported(
+        raise unsupported_parameter(
             "tool_choice",
             "This model cannot be made to use a tool: send tool_choice 'auto' and say so in words,"
             " or ask another model.",
@@ -67,17 +67,19 @@ def tool_use(call: ToolCall, at: str) -> Block:
         InvalidCall: If it is no call of a function.
     """
     if call.type != "function" or call.function is None:
-        raise unsupported(at, f"`{at}` is no function call: this model knows only functions.")
+        raise unsupported_parameter(
+            at, f"`{at}` is no function call: this model knows only functions."
+        )
     block = {
         "type": "tool_use",
         "id": _id(call.id, f"{at}.id"),
         "name": call.function.name,
-        "input": _input(call.function.arguments or ""),
+        "input": _tool_input(call.function.arguments or ""),
     }
-    return marked(block, call)
+    return with_marker(block, call)
 
 
-def tool_result(message: Message, at: str) -> Block:
+def tool_result(message: ChatMessage, at: str) -> Block:
     """The answer to a call of a tool as a block.
 
     A marker on any part moves to the block: Anthropic caches no sub-blocks.
@@ -86,7 +88,7 @@ def tool_result(message: Message, at: str) -> Block:
         InvalidCall: If it does not say which call it answers.
     """
     if message.tool_call_id is None:
-        raise wrong(
+        raise invalid_parameter(
             f"{at}.tool_call_id", f"`{at}` must name the call it answers: add tool_call_id."
         )
     content = blocks(message, at)
@@ -102,18 +104,18 @@ def tool_result(message: Message, at: str) -> Block:
     if marks:
         block["cache_control"] = marks[-1]
         return block
-    return marked(block, message)
+    return with_marker(block, message)
 
 
-def _tool(tool: Tool, at: str, traits: frozenset[str], notes: list[str]) -> Block:
+def _tool(tool: ToolDefinition, at: str, traits: frozenset[str], notes: list[str]) -> Block:
     function = tool.function
     if tool.type != "function":
-        raise unsupported(
+        raise unsupported_parameter(
             f"{at}.type",
             f"Tools of type {tool.type!r}: describe it as a function with one string parameter.",
         )
     if function is None:
-        raise wrong(f"{at}.function", f"`{at}` has no function: add it.")
+        raise invalid_parameter(f"{at}.function", f"`{at}` has no function: add it.")
     block: Block = {"name": function.name}
     if function.description:
         block["description"] = function.description
@@ -122,35 +124,41 @@ def _tool(tool: Tool, at: str, traits: frozenset[str], notes: list[str]) -> Bloc
         block["strict"] = True
     elif function.strict:
         notes.append("dropped strict: this model cannot promise a tool's schema")
-    return marked(block, tool, function)
+    return with_marker(block, tool, function)
 
 
 def _schema(parameters: Raw, at: str) -> Raw | dict[str, Any]:
     """The schema as the caller wrote it, with ``type: object`` put first where it is missing."""
-    if not given(parameters):
+    if not is_given(parameters):
         return {"type": "object", "properties": {}}
     try:
         members = _members(parameters)
     except (msgspec.DecodeError, RecursionError):
-        raise wrong(at, f"`{at}` must be a JSON schema, an object.") from None
+        raise invalid_parameter(at, f"`{at}` must be a JSON schema, an object.") from None
     return parameters if "type" in members else {"type": "object", **members}
 
 
-def _choice(choice: str | ToolChoice | None, offered: list[Tool]) -> dict[str, Any]:
+def _choice(choice: str | ToolChoice | None, offered: list[ToolDefinition]) -> dict[str, Any]:
     """The choice in Anthropic's words."""
     plain = {"none": "none", "auto": "auto", "required": "any"}
     if choice is None or isinstance(choice, str):
         if choice is not None and choice not in plain:
-            raise wrong("tool_choice", "tool_choice must be none, auto, required or a tool.")
+            raise invalid_parameter(
+                "tool_choice", "tool_choice must be none, auto, required or a tool."
+            )
         return {"type": plain[choice or "auto"]}
     if choice.type == "function" and choice.function is not None:
         return {"type": "tool", "name": choice.function.name}
     if choice.type == "allowed_tools" and choice.allowed_tools is not None:
-        return _allowed(choice.allowed_tools.mode, choice.allowed_tools.tools, offered)
-    raise unsupported("tool_choice", "tool_choice must be none, auto, required or a function.")
+        return _allowed_choice(choice.allowed_tools.mode, choice.allowed_tools.tools, offered)
+    raise unsupported_parameter(
+        "tool_choice", "tool_choice must be none, auto, required or a function."
+    )
 
 
-def _allowed(mode: str, allowed: list[Tool], offered: list[Tool]) -> dict[str, Any]:
+def _allowed_choice(
+    mode: str, allowed: list[ToolDefinition], offered: list[ToolDefinition]
+) -> dict[str, Any]:
     """The few restrictions that can be said without touching the list of tools.
 
     A shorter list would be a new prefix, and every cached token of the conversation would be lost.
@@ -160,29 +168,31 @@ def _allowed(mode: str, allowed: list[Tool], offered: list[Tool]) -> dict[str, A
         return {"type": "tool", "name": next(iter(names))}
     if names >= all_names:
         return {"type": "any" if mode == "required" else "auto"}
-    raise unsupported(
+    raise unsupported_parameter(
         "tool_choice.allowed_tools",
         "This model takes no list of allowed tools: allow all, require one, or send fewer tools.",
     )
 
 
-def _names(some: list[Tool]) -> set[str]:
+def _names(some: list[ToolDefinition]) -> set[str]:
     return {tool.function.name for tool in some if tool.function is not None}
 
 
 def _check_toolless(choice: str | ToolChoice | None) -> None:
     if choice is not None and choice not in ("none", "auto"):
-        raise wrong("tool_choice", "tool_choice asks for a tool, but there are none: send tools.")
+        raise invalid_parameter(
+            "tool_choice", "tool_choice asks for a tool, but there are none: send tools."
+        )
 
 
 def _id(name: str, at: str) -> str:
     """The id in the letters Anthropic allows; different ids stay different."""
     if not name:
-        raise wrong(at, f"`{at}` must not be empty.")
+        raise invalid_parameter(at, f"`{at}` must not be empty.")
     return _FOREIGN.sub(lambda found: f"_{ord(found[0]):x}_", name)
 
 
-def _input(arguments: str) -> Raw | dict[str, str]:
+def _tool_input(arguments: str) -> Raw | dict[str, str]:
     """The arguments as the model wrote them; what is no JSON object is wrapped, not lost."""
     if not arguments.strip():
         return {}

@@ -10,10 +10,22 @@ from msgspec import Raw
 
 from proxy.providers.anthropic.parts import blocks, says, text, texts
 from proxy.providers.anthropic.tools import tool_result, tool_use
-from proxy.providers.block_order import OPAQUE, PLACES, Content, bare, kind, restored
-from proxy.providers.body_fields import Message, given, unsupported, wrong
+from proxy.providers.block_order import (
+    OPAQUE,
+    PLACES,
+    Content,
+    entry_kind,
+    restore_order,
+    without_number,
+)
+from proxy.providers.body_fields import (
+    ChatMessage,
+    invalid_parameter,
+    is_given,
+    unsupported_parameter,
+)
 from proxy.providers.compaction_blocks import is_compaction
-from proxy.providers.marked_blocks import Block, closed
+from proxy.providers.marked_blocks import Block, mark_last_block
 
 #: Stands where the Messages API wants a user turn and the caller has none.
 _OPENING: Final = "(The conversation begins.)"
@@ -37,7 +49,7 @@ class Turn:
         return [block for block in self.content if isinstance(block, dict)]
 
 
-def system(messages: list[Message]) -> tuple[list[Block], int]:
+def system(messages: list[ChatMessage]) -> tuple[list[Block], int]:
     """The blocks of the leading system and developer messages, and how many messages those are.
 
     One block per part: boundaries are the caller's, so its cache markers keep their place.
@@ -46,12 +58,12 @@ def system(messages: list[Message]) -> tuple[list[Block], int]:
     for number, message in enumerate(messages):
         if message.role not in _SYSTEM:
             return found, number
-        found += closed(_said(message, f"messages[{number}]"), message)
+        found += mark_last_block(_said(message, f"messages[{number}]"), message)
     return found, len(messages)
 
 
 def turns(
-    messages: list[Message], start: int, traits: frozenset[str], notes: list[str]
+    messages: list[ChatMessage], start: int, traits: frozenset[str], notes: list[str]
 ) -> list[Turn]:
     """The turns from message ``start`` on: the first is the user's, roles alternate.
 
@@ -65,23 +77,23 @@ def turns(
         message, at = messages[number], f"messages[{number}]"
         if message.role in _SYSTEM:
             mid = "mid_system" in traits and _may_stand(found, messages, number)
-            _add_system(found, closed(_said(message, at), message), notes, mid=mid)
+            _add_system(found, mark_last_block(_said(message, at), message), notes, mid=mid)
         elif message.role == "user":
-            said = closed(blocks(message, at) or [text(_EMPTY)], message)
+            said = mark_last_block(blocks(message, at) or [text(_EMPTY)], message)
             _turn(found, "user").content.extend(said)
         elif message.role == "assistant":
             _add_assistant(found, message, at)
         elif message.role == "tool":
             _add_result(found, tool_result(message, at))
         else:
-            raise wrong(f"{at}.role", f"Unknown role {message.role!r}: {_ROLES}")
+            raise invalid_parameter(f"{at}.role", f"Unknown role {message.role!r}: {_ROLES}")
     if not found or (found[0].role != "user" and not is_compaction(found[0].content[0])):
         found.insert(0, Turn("user", [text(_OPENING)]))
         notes.append("added a first user turn: this model's conversations begin with one")
     return found
 
 
-def ended(found: list[Turn], notes: list[str], *, prefill: bool) -> list[Turn]:
+def close_turns(found: list[Turn], notes: list[str], *, prefill: bool) -> list[Turn]:
     """The turns with an end the model answers: the user's words, or the start of its own.
 
     It goes on from a compaction at the end, for it paused after writing that.
@@ -111,7 +123,7 @@ def _turn(found: list[Turn], role: _Speaker) -> Turn:
     return found[-1]
 
 
-def _may_stand(found: list[Turn], messages: list[Message], number: int) -> bool:
+def _may_stand(found: list[Turn], messages: list[ChatMessage], number: int) -> bool:
     """True if a system message here follows a user turn and is last or answered by the model."""
     if not found or found[-1].role == "assistant":
         return False
@@ -133,12 +145,16 @@ def _add_system(found: list[Turn], said: list[Block], notes: list[str], *, mid: 
         notes.append("sent a later system message as labelled user text")
 
 
-def _add_assistant(found: list[Turn], message: Message, at: str) -> None:
+def _add_assistant(found: list[Turn], message: ChatMessage, at: str) -> None:
     """What the model said: words, calls and opaque blocks as they came."""
-    if given(message.function_call):
-        raise unsupported(f"{at}.function_call", "function_call is deprecated: send tool_calls.")
-    if given(message.audio):
-        raise unsupported(f"{at}.audio", "This model cannot hear: send the transcript as content.")
+    if is_given(message.function_call):
+        raise unsupported_parameter(
+            f"{at}.function_call", "function_call is deprecated: send tool_calls."
+        )
+    if is_given(message.audio):
+        raise unsupported_parameter(
+            f"{at}.audio", "This model cannot hear: send the transcript as content."
+        )
     words = texts(message, at)
     if message.refusal:
         words.append(text(message.refusal))
@@ -146,21 +162,23 @@ def _add_assistant(found: list[Turn], message: Message, at: str) -> None:
         (call.id, tool_use(call, f"{at}.tool_calls[{number}]"))
         for number, call in enumerate(message.tool_calls or ())
     ]
-    told = _told(message, f"{at}.thinking_blocks")
-    content = _saying(restored(told, words, calls))
+    told = _opaque_blocks(message, f"{at}.thinking_blocks")
+    content = _saying(restore_order(told, words, calls))
     if not content or _is_thought(content[-1]):
-        opaque = [raw for raw in told if kind(raw) in OPAQUE]
+        opaque = [raw for raw in told if entry_kind(raw) in OPAQUE]
         content = _saying([*opaque, *words, *(call for _, call in calls)])
     if content:
-        closed([block for block in content if isinstance(block, dict)], message)
+        mark_last_block([block for block in content if isinstance(block, dict)], message)
         _turn(found, "assistant").content.extend(content)
 
 
-def _told(message: Message, at: str) -> list[Raw]:
+def _opaque_blocks(message: ChatMessage, at: str) -> list[Raw]:
     """The opaque blocks, byte for byte, as their signatures cover what they say; and places."""
-    told = [bare(raw) for raw in message.thinking_blocks or ()]
-    if any(kind(raw) not in OPAQUE | PLACES for raw in told):
-        raise wrong(at, f"`{at}` must hold blocks as an answer of this model gave them there.")
+    told = [without_number(raw) for raw in message.thinking_blocks or ()]
+    if any(entry_kind(raw) not in OPAQUE | PLACES for raw in told):
+        raise invalid_parameter(
+            at, f"`{at}` must hold blocks as an answer of this model gave them there."
+        )
     return told
 
 
@@ -173,7 +191,7 @@ def _is_thought(block: Block | Raw) -> bool:
     return isinstance(block, Raw) and not is_compaction(block)
 
 
-def _said(message: Message, at: str) -> list[Block]:
+def _said(message: ChatMessage, at: str) -> list[Block]:
     return [block for block in texts(message, at) if says(block)]
 
 

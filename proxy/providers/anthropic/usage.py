@@ -10,7 +10,7 @@ from typing import Any, Final
 from slo.usage import Usage
 
 #: More than any answer holds; a larger count is a mistake that no ledger should have to store.
-_MOST: Final = 10**12
+_MAX_TOKENS: Final = 10**12
 _COUNTS: Final = (
     "input_tokens",
     "cache_read_input_tokens",
@@ -55,7 +55,7 @@ def _once(found: Mapping[str, Any]) -> Usage | None:
     """The buckets of one pass."""
     if all(_count(found, name) is None for name in _COUNTS):
         return None
-    write_5m, write_1h = _written(found)
+    write_5m, write_1h = _cache_writes(found)
     counted = Usage(
         input=_count(found, "input_tokens") or 0,
         cache_read=_count(found, "cache_read_input_tokens") or 0,
@@ -66,7 +66,7 @@ def _once(found: Mapping[str, Any]) -> Usage | None:
     return _with_thinking(counted, _thinking(found))
 
 
-def _written(found: Mapping[str, Any]) -> tuple[int, int]:
+def _cache_writes(found: Mapping[str, Any]) -> tuple[int, int]:
     """Tokens stored for five minutes and for one hour.
 
     What the split does not explain is of the default five minutes: a stream tells the split once,
@@ -115,4 +115,4 @@ def _sum(passes: list[Usage]) -> Usage:
 def _count(found: Mapping[str, Any], name: str) -> int | None:
     """The named count; None if there is none."""
     value = found.get(name)
-    return value if type(value) is int and 0 <= value <= _MOST else None
+    return value if type(value) is int and 0 <= value <= _MAX_TOKENS else None

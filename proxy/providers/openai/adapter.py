@@ -16,19 +16,19 @@ import msgspec
 
 from proxy.catalog.entries import Route
 from proxy.errors import UpstreamError
-from proxy.providers.cache_isolation import salted
+from proxy.providers.cache_isolation import isolate_cache
 from proxy.providers.failures import openai_failure
 from proxy.providers.multipart import is_form, with_model
-from proxy.providers.openai.chat_marks import Understood, understood
-from proxy.providers.port import Prepared
+from proxy.providers.openai.chat_marks import TranslatedMarks, translate_marks
+from proxy.providers.port import PreparedRequest
 from proxy.providers.responses.reader import responses_reader
 from proxy.providers.responses.request import chat_body
-from proxy.providers.sse import events
-from proxy.providers.tiers import priced
+from proxy.providers.sse import parse_events
+from proxy.providers.tiers import price_tier
 from proxy.providers.usage import openai_usage
 from proxy.records.call import MODELS, Call
 from proxy.records.request_fields import field, replaced
-from slo.price import Terms
+from slo.price import BillingTerms
 from slo.usage import Usage
 
 #: Endpoints whose streams carry usage only when asked. Source: OpenAI API reference (2026-11).
@@ -40,7 +40,7 @@ _USAGE: Final = re.compile(rb'"usage"\s*:\s*\{')
 _NO_CHOICES: Final = re.compile(rb'"choices"\s*:\s*\[\s*\]')
 
 
-class _Cached(msgspec.Struct, frozen=True):
+class _CacheRequest(msgspec.Struct, frozen=True):
     """What a route's cache changes of a request."""
 
     body: bytes
@@ -57,7 +57,7 @@ class OpenAIWire:
 
     key_header = "authorization"
 
-    def request(self, call: Call, route: Route) -> Prepared:
+    def request(self, call: Call, route: Route) -> PreparedRequest:
         """The caller's own bytes; only fields that must differ are replaced.
 
         Raises:
@@ -66,14 +66,14 @@ class OpenAIWire:
         if call.endpoint == "responses" and not route.upstream.serves_responses:
             return _in_chat(call, route)
         fields = self._fields(call, route)
-        found = _cached(call, call.body, call.endpoint, route)
+        found = _for_cache(call, call.body, call.endpoint, route)
         fields |= found.fields
-        return Prepared(
+        return PreparedRequest(
             method=call.method,
             path=_path(call, route),
             headers={**call.headers, **found.headers} if found.headers else call.headers,
             body=_with_fields(call, found.body, fields) if fields else found.body,
-            reader=UsageTaken() if "stream_options" in fields else None,
+            reader=UsageChunkFilter() if "stream_options" in fields else None,
             notes=found.notes,
         )
 
@@ -81,12 +81,14 @@ class OpenAIWire:
         """The usage object in disjoint buckets; its prompt tokens include cached ones."""
         return openai_usage(found)
 
-    def terms(self, asked: str, answered: str, usage: Mapping[str, Any], region: str) -> Terms:
+    def terms(
+        self, asked: str, answered: str, usage: Mapping[str, Any], region: str
+    ) -> BillingTerms:
         """The answer's own tier goes before the one asked for.
 
         Source: OpenAI API reference, service_tier (2026-11).
         """
-        return Terms(service_tier=priced(answered or asked), region=region)
+        return BillingTerms(service_tier=price_tier(answered or asked), region=region)
 
     def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:
         """What an OpenAI-type error means for the caller."""
@@ -106,7 +108,7 @@ class OpenAIWire:
         return fields
 
 
-class UsageTaken:
+class UsageChunkFilter:
     """Passes a stream on without the usage chunk that only we asked for."""
 
     def feed(self, piece: bytes) -> bytes:
@@ -120,7 +122,7 @@ class UsageTaken:
         return b""
 
 
-class AsItCame:
+class PassthroughReader:
     """Passes an answer on."""
 
     def feed(self, piece: bytes) -> bytes:
@@ -148,14 +150,14 @@ def _with_fields(call: Call, body: bytes, fields: Mapping[str, bytes]) -> bytes:
     return with_model(body, content_type, msgspec.json.decode(fields["model"], type=str))
 
 
-def _in_chat(call: Call, route: Route) -> Prepared:
+def _in_chat(call: Call, route: Route) -> PreparedRequest:
     """A Responses call as a chat completion, and the way back."""
     asked = chat_body(call.body)
-    found = _cached(call, asked.body, _CHAT, route)
+    found = _for_cache(call, asked.body, _CHAT, route)
     model = {"model": msgspec.json.encode(route.model)} if route.model else {}
     fields = {**model, **found.fields}
-    reader = responses_reader(AsItCame(), call.body, call.streamed, call.arrived)
-    return Prepared(
+    reader = responses_reader(PassthroughReader(), call.body, call.streamed, call.arrived)
+    return PreparedRequest(
         method="POST",
         path=f"/{_CHAT}",
         headers={**call.headers, **found.headers},
@@ -165,13 +167,13 @@ def _in_chat(call: Call, route: Route) -> Prepared:
     )
 
 
-def _cached(call: Call, body: bytes, endpoint: str, route: Route) -> _Cached:
+def _for_cache(call: Call, body: bytes, endpoint: str, route: Route) -> _CacheRequest:
     """The body as the route's cache takes it, in its own team's part of that."""
     if call.ask is None:
-        return _Cached(body)
-    marked = understood(body, route.regime) if endpoint in _MARKED else Understood(body)
-    own = salted(body, endpoint, route, call.salt)
-    return _Cached(marked.body, marked.notes, own.fields, own.headers)
+        return _CacheRequest(body)
+    marked = translate_marks(body, route.regime) if endpoint in _MARKED else TranslatedMarks(body)
+    own = isolate_cache(body, endpoint, route, call.salt)
+    return _CacheRequest(marked.body, marked.notes, own.fields, own.headers)
 
 
 def _with_usage(options: bytes | None) -> bytes:
@@ -190,7 +192,7 @@ def _is_usage(event: bytes) -> bool:
     if _USAGE.search(event) is None or _NO_CHOICES.search(event) is None:
         return False
     try:
-        chunks = [msgspec.json.decode(one.data, type=_Chunk) for one in events(event)]
+        chunks = [msgspec.json.decode(one.data, type=_Chunk) for one in parse_events(event)]
     except (msgspec.DecodeError, UnicodeDecodeError):
         return False
     return all(c.choices == [] and c.usage is not None and c.error is None for c in chunks)

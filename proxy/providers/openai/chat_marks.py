@@ -45,14 +45,14 @@ _list = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _text = msgspec.json.Decoder(str).decode
 
 
-class Understood(msgspec.Struct, frozen=True):
+class TranslatedMarks(msgspec.Struct, frozen=True):
     """A body, and what was changed in it, in short sentences."""
 
     body: bytes
     notes: tuple[str, ...] = ()
 
 
-def understood(body: bytes, regime: str) -> Understood:
+def translate_marks(body: bytes, regime: str) -> TranslatedMarks:
     """The body with its markers as this kind of cache takes them; as it came where it has none.
 
     Whatever else is in it stays as it was written. A body that cannot be read is left to the
@@ -63,16 +63,16 @@ def understood(body: bytes, regime: str) -> Understood:
         regime: The name of its route's cache rules; "" for unknown.
     """
     if regime not in REGIMES or regime == _ANTHROPIC:
-        return Understood(body)
+        return TranslatedMarks(body)
     if not (_FOREIGN if regime == _OPENAI else _ANY).search(body):
-        return Understood(body)
+        return TranslatedMarks(body)
     reader = _Reader(translates=regime == _OPENAI)
     try:
         found = members(body)
         changed = reader.fields(found)
     except (Unplannable, msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return Understood(body)
-    return Understood(body if changed == found else write_object(changed), reader.notes())
+        return TranslatedMarks(body)
+    return TranslatedMarks(body if changed == found else write_object(changed), reader.notes())
 
 
 class _Reader(msgspec.Struct):
@@ -126,7 +126,7 @@ class _Reader(msgspec.Struct):
         if "tool_calls" in changed:
             changed["tool_calls"] = _each(changed["tool_calls"], self._bare)
         if _is_marked(found):
-            closed = _closed(changed, text) if takes else None
+            closed = _mark_last_part(changed, text) if takes else None
             self.said += closed is not None
             self.dropped += closed is None
             changed = closed or changed
@@ -141,7 +141,7 @@ class _Reader(msgspec.Struct):
             return raw
         self.said += _BREAKPOINT not in found
         changed = {name: value for name, value in found.items() if name != _CONTROL}
-        return write_object({**changed, _BREAKPOINT: _pointed(found)})
+        return write_object({**changed, _BREAKPOINT: _breakpoint_of(found)})
 
     def _tool(self, raw: bytes) -> bytes:
         """A tool's definition; its function may carry a marker of its own."""
@@ -176,7 +176,7 @@ def _is_marked(found: Mapping[str, bytes]) -> bool:
     return any(found.get(name, _NULL) != _NULL for name in MARKS)
 
 
-def _closed(message: Mapping[str, bytes], text: bytes) -> dict[str, bytes] | None:
+def _mark_last_part(message: Mapping[str, bytes], text: bytes) -> dict[str, bytes] | None:
     """The message with a breakpoint on its last part; None where none can stand there."""
     name = next((name for name in _CONTENTS if message.get(name, _NULL) != _NULL), _CONTENTS[0])
     content = message.get(name, _NULL)
@@ -186,11 +186,11 @@ def _closed(message: Mapping[str, bytes], text: bytes) -> dict[str, bytes] | Non
     last = members(parts[-1]) if parts and parts[-1][:1] == b"{" else {}
     if _kind(last) not in _PARTS:
         return None
-    parts[-1] = write_object({**last, _BREAKPOINT: _pointed(last)})
+    parts[-1] = write_object({**last, _BREAKPOINT: _breakpoint_of(last)})
     return {**message, name: b"[" + b",".join(parts) + b"]"}
 
 
-def _pointed(part: Mapping[str, bytes]) -> bytes:
+def _breakpoint_of(part: Mapping[str, bytes]) -> bytes:
     """The breakpoint that the part has; a new one where it has none."""
     own = part.get(_BREAKPOINT, _NULL)
     return _POINT if own == _NULL else own

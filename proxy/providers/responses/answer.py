@@ -88,7 +88,7 @@ class Echo(msgspec.Struct, frozen=True, kw_only=True):
             "prompt_cache_options": _caching(asked.get("prompt_cache_options")),
             "service_tier": asked.get("service_tier"),
             "store": False,
-            "text": {"format": {"type": "text"}} | _given(asked.get("text")),
+            "text": {"format": {"type": "text"}} | _without_absent(asked.get("text")),
             "tool_choice": asked.get("tool_choice") or "auto",
             "tools": [_tool(tool) for tool in asked.get("tools") or []],
             "truncation": "disabled",
@@ -121,7 +121,9 @@ def usage(found: ChatUsage) -> Json:
 
 def _caching(options: Json | None) -> Json | None:
     """The cache options in full, with the defaults that were left out."""
-    return None if options is None else {"mode": "implicit", "ttl": "30m"} | _given(options)
+    return (
+        None if options is None else {"mode": "implicit", "ttl": "30m"} | _without_absent(options)
+    )
 
 
 def _tool(tool: Json) -> Json:
@@ -130,5 +132,5 @@ def _tool(tool: Json) -> Json:
     return needed | tool if tool.get("type") == "function" else tool
 
 
-def _given(found: Json | None) -> Json:
+def _without_absent(found: Json | None) -> Json:
     return {name: value for name, value in (found or {}).items() if value is not None}

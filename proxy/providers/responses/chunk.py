@@ -40,14 +40,14 @@ class Logprobs(msgspec.Struct, frozen=True):
     content: list[Token] | None = None
 
 
-class Function(msgspec.Struct, frozen=True):
+class FunctionPart(msgspec.Struct, frozen=True):
     """A function call, or a part of one."""
 
     name: str | None = None
     arguments: str | None = None
 
 
-class Custom(msgspec.Struct, frozen=True):
+class CustomPart(msgspec.Struct, frozen=True):
     """A call with free text, or a part of one."""
 
     name: str | None = None
@@ -59,8 +59,8 @@ class CallPart(msgspec.Struct, frozen=True):
 
     index: int | None = None
     id: str | None = None
-    function: Function | None = None
-    custom: Custom | None = None
+    function: FunctionPart | None = None
+    custom: CustomPart | None = None
 
 
 class TextPart(msgspec.Struct, frozen=True):
@@ -103,13 +103,13 @@ class Delta(msgspec.Struct, frozen=True):
         return self.content or ""
 
     @property
-    def thought(self) -> str:
+    def reasoning_text(self) -> str:
         """The reasoning gained; "" for none."""
         other = self.reasoning if isinstance(self.reasoning, str) else ""
         return self.reasoning_content or other
 
 
-class Choice(msgspec.Struct, frozen=True):
+class ChatChoice(msgspec.Struct, frozen=True):
     """One of the answers asked for; a Responses caller gets the first."""
 
     index: int = 0
@@ -125,7 +125,7 @@ class Chunk(msgspec.Struct, frozen=True):
     id: str | None = None
     model: str | None = None
     service_tier: str | None = None
-    choices: list[Choice] | None = None
+    choices: list[ChatChoice] | None = None
     usage: ChatUsage | None = None
     error: Any = None
 

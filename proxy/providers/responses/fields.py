@@ -29,7 +29,7 @@ def fields(body: bytes) -> Json:
     return found
 
 
-def shaped(value: object, shape: type[Shape], at: str) -> Shape:
+def convert_value(value: object, shape: type[Shape], at: str) -> Shape:
     """The value in the given shape, an annotation that msgspec understands.
 
     Args:

@@ -21,10 +21,10 @@ from typing import Any, Final, Literal, TypeGuard, get_args
 import msgspec
 
 from proxy.errors import InvalidCall
-from proxy.providers.block_order import Order
-from proxy.providers.responses.fields import Json, known_kinds, shaped
+from proxy.providers.block_order import BlockOrder
+from proxy.providers.responses.fields import Json, convert_value, known_kinds
 from proxy.providers.responses.parts import Content, chat_content
-from proxy.providers.responses.reasoning import Opaque, opened
+from proxy.providers.responses.reasoning import OpaqueParts, unseal_parts
 
 _MEND: Final = (
     "Send messages, reasoning, function_call and function_call_output; "
@@ -32,11 +32,11 @@ _MEND: Final = (
 )
 
 
-class Item(msgspec.Struct, frozen=True, tag_field="type"):
+class InputItem(msgspec.Struct, frozen=True, tag_field="type"):
     """One item; ids and statuses of earlier answers are not said again."""
 
 
-class Message(Item, frozen=True, tag="message"):
+class InputMessage(InputItem, frozen=True, tag="message"):
     """Something said."""
 
     role: Literal["user", "system", "developer", "assistant"]
@@ -47,7 +47,7 @@ class Message(Item, frozen=True, tag="message"):
         return {"role": self.role, "content": chat_content(self.content)}
 
 
-class FunctionCall(Item, frozen=True, tag="function_call"):
+class FunctionCall(InputItem, frozen=True, tag="function_call"):
     """A function the model wanted to call."""
 
     call_id: str
@@ -60,7 +60,7 @@ class FunctionCall(Item, frozen=True, tag="function_call"):
         return {"id": self.call_id, "type": "function", "function": function}
 
 
-class CustomCall(Item, frozen=True, tag="custom_tool_call"):
+class CustomCall(InputItem, frozen=True, tag="custom_tool_call"):
     """A tool with free text as its input that the model wanted to call."""
 
     call_id: str
@@ -73,7 +73,7 @@ class CustomCall(Item, frozen=True, tag="custom_tool_call"):
         return {"id": self.call_id, "type": "custom", "custom": custom}
 
 
-class CallOutput(Item, frozen=True, tag="function_call_output"):
+class CallOutput(InputItem, frozen=True, tag="function_call_output"):
     """What came of a call."""
 
     call_id: str
@@ -92,29 +92,37 @@ class CustomOutput(CallOutput, frozen=True, tag="custom_tool_call_output"):
     """What came of a call with free text."""
 
 
-class Reasoning(Item, frozen=True, tag="reasoning"):
+class InputReasoning(InputItem, frozen=True, tag="reasoning"):
     """What the model thought; only what was sealed here goes back, the rest is left out."""
 
     encrypted_content: str | None = None
 
     def __post_init__(self) -> None:
-        opened(self.encrypted_content)
+        unseal_parts(self.encrypted_content)
 
 
-class Compaction(Item, frozen=True, tag="compaction"):
+class InputCompaction(InputItem, frozen=True, tag="compaction"):
     """What stands for all before it; its block is sealed here, and nobody else's can be read."""
 
     encrypted_content: str
 
     def __post_init__(self) -> None:
-        if not opened(self.encrypted_content):
+        if not unseal_parts(self.encrypted_content):
             raise ValueError(
                 "`encrypted_content` is a compaction of another provider, which this model cannot"
                 " read; send the items that it stands for"
             )
 
 
-AnyItem = Message | FunctionCall | CustomCall | CallOutput | CustomOutput | Reasoning | Compaction
+AnyItem = (
+    InputMessage
+    | FunctionCall
+    | CustomCall
+    | CallOutput
+    | CustomOutput
+    | InputReasoning
+    | InputCompaction
+)
 #: Items that become one chat message, with their places in the input.
 Run = list[tuple[int, AnyItem]]
 
@@ -134,7 +142,7 @@ def messages(instructions: object, given: object, *, compacts: bool = False) -> 
     """
     first: list[Json] = []
     if instructions is not None:
-        first = [{"role": "system", "content": shaped(instructions, str, "instructions")}]
+        first = [{"role": "system", "content": convert_value(instructions, str, "instructions")}]
     if given is None:
         raise InvalidCall(
             "`input` is missing. Send a text or a list of items.",
@@ -143,14 +151,14 @@ def messages(instructions: object, given: object, *, compacts: bool = False) -> 
         )
     if isinstance(given, str):
         return [*first, {"role": "user", "content": given}]
-    items = [_with_kind(item) for item in shaped(given, list[Any], "input")]
+    items = [_with_kind(item) for item in convert_value(given, list[Any], "input")]
     known_kinds(items, _KINDS if compacts else _KINDS[:-1], "input", _MEND)
-    return first + [said for run in _grouped(items) for said in _said(run)]
+    return first + [said for run in _group_items(items) for said in _message_of_run(run)]
 
 
 def runs(given: list[Any]) -> list[Run]:
     """The items of each chat message that ``messages`` has made of this input, in order."""
-    return [run for run in _grouped(map(_with_kind, given)) if _said(run)]
+    return [run for run in _group_items(map(_with_kind, given)) if _message_of_run(run)]
 
 
 def _with_kind(item: object) -> object:
@@ -160,10 +168,10 @@ def _with_kind(item: object) -> object:
     return item | {"type": "message" if "role" in item else "item_reference"}
 
 
-def _grouped(items: Iterable[object]) -> Iterator[Run]:
+def _group_items(items: Iterable[object]) -> Iterator[Run]:
     """Neighbours of the assistant's, and each other item for itself."""
     answer: Run = []
-    for number, item in enumerate(shaped(list(items), list[AnyItem], "input")):
+    for number, item in enumerate(convert_value(list(items), list[AnyItem], "input")):
         if _is_alone(item):
             yield answer
             yield [(number, item)]
@@ -173,12 +181,14 @@ def _grouped(items: Iterable[object]) -> Iterator[Run]:
     yield answer
 
 
-def _is_alone(item: AnyItem) -> TypeGuard[Message | CallOutput]:
+def _is_alone(item: AnyItem) -> TypeGuard[InputMessage | CallOutput]:
     """True if it is not the assistant's, and so a message by itself."""
-    return isinstance(item, CallOutput) or (isinstance(item, Message) and item.role != "assistant")
+    return isinstance(item, CallOutput) or (
+        isinstance(item, InputMessage) and item.role != "assistant"
+    )
 
 
-def _said(run: Run) -> list[Json]:
+def _message_of_run(run: Run) -> list[Json]:
     """The chat message of a run, if it has one."""
     if run and _is_alone(item := run[0][1]):
         return [item.chat()]
@@ -189,14 +199,14 @@ def _answer(run: Iterable[AnyItem]) -> list[Json]:
     """The assistant message of a run of its items; none where nothing was said or called."""
     contents: list[str | list[Json]] = []
     calls: list[Json] = []
-    opaque, order, compacted = Opaque(), Order(), False
+    opaque, order, compacted = OpaqueParts(), BlockOrder(), False
     for item in run:
-        compacted = compacted or isinstance(item, Compaction)
-        if isinstance(item, Message):
+        compacted = compacted or isinstance(item, InputCompaction)
+        if isinstance(item, InputMessage):
             contents.append(chat_content(item.content))
             order.say(_words(contents[-1]))
-        elif isinstance(item, Reasoning | Compaction):
-            opaque.join(opened(item.encrypted_content), order)
+        elif isinstance(item, InputReasoning | InputCompaction):
+            opaque.join(unseal_parts(item.encrypted_content), order)
         else:
             calls.append(item.chat())
             order.call(item.call_id)

@@ -19,13 +19,13 @@ import msgspec
 
 from proxy.providers.responses.chunk import Citation, Token
 from proxy.providers.responses.fields import Json
-from proxy.providers.responses.reasoning import Opaque, sealed
+from proxy.providers.responses.reasoning import OpaqueParts, seal_parts
 
 Event = Json
 PartKind = Literal["output_text", "refusal"]
 
 
-class Item(Protocol):
+class OutputItem(Protocol):
     """An output item that is not yet done."""
 
     def close(self) -> Iterator[Event]:
@@ -37,19 +37,19 @@ class Item(Protocol):
         ...
 
 
-class Message:
+class OutputMessage:
     """What the model says; text and refusal are parts of one message."""
 
     def __init__(self, name: str, place: int) -> None:
         self._place = {"item_id": f"msg_{name}", "output_index": place}
-        self._parts: list[Part] = []
+        self._parts: list[OutputPart] = []
 
     def say(self, kind: PartKind, text: str, tokens: list[Token]) -> Iterator[Event]:
         """It gains words of one kind, with their log probabilities if there are any."""
         if not self._parts or self._parts[-1].kind != kind:
             yield from self.close()
-            self._parts.append(Part(kind, self._place | {"content_index": len(self._parts)}))
-            yield self._parts[-1].added()
+            self._parts.append(OutputPart(kind, self._place | {"content_index": len(self._parts)}))
+            yield self._parts[-1].begin()
         yield self._parts[-1].gain(text, tokens)
 
     def cite(self, citation: Citation) -> Iterator[Event]:
@@ -60,7 +60,7 @@ class Message:
     def close(self) -> Iterator[Event]:
         """Its last part is done."""
         if self._parts:
-            yield from self._parts[-1].done()
+            yield from self._parts[-1].finish()
 
     def item(self, status: str) -> Json:
         """The item as it is now."""
@@ -73,7 +73,7 @@ class Message:
         }
 
 
-class Part:
+class OutputPart:
     """A part of a message while it grows."""
 
     def __init__(self, kind: PartKind, place: Json) -> None:
@@ -83,7 +83,7 @@ class Part:
         self._tokens: list[Json] = []
         self._annotations: list[Json] = []
 
-    def added(self) -> Event:
+    def begin(self) -> Event:
         """It begins, empty."""
         return {"type": "response.content_part.added", **self._place, "part": self.part()}
 
@@ -108,7 +108,7 @@ class Part:
             "annotation": annotation,
         }
 
-    def done(self) -> Iterator[Event]:
+    def finish(self) -> Iterator[Event]:
         """It is whole."""
         part = self.part()
         said = {"type": f"response.{self.kind}.done", **self._place}
@@ -131,7 +131,7 @@ class Part:
         }
 
 
-class Reasoning:
+class OutputReasoning:
     """What the model thinks, readable as a summary, with the opaque parts sealed beside it."""
 
     def __init__(self, name: str, place: int) -> None:
@@ -157,13 +157,13 @@ class Reasoning:
 
     def item(self, status: str) -> Json:
         """The item as it is now, what must come back sealed into it."""
-        opaque = Opaque(thinking_blocks=self._blocks, reasoning_content="".join(self._texts))
+        opaque = OpaqueParts(thinking_blocks=self._blocks, reasoning_content="".join(self._texts))
         return {
             "id": self._place["item_id"],
             "type": "reasoning",
             "status": status,
             "summary": self._summary(),
-            "encrypted_content": sealed(opaque) if opaque else None,
+            "encrypted_content": seal_parts(opaque) if opaque else None,
         }
 
     def _summary(self) -> list[Json]:
@@ -175,14 +175,14 @@ class Reasoning:
         return {"type": kind, **self._place, "summary_index": 0, **said}
 
 
-class Compaction:
+class OutputCompaction:
     """What stands for all before it, sealed: the caller must send it back."""
 
     def __init__(self, name: str, block: msgspec.Raw) -> None:
         self._item = {
             "id": f"cmp_{name}",
             "type": "compaction",
-            "encrypted_content": sealed(Opaque(thinking_blocks=[block])),
+            "encrypted_content": seal_parts(OpaqueParts(thinking_blocks=[block])),
         }
 
     def close(self) -> Iterator[Event]:
@@ -194,7 +194,7 @@ class Compaction:
         return self._item
 
 
-class Call:
+class OutputCall:
     """A call the model makes, with JSON arguments or with free text."""
 
     _CUSTOM: Final = ("custom_tool_call", "input", "response.custom_tool_call_input", "ctc")
@@ -207,7 +207,7 @@ class Call:
         self._name = ""
         self._texts: list[str] = []
 
-    def named(self, name: str | None) -> None:
+    def set_name(self, name: str | None) -> None:
         """It has a name, where it had none; some upstreams repeat it in every part."""
         self._name = self._name or name or ""
 

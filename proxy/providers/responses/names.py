@@ -15,7 +15,14 @@ from typing import Any, Final
 
 from proxy.errors import InvalidCall
 from proxy.providers.responses.fields import Json
-from proxy.providers.responses.input import CallOutput, Compaction, Message, Reasoning, Run, runs
+from proxy.providers.responses.input import (
+    CallOutput,
+    InputCompaction,
+    InputMessage,
+    InputReasoning,
+    Run,
+    runs,
+)
 
 _NAMES: Final = MappingProxyType(
     {
@@ -35,7 +42,7 @@ _PART: Final = re.compile(r"\.content\[(\d{1,9})\](.*)")
 _NESTING: Final = re.compile(r"\.(?:function|file|allowed_tools)\b|(?<=\.image_url)\.url\b")
 
 
-class Names:
+class ParameterNames:
     """The caller's names for what its chat body holds."""
 
     def __init__(self, asked: Json) -> None:
@@ -52,9 +59,9 @@ class Names:
 
     def words(self, sentence: str) -> str:
         """The same sentence in the caller's names."""
-        return _WORD.sub(lambda found: self._spoken(found[0]), sentence)
+        return _WORD.sub(lambda found: self._translate_word(found[0]), sentence)
 
-    def _spoken(self, word: str) -> str:
+    def _translate_word(self, word: str) -> str:
         if word == _BLOCKS:
             return "reasoning items"
         place = self._place(word)
@@ -94,7 +101,7 @@ def _in_run(run: Run, rest: str) -> str:
     if (found := _PART.fullmatch(rest)) is not None:
         return _parts(run)[int(found[1])] + found[2]
     if (found := _CALL.fullmatch(rest)) is not None:
-        calls = [place for place, item in run if not isinstance(item, Message | _Opaque)]
+        calls = [place for place, item in run if not isinstance(item, InputMessage | _Opaque)]
         return f"input[{calls[int(found[1])]}]" + (".call_id" if found[2] == ".id" else found[2])
     if rest == ".thinking_blocks":
         sealed = [place for place, item in run if isinstance(item, _Opaque)]
@@ -107,9 +114,9 @@ def _parts(run: Run) -> list[str]:
     return [
         f"input[{place}].content" + ("" if isinstance(item.content, str) else f"[{number}]")
         for place, item in run
-        if isinstance(item, Message)
+        if isinstance(item, InputMessage)
         for number in range(1 if isinstance(item.content, str) else len(item.content))
     ]
 
 
-_Opaque: Final = Reasoning | Compaction
+_Opaque: Final = InputReasoning | InputCompaction

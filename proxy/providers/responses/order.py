@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from proxy.providers.block_order import PLACES, Content, bare, kind, restored
+from proxy.providers.block_order import PLACES, Content, entry_kind, restore_order, without_number
 from proxy.providers.responses.chunk import CallPart, Delta
 
 
@@ -27,7 +27,11 @@ def in_order(message: Delta) -> Iterator[Delta]:
     """
     told = message.thinking_blocks or []
     content = _content(message, told) if told else None
-    if content is None or message.refusal or "".join(map(_thinking, told)) != message.thought:
+    if (
+        content is None
+        or message.refusal
+        or "".join(map(_thinking, told)) != message.reasoning_text
+    ):
         yield message
         return
     start = 0
@@ -37,13 +41,13 @@ def in_order(message: Delta) -> Iterator[Delta]:
         elif isinstance(part := one.get("call"), CallPart):
             yield Delta(tool_calls=[part])
         else:
-            yield _said(message, start, one["text"])
+            yield _text_piece(message, start, one["text"])
             start += len(one["text"])
 
 
 def blocks_of(told: list[Raw]) -> list[Raw]:
     """The blocks of a delta as they were, without what tells where they or others stood."""
-    return [bare(raw) for raw in told if kind(raw) not in PLACES]
+    return [without_number(raw) for raw in told if entry_kind(raw) not in PLACES]
 
 
 def _content(message: Delta, told: list[Raw]) -> Content | None:
@@ -51,10 +55,10 @@ def _content(message: Delta, told: list[Raw]) -> Content | None:
     words = [{"text": message.text}] if message.text else []
     parts = enumerate(message.tool_calls or ())
     calls = [(part.id or "", {"call": replace(part, index=number)}) for number, part in parts]
-    return restored(told, words, calls)
+    return restore_order(told, words, calls)
 
 
-def _said(message: Delta, start: int, words: str) -> Delta:
+def _text_piece(message: Delta, start: int, words: str) -> Delta:
     """Some of its words, with the notes on them."""
     within = range(start, start + len(words))
     notes = [

@@ -10,20 +10,34 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.providers.compaction_blocks import is_compaction
-from proxy.providers.responses.chunk import CallPart, Citation, Custom, Delta, Function, Token
+from proxy.providers.responses.chunk import (
+    CallPart,
+    Citation,
+    CustomPart,
+    Delta,
+    FunctionPart,
+    Token,
+)
 from proxy.providers.responses.fields import Json
-from proxy.providers.responses.items import Call, Compaction, Event, Item, Message, Reasoning
+from proxy.providers.responses.items import (
+    Event,
+    OutputCall,
+    OutputCompaction,
+    OutputItem,
+    OutputMessage,
+    OutputReasoning,
+)
 from proxy.providers.responses.order import blocks_of
 
 
-class Output:
+class ResponseOutput:
     """The items of one answer; ``tail`` is what their ids have in common."""
 
     def __init__(self, tail: str) -> None:
         self._tail = tail
-        self._items: list[Item] = []
+        self._items: list[OutputItem] = []
         self._done: dict[int, Json] = {}
-        self._calls: dict[int | str, Call] = {}
+        self._calls: dict[int | str, OutputCall] = {}
         self._written = 0
         self._start = 0
 
@@ -31,10 +45,10 @@ class Output:
         """What a message gains: a compaction first, reasoning, words, then calls."""
         opaque = blocks_of(delta.thinking_blocks or [])
         for block in filter(is_compaction, opaque):
-            yield from self._begin(Compaction(self._next()[0], block))
+            yield from self._begin(OutputCompaction(self._next()[0], block))
         thoughts = [block for block in opaque if not is_compaction(block)]
-        if delta.thought or thoughts:
-            yield from self._think(delta.thought, thoughts)
+        if delta.reasoning_text or thoughts:
+            yield from self._think(delta.reasoning_text, thoughts)
         if delta.text or delta.refusal:
             yield from self._say(delta, tokens)
         for annotation in delta.annotations or ():
@@ -59,15 +73,15 @@ class Output:
 
     def _think(self, text: str, blocks: list[msgspec.Raw]) -> Iterator[Event]:
         item = self._last()
-        if not isinstance(item, Reasoning):
-            item = Reasoning(*self._next())
+        if not isinstance(item, OutputReasoning):
+            item = OutputReasoning(*self._next())
             yield from self._begin(item)
         yield from item.think(text, blocks)
 
     def _say(self, delta: Delta, tokens: list[Token]) -> Iterator[Event]:
         item = self._last()
-        if not isinstance(item, Message):
-            item = Message(*self._next())
+        if not isinstance(item, OutputMessage):
+            item = OutputMessage(*self._next())
             self._start = self._written
             yield from self._begin(item)
         if delta.text:
@@ -79,27 +93,27 @@ class Output:
     def _cite(self, citation: Citation | None) -> Iterator[Event]:
         """A citation; its place is counted from the first word of its message."""
         item = self._last()
-        if citation is not None and isinstance(item, Message):
+        if citation is not None and isinstance(item, OutputMessage):
             start = max(citation.start_index - self._start, 0)
             end = max(citation.end_index - self._start, 0)
             yield from item.cite(replace(citation, start_index=start, end_index=end))
 
     def _call(self, index: int, part: CallPart) -> Iterator[Event]:
         key = part.id if part.index is None and part.id else index
-        said = part.custom or part.function or Function()
-        text = said.input if isinstance(said, Custom) else said.arguments
+        said = part.custom or part.function or FunctionPart()
+        text = said.input if isinstance(said, CustomPart) else said.arguments
         call = self._calls.get(key)
         if call is None:
             name, place = self._next()
             call_id = part.id or f"call_{name}"
-            call = Call(name, place, call_id, custom=part.custom is not None)
+            call = OutputCall(name, place, call_id, custom=part.custom is not None)
             self._calls[key] = call
-            call.named(said.name)  # before it begins, so that the first event names it
+            call.set_name(said.name)  # before it begins, so that the first event names it
             yield from self._begin(call)
-        call.named(said.name)
+        call.set_name(said.name)
         yield from call.gain(text or "")
 
-    def _last(self) -> Item | None:
+    def _last(self) -> OutputItem | None:
         """The item begun last, which may still gain."""
         return self._items[-1] if self._items else None
 
@@ -108,9 +122,9 @@ class Output:
         place = len(self._items)
         return f"{self._tail}_{place}", place
 
-    def _begin(self, item: Item) -> Iterator[Event]:
+    def _begin(self, item: OutputItem) -> Iterator[Event]:
         before = self._last()
-        if before is not None and not isinstance(before, Call):
+        if before is not None and not isinstance(before, OutputCall):
             yield from self._finish(len(self._items) - 1, "completed")
         place = len(self._items)
         self._items.append(item)

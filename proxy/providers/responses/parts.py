@@ -10,7 +10,7 @@ import msgspec
 from proxy.providers.responses.fields import Json
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
+class InputPart(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
     """One piece of content; a cache marker on it, OpenAI's or Anthropic's, stays on it."""
 
     prompt_cache_breakpoint: Any = None
@@ -28,7 +28,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
         raise NotImplementedError
 
 
-class InputText(Part, frozen=True, kw_only=True, tag="input_text"):
+class InputText(InputPart, frozen=True, kw_only=True, tag="input_text"):
     """Text for the model."""
 
     text: str
@@ -41,7 +41,7 @@ class OutputText(InputText, frozen=True, kw_only=True, tag="output_text"):
     """Text the model said earlier; its annotations and log probabilities are not said again."""
 
 
-class Refusal(Part, frozen=True, kw_only=True, tag="refusal"):
+class RefusalText(InputPart, frozen=True, kw_only=True, tag="refusal"):
     """Why the model refused earlier."""
 
     refusal: str
@@ -50,7 +50,7 @@ class Refusal(Part, frozen=True, kw_only=True, tag="refusal"):
         return {"type": "refusal", "refusal": self.refusal}
 
 
-class InputImage(Part, frozen=True, kw_only=True, tag="input_image"):
+class InputImage(InputPart, frozen=True, kw_only=True, tag="input_image"):
     """An image by URL; chat has no images by file id."""
 
     image_url: str | None = None
@@ -65,7 +65,7 @@ class InputImage(Part, frozen=True, kw_only=True, tag="input_image"):
         return {"type": "image_url", "image_url": {"url": self.image_url, **detail}}
 
 
-class InputFile(Part, frozen=True, kw_only=True, tag="input_file"):
+class InputFile(InputPart, frozen=True, kw_only=True, tag="input_file"):
     """A file by its bytes or its id; chat has no files by URL."""
 
     file_data: str | None = None
@@ -82,7 +82,7 @@ class InputFile(Part, frozen=True, kw_only=True, tag="input_file"):
         return {"type": "file", "file": {k: v for k, v in found.items() if v is not None}}
 
 
-class InputAudio(Part, frozen=True, kw_only=True, tag="input_audio"):
+class InputAudio(InputPart, frozen=True, kw_only=True, tag="input_audio"):
     """Sound for the model; chat says it the same way."""
 
     input_audio: dict[str, str]
@@ -91,7 +91,7 @@ class InputAudio(Part, frozen=True, kw_only=True, tag="input_audio"):
         return {"type": "input_audio", "input_audio": self.input_audio}
 
 
-AnyPart = InputText | OutputText | Refusal | InputImage | InputFile | InputAudio
+AnyPart = InputText | OutputText | RefusalText | InputImage | InputFile | InputAudio
 Content = str | list[AnyPart]
 
 

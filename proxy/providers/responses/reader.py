@@ -15,9 +15,9 @@ from proxy.errors import ProxyError
 from proxy.providers.port import Reader
 from proxy.providers.responses.chunk import chunk
 from proxy.providers.responses.items import Event
-from proxy.providers.responses.stream import Unfolding
-from proxy.providers.sse import events
-from proxy.providers.stream_endings import cut_off, malformed
+from proxy.providers.responses.stream import ResponseStream
+from proxy.providers.sse import parse_events
+from proxy.providers.stream_endings import malformed_answer, truncated_stream
 
 #: What a run of comments becomes: proxies on the way see that the stream is alive.
 _AWAKE: Final = b": ping\n\n"
@@ -32,14 +32,14 @@ def responses_reader(inner: Reader, body: bytes, streamed: bool, created: float)
         streamed: Whether the caller asked for a stream.
         created: When the call arrived, in seconds since the epoch.
     """
-    unfolding = Unfolding(body, created)
+    unfolding = ResponseStream(body, created)
     return StreamReader(inner, unfolding) if streamed else AnswerReader(inner, unfolding)
 
 
 class AnswerReader:
     """A chat completion in one piece as a response in one piece."""
 
-    def __init__(self, inner: Reader, unfolding: Unfolding) -> None:
+    def __init__(self, inner: Reader, unfolding: ResponseStream) -> None:
         self._inner = inner
         self._unfolding = unfolding
 
@@ -62,18 +62,18 @@ class AnswerReader:
     def _read(self, completion: bytes) -> bytes:
         if not completion:
             return b""
-        for _ in chain(_taken(self._unfolding, completion), _ended(self._unfolding)):
+        for _ in chain(_take_chunk(self._unfolding, completion), _end_events(self._unfolding)):
             pass  # the events build the response
         response = self._unfolding.response or {}
         if response["error"] is not None:
-            raise malformed()
+            raise malformed_answer()
         return msgspec.json.encode(response)
 
 
 class StreamReader:
     """Chat chunks as Responses events, numbered from 0."""
 
-    def __init__(self, inner: Reader, unfolding: Unfolding) -> None:
+    def __init__(self, inner: Reader, unfolding: ResponseStream) -> None:
         self._inner = inner
         self._unfolding = unfolding
         self._number = 0
@@ -86,17 +86,25 @@ class StreamReader:
         """The events that were still missing at the end."""
         last = self._read(self._inner.end())
         unfolding = self._unfolding
-        ending = unfolding.end() if unfolding.finished else unfolding.fail(_told(cut_off()))
+        ending = (
+            unfolding.end()
+            if unfolding.is_finished
+            else unfolding.fail(_error_fields(truncated_stream()))
+        )
         return last + self._framed(ending)
 
     def _read(self, run: bytes) -> bytes:
-        found = list(events(run))
+        found = list(parse_events(run))
         if run and not found:
             return _AWAKE
         return b"".join(self._framed(self._meant(event.data)) for event in found if event.data)
 
     def _meant(self, said: bytes) -> Iterator[Event]:
-        return _ended(self._unfolding) if said == b"[DONE]" else _taken(self._unfolding, said)
+        return (
+            _end_events(self._unfolding)
+            if said == b"[DONE]"
+            else _take_chunk(self._unfolding, said)
+        )
 
     def _framed(self, meant: Iterator[Event]) -> bytes:
         return b"".join(map(self._frame, meant))
@@ -107,22 +115,22 @@ class StreamReader:
         return b"event: %b\ndata: %b\n\n" % (event["type"].encode(), numbered)
 
 
-def _taken(unfolding: Unfolding, said: bytes) -> Iterator[Event]:
+def _take_chunk(unfolding: ResponseStream, said: bytes) -> Iterator[Event]:
     try:
         read = chunk(said)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return unfolding.fail(_told(malformed()))
+        return unfolding.fail(_error_fields(malformed_answer()))
     return unfolding.take(read)
 
 
-def _ended(unfolding: Unfolding) -> Iterator[Event]:
+def _end_events(unfolding: ResponseStream) -> Iterator[Event]:
     """The end that the upstream calls a good one; it is none if it has not answered."""
     if unfolding.answered:
         yield from unfolding.end()
     else:
-        yield from unfolding.fail(_told(malformed()))
+        yield from unfolding.fail(_error_fields(malformed_answer()))
 
 
-def _told(error: ProxyError) -> dict[str, str]:
+def _error_fields(error: ProxyError) -> dict[str, str]:
     """The error as chat's error object."""
     return {"message": error.message, "code": error.code}

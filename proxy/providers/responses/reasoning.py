@@ -13,12 +13,12 @@ from typing import Any, Final
 
 import msgspec
 
-from proxy.providers.block_order import Order
+from proxy.providers.block_order import BlockOrder
 
 _MARK: Final = "tg1."
 
 
-class Opaque(msgspec.Struct, omit_defaults=True):
+class OpaqueParts(msgspec.Struct, omit_defaults=True):
     """What an assistant message carries beside its words.
 
     Attributes:
@@ -33,23 +33,23 @@ class Opaque(msgspec.Struct, omit_defaults=True):
         """True if there is anything to carry."""
         return bool(self.thinking_blocks or self.reasoning_content)
 
-    def join(self, later: "Opaque", order: Order) -> None:
+    def join(self, later: "OpaqueParts", order: BlockOrder) -> None:
         """What comes later, with a word on what stood between, which ``order`` knows."""
         for block in later.thinking_blocks:
             self.thinking_blocks += order.opaque(block)
         self.reasoning_content += later.reasoning_content
 
 
-_opaque = msgspec.json.Decoder(Opaque).decode
+_opaque = msgspec.json.Decoder(OpaqueParts).decode
 
 
-def sealed(opaque: Opaque) -> str:
+def seal_parts(opaque: OpaqueParts) -> str:
     """The opaque parts as one string; blocks make the plain text needless."""
-    kept = Opaque(thinking_blocks=opaque.thinking_blocks) if opaque.thinking_blocks else opaque
+    kept = OpaqueParts(thinking_blocks=opaque.thinking_blocks) if opaque.thinking_blocks else opaque
     return _MARK + urlsafe_b64encode(msgspec.json.encode(kept)).decode().rstrip("=")
 
 
-def opened(seal: str | None) -> Opaque:
+def unseal_parts(seal: str | None) -> OpaqueParts:
     """The parts that were sealed; empty for a seal of another maker or none.
 
     What another provider encrypted means nothing to this model, and leaving it out is what that
@@ -59,7 +59,7 @@ def opened(seal: str | None) -> Opaque:
         ValueError: If it is our seal but was changed on the way.
     """
     if seal is None or not seal.startswith(_MARK):
-        return Opaque()
+        return OpaqueParts()
     text = seal.removeprefix(_MARK)
     try:
         return _opaque(urlsafe_b64decode(text + "=" * (-len(text) % 4)))

@@ -15,10 +15,10 @@ import msgspec
 import orjson
 
 from proxy.errors import InvalidCall
-from proxy.providers.compaction_blocks import COMPACT, LEAST
-from proxy.providers.responses.fields import Json, fields, shaped
+from proxy.providers.compaction_blocks import COMPACT, MIN_TRIGGER_TOKENS
+from proxy.providers.responses.fields import Json, convert_value, fields
 from proxy.providers.responses.input import messages
-from proxy.providers.responses.names import Names
+from proxy.providers.responses.names import ParameterNames
 from proxy.providers.responses.tools import chat_tools
 
 _RESEND: Final = (
@@ -85,7 +85,7 @@ class _Compaction(msgspec.Struct, frozen=True):
     compact_threshold: int | None = None
 
 
-class Asked(msgspec.Struct, frozen=True):
+class TranslatedRequest(msgspec.Struct, frozen=True):
     """A Responses call in chat's words.
 
     Attributes:
@@ -96,10 +96,10 @@ class Asked(msgspec.Struct, frozen=True):
 
     body: bytes
     notes: tuple[str, ...]
-    names: Names
+    names: ParameterNames
 
 
-def chat_body(body: bytes, *, compacts: bool = False) -> Asked:
+def chat_body(body: bytes, *, compacts: bool = False) -> TranslatedRequest:
     """The call in chat's words; the same bytes for the same body.
 
     Args:
@@ -112,7 +112,7 @@ def chat_body(body: bytes, *, compacts: bool = False) -> Asked:
     asked = fields(body)
     edits = _edits(asked.pop(_MANAGEMENT)) if compacts and asked.get(_MANAGEMENT) else {}
     _refuse_state(asked)
-    _rendered({name: value for name, value in asked.items() if name != "input"})  # it is repeated
+    _render({name: value for name, value in asked.items() if name != "input"})  # it is repeated
     chat: Json = {}
     for name, value in asked.items():
         if value is not None and name not in _UNSAID:
@@ -121,11 +121,11 @@ def chat_body(body: bytes, *, compacts: bool = False) -> Asked:
     chat |= chat_tools(
         asked.get("tools"), asked.get("tool_choice"), asked.get("parallel_tool_calls")
     )
-    rendered = _rendered(chat | _extras(asked) | edits)
-    return Asked(rendered, tuple(_unkept(asked)), Names(asked))
+    rendered = _render(chat | _extras(asked) | edits)
+    return TranslatedRequest(rendered, tuple(_unstored_notes(asked)), ParameterNames(asked))
 
 
-def _unkept(asked: Json) -> Iterator[str]:
+def _unstored_notes(asked: Json) -> Iterator[str]:
     for name, (wish, note) in _UNKEPT.items():
         if asked.get(name) == wish:
             yield note
@@ -149,7 +149,7 @@ def _edits(value: object) -> Json:
     Both write a summary above so many tokens, go on from it, and answer with what must be sent
     back. Neither threshold means anything below Anthropic's least.
     """
-    found = shaped(value, list[_Compaction], _MANAGEMENT)
+    found = convert_value(value, list[_Compaction], _MANAGEMENT)
     if len(found) > 1:
         raise InvalidCall(
             "`context_management` holds more than one compaction. Send one.",
@@ -158,10 +158,10 @@ def _edits(value: object) -> Json:
         )
     edit: Json = {"type": COMPACT}
     threshold = found[0].compact_threshold
-    if threshold is not None and threshold < LEAST:
+    if threshold is not None and threshold < MIN_TRIGGER_TOKENS:
         raise InvalidCall(
-            f"This model cannot compact below {LEAST} tokens. Ask for a higher threshold, or leave"
-            " `context_management` out.",
+            f"This model cannot compact below {MIN_TRIGGER_TOKENS} tokens."
+            " Ask for a higher threshold, or leave `context_management` out.",
             code="unsupported_value",
             param=f"{_MANAGEMENT}[0].compact_threshold",
         )
@@ -174,15 +174,17 @@ def _extras(asked: Json) -> Json:
     """What a chat upstream must be asked for that a Responses one gives unasked, or by name."""
     extras: Json = {}
     if asked.get("stream") is True:
-        options = shaped(asked.get("stream_options") or {}, dict[str, Any], "stream_options")
+        options = convert_value(asked.get("stream_options") or {}, dict[str, Any], "stream_options")
         extras["stream_options"] = options | {"include_usage": True}
-    if "message.output_text.logprobs" in shaped(asked.get("include") or [], list[Any], "include"):
+    if "message.output_text.logprobs" in convert_value(
+        asked.get("include") or [], list[Any], "include"
+    ):
         extras["logprobs"] = True
     return extras
 
 
 def _reasoning(value: object) -> Json:
-    found = shaped(value, _Reasoning, "reasoning")
+    found = convert_value(value, _Reasoning, "reasoning")
     if found.mode not in (None, "standard"):
         raise InvalidCall(
             "This reasoning mode is not supported for this model. Leave `reasoning.mode` out.",
@@ -193,7 +195,7 @@ def _reasoning(value: object) -> Json:
 
 
 def _text(value: object) -> Json:
-    found = shaped(value, _Text, "text")
+    found = convert_value(value, _Text, "text")
     said: Json = {} if found.verbosity is None else {"verbosity": found.verbosity}
     if isinstance(found.format, _Object):
         said["response_format"] = {"type": "json_object"}
@@ -205,13 +207,13 @@ def _text(value: object) -> Json:
 
 def _caching(value: object) -> Json:
     """Chat's options; the comparison for diagnostics is one of stored responses and is left out."""
-    if shaped(value, _Caching, "prompt_cache_options").prewarm:
+    if convert_value(value, _Caching, "prompt_cache_options").prewarm:
         raise InvalidCall(
             "A prompt cannot be prewarmed for this model. Leave `prewarm` out.",
             code="unsupported_value",
             param="prompt_cache_options.prewarm",
         )
-    given = shaped(value, dict[str, Any], "prompt_cache_options")
+    given = convert_value(value, dict[str, Any], "prompt_cache_options")
     unsaid = ("prewarm", "comparison_response_id")
     return {"prompt_cache_options": {k: v for k, v in given.items() if k not in unsaid}}
 
@@ -232,7 +234,7 @@ _SAID: Final[Mapping[str, Callable[[object], Json]]] = MappingProxyType(
 )
 
 
-def _rendered(chat: Json) -> bytes:
+def _render(chat: Json) -> bytes:
     try:
         return orjson.dumps(chat)
     except orjson.JSONEncodeError:

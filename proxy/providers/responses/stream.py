@@ -19,7 +19,7 @@ from proxy.providers.responses.chunk import Chunk
 from proxy.providers.responses.fields import Json, fields
 from proxy.providers.responses.items import Event
 from proxy.providers.responses.order import in_order
-from proxy.providers.responses.output import Output
+from proxy.providers.responses.output import ResponseOutput
 
 #: A response's error code by the type of chat's error; all others are the server's.
 _CODES: Final = MappingProxyType(
@@ -30,7 +30,7 @@ _ERROR: Final = MappingProxyType(
 )
 
 
-class Unfolding:
+class ResponseStream:
     """One answer while it unfolds; a whole completion unfolds in one chunk.
 
     Attributes:
@@ -43,13 +43,13 @@ class Unfolding:
         self.answered = False
         self._body = body
         self._echo = Echo(asked=fields(body), created=created, tail="", model="")
-        self._output = Output("")
+        self._output = ResponseOutput("")
         self._finish: str | None = None
         self._usage: ChatUsage | None = None
         self._tier: str | None = None
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """True if the model has said why it stopped."""
         return self._finish is not None
 
@@ -81,7 +81,7 @@ class Unfolding:
         yield from self._output.end(cut=reason is not None)
         details = None if reason is None else {"reason": reason}
         status = "completed" if reason is None else "incomplete"
-        yield self._ended(status, incomplete_details=details)
+        yield self._end_events(status, incomplete_details=details)
 
     def fail(self, error: object) -> Iterator[Event]:
         """The events at a failure, from chat's error object; none if it has ended already."""
@@ -93,7 +93,7 @@ class Unfolding:
         # Callers of the reference read the fields, OpenAI's SDK raises on `error`.
         yield {"type": "error", **plain, "error": found}
         code = _CODES.get(found["type"] or "", "server_error")
-        yield self._ended("failed", error={"code": code, "message": found["message"]})
+        yield self._end_events("failed", error={"code": code, "message": found["message"]})
 
     def _begin(self, chat_id: str, model: str) -> Iterator[Event]:
         echo = self._echo
@@ -103,11 +103,11 @@ class Unfolding:
         self._echo = Echo(
             asked=echo.asked, created=echo.created, tail=tail(chat_id, self._body), model=named
         )
-        self._output = Output(self._echo.tail)
+        self._output = ResponseOutput(self._echo.tail)
         for kind in ("created", "in_progress"):
             yield {"type": f"response.{kind}", "response": self._echo.snapshot("in_progress", [])}
 
-    def _ended(self, status: str, **more: object) -> Event:
+    def _end_events(self, status: str, **more: object) -> Event:
         known: Json = {} if self._tier is None else {"service_tier": self._tier}
         used = None if self._usage is None else usage(self._usage)
         self.response = self._echo.snapshot(

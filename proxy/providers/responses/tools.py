@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from proxy.providers.responses.fields import Json, known_kinds, shaped
+from proxy.providers.responses.fields import Json, convert_value, known_kinds
 
 _MEND: Final = "Built-in tools run at OpenAI: offer a `function` tool and run it yourself."
 
@@ -83,9 +83,9 @@ def chat_tools(given: object, choice: object, parallel: object) -> Json:
     Raises:
         InvalidCall: If a tool or the choice is one that only OpenAI can run.
     """
-    tools = shaped(given, list[Any] | None, "tools") or []  # type: ignore[arg-type]  # a union is an annotation, not a type
+    tools = convert_value(given, list[Any] | None, "tools") or []  # type: ignore[arg-type]  # a union is an annotation, not a type
     known_kinds(tools, ("function", "custom"), "tools", _MEND)
-    said = [tool.chat() for tool in shaped(tools, list[AnyTool], "tools")]
+    said = [tool.chat() for tool in convert_value(tools, list[AnyTool], "tools")]
     wanted = None if choice is None else _choice(choice)
     if said:
         return _given({"tools": said, "tool_choice": wanted, "parallel_tool_calls": parallel})
@@ -93,7 +93,7 @@ def chat_tools(given: object, choice: object, parallel: object) -> Json:
 
 
 def _choice(choice: object) -> str | Json:
-    found: Any = shaped(choice, Choice, "tool_choice")  # type: ignore[arg-type]  # a union is an annotation, not a type
+    found: Any = convert_value(choice, Choice, "tool_choice")  # type: ignore[arg-type]  # a union is an annotation, not a type
     return found if isinstance(found, str) else dict(found.chat())
 
 

@@ -15,7 +15,7 @@ import msgspec
 
 from proxy.store.sql.spendings import MAX_NAMES, NamedSpendings, Spending, Spendings
 from slo import window
-from slo.budget import EVERY, LABEL, Budget, Unit
+from slo.budget import EVERY, LABEL_PREFIX, Budget, BudgetUnit
 from slo.window import Window
 
 _DAY: Final = 86_400.0
@@ -43,7 +43,7 @@ class _Past(msgspec.Struct):
 
 def is_compared(budget: Budget) -> bool:
     """True if the ledger knows what the budget counts."""
-    return not budget.scope.startswith(LABEL)
+    return not budget.scope.startswith(LABEL_PREFIX)
 
 
 class LedgerAccounts:
@@ -120,7 +120,7 @@ class LedgerAccounts:
 def _source(budget: Budget) -> _Source:
     is_rolled_up = (
         budget.scope in _ROLLED_UP
-        and budget.unit is not Unit.REQUESTS
+        and budget.unit is not BudgetUnit.REQUESTS
         and budget.window is not Window.MINUTE
     )
     return "rollups" if is_rolled_up else "receipts"
@@ -141,7 +141,7 @@ def _sum(some: dict[str, Spending], others: dict[str, Spending]) -> dict[str, Sp
     return dict(nlargest(MAX_NAMES, found.items(), key=lambda item: item[1].nanos))
 
 
-def _amount_of_unit(unit: Unit, spending: Spending) -> int:
-    if unit is Unit.REQUESTS:
+def _amount_of_unit(unit: BudgetUnit, spending: Spending) -> int:
+    if unit is BudgetUnit.REQUESTS:
         return spending.requests
-    return spending.nanos if unit is Unit.USD else spending.tokens
+    return spending.nanos if unit is BudgetUnit.USD else spending.tokens

@@ -26,7 +26,7 @@ from proxy.calls.ports import BackgroundTaskGroup
 from proxy.calls.settlement import AttemptInfo, Pseudonymizer
 from proxy.catalog.entries import Route
 from proxy.errors import ProxyError
-from proxy.providers.port import Prepared
+from proxy.providers.port import PreparedRequest
 from proxy.records.receipt import Receipt
 from proxy.services.budgets import clamps
 from proxy.services.budgets.background_settlement import BackgroundSettlement
@@ -55,9 +55,9 @@ from proxy.store.redis.local_budget_store import BudgetStore, CountersReset, Sto
 from proxy.store.sql.spendings import ended_at
 from slo.alert import Alert
 from slo.alerting import ThresholdWatch
-from slo.budget import Budget, OnLoss, Unit
+from slo.budget import Budget, BudgetUnit, OnStoreLoss
 from slo.reservation_sizing import CounterView, OutputBounds, UsageBounds
-from slo.reservations import Claim, Granted, Level
+from slo.reservations import CounterClaim, CounterLevel, ReservationGranted
 
 _log = logging.getLogger("thriftgate.budgets")
 
@@ -69,7 +69,7 @@ _OUTAGE_PAUSE_S: Final = 1.0
 _MAX_COUNTER_VIEWS: Final = 20_000
 #: Seconds for which what was held then says what is held now.
 _VIEW_FRESH_S: Final = 3.0
-_REQUESTS: Final = frozenset({Unit.REQUESTS})
+_REQUESTS: Final = frozenset({BudgetUnit.REQUESTS})
 #: How often a reservation is tried with what the refusal before it told.
 _MAX_ROUNDS: Final = 4
 
@@ -94,7 +94,7 @@ class _Open(msgspec.Struct):
     attempt: AttemptInfo
     route: Route
     counted: Sequence[CountedBudget]
-    wanted: Mapping[Unit, UsageBounds]
+    wanted: Mapping[BudgetUnit, UsageBounds]
     tokens: int
     output: OutputBounds | None = None
     sent: bool = False
@@ -105,7 +105,7 @@ class _Open(msgspec.Struct):
 class _CounterView(msgspec.Struct, frozen=True):
     """The last reported state of a counter, and when it was reported."""
 
-    level: Level
+    level: CounterLevel
     running: int
     at: float
 
@@ -159,7 +159,7 @@ class Admission:
         """Admit by these budgets from now on; what is held is settled as it was held."""
         self._matcher = BudgetMatcher(budgets, self._seal)
 
-    async def admit(self, attempt: AttemptInfo, prepared: Prepared) -> Mapping[str, str]:
+    async def admit(self, attempt: AttemptInfo, prepared: PreparedRequest) -> Mapping[str, str]:
         """Hold what the attempt may use; headers that tell the caller what is left.
 
         Raises:
@@ -238,7 +238,7 @@ class Admission:
         await self.counters.reserve(opened.name, sent, now, now + TTL_S)
 
     async def _open_attempt(
-        self, attempt: AttemptInfo, route: Route, prepared: Prepared, found: BudgetMatch
+        self, attempt: AttemptInfo, route: Route, prepared: PreparedRequest, found: BudgetMatch
     ) -> _Open:
         call, units = attempt.call, found.units
         wanted, tokens, output = dict.fromkeys(units, UNKNOWN), 0, None
@@ -254,7 +254,7 @@ class Admission:
 
     def _cheapest(self, opened: _Open, each: CountedBudget, seen: CounterView) -> Alternative | None:
         """The cheapest model with which the attempt would fit into what is left of dollars."""
-        if each.budget.unit is not Unit.USD or not opened.tokens:
+        if each.budget.unit is not BudgetUnit.USD or not opened.tokens:
             return None
 
         def cost_of(need: UsageBounds) -> int | None:
@@ -263,7 +263,7 @@ class Admission:
 
         return self._predictor.cheapest_alternative(opened.attempt, opened.tokens, cost_of)
 
-    async def _reserve(self, opened: _Open) -> Sequence[Level]:
+    async def _reserve(self, opened: _Open) -> Sequence[CounterLevel]:
         """Reserves what the attempt may use; returns the levels of its counters.
 
         Raises:
@@ -286,13 +286,13 @@ class Admission:
         self._local = None
         return levels
 
-    def _reserve_locally(self, opened: _Open, now: float) -> Sequence[Level] | None:
+    def _reserve_locally(self, opened: _Open, now: float) -> Sequence[CounterLevel] | None:
         """Reserves from this process's leases; None where they do not cover it."""
         claims = [self._claim(each, opened, now) for each in opened.counted]
         said = self.counters.reserve_leased(opened.name, claims, now)
         return None if said is None else self._granted_levels(opened, claims, said, now)
 
-    async def _reserve_with_retry(self, opened: _Open) -> Sequence[Level]:
+    async def _reserve_with_retry(self, opened: _Open) -> Sequence[CounterLevel]:
         """Reserves in the store, once more after one missed deadline; it is held once."""
         try:
             return await self._reserve_in_store(opened)
@@ -300,7 +300,7 @@ class Admission:
             opened.is_uncertain = True
             return await self._reserve_in_store(opened)
 
-    async def _reserve_in_store(self, opened: _Open) -> Sequence[Level]:
+    async def _reserve_in_store(self, opened: _Open) -> Sequence[CounterLevel]:
         only_whole = any(minds_loss(each.budget) for each in opened.counted)
         for rest in reversed(range(_MAX_ROUNDS)):
             now = self._now()
@@ -308,7 +308,7 @@ class Admission:
             said = await self.counters.reserve(
                 opened.name, claims, now, now + TTL_S, only_whole=only_whole
             )
-            if isinstance(said, Granted):
+            if isinstance(said, ReservationGranted):
                 return self._granted_levels(opened, claims, said, now)
             each = opened.counted[said.claim]
             told = _CounterView(said.level, said.running, now)
@@ -323,16 +323,16 @@ class Admission:
                 raise budget_refusal(each, said, again.amount, now, cheapest, field)
         raise AssertionError  # the last round returns or raises
 
-    def _claim(self, each: CountedBudget, opened: _Open, now: float) -> Claim:
+    def _claim(self, each: CountedBudget, opened: _Open, now: float) -> CounterClaim:
         heard = self._heard.get(each.counter)
         seen = heard.estimate(now) if heard is not None else CounterView()
         return claim(each, opened.wanted[each.budget.unit], seen)
 
     def _granted_levels(
-        self, opened: _Open, claims: Sequence[Claim], said: Granted, now: float
-    ) -> Sequence[Level]:
+        self, opened: _Open, claims: Sequence[CounterClaim], said: ReservationGranted, now: float
+    ) -> Sequence[CounterLevel]:
         opened.holds_worst = any(
-            each.budget.unit is not Unit.REQUESTS
+            each.budget.unit is not BudgetUnit.REQUESTS
             and asked.amount >= opened.wanted[each.budget.unit].worst
             for each, asked in zip(opened.counted, claims, strict=True)
         )
@@ -352,14 +352,14 @@ class Admission:
         if alert is not None and self.say is not None:
             self.say(alert)
 
-    def _admit_uncounted(self, opened: _Open) -> Sequence[Level]:
+    def _admit_uncounted(self, opened: _Open) -> Sequence[CounterLevel]:
         """Admit a call while the counters are away or empty, if each of its budgets lets it pass.
 
         Raises:
             Unready: One of them does not.
         """
         bounded = [each for each in opened.counted if minds_loss(each.budget)]
-        if any(each.budget.on_loss is OnLoss.CLOSED for each in bounded):
+        if any(each.budget.on_loss is OnStoreLoss.CLOSED for each in bounded):
             raise counters_unavailable()
         if bounded:
             self._local = self._local or LocalQuota()

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from proxy.calls.ports import Admitted, CheaperModel
 from proxy.calls.settlement import AttemptInfo
-from proxy.providers.port import Prepared
+from proxy.providers.port import PreparedRequest
 from proxy.records.receipt import Receipt
 from proxy.store.redis.local_budget_store import BudgetStore
 
@@ -14,7 +14,7 @@ class CeilingPort(Protocol):
     """Keeps calls below what one may cost."""
 
     async def check(
-        self, attempt: AttemptInfo, prepared: Prepared, fits: Callable[[str], bool]
+        self, attempt: AttemptInfo, prepared: PreparedRequest, fits: Callable[[str], bool]
     ) -> Admitted | CheaperModel:
         """The request as it may be sent, or where the call fits."""
         ...
@@ -27,7 +27,7 @@ class CeilingPort(Protocol):
 class BudgetPort(Protocol):
     """Hold what attempts may use."""
 
-    async def admit(self, attempt: AttemptInfo, prepared: Prepared) -> Mapping[str, str]:
+    async def admit(self, attempt: AttemptInfo, prepared: PreparedRequest) -> Mapping[str, str]:
         """Hold it; headers that tell the caller what is left."""
         ...
 
@@ -58,7 +58,7 @@ class AdmissionGate:
         self._budgets = budgets
 
     async def admit(
-        self, attempt: AttemptInfo, prepared: Prepared, fits: Callable[[str], bool]
+        self, attempt: AttemptInfo, prepared: PreparedRequest, fits: Callable[[str], bool]
     ) -> Admitted | CheaperModel:
         """Hold what the attempt may use, or say where it fits.
 

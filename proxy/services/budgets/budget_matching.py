@@ -9,7 +9,7 @@ from proxy.calls.settlement import Pseudonymizer
 from proxy.records.call import Call
 from proxy.services.budgets.reservation_requests import CountedBudget, counted_budgets, subject
 from slo import window
-from slo.budget import LABEL, Budget, Budgets, Unit
+from slo.budget import LABEL_PREFIX, Budget, BudgetIndex, BudgetUnit
 from slo.window import Window
 
 _MAX_REMEMBERED: Final = 4096
@@ -30,7 +30,7 @@ class BudgetMatch(msgspec.Struct, frozen=True):
     """
 
     counted: Sequence[CountedBudget]
-    units: frozenset[Unit]
+    units: frozenset[BudgetUnit]
     has_rate: bool
     since: float
     until: float
@@ -49,9 +49,9 @@ class BudgetMatcher:
 
     def __init__(self, budgets: Collection[Budget], seal: Pseudonymizer) -> None:
         scopes = {budget.scope for budget in budgets}
-        self._budgets = Budgets(budgets)
+        self._budgets = BudgetIndex(budgets)
         self._seal = seal
-        self._has_labels = any(scope.startswith(LABEL) for scope in scopes)
+        self._has_labels = any(scope.startswith(LABEL_PREFIX) for scope in scopes)
         self._has_users = "user" in scopes
         self._remembered: dict[_Caller, BudgetMatch] = {}
 

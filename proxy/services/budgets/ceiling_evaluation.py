@@ -8,7 +8,7 @@ import msgspec
 from proxy.calls.output_limits import output_allowance
 from proxy.calls.settlement import AttemptInfo
 from proxy.catalog.entries import Route
-from proxy.providers.port import Prepared
+from proxy.providers.port import PreparedRequest
 from proxy.records.receipt import dollars
 from proxy.services.budgets import clamps
 from proxy.services.budgets.prediction import Predictor
@@ -20,7 +20,17 @@ from proxy.services.budgets.refusals import (
     unpriced_refusal,
 )
 from proxy.services.budgets.reservation_requests import is_uncountable
-from slo.ceiling import Ceiling, Clamp, Decision, Exceeds, Fits, Offer, Predicted, decided, least
+from slo.ceiling import (
+    CallFits,
+    Ceiling,
+    CeilingDecision,
+    CeilingExceeded,
+    ClampRange,
+    CostPrediction,
+    ModelCost,
+    decide_ceiling,
+    least_output_tokens,
+)
 from slo.reservation_sizing import UsageBounds
 
 
@@ -34,7 +44,7 @@ class CeilingEvaluation:
     def __init__(
         self,
         attempt: AttemptInfo,
-        prepared: Prepared,
+        prepared: PreparedRequest,
         route: Route,
         predictor: Predictor,
         spent: int,
@@ -67,14 +77,14 @@ class CeilingEvaluation:
         """Tokens of all choices, of so many each."""
         return each * (self._prediction.allowance.choices if self._prediction is not None else 1)
 
-    def decide(self, ceiling: Ceiling, fits: Callable[[str], bool]) -> Decision:
+    def decide(self, ceiling: Ceiling, fits: Callable[[str], bool]) -> CeilingDecision:
         """Decides the attempt under a ceiling."""
         if self.worth is not None and self.worst_cost() <= ceiling.limit:
-            return Fits()  # as nearly always: no offer is needed
+            return CallFits()  # as nearly always: no offer is needed
         offer = self._offer(ceiling.limit)
         if offer is None and not is_uncountable(ceiling.unpriced, self.attempt.call, self.route):
-            return Exceeds()
-        return decided(
+            return CeilingExceeded()
+        return decide_ceiling(
             ceiling, offer, partial(self._offer_of_model, fits), served_model(self.route)
         )
 
@@ -110,16 +120,16 @@ class CeilingEvaluation:
             )
         )
 
-    def _offer(self, limit: int) -> Offer | None:
+    def _offer(self, limit: int) -> ModelCost | None:
         if self.worth is None or self._prediction is None:
             return None
         is_over = self.worst_cost() > limit
         clamp = None
         if is_over and clamps.is_limitable(self.prepared):
             clamp = self._clamp(self._prediction, self.worth)
-        return Offer(predicted=self._cost_range(self.worth), clamp=clamp)
+        return ModelCost(predicted=self._cost_range(self.worth), clamp=clamp)
 
-    def _offer_of_model(self, fits: Callable[[str], bool], name: str) -> Offer | None:
+    def _offer_of_model(self, fits: Callable[[str], bool], name: str) -> ModelCost | None:
         model = self._predictor.model(name)
         if model is None or self._prediction is None or not fits(name):
             return None
@@ -129,20 +139,20 @@ class CeilingEvaluation:
         worth = price_attempt(found, model.routes[0], self.attempt.call.body)
         if worth is None:
             return None
-        return Offer(predicted=self._cost_range(worth), clamp=self._clamp(found, worth))
+        return ModelCost(predicted=self._cost_range(worth), clamp=self._clamp(found, worth))
 
-    def _cost_range(self, worth: AttemptPrice) -> Predicted:
+    def _cost_range(self, worth: AttemptPrice) -> CostPrediction:
         spent, need = self._spent, worth.need
-        return Predicted(
+        return CostPrediction(
             sure=spent + need.sure, likely=spent + need.likely, worst=spent + need.worst
         )
 
-    def _clamp(self, prediction: Prediction, worth: AttemptPrice) -> Clamp:
+    def _clamp(self, prediction: Prediction, worth: AttemptPrice) -> ClampRange:
         """The range in which the output limit can be lowered, from what the caller asked for."""
         call, allowed = self.attempt.call, prediction.allowance
         said = output_allowance(call.body, call.endpoint, self.route).requested
-        kept = least(said, prediction.usual, allowed.choices, allowed.minimum)
-        return Clamp(
+        kept = least_output_tokens(said, prediction.usual, allowed.choices, allowed.minimum)
+        return ClampRange(
             most=allowed.per_choice,
             least=kept,
             price=lambda each: self._spent + worth.cost_with(each * allowed.choices),

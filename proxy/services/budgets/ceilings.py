@@ -12,7 +12,7 @@ from its length does not fit.
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -25,13 +25,21 @@ from proxy.calls.ports import Admitted, CheaperModel
 from proxy.calls.retry_policy import GENERATING_ENDPOINTS
 from proxy.calls.settlement import AttemptInfo
 from proxy.catalog.entries import Route
-from proxy.providers.port import Prepared
+from proxy.providers.port import PreparedRequest
 from proxy.records.call import Call
 from proxy.records.receipt import Receipt, dollars
 from proxy.services.budgets import clamps
 from proxy.services.budgets.ceiling_evaluation import CeilingEvaluation
 from proxy.services.budgets.prediction import Predictor
-from slo.ceiling import Ceiling, Cheaper, Clamped, Decision, Exceeds, Fits, Refused
+from slo.ceiling import (
+    CallFits,
+    Ceiling,
+    CeilingDecision,
+    CeilingExceeded,
+    CeilingRefused,
+    CheaperModel,
+    OutputClamped,
+)
 from slo.prediction_accuracy import PredictionAccuracy
 
 #: Teams' features of which it is remembered which ceilings they have.
@@ -39,7 +47,15 @@ _MAX_FEATURES: Final = 4096
 #: Calls under way of which it is remembered what they were to cost.
 _MAX_CALLS: Final = 20_000
 _QUANTILES: Final = (0.5, 0.95, 0.99)
-_DECISIONS: Final = (Fits, Clamped, Cheaper, Refused, Exceeds)
+_DECISIONS: Final = (CallFits, OutputClamped, CheaperModel, CeilingRefused, CeilingExceeded)
+#: The metric's label of each decision.
+_DECISION_LABELS: Final[Mapping[type[CeilingDecision], str]] = {
+    CallFits: "fits",
+    OutputClamped: "clamped",
+    CheaperModel: "cheaper",
+    CeilingRefused: "refused",
+    CeilingExceeded: "exceeds",
+}
 
 
 class _Open(msgspec.Struct):
@@ -72,7 +88,7 @@ class CostCeilings(Collector):
         self._applying: dict[tuple[str, str], tuple[Ceiling, ...]] = {}
         self._open: OrderedDict[str, _Open] = OrderedDict()
         self._honesty: dict[str, PredictionAccuracy] = {}
-        self._decisions: Counter[tuple[str, type[Decision]]] = Counter()
+        self._decisions: Counter[tuple[str, type[CeilingDecision]]] = Counter()
         self.update(ceilings)
 
     def update(self, ceilings: Iterable[Ceiling]) -> None:
@@ -86,7 +102,7 @@ class CostCeilings(Collector):
         }
 
     async def check(
-        self, attempt: AttemptInfo, prepared: Prepared, fits: Callable[[str], bool]
+        self, attempt: AttemptInfo, prepared: PreparedRequest, fits: Callable[[str], bool]
     ) -> Admitted | CheaperModel:
         """The request as it may be sent, or where the call fits.
 
@@ -155,7 +171,7 @@ class CostCeilings(Collector):
         for ceiling in self._ceilings:
             name, honesty = ceiling.name, self._honesty[ceiling.name]
             for kind in _DECISIONS:
-                decisions.add_metric([name, kind.__name__.lower()], self._decisions[name, kind])
+                decisions.add_metric([name, _DECISION_LABELS[kind]], self._decisions[name, kind])
             over = honesty.calls - honesty.within
             for label, count in zip(
                 ("yes", "no", "unknown"), (honesty.within, over, honesty.unpriced), strict=True
@@ -184,7 +200,7 @@ class CostCeilings(Collector):
         return opened
 
     async def _case(
-        self, attempt: AttemptInfo, prepared: Prepared, route: Route, opened: _Open
+        self, attempt: AttemptInfo, prepared: PreparedRequest, route: Route, opened: _Open
     ) -> CeilingEvaluation:
         """Evaluates the attempt by a quick estimate, and exactly where that does not fit."""
         case = CeilingEvaluation(attempt, prepared, route, self._predictor, opened.spent or 0)
@@ -207,11 +223,11 @@ class CostCeilings(Collector):
         for ceiling in opened.ceilings:
             decision = case.decide(ceiling, fits)
             self._decisions[ceiling.name, type(decision)] += 1
-            if isinstance(decision, Clamped):
+            if isinstance(decision, OutputClamped):
                 return self._clamp(ceiling, decision.tokens, case, opened)
-            if isinstance(decision, Cheaper):
+            if isinstance(decision, CheaperModel):
                 return CheaperModel(decision.model, case.reroute_reason(ceiling))
-            if isinstance(decision, Refused):
+            if isinstance(decision, CeilingRefused):
                 raise case.refusal(ceiling, fits)
         opened.predicted = case.likely_cost()
         return Admitted(case.prepared)

@@ -4,17 +4,17 @@ import msgspec
 
 from proxy.calls.output_limits import LIMIT_FIELDS, positive_count, read_fields
 from proxy.catalog.entries import Route
-from proxy.providers.port import Prepared
+from proxy.providers.port import PreparedRequest
 from proxy.records.call import Call
 from proxy.records.request_fields import replaced
 
 
-def endpoint(prepared: Prepared) -> str:
+def endpoint(prepared: PreparedRequest) -> str:
     """Where a request goes, such as ``messages``."""
     return prepared.path.partition("?")[0].removeprefix("/")
 
 
-def is_limitable(prepared: Prepared) -> bool:
+def is_limitable(prepared: PreparedRequest) -> bool:
     """True if the request's output limit can be lowered: it has one, or may be given one."""
     names = LIMIT_FIELDS.get(endpoint(prepared), ())
     fields = read_fields(prepared.body)
@@ -22,7 +22,7 @@ def is_limitable(prepared: Prepared) -> bool:
     return bool(names) and all(map(positive_count, said))
 
 
-def with_output_limit(prepared: Prepared, route: Route, tokens: int) -> Prepared:
+def with_output_limit(prepared: PreparedRequest, route: Route, tokens: int) -> PreparedRequest:
     """The request with this output limit, of each choice; all else as it was.
 
     It stands in the field that the request uses already, else in the one its upstream knows.

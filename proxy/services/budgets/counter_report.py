@@ -7,8 +7,8 @@ import msgspec
 
 from proxy.services.budgets.accounts import LedgerAccounts, is_compared
 from proxy.store.redis.local_budget_store import BudgetStore
-from slo.budget import EVERY, Budget, counter
-from slo.reservations import Level
+from slo.budget import EVERY, Budget, counter_key
+from slo.reservations import CounterLevel
 
 #: Counters of one budget that are looked at.
 _MAX_COUNTERS: Final = 5_000
@@ -83,19 +83,19 @@ async def all_counter_rows(
 
     names = _names(budget, rows, now)
     if isinstance(store, RedisBudgetStore | LeasedCounters) and not _is_one(budget):
-        start = counter(budget, "", now)
+        start = counter_key(budget, "", now)
         for name in await store.counters_from(start, _MAX_COUNTERS):
             names.setdefault(name, name.removeprefix(start))
     return await _read_rows(store, names, now) or rows
 
 
-async def levels(store: BudgetStore, counters: list[str], now: float) -> list[Level]:
+async def levels(store: BudgetStore, counters: list[str], now: float) -> list[CounterLevel]:
     """Levels of the counters, asked in batches.
 
     Raises:
         StoreUnavailable: They are out of reach.
     """
-    found: list[Level] = []
+    found: list[CounterLevel] = []
     for start in range(0, len(counters), _BATCH_COUNTERS):
         found += await store.levels(counters[start : start + _BATCH_COUNTERS], now)
     return found
@@ -109,7 +109,7 @@ def most_spent(rows: list[CounterRow], most: int) -> list[CounterRow]:
 def _names(budget: Budget, rows: list[CounterRow], now: float) -> dict[str, str]:
     """Whose counters these are, by their names."""
     return {
-        counter(budget, row.whose, now): row.whose
+        counter_key(budget, row.whose, now): row.whose
         for row in rows
         if row.whose != EVERY or budget.scope == "organization"
     }

@@ -5,7 +5,13 @@ from typing import Final
 
 from proxy.services.budgets.reservation_requests import CountedBudget
 from slo.reservation_sizing import UsageBounds
-from slo.reservations import MOST, Claim, Level, Refused, Reservations
+from slo.reservations import (
+    MAX_AMOUNT,
+    CounterClaim,
+    CounterLevel,
+    ReservationRefused,
+    Reservations,
+)
 
 #: Seconds that a hold outlives the last sign of its call.
 TTL_S: Final = 60.0
@@ -20,16 +26,18 @@ class LocalQuota:
         self._reservations = Reservations()
         self._quotas: dict[str, int] = {}
 
-    def claim(self, each: CountedBudget, wanted: UsageBounds, level: Level | None) -> Claim:
+    def claim(self, each: CountedBudget, wanted: UsageBounds, level: CounterLevel | None) -> CounterClaim:
         """The call's claim on this process's part of what was left when last heard."""
         limit = each.budget.limit
         free = limit if level is None else max(limit - level.spent - level.held, 0)
         quota = self._quotas.setdefault(each.counter, free // _QUOTA)
-        return Claim(each.counter, min(wanted.worst, MOST), quota, True, each.ends)  # noqa: FBT003 - as it is
+        return CounterClaim(each.counter, min(wanted.worst, MAX_AMOUNT), quota, True, each.ends)  # noqa: FBT003 - as it is
 
-    def reserve(self, name: str, claims: Sequence[Claim], now: float) -> bool:
+    def reserve(self, name: str, claims: Sequence[CounterClaim], now: float) -> bool:
         """True if all claims are held."""
-        return not isinstance(self._reservations.reserve(name, claims, now, now + TTL_S), Refused)
+        return not isinstance(
+            self._reservations.reserve(name, claims, now, now + TTL_S), ReservationRefused
+        )
 
     def settle(self, name: str, amounts: Mapping[str, int], now: float) -> None:
         """Note what a call used."""

@@ -24,7 +24,7 @@ from proxy.calls.settlement import AttemptInfo, billing_terms
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route
 from proxy.prefix.planned import Passthrough
-from proxy.providers.port import Prepared
+from proxy.providers.port import PreparedRequest
 from proxy.records.receipt import Outcome, Receipt
 from proxy.services.budgets import clamps
 from proxy.services.budgets.pricing import Alternative, Prediction, price_attempt, served_model
@@ -88,11 +88,11 @@ class _Last(msgspec.Struct, frozen=True):
     """
 
     number: int
-    prepared: "ReferenceType[Prepared]"
+    prepared: "ReferenceType[PreparedRequest]"
     route: Route
     prediction: Prediction
 
-    def is_of(self, attempt: AttemptInfo, prepared: Prepared, route: Route) -> bool:
+    def is_of(self, attempt: AttemptInfo, prepared: PreparedRequest, route: Route) -> bool:
         """True if it is of this very request."""
         is_same = self.prepared() is prepared and self.route is route
         return is_same and self.number == attempt.number
@@ -133,7 +133,7 @@ class Predictor:
         self._siblings.clear()
 
     async def predict(
-        self, attempt: AttemptInfo, prepared: Prepared, route: Route, *, exactly: bool = False
+        self, attempt: AttemptInfo, prepared: PreparedRequest, route: Route, *, exactly: bool = False
     ) -> Prediction:
         """Predicts what the attempt may use and cost.
 

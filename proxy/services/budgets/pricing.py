@@ -4,8 +4,8 @@ import msgspec
 
 from proxy.calls.output_limits import OutputAllowance
 from proxy.catalog.entries import Route
-from slo.budget import Unit
-from slo.price import cost
+from slo.budget import BudgetUnit
+from slo.price import call_cost
 from slo.reservation_sizing import OutputBounds, PriceQuote, UsageBounds, usage_bounds
 from slo.usage import Usage
 
@@ -47,7 +47,11 @@ class AttemptPrice(msgspec.Struct, frozen=True):
         """Nano-dollars with so many tokens generated; it never falls."""
         tariff = self.quote.tariff
         usage = msgspec.structs.replace(self.prompt, output=generated)
-        paid = cost(usage, tariff, self.quote.at, self.quote.terms) if tariff is not None else None
+        paid = (
+            call_cost(usage, tariff, self.quote.at, self.quote.terms)
+            if tariff is not None
+            else None
+        )
         return paid.effective_nanos if paid is not None else self.need.worst
 
 
@@ -97,7 +101,7 @@ def price_attempt(
     """
     tokens, cached = prediction.tokens, prediction.cached if warm else 0
     for prompt in (dearest_prompt(tokens, route, body, cached), Usage(input=tokens)):
-        found = usage_bounds(Unit.USD, prompt, prediction.output, prediction.quote)
+        found = usage_bounds(BudgetUnit.USD, prompt, prediction.output, prediction.quote)
         if found is not None:
             return AttemptPrice(prompt, prediction.quote, found)
     return None

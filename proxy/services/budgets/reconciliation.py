@@ -43,8 +43,8 @@ from proxy.services.budgets.accounts import LedgerAccounts, is_compared
 from proxy.store.redis.local_budget_store import BudgetStore, CountersCondition, StoreUnavailable
 from proxy.store.store import Store
 from slo import alert
-from slo.budget import Budget, Unit, counter
-from slo.reservations import CHECKPOINT_TTL_S, MOST
+from slo.budget import Budget, BudgetUnit, counter_key
+from slo.reservations import CHECKPOINT_TTL_S, MAX_AMOUNT
 
 _log = logging.getLogger("thriftgate.budgets")
 
@@ -255,7 +255,7 @@ class Reconciler(Collector):
             labels=["budget", "unit"],
         )
         for budget, amount in self.drifts.items():
-            scale = _NANOS_PER_DOLLAR if budget.unit is Unit.USD else 1
+            scale = _NANOS_PER_DOLLAR if budget.unit is BudgetUnit.USD else 1
             drift.add_metric([budget.name, budget.unit.value], amount / scale)
         yield drift
 
@@ -290,7 +290,7 @@ class Reconciler(Collector):
         for budget in self._budgets if budgets is None else budgets:
             account = self._accounts.account(budget, now, ended_before)
             by = {
-                counter(budget, whose, now): min(amount, MOST)
+                counter_key(budget, whose, now): min(amount, MAX_AMOUNT)
                 for whose, amount in account.by.items()
             }
             found.append(_Read(budget, by, account.is_whole))

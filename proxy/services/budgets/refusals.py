@@ -12,9 +12,9 @@ from proxy.errors import CallerError, Unready
 from proxy.records.receipt import dollars
 from proxy.services.budgets.pricing import Alternative
 from proxy.services.budgets.reservation_requests import CountedBudget
-from slo.budget import Unit
-from slo.ceiling import Ceiling, Predicted
-from slo.reservations import Level, Refused
+from slo.budget import BudgetUnit
+from slo.ceiling import Ceiling, CostPrediction
+from slo.reservations import CounterLevel, ReservationRefused
 from slo.window import Window
 
 #: Seconds until a caller may ask again while the counters are away.
@@ -23,7 +23,7 @@ _RETRY_AFTER_S: Final = 2.0
 _MAX_CLIENT_WAIT_S: Final = 60.0
 #: What a program is told of a call whose price nobody knows.
 _UNPRICED: Final = "price_unknown"
-_RATES: Final = (Unit.REQUESTS, Unit.TOKENS)
+_RATES: Final = (BudgetUnit.REQUESTS, BudgetUnit.TOKENS)
 
 
 class OverBudget(CallerError):
@@ -54,7 +54,7 @@ class CeilingExcess(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     ceiling: Ceiling
-    predicted: Predicted
+    predicted: CostPrediction
     tokens: int | None = None
     field: str = "max_tokens"
     cheapest: Alternative | None = None
@@ -62,7 +62,7 @@ class CeilingExcess(msgspec.Struct, frozen=True, kw_only=True):
 
 def budget_refusal(
     each: CountedBudget,
-    refused: Refused,
+    refused: ReservationRefused,
     predicted: int,
     now: float,
     cheapest: Alternative | None = None,
@@ -143,7 +143,7 @@ def uncountable_refusal(each: CountedBudget, route: Route, *, later: bool) -> Ov
     if not later:
         return unpriced_refusal(limit, details, route)
     what, mend, code = "tokens", "hard = false", "usage_unknown"
-    if budget.unit is Unit.USD:
+    if budget.unit is BudgetUnit.USD:
         what, mend, code = "dollars", 'unpriced = "allow"', _UNPRICED
     error = _uncountable(
         f"{limit} limits {what}, and what a call used that is answered in the background is not"
@@ -196,7 +196,7 @@ def counters_unavailable() -> Unready:
 
 
 def rate_limit_headers(
-    counted: Sequence[CountedBudget], levels: Sequence[Level], now: float
+    counted: Sequence[CountedBudget], levels: Sequence[CounterLevel], now: float
 ) -> dict[str, str]:
     """Number of requests and tokens are left this minute, of the tightest budget of each.
 
@@ -228,14 +228,14 @@ def _budget_name(each: CountedBudget) -> str:
     return f"The budget `{each.budget.name}` of {whose}"
 
 
-def _how_to_shrink(unit: Unit, field: str) -> str:
+def _how_to_shrink(unit: BudgetUnit, field: str) -> str:
     """Advice for a call that needs more than the whole limit."""
     smaller = f"lower `{field}` or send a shorter prompt" if field else "send a shorter prompt"
-    cheaper = ", or ask for a cheaper model" if unit is Unit.USD else ""
+    cheaper = ", or ask for a cheaper model" if unit is BudgetUnit.USD else ""
     return f"It never fits: {smaller}{cheaper}."
 
 
-def _when_it_fits(each: CountedBudget, refused: Refused) -> str:
+def _when_it_fits(each: CountedBudget, refused: ReservationRefused) -> str:
     if refused.frees is not None:
         return "It may fit once some of them have ended."
     return f"It starts anew at {datetime.fromtimestamp(each.ends, UTC):%Y-%m-%d %H:%M} UTC."
@@ -262,14 +262,14 @@ def _alternative(cheapest: Alternative | None) -> dict[str, str] | None:
     return {"model": cheapest.model, "predicted": dollars(cheapest.nanos)}
 
 
-def _amount_text(unit: Unit, amount: int) -> str:
-    if unit is Unit.USD:
+def _amount_text(unit: BudgetUnit, amount: int) -> str:
+    if unit is BudgetUnit.USD:
         return f"${dollars(amount)}"
     return f"{amount} {unit.value.removesuffix('s') if amount == 1 else unit.value}"
 
 
-def _amount_value(unit: Unit, amount: int) -> Any:  # noqa: ANN401 - dollars are texts, as in the promises
-    return dollars(amount) if unit is Unit.USD else amount
+def _amount_value(unit: BudgetUnit, amount: int) -> Any:  # noqa: ANN401 - dollars are texts, as in the promises
+    return dollars(amount) if unit is BudgetUnit.USD else amount
 
 
 def _duration(seconds: float) -> str:

@@ -13,7 +13,7 @@ from proxy.records.call import Call
 from proxy.records.receipt import Outcome, Receipt
 from slo import budget as budgets
 from slo import window
-from slo.budget import Budget, Budgets, OnLoss, Subject, Unit, Unpriced
+from slo.budget import Budget, BudgetIndex, BudgetUnit, OnStoreLoss, Subject, UnpricedPolicy
 from slo.reservation_sizing import (
     CounterView,
     OutputBounds,
@@ -22,7 +22,7 @@ from slo.reservation_sizing import (
     size_reservation,
     usage_bounds,
 )
-from slo.reservations import MOST, Claim, Refused
+from slo.reservations import MAX_AMOUNT, CounterClaim, ReservationRefused
 from slo.usage import Usage
 
 #: Of what nobody can tell in advance something is held all the same: of what is used up it gets
@@ -80,7 +80,7 @@ def subject(call: Call, seal: Pseudonymizer, *, labelled: bool) -> Subject:
     )
 
 
-def counted_budgets(limits: Budgets, subject: Subject, call: Call) -> list[CountedBudget]:
+def counted_budgets(limits: BudgetIndex, subject: Subject, call: Call) -> list[CountedBudget]:
     """The budgets the call counts in, in the windows it arrived in.
 
     What only reads or deletes counts as a request alone.
@@ -90,22 +90,22 @@ def counted_budgets(limits: Budgets, subject: Subject, call: Call) -> list[Count
         CountedBudget(
             budget,
             whose,
-            budgets.counter(budget, whose, at),
+            budgets.counter_key(budget, whose, at),
             window.window_end(budget.window, at),
         )
         for budget, whose in limits.applying(subject)
-        if is_paid or budget.unit is Unit.REQUESTS
+        if is_paid or budget.unit is BudgetUnit.REQUESTS
     ]
 
 
 def needs(
-    units: Iterable[Unit], call: Call, prompt: Usage, output: OutputBounds, quote: PriceQuote
-) -> dict[Unit, UsageBounds]:
+    units: Iterable[BudgetUnit], call: Call, prompt: Usage, output: OutputBounds, quote: PriceQuote
+) -> dict[BudgetUnit, UsageBounds]:
     """Bounds of what the call may use of each unit; ``UNKNOWN`` where they cannot be predicted."""
     found = {}
     for unit in units:
         known = None
-        if unit is Unit.REQUESTS or call.endpoint in PREDICTED:
+        if unit is BudgetUnit.REQUESTS or call.endpoint in PREDICTED:
             plain = Usage(input=prompt.prompt_tokens)
             known = usage_bounds(unit, prompt, output, quote) or usage_bounds(
                 unit, plain, output, quote
@@ -114,19 +114,19 @@ def needs(
     return found
 
 
-def is_uncountable(rule: Unpriced, call: Call, route: Route) -> bool:
+def is_uncountable(rule: UnpricedPolicy, call: Call, route: Route) -> bool:
     """True if a call whose price nobody knows is not to pass a limit of dollars, by its rule.
 
     What is known to cost nothing passes, and so does what only reads or deletes.
     """
-    if rule is Unpriced.ALLOW or call.method != "POST" or _is_free(call.endpoint):
+    if rule is UnpricedPolicy.ALLOW or call.method != "POST" or _is_free(call.endpoint):
         return False
     is_own = not (route.upstream.key_env or route.upstream.headers)
-    return not (rule is Unpriced.OWN and is_own)
+    return not (rule is UnpricedPolicy.OWN and is_own)
 
 
 def first_uncountable(
-    counted: Iterable[CountedBudget], wanted: Mapping[Unit, UsageBounds], call: Call, route: Route
+    counted: Iterable[CountedBudget], wanted: Mapping[BudgetUnit, UsageBounds], call: Call, route: Route
 ) -> CountedBudget | None:
     """The first hard budget that a call is not to pass, as nobody will know what it used.
 
@@ -145,33 +145,33 @@ def first_uncountable(
 
 
 def _is_uncountable_by(
-    budget: Budget, wanted: Mapping[Unit, UsageBounds], call: Call, route: Route
+    budget: Budget, wanted: Mapping[BudgetUnit, UsageBounds], call: Call, route: Route
 ) -> bool:
     """True if nobody will know what a call used of a budget that minds it."""
-    if budget.unit is Unit.TOKENS:
+    if budget.unit is BudgetUnit.TOKENS:
         return call.is_background
-    if budget.unit is Unit.REQUESTS:
+    if budget.unit is BudgetUnit.REQUESTS:
         return False
-    may = wanted[Unit.USD]
+    may = wanted[BudgetUnit.USD]
     is_unknown = may is UNKNOWN or (may.worst > 0 and call.is_background)
     return is_unknown and is_uncountable(budget.unpriced, call, route)
 
 
-def claim(each: CountedBudget, wanted: UsageBounds, seen: CounterView) -> Claim:
+def claim(each: CountedBudget, wanted: UsageBounds, seen: CounterView) -> CounterClaim:
     """The call's claim on a budget, by the last reported state of its counter."""
     found = size_reservation(each.budget, wanted, seen)
-    amount, limit = min(found.amount, MOST), found.limit
-    return Claim(each.counter, amount, limit, each.budget.hard, each.ends)
+    amount, limit = min(found.amount, MAX_AMOUNT), found.limit
+    return CounterClaim(each.counter, amount, limit, each.budget.hard, each.ends)
 
 
-def used_amount(unit: Unit, receipt: Receipt) -> int:
+def used_amount(unit: BudgetUnit, receipt: Receipt) -> int:
     """The amount of a unit an attempt used, as its receipt says; a call counts as one request."""
-    if unit is Unit.REQUESTS:
+    if unit is BudgetUnit.REQUESTS:
         return int(receipt.final and receipt.outcome is not Outcome.REFUSED)
-    if unit is Unit.USD:
-        return min(receipt.cost_nanos or 0, MOST)
+    if unit is BudgetUnit.USD:
+        return min(receipt.cost_nanos or 0, MAX_AMOUNT)
     usage = receipt.usage or Usage()
-    return min(usage.prompt_tokens + usage.generated_tokens, MOST)
+    return min(usage.prompt_tokens + usage.generated_tokens, MAX_AMOUNT)
 
 
 def _is_free(endpoint: str) -> bool:
@@ -191,10 +191,10 @@ def _labels(body: bytes) -> Mapping[str, str]:
 
 def minds_loss(budget: Budget) -> bool:
     """True if calls do not just pass the budget while its counters are away or empty."""
-    return budget.hard and budget.on_loss is not OnLoss.OPEN
+    return budget.hard and budget.on_loss is not OnStoreLoss.OPEN
 
 
-def is_worth_asking(again: Claim, said: Refused) -> bool:
+def is_worth_asking(again: CounterClaim, said: ReservationRefused) -> bool:
     """True if a claim fits by what was just told, or would fit at another time than was told."""
     spent, held = said.level.spent, said.level.held
     fits_alone = spent + again.amount <= again.limit

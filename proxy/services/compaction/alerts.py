@@ -6,7 +6,7 @@ from typing import Final
 from compaction.policy import CompactionMode
 from proxy.services.compaction.live_quality import WINDOW, Place, Sums
 from slo.alert import Alert, Severity, format_amount, stable_id
-from slo.budget import Unit
+from slo.budget import BudgetUnit
 
 _DAY: Final = 86_400
 
@@ -42,7 +42,7 @@ def dearer(place: Place, sums: Sums, now: float) -> Alert:
         facts=(
             ("calls folded", f"{sums.folded:,}"),
             ("tokens not sent", f"{sums.tokens:,}"),
-            ("saved", format_amount(Unit.USD, sums.nanos)),
+            ("saved", format_amount(BudgetUnit.USD, sums.nanos)),
         ),
         action="Nothing: what was folded stays so.",
         mend=(

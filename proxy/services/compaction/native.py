@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from proxy.catalog.entries import Route
-from proxy.providers.native_compaction import requested
+from proxy.providers.native_compaction import request_native_compaction
 from proxy.records.call import Call
 from proxy.records.compaction_result import CompactionResult, passthrough_result
 from proxy.records.compaction_settings import FeatureSettings
@@ -27,7 +27,7 @@ def native(call: Call, route: Route, setting: FeatureSettings, *, is_dry: bool) 
         setting: What holds for its feature: its target is where compaction begins.
         is_dry: Whether it is sent as it came.
     """
-    asked = requested(
+    asked = request_native_compaction(
         call.endpoint,
         call.body,
         route,

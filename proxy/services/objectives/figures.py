@@ -7,7 +7,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from proxy.services.objectives.router import ObjectiveRouter
-from slo.controller.state import State
+from slo.controller.state import ControllerState
 
 
 class ObjectiveMetrics(Collector):
@@ -32,9 +32,9 @@ class ObjectiveMetrics(Collector):
         )
         for name in wheel.tracks:
             standing = wheel.standings.get(name)
-            here = standing.state if standing is not None else State.HEALTHY
+            here = standing.state if standing is not None else ControllerState.HEALTHY
             level.add_metric([name], standing.level if standing is not None else 0)
-            for each in State:
+            for each in ControllerState:
                 state.add_metric([name, each.value], float(each is here))
         moved = CounterMetricFamily(
             "thriftgate_moved", "Calls that went to another rung", labels=[*by, "rung"]

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from proxy.services.objectives.objective_state import TrackedObjective
 from slo.controller.evaluate import evaluate
-from slo.controller.pins import frozen, pinned, thawed, unpinned
-from slo.controller.state import Standing, State, arm
-from slo.controller.transitions import Move, moves
-from slo.tally import SLOT, Counts, Tally
+from slo.controller.pins import apply_pin, freeze_state, remove_pin, thaw_state
+from slo.controller.state import ControllerSnapshot, ControllerState, level_counts
+from slo.controller.transitions import StateChange, state_change
+from slo.tally import SLOT_S, GoodBadCounts, Tally
 
 #: How many times as long as those of the short memory the slots of the long one are.
 _COARSE_FACTOR: Final = 60
@@ -57,7 +57,7 @@ class Judge:
     """
 
     def __init__(self, tracks: Iterable[TrackedObjective]) -> None:
-        self.standings: dict[str, Standing] = {}
+        self.standings: dict[str, ControllerSnapshot] = {}
         self._tracks = tuple(tracks)
         self._short = Tally(_SHORT_MEMORY_S)
         self._long = Tally(_LONG_MEMORY_S / _COARSE_FACTOR)
@@ -73,21 +73,23 @@ class Judge:
     def arms(self) -> list[str]:
         """Names of all arms under which calls are counted: every level of every objective."""
         return [
-            track.arm(level) for track in self._tracks for level in range(track.rules.rungs + 1)
+            track.arm(level)
+            for track in self._tracks
+            for level in range(track.rules.fallback_levels + 1)
         ]
 
     def known_seconds(self, now: float) -> float:
         """Seconds since the first of what was counted; of the time before it knows nothing."""
         return 0.0 if self._since is None else max(now - self._since, 0.0)
 
-    def adopt(self, standings: Mapping[str, Standing], now: float) -> None:
+    def adopt(self, standings: Mapping[str, ControllerSnapshot], now: float) -> None:
         """Go on from where another judge says that the objectives stand.
 
         What it says may be of longer ladders than there are now.
         """
         self._last = None
         self.standings = {
-            track.name: _clamp_to_ladder(standings[track.name], track.rules.rungs, now)
+            track.name: _clamp_to_ladder(standings[track.name], track.rules.fallback_levels, now)
             for track in self._tracks
             if track.name in standings
         }
@@ -99,7 +101,7 @@ class Judge:
     def count(self, increments: Mapping[tuple[str, int], tuple[int, int]]) -> None:
         """Remember what was counted since the last time: (arm, slot) to (good, bad)."""
         self._short.merge(increments)
-        first = min((slot * SLOT for _, slot in increments), default=self._since)
+        first = min((slot * SLOT_S for _, slot in increments), default=self._since)
         if first is not None:
             self._since = first if self._since is None else min(self._since, first)
         coarse: dict[tuple[str, int], tuple[int, int]] = {}
@@ -108,7 +110,7 @@ class Judge:
             coarse[key, slot // _COARSE_FACTOR] = (had[0] + good, had[1] + bad)
         self._long.merge(coarse)
 
-    def counts(self, track: TrackedObjective, now: float, seconds: float) -> Counts:
+    def counts(self, track: TrackedObjective, now: float, seconds: float) -> GoodBadCounts:
         """Good and bad calls of an objective, whichever level they ran on.
 
         Args:
@@ -121,13 +123,13 @@ class Judge:
         )
         found = [
             memory.counts(track.arm(level), now / scale, seconds / scale)
-            for level in range(track.rules.rungs + 1)
+            for level in range(track.rules.fallback_levels + 1)
         ]
-        return Counts(sum(each.good for each in found), sum(each.bad for each in found))
+        return GoodBadCounts(sum(each.good for each in found), sum(each.bad for each in found))
 
     def judge(
         self, pins: Mapping[str, ActivePin], now: float
-    ) -> list[tuple[TrackedObjective, Move]]:
+    ) -> list[tuple[TrackedObjective, StateChange]]:
         """Judge every objective; what moved.
 
         Args:
@@ -140,11 +142,11 @@ class Judge:
         self._last = now
         found = []
         for track in self._tracks:
-            before = self.standings.get(track.name) or Standing(since=now)
+            before = self.standings.get(track.name) or ControllerSnapshot(since=now)
             here = self._apply_pin(track, pins.get(track.name), now)
             after = self._evaluate(track, here, now, has_jumped=has_jumped)
             self.standings[track.name] = after
-            if (move := moves(before, after)) is not None:
+            if (move := state_change(before, after)) is not None:
                 found.append((track, move))
         self._short.forget(now)
         self._long.forget(now / _COARSE_FACTOR)
@@ -152,7 +154,7 @@ class Judge:
 
     def freeze(
         self, pins: Mapping[str, ActivePin], now: float, why: str
-    ) -> list[tuple[TrackedObjective, Move]]:
+    ) -> list[tuple[TrackedObjective, StateChange]]:
         """Follow pins, and freeze all else; what moved.
 
         Args:
@@ -162,62 +164,63 @@ class Judge:
         """
         found = []
         for track in self._tracks:
-            before = self.standings.get(track.name) or Standing(since=now)
-            after = frozen(self._apply_pin(track, pins.get(track.name), now), now, why)
+            before = self.standings.get(track.name) or ControllerSnapshot(since=now)
+            after = freeze_state(self._apply_pin(track, pins.get(track.name), now), now, why)
             self.standings[track.name] = after
-            if (move := moves(before, after)) is not None:
+            if (move := state_change(before, after)) is not None:
                 found.append((track, move))
         return found
 
-    def _apply_pin(self, track: TrackedObjective, pin: ActivePin | None, now: float) -> Standing:
+    def _apply_pin(self, track: TrackedObjective, pin: ActivePin | None, now: float) -> ControllerSnapshot:
         """The standing, pinned as somebody said; without its pin where nobody says so any more.
 
         It is pinned since somebody said so, or since now where what it was until now began later.
         """
-        before = self.standings.get(track.name) or Standing(since=now)
+        before = self.standings.get(track.name) or ControllerSnapshot(since=now)
         if pin is None or pin.until <= now:
-            return unpinned(before, now, track.rules)
-        level = min(max(pin.level, 0), track.rules.rungs)
-        if (before.state, before.level, before.until) == (State.PINNED, level, pin.until):
+            return remove_pin(before, now, track.rules)
+        level = min(max(pin.level, 0), track.rules.fallback_levels)
+        if (before.state, before.level, before.until) == (ControllerState.PINNED, level, pin.until):
             return before
         is_later = track.name in self.standings and pin.made <= before.since + _MIN_STATE_GAP_S
         since = now if is_later else min(pin.made, now)  # of another machine's clock
-        return pinned(before, level, pin.until, since, pin.why)
+        return apply_pin(before, level, pin.until, since, pin.why)
 
     def _evaluate(
-        self, track: TrackedObjective, here: Standing, now: float, *, has_jumped: bool
-    ) -> Standing:
-        if here.state is State.PINNED:
+        self, track: TrackedObjective, here: ControllerSnapshot, now: float, *, has_jumped: bool
+    ) -> ControllerSnapshot:
+        if here.state is ControllerState.PINNED:
             return here
         held = self._freeze_or_thaw(track, here, now, has_jumped=has_jumped)
-        if held is not None or not track.rules.rungs:
+        if held is not None or not track.rules.fallback_levels:
             return held or here
         arms = {
-            level: arm(self._short, track.arm(level), now) for level in range(track.rules.rungs + 1)
+            level: level_counts(self._short, track.arm(level), now)
+            for level in range(track.rules.fallback_levels + 1)
         }
         return evaluate(here, arms, track.rules, now)
 
     def _freeze_or_thaw(
-        self, track: TrackedObjective, here: Standing, now: float, *, has_jumped: bool
-    ) -> Standing | None:
+        self, track: TrackedObjective, here: ControllerSnapshot, now: float, *, has_jumped: bool
+    ) -> ControllerSnapshot | None:
         """The standing, frozen or thawed, where there is nothing to judge by; None where there is.
 
         What is healthy needs no evidence to stay so.
         """
-        if here.state is State.HEALTHY:
+        if here.state is ControllerState.HEALTHY:
             return None
         if has_jumped:
-            return replace(frozen(here, now, "the clock jumped"), since=now)
+            return replace(freeze_state(here, now, "the clock jumped"), since=now)
         is_silent = not self.counts(track, now, _SILENT_AFTER_S).n
-        if here.state is State.FROZEN:
-            return here if is_silent or now - here.since < _CLOCK_JUMP_S else thawed(here, now)
+        if here.state is ControllerState.FROZEN:
+            return here if is_silent or now - here.since < _CLOCK_JUMP_S else thaw_state(here, now)
         if is_silent and now - max(here.since, here.step_since) > _SILENT_AFTER_S:
-            return frozen(here, now, "no calls for 15 minutes")
+            return freeze_state(here, now, "no calls for 15 minutes")
         return here if is_silent else None
 
 
-def _clamp_to_ladder(standing: Standing, rungs: int, now: float) -> Standing:
+def _clamp_to_ladder(standing: ControllerSnapshot, rungs: int, now: float) -> ControllerSnapshot:
     """The standing, on a ladder of so many rungs; healthy where there are none."""
     if standing.level <= rungs:
         return standing
-    return replace(standing, level=rungs) if rungs else Standing(since=now)
+    return replace(standing, level=rungs) if rungs else ControllerSnapshot(since=now)

@@ -8,8 +8,8 @@ where one must not move the other. What fails on one route is its breaker's busi
 
 import msgspec
 
-from slo.burn import largest
-from slo.controller.state import Rules, Standing
+from slo.burn import max_burn_rate
+from slo.controller.state import ControllerRules, ControllerSnapshot
 from slo.objective import Enforce, Metric, Objective
 
 #: Rungs that are no model's name.
@@ -27,7 +27,7 @@ class TrackedObjective(msgspec.Struct, frozen=True):
     """
 
     objective: Objective
-    rules: Rules
+    rules: ControllerRules
 
     @property
     def name(self) -> str:
@@ -63,8 +63,10 @@ def track_objective(objective: Objective) -> TrackedObjective:
 
     The calls that trip it must be enough for its share of bad ones to be told from chance.
     """
-    few = max(50, round(largest(objective.target)))
-    rules = Rules(target=objective.target, rungs=len(objective.ladder), trip_least=few)
+    few = max(50, round(max_burn_rate(objective.target)))
+    rules = ControllerRules(
+        target=objective.target, fallback_levels=len(objective.ladder), trip_least=few
+    )
     return TrackedObjective(objective, rules)
 
 
@@ -77,4 +79,4 @@ class PublishedState(msgspec.Struct, frozen=True):
     """
 
     at: float
-    standing: Standing
+    standing: ControllerSnapshot

@@ -12,7 +12,7 @@ from proxy.calls.route_health import RouteHealthRegistry
 from proxy.catalog.catalog import Catalog
 from proxy.configuration import Snapshot
 from slo.alert import Alert, Severity, resolve_alert, stable_id
-from slo.breaker import State
+from slo.breaker import BreakerState
 
 #: Seconds between two looks.
 _CHECK_INTERVAL_S: Final = 5.0
@@ -41,7 +41,7 @@ class RouteHealthMetrics(Collector):
         limit = GaugeMetricFamily("thriftgate_route_limit", "Calls it takes at once", labels=by)
         flying = GaugeMetricFamily("thriftgate_route_in_flight", "Calls it has now", labels=by)
         for name, lane in self._lanes.states():
-            opened.add_metric([name], float(lane.breaker.state(now) is not State.CLOSED))
+            opened.add_metric([name], float(lane.breaker.state(now) is not BreakerState.CLOSED))
             if lane.limit is not None:
                 limit.add_metric([name], lane.limit.limit)
                 flying.add_metric([name], lane.limit.in_flight)
@@ -93,7 +93,7 @@ class RouteAlerts:
         """Tell what has changed since the last time."""
         now, ticks = self._now(), self._ticks()
         for name, lane in self._lanes.states():
-            is_closed = lane.breaker.state(ticks) is State.CLOSED
+            is_closed = lane.breaker.state(ticks) is BreakerState.CLOSED
             if not is_closed:
                 self._well.pop(name, None)
                 if name not in self._open:

@@ -24,9 +24,9 @@ from proxy.services.objectives.conversations import canary_draw, conversation_ke
 from proxy.services.objectives.objective_state import CACHE_ONLY, ELSEWHERE, SHED, TrackedObjective
 from proxy.services.objectives.switch_cost import is_worth_switching
 from slo.controller.canary_share import level_for
-from slo.controller.state import Standing, State
+from slo.controller.state import ControllerSnapshot, ControllerState
 from slo.ladder import CallRequirements
-from slo.objective import Ended, Metric, Objectives, judged
+from slo.objective import CallMeasurements, Metric, ObjectiveIndex, classify_call
 from slo.tally import Tally
 
 #: Conversations whose level is remembered, and for how many seconds after their last call.
@@ -39,7 +39,7 @@ _RETRY_AFTER_S: Final = 30.0
 
 
 #: States in which some new conversations go to level 0 to show whether all can.
-_CANARY_STATES: Final = frozenset({State.DEGRADED, State.RECOVERING})
+_CANARY_STATES: Final = frozenset({ControllerState.DEGRADED, ControllerState.RECOVERING})
 
 
 class LoadShed(CallerError):
@@ -91,7 +91,7 @@ class ObjectiveRouter:
         self.update(tracks, catalog)
         self._open: dict[str, _Open] = {}
         self._levels: OrderedDict[bytes, _Kept] = OrderedDict()
-        self.standings: dict[str, Standing] = {}
+        self.standings: dict[str, ControllerSnapshot] = {}
         self.tally = Tally()
         self.rerouted: Counter[tuple[str, str]] = Counter()
         self.not_enforced: Counter[tuple[str, str]] = Counter()
@@ -101,7 +101,7 @@ class ObjectiveRouter:
     def update(self, tracks: dict[str, TrackedObjective], catalog: Catalog) -> None:
         """Go by these objectives from now on; what was counted of those that stay goes on."""
         self.tracks = tracks
-        self._objectives = Objectives(each.objective for each in tracks.values())
+        self._objectives = ObjectiveIndex(each.objective for each in tracks.values())
         self._catalog = catalog
         self._rungs = {name: _by_route(track, catalog) for name, track in tracks.items()}
         self._places.clear()
@@ -151,7 +151,7 @@ class ObjectiveRouter:
         now = receipt.started + receipt.duration
         for each in opened.tracks:
             track = self.tracks.get(each.name)  # by what is promised now, where it still is
-            counts = judged(track.objective, ended) if track is not None else None
+            counts = classify_call(track.objective, ended) if track is not None else None
             if track is None or counts is None:
                 continue
             self.tally.add(
@@ -171,7 +171,7 @@ class ObjectiveRouter:
         else is said of the level that answered. Else calls that another model answers in time,
         while the one asked for is left alone, would say that all is well there.
         """
-        level = opened.level if opened.level <= track.rules.rungs else 0
+        level = opened.level if opened.level <= track.rules.fallback_levels else 0
         if receipt.attempt and not counts[0]:
             return level
         return self._answering(track, receipt, level)
@@ -179,7 +179,7 @@ class ObjectiveRouter:
     def _answering(self, track: TrackedObjective, receipt: Receipt, level: int) -> int:
         """The level of the route that answered; the given one where it is on no rung by name."""
         found = self._rungs[track.name].get(receipt.route, level) if receipt.moved else 0
-        return min(found, track.rules.rungs)
+        return min(found, track.rules.fallback_levels)
 
     def _count_moved(self, opened: _Open, receipt: Receipt) -> None:
         """Count a call that ended on another rung than it asked for."""
@@ -228,7 +228,7 @@ class ObjectiveRouter:
     def _is_calm(self, opened: _Open) -> bool:
         """True if no objective moves calls now."""
         found = (self.standings.get(track.name) for track in opened.tracks)
-        return all(each is None or each.state is State.HEALTHY for each in found)
+        return all(each is None or each.state is ControllerState.HEALTHY for each in found)
 
     def _level(
         self, call: Call, opened: _Open, kept: _Kept | None
@@ -241,7 +241,7 @@ class ObjectiveRouter:
         for track in opened.tracks:
             had = kept.level if kept is not None and kept.name == track.name else 0
             level = self._level_for_objective(
-                track, lot, min(had, track.rules.rungs), is_first=opened.is_first
+                track, lot, min(had, track.rules.fallback_levels), is_first=opened.is_first
             )
             if level and not track.acts:
                 self.not_enforced[track.name, track.ladder_entry(level)] += 1
@@ -281,7 +281,7 @@ class ObjectiveRouter:
             LoadShed: It serves nobody.
         """
         standing = self.standings.get(track.name)
-        is_pinned = standing is not None and standing.state is State.PINNED
+        is_pinned = standing is not None and standing.state is ControllerState.PINNED
         rung = track.ladder_entry(level)
         why = f"{track.name}: rung {level}{', pinned' if is_pinned else ''}"
         if rung == SHED or (rung == CACHE_ONLY and opened.is_first):
@@ -370,9 +370,9 @@ def _deadline(opened: _Open) -> float | None:
     return min(found, default=None)
 
 
-def _call_end(opened: _Open, receipt: Receipt) -> Ended:
+def _call_end(opened: _Open, receipt: Receipt) -> CallMeasurements:
     usage, call = receipt.usage, opened.call
-    return Ended(
+    return CallMeasurements(
         team=call.key.team_name,
         feature=call.feature,
         streamed=call.streamed,

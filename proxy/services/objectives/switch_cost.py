@@ -5,7 +5,7 @@ from typing import Final
 from proxy.catalog.entries import Route
 from proxy.records.call import Call
 from slo.ladder import is_switch_worthwhile
-from slo.price import STANDARD, cost
+from slo.price import STANDARD_TERMS, call_cost
 from slo.usage import Usage
 
 #: Bytes of a prompt that are about a token.
@@ -28,5 +28,5 @@ def is_worth_switching(call: Call, here: Route, there: Route) -> bool:
 def _nanos(route: Route, usage: Usage, at: float) -> int | None:
     if route.tariff is None:
         return None
-    paid = cost(usage, route.tariff, at, STANDARD)
+    paid = call_cost(usage, route.tariff, at, STANDARD_TERMS)
     return None if paid is None else paid.effective_nanos

@@ -6,13 +6,13 @@ Each is ``HEAD`` and one of the others.
 from typing import Final
 
 from proxy.store.redis.local_budget_store import CountersCondition
-from slo.leases import SHARE
+from slo.leases import MAX_LEASE_DIVISOR
 from slo.reservations import (
     CHECKPOINT_TTL_S,
-    KEPT,
-    MEMORY,
-    REMEMBERED,
-    UNBOUND,
+    COUNTER_RETENTION_S,
+    MAX_SETTLED_REMEMBERED,
+    SETTLED_MEMORY_S,
+    UNKNOWN_WINDOW_RETENTION_S,
 )
 
 MARKED: Final = 30.0
@@ -24,8 +24,9 @@ _ROUNDS = 10  # of a hundred holds that are freed: a script must end soon
 # ARGV: now in ms or '', then the operation's own. Numbers stay below 2^53 wherever they are
 # compared; sums are added by Redis, as int64.
 HEAD: Final = f"""
-local KEPT, UNBOUND, MEMORY = {KEPT * 1000:.0f}, {UNBOUND * 1000:.0f}, {MEMORY * 1000:.0f}
-local REMEMBERED, ROUNDS = {REMEMBERED}, {_ROUNDS}
+local KEPT, MEMORY = {COUNTER_RETENTION_S * 1000:.0f}, {SETTLED_MEMORY_S * 1000:.0f}
+local UNBOUND = {UNKNOWN_WINDOW_RETENTION_S * 1000:.0f}
+local REMEMBERED, ROUNDS = {MAX_SETTLED_REMEMBERED}, {_ROUNDS}
 local WHOLE, MARKED = '{CountersCondition.WHOLE}', {MARKED * 1000:.0f}
 local call, settled, count = redis.call, KEYS[1], math.floor((#KEYS - 2) / 2)
 local mark = #KEYS % 2 == 1 and KEYS[#KEYS]
@@ -240,7 +241,7 @@ return found
 # in ms, how many seconds it spent in, and of each of them the second and how much. Returns, of
 # each, 1 if it is valid, what the lease holds, spent and held of the counter, and how many run.
 LEASE: Final = f"""
-local SHARE = {SHARE}
+local SHARE = {MAX_LEASE_DIVISOR}
 local name, ttl, at, found = ARGV[2], tonumber(ARGV[3]), 4, {{}}
 local is_whole, checkpoint = call('GET', mark) == WHOLE, call('GET', KEYS[2])
 

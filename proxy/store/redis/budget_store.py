@@ -39,8 +39,15 @@ from redis.exceptions import RedisError
 from proxy.store.redis import budget_scripts as scripts
 from proxy.store.redis.local_budget_store import CountersCondition, CountersReset, StoreUnavailable
 from proxy.store.redis.requests import answer_within, close_client, key_prefix, redis_client
-from slo.leases import Renewal, Report
-from slo.reservations import Claim, Granted, Level, Refused, distinct, within
+from slo.leases import LeaseRenewal, LeaseReport
+from slo.reservations import (
+    CounterClaim,
+    CounterLevel,
+    ReservationGranted,
+    ReservationRefused,
+    check_amount,
+    check_distinct_counters,
+)
 
 DEADLINE_S: Final = 0.1
 """Seconds after which a Redis that has not answered is lost."""
@@ -100,16 +107,16 @@ class RedisBudgetStore:
     async def reserve(
         self,
         name: str,
-        claims: Sequence[Claim],
+        claims: Sequence[CounterClaim],
         now: float,
         until: float,
         *,
         only_whole: bool = False,
-    ) -> Granted | Refused:
+    ) -> ReservationGranted | ReservationRefused:
         """Hold every claim until then, or none."""
-        distinct(claims)
+        check_distinct_counters(claims)
         if not claims:
-            return Granted(())
+            return ReservationGranted(())
         asked = [
             each
             for claim in claims
@@ -122,21 +129,21 @@ class RedisBudgetStore:
             raise CountersReset
         if found[0]:
             after = 1 + 2 * len(claims)
-            return Granted(tuple(_levels(found[1:after])), tuple(found[after:]))
+            return ReservationGranted(tuple(_levels(found[1:after])), tuple(found[after:]))
         _, claim, spent, held, wait, running = found
         frees = None if wait < 0 else now + wait / 1000
-        return Refused(claim, Level(int(spent), int(held)), frees, running)
+        return ReservationRefused(claim, CounterLevel(int(spent), int(held)), frees, running)
 
     async def settle(
         self, name: str, amounts: Mapping[str, int], now: float, ended: float | None = None
     ) -> bool:
         """Add what was spent of each counter and let go of what was held there."""
         for amount in amounts.values():
-            within(amount)
+            check_amount(amount)
         words = (name, "" if ended is None else int(ended), *amounts.values())
         return bool(await self._run(self._settle, list(amounts), now, *words))
 
-    def reserve_leased(self, name: str, claims: Sequence[Claim], now: float) -> None:
+    def reserve_leased(self, name: str, claims: Sequence[CounterClaim], now: float) -> None:
         """None: nothing is reserved ahead."""
         return
 
@@ -148,20 +155,20 @@ class RedisBudgetStore:
         """Let the reservation end later; False if a hold has already gone."""
         return bool(await self._run(self._extend, counters, now, name, _ms(until - now)))
 
-    async def levels(self, counters: Sequence[str], now: float) -> list[Level]:
+    async def levels(self, counters: Sequence[str], now: float) -> list[CounterLevel]:
         """Amounts spent and held of each counter."""
         return _levels(await self._run(self._levels, counters, now))
 
     async def raise_spent(self, amounts: Mapping[str, int], now: float) -> list[int]:
         """Let no less have been spent of each counter; what it said before, of each."""
         for amount in amounts.values():
-            within(amount)
+            check_amount(amount)
         found = await self._run(self._lift, list(amounts), now, *amounts.values())
         return [int(each) for each in found]
 
     async def report(
-        self, name: str, reports: Sequence[Report], now: float, ttl_s: float
-    ) -> list[Renewal]:
+        self, name: str, reports: Sequence[LeaseReport], now: float, ttl_s: float
+    ) -> list[LeaseRenewal]:
         """Renew a process's leases by what they report; one of a name on each counter.
 
         Args:
@@ -177,10 +184,10 @@ class RedisBudgetStore:
         counters = [each.counter for each in reports]
         found = await self._run(self._lease, counters, now, name, _ms(ttl_s), *words, marked=True)
         return [
-            Renewal(
+            LeaseRenewal(
                 is_valid=bool(is_valid),
                 amount=int(amount),
-                level=Level(int(spent), int(held)),
+                level=CounterLevel(int(spent), int(held)),
                 running=running,
             )
             for is_valid, amount, spent, held, running in found
@@ -193,7 +200,7 @@ class RedisBudgetStore:
     async def restore(self, amounts: Mapping[str, int], checkpoint: int, now: float) -> list[int]:
         """Let counters have spent this before a checkpoint, and what was settled later."""
         for amount in amounts.values():
-            within(amount)
+            check_amount(amount)
         words = (checkpoint, *amounts.values())
         found = await self._run(self._restore, list(amounts), now, *words, marked=True)
         return [int(each) for each in found]
@@ -290,7 +297,7 @@ class RedisBudgetStore:
             self._turns.release()
 
 
-def _words(report: Report) -> Iterator[str | int]:
+def _words(report: LeaseReport) -> Iterator[str | int]:
     """A report as the script takes it."""
     yield from (report.serial, report.number, report.floor, report.keep, report.want, report.least)
     yield from (int(report.is_new), report.running)
@@ -299,9 +306,9 @@ def _words(report: Report) -> Iterator[str | int]:
         yield from (second, amount)
 
 
-def _levels(found: Sequence[bytes]) -> list[Level]:
+def _levels(found: Sequence[bytes]) -> list[CounterLevel]:
     numbers = [int(each) for each in found]
-    return [Level(*pair) for pair in zip(numbers[::2], numbers[1::2], strict=True)]
+    return [CounterLevel(*pair) for pair in zip(numbers[::2], numbers[1::2], strict=True)]
 
 
 def _ms(seconds: float) -> int:

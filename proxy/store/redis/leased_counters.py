@@ -17,8 +17,14 @@ from typing import Final
 
 from proxy.store.redis.budget_store import RedisBudgetStore
 from proxy.store.redis.local_budget_store import CountersCondition, StoreUnavailable
-from slo.leases import IDLE_S, Lease, Report
-from slo.reservations import Claim, Granted, Level, Refused, distinct
+from slo.leases import IDLE_S, Lease, LeaseReport
+from slo.reservations import (
+    CounterClaim,
+    CounterLevel,
+    ReservationGranted,
+    ReservationRefused,
+    check_distinct_counters,
+)
 
 TTL_S: Final = 60.0
 """Seconds after the last report for which a lease counts as held."""
@@ -57,7 +63,7 @@ class LeasedCounters:
         self._serial = 0
         self._leases: dict[str, Lease] = {}
         self._candidates: dict[str, tuple[int, float]] = {}
-        self._here: dict[str, Sequence[Claim]] = {}
+        self._here: dict[str, Sequence[CounterClaim]] = {}
         self._uncertain: dict[str, None] = {}
 
     async def run(self) -> None:
@@ -84,12 +90,14 @@ class LeasedCounters:
             for report, renewal in zip(reports, renewals, strict=True):
                 self._leases[report.counter].renew(report, renewal, sent)
 
-    def _report(self, counter: str, now: float, *, is_last: bool) -> Report:
+    def _report(self, counter: str, now: float, *, is_last: bool) -> LeaseReport:
         self._serial += 1
         second = int(self._now())
         return self._leases[counter].report(counter, self._serial, now, second, is_last=is_last)
 
-    def reserve_leased(self, name: str, claims: Sequence[Claim], now: float) -> Granted | None:
+    def reserve_leased(
+        self, name: str, claims: Sequence[CounterClaim], now: float
+    ) -> ReservationGranted | None:
         """Hold every claim within this process's leases; None where they do not cover it."""
         leases: list[Lease] = []
         for claim in claims:
@@ -106,11 +114,11 @@ class LeasedCounters:
             ]
             if not all(fitting):
                 return None
-            distinct(claims)
+            check_distinct_counters(claims)
             for lease, claim in zip(leases, claims, strict=True):
                 lease.hold(claim.amount)
             self._here[name] = claims
-        return Granted(
+        return ReservationGranted(
             tuple([lease.level for lease in leases]),
             tuple([lease.all_running for lease in leases]),
         )
@@ -128,12 +136,12 @@ class LeasedCounters:
     async def reserve(
         self,
         name: str,
-        claims: Sequence[Claim],
+        claims: Sequence[CounterClaim],
         now: float,
         until: float,
         *,
         only_whole: bool = False,
-    ) -> Granted | Refused:
+    ) -> ReservationGranted | ReservationRefused:
         """Hold every claim until then, or none, in Redis; counters asked for again get leases."""
         if name in self._here and (granted := self.reserve_leased(name, claims, now)) is not None:
             return granted
@@ -144,12 +152,12 @@ class LeasedCounters:
             if len(self._uncertain) > _MAX_CANDIDATES:
                 del self._uncertain[next(iter(self._uncertain))]
             raise
-        if isinstance(said, Granted):
+        if isinstance(said, ReservationGranted):
             for claim, level in zip(claims, said.levels, strict=True):
                 self._consider(claim, level)
         return said
 
-    def _consider(self, claim: Claim, level: Level) -> None:
+    def _consider(self, claim: CounterClaim, level: CounterLevel) -> None:
         """Lease a counter that was asked for before, not long ago."""
         if claim.counter in self._leases or len(self._leases) >= _MAX_LEASES:
             return
@@ -177,7 +185,7 @@ class LeasedCounters:
         """Let the reservation end later; what is held within a lease is held as long as that."""
         return name in self._here or await self.shared.extend(name, counters, now, until)
 
-    async def levels(self, counters: Sequence[str], now: float) -> list[Level]:
+    async def levels(self, counters: Sequence[str], now: float) -> list[CounterLevel]:
         """Amounts spent and held of each counter, leases included, as far as they are reported."""
         return await self.shared.levels(counters, now)
 

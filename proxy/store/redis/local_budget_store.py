@@ -13,7 +13,15 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Protocol
 
-from slo.reservations import Claim, Granted, Level, Refused, Reservations, distinct, within
+from slo.reservations import (
+    CounterClaim,
+    CounterLevel,
+    ReservationGranted,
+    ReservationRefused,
+    Reservations,
+    check_amount,
+    check_distinct_counters,
+)
 
 
 class StoreUnavailable(Exception):
@@ -54,12 +62,12 @@ class BudgetStore(Protocol):
     async def reserve(
         self,
         name: str,
-        claims: Sequence[Claim],
+        claims: Sequence[CounterClaim],
         now: float,
         until: float,
         *,
         only_whole: bool = False,
-    ) -> Granted | Refused:
+    ) -> ReservationGranted | ReservationRefused:
         """Hold every claim until then, or none.
 
         What is held or was settled under this name already stays as it is, and is granted.
@@ -101,7 +109,9 @@ class BudgetStore(Protocol):
         """
         ...
 
-    def reserve_leased(self, name: str, claims: Sequence[Claim], now: float) -> Granted | None:
+    def reserve_leased(
+        self, name: str, claims: Sequence[CounterClaim], now: float
+    ) -> ReservationGranted | None:
         """Hold every claim within what this process has reserved ahead; None where it cannot.
 
         Only whole counters are reserved from ahead. Such a reservation ends with the process.
@@ -120,7 +130,7 @@ class BudgetStore(Protocol):
         """
         ...
 
-    async def levels(self, counters: Sequence[str], now: float) -> list[Level]:
+    async def levels(self, counters: Sequence[str], now: float) -> list[CounterLevel]:
         """Amounts spent and held of each counter; one that nobody has used is at 0.
 
         Raises:
@@ -216,14 +226,14 @@ class LocalBudgetStore:
     async def reserve(
         self,
         name: str,
-        claims: Sequence[Claim],
+        claims: Sequence[CounterClaim],
         now: float,
         until: float,
         *,
         only_whole: bool = False,
-    ) -> Granted | Refused:
+    ) -> ReservationGranted | ReservationRefused:
         """Hold every claim until then, or none."""
-        distinct(claims)
+        check_distinct_counters(claims)
         if only_whole and claims and self._condition is not CountersCondition.WHOLE:
             raise CountersReset
         return self._reservations.reserve(name, claims, now, until)
@@ -234,7 +244,7 @@ class LocalBudgetStore:
         """Add what was spent of each counter and let go of what was held there."""
         return self._reservations.settle(name, amounts, now, ended)
 
-    def reserve_leased(self, name: str, claims: Sequence[Claim], now: float) -> None:
+    def reserve_leased(self, name: str, claims: Sequence[CounterClaim], now: float) -> None:
         """None: nothing is reserved ahead."""
         return
 
@@ -246,14 +256,14 @@ class LocalBudgetStore:
         """Let the reservation end later; False if a hold has already gone."""
         return self._reservations.extend(name, counters, now, until)
 
-    async def levels(self, counters: Sequence[str], now: float) -> list[Level]:
+    async def levels(self, counters: Sequence[str], now: float) -> list[CounterLevel]:
         """Amounts spent and held of each counter; one that nobody has used is at 0."""
         return self._reservations.levels(counters, now)
 
     async def raise_spent(self, amounts: Mapping[str, int], now: float) -> list[int]:
         """Let no less have been spent of each counter."""
         for amount in amounts.values():
-            within(amount)
+            check_amount(amount)
         before = [level.spent for level in self._reservations.levels(list(amounts), now)]
         for (counter, amount), spent in zip(amounts.items(), before, strict=True):
             if spent < amount:

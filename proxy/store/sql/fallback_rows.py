@@ -7,7 +7,7 @@ import msgspec
 from sqlalchemy import Engine, RowMapping, Select, and_, case, cast, func, select
 from sqlalchemy.types import BigInteger
 
-from dashboards.board import Moved, Stay
+from dashboards.board import Reroute, ReroutedCall
 from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction
 from proxy.store.sql.timestamps import seconds
@@ -31,7 +31,7 @@ class RecentFallbacks:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def calls(self, most: int) -> list[Moved]:
+    def calls(self, most: int) -> list[ReroutedCall]:
         """The calls that were moved last, the newest first.
 
         However many calls there are, so many entries of ``calls_moved`` are read.
@@ -39,7 +39,7 @@ class RecentFallbacks:
         with read_transaction(self._engine) as connection:
             return [_call(row) for row in connection.execute(_calls(most)).mappings()]
 
-    def reroutes(self, most: int) -> list[Stay]:
+    def reroutes(self, most: int) -> list[Reroute]:
         """The controller's last moves, the newest first."""
         alerts = schema.alerts.c
         query = select(alerts.text).where(alerts.text.like(_MOVES))
@@ -83,8 +83,8 @@ def _calls(most: int) -> Select[Any]:
     )
 
 
-def _call(row: RowMapping) -> Moved:
-    return Moved(
+def _call(row: RowMapping) -> ReroutedCall:
+    return ReroutedCall(
         call_id=row["call_id"],
         at=seconds(row["started"]),
         team=row["name"],
@@ -109,10 +109,10 @@ def _read(texts: list[str]) -> list[Alert]:
     return found
 
 
-def _stays(newest: list[Alert]) -> list[Stay]:
+def _stays(newest: list[Alert]) -> list[Reroute]:
     """Alerts of moves as stays, in their order: one that another went on to is where that began."""
     return [
-        Stay(
+        Reroute(
             objective=alert.subject,
             source=_source(alert, newest[at + 1 :]),
             rung=_rung(alert),

@@ -18,11 +18,11 @@ from sqlalchemy import (
 
 from dashboards.reports import (
     BY_TEAM,
-    MOST_TIMED,
-    MOST_USERS,
+    MAX_TIMED_CALLS,
+    MAX_USERS,
     Part,
     Percentiles,
-    Period,
+    ReportPeriod,
     Spend,
     Times,
 )
@@ -59,7 +59,7 @@ class LedgerReports:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def spend(self, period: Period, by: Collection[Part] = BY_TEAM) -> list[Spend]:
+    def spend(self, period: ReportPeriod, by: Collection[Part] = BY_TEAM) -> list[Spend]:
         """See ``Reports.spend``."""
         read = _parts_to_read(by)
         query = (_by_user if "user" in by else _query)(read, *period.bounds)
@@ -74,7 +74,7 @@ class LedgerReports:
         return sorted(found, key=lambda row: [getattr(row, part) for part in parts])
 
     def times(
-        self, period: Period, by: Collection[Part] = BY_TEAM
+        self, period: ReportPeriod, by: Collection[Part] = BY_TEAM
     ) -> Mapping[tuple[str, ...], Times]:
         """See ``Reports.times``."""
         read, parts = _parts_to_read(by), _shown_parts(by)
@@ -95,7 +95,7 @@ class LedgerReports:
             for key, found in durations.items()
         }
 
-    def unpriced(self, period: Period) -> list[Spend]:
+    def unpriced(self, period: ReportPeriod) -> list[Spend]:
         """See ``Reports.unpriced``."""
         by: tuple[Part, ...] = ("team", "feature", "model", "route")
         return [row for row in self.spend(period, by) if row.unpriced]
@@ -155,7 +155,7 @@ def _times(parts: Sequence[Part], start: int, end: int) -> Select[Any]:
             table.outcome != "refused",
         )
         .order_by(table.call_id.desc())
-        .limit(MOST_TIMED)
+        .limit(MAX_TIMED_CALLS)
     )
 
 
@@ -201,7 +201,7 @@ def _by_user(parts: list[Part], start: int, end: int) -> Select[Any]:
         .where(table.call_id >= id_floor(start), table.call_id < id_floor(end))
         .group_by(*groups)
         .order_by(dearest, *groups)
-        .limit(MOST_USERS)
+        .limit(MAX_USERS)
     )
 
 

@@ -11,19 +11,19 @@ import orjson
 
 from proxy.caches.bills import call_usage
 from proxy.catalog.catalog import Catalog
-from proxy.tools.demo.traffic import Sent
-from proxy.tools.replay.line_limits import bounds
-from proxy.tools.replay.lines import Line
-from proxy.tools.replay.planning import Planning
-from proxy.tools.replay.prompts import Reading
-from proxy.tools.replay.upstream_simulation import Sent as Arrived
-from proxy.tools.replay.upstream_simulation import World
-from proxy.tools.replay.variants import AsSent, Variant
+from proxy.tools.demo.traffic import SentCall
+from proxy.tools.replay.line_limits import cache_bounds
+from proxy.tools.replay.lines import RecordedCall
+from proxy.tools.replay.planning import PlannedVariant
+from proxy.tools.replay.prompts import PromptReader
+from proxy.tools.replay.upstream_simulation import SimulatedCall as Arrived
+from proxy.tools.replay.upstream_simulation import UpstreamSimulation
+from proxy.tools.replay.variants import ReplayVariant, UnmodifiedVariant
 from proxy.tools.simulator.rendering import Vocabulary
-from slo.price import cost
+from slo.price import call_cost
 
 
-class Sum(msgspec.Struct, frozen=True):
+class CallTotals(msgspec.Struct, frozen=True):
     """What some calls come to.
 
     Attributes:
@@ -36,12 +36,12 @@ class Sum(msgspec.Struct, frozen=True):
     read: int = 0
     nanos: int | None = 0
 
-    def __add__(self, other: "Sum") -> "Sum":
+    def __add__(self, other: "CallTotals") -> "CallTotals":
         """Both together; their cost is known where both are."""
         prompt, read = self.prompt + other.prompt, self.read + other.read
         if self.nanos is None or other.nanos is None:
-            return Sum(prompt, read, None)
-        return Sum(prompt, read, self.nanos + other.nanos)
+            return CallTotals(prompt, read, None)
+        return CallTotals(prompt, read, self.nanos + other.nanos)
 
     @property
     def hit_rate(self) -> float:
@@ -49,7 +49,7 @@ class Sum(msgspec.Struct, frozen=True):
         return self.read / self.prompt if self.prompt else 0.0
 
 
-class Otherwise(msgspec.Struct, frozen=True):
+class CostBaseline(msgspec.Struct, frozen=True):
     """What the calls that were answered would have come to, by the names of their teams.
 
     Attributes:
@@ -57,11 +57,11 @@ class Otherwise(msgspec.Struct, frozen=True):
         arranged: Sent through a gateway that applies every layout as soon as it is learned.
     """
 
-    direct: Mapping[str, Sum] = {}
-    arranged: Mapping[str, Sum] = {}
+    direct: Mapping[str, CallTotals] = {}
+    arranged: Mapping[str, CallTotals] = {}
 
 
-def otherwise(sent: Iterable[Sent], catalog: Catalog, at: float) -> Otherwise:
+def baseline_costs(sent: Iterable[SentCall], catalog: Catalog, at: float) -> CostBaseline:
     """Both; takes some milliseconds for each call.
 
     Args:
@@ -70,35 +70,35 @@ def otherwise(sent: Iterable[Sent], catalog: Catalog, at: float) -> Otherwise:
         at: The moment whose prices are valid, in seconds since the epoch.
     """
     vocabulary = Vocabulary()
-    direct: dict[str, Sum] = {}
-    arranged: dict[str, Sum] = {}
+    direct: dict[str, CallTotals] = {}
+    arranged: dict[str, CallTotals] = {}
     for name, calls in _by_model(sent).items():
         model = catalog.models[name]
-        reading = Reading(model, model.routes[0], vocabulary)
-        _add(direct, _played(calls, reading, AsSent(), at))
-        _add(arranged, _played(calls, reading, Planning(reading, at, arranges=True), at))
-    return Otherwise(direct, arranged)
+        reading = PromptReader(model, model.routes[0], vocabulary)
+        _add(direct, _played(calls, reading, UnmodifiedVariant(), at))
+        _add(arranged, _played(calls, reading, PlannedVariant(reading, at, arranges=True), at))
+    return CostBaseline(direct, arranged)
 
 
-def _by_model(sent: Iterable[Sent]) -> dict[str, list[Sent]]:
+def _by_model(sent: Iterable[SentCall]) -> dict[str, list[SentCall]]:
     """The calls that were answered; a cache belongs to one model."""
-    found: dict[str, list[Sent]] = {}
+    found: dict[str, list[SentCall]] = {}
     for each in sent:
         if not each.error:
             found.setdefault(each.planned.model, []).append(each)
     return found
 
 
-def _add(sums: dict[str, Sum], found: Iterable[tuple[str, Sum]]) -> None:
+def _add(sums: dict[str, CallTotals], found: Iterable[tuple[str, CallTotals]]) -> None:
     for team, one in found:
-        sums[team] = sums.get(team, Sum()) + one
+        sums[team] = sums.get(team, CallTotals()) + one
 
 
 def _played(
-    calls: Iterable[Sent], reading: Reading, variant: Variant, at: float
-) -> Iterator[tuple[str, Sum]]:
+    calls: Iterable[SentCall], reading: PromptReader, variant: ReplayVariant, at: float
+) -> Iterator[tuple[str, CallTotals]]:
     """The team of each call and what it comes to, all sent to one model in this way."""
-    world = World(reading.simulated, bounds(reading.simulated))
+    world = UpstreamSimulation(reading.simulated, cache_bounds(reading.simulated))
     tariff = reading.route.tariff
     for each in calls:
         line, now = _line(each), each.planned.at.timestamp()
@@ -110,15 +110,15 @@ def _played(
         )
         usage = call_usage(world.serve(arrived, now), output=each.output)
         variant.served(usage)
-        found = None if tariff is None else cost(usage, tariff, at)
+        found = None if tariff is None else call_cost(usage, tariff, at)
         nanos = None if found is None else found.effective_nanos
-        yield each.planned.team, Sum(usage.prompt_tokens, usage.cache_read, nanos)
+        yield each.planned.team, CallTotals(usage.prompt_tokens, usage.cache_read, nanos)
 
 
-def _line(sent: Sent) -> Line:
+def _line(sent: SentCall) -> RecordedCall:
     """The call as a recorded one; its body is made again from the answers that came before."""
     planned = sent.planned
-    return Line(
+    return RecordedCall(
         at=None,
         conversation=planned.conversation.id,
         key=planned.team,

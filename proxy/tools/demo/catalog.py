@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Upstream
 from proxy.providers.kinds import credentials
-from proxy.tools.simulator.models import MODELS, Simulated, of_models
+from proxy.tools.simulator.models import MODELS, SimulatedModel, of_models
 
 #: Made up; the lab takes any.
 KEY = "sk-simulated"
 
 
-def pointing(shipped: Catalog, base_url: str) -> str:
+def redirected_catalog(shipped: Catalog, base_url: str) -> str:
     """A catalog in TOML that, laid over the shipped one, sends every call to ``base_url``.
 
     No upstream keeps the environment variable of its key, so no real key can leave the machine.
@@ -20,7 +20,7 @@ def pointing(shipped: Catalog, base_url: str) -> str:
     return "\n".join(("[upstreams]", *lines, ""))
 
 
-def simulated(shipped: Catalog) -> Mapping[str, Simulated]:
+def simulated_models(shipped: Catalog) -> Mapping[str, SimulatedModel]:
     """What the lab must serve so that every model of the catalog answers."""
     vectors = {name: model for name, model in MODELS.items() if model.dimensions}
     return of_models(shipped.models.values()) | vectors

@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from proxy.tools.demo.conversation import Message, dice, sections, table, text
+from proxy.tools.demo.conversation import Message, sections, seeded_random, table, text
 
 _USERS = ("Ines Carvalho", "Tom Okafor", "Lea Brandt", "Marek Nowak", "Aya Sato", "Paul Girard")
 _UNRECORDED = "The tool gave no output."
@@ -29,7 +29,7 @@ class ToolUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class CodingStep:
     """What happens between two calls.
 
     Attributes:
@@ -44,15 +44,15 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class CodingTask:
     """A task from the user's first message to the last answer."""
 
     branch: str
-    steps: tuple[Step, ...]
+    steps: tuple[CodingStep, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Coding:
+class CodingScript:
     """One agent at work on one task.
 
     Attributes:
@@ -64,7 +64,7 @@ class Coding:
         seed: Decides ids and the order of tools.
     """
 
-    task: Task
+    task: CodingTask
     rules: str
     tools: tuple[Mapping[str, Any], ...]
     user: str
@@ -89,7 +89,7 @@ class Coding:
             f"Branch: {self.task.branch}\n\n{self.rules}"
         )
         tools = [{"type": "function", "function": dict(tool)} for tool in self.tools]
-        dice(self.seed, "tools", turn if self.gathers_anew else 0).shuffle(tools)
+        seeded_random(self.seed, "tools", turn if self.gathers_anew else 0).shuffle(tools)
         return {
             "messages": [{"role": "system", "content": system}, *self._work(turn, answers)],
             "tools": tools,
@@ -107,7 +107,7 @@ class Coding:
             if step.asks:
                 yield {"role": "user", "content": step.asks}
 
-    def _said(self, number: int, step: Step, answer: Message | None) -> Message:
+    def _said(self, number: int, step: CodingStep, answer: Message | None) -> Message:
         """The agent's message before a step: its real words, and recorded calls where it made none.
 
         An agent that calls a tool of its own accord keeps its call, whatever is recorded.
@@ -124,12 +124,12 @@ class Coding:
 
     def _call(self, number: int, index: int, use: ToolUse) -> dict[str, Any]:
         """A recorded tool call with an id as providers make them."""
-        name = f"call_{dice(self.seed, 'call', number, index).getrandbits(96):024x}"
+        name = f"call_{seeded_random(self.seed, 'call', number, index).getrandbits(96):024x}"
         function = {"name": use.tool, "arguments": use.arguments}
         return {"id": name, "type": "function", "function": function}
 
 
-def _results(said: Message, step: Step) -> Iterator[Message]:
+def _results(said: Message, step: CodingStep) -> Iterator[Message]:
     """A result for each call: the next recorded one of that tool, if the step has one left."""
     left = list(step.uses)
     for call in said.get("tool_calls", ()):
@@ -141,14 +141,14 @@ def _results(said: Message, step: Step) -> Iterator[Message]:
 
 
 @cache
-def tasks() -> tuple[Task, ...]:
+def tasks() -> tuple[CodingTask, ...]:
     """All recorded tasks."""
     workspace = sections("workspace.md")
     return tuple(
-        Task(
+        CodingTask(
             branch=entry["branch"],
             steps=tuple(
-                Step(
+                CodingStep(
                     says=step.get("says", ""),
                     uses=tuple(_use(call, workspace) for call in step.get("calls", ())),
                     asks=step.get("asks", ""),
@@ -173,15 +173,15 @@ def _use(call: Mapping[str, Any], workspace: Mapping[str, str]) -> ToolUse:
 _RESULTS = {"edit_file": "1 place changed.", "write_file": "Written.", "commit": "Committed."}
 
 
-def agents(seed: str, models: Sequence[str]) -> list[Coding]:
+def agents(seed: str, models: Sequence[str]) -> list[CodingScript]:
     """One agent for each task, in an order the seed decides, each with a user of its own."""
     rules, tools = text("agent.md"), tuple(json.loads(text("tools.json")))
-    roll = dice(seed, "tasks")
+    roll = seeded_random(seed, "tasks")
     order = list(tasks())
     roll.shuffle(order)
     users = roll.sample(_USERS, len(order))
     return [
-        Coding(
+        CodingScript(
             task=task,
             rules=rules,
             tools=tools,

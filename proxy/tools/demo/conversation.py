@@ -49,7 +49,7 @@ class Script(Protocol):
         ...
 
 
-class Conversation:
+class DemoConversation:
     """A script being played: it keeps what the assistant answered."""
 
     def __init__(self, name: str, script: Script) -> None:
@@ -61,7 +61,7 @@ class Conversation:
         """The body of one call, with the answers that have come so far in its history."""
         return self.script.body(turn, at, self._answers[:turn])
 
-    def answered(self, turn: int, message: Mapping[str, Any]) -> None:
+    def record_answer(self, turn: int, message: Mapping[str, Any]) -> None:
         """Put the assistant's message to this turn into the history; an empty one counts as none.
 
         Args:
@@ -73,7 +73,7 @@ class Conversation:
         self._answers[turn] = {"role": "assistant", **kept} if kept else None
 
 
-def dice(*seed: object) -> random.Random:
+def seeded_random(*seed: object) -> random.Random:
     """Dice that fall the same way for the same seed, on every machine."""
     return random.Random("/".join(map(str, seed)))  # noqa: S311 - repeatable, not secret
 

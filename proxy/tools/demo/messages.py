@@ -9,8 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from proxy.records.amounts import cell, quantity
-from proxy.tools.demo.baseline import Sum
-from proxy.tools.demo.result import Result, ledgered, total
+from proxy.tools.demo.baseline import CallTotals
+from proxy.tools.demo.result import DemoResult, row_totals, total
 from proxy.tools.demo.spending import spending
 from proxy.tools.demo.traffic import AT_ONCE
 
@@ -48,17 +48,17 @@ def opening(console: Console, count: int, base_url: str) -> None:
     )
 
 
-def outcome(console: Console, result: Result) -> None:
+def outcome(console: Console, result: DemoResult) -> None:
     """Say what became of the calls and what the ledger knows of them."""
     console.print()
     console.print(spending(result.rows, result.names, result.total))
     console.print()
     console.print(_pace(result), soft_wrap=True)
     console.print(_ledger(result), style="red" if result.lacking else "", soft_wrap=True)
-    for sent in result.failed[:_ERRORS_SHOWN]:
+    for sent in result.failed_calls[:_ERRORS_SHOWN]:
         console.print(f"Failed: {sent.planned.model}: {sent.error}", style="red", markup=False)
-    if len(result.failed) > _ERRORS_SHOWN:
-        console.print(f"… and {len(result.failed) - _ERRORS_SHOWN} more failed.", style="red")
+    if len(result.failed_calls) > _ERRORS_SHOWN:
+        console.print(f"… and {len(result.failed_calls) - _ERRORS_SHOWN} more failed.", style="red")
     if result.otherwise.direct:
         console.print()
         console.print(_comparison(result))
@@ -69,7 +69,7 @@ def outcome(console: Console, result: Result) -> None:
     console.print(_SIMULATED, soft_wrap=True)
 
 
-def invitation(console: Console, base_url: str, key: str, folder: str, result: Result) -> None:
+def invitation(console: Console, base_url: str, key: str, folder: str, result: DemoResult) -> None:
     """Say how to make a call of one's own, and how to ask about all of them."""
     curl, snippet = commands(base_url, key)
     console.print("\nIt is your turn. In another terminal:\n")
@@ -82,7 +82,7 @@ def invitation(console: Console, base_url: str, key: str, folder: str, result: R
     console.print("Ctrl-C to stop; nothing is left behind.")
 
 
-def _questions(folder: str, result: Result) -> Iterator[str]:
+def _questions(folder: str, result: DemoResult) -> Iterator[str]:
     """Commands that ask about the calls, one a line."""
     yield f"export THRIFTGATE_FOLDER={folder}"
     yield "thriftgate report --by feature"
@@ -111,7 +111,7 @@ def commands(base_url: str, key: str) -> tuple[str, str]:
     return curl, snippet
 
 
-def _comparison(result: Result) -> Table:
+def _comparison(result: DemoResult) -> Table:
     """Each team's hit rate and cost as its calls were sent, between other ways to send them."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for column in ("team", "sent"):
@@ -125,7 +125,7 @@ def _comparison(result: Result) -> Table:
         *(("all", every, row) for row in result.total),
     ):
         direct = total(result.otherwise.direct, teams)
-        ways = [(_DIRECTLY, direct), (_THROUGH, ledgered(row))]
+        ways = [(_DIRECTLY, direct), (_THROUGH, row_totals(row))]
         if result.proposed:
             ways.append((_ARRANGED, total(result.otherwise.arranged, teams)))
         for number, (way, found) in enumerate(ways):
@@ -135,7 +135,7 @@ def _comparison(result: Result) -> Table:
     return table
 
 
-def _figures(found: Sum, direct: Sum) -> tuple[str, str, str]:
+def _figures(found: CallTotals, direct: CallTotals) -> tuple[str, str, str]:
     """Hit rate, cost to the cent, and how much less that is than directly."""
     if found.nanos is None:
         return f"{found.hit_rate:.1%}", "unknown", ""
@@ -146,7 +146,7 @@ def _figures(found: Sum, direct: Sum) -> tuple[str, str, str]:
     return f"{found.hit_rate:.1%}", cell(found.nanos, _CENTS), less
 
 
-def _pace(result: Result) -> str:
+def _pace(result: DemoResult) -> str:
     waits = [sent.ttft for sent in result.sent if sent.ttft is not None]
     first = f", first token of a stream after {median(waits) * 1000:.0f} ms" if waits else ""
     rate = len(result.sent) / result.seconds if result.seconds else 0.0
@@ -154,8 +154,8 @@ def _pace(result: Result) -> str:
     return f"{calls} in {result.seconds:.1f} s, {rate:.0f} a second{first}."
 
 
-def _ledger(result: Result) -> str:
-    answered = len(result.sent) - len(result.failed)
+def _ledger(result: DemoResult) -> str:
+    answered = len(result.sent) - len(result.failed_calls)
     if result.lacking:
         return (
             f"Ledger: {len(result.lacking)} of {answered} answered calls are not there exactly "

@@ -9,7 +9,7 @@ from itertools import cycle
 from typing import Any
 
 from proxy.tools.demo.coding import agents
-from proxy.tools.demo.conversation import Conversation, Script, dice
+from proxy.tools.demo.conversation import DemoConversation, Script, seeded_random
 from proxy.tools.demo.report import reports
 from proxy.tools.demo.support import chats
 
@@ -25,7 +25,7 @@ _MIX = ("support", "coding", "support", "report", "support", "coding", "report",
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
+class PlannedCall:
     """One call of the plan.
 
     Its body is made when it is asked for, from the answers that have come by then: wait for the
@@ -40,7 +40,7 @@ class Planned:
     """
 
     number: int
-    conversation: Conversation
+    conversation: DemoConversation
     turn: int
     at: datetime
     streamed: bool
@@ -68,12 +68,12 @@ class Planned:
             how["stream_options"] = {"include_usage": True}
         return {**how, **asked}
 
-    def answered(self, message: Mapping[str, Any]) -> None:
+    def record_answer(self, message: Mapping[str, Any]) -> None:
         """Give the assistant's message back to the conversation, for its next turn."""
-        self.conversation.answered(self.turn, message)
+        self.conversation.record_answer(self.turn, message)
 
 
-def calls(*, start: datetime, seed: int = 2, count: int = 200) -> Iterator[Planned]:
+def calls(*, start: datetime, seed: int = 2, count: int = 200) -> Iterator[PlannedCall]:
     """The calls of the plan in the order they are made; half are streamed.
 
     The same arguments give the same plan. Conversations still open at the end are cut off, as they
@@ -84,16 +84,16 @@ def calls(*, start: datetime, seed: int = 2, count: int = 200) -> Iterator[Plann
         seed: Another seed gives other conversations in another order.
         count: How many calls.
     """
-    roll = dice(seed, "order")
+    roll = seeded_random(seed, "order")
     coming = _conversations(seed)
     waiting = deque((next(coming), 0) for _ in range(_OPEN))
-    busy: deque[tuple[Conversation, int] | None] = deque([None] * (APART - 1))
+    busy: deque[tuple[DemoConversation, int] | None] = deque([None] * (APART - 1))
     at = start
     for number in range(count):
         place = roll.randrange(len(waiting))
         conversation, turn = waiting[place]
         del waiting[place]
-        yield Planned(
+        yield PlannedCall(
             number=number, conversation=conversation, turn=turn, at=at, streamed=number % 2 == 0
         )
         done = turn + 1 == conversation.script.length
@@ -103,7 +103,7 @@ def calls(*, start: datetime, seed: int = 2, count: int = 200) -> Iterator[Plann
         at += timedelta(seconds=roll.randrange(3, 30))
 
 
-def _conversations(seed: int) -> Iterator[Conversation]:
+def _conversations(seed: int) -> Iterator[DemoConversation]:
     """Conversations of all three applications, without end."""
     sources = {
         "support": _endless(chats, f"{seed}/support", _SUPPORT_MODELS),
@@ -111,7 +111,7 @@ def _conversations(seed: int) -> Iterator[Conversation]:
         "report": _endless(reports, f"{seed}/report", _REPORT_MODELS),
     }
     for number, kind in enumerate(cycle(_MIX)):
-        yield Conversation(f"{kind}-{number}", next(sources[kind]))
+        yield DemoConversation(f"{kind}-{number}", next(sources[kind]))
 
 
 def _endless(

@@ -9,14 +9,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.text import Text
 
 from proxy.tools.demo.result import days
-from proxy.tools.demo.session import Stage
+from proxy.tools.demo.session import DemoSession
 from proxy.tools.demo.traffic import Tell
 
 _EVERY = 0.25
 _FLUSH = 5.0
 
 
-class Rate(ProgressColumn):
+class CallRate(ProgressColumn):
     """Calls per second from the first to now."""
 
     def render(self, task: Task) -> Text:
@@ -26,13 +26,13 @@ class Rate(ProgressColumn):
 
 
 @asynccontextmanager
-async def progress(console: Console, stage: Stage, count: int) -> AsyncIterator[Tell]:
+async def progress(console: Console, stage: DemoSession, count: int) -> AsyncIterator[Tell]:
     """Something to tell of each call that has ended; the bar stands as long as this is open."""
     columns = (
         TextColumn("  "),
         BarColumn(bar_width=32),
         MofNCompleteColumn(),
-        Rate(),
+        CallRate(),
         TextColumn("{task.fields[cost]}"),
     )
     with Progress(*columns, console=console) as bar:
@@ -49,13 +49,13 @@ async def progress(console: Console, stage: Stage, count: int) -> AsyncIterator[
         show(await _cost(stage))
 
 
-async def _watch(stage: Stage, show: Callable[[int], None]) -> None:
+async def _watch(stage: DemoSession, show: Callable[[int], None]) -> None:
     while True:
         await asyncio.sleep(_EVERY)
         show(await _cost(stage))
 
 
-async def _cost(stage: Stage) -> int:
+async def _cost(stage: DemoSession) -> int:
     """What the ledger has so far, in nano-dollars."""
     store = stage.gateway.store
     rows = await store.ask(store.reports.spend, days(stage.since), ())

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from proxy.tools.demo.conversation import Message, dice, table, text
+from proxy.tools.demo.conversation import Message, seeded_random, table, text
 
 _FINDING = {
     "type": "object",
@@ -47,7 +47,7 @@ _SECTION = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class ReportScript:
     """One report, written section by section.
 
     Attributes:
@@ -97,14 +97,14 @@ class Report:
         }
 
 
-def reports(seed: str, models: Sequence[str]) -> list[Report]:
+def reports(seed: str, models: Sequence[str]) -> list[ReportScript]:
     """Every report once, in an order the seed decides, on the models in turn."""
     style = text("style.md")
-    roll = dice(seed, "reports")
+    roll = seeded_random(seed, "reports")
     order = table("reports.toml", "job")
     roll.shuffle(order)
     return [
-        Report(
+        ReportScript(
             title=entry["title"],
             reader=entry["reader"],
             sections=tuple(map(_section, entry["sections"])),

@@ -7,18 +7,18 @@ from typing import Any
 
 import orjson
 
-from dashboards.reports import Period, Spend
+from dashboards.reports import ReportPeriod, Spend
 from proxy.records.feature_mode import Place
 from proxy.records.receipt import dollars
 from proxy.store.store import Store
-from proxy.tools.demo.baseline import Otherwise, Sum
-from proxy.tools.demo.traffic import Sent
+from proxy.tools.demo.baseline import CallTotals, CostBaseline
+from proxy.tools.demo.traffic import SentCall
 
 _FLUSH = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class DemoResult:
     """The demo's outcome.
 
     Attributes:
@@ -33,25 +33,25 @@ class Result:
         proposed: The features that a layout was learned for, under their teams' names.
     """
 
-    sent: tuple[Sent, ...]
+    sent: tuple[SentCall, ...]
     seconds: float
     rows: tuple[Spend, ...]
     total: tuple[Spend, ...]
     names: Mapping[str, str]
     ledger_calls: int
     lacking: tuple[str, ...]
-    otherwise: Otherwise = field(default_factory=Otherwise)
+    otherwise: CostBaseline = field(default_factory=CostBaseline)
     proposed: tuple[Place, ...] = ()
 
     @property
-    def failed(self) -> tuple[Sent, ...]:
+    def failed_calls(self) -> tuple[SentCall, ...]:
         """Calls that were not answered, or not to the end."""
         return tuple(sent for sent in self.sent if sent.error)
 
     @property
     def is_sound(self) -> bool:
         """True if every call was answered and every answer is in the ledger."""
-        return not self.failed and not self.lacking
+        return not self.failed_calls and not self.lacking
 
     def json(self) -> str:
         """The result as one line.
@@ -77,7 +77,7 @@ class Result:
             "lacking": list(self.lacking),
             "errors": [
                 {"call_id": sent.call_id, "model": sent.planned.model, "error": sent.error}
-                for sent in self.failed
+                for sent in self.failed_calls
             ],
             "seconds": round(self.seconds, 3),
             "simulated": True,
@@ -88,12 +88,12 @@ class Result:
 
 def of_store(
     store: Store,
-    sent: Iterable[Sent],
+    sent: Iterable[SentCall],
     *,
     seconds: float,
     names: Mapping[str, str],
     since: datetime,
-) -> Result:
+) -> DemoResult:
     """The result once every receipt has reached the database; blocks.
 
     Args:
@@ -108,7 +108,7 @@ def of_store(
     calls = tuple(sent)
     answered = [call.call_id for call in calls if call.call_id]
     nameless = [f"call {call.planned.number}" for call in calls if not (call.call_id or call.error)]
-    return Result(
+    return DemoResult(
         sent=calls,
         seconds=seconds,
         rows=tuple(sorted(store.reports.spend(period), key=lambda row: names[row.team or ""])),
@@ -119,7 +119,7 @@ def of_store(
     )
 
 
-def proposed(store: Store, names: Mapping[str, str]) -> tuple[Place, ...]:
+def learned_features(store: Store, names: Mapping[str, str]) -> tuple[Place, ...]:
     """The features that a layout was learned for, under their teams' names; blocks."""
     return tuple(
         sorted(
@@ -130,13 +130,13 @@ def proposed(store: Store, names: Mapping[str, str]) -> tuple[Place, ...]:
     )
 
 
-def days(since: datetime) -> Period:
+def days(since: datetime) -> ReportPeriod:
     """The day the demo began and the one after, in case it runs over midnight."""
     day = since.astimezone(UTC).date()
-    return Period(first=day, end=day + timedelta(days=2), zone="UTC")
+    return ReportPeriod(first=day, end=day + timedelta(days=2), zone="UTC")
 
 
-def _otherwise(found: Otherwise, teams: Iterable[str]) -> dict[str, Any]:
+def _otherwise(found: CostBaseline, teams: Iterable[str]) -> dict[str, Any]:
     """What those teams' calls would have come to."""
     names = list(teams)
     direct, arranged = (total(each, names) for each in (found.direct, found.arranged))
@@ -148,14 +148,14 @@ def _otherwise(found: Otherwise, teams: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def total(sums: Mapping[str, Sum], teams: Iterable[str]) -> Sum:
+def total(sums: Mapping[str, CallTotals], teams: Iterable[str]) -> CallTotals:
     """All of those teams together."""
-    return sum((sums.get(team, Sum()) for team in teams), Sum())
+    return sum((sums.get(team, CallTotals()) for team in teams), CallTotals())
 
 
-def ledgered(row: Spend) -> Sum:
+def row_totals(row: Spend) -> CallTotals:
     """A row of the ledger beside which sums of other ways can be shown."""
-    return Sum(row.usage.prompt_tokens, row.usage.cache_read, row.cost_nanos)
+    return CallTotals(row.usage.prompt_tokens, row.usage.cache_read, row.cost_nanos)
 
 
 def _account(row: Spend) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def _account(row: Spend) -> dict[str, Any]:
         "calls": row.calls,
         "input_tokens": row.usage.prompt_tokens,
         "cached_tokens": row.usage.cache_read,
-        "hit_rate": round(ledgered(row).hit_rate, 4),
+        "hit_rate": round(row_totals(row).hit_rate, 4),
         "output_tokens": row.usage.generated_tokens,
         "cost_usd": _usd(row.cost_nanos),
         "unpriced": row.unpriced,

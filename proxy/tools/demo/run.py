@@ -10,10 +10,10 @@ import uvloop
 from rich.console import Console
 
 from proxy.tools.demo import messages, plan
-from proxy.tools.demo.baseline import otherwise
+from proxy.tools.demo.baseline import baseline_costs
 from proxy.tools.demo.progress import progress
-from proxy.tools.demo.result import Result, of_store, proposed
-from proxy.tools.demo.session import TEAMS, Stage, stage
+from proxy.tools.demo.result import DemoResult, learned_features, of_store
+from proxy.tools.demo.session import TEAMS, DemoSession, run_session
 from proxy.tools.demo.traffic import send
 
 #: About how long the plan's calls would take their applications.
@@ -28,16 +28,16 @@ def run(
     now: datetime,
     port: int,
     stays: bool,
-    tell: Callable[[Result], None],
+    tell: Callable[[DemoResult], None],
     count: int,
 ) -> int:
     """The exit status: 0 if every call was answered and kept, 1 if not, 130 if stopped before.
 
     The arguments are those of ``demo``.
     """
-    told: list[Result] = []
+    told: list[DemoResult] = []
 
-    def both(result: Result) -> None:
+    def both(result: DemoResult) -> None:
         told.append(result)
         tell(result)
 
@@ -65,9 +65,9 @@ async def demo(
     now: datetime,
     port: int,
     stays: bool,
-    tell: Callable[[Result], None],
+    tell: Callable[[DemoResult], None],
     count: int,
-) -> Result:
+) -> DemoResult:
     """What the calls came to, once all is shut down again.
 
     Args:
@@ -81,7 +81,7 @@ async def demo(
     Raises:
         OSError: If no port is free.
     """
-    async with stage(now=now, start=now - _SPAN, port=port) as staged:
+    async with run_session(now=now, start=now - _SPAN, port=port) as staged:
         messages.opening(console, count, staged.base_url)
         result = await _result(console, staged, count)
         messages.outcome(console, result)
@@ -93,7 +93,7 @@ async def demo(
     return result
 
 
-async def _result(console: Console, staged: Stage, count: int) -> Result:
+async def _result(console: Console, staged: DemoSession, count: int) -> DemoResult:
     """Send the calls, and ask the ledger about them."""
     ticks = asyncio.get_running_loop().time
     calls = plan.calls(start=staged.since - _SPAN, count=count)
@@ -109,7 +109,7 @@ async def _result(console: Console, staged: Stage, count: int) -> Result:
     )
     # While it reckons, the last lessons are learned: proposals are asked for after it.
     others = await asyncio.to_thread(
-        otherwise, sent, staged.gateway.catalog, staged.since.timestamp()
+        baseline_costs, sent, staged.gateway.catalog, staged.since.timestamp()
     )
-    learned = await store.ask(proposed, store, staged.names)
+    learned = await store.ask(learned_features, store, staged.names)
     return replace(result, otherwise=others, proposed=learned)

@@ -17,11 +17,11 @@ from proxy.api import serving as servers
 from proxy.app import Gateway
 from proxy.configuration import read_catalog
 from proxy.settings import Settings, read
-from proxy.tools.demo.catalog import pointing, simulated
+from proxy.tools.demo.catalog import redirected_catalog, simulated_models
 from proxy.tools.simulator.app import app as lab_app
-from proxy.tools.simulator.models import LabSettings
+from proxy.tools.simulator.models import SimulatorSettings
 from proxy.tools.simulator.server import serving
-from proxy.tools.simulator.upstream import Lab
+from proxy.tools.simulator.upstream import Simulator
 
 HOST = "127.0.0.1"
 TEAMS = ("acme-support", "acme-engineering")
@@ -33,7 +33,7 @@ _LAST_PORT = 65_535
 _BACKLOG = 4096
 
 
-class Clock:
+class DemoClock:
     """The lab's time: it runs, and jumps ahead to the moments at which the calls are made.
 
     So prompt caches grow old between the turns of a conversation as they do in real use, although
@@ -58,7 +58,7 @@ class Clock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class DemoSession:
     """A running gateway in front of the lab.
 
     Attributes:
@@ -77,13 +77,13 @@ class Stage:
     keys: Mapping[str, str]
     names: Mapping[str, str]
     folder: str
-    clock: Clock
+    clock: DemoClock
     since: datetime
     served: asyncio.Task[None]
 
 
 @asynccontextmanager
-async def stage(*, now: datetime, start: datetime, port: int) -> AsyncIterator[Stage]:
+async def run_session(*, now: datetime, start: datetime, port: int) -> AsyncIterator[DemoSession]:
     """The lab and the gateway, taking calls; nothing is left of them afterwards.
 
     Args:
@@ -95,18 +95,18 @@ async def stage(*, now: datetime, start: datetime, port: int) -> AsyncIterator[S
         OSError: If no port is free.
     """
     shipped = read_catalog(read({}))
-    clock = Clock(start, asyncio.get_running_loop().time)
-    lab_settings = LabSettings(models=simulated(shipped), time_scale=_TIME_SCALE)
-    lab = Lab(lab_settings, clock=clock, sleep=asyncio.sleep)
+    clock = DemoClock(start, asyncio.get_running_loop().time)
+    lab_settings = SimulatorSettings(models=simulated_models(shipped), time_scale=_TIME_SCALE)
+    lab = Simulator(lab_settings, clock=clock, sleep=asyncio.sleep)
     with TemporaryDirectory(prefix="thriftgate-demo-") as name, _listening(port) as listener:
         async with serving(lab_app(lab)) as upstream:
-            settings = _settings(Path(name), pointing(shipped, upstream))
+            settings = _settings(Path(name), redirected_catalog(shipped, upstream))
             async with app.gateway(settings) as gateway, asyncio.TaskGroup() as group:
                 server = servers.server(gateway.app, settings)
                 served = group.create_task(_serve(server, listener))
                 keys, names = _teams(gateway, now.timestamp())
                 try:
-                    yield Stage(
+                    yield DemoSession(
                         gateway=gateway,
                         base_url=f"http://{HOST}:{listener.getsockname()[1]}/v1",
                         keys=keys,
@@ -157,14 +157,14 @@ def _listening(port: int) -> Iterator[socket.socket]:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         last = min(port + _PORTS_TRIED, _LAST_PORT)
         for candidate in range(port, last + 1):
-            if _bound(listener, candidate):
+            if _try_bind(listener, candidate):
                 listener.listen(_BACKLOG)
                 yield listener
                 return
     raise OSError(errno.EADDRINUSE, f"no port from {port} to {last} is free")
 
 
-def _bound(listener: socket.socket, port: int) -> bool:
+def _try_bind(listener: socket.socket, port: int) -> bool:
     """True if the port could be taken."""
     try:
         listener.bind((HOST, port))

@@ -11,14 +11,14 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from proxy.tools.demo.conversation import Message, dice, sections, table, text
+from proxy.tools.demo.conversation import Message, sections, seeded_random, table, text
 
 _SORRY = "Sorry, something went wrong on our side. Could you send that once more?"
 _PASSAGES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class SupportCase:
     """What one customer writes.
 
     Attributes:
@@ -33,7 +33,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Support:
+class SupportScript:
     """One customer's chat.
 
     Attributes:
@@ -43,7 +43,7 @@ class Support:
         seed: Decides what else a search finds and how it is ranked.
     """
 
-    case: Case
+    case: SupportCase
     handbook: str
     passages: dict[str, str]
     seed: str
@@ -80,7 +80,7 @@ class Support:
 
     def _found(self, turn: int) -> list[str]:
         """Titles of passages as a search ranks them: the fitting ones among others."""
-        rank = dice(self.seed, "search", turn)
+        rank = seeded_random(self.seed, "search", turn)
         fitting = self.case.turns[turn][1]
         others = rank.sample(sorted(self.passages.keys() - set(fitting)), _PASSAGES - len(fitting))
         found = [*fitting, *others]
@@ -89,10 +89,10 @@ class Support:
 
 
 @cache
-def cases() -> tuple[Case, ...]:
+def cases() -> tuple[SupportCase, ...]:
     """All customers there are."""
     return tuple(
-        Case(
+        SupportCase(
             shop=entry["shop"],
             plan=entry["plan"],
             turns=tuple((turn["asks"], tuple(turn["found"])) for turn in entry["turns"]),
@@ -101,13 +101,13 @@ def cases() -> tuple[Case, ...]:
     )
 
 
-def chats(seed: str, models: Sequence[str]) -> list[Support]:
+def chats(seed: str, models: Sequence[str]) -> list[SupportScript]:
     """One chat for each customer, in an order the seed decides, on the models in turn."""
     handbook, passages = text("handbook.md"), sections("passages.md")
     order = list(cases())
-    dice(seed, "customers").shuffle(order)
+    seeded_random(seed, "customers").shuffle(order)
     return [
-        Support(
+        SupportScript(
             case=case,
             handbook=handbook,
             passages=passages,

@@ -11,8 +11,8 @@ from openai import APIStatusError, AsyncOpenAI, AsyncStream, OpenAIError
 from openai.types.chat import ChatCompletionChunk
 from openai.types.chat.chat_completion_chunk import ChoiceDeltaToolCall
 
-from proxy.tools.demo.plan import Planned
-from proxy.tools.demo.session import Clock
+from proxy.tools.demo.plan import PlannedCall
+from proxy.tools.demo.session import DemoClock
 
 AT_ONCE = 8
 
@@ -21,7 +21,7 @@ _CALL_ID = "x-request-id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class SentCall:
     """What the client saw of one call.
 
     Attributes:
@@ -34,7 +34,7 @@ class Sent:
         message: The assistant's, as the chat wire has it; empty where there is none.
     """
 
-    planned: Planned
+    planned: PlannedCall
     call_id: str
     error: str = ""
     ttft: float | None = None
@@ -44,17 +44,17 @@ class Sent:
     message: Mapping[str, Any] = field(default_factory=dict)
 
 
-Tell = Callable[[Sent], None]
+Tell = Callable[[SentCall], None]
 
 
 async def send(
-    plan: Iterable[Planned],
+    plan: Iterable[PlannedCall],
     *,
     base_url: str,
     keys: Mapping[str, str],
-    clock: Clock,
+    clock: DemoClock,
     tell: Tell,
-) -> list[Sent]:
+) -> list[SentCall]:
     """All calls of the plan, in its order, each conversation's turns one after the other.
 
     Args:
@@ -65,10 +65,10 @@ async def send(
         tell: Told of each call when it has ended.
     """
     gate = asyncio.Semaphore(AT_ONCE)
-    latest: dict[str, asyncio.Task[Sent]] = {}
-    tasks: list[asyncio.Task[Sent]] = []
+    latest: dict[str, asyncio.Task[SentCall]] = {}
+    tasks: list[asyncio.Task[SentCall]] = []
 
-    async def play(planned: Planned, before: asyncio.Task[Sent] | None) -> Sent:
+    async def play(planned: PlannedCall, before: asyncio.Task[SentCall] | None) -> SentCall:
         try:
             if before is not None:
                 await before
@@ -93,7 +93,7 @@ async def send(
     return [task.result() for task in tasks]
 
 
-async def _sent(client: AsyncOpenAI, planned: Planned) -> Sent:
+async def _sent(client: AsyncOpenAI, planned: PlannedCall) -> SentCall:
     """One call to its end; what goes wrong is told, not raised."""
     call_id = ""
     ticks = asyncio.get_running_loop().time
@@ -109,12 +109,12 @@ async def _sent(client: AsyncOpenAI, planned: Planned) -> Sent:
         else:
             answer.take(raw.parse().model_dump(exclude_none=True))
     except APIStatusError as error:
-        return Sent(planned=planned, call_id=error.request_id or "", error=str(error))
+        return SentCall(planned=planned, call_id=error.request_id or "", error=str(error))
     except (OpenAIError, httpx2.HTTPError, ValueError) as error:  # ValueError: a broken JSON answer
-        return Sent(planned=planned, call_id=call_id, error=f"{type(error).__name__}: {error}")
-    planned.answered(answer.message)
+        return SentCall(planned=planned, call_id=call_id, error=f"{type(error).__name__}: {error}")
+    planned.record_answer(answer.message)
     details = answer.usage.get("prompt_tokens_details") or {}
-    return Sent(
+    return SentCall(
         planned=planned,
         call_id=call_id,
         ttft=None if answer.begun is None else answer.begun - began,

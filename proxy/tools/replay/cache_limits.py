@@ -4,13 +4,13 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Final
 
-from proxy.tools.replay.prompt_units import Piece
+from proxy.tools.replay.prompt_units import PromptPiece
 
 #: Which part is forgotten at once.
 _PART: Final = 16
 
 
-class Seen:
+class PieceTimes:
     """When each piece was sent last; beyond ``most`` the longest unused are forgotten.
 
     Args:
@@ -24,11 +24,11 @@ class Seen:
     def __len__(self) -> int:
         return len(self._last)
 
-    def when(self, piece: Piece) -> float | None:
+    def when(self, piece: PromptPiece) -> float | None:
         """When the piece was sent last; None if never."""
         return self._last.get(piece.digest)
 
-    def common(self, links: Iterable[Piece]) -> tuple[int, float | None]:
+    def common(self, links: Iterable[PromptPiece]) -> tuple[int, float | None]:
         """Tokens of the longest beginning that was sent before, and when it was sent last."""
         tokens, last = 0, None
         for link in links:
@@ -38,7 +38,7 @@ class Seen:
             tokens, last = tokens + link.tokens, when
         return tokens, last
 
-    def note(self, pieces: Iterable[Piece], now: float) -> None:
+    def note(self, pieces: Iterable[PromptPiece], now: float) -> None:
         """These were sent."""
         kept = self._last
         for piece in pieces:
@@ -46,7 +46,7 @@ class Seen:
             kept[piece.digest] = now
         self._forget()
 
-    def keep(self, pieces: Iterable[Piece], first: float) -> None:
+    def keep(self, pieces: Iterable[PromptPiece], first: float) -> None:
         """These are still sent; one that never was before is noted at ``first``."""
         kept = self._last
         for piece in pieces:

@@ -15,10 +15,10 @@ from proxy.records.amounts import quantity
 if TYPE_CHECKING:
     from proxy.catalog.catalog import Catalog
     from proxy.catalog.entries import Model
-    from proxy.tools.replay.prompts import Reading
-    from proxy.tools.replay.report import Beside
-    from proxy.tools.replay.run import Outcome
-    from proxy.tools.replay.source import Source
+    from proxy.tools.replay.prompts import PromptReader
+    from proxy.tools.replay.report import ReportDetails
+    from proxy.tools.replay.run import ReplayOutcome
+    from proxy.tools.replay.source import RecordedSource
 
 _MODEL: Final = "gpt-5.6-terra"
 _DAY: Final = 86_400.0
@@ -69,24 +69,26 @@ def command(catalog: Callable[[], Catalog], now: Callable[[], float]) -> Callabl
         Where no text of a feature was arranged, it says why.
         """
         chosen = named_model(catalog(), model)
-        from proxy.tools.replay.compaction import Folding
-        from proxy.tools.replay.planning import Planning
-        from proxy.tools.replay.prompts import Reading
-        from proxy.tools.replay.report import Beside, told
+        from proxy.tools.replay.compaction import CompactedVariant
+        from proxy.tools.replay.planning import PlannedVariant
+        from proxy.tools.replay.prompts import PromptReader
+        from proxy.tools.replay.report import ReportDetails, report_json
         from proxy.tools.replay.run import replay
-        from proxy.tools.replay.source import Source
-        from proxy.tools.replay.vocabulary import Lines
+        from proxy.tools.replay.source import RecordedSource
+        from proxy.tools.replay.vocabulary import LineVocabulary
 
-        reading = Reading(chosen, chosen.routes[0], Lines())
+        reading = PromptReader(chosen, chosen.routes[0], LineVocabulary())
         with _bar(files) as tell:
-            source = Source(files, gap=gap, speed=speed, tell=tell)
+            source = RecordedSource(files, gap=gap, speed=speed, tell=tell)
             day = now() // _DAY * _DAY
-            marked, arranged = (Planning(reading, day, arranges=moves) for moves in (False, True))
-            folding = Folding(reading, day)
+            marked, arranged = (
+                PlannedVariant(reading, day, arranges=moves) for moves in (False, True)
+            )
+            folding = CompactedVariant(reading, day)
             outcome = replay(source, reading, (marked, arranged, folding), day=day)
-        beside = Beside(unmoved=arranged.unmoved(), folded=folding.folded())
+        beside = ReportDetails(unmoved=arranged.unmoved_features(), folded=folding.totals())
         if as_json:
-            typer.echo(told(outcome, source, reading, beside))
+            typer.echo(report_json(outcome, source, reading, beside))
         else:
             _print(outcome, source, reading, beside)
         if not outcome.calls:
@@ -96,7 +98,9 @@ def command(catalog: Callable[[], Catalog], now: Callable[[], float]) -> Callabl
     return replay_command
 
 
-def _print(outcome: Outcome, source: Source, reading: Reading, beside: Beside) -> None:
+def _print(
+    outcome: ReplayOutcome, source: RecordedSource, reading: PromptReader, beside: ReportDetails
+) -> None:
     """Show a person what came of it."""
     from rich.console import Console
 

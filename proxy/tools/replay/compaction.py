@@ -18,9 +18,9 @@ from proxy.records.compaction_result import CompactionResult
 from proxy.records.request_fields import ask
 from proxy.services.compaction.body import Folds, Task, made
 from proxy.services.compaction.policies import prices
-from proxy.tools.replay.lines import Line
-from proxy.tools.replay.planning import MISTAKES, Planning
-from proxy.tools.replay.prompts import Reading
+from proxy.tools.replay.lines import RecordedCall
+from proxy.tools.replay.planning import MISTAKES, PlannedVariant
+from proxy.tools.replay.prompts import PromptReader
 from slo.usage import Usage
 
 _log = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ _REASONS: Final = 20
 _OTHERS: Final = "other reasons"
 
 
-class Folded(msgspec.Struct, frozen=True, kw_only=True):
+class CompactionTotals(msgspec.Struct, frozen=True, kw_only=True):
     """What folding came to.
 
     Attributes:
@@ -48,7 +48,7 @@ class Folded(msgspec.Struct, frozen=True, kw_only=True):
     unfolded: Mapping[str, int] = {}
 
 
-class Folding:
+class CompactedVariant:
     """Folded by rules alone where that pays at the route's prices, then arranged and marked.
 
     Args:
@@ -63,7 +63,7 @@ class Folding:
 
     def __init__(
         self,
-        reading: Reading,
+        reading: PromptReader,
         day: float,
         *,
         mode: CompactionMode = CompactionMode.FACTS,
@@ -71,7 +71,7 @@ class Folding:
     ) -> None:
         route = reading.route
         self._folds = fold
-        self._planning = Planning(reading, day, arranges=True)
+        self._planning = PlannedVariant(reading, day, arranges=True)
         self._policy = CompactionPolicy(
             mode=mode,
             prices=prices(route_target(route, reading.public, day)),
@@ -82,7 +82,7 @@ class Folding:
         self._unfolded: Counter[str] = Counter()
         self._failed = False
 
-    def body(self, line: Line, now: float) -> bytes:
+    def body(self, line: RecordedCall, now: float) -> bytes:
         """The chat body as it is folded and planned; the line's own where it cannot be."""
         found = self._fold(line, now)
         sent = found.sent
@@ -102,16 +102,16 @@ class Folding:
         """Learn from the call just answered."""
         self._planning.served(usage)
 
-    def folded(self) -> Folded:
+    def totals(self) -> CompactionTotals:
         """What it came to so far."""
-        return Folded(
+        return CompactionTotals(
             calls=self._calls,
             resets=self._resets,
             trimmed=self._trimmed,
             unfolded=dict(self._unfolded),
         )
 
-    def _fold(self, line: Line, now: float) -> CompactionResult:
+    def _fold(self, line: RecordedCall, now: float) -> CompactionResult:
         """What is sent of a call, or why it is left alone."""
         task = Task(
             call=_call(line, now), policy=self._policy, is_dry=False, share=0.0, secret=_SECRET
@@ -145,7 +145,7 @@ def _length(body: bytes) -> int:
     return len(_body(body).messages)
 
 
-def _call(line: Line, now: float) -> Call:
+def _call(line: RecordedCall, now: float) -> Call:
     """The line as a call of its own team."""
     return Call(
         id="",

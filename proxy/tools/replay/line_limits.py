@@ -14,13 +14,13 @@ from proxy.caches import (
     openai_interval,
     prefix_unit,
 )
-from proxy.tools.simulator.models import Simulated
+from proxy.tools.simulator.models import SimulatedModel
 
 #: The cheapest paid write, as a field of ``Usage``.
 Write = Literal["", "write_5m", "write_30m"]
 
 
-class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+class CacheBounds(msgspec.Struct, frozen=True, kw_only=True):
     """One cache's limits.
 
     Attributes:
@@ -48,7 +48,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     build: float = 0.0
 
 
-def bounds(model: Simulated) -> Bounds:
+def cache_bounds(model: SimulatedModel) -> CacheBounds:
     """The limits of the model's cache."""
     found = _bounds(model.regime, model.provider)
     if model.min_cache_tokens is None:
@@ -56,58 +56,58 @@ def bounds(model: Simulated) -> Bounds:
     return msgspec.structs.replace(found, least=model.min_cache_tokens)
 
 
-def _bounds(regime: str, provider: str) -> Bounds:
+def _bounds(regime: str, provider: str) -> CacheBounds:
     if regime == "implicit":
         return _IMPLICIT.get(provider, _implicit(longest_prefix.GEMINI))
     if regime == "block-chain":
         return _CHAINS.get(provider, _chain(block_chain.VLLM))
     if regime == "openai-interval" and provider == "azure":
         return _interval(openai_interval.AZURE)
-    return _OTHERS.get(regime, Bounds(caches=False))
+    return _OTHERS.get(regime, CacheBounds(caches=False))
 
 
-def _implicit(rules: longest_prefix.LongestPrefixRules) -> Bounds:
-    return Bounds(
+def _implicit(rules: longest_prefix.LongestPrefixRules) -> CacheBounds:
+    return CacheBounds(
         least=rules.least, step=rules.page, lifetime=rules.lifetime, answers=rules.generated
     )
 
 
-def _chain(rules: block_chain.BlockChainRules) -> Bounds:
-    return Bounds(
+def _chain(rules: block_chain.BlockChainRules) -> CacheBounds:
+    return CacheBounds(
         least=rules.least, step=rules.block, lifetime=rules.lifetime, answers=rules.generated
     )
 
 
-def _interval(rules: openai_interval.OpenAIIntervalRules) -> Bounds:
-    return Bounds(least=rules.least, step=rules.interval, lifetime=rules.idle_most)
+def _interval(rules: openai_interval.OpenAIIntervalRules) -> CacheBounds:
+    return CacheBounds(least=rules.least, step=rules.interval, lifetime=rules.idle_most)
 
 
-_IMPLICIT: Final[Mapping[str, Bounds]] = {
+_IMPLICIT: Final[Mapping[str, CacheBounds]] = {
     "groq": _implicit(longest_prefix.GROQ),
     "fireworks": _implicit(longest_prefix.FIREWORKS),
     "sglang": _implicit(longest_prefix.SGLANG),
-    "llamacpp": Bounds(answers=True),
+    "llamacpp": CacheBounds(answers=True),
 }
-_CHAINS: Final[Mapping[str, Bounds]] = {
+_CHAINS: Final[Mapping[str, CacheBounds]] = {
     "mistral": _chain(block_chain.MISTRAL),
     "xai": _chain(block_chain.XAI),
 }
-_OTHERS: Final[Mapping[str, Bounds]] = {
+_OTHERS: Final[Mapping[str, CacheBounds]] = {
     "openai-interval": _interval(openai_interval.IN_MEMORY),
-    "openai-breakpoint": Bounds(
+    "openai-breakpoint": CacheBounds(
         least=openai_breakpoint.OPENAI.least,
         write="write_30m",
         lifetime=openai_breakpoint.OPENAI.lifetimes["30m"],
         marks=True,
         spoken=False,
     ),
-    "anthropic-breakpoint": Bounds(
+    "anthropic-breakpoint": CacheBounds(
         least=anthropic_breakpoint.ANTHROPIC.least,
         write="write_5m",
         lifetime=anthropic_breakpoint.ANTHROPIC.lifetimes["5m"],
         marks=True,
     ),
-    "prefix-unit": Bounds(
+    "prefix-unit": CacheBounds(
         step=prefix_unit.DEEPSEEK.step,
         lifetime=prefix_unit.DEEPSEEK.lifetime,
         answers=True,

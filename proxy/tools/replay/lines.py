@@ -35,11 +35,11 @@ _KINDS: Final = {
 }  # fmt: skip
 
 
-class Unreadable(ValueError):
+class UnreadableLine(ValueError):
     """A line that is no recorded chat call; says why."""
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True):
+class RecordedCall(msgspec.Struct, frozen=True, kw_only=True):
     """One recorded call.
 
     Attributes:
@@ -92,7 +92,7 @@ _row = msgspec.json.Decoder(_Row).decode
 _body = msgspec.json.Decoder(_Body).decode
 
 
-def line(raw: bytes) -> Line:
+def parse_line(raw: bytes) -> RecordedCall:
     """The recorded call.
 
     Raises:
@@ -104,18 +104,18 @@ def line(raw: bytes) -> Line:
         what = "its body" if row.prompt is None else "its prompt"
         body = row.prompt.encode() if row.prompt is not None else bytes(row.body)
         if body == b"null":
-            raise Unreadable("it has neither a body nor a prompt")
+            raise UnreadableLine("it has neither a body nor a prompt")
         empty = not _body(body).messages
-        body, reply = _mended(body), _mended_reply(bytes(row.reply))
+        body, reply = _normalize_body(body), _normalize_reply(bytes(row.reply))
     except (msgspec.DecodeError, orjson.JSONDecodeError, UnicodeError, RecursionError) as error:
-        raise Unreadable(f"{what} {_wrong(error)}"[:_WORDS]) from None
+        raise UnreadableLine(f"{what} {_error_text(error)}"[:_WORDS]) from None
     if empty:
-        raise Unreadable("its body has no messages")
+        raise UnreadableLine("its body has no messages")
     _check(row)
     at = row.t if row.t is not None else row.started
     if at is not None and abs(at) > _LATEST:
-        raise Unreadable("its time is not in seconds")
-    return Line(
+        raise UnreadableLine("its time is not in seconds")
+    return RecordedCall(
         at=at,
         conversation="" if row.conversation is None else str(row.conversation),
         key=row.key or row.key_id,
@@ -126,7 +126,7 @@ def line(raw: bytes) -> Line:
     )
 
 
-def _wrong(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     """What is wrong, as a sentence about it goes on; nothing of what the line says is quoted."""
     said = str(error)
     if found := _EXPECTED.fullmatch(said):
@@ -155,28 +155,28 @@ def _check(row: _Row) -> None:
         Unreadable: If it is none.
     """
     if row.method != "POST" or not row.url.endswith(_CHAT) or row.endpoint != _CHAT:
-        raise Unreadable("it is no chat completion")
+        raise UnreadableLine("it is no chat completion")
     if not row.final:
-        raise Unreadable("it is an attempt before the final one")
+        raise UnreadableLine("it is an attempt before the final one")
 
 
-def _mended(body: bytes) -> bytes:
+def _normalize_body(body: bytes) -> bytes:
     """The body; tool calls that an agent's log keeps in short are written out."""
     if b'"args"' not in body:
         return body
     found = orjson.loads(body)
-    changed = [_written_out(message) for message in found["messages"]]
+    changed = [_expand_short_calls(message) for message in found["messages"]]
     return orjson.dumps(found) if any(changed) else body
 
 
-def _mended_reply(reply: bytes) -> bytes:
+def _normalize_reply(reply: bytes) -> bytes:
     if b'"args"' not in reply:
         return reply
     found = orjson.loads(reply)
-    return orjson.dumps(found) if _written_out(found) else reply
+    return orjson.dumps(found) if _expand_short_calls(found) else reply
 
 
-def _written_out(message: Any) -> bool:  # noqa: ANN401 - JSON
+def _expand_short_calls(message: Any) -> bool:  # noqa: ANN401 - JSON
     """True if the message had calls in short, ``{"function": name, "args": {…}}``; now it has none.
 
     AgentDojo's logs are so written, and no API would take them.

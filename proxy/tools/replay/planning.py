@@ -15,9 +15,9 @@ from proxy.prefix.planned import Planned, PlanningRequest, PlanningTarget, layou
 from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.records.feature_mode import Place
-from proxy.tools.replay.lines import Line
-from proxy.tools.replay.prompts import Reading
-from proxy.tools.replay.unmoved_text import Feature, Unmoved
+from proxy.tools.replay.lines import RecordedCall
+from proxy.tools.replay.prompts import PromptReader
+from proxy.tools.replay.unmoved_text import FeatureProgress, UnmovedFeature
 from slo.usage import Usage
 
 _log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ MISTAKES: Final = (
 _TOLD: Final = 5
 
 
-class Planning:
+class PlannedVariant:
     """Marked, and arranged where that is asked for; nothing comes from a later call.
 
     Args:
@@ -48,7 +48,7 @@ class Planning:
 
     def __init__(
         self,
-        reading: Reading,
+        reading: PromptReader,
         day: float,
         *,
         arranges: bool,
@@ -63,13 +63,13 @@ class Planning:
         self._arranges = arranges
         self._names = names
         self._most = most
-        self._features: OrderedDict[Place, Feature] = OrderedDict()
+        self._features: OrderedDict[Place, FeatureProgress] = OrderedDict()
         self._planned: Planned | None = None
         self._answers: deque[tuple[float, Planned, Usage]] = deque()
         self._now = 0.0
         self._failed: set[str] = set()
 
-    def body(self, line: Line, now: float) -> bytes:
+    def body(self, line: RecordedCall, now: float) -> bytes:
         """The chat body as it is planned; the line's own where it cannot be."""
         asked = PlanningRequest(
             team="replay",
@@ -114,13 +114,13 @@ class Planning:
             except MISTAKES:
                 self._fail("learning failed")
 
-    def unmoved(self) -> tuple[Unmoved, ...]:
+    def unmoved_features(self) -> tuple[UnmovedFeature, ...]:
         """The features of which no text moved where some could, and why: those of most calls."""
         self._hear(inf)
         known = self._features.items() if self._arranges else ()
         stayed = [(at, each) for at, each in known if not each.moved]
         return tuple(
-            Unmoved(feature=at.feature, calls=each.calls, why=each.why())
+            UnmovedFeature(feature=at.feature, calls=each.calls, why=each.why())
             for at, each in nlargest(_TOLD, stayed, key=lambda one: one[1].calls)
         )
 
@@ -138,7 +138,7 @@ class Planning:
             self._failed.add(what)
             _log.exception("%s: %s with a line, and maybe with others", self.name, what)
 
-    def _look(self, planned: Planned, feature: Feature) -> None:
+    def _look(self, planned: Planned, feature: FeatureProgress) -> None:
         """Take over what the feature shows by now, for conversations to come."""
         if not feature.varies or not is_due(feature.planned):
             return
@@ -158,8 +158,8 @@ class Planning:
         found = self._lessons.proposal(msgspec.structs.replace(planned, way=elsewhere))
         return 0 if found is None else regime.least
 
-    def _feature(self, at: Place) -> Feature:
-        found = self._features.setdefault(at, Feature())
+    def _feature(self, at: Place) -> FeatureProgress:
+        found = self._features.setdefault(at, FeatureProgress())
         self._features.move_to_end(at)
         while len(self._features) > self._most:
             self._features.popitem(last=False)

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from proxy.tools.replay.prompt_units import Piece
+from proxy.tools.replay.prompt_units import PromptPiece
 
 _NONE: Final[AbstractSet[int]] = frozenset()
 
 
-class Openings:
+class PromptStarts:
     """Every different opening that was sent, and how far each conversation went under it.
 
     What a cache reads is the beginning of one earlier call, whatever the order.
@@ -26,7 +26,9 @@ class Openings:
         self._under: dict[bytes, set[int]] = {}
         self._is_open = True
 
-    def shared(self, heads: Sequence[Piece], links: Sequence[Piece]) -> list[Piece]:
+    def longest_shared(
+        self, heads: Sequence[PromptPiece], links: Sequence[PromptPiece]
+    ) -> list[PromptPiece]:
         """The most that one earlier call held of these; all of them where that is not known."""
         pieces = [*heads, *links]
         if not self._is_open:
@@ -40,7 +42,7 @@ class Openings:
         best = held.index(max(held)) if held else 0
         return [piece for piece, numbers in zip(pieces, under, strict=True) if best in numbers]
 
-    def note(self, heads: Sequence[Piece], links: Sequence[Piece]) -> None:
+    def note(self, heads: Sequence[PromptPiece], links: Sequence[PromptPiece]) -> None:
         """A call held these."""
         if not self._is_open:
             return

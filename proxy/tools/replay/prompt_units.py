@@ -23,7 +23,7 @@ _SIZE: Final = 16
 _NOTHING: Final[AbstractSet[int]] = frozenset()
 
 
-class Piece(NamedTuple):
+class PromptPiece(NamedTuple):
     """A unit or a link.
 
     Attributes:
@@ -36,7 +36,7 @@ class Piece(NamedTuple):
     spoken: bool = False
 
 
-class Taken(NamedTuple):
+class PromptPieces(NamedTuple):
     """A prompt taken apart.
 
     Attributes:
@@ -44,11 +44,11 @@ class Taken(NamedTuple):
         links: The beginnings of its conversation, and of an answer.
     """
 
-    heads: list[Piece]
-    links: list[Piece]
+    heads: list[PromptPiece]
+    links: list[PromptPiece]
 
 
-class Units:
+class PromptUnits:
     """Takes prompts apart; remembers how it took their blocks, bounded by the pieces remembered.
 
     Args:
@@ -60,20 +60,20 @@ class Units:
         self._ends = ends
         self._most = most
         self._held = 0
-        self._known: OrderedDict[bytes, list[Piece]] = OrderedDict()
+        self._known: OrderedDict[bytes, list[PromptPiece]] = OrderedDict()
 
-    def taken(self, prompt: CachedPrompt, generated: tuple[int, ...] = ()) -> Taken:
+    def split(self, prompt: CachedPrompt, generated: tuple[int, ...] = ()) -> PromptPieces:
         """The prompt, with an answer at its end, taken apart."""
-        return Taken(list(self.heads(prompt)), history(prompt, generated))
+        return PromptPieces(list(self.heads(prompt)), history(prompt, generated))
 
-    def heads(self, prompt: CachedPrompt) -> Iterator[Piece]:
+    def heads(self, prompt: CachedPrompt) -> Iterator[PromptPiece]:
         """Each tool, and each line of a system text, wherever it stands."""
         scope = prompt.scope.encode()
         for block in prompt.blocks:
             if block.role in _HEAD:
                 yield from self._pieces(block, scope)
 
-    def _pieces(self, block: TokenBlock, scope: bytes) -> list[Piece]:
+    def _pieces(self, block: TokenBlock, scope: bytes) -> list[PromptPiece]:
         raw = words(block.tokens)
         key = blake2b(scope + raw, digest_size=_SIZE, person=block.role.encode()).digest()
         found = self._known.get(key)
@@ -82,7 +82,7 @@ class Units:
             return found
         ends = _NOTHING if block.role == "tools" else self._ends
         found = [
-            Piece(blake2b(scope + words(piece), digest_size=_SIZE).digest(), len(piece))
+            PromptPiece(blake2b(scope + words(piece), digest_size=_SIZE).digest(), len(piece))
             for piece in _cut(block.tokens, ends)
         ]
         self._known[key] = found
@@ -93,13 +93,13 @@ class Units:
         return found
 
 
-def history(prompt: CachedPrompt, generated: tuple[int, ...] = ()) -> list[Piece]:
+def history(prompt: CachedPrompt, generated: tuple[int, ...] = ()) -> list[PromptPiece]:
     """The links of the conversation alone, with an answer at its end."""
     blocks = (block for block in prompt.blocks if block.role not in _HEAD)
     return _links(b"history" + prompt.scope.encode(), blocks, generated)
 
 
-def beginnings(prompt: CachedPrompt, generated: tuple[int, ...] = ()) -> list[Piece]:
+def beginnings(prompt: CachedPrompt, generated: tuple[int, ...] = ()) -> list[PromptPiece]:
     """The links of the whole prompt, with an answer at its end."""
     return _links(b"whole" + prompt.scope.encode(), prompt.blocks, generated)
 
@@ -131,7 +131,7 @@ def _cut(tokens: tuple[int, ...], ends: AbstractSet[int]) -> Iterator[tuple[int,
         yield tokens[start:]
 
 
-def _links(root: bytes, blocks: Iterable[TokenBlock], generated: tuple[int, ...]) -> list[Piece]:
+def _links(root: bytes, blocks: Iterable[TokenBlock], generated: tuple[int, ...]) -> list[PromptPiece]:
     found = []
     link = blake2b(root, digest_size=_SIZE).digest()
     groups = list(_messages(blocks))
@@ -143,7 +143,7 @@ def _links(root: bytes, blocks: Iterable[TokenBlock], generated: tuple[int, ...]
         for at in range(0, len(raw), _CHUNK * WORD):
             chunk = raw[at : at + _CHUNK * WORD]
             link = blake2b(link + chunk, digest_size=_SIZE).digest()
-            found.append(Piece(link, len(chunk) // WORD, spoken))
+            found.append(PromptPiece(link, len(chunk) // WORD, spoken))
     return found
 
 

@@ -11,10 +11,10 @@ from proxy.errors import CallerError
 from proxy.records.call import Call, Key
 from proxy.records.request_fields import ask
 from proxy.tools.simulator import chat_bodies, messages_bodies
-from proxy.tools.simulator.models import Simulated, of_models
-from proxy.tools.simulator.refusals import Refusal
-from proxy.tools.simulator.rendering import Rendering, Vocabulary
-from proxy.tools.simulator.scripted_reply import Context
+from proxy.tools.simulator.models import SimulatedModel, of_models
+from proxy.tools.simulator.refusals import SimulatedRefusal
+from proxy.tools.simulator.rendering import PromptRenderer, Vocabulary
+from proxy.tools.simulator.scripted_reply import ReadingContext
 
 _KEY: Final = Key(id="", team="", team_name="")
 #: One account upstream, as a gateway has.
@@ -27,15 +27,15 @@ _NAME: Final = 40
 _SPOKEN: Final = frozenset({"text", "tool_use"})
 #: What reading a part of the wrong shape raises.
 _MISSHAPEN: Final = (
-    AttributeError, LookupError, RecursionError, Refusal, TypeError, ValueError,
+    AttributeError, LookupError, RecursionError, SimulatedRefusal, TypeError, ValueError,
 )  # fmt: skip
 
 
-class Unsayable(ValueError):
+class UnsendableBody(ValueError):
     """A body that this route could not be sent; says why."""
 
 
-class Reading:
+class PromptReader:
     """Reads chat bodies as one route's upstream would.
 
     Args:
@@ -53,8 +53,8 @@ class Reading:
         self.public = model.id
         self.vocabulary = vocabulary
         alone = Model(id=model.id, routes=(route,))
-        self.simulated: Simulated = of_models([alone])[route.model or model.id]
-        self._context = Context(vocabulary, self.simulated, _ACCOUNT)
+        self.simulated: SimulatedModel = of_models([alone])[route.model or model.id]
+        self._context = ReadingContext(vocabulary, self.simulated, _ACCOUNT)
 
     def prompt(self, body: bytes, now: float) -> CachedPrompt:
         """The prompt that a chat body makes.
@@ -68,11 +68,11 @@ class Reading:
                 return messages_bodies.prompt(sent, self._context)
             return chat_bodies.prompt(sent, self._context)
         except CallerError as error:
-            raise Unsayable(str(error)[:_WORDS]) from None
-        except Refusal as error:
-            raise Unsayable(str(error)[:_WORDS]) from None
+            raise UnsendableBody(str(error)[:_WORDS]) from None
+        except SimulatedRefusal as error:
+            raise UnsendableBody(str(error)[:_WORDS]) from None
         except _MISSHAPEN as error:
-            raise Unsayable(_misshapen(error)) from None
+            raise UnsendableBody(_misshapen(error)) from None
 
     def generated(self, reply: bytes) -> tuple[int, ...]:
         """The tokens of an assistant's message as the next prompt holds it.
@@ -80,7 +80,7 @@ class Reading:
         What has no text counts as nothing; so does a message that cannot be read.
         """
         try:
-            parts = chat_bodies.blocks(Rendering(self.vocabulary), orjson.loads(reply))
+            parts = chat_bodies.blocks(PromptRenderer(self.vocabulary), orjson.loads(reply))
         except _MISSHAPEN:
             return ()
         return tuple(token for part in parts if part.kind in _SPOKEN for token in part.tokens)

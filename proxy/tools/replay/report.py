@@ -9,12 +9,12 @@ from rich.text import Text
 
 from proxy.prefix.explain.reasons import MissReason
 from proxy.records.amounts import quantity
-from proxy.tools.replay.compaction import Folded, Folding
-from proxy.tools.replay.prompts import Reading
-from proxy.tools.replay.run import Outcome
-from proxy.tools.replay.source import Source
-from proxy.tools.replay.unmoved_text import Unmoved
-from proxy.tools.replay.variant_totals import Misses, Row
+from proxy.tools.replay.compaction import CompactedVariant, CompactionTotals
+from proxy.tools.replay.prompts import PromptReader
+from proxy.tools.replay.run import ReplayOutcome
+from proxy.tools.replay.source import RecordedSource
+from proxy.tools.replay.unmoved_text import UnmovedFeature
+from proxy.tools.replay.variant_totals import MissesByReason, VariantRow
 
 #: What the rows and columns of a table are.
 LEGEND: Final = (
@@ -50,7 +50,7 @@ _NONE: Final = "–"  # noqa: RUF001
 _WORDS = 120
 
 
-class Beside(msgspec.Struct, frozen=True, kw_only=True):
+class ReportDetails(msgspec.Struct, frozen=True, kw_only=True):
     """What variants tell beside their rows.
 
     Attributes:
@@ -58,14 +58,19 @@ class Beside(msgspec.Struct, frozen=True, kw_only=True):
         folded: What folding came to; None where it was not tried.
     """
 
-    unmoved: tuple[Unmoved, ...] = ()
-    folded: Folded | None = None
+    unmoved: tuple[UnmovedFeature, ...] = ()
+    folded: CompactionTotals | None = None
 
 
-_NOTHING: Final = Beside()
+_NOTHING: Final = ReportDetails()
 
 
-def told(outcome: Outcome, source: Source, reading: Reading, beside: Beside = _NOTHING) -> bytes:
+def report_json(
+    outcome: ReplayOutcome,
+    source: RecordedSource,
+    reading: PromptReader,
+    beside: ReportDetails = _NOTHING,
+) -> bytes:
     """One line of JSON."""
     said = {
         "model": reading.public,
@@ -85,7 +90,7 @@ def told(outcome: Outcome, source: Source, reading: Reading, beside: Beside = _N
     return msgspec.json.encode(said)
 
 
-def table(rows: Sequence[Row]) -> Table:
+def table(rows: Sequence[VariantRow]) -> Table:
     """One row for each variant."""
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     made.add_column("variant", no_wrap=True)
@@ -96,7 +101,9 @@ def table(rows: Sequence[Row]) -> Table:
     return made
 
 
-def remarks(outcome: Outcome, source: Source, beside: Beside = _NOTHING) -> Iterator[str]:
+def remarks(
+    outcome: ReplayOutcome, source: RecordedSource, beside: ReportDetails = _NOTHING
+) -> Iterator[str]:
     """What else is to be said: what could be read, why it was not, and calls not replayed."""
     yield from _unread(outcome.variants)
     for row in outcome.variants:
@@ -118,7 +125,7 @@ def remarks(outcome: Outcome, source: Source, beside: Beside = _NOTHING) -> Iter
     yield from _no_calls(source)
 
 
-def _unread(rows: Sequence[Row]) -> Iterator[str]:
+def _unread(rows: Sequence[VariantRow]) -> Iterator[str]:
     """Why tokens were not read, once for all rows of which the same is to be said."""
     alike: dict[str, list[str]] = {}
     for row in rows:
@@ -129,7 +136,7 @@ def _unread(rows: Sequence[Row]) -> Iterator[str]:
         yield f"Not read, {', '.join(names)}: {reasons}."
 
 
-def _units(outcome: Outcome) -> Iterator[str]:
+def _units(outcome: ReplayOutcome) -> Iterator[str]:
     """What a cache's own rules let nobody read, though it had been sent."""
     most = outcome.variants[-1].cache_read_tokens
     if outcome.sent_before > most:
@@ -139,16 +146,16 @@ def _units(outcome: Outcome) -> Iterator[str]:
         )
 
 
-def _lengths(outcome: Outcome, folded: Folded | None) -> dict[str, Any] | None:
+def _lengths(outcome: ReplayOutcome, folded: CompactionTotals | None) -> dict[str, Any] | None:
     """What folding came to, with the tokens of all prompts before and after it."""
-    after = [row.input_tokens for row in outcome.variants if row.name == Folding.name]
+    after = [row.input_tokens for row in outcome.variants if row.name == CompactedVariant.name]
     if folded is None or not after:
         return None
     tokens = {"tokens_before": outcome.variants[0].input_tokens, "tokens_after": after[0]}
     return {**msgspec.structs.asdict(folded), **tokens}
 
 
-def _folds(outcome: Outcome, folded: Folded) -> Iterator[str]:
+def _folds(outcome: ReplayOutcome, folded: CompactionTotals) -> Iterator[str]:
     """What folding came to, and why it left calls alone."""
     found = _lengths(outcome, folded)
     if found is not None and (folded.calls or folded.trimmed):
@@ -169,7 +176,7 @@ def _folding(code: str) -> str:
     return _FOLDING.get(code, code.replace("_", " "))
 
 
-def _no_calls(source: Source) -> Iterator[str]:
+def _no_calls(source: RecordedSource) -> Iterator[str]:
     """The lines that are no calls; of many, the first."""
     if source.bad_count:
         verb = "is no call" if source.bad_count == 1 else "are no calls"
@@ -180,7 +187,7 @@ def _no_calls(source: Source) -> Iterator[str]:
         yield f"  and {source.bad_count - len(source.bad):,} more"
 
 
-def _figures(row: Row) -> tuple[str, ...]:
+def _figures(row: VariantRow) -> tuple[str, ...]:
     return (
         f"{row.hit_rate:.1%}",
         f"{row.cache_read_tokens:,}",
@@ -191,7 +198,7 @@ def _figures(row: Row) -> tuple[str, ...]:
     )
 
 
-def _reason(each: Misses) -> str:
+def _reason(each: MissesByReason) -> str:
     said = _READING.get(each.reason, each.reason.replace("_", " "))
     words = " ".join(filter(None, (said, each.detail)))
     return f"{each.tokens:,} tokens {words} ({quantity(each.calls, 'call')})"

@@ -8,17 +8,17 @@ import msgspec
 
 from proxy.caches.bills import call_usage
 from proxy.records.request_fields import replaced
-from proxy.tools.replay.ceiling import Ceiling
-from proxy.tools.replay.line_limits import bounds
-from proxy.tools.replay.lines import Line
-from proxy.tools.replay.prompt_units import Units
-from proxy.tools.replay.prompts import Reading, Unsayable
-from proxy.tools.replay.upper_bound import Reach
-from proxy.tools.replay.upstream_simulation import Sent, World
-from proxy.tools.replay.variant_totals import Row, Sums, placed
-from proxy.tools.replay.variants import AsSent, Variant
-from proxy.tools.replay.vocabulary import Lines
-from slo.price import Tariff, cost
+from proxy.tools.replay.ceiling import IdealCache
+from proxy.tools.replay.line_limits import cache_bounds
+from proxy.tools.replay.lines import RecordedCall
+from proxy.tools.replay.prompt_units import PromptUnits
+from proxy.tools.replay.prompts import PromptReader, UnsendableBody
+from proxy.tools.replay.upper_bound import UpperBoundCache
+from proxy.tools.replay.upstream_simulation import SimulatedCall, UpstreamSimulation
+from proxy.tools.replay.variant_totals import VariantRow, VariantTotals, with_closed_share
+from proxy.tools.replay.variants import ReplayVariant, UnmodifiedVariant
+from proxy.tools.replay.vocabulary import LineVocabulary
+from slo.price import Tariff, call_cost
 from slo.usage import Usage
 
 _DAY: Final = 86_400.0
@@ -27,7 +27,7 @@ _REASONS: Final = 20
 _OTHERS: Final = "other reasons"
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class ReplayOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What came of it.
 
     Attributes:
@@ -43,19 +43,19 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     calls: int
     unanswered: int
     left_out: dict[str, int]
-    variants: tuple[Row, ...]
+    variants: tuple[VariantRow, ...]
     left_out_first: dict[str, str] = {}
     sent_before: int = 0
 
 
 def replay(
-    calls: Iterable[tuple[float, Line]],
-    reading: Reading,
-    variants: Sequence[Variant] = (),
+    calls: Iterable[tuple[float, RecordedCall]],
+    reading: PromptReader,
+    variants: Sequence[ReplayVariant] = (),
     *,
     day: float = 0.0,
     explains: bool = True,
-) -> Outcome:
+) -> ReplayOutcome:
     """What the calls come to as they were sent, in every variant, and at best.
 
     Args:
@@ -66,51 +66,59 @@ def replay(
         explains: Whether to say why tokens were not read, and what could be at best, which takes
             as long as all else; the ceiling's row is empty without.
     """
-    run = _Run(reading, (AsSent(), *variants), day, explains=explains)
+    run = _Run(reading, (UnmodifiedVariant(), *variants), day, explains=explains)
     for now, line in calls:
         run.call(line, now)
     return run.outcome()
 
 
-class _Way:
+class _VariantRun:
     """One variant, its upstream and its figures."""
 
-    def __init__(self, variant: Variant, world: World) -> None:
+    def __init__(self, variant: ReplayVariant, world: UpstreamSimulation) -> None:
         self.variant = variant
         self.world = world
-        self.sums = Sums()
+        self.sums = VariantTotals()
 
 
 class _Run:
     def __init__(
-        self, reading: Reading, variants: Sequence[Variant], day: float, *, explains: bool = True
+        self,
+        reading: PromptReader,
+        variants: Sequence[ReplayVariant],
+        day: float,
+        *,
+        explains: bool = True,
     ) -> None:
         self._reading = reading
         self._explains = explains
         self._day = day
         self._tariff = reading.route.tariff
-        self._limits = bounds(reading.simulated)
+        self._limits = cache_bounds(reading.simulated)
         words = reading.vocabulary
-        self._units = Units(words.ends if isinstance(words, Lines) else frozenset())
-        self._ways = [_Way(each, World(reading.simulated, self._limits)) for each in variants]
-        self._ceiling = Ceiling(self._limits, self._units)
-        self._best = Sums()
-        self._reach: World | None = None
+        self._units = PromptUnits(words.ends if isinstance(words, LineVocabulary) else frozenset())
+        self._ways = [
+            _VariantRun(each, UpstreamSimulation(reading.simulated, self._limits))
+            for each in variants
+        ]
+        self._ceiling = IdealCache(self._limits, self._units)
+        self._best = VariantTotals()
+        self._reach: UpstreamSimulation | None = None
         if self._limits.units:
-            cache = Reach(self._units, self._limits.build)
-            self._reach = World(reading.simulated, self._limits, cache=cache)
+            cache = UpperBoundCache(self._units, self._limits.build)
+            self._reach = UpstreamSimulation(reading.simulated, self._limits, cache=cache)
         self._sent_before = 0
         self._left_out: Counter[str] = Counter()
         self._left_out_first: dict[str, str] = {}
         self._unanswered = 0
         self._calls = 0
 
-    def call(self, line: Line, now: float) -> None:
+    def call(self, line: RecordedCall, now: float) -> None:
         """Replay one call."""
         try:
             line = self._addressed(line)
             prompt = self._reading.prompt(line.body, now)
-        except Unsayable as why:
+        except UnsendableBody as why:
             reason = str(why)
             few = reason in self._left_out or len(self._left_out) < _REASONS
             self._left_out[reason if few else _OTHERS] += 1
@@ -120,46 +128,48 @@ class _Run:
         length = len(generated) if line.generated is None else line.generated
         self._unanswered += line.generated is None and line.reply == b"null"
         who = f"{line.key}\n{line.feature}\n{line.conversation}" if line.conversation else ""
-        sent = Sent(prompt=prompt, generated=generated, length=length, conversation=who)
+        sent = SimulatedCall(prompt=prompt, generated=generated, length=length, conversation=who)
         if not self._explains:
             self._calls += 1
             for way in self._ways:
-                self._served(way, line, sent, 0, now)
+                self._serve(way, line, sent, 0, now)
             return
-        taken = self._ceiling.taken(prompt, generated)
-        pieces = self._ceiling.known(taken)
+        taken = self._ceiling.split(prompt, generated)
+        pieces = self._ceiling.known_pieces(taken)
         known = sum(piece.tokens for piece in pieces)
-        reads = [self._served(way, line, sent, known, now) for way in self._ways]
+        reads = [self._serve(way, line, sent, known, now) for way in self._ways]
         within = known if self._reach is None else self._reach.serve(sent, now).read
         read = self._ceiling.read(within, prompt.tokens, reads[0])
         self._sent_before += self._ceiling.read(known, prompt.tokens, reads[0])
         self._calls += 1
         self._add_best(sent, read, now)
         if self._limits.write and read:
-            self._write(min(self._ceiling.written(pieces), read), prompt.tokens, now)
+            self._write(min(self._ceiling.written_tokens(pieces), read), prompt.tokens, now)
         self._ceiling.note(taken)
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> ReplayOutcome:
         """What came of it."""
         rows = [way.sums.row(way.variant.name) for way in self._ways]
         other = {way.variant.name for way in self._ways if way.variant.shortens}
-        return Outcome(
+        return ReplayOutcome(
             calls=self._calls,
             unanswered=self._unanswered,
             left_out=dict(self._left_out),
             left_out_first=self._left_out_first,
-            variants=placed([*rows, self._best.row("ceiling")], other),
+            variants=with_closed_share([*rows, self._best.row("ceiling")], other),
             sent_before=self._sent_before,
         )
 
-    def _addressed(self, line: Line) -> Line:
+    def _addressed(self, line: RecordedCall) -> RecordedCall:
         """The line, sent to the model that is replayed."""
         model = {"model": msgspec.json.encode(self._reading.public)}
         return msgspec.structs.replace(line, body=replaced(line.body, model))
 
-    def _served(self, way: _Way, line: Line, as_sent: Sent, known: int, now: float) -> int:
+    def _serve(
+        self, way: _VariantRun, line: RecordedCall, as_sent: SimulatedCall, known: int, now: float
+    ) -> int:
         """Send the call one way; tokens read come back."""
-        sent = self._prepared(way, line, as_sent, now)
+        sent = self._prepare(way, line, as_sent, now)
         usage = None
         if sent is not None:
             try:
@@ -171,24 +181,26 @@ class _Run:
         way.sums.add(usage, self._cost(usage, now))
         known = 0 if way.variant.shortens else known  # of its own prompts, nobody else sent any
         if self._explains:
-            for missed in way.world.missed(sent, usage.cache_read, known, now):
+            for missed in way.world.missed_tokens(sent, usage.cache_read, known, now):
                 way.sums.miss(missed)
         way.variant.served(usage)
         return usage.cache_read
 
-    def _prepared(self, way: _Way, line: Line, as_sent: Sent, now: float) -> Sent | None:
+    def _prepare(
+        self, way: _VariantRun, line: RecordedCall, as_sent: SimulatedCall, now: float
+    ) -> SimulatedCall | None:
         """The call as this variant sends it; None where the wire would not take that."""
         body = way.variant.body(line, now)
         if body is line.body or body == line.body:
             return as_sent
         try:
             prompt = self._reading.prompt(body, now)
-        except Unsayable:
+        except UnsendableBody:
             way.sums.refused += 1
             return None
         return msgspec.structs.replace(as_sent, prompt=prompt)
 
-    def _add_best(self, sent: Sent, read: int, now: float) -> None:
+    def _add_best(self, sent: SimulatedCall, read: int, now: float) -> None:
         usage = Usage(input=sent.prompt.tokens - read, cache_read=read, output=sent.length)
         self._best.add(usage, self._cost(usage, now))
 
@@ -209,5 +221,5 @@ class _Run:
 
 def _cost(usage: Usage, tariff: Tariff | None, at: float) -> int | None:
     """What a call costs after the route's discount, in nano-dollars; None for not known."""
-    found = None if tariff is None else cost(usage, tariff, at)
+    found = None if tariff is None else call_cost(usage, tariff, at)
     return None if found is None else found.effective_nanos

@@ -7,7 +7,7 @@ from typing import BinaryIO, Final
 
 import msgspec
 
-from proxy.tools.replay.lines import Line, Unreadable, line
+from proxy.tools.replay.lines import RecordedCall, UnreadableLine, parse_line
 
 #: How far apart two lines may stand in the wrong order and still change places.
 _WINDOW: Final = 1_024
@@ -18,7 +18,7 @@ _LONGEST: Final = 64 * 2**20
 _NAMED: Final = 20
 
 
-class Bad(msgspec.Struct, frozen=True):
+class UnreplayableLine(msgspec.Struct, frozen=True):
     """A line that could not be read.
 
     Attributes:
@@ -32,7 +32,7 @@ class Bad(msgspec.Struct, frozen=True):
     why: str
 
 
-class Source:
+class RecordedSource:
     """Every call of some files; a file's times go on where those of the file before ended.
 
     A line that comes before one with an earlier time changes places with it within a window; where
@@ -64,10 +64,10 @@ class Source:
         self._speed = speed
         self._longest = longest
         self._tell = tell
-        self.bad: list[Bad] = []
+        self.bad: list[UnreplayableLine] = []
         self.bad_count = 0
 
-    def __iter__(self) -> Iterator[tuple[float, Line]]:
+    def __iter__(self) -> Iterator[tuple[float, RecordedCall]]:
         """Each call and when it is made.
 
         Raises:
@@ -78,7 +78,7 @@ class Source:
         for path in self._paths:
             shift: float | None = None
             with path.open("rb") as file:
-                for found_at, found in _sorted(self._timed(path.name, file)):
+                for found_at, found in _sort_in_window(self._timed(path.name, file)):
                     if shift is None:
                         shift = 0.0 if last is None else max(0.0, last + self._gap - found_at)
                     at = found_at + shift
@@ -86,20 +86,20 @@ class Source:
                     first = last if first is None else first
                     yield first + (last - first) / self._speed, found
 
-    def _timed(self, name: str, file: BinaryIO) -> Iterator[tuple[float, Line]]:
+    def _timed(self, name: str, file: BinaryIO) -> Iterator[tuple[float, RecordedCall]]:
         """Each call of a file with a time: its own, or a gap after the call before."""
         next_at = 0.0
         for number, raw in _lines(file, self._longest, self._tell):
             try:
-                found = msgspec.structs.replace(line(raw), where=f"{name}:{number}")
-            except Unreadable as why:
-                self._note(Bad(name, number, str(why)))
+                found = msgspec.structs.replace(parse_line(raw), where=f"{name}:{number}")
+            except UnreadableLine as why:
+                self._note(UnreplayableLine(name, number, str(why)))
                 continue
             at = next_at if found.at is None else found.at
             next_at = at + self._gap
             yield at, found
 
-    def _note(self, bad: Bad) -> None:
+    def _note(self, bad: UnreplayableLine) -> None:
         self.bad_count += 1
         if len(self.bad) < _NAMED:
             self.bad.append(bad)
@@ -122,9 +122,11 @@ def _lines(
             yield number, raw
 
 
-def _sorted(timed: Iterator[tuple[float, Line]]) -> Iterator[tuple[float, Line]]:
+def _sort_in_window(
+    timed: Iterator[tuple[float, RecordedCall]],
+) -> Iterator[tuple[float, RecordedCall]]:
     """The calls by time, as far as a window lets them change places."""
-    waiting: list[tuple[float, int, Line]] = []
+    waiting: list[tuple[float, int, RecordedCall]] = []
     held = 0
     for number, (at, found) in enumerate(timed):
         heappush(waiting, (at, number, found))

@@ -15,7 +15,7 @@ _STAYS: Final = "stays"
 _NOTHING: Final = "its moves found nothing to move"
 
 
-class Unmoved(msgspec.Struct, frozen=True, kw_only=True):
+class UnmovedFeature(msgspec.Struct, frozen=True, kw_only=True):
     """A feature of which no text moved.
 
     Attributes:
@@ -29,7 +29,7 @@ class Unmoved(msgspec.Struct, frozen=True, kw_only=True):
     why: str
 
 
-class Feature(msgspec.Struct):
+class FeatureProgress(msgspec.Struct):
     """One feature so far.
 
     Attributes:

@@ -20,23 +20,23 @@ from typing import Final, NamedTuple
 
 from proxy.caches.port import CachedPrompt, Served
 from proxy.prefix.prompts.recent import LruCache
-from proxy.tools.replay.cache_limits import Seen
-from proxy.tools.replay.prompt_starts import Openings
-from proxy.tools.replay.prompt_units import Piece, Taken, Units
+from proxy.tools.replay.cache_limits import PieceTimes
+from proxy.tools.replay.prompt_starts import PromptStarts
+from proxy.tools.replay.prompt_units import PromptPiece, PromptPieces, PromptUnits
 
 #: Different openings kept for one end of a conversation; beyond, any opening counts as one.
 _OPENINGS: Final = 16
 _ANY: Final[frozenset[bytes]] = frozenset()
 
 
-class _Ended(NamedTuple):
+class _EndedCall(NamedTuple):
     """A call that ended somewhere: what stood before its conversation, and since when."""
 
     heads: frozenset[bytes]
     at: float
 
 
-class Reach:
+class UpperBoundCache:
     """A cache, as ``proxy.caches.port`` has them, for which the order of what is sent is nothing.
 
     Args:
@@ -46,30 +46,30 @@ class Reach:
             bytes each.
     """
 
-    def __init__(self, units: Units, build: float, room: int = 400_000) -> None:
+    def __init__(self, units: PromptUnits, build: float, room: int = 400_000) -> None:
         self._units = units
         self._build = build
-        self._asked = Seen()
-        self._asked_twice = Seen()
-        self._answered = Seen()
-        self._openings = Openings()
-        self._ended: LruCache[bytes, tuple[_Ended, ...]] = LruCache(room, _weight)
+        self._asked = PieceTimes()
+        self._asked_twice = PieceTimes()
+        self._answered = PieceTimes()
+        self._openings = PromptStarts()
+        self._ended: LruCache[bytes, tuple[_EndedCall, ...]] = LruCache(room, _weight)
 
     def serve(self, prompt: CachedPrompt, now: float) -> Served:
         """Read what some order would have let be read; not in steps."""
         until = now - self._build
-        taken = self._units.taken(prompt)
+        taken = self._units.split(prompt)
         kept = [self._asked_twice]
         if self._goes_on(taken, until):
             kept = [self._asked, self._answered]
         heads = [piece for piece in taken.heads if _is_kept(piece, kept, until)]
         links = list(takewhile(lambda link: _is_kept(link, kept, until), taken.links))
-        read = sum(piece.tokens for piece in self._openings.shared(heads, links))
+        read = sum(piece.tokens for piece in self._openings.longest_shared(heads, links))
         return Served(read=read, fresh=prompt.tokens - read)
 
     def begin_answer(self, prompt: CachedPrompt, now: float) -> None:
         """Keep what is asked, and what an earlier call asked alike."""
-        taken = self._units.taken(prompt)
+        taken = self._units.split(prompt)
         pieces = {piece.digest: piece for piece in (*taken.heads, *taken.links)}.values()
         again = [piece for piece in pieces if self._asked.when(piece) is not None]
         self._asked_twice.keep(again, now)
@@ -79,11 +79,11 @@ class Reach:
     def finish_answer(self, prompt: CachedPrompt, generated: tuple[int, ...], now: float) -> None:
         """Keep all of it with the answer."""
         if generated:
-            taken = self._units.taken(prompt, generated)
+            taken = self._units.split(prompt, generated)
             self._answered.keep(taken.links, now)
             self._end(taken, now)
 
-    def _end(self, taken: Taken, now: float) -> None:
+    def _end(self, taken: PromptPieces, now: float) -> None:
         """Remember that a call ended here; its last tokens may stand in a piece of their own."""
         self._openings.note(taken.heads, taken.links)
         heads = frozenset(piece.digest for piece in taken.heads)
@@ -91,23 +91,23 @@ class Reach:
             before = self._ended.peek(link.digest) or ()
             if len(before) > _OPENINGS or any(each.heads == heads for each in before):
                 continue
-            found = _Ended(heads if len(before) < _OPENINGS else _ANY, now)
+            found = _EndedCall(heads if len(before) < _OPENINGS else _ANY, now)
             self._ended.put(link.digest, (*before, found))
 
-    def _goes_on(self, taken: Taken, until: float) -> bool:
+    def _goes_on(self, taken: PromptPieces, until: float) -> bool:
         """True if an earlier call is a part of this one, but perhaps for its last few tokens."""
         heads: AbstractSet[bytes] = {piece.digest for piece in taken.heads}
         return any(one.at <= until and one.heads <= heads for one in self._ends(taken))
 
-    def _ends(self, taken: Taken) -> Iterator[_Ended]:
+    def _ends(self, taken: PromptPieces) -> Iterator[_EndedCall]:
         for link in taken.links:
             yield from self._ended.peek(link.digest) or ()
 
 
-def _weight(ended: tuple[_Ended, ...]) -> int:
+def _weight(ended: tuple[_EndedCall, ...]) -> int:
     return sum(len(each.heads) + 1 for each in ended)
 
 
-def _is_kept(piece: Piece, kept: list[Seen], until: float) -> bool:
+def _is_kept(piece: PromptPiece, kept: list[PieceTimes], until: float) -> bool:
     """True if the piece was seen by then."""
     return any((at := seen.when(piece)) is not None and at <= until for seen in kept)

@@ -6,15 +6,15 @@ import msgspec
 
 from proxy.caches.port import Cache, CachedPrompt, Served
 from proxy.prefix.explain.reasons import MissReason
-from proxy.tools.replay.cache_limits import Seen
-from proxy.tools.replay.line_limits import Bounds
+from proxy.tools.replay.cache_limits import PieceTimes
+from proxy.tools.replay.line_limits import CacheBounds
 from proxy.tools.replay.prompt_units import beginnings, place
-from proxy.tools.replay.variant_totals import Missed
-from proxy.tools.simulator.models import Simulated
+from proxy.tools.replay.variant_totals import MissedTokens
+from proxy.tools.simulator.models import SimulatedModel
 from proxy.tools.simulator.upstream import cache_of
 
 
-class Sent(msgspec.Struct, frozen=True, kw_only=True):
+class SimulatedCall(msgspec.Struct, frozen=True, kw_only=True):
     """One call as it reaches the upstream.
 
     Attributes:
@@ -35,13 +35,13 @@ class _Answer:
 
     __slots__ = ("begun", "gone", "sent")
 
-    def __init__(self, sent: Sent) -> None:
+    def __init__(self, sent: SimulatedCall) -> None:
         self.sent = sent
         self.begun = False
         self.gone = False
 
 
-class World:
+class UpstreamSimulation:
     """A simulated upstream that serves one call after another at their times.
 
     An answer begins and ends as long after its call as the lab's models take. A later call of the
@@ -56,8 +56,8 @@ class World:
 
     def __init__(
         self,
-        model: Simulated,
-        limits: Bounds,
+        model: SimulatedModel,
+        limits: CacheBounds,
         room: int = 4_000_000,
         cache: Cache | None = None,
     ) -> None:
@@ -69,9 +69,9 @@ class World:
         self._open: dict[str, _Answer] = {}
         self._held = 0
         self._number = 0
-        self._seen = Seen()
+        self._seen = PieceTimes()
 
-    def serve(self, sent: Sent, now: float) -> Served:
+    def serve(self, sent: SimulatedCall, now: float) -> Served:
         """How the call is served.
 
         Raises:
@@ -82,7 +82,9 @@ class World:
         self._leave(sent, now, served.read)
         return served
 
-    def missed(self, sent: Sent, read: int, known: int, now: float) -> list[Missed]:
+    def missed_tokens(
+        self, sent: SimulatedCall, read: int, known: int, now: float
+    ) -> list[MissedTokens]:
         """Why tokens of the call were not read; call it once for each, after ``serve``.
 
         Args:
@@ -100,9 +102,9 @@ class World:
         known = min(max(known, reached), total)
         why, detail = self._why(common, common - read, last, now)
         lost = [
-            Missed(MissReason.FIRST_SEEN, total - known),
-            Missed(MissReason.DIVERGED, known - reached, f"in {place(sent.prompt, reached)}"),
-            Missed(why, reached - read, detail),
+            MissedTokens(MissReason.FIRST_SEEN, total - known),
+            MissedTokens(MissReason.DIVERGED, known - reached, f"in {place(sent.prompt, reached)}"),
+            MissedTokens(why, reached - read, detail),
         ]
         return [each for each in lost if each.tokens]
 
@@ -121,7 +123,7 @@ class World:
             return MissReason.EXPIRED, ""
         return (MissReason.UNMARKED if limits.marks else MissReason.ELSEWHERE), ""
 
-    def _arrive(self, sent: Sent, now: float) -> None:
+    def _arrive(self, sent: SimulatedCall, now: float) -> None:
         """Let what is over by now be over, each at its time; then what the call shows to be."""
         while self._due and self._due[0][0] <= now:
             self._step()
@@ -129,7 +131,7 @@ class World:
         if before is not None and _goes_on(before.sent.prompt, sent.prompt):
             self._finish(before, now)
 
-    def _leave(self, sent: Sent, now: float, read: int) -> None:
+    def _leave(self, sent: SimulatedCall, now: float, read: int) -> None:
         """Let the answer come, in its time."""
         model = self._model
         answer = _Answer(sent)

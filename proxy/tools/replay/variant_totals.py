@@ -15,7 +15,7 @@ _NANOS: Final = 1_000_000_000
 _Why = tuple[MissReason, str]
 
 
-class Missed(msgspec.Struct, frozen=True):
+class MissedTokens(msgspec.Struct, frozen=True):
     """Tokens of a prompt that were not read, and why.
 
     Attributes:
@@ -29,7 +29,7 @@ class Missed(msgspec.Struct, frozen=True):
     detail: str = ""
 
 
-class Misses(msgspec.Struct, frozen=True):
+class MissesByReason(msgspec.Struct, frozen=True):
     """The tokens one reason kept from being read.
 
     Attributes:
@@ -45,7 +45,7 @@ class Misses(msgspec.Struct, frozen=True):
     calls: int
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class VariantRow(msgspec.Struct, frozen=True, kw_only=True):
     """One variant's figures.
 
     Attributes:
@@ -73,10 +73,10 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd_per_1k: float | None
     refused: int = 0
     closed: float | None = None
-    misses: tuple[Misses, ...] = ()
+    misses: tuple[MissesByReason, ...] = ()
 
 
-class Sums:
+class VariantTotals:
     """Adds up calls."""
 
     def __init__(self) -> None:
@@ -104,16 +104,16 @@ class Sums:
         """Count tokens of earlier calls as written, not fresh."""
         self._written += tokens
 
-    def miss(self, missed: Missed) -> None:
+    def miss(self, missed: MissedTokens) -> None:
         """Count tokens that were not read."""
         why = (missed.reason, missed.detail)
         self._tokens[why] += missed.tokens
         self._calls[why] += 1
 
-    def row(self, name: str) -> Row:
+    def row(self, name: str) -> VariantRow:
         """The figures."""
         top = self._tokens.most_common(_MOST)
-        return Row(
+        return VariantRow(
             name=name,
             hit_rate=self._read / self._prompt if self._prompt else 0.0,
             input_tokens=self._prompt,
@@ -123,7 +123,7 @@ class Sums:
             output_tokens=self._output,
             cost_usd_per_1k=_per_1k(self._nanos, self.calls),
             refused=self.refused,
-            misses=tuple(Misses(*why, tokens, self._calls[why]) for why, tokens in top),
+            misses=tuple(MissesByReason(*why, tokens, self._calls[why]) for why, tokens in top),
         )
 
 
@@ -134,7 +134,9 @@ def _per_1k(nanos: int | None, calls: int) -> float | None:
     return float(round(Decimal(nanos) * 1000 / calls / _NANOS, 6))
 
 
-def placed(rows: Sequence[Row], other: Collection[str] = ()) -> tuple[Row, ...]:
+def with_closed_share(
+    rows: Sequence[VariantRow], other: Collection[str] = ()
+) -> tuple[VariantRow, ...]:
     """The rows, each with how far it got from the first to the last.
 
     Args:
@@ -143,11 +145,13 @@ def placed(rows: Sequence[Row], other: Collection[str] = ()) -> tuple[Row, ...]:
     """
     least, most = rows[0].cache_read_tokens, rows[-1].cache_read_tokens
     return tuple(
-        row if row.name in other else msgspec.structs.replace(row, closed=_closed(row, least, most))
+        row
+        if row.name in other
+        else msgspec.structs.replace(row, closed=_closed_share(row, least, most))
         for row in rows
     )
 
 
-def _closed(row: Row, least: int, most: int) -> float | None:
+def _closed_share(row: VariantRow, least: int, most: int) -> float | None:
     """The share of the way from one to the other; None where there is none."""
     return (row.cache_read_tokens - least) / (most - least) if most > least else None

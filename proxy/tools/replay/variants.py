@@ -1,12 +1,12 @@
-"""Ways to send the recorded calls; a new one is a class beside ``AsSent``."""
+"""Ways to send the recorded calls; a new one is a class beside ``UnmodifiedVariant``."""
 
 from typing import Protocol
 
-from proxy.tools.replay.lines import Line
+from proxy.tools.replay.lines import RecordedCall
 from slo.usage import Usage
 
 
-class Variant(Protocol):
+class ReplayVariant(Protocol):
     """One way to send every call.
 
     Attributes:
@@ -18,7 +18,7 @@ class Variant(Protocol):
     name: str
     shortens: bool
 
-    def body(self, line: Line, now: float) -> bytes:
+    def body(self, line: RecordedCall, now: float) -> bytes:
         """The chat body that goes to the wire in place of the line's.
 
         Args:
@@ -32,13 +32,13 @@ class Variant(Protocol):
         ...
 
 
-class AsSent:
+class UnmodifiedVariant:
     """As it came."""
 
     name = "as sent"
     shortens = False
 
-    def body(self, line: Line, now: float) -> bytes:
+    def body(self, line: RecordedCall, now: float) -> bytes:
         """The caller's own."""
         return line.body
 

@@ -14,7 +14,7 @@ _LINE: Final = re.compile(r"[^\n]*(?:\n(?=[^\S\n]*(?:[\n/]|\Z))[^\n]*)*(?:\n|\Z)
 _SHORT: Final = 256
 
 
-class Lines(Vocabulary):
+class LineVocabulary(Vocabulary):
     """The vocabulary, remembering lines; bounded by the tokens remembered.
 
     Attributes:

@@ -9,28 +9,33 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from proxy.tools.simulator import calls, limits
-from proxy.tools.simulator.bodies import Body, parsed
-from proxy.tools.simulator.calls import Act
+from proxy.tools.simulator.bodies import Body, parse_body
+from proxy.tools.simulator.calls import PlayedAnswer
 from proxy.tools.simulator.chat import CHAT
 from proxy.tools.simulator.clearing import check_edits
 from proxy.tools.simulator.completions import COMPLETIONS
-from proxy.tools.simulator.fault_directives import Cues, closing_text, parse, spoken
+from proxy.tools.simulator.fault_directives import (
+    FaultDirectives,
+    closing_text,
+    parse_directives,
+    with_directives,
+)
 from proxy.tools.simulator.messages import MESSAGES
 from proxy.tools.simulator.models import WireName
-from proxy.tools.simulator.refusals import Refusal, envelope
+from proxy.tools.simulator.refusals import SimulatedRefusal, envelope
 from proxy.tools.simulator.responses import RESPONSES
-from proxy.tools.simulator.stream_player import Played
-from proxy.tools.simulator.streams import HEAD, Json, Step
-from proxy.tools.simulator.upstream import Exchange, Lab
+from proxy.tools.simulator.stream_player import PlayedResponse
+from proxy.tools.simulator.streams import HEAD, Json, StreamStep
+from proxy.tools.simulator.upstream import SimulatedExchange, Simulator
 
-Acting = Callable[[Body, str, Cues], Act]
+Acting = Callable[[Body, str, FaultDirectives], PlayedAnswer]
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 _BORN = "2026-11-21T00:00:00Z"
 _ALL = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
-def app(lab: Lab) -> Starlette:
+def app(lab: Simulator) -> Starlette:
     """The lab as an ASGI application."""
     speeches = {
         "/v1/chat/completions": CHAT,
@@ -39,7 +44,7 @@ def app(lab: Lab) -> Starlette:
         "/v1/messages": MESSAGES,
     }
     routes = [
-        _post(lab, path, speech.wire, partial(calls.generated, lab, speech))
+        _post(lab, path, speech.wire, partial(calls.generate_answer, lab, speech))
         for path, speech in speeches.items()
     ]
     routes += [
@@ -47,10 +52,10 @@ def app(lab: Lab) -> Starlette:
             lab,
             "/v1/messages/count_tokens",
             "anthropic",
-            partial(calls.counted, lab, MESSAGES),
+            partial(calls.count_tokens, lab, MESSAGES),
         ),
         _post(
-            lab, "/v1/embeddings", "openai", lambda body, key, cues: calls.vectors(lab, body, cues)
+            lab, "/v1/embeddings", "openai", lambda body, key, cues: calls.embed(lab, body, cues)
         ),
         _post(lab, "/v1/moderations", "openai", partial(_moderation, lab)),
         _get(lab, "/v1/files", partial(_files, lab)),
@@ -61,29 +66,29 @@ def app(lab: Lab) -> Starlette:
     return Starlette(routes=routes)
 
 
-def _post(lab: Lab, path: str, wire: WireName, acting: Acting) -> Route:
+def _post(lab: Simulator, path: str, wire: WireName, acting: Acting) -> Route:
     """A route that reads a JSON body."""
 
     async def endpoint(request: Request) -> Response:
         exchange = await _received(lab, request)
         try:
-            key = _admitted(lab, wire, request)
-            body = parsed(exchange.body)
+            key = _authenticate(lab, wire, request)
+            body = parse_body(exchange.body)
             exchange.cues = _cues(lab, request, body)
             calls.refuse_as_cued(exchange.cues)
             if wire == "anthropic":
-                with calls.shaped():
+                with calls.refuse_misshapen():
                     check_edits(body, request.headers.get("anthropic-beta", ""))
             act = acting(body, key, exchange.cues)
-        except Refusal as refusal:
-            return _refused(lab, wire, exchange, refusal)
-        return _played(lab, wire, exchange, act)
+        except SimulatedRefusal as refusal:
+            return _refuse(lab, wire, exchange, refusal)
+        return _play(lab, wire, exchange, act)
 
     return Route(path, endpoint, methods=["POST"])
 
 
 def _get(
-    lab: Lab,
+    lab: Simulator,
     path: str,
     answer: Callable[[Request], Json],
     methods: Sequence[str] = ("GET",),
@@ -94,20 +99,20 @@ def _get(
         exchange = await _received(lab, request)
         wire: WireName = "anthropic" if "anthropic-version" in request.headers else "openai"
         try:
-            _admitted(lab, wire, request)
-            exchange.cues = _headed(request)
+            _authenticate(lab, wire, request)
+            exchange.cues = _header_directives(request)
             calls.refuse_as_cued(exchange.cues)
             act = calls.plain(lab, answer(request), exchange.cues)
-        except Refusal as refusal:
-            return _refused(lab, wire, exchange, refusal)
-        return _played(lab, wire, exchange, act)
+        except SimulatedRefusal as refusal:
+            return _refuse(lab, wire, exchange, refusal)
+        return _play(lab, wire, exchange, act)
 
     return Route(path, endpoint, methods=list(methods))
 
 
-async def _received(lab: Lab, request: Request) -> Exchange:
+async def _received(lab: Simulator, request: Request) -> SimulatedExchange:
     query = f"?{request.url.query}" if request.url.query else ""
-    exchange = Exchange(
+    exchange = SimulatedExchange(
         method=request.method,
         path=request.url.path + query,
         headers=dict(request.headers),
@@ -118,7 +123,7 @@ async def _received(lab: Lab, request: Request) -> Exchange:
     return exchange
 
 
-def _admitted(lab: Lab, wire: WireName, request: Request) -> str:
+def _authenticate(lab: Simulator, wire: WireName, request: Request) -> str:
     """The caller's key.
 
     Raises:
@@ -129,13 +134,13 @@ def _admitted(lab: Lab, wire: WireName, request: Request) -> str:
     key = bearer or headers.get("x-api-key" if wire == "anthropic" else "api-key", "")
     if not key or key != (lab.settings.key or key):
         reason = "x-api-key: none or invalid." if wire == "anthropic" else "Incorrect API key."
-        raise Refusal(401, reason, code="invalid_api_key")
+        raise SimulatedRefusal(401, reason, code="invalid_api_key")
     if wire == "anthropic" and not headers.get("anthropic-version"):
-        raise Refusal(400, "anthropic-version: header is required")
+        raise SimulatedRefusal(400, "anthropic-version: header is required")
     return key
 
 
-def _cues(lab: Lab, request: Request, body: Body) -> Cues:
+def _cues(lab: Simulator, request: Request, body: Body) -> FaultDirectives:
     """All cues of a call; the script is asked only where a call names none itself.
 
     Raises:
@@ -144,35 +149,43 @@ def _cues(lab: Lab, request: Request, body: Body) -> Cues:
     said = body.get("model")
     model, _, behind = said.partition("+") if isinstance(said, str) else ("", "", "")
     try:
-        cues = _headed(request) + parse(behind) + spoken(closing_text(body))
+        cues = (
+            _header_directives(request)
+            + parse_directives(behind)
+            + with_directives(closing_text(body))
+        )
     except ValueError as unknown:
-        raise Refusal(400, str(unknown)) from unknown
-    return (cues if cues.entries else lab.scripted()) + lab.suffered(model)
+        raise SimulatedRefusal(400, str(unknown)) from unknown
+    return (cues if cues.entries else lab.next_scripted()) + lab.injected_fault(model)
 
 
-def _headed(request: Request) -> Cues:
+def _header_directives(request: Request) -> FaultDirectives:
     """The cues of the header.
 
     Raises:
         Refusal: If one is unknown.
     """
     try:
-        return parse(request.headers.get("x-lab-fault", ""))
+        return parse_directives(request.headers.get("x-lab-fault", ""))
     except ValueError as unknown:
-        raise Refusal(400, str(unknown)) from unknown
+        raise SimulatedRefusal(400, str(unknown)) from unknown
 
 
-def _played(lab: Lab, wire: WireName, exchange: Exchange, act: Act) -> Played:
+def _play(
+    lab: Simulator, wire: WireName, exchange: SimulatedExchange, act: PlayedAnswer
+) -> PlayedResponse:
     kind = "text/event-stream; charset=utf-8" if act.streamed else "application/json"
     headers = [("content-type", kind), *_headers(lab, wire, exchange, act.seconds)]
     if act.length is not None:
         headers.append(("content-length", str(act.length)))
-    return Played(
+    return PlayedResponse(
         exchange, act.steps, sleep=lab.sleep, status=200, usage=act.usage, headers=headers
     )
 
 
-def _refused(lab: Lab, wire: WireName, exchange: Exchange, refusal: Refusal) -> Played:
+def _refuse(
+    lab: Simulator, wire: WireName, exchange: SimulatedExchange, refusal: SimulatedRefusal
+) -> PlayedResponse:
     body = envelope(wire, refusal, exchange.request_id)
     kind = "text/html" if refusal.page else "application/json"
     headers = [("content-type", kind), ("content-length", str(len(body)))]
@@ -181,8 +194,8 @@ def _refused(lab: Lab, wire: WireName, exchange: Exchange, refusal: Refusal) -> 
         headers += _retry(wire, refusal.retry_after)
     if refusal.code == "insufficient_quota":
         headers.append(("x-should-retry", "false"))
-    steps = [HEAD, Step("send", body)]
-    return Played(exchange, steps, sleep=lab.sleep, status=refusal.status, headers=headers)
+    steps = [HEAD, StreamStep("send", body)]
+    return PlayedResponse(exchange, steps, sleep=lab.sleep, status=refusal.status, headers=headers)
 
 
 def _retry(wire: WireName, seconds: float) -> list[tuple[str, str]]:
@@ -191,7 +204,9 @@ def _retry(wire: WireName, seconds: float) -> list[tuple[str, str]]:
     return whole if wire == "anthropic" else [*whole, ("retry-after-ms", f"{seconds * 1000:.0f}")]
 
 
-def _headers(lab: Lab, wire: WireName, exchange: Exchange, seconds: float) -> list[tuple[str, str]]:
+def _headers(
+    lab: Simulator, wire: WireName, exchange: SimulatedExchange, seconds: float
+) -> list[tuple[str, str]]:
     told = [("x-lab", "simulated")]
     if wire == "anthropic":
         told += [
@@ -208,7 +223,7 @@ def _headers(lab: Lab, wire: WireName, exchange: Exchange, seconds: float) -> li
     return told + limits.headers(wire, lab.requests, lab.tokens, lab.clock())
 
 
-def _moderation(lab: Lab, body: Body, key: str, cues: Cues) -> Act:
+def _moderation(lab: Simulator, body: Body, key: str, cues: FaultDirectives) -> PlayedAnswer:
     """Every text is found harmless."""
     inputs = body.get("input")
     found = {"flagged": False, "categories": {}, "category_scores": {}}
@@ -217,12 +232,12 @@ def _moderation(lab: Lab, body: Body, key: str, cues: Cues) -> Act:
     return calls.plain(lab, answer, cues)
 
 
-def _files(lab: Lab, request: Request) -> Json:
+def _files(lab: Simulator, request: Request) -> Json:
     """No files: a lab keeps none."""
     return {"object": "list", "data": [], "has_more": False}
 
 
-def _models(lab: Lab, request: Request) -> Json:
+def _models(lab: Simulator, request: Request) -> Json:
     if "anthropic-version" in request.headers:
         names = [name for name, model in lab.settings.models.items() if model.wire == "anthropic"]
         ends = {"first_id": names[0], "last_id": names[-1]} if names else {}
@@ -232,12 +247,14 @@ def _models(lab: Lab, request: Request) -> Json:
     return {"object": "list", "data": [_openai_model(name) for name in openai]}
 
 
-def _model(lab: Lab, request: Request) -> Json:
+def _model(lab: Simulator, request: Request) -> Json:
     name = request.path_params["id"]
     wire = "anthropic" if "anthropic-version" in request.headers else "openai"
     found = lab.settings.models.get(name)
     if found is None or found.wire != wire:
-        raise Refusal(404, f"model: {name} does not exist in this lab.", code="model_not_found")
+        raise SimulatedRefusal(
+            404, f"model: {name} does not exist in this lab.", code="model_not_found"
+        )
     return _anthropic_model(name) if wire == "anthropic" else _openai_model(name)
 
 
@@ -255,4 +272,4 @@ def _anthropic_model(name: str) -> Json:
 
 
 def _nowhere(request: Request) -> Json:
-    raise Refusal(404, f"The lab has no {request.url.path}.")
+    raise SimulatedRefusal(404, f"The lab has no {request.url.path}.")

@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from proxy.caches.port import Ttl
-from proxy.tools.simulator.refusals import Refusal
+from proxy.tools.simulator.refusals import SimulatedRefusal
 
 Body = Mapping[str, Any]
 
@@ -24,7 +24,7 @@ _TOKENS = 2**20  # no vocabulary is larger
 _TTLS: Mapping[object, Ttl] = {"5m": "5m", "30m": "30m", "1h": "1h", "12h": "12h"}
 
 
-def parsed(raw: bytes) -> Body:
+def parse_body(raw: bytes) -> Body:
     """The body as an object.
 
     Raises:
@@ -33,13 +33,13 @@ def parsed(raw: bytes) -> Body:
     try:
         body = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        raise Refusal(400, "The body is not valid JSON.") from error
+        raise SimulatedRefusal(400, "The body is not valid JSON.") from error
     if not isinstance(body, dict):
-        raise Refusal(400, "The body must be a JSON object.")
+        raise SimulatedRefusal(400, "The body must be a JSON object.")
     return body
 
 
-def required(body: Body, name: str, kind: type | tuple[type, ...]) -> Any:  # noqa: ANN401 - JSON
+def required_field(body: Body, name: str, kind: type | tuple[type, ...]) -> Any:  # noqa: ANN401 - JSON
     """The value of a field that must be there and not be empty.
 
     Raises:
@@ -49,10 +49,10 @@ def required(body: Body, name: str, kind: type | tuple[type, ...]) -> Any:  # no
     if isinstance(value, kind) and value:
         return value
     code = "missing_required_parameter" if value is None else "invalid_type"
-    raise Refusal(400, f"{name}: Field required, not empty.", code=code, param=name)
+    raise SimulatedRefusal(400, f"{name}: Field required, not empty.", code=code, param=name)
 
 
-def bounded(body: Body, names: tuple[str, ...], most: int) -> int:
+def output_bound(body: Body, names: tuple[str, ...], most: int) -> int:
     """The first of those fields that bounds the answer, at most ``most``.
 
     Raises:
@@ -63,7 +63,9 @@ def bounded(body: Body, names: tuple[str, ...], most: int) -> int:
         if value is None:
             continue
         if type(value) is not int or value < 1:
-            raise Refusal(400, f"{name}: must be at least 1.", code="invalid_value", param=name)
+            raise SimulatedRefusal(
+                400, f"{name}: must be at least 1.", code="invalid_value", param=name
+            )
         return min(value, most)
     return most
 
@@ -78,7 +80,7 @@ def ttl(mark: object, default: Ttl) -> Ttl | None:
         return None
     asked = mark.get("ttl") or default
     if asked not in _TTLS:
-        raise Refusal(400, f"ttl: {asked!r} is not supported.", param="ttl")
+        raise SimulatedRefusal(400, f"ttl: {asked!r} is not supported.", param="ttl")
     return _TTLS[asked]
 
 
@@ -91,7 +93,7 @@ def stops(value: object) -> tuple[str, ...]:
     if value is None or isinstance(value, str):
         return (value,) if value else ()
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        raise Refusal(400, "stop: one text or a list of texts.", param="stop")
+        raise SimulatedRefusal(400, "stop: one text or a list of texts.", param="stop")
     return tuple(value)
 
 
@@ -102,6 +104,6 @@ def tokens(said: object) -> tuple[int, ...]:
     return tuple(said) if all(0 <= token < _TOKENS for token in said) else ()
 
 
-def dumped(value: object) -> str:
+def to_json(value: object) -> str:
     """The value as JSON text, its keys in the order they came."""
     return orjson.dumps(value).decode()

@@ -10,25 +10,25 @@ import orjson
 
 from proxy.caches.bills import call_usage
 from proxy.caches.port import Served
-from proxy.tools.simulator.bodies import Body, required
-from proxy.tools.simulator.embeddings import embedded
-from proxy.tools.simulator.fault_directives import Cues
-from proxy.tools.simulator.models import Simulated, WireName
-from proxy.tools.simulator.refusals import Refusal, error, of_status, page, quota
-from proxy.tools.simulator.replies import Asked, reply
+from proxy.tools.simulator.bodies import Body, required_field
+from proxy.tools.simulator.embeddings import embed_inputs
+from proxy.tools.simulator.fault_directives import FaultDirectives
+from proxy.tools.simulator.models import SimulatedModel, WireName
+from proxy.tools.simulator.refusals import SimulatedRefusal, error, of_status, page, quota
+from proxy.tools.simulator.replies import ReplyRequest, reply
 from proxy.tools.simulator.responses import RESPONSES, output
 from proxy.tools.simulator.responses_bodies import items
-from proxy.tools.simulator.scripted_reply import Context, Speech, Told
+from proxy.tools.simulator.scripted_reply import EndpointDialect, ReadingContext, ScriptedReply
 from proxy.tools.simulator.streams import (
     CHARGE,
     CUT,
     HEAD,
     SILENCE,
-    Event,
-    Frame,
     Json,
-    Opening,
-    Step,
+    StreamEvent,
+    StreamFrame,
+    StreamOpening,
+    StreamStep,
     body,
     drop_usage,
     frame,
@@ -37,7 +37,7 @@ from proxy.tools.simulator.streams import (
     with_usage_as_cued,
     zero_usage,
 )
-from proxy.tools.simulator.upstream import Lab
+from proxy.tools.simulator.upstream import Simulator
 from slo.usage import Usage
 
 #: What reading a part of the wrong shape raises; a schema may refer to itself without end.
@@ -53,7 +53,7 @@ _ERROR_STATUS: dict[WireName, int] = {"openai": 500, "anthropic": 529}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Act:
+class PlayedAnswer:
     """An answer ready to be played.
 
     Attributes:
@@ -64,7 +64,7 @@ class Act:
         length: The body's length; None where it is not known before.
     """
 
-    steps: Iterator[Step]
+    steps: Iterator[StreamStep]
     usage: Usage | None
     seconds: float
     streamed: bool = False
@@ -80,24 +80,26 @@ class _Timing:
     ended: Callable[[], None]
 
 
-def generated(lab: Lab, speech: Speech, given: Body, key: str, cues: Cues) -> Act:
+def generate_answer(
+    lab: Simulator, speech: EndpointDialect, given: Body, key: str, cues: FaultDirectives
+) -> PlayedAnswer:
     """The answer of a model that writes text.
 
     Raises:
         Refusal: If the provider would refuse.
     """
-    given = _continued(lab, speech, given)
+    given = _with_history(lab, speech, given)
     model = _model(lab, given, speech.wire)
-    asked = _asked(speech, given, Context(lab.vocabulary, model, key))
+    asked = _asked(speech, given, ReadingContext(lab.vocabulary, model, key))
     _check_length(speech, model, asked.prompt.tokens)
     cache, now = lab.cache(_name(given)), lab.clock()
     try:
         served = cache.serve(asked.prompt, now)
     except ValueError as refused:
-        raise Refusal(400, f"cache: {refused}") from refused
-    with shaped():
-        told = _told(lab, model, asked, served, cues)
-        told = replace(told, diagnosed=lab.fingerprints.diagnosed(speech, given, told))
+        raise SimulatedRefusal(400, f"cache: {refused}") from refused
+    with refuse_misshapen():
+        told = _scripted_reply(lab, model, asked, served, cues)
+        told = replace(told, diagnosed=lab.fingerprints.diagnose(speech, given, told))
     _charge(lab, speech.wire, told.usage)
     _store(lab, speech, given, told)
     seconds = _seconds(told)
@@ -111,35 +113,37 @@ def generated(lab: Lab, speech: Speech, given: Body, key: str, cues: Cues) -> Ac
     events = with_usage_as_cued(speech.events(told), cues, speech.midway(told))
     frames = [frame(event) for event in events]
     itl = model.itl * _scale(lab, cues)
-    opening = Opening(speech.opening, _pause(timing))
+    opening = StreamOpening(speech.opening, _pause(timing))
     content = stream(frames, cues, _error_frame(speech), itl, opening)
     steps = _steps(lab, cues, timing, chain([HEAD], content), _ping(speech.wire))
-    return Act(steps=steps, usage=told.usage, seconds=seconds, streamed=True)
+    return PlayedAnswer(steps=steps, usage=told.usage, seconds=seconds, streamed=True)
 
 
-def counted(lab: Lab, speech: Speech, given: Body, key: str, cues: Cues) -> Act:
+def count_tokens(
+    lab: Simulator, speech: EndpointDialect, given: Body, key: str, cues: FaultDirectives
+) -> PlayedAnswer:
     """Number of tokens a prompt is, as Anthropic's count_tokens says."""
     model = _model(lab, given, speech.wire)
     bounded = {"max_tokens": 1, **given}
-    asked = _asked(speech, bounded, Context(lab.vocabulary, model, key))
+    asked = _asked(speech, bounded, ReadingContext(lab.vocabulary, model, key))
     return plain(lab, {"input_tokens": asked.prompt.tokens}, cues)
 
 
-def vectors(lab: Lab, given: Body, cues: Cues) -> Act:
+def embed(lab: Simulator, given: Body, cues: FaultDirectives) -> PlayedAnswer:
     """The answer of a model that gives vectors."""
     model = _model(lab, given, "openai")
-    answer, usage = embedded(given, model, lab.vocabulary)
+    answer, usage = embed_inputs(given, model, lab.vocabulary)
     _charge(lab, "openai", usage)
     wait = (model.ttft + model.per_1k * usage.prompt_tokens / 1000) * _scale(lab, cues)
     return _whole(lab, answer, cues, usage, _Timing(wait, _nothing, _nothing))
 
 
-def plain(lab: Lab, answer: Json, cues: Cues) -> Act:
+def plain(lab: Simulator, answer: Json, cues: FaultDirectives) -> PlayedAnswer:
     """An answer that costs nothing and comes at once."""
     return _whole(lab, answer, cues, None, _Timing(0.0, _nothing, _nothing))
 
 
-def refuse_as_cued(cues: Cues) -> None:
+def refuse_as_cued(cues: FaultDirectives) -> None:
     """Pass a call that is to be answered.
 
     Raises:
@@ -155,26 +159,26 @@ def refuse_as_cued(cues: Cues) -> None:
 
 def _name(given: Body) -> str:
     """The model's name without the cues behind it."""
-    return str(required(given, "model", str)).partition("+")[0]
+    return str(required_field(given, "model", str)).partition("+")[0]
 
 
-def _model(lab: Lab, given: Body, wire: WireName) -> Simulated:
+def _model(lab: Simulator, given: Body, wire: WireName) -> SimulatedModel:
     name = _name(given)
     model = lab.settings.models.get(name)
     if model is None or model.wire != wire:
         reason = f"model: {name} does not exist in this lab."
-        raise Refusal(404, reason, code="model_not_found", param="model")
+        raise SimulatedRefusal(404, reason, code="model_not_found", param="model")
     return model
 
 
-def _asked(speech: Speech, given: Body, context: Context) -> Asked:
+def _asked(speech: EndpointDialect, given: Body, context: ReadingContext) -> ReplyRequest:
     if context.model.dimensions:
-        raise Refusal(400, "model: this model gives vectors only.", param="model")
-    with shaped():
+        raise SimulatedRefusal(400, "model: this model gives vectors only.", param="model")
+    with refuse_misshapen():
         return speech.asked(given, context)
 
 
-def _check_length(speech: Speech, model: Simulated, tokens: int) -> None:
+def _check_length(speech: EndpointDialect, model: SimulatedModel, tokens: int) -> None:
     """Pass a prompt that the model's window has room for.
 
     Source: OpenAI API reference, error codes; Anthropic, errors (2026-11).
@@ -185,8 +189,8 @@ def _check_length(speech: Speech, model: Simulated, tokens: int) -> None:
     if model.window is None or tokens <= model.window:
         return
     if model.wire == "anthropic":
-        raise Refusal(400, f"prompt is too long: {tokens} tokens > {model.window} maximum")
-    raise Refusal(
+        raise SimulatedRefusal(400, f"prompt is too long: {tokens} tokens > {model.window} maximum")
+    raise SimulatedRefusal(
         400,
         f"This model's maximum context length is {model.window} tokens. However, your messages"
         f" resulted in {tokens} tokens. Please reduce the length of the messages.",
@@ -196,16 +200,22 @@ def _check_length(speech: Speech, model: Simulated, tokens: int) -> None:
 
 
 @contextmanager
-def shaped() -> Iterator[None]:
+def refuse_misshapen() -> Iterator[None]:
     """Refuse a body, or a schema in it, whose parts have the wrong shape."""
     try:
         yield
     except _MISSHAPEN as wrong:
         said = f"{type(wrong).__name__}: {wrong}"
-        raise Refusal(400, f"A part of the body has the wrong shape ({said}).") from wrong
+        raise SimulatedRefusal(400, f"A part of the body has the wrong shape ({said}).") from wrong
 
 
-def _told(lab: Lab, model: Simulated, asked: Asked, served: Served, cues: Cues) -> Told:
+def _scripted_reply(
+    lab: Simulator,
+    model: SimulatedModel,
+    asked: ReplyRequest,
+    served: Served,
+    cues: FaultDirectives,
+) -> ScriptedReply:
     replies = [
         reply(asked, cues, lab.vocabulary, model.words, index=index) for index in range(asked.n)
     ]
@@ -214,7 +224,7 @@ def _told(lab: Lab, model: Simulated, asked: Asked, served: Served, cues: Cues) 
         output=sum(len(each.tokens) for each in replies),
         reasoning=sum(each.reasoning for each in replies),
     )
-    return Told(
+    return ScriptedReply(
         id=lab.number(),
         created=int(lab.clock()),
         model=model,
@@ -224,7 +234,7 @@ def _told(lab: Lab, model: Simulated, asked: Asked, served: Served, cues: Cues) 
     )
 
 
-def _charge(lab: Lab, wire: WireName, usage: Usage) -> None:
+def _charge(lab: Simulator, wire: WireName, usage: Usage) -> None:
     """Count the call against the limits; Anthropic does not count what was read from the cache.
 
     Source: OpenAI and Anthropic, rate limits and cached tokens (2026-08).
@@ -236,7 +246,7 @@ def _charge(lab: Lab, wire: WireName, usage: Usage) -> None:
         raise of_status(429, wait)
 
 
-def _seconds(told: Told) -> float:
+def _seconds(told: ScriptedReply) -> float:
     """Simulated seconds until the first byte: prefill, hidden reasoning, all of a JSON answer."""
     model, usage = told.model, told.usage
     uncached = usage.prompt_tokens - usage.cache_read
@@ -245,12 +255,14 @@ def _seconds(told: Told) -> float:
     return model.ttft + model.per_1k * uncached / 1000 + model.itl * tokens
 
 
-def _scale(lab: Lab, cues: Cues) -> float:
+def _scale(lab: Simulator, cues: FaultDirectives) -> float:
     """Real seconds per simulated one."""
     return lab.settings.time_scale * prod(float(slow or 10) for slow in cues.values("slow"))
 
 
-def _whole(lab: Lab, answer: Json, cues: Cues, usage: Usage | None, timing: _Timing) -> Act:
+def _whole(
+    lab: Simulator, answer: Json, cues: FaultDirectives, usage: Usage | None, timing: _Timing
+) -> PlayedAnswer:
     if "no-usage" in cues:
         drop_usage(answer)
     if "zero-usage" in cues:
@@ -261,12 +273,16 @@ def _whole(lab: Lab, answer: Json, cues: Cues, usage: Usage | None, timing: _Tim
     content = chain(_pause(timing), [HEAD], body(data, cues))
     steps = _steps(lab, cues, timing, content, b"\n")
     length = None if "keepalives" in cues else len(data)
-    return Act(steps=steps, usage=usage, seconds=timing.wait, length=length)
+    return PlayedAnswer(steps=steps, usage=usage, seconds=timing.wait, length=length)
 
 
 def _steps(
-    lab: Lab, cues: Cues, timing: _Timing, content: Iterator[Step], ping: bytes
-) -> Iterator[Step]:
+    lab: Simulator,
+    cues: FaultDirectives,
+    timing: _Timing,
+    content: Iterator[StreamStep],
+    ping: bytes,
+) -> Iterator[StreamStep]:
     if "hang" in cues:
         yield SILENCE
     if "silence" in cues or "death-before-content" in cues:
@@ -280,10 +296,10 @@ def _steps(
     timing.ended()
 
 
-def _pause(timing: _Timing) -> Iterator[Step]:
+def _pause(timing: _Timing) -> Iterator[StreamStep]:
     """Until the first token: from then on the prompt is cached, and charged."""
     if timing.wait:
-        yield Step("wait", seconds=timing.wait)
+        yield StreamStep("wait", seconds=timing.wait)
     timing.begun()
     yield CHARGE
 
@@ -294,19 +310,19 @@ def _ping(wire: WireName) -> bytes:
     return b": keep-alive\n\n"
 
 
-def _error_frame(speech: Speech) -> Frame:
+def _error_frame(speech: EndpointDialect) -> StreamFrame:
     """The error that may still come after a stream has begun."""
     told = error(speech.wire, of_status(_ERROR_STATUS[speech.wire]))
     if speech is RESPONSES:
         code = told["code"] or told["type"]
         flat = {**told, "type": "error", "code": code, "sequence_number": 0}
-        return frame(Event(flat, "error"))
+        return frame(StreamEvent(flat, "error"))
     if speech.wire == "anthropic":
-        return frame(Event({"type": "error", "error": told}, "error"))
-    return frame(Event({"error": told}))
+        return frame(StreamEvent({"type": "error", "error": told}, "error"))
+    return frame(StreamEvent({"error": told}))
 
 
-def _continued(lab: Lab, speech: Speech, given: Body) -> Body:
+def _with_history(lab: Simulator, speech: EndpointDialect, given: Body) -> Body:
     """The body with the conversation it continues in front of its input.
 
     Raises:
@@ -317,7 +333,7 @@ def _continued(lab: Lab, speech: Speech, given: Body) -> Body:
         return given
     before = lab.responses.get(previous) if isinstance(previous, str) else None
     if before is None:
-        raise Refusal(
+        raise SimulatedRefusal(
             400,
             f"Previous response {previous!r} not found.",
             code="previous_response_not_found",
@@ -326,7 +342,7 @@ def _continued(lab: Lab, speech: Speech, given: Body) -> Body:
     return {**given, "input": [*before, *items(given)]}
 
 
-def _store(lab: Lab, speech: Speech, given: Body, told: Told) -> None:
+def _store(lab: Simulator, speech: EndpointDialect, given: Body, told: ScriptedReply) -> None:
     if speech is RESPONSES and given.get("store") is not False:
         lab.store(f"resp_{told.id}", [*items(given), *output(told)])
 

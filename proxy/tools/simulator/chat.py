@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from proxy.tools.simulator.chat_bodies import asked
-from proxy.tools.simulator.replies import Called, Reply
-from proxy.tools.simulator.scripted_reply import Speech, Told
+from proxy.tools.simulator.chat_bodies import read_chat_request
+from proxy.tools.simulator.replies import ModelReply, ScriptedCall
+from proxy.tools.simulator.scripted_reply import EndpointDialect, ScriptedReply
 from proxy.tools.simulator.simulated_text import pieces
-from proxy.tools.simulator.streams import Event, Json
+from proxy.tools.simulator.streams import Json, StreamEvent
 from slo.usage import Usage
 
 _FINISH = {
@@ -54,7 +54,7 @@ def counts(usage: Usage, *, units: bool) -> Json:
     return told
 
 
-def answer(told: Told) -> Json:
+def answer(told: ScriptedReply) -> Json:
     """The whole answer."""
     choices = [
         {
@@ -68,7 +68,7 @@ def answer(told: Told) -> Json:
     return _object(told, "chat.completion", choices) | {"usage": _counts(told, told.usage)}
 
 
-def events(told: Told) -> Sequence[Event]:
+def events(told: ScriptedReply) -> Sequence[StreamEvent]:
     """The answer as a stream."""
     chunks = [
         chunk for index, reply in enumerate(told.replies) for chunk in _choice(told, index, reply)
@@ -78,22 +78,22 @@ def events(told: Told) -> Sequence[Event]:
             assert chunk.payload is not None  # noqa: S101 - only [DONE] has none
             chunk.payload["usage"] = None
         last = _object(told, "chat.completion.chunk", [])
-        chunks.append(Event(last | {"usage": _counts(told, told.usage)}))
-    return [*chunks, Event(None)]
+        chunks.append(StreamEvent(last | {"usage": _counts(told, told.usage)}))
+    return [*chunks, StreamEvent(None)]
 
 
-def midway(told: Told) -> Event:
+def midway(told: ScriptedReply) -> StreamEvent:
     """A chunk that tells usage while the answer is being written, as vLLM can."""
     usage = msgspec.structs.replace(told.usage, output=told.usage.output // 2)
     chunk = _chunk(told, 0, {"content": ""})
-    return Event(chunk | {"usage": _counts(told, usage)})
+    return StreamEvent(chunk | {"usage": _counts(told, usage)})
 
 
-def _counts(told: Told, usage: Usage) -> Json:
+def _counts(told: ScriptedReply, usage: Usage) -> Json:
     return counts(usage, units=told.model.regime == "prefix-unit")
 
 
-def _object(told: Told, kind: str, choices: list[Json]) -> Json:
+def _object(told: ScriptedReply, kind: str, choices: list[Json]) -> Json:
     return {
         "id": f"chatcmpl-{told.id}",
         "object": kind,
@@ -105,7 +105,7 @@ def _object(told: Told, kind: str, choices: list[Json]) -> Json:
     }
 
 
-def _message(reply: Reply) -> Json:
+def _message(reply: ModelReply) -> Json:
     refused = reply.finish == "refusal"
     message: Json = {
         "role": "assistant",
@@ -118,43 +118,45 @@ def _message(reply: Reply) -> Json:
     return message
 
 
-def _call(call: Called) -> Json:
+def _call(call: ScriptedCall) -> Json:
     function = {"name": call.name, "arguments": call.arguments}
     return {"id": f"call_{call.id}", "type": "function", "function": function}
 
 
-def _chunk(told: Told, index: int, delta: Json, finish: str | None = None) -> Json:
+def _chunk(told: ScriptedReply, index: int, delta: Json, finish: str | None = None) -> Json:
     choice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": finish}
     return _object(told, "chat.completion.chunk", [choice])
 
 
-def _choice(told: Told, index: int, reply: Reply) -> Iterator[Event]:
+def _choice(told: ScriptedReply, index: int, reply: ModelReply) -> Iterator[StreamEvent]:
     first = {"role": "assistant", "content": None if reply.calls else "", "refusal": None}
-    yield Event(_chunk(told, index, first))
+    yield StreamEvent(_chunk(told, index, first))
     field = "refusal" if reply.finish == "refusal" else "content"
     said = pieces(reply.text)
     for piece in said:
         tokens = max(1, len(reply.tokens) // len(said))
-        yield Event(_chunk(told, index, {field: piece}), tokens=tokens)
+        yield StreamEvent(_chunk(told, index, {field: piece}), tokens=tokens)
     for number, call in enumerate(reply.calls):
         yield from _called(told, index, number, call)
-    yield Event(_chunk(told, index, {}, _FINISH[reply.finish]))
+    yield StreamEvent(_chunk(told, index, {}, _FINISH[reply.finish]))
 
 
-def _called(told: Told, index: int, number: int, call: Called) -> Iterator[Event]:
+def _called(
+    told: ScriptedReply, index: int, number: int, call: ScriptedCall
+) -> Iterator[StreamEvent]:
     """The first piece names the tool, the later ones carry only arguments."""
     opening: dict[str, Any] = _call(call) | {"index": number}
     opening["function"] = {"name": call.name, "arguments": ""}
-    yield Event(_chunk(told, index, {"tool_calls": [opening]}), tokens=1)
+    yield StreamEvent(_chunk(told, index, {"tool_calls": [opening]}), tokens=1)
     for piece in pieces(call.arguments):
         part = {"index": number, "function": {"arguments": piece}}
-        yield Event(_chunk(told, index, {"tool_calls": [part]}), tokens=3)
+        yield StreamEvent(_chunk(told, index, {"tool_calls": [part]}), tokens=3)
 
 
-CHAT = Speech(
+CHAT = EndpointDialect(
     wire="openai",
     prefix="chatcmpl",
-    asked=asked,
+    asked=read_chat_request,
     answer=answer,
     events=events,
     midway=midway,

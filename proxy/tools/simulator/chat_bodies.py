@@ -9,12 +9,20 @@ import re
 from collections.abc import Sequence
 
 from proxy.caches.port import CachedPrompt, Role
-from proxy.tools.simulator.bodies import EFFORTS, Body, bounded, dumped, required, stops, ttl
+from proxy.tools.simulator.bodies import (
+    EFFORTS,
+    Body,
+    output_bound,
+    required_field,
+    stops,
+    to_json,
+    ttl,
+)
 from proxy.tools.simulator.fault_directives import closing_text
-from proxy.tools.simulator.refusals import Refusal
-from proxy.tools.simulator.rendering import Part, Rendering, opaque
-from proxy.tools.simulator.replies import Asked, Tool
-from proxy.tools.simulator.scripted_reply import Context
+from proxy.tools.simulator.refusals import SimulatedRefusal
+from proxy.tools.simulator.rendering import PromptRenderer, RenderedPart, opaque
+from proxy.tools.simulator.replies import ReplyRequest, ReplyTool
+from proxy.tools.simulator.scripted_reply import ReadingContext
 from proxy.tools.simulator.streams import Json
 
 _ROLES: dict[str, Role] = {
@@ -32,15 +40,15 @@ _USUAL_PICTURE = 765
 _FILE_CHARACTERS_PER_TOKEN = 4
 
 
-def asked(body: Body, context: Context) -> Asked:
+def read_chat_request(body: Body, context: ReadingContext) -> ReplyRequest:
     """What a chat body asks for."""
-    messages = required(body, "messages", list)
+    messages = required_field(body, "messages", list)
     _check(body, messages, context)
     tools = [_tool(tool) for tool in body.get("tools") or ()]
-    most = bounded(body, ("max_completion_tokens", "max_tokens"), context.model.max_output)
+    most = output_bound(body, ("max_completion_tokens", "max_tokens"), context.model.max_output)
     form = body.get("response_format") or {}
     effort = body.get("reasoning_effort") or "none"
-    return Asked(
+    return ReplyRequest(
         model=body["model"],
         prompt=prompt(body, context),
         closing=closing_text(body),
@@ -48,16 +56,16 @@ def asked(body: Body, context: Context) -> Asked:
         stream=bool(body.get("stream")),
         usage_chunk=bool((body.get("stream_options") or {}).get("include_usage")),
         tools=tools,
-        forced=forced(body.get("tool_choice"), tools),
+        forced=forced_tools(body.get("tool_choice"), tools),
         schema=_schema(form),
         reasoning=EFFORTS.get(effort, 0),
         stops=stops(body.get("stop")),
-        n=bounded({"n": 1, **body}, ("n",), _MOST_CHOICES),
+        n=output_bound({"n": 1, **body}, ("n",), _MOST_CHOICES),
         echoes={"service_tier": body.get("service_tier") or "default"},
     )
 
 
-def forced(choice: object, tools: Sequence[Tool]) -> Sequence[str]:
+def forced_tools(choice: object, tools: Sequence[ReplyTool]) -> Sequence[str]:
     """The tools that a ``tool_choice`` obliges the model to call."""
     if choice == "required" and tools:
         return [tools[0].name]
@@ -65,14 +73,14 @@ def forced(choice: object, tools: Sequence[Tool]) -> Sequence[str]:
         named = choice.get("function") or choice.get("custom") or choice
         name = named.get("name")
         if name is not None and all(tool.name != name for tool in tools):
-            raise Refusal(400, f"There is no tool named {name!r}.", param="tool_choice")
+            raise SimulatedRefusal(400, f"There is no tool named {name!r}.", param="tool_choice")
         return [name] if name else []
     return []
 
 
-def _check(body: Body, messages: list[Json], context: Context) -> None:
+def _check(body: Body, messages: list[Json], context: ReadingContext) -> None:
     if "max_tokens" in body and _REASONING.match(body["model"]):
-        raise Refusal(
+        raise SimulatedRefusal(
             400,
             "'max_tokens' is not supported with this model; use 'max_completion_tokens'.",
             code="unsupported_parameter",
@@ -97,7 +105,7 @@ def check_unmarked(body: Body, messages: Sequence[Json]) -> None:
     given = set(body).union(*(part for part in parts if isinstance(part, dict)))
     for name in ("prompt_cache_options", "prompt_cache_breakpoint"):
         if name in given:
-            raise Refusal(
+            raise SimulatedRefusal(
                 400,
                 f"'{name}' is not supported with this model.",
                 code="unsupported_parameter",
@@ -109,30 +117,32 @@ def _answered(index: int, message: Json, waiting: set[str]) -> set[str]:
     """The tool calls still without an answer after this message."""
     role = message.get("role")
     if role not in _ROLES:
-        raise Refusal(400, f"messages[{index}].role: {role!r} is unknown.", param="messages")
+        raise SimulatedRefusal(
+            400, f"messages[{index}].role: {role!r} is unknown.", param="messages"
+        )
     if role == "tool":
         answered = message.get("tool_call_id")
         if answered not in waiting:
             reason = f"messages[{index}]: a 'tool' message must answer a preceding tool call."
-            raise Refusal(400, reason, param=f"messages.[{index}].role")
+            raise SimulatedRefusal(400, reason, param=f"messages.[{index}].role")
         return waiting - {str(answered)}
     if waiting:
         raise _unanswered(waiting, index)
     return {call["id"] for call in message.get("tool_calls") or ()}
 
 
-def _unanswered(waiting: set[str], index: int) -> Refusal:
+def _unanswered(waiting: set[str], index: int) -> SimulatedRefusal:
     ids = ", ".join(sorted(waiting))
-    return Refusal(
+    return SimulatedRefusal(
         400,
         f"Tool calls must be followed by 'tool' messages that answer them; missing: {ids}.",
         param=f"messages.[{index}].role",
     )
 
 
-def _tool(tool: Json) -> Tool:
+def _tool(tool: Json) -> ReplyTool:
     inner = tool.get(tool.get("type", "function")) or {}
-    return Tool(name=inner["name"], schema=dict(inner.get("parameters") or {}))
+    return ReplyTool(name=inner["name"], schema=dict(inner.get("parameters") or {}))
 
 
 def _schema(form: Json) -> Json | None:
@@ -141,7 +151,9 @@ def _schema(form: Json) -> Json | None:
     return {} if form.get("type") == "json_object" else None
 
 
-def cacheable(rendering: Rendering, body: Body, context: Context, *shaping: object) -> CachedPrompt:
+def cacheable(
+    rendering: PromptRenderer, body: Body, context: ReadingContext, *shaping: object
+) -> CachedPrompt:
     """The prompt for its cache: the key's own, for one model and what else shapes the prefix.
 
     Source: OpenAI, prompt caching guide (2026-09).
@@ -156,7 +168,7 @@ def cacheable(rendering: Rendering, body: Body, context: Context, *shaping: obje
     )
 
 
-def blocks(rendering: Rendering, message: Json) -> list[Part]:
+def blocks(rendering: PromptRenderer, message: Json) -> list[RenderedPart]:
     """The blocks of a message: its content, what it refuses with, and the tools it calls."""
     found = content(rendering, message.get("content"))
     if message.get("refusal"):
@@ -164,18 +176,18 @@ def blocks(rendering: Rendering, message: Json) -> list[Part]:
     return found + [_called(rendering, call) for call in message.get("tool_calls") or ()]
 
 
-def content(rendering: Rendering, said: object) -> list[Part]:
+def content(rendering: PromptRenderer, said: object) -> list[RenderedPart]:
     """The blocks of a message's content, given as text or as parts."""
     if said is None:
         return []
     if isinstance(said, str):
         return [rendering.text(said)]
     if not isinstance(said, list):
-        raise Refusal(400, "content: must be text or a list of parts.", param="messages")
+        raise SimulatedRefusal(400, "content: must be text or a list of parts.", param="messages")
     return [_part(rendering, part) for part in said]
 
 
-def _part(rendering: Rendering, part: Json) -> Part:
+def _part(rendering: PromptRenderer, part: Json) -> RenderedPart:
     kind = part["type"]
     mark = ttl(part.get("prompt_cache_breakpoint"), "30m")
     said = part.get("text", part.get("refusal"))
@@ -183,26 +195,26 @@ def _part(rendering: Rendering, part: Json) -> Part:
         return rendering.text(said, mark)
     inner = part.get(kind, part)
     detail = inner.get("detail") if isinstance(inner, dict) else part.get("detail")
-    text = dumped(inner)
+    text = to_json(inner)
     if "image" in kind:
         return opaque("image", text, _PICTURE.get(str(detail), _USUAL_PICTURE), mark)
     return opaque(kind, text, len(text) // _FILE_CHARACTERS_PER_TOKEN + 1, mark)
 
 
-def prompt(body: Body, context: Context) -> CachedPrompt:
+def prompt(body: Body, context: ReadingContext) -> CachedPrompt:
     """The body's prompt, with its breakpoints."""
-    rendering = Rendering(context.vocabulary)
+    rendering = PromptRenderer(context.vocabulary)
     if body.get("tools"):
-        rendering.message("tools", [rendering.text(dumped(tool)) for tool in body["tools"]])
+        rendering.message("tools", [rendering.text(to_json(tool)) for tool in body["tools"]])
     form = body.get("response_format") or {}
     if form.get("type") == "json_schema":
-        rendering.message("system", [rendering.text(dumped(form["json_schema"]))])
+        rendering.message("system", [rendering.text(to_json(form["json_schema"]))])
     for message in body["messages"]:
         rendering.message(_ROLES[message["role"]], blocks(rendering, message))
     shaping = (body.get("reasoning_effort"), body.get("verbosity"))
     return cacheable(rendering, body, context, *shaping)
 
 
-def _called(rendering: Rendering, call: Json) -> Part:
+def _called(rendering: PromptRenderer, call: Json) -> RenderedPart:
     inner = call[call.get("type", "function")]
-    return rendering.called(inner["name"], inner.get("arguments", inner.get("input", "")))
+    return rendering.tool_call(inner["name"], inner.get("arguments", inner.get("input", "")))

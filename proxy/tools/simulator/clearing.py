@@ -8,7 +8,7 @@ Source: Anthropic, context editing (2026-09) and anthropic 2.11.
 from collections.abc import Callable, Iterator
 
 from proxy.tools.simulator.bodies import Body
-from proxy.tools.simulator.refusals import Refusal
+from proxy.tools.simulator.refusals import SimulatedRefusal
 from proxy.tools.simulator.streams import Json
 
 EDITING = "context-management-2025-06-27"
@@ -37,20 +37,20 @@ def check_edits(body: Body, betas: str) -> None:
     """
     given = {beta.strip() for beta in betas.split(",")}
     if body.get("compaction") is not None and ON_DEMAND not in given:
-        raise Refusal(400, "compaction: Extra inputs are not permitted")
+        raise SimulatedRefusal(400, "compaction: Extra inputs are not permitted")
     if body.get("context_management") is None:
         return
     kinds = [edit["type"] for edit in _edits(body)]
     for kind in kinds:
         if kind not in _BETAS:
-            raise Refusal(400, f"context_management.edits: {kind!r} is unknown")
+            raise SimulatedRefusal(400, f"context_management.edits: {kind!r} is unknown")
     if not given & ({_BETAS[kind] for kind in kinds} or {EDITING, COMPACTING}):
-        raise Refusal(400, "context_management: Extra inputs are not permitted")
+        raise SimulatedRefusal(400, "context_management: Extra inputs are not permitted")
     if _THINKING in kinds[1:]:
-        raise Refusal(400, f"context_management.edits: {_THINKING} must come first")
+        raise SimulatedRefusal(400, f"context_management.edits: {_THINKING} must come first")
 
 
-def cleared(body: Body, counted: Counted) -> tuple[Body, list[Json]]:
+def clear_tool_results(body: Body, counted: Counted) -> tuple[Body, list[Json]]:
     """The body as the model reads it, and the edits that made it so.
 
     Args:
@@ -59,7 +59,7 @@ def cleared(body: Body, counted: Counted) -> tuple[Body, list[Json]]:
     """
     for edit in _edits(body):
         if edit["type"] == _CLEARS:
-            return _cleared(body, edit, counted)
+            return _clear_one_edit(body, edit, counted)
     return body, []
 
 
@@ -67,7 +67,7 @@ def _edits(body: Body) -> list[Json]:
     return (body.get("context_management") or {}).get("edits") or []
 
 
-def _cleared(body: Body, edit: Json, counted: Counted) -> tuple[Body, list[Json]]:
+def _clear_one_edit(body: Body, edit: Json, counted: Counted) -> tuple[Body, list[Json]]:
     before = counted(body)
     trigger = edit.get("trigger") or {"type": "input_tokens", "value": _TRIGGER}
     uses = [block["tool_use_id"] for block in _results(body)]

@@ -7,78 +7,78 @@ from collections.abc import Sequence
 
 import msgspec
 
-from proxy.tools.simulator.bodies import Body, bounded, stops, tokens
+from proxy.tools.simulator.bodies import Body, output_bound, stops, tokens
 from proxy.tools.simulator.chat import counts
 from proxy.tools.simulator.chat_bodies import cacheable
 from proxy.tools.simulator.fault_directives import closing_text
-from proxy.tools.simulator.refusals import Refusal
-from proxy.tools.simulator.rendering import Part, Rendering
-from proxy.tools.simulator.replies import Asked
-from proxy.tools.simulator.scripted_reply import Context, Speech, Told
+from proxy.tools.simulator.refusals import SimulatedRefusal
+from proxy.tools.simulator.rendering import PromptRenderer, RenderedPart
+from proxy.tools.simulator.replies import ReplyRequest
+from proxy.tools.simulator.scripted_reply import EndpointDialect, ReadingContext, ScriptedReply
 from proxy.tools.simulator.simulated_text import pieces
-from proxy.tools.simulator.streams import Event, Json
+from proxy.tools.simulator.streams import Json, StreamEvent
 from slo.usage import Usage
 
 _USUAL_BOUND = 16
 _FINISH = {"length": "length"}
 
 
-def asked(body: Body, context: Context) -> Asked:
+def read_completions_request(body: Body, context: ReadingContext) -> ReplyRequest:
     """What a completions body asks for; it takes one prompt, as text or as token ids."""
     said = body.get("prompt")
     if isinstance(said, list) and len(said) == 1 and not isinstance(said[0], int):
         said = said[0]
-    rendering = Rendering(context.vocabulary)
+    rendering = PromptRenderer(context.vocabulary)
     if isinstance(said, str) and said:
         rendering.message("user", [rendering.text(said)])
     elif tokens(said):
-        rendering.message("user", [Part("text", tokens(said))])
+        rendering.message("user", [RenderedPart("text", tokens(said))])
     else:
-        raise Refusal(400, "prompt: one text or one list of token ids.", param="prompt")
+        raise SimulatedRefusal(400, "prompt: one text or one list of token ids.", param="prompt")
     bound = {"max_tokens": _USUAL_BOUND} | {k: v for k, v in body.items() if v is not None}
-    return Asked(
+    return ReplyRequest(
         model=body["model"],
         prompt=cacheable(rendering, body, context),
         closing=closing_text(body),
-        max_tokens=bounded(bound, ("max_tokens",), context.model.max_output),
+        max_tokens=output_bound(bound, ("max_tokens",), context.model.max_output),
         stream=bool(body.get("stream")),
         usage_chunk=bool((body.get("stream_options") or {}).get("include_usage")),
         stops=stops(body.get("stop")),
     )
 
 
-def answer(told: Told) -> Json:
+def answer(told: ScriptedReply) -> Json:
     """The whole answer."""
     reply = told.replies[0]
     finish = _FINISH.get(reply.finish, "stop")
     return _object(told, reply.text, finish) | {"usage": _counts(told.usage)}
 
 
-def events(told: Told) -> Sequence[Event]:
+def events(told: ScriptedReply) -> Sequence[StreamEvent]:
     """The answer as a stream."""
     reply = told.replies[0]
     said = pieces(reply.text)
     share = len(reply.tokens) // max(1, len(said))
-    chunks = [Event(_object(told, piece, None), tokens=max(1, share)) for piece in said]
-    chunks.append(Event(_object(told, "", _FINISH.get(reply.finish, "stop"))))
+    chunks = [StreamEvent(_object(told, piece, None), tokens=max(1, share)) for piece in said]
+    chunks.append(StreamEvent(_object(told, "", _FINISH.get(reply.finish, "stop"))))
     if told.asked.usage_chunk:
-        chunks = [Event((e.payload or {}) | {"usage": None}, tokens=e.tokens) for e in chunks]
+        chunks = [StreamEvent((e.payload or {}) | {"usage": None}, tokens=e.tokens) for e in chunks]
         last = _object(told, "", None) | {"choices": [], "usage": _counts(told.usage)}
-        chunks.append(Event(last))
-    return [*chunks, Event(None)]
+        chunks.append(StreamEvent(last))
+    return [*chunks, StreamEvent(None)]
 
 
-def midway(told: Told) -> Event:
+def midway(told: ScriptedReply) -> StreamEvent:
     """A chunk that tells usage while the answer is being written."""
     usage = msgspec.structs.replace(told.usage, output=told.usage.output // 2)
-    return Event(_object(told, "", None) | {"usage": _counts(usage)})
+    return StreamEvent(_object(told, "", None) | {"usage": _counts(usage)})
 
 
 def _counts(usage: Usage) -> Json:
     return counts(usage, units=False)
 
 
-def _object(told: Told, text: str, finish: str | None) -> Json:
+def _object(told: ScriptedReply, text: str, finish: str | None) -> Json:
     choice = {"index": 0, "text": text, "logprobs": None, "finish_reason": finish}
     return {
         "id": f"cmpl-{told.id}",
@@ -90,10 +90,10 @@ def _object(told: Told, text: str, finish: str | None) -> Json:
     }
 
 
-COMPLETIONS = Speech(
+COMPLETIONS = EndpointDialect(
     wire="openai",
     prefix="cmpl",
-    asked=asked,
+    asked=read_completions_request,
     answer=answer,
     events=events,
     midway=midway,

@@ -19,8 +19,8 @@ from hashlib import blake2b
 from typing import Final
 
 from proxy.caches.port import TokenBlock
-from proxy.tools.simulator.bodies import Body, dumped
-from proxy.tools.simulator.scripted_reply import Speech, Told
+from proxy.tools.simulator.bodies import Body, to_json
+from proxy.tools.simulator.scripted_reply import EndpointDialect, ScriptedReply
 from proxy.tools.simulator.streams import Json
 
 _NEWEST: Final = "openai-breakpoint"
@@ -53,26 +53,26 @@ class Fingerprints:
         self._most = most
         self._kept: OrderedDict[str, Fingerprint] = OrderedDict()
 
-    def diagnosed(self, speech: Speech, body: Body, told: Told) -> Json:
+    def diagnose(self, speech: EndpointDialect, body: Body, told: ScriptedReply) -> Json:
         """What an answer says because its call asked; nothing where it did not."""
         answer = f"{speech.prefix}_{told.id}"
         if speech.prefix == "msg" and body.get("diagnostics") is not None:
             previous = body["diagnostics"].get("previous_message_id")
             now = Fingerprint({"model_changed": body["model"]}, _blocks(told))
-            before = self._swapped(previous, answer, now)
+            before = self._replace(previous, answer, now)
             return {"diagnostics": _anthropic(before, now) if previous is not None else None}
         if speech.prefix == "resp" and told.model.regime == _NEWEST:
             options = body.get("prompt_cache_options") or {}
             previous = options.get("comparison_response_id")
             now = Fingerprint(_said(body), _blocks(told))
-            before = self._swapped(previous, answer, now)
+            before = self._replace(previous, answer, now)
             if previous is not None:
                 echo = {"mode": "implicit", "ttl": "30m", **options}
                 found = _openai(before, now)
                 return {"prompt_cache_options": echo, "prompt_cache_diagnostics": found}
         return {}
 
-    def _swapped(self, previous: object, answer: str, now: Fingerprint) -> Fingerprint | None:
+    def _replace(self, previous: object, answer: str, now: Fingerprint) -> Fingerprint | None:
         """The earlier call's, with this one's kept."""
         before = self._kept.get(previous) if isinstance(previous, str) else None
         self._kept[answer] = now
@@ -121,14 +121,14 @@ def _said(body: Body) -> dict[str, str]:
     return {
         "model_changed": str(body["model"]),
         "prompt_cache_key_changed": str(body.get("prompt_cache_key")),
-        "text_format_changed": dumped(text.get("format")),
-        "reasoning_effort_changed": dumped((body.get("reasoning") or {}).get("effort")),
-        "verbosity_changed": dumped(text.get("verbosity")),
+        "text_format_changed": to_json(text.get("format")),
+        "reasoning_effort_changed": to_json((body.get("reasoning") or {}).get("effort")),
+        "verbosity_changed": to_json(text.get("verbosity")),
         "service_tier_changed": str(body.get("service_tier")),
     }
 
 
-def _blocks(told: Told) -> tuple[tuple[str, bytes, int], ...]:
+def _blocks(told: ScriptedReply) -> tuple[tuple[str, bytes, int], ...]:
     """The prompt's blocks without what primes the answer."""
     blocks = told.asked.prompt.blocks[:-1]
     return tuple((block.role, _digest(block), len(block.tokens)) for block in blocks)

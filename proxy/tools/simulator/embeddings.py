@@ -11,8 +11,8 @@ from math import sqrt
 from struct import pack
 
 from proxy.tools.simulator.bodies import Body, tokens
-from proxy.tools.simulator.models import Simulated
-from proxy.tools.simulator.refusals import Refusal
+from proxy.tools.simulator.models import SimulatedModel
+from proxy.tools.simulator.refusals import SimulatedRefusal
 from proxy.tools.simulator.rendering import Vocabulary
 from proxy.tools.simulator.streams import Json
 from slo.usage import Usage
@@ -21,7 +21,7 @@ _MOST_INPUTS = 2048
 _MOST_TOKENS = 8192
 
 
-def embedded(body: Body, model: Simulated, vocabulary: Vocabulary) -> tuple[Json, Usage]:
+def embed_inputs(body: Body, model: SimulatedModel, vocabulary: Vocabulary) -> tuple[Json, Usage]:
     """The answer and what it used.
 
     Raises:
@@ -29,7 +29,9 @@ def embedded(body: Body, model: Simulated, vocabulary: Vocabulary) -> tuple[Json
     """
     size = body.get("dimensions") or model.dimensions
     if not model.dimensions or type(size) is not int or not 0 < size <= model.dimensions:
-        raise Refusal(400, "This model gives no vectors of that length.", param="dimensions")
+        raise SimulatedRefusal(
+            400, "This model gives no vectors of that length.", param="dimensions"
+        )
     inputs = [_ids(each, vocabulary) for each in _inputs(body.get("input"))]
     total = sum(len(ids) for ids in inputs)
     packed = body.get("encoding_format") == "base64"
@@ -39,7 +41,7 @@ def embedded(body: Body, model: Simulated, vocabulary: Vocabulary) -> tuple[Json
             {
                 "object": "embedding",
                 "index": index,
-                "embedding": _packed(vector(ids, size)) if packed else vector(ids, size),
+                "embedding": _pack_floats(vector(ids, size)) if packed else vector(ids, size),
             }
             for index, ids in enumerate(inputs)
         ],
@@ -64,7 +66,7 @@ def _inputs(said: object) -> Sequence[object]:
     else:
         inputs = [said]
     if len(inputs) > _MOST_INPUTS:
-        raise Refusal(400, f"input: at most {_MOST_INPUTS} texts.", param="input")
+        raise SimulatedRefusal(400, f"input: at most {_MOST_INPUTS} texts.", param="input")
     return inputs
 
 
@@ -72,10 +74,10 @@ def _ids(said: object, vocabulary: Vocabulary) -> Sequence[int]:
     ids = vocabulary.ids(said) if isinstance(said, str) else tokens(said)
     if not 0 < len(ids) <= _MOST_TOKENS:
         reason = f"input: each text must have 1 to {_MOST_TOKENS} tokens."
-        raise Refusal(400, reason, code="invalid_value", param="input")
+        raise SimulatedRefusal(400, reason, code="invalid_value", param="input")
     return ids
 
 
-def _packed(numbers: Sequence[float]) -> str:
+def _pack_floats(numbers: Sequence[float]) -> str:
     """The numbers as little-endian single floats in base64."""
     return b64encode(pack(f"<{len(numbers)}f", *numbers)).decode()

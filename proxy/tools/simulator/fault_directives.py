@@ -43,7 +43,7 @@ _TEXT = re.compile(r"\[\[fault:([^\]]*)\]\]")
 
 
 @dataclass(frozen=True, slots=True)
-class Cues:
+class FaultDirectives:
     """The cues of one call, in order."""
 
     entries: tuple[tuple[str, str], ...] = ()
@@ -51,8 +51,8 @@ class Cues:
     def __contains__(self, name: str) -> bool:
         return any(entry == name for entry, _ in self.entries)
 
-    def __add__(self, other: "Cues") -> "Cues":
-        return Cues(self.entries + other.entries)
+    def __add__(self, other: "FaultDirectives") -> "FaultDirectives":
+        return FaultDirectives(self.entries + other.entries)
 
     def values(self, name: str) -> tuple[str, ...]:
         """Each value given to that cue; "" where it stood alone."""
@@ -69,7 +69,7 @@ class Cues:
         return next((int(name) for name, _ in self.entries if name.isdigit()), 0)
 
 
-def parse(text: str) -> Cues:
+def parse_directives(text: str) -> FaultDirectives:
     """The cues that text names; none for "".
 
     Raises:
@@ -85,15 +85,15 @@ def parse(text: str) -> Cues:
         if value and name != "call":
             float(value)
         entries.append((name, value))
-    return Cues(tuple(entries))
+    return FaultDirectives(tuple(entries))
 
 
-def spoken(text: str) -> Cues:
+def with_directives(text: str) -> FaultDirectives:
     """The cues written into a user's text."""
-    return parse(",".join(_TEXT.findall(text)))
+    return parse_directives(",".join(_TEXT.findall(text)))
 
 
-def unspoken(text: str) -> str:
+def without_directives(text: str) -> str:
     """The text without its cues."""
     return _TEXT.sub("", text).strip()
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from proxy.tools.simulator.models import WireName
 
 
-class Allowance:
+class RateAllowance:
     """Requests or tokens per minute; filled evenly, never above its limit."""
 
     def __init__(self, limit: int, now: float) -> None:
@@ -37,7 +37,7 @@ class Allowance:
 
 
 def headers(
-    wire: WireName, requests: Allowance, tokens: Allowance, now: float
+    wire: WireName, requests: RateAllowance, tokens: RateAllowance, now: float
 ) -> list[tuple[str, str]]:
     """What the provider says about its limits."""
     pairs = (("requests", requests), ("tokens", tokens))

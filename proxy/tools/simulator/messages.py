@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import orjson
 
-from proxy.tools.simulator.messages_bodies import asked
-from proxy.tools.simulator.replies import Called, Reply, signature
-from proxy.tools.simulator.scripted_reply import Speech, Told
+from proxy.tools.simulator.messages_bodies import read_messages_request
+from proxy.tools.simulator.replies import ModelReply, ScriptedCall, signature
+from proxy.tools.simulator.scripted_reply import EndpointDialect, ScriptedReply
 from proxy.tools.simulator.simulated_text import pieces
-from proxy.tools.simulator.streams import Event, Json
+from proxy.tools.simulator.streams import Json, StreamEvent
 from slo.usage import Usage
 
 _STOP = {
@@ -24,7 +24,7 @@ _STOP = {
 }
 
 
-def answer(told: Told) -> Json:
+def answer(told: ScriptedReply) -> Json:
     """The whole answer."""
     reply = told.replies[0]
     ending = {"stop_reason": _STOP[reply.finish], "stop_sequence": reply.stop or None}
@@ -50,52 +50,52 @@ def counts(usage: Usage) -> Json:
     return told
 
 
-def events(told: Told) -> Sequence[Event]:
+def events(told: ScriptedReply) -> Sequence[StreamEvent]:
     """The answer as a stream; every event is named, and ``message_stop`` is the last."""
     return [
-        Event({"type": event.name} | (event.payload or {}), event.name, event.tokens)
-        for event in _told(told)
+        StreamEvent({"type": event.name} | (event.payload or {}), event.name, event.tokens)
+        for event in _message_object(told)
     ]
 
 
-def midway(told: Told) -> Event:
+def midway(told: ScriptedReply) -> StreamEvent:
     """An event that tells usage before the end."""
     usage = msgspec.structs.replace(told.usage, output=told.usage.output // 2)
     delta = {"stop_reason": None, "stop_sequence": None}
     payload = {"type": "message_delta", "delta": delta, "usage": counts(usage)}
-    return Event(payload, "message_delta")
+    return StreamEvent(payload, "message_delta")
 
 
-def _told(told: Told) -> Iterator[Event]:
+def _message_object(told: ScriptedReply) -> Iterator[StreamEvent]:
     reply = told.replies[0]
     started = _object(told, []) | {"stop_reason": None, "stop_sequence": None}
     begun = msgspec.structs.replace(told.usage, output=min(told.usage.output, 1), reasoning=0)
-    yield Event({"message": started | {"usage": counts(begun)}}, "message_start")
+    yield StreamEvent({"message": started | {"usage": counts(begun)}}, "message_start")
     for index, block in enumerate(_content(reply)):
         yield from _block(index, block, reply)
         if index == 0:
-            yield Event({}, "ping")
+            yield StreamEvent({}, "ping")
     ending = {"stop_reason": _STOP[reply.finish], "stop_sequence": reply.stop or None}
     edited = dict(told.asked.echoes or {})
-    yield Event({"delta": ending, "usage": counts(told.usage)} | edited, "message_delta")
-    yield Event({}, "message_stop")
+    yield StreamEvent({"delta": ending, "usage": counts(told.usage)} | edited, "message_delta")
+    yield StreamEvent({}, "message_stop")
 
 
-def _block(index: int, block: Json, reply: Reply) -> Iterator[Event]:
+def _block(index: int, block: Json, reply: ModelReply) -> Iterator[StreamEvent]:
     place: Json = {"index": index}
-    yield Event(place | {"content_block": _opened(block)}, "content_block_start")
+    yield StreamEvent(place | {"content_block": _empty_block(block)}, "content_block_start")
     for delta, tokens in _deltas(block, reply):
-        yield Event(place | {"delta": delta}, "content_block_delta", tokens)
-    yield Event(place, "content_block_stop")
+        yield StreamEvent(place | {"delta": delta}, "content_block_delta", tokens)
+    yield StreamEvent(place, "content_block_stop")
 
 
-def _opened(block: Json) -> Json:
+def _empty_block(block: Json) -> Json:
     """The block before its content has come."""
     empty = {"text": "", "thinking": "", "signature": "", "input": {}}
     return {name: empty.get(name, value) for name, value in block.items()}
 
 
-def _deltas(block: Json, reply: Reply) -> Iterator[tuple[Json, int]]:
+def _deltas(block: Json, reply: ModelReply) -> Iterator[tuple[Json, int]]:
     match block["type"]:
         case "thinking":
             said = pieces(block["thinking"])
@@ -113,7 +113,7 @@ def _deltas(block: Json, reply: Reply) -> Iterator[tuple[Json, int]]:
                 yield {"type": "text_delta", "text": piece}, share
 
 
-def _object(told: Told, content: list[Json]) -> Json:
+def _object(told: ScriptedReply, content: list[Json]) -> Json:
     return {
         "id": f"msg_{told.id}",
         "type": "message",
@@ -124,25 +124,25 @@ def _object(told: Told, content: list[Json]) -> Json:
     }
 
 
-def _content(reply: Reply) -> list[Json]:
+def _content(reply: ModelReply) -> list[Json]:
     blocks: list[Json] = []
     if reply.thinking:
         mark = signature(reply.thinking)
         blocks.append({"type": "thinking", "thinking": reply.thinking, "signature": mark})
     if reply.text:
         blocks.append({"type": "text", "text": reply.text})
-    return blocks + [_called(call) for call in reply.calls]
+    return blocks + [_tool_use_block(call) for call in reply.calls]
 
 
-def _called(call: Called) -> Json:
+def _tool_use_block(call: ScriptedCall) -> Json:
     arguments = orjson.loads(call.arguments)
     return {"type": "tool_use", "id": f"toolu_{call.id}", "name": call.name, "input": arguments}
 
 
-MESSAGES = Speech(
+MESSAGES = EndpointDialect(
     wire="anthropic",
     prefix="msg",
-    asked=asked,
+    asked=read_messages_request,
     answer=answer,
     events=events,
     midway=midway,

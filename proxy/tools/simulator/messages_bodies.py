@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from proxy.caches.port import CachedPrompt, Ttl
-from proxy.tools.simulator.bodies import EFFORTS, Body, dumped, ttl
-from proxy.tools.simulator.clearing import cleared
+from proxy.tools.simulator.bodies import EFFORTS, Body, to_json, ttl
+from proxy.tools.simulator.clearing import clear_tool_results
 from proxy.tools.simulator.fault_directives import closing_text
 from proxy.tools.simulator.messages_rules import check
-from proxy.tools.simulator.rendering import Part, Rendering, opaque, opening
-from proxy.tools.simulator.replies import Asked, Tool
-from proxy.tools.simulator.scripted_reply import Context
+from proxy.tools.simulator.rendering import PromptRenderer, RenderedPart, opaque, opening
+from proxy.tools.simulator.replies import ReplyRequest, ReplyTool
+from proxy.tools.simulator.scripted_reply import ReadingContext
 from proxy.tools.simulator.streams import Json
 
 _PICTURE = 1_000  # tokens; the lab's own figure
@@ -21,23 +21,23 @@ _CHARACTERS_PER_TOKEN = 4
 _UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
 
 
-def asked(body: Body, context: Context) -> Asked:
+def read_messages_request(body: Body, context: ReadingContext) -> ReplyRequest:
     """What a messages body asks for."""
     check(body, context.model)
     tools = [
-        Tool(name=tool["name"], schema=dict(tool.get("input_schema") or {}))
+        ReplyTool(name=tool["name"], schema=dict(tool.get("input_schema") or {}))
         for tool in body.get("tools") or ()
     ]
     form = (body.get("output_config") or {}).get("format") or {}
-    seen, edits = cleared(body, lambda given: prompt(given, context).tokens)
-    return Asked(
+    seen, edits = clear_tool_results(body, lambda given: prompt(given, context).tokens)
+    return ReplyRequest(
         model=body["model"],
         prompt=prompt(seen, context),
         closing=closing_text(body),
         max_tokens=min(body["max_tokens"], context.model.max_output),
         stream=bool(body.get("stream")),
         tools=tools,
-        forced=_forced(body.get("tool_choice") or {}, tools),
+        forced=_forced_tools(body.get("tool_choice") or {}, tools),
         schema=dict(form.get("schema") or {}) if form.get("type") == "json_schema" else None,
         reasoning=_reasoning(body, context),
         shows_reasoning=True,
@@ -48,7 +48,7 @@ def asked(body: Body, context: Context) -> Asked:
     )
 
 
-def prompt(body: Body, context: Context) -> CachedPrompt:
+def prompt(body: Body, context: ReadingContext) -> CachedPrompt:
     """The body's prompt, with its breakpoints.
 
     A cache entry is a hash of everything up to and including its block, so it is found again where
@@ -58,7 +58,7 @@ def prompt(body: Body, context: Context) -> CachedPrompt:
     changes the id that opens the first message and nothing before it.
     """
     automatic = ttl(body.get("cache_control"), "5m")
-    rendering = Rendering(context.vocabulary, goes_on=True)
+    rendering = PromptRenderer(context.vocabulary, goes_on=True)
     if body.get("tools"):
         rendering.message("tools", [_tool(rendering, tool) for tool in body["tools"]])
     if body.get("system"):
@@ -68,28 +68,28 @@ def prompt(body: Body, context: Context) -> CachedPrompt:
     for index, message in enumerate(body["messages"]):
         parts = _content(rendering, message["content"])
         if automatic is not None and index == last:
-            parts = _marked(parts, automatic)
+            parts = _mark_last_block(parts, automatic)
         rendering.message(message["role"], parts, start)
         start = opening("")
     effort = (body.get("output_config") or {}).get("effort")
     form = (body.get("output_config") or {}).get("format")
-    said = (context.key, body["model"], effort, form and dumped(form))
+    said = (context.key, body["model"], effort, form and to_json(form))
     return rendering.prompt(scope="\n".join(str(each) for each in said))
 
 
 def _level(body: Body) -> str:
     """What the messages' cache depends on besides the messages; "" for the defaults."""
     said = [body.get("tool_choice"), body.get("thinking")]
-    return dumped(said) if any(said) else ""
+    return to_json(said) if any(said) else ""
 
 
-def _forced(choice: Mapping[str, str], tools: Sequence[Tool]) -> Sequence[str]:
+def _forced_tools(choice: Mapping[str, str], tools: Sequence[ReplyTool]) -> Sequence[str]:
     if choice.get("type") == "any" and tools:
         return [tools[0].name]
     return [choice["name"]] if choice.get("type") == "tool" else []
 
 
-def _reasoning(body: Body, context: Context) -> int:
+def _reasoning(body: Body, context: ReadingContext) -> int:
     """Tokens of thinking; a budget is used to a quarter, effort as on the other wire."""
     thinking = body.get("thinking") or {}
     kind = thinking.get("type")
@@ -101,44 +101,44 @@ def _reasoning(body: Body, context: Context) -> int:
     return 0
 
 
-def _tool(rendering: Rendering, tool: Json) -> Part:
+def _tool(rendering: PromptRenderer, tool: Json) -> RenderedPart:
     bare = {name: value for name, value in tool.items() if name != "cache_control"}
-    return rendering.text(dumped(bare), ttl(tool.get("cache_control"), "5m"))
+    return rendering.text(to_json(bare), ttl(tool.get("cache_control"), "5m"))
 
 
-def _content(rendering: Rendering, said: object) -> list[Part]:
+def _content(rendering: PromptRenderer, said: object) -> list[RenderedPart]:
     if isinstance(said, str):
         return [rendering.text(said)]
     return [_block(rendering, block) for block in said] if isinstance(said, list) else []
 
 
-def _block(rendering: Rendering, block: Json) -> Part:
+def _block(rendering: PromptRenderer, block: Json) -> RenderedPart:
     kind = block["type"]
     mark = ttl(block.get("cache_control"), "5m")
     if kind == "text":
         return rendering.text(block["text"], mark)
     if kind == "tool_use":
-        return rendering.called(block["name"], dumped(block["input"]), mark)
+        return rendering.tool_call(block["name"], to_json(block["input"]), mark)
     if kind == "tool_result":
         return _result(rendering, block, mark)
     if kind == "thinking":
-        return Part(kind, rendering.vocabulary.ids(block["thinking"]))
+        return RenderedPart(kind, rendering.vocabulary.ids(block["thinking"]))
     return _opaque(block, mark)
 
 
-def _opaque(block: Json, mark: Ttl | None) -> Part:
-    said = dumped(block.get("source", block))
+def _opaque(block: Json, mark: Ttl | None) -> RenderedPart:
+    said = to_json(block.get("source", block))
     count = _PICTURE if block["type"] == "image" else len(said) // _CHARACTERS_PER_TOKEN + 1
     return opaque(block["type"], said, count, mark)
 
 
-def _result(rendering: Rendering, block: Json, mark: Ttl | None) -> Part:
+def _result(rendering: PromptRenderer, block: Json, mark: Ttl | None) -> RenderedPart:
     parts = _content(rendering, block.get("content", ""))
     tokens = tuple(token for part in parts for token in part.tokens)
-    return Part("tool_result", tokens, mark)
+    return RenderedPart("tool_result", tokens, mark)
 
 
-def _marked(parts: Sequence[Part], automatic: Ttl) -> list[Part]:
+def _mark_last_block(parts: Sequence[RenderedPart], automatic: Ttl) -> list[RenderedPart]:
     """The blocks with the last one that can be cached marked, unless it is already."""
     marked = list(parts)
     for index in reversed(range(len(marked))):

@@ -5,9 +5,9 @@ Source: Anthropic, prompt caching, versioning and Messages API (2026-08).
 
 from collections.abc import Iterator, Sequence
 
-from proxy.tools.simulator.bodies import Body, required
-from proxy.tools.simulator.models import Simulated
-from proxy.tools.simulator.refusals import Refusal
+from proxy.tools.simulator.bodies import Body, required_field
+from proxy.tools.simulator.models import SimulatedModel
+from proxy.tools.simulator.refusals import SimulatedRefusal
 from proxy.tools.simulator.replies import signature
 from proxy.tools.simulator.streams import Json
 
@@ -44,7 +44,7 @@ _LEAST_BUDGET = 1024
 _UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
 
 
-def check(body: Body, model: Simulated) -> None:
+def check(body: Body, model: SimulatedModel) -> None:
     """Pass a body that the real API would take.
 
     Raises:
@@ -54,7 +54,7 @@ def check(body: Body, model: Simulated) -> None:
         if name not in _KNOWN:
             raise _refused(f"{name}: Extra inputs are not permitted")
     _check_bound(body)
-    messages = required(body, "messages", list)
+    messages = required_field(body, "messages", list)
     _check_turns(messages, model, compacts=bool(body.get("compaction")))
     _check_tools(messages)
     _check_sampling(body, model)
@@ -76,8 +76,8 @@ def _blocks(said: object) -> Sequence[Json]:
     return said if isinstance(said, list) else ()
 
 
-def _refused(message: str) -> Refusal:
-    return Refusal(400, message)
+def _refused(message: str) -> SimulatedRefusal:
+    return SimulatedRefusal(400, message)
 
 
 def _check_bound(body: Body) -> None:
@@ -90,7 +90,7 @@ def _check_bound(body: Body) -> None:
         raise _refused("stop_sequences: each must hold more than whitespace")
 
 
-def _check_turns(messages: Sequence[Json], model: Simulated, *, compacts: bool) -> None:
+def _check_turns(messages: Sequence[Json], model: SimulatedModel, *, compacts: bool) -> None:
     for index, message in enumerate(messages):
         role = message.get("role")
         allowed = ("user", "assistant", "system") if "mid_system" in model.traits else ()
@@ -149,7 +149,7 @@ def _check_tools(messages: Sequence[Json]) -> None:
         raise _refused(f"messages: `tool_use` ids without a result: {', '.join(called)}")
 
 
-def _check_sampling(body: Body, model: Simulated) -> None:
+def _check_sampling(body: Body, model: SimulatedModel) -> None:
     given = [name for name in _SAMPLING if name in body]
     if given and "sampling" not in model.traits:
         raise _refused(f"{given[0]}: not supported by this model")
@@ -157,7 +157,7 @@ def _check_sampling(body: Body, model: Simulated) -> None:
         raise _refused("temperature: must be between 0 and 1")
 
 
-def _check_thinking(body: Body, model: Simulated) -> None:
+def _check_thinking(body: Body, model: SimulatedModel) -> None:
     thinking = body.get("thinking") or {}
     kind = thinking.get("type")
     traits = {"enabled": "budget_thinking", "adaptive": "adaptive_thinking"}
@@ -171,7 +171,7 @@ def _check_thinking(body: Body, model: Simulated) -> None:
             raise _refused("thinking.budget_tokens: at least 1024 and less than max_tokens")
 
 
-def _check_choice(body: Body, model: Simulated) -> None:
+def _check_choice(body: Body, model: SimulatedModel) -> None:
     choice = body.get("tool_choice") or {}
     kind = choice.get("type")
     if choice and not body.get("tools"):
@@ -184,7 +184,7 @@ def _check_choice(body: Body, model: Simulated) -> None:
         raise _refused(f"tool_choice.name: there is no tool {choice.get('name')!r}")
 
 
-def _check_format(body: Body, model: Simulated) -> None:
+def _check_format(body: Body, model: SimulatedModel) -> None:
     form = (body.get("output_config") or {}).get("format")
     if form is None:
         return

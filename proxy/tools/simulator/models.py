@@ -10,7 +10,7 @@ WireName = Literal["openai", "anthropic"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Simulated:
+class SimulatedModel:
     """One model of the lab; times are in simulated seconds.
 
     Attributes:
@@ -46,31 +46,31 @@ _OLDER = frozenset({"sampling", "forced_tools", "budget_thinking", "prefill"})
 _NEWER = frozenset({"adaptive_thinking", "always_thinking", "mid_system", "structured"})
 
 #: Enough models to meet each cache regime. Source: the providers' model pages (2026-11).
-MODELS: Mapping[str, Simulated] = {
-    "gpt-6.1-sol": Simulated(),
-    "gpt-5.6-luna": Simulated(ttft=0.2, per_1k=0.02, itl=0.006),
-    "gpt-5.5": Simulated(regime="openai-interval"),
-    "gpt-4o-mini": Simulated(regime="openai-interval", traits=frozenset({"sampling"})),
-    "claude-sonnet-5-5": Simulated(
+MODELS: Mapping[str, SimulatedModel] = {
+    "gpt-6.1-sol": SimulatedModel(),
+    "gpt-5.6-luna": SimulatedModel(ttft=0.2, per_1k=0.02, itl=0.006),
+    "gpt-5.5": SimulatedModel(regime="openai-interval"),
+    "gpt-4o-mini": SimulatedModel(regime="openai-interval", traits=frozenset({"sampling"})),
+    "claude-sonnet-5-5": SimulatedModel(
         wire="anthropic", regime="anthropic-breakpoint", min_cache_tokens=512, traits=_NEWER
     ),
-    "claude-haiku-4-5": Simulated(
+    "claude-haiku-4-5": SimulatedModel(
         wire="anthropic",
         regime="anthropic-breakpoint",
         min_cache_tokens=4096,
         traits=_OLDER | {"structured"},
     ),
-    "gemini-3.8-flash": Simulated(regime="implicit"),
-    "deepseek-flash": Simulated(regime="prefix-unit"),
-    "vllm-local": Simulated(regime="block-chain"),
-    "text-embedding-3-small": Simulated(regime="", dimensions=1536, ttft=0.05, per_1k=0.005),
-    "text-embedding-3-large": Simulated(regime="", dimensions=3072, ttft=0.05, per_1k=0.005),
-    "text-embedding-ada-002": Simulated(regime="", dimensions=1536, ttft=0.05, per_1k=0.005),
+    "gemini-3.8-flash": SimulatedModel(regime="implicit"),
+    "deepseek-flash": SimulatedModel(regime="prefix-unit"),
+    "vllm-local": SimulatedModel(regime="block-chain"),
+    "text-embedding-3-small": SimulatedModel(regime="", dimensions=1536, ttft=0.05, per_1k=0.005),
+    "text-embedding-3-large": SimulatedModel(regime="", dimensions=3072, ttft=0.05, per_1k=0.005),
+    "text-embedding-ada-002": SimulatedModel(regime="", dimensions=1536, ttft=0.05, per_1k=0.005),
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LabSettings:
+class SimulatorSettings:
     """How a lab behaves.
 
     Attributes:
@@ -83,7 +83,7 @@ class LabSettings:
         kept: How many exchanges, and how many responses, are remembered.
     """
 
-    models: Mapping[str, Simulated] = field(default_factory=lambda: MODELS)
+    models: Mapping[str, SimulatedModel] = field(default_factory=lambda: MODELS)
     key: str = ""
     time_scale: float = 1.0
     keepalive: float = 0.05
@@ -92,21 +92,21 @@ class LabSettings:
     kept: int = 512
 
 
-def of_models(models: Iterable[Model]) -> dict[str, Simulated]:
+def of_models(models: Iterable[Model]) -> dict[str, SimulatedModel]:
     """What the upstreams of those models would serve, behaving as the catalog says.
 
     A name that several routes ask for behaves as the first of them; unknown rules cache nothing.
     The catalog knows no lengths of vectors: models that give some are in ``MODELS``.
     """
-    served: dict[str, Simulated] = {}
+    served: dict[str, SimulatedModel] = {}
     for model in models:
         for route in model.routes:
-            served.setdefault(route.model or model.id, _simulated(route))
+            served.setdefault(route.model or model.id, _simulated_model(route))
     return served
 
 
-def _simulated(route: Route) -> Simulated:
-    return Simulated(
+def _simulated_model(route: Route) -> SimulatedModel:
+    return SimulatedModel(
         wire=route.upstream.kind,
         regime=route.regime,
         provider=route.upstream.provider,

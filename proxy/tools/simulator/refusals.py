@@ -10,7 +10,7 @@ import orjson
 from proxy.tools.simulator.models import WireName
 
 
-class Refusal(Exception):
+class SimulatedRefusal(Exception):
     """The lab answers with an error instead.
 
     Attributes:
@@ -83,24 +83,26 @@ _ANTHROPIC_TYPES: Mapping[int, str] = {
 _PAGE = "<html><head><title>502 Bad Gateway</title></head><body>simulated</body></html>"
 
 
-def of_status(status: int, retry_after: float = 1.0) -> Refusal:
+def of_status(status: int, retry_after: float = 1.0) -> SimulatedRefusal:
     """The usual refusal with that status; a 429 says when to come back."""
     message = _MESSAGES.get(status, f"The simulated provider answers {status}.")
     code = _OPENAI_CODES.get(status, "")
-    return Refusal(status, message, code=code, retry_after=retry_after if status == 429 else None)
+    return SimulatedRefusal(
+        status, message, code=code, retry_after=retry_after if status == 429 else None
+    )
 
 
-def quota() -> Refusal:
+def quota() -> SimulatedRefusal:
     """A 429 that no retry mends."""
-    return Refusal(429, "The simulated quota is spent.", code="insufficient_quota")
+    return SimulatedRefusal(429, "The simulated quota is spent.", code="insufficient_quota")
 
 
-def page() -> Refusal:
+def page() -> SimulatedRefusal:
     """A bad gateway that answers in HTML."""
-    return Refusal(502, "Bad Gateway", page=_PAGE)
+    return SimulatedRefusal(502, "Bad Gateway", page=_PAGE)
 
 
-def error(wire: WireName, refusal: Refusal) -> dict[str, object]:
+def error(wire: WireName, refusal: SimulatedRefusal) -> dict[str, object]:
     """The error object inside the envelope."""
     if wire == "anthropic":
         fallback = "api_error" if refusal.status >= 500 else "invalid_request_error"
@@ -118,7 +120,7 @@ def error(wire: WireName, refusal: Refusal) -> dict[str, object]:
     }
 
 
-def envelope(wire: WireName, refusal: Refusal, request_id: str) -> bytes:
+def envelope(wire: WireName, refusal: SimulatedRefusal, request_id: str) -> bytes:
     """The body of the error answer."""
     if refusal.page:
         return refusal.page.encode()

@@ -57,7 +57,7 @@ class Vocabulary:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RenderedPart:
     """One block of a message, before it has a place."""
 
     kind: str
@@ -65,7 +65,7 @@ class Part:
     mark: Ttl | None = None
 
 
-class Rendering:
+class PromptRenderer:
     """Collects messages in wire order and gives the prompt they make.
 
     Args:
@@ -80,7 +80,7 @@ class Rendering:
         self._blocks: list[TokenBlock] = []
         self._messages = 0
 
-    def message(self, role: Role, parts: Sequence[Part], start: int = _START) -> None:
+    def message(self, role: Role, parts: Sequence[RenderedPart], start: int = _START) -> None:
         """Add a message; one without parts counts as one empty text.
 
         Args:
@@ -88,7 +88,7 @@ class Rendering:
             parts: Its blocks, in order.
             start: The id that opens it; another one for what changes the text without adding to it.
         """
-        parts = parts or [Part("text", ())]
+        parts = parts or [RenderedPart("text", ())]
         for index, part in enumerate(parts):
             tokens = part.tokens
             if index == 0:
@@ -110,13 +110,13 @@ class Rendering:
         """What ends the message before, where its last block does not."""
         return (END,) if self._goes_on and self._messages else ()
 
-    def text(self, text: str, mark: Ttl | None = None) -> Part:
+    def text(self, text: str, mark: Ttl | None = None) -> RenderedPart:
         """A block of text."""
-        return Part("text", self.vocabulary.ids(text), mark)
+        return RenderedPart("text", self.vocabulary.ids(text), mark)
 
-    def called(self, name: str, arguments: str, mark: Ttl | None = None) -> Part:
+    def tool_call(self, name: str, arguments: str, mark: Ttl | None = None) -> RenderedPart:
         """A call of a tool, as :func:`call_text` writes it."""
-        return Part("tool_use", self.vocabulary.ids(call_text(name, arguments)), mark)
+        return RenderedPart("tool_use", self.vocabulary.ids(call_text(name, arguments)), mark)
 
     def prompt(
         self, *, scope: str, key: str = "", explicit: bool = False, ttl: Ttl | None = None
@@ -136,11 +136,11 @@ def call_text(name: str, arguments: str) -> str:
     return f"{name} {arguments}"
 
 
-def opaque(kind: str, said: str, count: int, mark: Ttl | None = None) -> Part:
+def opaque(kind: str, said: str, count: int, mark: Ttl | None = None) -> RenderedPart:
     """A block without text, such as an image: ``count`` ids that depend on what was said."""
     seed = blake2b(said.encode(), digest_size=8).digest()
     first = _OPAQUE + int.from_bytes(seed) % _OPAQUE_IDS
-    return Part(kind, tuple(range(first, first + count)), mark)
+    return RenderedPart(kind, tuple(range(first, first + count)), mark)
 
 
 def opening(said: str) -> int:

@@ -10,16 +10,16 @@ from typing import Any, Literal
 import orjson
 
 from proxy.caches.port import CachedPrompt
-from proxy.tools.simulator.fault_directives import Cues, unspoken
+from proxy.tools.simulator.fault_directives import FaultDirectives, without_directives
 from proxy.tools.simulator.rendering import Vocabulary, call_text
 from proxy.tools.simulator.samples import sample
-from proxy.tools.simulator.simulated_text import dice, prose, refusal
+from proxy.tools.simulator.simulated_text import prose, refusal, seeded_random
 
 Finish = Literal["stop", "sequence", "length", "tools", "refusal"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tool:
+class ReplyTool:
     """A tool the model may call."""
 
     name: str
@@ -27,7 +27,7 @@ class Tool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ReplyRequest:
     """What a body asks for, the same on every wire.
 
     Attributes:
@@ -54,7 +54,7 @@ class Asked:
     max_tokens: int
     stream: bool = False
     usage_chunk: bool = False
-    tools: Sequence[Tool] = ()
+    tools: Sequence[ReplyTool] = ()
     forced: Sequence[str] = ()
     schema: Mapping[str, Any] | None = None
     reasoning: int = 0
@@ -66,7 +66,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Called:
+class ScriptedCall:
     """One tool call; its arguments are JSON text."""
 
     id: str
@@ -75,7 +75,7 @@ class Called:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class ModelReply:
     """One answer.
 
     Attributes:
@@ -89,7 +89,7 @@ class Reply:
     """
 
     text: str = ""
-    calls: tuple[Called, ...] = ()
+    calls: tuple[ScriptedCall, ...] = ()
     finish: Finish = "stop"
     stop: str = ""
     tokens: tuple[int, ...] = ()
@@ -97,22 +97,24 @@ class Reply:
     thinking: str = ""
 
 
-def reply(asked: Asked, cues: Cues, vocabulary: Vocabulary, words: int, index: int = 0) -> Reply:
+def reply(
+    asked: ReplyRequest, cues: FaultDirectives, vocabulary: Vocabulary, words: int, index: int = 0
+) -> ModelReply:
     """The answer to a prompt; ``index`` tells the answers of one call apart."""
     seed = _seed(asked, index)
-    thrown = dice(seed)
+    thrown = seeded_random(seed)
     reasoning = min(asked.reasoning, asked.max_tokens)
     thinking = ""
     if asked.shows_reasoning and reasoning:
         thinking = vocabulary.cut(prose(thrown, "", reasoning), reasoning)
         reasoning = len(vocabulary.ids(thinking))
     left = asked.max_tokens - reasoning
-    names = asked.forced or _cued(asked, cues)
+    names = asked.forced or _directed_tools(asked, cues)
     if names and "refuse" not in cues:
         answer = _calling(asked, names, seed, vocabulary)
     else:
         answer = _saying(_text(asked, cues, thrown, words), asked, cues, vocabulary)
-    return _bounded(answer, left, reasoning, thinking, vocabulary)
+    return _limit_answer(answer, left, reasoning, thinking, vocabulary)
 
 
 def signature(thinking: str) -> str:
@@ -122,58 +124,62 @@ def signature(thinking: str) -> str:
     ).decode()
 
 
-def _seed(asked: Asked, index: int) -> int:
+def _seed(asked: ReplyRequest, index: int) -> int:
     said = f"{asked.closing}\n{asked.prompt.tokens}\n{index}".encode()
     return int.from_bytes(blake2b(said, digest_size=8).digest())
 
 
-def _cued(asked: Asked, cues: Cues) -> Sequence[str]:
+def _directed_tools(asked: ReplyRequest, cues: FaultDirectives) -> Sequence[str]:
     """The tools a script wants called; a call without a name means the first."""
     if not asked.tools:
         return ()
     return [name or asked.tools[0].name for name in cues.values("call")]
 
 
-def _calling(asked: Asked, names: Sequence[str], seed: int, vocabulary: Vocabulary) -> Reply:
+def _calling(
+    asked: ReplyRequest, names: Sequence[str], seed: int, vocabulary: Vocabulary
+) -> ModelReply:
     schemas = {tool.name: tool.schema for tool in asked.tools}
     calls = []
     for index, name in enumerate(names):
         schema = schemas.get(name, {})
-        arguments = sample(schema, dice(seed + index)) if schema.get("properties") else {}
-        called = Called(
+        arguments = sample(schema, seeded_random(seed + index)) if schema.get("properties") else {}
+        called = ScriptedCall(
             id=f"{seed % 2**40:010x}{index:02d}",
             name=name,
             arguments=orjson.dumps(arguments).decode(),
         )
         calls.append(called)
     text = "".join(call_text(call.name, call.arguments) for call in calls)
-    return Reply(calls=tuple(calls), finish="tools", tokens=vocabulary.ids(text))
+    return ModelReply(calls=tuple(calls), finish="tools", tokens=vocabulary.ids(text))
 
 
-def _text(asked: Asked, cues: Cues, thrown: Random, words: int) -> str:
+def _text(asked: ReplyRequest, cues: FaultDirectives, thrown: Random, words: int) -> str:
     if "refuse" in cues:
         return refusal()
     if asked.schema is not None:
         return orjson.dumps(sample(asked.schema, thrown)).decode()
     wanted = int(cues.number("words", words * (0.5 + thrown.random())))
-    return prose(thrown, unspoken(asked.closing), wanted)
+    return prose(thrown, without_directives(asked.closing), wanted)
 
 
-def _saying(text: str, asked: Asked, cues: Cues, vocabulary: Vocabulary) -> Reply:
+def _saying(
+    text: str, asked: ReplyRequest, cues: FaultDirectives, vocabulary: Vocabulary
+) -> ModelReply:
     met = [(text.find(stop), stop) for stop in asked.stops if stop and stop in text]
     finish: Finish = "refusal" if "refuse" in cues else "stop"
     stop = ""
     if met:
         at, stop = min(met)
         text, finish = text[:at], "sequence"
-    return Reply(text=text, finish=finish, stop=stop, tokens=vocabulary.ids(text))
+    return ModelReply(text=text, finish=finish, stop=stop, tokens=vocabulary.ids(text))
 
 
-def _bounded(
-    answer: Reply, left: int, reasoning: int, thinking: str, vocabulary: Vocabulary
-) -> Reply:
+def _limit_answer(
+    answer: ModelReply, left: int, reasoning: int, thinking: str, vocabulary: Vocabulary
+) -> ModelReply:
     """The answer within its bound; tool calls that do not fit are left out."""
     if len(answer.tokens) > left:
         text = vocabulary.cut(answer.text, left)
-        answer = Reply(text=text, tokens=vocabulary.ids(text), finish="length")
+        answer = ModelReply(text=text, tokens=vocabulary.ids(text), finish="length")
     return replace(answer, reasoning=reasoning, thinking=thinking)

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from proxy.tools.simulator.replies import Called, Reply, signature
-from proxy.tools.simulator.responses_bodies import asked
-from proxy.tools.simulator.scripted_reply import Speech, Told
+from proxy.tools.simulator.replies import ModelReply, ScriptedCall, signature
+from proxy.tools.simulator.responses_bodies import read_responses_request
+from proxy.tools.simulator.scripted_reply import EndpointDialect, ScriptedReply
 from proxy.tools.simulator.simulated_text import pieces
-from proxy.tools.simulator.streams import Event, Json
+from proxy.tools.simulator.streams import Json, StreamEvent
 from slo.usage import Usage
 
 
-def answer(told: Told) -> Json:
+def answer(told: ScriptedReply) -> Json:
     """The whole answer."""
     reply = told.replies[0]
     cut = reply.finish == "length"
@@ -26,7 +26,7 @@ def answer(told: Told) -> Json:
     }
 
 
-def output(told: Told) -> list[Json]:
+def output(told: ScriptedReply) -> list[Json]:
     """The answer's items: its reasoning, then one message or one item per tool call."""
     reply = told.replies[0]
     if reply.calls:
@@ -54,74 +54,76 @@ def counts(usage: Usage) -> Json:
     }
 
 
-def events(told: Told) -> Sequence[Event]:
+def events(told: ScriptedReply) -> Sequence[StreamEvent]:
     """The answer as a stream; every event has a name and a number, and there is no ``[DONE]``."""
     numbered = []
     for number, event in enumerate(_told(told)):
         payload = {"type": event.name, "sequence_number": number} | (event.payload or {})
-        numbered.append(Event(payload, event.name, event.tokens))
+        numbered.append(StreamEvent(payload, event.name, event.tokens))
     return numbered
 
 
-def midway(told: Told) -> Event:
+def midway(told: ScriptedReply) -> StreamEvent:
     """An event that tells usage before the end."""
     usage = msgspec.structs.replace(told.usage, output=told.usage.output // 2)
     response = _object(told, "in_progress", []) | {"usage": counts(usage)}
     name = "response.in_progress"
-    return Event({"type": name, "sequence_number": 0, "response": response}, name)
+    return StreamEvent({"type": name, "sequence_number": 0, "response": response}, name)
 
 
-def _told(told: Told) -> Iterator[Event]:
+def _told(told: ScriptedReply) -> Iterator[StreamEvent]:
     started = _object(told, "in_progress", [])
-    yield Event({"response": started}, "response.created")
-    yield Event({"response": started}, "response.in_progress")
+    yield StreamEvent({"response": started}, "response.created")
+    yield StreamEvent({"response": started}, "response.in_progress")
     reply = told.replies[0]
     before = _reasoning(told)
     for index, item in enumerate(before):
-        yield Event({"output_index": index, "item": item}, "response.output_item.added")
-        yield Event({"output_index": index, "item": item}, "response.output_item.done")
+        yield StreamEvent({"output_index": index, "item": item}, "response.output_item.added")
+        yield StreamEvent({"output_index": index, "item": item}, "response.output_item.done")
     for index, call in enumerate(reply.calls, len(before)):
         yield from _calling(index, call)
     if not reply.calls:
         yield from _saying(told, reply, len(before))
     whole = answer(told)
-    yield Event({"response": whole}, f"response.{whole['status']}")
+    yield StreamEvent({"response": whole}, f"response.{whole['status']}")
 
 
-def _saying(told: Told, reply: Reply, index: int) -> Iterator[Event]:
+def _saying(told: ScriptedReply, reply: ModelReply, index: int) -> Iterator[StreamEvent]:
     place: Json = {"item_id": f"msg_{told.id}", "output_index": index, "content_index": 0}
     refused = reply.finish == "refusal"
     kind, field = ("refusal", "refusal") if refused else ("output_text", "text")
-    yield Event(
+    yield StreamEvent(
         {"output_index": index, "item": _message(told, [], "in_progress")},
         "response.output_item.added",
     )
-    yield Event(place | {"part": _part(reply, "")}, "response.content_part.added")
+    yield StreamEvent(place | {"part": _part(reply, "")}, "response.content_part.added")
     said = pieces(reply.text)
     for piece in said:
         tokens = max(1, len(reply.tokens) // len(said))
         delta = place | {"delta": piece} | ({} if refused else {"logprobs": []})
-        yield Event(delta, f"response.{kind}.delta", tokens)
+        yield StreamEvent(delta, f"response.{kind}.delta", tokens)
     done = place | {field: reply.text} | ({} if refused else {"logprobs": []})
-    yield Event(done, f"response.{kind}.done")
-    yield Event(place | {"part": _part(reply, reply.text)}, "response.content_part.done")
-    yield Event({"output_index": index, "item": output(told)[-1]}, "response.output_item.done")
+    yield StreamEvent(done, f"response.{kind}.done")
+    yield StreamEvent(place | {"part": _part(reply, reply.text)}, "response.content_part.done")
+    yield StreamEvent(
+        {"output_index": index, "item": output(told)[-1]}, "response.output_item.done"
+    )
 
 
-def _calling(index: int, call: Called) -> Iterator[Event]:
+def _calling(index: int, call: ScriptedCall) -> Iterator[StreamEvent]:
     place: Json = {"item_id": f"fc_{call.id}", "output_index": index}
     added = {"output_index": index, "item": _called(call, "", "in_progress")}
-    yield Event(added, "response.output_item.added")
+    yield StreamEvent(added, "response.output_item.added")
     for piece in pieces(call.arguments):
         delta = place | {"delta": piece}
-        yield Event(delta, "response.function_call_arguments.delta", 3)
+        yield StreamEvent(delta, "response.function_call_arguments.delta", 3)
     done = place | {"arguments": call.arguments, "name": call.name}
-    yield Event(done, "response.function_call_arguments.done")
+    yield StreamEvent(done, "response.function_call_arguments.done")
     item = _called(call, call.arguments, "completed")
-    yield Event({"output_index": index, "item": item}, "response.output_item.done")
+    yield StreamEvent({"output_index": index, "item": item}, "response.output_item.done")
 
 
-def _object(told: Told, status: str, items: list[Json]) -> Json:
+def _object(told: ScriptedReply, status: str, items: list[Json]) -> Json:
     return {
         "id": f"resp_{told.id}",
         "object": "response",
@@ -138,7 +140,7 @@ def _object(told: Told, status: str, items: list[Json]) -> Json:
     }
 
 
-def _reasoning(told: Told) -> list[Json]:
+def _reasoning(told: ScriptedReply) -> list[Json]:
     """The item that stands for the reasoning; none where there was none."""
     if not told.replies[0].reasoning:
         return []
@@ -147,7 +149,7 @@ def _reasoning(told: Told) -> list[Json]:
     return [{"id": item_id, "type": "reasoning", "summary": [], **sealed}]
 
 
-def _message(told: Told, content: list[Json], status: str) -> Json:
+def _message(told: ScriptedReply, content: list[Json], status: str) -> Json:
     return {
         "id": f"msg_{told.id}",
         "type": "message",
@@ -157,13 +159,13 @@ def _message(told: Told, content: list[Json], status: str) -> Json:
     }
 
 
-def _part(reply: Reply, text: str) -> Json:
+def _part(reply: ModelReply, text: str) -> Json:
     if reply.finish == "refusal":
         return {"type": "refusal", "refusal": text}
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-def _called(call: Called, arguments: str, status: str) -> Json:
+def _called(call: ScriptedCall, arguments: str, status: str) -> Json:
     return {
         "id": f"fc_{call.id}",
         "type": "function_call",
@@ -174,10 +176,10 @@ def _called(call: Called, arguments: str, status: str) -> Json:
     }
 
 
-RESPONSES = Speech(
+RESPONSES = EndpointDialect(
     wire="openai",
     prefix="resp",
-    asked=asked,
+    asked=read_responses_request,
     answer=answer,
     events=events,
     midway=midway,

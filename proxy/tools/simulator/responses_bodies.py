@@ -6,13 +6,13 @@ Source: OpenAI, prompt caching guide (2026-09) and Responses reference (openai 3
 from collections.abc import Mapping, Sequence
 
 from proxy.caches.port import CachedPrompt, Role
-from proxy.tools.simulator.bodies import EFFORTS, Body, bounded, dumped, required
-from proxy.tools.simulator.chat_bodies import cacheable, check_unmarked, content, forced
+from proxy.tools.simulator.bodies import EFFORTS, Body, output_bound, required_field, to_json
+from proxy.tools.simulator.chat_bodies import cacheable, check_unmarked, content, forced_tools
 from proxy.tools.simulator.fault_directives import closing_text
-from proxy.tools.simulator.refusals import Refusal
-from proxy.tools.simulator.rendering import Rendering
-from proxy.tools.simulator.replies import Asked, Tool, signature
-from proxy.tools.simulator.scripted_reply import Context
+from proxy.tools.simulator.refusals import SimulatedRefusal
+from proxy.tools.simulator.rendering import PromptRenderer
+from proxy.tools.simulator.replies import ReplyRequest, ReplyTool, signature
+from proxy.tools.simulator.scripted_reply import ReadingContext
 from proxy.tools.simulator.streams import Json
 
 _ROLES: Mapping[str, Role] = {
@@ -29,31 +29,31 @@ def items(body: Body) -> list[Json]:
     Raises:
         Refusal: If there is none.
     """
-    said = required(body, "input", (str, list))
+    said = required_field(body, "input", (str, list))
     return [{"role": "user", "content": said}] if isinstance(said, str) else list(said)
 
 
-def asked(body: Body, context: Context) -> Asked:
+def read_responses_request(body: Body, context: ReadingContext) -> ReplyRequest:
     """What a Responses body asks for."""
     given = items(body)
     _check(given)
     if context.model.regime == "openai-interval":
         check_unmarked(body, given)
     tools = [
-        Tool(name=tool["name"], schema=dict(tool.get("parameters") or {}))
+        ReplyTool(name=tool["name"], schema=dict(tool.get("parameters") or {}))
         for tool in body.get("tools") or ()
         if "name" in tool
     ]
     form = (body.get("text") or {}).get("format") or {}
     effort = (body.get("reasoning") or {}).get("effort") or "none"
-    return Asked(
+    return ReplyRequest(
         model=body["model"],
         prompt=_prompt(body, given, context),
         closing=closing_text(body),
-        max_tokens=bounded(body, ("max_output_tokens",), context.model.max_output),
+        max_tokens=output_bound(body, ("max_output_tokens",), context.model.max_output),
         stream=bool(body.get("stream")),
         tools=tools,
-        forced=forced(body.get("tool_choice"), tools),
+        forced=forced_tools(body.get("tool_choice"), tools),
         schema=_schema(form),
         reasoning=EFFORTS.get(effort, 0),
         seals_reasoning="reasoning.encrypted_content" in (body.get("include") or ()),
@@ -68,18 +68,20 @@ def _check(given: Sequence[Json]) -> None:
         sealed = item.get("encrypted_content")
         if sealed is not None and sealed != signature(item.get("id", "")):
             reason = f"The encrypted content for item {item.get('id')} could not be verified."
-            raise Refusal(400, reason, code="invalid_encrypted_content")
+            raise SimulatedRefusal(400, reason, code="invalid_encrypted_content")
         if item.get("type") == "function_call":
             open_calls.add(item["call_id"])
         elif item.get("type") == "function_call_output":
             if item["call_id"] not in open_calls:
-                raise Refusal(
+                raise SimulatedRefusal(
                     400, f"No tool call found for output {item['call_id']}.", param="input"
                 )
             open_calls.discard(item["call_id"])
     if open_calls:
         names = ", ".join(sorted(open_calls))
-        raise Refusal(400, f"No tool output found for function call {names}.", param="input")
+        raise SimulatedRefusal(
+            400, f"No tool output found for function call {names}.", param="input"
+        )
 
 
 def _echoes(body: Body) -> Json:
@@ -108,13 +110,13 @@ def _schema(form: Json) -> Json | None:
     return {} if form.get("type") == "json_object" else None
 
 
-def _prompt(body: Body, given: Sequence[Json], context: Context) -> CachedPrompt:
-    rendering = Rendering(context.vocabulary)
+def _prompt(body: Body, given: Sequence[Json], context: ReadingContext) -> CachedPrompt:
+    rendering = PromptRenderer(context.vocabulary)
     if body.get("tools"):
-        rendering.message("tools", [rendering.text(dumped(tool)) for tool in body["tools"]])
+        rendering.message("tools", [rendering.text(to_json(tool)) for tool in body["tools"]])
     text = body.get("text") or {}
     if (text.get("format") or {}).get("type") == "json_schema":
-        rendering.message("system", [rendering.text(dumped(text["format"]))])
+        rendering.message("system", [rendering.text(to_json(text["format"]))])
     if body.get("instructions"):
         rendering.message("developer", [rendering.text(body["instructions"])])
     for item in given:
@@ -123,16 +125,16 @@ def _prompt(body: Body, given: Sequence[Json], context: Context) -> CachedPrompt
     return cacheable(rendering, body, context, *shaping)
 
 
-def _item(rendering: Rendering, item: Json) -> None:
+def _item(rendering: PromptRenderer, item: Json) -> None:
     match item.get("type", "message"):
         case "message":
             role = str(item.get("role"))
             if role not in _ROLES:
-                raise Refusal(400, f"role: {role!r} is unknown.", param="input")
+                raise SimulatedRefusal(400, f"role: {role!r} is unknown.", param="input")
             rendering.message(_ROLES[role], content(rendering, item.get("content")))
         case "function_call":
-            rendering.message("assistant", [rendering.called(item["name"], item["arguments"])])
+            rendering.message("assistant", [rendering.tool_call(item["name"], item["arguments"])])
         case "function_call_output":
             rendering.message("tool", content(rendering, item.get("output")))
         case _:
-            rendering.message("assistant", [rendering.text(dumped(item))])
+            rendering.message("assistant", [rendering.text(to_json(item))])

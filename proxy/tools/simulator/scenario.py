@@ -23,16 +23,16 @@ import msgspec
 from proxy.catalog.fields import TableFields, checked_choice, describe_value
 from proxy.catalog.problems import BadCatalog, Problem
 from proxy.catalog.source import Node, parse
-from proxy.tools.simulator.fault_directives import NAMES, Cues
-from proxy.tools.simulator.fault_directives import parse as parse_cues
-from proxy.tools.simulator.limits import Allowance
+from proxy.tools.simulator.fault_directives import NAMES, FaultDirectives
+from proxy.tools.simulator.fault_directives import parse_directives as parse_cues
+from proxy.tools.simulator.limits import RateAllowance
 from slo.duration import format_duration as duration
 from slo.duration import parse_duration
 
 _KEYS: Final = ("at", "for", "models", "slow", "fault", "share", "requests_per_minute")
 
 
-class Phase(msgspec.Struct, frozen=True, kw_only=True):
+class ScenarioPhase(msgspec.Struct, frozen=True, kw_only=True):
     """What goes wrong for a while.
 
     Attributes:
@@ -84,28 +84,28 @@ class Scenario:
         start: When it starts, in seconds of the clock that it is asked by.
     """
 
-    def __init__(self, phases: Collection[Phase], start: float) -> None:
+    def __init__(self, phases: Collection[ScenarioPhase], start: float) -> None:
         self._phases = tuple(phases)
         self._start = start
         self._calls = [0] * len(self._phases)
         self._limits = [
-            Allowance(each.requests_per_minute or 1, start + each.at) for each in self._phases
+            RateAllowance(each.requests_per_minute or 1, start + each.at) for each in self._phases
         ]
 
-    def cues(self, model: str, now: float) -> Cues:
+    def cues(self, model: str, now: float) -> FaultDirectives:
         """What a call to the model meets that arrives now."""
-        found = Cues()
+        found = FaultDirectives()
         for index, phase in enumerate(self._phases):
             if phase.holds(model, now - self._start):
                 found += self._met(index, phase, now)
         return found
 
-    def _met(self, index: int, phase: Phase, now: float) -> Cues:
+    def _met(self, index: int, phase: ScenarioPhase, now: float) -> FaultDirectives:
         """What the call meets of one phase."""
         wait = self._limits[index].take(1, now) if phase.has_limit else 0.0
         if wait:
             return parse_cues(f"429={wait:.3f}")
-        found = parse_cues(f"slow={phase.slow:g}") if phase.slow != 1 else Cues()
+        found = parse_cues(f"slow={phase.slow:g}") if phase.slow != 1 else FaultDirectives()
         if phase.fault:
             before, self._calls[index] = self._calls[index], self._calls[index] + 1
             if int(before * phase.share) < int((before + 1) * phase.share):
@@ -113,7 +113,7 @@ class Scenario:
         return found
 
 
-def read(text: str, file: str, models: Collection[str]) -> tuple[Phase, ...]:
+def read(text: str, file: str, models: Collection[str]) -> tuple[ScenarioPhase, ...]:
     """The phases of a scenario file.
 
     Args:
@@ -134,7 +134,7 @@ def read(text: str, file: str, models: Collection[str]) -> tuple[Phase, ...]:
     return found
 
 
-def _phase(node: Node, models: Collection[str], problems: list[Problem]) -> Phase:
+def _phase(node: Node, models: Collection[str], problems: list[Problem]) -> ScenarioPhase:
     fields = TableFields(node, _KEYS, problems)
     named = [checked_choice(each, models, problems) for each in fields.elements("models")]
     if "at" not in fields.nodes:
@@ -149,7 +149,7 @@ def _phase(node: Node, models: Collection[str], problems: list[Problem]) -> Phas
     if limit == 0:
         node = fields.nodes["requests_per_minute"]
         problems.append(node.problem("is 0", 'write fault = "429" to refuse all calls'))
-    return Phase(
+    return ScenarioPhase(
         at=at or 0.0,
         until=None if lasts is None else (at or 0.0) + lasts,
         models=tuple(named),

@@ -5,15 +5,15 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from proxy.tools.simulator.bodies import Body
-from proxy.tools.simulator.models import Simulated, WireName
+from proxy.tools.simulator.models import SimulatedModel, WireName
 from proxy.tools.simulator.rendering import Vocabulary
-from proxy.tools.simulator.replies import Asked, Reply
-from proxy.tools.simulator.streams import Event, Json
+from proxy.tools.simulator.replies import ModelReply, ReplyRequest
+from proxy.tools.simulator.streams import Json, StreamEvent
 from slo.usage import Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class ScriptedReply:
     """What is answered.
 
     Attributes:
@@ -28,23 +28,23 @@ class Told:
 
     id: str
     created: int
-    model: Simulated
-    asked: Asked
-    replies: Sequence[Reply]
+    model: SimulatedModel
+    asked: ReplyRequest
+    replies: Sequence[ModelReply]
     usage: Usage
     diagnosed: Json = field(default_factory=dict)
 
 
-class Context(NamedTuple):
+class ReadingContext(NamedTuple):
     """What reading a body needs besides the body."""
 
     vocabulary: Vocabulary
-    model: Simulated
+    model: SimulatedModel
     key: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Speech:
+class EndpointDialect:
     """How one generating endpoint speaks.
 
     Attributes:
@@ -59,8 +59,8 @@ class Speech:
 
     wire: WireName
     prefix: str
-    asked: Callable[[Body, Context], Asked]
-    answer: Callable[[Told], Json]
-    events: Callable[[Told], Sequence[Event]]
-    midway: Callable[[Told], Event]
+    asked: Callable[[Body, ReadingContext], ReplyRequest]
+    answer: Callable[[ScriptedReply], Json]
+    events: Callable[[ScriptedReply], Sequence[StreamEvent]]
+    midway: Callable[[ScriptedReply], StreamEvent]
     opening: int

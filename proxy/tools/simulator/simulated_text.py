@@ -55,7 +55,7 @@ _ENDINGS = (
 _TOPIC = re.compile(r"[A-Za-z][A-Za-z-]{5,}")
 
 
-def dice(seed: int) -> Random:
+def seeded_random(seed: int) -> Random:
     """Dice that fall the same way for the same seed."""
     return Random(seed)  # noqa: S311 - a simulation wants the same fall every time
 

@@ -7,15 +7,15 @@ from anyio.lowlevel import checkpoint
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from proxy.tools.simulator.streams import Step
-from proxy.tools.simulator.upstream import Exchange, Sleep
+from proxy.tools.simulator.streams import StreamStep
+from proxy.tools.simulator.upstream import SimulatedExchange, Sleep
 from slo.usage import Usage
 
 #: The ASGI extension with which the lab's own server lets a connection be reset.
 RESET = "thriftgate.lab.reset"
 
 
-class Played(Response):
+class PlayedResponse(Response):
     """An answer that is a sequence of steps.
 
     The steps are taken one by one as they are played, so what they do to a cache happens in time.
@@ -23,8 +23,8 @@ class Played(Response):
 
     def __init__(
         self,
-        exchange: Exchange,
-        steps: Iterable[Step],
+        exchange: SimulatedExchange,
+        steps: Iterable[StreamStep],
         *,
         sleep: Sleep,
         status: int,
@@ -99,7 +99,7 @@ class Played(Response):
             start = {"type": "http.response.start", "status": self.status_code}
             await send(start | {"headers": self.raw_headers})
 
-    async def _pass(self, send: Send, step: Step) -> None:
+    async def _pass(self, send: Send, step: StreamStep) -> None:
         self._exchange.sent += step.data
         self._exchange.delivered += step.tokens
         await send({"type": "http.response.body", "body": step.data, "more_body": True})

@@ -8,14 +8,14 @@ from typing import Any, Literal
 
 import orjson
 
-from proxy.tools.simulator.fault_directives import Cues
-from proxy.tools.simulator.simulated_text import dice
+from proxy.tools.simulator.fault_directives import FaultDirectives
+from proxy.tools.simulator.simulated_text import seeded_random
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class StreamEvent:
     """One server-sent event; no payload is the closing ``[DONE]``.
 
     Attributes:
@@ -30,7 +30,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StreamStep:
     """One thing the connection does next.
 
     Attributes:
@@ -47,11 +47,16 @@ class Step:
     tokens: int = 0
 
 
-HEAD, CHARGE, CUT, SILENCE = Step("head"), Step("charge"), Step("cut"), Step("silence")
+HEAD, CHARGE, CUT, SILENCE = (
+    StreamStep("head"),
+    StreamStep("charge"),
+    StreamStep("cut"),
+    StreamStep("silence"),
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class StreamFrame:
     """An event's bytes, and how many generated tokens are in them."""
 
     data: bytes
@@ -59,28 +64,30 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class StreamOpening:
     """How a stream opens: so many events at once, then a pause before its content."""
 
     events: int
-    pause: Iterable[Step]
+    pause: Iterable[StreamStep]
 
 
-AT_ONCE = Opening(0, ())
+AT_ONCE = StreamOpening(0, ())
 
 
-def frame(event: Event) -> Frame:
+def frame(event: StreamEvent) -> StreamFrame:
     """The event as it stands in a stream."""
     name = f"event: {event.name}\n".encode() if event.name else b""
     data = b"[DONE]" if event.payload is None else orjson.dumps(event.payload)
-    return Frame(name + b"data: " + data + b"\n\n", event.tokens)
+    return StreamFrame(name + b"data: " + data + b"\n\n", event.tokens)
 
 
-def with_usage_as_cued(events: Sequence[Event], cues: Cues, midway: Event) -> list[Event]:
+def with_usage_as_cued(
+    events: Sequence[StreamEvent], cues: FaultDirectives, midway: StreamEvent
+) -> list[StreamEvent]:
     """The events with their usage left out, doubled, zeroed, or told early as well."""
     told = list(events)
     if "no-usage" in cues:
-        told = [event for event in told if not _dropped(event)]
+        told = [event for event in told if not _without_usage(event)]
     if "zero-usage" in cues:
         for event in told:
             zero_usage(event.payload)
@@ -96,7 +103,7 @@ def with_usage_as_cued(events: Sequence[Event], cues: Cues, midway: Event) -> li
 def zero_usage(payload: Json | None) -> None:
     """Set every count of the payload's usage to 0, in place."""
     for holder in _holders(payload):
-        holder["usage"] = _zeroed(holder["usage"])
+        holder["usage"] = _zero_counts(holder["usage"])
 
 
 def drop_usage(payload: Json | None) -> None:
@@ -106,50 +113,54 @@ def drop_usage(payload: Json | None) -> None:
 
 
 def stream(
-    frames: Sequence[Frame], cues: Cues, error: Frame, itl: float, opening: Opening = AT_ONCE
-) -> Iterator[Step]:
+    frames: Sequence[StreamFrame],
+    cues: FaultDirectives,
+    error: StreamFrame,
+    itl: float,
+    opening: StreamOpening = AT_ONCE,
+) -> Iterator[StreamStep]:
     """The steps of a stream, spoiled as cued; ``itl`` is in real seconds per token."""
-    frames, last = _ended(_spoiled(list(frames), cues), cues, error)
-    thrown = dice(int(cues.number("split", 0))) if "split" in cues else None
-    yield from _played(frames[: opening.events], cues, itl, thrown)
+    frames, last = _cut_frames(_apply_faults(list(frames), cues), cues, error)
+    thrown = seeded_random(int(cues.number("split", 0))) if "split" in cues else None
+    yield from _play_frames(frames[: opening.events], cues, itl, thrown)
     if "opening-error" in cues:
-        yield from _played([error], cues, itl, thrown)
+        yield from _play_frames([error], cues, itl, thrown)
         return
     yield from opening.pause
-    yield from _played(frames[opening.events :], cues, itl, thrown)
+    yield from _play_frames(frames[opening.events :], cues, itl, thrown)
     if last is not None:
         yield last
 
 
-def body(data: bytes, cues: Cues) -> Iterator[Step]:
+def body(data: bytes, cues: FaultDirectives) -> Iterator[StreamStep]:
     """The steps of a JSON answer, spoiled as cued."""
-    thrown = dice(int(cues.number("split", 0)))
+    thrown = seeded_random(int(cues.number("split", 0)))
     half = data[: len(data) // 2]
     if "death" in cues or "stall" in cues:
-        yield Step("send", half)
+        yield StreamStep("send", half)
         yield CUT if "death" in cues else SILENCE
     else:
-        yield from _sent(data, 0, thrown if "split" in cues else None)
+        yield from _data_steps(data, 0, thrown if "split" in cues else None)
 
 
-def keepalives(ping: bytes, count: int | None, seconds: float) -> Iterator[Step]:
+def keepalives(ping: bytes, count: int | None, seconds: float) -> Iterator[StreamStep]:
     """That many keep-alives with a pause before each; without end for None."""
-    pair = (Step("wait", seconds=seconds), Step("send", ping))
+    pair = (StreamStep("wait", seconds=seconds), StreamStep("send", ping))
     rounds: Iterable[object] = repeat(None) if count is None else repeat(None, count)
     return chain.from_iterable(pair for _ in rounds)
 
 
-def _played(
-    frames: Sequence[Frame], cues: Cues, itl: float, thrown: Random | None
-) -> Iterator[Step]:
+def _play_frames(
+    frames: Sequence[StreamFrame], cues: FaultDirectives, itl: float, thrown: Random | None
+) -> Iterator[StreamStep]:
     for each in frames:
         if each.tokens and itl:
-            yield Step("wait", seconds=each.tokens * itl)
+            yield StreamStep("wait", seconds=each.tokens * itl)
         data = each.data.replace(b"\n", b"\r\n") if "crlf" in cues else each.data
-        yield from _sent(data, each.tokens, thrown)
+        yield from _data_steps(data, each.tokens, thrown)
 
 
-def _spoiled(frames: list[Frame], cues: Cues) -> list[Frame]:
+def _apply_faults(frames: list[StreamFrame], cues: FaultDirectives) -> list[StreamFrame]:
     if "no-done" in cues:
         frames.pop()
     if "malformed" in cues:
@@ -162,7 +173,9 @@ def _spoiled(frames: list[Frame], cues: Cues) -> list[Frame]:
     return frames
 
 
-def _ended(frames: list[Frame], cues: Cues, error: Frame) -> tuple[Sequence[Frame], Step | None]:
+def _cut_frames(
+    frames: list[StreamFrame], cues: FaultDirectives, error: StreamFrame
+) -> tuple[Sequence[StreamFrame], StreamStep | None]:
     """The frames up to where a cue ends the stream, and the step that ends it."""
     ends = (("error-event", None), ("short", None), ("stall", SILENCE), ("death", CUT))
     for name, last in ends:
@@ -172,20 +185,20 @@ def _ended(frames: list[Frame], cues: Cues, error: Frame) -> tuple[Sequence[Fram
     return frames, None
 
 
-def _place(frames: Sequence[Frame], after: float) -> int:
+def _place(frames: Sequence[StreamFrame], after: float) -> int:
     """Where the content frame stands that has that many before it; the last one if too few."""
     places = [index for index, each in enumerate(frames) if each.tokens] or [0]
     return places[min(int(after), len(places) - 1)]
 
 
-def _sent(data: bytes, tokens: int, thrown: Random | None) -> Iterator[Step]:
+def _data_steps(data: bytes, tokens: int, thrown: Random | None) -> Iterator[StreamStep]:
     if thrown is None:
-        yield Step("send", data, tokens=tokens)
+        yield StreamStep("send", data, tokens=tokens)
         return
     start = 0
     while start < len(data):
         size = thrown.randint(1, 7)
-        yield Step("send", data[start : start + size], tokens=0 if start else tokens)
+        yield StreamStep("send", data[start : start + size], tokens=0 if start else tokens)
         start += size
 
 
@@ -197,7 +210,7 @@ def _holders(payload: Json | None) -> list[Json]:
     return [place for place in places if isinstance(place, dict) and place.get("usage")]
 
 
-def _dropped(event: Event) -> bool:
+def _without_usage(event: StreamEvent) -> bool:
     """Take the event's usage away; whether nothing is left of it then."""
     if not _holders(event.payload):
         return False
@@ -205,7 +218,7 @@ def _dropped(event: Event) -> bool:
     return event.payload is not None and event.payload.get("choices") == []
 
 
-def _zeroed(usage: object) -> object:
+def _zero_counts(usage: object) -> object:
     if isinstance(usage, dict):
-        return {name: _zeroed(value) for name, value in usage.items()}
+        return {name: _zero_counts(value) for name, value in usage.items()}
     return 0 if isinstance(usage, int) else usage

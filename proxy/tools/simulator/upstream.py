@@ -8,21 +8,21 @@ from dataclasses import dataclass, field
 from proxy.caches.port import Cache, CachedPrompt, Served
 from proxy.caches.regimes import build_cache
 from proxy.tools.simulator.diagnostics import Fingerprints
-from proxy.tools.simulator.fault_directives import Cues, parse
-from proxy.tools.simulator.limits import Allowance
-from proxy.tools.simulator.models import LabSettings, Simulated
+from proxy.tools.simulator.fault_directives import FaultDirectives, parse_directives
+from proxy.tools.simulator.limits import RateAllowance
+from proxy.tools.simulator.models import SimulatedModel, SimulatorSettings
 from proxy.tools.simulator.rendering import Vocabulary
-from proxy.tools.simulator.scenario import Phase, Scenario
+from proxy.tools.simulator.scenario import Scenario, ScenarioPhase
 from proxy.tools.simulator.streams import Json
 from slo.usage import Usage
 
 Clock = Callable[[], float]
 Sleep = Callable[[float], Awaitable[None]]
-CacheOf = Callable[[Simulated], Cache]
+CacheOf = Callable[[SimulatedModel], Cache]
 
 
 @dataclass(slots=True, kw_only=True)
-class Exchange:
+class SimulatedExchange:
     """What the lab received and what it sent back.
 
     Attributes:
@@ -45,7 +45,7 @@ class Exchange:
     path: str
     headers: Mapping[str, str]
     body: bytes
-    cues: Cues = field(default_factory=Cues)
+    cues: FaultDirectives = field(default_factory=FaultDirectives)
     status: int = 0
     sent: bytearray = field(default_factory=bytearray)
     usage: Usage | None = None
@@ -70,7 +70,7 @@ class Uncached:
         """Keep nothing."""
 
 
-def cache_of(model: Simulated) -> Cache:
+def cache_of(model: SimulatedModel) -> Cache:
     """A new cache of the model's regime.
 
     Raises:
@@ -81,7 +81,7 @@ def cache_of(model: Simulated) -> Cache:
     return build_cache(model.regime, provider=model.provider, min_tokens=model.min_cache_tokens)
 
 
-class Lab:
+class Simulator:
     """One simulated provider, or several behind one address.
 
     Everything it keeps is bounded: the exchanges, the stored responses and the fingerprints by
@@ -90,26 +90,26 @@ class Lab:
 
     def __init__(
         self,
-        settings: LabSettings,
+        settings: SimulatorSettings,
         *,
         clock: Clock,
         sleep: Sleep,
         caches: CacheOf = cache_of,
         vocabulary: Vocabulary | None = None,
-        phases: Collection[Phase] = (),
+        phases: Collection[ScenarioPhase] = (),
     ) -> None:
         self.settings = settings
         self.clock = clock
         self.sleep = sleep
         self.vocabulary = vocabulary or Vocabulary()
-        self.exchanges: deque[Exchange] = deque(maxlen=settings.kept)
+        self.exchanges: deque[SimulatedExchange] = deque(maxlen=settings.kept)
         self.responses: OrderedDict[str, list[Json]] = OrderedDict()
         self.fingerprints = Fingerprints(settings.kept)
-        self.requests = Allowance(settings.requests_per_minute, clock())
-        self.tokens = Allowance(settings.tokens_per_minute, clock())
+        self.requests = RateAllowance(settings.requests_per_minute, clock())
+        self.tokens = RateAllowance(settings.tokens_per_minute, clock())
         self._caches = {name: caches(model) for name, model in settings.models.items()}
-        self._script: deque[Cues] = deque()
-        self._suffers: dict[str, Cues] = {}
+        self._script: deque[FaultDirectives] = deque()
+        self._suffers: dict[str, FaultDirectives] = {}
         self._scenario = Scenario(phases, clock())
         self._numbers = 0
 
@@ -119,13 +119,13 @@ class Lab:
         Raises:
             ValueError: If one of them is unknown.
         """
-        self._script.extend([parse(each) for each in cues])
+        self._script.extend([parse_directives(each) for each in cues])
 
-    def scripted(self) -> Cues:
+    def next_scripted(self) -> FaultDirectives:
         """The next entry of the script; none when it has run out."""
-        return self._script.popleft() if self._script else Cues()
+        return self._script.popleft() if self._script else FaultDirectives()
 
-    def suffer(self, model: str, cue: str) -> None:
+    def inject_fault(self, model: str, cue: str) -> None:
         """Let every call to the model of that name suffer this from now on; "" lets them be.
 
         Raises:
@@ -133,11 +133,13 @@ class Lab:
         """
         if model not in self.settings.models:
             raise ValueError(f"The lab serves no model {model!r}.")
-        self._suffers[model] = parse(cue)
+        self._suffers[model] = parse_directives(cue)
 
-    def suffered(self, model: str) -> Cues:
+    def injected_fault(self, model: str) -> FaultDirectives:
         """What the calls to the model of that name suffer just now."""
-        return self._suffers.get(model, Cues()) + self._scenario.cues(model, self.clock())
+        return self._suffers.get(model, FaultDirectives()) + self._scenario.cues(
+            model, self.clock()
+        )
 
     def number(self) -> str:
         """A number no answer has had."""

@@ -6,9 +6,9 @@ import pytest
 
 from proxy.caches.outlook import planning_regime
 from proxy.caches.regimes import REGIMES
-from slo.price import Rates
+from slo.price import TokenRates
 
-RATES = Rates(input=2_000, cache_read=100, write_5m=2_500, write_1h=4_000, write_30m=2_500)
+RATES = TokenRates(input=2_000, cache_read=100, write_5m=2_500, write_1h=4_000, write_30m=2_500)
 
 
 def test_anthropic_sells_two_lifetimes_and_four_marks():

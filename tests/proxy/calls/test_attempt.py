@@ -14,10 +14,10 @@ from proxy.calls.ports import Admitted, CallContext, CheaperModel, Dependencies
 from proxy.calls.route_choice import RouteChoice
 from proxy.calls.settlement import AttemptInfo
 from proxy.errors import CallerError, UpstreamError
-from proxy.providers.port import Prepared
+from proxy.providers.port import PreparedRequest
 from proxy.records.timeline import Timeline
-from slo.breaker import State
-from slo.concurrency import Limit
+from slo.breaker import BreakerState
+from slo.concurrency import ConcurrencyLimit
 from tests.fakes.answers import (
     STREAM,
     USAGE,
@@ -40,18 +40,18 @@ ONE = route("one")
 class Admits(HoldsNothing):
     """Answers every attempt the same."""
 
-    def __init__(self, answer: Callable[[Prepared], Admitted | CheaperModel]) -> None:
+    def __init__(self, answer: Callable[[PreparedRequest], Admitted | CheaperModel]) -> None:
         self._answer = answer
         self.fits: list[bool] = []
 
     async def admit(
-        self, attempt: AttemptInfo, prepared: Prepared, fits: Callable[[str], bool]
+        self, attempt: AttemptInfo, prepared: PreparedRequest, fits: Callable[[str], bool]
     ) -> Admitted | CheaperModel:
         self.fits = [fits(name) for name in ("small", "gone")]
         return self._answer(prepared)
 
 
-def refusing(_: Prepared) -> Admitted:
+def refusing(_: PreparedRequest) -> Admitted:
     raise CallerError("It does not fit.", code="budget_exceeded")
 
 
@@ -70,7 +70,7 @@ def opened(
         table = replace(table, limits=limits, catalog=town())
         line = CallContext(streamed(), FakeCaller(), table, NoWatchdog(), Timeline(ticks))
         made = Attempt(line, RouteChoice(ONE, "m", moved), 0, **fields)
-        table.route_health.of(ONE).limit = Limit(1, 1, 1)
+        table.route_health.of(ONE).limit = ConcurrencyLimit(1, 1, 1)
         found = await then(made, transport)
         assert ledger.receipts == []
         assert told(table).count("ended") == 1
@@ -208,12 +208,12 @@ def test_a_route_that_is_full_is_a_failure_like_another():
 
 
 def test_its_route_is_known_by_how_it_did():
-    async def fail(made: Attempt, transport: FakeTransport) -> State:
+    async def fail(made: Attempt, transport: FakeTransport) -> BreakerState:
         await run(made, transport)
         lanes = made.context.deps.route_health
         for n in range(4):
             lanes.record_outcome(ONE, broken(), ticks(), ticks() + n)
         return lanes.of(ONE).breaker.state(ticks() + 4)
 
-    assert opened(failing(500), then=fail) is State.OPEN
-    assert opened(stream(STREAM), then=fail) is State.CLOSED
+    assert opened(failing(500), then=fail) is BreakerState.OPEN
+    assert opened(stream(STREAM), then=fail) is BreakerState.CLOSED

@@ -15,11 +15,11 @@ from proxy.calls.settlement import AttemptInfo
 from proxy.catalog.entries import Route
 from proxy.errors import CallerError, ProxyError, UpstreamError
 from proxy.prefix.planned import Passthrough
-from proxy.providers.port import Prepared
+from proxy.providers.port import PreparedRequest
 from proxy.records.call import Call
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
-from slo.breaker import State
+from slo.breaker import BreakerState
 from slo.usage import Usage
 from tests.fakes.answers import SHOWN, STREAM, STREAMED, chunk, failing, stream
 from tests.fakes.caller import FakeCaller
@@ -93,7 +93,7 @@ def race(
         table = replace(table, limits=limits, planning=SlowPlanning(planned_in))
         before(table)
         for _ in range(calls_before):
-            table.route_health.hedges.called(1_000_000, ticks())
+            table.route_health.hedges.record_call(1_000_000, ticks())
         taker = FakeCaller(**caller)
         error, began = None, ticks()
         try:
@@ -256,7 +256,7 @@ def test_a_hedge_that_lost_says_nothing_of_its_route():
         done.table.route_health.record_outcome(TWO, broken(), 2e9, 2e9 + 1)
 
     assert done.told[1] == (1, "failed", "hedge_lost", False)
-    assert done.table.route_health.of(TWO).breaker.state(2e9 + 2) is State.CLOSED
+    assert done.table.route_health.of(TWO).breaker.state(2e9 + 2) is BreakerState.CLOSED
 
 
 def test_a_route_that_was_given_up_for_its_lateness_is_not_taken_to_fail():
@@ -264,7 +264,7 @@ def test_a_route_that_was_given_up_for_its_lateness_is_not_taken_to_fail():
     for _ in range(4):
         done.table.route_health.record_outcome(ONE, broken(), 2e9, 2e9 + 1)
 
-    assert done.table.route_health.of(ONE).breaker.state(2e9 + 2) is State.CLOSED
+    assert done.table.route_health.of(ONE).breaker.state(2e9 + 2) is BreakerState.CLOSED
 
 
 def test_what_hangs_is_given_up_for_the_last_resort_and_is_taken_to_fail():
@@ -275,7 +275,7 @@ def test_what_hangs_is_given_up_for_the_last_resort_and_is_taken_to_fail():
 
     assert done.took == pytest.approx(10 * DEADLINE + 1)
     assert done.told == [(0, "failed", "ttft_hang", False), (1, "answered", "", True)]
-    assert done.table.route_health.of(ONE).breaker.state(2e9 + 2) is State.OPEN
+    assert done.table.route_health.of(ONE).breaker.state(2e9 + 2) is BreakerState.OPEN
 
 
 def test_where_a_hedge_is_late_too_a_third_route_follows():
@@ -367,7 +367,7 @@ def stopped(
         decided = Decided(RoutingDecision(choices=choices, deadline=DEADLINE))
         table = replace(table, router=decided, limits=limits)
         for _ in range(calls_before):
-            table.route_health.hedges.called(1_000_000, ticks())
+            table.route_health.hedges.record_call(1_000_000, ticks())
         line = served(streamed(), FakeCaller(), table, Timeline(ticks))
         task = asyncio.get_running_loop().create_task(line)
         await asyncio.sleep(at)
@@ -396,7 +396,7 @@ class Lingering(HoldsNothing):
         self._error = error
 
     async def admit(
-        self, attempt: AttemptInfo, prepared: Prepared, _: Callable[[str], bool]
+        self, attempt: AttemptInfo, prepared: PreparedRequest, _: Callable[[str], bool]
     ) -> Admitted | CheaperModel:
         try:
             await asyncio.sleep(1000)
@@ -427,7 +427,7 @@ def _spend_retries(table: Dependencies) -> None:
     """So many that none is left in the ten seconds that a deadline takes."""
 
     def spend() -> None:
-        while table.route_health.retries.may(ticks()):
+        while table.route_health.retries.try_acquire(ticks()):
             pass
 
     asyncio.get_running_loop().call_later(DEADLINE - 0.1, spend)
@@ -458,7 +458,7 @@ class Refusing(HoldsNothing):
         self._error = error or CallerError("It does not fit.", code="budget_exceeded")
 
     async def admit(
-        self, attempt: AttemptInfo, prepared: Prepared, _: Callable[[str], bool]
+        self, attempt: AttemptInfo, prepared: PreparedRequest, _: Callable[[str], bool]
     ) -> Admitted | CheaperModel:
         if attempt.number >= self._after:
             raise self._error

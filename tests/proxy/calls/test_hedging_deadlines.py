@@ -14,7 +14,7 @@ from proxy.calls.retry_policy import RetryPolicy
 from proxy.calls.route_choice import RouteChoice, RoutingDecision
 from proxy.catalog.entries import Route, Upstream
 from proxy.errors import ProxyError
-from proxy.providers.port import Prepared
+from proxy.providers.port import PreparedRequest
 from proxy.records.receipt import Receipt
 from proxy.records.timeline import Timeline
 from tests.fakes.answers import SHOWN, STREAM, stream
@@ -49,7 +49,7 @@ class Paced(FakeTransport):
         self._paces = paces
         self.call = 0
 
-    async def open(self, upstream: Upstream, prepared: Prepared) -> FakeExchange:
+    async def open(self, upstream: Upstream, prepared: PreparedRequest) -> FakeExchange:
         luck = random.Random(f"{self.call} {upstream.name}")  # noqa: S311 - repeatable, not secret
         seconds = self._paces[upstream.name](luck)
         if seconds is None:
@@ -89,7 +89,7 @@ def calls(*paces: str, deadline: float | None, routes: tuple[Route, ...] = (ONE,
         choices = tuple(RouteChoice(each, "m") for each in routes)
         table = replace(table, router=Decided(RoutingDecision(choices=choices, deadline=deadline)))
         for _ in range(100):
-            table.route_health.hedges.called(1_000_000, ticks())
+            table.route_health.hedges.record_call(1_000_000, ticks())
         took = Took([], 0, ledger.receipts)
         for number in range(CALLS):
             transport.call, began, caller = number, ticks(), FakeCaller()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from proxy.calls.metering import Meter
 from proxy.prefix.explain.reasons import MissReason, ProviderReason
-from proxy.providers.sse import Frames
+from proxy.providers.sse import EventFramer
 from proxy.providers.usage import openai_usage
 from slo.usage import Usage
 from tests.fakes.streams import (
@@ -205,7 +205,7 @@ streams = (chats | st.sampled_from([CHAT, RESPONSES, MESSAGES])).map(b"".join)
 def test_any_chunking_is_metered_the_same(stream: bytes, cuts: list[int], crlf: bool) -> None:  # noqa: FBT001 - Hypothesis names it
     if crlf:
         stream = stream.replace(b"\n", b"\r\n")
-    frames, meter = Frames(), Meter(openai_usage, streamed=True)
+    frames, meter = EventFramer(), Meter(openai_usage, streamed=True)
     edges = sorted({0, len(stream), *(cut for cut in cuts if cut < len(stream))})
     for start, end in pairwise(edges):
         if run := frames.feed(stream[start:end]):

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.calls.metering import Meter
-from proxy.providers.sse import Frames
-from proxy.providers.usage import merge, openai_usage
+from proxy.providers.sse import EventFramer
+from proxy.providers.usage import merge_usage, openai_usage
 from slo.usage import Usage
 from tests.fakes.streams import (
     CHAT,
@@ -124,7 +124,7 @@ def test_usage_nested_beyond_reason_does_not_exhaust_the_stack() -> None:
     for _ in range(5000):
         deep, other = {"a": deep}, {"a": other}
 
-    merge(deep, other)
+    merge_usage(deep, other)
 
     assert deep["a"]["a"]["a"]["a"]["a"] is other["a"]["a"]["a"]["a"]["a"]
 
@@ -164,7 +164,7 @@ def test_recorded_answers_are_metered_as_they_say() -> None:
     for streamed, raw in recorded():
         expected = last_usage(raw) if streamed else orjson.loads(raw).get("usage")
         meter = Meter(openai_usage, streamed=streamed)
-        frames = Frames()
+        frames = EventFramer()
         for run in [raw] if not streamed else [frames.feed(raw), frames.rest()]:
             if run:
                 meter.feed(run)

@@ -11,8 +11,8 @@ from proxy.calls.deadlines import ClientDisconnected
 from proxy.records.receipt import Outcome
 from proxy.services.objectives.objective_state import track_objective
 from proxy.services.objectives.router import LoadShed, ObjectiveRouter
-from slo.breaker import State as Breaking
-from slo.controller.state import Standing, State
+from slo.breaker import BreakerState as Breaking
+from slo.controller.state import ControllerSnapshot, ControllerState
 from slo.objective import Enforce, Metric, Objective
 from tests.fakes.clock import InstantLoop, ticks
 from tests.fakes.turmoil import PLAYS, Asked, Fate, Turmoil, is_told, town
@@ -112,16 +112,16 @@ class Calls(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from([TTFT.name, ERRORS.name]), level=st.integers(0, 4))
     def an_objective_moves(self, name: str, level: int) -> None:
-        state = State.DEGRADED if level else State.HEALTHY
-        here = Standing(state=state, level=level, since=0.0, share=0.0 if level else 1.0)
+        state = ControllerState.DEGRADED if level else ControllerState.HEALTHY
+        here = ControllerSnapshot(state=state, level=level, since=0.0, share=0.0 if level else 1.0)
         self._turmoil.wheel.standings = {**self._turmoil.wheel.standings, name: here}
 
     @rule(calls=st.integers(1, 100))
     def many_calls_were_made(self, calls: int) -> None:
         async def called() -> None:
             for _ in range(calls):
-                self._lanes.hedges.called(1_000_000, ticks())
-                self._lanes.retries.called(ticks())
+                self._lanes.hedges.record_call(1_000_000, ticks())
+                self._lanes.retries.record_call(ticks())
 
         self._runner.run(called())
 
@@ -190,7 +190,9 @@ class Calls(RuleBasedStateMachine):
         for name, lane in self._lanes.states():
             now = ticks()
             if lane.breaker.state(now) is Breaking.HALF_OPEN:
-                assert lane.breaker.opens_again(now) == 0, f"the probe of {name} is not back"
+                assert lane.breaker.seconds_until_admission(now) == 0, (
+                    f"the probe of {name} is not back"
+                )
 
 
 TestCalls = Calls.TestCase

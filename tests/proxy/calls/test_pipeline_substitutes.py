@@ -13,7 +13,7 @@ from proxy.calls.route_choice import RouteChoice, RoutingDecision, substitute_ro
 from proxy.calls.settlement import AttemptInfo
 from proxy.catalog.catalog import Catalog
 from proxy.errors import ProxyError
-from proxy.providers.port import Prepared
+from proxy.providers.port import PreparedRequest
 from proxy.records.timeline import Timeline
 from tests.fakes.answers import COMPLETION, STREAM, failing, stream
 from tests.fakes.caller import FakeCaller
@@ -49,7 +49,7 @@ class TooDear(HoldsNothing):
     """A ceiling that only another model is below."""
 
     async def admit(
-        self, attempt: AttemptInfo, prepared: Prepared, fits: Callable[[str], bool]
+        self, attempt: AttemptInfo, prepared: PreparedRequest, fits: Callable[[str], bool]
     ) -> Admitted | CheaperModel:
         if attempt.reroute_reason or not fits("small"):
             return Admitted(prepared)

@@ -13,8 +13,8 @@ from proxy.calls.deadlines import ClientDisconnected
 from proxy.calls.route_choice import RouteChoice
 from proxy.calls.route_health import RouteHealth, RouteHealthRegistry, route_succeeded
 from proxy.errors import CallerError, UpstreamError
-from slo.breaker import State
-from slo.concurrency import Limit
+from slo.breaker import BreakerState
+from slo.concurrency import ConcurrencyLimit
 from tests.fakes.clock import played, ticks
 from tests.fakes.desk import route
 from tests.fakes.upstream import broken
@@ -24,7 +24,7 @@ ONE, TWO = route("one"), route("two")
 
 def lane(room: int) -> RouteHealth:
     made = RouteHealth(adapts=True)
-    made.limit = Limit(room, 1, room)
+    made.limit = ConcurrencyLimit(room, 1, room)
     return made
 
 
@@ -185,18 +185,18 @@ def test_a_probe_that_finds_no_place_is_given_back():
         full = lane(1)
         await full.acquire(ticks())
         for _ in range(5):
-            full.breaker.ended(ticks(), ok=False, began=ticks())
+            full.breaker.record_outcome(ticks(), ok=False, began=ticks())
         await asyncio.sleep(31)
-        assert full.breaker.state(ticks()) is State.HALF_OPEN
+        assert full.breaker.state(ticks()) is BreakerState.HALF_OPEN
         with pytest.raises(UpstreamError, match="full"):
             await full.acquire(ticks())
-        assert full.breaker.opens_again(ticks()) == 0
+        assert full.breaker.seconds_until_admission(ticks()) == 0
         task = begun(full.acquire(ticks()))
         await asyncio.sleep(1)
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
-        assert full.breaker.opens_again(ticks()) == 0
+        assert full.breaker.seconds_until_admission(ticks()) == 0
 
     played(work())
 
@@ -205,13 +205,13 @@ def test_a_call_sent_regardless_gives_no_others_probe_back():
     async def work() -> None:
         full = lane(1)
         for _ in range(5):
-            full.breaker.ended(ticks(), ok=False, began=ticks())
+            full.breaker.record_outcome(ticks(), ok=False, began=ticks())
         await asyncio.sleep(31)
         await full.acquire(ticks())
         await asyncio.sleep(1)
         with pytest.raises(UpstreamError, match="full"):
             await full.acquire(ticks())
-        assert full.breaker.opens_again(ticks()) > 0
+        assert full.breaker.seconds_until_admission(ticks()) > 0
 
     played(work())
 

@@ -6,7 +6,7 @@ import pytest
 
 from proxy.calls.route_target import route_target
 from proxy.catalog.entries import Route, Upstream
-from slo.price import Period, Rates, Sheet, Tariff
+from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
 from tests.fakes.desk import RATES, TARIFF, route
 
 NOW = 1_790_000_000.0
@@ -44,8 +44,8 @@ def test_prices_nobody_knows_are_none(tariff):
 
 
 def test_prices_are_those_of_the_day():
-    dear = Rates(input=2_000_000_000)
-    later = Period(since=NOW, sheets={"": Sheet(rates=dear)})
+    dear = TokenRates(input=2_000_000_000)
+    later = PricePeriod(since=NOW, sheets={"": PriceSheet(rates=dear)})
     tariff = Tariff(periods=(*TARIFF.periods, later))
 
     assert route_target(to(tariff=tariff), "m", NOW - 1).rates == RATES
@@ -53,7 +53,7 @@ def test_prices_are_those_of_the_day():
 
 
 def test_a_period_without_a_standard_sheet_has_no_price():
-    tariff = Tariff(periods=(Period(sheets={"batch": Sheet(rates=RATES)}),))
+    tariff = Tariff(periods=(PricePeriod(sheets={"batch": PriceSheet(rates=RATES)}),))
 
     assert route_target(to(tariff=tariff), "m", NOW).rates is None
 

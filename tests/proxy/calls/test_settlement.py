@@ -20,16 +20,24 @@ from proxy.prefix.planned import Passthrough, Planned
 from proxy.records.compaction_result import CompactionResult
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
-from slo.price import STANDARD, Cost, Period, Rates, Sheet, Tariff, Terms
+from slo.price import (
+    STANDARD_TERMS,
+    BillingTerms,
+    CallCost,
+    PricePeriod,
+    PriceSheet,
+    Tariff,
+    TokenRates,
+)
 from slo.usage import Usage
 from tests.fakes.desk import KEY, RATES, call, route
 from tests.proxy.prefix.askings import WAYS, Process, asked, body, talk
 
-DEAR = Rates(input=2_000_000_000, cache_read=200_000_000, output=8_000_000_000)
+DEAR = TokenRates(input=2_000_000_000, cache_read=200_000_000, output=8_000_000_000)
 TARIFF = Tariff(
     periods=(
-        Period(
-            sheets={"": Sheet(rates=RATES), "priority": Sheet(rates=DEAR)},
+        PricePeriod(
+            sheets={"": PriceSheet(rates=RATES), "priority": PriceSheet(rates=DEAR)},
             regions={"eu": Fraction(11, 10)},
         ),
     ),
@@ -65,13 +73,13 @@ def ended(**fields: object) -> AttemptOutcome:
 def test_an_attempt_is_priced_by_its_routes_tariff():
     paid = attempt_cost(AttemptInfo(call=call(BODY), route=there()), ended())
 
-    assert paid == Cost(145_000, 130_500)
+    assert paid == CallCost(145_000, 130_500)
 
 
 def test_an_attempt_is_priced_on_the_terms_it_was_served_on():
-    dear = ended(terms=Terms(service_tier="priority", region="eu"))
+    dear = ended(terms=BillingTerms(service_tier="priority", region="eu"))
 
-    assert attempt_cost(AttemptInfo(call=call(BODY), route=there()), dear) == Cost(319_000, 287_100)
+    assert attempt_cost(AttemptInfo(call=call(BODY), route=there()), dear) == CallCost(319_000, 287_100)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +88,7 @@ def test_an_attempt_is_priced_on_the_terms_it_was_served_on():
         (AttemptInfo(call=call(BODY)), ended()),
         (AttemptInfo(call=call(BODY), route=route(tariff=None)), ended()),
         (AttemptInfo(call=call(BODY), route=there()), ended(usage=None)),
-        (AttemptInfo(call=call(BODY), route=there()), ended(terms=Terms(service_tier="flex"))),
+        (AttemptInfo(call=call(BODY), route=there()), ended(terms=BillingTerms(service_tier="flex"))),
     ],
 )
 def test_a_price_nobody_knows_is_not_zero(attempt, end):
@@ -91,13 +99,13 @@ def test_a_price_nobody_knows_is_not_zero(attempt, end):
 @pytest.mark.parametrize(
     ("asked", "answered", "region", "expected"),
     [
-        (b'{"model":"m"}', "", "", STANDARD),
-        (b'{"model":"m","service_tier":"auto"}', "default", "", STANDARD),
-        (b'{"model":"m","service_tier":"flex"}', "", "", Terms(service_tier="flex")),
-        (b'{"model":"m","service_tier":"priority"}', "default", "", STANDARD),
-        (b'{"model":"m"}', "priority", "eu", Terms(service_tier="priority", region="eu")),
-        (b'{"model":"m"}', "", "eu", Terms(region="eu")),
-        (b'{"model":"m"}', "brand_new", "", Terms(service_tier="brand_new")),
+        (b'{"model":"m"}', "", "", STANDARD_TERMS),
+        (b'{"model":"m","service_tier":"auto"}', "default", "", STANDARD_TERMS),
+        (b'{"model":"m","service_tier":"flex"}', "", "", BillingTerms(service_tier="flex")),
+        (b'{"model":"m","service_tier":"priority"}', "default", "", STANDARD_TERMS),
+        (b'{"model":"m"}', "priority", "eu", BillingTerms(service_tier="priority", region="eu")),
+        (b'{"model":"m"}', "", "eu", BillingTerms(region="eu")),
+        (b'{"model":"m"}', "brand_new", "", BillingTerms(service_tier="brand_new")),
     ],
 )
 def test_an_openai_answers_own_tier_goes_before_the_one_asked_for(
@@ -111,15 +119,15 @@ def test_an_openai_answers_own_tier_goes_before_the_one_asked_for(
 @pytest.mark.parametrize(
     ("usage", "expected"),
     [
-        ({}, Terms(region="eu")),
-        ({"service_tier": "standard", "inference_geo": "global"}, Terms(region="eu")),
+        ({}, BillingTerms(region="eu")),
+        ({"service_tier": "standard", "inference_geo": "global"}, BillingTerms(region="eu")),
         (
             {"service_tier": "batch", "inference_geo": "us"},
-            Terms(service_tier="batch", region="us"),
+            BillingTerms(service_tier="batch", region="us"),
         ),
-        ({"service_tier": ["batch"], "speed": "fast"}, Terms(region="eu", fast=True)),
-        ({"service_tier": "brand_new"}, Terms(service_tier="brand_new", region="eu")),
-        ({"service_tier": None}, Terms(region="eu")),
+        ({"service_tier": ["batch"], "speed": "fast"}, BillingTerms(region="eu", fast=True)),
+        ({"service_tier": "brand_new"}, BillingTerms(service_tier="brand_new", region="eu")),
+        ({"service_tier": None}, BillingTerms(region="eu")),
     ],
 )
 def test_anthropics_usage_names_the_terms(usage, expected):
@@ -136,8 +144,8 @@ def test_a_tier_nobody_knows_has_no_price():
 
 
 def test_a_call_without_a_route_or_a_body_for_us_has_standard_terms():
-    assert billing_terms(AttemptInfo(call=call(BODY)), "", {}) == STANDARD
-    assert billing_terms(AttemptInfo(call=call(b"", ask=None), route=there()), "", {}) == STANDARD
+    assert billing_terms(AttemptInfo(call=call(BODY)), "", {}) == STANDARD_TERMS
+    assert billing_terms(AttemptInfo(call=call(b"", ask=None), route=there()), "", {}) == STANDARD_TERMS
 
 
 def test_a_receipt_says_what_was_asked_taken_and_paid():
@@ -331,7 +339,7 @@ def test_a_receipt_says_what_planning_should_have_saved():
     planned = warm()
     total = planned.evidence.sent.estimate
     rates = msgspec.structs.replace(RATES, write_5m=1_250_000_000)
-    tariff = Tariff(periods=(Period(sheets={"": Sheet(rates=rates)}),))
+    tariff = Tariff(periods=(PricePeriod(sheets={"": PriceSheet(rates=rates)}),))
     attempt = AttemptInfo(call=call(BODY), route=route("up", tariff=tariff), planned=planned)
     end = ended(usage=Usage(input=100, cache_read=total - 100, output=5))
     made = build_receipt(attempt, end, Timeline(Ticks()), SEAL)

@@ -11,9 +11,9 @@ from proxy.prefix.breakpoints.plan import Plan
 from proxy.prefix.explain.diagnostics import DiagnosticsQuestion
 from proxy.prefix.planned import Passthrough, Planned, PlanningRequest, PlanningTarget
 from proxy.prefix.planner import Planner
-from proxy.providers.diagnostics_filter import Untold
+from proxy.providers.diagnostics_filter import DiagnosticsFilter
 from proxy.providers.kinds import WIRES
-from proxy.providers.port import Prepared, Wire
+from proxy.providers.port import PreparedRequest, Wire
 from tests.fakes.answers import ASKED
 from tests.fakes.desk import call, route
 from tests.proxy.prefix.askings import WAYS, Process, asked, body, talk
@@ -136,7 +136,7 @@ def test_a_question_goes_beside_the_operators_own_features_too(theirs: dict[str,
     assert sent.headers["anthropic-beta"] == ",".join(["more", *theirs.values(), "ours"])
 
 
-def responding(**fields: object) -> Prepared:
+def responding(**fields: object) -> PreparedRequest:
     """A Responses call that asks, as it is prepared."""
     raw = json.dumps({"model": "m", "input": "x" * 9_000, **fields}).encode()
     asking = planned(raw, body=raw, question=COMPARING, headers={})
@@ -150,7 +150,7 @@ def test_a_question_is_put_beside_what_the_caller_says_and_its_answer_is_taken_o
         "comparison_response_id": "resp_1",
         "ttl": "12h",
     }
-    assert isinstance(sent.reader, Untold)
+    assert isinstance(sent.reader, DiagnosticsFilter)
 
 
 def test_a_caller_who_asks_is_answered():

@@ -12,7 +12,7 @@ from proxy.catalog.entries import Route
 from proxy.catalog.load import load
 from proxy.catalog.problems import BadCatalog
 from proxy.services.budgets.reservation_requests import is_uncountable
-from slo.budget import Unpriced
+from slo.budget import UnpricedPolicy
 from tests.fakes.desk import call
 
 SHIPPED = resources.files("proxy.catalog").joinpath("models.toml").read_text(encoding="utf8")
@@ -155,5 +155,5 @@ def test_hard_dollar_budgets_refuse_an_unlisted_model_as_they_refuse_any_unprice
     found = unlisted("ft:gpt-4.1:acme::abc")
 
     assert found is not None
-    assert is_uncountable(Unpriced.OWN, call(b"{}"), found)
-    assert not is_uncountable(Unpriced.ALLOW, call(b"{}"), found)
+    assert is_uncountable(UnpricedPolicy.OWN, call(b"{}"), found)
+    assert not is_uncountable(UnpricedPolicy.ALLOW, call(b"{}"), found)

@@ -9,7 +9,7 @@ from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Route, Upstream
 from proxy.catalog.load import load
 from proxy.catalog.problems import BadCatalog, Problem
-from slo.price import Rates
+from slo.price import TokenRates
 
 SHIPPED = """\
 default = "openai"
@@ -69,7 +69,7 @@ def test_a_model_of_one_upstream_needs_no_routes() -> None:
         "openai-interval", None, frozenset({"sampling"}),
     )  # fmt: skip
     assert route.tariff is not None
-    assert route.tariff.periods[0].sheets[""].rates == Rates(
+    assert route.tariff.periods[0].sheets[""].rates == TokenRates(
         input=10**9, cache_read=10**8, output=5 * 10**9
     )
     model = catalog.models["gpt-x"]
@@ -115,7 +115,7 @@ def test_several_routes_inherit_from_their_model_and_say_what_differs() -> None:
     assert first.tariff.discount == Fraction("0.2")
     assert first.tariff.periods[0].sheets[""].rates.output == 5 * 10**9
     assert second.tariff.discount == Fraction("0.12")
-    assert second.tariff.periods[0].sheets[""].rates == Rates(input=2 * 10**9)
+    assert second.tariff.periods[0].sheets[""].rates == TokenRates(input=2 * 10**9)
     assert third.tariff is None
     assert [route.window for route in (first, second, third)] == [2000, 3, 2000]
 

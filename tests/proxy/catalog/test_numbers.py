@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from proxy.catalog import numbers
 from proxy.catalog.problems import Problem
 from proxy.catalog.source import Node, parse
-from slo.price import Window
+from slo.price import PeakWindow
 
 
 def node(written: str) -> Node:
@@ -103,10 +103,10 @@ def test_days_count_from_1970() -> None:
 
 def test_hours_of_weekdays_are_a_window() -> None:
     problems: list[Problem] = []
-    assert numbers.window(node('"Mon-Fri 01:00-04:30"'), problems) == Window(
+    assert numbers.window(node('"Mon-Fri 01:00-04:30"'), problems) == PeakWindow(
         weekdays=frozenset({0, 1, 2, 3, 4}), start=3600, end=16_200
     )
-    assert numbers.window(node('"Sun 00:00-24:00"'), problems) == Window(
+    assert numbers.window(node('"Sun 00:00-24:00"'), problems) == PeakWindow(
         weekdays=frozenset({6}), start=0, end=86_400
     )
     assert problems == []

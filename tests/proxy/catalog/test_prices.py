@@ -5,7 +5,15 @@ import pytest
 from proxy.catalog.prices import tariff
 from proxy.catalog.problems import Problem
 from proxy.catalog.source import parse
-from slo.price import OffPeak, Period, Rates, Sheet, Step, Tariff, Window
+from slo.price import (
+    OffPeakDiscount,
+    PeakWindow,
+    PricePeriod,
+    PriceSheet,
+    PriceStep,
+    Tariff,
+    TokenRates,
+)
 
 DOLLAR = 1_000_000_000
 FULL = """\
@@ -35,28 +43,36 @@ def test_everything_a_price_table_says_is_in_the_tariff() -> None:
     assert problems == []
     assert found == Tariff(
         periods=(
-            Period(
+            PricePeriod(
                 sheets={
-                    "": Sheet(
-                        rates=Rates(input=DOLLAR, cache_read=100_000_000, output=5 * DOLLAR),
+                    "": PriceSheet(
+                        rates=TokenRates(input=DOLLAR, cache_read=100_000_000, output=5 * DOLLAR),
                         steps=(
-                            Step(above=100, rates=Rates(input=2 * DOLLAR, output=7_500_000_000)),
+                            PriceStep(
+                                above=100, rates=TokenRates(input=2 * DOLLAR, output=7_500_000_000)
+                            ),
                         ),
                     ),
-                    "batch": Sheet(
-                        rates=Rates(input=500_000_000, cache_read=50_000_000, output=2_500_000_000),
-                        steps=(Step(above=100, rates=Rates(input=DOLLAR, output=3_750_000_000)),),
+                    "batch": PriceSheet(
+                        rates=TokenRates(
+                            input=500_000_000, cache_read=50_000_000, output=2_500_000_000
+                        ),
+                        steps=(
+                            PriceStep(
+                                above=100, rates=TokenRates(input=DOLLAR, output=3_750_000_000)
+                            ),
+                        ),
                     ),
-                    "flex": Sheet(
-                        rates=Rates(input=600_000_000, output=3 * DOLLAR),
-                        steps=(Step(above=100, rates=Rates()),),
+                    "flex": PriceSheet(
+                        rates=TokenRates(input=600_000_000, output=3 * DOLLAR),
+                        steps=(PriceStep(above=100, rates=TokenRates()),),
                     ),
                 },
                 regions={"us": Fraction("1.1")},
                 fast=Fraction(2),
-                off_peak=OffPeak(
+                off_peak=OffPeakDiscount(
                     factor=Fraction("0.5"),
-                    peak=(Window(weekdays=frozenset({0}), start=3600, end=14_400),),
+                    peak=(PeakWindow(weekdays=frozenset({0}), start=3600, end=14_400),),
                     holidays=frozenset({4}),
                 ),
             ),
@@ -89,8 +105,8 @@ def test_a_change_inherits_what_it_does_not_restate() -> None:
     assert problems == []
     first, second, third, fourth = found.periods
     assert first.since == 1_767_225_600.0
-    assert second.sheets[""].rates == Rates(input=2 * DOLLAR, output=5 * DOLLAR)
-    assert second.sheets["batch"].rates == Rates(input=DOLLAR, output=2_500_000_000)
+    assert second.sheets[""].rates == TokenRates(input=2 * DOLLAR, output=5 * DOLLAR)
+    assert second.sheets["batch"].rates == TokenRates(input=DOLLAR, output=2_500_000_000)
     assert second.fast == 2
     assert set(first.sheets) == {"", "batch", "flex"}
     assert third.sheets["flex"].rates.input == DOLLAR

@@ -11,9 +11,9 @@ from proxy.cli.terminal import Terminal
 from proxy.services.budgets.counters import open_budget_store
 from proxy.settings import Settings
 from proxy.store.store import Store
-from slo.budget import Budget, Unit, counter
+from slo.budget import Budget, BudgetUnit, counter_key
 from slo.policies.file import Policies
-from slo.reservations import Claim
+from slo.reservations import CounterClaim
 from slo.window import Window
 from tests.fakes.limited import NOW, budget
 from tests.fakes.receipts import a_receipt
@@ -66,7 +66,7 @@ def test_what_nobody_knows_is_a_question_mark(typed):
 
 
 def test_requests_of_a_minute_are_known_to_the_ledger(typed):
-    minute = budget(unit=Unit.REQUESTS, window=Window.MINUTE, limit=1000)
+    minute = budget(unit=BudgetUnit.REQUESTS, window=Window.MINUTE, limit=1000)
     said = typed.said(alone(showing(minute)))
 
     assert rows(said)[1] == ["b", "team", "acme", "2026-09-21T14:13", "yes", "1,000", "1", "?"]
@@ -103,7 +103,7 @@ def told(typed: Typed, *promised: Budget, settings: Settings | None = None) -> l
 
 
 def test_scripts_are_told_exact_amounts_and_null_for_what_is_unknown(typed):
-    tokens = budget(name="t", unit=Unit.TOKENS, limit=5000, hard=False)
+    tokens = budget(name="t", unit=BudgetUnit.TOKENS, limit=5000, hard=False)
     assert told(typed, budget(limit=LIMIT), tokens, budget(scope="label:project")) == [
         {
             "name": "b",
@@ -162,7 +162,7 @@ def hold(typed):
     async def held(store: Store, names: Sequence[str]) -> None:
         shared = open_budget_store(Settings(redis_url=SERVER), store)
         for name in names:
-            claim = Claim(name, 2_000_000_000, LIMIT, True, NOW + 60)  # noqa: FBT003 - as it is
+            claim = CounterClaim(name, 2_000_000_000, LIMIT, True, NOW + 60)  # noqa: FBT003 - as it is
             await shared.reserve(f"r {name}", [claim], NOW, NOW + 60)
         await shared.aclose()
 
@@ -176,7 +176,7 @@ def hold(typed):
 
 def test_shared_counters_are_asked(typed, hold):
     settings, one = Settings(redis_url=SERVER), budget(limit=LIMIT)
-    hold(counter(one, "acme", NOW))
+    hold(counter_key(one, "acme", NOW))
 
     said = typed.said(alone(showing(one, settings=settings)))
 
@@ -188,10 +188,10 @@ def test_shared_counters_of_labels_users_and_features_are_found_without_the_ledg
     labels = budget(scope="label:project", limit=LIMIT)
     features = budget(name="f", scope="feature", limit=LIMIT)
     hold(
-        counter(labels, "a/b", NOW),
-        counter(labels, "c d", NOW),
-        counter(labels, "gone", NOW - 86_400),
-        counter(features, "search", NOW),
+        counter_key(labels, "a/b", NOW),
+        counter_key(labels, "c d", NOW),
+        counter_key(labels, "gone", NOW - 86_400),
+        counter_key(features, "search", NOW),
     )
 
     of_labels, of_features = told(typed, labels, features, settings=settings)
@@ -204,7 +204,7 @@ def test_shared_counters_of_labels_users_and_features_are_found_without_the_ledg
 
 def test_of_one_name_its_shared_counter_alone_is_asked(typed, hold):
     one = budget(scope="feature", of="search", limit=LIMIT)
-    hold(counter(one, "search", NOW), counter(one, "other", NOW))
+    hold(counter_key(one, "search", NOW), counter_key(one, "other", NOW))
     (found,) = told(typed, one, settings=Settings(redis_url=SERVER))
 
     assert found["counters"] == [{"of": "search", "spent": "0", "held": "2"}]

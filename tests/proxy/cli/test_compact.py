@@ -120,8 +120,8 @@ def test_what_is_lost_is_named_and_counted():
 
 
 def test_a_message_of_an_unknown_shape_is_shown_all_the_same():
-    assert compact._said(b'{"role":7}') == ("", '{"role":7}')
-    assert compact._said(b'{"role":"user","content":[{"type":"image_url"}]}') == (
+    assert compact._role_and_text(b'{"role":7}') == ("", '{"role":7}')
+    assert compact._role_and_text(b'{"role":"user","content":[{"type":"image_url"}]}') == (
         "user",
         "image_url",
     )

@@ -2,33 +2,40 @@ import pytest
 
 from compaction.cost_model import CompactionReason
 from proxy.calls.eligibility import NO_PROMPT, OTHER_WIRE, UNDER_2_KB
-from proxy.cli.compaction_reasons import FOLDS, UNPLANNED, WHY, words
+from proxy.cli.compaction_reasons import (
+    COMPACTED_CODES,
+    PASSTHROUGH_TEXTS,
+    REASON_TEXTS,
+    reason_text,
+)
 
 
 @pytest.mark.parametrize("reason", CompactionReason)
 def test_each_reason_of_the_gate_has_words(reason: CompactionReason) -> None:
-    assert words(reason.value) == WHY[reason.value]
+    assert reason_text(reason.value) == REASON_TEXTS[reason.value]
 
 
 @pytest.mark.parametrize(
     "code", ["banked", "late", "unreadable", "thinks", "control", "dry_run", "client", "refused"]
 )
 def test_what_receipts_tell_has_words_that_end_without_a_stop(code: str) -> None:
-    assert words(code) not in {code, code.replace("_", " ")}
-    assert not words(code).endswith(".")
+    assert reason_text(code) not in {code, code.replace("_", " ")}
+    assert not reason_text(code).endswith(".")
 
 
 def test_each_reason_for_which_nothing_is_planned_has_words() -> None:
-    assert {NO_PROMPT, OTHER_WIRE, UNDER_2_KB, "off"} == UNPLANNED.keys()
+    assert {NO_PROMPT, OTHER_WIRE, UNDER_2_KB, "off"} == PASSTHROUGH_TEXTS.keys()
 
 
 def test_what_would_have_been_done_is_told_with_what_was_asked() -> None:
-    assert words("dry_run: pays") == f"it was only to be reckoned; else: {WHY['pays']}"
+    assert (
+        reason_text("dry_run: pays") == f"it was only to be reckoned; else: {REASON_TEXTS['pays']}"
+    )
 
 
 def test_a_code_of_another_version_is_told_as_it_is() -> None:
-    assert words("of_tomorrow") == "of tomorrow"
+    assert reason_text("of_tomorrow") == "of tomorrow"
 
 
 def test_what_folds_is_known() -> None:
-    assert all(code in WHY for code in FOLDS)
+    assert all(code in REASON_TEXTS for code in COMPACTED_CODES)

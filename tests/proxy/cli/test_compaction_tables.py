@@ -1,5 +1,5 @@
 from compaction.policy import CompactionMode
-from proxy.cli.compaction_tables import compacted, total
+from proxy.cli.compaction_tables import compaction_total, feature_compactions
 from proxy.records.compaction_settings import FeatureSettings, SettingsSnapshot
 from proxy.store.sql.compaction_receipts import CompactionTotals
 
@@ -33,7 +33,7 @@ def test_a_feature_is_told_of_that_was_called_or_stepped_back():
             ("t", "merely-chosen"): FeatureSettings(mode=CompactionMode.FACTS),
         },
     )
-    found = compacted(chosen, [a_sum("called", 5), a_sum("by-default", 5)])
+    found = feature_compactions(chosen, [a_sum("called", 5), a_sum("by-default", 5)])
 
     assert [(each.feature, each.is_stepped_back) for each in found] == [
         ("back", True),
@@ -43,8 +43,9 @@ def test_a_feature_is_told_of_that_was_called_or_stepped_back():
 
 
 def test_notes_are_paid_for_also_where_nobody_knows_what_was_saved():
-    found = total(
-        compacted(SettingsSnapshot(), [a_sum("a", 10, 3), a_sum("b", None, 4), a_sum("c", None)])
+    found = compaction_total(
+        
+        feature_compactions(SettingsSnapshot(), [a_sum("a", 10, 3), a_sum("b", None, 4), a_sum("c", None)])
     )
 
     assert (found.nanos, found.notes_nanos) == (3, 7)
@@ -52,5 +53,5 @@ def test_notes_are_paid_for_also_where_nobody_knows_what_was_saved():
 
 
 def test_what_nobody_knows_is_unknown_and_not_nothing():
-    assert total(compacted(SettingsSnapshot(), [a_sum("a", None)])).nanos is None
-    assert total([]).share is None
+    assert compaction_total(feature_compactions(SettingsSnapshot(), [a_sum("a", None)])).nanos is None
+    assert compaction_total([]).share is None

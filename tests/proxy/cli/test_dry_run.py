@@ -9,7 +9,7 @@ from msgspec import structs
 
 from compaction.compact import CompactedChat
 from compaction.policy import CompactionMode, CompactionPolicy, RelativePrices
-from proxy.cli.dry_run import Conversation, NoConversation, Trial, conversation, trial
+from proxy.cli.dry_run import ChatConversation, DryRunResult, NoConversation, conversation, dry_run
 from proxy.tokens.counter import TokenCounter
 
 FORCED = CompactionPolicy(prices=RelativePrices(read=0.1, write=1.25), force=True, once=True)
@@ -48,7 +48,7 @@ def talk(turns: int = 9) -> list[dict[str, Any]]:
     return said
 
 
-def of(*messages: Any, **fields: Any) -> Conversation:
+def of(*messages: Any, **fields: Any) -> ChatConversation:
     return conversation(orjson.dumps({"messages": list(messages), "tools": TOOLS, **fields}))
 
 
@@ -57,8 +57,8 @@ def signed() -> dict[str, Any]:
     return {"role": "assistant", "content": "Hm.", "thinking_blocks": [{"signature": "x"}]}
 
 
-def tried(said: Conversation, policy: CompactionPolicy = FORCED) -> Trial:
-    return trial(said, policy, model="any", upstream_model="gpt-5.6-terra")
+def tried(said: ChatConversation, policy: CompactionPolicy = FORCED) -> DryRunResult:
+    return dry_run(said, policy, model="any", upstream_model="gpt-5.6-terra")
 
 
 def test_a_forced_conversation_is_folded_and_what_is_sent_weighs_what_is_told():
@@ -88,7 +88,7 @@ def test_the_facts_and_the_rest_are_plain_json():
     assert document["messages"][0] == talk()[0]
 
 
-def _encoded(found: Trial) -> bytes:
+def _encoded(found: DryRunResult) -> bytes:
     import msgspec  # noqa: PLC0415 - as the terminal prints it
 
     return msgspec.json.encode(found)
@@ -157,7 +157,7 @@ def folds_to(*messages: Any, tokens: int = 0) -> Callable[..., CompactedChat]:
 def test_what_would_be_longer_or_refused_goes_as_it_came(sent, why):
     said = of({"role": "user", "content": "Hi there!"})
     fold = folds_to(*sent, tokens=int(why == "grew"))
-    found = trial(said, FORCED, model="any", upstream_model="gpt-5.6-terra", fold=fold)
+    found = dry_run(said, FORCED, model="any", upstream_model="gpt-5.6-terra", fold=fold)
 
     assert (found.reason, found.changed, found.folded) == (why, False, False)
     assert [bytes(each) for each in found.messages] == list(said.messages)
@@ -167,7 +167,7 @@ def test_what_would_be_longer_or_refused_goes_as_it_came(sent, why):
 def test_tokens_are_scaled_to_a_model_whose_vocabulary_is_not_published():
     said = of(*talk())
     ours, theirs = (
-        trial(said, FORCED, model="any", upstream_model=name).tokens_before
+        dry_run(said, FORCED, model="any", upstream_model=name).tokens_before
         for name in ("gpt-5.6-terra", "claude-opus-5-5")
     )
 
@@ -233,7 +233,7 @@ def test_a_fold_of_an_earlier_call_is_told_with_that_call():
 
 
 def test_why_the_gateway_leaves_it_alone_is_told_beside_what_a_fold_would_bring():
-    found = trial(
+    found = dry_run(
         of(*talk()), FORCED, model="any", upstream_model="gpt-5.6-terra", gateway="thinks"
     )
 

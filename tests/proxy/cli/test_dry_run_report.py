@@ -2,11 +2,11 @@ from typing import Any
 
 import pytest
 
-from proxy.cli.dry_run import Trial
-from proxy.cli.dry_run_report import head, plain
+from proxy.cli.dry_run import DryRunResult
+from proxy.cli.dry_run_report import single_line, summary_lines
 
 
-def found(**fields: Any) -> Trial:
+def found(**fields: Any) -> DryRunResult:
     given: dict[str, Any] = {
         "messages": (),
         "facts": (),
@@ -30,7 +30,7 @@ def found(**fields: Any) -> Trial:
         "faults": (),
         "gateway": None,
     }
-    return Trial(**given | fields)
+    return DryRunResult(**given | fields)
 
 
 FOLDED = {
@@ -44,7 +44,7 @@ FOLDED = {
 
 
 def told(**fields: Any) -> list[str]:
-    return list(head(found(**fields), 182))
+    return list(summary_lines(found(**fields), 182))
 
 
 def test_a_fold_that_does_not_pay_yet_says_what_it_would_take() -> None:
@@ -148,5 +148,5 @@ def test_one_call_is_one() -> None:
 
 
 def test_a_text_is_shown_on_one_short_line_without_what_moves_a_cursor() -> None:
-    assert plain("a\x1b[0m\n  b", 20) == "a�[0m b"
-    assert plain("long " * 9, 10) == "long long…"
+    assert single_line("a\x1b[0m\n  b", 20) == "a�[0m b"
+    assert single_line("long " * 9, 10) == "long long…"

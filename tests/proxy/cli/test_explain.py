@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.cli.explain import explain, told
+from proxy.cli.explain import attempt_lines, explain
 from proxy.records.receipt import Outcome
 from slo.usage import Usage
 from tests.fakes.receipts import START, a_receipt
@@ -45,10 +45,10 @@ def test_a_call_is_told_attempt_by_attempt(tmp_path: Path) -> None:
 
 
 def test_the_providers_request_id_is_told_where_it_gave_one() -> None:
-    lines = list(told(a_receipt(1, upstream_request_id="req_1"), "acme"))
+    lines = list(attempt_lines(a_receipt(1, upstream_request_id="req_1"), "acme"))
 
     assert "The provider's request id is req_1." in lines
-    assert not any("request id" in line for line in told(a_receipt(1), "acme"))
+    assert not any("request id" in line for line in attempt_lines(a_receipt(1), "acme"))
 
 
 def test_a_small_call_is_told_why_it_was_not_planned(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_small_call_is_told_why_it_was_not_planned(tmp_path: Path) -> None:
 
 
 def test_a_reason_in_words_is_told_as_it_is() -> None:
-    lines = list(told(a_receipt(1, unplanned_why="planning took too long"), "acme"))
+    lines = list(attempt_lines(a_receipt(1, unplanned_why="planning took too long"), "acme"))
 
     assert "It was not planned: planning took too long." in lines
 
@@ -73,14 +73,18 @@ def test_a_call_nobody_made_is_told(tmp_path: Path) -> None:
 
 
 def test_a_conversation_left_alone_is_told_as_such() -> None:
-    lines = list(told(a_receipt(1, conversation="cd", arm="control", cost_nanos=None), "acme"))
+    lines = list(
+        attempt_lines(a_receipt(1, conversation="cd", arm="control", cost_nanos=None), "acme")
+    )
 
     assert lines[1].endswith("at no known price.")
     assert lines[2] == "Conversation cd is sent as it came, to compare with."
 
 
 def test_what_the_gateway_changed_is_told() -> None:
-    lines = list(told(a_receipt(5, conversation="cd", arm="treated", model="", route=""), "acme"))
+    lines = list(
+        attempt_lines(a_receipt(5, conversation="cd", arm="treated", model="", route=""), "acme")
+    )
 
     assert "chat/completions" in lines[0]
     assert lines[1].startswith("It was answered with 200;")
@@ -89,14 +93,14 @@ def test_what_the_gateway_changed_is_told() -> None:
 
 
 def test_a_reason_of_another_version_is_told_in_its_own_words() -> None:
-    lines = list(told(a_receipt(1, miss="of_tomorrow", miss_detail="who knows"), "acme"))
+    lines = list(attempt_lines(a_receipt(1, miss="of_tomorrow", miss_detail="who knows"), "acme"))
 
     assert lines[-1] == "Why not more: of_tomorrow: who knows."
 
 
 def test_a_prompt_that_diverged_names_the_command_that_shows_its_layout() -> None:
-    diverged = list(told(a_receipt(1, feature="the chat", miss="diverged"), "acme"))
-    expired = list(told(a_receipt(1, feature="the chat", miss="expired"), "acme"))
+    diverged = list(attempt_lines(a_receipt(1, feature="the chat", miss="diverged"), "acme"))
+    expired = list(attempt_lines(a_receipt(1, feature="the chat", miss="expired"), "acme"))
 
     assert any("`thriftgate layout show acme 'the chat'`" in line for line in diverged)
     assert not any("thriftgate layout" in line for line in expired)
@@ -106,14 +110,14 @@ def test_what_the_gateway_refused_is_nobody_elses_refusal():
     refused = a_receipt(
         1, outcome=Outcome.REFUSED, status=429, error="budget_exceeded", route="openai/m"
     )
-    lines = list(told(refused, "acme"))
+    lines = list(attempt_lines(refused, "acme"))
 
     assert "The gateway refused it with 429 (budget_exceeded), and sent it nowhere." in lines
     assert not any("openai" in line for line in lines)
 
 
 def test_a_call_that_was_moved_says_so():
-    lines = list(told(a_receipt(1, moved="chat-ttft: rung 2"), "acme"))
+    lines = list(attempt_lines(a_receipt(1, moved="chat-ttft: rung 2"), "acme"))
 
     assert "It went there in place of what it asked for: chat-ttft: rung 2." in lines
 
@@ -131,7 +135,7 @@ def test_a_call_that_was_folded_says_what_was_sent_and_what_that_saved():
         needed=3,
         lost=1,
     )
-    lines = list(told(folded, "acme"))
+    lines = list(attempt_lines(folded, "acme"))
 
     assert (
         "Folded (mode facts): about 12,034 tokens came, 2,987 were sent;"
@@ -153,21 +157,21 @@ def test_a_call_that_was_not_folded_says_why():
     assert (
         "Compaction (mode facts) left it as it came: it holds signed thinking, before which nothing"
         " may change."
-    ) in list(told(left, "acme"))
+    ) in list(attempt_lines(left, "acme"))
     assert any(
         line.endswith(
             "it was only to be reckoned; else: enough calls are to be expected for the fold to pay."
         )
-        for line in told(dry, "acme")
+        for line in attempt_lines(dry, "acme")
     )
-    assert "Of about 9,000 tokens it would have sent 900." in list(told(dry, "acme"))
-    assert not any("ompaction" in line for line in told(a_receipt(1), "acme"))
+    assert "Of about 9,000 tokens it would have sent 900." in list(attempt_lines(dry, "acme"))
+    assert not any("ompaction" in line for line in attempt_lines(a_receipt(1), "acme"))
 
 
 def shortened(**fields: object) -> str:
     """What is told of a call that went out shorter."""
     given = {"folded": True, "tokens_before": 900, "tokens_after": 300}
-    lines = list(told(a_receipt(1, **given | fields), "acme"))
+    lines = list(attempt_lines(a_receipt(1, **given | fields), "acme"))
     at = next(n for n, line in enumerate(lines) if "900 tokens came" in line)
     return " ".join(lines[at : at + 2])
 
@@ -201,19 +205,19 @@ def test_a_receipt_that_counts_folded_messages_tells_a_trimmed_call_from_a_folde
 
 
 def test_thinking_that_forbids_a_fold_is_told_in_a_sentence():
-    lines = list(told(a_receipt(1, compaction="facts", compaction_why="thinks"), "acme"))
+    lines = list(attempt_lines(a_receipt(1, compaction="facts", compaction_why="thinks"), "acme"))
 
     assert any("thinking is signed" in line and "native" in line for line in lines)
 
 
 def test_a_question_for_notes_is_told_as_the_gateways_own():
-    lines = list(told(a_receipt(1, compaction_why="notes"), "acme"))
+    lines = list(attempt_lines(a_receipt(1, compaction_why="notes"), "acme"))
 
     assert "The gateway itself asked it, for notes on a conversation that was folded." in lines
 
 
 def test_a_providers_own_compaction_is_told():
-    lines = list(told(a_receipt(1, compaction="native", compaction_why="asked"), "acme"))
+    lines = list(attempt_lines(a_receipt(1, compaction="native", compaction_why="asked"), "acme"))
 
     assert "Its provider was asked to compact it (mode native)." in lines
 
@@ -221,7 +225,7 @@ def test_a_providers_own_compaction_is_told():
 @pytest.mark.parametrize(("lost", "said"), [(0, "it is"), (1, "it is not")])
 def test_a_single_value_that_was_needed_is_told_in_the_singular(lost: int, said: str) -> None:
     folded = a_receipt(1, compaction="facts", folded=True, folded_messages=1, needed=1, lost=lost)
-    lines = list(told(folded, "acme"))
+    lines = list(attempt_lines(folded, "acme"))
 
     assert (
         f"Its last tool calls needed 1 value of what was folded: {said} in what is sent." in lines

@@ -5,7 +5,7 @@ import pytest
 
 from proxy.cli.export import export
 from proxy.store.sql import ledger
-from proxy.tools.replay.lines import line
+from proxy.tools.replay.lines import parse_line
 from tests.fakes.receipts import START, a_receipt
 from tests.fakes.typed import Typed, alone
 
@@ -22,7 +22,7 @@ def test_what_is_exported_is_what_replay_reads(typed: Typed) -> None:
     typed.keep(a_receipt(1, prompt=PROMPT), a_receipt(2))
     kept, unkept = map(orjson.loads, typed.said(EXPORT).splitlines())
 
-    read = line(orjson.dumps(kept))
+    read = parse_line(orjson.dumps(kept))
     assert (read.at, read.key, read.feature) == (START + 1, "key_1", "support")
     assert orjson.loads(read.body)["messages"][0]["content"] == "Good morning."
     assert "prompt" not in unkept

@@ -1,6 +1,6 @@
 from datetime import date
 
-from dashboards.reports import Percentiles, Period, Spend, Times
+from dashboards.reports import Percentiles, ReportPeriod, Spend, Times
 from proxy.cli import json_documents
 from proxy.prefix.guard import ArmComparison, ArmTotals, ComparisonFinding, Interval
 from proxy.records.feature_mode import Mode, Place, Standing
@@ -43,7 +43,7 @@ def test_money_is_a_decimal_text_whatever_its_sign():
 
 
 def test_a_report_names_its_period_and_has_a_row_for_each_part():
-    period = Period(first=date(2026, 11, 1), end=date(2026, 11, 3), zone="UTC")
+    period = ReportPeriod(first=date(2026, 11, 1), end=date(2026, 11, 3), zone="UTC")
     key: tuple[str, ...] = ("team_1", "chat")
     times = {key: Times(Percentiles(0.1, 0.2, 0.3), calls=2)}
     found = json_documents.report(period, [SPEND], [SPEND], NAMES, ["feature"], times)
@@ -73,7 +73,7 @@ def test_a_report_names_its_period_and_has_a_row_for_each_part():
 
 
 def test_a_report_without_calls_has_no_total():
-    period = Period(first=date(2026, 11, 1), end=date(2026, 11, 2), zone="UTC")
+    period = ReportPeriod(first=date(2026, 11, 1), end=date(2026, 11, 2), zone="UTC")
     found = json_documents.report(period, [], [], NAMES, [])
 
     assert (found["rows"], found["total"]) == ([], None)

@@ -14,7 +14,7 @@ from proxy.services.objectives.counters import open_objective_counters
 from proxy.services.objectives.objective_state import PublishedState
 from proxy.settings import Settings
 from proxy.store.redis.objective_store import RedisCounters
-from slo.controller.state import Standing, State
+from slo.controller.state import ControllerSnapshot, ControllerState
 from slo.policies.file import Policies
 from tests.fakes.limited import NOW
 from tests.fakes.promised import objective
@@ -22,7 +22,9 @@ from tests.fakes.redis_keys import SERVER
 from tests.fakes.typed import Typed
 
 SHARED = Settings(redis_url=SERVER)
-DEGRADED = Standing(state=State.DEGRADED, level=2, since=NOW - 60, reason="31 of 80 were bad")
+DEGRADED = ControllerSnapshot(
+    state=ControllerState.DEGRADED, level=2, since=NOW - 60, reason="31 of 80 were bad"
+)
 
 
 def group(terminal, settings=SHARED):
@@ -59,7 +61,7 @@ def tell(typed: Typed, said: Mapping[str, bytes]) -> None:
     store.close(5)
 
 
-def told(at: float = NOW, standing: Standing = DEGRADED) -> bytes:
+def told(at: float = NOW, standing: ControllerSnapshot = DEGRADED) -> bytes:
     return msgspec.json.encode(PublishedState(at, standing))
 
 

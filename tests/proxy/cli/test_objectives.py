@@ -10,13 +10,13 @@ from proxy.catalog.source import parse
 from proxy.cli.objectives import objectives
 from proxy.cli.terminal import Terminal
 from proxy.settings import Settings
-from slo.burn import alerts
-from slo.objective import BurnAlert, Calls, Enforce, Metric, Objective
-from slo.openslo.documents import documents
-from slo.openslo.reading import read
+from slo.burn import burn_alerts
+from slo.objective import BurnAlert, Enforce, Metric, Objective, RequestKind
+from slo.openslo.documents import openslo_documents
+from slo.openslo.reading import read_openslo
 from slo.policies import file as promises_file
 from slo.policies.file import Policies
-from slo.prometheus_rules import rules
+from slo.prometheus_rules import rule_groups
 from tests.fakes.limited import NOW
 from tests.fakes.promised import objective
 from tests.fakes.typed import Typed
@@ -24,7 +24,7 @@ from tests.fakes.typed import Typed
 CHAT = objective(
     name="chat-ttft",
     feature="chat",
-    calls=Calls.STREAMS,
+    calls=RequestKind.STREAMS,
     metric=Metric.TTFT,
     under=0.5,
     enforce=Enforce.DEGRADE,
@@ -85,20 +85,20 @@ def test_as_json_each_says_when_it_alerts(typed):
         "alerts": [{"burn": 6.0, "over": "30m", "severity": "page"}],
         "standing": None,
     }
-    assert len(told[1]["alerts"]) == len(alerts(ERRORS)) == 3
+    assert len(told[1]["alerts"]) == len(burn_alerts(ERRORS)) == 3
 
 
 def test_they_are_exported_as_openslo(typed):
     said = typed.said(showing(*EVERY), "export")
 
-    assert list(yaml.safe_load_all(said)) == documents(EVERY)
+    assert list(yaml.safe_load_all(said)) == openslo_documents(EVERY)
     assert typed.said(showing(*EVERY), "export", "--format", "openslo") == said
 
 
 def test_they_are_exported_as_rules_for_prometheus(typed):
     said = typed.said(showing(*EVERY), "export", "--format", "prometheus")
 
-    assert yaml.safe_load(said) == rules(EVERY)
+    assert yaml.safe_load(said) == rule_groups(EVERY)
     assert "expr: |" in said
 
 
@@ -129,7 +129,7 @@ def test_what_was_exported_is_imported_as_tables_to_paste(typed, tmp_path):
 
 def test_what_is_passed_over_is_a_comment(typed, tmp_path):
     service = {"apiVersion": "openslo/v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {}}
-    file = written(tmp_path, yaml.safe_dump_all([service, *documents([ERRORS])]))
+    file = written(tmp_path, yaml.safe_dump_all([service, *openslo_documents([ERRORS])]))
     said = typed.said(showing(), "import", file)
 
     assert said.startswith("# Passed over: Service s: its kind says nothing here.\n[[objectives]]")
@@ -137,12 +137,12 @@ def test_what_is_passed_over_is_a_comment(typed, tmp_path):
 
 
 def test_one_document_that_cannot_be_read_refuses_all(typed, tmp_path):
-    made = documents([ERRORS, FLOOR])
+    made = openslo_documents([ERRORS, FLOOR])
     made[1]["spec"]["objectives"] = []
     file = written(tmp_path, yaml.safe_dump_all(made))
 
     assert "SLO floor is not as OpenSLO has it" in typed.refused(showing(), "import", file)
-    assert read(made).objectives == (ERRORS,)
+    assert read_openslo(made).objectives == (ERRORS,)
 
 
 def test_a_file_that_says_nothing_is_told(typed, tmp_path):

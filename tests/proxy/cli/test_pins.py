@@ -9,7 +9,7 @@ import typer
 from proxy.cli.objectives import objectives
 from proxy.cli.terminal import Terminal
 from proxy.settings import Settings
-from slo.objective import Calls, Enforce, Metric, Objective
+from slo.objective import Enforce, Metric, Objective, RequestKind
 from slo.policies.file import Policies
 from tests.fakes.limited import NOW
 from tests.fakes.promised import objective
@@ -81,7 +81,7 @@ def test_a_number_is_a_rungs_number_before_it_is_a_name(typed):
 
 
 def test_a_pin_that_moves_streams_alone_says_so(typed):
-    streams = msgspec.structs.replace(CHAT, calls=Calls.STREAMS)
+    streams = msgspec.structs.replace(CHAT, calls=RequestKind.STREAMS)
 
     assert "rung 2 (small), streams only, until" in typed.said(of(streams), "pin", "chat-ttft", "2")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dashboards.reports import Period
+from dashboards.reports import ReportPeriod
 from proxy.cli import receipts as command
 from proxy.cli.main import LOG_FORMAT
 from proxy.records.receipt import Receipt
@@ -114,7 +114,7 @@ def test_sums_count_each_receipt_once(typed: Typed, team: str, tmp_path: Path) -
     log = written(tmp_path, *map(line, lost))
     told = typed.said(build, "import", log, log)
     store = typed.open()
-    period = Period(first=date(2026, 9, 20), end=date(2026, 9, 23), zone="UTC")
+    period = ReportPeriod(first=date(2026, 9, 20), end=date(2026, 9, 23), zone="UTC")
     (spent,) = store.reports.spend(period, ())
     store.close(5)
 

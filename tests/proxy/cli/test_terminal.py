@@ -4,7 +4,7 @@ import pytest
 import typer
 from rich.console import Console
 
-from proxy.cli.terminal import Terminal, grid, moment, named, sentence
+from proxy.cli.terminal import Terminal, empty_table, feature_name, format_time, sentence
 from tests.fakes.typed import Typed
 
 NOW = 1_790_000_000.0
@@ -36,14 +36,14 @@ def test_long_lines_are_not_broken(tmp_path: Path) -> None:
 
 
 def test_times_and_features_are_written_out(tmp_path: Path) -> None:
-    assert moment(NOW) == "2026-09-21 14:13 UTC"
-    assert moment(0.0) == "never"
-    assert (named("chat"), named("")) == ("chat", "(none)")
+    assert format_time(NOW) == "2026-09-21 14:13 UTC"
+    assert format_time(0.0) == "never"
+    assert (feature_name("chat"), feature_name("")) == ("chat", "(none)")
     assert a_terminal(Typed(tmp_path, NOW), Console()).since(2) == NOW - 172_800
 
 
 def test_figures_stand_to_the_right() -> None:
-    table = grid("name", "calls", right=("calls",))
+    table = empty_table("name", "calls", right=("calls",))
 
     assert [column.justify for column in table.columns] == ["left", "right"]
 
@@ -68,7 +68,7 @@ def test_a_terminal_folds_lines_between_words_and_keeps_commands_whole(tmp_path:
 
 def test_what_a_terminal_has_no_room_for_stands_below_its_row(tmp_path: Path) -> None:
     console = a_narrow_console()
-    table = grid("team", "calls", "why", "example", right=("calls",))
+    table = empty_table("team", "calls", "why", "example", right=("calls",))
     table.add_row("acme", "3", "a prompt that varies", "call_" + "1" * 26)
     table.add_row("lab", "12", "expired", "call_" + "2" * 26)
     with console.capture() as captured:
@@ -85,7 +85,7 @@ def test_what_a_terminal_has_no_room_for_stands_below_its_row(tmp_path: Path) ->
 
 def test_in_a_pipe_a_row_is_a_line_however_long(tmp_path: Path) -> None:
     console = Console(width=20, markup=False)
-    table = grid("team", "example")
+    table = empty_table("team", "example")
     table.add_row("acme", "call_" + "1" * 26)
     with console.capture() as captured:
         a_terminal(Typed(tmp_path, NOW), console).show(table)

@@ -6,7 +6,14 @@ from compaction.policy import CompactionMode
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route
 from proxy.catalog.families import Family, UnlistedModels
-from proxy.cli.warnings import assumptions, doubts, known_keys_obstacle, teams, unasked, unnoted
+from proxy.cli.warnings import (
+    assumptions,
+    known_keys_obstacle,
+    notes_model_obstacle,
+    policy_warnings,
+    teams,
+    unserved_mode_warning,
+)
 from proxy.settings import Settings
 from proxy.store.store import Store
 from slo.ceiling import Ceiling
@@ -28,13 +35,13 @@ def catalog(**models: tuple[Route, ...]) -> Catalog:
 def test_a_ladder_leads_nowhere_where_no_model_has_two_routes():
     promises = Policies(objectives=(objective(ladder=("elsewhere", "shed")), objective(name="p")))
 
-    assert doubts(promises, catalog(m=(KNOWN,)), None) == [
+    assert policy_warnings(promises, catalog(m=(KNOWN,)), None) == [
         (
             'objectives.o.ladder: no model has a second route, so "elsewhere" moves no call;'
             " give one `routes` in the catalog"
         )
     ]
-    assert doubts(promises, catalog(m=(KNOWN, KNOWN)), None) == []
+    assert policy_warnings(promises, catalog(m=(KNOWN, KNOWN)), None) == []
 
 
 def test_models_that_are_sold_at_no_known_price_are_listed_once():
@@ -42,12 +49,12 @@ def test_models_that_are_sold_at_no_known_price_are_listed_once():
     own = replace(KNOWN, tariff=None)
     many = {f"m{n}": (sold,) for n in range(12)}
 
-    (found,) = doubts(Policies(), catalog(dear=(KNOWN, sold), own=(own,), **many), None)
+    (found,) = policy_warnings(Policies(), catalog(dear=(KNOWN, sold), own=(own,), **many), None)
     assert found == (
         "no price is known of m0, m1, m2, m3, m4, m5, m6, m7, m8, m9 and 2 more: what their calls"
         " cost is unknown, and hard budgets of dollars refuse them; write `price` in the catalog"
     )
-    (found,) = doubts(Policies(), catalog(m=(sold,)), None)
+    (found,) = policy_warnings(Policies(), catalog(m=(sold,)), None)
     assert found.startswith("no price is known of m: ")
 
 
@@ -57,7 +64,7 @@ def test_a_model_of_which_little_is_said_takes_few_calls():
         ceilings=(Ceiling(name="c", limit=1, cheaper=("small",)),),
     )
     bare = replace(KNOWN, window=None, max_output=None, can=None)
-    found = doubts(promises, catalog(small=(bare, bare)), None)
+    found = policy_warnings(promises, catalog(small=(bare, bare)), None)
 
     assert found[:3] == [
         (
@@ -75,7 +82,7 @@ def test_a_model_of_which_little_is_said_takes_few_calls():
     ]
     assert len(found) == 6
     assert found[3].startswith("ceilings.c.cheaper: nobody said the `window`")
-    assert doubts(promises, catalog(small=(bare, KNOWN)), None) == []
+    assert policy_warnings(promises, catalog(small=(bare, KNOWN)), None) == []
 
 
 def test_what_is_promised_of_a_team_that_does_not_exist_is_told():
@@ -90,12 +97,12 @@ def test_what_is_promised_of_a_team_that_does_not_exist_is_told():
         objectives=(objective(team="acme"), objective(name="p", team="acm")),
     )
 
-    assert doubts(promises, catalog(), ["acme"]) == [
+    assert policy_warnings(promises, catalog(), ["acme"]) == [
         "budgets.b.of: there is no team acmee; did you mean acme?",
         "ceilings.d.team: there is no team z; `thriftgate team list` shows them",
         "objectives.p.team: there is no team acm; did you mean acme?",
     ]
-    assert doubts(promises, catalog(), None) == []
+    assert policy_warnings(promises, catalog(), None) == []
 
 
 def test_teams_are_read_where_there_is_a_database_and_none_is_made(tmp_path):
@@ -123,23 +130,23 @@ def test_a_database_that_is_away_is_passed_over():
 def test_a_model_for_notes_that_the_catalog_lacks_is_named_with_its_mend():
     known = catalog(small=(KNOWN,))
 
-    assert unnoted(Settings(compaction_model="smal"), known) == (
+    assert notes_model_obstacle(Settings(compaction_model="smal"), known) == (
         "THRIFTGATE_COMPACTION_MODEL: there is no model smal; did you mean small?"
     )
-    assert "the catalog lists" in unnoted(Settings(compaction_model="gpt"), known)
-    assert unnoted(Settings(compaction_model="small"), known) == ""
-    assert unnoted(Settings(), known) == ""
+    assert "the catalog lists" in notes_model_obstacle(Settings(compaction_model="gpt"), known)
+    assert notes_model_obstacle(Settings(compaction_model="small"), known) == ""
+    assert notes_model_obstacle(Settings(), known) == ""
 
 
 def test_a_mode_that_wants_notes_of_no_model_does_less_than_it_says():
-    assert unasked(Settings(), CompactionMode.FACTS_MODEL) == [
+    assert unserved_mode_warning(Settings(), CompactionMode.FACTS_MODEL) == [
         (
             "facts+model is as facts without a model that takes notes: THRIFTGATE_COMPACTION_MODEL"
             " is not set here; where the gateway runs it must be"
         )
     ]
-    assert unasked(Settings(), CompactionMode.FACTS) == []
-    assert unasked(Settings(compaction_model="small"), CompactionMode.FACTS_MODEL) == []
+    assert unserved_mode_warning(Settings(), CompactionMode.FACTS) == []
+    assert unserved_mode_warning(Settings(compaction_model="small"), CompactionMode.FACTS_MODEL) == []
 
 
 def test_what_is_assumed_of_models_is_said_with_where_unlisted_ones_pass():

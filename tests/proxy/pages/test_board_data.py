@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from dashboards.board import Board, Pin
+from dashboards.board import AdminBoard, Pin
 from proxy.pages.board_data import LiveBoard
 from proxy.records.receipt import Outcome
 from proxy.store.sql.pins import PinRow
 from proxy.store.store import Store
 from slo.alert import Severity
-from slo.controller.state import Standing, State
-from slo.objective import Calls, Enforce, Metric
+from slo.controller.state import ControllerSnapshot, ControllerState
+from slo.objective import Enforce, Metric, RequestKind
 from slo.usage import Usage
 from tests.fakes.alerts import an_alert
 from tests.fakes.limited import NOW
@@ -23,23 +23,31 @@ from tests.fakes.replicas_steered import objective
 
 
 def test_a_live_board_answers_all_that_pages_ask(store: Store) -> None:
-    board: Board = LiveBoard(store, (), wheel=None, counters=None, now=lambda: NOW)
+    board: AdminBoard = LiveBoard(store, (), wheel=None, counters=None, now=lambda: NOW)
 
     assert isinstance(board, LiveBoard)
 
 
 def test_where_nothing_is_promised_nothing_is_told(store: Store) -> None:
     async def everything(board: LiveBoard) -> list[Sequence[Any] | None]:
-        parts = (board.promises, board.stays, board.moved, board.counters, board.notices)
+        parts = (
+            board.objectives,
+            board.reroutes,
+            board.rerouted_calls,
+            board.counters,
+            board.open_alerts,
+        )
         return [await each() for each in parts]
 
     assert asked(store, everything) == [[], [], [], [], []]
 
 
 def test_an_objective_stands_where_the_wheel_has_it(store: Store) -> None:
-    standing = Standing(state=State.DEGRADED, level=2, since=NOW - 9, reason="31 of 60 were slow")
+    standing = ControllerSnapshot(
+        state=ControllerState.DEGRADED, level=2, since=NOW - 9, reason="31 of 60 were slow"
+    )
     moving = wheel(objective(feature="chat", name="chat"), chat=standing)
-    (found,) = asked(store, LiveBoard.promises, wheel=moving) or ()
+    (found,) = asked(store, LiveBoard.objectives, wheel=moving) or ()
 
     assert (found.name, found.feature, found.what) == ("chat", "chat", "p95 of ttft within 500ms")
     assert (found.enforce, found.acts, found.ladder) == ("degrade", True, ("elsewhere", "small"))
@@ -48,7 +56,9 @@ def test_an_objective_stands_where_the_wheel_has_it(store: Store) -> None:
 
 
 def test_an_objective_that_nothing_was_said_of_is_healthy(store: Store) -> None:
-    (found,) = asked(store, LiveBoard.promises, wheel=wheel(objective(enforce=Enforce.ALERT))) or ()
+    (found,) = (
+        asked(store, LiveBoard.objectives, wheel=wheel(objective(enforce=Enforce.ALERT))) or ()
+    )
 
     assert found.knows_pin
     assert (found.state, found.level, found.since, found.why) == ("healthy", 0, None, "")
@@ -57,8 +67,8 @@ def test_an_objective_that_nothing_was_said_of_is_healthy(store: Store) -> None:
 
 
 def test_an_objective_about_streams_alone_says_so(store: Store) -> None:
-    streams = objective(calls=Calls.STREAMS)
-    (found,) = asked(store, LiveBoard.promises, wheel=wheel(streams)) or ()
+    streams = objective(calls=RequestKind.STREAMS)
+    (found,) = asked(store, LiveBoard.objectives, wheel=wheel(streams)) or ()
 
     assert found.only == "streams only"
 
@@ -70,7 +80,7 @@ def test_burn_is_of_the_last_ten_minutes_on_all_rungs(store: Store) -> None:
         moving.tally.add(arm(0), 60, 20, NOW - 500)
         moving.tally.add(arm(1), 20, 0, NOW)
         moving.tally.add(arm(1), 1000, 1000, NOW - 700)
-    chat, cache = asked(store, LiveBoard.promises, wheel=moving) or ()
+    chat, cache = asked(store, LiveBoard.objectives, wheel=moving) or ()
 
     assert chat.burn == pytest.approx(4.0)
     assert (chat.missed, chat.counted) == (cache.missed, cache.counted) == (20, 100)
@@ -80,9 +90,11 @@ def test_burn_is_of_the_last_ten_minutes_on_all_rungs(store: Store) -> None:
 def test_a_pin_says_who_set_it(store: Store) -> None:
     row = PinRow(objective="chat", level=1, until=NOW + 60, why="a test", made=NOW - 5, who="ann")
     store.pins.set(row)
-    pinned = Standing(state=State.PINNED, level=1, since=NOW, reason="Pinned to rung 1: a test")
+    pinned = ControllerSnapshot(
+        state=ControllerState.PINNED, level=1, since=NOW, reason="Pinned to rung 1: a test"
+    )
     (found,) = (
-        asked(store, LiveBoard.promises, wheel=wheel(objective(name="chat"), chat=pinned)) or ()
+        asked(store, LiveBoard.objectives, wheel=wheel(objective(name="chat"), chat=pinned)) or ()
     )
 
     assert found.pin == Pin(who="ann", why="a test", until=NOW + 60)
@@ -94,15 +106,15 @@ def test_what_was_moved_is_told(store: Store) -> None:
     move = an_alert(kind="move", title="chat-ttft is degraded, on fallback level 1: small")
     store.outbox.add([move], {}, NOW)
 
-    (call,) = asked(store, LiveBoard.moved) or ()
-    (stay,) = asked(store, LiveBoard.stays) or ()
+    (call,) = asked(store, LiveBoard.rerouted_calls) or ()
+    (stay,) = asked(store, LiveBoard.reroutes) or ()
     assert call.why == "chat-ttft: rung 1"
     assert (stay.objective, stay.rung) == ("chat-ttft", "small")
 
 
 def test_open_alerts_are_told_with_what_is_done_and_what_to_do(store: Store) -> None:
     store.outbox.add([an_alert()], {}, NOW)
-    (found,) = asked(store, LiveBoard.notices) or ()
+    (found,) = asked(store, LiveBoard.open_alerts) or ()
 
     assert (found.severity, found.began) == (Severity.PAGE, an_alert().began)
     assert (found.title, found.facts) == (an_alert().title, an_alert().facts)

@@ -9,8 +9,8 @@ import pytest
 from proxy.pages.board_data import LiveBoard
 from proxy.store.redis.local_budget_store import BudgetStore, LocalBudgetStore, StoreUnavailable
 from proxy.store.store import Store
-from slo.budget import Unit, counter
-from slo.reservations import Claim, Level
+from slo.budget import BudgetUnit, counter_key
+from slo.reservations import CounterClaim, CounterLevel
 from tests.fakes.limited import NOW, budget
 from tests.fakes.live_board import LIMIT, asked, broken, spent_by
 
@@ -20,7 +20,7 @@ def test_without_counters_the_ledger_says_what_was_spent(store: Store) -> None:
     (found,) = asked(store, LiveBoard.counters, budget(limit=LIMIT)) or ()
 
     assert (found.budget, found.scope, found.whose) == ("b", "team", "acme")
-    assert (found.window, found.unit, found.is_hard) == ("2026-09-21", Unit.USD, True)
+    assert (found.window, found.unit, found.is_hard) == ("2026-09-21", BudgetUnit.USD, True)
     assert (found.spent, found.held, found.limit) == (10**9, None, LIMIT)
 
 
@@ -34,10 +34,12 @@ def test_of_many_counters_those_with_most_spent_are_told(store: Store) -> None:
 
 def test_counters_say_what_is_held(store: Store) -> None:
     spent_by(store, "acme")
-    name = counter(budget(), "acme", NOW)
+    name = counter_key(budget(), "acme", NOW)
 
     async def held(board: LiveBoard) -> Any:
-        await mine.reserve("r", [Claim(name, 7, LIMIT, hard=True, ends=NOW + 60)], NOW, NOW + 60)
+        await mine.reserve(
+            "r", [CounterClaim(name, 7, LIMIT, hard=True, ends=NOW + 60)], NOW, NOW + 60
+        )
         return await board.counters()
 
     mine = LocalBudgetStore()
@@ -52,7 +54,7 @@ class Away(LocalBudgetStore):
         super().__init__()
         self._seconds = seconds
 
-    async def levels(self, counters: Sequence[str], now: float) -> list[Level]:
+    async def levels(self, counters: Sequence[str], now: float) -> list[CounterLevel]:
         if self._seconds is None:
             raise StoreUnavailable("they are away")
         await asyncio.sleep(self._seconds)
@@ -92,7 +94,7 @@ class Counting(LocalBudgetStore):
         super().__init__()
         self.asked: list[int] = []
 
-    async def levels(self, counters: Sequence[str], now: float) -> list[Level]:
+    async def levels(self, counters: Sequence[str], now: float) -> list[CounterLevel]:
         self.asked.append(len(counters))
         return await super().levels(counters, now)
 

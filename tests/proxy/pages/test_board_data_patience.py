@@ -30,14 +30,14 @@ def test_a_database_that_is_away_is_not_available_and_no_failure(store: Store, m
 
     async def everything(board: LiveBoard) -> list[Any]:
         return [
-            await board.moved(),
-            await board.stays(),
-            await board.notices(),
+            await board.rerouted_calls(),
+            await board.reroutes(),
+            await board.open_alerts(),
             await board.counters(),
         ]
 
     assert asked(store, everything, budget()) == [None] * 4
-    (promise,) = asked(store, LiveBoard.promises, wheel=wheel(objective())) or ()
+    (promise,) = asked(store, LiveBoard.objectives, wheel=wheel(objective())) or ()
     assert (promise.pin, promise.knows_pin) == (None, False)
 
 
@@ -61,7 +61,13 @@ class Slow:
 
 async def page(board: LiveBoard) -> list[bool]:
     """Which parts are known, all asked for at once."""
-    parts = (board.promises, board.stays, board.moved, board.counters, board.notices)
+    parts = (
+        board.objectives,
+        board.reroutes,
+        board.rerouted_calls,
+        board.counters,
+        board.open_alerts,
+    )
     return [found is not None for found in await asyncio.gather(*(each() for each in parts))]
 
 
@@ -71,14 +77,14 @@ def test_a_question_that_takes_too_long_is_given_up_and_keeps_one_thread_alone(
     slow = Slow(monkeypatch, "moved.calls")
 
     async def run(board: LiveBoard) -> None:
-        assert await asyncio.gather(*(board.moved() for _ in range(8))) == [None] * 8
+        assert await asyncio.gather(*(board.rerouted_calls() for _ in range(8))) == [None] * 8
         assert slow.asked_for == ["moved.calls"]
-        assert await board.stays() == []
+        assert await board.reroutes() == []
         assert await board.call(a_receipt(1).call_id) is None
         assert await page(board) == [True, True, False, True, True]
         assert slow.asked_for == ["moved.calls"]
         slow.goes_on.set()
-        assert await board.moved() == []
+        assert await board.rerouted_calls() == []
 
     asked(store, run, budget(), wheel=wheel(objective()), patience=0.3)
 

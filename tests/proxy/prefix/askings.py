@@ -13,14 +13,14 @@ from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.lessons import LayoutLearner
 from proxy.prefix.planned import Planned, PlanningRequest, PlanningTarget
 from proxy.prefix.planner import Planner
-from slo.price import Rates
+from slo.price import TokenRates
 from slo.usage import Usage
 from tests.fakes.handbook import handbook
 from tests.fakes.wire_prefix import ROUTES, Sent
 
 NOW = 1_790_000_000.0
 SECRET = b"the installation's secret"
-RATES = Rates(input=1_000_000_000, cache_read=100_000_000, output=4_000_000_000)
+RATES = TokenRates(input=1_000_000_000, cache_read=100_000_000, output=4_000_000_000)
 #: One way for every regime there is.
 WAYS: Mapping[str, PlanningTarget] = {
     name: msgspec.structs.replace(route_target(route, "any", NOW), rates=RATES)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from proxy.prefix.breakpoints.plan import ExperimentArm
 from proxy.prefix.in_flight_writes import InFlightWrites
 from proxy.prefix.planned import Planned
-from slo.price import Rates
+from slo.price import TokenRates
 from tests.fakes.ready import LONG, SHORT, planned, ready
 from tests.proxy.prefix.sendings import ANTHROPIC, OPENAI, VLLM, users
 
@@ -87,7 +87,7 @@ def test_what_was_sent_as_it_came_to_compare_with_never_waits(calls):
     assert calls.find_wait(ready("two", arm=ExperimentArm.CONTROL), 10.1) is None
 
 
-@pytest.mark.parametrize("rates", [None, Rates()])
+@pytest.mark.parametrize("rates", [None, TokenRates()])
 def test_where_prices_are_unknown_nobody_waits(calls, rates):
     calls.record_write(ready("one"), 10.0, streamed=True)
 
@@ -168,7 +168,7 @@ def test_what_is_written_without_a_mark_is_waited_for_too():
 
 
 def test_below_the_minimum_nothing_is_written_that_could_be_waited_for(calls):
-    dear = Rates(input=10**15)
+    dear = TokenRates(input=10**15)
     calls.record_write(ready("one", ("rules", 1_000)), 10.0, streamed=True)
 
     assert calls.find_wait(ready("two", ("rules", 1_000), rates=dear), 10.1) is None

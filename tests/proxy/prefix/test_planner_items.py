@@ -15,11 +15,11 @@ from proxy.prefix.arrangement import arrange_prompt
 from proxy.prefix.arrangement import mark_prompt as marked
 from proxy.prefix.breakpoints.plan import BreakpointPolicy, Plan
 from proxy.prefix.planner import Planner
-from proxy.tools.simulator.bodies import parsed
-from proxy.tools.simulator.models import Simulated
+from proxy.tools.simulator.bodies import parse_body
+from proxy.tools.simulator.models import SimulatedModel
 from proxy.tools.simulator.rendering import END, Vocabulary
 from proxy.tools.simulator.responses import RESPONSES
-from proxy.tools.simulator.scripted_reply import Context
+from proxy.tools.simulator.scripted_reply import ReadingContext
 from tests.fakes.badly_built import raw_bodies
 from tests.fakes.conversations import CONVERSATIONS
 from tests.fakes.in_items import in_items
@@ -192,8 +192,8 @@ def test_effort_is_a_parameter_of_the_prefix():
 
 
 @cache
-def context(regime: str) -> Context:
-    return Context(Vocabulary(), Simulated(regime=regime), "key")
+def context(regime: str) -> ReadingContext:
+    return ReadingContext(Vocabulary(), SimulatedModel(regime=regime), "key")
 
 
 def lasting(raw: bytes, tail: int, regime: str) -> Sequence[TokenBlock]:
@@ -201,7 +201,7 @@ def lasting(raw: bytes, tail: int, regime: str) -> Sequence[TokenBlock]:
     found = orjson.loads(raw)
     if tail:
         found["input"] = found["input"][:-tail]
-    return RESPONSES.asked(parsed(orjson.dumps(found)), context(regime)).prompt.blocks[:-1]
+    return RESPONSES.asked(parse_body(orjson.dumps(found)), context(regime)).prompt.blocks[:-1]
 
 
 def core(blocks: Sequence[TokenBlock]) -> list[tuple[str, tuple[int, ...]]]:

@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from proxy.providers.block_order import Order, bare, kind, numbered, restored
+from proxy.providers.block_order import (
+    BlockOrder,
+    entry_kind,
+    number_entries,
+    restore_order,
+    without_number,
+)
 
 _A = Raw(b'{"type":"thinking","thinking":"a","signature":"s1"}')
 _B = Raw(b'{"type":"redacted_thinking","data":"x"}')
@@ -19,7 +25,7 @@ _ANSWERS = st.lists(st.sampled_from(["so ", "on 👋", "\n", _A, _B, _C, 0]), ma
 
 def _told(answer: list[Any]) -> tuple[list[Raw], str, list[tuple[str, dict[str, Any]]]]:
     """The three fields of the chat message for an answer; a number stands for a call."""
-    order, told, words, calls = Order(), list[Any](), "", list[tuple[str, dict[str, Any]]]()
+    order, told, words, calls = BlockOrder(), list[Any](), "", list[tuple[str, dict[str, Any]]]()
     for one in answer:
         if isinstance(one, str):
             order.say(one)
@@ -42,7 +48,7 @@ def _text(words: str, **more: Any) -> dict[str, Any]:
 
 
 def _restored(told: list[Raw], words: str, calls: list[tuple[str, dict[str, Any]]]) -> Any:
-    return restored(told, [_text(words)] if words else [], calls)
+    return restore_order(told, [_text(words)] if words else [], calls)
 
 
 def _content(answer: list[Any]) -> list[Any]:
@@ -78,7 +84,7 @@ def test_a_place_says_nothing_of_the_words_but_their_length_and_digest() -> None
     (first, place, second), *_ = _told([_A, "secret", _B])
 
     assert (first, second) == (_A, _B)
-    assert kind(place) == "said"
+    assert entry_kind(place) == "said"
     assert b"secret" not in bytes(place)
 
 
@@ -139,7 +145,7 @@ def test_the_callers_own_parts_stay_apart_and_keep_their_markers() -> None:
     mark = {"cache_control": {"type": "ephemeral"}}
     parts = [_text("ab", **mark), _text(""), _text("cde", **mark), _text("f")]
 
-    assert restored(told, parts, []) == [
+    assert restore_order(told, parts, []) == [
         _A,
         _text("ab", **mark),
         _text(""),
@@ -151,9 +157,9 @@ def test_the_callers_own_parts_stay_apart_and_keep_their_markers() -> None:
 
 
 def test_entries_of_a_stream_are_numbered_but_for_one_that_comes_first_and_alone() -> None:
-    assert numbered([{"a": 1}], 0) == [{"a": 1}]
-    assert numbered([{"a": 1}, {"a": 2}], 0) == [{"a": 1, "index": 0}, {"a": 2, "index": 1}]
-    assert numbered([{"a": 1}], 3) == [{"a": 1, "index": 3}]
+    assert number_entries([{"a": 1}], 0) == [{"a": 1}]
+    assert number_entries([{"a": 1}, {"a": 2}], 0) == [{"a": 1, "index": 0}, {"a": 2, "index": 1}]
+    assert number_entries([{"a": 1}], 3) == [{"a": 1, "index": 3}]
 
 
 @pytest.mark.parametrize(
@@ -166,9 +172,9 @@ def test_entries_of_a_stream_are_numbered_but_for_one_that_comes_first_and_alone
     ],
 )
 def test_an_entry_loses_its_number_and_nothing_else(told: bytes, left: bytes) -> None:
-    assert bytes(bare(Raw(told))) == left
+    assert bytes(without_number(Raw(told))) == left
 
 
 @pytest.mark.parametrize("raw", [b"5", b"{}", b'{"type":5}', b'"\xff"', b"[" * 5_000])
 def test_what_is_no_block_is_of_no_kind(raw: bytes) -> None:
-    assert kind(Raw(raw)) == ""
+    assert entry_kind(Raw(raw)) == ""

@@ -4,7 +4,7 @@ import pytest
 from msgspec import Raw
 
 from proxy.errors import InvalidCall
-from proxy.providers.body_fields import given, read, unsupported, wrong
+from proxy.providers.body_fields import invalid_parameter, is_given, read, unsupported_parameter
 
 
 def test_the_names_of_fields_set_to_null_are_left_out() -> None:
@@ -42,11 +42,11 @@ def test_what_is_no_json_is_refused(body: bytes) -> None:
 
 
 def test_a_raw_field_is_given_unless_it_is_missing_or_null() -> None:
-    assert given(Raw(b"{}"))
-    assert not given(Raw(b"null"))
-    assert not given(Raw())
+    assert is_given(Raw(b"{}"))
+    assert not is_given(Raw(b"null"))
+    assert not is_given(Raw())
 
 
 def test_both_kinds_of_refusal_name_the_parameter() -> None:
-    assert wrong("a", "m").code == "invalid_value"
-    assert unsupported("b", "m").param == "b"
+    assert invalid_parameter("a", "m").code == "invalid_value"
+    assert unsupported_parameter("b", "m").param == "b"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.catalog.entries import Route, Upstream
-from proxy.providers.cache_isolation import salted
+from proxy.providers.cache_isolation import isolate_cache
 from tests.fakes.desk import route
 
 ONE, TWO = "1" * 32, "2" * 32
@@ -41,7 +41,7 @@ def to(regime: str, provider: str) -> Route:
 
 
 def fields(there: Route, salt: str, at: str = CHAT, **body: Any) -> dict[str, Any]:
-    found = salted(orjson.dumps(body), at, there, salt)
+    found = isolate_cache(orjson.dumps(body), at, there, salt)
     return {name: orjson.loads(raw) for name, raw in found.fields.items()}
 
 
@@ -51,7 +51,7 @@ def test_a_call_that_says_nothing_says_whose_it_is(regime: str, provider: str, f
 
     assert fields(there, ONE) == {field: ONE}
     for nothing in (b"null", b'""'):
-        found = salted(b'{"' + field.encode() + b'":' + nothing + b"}", CHAT, there, ONE)
+        found = isolate_cache(b'{"' + field.encode() + b'":' + nothing + b"}", CHAT, there, ONE)
         assert found.fields == {field: orjson.dumps(ONE)}
 
 
@@ -71,7 +71,9 @@ def test_a_key_of_the_callers_parts_its_own_cache_and_no_others(
 
 @pytest.mark.parametrize(("regime", "provider"), NONE)
 def test_where_a_cache_cannot_be_parted_nothing_is_said(regime: str, provider: str):
-    found = salted(b'{"prompt_cache_key":"k","cache_salt":"s"}', CHAT, to(regime, provider), ONE)
+    found = isolate_cache(
+        b'{"prompt_cache_key":"k","cache_salt":"s"}', CHAT, to(regime, provider), ONE
+    )
 
     assert (found.fields, found.headers) == ({}, {})
 
@@ -106,8 +108,8 @@ def test_mistral_shares_nothing_without_a_key():
 
 def test_fireworks_reads_a_header():
     there = to("implicit", "fireworks")
-    alone = salted(b"{}", CHAT, there, ONE)
-    keyed = salted(b'{"prompt_cache_isolation_key":"k"}', CHAT, there, ONE)
+    alone = isolate_cache(b"{}", CHAT, there, ONE)
+    keyed = isolate_cache(b'{"prompt_cache_isolation_key":"k"}', CHAT, there, ONE)
     value = keyed.headers["x-prompt-cache-isolation-key"]
 
     assert (alone.fields, alone.headers) == ({}, {"x-prompt-cache-isolation-key": ONE})
@@ -119,7 +121,7 @@ def test_a_key_that_is_said_twice_is_said_once_and_hashed():
     there = to("openai-breakpoint", "openai")
     twice = b'{"prompt_cache_key":"k","prompt_cache\\u005fkey":"' + TWO.encode() + b'"}'
 
-    assert salted(twice, CHAT, there, ONE).fields["prompt_cache_key"] != orjson.dumps(TWO)
+    assert isolate_cache(twice, CHAT, there, ONE).fields["prompt_cache_key"] != orjson.dumps(TWO)
 
 
 @given(st.text(max_size=40), st.text(max_size=40))

@@ -7,8 +7,14 @@ import pytest
 from msgspec import Raw
 
 from proxy.errors import InvalidCall
-from proxy.providers.body_fields import Body, read
-from proxy.providers.compaction_blocks import applied, betas, is_compaction, management, merged
+from proxy.providers.body_fields import ChatBody, read
+from proxy.providers.compaction_blocks import (
+    applied_edits,
+    betas,
+    compaction_fields,
+    is_compaction,
+    merge_betas,
+)
 
 EDITING, THRESHOLD, ON_DEMAND = (
     "context-management-2025-06-27",
@@ -21,7 +27,7 @@ BLOCK = {"type": "compaction", "content": "what was said"}
 SIGNED = BLOCK | {"signature": "c2ln"}
 
 
-def asked(*blocks: dict[str, Any], **fields: Any) -> Body:
+def asked(*blocks: dict[str, Any], **fields: Any) -> ChatBody:
     said = {"role": "assistant", "content": None, "thinking_blocks": list(blocks) or None}
     return read(orjson.dumps({"messages": [said], **fields}))[0]
 
@@ -53,17 +59,17 @@ def test_each_edit_needs_its_beta(edits: Any, needed: tuple[str, ...]) -> None:
         (asked(SIGNED, context_management={"edits": [CLEAR]}), (EDITING, ON_DEMAND)),
     ],
 )
-def test_a_block_needs_the_beta_of_what_wrote_it(body: Body, needed: tuple[str, ...]) -> None:
+def test_a_block_needs_the_beta_of_what_wrote_it(body: ChatBody, needed: tuple[str, ...]) -> None:
     assert betas(body) == needed
 
 
 def test_what_asks_for_compaction_is_said_as_it_came() -> None:
     edits = asked(context_management={"edits": [CLEAR], "later": 1})
 
-    assert management(asked()) == {}
-    assert management(edits) == {"context_management": edits.context_management}
+    assert compaction_fields(asked()) == {}
+    assert compaction_fields(edits) == {"context_management": edits.context_management}
     demand = asked(compaction={"type": "summarize"})
-    assert management(demand) == {"compaction": demand.compaction}
+    assert compaction_fields(demand) == {"compaction": demand.compaction}
 
 
 @pytest.mark.parametrize(
@@ -78,7 +84,7 @@ def test_what_asks_for_compaction_is_said_as_it_came() -> None:
 )
 def test_what_anthropic_would_not_take_names_its_place(fields: Any, param: str) -> None:
     with pytest.raises(InvalidCall) as caught:
-        management(asked(**fields))
+        compaction_fields(asked(**fields))
 
     assert caught.value.param == param
 
@@ -101,16 +107,16 @@ def test_a_compaction_is_known_by_its_type(block: object, *, is_one: bool) -> No
 def test_betas_join_those_of_operator_and_caller() -> None:
     always = {"Anthropic-Beta": "a, b"}
 
-    assert merged(always, {"anthropic-beta": "b,c"}, ["c", "d"]) == "a,b,c,d"
-    assert merged({}, {}, [EDITING]) == EDITING
+    assert merge_betas(always, {"anthropic-beta": "b,c"}, ["c", "d"]) == "a,b,c,d"
+    assert merge_betas({}, {}, [EDITING]) == EDITING
 
 
 @pytest.mark.parametrize("found", [None, {}, {"applied_edits": []}, {"applied_edits": 5}, "x"])
 def test_an_answer_that_edited_nothing_tells_nothing(found: object) -> None:
-    assert applied(found) is None
+    assert applied_edits(found) is None
 
 
 def test_an_answer_tells_its_edits() -> None:
     told = {"applied_edits": [CLEAR | {"cleared_tool_uses": 2, "cleared_input_tokens": 9}]}
 
-    assert applied(told) == told
+    assert applied_edits(told) == told

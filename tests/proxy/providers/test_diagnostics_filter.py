@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from proxy.providers.diagnostics_filter import Untold
+from proxy.providers.diagnostics_filter import DiagnosticsFilter
 
 SAID = '{"type": "cache_miss", "reason": "input_changed", "cache_missed_tokens": 7}'
 RESPONSE = (
@@ -23,7 +23,7 @@ def event(name: str, data: str) -> bytes:
 
 
 def test_a_response_is_passed_on_without():
-    found = Untold(streamed=False).feed(RESPONSE.encode())
+    found = DiagnosticsFilter(streamed=False).feed(RESPONSE.encode())
 
     assert msgspec.json.decode(found) == BARE
     assert b'[ {"text": "\\u00e4"} ]' in found
@@ -32,7 +32,7 @@ def test_a_response_is_passed_on_without():
 def test_a_stream_is_passed_on_without():
     delta = event("response.output_text.delta", '{"type": "x", "delta": "a"}')
     done = event("response.completed", f'{{"type": "response.completed", "response": {RESPONSE}}}')
-    found = Untold(streamed=True).feed(delta + done)
+    found = DiagnosticsFilter(streamed=True).feed(delta + done)
 
     assert found.startswith(delta + b"event: response.completed\ndata: ")
     assert found.endswith(b"\n\n")
@@ -54,6 +54,6 @@ def test_a_stream_is_passed_on_without():
     ],
 )
 def test_whatever_else_goes_by_is_not_touched(streamed, piece):
-    reader = Untold(streamed=streamed)
+    reader = DiagnosticsFilter(streamed=streamed)
 
     assert (reader.feed(piece), reader.end()) == (piece, b"")

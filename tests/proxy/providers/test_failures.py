@@ -10,12 +10,12 @@ from proxy.providers.failures import (
     failure_in,
     failure_of,
     openai_failure,
-    redacted,
+    redact,
+    redact_answer_keys,
+    redact_error_keys,
+    redact_keys,
     retry_after,
     status_of,
-    unkeyed,
-    unkeyed_answer,
-    unkeyed_error,
 )
 
 
@@ -213,7 +213,7 @@ def test_a_long_message_is_cut() -> None:
     ],
 )
 def test_what_looks_like_a_secret_is_left_out(secret: str) -> None:
-    told = redacted(f"Wrong: {secret}, sorry.")
+    told = redact(f"Wrong: {secret}, sorry.")
 
     assert told.startswith("Wrong: ")
     assert told.endswith(", sorry.")
@@ -226,7 +226,7 @@ def test_ordinary_words_stay() -> None:
         "messages.3: `tool_use` ids were found without `tool_result` blocks: toolu_01A09q90",
         "req_parameters of an org-chart, proj_name: call_0123456789",
     ):
-        assert redacted(words) == words
+        assert redact(words) == words
 
 
 _NOW = "Wed, 21 Oct 2026 07:28:00 GMT"
@@ -372,7 +372,7 @@ def test_a_long_list_of_complaints_is_cut():
 def test_bytes_lose_their_keys_and_nothing_else():
     run = b'data: {"error":{"message":"bad key sk-abcdef123456 \xff"}}\n\n'
 
-    assert unkeyed(run) == run.replace(b"sk-abcdef123456", b"[redacted]")
+    assert redact_keys(run) == run.replace(b"sk-abcdef123456", b"[redacted]")
 
 
 @pytest.mark.parametrize("end", [b"\n\n", b"\r\n\r\n", b"\r\r"])
@@ -393,20 +393,20 @@ def test_what_stands_before_an_error_stays_as_it_came(end, error):
     run = content + error + end + content
     kept, redacted = content, (error + end + content).replace(b"sk-abcdef123456", b"[redacted]")
 
-    assert unkeyed_error(run) == kept + redacted
-    assert unkeyed_error(error) == error.replace(b"sk-abcdef123456", b"[redacted]")
+    assert redact_error_keys(run) == kept + redacted
+    assert redact_error_keys(error) == error.replace(b"sk-abcdef123456", b"[redacted]")
 
 
 @pytest.mark.parametrize("said", ['sent "Bearer abc.def" to us', 'use "api_key=hunter22" here'])
 def test_an_error_that_quotes_a_key_stays_json_without_it(said):
-    event = unkeyed_error(b"data: " + orjson.dumps({"error": {"message": said}}) + b"\n\n")
+    event = redact_error_keys(b"data: " + orjson.dumps({"error": {"message": said}}) + b"\n\n")
     told = orjson.loads(event.removeprefix(b"data: "))["error"]["message"]
 
     assert told in {'sent "[redacted]" to us', 'use "[redacted]" here'}
 
 
 def test_a_run_whose_error_is_not_found_loses_all_its_keys():
-    assert unkeyed_error(b"data: sk-abcdef123456\n\n") == b"data: [redacted]\n\n"
+    assert redact_error_keys(b"data: sk-abcdef123456\n\n") == b"data: [redacted]\n\n"
 
 
 def test_what_an_upstream_said_is_kept_for_the_log_without_its_keys():
@@ -435,7 +435,7 @@ def test_of_an_answer_that_failed_only_the_error_loses_keys_and_stays_json(error
     said = "basic idea: the key sk-abcdef123456 of " + "0123456789abcdef" * 2
     whole = orjson.dumps({"id": "resp_1", "error": error, "output": [{"text": said}]})
 
-    told = orjson.loads(unkeyed_answer(whole))
+    told = orjson.loads(redact_answer_keys(whole))
 
     assert told == {"id": "resp_1", "error": left, "output": [{"text": said}]}
 
@@ -443,5 +443,5 @@ def test_of_an_answer_that_failed_only_the_error_loses_keys_and_stays_json(error
 def test_an_answer_whose_error_holds_no_key_stays_byte_for_byte():
     whole = b'{ "error" : {"message": "no"} , "id": "a"}'
 
-    assert unkeyed_answer(whole) is whole
-    assert unkeyed_answer(b'{"type":"error"}') == b'{"type":"error"}'
+    assert redact_answer_keys(whole) is whole
+    assert redact_answer_keys(b'{"type":"error"}') == b'{"type":"error"}'

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.providers.lenient import mended
+from proxy.providers.lenient import to_strict_json
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
@@ -26,7 +26,7 @@ JSON = st.recursive(
     ],
 )
 def test_what_is_nearly_json_is_read(raw: bytes, meant: object):
-    found = mended(raw)
+    found = to_strict_json(raw)
 
     assert found is not None
     assert orjson.loads(found) == meant
@@ -34,12 +34,12 @@ def test_what_is_nearly_json_is_read(raw: bytes, meant: object):
 
 @pytest.mark.parametrize("raw", [b"", b"<html>", b'{"a": ', b"[" * 100_000, b" " * 5_000_000])
 def test_what_is_none_even_so_stays_unread(raw: bytes):
-    assert mended(raw) is None
+    assert to_strict_json(raw) is None
 
 
 @given(JSON)
 def test_json_says_the_same(value: object):
-    found = mended(orjson.dumps(value))
+    found = to_strict_json(orjson.dumps(value))
 
     assert found is not None
     assert orjson.loads(found) == value

@@ -3,8 +3,8 @@
 import pytest
 from msgspec import Raw
 
-from proxy.providers.body_fields import Breakpoint, Marked
-from proxy.providers.marked_blocks import Block, closed, limited, marked
+from proxy.providers.body_fields import Breakpoint, CacheMarkable
+from proxy.providers.marked_blocks import Block, limit_markers, mark_last_block, with_marker
 
 _RAW = Raw(b'{"type": "ephemeral", "ttl": "1h"}')
 
@@ -18,7 +18,7 @@ def _kept(blocks: list[Block]) -> list[int]:
 
 
 def test_a_marker_of_anthropic_passes_byte_for_byte() -> None:
-    assert marked({}, Marked(cache_control=_RAW))["cache_control"] is _RAW
+    assert with_marker({}, CacheMarkable(cache_control=_RAW))["cache_control"] is _RAW
 
 
 @pytest.mark.parametrize(
@@ -32,25 +32,33 @@ def test_a_marker_of_anthropic_passes_byte_for_byte() -> None:
 def test_a_breakpoint_of_openai_becomes_the_marker_of_the_same_price(
     ttl: str | None, expected: dict[str, str]
 ) -> None:
-    mark = Marked(prompt_cache_breakpoint=Breakpoint(ttl=ttl))
+    mark = CacheMarkable(prompt_cache_breakpoint=Breakpoint(ttl=ttl))
 
-    assert marked({}, mark) == {"cache_control": expected}
+    assert with_marker({}, mark) == {"cache_control": expected}
 
 
 def test_the_first_carrier_with_a_marker_goes_before_the_others() -> None:
-    later = Marked(prompt_cache_breakpoint=Breakpoint())
+    later = CacheMarkable(prompt_cache_breakpoint=Breakpoint())
 
-    assert marked({}, Marked(), Marked(cache_control=_RAW), later)["cache_control"] is _RAW
-    assert marked({}, Marked(), Marked()) == {}
+    assert (
+        with_marker({}, CacheMarkable(), CacheMarkable(cache_control=_RAW), later)["cache_control"]
+        is _RAW
+    )
+    assert with_marker({}, CacheMarkable(), CacheMarkable()) == {}
 
 
 def test_a_messages_own_marker_goes_to_its_last_block() -> None:
-    assert closed([{}, {}], Marked(cache_control=_RAW)) == [{}, {"cache_control": _RAW}]
-    assert closed([], Marked(cache_control=_RAW)) == []
+    assert mark_last_block([{}, {}], CacheMarkable(cache_control=_RAW)) == [
+        {},
+        {"cache_control": _RAW},
+    ]
+    assert mark_last_block([], CacheMarkable(cache_control=_RAW)) == []
 
 
 def test_a_blocks_own_marker_goes_before_the_messages() -> None:
-    assert closed([{"cache_control": 1}], Marked(cache_control=_RAW)) == [{"cache_control": 1}]
+    assert mark_last_block([{"cache_control": 1}], CacheMarkable(cache_control=_RAW)) == [
+        {"cache_control": 1}
+    ]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +75,7 @@ def test_the_first_marker_and_the_latest_are_kept(
 ) -> None:
     blocks = _blocks(count)
     notes: list[str] = []
-    limited([{}, *blocks], notes, automatic=automatic)
+    limit_markers([{}, *blocks], notes, automatic=automatic)
 
     assert _kept(blocks) == kept
     assert bool(notes) == (len(kept) < count)

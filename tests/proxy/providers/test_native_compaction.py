@@ -12,7 +12,11 @@ from pydantic import TypeAdapter
 
 from proxy.catalog.entries import Route, Upstream
 from proxy.providers.anthropic.adapter import AnthropicWire
-from proxy.providers.native_compaction import Native, is_native, requested
+from proxy.providers.native_compaction import (
+    NativeCompactionCall,
+    is_native,
+    request_native_compaction,
+)
 from tests.fakes.desk import call
 
 ANTHROPIC: TypeAdapter[Any] = TypeAdapter(BetaContextManagementConfigParam)
@@ -45,14 +49,16 @@ def to(provider: str, kind: Any = "openai", **fields: Any) -> Route:
 CLAUDE = to("anthropic", "anthropic")
 
 
-def asked(endpoint: str, body: bytes, route: Route, **more: int) -> Native | str:
-    return requested(endpoint, body, route, **{"trigger": 40_000, "keep": 3, **more})
+def asked(endpoint: str, body: bytes, route: Route, **more: int) -> NativeCompactionCall | str:
+    return request_native_compaction(
+        endpoint, body, route, **{"trigger": 40_000, "keep": 3, **more}
+    )
 
 
 def test_openai_is_asked_to_compact_and_everything_else_stays() -> None:
     found = asked(RESPONSES, SPOKEN, to("openai"))
 
-    assert isinstance(found, Native)
+    assert isinstance(found, NativeCompactionCall)
     assert found.body.startswith(SPOKEN[:-2])
     edits = orjson.loads(found.body)["context_management"]
     assert edits == [{"type": "compaction", "compact_threshold": 40_000}]
@@ -63,14 +69,14 @@ def test_openai_is_asked_to_compact_and_everything_else_stays() -> None:
 def test_openai_is_asked_for_no_less_than_it_takes() -> None:
     found = asked(RESPONSES, SPOKEN, to("openai"), trigger=5)
 
-    assert isinstance(found, Native)
+    assert isinstance(found, NativeCompactionCall)
     assert orjson.loads(found.body)["context_management"][0]["compact_threshold"] == 1_000
 
 
 def test_anthropic_is_asked_to_clear_half_of_the_prompt_or_nothing() -> None:
     found = asked(CHAT, USED, CLAUDE)
 
-    assert isinstance(found, Native)
+    assert isinstance(found, NativeCompactionCall)
     edits = orjson.loads(found.body)["context_management"]
     assert edits == {
         "edits": [
@@ -87,7 +93,7 @@ def test_anthropic_is_asked_to_clear_half_of_the_prompt_or_nothing() -> None:
 
 def test_the_wire_says_it_with_its_beta_beside_the_callers() -> None:
     found = asked(CHAT, USED, CLAUDE)
-    assert isinstance(found, Native)
+    assert isinstance(found, NativeCompactionCall)
     prepared = AnthropicWire().request(call(found.body, headers={"anthropic-beta": "x"}), CLAUDE)
 
     sent = orjson.loads(prepared.body)
@@ -171,13 +177,16 @@ def test_what_cannot_be_read_is_none(body: bytes) -> None:
 @given(st.sampled_from([CHAT, RESPONSES, "embeddings"]), st.binary(max_size=60))
 def test_no_body_is_ever_a_mistake_of_ours(endpoint: str, body: bytes) -> None:
     for route in (CLAUDE, to("openai")):
-        assert isinstance(requested(endpoint, body, route, trigger=1, keep=0), Native | str)
+        assert isinstance(
+            request_native_compaction(endpoint, body, route, trigger=1, keep=0),
+            NativeCompactionCall | str,
+        )
 
 
 @given(st.integers(-5, 10**9), st.integers(-5, 100))
 def test_the_same_wish_is_the_same_bytes(trigger: int, keep: int) -> None:
-    once = requested(CHAT, USED, CLAUDE, trigger=trigger, keep=keep)
+    once = request_native_compaction(CHAT, USED, CLAUDE, trigger=trigger, keep=keep)
 
-    assert isinstance(once, Native)
-    assert once == requested(CHAT, USED, CLAUDE, trigger=trigger, keep=keep)
+    assert isinstance(once, NativeCompactionCall)
+    assert once == request_native_compaction(CHAT, USED, CLAUDE, trigger=trigger, keep=keep)
     assert is_native(once.body)

@@ -5,7 +5,7 @@ import pytest
 from proxy.catalog.entries import Route
 from proxy.errors import UpstreamError
 from proxy.providers.kinds import WIRES
-from proxy.providers.port import Prepared, Wire
+from proxy.providers.port import PreparedRequest, Wire
 from tests.fakes.answers import ASKED, STREAMED
 from tests.fakes.desk import call, route
 
@@ -71,6 +71,6 @@ def test_a_usage_without_counts_is_none(wire, found):
 
 
 def test_a_prepared_request_cannot_be_changed():
-    prepared = Prepared(method="GET", path="/", headers={}, body=b"")
+    prepared = PreparedRequest(method="GET", path="/", headers={}, body=b"")
     with pytest.raises(AttributeError):
         prepared.body = b"x"  # type: ignore[misc]

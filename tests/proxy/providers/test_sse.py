@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.providers.sse import Event, Frames, events, is_idle
+from proxy.providers.sse import EventFramer, ServerSentEvent, is_idle, parse_events
 
 _LINES = st.sampled_from(
     [
@@ -33,9 +33,9 @@ def _cut(stream: bytes, cuts: list[int]) -> list[bytes]:
     return [stream[a:b] for a, b in pairwise(edges)]
 
 
-def _plain(stream: bytes) -> list[Event]:
+def _plain(stream: bytes) -> list[ServerSentEvent]:
     """The same rules, read slowly: line by line, as the standard tells them."""
-    found: list[Event] = []
+    found: list[ServerSentEvent] = []
     name = ""
     values: list[bytes] = []
     lines = re.split(rb"\r\n|\n|\r", stream)
@@ -43,7 +43,7 @@ def _plain(stream: bytes) -> list[Event]:
         field, _, value = line.partition(b":")
         if not line:
             if values:
-                found.append(Event(name, b"\n".join(values)))
+                found.append(ServerSentEvent(name, b"\n".join(values)))
             name, values = "", []
         elif field == b"data":
             values.append(value.removeprefix(b" "))
@@ -56,18 +56,18 @@ def _plain(stream: bytes) -> list[Event]:
 def test_any_chunking_gives_the_same_bytes_and_the_same_events(
     stream: bytes, cuts: list[int]
 ) -> None:
-    frames = Frames()
+    frames = EventFramer()
     runs = [frames.feed(chunk) for chunk in _cut(stream, cuts)]
 
     # A CR after CR LF waits for its own LF, so it ends no line yet.
     told = stream[:-1] if stream.endswith(b"\r\n\r") else stream
     assert b"".join(runs) + frames.rest() == stream
-    assert [event for run in runs for event in events(run)] == _plain(told)
+    assert [event for run in runs for event in parse_events(run)] == _plain(told)
 
 
 @given(_STREAMS, st.lists(st.integers(0, 10_000)), st.integers(0, 20))
 def test_a_bound_loses_no_byte(stream: bytes, cuts: list[int], bound: int) -> None:
-    frames = Frames(bound)
+    frames = EventFramer(bound)
     runs = []
     for chunk in _cut(stream, cuts):
         runs.append(frames.feed(chunk))
@@ -79,11 +79,11 @@ def test_a_bound_loses_no_byte(stream: bytes, cuts: list[int], bound: int) -> No
 def test_a_whole_event_on_its_own_is_not_even_copied() -> None:
     chunk = b"data: {}\n\n"
 
-    assert Frames().feed(chunk) is chunk
+    assert EventFramer().feed(chunk) is chunk
 
 
 def test_an_unfinished_event_waits_for_its_blank_line() -> None:
-    frames = Frames()
+    frames = EventFramer()
 
     assert frames.feed(b"data: 1\n\ndata: 2") == b"data: 1\n\n"
     assert frames.rest() == b"data: 2"
@@ -93,7 +93,7 @@ def test_an_unfinished_event_waits_for_its_blank_line() -> None:
 
 
 def test_an_event_over_the_bound_is_passed_on_as_it_is() -> None:
-    frames = Frames(4)
+    frames = EventFramer(4)
 
     assert frames.feed(b"data") == b""
     assert frames.feed(b": 1") == b"data: 1"
@@ -101,7 +101,7 @@ def test_an_event_over_the_bound_is_passed_on_as_it_is() -> None:
 
 
 def test_a_line_feed_parted_from_its_carriage_return_is_waited_for() -> None:
-    frames = Frames()
+    frames = EventFramer()
 
     assert frames.feed(b"data: 1\r\n\r") == b""
     assert frames.feed(b"\n") == b"data: 1\r\n\r\n"
@@ -109,14 +109,14 @@ def test_a_line_feed_parted_from_its_carriage_return_is_waited_for() -> None:
 
 
 def test_a_line_feed_that_never_comes_loses_nothing() -> None:
-    frames = Frames()
+    frames = EventFramer()
 
     assert frames.feed(b"data: 1\r\n\r") == b""
     assert frames.rest() == b"data: 1\r\n\r"
 
 
 def test_where_lines_end_in_a_carriage_return_no_line_feed_is_waited_for() -> None:
-    frames = Frames()
+    frames = EventFramer()
 
     assert frames.feed(b"data: 1\r") == b""
     assert frames.feed(b"\r") == b"data: 1\r\r"
@@ -126,18 +126,18 @@ def test_where_lines_end_in_a_carriage_return_no_line_feed_is_waited_for() -> No
 @pytest.mark.parametrize(
     ("run", "expected"),
     [
-        (b"data: a\ndata: b\n\n", [Event("", b"a\nb")]),
-        (b"data\n\n", [Event("", b"")]),
-        (b"data:  two\n\n", [Event("", b" two")]),
+        (b"data: a\ndata: b\n\n", [ServerSentEvent("", b"a\nb")]),
+        (b"data\n\n", [ServerSentEvent("", b"")]),
+        (b"data:  two\n\n", [ServerSentEvent("", b" two")]),
         (b"event: x\n\n", []),
         (b": comment\n\n", []),
-        (b"\xef\xbb\xbfdata: a\n\n", [Event("", b"a")]),
-        (b"event: caf\xff\ndata: a\n\n", [Event("caf\ufffd", b"a")]),
-        (b"data: [DONE]", [Event("", b"[DONE]")]),
+        (b"\xef\xbb\xbfdata: a\n\n", [ServerSentEvent("", b"a")]),
+        (b"event: caf\xff\ndata: a\n\n", [ServerSentEvent("caf\ufffd", b"a")]),
+        (b"data: [DONE]", [ServerSentEvent("", b"[DONE]")]),
     ],
 )
-def test_fields_are_read_as_the_standard_says(run: bytes, expected: list[Event]) -> None:
-    assert list(events(run)) == expected
+def test_fields_are_read_as_the_standard_says(run: bytes, expected: list[ServerSentEvent]) -> None:
+    assert list(parse_events(run)) == expected
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,14 @@ import json
 import pytest
 
 from proxy.errors import UpstreamError
-from proxy.providers.sse import Frames, events
+from proxy.providers.sse import EventFramer, parse_events
 from proxy.providers.stream_endings import (
-    connection_broken,
-    cut_off,
+    connection_lost,
+    early_failure,
     error_event,
-    failed_early,
-    failed_midway,
-    malformed,
+    malformed_answer,
+    midway_failure,
+    truncated_stream,
 )
 
 ERROR = UpstreamError('It "broke".', status=502, code="upstream_broken", retryable=True)
@@ -24,14 +24,14 @@ PAYLOAD = {
 
 @pytest.mark.parametrize("endpoint", ["chat/completions", "completions", "audio/speech"])
 def test_a_broken_stream_ends_with_the_error_payload(endpoint):
-    (event,) = events(error_event(endpoint, ERROR))
+    (event,) = parse_events(error_event(endpoint, ERROR))
 
     assert event.name == ""
     assert json.loads(event.data) == {"error": PAYLOAD}
 
 
 def test_a_broken_responses_stream_ends_with_an_error_event():
-    (event,) = events(error_event("responses", ERROR))
+    (event,) = parse_events(error_event("responses", ERROR))
 
     assert event.name == "error"
     assert json.loads(event.data) == {
@@ -48,17 +48,17 @@ def test_a_broken_responses_stream_ends_with_an_error_event():
 def test_the_last_event_is_whole(endpoint):
     event = error_event(endpoint, ERROR)
 
-    assert Frames().feed(event) == event
+    assert EventFramer().feed(event) == event
 
 
 @pytest.mark.parametrize(
     ("made", "code"),
     [
-        (connection_broken, "upstream_connection_broken"),
-        (cut_off, "upstream_cut_off"),
-        (failed_early, "upstream_failed_early"),
-        (failed_midway, "upstream_failed_midway"),
-        (malformed, "upstream_malformed"),
+        (connection_lost, "upstream_connection_broken"),
+        (truncated_stream, "upstream_cut_off"),
+        (early_failure, "upstream_failed_early"),
+        (midway_failure, "upstream_failed_midway"),
+        (malformed_answer, "upstream_malformed"),
     ],
 )
 def test_an_answer_that_could_not_go_on_may_be_asked_for_again(made, code):

@@ -7,7 +7,7 @@ import pytest
 
 from proxy.calls.translation import prepare
 from proxy.catalog.entries import Route, Upstream
-from proxy.providers.port import Prepared
+from proxy.providers.port import PreparedRequest
 from proxy.providers.substitution import accepted_traits, translate_for_substitute
 from tests.fakes.desk import call, route
 
@@ -17,14 +17,16 @@ REASONING = frozenset(
 OLDER = frozenset({"max_tokens", "sampling", "stop"})
 
 
-def sent(traits: frozenset[str], endpoint: str = "chat/completions", **said: Any) -> Prepared:
+def sent(
+    traits: frozenset[str], endpoint: str = "chat/completions", **said: Any
+) -> PreparedRequest:
     """The translated request of a call that says this."""
     body = orjson.dumps({"model": "m", **said})
     there = route("two", traits=traits, model="theirs")
     return prepare(call(body, endpoint), there, is_substitute=True)
 
 
-def fields(prepared: Prepared) -> dict[str, Any]:
+def fields(prepared: PreparedRequest) -> dict[str, Any]:
     read: dict[str, Any] = orjson.loads(prepared.body)
     return {name: value for name, value in read.items() if name != "model"}
 
@@ -125,13 +127,13 @@ def test_the_callers_own_model_gets_the_callers_bytes():
 
 @pytest.mark.parametrize("body", [b"[", b'{"reasoning_effort":7}', b'{"messages":7}'])
 def test_what_cannot_be_read_goes_on_for_the_upstream_to_refuse(body):
-    prepared = Prepared(method="POST", path="/chat/completions", headers={}, body=body)
+    prepared = PreparedRequest(method="POST", path="/chat/completions", headers={}, body=body)
 
     assert translate_for_substitute(prepared, route("two", traits=REASONING)).body == body
 
 
 def test_what_generates_no_chat_is_left_alone():
-    prepared = Prepared(method="POST", path="/embeddings", headers={}, body=b'{"user":"u"}')
+    prepared = PreparedRequest(method="POST", path="/embeddings", headers={}, body=b'{"user":"u"}')
 
     assert translate_for_substitute(prepared, route("two", traits=OLDER)) is prepared
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.providers.usage import merge, openai_usage
+from proxy.providers.usage import merge_usage, openai_usage
 from slo.usage import Usage
 
 
@@ -217,7 +217,7 @@ def test_what_is_said_later_replaces_what_it_names_and_null_names_nothing() -> N
         {"input_tokens": None, "output_tokens": 30, "cache_creation": {"1h": None, "5m": 4}},
         {"cache_creation": None, "tier": "standard"},
     ):
-        merge(found, said)
+        merge_usage(found, said)
 
     assert found == {
         "input_tokens": 9,
@@ -229,6 +229,6 @@ def test_what_is_said_later_replaces_what_it_names_and_null_names_nothing() -> N
 
 def test_what_is_nested_too_deep_is_replaced_as_a_whole() -> None:
     found: dict[str, Any] = {"a": {"b": {"c": 1, "d": 2}}}
-    merge(found, {"a": {"b": {"c": 3}}}, depth=1)
+    merge_usage(found, {"a": {"b": {"c": 3}}}, depth=1)
 
     assert found == {"a": {"b": {"c": 3}}}

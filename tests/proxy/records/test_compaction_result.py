@@ -8,7 +8,7 @@ from proxy.records.compaction_result import (
     summary_feature,
     usage_without_compaction,
 )
-from slo.price import STANDARD, Period, Rates, Sheet, Tariff
+from slo.price import STANDARD_TERMS, PricePeriod, PriceSheet, Tariff, TokenRates
 from slo.usage import Usage
 from tests.fakes.answers import ASKED
 from tests.fakes.desk import TARIFF, call
@@ -112,28 +112,31 @@ def test_tokens_are_scaled_to_what_the_provider_counted():
 def test_what_was_saved_is_priced_as_the_route_is():
     read = Usage(input=100, cache_read=3_900)
 
-    assert compaction_savings(FOLDED, read, TARIFF, NOW, STANDARD) == 6_000 * 100
+    assert compaction_savings(FOLDED, read, TARIFF, NOW, STANDARD_TERMS) == 6_000 * 100
     assert (
-        compaction_savings(RESET, Usage(input=4_000), TARIFF, NOW, STANDARD)
+        (
+        compaction_savings(RESET, Usage(input=4_000), TARIFF, NOW, STANDARD_TERMS)
         == 10_000 * 100 - 4_000 * 1_000
     )
 
 
 @pytest.mark.parametrize("fold", [FOLDED, RESET, COLD])
 def test_where_there_is_no_cache_every_token_not_sent_is_saved(fold):
-    plain = Tariff(periods=(Period(sheets={"": Sheet(rates=Rates(input=1_000_000_000))}),))
+    plain = Tariff(
+        periods=(PricePeriod(sheets={"": PriceSheet(rates=TokenRates(input=1_000_000_000))}),)
+    )
 
-    assert compaction_savings(fold, Usage(input=4_000), plain, NOW, STANDARD) == 6_000 * 1_000
+    assert compaction_savings(fold, Usage(input=4_000), plain, NOW, STANDARD_TERMS) == 6_000 * 1_000
 
 
 def test_what_nobody_can_say_is_unknown():
-    unpriced = Tariff(periods=(Period(sheets={"": Sheet(rates=Rates(output=1))}),))
+    unpriced = Tariff(periods=(PricePeriod(sheets={"": PriceSheet(rates=TokenRates(output=1))}),))
     used = Usage(input=1, cache_read=1)
 
-    assert compaction_savings(NO_COMPACTION, used, TARIFF, NOW, STANDARD) is None
-    assert compaction_savings(FOLDED, None, TARIFF, NOW, STANDARD) is None
-    assert compaction_savings(FOLDED, used, None, NOW, STANDARD) is None
-    assert compaction_savings(FOLDED, used, unpriced, NOW, STANDARD) is None
+    assert compaction_savings(NO_COMPACTION, used, TARIFF, NOW, STANDARD_TERMS) is None
+    assert compaction_savings(FOLDED, None, TARIFF, NOW, STANDARD_TERMS) is None
+    assert compaction_savings(FOLDED, used, None, NOW, STANDARD_TERMS) is None
+    assert compaction_savings(FOLDED, used, unpriced, NOW, STANDARD_TERMS) is None
 
 
 def test_questions_for_notes_have_a_feature_of_their_own():

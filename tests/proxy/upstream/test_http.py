@@ -13,7 +13,7 @@ import uvloop
 
 from proxy.catalog.entries import Upstream
 from proxy.errors import UpstreamError
-from proxy.providers.port import Prepared
+from proxy.providers.port import PreparedRequest
 from proxy.upstream.http import HttpTransport, transport
 from tests.fakes.server import CLOSE, RESET, WAIT, Server, Step, chunked, head, serving
 
@@ -21,8 +21,10 @@ OK = [head(200, "Content-Length: 2"), b"ok"]
 KEYS = {"KEY": "sk-secret"}
 
 
-def prepared(path: str = "/chat/completions", **fields: Any) -> Prepared:
-    return Prepared(**{"method": "POST", "path": path, "headers": {}, "body": b"{}", **fields})
+def prepared(path: str = "/chat/completions", **fields: Any) -> PreparedRequest:
+    return PreparedRequest(
+        **{"method": "POST", "path": path, "headers": {}, "body": b"{}", **fields}
+    )
 
 
 def upstream(server: Server, kind: str = "openai", **fields: Any) -> Upstream:

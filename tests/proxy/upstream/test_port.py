@@ -8,13 +8,13 @@ import pytest
 
 from proxy.catalog.entries import Upstream
 from proxy.errors import UpstreamError
-from proxy.providers.port import Prepared
+from proxy.providers.port import PreparedRequest
 from proxy.upstream.http import transport
 from proxy.upstream.port import Exchange, Transport, request_id
 from tests.fakes.server import CLOSE, RESET, WAIT, Step, chunked, head, serving
 from tests.fakes.upstream import SILENCE, FakeTransport, Piece, Scripted, broken, unreachable
 
-PREPARED = Prepared(method="POST", path="/chat/completions", headers={}, body=b"{}")
+PREPARED = PreparedRequest(method="POST", path="/chat/completions", headers={}, body=b"{}")
 HEAD = head(200, "Content-Type: text/plain", "Transfer-Encoding: chunked")
 
 

@@ -3,42 +3,42 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slo.controller.canary_share import canary_share, level_for, next_share, ramp_share
-from slo.controller.state import Arm, Rules, Standing, State
-from slo.tally import Counts
+from slo.controller.state import ControllerRules, ControllerSnapshot, ControllerState, LevelCounts
+from slo.tally import GoodBadCounts
 
-RULES = Rules(target=0.95, rungs=2)
+RULES = ControllerRules(target=0.95, fallback_levels=2)
 NOW = 1_000_000.0
 SHARES = st.floats(0.0, 1.0)
 DRAWS = st.floats(0.0, 1.0, exclude_max=True)
 
 
-NONE = Counts()
+NONE = GoodBadCounts()
 
 
-def good(n: int) -> Counts:
-    return Counts(n, 0)
+def good(n: int) -> GoodBadCounts:
+    return GoodBadCounts(n, 0)
 
 
-def busy(calls: int, lately: int | None = None, *, bad: int = 0) -> dict[int, Arm]:
+def busy(calls: int, lately: int | None = None, *, bad: int = 0) -> dict[int, LevelCounts]:
     """So many calls in the last minute; before it there were ten canaries, so many of them bad."""
     lately = 5 * calls if lately is None else lately
-    canaries = Counts(10 - bad, bad) if lately > calls else Counts()
+    canaries = GoodBadCounts(10 - bad, bad) if lately > calls else GoodBadCounts()
     return {
-        0: Arm((*6 * [Counts()], *24 * [canaries])),
-        1: Arm((*6 * [Counts(calls, 0)], *24 * [Counts(lately, 0)])),
+        0: LevelCounts((*6 * [GoodBadCounts()], *24 * [canaries])),
+        1: LevelCounts((*6 * [GoodBadCounts(calls, 0)], *24 * [GoodBadCounts(lately, 0)])),
     }
 
 
 @given(DRAWS)
 def test_healthy_sends_all_to_level_0(draw):
-    assert level_for(Standing(since=NOW), draw, RULES) == 0
+    assert level_for(ControllerSnapshot(since=NOW), draw, RULES) == 0
 
 
-@given(DRAWS, SHARES, st.integers(0, 9), st.sampled_from(State))
+@given(DRAWS, SHARES, st.integers(0, 9), st.sampled_from(ControllerState))
 def test_a_conversation_gets_level_0_or_the_standings_and_never_one_that_is_not(
     draw, share, level, state
 ):
-    standing = Standing(since=NOW, state=state, level=level, share=share)
+    standing = ControllerSnapshot(since=NOW, state=state, level=level, share=share)
 
     assert level_for(standing, draw, RULES) == (0 if draw < share else min(level, 2))
 
@@ -46,7 +46,7 @@ def test_a_conversation_gets_level_0_or_the_standings_and_never_one_that_is_not(
 @given(DRAWS, SHARES, SHARES)
 def test_who_gets_level_0_at_some_share_gets_it_at_every_larger_one(draw, one, other):
     smaller, larger = (
-        level_for(Standing(since=NOW, level=1, share=share), draw, RULES)
+        level_for(ControllerSnapshot(since=NOW, level=1, share=share), draw, RULES)
         for share in sorted((one, other))
     )
 
@@ -72,24 +72,27 @@ def test_with_little_traffic_many_try_it_but_not_while_it_is_bad():
     ("canaries", "share"),
     [
         pytest.param(NONE, 0.125, id="none at all, who would send everybody"),
-        pytest.param(Counts(0, 1), 0.125, id="one, and it was bad"),
-        pytest.param(Counts(1, 8), 0.125, id="nearly all bad"),
-        pytest.param(Counts(8, 1), 1.0, id="one of nine bad may be chance"),
-        pytest.param(Counts(1, 0), 1.0, id="one, and it was good"),
+        pytest.param(GoodBadCounts(0, 1), 0.125, id="one, and it was bad"),
+        pytest.param(GoodBadCounts(1, 8), 0.125, id="nearly all bad"),
+        pytest.param(GoodBadCounts(8, 1), 1.0, id="one of nine bad may be chance"),
+        pytest.param(GoodBadCounts(1, 0), 1.0, id="one, and it was good"),
     ],
 )
 def test_fewer_than_ten_canaries_in_ten_minutes_are_the_last(canaries, share):
-    rare = {0: Arm((*6 * [NONE], *54 * [canaries])), 1: Arm(tuple(map(good, range(3, 33))))}
+    rare = {
+        0: LevelCounts((*6 * [NONE], *54 * [canaries])),
+        1: LevelCounts(tuple(map(good, range(3, 33)))),
+    }
 
     assert canary_share(0.04, rare, RULES) == share
 
 
 def test_ten_lucky_canaries_are_no_reason_to_send_everybody_back():
     lucky = {
-        0: Arm((Counts(9, 1), *59 * [Counts(90, 40)])),
-        1: Arm(tuple(map(good, range(8, 488, 8)))),
+        0: LevelCounts((GoodBadCounts(9, 1), *59 * [GoodBadCounts(90, 40)])),
+        1: LevelCounts(tuple(map(good, range(8, 488, 8)))),
     }
-    twenty = {**lucky, 0: Arm((Counts(9, 1), *59 * [Counts(19, 1)]))}
+    twenty = {**lucky, 0: LevelCounts((GoodBadCounts(9, 1), *59 * [GoodBadCounts(19, 1)]))}
 
     assert canary_share(0.125, lucky, RULES) == 0.22
     assert canary_share(0.22, lucky, RULES) == 0.22

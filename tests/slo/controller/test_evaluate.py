@@ -2,35 +2,44 @@ import pytest
 from msgspec.structs import replace
 
 from slo.controller.evaluate import evaluate
-from slo.controller.pins import frozen, pinned
-from slo.controller.state import Arm, Rules, Standing, State
-from slo.tally import Counts
+from slo.controller.pins import apply_pin, freeze_state
+from slo.controller.state import ControllerRules, ControllerSnapshot, ControllerState, LevelCounts
+from slo.tally import GoodBadCounts
 
 NOW = 1_000_000.0
-RULES = Rules(target=0.95, rungs=2)
-HEALTHY = Standing(since=NOW - 1000)
-DEGRADED = Standing(
-    state=State.DEGRADED, level=1, since=NOW - 120, share=0.1, step_since=NOW - 5, until=NOW
+RULES = ControllerRules(target=0.95, fallback_levels=2)
+HEALTHY = ControllerSnapshot(since=NOW - 1000)
+DEGRADED = ControllerSnapshot(
+    state=ControllerState.DEGRADED,
+    level=1,
+    since=NOW - 120,
+    share=0.1,
+    step_since=NOW - 5,
+    until=NOW,
 )
-RECOVERING = Standing(
-    state=State.RECOVERING, level=1, since=NOW - 60, share=0.1, step_since=NOW - 60
+RECOVERING = ControllerSnapshot(
+    state=ControllerState.RECOVERING, level=1, since=NOW - 60, share=0.1, step_since=NOW - 60
 )
 
 
-def calls(bad: int, n: int) -> Counts:
-    return Counts(n - bad, bad)
+def calls(bad: int, n: int) -> GoodBadCounts:
+    return GoodBadCounts(n - bad, bad)
 
 
-NONE = Counts()
+NONE = GoodBadCounts()
 
 
-def counted(minute: Counts = NONE, two: Counts | None = None, five: Counts | None = None) -> Arm:
+def counted(
+    minute: GoodBadCounts = NONE,
+    two: GoodBadCounts | None = None,
+    five: GoodBadCounts | None = None,
+) -> LevelCounts:
     """So many in the last minute, in the last two, and in all five there are."""
     two = two or minute
-    return Arm((*6 * [minute], *6 * [two], *18 * [five or two]))
+    return LevelCounts((*6 * [minute], *6 * [two], *18 * [five or two]))
 
 
-def steady(bad: int, n: int) -> Arm:
+def steady(bad: int, n: int) -> LevelCounts:
     """So many in a minute, and as many in every other."""
     return counted(calls(bad, n), calls(2 * bad, 2 * n), calls(5 * bad, 5 * n))
 
@@ -43,7 +52,7 @@ BUSY = steady(0, 570)
 def test_a_minute_that_is_surely_over_budget_degrades_where_five_are_over_it(bad, n):
     after = evaluate(HEALTHY, {0: steady(bad, n)}, RULES, NOW)
 
-    assert (after.state, after.level, after.since) == (State.DEGRADED, 1, NOW)
+    assert (after.state, after.level, after.since) == (ControllerState.DEGRADED, 1, NOW)
     assert (after.share, after.step_since) == (0.04, NOW)
     assert (after.until, after.relapses) == (NOW + 120, 0)
     assert after.reason.startswith(f"Of {n} calls to rung 0 in 60 s {bad} were bad (")
@@ -58,8 +67,8 @@ def test_a_minute_that_is_surely_over_budget_degrades_where_five_are_over_it(bad
         pytest.param(counted(calls(19, 19)), id="the calls are too few"),
         pytest.param(counted(calls(20, 100), five=calls(20, 500)), id="five minutes were good"),
         pytest.param(counted(calls(20, 100), five=calls(25, 500)), id="five minutes just were"),
-        pytest.param(Arm((NONE, calls(20, 30))), id="there are none in this minute"),
-        pytest.param(Arm(), id="there are none"),
+        pytest.param(LevelCounts((NONE, calls(20, 30))), id="there are none in this minute"),
+        pytest.param(LevelCounts(), id="there are none"),
     ],
 )
 def test_nothing_degrades_while(primary):
@@ -70,38 +79,43 @@ def test_nothing_degrades_while(primary):
 def test_few_calls_degrade_where_they_are_grossly_over_budget(bad, n):
     after = evaluate(HEALTHY, {0: counted(calls(bad, n))}, RULES, NOW)
 
-    assert (after.state, after.level) == (State.DEGRADED, 1)
+    assert (after.state, after.level) == (ControllerState.DEGRADED, 1)
     assert after.reason.startswith(f"Of {n} calls to rung 0 in 60 s {bad} were bad (")
 
 
 @pytest.mark.parametrize(("target", "bad"), [(0.95, 8), (0.7, 15), (0.999, 2), (0.23, 20)])
 def test_of_twenty_calls_so_many_are_grossly_over_budget(target, bad):
-    rules = Rules(target=target, rungs=1)
+    rules = ControllerRules(target=target, fallback_levels=1)
 
-    assert evaluate(HEALTHY, {0: counted(calls(bad, 20))}, rules, NOW).state is State.DEGRADED
+    assert (
+        evaluate(HEALTHY, {0: counted(calls(bad, 20))}, rules, NOW).state
+        is ControllerState.DEGRADED
+    )
     assert evaluate(HEALTHY, {0: counted(calls(bad - 1, 20))}, rules, NOW) is HEALTHY
 
 
 def test_where_few_good_calls_are_promised_anyway_no_twenty_are_too_bad_but_fifty_can_be():
-    rules = Rules(target=0.2, rungs=1)
+    rules = ControllerRules(target=0.2, fallback_levels=1)
 
     assert evaluate(HEALTHY, {0: counted(calls(20, 20))}, rules, NOW) is HEALTHY
-    assert evaluate(HEALTHY, {0: counted(calls(50, 50))}, rules, NOW).state is State.DEGRADED
+    assert (
+        evaluate(HEALTHY, {0: counted(calls(50, 50))}, rules, NOW).state is ControllerState.DEGRADED
+    )
 
 
 def test_few_calls_may_be_of_ten_minutes_if_the_last_of_them_are_bad_too():
     slow = (calls(0, 2), *30 * [calls(2, 9)], *10 * [calls(5, 15)], *19 * [calls(12, 25)])
 
-    after = evaluate(HEALTHY, {0: Arm(slow)}, RULES, NOW)
+    after = evaluate(HEALTHY, {0: LevelCounts(slow)}, RULES, NOW)
     assert after.reason == "Of 25 calls to rung 0 in 420 s 12 were bad (48 %); 5 % may be."
 
     over = (calls(0, 2), *30 * [calls(0, 10)], *29 * [calls(20, 30)])
-    assert evaluate(HEALTHY, {0: Arm(over)}, RULES, NOW) is HEALTHY
+    assert evaluate(HEALTHY, {0: LevelCounts(over)}, RULES, NOW) is HEALTHY
 
 
 def test_without_arms_or_without_rungs_nothing_degrades():
     assert evaluate(HEALTHY, {}, RULES, NOW) is HEALTHY
-    none = Rules(target=0.95, rungs=0)
+    none = ControllerRules(target=0.95, fallback_levels=0)
     assert evaluate(HEALTHY, {0: steady(90, 100)}, none, NOW) is HEALTHY
 
 
@@ -112,7 +126,11 @@ def test_degrading_again_is_a_relapse_until_an_hour_of_health_has_passed():
     assert (relapsed.relapses, relapsed.until) == (2, NOW + 480)
 
     forgotten = evaluate(recovered, {0: steady(0, 100)}, RULES, NOW + 1)
-    assert (forgotten.state, forgotten.relapses, forgotten.until) == (State.HEALTHY, 0, None)
+    assert (forgotten.state, forgotten.relapses, forgotten.until) == (
+        ControllerState.HEALTHY,
+        0,
+        None,
+    )
     again = evaluate(forgotten, {0: steady(90, 100)}, RULES, NOW + 3)
     assert (again.relapses, again.until) == (0, NOW + 123)
 
@@ -123,7 +141,7 @@ def test_canaries_within_budget_begin_a_recovery_when_the_dwell_is_over():
 
     assert evaluate(before_that, arms, RULES, NOW) is before_that
     after = evaluate(DEGRADED, arms, RULES, NOW)
-    assert (after.state, after.level, after.since) == (State.RECOVERING, 1, NOW)
+    assert (after.state, after.level, after.since) == (ControllerState.RECOVERING, 1, NOW)
     assert (after.share, after.step_since, after.until) == (0.1, NOW - 5, None)
     assert after.reason == "Of 40 calls to rung 0 in 120 s 2 were bad (5 %); 5 % may be."
 
@@ -142,7 +160,7 @@ def test_canaries_within_budget_begin_a_recovery_when_the_dwell_is_over():
 def test_nothing_recovers_while_canaries_say_no(primary):
     after = evaluate(DEGRADED, {0: primary, 1: BUSY}, RULES, NOW)
 
-    assert (after.state, after.level, after.since) == (State.DEGRADED, 1, DEGRADED.since)
+    assert (after.state, after.level, after.since) == (ControllerState.DEGRADED, 1, DEGRADED.since)
 
 
 def test_where_canaries_are_rare_those_of_longer_count():
@@ -150,31 +168,31 @@ def test_where_canaries_are_rare_those_of_longer_count():
 
     after = evaluate(DEGRADED, arms, RULES, NOW)
 
-    assert after.state is State.RECOVERING
+    assert after.state is ControllerState.RECOVERING
     assert after.reason == "Of 50 calls to rung 0 in 130 s 2 were bad (4 %); 5 % may be."
 
 
 def test_where_all_calls_are_canaries_and_still_few_twenty_of_ten_minutes_are_enough():
     whole = replace(DEGRADED, share=1.0, relapses=5)
-    twenty = Arm(tuple(calls(slot // 59, 1 + slot * 19 // 59) for slot in range(60)))
+    twenty = LevelCounts(tuple(calls(slot // 59, 1 + slot * 19 // 59) for slot in range(60)))
     assert twenty.within(600) == calls(1, 20)
 
     after = evaluate(whole, {0: twenty}, RULES, NOW)
 
-    assert after.state is State.RECOVERING
+    assert after.state is ControllerState.RECOVERING
     assert after.reason == "Of 20 calls to rung 0 in 600 s 1 were bad (5 %); 5 % may be."
     for still in (
         evaluate(replace(whole, share=0.48), {0: twenty}, RULES, NOW),
-        evaluate(whole, {0: Arm(twenty.back[:-1])}, RULES, NOW),
-        evaluate(whole, {0: Arm((*twenty.back[:-1], calls(2, 21)))}, RULES, NOW),
+        evaluate(whole, {0: LevelCounts(twenty.trailing[:-1])}, RULES, NOW),
+        evaluate(whole, {0: LevelCounts((*twenty.trailing[:-1], calls(2, 21)))}, RULES, NOW),
     ):
-        assert still.state is State.DEGRADED
+        assert still.state is ControllerState.DEGRADED
 
 
 def test_the_last_canaries_stop_no_recovery_while_they_are_few():
     arms = {0: counted(calls(5, 19), calls(5, 100)), 1: BUSY}
 
-    assert evaluate(DEGRADED, arms, RULES, NOW).state is State.RECOVERING
+    assert evaluate(DEGRADED, arms, RULES, NOW).state is ControllerState.RECOVERING
 
 
 def test_a_level_that_is_bad_itself_is_left_for_the_next_and_the_dwell_begins_anew():
@@ -182,7 +200,7 @@ def test_a_level_that_is_bad_itself_is_left_for_the_next_and_the_dwell_begins_an
 
     after = evaluate(replace(DEGRADED, relapses=1), arms, RULES, NOW)
 
-    assert (after.state, after.level, after.since) == (State.DEGRADED, 2, NOW)
+    assert (after.state, after.level, after.since) == (ControllerState.DEGRADED, 2, NOW)
     assert (after.until, after.relapses) == (NOW + 240, 1)
     assert after.reason.startswith("Of 570 calls to rung 1 in 60 s 90 were bad (15.8 %)")
     last = replace(DEGRADED, level=2, share=0.04)
@@ -196,7 +214,7 @@ ENTERED = replace(DEGRADED, since=NOW - 10, until=NOW + 110)
 def test_a_level_that_is_grossly_bad_is_passed_over_within_its_dwell(bad, n):
     after = evaluate(ENTERED, {1: counted(calls(bad, n))}, RULES, NOW)
 
-    assert (after.state, after.level, after.until) == (State.DEGRADED, 2, NOW + 120)
+    assert (after.state, after.level, after.until) == (ControllerState.DEGRADED, 2, NOW + 120)
     assert after.reason.startswith(f"Of {n} calls to rung 1 in 60 s {bad} were bad (")
 
 
@@ -217,8 +235,8 @@ def test_a_level_is_not_passed_over_within_its_dwell_while(standing, own):
 
 
 def test_a_level_that_is_known_to_be_bad_is_not_tried_unless_it_is_the_last():
-    rules = Rules(target=0.95, rungs=3)
-    bad, old = counted(calls(30, 60)), Arm((*31 * [NONE], *29 * [calls(60, 60)]))
+    rules = ControllerRules(target=0.95, fallback_levels=3)
+    bad, old = counted(calls(30, 60)), LevelCounts((*31 * [NONE], *29 * [calls(60, 60)]))
 
     assert evaluate(HEALTHY, {0: bad, 1: bad}, rules, NOW).level == 2
     assert evaluate(HEALTHY, {0: bad, 1: bad, 2: bad, 3: bad}, rules, NOW).level == 3
@@ -229,7 +247,7 @@ def test_a_level_that_is_known_to_be_bad_is_not_tried_unless_it_is_the_last():
 def test_good_canaries_matter_more_than_a_bad_level():
     arms = {0: steady(0, 30), 1: steady(90, 570)}
 
-    assert evaluate(DEGRADED, arms, RULES, NOW).state is State.RECOVERING
+    assert evaluate(DEGRADED, arms, RULES, NOW).state is ControllerState.RECOVERING
 
 
 def test_a_share_that_canaries_had_for_long_counts_as_a_step_of_the_recovery():
@@ -248,10 +266,13 @@ def test_after_two_relapses_evidence_and_steps_take_twice_as_long():
     bad_before = (*12 * [calls(0, 80)], *12 * [calls(40, 120)])
     good_before = (*12 * [calls(0, 80)], *12 * [calls(4, 120)])
 
-    assert evaluate(twice, {0: Arm(bad_before), 1: BUSY}, RULES, NOW).state is State.DEGRADED
-    assert evaluate(DEGRADED, {0: Arm(bad_before), 1: BUSY}, RULES, NOW).relapses == 0
-    after = evaluate(twice, {0: Arm(good_before), 1: BUSY}, RULES, NOW)
-    assert after.state is State.RECOVERING
+    assert (
+        evaluate(twice, {0: LevelCounts(bad_before), 1: BUSY}, RULES, NOW).state
+        is ControllerState.DEGRADED
+    )
+    assert evaluate(DEGRADED, {0: LevelCounts(bad_before), 1: BUSY}, RULES, NOW).relapses == 0
+    after = evaluate(twice, {0: LevelCounts(good_before), 1: BUSY}, RULES, NOW)
+    assert after.state is ControllerState.RECOVERING
     assert after.reason == "Of 120 calls to rung 0 in 240 s 4 were bad (3.33 %); 5 % may be."
 
     stepping = replace(RECOVERING, relapses=2, step_since=NOW - 119)
@@ -278,10 +299,10 @@ def test_a_recovery_goes_from_step_to_step_and_ends_after_a_minute_of_all():
         shares.append((standing.state, standing.share))
 
     assert shares == [
-        (State.RECOVERING, 0.22),
-        (State.RECOVERING, 0.48),
-        (State.RECOVERING, 1.0),
-        (State.HEALTHY, 1.0),
+        (ControllerState.RECOVERING, 0.22),
+        (ControllerState.RECOVERING, 0.48),
+        (ControllerState.RECOVERING, 1.0),
+        (ControllerState.HEALTHY, 1.0),
     ]
     assert (standing.level, standing.since, standing.until) == (0, NOW + 180, NOW + 180 + 3600)
     assert standing.reason == "Of 100 calls to rung 0 in 60 s 1 were bad (1 %); 5 % may be."
@@ -292,7 +313,7 @@ def test_a_recovery_that_is_surely_over_budget_is_a_relapse_at_once():
 
     for surely in (steady(6, 50), steady(8, 20)):
         after = evaluate(standing, {0: surely, 2: BUSY}, RULES, NOW)
-        assert (after.state, after.level, after.relapses) == (State.DEGRADED, 2, 1)
+        assert (after.state, after.level, after.relapses) == (ControllerState.DEGRADED, 2, 1)
         assert (after.share, after.until) == (0.04, NOW + 240)
     for perhaps in (steady(5, 50), steady(7, 20)):
         assert evaluate(standing, {0: perhaps, 2: BUSY}, RULES, NOW) is standing
@@ -314,32 +335,35 @@ def test_a_recovery_with_too_little_traffic_to_go_on_lets_more_of_it_try():
 
 def test_a_recovery_with_too_little_traffic_takes_no_step_while_the_last_calls_were_bad():
     for last in (calls(12, 12), calls(10, 19), calls(1, 1)):
-        arms = {0: Arm((NONE, *59 * [last])), 1: steady(0, 48)}
+        arms = {0: LevelCounts((NONE, *59 * [last])), 1: steady(0, 48)}
 
         assert evaluate(RECOVERING, arms, RULES, NOW) is RECOVERING
 
 
 def test_what_is_frozen_stays_so_whatever_is_counted():
     for standing in (HEALTHY, DEGRADED, RECOVERING):
-        ice = frozen(standing, NOW, "the store is lost")
+        ice = freeze_state(standing, NOW, "the store is lost")
         assert evaluate(ice, {0: steady(90, 100)}, RULES, NOW + 10_000) is ice
 
 
 def test_a_pin_stays_until_its_end_whatever_is_counted():
-    pin = pinned(HEALTHY, 1, NOW + 600, NOW, "a test")
+    pin = apply_pin(HEALTHY, 1, NOW + 600, NOW, "a test")
 
     assert evaluate(pin, {0: steady(90, 100), 1: steady(90, 100)}, RULES, NOW + 599) is pin
     after = evaluate(pin, {}, RULES, NOW + 600)
-    assert (after.state, after.level) == (State.HEALTHY, 0)  # as it was before it was pinned
+    assert (after.state, after.level) == (
+        ControllerState.HEALTHY,
+        0,
+    )  # as it was before it was pinned
 
 
 def test_what_was_degraded_before_it_was_pinned_is_so_again_and_comes_back_by_evidence():
-    pin = pinned(DEGRADED, 2, NOW + 600, NOW, "a test")
+    pin = apply_pin(DEGRADED, 2, NOW + 600, NOW, "a test")
     good = {0: steady(0, 40), 1: BUSY}
 
     after = evaluate(pin, {}, RULES, NOW + 600)
-    assert (after.state, after.level, after.share) == (State.DEGRADED, 1, DEGRADED.share)
-    assert evaluate(after, good, RULES, NOW + 601).state is State.RECOVERING
+    assert (after.state, after.level, after.share) == (ControllerState.DEGRADED, 1, DEGRADED.share)
+    assert evaluate(after, good, RULES, NOW + 601).state is ControllerState.RECOVERING
 
 
 @pytest.mark.parametrize("back", [1.0, 3600.0])
@@ -349,8 +373,12 @@ def test_after_the_clock_went_back_nothing_waits_longer_than_it_would_have(back)
     good = {0: steady(0, 40), 1: BUSY}
 
     waiting = evaluate(degraded, good, RULES, then)
-    assert (waiting.state, waiting.since, waiting.until) == (State.DEGRADED, then, then + 120)
-    assert evaluate(waiting, good, RULES, then + 120).state is State.RECOVERING
+    assert (waiting.state, waiting.since, waiting.until) == (
+        ControllerState.DEGRADED,
+        then,
+        then + 120,
+    )
+    assert evaluate(waiting, good, RULES, then + 120).state is ControllerState.RECOVERING
 
     stepping = evaluate(replace(RECOVERING, since=NOW, step_since=NOW), good, RULES, then)
     assert evaluate(stepping, good, RULES, then + 60).share == 0.22
@@ -362,4 +390,4 @@ def test_after_the_clock_went_back_nothing_waits_longer_than_it_would_have(back)
 def test_moves_happen_also_at_the_look_that_finds_the_clock_gone_back():
     after = evaluate(replace(HEALTHY, since=NOW + 50), {0: steady(90, 100)}, RULES, NOW)
 
-    assert (after.state, after.since, after.until) == (State.DEGRADED, NOW, NOW + 120)
+    assert (after.state, after.since, after.until) == (ControllerState.DEGRADED, NOW, NOW + 120)

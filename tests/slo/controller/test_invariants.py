@@ -8,14 +8,14 @@ from msgspec import json
 from slo import wilson
 from slo.controller.canary_share import level_for
 from slo.controller.evaluate import evaluate
-from slo.controller.pins import frozen, pinned, thawed, unpinned
-from slo.controller.state import Arm, Rules, Standing, State
-from slo.controller.transitions import moves
-from slo.tally import Counts
+from slo.controller.pins import apply_pin, freeze_state, remove_pin, thaw_state
+from slo.controller.state import ControllerRules, ControllerSnapshot, ControllerState, LevelCounts
+from slo.controller.transitions import state_change
+from slo.tally import GoodBadCounts
 
 BEGAN = 1_000_000.0
-RULES = Rules(target=0.95, rungs=2)
-AUTOMATIC = (State.HEALTHY, State.DEGRADED, State.RECOVERING)
+RULES = ControllerRules(target=0.95, fallback_levels=2)
+AUTOMATIC = (ControllerState.HEALTHY, ControllerState.DEGRADED, ControllerState.RECOVERING)
 
 
 @st.composite
@@ -34,11 +34,11 @@ def arms(draw):
     for slots, n, share in parts:
         bad += round(n * share)
         good += n - round(n * share)
-        counted += slots * [Counts(good, bad)]
-    return Arm(tuple(counted))
+        counted += slots * [GoodBadCounts(good, bad)]
+    return LevelCounts(tuple(counted))
 
 
-def is_breach(arm: Arm, *, is_new: bool = False) -> bool:
+def is_breach(arm: LevelCounts, *, is_new: bool = False) -> bool:
     """True if calls of a minute, or the last twenty, are over budget as what surrounds them is."""
     calls, seconds = arm.latest(10 if is_new else 20, 60)
     newest, _ = arm.latest(10)
@@ -46,7 +46,7 @@ def is_breach(arm: Arm, *, is_new: bool = False) -> bool:
     return calls.share > over and newest.share > 0.05 < arm.within(max(5 * seconds, 300)).share
 
 
-def canaries(primary: Arm, before: Standing) -> Counts:
+def canaries(primary: LevelCounts, before: ControllerSnapshot) -> GoodBadCounts:
     """The calls a recovery may be judged by: those of two minutes, after relapses of more of them.
 
     They are of longer where it takes that for 40, and 20 of ten minutes where everybody tries.
@@ -65,7 +65,7 @@ class Looked(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now = BEGAN
-        self.standing = Standing(since=BEGAN)
+        self.standing = ControllerSnapshot(since=BEGAN)
         #: Seconds that truly passed since it last became degraded by itself, and the dwell it owes.
         self.degraded_for = self.owed = 0.0
 
@@ -85,40 +85,45 @@ class Looked(RuleBasedStateMachine):
         )
         self.standing = after
         assert after is before or after != before
-        if before.state is State.FROZEN:
-            assert after.state is State.FROZEN
-        if moves(before, after) is None or before.state not in AUTOMATIC:
+        if before.state is ControllerState.FROZEN:
+            assert after.state is ControllerState.FROZEN
+        if state_change(before, after) is None or before.state not in AUTOMATIC:
             return
         self._moved(before, after, levels)
 
-    def _moved(self, before: Standing, after: Standing, levels: dict[int, Arm]) -> None:
+    def _moved(
+        self, before: ControllerSnapshot, after: ControllerSnapshot, levels: dict[int, LevelCounts]
+    ) -> None:
         """By itself, which takes evidence."""
-        primary, own = levels.get(0, Arm()), levels.get(before.level, Arm())
+        primary, own = levels.get(0, LevelCounts()), levels.get(before.level, LevelCounts())
         assert any(each.within(600).n >= RULES.few for each in levels.values())
         assert after.reason
         match before.state, after.state:
-            case State.HEALTHY, State.DEGRADED:
+            case ControllerState.HEALTHY, ControllerState.DEGRADED:
                 assert after.level == 1 or is_breach(levels[1])
                 assert is_breach(primary)
-            case State.DEGRADED, State.DEGRADED:
+            case ControllerState.DEGRADED, ControllerState.DEGRADED:
                 assert after.level == before.level + 1
                 assert is_breach(own, is_new=self.degraded_for < self.owed)
                 assert self.degraded_for >= min(10.0, self.owed)
-            case State.DEGRADED, State.RECOVERING:
+            case ControllerState.DEGRADED, ControllerState.RECOVERING:
                 assert after.level == before.level
                 assert canaries(primary, before).share <= 0.05
                 minute = primary.within(60)
                 assert minute.n < 50 or wilson.lower_bound(minute.bad, minute.n) <= 0.05
-            case State.RECOVERING, State.DEGRADED:
+            case ControllerState.RECOVERING, ControllerState.DEGRADED:
                 assert after.level == before.level
                 assert after.relapses == before.relapses + 1
             case _:
-                assert (before.state, after.state) == (State.RECOVERING, State.HEALTHY)
+                assert (before.state, after.state) == (
+                    ControllerState.RECOVERING,
+                    ControllerState.HEALTHY,
+                )
                 assert before.share == 1.0
-        if before.state is State.DEGRADED and after.state is State.RECOVERING:
+        if before.state is ControllerState.DEGRADED and after.state is ControllerState.RECOVERING:
             assert self.degraded_for >= self.owed
-        if after.state is State.DEGRADED:
-            self.degraded_for, self.owed = 0.0, RULES.dwelling(after.relapses)
+        if after.state is ControllerState.DEGRADED:
+            self.degraded_for, self.owed = 0.0, RULES.dwell_time(after.relapses)
             assert 120 <= self.owed <= 900
 
     @rule(seconds=st.sampled_from([1.0, 60.0, 86_400.0]))
@@ -127,38 +132,38 @@ class Looked(RuleBasedStateMachine):
 
     @rule(level=st.integers(0, 2), ttl=st.sampled_from([10.0, 600.0]))
     def pin(self, level, ttl):
-        self.standing = pinned(self.standing, level, self.now + ttl, self.now, "a test")
+        self.standing = apply_pin(self.standing, level, self.now + ttl, self.now, "a test")
         self.owed = 0.0
 
     @rule()
     def unpin(self):
-        self.standing = unpinned(self.standing, self.now, RULES)
+        self.standing = remove_pin(self.standing, self.now, RULES)
 
     @rule()
     def freeze(self):
-        self.standing = frozen(self.standing, self.now, "the store is lost")
+        self.standing = freeze_state(self.standing, self.now, "the store is lost")
 
     @rule()
     def thaw(self):
-        self.standing = thawed(self.standing, self.now)
+        self.standing = thaw_state(self.standing, self.now)
 
     @invariant()
     def the_level_is_one_there_is(self):
-        assert 0 <= self.standing.level <= RULES.rungs
+        assert 0 <= self.standing.level <= RULES.fallback_levels
         proposed = [level_for(self.standing, draw, RULES) for draw in (0.0, 0.3, 0.99)]
         assert set(proposed) <= {0, self.standing.level}
 
     @invariant()
     def the_share_is_a_part(self):
         assert 0.0 <= self.standing.share <= 1.0
-        if self.standing.state is State.HEALTHY:
+        if self.standing.state is ControllerState.HEALTHY:
             assert (self.standing.share, self.standing.level) == (1.0, 0)
-        if self.standing.state is State.RECOVERING:
+        if self.standing.state is ControllerState.RECOVERING:
             assert self.standing.share in RULES.ramp
 
     @invariant()
     def it_survives_its_way_through_the_store(self):
-        assert json.decode(json.encode(self.standing), type=Standing) == self.standing
+        assert json.decode(json.encode(self.standing), type=ControllerSnapshot) == self.standing
 
 
 TestLooked = Looked.TestCase

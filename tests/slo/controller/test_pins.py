@@ -3,32 +3,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slo.controller.canary_share import level_for
-from slo.controller.pins import LONGEST, frozen, pinned, thawed, unpinned
-from slo.controller.state import Rules, Standing, State
+from slo.controller.pins import MAX_REASON_CHARS, apply_pin, freeze_state, remove_pin, thaw_state
+from slo.controller.state import ControllerRules, ControllerSnapshot, ControllerState
 
 NOW = 1_000_000.0
-RULES = Rules(target=0.95, rungs=2)
-HEALTHY = Standing(since=NOW - 500)
-DEGRADED = Standing(
-    state=State.DEGRADED, level=2, since=NOW - 50, relapses=1, share=0.05, until=NOW + 190
+RULES = ControllerRules(target=0.95, fallback_levels=2)
+HEALTHY = ControllerSnapshot(since=NOW - 500)
+DEGRADED = ControllerSnapshot(
+    state=ControllerState.DEGRADED, level=2, since=NOW - 50, relapses=1, share=0.05, until=NOW + 190
 )
-RECOVERING = Standing(
-    state=State.RECOVERING, level=1, since=NOW - 90, share=0.22, step_since=NOW - 30
+RECOVERING = ControllerSnapshot(
+    state=ControllerState.RECOVERING, level=1, since=NOW - 90, share=0.22, step_since=NOW - 30
 )
 
 
 def test_a_pin_sends_every_conversation_to_its_level():
-    standing = pinned(DEGRADED, 1, NOW + 600, NOW, "a test of the small model")
+    standing = apply_pin(DEGRADED, 1, NOW + 600, NOW, "a test of the small model")
 
-    assert standing == Standing(
-        state=State.PINNED,
+    assert standing == ControllerSnapshot(
+        state=ControllerState.PINNED,
         level=1,
         since=NOW,
         reason="Pinned to rung 1: a test of the small model",
         relapses=1,
         share=0.0,
         until=NOW + 600,
-        was=State.DEGRADED,
+        was=ControllerState.DEGRADED,
         was_level=2,
         was_share=0.05,
         was_until=NOW + 190,
@@ -38,21 +38,24 @@ def test_a_pin_sends_every_conversation_to_its_level():
 
 def test_a_pin_is_to_a_level_and_above_the_highest_to_that():
     with pytest.raises(ValueError, match="no level -1"):
-        pinned(HEALTHY, -1, NOW + 600, NOW, "")
-    assert level_for(pinned(HEALTHY, 9, NOW + 600, NOW, ""), 0.5, RULES) == 2
+        apply_pin(HEALTHY, -1, NOW + 600, NOW, "")
+    assert level_for(apply_pin(HEALTHY, 9, NOW + 600, NOW, ""), 0.5, RULES) == 2
 
 
 @given(st.text())
 def test_a_reason_can_stand_in_a_header_whatever_somebody_wrote(why):
-    for reason in (pinned(HEALTHY, 1, NOW, NOW, why).reason, frozen(HEALTHY, NOW, why).reason):
+    for reason in (
+        apply_pin(HEALTHY, 1, NOW, NOW, why).reason,
+        freeze_state(HEALTHY, NOW, why).reason,
+    ):
         assert reason.isascii()
         assert reason.isprintable()
-        assert len(reason) <= LONGEST + 20
+        assert len(reason) <= MAX_REASON_CHARS + 20
 
 
 def test_a_pin_or_freeze_without_a_reason_says_so_much():
-    assert pinned(HEALTHY, 1, NOW, NOW, "").reason == "Pinned to rung 1."
-    assert frozen(HEALTHY, NOW, " ").reason == "Frozen."
+    assert apply_pin(HEALTHY, 1, NOW, NOW, "").reason == "Pinned to rung 1."
+    assert freeze_state(HEALTHY, NOW, " ").reason == "Frozen."
 
 
 @pytest.mark.parametrize("standing", [HEALTHY, DEGRADED, RECOVERING])
@@ -60,9 +63,9 @@ def test_a_pin_or_freeze_without_a_reason_says_so_much():
 def test_what_is_released_is_where_it_was_before_the_pin(standing, levels):
     held = standing
     for level in levels:
-        held = pinned(held, level, NOW + 600, NOW, "")
+        held = apply_pin(held, level, NOW + 600, NOW, "")
 
-    after = unpinned(held, NOW + 9, RULES)
+    after = remove_pin(held, NOW + 9, RULES)
 
     for field in ("state", "level", "share", "until", "relapses"):
         assert getattr(after, field) == getattr(standing, field)
@@ -72,34 +75,42 @@ def test_what_is_released_is_where_it_was_before_the_pin(standing, levels):
 
 
 def test_what_was_frozen_before_it_was_pinned_is_as_before_the_freeze():
-    held = pinned(frozen(RECOVERING, NOW, ""), 2, NOW + 600, NOW, "")
+    held = apply_pin(freeze_state(RECOVERING, NOW, ""), 2, NOW + 600, NOW, "")
 
-    after = unpinned(held, NOW + 9, RULES)
+    after = remove_pin(held, NOW + 9, RULES)
 
-    assert (after.state, after.level, after.share) == (State.RECOVERING, 1, 0.22)
+    assert (after.state, after.level, after.share) == (ControllerState.RECOVERING, 1, 0.22)
 
 
-@pytest.mark.parametrize(("rungs", "where"), [(1, (State.DEGRADED, 1)), (0, (State.HEALTHY, 0))])
+@pytest.mark.parametrize(
+    ("rungs", "where"), [(1, (ControllerState.DEGRADED, 1)), (0, (ControllerState.HEALTHY, 0))]
+)
 def test_what_is_released_on_a_shorter_ladder_is_on_its_last_level(rungs, where):
-    held = pinned(DEGRADED, 0, NOW + 600, NOW, "")
+    held = apply_pin(DEGRADED, 0, NOW + 600, NOW, "")
 
-    after = unpinned(held, NOW + 9, Rules(target=0.95, rungs=rungs))
+    after = remove_pin(held, NOW + 9, ControllerRules(target=0.95, fallback_levels=rungs))
 
     assert (after.state, after.level) == where
 
 
 def test_a_pin_that_an_older_version_stored_ends_healthy():
-    old = Standing(state=State.PINNED, level=2, since=NOW, until=NOW + 9, was=State.DEGRADED)
+    old = ControllerSnapshot(
+        state=ControllerState.PINNED,
+        level=2,
+        since=NOW,
+        until=NOW + 9,
+        was=ControllerState.DEGRADED,
+    )
 
-    assert unpinned(old, NOW + 9, RULES).state is State.HEALTHY
+    assert remove_pin(old, NOW + 9, RULES).state is ControllerState.HEALTHY
 
 
 @pytest.mark.parametrize("standing", [HEALTHY, DEGRADED, RECOVERING])
 def test_what_freezes_keeps_its_level_and_share_and_is_itself_again_afterwards(standing):
-    held = frozen(standing, NOW, "the store is lost")
-    again = thawed(held, NOW + 60)
+    held = freeze_state(standing, NOW, "the store is lost")
+    again = thaw_state(held, NOW + 60)
 
-    assert (held.state, held.was, held.since) == (State.FROZEN, standing.state, NOW)
+    assert (held.state, held.was, held.since) == (ControllerState.FROZEN, standing.state, NOW)
     assert (held.level, held.share, held.until) == (standing.level, standing.share, standing.until)
     assert held.reason == "Frozen: the store is lost"
     assert (again.state, again.was, again.since) == (standing.state, None, NOW + 60)
@@ -112,14 +123,17 @@ def test_what_freezes_keeps_its_level_and_share_and_is_itself_again_afterwards(s
 
 
 def test_a_frozen_standing_of_which_nobody_knows_what_it_was_thaws_healthy():
-    assert thawed(Standing(state=State.FROZEN, since=NOW), NOW).state is State.HEALTHY
+    assert (
+        thaw_state(ControllerSnapshot(state=ControllerState.FROZEN, since=NOW), NOW).state
+        is ControllerState.HEALTHY
+    )
 
 
 def test_what_has_no_pin_or_is_not_frozen_stays_the_same():
-    pin = pinned(HEALTHY, 1, NOW + 60, NOW, "")
-    ice = frozen(HEALTHY, NOW, "")
+    pin = apply_pin(HEALTHY, 1, NOW + 60, NOW, "")
+    ice = freeze_state(HEALTHY, NOW, "")
 
-    assert unpinned(DEGRADED, NOW, RULES) is DEGRADED
-    assert thawed(DEGRADED, NOW) is DEGRADED
-    assert frozen(pin, NOW, "the store is lost") is pin
-    assert frozen(ice, NOW + 5, "the clock jumped") is ice
+    assert remove_pin(DEGRADED, NOW, RULES) is DEGRADED
+    assert thaw_state(DEGRADED, NOW) is DEGRADED
+    assert freeze_state(pin, NOW, "the store is lost") is pin
+    assert freeze_state(ice, NOW + 5, "the clock jumped") is ice

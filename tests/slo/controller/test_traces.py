@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from msgspec import json
 
 from slo.controller.evaluate import evaluate
-from slo.controller.pins import frozen, thawed
-from slo.controller.state import Rules, Standing, State, arm
-from slo.controller.transitions import moves
+from slo.controller.pins import freeze_state, thaw_state
+from slo.controller.state import ControllerRules, ControllerSnapshot, ControllerState, level_counts
+from slo.controller.transitions import state_change
 from slo.tally import Tally
 
 EPOCH = 1_800_000_000.0
-RULES = Rules(target=0.95, rungs=2)
+RULES = ControllerRules(target=0.95, fallback_levels=2)
 FINE, AWFUL = 0.01, 0.6
 Bad = Callable[[int, int], float]
 """The part of a level's calls that are bad, by level and second."""
@@ -26,15 +26,18 @@ class Story:
     """Calls without luck: every level gets and spoils exactly its part of them."""
 
     def __init__(
-        self, bad: Bad, rate: Callable[[int], float] = lambda second: 10.0, rules: Rules = RULES
+        self,
+        bad: Bad,
+        rate: Callable[[int], float] = lambda second: 10.0,
+        rules: ControllerRules = RULES,
     ) -> None:
         self.bad, self.rate, self.rules = bad, rate, rules
         self.tally = Tally()
-        self.standing = Standing(since=EPOCH)
+        self.standing = ControllerSnapshot(since=EPOCH)
         self.told: list[str] = []
-        self.owed = [0.0] * (rules.rungs + 1)
-        self.spoiled = [0.0] * (rules.rungs + 1)
-        self.bad_in_all = [0] * (rules.rungs + 1)
+        self.owed = [0.0] * (rules.fallback_levels + 1)
+        self.spoiled = [0.0] * (rules.fallback_levels + 1)
+        self.bad_in_all = [0] * (rules.fallback_levels + 1)
         self.jump = 0.0
         self.second = 0
 
@@ -44,14 +47,14 @@ class Story:
             if counting:
                 self._calls(now)
             if self.second % 2 == 0:
-                arms = {level: arm(self.tally, str(level), now) for level in self.levels}
+                arms = {level: level_counts(self.tally, str(level), now) for level in self.levels}
                 self.stand(evaluate(self.standing, arms, self.rules, now))
                 self.tally.forget(now)
             self.second += 1
         return self
 
-    def stand(self, after: Standing) -> None:
-        if move := moves(self.standing, after):
+    def stand(self, after: ControllerSnapshot) -> None:
+        if move := state_change(self.standing, after):
             self.told.append(
                 f"{self.second}: {move.before} {move.level_before} > {move.after} {move.level}"
             )
@@ -59,7 +62,7 @@ class Story:
 
     @property
     def levels(self) -> range:
-        return range(self.rules.rungs + 1)
+        return range(self.rules.fallback_levels + 1)
 
     @property
     def now(self) -> float:
@@ -284,11 +287,11 @@ def test_conversations_that_stay_on_a_level_show_that_it_need_not_be_tried():
     for second in range(120):
         tally.add("0", 0, 2, EPOCH + second)
         tally.add("1", 0, 1, EPOCH + second)
-    arms = {level: arm(tally, str(level), EPOCH + 119) for level in range(3)}
+    arms = {level: level_counts(tally, str(level), EPOCH + 119) for level in range(3)}
 
-    after = evaluate(Standing(since=EPOCH - 1000), arms, RULES, EPOCH + 119)
+    after = evaluate(ControllerSnapshot(since=EPOCH - 1000), arms, RULES, EPOCH + 119)
 
-    assert (after.state, after.level) == (State.DEGRADED, 2)
+    assert (after.state, after.level) == (ControllerState.DEGRADED, 2)
 
 
 @given(
@@ -300,13 +303,13 @@ def test_conversations_that_stay_on_a_level_show_that_it_need_not_be_tried():
 def test_the_first_good_level_is_reached_in_15_seconds_a_level_and_kept(is_bad, rate, luck):
     """Level 0 is bad; of those below it any may be, all the time."""
     bad = (True, *is_bad)
-    rules = Rules(target=0.95, rungs=len(is_bad))
+    rules = ControllerRules(target=0.95, fallback_levels=len(is_bad))
     story = Story(
         lambda level, second: float(bad[level]) if second >= 600 and bad[level] else luck,
         lambda second: rate,
         rules,
     )
-    first_good = next((level for level, each in enumerate(bad) if not each), rules.rungs)
+    first_good = next((level for level, each in enumerate(bad) if not each), rules.fallback_levels)
 
     story.tell(1800)
 
@@ -332,9 +335,9 @@ def test_an_upstream_that_is_bad_again_while_it_recovers_is_left_alone_for_longe
 def test_a_clock_that_jumps_forward_is_a_freeze_for_as_long_as_counts_are_few():
     story = Story(primary(during(600, 1200))).tell(700)
 
-    story.stand(frozen(story.standing, story.now, "the clock jumped"))
+    story.stand(freeze_state(story.standing, story.now, "the clock jumped"))
     story.jump = 3600.0
-    story.tell(60).stand(thawed(story.standing, story.now))
+    story.tell(60).stand(thaw_state(story.standing, story.now))
     story.tell(1500)
 
     assert story.told == [
@@ -365,10 +368,10 @@ def test_while_the_store_is_dead_a_standing_is_frozen_and_goes_on_when_it_is_bac
     story = Story(primary(during(600, 1200))).tell(1350)
     at_first_step = story.standing.share
 
-    story.stand(frozen(story.standing, story.now, "the store is lost"))
+    story.stand(freeze_state(story.standing, story.now, "the store is lost"))
     story.tell(1000, counting=False)
     assert story.standing.share == at_first_step
-    story.stand(thawed(story.standing, story.now))
+    story.stand(thaw_state(story.standing, story.now))
     story.tell(300)
 
     assert story.told == [
@@ -386,7 +389,7 @@ def test_another_that_goes_on_from_the_stored_standing_moves_as_the_first_would_
     for _ in range(900):
         one.tell(2)
         other.tell(2)
-        other.standing = json.decode(json.encode(other.standing), type=Standing)
+        other.standing = json.decode(json.encode(other.standing), type=ControllerSnapshot)
 
     assert one.told == other.told
     assert one.standing == other.standing

@@ -1,17 +1,19 @@
 from msgspec.structs import replace
 
-from slo.controller.state import Standing, State
-from slo.controller.transitions import Move, moves
+from slo.controller.state import ControllerSnapshot, ControllerState
+from slo.controller.transitions import StateChange, state_change
 
-BEFORE = Standing(state=State.DEGRADED, level=1, since=100.0, share=0.05, until=220.0)
+BEFORE = ControllerSnapshot(
+    state=ControllerState.DEGRADED, level=1, since=100.0, share=0.05, until=220.0
+)
 
 
 def test_a_move_says_from_where_to_where_when_and_why():
     after = replace(BEFORE, level=2, since=220.0, reason="Of 60 calls 9 were bad.")
 
-    assert moves(BEFORE, after) == Move(
-        before=State.DEGRADED,
-        after=State.DEGRADED,
+    assert state_change(BEFORE, after) == StateChange(
+        before=ControllerState.DEGRADED,
+        after=ControllerState.DEGRADED,
         level_before=1,
         level=2,
         at=220.0,
@@ -20,12 +22,16 @@ def test_a_move_says_from_where_to_where_when_and_why():
 
 
 def test_a_change_of_state_alone_is_a_move():
-    move = moves(BEFORE, replace(BEFORE, state=State.FROZEN))
+    move = state_change(BEFORE, replace(BEFORE, state=ControllerState.FROZEN))
 
     assert move is not None
-    assert (move.before, move.after, move.level) == (State.DEGRADED, State.FROZEN, 1)
+    assert (move.before, move.after, move.level) == (
+        ControllerState.DEGRADED,
+        ControllerState.FROZEN,
+        1,
+    )
 
 
 def test_a_change_of_the_share_is_none():
-    assert moves(BEFORE, BEFORE) is None
-    assert moves(BEFORE, replace(BEFORE, share=0.1)) is None
+    assert state_change(BEFORE, BEFORE) is None
+    assert state_change(BEFORE, replace(BEFORE, share=0.1)) is None

@@ -5,38 +5,38 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slo.alert import Severity
-from slo.objective import BurnAlert, Calls, Enforce, Metric, Objective
-from slo.openslo.documents import documents, escaped, unescaped, what
-from slo.openslo.reading import read
+from slo.objective import BurnAlert, Enforce, Metric, Objective, RequestKind
+from slo.openslo.documents import escape_level, objective_text, openslo_documents, unescape_level
+from slo.openslo.reading import read_openslo
 from tests.fakes.promised import objective, objectives
 
 
 @given(st.lists(objectives(), max_size=3, unique_by=lambda each: each.name))
 def test_what_is_written_reads_as_the_same(every: list[Objective]) -> None:
-    found = read(documents(every))
-    assert (found.refused, found.passed_over) == ((), ())
+    found = read_openslo(openslo_documents(every))
+    assert (found.refused, found.skipped) == ((), ())
     assert found.objectives == tuple(every)
 
 
 @given(objectives())
 def test_so_it_does_by_way_of_yaml_and_json(each: Objective) -> None:
-    (document,) = documents([each])
-    assert read([yaml.safe_load(yaml.safe_dump(document))]).objectives == (each,)
-    assert read([json.loads(json.dumps(document))]).objectives == (each,)
+    (document,) = openslo_documents([each])
+    assert read_openslo([yaml.safe_load(yaml.safe_dump(document))]).objectives == (each,)
+    assert read_openslo([json.loads(json.dumps(document))]).objectives == (each,)
 
 
 def test_a_document_is_as_openslo_has_it() -> None:
     made = objective(
         name="chat-ttft",
         feature="chat",
-        calls=Calls.STREAMS,
+        calls=RequestKind.STREAMS,
         metric=Metric.TTFT,
         under=0.5,
         enforce=Enforce.DEGRADE,
         ladder=("elsewhere", "a,b"),
         alerts=(BurnAlert(burn=6.0, over=1800.0, severity=Severity.PAGE),),
     )
-    (document,) = documents([made])
+    (document,) = openslo_documents([made])
     assert (document["apiVersion"], document["kind"]) == ("openslo/v1", "SLO")
     assert document["metadata"] == {
         "name": "chat-ttft",
@@ -72,23 +72,23 @@ def test_a_document_is_as_openslo_has_it() -> None:
 
 
 def test_a_floor_is_an_average_of_hours() -> None:
-    (document,) = documents([objective(metric=Metric.CACHE, target=0.7, clear=0.75)])
+    (document,) = openslo_documents([objective(metric=Metric.CACHE, target=0.7, clear=0.75)])
     assert document["spec"]["budgetingMethod"] == "RatioTimeslices"
     assert document["spec"]["objectives"][0]["timeSliceWindow"] == "1h"
     assert document["metadata"]["annotations"]["thriftgate.dev/clear"] == "0.75"
 
 
 def test_to_shed_goes_without_a_ladder() -> None:
-    (document,) = documents([objective(enforce=Enforce.SHED, ladder=("shed",))])
+    (document,) = openslo_documents([objective(enforce=Enforce.SHED, ladder=("shed",))])
     assert document["metadata"]["annotations"] == {"thriftgate.dev/enforce": "shed"}
 
 
 def test_what_is_promised_is_told_in_a_few_words() -> None:
     said = [
-        what(objective(metric=Metric.TOTAL, target=0.995, under=2.0)),
-        what(objective(metric=Metric.ERRORS, target=0.99)),
-        what(objective(metric=Metric.COST, target=0.99, under_nanos=50_000_000)),
-        what(objective(metric=Metric.CACHE, target=0.7)),
+        objective_text(objective(metric=Metric.TOTAL, target=0.995, under=2.0)),
+        objective_text(objective(metric=Metric.ERRORS, target=0.99)),
+        objective_text(objective(metric=Metric.COST, target=0.99, under_nanos=50_000_000)),
+        objective_text(objective(metric=Metric.CACHE, target=0.7)),
     ]
     assert said == [
         "p99.5 of total within 2s",
@@ -100,5 +100,5 @@ def test_what_is_promised_is_told_in_a_few_words() -> None:
 
 @given(st.lists(st.text(",%2C5", min_size=1)))
 def test_rungs_keep_their_commas(rungs: list[str]) -> None:
-    told = ",".join(map(escaped, rungs))
-    assert [unescaped(each) for each in told.split(",") if each] == rungs
+    told = ",".join(map(escape_level, rungs))
+    assert [unescape_level(each) for each in told.split(",") if each] == rungs

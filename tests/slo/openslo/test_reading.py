@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slo.alert import Severity
-from slo.objective import BurnAlert, Calls, Enforce, Metric
-from slo.openslo.reading import Reading, read
+from slo.objective import BurnAlert, Enforce, Metric, RequestKind
+from slo.openslo.reading import OpenSloImport, read_openslo
 
 
 def slo(sli: str = "total", /, **spec: Any) -> dict[str, Any]:
@@ -57,32 +57,32 @@ def document(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_what_others_write_by_hand_is_read_with_the_usual_defaults() -> None:
-    (found,) = read([slo()]).objectives
+    (found,) = read_openslo([slo()]).objectives
     assert (found.metric, found.under, found.target) == (Metric.TOTAL, 2.0, 0.95)
-    assert (found.team, found.feature, found.calls) == ("*", "*", Calls.ALL)
+    assert (found.team, found.feature, found.calls) == ("*", "*", RequestKind.ALL)
     assert (found.enforce, found.ladder, found.alerts) == (Enforce.ALERT, (), ())
-    (ttft,) = read([slo("ttft")]).objectives
-    assert ttft.calls is Calls.STREAMS
+    (ttft,) = read_openslo([slo("ttft")]).objectives
+    assert ttft.calls is RequestKind.STREAMS
 
 
 def test_labels_say_whose_calls_where_the_metric_does_not() -> None:
     labelled = {**slo(), "metadata": {"name": "o", "labels": {"team": "a", "feature": "chat"}}}
-    (found,) = read([labelled]).objectives
+    (found,) = read_openslo([labelled]).objectives
     assert (found.team, found.feature) == ("a", "chat")
     measured = {"sli": "total", "le": 2, "team": "b", "feature": ""}
     labelled["spec"]["indicator"] = indicator(measured)
-    (found,) = read([labelled]).objectives
+    (found,) = read_openslo([labelled]).objectives
     assert (found.team, found.feature) == ("b", "")
 
 
 def test_a_target_may_be_percents() -> None:
-    (found,) = read([slo(objectives=[{"targetPercent": 99.9}])]).objectives
+    (found,) = read_openslo([slo(objectives=[{"targetPercent": 99.9}])]).objectives
     assert found.target == 0.999
 
 
 def test_a_ladder_may_begin_with_what_is_requested() -> None:
     said = {"enforce": "degrade", "ladder": "requested, gpt-small, cache-only"}
-    (found,) = read([annotated(said)]).objectives
+    (found,) = read_openslo([annotated(said)]).objectives
     assert found.ladder == ("gpt-small", "cache-only")
 
 
@@ -93,14 +93,14 @@ def test_policies_conditions_and_indicators_may_have_documents_of_their_own() ->
         document("AlertPolicy", "p", {"conditions": [{"conditionRef": "c"}]}),
         document("AlertCondition", "c", policy()["spec"]["conditions"][0]["spec"]),
     ]
-    found = read(documents)
-    assert (found.refused, found.passed_over) == ((), ())
+    found = read_openslo(documents)
+    assert (found.refused, found.skipped) == ((), ())
     (made,) = found.objectives
     assert made.alerts == (BurnAlert(burn=6, over=1800, severity=Severity.TICKET),)
 
 
 def test_what_has_no_meaning_here_is_told() -> None:
-    found = read(
+    found = read_openslo(
         [
             document("Service", "chat", {}),
             document("Da\nta", "x", {}),
@@ -111,7 +111,7 @@ def test_what_has_no_meaning_here_is_told() -> None:
         ]
     )
     assert found.refused == ()
-    assert found.passed_over == (
+    assert found.skipped == (
         "Service chat: its kind says nothing here.",
         "Da ta x: its kind says nothing here.",
         "SLO o: its timeWindow; error budgets have no end here.",
@@ -164,20 +164,20 @@ SHAPE = "is not as OpenSLO has it"
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_is_refused_with_its_reason(said: object, why: str) -> None:
-    found = read([said])
+    found = read_openslo([said])
     assert found.objectives == ()
     (refused,) = found.refused
     assert why in refused
 
 
 def test_two_of_one_name_are_one_too_many() -> None:
-    found = read([slo(), slo()])
+    found = read_openslo([slo(), slo()])
     assert len(found.objectives) == 1
     assert found.refused == ("SLO o names a second SLO: give each a name of its own.",)
 
 
 def test_a_file_without_end_is_refused() -> None:
-    found = read([document("Service", "s", {})] * 1_001)
+    found = read_openslo([document("Service", "s", {})] * 1_001)
     assert found.refused == ("The file has over 1,000 documents: split it.",)
 
 
@@ -197,5 +197,5 @@ def test_whatever_stands_in_a_document_it_is_read_or_told(place: str, value: obj
     made = slo()
     inside = made if place in made or place == "kind" else made["spec"]
     inside[place] = value
-    found: Reading = read([made])
-    assert len(found.objectives) + len(found.refused) + len(found.passed_over) >= 1
+    found: OpenSloImport = read_openslo([made])
+    assert len(found.objectives) + len(found.refused) + len(found.skipped) >= 1

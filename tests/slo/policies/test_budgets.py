@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from proxy.catalog.problems import BadCatalog
 from proxy.catalog.source import parse
-from slo.budget import Budget, Hold, OnLoss, Unit, Unpriced
+from slo.budget import Budget, BudgetUnit, HoldPolicy, OnStoreLoss, UnpricedPolicy
 from slo.policies.file import Policies, read
 from slo.policies.table import MAX_ENTRIES, MAX_MISTAKES_SHOWN, InvalidPolicies, PolicyMistake
 from slo.window import Window
@@ -53,12 +53,12 @@ def test_a_whole_budget_is_read_as_it_is_written() -> None:
             name="assistants-month",
             scope="label:project",
             of="search",
-            unit=Unit.USD,
+            unit=BudgetUnit.USD,
             window=Window.HOUR,
             limit=12_500_000_000,
             hard=True,
-            hold=Hold.WORST,
-            on_loss=OnLoss.LOCAL_QUOTA,
+            hold=HoldPolicy.WORST,
+            on_loss=OnStoreLoss.LOCAL_QUOTA,
             alerts=(10, 100),
         ),
     )
@@ -66,14 +66,14 @@ def test_a_whole_budget_is_read_as_it_is_written() -> None:
 
 def test_a_short_budget_is_everyone_s_hard_and_closed_on_loss() -> None:
     (budget,) = promised(SHORT).budgets
-    assert (budget.of, budget.hard, budget.hold) == ("*", True, Hold.P95)
-    assert (budget.on_loss, budget.alerts) == (OnLoss.CLOSED, (50, 80, 95))
+    assert (budget.of, budget.hard, budget.hold) == ("*", True, HoldPolicy.P95)
+    assert (budget.on_loss, budget.alerts) == (OnStoreLoss.CLOSED, (50, 80, 95))
     assert budget.limit == 500_000_000_000
 
 
 def test_a_soft_budget_lets_calls_pass_on_loss() -> None:
     (budget,) = promised(with_(hard="false")).budgets
-    assert (budget.hard, budget.on_loss) == (False, OnLoss.OPEN)
+    assert (budget.hard, budget.on_loss) == (False, OnStoreLoss.OPEN)
 
 
 def test_budgets_keep_their_order_and_no_file_is_no_promise() -> None:
@@ -189,8 +189,8 @@ def test_what_makes_no_sense_together_is_a_mistake() -> None:
 
 
 def test_what_becomes_of_calls_without_a_price_is_said_of_hard_dollars_alone() -> None:
-    assert promised(SHORT).budgets[0].unpriced is Unpriced.OWN
-    assert promised(with_(unpriced='"refuse"')).budgets[0].unpriced is Unpriced.REFUSE
+    assert promised(SHORT).budgets[0].unpriced is UnpricedPolicy.OWN
+    assert promised(with_(unpriced='"refuse"')).budgets[0].unpriced is UnpricedPolicy.REFUSE
     for others in ({"hard": "false"}, {"unit": '"tokens"', "limit": "60"}):
         (told,) = mistakes(with_(unpriced='"allow"', **others))
         assert "unpriced: says nothing but of hard dollars; leave it out" in told

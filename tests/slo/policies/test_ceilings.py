@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.catalog.source import parse
-from slo.budget import Unpriced
-from slo.ceiling import Ceiling, Step
+from slo.budget import UnpricedPolicy
+from slo.ceiling import Ceiling, CeilingStep
 from slo.policies.file import Policies, read
 from slo.policies.table import InvalidPolicies
 
@@ -50,9 +50,9 @@ def test_a_whole_ceiling_is_read_as_it_is_written():
             team="acme",
             feature="suggest",
             limit=10_000_000,
-            on_exceed=(Step.CHEAPER, Step.REFUSE),
+            on_exceed=(CeilingStep.CHEAPER, CeilingStep.REFUSE),
             cheaper=("a", "b"),
-            unpriced=Unpriced.ALLOW,
+            unpriced=UnpricedPolicy.ALLOW,
         ),
     )
 
@@ -61,8 +61,8 @@ def test_a_short_ceiling_is_over_every_call_and_takes_every_step():
     (found,) = promised(SHORT).ceilings
 
     assert (found.team, found.feature, found.cheaper) == ("*", "*", ())
-    assert found.on_exceed == (Step.CLAMP, Step.CHEAPER, Step.REFUSE)
-    assert (found.limit, found.unpriced) == (50_000_000, Unpriced.OWN)
+    assert found.on_exceed == (CeilingStep.CLAMP, CeilingStep.CHEAPER, CeilingStep.REFUSE)
+    assert (found.limit, found.unpriced) == (50_000_000, UnpricedPolicy.OWN)
 
 
 def test_a_ceiling_may_only_measure_and_be_over_calls_that_name_no_feature():

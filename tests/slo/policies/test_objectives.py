@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from proxy.catalog.source import parse
 from slo.alert import Severity
-from slo.objective import BurnAlert, Calls, Enforce, Metric, Objective
+from slo.objective import BurnAlert, Enforce, Metric, Objective, RequestKind
 from slo.policies import objectives as reader
 from slo.policies.file import read
 from slo.policies.table import InvalidPolicies
@@ -50,7 +50,7 @@ def test_a_whole_objective_is_read_as_it_is_written() -> None:
         name="chat-ttft",
         team="acme",
         feature="chat",
-        calls=Calls.ALL,
+        calls=RequestKind.ALL,
         metric=Metric.TTFT,
         target=0.995,
         under=0.5,
@@ -69,9 +69,9 @@ def test_short_ones_are_about_every_call_and_only_alert() -> None:
     ttft, cost, errors = promised(*tables)
     for each in (ttft, cost, errors):
         assert {key: getattr(each, key) for key in common} == common
-    assert (ttft.calls, ttft.target, ttft.under) == (Calls.STREAMS, 0.95, 0.5)
-    assert (cost.calls, cost.target, cost.under_nanos) == (Calls.ALL, 0.99, 50_000_000)
-    assert (errors.calls, errors.target) == (Calls.ALL, 0.99)
+    assert (ttft.calls, ttft.target, ttft.under) == (RequestKind.STREAMS, 0.95, 0.5)
+    assert (cost.calls, cost.target, cost.under_nanos) == (RequestKind.ALL, 0.99, 50_000_000)
+    assert (errors.calls, errors.target) == (RequestKind.ALL, 0.99)
 
 
 @pytest.mark.parametrize(

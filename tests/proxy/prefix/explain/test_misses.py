@@ -12,12 +12,12 @@ from proxy.prefix.explain.reasons import CacheMiss, MissReason, ProviderReason, 
 from proxy.prefix.prediction.changes import CallTraces
 from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
 from proxy.prefix.prediction.sent import SentCall
-from slo.price import Rates
+from slo.price import TokenRates
 from slo.usage import Usage
 from tests.proxy.caches.prompts import tokens
 from tests.proxy.prefix.sendings import ANTHROPIC, INTERVAL, VLLM, users
 
-RATES = Rates(
+RATES = TokenRates(
     input=2_000_000_000, cache_read=200_000_000, write_5m=2_500_000_000, write_1h=4_000_000_000
 )
 
@@ -134,8 +134,8 @@ def test_an_unknown_price_stays_unknown():
     usage = Usage(input=10)
 
     assert lost_nanos(5, usage, None) is None
-    assert lost_nanos(5, usage, Rates(input=1)) is None
-    assert lost_nanos(5, usage, Rates(cache_read=1)) is None
+    assert lost_nanos(5, usage, TokenRates(input=1)) is None
+    assert lost_nanos(5, usage, TokenRates(cache_read=1)) is None
 
 
 @settings(max_examples=30, deadline=None)
@@ -191,7 +191,7 @@ def test_what_both_say_is_told_side_by_side():
 
 def test_what_a_provider_says_stands_alone_where_we_have_no_account():
     told = ProviderReason(MissReason.PARAMETER_CHANGED, "the model changed", 1_000)
-    rates = Rates(input=1_000_000_000, cache_read=100_000_000)
+    rates = TokenRates(input=1_000_000_000, cache_read=100_000_000)
     found = provider_miss(told, Usage(input=9_000), rates)
 
     assert found == CacheMiss(

@@ -28,7 +28,7 @@ from proxy.providers.kinds import WIRES
 from proxy.tools.simulator import chat_bodies, messages_bodies, messages_rules
 from proxy.tools.simulator.models import MODELS
 from proxy.tools.simulator.rendering import Vocabulary
-from proxy.tools.simulator.scripted_reply import Context
+from proxy.tools.simulator.scripted_reply import ReadingContext
 from tests.fakes.desk import call, route
 from tests.fakes.kept import kept
 from tests.proxy.prefix.sendings import blocks
@@ -296,7 +296,7 @@ def test_the_lab_takes_what_is_marked_for_anthropic():
     places = [(spots(WHOLE)[0], "1h"), (spots(WHOLE)[3], "1h"), (spots(WHOLE)[9], "5m")]
     body = wired(add_marks(WHOLE, places, ANTHROPIC))
     messages_rules.check(body, model)
-    found = messages_bodies.prompt(body, Context(Vocabulary(), model, "key"))
+    found = messages_bodies.prompt(body, ReadingContext(Vocabulary(), model, "key"))
 
     assert [one.mark for one in found.blocks if one.mark] == ["1h", "1h", "5m"]
 
@@ -336,7 +336,7 @@ def test_marking_adds_one_mark_where_it_can_and_loses_nothing(
 
 def test_openais_breakpoints_reach_the_labs_cache():
     model = MODELS["gpt-6.1-sol"]
-    lab = Context(Vocabulary(), model, "key")
+    lab = ReadingContext(Vocabulary(), model, "key")
     places = [(spots(WHOLE)[3], ""), (spots(WHOLE)[7], "")]
     body = orjson.loads(
         add_cache_key(
@@ -344,7 +344,7 @@ def test_openais_breakpoints_reach_the_labs_cache():
         ).render()
     )
     body["model"] = "gpt-6.1-sol"
-    found = chat_bodies.asked(body, lab).prompt
+    found = chat_bodies.read_chat_request(body, lab).prompt
 
     assert [one.mark for one in found.blocks if one.mark] == ["30m", "30m"]
     assert found.explicit

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from proxy.catalog.entries import Route, Upstream
 from proxy.errors import InvalidCall
 from proxy.providers.anthropic.adapter import AnthropicWire
-from proxy.providers.port import Prepared, Wire
+from proxy.providers.port import PreparedRequest, Wire
 from proxy.records.call import Call, Key
 from proxy.records.request_fields import ask
 from slo.usage import Usage
@@ -69,7 +69,7 @@ def _chat(**fields: Any) -> Call:
     return _call({"messages": [{"role": "user", "content": "hi"}], **fields})
 
 
-def _read(prepared: Prepared, answer: bytes) -> bytes:
+def _read(prepared: PreparedRequest, answer: bytes) -> bytes:
     assert prepared.reader is not None
     return prepared.reader.feed(answer) + prepared.reader.end()
 
@@ -216,7 +216,9 @@ def _joined(content: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def _items(prepared: Prepared, content: list[dict[str, Any]], *, streamed: bool) -> list[Any]:
+def _items(
+    prepared: PreparedRequest, content: list[dict[str, Any]], *, streamed: bool
+) -> list[Any]:
     if not streamed:
         answer = {"id": "msg_1", "content": content, "stop_reason": "end_turn"}
         return list(orjson.loads(_read(prepared, orjson.dumps(answer)))["output"])

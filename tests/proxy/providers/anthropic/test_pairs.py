@@ -3,7 +3,7 @@
 import pytest
 
 from proxy.errors import InvalidCall
-from proxy.providers.anthropic.pairs import paired
+from proxy.providers.anthropic.pairs import pair_tool_calls
 from proxy.providers.anthropic.turns import Turn
 
 
@@ -20,13 +20,13 @@ def _ids(turns: list[Turn]) -> list[list[str | None]]:
 
 
 def test_calls_answered_in_any_order_are_left_alone() -> None:
-    assert _ids(paired([_calls("a", "b"), _results("b", "a")])) == [["a", "b"], ["b", "a"]]
+    assert _ids(pair_tool_calls([_calls("a", "b"), _results("b", "a")])) == [["a", "b"], ["b", "a"]]
 
 
 def test_an_id_used_again_later_is_made_different_on_both_sides() -> None:
     turns = [_calls("a"), _results("a"), _calls("a", "b"), _results("a", "b")]
 
-    assert _ids(paired(turns)) == [["a"], ["a"], ["a_2", "b"], ["a_2", "b"]]
+    assert _ids(pair_tool_calls(turns)) == [["a"], ["a"], ["a_2", "b"], ["a_2", "b"]]
 
 
 @pytest.mark.parametrize(
@@ -42,4 +42,4 @@ def test_an_id_used_again_later_is_made_different_on_both_sides() -> None:
 )
 def test_what_does_not_pair_is_refused(turns: list[Turn], words: str) -> None:
     with pytest.raises(InvalidCall, match=words):
-        paired(turns)
+        pair_tool_calls(turns)

@@ -8,12 +8,12 @@ import pytest
 from proxy.catalog.entries import Route, Upstream
 from proxy.errors import InvalidCall
 from proxy.providers.anthropic import params
-from proxy.providers.body_fields import Body, read
+from proxy.providers.body_fields import ChatBody, read
 
 _SAMPLING = frozenset({"sampling"})
 
 
-def _body(**fields: object) -> Body:
+def _body(**fields: object) -> ChatBody:
     return read(orjson.dumps({"messages": [], **fields}))[0]
 
 
@@ -59,8 +59,8 @@ def test_what_asks_for_nothing_special_is_taken() -> None:
 
 def test_what_has_no_word_is_dropped_with_one_note() -> None:
     notes: list[str] = []
-    params.dropped(frozenset({"seed", "logit_bias", "messages", "metadata"}), notes)
-    params.dropped(frozenset({"messages"}), notes)
+    params.note_dropped_fields(frozenset({"seed", "logit_bias", "messages", "metadata"}), notes)
+    params.note_dropped_fields(frozenset({"messages"}), notes)
 
     assert notes == ["dropped logit_bias, seed: the model has no such parameter"]
 

@@ -8,10 +8,10 @@ import pytest
 
 from proxy.errors import InvalidCall
 from proxy.providers.anthropic.parts import blocks, texts
-from proxy.providers.body_fields import Message, read
+from proxy.providers.body_fields import ChatMessage, read
 
 
-def _message(content: object, role: str = "user") -> Message:
+def _message(content: object, role: str = "user") -> ChatMessage:
     body = {"messages": [{"role": role, "content": content}]}
     return read(orjson.dumps(body))[0].messages[0]
 

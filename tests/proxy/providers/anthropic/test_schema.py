@@ -6,7 +6,7 @@ import orjson
 import pytest
 from msgspec import Raw
 
-from proxy.providers.anthropic.schema import closed
+from proxy.providers.anthropic.schema import close_objects
 
 _OPEN: dict[str, Any] = {"type": "object"}
 _SHUT: dict[str, Any] = {"type": "object", "additionalProperties": False}
@@ -14,7 +14,7 @@ _SHUT: dict[str, Any] = {"type": "object", "additionalProperties": False}
 
 def _closed(schema: object) -> tuple[bytes, list[str]]:
     notes: list[str] = []
-    return bytes(closed(Raw(orjson.dumps(schema)), notes)), notes
+    return bytes(close_objects(Raw(orjson.dumps(schema)), notes)), notes
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_schema_whose_objects_all_say_keeps_its_bytes(given: Any) -> None:
 
 @pytest.mark.parametrize("raw", [b"{", b'"\xff"', b"[" * 100_000])
 def test_what_cannot_be_read_is_left_as_it_is(raw: bytes) -> None:
-    assert bytes(closed(Raw(raw), [])) == raw
+    assert bytes(close_objects(Raw(raw), [])) == raw
 
 
 def test_a_closed_schema_is_the_same_each_time() -> None:

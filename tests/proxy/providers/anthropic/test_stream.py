@@ -13,7 +13,7 @@ from openai.types.chat import ChatCompletionChunk
 from proxy.errors import UpstreamError
 from proxy.providers.anthropic.answer import WholeAnswer
 from proxy.providers.anthropic.stream import AnswerStream
-from proxy.providers.sse import Frames, events
+from proxy.providers.sse import EventFramer, parse_events
 
 _THOUGHT = {"type": "thinking", "thinking": "let me see", "signature": "c2ln"}
 _HIDDEN = {"type": "redacted_thinking", "data": "opaque=="}
@@ -83,7 +83,7 @@ def _reader(*, wants_usage: bool = False) -> AnswerStream:
 
 
 def _chunks(given: bytes) -> list[dict[str, Any]]:
-    return [orjson.loads(one.data) for one in events(given) if one.data != b"[DONE]"]
+    return [orjson.loads(one.data) for one in parse_events(given) if one.data != b"[DONE]"]
 
 
 def _joined(given: bytes) -> dict[str, Any]:
@@ -222,7 +222,7 @@ def test_any_chunking_gives_the_caller_the_same_bytes(
 ) -> None:
     said = [one + b"\n\n" for one in _stream(blocks).split(b"\n\n")[:-1]]
     run = b"".join([*said[:place], odd, *said[place:]]).replace(b"\n", newline)
-    frames = Frames()
+    frames = EventFramer()
 
     assert _outcome([frames.feed(chunk) for chunk in _cut(run, cuts)]) == _outcome([run])
 

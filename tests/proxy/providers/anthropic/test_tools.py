@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from proxy.errors import InvalidCall
 from proxy.providers.anthropic.tools import tool_choice, tool_result, tool_use, tools
-from proxy.providers.body_fields import Body, Message, ToolCall, read
+from proxy.providers.body_fields import ChatBody, ChatMessage, ToolCall, read
 
 _FORCED = frozenset({"forced_tools"})
 _JSON = st.recursive(
@@ -24,7 +24,7 @@ _JSON = st.recursive(
 )
 
 
-def _body(**fields: object) -> Body:
+def _body(**fields: object) -> ChatBody:
     return read(orjson.dumps({"messages": [], **fields}))[0]
 
 
@@ -248,6 +248,6 @@ def test_a_marker_inside_a_result_moves_to_its_block() -> None:
 
 def test_a_result_without_its_call_is_refused() -> None:
     with pytest.raises(InvalidCall) as caught:
-        tool_result(Message(role="tool"), "messages[4]")
+        tool_result(ChatMessage(role="tool"), "messages[4]")
 
     assert caught.value.param == "messages[4].tool_call_id"

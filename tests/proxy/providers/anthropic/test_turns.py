@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from proxy.errors import InvalidCall
 from proxy.providers.anthropic.answer import WholeAnswer
-from proxy.providers.anthropic.turns import Turn, ended, system, turns
-from proxy.providers.body_fields import Message, read
+from proxy.providers.anthropic.turns import Turn, close_turns, system, turns
+from proxy.providers.body_fields import ChatMessage, read
 
 _MID = frozenset({"mid_system"})
 
 
-def _messages(*messages: dict[str, Any]) -> list[Message]:
+def _messages(*messages: dict[str, Any]) -> list[ChatMessage]:
     return read(orjson.dumps({"messages": messages}))[0].messages
 
 
@@ -286,7 +286,7 @@ def test_a_messages_marker_goes_to_its_last_block() -> None:
 
 def _ended(turn: Turn, *, prefill: bool) -> tuple[list[Turn], list[str]]:
     notes: list[str] = []
-    return ended([Turn("user"), turn], notes, prefill=prefill), notes
+    return close_turns([Turn("user"), turn], notes, prefill=prefill), notes
 
 
 def test_a_model_that_goes_on_from_its_own_words_gets_them_without_trailing_space() -> None:
@@ -336,5 +336,5 @@ def test_after_a_compaction_that_paused_the_model_goes_on_by_itself() -> None:
     found = turns(paused, 0, frozenset(), [])
     notes: list[str] = []
 
-    assert ended(found, notes, prefill=False) is found
+    assert close_turns(found, notes, prefill=False) is found
     assert notes == []

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from proxy.catalog.entries import Route, Upstream
 from proxy.errors import InvalidCall
-from proxy.providers.openai.adapter import OpenAIWire, UsageTaken
-from proxy.providers.sse import Frames
+from proxy.providers.openai.adapter import OpenAIWire, UsageChunkFilter
+from proxy.providers.sse import EventFramer
 from proxy.records.request_fields import ask
 from slo.usage import Usage
 from tests.fakes.answers import ASKED, BEAT, DONE, STREAMED, USAGE, chunk, event, usage_chunk
@@ -58,7 +58,7 @@ def test_a_stream_is_asked_for_its_usage(body, options, endpoint):
     prepared = WIRE.request(call(body, endpoint=endpoint), to())
 
     assert json.loads(prepared.body) == json.loads(STREAMED) | {"stream_options": options}
-    assert isinstance(prepared.reader, UsageTaken)
+    assert isinstance(prepared.reader, UsageChunkFilter)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_of_any_stream_cut_anywhere_only_usage_chunks_are_taken(makes, places, e
         pieces.insert(place, usage_chunk(end))
     whole = b"".join(pieces)
 
-    frames, taken, got = Frames(), UsageTaken(), b""
+    frames, taken, got = EventFramer(), UsageChunkFilter(), b""
     for cut in cuts:
         got += taken.feed(frames.feed(whole[:cut]))
         whole = whole[cut:]
@@ -216,5 +216,5 @@ def test_an_error_that_comes_with_the_usage_reaches_the_caller():
     failed = event({"choices": [], "error": {"message": "no"}, "usage": USAGE})
     fine = event({"choices": [], "error": None, "usage": USAGE})
 
-    assert UsageTaken().feed(failed) == failed
-    assert UsageTaken().feed(fine) == b""
+    assert UsageChunkFilter().feed(failed) == failed
+    assert UsageChunkFilter().feed(fine) == b""

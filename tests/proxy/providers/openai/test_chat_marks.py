@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.catalog.entries import REGIMES
-from proxy.providers.openai.chat_marks import understood
+from proxy.providers.openai.chat_marks import translate_marks
 
 MARK = {"type": "ephemeral"}
 HOUR = {"type": "ephemeral", "ttl": "1h"}
@@ -27,7 +27,7 @@ def message(role: str, content: object, **more: object) -> dict[str, object]:
 
 
 def sent(regime: str, **body: Any) -> tuple[Any, tuple[str, ...]]:
-    found = understood(orjson.dumps(body), regime)
+    found = translate_marks(orjson.dumps(body), regime)
     return orjson.loads(found.body), found.notes
 
 
@@ -49,7 +49,7 @@ def test_openais_own_breakpoints_keep_their_lifetime():
     both = [said("a", prompt_cache_breakpoint=LONG, cache_control=MARK)]
     raw = orjson.dumps({"messages": [message("user", own)], "prompt_cache_options": POINT})
 
-    assert understood(raw, OPENAI).body is raw
+    assert translate_marks(raw, OPENAI).body is raw
     assert sent(OPENAI, messages=[message("user", both)]) == (
         {"messages": [message("user", own)]},
         (),
@@ -153,7 +153,7 @@ def test_where_there_are_no_markers_all_are_taken_off(regime: str):
 def test_where_markers_may_mean_something_they_stay(regime: str):
     raw = orjson.dumps({"messages": [message("user", [said("a", cache_control=MARK)])]})
 
-    assert understood(raw, regime).body is raw
+    assert translate_marks(raw, regime).body is raw
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_where_markers_may_mean_something_they_stay(regime: str):
 )
 @pytest.mark.parametrize("regime", [OPENAI, "implicit"])
 def test_what_has_no_marker_or_cannot_be_read_goes_as_it_came(raw: bytes, regime: str):
-    found = understood(raw, regime)
+    found = translate_marks(raw, regime)
 
     assert (found.body, found.notes) == (raw, ())
 
@@ -199,8 +199,8 @@ def words(messages: list[Any]) -> list[Any]:
 @given(_MESSAGES, st.sampled_from(sorted(REGIMES)))
 def test_nothing_but_markers_changes_and_once_is_enough(messages: list[Any], regime: str):
     raw = orjson.dumps({"messages": messages, "n": 1})
-    once = understood(raw, regime)
-    again = understood(once.body, regime)
+    once = translate_marks(raw, regime)
+    again = translate_marks(once.body, regime)
 
     assert words(orjson.loads(once.body)["messages"]) == words(messages)
     assert (again.body, again.notes) == (once.body, ())

@@ -22,7 +22,7 @@ def test_words_and_thoughts_are_found_by_the_names_upstreams_use(
 ) -> None:
     delta = msgspec.convert(given, Delta)
 
-    assert (delta.text, delta.thought) == (text, thought)
+    assert (delta.text, delta.reasoning_text) == (text, thought)
 
 
 def test_a_token_without_bytes_has_none() -> None:

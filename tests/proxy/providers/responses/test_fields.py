@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from proxy.errors import InvalidCall
-from proxy.providers.responses.fields import fields, known_kinds, shaped
+from proxy.providers.responses.fields import convert_value, fields, known_kinds
 
 
 def test_the_top_level_fields_come_out_in_their_order() -> None:
@@ -34,14 +34,14 @@ def test_a_wrong_shape_names_the_path_of_what_is_wrong(
     value: object, shape: Any, param: str
 ) -> None:
     with pytest.raises(InvalidCall) as caught:
-        shaped(value, shape, "input")
+        convert_value(value, shape, "input")
 
     assert (caught.value.code, caught.value.param) == ("invalid_value", param)
     assert caught.value.message.startswith(f"`{param}` is wrong: ")
 
 
 def test_a_right_shape_comes_out_as_it_went_in() -> None:
-    assert shaped(["a"], list[str], "input") == ["a"]
+    assert convert_value(["a"], list[str], "input") == ["a"]
 
 
 def test_an_unknown_type_is_named_with_the_way_to_mend_it() -> None:

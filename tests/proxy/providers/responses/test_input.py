@@ -6,14 +6,14 @@ from hypothesis import strategies as st
 
 from proxy.errors import InvalidCall
 from proxy.providers.responses.input import messages, runs
-from proxy.providers.responses.reasoning import Opaque, sealed
+from proxy.providers.responses.reasoning import OpaqueParts, seal_parts
 
 BLOCKS = [{"type": "thinking", "thinking": "hm", "signature": "s=="}, {"type": "redacted_thinking"}]
 THOUGHT = {
     "type": "reasoning",
     "id": "rs_1",
     "summary": [{"type": "summary_text", "text": "hm"}],
-    "encrypted_content": sealed(Opaque(thinking_blocks=BLOCKS)),
+    "encrypted_content": seal_parts(OpaqueParts(thinking_blocks=BLOCKS)),
 }
 FOREIGN = {"type": "reasoning", "id": "rs_2", "summary": [], "encrypted_content": "gAAAA"}
 CALL = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "f", "arguments": "{}"}
@@ -69,7 +69,7 @@ def test_instructions_are_the_first_system_message() -> None:
            "thinking_blocks": [*BLOCKS, {"type": "called", "id": "c1"}, *BLOCKS],
            "tool_calls": [CHAT_CALL, CHAT_CUSTOM]}]),
         ([USER, FOREIGN, SAID], [USER, {"role": "assistant", "content": "Hi"}]),
-        ([THOUGHT | {"encrypted_content": sealed(Opaque(reasoning_content="so"))}, SAID],
+        ([THOUGHT | {"encrypted_content": seal_parts(OpaqueParts(reasoning_content="so"))}, SAID],
          [{"role": "assistant", "content": "Hi", "reasoning_content": "so"}]),
         ([USER, THOUGHT, USER], [USER, USER]),
     ],
@@ -161,7 +161,7 @@ BLOCK = {"type": "compaction", "content": "so far", "signature": "s=="}
 COMPACTED = {
     "type": "compaction",
     "id": "cmp_1",
-    "encrypted_content": sealed(Opaque(thinking_blocks=[BLOCK])),
+    "encrypted_content": seal_parts(OpaqueParts(thinking_blocks=[BLOCK])),
 }
 
 

@@ -6,8 +6,15 @@ from openai.types.responses import ResponseOutputItem, ResponseStreamEvent
 from pydantic import TypeAdapter
 
 from proxy.providers.responses.chunk import Citation, Token
-from proxy.providers.responses.items import Call, Compaction, Event, Item, Message, Reasoning
-from proxy.providers.responses.reasoning import Opaque, opened
+from proxy.providers.responses.items import (
+    Event,
+    OutputCall,
+    OutputCompaction,
+    OutputItem,
+    OutputMessage,
+    OutputReasoning,
+)
+from proxy.providers.responses.reasoning import OpaqueParts, unseal_parts
 
 EVENT: TypeAdapter[ResponseStreamEvent] = TypeAdapter(ResponseStreamEvent)
 ITEM: TypeAdapter[ResponseOutputItem] = TypeAdapter(ResponseOutputItem)
@@ -22,14 +29,14 @@ def kinds(events: Iterable[Event]) -> list[str]:
     return [str(event["type"]).removeprefix("response.") for event in found]
 
 
-def read(item: Item) -> Event:
+def read(item: OutputItem) -> Event:
     said = item.item("completed")
     ITEM.validate_python(said)
     return said
 
 
 def test_a_message_says_its_text_and_then_its_refusal() -> None:
-    message = Message("1_0", 0)
+    message = OutputMessage("1_0", 0)
 
     assert kinds(message.say("output_text", "H", [TOKEN])) == [
         "content_part.added",
@@ -50,7 +57,7 @@ def test_a_message_says_its_text_and_then_its_refusal() -> None:
 
 
 def test_a_citation_stands_on_text_or_not_at_all() -> None:
-    message = Message("1_0", 0)
+    message = OutputMessage("1_0", 0)
     citation = Citation(url="http://a", title="A", start_index=1, end_index=2)
 
     assert kinds(message.cite(citation)) == []
@@ -64,7 +71,7 @@ def test_a_citation_stands_on_text_or_not_at_all() -> None:
 
 
 def test_reasoning_is_summed_up_and_sealed() -> None:
-    reasoning = Reasoning("1_0", 0)
+    reasoning = OutputReasoning("1_0", 0)
     block = msgspec.Raw(b'{"signature":"s"}')
 
     assert read(reasoning)["encrypted_content"] is None
@@ -78,13 +85,13 @@ def test_reasoning_is_summed_up_and_sealed() -> None:
         "reasoning_summary_part.done",
     ]
     assert read(reasoning)["summary"] == [{"type": "summary_text", "text": "hm"}]
-    assert opened(read(reasoning)["encrypted_content"]) == Opaque(
+    assert unseal_parts(read(reasoning)["encrypted_content"]) == OpaqueParts(
         thinking_blocks=[{"signature": "s"}]
     )
 
 
 def test_hidden_reasoning_has_no_summary() -> None:
-    reasoning = Reasoning("1_0", 0)
+    reasoning = OutputReasoning("1_0", 0)
 
     assert kinds(reasoning.think("", [msgspec.Raw(b"{}")])) == []
     assert kinds(reasoning.close()) == []
@@ -101,9 +108,9 @@ def test_hidden_reasoning_has_no_summary() -> None:
 def test_a_call_gains_what_it_is_called_with(
     *, custom: bool, kind: str, field: str, event: str, item_id: str
 ) -> None:
-    call = Call("1_0", 0, "c1", custom=custom)
-    call.named("f")
-    call.named("f")
+    call = OutputCall("1_0", 0, "c1", custom=custom)
+    call.set_name("f")
+    call.set_name("f")
 
     assert kinds(call.gain("")) == []
     assert kinds(call.gain('{"a":')) == [f"{event}.delta"]
@@ -120,11 +127,11 @@ def test_a_call_gains_what_it_is_called_with(
 
 
 def test_a_compaction_comes_whole_and_sealed() -> None:
-    compaction = Compaction("1_0", msgspec.Raw(b'{"type":"compaction","content":"so far"}'))
+    compaction = OutputCompaction("1_0", msgspec.Raw(b'{"type":"compaction","content":"so far"}'))
 
     assert kinds(compaction.close()) == []
     item = read(compaction)
     assert (item["id"], item["type"]) == ("cmp_1_0", "compaction")
-    assert opened(item["encrypted_content"]).thinking_blocks == [
+    assert unseal_parts(item["encrypted_content"]).thinking_blocks == [
         {"type": "compaction", "content": "so far"}
     ]

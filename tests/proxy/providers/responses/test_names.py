@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.errors import InvalidCall
-from proxy.providers.responses.names import Names
-from proxy.providers.responses.reasoning import Opaque, sealed
+from proxy.providers.responses.names import ParameterNames
+from proxy.providers.responses.reasoning import OpaqueParts, seal_parts
 from proxy.providers.responses.request import chat_body
 
 _FILE = {"type": "input_file", "file_id": "f"}
 _IMAGE = {"type": "input_image", "image_url": "ftp://x"}
-_SEAL = sealed(Opaque(thinking_blocks=[{"type": "thinking"}]))
+_SEAL = seal_parts(OpaqueParts(thinking_blocks=[{"type": "thinking"}]))
 _THOUGHT = {"type": "reasoning", "summary": [], "encrypted_content": _SEAL}
 _CALL = {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"}
 _INPUT: list[dict[str, Any]] = [
@@ -31,7 +31,7 @@ _INPUT: list[dict[str, Any]] = [
 _ASKED: dict[str, Any] = {"model": "m", "instructions": "be", "input": _INPUT}
 
 
-def _names(**fields: Any) -> Names:
+def _names(**fields: Any) -> ParameterNames:
     return chat_body(orjson.dumps(_ASKED | fields)).names
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from proxy.providers.block_order import Order
+from proxy.providers.block_order import BlockOrder
 from proxy.providers.responses.chunk import Delta
 from proxy.providers.responses.order import blocks_of, in_order
 
@@ -14,7 +14,7 @@ _CALL: dict[str, Any] = {"id": "t1", "function": {"name": "f", "arguments": "{}"
 
 
 def _message(**fields: object) -> Delta:
-    order = Order()
+    order = BlockOrder()
     told = order.opaque(_A)
     order.say("see ")
     order.call("t1")
@@ -31,7 +31,7 @@ def _message(**fields: object) -> Delta:
 def _pieces(message: Delta) -> list[str]:
     """What each piece gains: thoughts in brackets, words, names of functions."""
     return [
-        f"[{piece.thought}]"
+        f"[{piece.reasoning_text}]"
         if piece.thinking_blocks
         else piece.text or str((piece.tool_calls or [])[0].id)
         for piece in in_order(message)

@@ -5,11 +5,11 @@ import msgspec
 
 from proxy.providers.responses.chunk import Delta, Token
 from proxy.providers.responses.items import Event
-from proxy.providers.responses.output import Output
-from proxy.providers.responses.reasoning import opened
+from proxy.providers.responses.output import ResponseOutput
+from proxy.providers.responses.reasoning import unseal_parts
 
 
-def gain(output: Output, **delta: object) -> list[str]:
+def gain(output: ResponseOutput, **delta: object) -> list[str]:
     return kinds(output.gain(msgspec.convert(delta, Delta), []))
 
 
@@ -28,7 +28,7 @@ def part(index: int | None, arguments: str, **more: object) -> dict[str, Any]:
 
 
 def test_an_item_is_done_when_another_kind_begins() -> None:
-    output = Output("1")
+    output = ResponseOutput("1")
 
     assert gain(output, reasoning_content="hm")[0] == "output_item.added reasoning"
     assert gain(output, content="Hi")[-3:] == [
@@ -50,7 +50,7 @@ def test_an_item_is_done_when_another_kind_begins() -> None:
 
 
 def test_a_call_may_be_taken_up_again_by_its_index() -> None:
-    output = Output("1")
+    output = ResponseOutput("1")
     gain(output, tool_calls=[part(0, "a", id="c0"), part(1, "b", id="c1")])
     gain(output, content="by the way")
     gain(output, tool_calls=[part(0, "A")])
@@ -61,10 +61,10 @@ def test_a_call_may_be_taken_up_again_by_its_index() -> None:
 
 
 def test_calls_without_an_index_are_told_apart_by_id_or_place() -> None:
-    output = Output("1")
+    output = ResponseOutput("1")
     gain(output, tool_calls=[part(None, "a", id="c0")])
     gain(output, tool_calls=[part(None, "b", id="c1")])
-    nameless = Output("2")
+    nameless = ResponseOutput("2")
     gain(nameless, tool_calls=[part(None, "a"), part(None, "b")])
 
     assert [(item["call_id"], item["arguments"]) for item in output.items()] == [
@@ -75,13 +75,15 @@ def test_calls_without_an_index_are_told_apart_by_id_or_place() -> None:
 
 
 def test_the_first_event_of_a_call_names_it() -> None:
-    events = list(Output("1").gain(msgspec.convert({"tool_calls": [part(0, "")]}, Delta), []))
+    events = list(
+        ResponseOutput("1").gain(msgspec.convert({"tool_calls": [part(0, "")]}, Delta), [])
+    )
 
     assert events[0]["item"]["name"] == "f"
 
 
 def test_a_name_that_comes_late_is_in_the_end() -> None:
-    output = Output("1")
+    output = ResponseOutput("1")
     gain(output, tool_calls=[{"index": 0, "id": "c"}])
     gain(output, tool_calls=[{"index": 0, "custom": None, "function": {"name": "g"}}])
 
@@ -89,7 +91,7 @@ def test_a_name_that_comes_late_is_in_the_end() -> None:
 
 
 def test_a_call_with_free_text_is_a_custom_one() -> None:
-    output = Output("1")
+    output = ResponseOutput("1")
     gain(output, tool_calls=[{"index": 0, "id": "c", "custom": {"name": "g", "input": "x"}}])
     gain(output, tool_calls=[{"index": 0, "custom": {"input": "y"}}])
 
@@ -98,7 +100,7 @@ def test_a_call_with_free_text_is_a_custom_one() -> None:
 
 
 def test_only_the_last_item_of_an_answer_that_was_cut_off_is_incomplete() -> None:
-    output = Output("1")
+    output = ResponseOutput("1")
     gain(output, tool_calls=[part(0, "a", id="c0"), part(1, "b", id="c1")])
     list(output.end(cut=True))
 
@@ -106,7 +108,7 @@ def test_only_the_last_item_of_an_answer_that_was_cut_off_is_incomplete() -> Non
 
 
 def test_an_empty_answer_ends_without_items() -> None:
-    output = Output("1")
+    output = ResponseOutput("1")
 
     assert gain(output, role="assistant", content="") == []
     assert kinds(output.end(cut=True)) == []
@@ -114,7 +116,7 @@ def test_an_empty_answer_ends_without_items() -> None:
 
 
 def test_what_is_not_done_is_incomplete() -> None:
-    output = Output("1")
+    output = ResponseOutput("1")
     gain(output, reasoning_content="hm")
     gain(output, content="Hi")
 
@@ -122,7 +124,7 @@ def test_what_is_not_done_is_incomplete() -> None:
 
 
 def test_text_and_refusal_share_a_message_and_citations_join_it() -> None:
-    output = Output("1")
+    output = ResponseOutput("1")
     cited = {"type": "url_citation", "url_citation": {"url": "http://a"}}
     gain(output, annotations=[cited, {"type": "other"}])
     gain(output, content="Hi", annotations=[cited, {"type": "other"}], refusal=None)
@@ -136,7 +138,7 @@ def test_text_and_refusal_share_a_message_and_citations_join_it() -> None:
 
 
 def test_a_citation_is_placed_within_its_own_message() -> None:
-    output = Output("1")
+    output = ResponseOutput("1")
     cited = {"url_citation": {"url": "http://a", "start_index": 4, "end_index": 8}}
     gain(output, content="see ")
     gain(output, reasoning_content="hm")
@@ -147,24 +149,24 @@ def test_a_citation_is_placed_within_its_own_message() -> None:
 
 
 def test_what_only_tells_where_things_stood_is_no_reasoning() -> None:
-    output = Output("1")
+    output = ResponseOutput("1")
     gain(output, thinking_blocks=[msgspec.Raw(b'{"type":"called","id":"t1"}')])
 
     assert output.items() == []
 
 
 def test_reasoning_after_a_call_is_an_item_of_its_own() -> None:
-    output = Output("1")
+    output = ResponseOutput("1")
     gain(output, reasoning_content="a", thinking_blocks=[msgspec.Raw(b"1")])
     gain(output, tool_calls=[part(0, "{}")])
     gain(output, thinking_blocks=[msgspec.Raw(b"2")])
 
     seals = [item["encrypted_content"] for item in output.items() if item["type"] == "reasoning"]
-    assert [opened(seal).thinking_blocks for seal in seals] == [[1], [2]]
+    assert [unseal_parts(seal).thinking_blocks for seal in seals] == [[1], [2]]
 
 
 def test_log_probabilities_stay_with_their_words() -> None:
-    output = Output("1")
+    output = ResponseOutput("1")
     token = Token(token="Hi", logprob=-0.5)
     list(output.gain(Delta(content="Hi"), [token]))
 
@@ -172,7 +174,7 @@ def test_log_probabilities_stay_with_their_words() -> None:
 
 
 def test_a_compaction_is_an_item_of_its_own_among_the_thoughts() -> None:
-    output = Output("1")
+    output = ResponseOutput("1")
     block = {"type": "compaction", "content": "so far"}
     thought = {"type": "thinking", "thinking": "hm", "signature": "s"}
     blocks = [msgspec.Raw(msgspec.json.encode(each)) for each in (block, thought)]
@@ -185,14 +187,14 @@ def test_a_compaction_is_an_item_of_its_own_among_the_thoughts() -> None:
     list(output.end(cut=False))
     items = output.items()
     assert [item["id"] for item in items] == ["cmp_1_0", "rs_1_1"]
-    assert [opened(item["encrypted_content"]).thinking_blocks for item in items] == [
+    assert [unseal_parts(item["encrypted_content"]).thinking_blocks for item in items] == [
         [block],
         [thought],
     ]
 
 
 def test_a_compaction_alone_is_done_at_the_end() -> None:
-    output = Output("1")
+    output = ResponseOutput("1")
     block = msgspec.Raw(b'{"type":"compaction","content":null}')
 
     assert kinds(output.gain(Delta(thinking_blocks=[block]), [])) == [

@@ -3,13 +3,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from proxy.providers.responses.parts import AnyPart, Content, Part, chat_content
+from proxy.providers.responses.parts import AnyPart, Content, InputPart, chat_content
 
 EXPLICIT = {"mode": "explicit", "ttl": "12h"}
 
 
-def part(given: dict[str, object]) -> Part:
-    found: Part = msgspec.convert(given, AnyPart)
+def part(given: dict[str, object]) -> InputPart:
+    found: InputPart = msgspec.convert(given, AnyPart)
     return found
 
 
@@ -74,4 +74,4 @@ def test_text_stays_text_and_parts_stay_parts() -> None:
 
 def test_a_part_says_nothing_of_its_own() -> None:
     with pytest.raises(NotImplementedError):
-        Part().chat()
+        InputPart().chat()

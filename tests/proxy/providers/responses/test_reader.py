@@ -16,7 +16,7 @@ from proxy.errors import UpstreamError
 from proxy.providers.anthropic.adapter import AnthropicWire
 from proxy.providers.responses.reader import responses_reader
 from proxy.providers.responses.request import chat_body
-from proxy.providers.sse import events
+from proxy.providers.sse import parse_events
 from proxy.records.call import Call, Key
 from proxy.records.request_fields import ask
 
@@ -109,7 +109,7 @@ def whole(*pieces: bytes, last: bytes = b"", body: bytes = BODY) -> bytes:
 def said(answer: bytes) -> list[dict[str, Any]]:
     """The events, each checked: the SDK can read it, and its name and number are right."""
     found = []
-    for number, event in enumerate(events(answer)):
+    for number, event in enumerate(parse_events(answer)):
         fields = orjson.loads(event.data)
         EVENT.validate_python(fields)
         assert (event.name, fields["sequence_number"]) == (fields["type"], number)

@@ -7,13 +7,13 @@ from openai.types.responses import Response
 
 from proxy.providers.responses.chunk import Chunk
 from proxy.providers.responses.items import Event
-from proxy.providers.responses.stream import Unfolding
+from proxy.providers.responses.stream import ResponseStream
 
 BODY = b'{"model":"asked","input":"Hi"}'
 
 
-def unfolding() -> Unfolding:
-    return Unfolding(BODY, 1.0)
+def unfolding() -> ResponseStream:
+    return ResponseStream(BODY, 1.0)
 
 
 def read(**fields: object) -> Chunk:
@@ -28,7 +28,7 @@ def kinds(events: Iterable[Event]) -> list[str]:
     return [event["type"].removeprefix("response.") for event in events]
 
 
-def ended(one: Unfolding) -> Response:
+def ended(one: ResponseStream) -> Response:
     return Response.model_validate(one.response)
 
 
@@ -68,7 +68,7 @@ def test_why_the_model_stopped_decides_the_status(
     one = unfolding()
     list(one.take(read(choices=[says("Hi", finish)])))
 
-    assert one.finished is (finish is not None)
+    assert one.is_finished is (finish is not None)
     assert kinds(one.end())[-1] == kind
     details = ended(one).incomplete_details
     assert (details.reason if details else None) == reason

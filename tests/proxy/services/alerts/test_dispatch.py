@@ -11,8 +11,8 @@ from proxy.store.store import Store
 from slo import window
 from slo.alert import Severity
 from slo.alerting import GROUPING_SLOT_S, ThresholdWatch
-from slo.budget import Budget, Unit, counter
-from slo.reservations import Level
+from slo.budget import Budget, BudgetUnit, counter_key
+from slo.reservations import CounterLevel
 from slo.window import Window
 from tests.fakes.alerts import NOW, POISON, an_alert, an_outlet, posted
 from tests.fakes.dispatching import FAILS, OK, Room
@@ -35,14 +35,14 @@ def test_the_same_said_again_here_or_by_another_process_is_told_once(play):
 
 
 def test_a_threshold_that_was_told_before_a_restart_is_not_told_after_it(play):
-    day = Budget(name="day", scope="team", unit=Unit.REQUESTS, window=Window.DAY, limit=100)
-    ends, name = window.window_end(Window.DAY, NOW), counter(day, "acme", NOW)
+    day = Budget(name="day", scope="team", unit=BudgetUnit.REQUESTS, window=Window.DAY, limit=100)
+    ends, name = window.window_end(Window.DAY, NOW), counter_key(day, "acme", NOW)
 
     async def plan(room: Room) -> None:
         for spent in (80, 81, 95):
             watch = ThresholdWatch()
             alert = watch.crossed_threshold_alert(
-                day, "acme", name, Level(spent, 0), ends, room.now
+                day, "acme", name, CounterLevel(spent, 0), ends, room.now
             )
             room.alerts = room.beside(an_outlet(room.server))
             await room.said(*([alert] if alert else []))

@@ -9,13 +9,13 @@ from proxy.store.sql.database import write_transaction
 from proxy.store.store import Store
 from slo import window
 from slo.alert import budget_alert
-from slo.budget import Budget, Unit
+from slo.budget import Budget, BudgetUnit
 from slo.window import Window
 from tests.fakes.alerts import NOW, a_sink, an_alert
 from tests.fakes.desk import LoopTasks
 from tests.fakes.offline import offline_store
 
-DAY = Budget(name="day", scope="team", unit=Unit.REQUESTS, window=Window.DAY, limit=1_000)
+DAY = Budget(name="day", scope="team", unit=BudgetUnit.REQUESTS, window=Window.DAY, limit=1_000)
 
 
 def stood(store, *alerts, sinks=(), budgets=None):

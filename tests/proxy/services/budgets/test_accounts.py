@@ -4,7 +4,7 @@ import pytest
 
 from proxy.services.budgets.accounts import LedgerAccount, LedgerAccounts, is_compared
 from proxy.store.sql.spendings import MAX_NAMES, NamedSpendings, Spending
-from slo.budget import Budget, Unit
+from slo.budget import Budget, BudgetUnit
 from slo.window import Window
 
 DAY = 86_400
@@ -50,7 +50,7 @@ def budget(**fields: object) -> Budget:
         **{  # type: ignore[arg-type]
             "name": "b",
             "scope": "team",
-            "unit": Unit.USD,
+            "unit": BudgetUnit.USD,
             "window": Window.DAY,
             "limit": 1,
             **fields,
@@ -76,8 +76,8 @@ HOURS = int(NOW - MIDNIGHT) // 3600
     [
         ({}, "rollups"),
         ({"scope": "organization", "window": Window.HOUR}, "rollups"),
-        ({"scope": "key", "window": Window.MONTH, "unit": Unit.TOKENS}, "rollups"),
-        ({"unit": Unit.REQUESTS}, "receipts"),
+        ({"scope": "key", "window": Window.MONTH, "unit": BudgetUnit.TOKENS}, "rollups"),
+        ({"unit": BudgetUnit.REQUESTS}, "receipts"),
         ({"window": Window.MINUTE}, "receipts"),
         ({"scope": "user"}, "receipts"),
     ],
@@ -90,7 +90,7 @@ def test_rollups_are_asked_where_they_know_and_else_receipts(booked, accounts, f
 
 @pytest.mark.parametrize(
     ("unit", "amount"),
-    [(Unit.USD, HOURS), (Unit.TOKENS, 2 * HOURS), (Unit.REQUESTS, 3 * HOURS)],
+    [(BudgetUnit.USD, HOURS), (BudgetUnit.TOKENS, 2 * HOURS), (BudgetUnit.REQUESTS, 3 * HOURS)],
 )
 def test_the_amount_is_in_the_budget_s_unit(accounts, unit, amount):
     assert accounts.account(budget(unit=unit), NOW) == LedgerAccount({"n0": amount}, is_whole=True)
@@ -107,7 +107,7 @@ def test_of_one_name_only_its_own_is_told_and_of_every_name_that_of_nobody_is_no
 
 def test_budgets_that_are_asked_about_together_share_what_is_read(booked, accounts):
     for of in ("a", "b", "*"):
-        for unit in (Unit.USD, Unit.TOKENS):
+        for unit in (BudgetUnit.USD, BudgetUnit.TOKENS):
             accounts.account(budget(of=of, unit=unit), NOW)
     assert booked.asked == {("rollups", "team"): 1}
 
@@ -151,7 +151,7 @@ def test_of_a_month_no_more_names_are_kept_than_of_a_day(booked, accounts):
 
 def test_labels_stand_in_no_ledger():
     assert not is_compared(budget(scope="label:project"))
-    assert is_compared(budget(scope="user", unit=Unit.REQUESTS, window=Window.MONTH))
+    assert is_compared(budget(scope="user", unit=BudgetUnit.REQUESTS, window=Window.MONTH))
 
 
 @pytest.mark.parametrize("fields", [{}, {"scope": "user"}])

@@ -9,8 +9,8 @@ import pytest
 from proxy.calls.settlement import AttemptOutcome
 from proxy.records.receipt import Outcome
 from proxy.services.budgets.refusals import OverBudget
-from slo.budget import Hold, Unit
-from slo.reservations import Level
+from slo.budget import BudgetUnit, HoldPolicy
+from slo.reservations import CounterLevel
 from slo.usage import Usage
 from slo.window import Window
 from tests.fakes.admitted import (
@@ -27,11 +27,11 @@ def test_what_a_call_may_cost_is_held_until_its_receipt_says_what_it_cost():
     async def story(office: Office) -> None:
         attempt = office.attempt(1)
         await office.admit(attempt)
-        assert await office.level(COUNTER) == Level(0, WORST)
+        assert await office.level(COUNTER) == CounterLevel(0, WORST)
 
         office.end(attempt, ANSWERED)
         await settled(office)
-        assert await office.level(COUNTER) == Level(COST, 0)
+        assert await office.level(COUNTER) == CounterLevel(COST, 0)
 
     told(story, budget())
 
@@ -44,10 +44,10 @@ def test_settling_makes_nobody_wait():
         office.end(attempt, ANSWERED)
 
         await asyncio.sleep(1)
-        assert await office.level(COUNTER) == Level(0, WORST)
+        assert await office.level(COUNTER) == CounterLevel(0, WORST)
         office.store.is_lost = False
         await settled(office)
-        assert await office.level(COUNTER) == Level(COST, 0)
+        assert await office.level(COUNTER) == CounterLevel(COST, 0)
 
     told(story, budget())
 
@@ -78,10 +78,10 @@ def test_a_call_that_does_not_fit_one_budget_holds_nothing_of_the_other():
             await office.admit(office.attempt(1))
 
         assert refused.value.details["budget"] == "calls"
-        assert await office.level(COUNTER) == Level(0, 0)
+        assert await office.level(COUNTER) == CounterLevel(0, 0)
 
     calls = budget(
-        name="calls", unit=Unit.TOKENS, window=Window.MINUTE, limit=1000, scope="organization"
+        name="calls", unit=BudgetUnit.TOKENS, window=Window.MINUTE, limit=1000, scope="organization"
     )
     told(story, budget(), calls)
 
@@ -99,7 +99,7 @@ def test_what_used_nothing_costs_nothing(end):
         await office.admit(attempt)
         office.end(attempt, end)
         await settled(office)
-        assert await office.level(COUNTER) == Level(0, 0)
+        assert await office.level(COUNTER) == CounterLevel(0, 0)
 
     told(story, budget())
 
@@ -112,7 +112,7 @@ def test_what_was_estimated_is_spent():
             attempt, msgspec.structs.replace(ANSWERED, outcome=Outcome.BROKEN, estimated=True)
         )
         await settled(office)
-        assert await office.level(COUNTER) == Level(COST, 0)
+        assert await office.level(COUNTER) == CounterLevel(COST, 0)
 
     told(story, budget())
 
@@ -126,9 +126,9 @@ def test_a_call_counts_as_one_request_however_many_attempts_it_takes():
         await office.admit(second)
         office.end(second, ANSWERED)
         await settled(office)
-        assert await office.level("b/team/requests/2026-09-21T14:13/acme") == Level(1, 0)
+        assert await office.level("b/team/requests/2026-09-21T14:13/acme") == CounterLevel(1, 0)
 
-    told(story, budget(unit=Unit.REQUESTS, window=Window.MINUTE, limit=1))
+    told(story, budget(unit=BudgetUnit.REQUESTS, window=Window.MINUTE, limit=1))
 
 
 def test_what_is_held_lasts_as_long_as_the_call():
@@ -137,10 +137,10 @@ def test_what_is_held_lasts_as_long_as_the_call():
         attempt = office.attempt(1)
         await office.admit(attempt)
         await asyncio.sleep(600)
-        assert await office.level(COUNTER) == Level(0, WORST)
+        assert await office.level(COUNTER) == CounterLevel(0, WORST)
         beating.cancel()
         await asyncio.sleep(61)
-        assert await office.level(COUNTER) == Level(0, 0)
+        assert await office.level(COUNTER) == CounterLevel(0, 0)
 
     told(story, budget())
 
@@ -155,7 +155,7 @@ def test_a_caller_that_leaves_while_its_call_is_admitted_spends_nothing():
             await admitting
         office.end(attempt, ANSWERED)
         await settled(office)
-        assert await office.level(COUNTER) == Level(0, 0)
+        assert await office.level(COUNTER) == CounterLevel(0, 0)
 
     told(story, budget())
 
@@ -179,7 +179,7 @@ def test_minutes_are_told_in_headers():
             "x-ratelimit-reset-requests": "40s",
         }
 
-    told(story, budget(unit=Unit.REQUESTS, window=Window.MINUTE, limit=5))
+    told(story, budget(unit=BudgetUnit.REQUESTS, window=Window.MINUTE, limit=5))
 
 
 def test_without_a_budget_that_counts_the_call_nothing_is_asked():
@@ -197,7 +197,7 @@ def test_a_call_that_is_still_asking_is_not_held_by_a_beat():
         beating = asyncio.ensure_future(office.admission.extend_reservations())
         with pytest.raises(OverBudget):
             await office.admit(office.attempt(1))
-        assert await office.level(COUNTER) == Level(0, WORST)
+        assert await office.level(COUNTER) == CounterLevel(0, WORST)
         beating.cancel()
 
     told(story, budget(limit=WORST))
@@ -224,7 +224,12 @@ def test_a_call_that_never_fits_is_told_which_of_its_fields_to_lower(endpoint, b
 
 @pytest.mark.parametrize(
     ("hold", "answers", "held"),
-    [(Hold.WORST, 0, 1000), (Hold.WORST, 30, 1000), (Hold.P95, 0, 1000), (Hold.P95, 30, 101)],
+    [
+        (HoldPolicy.WORST, 0, 1000),
+        (HoldPolicy.WORST, 30, 1000),
+        (HoldPolicy.P95, 0, 1000),
+        (HoldPolicy.P95, 30, 101),
+    ],
 )
 def test_an_abandoned_call_is_settled_at_the_output_that_is_held_for_it(hold, answers, held):
     async def story(office: Office) -> None:
@@ -244,7 +249,7 @@ def test_an_abandoned_call_is_settled_at_the_output_that_is_held_for_it(hold, an
         office.end(attempt, left)
         await settled(office)
         spent = answers * COST + 14 * 1_000 + held * 4_000
-        assert await office.level(COUNTER) == Level(spent, 0)
+        assert await office.level(COUNTER) == CounterLevel(spent, 0)
 
     told(story, budget(hold=hold, limit=1000 * WORST))
 
@@ -255,4 +260,4 @@ def test_of_requests_alone_no_output_is_held():
         await office.admit(attempt)
         assert office.admission.held_output(attempt) is None
 
-    told(story, budget(unit=Unit.REQUESTS, window=Window.MINUTE, limit=1))
+    told(story, budget(unit=BudgetUnit.REQUESTS, window=Window.MINUTE, limit=1))

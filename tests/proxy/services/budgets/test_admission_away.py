@@ -6,8 +6,8 @@ import pytest
 
 from proxy.errors import Unready
 from proxy.services.budgets.refusals import OverBudget
-from slo.budget import OnLoss
-from slo.reservations import Level
+from slo.budget import OnStoreLoss
+from slo.reservations import CounterLevel
 from tests.fakes.admitted import (
     ANSWERED,
     COST,
@@ -24,7 +24,7 @@ def test_without_counters_calls_pass_where_the_budget_is_open():
         office.store.is_lost = True
         assert await office.admit(office.attempt(1)) == {}
 
-    told(story, budget(on_loss=OnLoss.OPEN))
+    told(story, budget(on_loss=OnStoreLoss.OPEN))
 
 
 def test_without_counters_calls_are_told_to_come_back_where_the_budget_is_closed():
@@ -34,7 +34,7 @@ def test_without_counters_calls_are_told_to_come_back_where_the_budget_is_closed
             await office.admit(office.attempt(1))
         assert refused.value.retry_after == 2.0
 
-    told(story, budget(on_loss=OnLoss.CLOSED))
+    told(story, budget(on_loss=OnStoreLoss.CLOSED))
 
 
 def test_counters_that_were_lost_are_asked_again_a_little_later():
@@ -48,7 +48,7 @@ def test_counters_that_were_lost_are_asked_again_a_little_later():
         await office.admit(office.attempt(9))
         assert office.store.asked == 3
 
-    told(story, budget(on_loss=OnLoss.OPEN))
+    told(story, budget(on_loss=OnStoreLoss.OPEN))
 
 
 def test_emptied_counters_are_as_good_as_away_where_the_budget_is_closed_and_asked_every_time():
@@ -59,21 +59,21 @@ def test_emptied_counters_are_as_good_as_away_where_the_budget_is_closed_and_ask
                 await office.admit(office.attempt(number))
             assert refused.value.code == "budgets_unavailable"
         assert office.store.asked == 3
-        assert await office.level(COUNTER) == Level(0, 0)
+        assert await office.level(COUNTER) == CounterLevel(0, 0)
 
         office.store.mend()
         await office.admit(office.attempt(9))
-        assert await office.level(COUNTER) == Level(0, WORST)
+        assert await office.level(COUNTER) == CounterLevel(0, WORST)
 
-    told(story, budget(on_loss=OnLoss.CLOSED), budget(name="other", on_loss=OnLoss.OPEN))
+    told(story, budget(on_loss=OnStoreLoss.CLOSED), budget(name="other", on_loss=OnStoreLoss.OPEN))
 
 
-@pytest.mark.parametrize("fields", [{"on_loss": OnLoss.OPEN}, {"hard": False}])
+@pytest.mark.parametrize("fields", [{"on_loss": OnStoreLoss.OPEN}, {"hard": False}])
 def test_emptied_counters_still_count_where_nothing_is_closed(fields):
     async def story(office: Office) -> None:
         office.store.forget()
         await office.admit(office.attempt(1))
-        assert await office.level(COUNTER) == Level(0, WORST)
+        assert await office.level(COUNTER) == CounterLevel(0, WORST)
 
     told(story, budget(**fields))
 
@@ -87,9 +87,9 @@ def test_with_emptied_counters_each_process_spends_a_part_of_what_was_left():
         for attempt in admitted:
             office.end(attempt, ANSWERED)
         await settled(office)
-        assert await office.level(COUNTER) == Level(3 * COST, 0)
+        assert await office.level(COUNTER) == CounterLevel(3 * COST, 0)
 
-    told(story, budget(on_loss=OnLoss.LOCAL_QUOTA, limit=31 * WORST))
+    told(story, budget(on_loss=OnStoreLoss.LOCAL_QUOTA, limit=31 * WORST))
 
 
 def test_emptied_counters_soon_know_again_what_is_held_for_calls_under_way():
@@ -101,7 +101,7 @@ def test_emptied_counters_soon_know_again_what_is_held_for_calls_under_way():
         office.store.forget()
         office.end(attempts.pop(), ANSWERED)
         await asyncio.sleep(11)
-        assert await office.level(COUNTER) == Level(COST, 9 * WORST)
+        assert await office.level(COUNTER) == CounterLevel(COST, 9 * WORST)
         office.store.mend()
         with pytest.raises(OverBudget):
             await office.admit(office.attempt(10))
@@ -109,7 +109,7 @@ def test_emptied_counters_soon_know_again_what_is_held_for_calls_under_way():
         for attempt in attempts:
             office.end(attempt, ANSWERED)
         await settled(office)
-        assert await office.level(COUNTER) == Level(10 * COST, 0)
+        assert await office.level(COUNTER) == CounterLevel(10 * COST, 0)
         beating.cancel()
 
     told(story, budget())
@@ -125,12 +125,12 @@ def test_without_counters_each_process_spends_a_part_of_what_was_left():
         for attempt in admitted:
             office.end(attempt, ANSWERED)
         await settled(office)
-        assert await office.level(COUNTER) == Level(3 * COST, WORST)
+        assert await office.level(COUNTER) == CounterLevel(3 * COST, WORST)
 
-    told(story, budget(on_loss=OnLoss.LOCAL_QUOTA, limit=31 * WORST))
+    told(story, budget(on_loss=OnStoreLoss.LOCAL_QUOTA, limit=31 * WORST))
 
 
-@pytest.mark.parametrize("loss", list(OnLoss))
+@pytest.mark.parametrize("loss", list(OnStoreLoss))
 def test_what_is_reserved_ahead_is_admitted_and_settled_at_once_while_counters_are_away(loss):
     async def story(office: Office) -> None:
         office.store.is_lost = office.store.leases = True
@@ -139,7 +139,7 @@ def test_what_is_reserved_ahead_is_admitted_and_settled_at_once_while_counters_a
         assert office.store.asked == 0
         office.end(attempt, ANSWERED)
         office.store.is_lost = False
-        assert await office.level(COUNTER) == Level(COST, 0)
+        assert await office.level(COUNTER) == CounterLevel(COST, 0)
         office.store.leases = False
         assert headers == await office.admit(office.attempt(2)) == {}
 
@@ -166,7 +166,7 @@ def test_a_call_that_is_refused_as_counters_did_not_answer_holds_nothing_once_th
             await office.admit(office.attempt(1))
         await asyncio.sleep(1)
         office.store.go_on()
-        assert await office.level(COUNTER) == Level(0, 0)
+        assert await office.level(COUNTER) == CounterLevel(0, 0)
 
     told(story, budget())
 
@@ -181,7 +181,7 @@ def test_a_call_that_is_over_budget_when_asked_again_holds_nothing_when_room_is_
         office.end(first, ANSWERED)
         await asyncio.sleep(1)
         office.store.go_on()
-        assert await office.level(COUNTER) == Level(COST, 0)
+        assert await office.level(COUNTER) == CounterLevel(COST, 0)
 
     told(story, budget(limit=WORST + COST))
 
@@ -194,7 +194,7 @@ def test_a_call_that_is_refused_by_emptied_counters_when_asked_again_holds_nothi
             await office.admit(office.attempt(1))
         await asyncio.sleep(1)
         office.store.go_on()
-        assert await office.level(COUNTER) == Level(0, 0)
+        assert await office.level(COUNTER) == CounterLevel(0, 0)
 
     told(story, budget())
 
@@ -211,7 +211,7 @@ def test_a_call_within_a_lease_that_ends_during_a_beat_is_not_held_again():
         await asyncio.sleep(2)
         office.end(second, ANSWERED)
         await asyncio.sleep(5)
-        assert await office.level(COUNTER) == Level(COST, WORST)
+        assert await office.level(COUNTER) == CounterLevel(COST, WORST)
         beating.cancel()
 
     told(story, budget())

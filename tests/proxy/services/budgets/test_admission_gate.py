@@ -4,14 +4,14 @@ import asyncio
 
 from proxy.calls.ports import Admitted, CheaperModel
 from proxy.calls.settlement import AttemptInfo
-from proxy.providers.port import Prepared
+from proxy.providers.port import PreparedRequest
 from proxy.services.budgets.admission_gate import AdmissionGate
 from tests.fakes.answers import ASKED
 from tests.fakes.desk import call, route
 from tests.fakes.receipts import a_receipt
 
-SENT = Prepared(method="POST", path="/chat/completions", headers={}, body=ASKED)
-CUT = Prepared(method="POST", path="/chat/completions", headers={}, body=b"{}")
+SENT = PreparedRequest(method="POST", path="/chat/completions", headers={}, body=ASKED)
+CUT = PreparedRequest(method="POST", path="/chat/completions", headers={}, body=b"{}")
 ATTEMPT = AttemptInfo(call=call(ASKED), route=route())
 
 

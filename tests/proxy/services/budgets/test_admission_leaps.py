@@ -9,7 +9,7 @@ from proxy.calls.settlement import AttemptInfo
 from proxy.services.budgets.refusals import OverBudget
 from slo import window
 from slo.budget import Budget
-from slo.reservations import Level
+from slo.reservations import CounterLevel
 from slo.steady_clock import BELIEVED_AFTER_S, SteadyClock
 from slo.window import Window
 from tests.fakes.admitted import ANSWERED, settled
@@ -40,7 +40,7 @@ class Leaping(Office):
         await settled(self)
         return attempt
 
-    async def used(self, kind: Window) -> Level:
+    async def used(self, kind: Window) -> CounterLevel:
         return await self.level(f"b/team/usd/{window.window_name(kind, self.now())}/acme")
 
 

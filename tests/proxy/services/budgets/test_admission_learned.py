@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from proxy.services.budgets.refusals import OverBudget
-from slo.budget import Hold
-from slo.reservations import Level
+from slo.budget import HoldPolicy
+from slo.reservations import CounterLevel
 from tests.fakes.admitted import (
     ANSWERED,
     COST,
@@ -29,7 +29,7 @@ def test_lengths_are_learned_and_the_likely_is_held():
 
         assert 0 < after.held - before.held < WORST / 5
 
-    told(story, budget(hold=Hold.P95, limit=1000 * WORST))
+    told(story, budget(hold=HoldPolicy.P95, limit=1000 * WORST))
 
 
 def test_near_the_limit_the_worst_case_is_held():
@@ -42,7 +42,7 @@ def test_near_the_limit_the_worst_case_is_held():
         assert level.spent + level.held <= 6 * WORST
         assert len(admitted) >= 2
 
-    told(story, budget(hold=Hold.P95, limit=6 * WORST))
+    told(story, budget(hold=HoldPolicy.P95, limit=6 * WORST))
 
 
 def test_many_holds_that_have_ended_make_no_call_hold_more_than_it_can_cost():
@@ -62,7 +62,7 @@ def test_many_holds_that_have_ended_make_no_call_hold_more_than_it_can_cost():
         await office.admit(office.attempt(1000))
         assert 0 < (await office.level(COUNTER)).held <= WORST
 
-    told(story, budget(hold=Hold.P95, limit=20 * WORST))
+    told(story, budget(hold=HoldPolicy.P95, limit=20 * WORST))
 
 
 def test_what_was_held_long_ago_is_not_taken_to_be_held():
@@ -77,7 +77,7 @@ def test_what_was_held_long_ago_is_not_taken_to_be_held():
             await office.admit(office.attempt(number))
         assert (await office.level(COUNTER)).held < WORST
 
-    told(story, budget(hold=Hold.P95, limit=20 * WORST))
+    told(story, budget(hold=HoldPolicy.P95, limit=20 * WORST))
 
 
 def test_calls_that_name_no_limit_hold_their_worst_case_until_something_is_learned():
@@ -87,9 +87,9 @@ def test_calls_that_name_no_limit_hold_their_worst_case_until_something_is_learn
         worst = 128_000 * 4_000 + 7 * 1_000
         for number in range(9):
             await office.admit(office.attempt(number, body, unlimited))
-        assert await office.level(COUNTER) == Level(0, 9 * worst)
+        assert await office.level(COUNTER) == CounterLevel(0, 9 * worst)
         with pytest.raises(OverBudget) as refused:
             await office.admit(office.attempt(9, body, unlimited))
         assert refused.value.retry_after
 
-    told(story, budget(hold=Hold.P95, limit=5_000_000_000))
+    told(story, budget(hold=HoldPolicy.P95, limit=5_000_000_000))

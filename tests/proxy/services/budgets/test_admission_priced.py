@@ -10,9 +10,9 @@ from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
 from proxy.records.receipt import Outcome
 from proxy.services.budgets.refusals import OverBudget
-from slo.budget import Unit, Unpriced
-from slo.price import Period, Rates, Sheet, Tariff
-from slo.reservations import Level
+from slo.budget import BudgetUnit, UnpricedPolicy
+from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
+from slo.reservations import CounterLevel
 from tests.fakes.admitted import ANSWERED, COST, COUNTER, settled, told
 from tests.fakes.ceilinged import model
 from tests.fakes.clock import played
@@ -23,7 +23,7 @@ CHEAP = model("cheap", 1_000)
 TOWN = Catalog(
     models={"m": Model(id="m", routes=(ROUTE,)), "cheap": CHEAP}, upstreams={}, default=ROUTE
 )
-FREE = Period(sheets={"": Sheet(rates=Rates(input=0, output=0))})
+FREE = PricePeriod(sheets={"": PriceSheet(rates=TokenRates(input=0, output=0))})
 SOLD = replace(ROUTE, tariff=None, upstream=replace(ROUTE.upstream, key_env="KEY"))
 
 
@@ -36,7 +36,7 @@ def test_a_hard_budget_of_dollars_is_not_passed_by_what_is_sold_at_an_unknown_pr
         assert (error.code, error.is_worth_retrying) == ("price_unknown", False)
         assert error.details == {"budget": "b", "scope": "team", "of": "acme", "upstream": "one"}
         assert "The budget `b` limits dollars" in error.message
-        assert await office.level(COUNTER) == Level(0, 0)
+        assert await office.level(COUNTER) == CounterLevel(0, 0)
 
     told(story, budget())
 
@@ -44,11 +44,11 @@ def test_a_hard_budget_of_dollars_is_not_passed_by_what_is_sold_at_an_unknown_pr
 @pytest.mark.parametrize(
     ("over", "fields"),
     [
-        (SOLD, {"unpriced": Unpriced.ALLOW}),
+        (SOLD, {"unpriced": UnpricedPolicy.ALLOW}),
         (SOLD, {"hard": False}),
-        (SOLD, {"unit": Unit.TOKENS, "limit": 10_000}),
+        (SOLD, {"unit": BudgetUnit.TOKENS, "limit": 10_000}),
         (replace(ROUTE, tariff=None), {}),
-        (replace(SOLD, tariff=Tariff(periods=(FREE,))), {"unpriced": Unpriced.REFUSE}),
+        (replace(SOLD, tariff=Tariff(periods=(FREE,))), {"unpriced": UnpricedPolicy.REFUSE}),
     ],
 )
 def test_a_call_at_an_unknown_price_passes_where_that_is_meant_and_at_none_always(over, fields):
@@ -66,8 +66,8 @@ KEYED = replace(ROUTE, upstream=replace(ROUTE.upstream, key_env="KEY"))
     ("over", "fields", "code"),
     [
         (KEYED, {}, "price_unknown"),
-        (KEYED, {"unit": Unit.TOKENS, "limit": 10_000}, "usage_unknown"),
-        (ROUTE, {"unit": Unit.TOKENS, "limit": 10_000}, "usage_unknown"),
+        (KEYED, {"unit": BudgetUnit.TOKENS, "limit": 10_000}, "usage_unknown"),
+        (ROUTE, {"unit": BudgetUnit.TOKENS, "limit": 10_000}, "usage_unknown"),
     ],
 )
 def test_a_hard_budget_is_not_passed_in_the_background(over, fields, code):
@@ -77,7 +77,7 @@ def test_a_hard_budget_is_not_passed_in_the_background(over, fields, code):
         with pytest.raises(OverBudget) as refused:
             await office.admit(office.attempt(1, LATER, over, endpoint="responses"))
         assert (refused.value.code, refused.value.param) == (code, "background")
-        assert await office.level(COUNTER.replace("usd", limit.unit.value)) == Level(0, 0)
+        assert await office.level(COUNTER.replace("usd", limit.unit.value)) == CounterLevel(0, 0)
         at_once = LATER.replace(b"true", b"false")
         await office.admit(office.attempt(2, at_once, over, endpoint="responses"))
 
@@ -87,12 +87,12 @@ def test_a_hard_budget_is_not_passed_in_the_background(over, fields, code):
 @pytest.mark.parametrize(
     ("over", "fields"),
     [
-        (KEYED, {"unpriced": Unpriced.ALLOW}),
+        (KEYED, {"unpriced": UnpricedPolicy.ALLOW}),
         (KEYED, {"hard": False}),
-        (KEYED, {"unit": Unit.TOKENS, "limit": 10_000, "hard": False}),
-        (KEYED, {"unit": Unit.REQUESTS, "limit": 10}),
+        (KEYED, {"unit": BudgetUnit.TOKENS, "limit": 10_000, "hard": False}),
+        (KEYED, {"unit": BudgetUnit.REQUESTS, "limit": 10}),
         (ROUTE, {}),
-        (replace(KEYED, tariff=Tariff(periods=(FREE,))), {"unpriced": Unpriced.REFUSE}),
+        (replace(KEYED, tariff=Tariff(periods=(FREE,))), {"unpriced": UnpricedPolicy.REFUSE}),
     ],
 )
 def test_a_call_in_the_background_passes_where_that_is_meant(over, fields):
@@ -117,7 +117,7 @@ def test_what_an_attempt_may_cost_is_what_it_may_cost_on_its_own_route():
         await settled(office)
         other = replace(CHEAP.routes[0], max_output=500)
         await office.admit(msgspec.structs.replace(dear, route=other, number=1))
-        assert await office.level(COUNTER) == Level(0, (14 + 500) * 1_000)
+        assert await office.level(COUNTER) == CounterLevel(0, (14 + 500) * 1_000)
 
     told(story, budget())
 
@@ -141,7 +141,7 @@ def test_a_refusal_names_a_model_with_which_the_call_would_fit():
 
 def test_a_refusal_of_tokens_names_no_other_model():
     async def run() -> None:
-        office = Office(budget(limit=5, unit=Unit.TOKENS), known=TOWN)
+        office = Office(budget(limit=5, unit=BudgetUnit.TOKENS), known=TOWN)
         with pytest.raises(OverBudget) as refused:
             await office.admit(office.attempt(1))
         assert refused.value.details["cheapest_alternative"] is None

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from proxy.services.budgets.background_settlement import BackgroundSettlement
-from slo.reservations import Claim, Granted, Level
+from slo.reservations import CounterClaim, CounterLevel, ReservationGranted
 from tests.fakes.clock import played, ticks
 from tests.fakes.desk import LoopTasks
 from tests.fakes.limited import Losable
 
-HELD = Claim("team", 60, 100, hard=True, ends=1e6)
+HELD = CounterClaim("team", 60, 100, hard=True, ends=1e6)
 #: Longer than settling is tried.
 OUTAGE_S = 30.0
 
@@ -23,9 +23,9 @@ class Scene:
 
     async def hold(self, name: str = "a") -> None:
         said = await self.store.reserve(name, [HELD], ticks(), ticks() + 60)
-        assert isinstance(said, Granted)
+        assert isinstance(said, ReservationGranted)
 
-    async def level(self) -> Level:
+    async def level(self) -> CounterLevel:
         (found,) = await self.store.levels(["team"], ticks())
         return found
 
@@ -41,9 +41,9 @@ def test_what_was_held_goes_and_what_was_used_is_counted_in_the_background():
     async def story(scene: Scene) -> None:
         await scene.hold()
         scene.settlement.settle("a", {"team": 25}, ticks())
-        assert await scene.level() == Level(0, 60)
+        assert await scene.level() == CounterLevel(0, 60)
         await scene.settlement.wait_until_settled("a", 1.0)
-        assert await scene.level() == Level(25, 0)
+        assert await scene.level() == CounterLevel(25, 0)
 
     told(story)
 
@@ -68,10 +68,10 @@ def test_a_settlement_that_counters_hear_late_counts_what_was_used_and_holds_not
         scene.store.is_lost = True
         scene.settlement.settle("a", {"team": 25}, ticks())
         await asyncio.sleep(OUTAGE_S)
-        assert await scene.level() == Level(0, 60)
+        assert await scene.level() == CounterLevel(0, 60)
         scene.store.is_lost = False
         await asyncio.sleep(1)
-        assert await scene.level() == Level(25, 0)
+        assert await scene.level() == CounterLevel(25, 0)
         assert not await scene.store.settle("a", {"team": 25}, ticks())
 
     told(story)
@@ -85,7 +85,7 @@ def test_a_reservation_that_arrives_after_its_release_holds_nothing_however_long
         scene.store.is_lost = False
         await asyncio.sleep(1)
         await scene.hold("a")
-        assert await scene.level() == Level(0, 0)
+        assert await scene.level() == CounterLevel(0, 0)
 
     told(story)
 
@@ -101,7 +101,7 @@ def test_whatever_waits_is_released_once_the_counters_are_back_and_again_after_t
             await asyncio.sleep(1)
         for number in range(50):
             await scene.hold(f"{number}")
-        assert await scene.level() == Level(0, 0)
+        assert await scene.level() == CounterLevel(0, 0)
 
     told(story)
 
@@ -114,9 +114,9 @@ def test_no_more_releases_wait_than_there_is_room_for_and_the_last_are_kept():
         scene.store.is_lost = False
         await scene.settlement.drain()
         await scene.hold("10000")
-        assert await scene.level() == Level(0, 0)
+        assert await scene.level() == CounterLevel(0, 0)
         await scene.hold("0")
-        assert await scene.level() == Level(0, 60)
+        assert await scene.level() == CounterLevel(0, 60)
 
     told(story)
 
@@ -127,7 +127,7 @@ def test_draining_settles_and_releases_what_it_can_and_waits_for_nothing_else():
         scene.settlement.settle("a", {"team": 25}, ticks())
         scene.settlement.release("b", ["team"])
         await scene.settlement.drain()
-        assert await scene.level() == Level(25, 0)
+        assert await scene.level() == CounterLevel(25, 0)
 
         scene.store.is_lost = True
         scene.settlement.release("c", ["team"])

@@ -8,14 +8,14 @@ from proxy.calls.settlement import Pseudonymizer
 from proxy.records.call import Call, Key
 from proxy.services.budgets.budget_matching import BudgetMatcher
 from proxy.services.budgets.reservation_requests import counted_budgets, subject
-from slo.budget import Budget, Budgets, Unit
+from slo.budget import Budget, BudgetIndex, BudgetUnit
 from slo.window import Window
 from tests.fakes.desk import KEY, call
 from tests.fakes.limited import BODY, NOW, budget
 
 SEAL = Pseudonymizer(b"secret")
 TEAM = budget()
-MINUTE = budget(name="rate", unit=Unit.REQUESTS, window=Window.MINUTE, scope="key")
+MINUTE = budget(name="rate", unit=BudgetUnit.REQUESTS, window=Window.MINUTE, scope="key")
 USER = budget(name="user", scope="user")
 PROJECT = budget(name="project", scope="label:project")
 FEATURE = budget(name="feature", scope="feature", of="search")
@@ -42,12 +42,12 @@ def test_calls_of_one_caller_share_a_match_until_a_window_ends():
 
 def test_a_match_says_what_is_counted_and_whether_headers_tell_of_it():
     both = BudgetMatcher([TEAM, MINUTE], SEAL).match(call(BODY))
-    assert both.units == {Unit.USD, Unit.REQUESTS}
+    assert both.units == {BudgetUnit.USD, BudgetUnit.REQUESTS}
     assert both.has_rate
     assert both.since <= call(BODY).arrived < both.until
 
     one = BudgetMatcher([TEAM], SEAL).match(call(BODY))
-    assert one.units == {Unit.USD}
+    assert one.units == {BudgetUnit.USD}
     assert not one.has_rate
 
     none = BudgetMatcher([budget(of="others")], SEAL).match(call(BODY))
@@ -111,7 +111,7 @@ CALLS = st.builds(
 def test_a_remembered_match_is_what_would_be_found_anew(
     budgets: set[Budget], calls: Sequence[Call]
 ) -> None:
-    matcher, limits = BudgetMatcher(budgets, SEAL), Budgets(budgets)
+    matcher, limits = BudgetMatcher(budgets, SEAL), BudgetIndex(budgets)
     for each in calls:
         fresh = counted_budgets(limits, subject(each, SEAL, labelled=True), each)
         found = matcher.match(each).counted

@@ -7,7 +7,7 @@ from proxy.calls.output_limits import output_allowance
 from proxy.calls.translation import prepare
 from proxy.services.budgets.ceiling_evaluation import CeilingEvaluation
 from proxy.services.budgets.clamps import with_output_limit
-from slo.ceiling import Clamped, Decision, Exceeds, Step
+from slo.ceiling import CeilingDecision, CeilingExceeded, CeilingStep, OutputClamped
 from tests.fakes.ceilinged import DEAR, HALF, WORST, Hall, ceiling
 from tests.fakes.limited import BODY
 
@@ -21,8 +21,8 @@ def case(spent: int = 0, body: bytes = BODY) -> CeilingEvaluation:
     return found
 
 
-def decided(found: CeilingEvaluation, limit: int) -> Decision:
-    return found.decide(ceiling(limit, on_exceed=(Step.CLAMP,)), lambda _: True)
+def decided(found: CeilingEvaluation, limit: int) -> CeilingDecision:
+    return found.decide(ceiling(limit, on_exceed=(CeilingStep.CLAMP,)), lambda _: True)
 
 
 def test_what_it_may_cost_is_told_with_what_it_has_cost():
@@ -54,14 +54,14 @@ def test_what_is_clamped_never_costs_more_than_the_ceiling(limit, spent, choices
     found = case(spent, BODY.replace(b"}", b',"n":%d}' % choices))
     decision = decided(found, limit)
 
-    if isinstance(decision, Clamped):
+    if isinstance(decision, OutputClamped):
         sent = with_output_limit(found.prepared, DEAR, decision.tokens)
         total = output_allowance(sent.body, "chat/completions", DEAR).total
         assert found.worth is not None
         assert total == found.total_tokens(decision.tokens)
         assert spent + found.worth.cost_with(total) <= limit
         assert decision.tokens >= 250
-    elif isinstance(decision, Exceeds):
+    elif isinstance(decision, CeilingExceeded):
         assert found.worth is not None
         assert spent + found.worth.cost_with(250 * choices) > limit
     else:

@@ -10,14 +10,14 @@ from proxy.calls.ports import Admitted, CheaperModel
 from proxy.calls.settlement import AttemptInfo
 from proxy.calls.translation import prepare
 from proxy.services.budgets.refusals import OverBudget, OverCeiling
-from slo.budget import Unpriced
-from slo.ceiling import Step
+from slo.budget import UnpricedPolicy
+from slo.ceiling import CeilingStep
 from tests.fakes.ceilinged import DEAR, HALF, WORST, Hall, ceiling, model
 from tests.fakes.desk import route
 from tests.fakes.limited import BODY
 from tests.fakes.ready import ready
 
-CLAMP, CHEAPER, REFUSE = Step
+CLAMP, CHEAPER, REFUSE = CeilingStep
 UNPRICED = replace(DEAR, tariff=None, upstream=replace(DEAR.upstream, key_env="KEY"))
 
 
@@ -295,7 +295,7 @@ def test_a_call_whose_price_nobody_knows_may_go_where_it_is_known():
 @pytest.mark.parametrize(
     ("over", "fields"),
     [
-        (UNPRICED, {"unpriced": Unpriced.ALLOW}),
+        (UNPRICED, {"unpriced": UnpricedPolicy.ALLOW}),
         (UNPRICED, {"on_exceed": ()}),
         (replace(DEAR, tariff=None), {}),
     ],

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from proxy.calls.output_limits import lowered_limit, output_allowance
 from proxy.calls.translation import prepare
 from proxy.catalog.entries import Route
-from proxy.providers.port import Prepared
+from proxy.providers.port import PreparedRequest
 from proxy.services.budgets.clamps import (
     clamp_note,
     endpoint,
@@ -27,12 +27,12 @@ CLAUDE = route("anthropic", "anthropic", max_output=8192, traits=frozenset({"bud
 CHAT = replace(OTHER, upstream=replace(OTHER.upstream, serves_responses=False))
 
 
-def sent(over: Route, to: str = "chat/completions", **fields: object) -> Prepared:
+def sent(over: Route, to: str = "chat/completions", **fields: object) -> PreparedRequest:
     said = {"input": "hi"} if to == "responses" else {"messages": ASKED}
     return prepare(call(orjson.dumps({"model": "m", **said, **fields}), to), over)
 
 
-def body(prepared: Prepared) -> dict[str, Any]:
+def body(prepared: PreparedRequest) -> dict[str, Any]:
     found: dict[str, Any] = orjson.loads(prepared.body)
     return found
 
@@ -135,7 +135,7 @@ NAMES = st.sampled_from(
 )
 def test_whatever_was_asked_a_clamped_request_may_generate_no_more(fields, to, tokens):
     over = route(max_output=10**7)
-    prepared = Prepared(method="POST", path=f"/{to}", headers={}, body=orjson.dumps(fields))
+    prepared = PreparedRequest(method="POST", path=f"/{to}", headers={}, body=orjson.dumps(fields))
 
     if is_limitable(prepared):
         lowered = with_output_limit(prepared, over, tokens)

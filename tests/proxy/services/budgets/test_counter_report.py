@@ -23,8 +23,8 @@ from proxy.store.redis.leased_counters import LeasedCounters
 from proxy.store.redis.local_budget_store import BudgetStore, LocalBudgetStore, StoreUnavailable
 from proxy.store.sql.inserts import inserter
 from proxy.store.store import Store
-from slo.budget import Budget, Unit, counter
-from slo.reservations import Claim, Level
+from slo.budget import Budget, BudgetUnit, counter_key
+from slo.reservations import CounterClaim, CounterLevel
 from slo.window import Window
 from tests.fakes.limited import NOW, budget
 from tests.fakes.receipts import a_receipt
@@ -47,7 +47,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 class Away(LocalBudgetStore):
     """Counters that nobody can ask."""
 
-    async def levels(self, counters: Sequence[str], now: float) -> list[Level]:
+    async def levels(self, counters: Sequence[str], now: float) -> list[CounterLevel]:
         raise StoreUnavailable("they are away")
 
 
@@ -58,7 +58,7 @@ def ledgers(store: Store, about: Budget) -> list[CounterRow]:
 def test_the_ledger_knows_what_was_spent_and_not_what_is_held(store: Store) -> None:
     assert ledgers(store, budget()) == [CounterRow("acme", SPENT)]
     assert ledgers(store, budget(scope="organization")) == [CounterRow("*", SPENT)]
-    minute = budget(unit=Unit.REQUESTS, window=Window.MINUTE)
+    minute = budget(unit=BudgetUnit.REQUESTS, window=Window.MINUTE)
     assert ledgers(store, minute) == [CounterRow("acme", 1)]
 
 
@@ -100,8 +100,8 @@ def test_of_many_those_are_kept_of_whom_the_ledger_knows_most_to_be_spent(
 
 async def held(store: BudgetStore, about: Budget, *names: str) -> None:
     for name in names:
-        claim = Claim(
-            counter=counter(about, name, NOW), amount=7, limit=LIMIT, hard=True, ends=NOW + 60
+        claim = CounterClaim(
+            counter=counter_key(about, name, NOW), amount=7, limit=LIMIT, hard=True, ends=NOW + 60
         )
         await store.reserve(f"for {name}", [claim], NOW, NOW + 60)
 

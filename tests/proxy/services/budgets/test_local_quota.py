@@ -5,7 +5,7 @@ import pytest
 from proxy.services.budgets.local_quota import TTL_S, LocalQuota
 from proxy.services.budgets.reservation_requests import CountedBudget
 from slo.reservation_sizing import UsageBounds
-from slo.reservations import Level
+from slo.reservations import CounterLevel
 from tests.fakes.limited import NOW, budget
 
 NEED = UsageBounds(sure=1, typical=5, likely=7, worst=10)
@@ -13,7 +13,7 @@ COUNTED = CountedBudget(budget(limit=1000), "acme", "b/acme", NOW + 3600)
 
 
 @pytest.mark.parametrize(
-    ("level", "admitted"), [(None, 10), (Level(500, 100), 4), (Level(900, 200), 0)]
+    ("level", "admitted"), [(None, 10), (CounterLevel(500, 100), 4), (CounterLevel(900, 200), 0)]
 )
 def test_a_tenth_of_what_was_left_is_admitted_in_worst_cases(level, admitted):
     local = LocalQuota()
@@ -27,7 +27,7 @@ def test_a_tenth_of_what_was_left_is_admitted_in_worst_cases(level, admitted):
 
 def test_what_is_settled_or_has_ended_leaves_room_again():
     local = LocalQuota()
-    claim = local.claim(COUNTED, NEED, Level(0, 900))
+    claim = local.claim(COUNTED, NEED, CounterLevel(0, 900))
     assert local.reserve("first", [claim], NOW)
     assert not local.reserve("second", [claim], NOW)
 

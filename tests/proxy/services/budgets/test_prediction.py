@@ -21,7 +21,7 @@ from proxy.services.budgets.clamps import clamp_note
 from proxy.services.budgets.prediction import Predictor
 from proxy.services.budgets.pricing import Alternative, Prediction
 from proxy.store.sql.answers import PastAnswer
-from slo.price import Period, Rates, Sheet, Tariff
+from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
 from slo.usage import Usage
 from tests.fakes.desk import ESTIMATE, FakeEstimator, call, catalog, route
 from tests.fakes.limited import BODY, NOW
@@ -66,7 +66,9 @@ def named(name: str, **fields: Any) -> Route:
 
 
 def cheap(name: str, out: int, **fields: Any) -> Model:
-    tariff = Tariff(periods=(Period(sheets={"": Sheet(rates=Rates(input=out, output=out))}),))
+    tariff = Tariff(
+        periods=(PricePeriod(sheets={"": PriceSheet(rates=TokenRates(input=out, output=out))}),)
+    )
     return Model(id=name, routes=(named(f"one/{name}", tariff=tariff, **fields),))
 
 
@@ -360,9 +362,9 @@ def test_what_cannot_take_the_call_is_no_alternative():
     assert cheapest(retired, unpriced) is None
 
 
-@pytest.mark.parametrize("rates", [Rates(input=1), Rates(input=1, output=0)])
+@pytest.mark.parametrize("rates", [TokenRates(input=1), TokenRates(input=1, output=0)])
 def test_what_gives_vectors_is_no_alternative(rates):
-    embeds = Tariff(periods=(Period(sheets={"": Sheet(rates=rates)}),))
+    embeds = Tariff(periods=(PricePeriod(sheets={"": PriceSheet(rates=rates)}),))
 
     assert cheapest(Model(id="c", routes=(named("one/c", tariff=embeds),))) is None
 

@@ -13,7 +13,7 @@ from proxy.services.budgets.pricing import (
     price_attempt,
     served_model,
 )
-from slo.price import Period, Rates, Sheet, Tariff
+from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
 from slo.reservation_sizing import OutputBounds, PriceQuote
 from slo.usage import Usage
 from tests.fakes.desk import TARIFF, route
@@ -112,8 +112,10 @@ def test_a_route_names_the_model_it_serves(name, model):
     st.lists(st.integers(0, 10**6), min_size=2),
 )
 def test_more_tokens_never_cost_less_and_costs_are_whole(rate, out, discount, tokens, lengths):
-    rates = Rates(input=rate, output=out)
-    tariff = Tariff(periods=(Period(sheets={"": Sheet(rates=rates)}),), discount=Fraction(discount))
+    rates = TokenRates(input=rate, output=out)
+    tariff = Tariff(
+        periods=(PricePeriod(sheets={"": PriceSheet(rates=rates)}),), discount=Fraction(discount)
+    )
     found = worth(price_attempt(prediction(tokens, tariff=tariff), route(), b""))
     costs = [found.cost_with(length) for length in sorted(lengths)]
 

@@ -18,8 +18,8 @@ from proxy.store.redis.local_budget_store import CountersCondition, CountersRese
 from proxy.store.sql.inserts import inserter
 from proxy.store.sql.spendings import ended_at
 from proxy.store.store import Store
-from slo.budget import Budget, Unit
-from slo.reservations import Claim, Level
+from slo.budget import Budget, BudgetUnit
+from slo.reservations import CounterClaim, CounterLevel
 from slo.window import Window
 from tests.fakes.clock import played, ticks
 from tests.fakes.limited import NOW, Losable, budget
@@ -39,7 +39,7 @@ class Away(Losable):
         super().__init__()
         self.is_shared = False
 
-    async def levels(self, counters: Sequence[str], now: float) -> list[Level]:
+    async def levels(self, counters: Sequence[str], now: float) -> list[CounterLevel]:
         await self._found()
         return await super().levels(counters, now)
 
@@ -71,7 +71,7 @@ class Away(Losable):
 
     async def passes(self, name: str) -> bool:
         """True if they are whole, to a reservation that asks for it."""
-        claim = Claim("passing", 0, 1, hard=True, ends=NOW)
+        claim = CounterClaim("passing", 0, 1, hard=True, ends=NOW)
         try:
             await self.reserve(name, [claim], NOW, NOW, only_whole=True)
         except CountersReset:
@@ -110,7 +110,7 @@ class Books:
         fields = {"team": self.team, "cost_nanos": cost, "feature": "chat"}
         return a_receipt(number, started=NOW + number - 10, **fields)
 
-    async def level(self, counter: str = COUNTER) -> Level:
+    async def level(self, counter: str = COUNTER) -> CounterLevel:
         (found,) = await self.counters.levels([counter], self.now)
         return found
 
@@ -137,7 +137,7 @@ def test_counters_that_begin_at_nothing_are_given_what_the_ledger_knows(made):
     async def story(books: Books) -> None:
         books.keep(3, 4)
         await books.reconciler.begin()
-        assert await books.level() == Level(7, 0)
+        assert await books.level() == CounterLevel(7, 0)
 
     asyncio.run(story(made()))
 
@@ -149,7 +149,7 @@ def test_counters_that_nobody_began_yet_are_whole_after_the_first_look(made, is_
         books.keep(3, 4)
         assert not await books.counters.passes("before")
         await books.reconciler.begin()
-        assert await books.level() == Level(7, 0)
+        assert await books.level() == CounterLevel(7, 0)
         assert await books.counters.passes("after")
 
     asyncio.run(story(made()))
@@ -171,7 +171,7 @@ def test_a_process_that_begins_while_others_mend_does_not_call_the_counters_whol
         assert not await books.counters.passes("soon")
         await asyncio.sleep(1)
         assert await books.counters.passes("where nobody else did")
-        assert await books.level() == Level(7, 0)
+        assert await books.level() == CounterLevel(7, 0)
         running.cancel()
 
     played(story(made()))
@@ -191,7 +191,7 @@ def test_counters_that_are_lost_again_while_they_are_mended_are_mended_anew(made
         assert not await books.counters.passes("soon")
         await asyncio.sleep(2)
         assert await books.counters.passes("then")
-        assert await books.level() == Level(7, 0)
+        assert await books.level() == CounterLevel(7, 0)
         running.cancel()
 
     played(story(made()))
@@ -217,7 +217,7 @@ def test_counters_are_not_whole_before_the_ledger_knows_all_and_are_soon_after(m
         books.keep(7)
         await asyncio.sleep(1.5)
         assert await books.counters.passes("after")
-        assert await books.level() == Level(7, 0)
+        assert await books.level() == CounterLevel(7, 0)
         running.cancel()
 
     played(story(made()))
@@ -253,13 +253,13 @@ def test_what_is_still_lacking_a_minute_later_is_added_once(made):
     async def story(books: Books) -> None:
         books.keep(1_000_000_000, 500_000_000)
         await books.reconciler.compare()
-        assert await books.level() == Level(0, 0)
+        assert await books.level() == CounterLevel(0, 0)
         assert 'thriftgate_budget_drift{budget="b",unit="usd"} 1.5' in books.page()
         books.now += 60
         await books.reconciler.compare()
         books.now += 60
         await books.reconciler.compare()
-        assert await books.level() == Level(1_500_000_000, 0)
+        assert await books.level() == CounterLevel(1_500_000_000, 0)
         assert 'thriftgate_budget_drift{budget="b",unit="usd"} 0.0' in books.page()
 
     asyncio.run(story(made()))
@@ -272,7 +272,7 @@ def test_what_is_settled_in_between_is_not_added_again(made):
         await books.counters.settle("call_1/0", {COUNTER: 7}, NOW)
         books.now += 60
         await books.reconciler.compare()
-        assert await books.level() == Level(7, 0)
+        assert await books.level() == CounterLevel(7, 0)
 
     asyncio.run(story(made()))
 
@@ -284,7 +284,7 @@ def test_nothing_is_ever_taken_off(made):
         for _ in range(3):
             await books.reconciler.compare()
             books.now += 60
-        assert await books.level() == Level(70, 0)
+        assert await books.level() == CounterLevel(70, 0)
         assert '"} -6.3e-08' in books.page()
 
     asyncio.run(story(made()))
@@ -306,7 +306,7 @@ def test_every_scope_that_rollups_know_is_compared_with_them(
     async def story(books: Books) -> None:
         books.keep(7)
         await books.reconciler.begin()
-        assert await books.level(counter) == Level(7, 0)
+        assert await books.level(counter) == CounterLevel(7, 0)
 
     asyncio.run(story(made(budget(**fields))))
 
@@ -317,18 +317,22 @@ def test_tokens_are_compared_too(made):
         usage = books.receipt(0, 7).usage
         assert usage is not None
         await books.reconciler.begin()
-        assert await books.level("b/team/tokens/2026-09-21/acme") == Level(
+        assert await books.level("b/team/tokens/2026-09-21/acme") == CounterLevel(
             usage.prompt_tokens + usage.generated_tokens, 0
         )
 
-    asyncio.run(story(made(budget(unit=Unit.TOKENS))))
+    asyncio.run(story(made(budget(unit=BudgetUnit.TOKENS))))
 
 
 @pytest.mark.parametrize(
     ("fields", "counter", "amount"),
     [
-        ({"unit": Unit.REQUESTS}, "b/team/requests/2026-09-21/acme", 2),
-        ({"unit": Unit.REQUESTS, "window": Window.HOUR}, "b/team/requests/2026-09-21T14/acme", 2),
+        ({"unit": BudgetUnit.REQUESTS}, "b/team/requests/2026-09-21/acme", 2),
+        (
+            {"unit": BudgetUnit.REQUESTS, "window": Window.HOUR},
+            "b/team/requests/2026-09-21T14/acme",
+            2,
+        ),
         ({"window": Window.MINUTE}, "b/team/usd/2026-09-21T14:13/acme", 7),
         ({"scope": "user"}, f"b/user/usd/2026-09-21/{'5f' * 16}", 7),
         ({"scope": "user", "of": "5f" * 16}, f"b/user/usd/2026-09-21/{'5f' * 16}", 7),
@@ -338,7 +342,7 @@ def test_what_only_receipts_know_is_compared_with_them(made, fields, counter, am
     async def story(books: Books) -> None:
         books.keep(3, 4)
         await books.reconciler.begin()
-        assert await books.level(counter) == Level(amount, 0)
+        assert await books.level(counter) == CounterLevel(amount, 0)
 
     asyncio.run(story(made(budget(**fields))))
 
@@ -359,7 +363,7 @@ def test_where_the_ledger_holds_more_than_is_read_counters_are_given_what_is_and
         books.keep(3, 4, 5)
         books.store.spendings._most_calls = 2
         await books.reconciler.begin()
-        assert await books.level("b/user/usd/2026-09-21/" + "5f" * 16) == Level(7, 0)
+        assert await books.level("b/user/usd/2026-09-21/" + "5f" * 16) == CounterLevel(7, 0)
         assert not books.reconciler.drifts
 
     asyncio.run(story(made(budget(scope="user"))))
@@ -386,19 +390,19 @@ def test_counters_that_were_lost_are_given_what_is_sure_at_once_and_the_rest_soo
         await books.reconciler.begin()
         running = asyncio.ensure_future(books.reconciler.run())
         await asyncio.sleep(20)
-        assert await books.level() == Level(7, 0)
+        assert await books.level() == CounterLevel(7, 0)
 
         assert await books.counters.passes("before")
         books.counters.forget()
         assert not await books.counters.passes("at once")
         inserter(books.store._engine)([books.receipt(25, 5)])
         await asyncio.sleep(1.5)
-        assert await books.level() == Level(7, 0)
+        assert await books.level() == CounterLevel(7, 0)
         await asyncio.sleep(SETTLED_AFTER_S - 2)
         assert not await books.counters.passes("soon")
         await asyncio.sleep(2)
         assert await books.counters.passes("then")
-        assert await books.level() == Level(12, 0)
+        assert await books.level() == CounterLevel(12, 0)
         running.cancel()
 
     played(story(made()))
@@ -419,10 +423,10 @@ def test_counters_that_are_back_and_empty_are_given_at_once_what_was_known_when_
         books.counters.forget()
         books.counters.is_lost = False
         await asyncio.sleep(1.5)
-        assert await books.level() == Level(7, 0)
+        assert await books.level() == CounterLevel(7, 0)
         await books.counters.settle("call_50/0", {COUNTER: 5}, NOW)
         await asyncio.sleep(4 * SETTLED_AFTER_S)
-        assert await books.level() == Level(12, 0)
+        assert await books.level() == CounterLevel(12, 0)
         running.cancel()
 
     played(story(made()))
@@ -549,7 +553,7 @@ def test_what_was_spent_while_counters_were_away_is_added_when_they_are_back(mad
         assert books.counters.unseen(COUNTER) == 0
         books.counters.is_lost = False
         await asyncio.sleep(1.5)
-        assert await books.level() == Level(7, 0)
+        assert await books.level() == CounterLevel(7, 0)
         running.cancel()
 
     played(story(made()))

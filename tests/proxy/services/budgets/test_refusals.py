@@ -15,9 +15,9 @@ from proxy.services.budgets.refusals import (
     unpriced_refusal,
 )
 from proxy.services.budgets.reservation_requests import CountedBudget
-from slo.budget import Unit
-from slo.ceiling import Ceiling, Predicted
-from slo.reservations import Level, Refused
+from slo.budget import BudgetUnit
+from slo.ceiling import Ceiling, CostPrediction
+from slo.reservations import CounterLevel, ReservationRefused
 from slo.window import Window
 from tests.fakes.desk import route
 from tests.fakes.limited import NOW, budget
@@ -29,7 +29,7 @@ def refused(
     spent: int, held: int, *, frees: float | None = None, asks: int = 1, **fields: object
 ) -> OverBudget:
     each = CountedBudget(budget(**{"limit": 5, **fields}), "acme", "c", NOW + 90)
-    return budget_refusal(each, Refused(0, Level(spent, held), frees), asks, NOW)
+    return budget_refusal(each, ReservationRefused(0, CounterLevel(spent, held), frees), asks, NOW)
 
 
 def test_a_budget_that_is_used_up_is_told_with_when_it_starts_anew():
@@ -43,7 +43,7 @@ def test_a_budget_that_is_used_up_is_told_with_when_it_starts_anew():
 
 
 def test_what_others_hold_may_be_free_soon():
-    error = refused(0, 5, frees=NOW + 7, unit=Unit.TOKENS)
+    error = refused(0, 5, frees=NOW + 7, unit=BudgetUnit.TOKENS)
 
     assert error.retry_after == 7
     assert error.is_worth_retrying
@@ -64,21 +64,25 @@ def test_what_never_fits_is_not_to_be_tried_again():
 @pytest.mark.parametrize(
     ("unit", "mend"),
     [
-        (Unit.USD, "`max_tokens` or send a shorter prompt, or ask for a cheaper model."),
-        (Unit.TOKENS, "`max_tokens` or send a shorter prompt."),
+        (BudgetUnit.USD, "`max_tokens` or send a shorter prompt, or ask for a cheaper model."),
+        (BudgetUnit.TOKENS, "`max_tokens` or send a shorter prompt."),
     ],
 )
 def test_what_never_fits_is_told_which_field_to_lower(unit, mend):
     each = CountedBudget(budget(limit=5, unit=unit), "acme", "c", NOW + 90)
-    error = budget_refusal(each, Refused(0, Level(0, 0), None), 6, NOW, field="max_tokens")
+    error = budget_refusal(
+        each, ReservationRefused(0, CounterLevel(0, 0), None), 6, NOW, field="max_tokens"
+    )
 
     assert error.message.endswith(f"It never fits: lower {mend}")
     assert orjson.loads(envelope(error))["error"]["param"] == "max_tokens"
-    later = budget_refusal(each, Refused(0, Level(4, 0), None), 2, NOW, field="max_tokens")
+    later = budget_refusal(
+        each, ReservationRefused(0, CounterLevel(4, 0), None), 2, NOW, field="max_tokens"
+    )
     assert later.param is None
 
 
-@pytest.mark.parametrize("unit", [Unit.REQUESTS, Unit.TOKENS])
+@pytest.mark.parametrize("unit", [BudgetUnit.REQUESTS, BudgetUnit.TOKENS])
 def test_a_rate_says_so_and_what_is_left(unit):
     error = refused(5, 0, unit=unit, window=Window.MINUTE)
 
@@ -100,13 +104,13 @@ def test_a_rate_says_so_and_what_is_left(unit):
 def test_whose_budget_it_is_is_told(scope, whose, said):
     each = CountedBudget(budget(scope=scope), whose, "c", NOW + 9)
 
-    assert said in budget_refusal(each, Refused(0, Level(0, 0), None), 1, NOW).message
+    assert said in budget_refusal(each, ReservationRefused(0, CounterLevel(0, 0), None), 1, NOW).message
 
 
 def test_the_tightest_of_several_is_told():
-    pairs = [(10, Level(1, 1)), (9, Level(5, 0)), (100, Level(0, 0))]
+    pairs = [(10, CounterLevel(1, 1)), (9, CounterLevel(5, 0)), (100, CounterLevel(0, 0))]
     each = [
-        CountedBudget(budget(unit=Unit.TOKENS, window=Window.MINUTE, limit=n), "a", "c", NOW + 30)
+        CountedBudget(budget(unit=BudgetUnit.TOKENS, window=Window.MINUTE, limit=n), "a", "c", NOW + 30)
         for n, _ in pairs
     ]
 
@@ -124,7 +128,7 @@ def test_without_counters_one_may_come_back_soon():
 
 def test_a_cheaper_model_is_told_where_one_is_known():
     each = CountedBudget(budget(limit=5), "acme", "c", NOW + 9)
-    said = Refused(0, Level(4, 0), None)
+    said = ReservationRefused(0, CounterLevel(4, 0), None)
 
     error = budget_refusal(each, said, 2, NOW, Alternative("mini", DOLLAR // 4))
     assert error.details["cheapest_alternative"] == {"model": "mini", "predicted": "0.25"}
@@ -151,8 +155,8 @@ def test_who_runs_the_gateway_is_told_how_to_say_a_price():
 @pytest.mark.parametrize(
     ("unit", "code", "limits", "mend"),
     [
-        (Unit.USD, "price_unknown", "dollars", 'unpriced = "allow"'),
-        (Unit.TOKENS, "usage_unknown", "tokens", "hard = false"),
+        (BudgetUnit.USD, "price_unknown", "dollars", 'unpriced = "allow"'),
+        (BudgetUnit.TOKENS, "usage_unknown", "tokens", "hard = false"),
     ],
 )
 def test_who_asks_in_the_background_is_told_what_to_leave_out(unit, code, limits, mend):
@@ -180,7 +184,7 @@ def test_a_ceiling_says_what_to_ask_for(sure, tokens, mend, param):
     error = ceiling_refusal(
         CeilingExcess(
             ceiling=Ceiling(name="c", limit=5),
-            predicted=Predicted(sure=sure, likely=7, worst=9),
+            predicted=CostPrediction(sure=sure, likely=7, worst=9),
             tokens=tokens,
             field="max_output_tokens",
         )

@@ -14,9 +14,9 @@ from proxy.services.budgets.reservation_requests import (
     subject,
     used_amount,
 )
-from slo.budget import Budgets, Hold, Unit, Unpriced
+from slo.budget import BudgetIndex, BudgetUnit, HoldPolicy, UnpricedPolicy
 from slo.reservation_sizing import CounterView, OutputBounds, PriceQuote, UsageBounds
-from slo.reservations import MOST
+from slo.reservations import MAX_AMOUNT
 from slo.usage import Usage
 from slo.window import Window
 from tests.fakes.desk import TARIFF, call, route
@@ -43,7 +43,7 @@ def test_a_call_is_for_its_team_key_feature_and_an_end_user_nobody_can_tell():
 
 
 def test_what_only_reads_counts_as_a_request_alone():
-    limits = Budgets([budget(), budget(name="r", unit=Unit.REQUESTS)])
+    limits = BudgetIndex([budget(), budget(name="r", unit=BudgetUnit.REQUESTS)])
     asking = call(b"", "files", method="GET", ask=None)
 
     found = counted_budgets(limits, subject(asking, SEAL, labelled=False), asking)
@@ -53,7 +53,7 @@ def test_what_only_reads_counts_as_a_request_alone():
 
 def test_the_window_is_that_of_the_calls_arrival():
     asking = call(BODY, arrived=NOW)
-    limits = Budgets([budget(window=Window.MINUTE)])
+    limits = BudgetIndex([budget(window=Window.MINUTE)])
 
     (found,) = counted_budgets(limits, subject(asking, SEAL, labelled=False), asking)
 
@@ -64,16 +64,16 @@ def test_the_window_is_that_of_the_calls_arrival():
 def test_of_what_nobody_can_tell_a_little_is_needed():
     output = OutputBounds(typical=1, likely=2, worst=3)
     found = needs(
-        [Unit.USD, Unit.TOKENS, Unit.REQUESTS],
+        [BudgetUnit.USD, BudgetUnit.TOKENS, BudgetUnit.REQUESTS],
         call(BODY),
         Usage(input=5),
         output,
         PriceQuote(tariff=None, at=NOW),
     )
 
-    assert found[Unit.USD].worst == 1
-    assert found[Unit.TOKENS] == UsageBounds(sure=5, typical=6, likely=7, worst=8)
-    assert found[Unit.REQUESTS].worst == 1
+    assert found[BudgetUnit.USD].worst == 1
+    assert found[BudgetUnit.TOKENS] == UsageBounds(sure=5, typical=6, likely=7, worst=8)
+    assert found[BudgetUnit.REQUESTS].worst == 1
 
 
 @pytest.mark.parametrize(("endpoint", "worst"), [("responses/compact", 8), ("images/edits", 1)])
@@ -81,36 +81,38 @@ def test_what_a_compaction_may_use_is_told_and_what_a_picture_may_is_not(endpoin
     output = OutputBounds(typical=1, likely=2, worst=3)
     quote = PriceQuote(tariff=None, at=NOW)
 
-    found = needs([Unit.TOKENS], call(BODY, endpoint), Usage(input=5), output, quote)
+    found = needs([BudgetUnit.TOKENS], call(BODY, endpoint), Usage(input=5), output, quote)
 
-    assert found[Unit.TOKENS].worst == worst
+    assert found[BudgetUnit.TOKENS].worst == worst
 
 
 def test_a_write_whose_price_is_unknown_is_priced_as_a_prompt():
     output = OutputBounds(typical=0, likely=0, worst=0)
     quote = PriceQuote(tariff=TARIFF, at=NOW)
 
-    found = needs([Unit.USD], call(BODY), Usage(write_1h=5), output, quote)
+    found = needs([BudgetUnit.USD], call(BODY), Usage(write_1h=5), output, quote)
 
-    assert found[Unit.USD].worst == 5_000
+    assert found[BudgetUnit.USD].worst == 5_000
 
 
 def test_while_there_is_room_the_likely_is_claimed_beside_room_for_the_rest():
     seen = CounterView(spent=100, held=200, running=10)
-    found = claim(counting(limit=10_000, hold=Hold.P95), NEED, seen)
+    found = claim(counting(limit=10_000, hold=HoldPolicy.P95), NEED, seen)
 
     assert found.amount == 20
     assert 9_000 < found.limit < 10_000
 
 
 def test_near_the_limit_the_worst_is_claimed():
-    assert claim(counting(limit=150, hold=Hold.P95), NEED, CounterView(spent=100)).amount == 100
+    assert (
+        claim(counting(limit=150, hold=HoldPolicy.P95), NEED, CounterView(spent=100)).amount == 100
+    )
 
 
 def test_no_more_is_claimed_than_can_be_counted():
-    huge = UsageBounds(sure=0, typical=0, likely=0, worst=2 * MOST)
+    huge = UsageBounds(sure=0, typical=0, likely=0, worst=2 * MAX_AMOUNT)
 
-    assert claim(counting(limit=MOST), huge, CounterView()).amount == MOST
+    assert claim(counting(limit=MAX_AMOUNT), huge, CounterView()).amount == MAX_AMOUNT
 
 
 def test_a_soft_budget_refuses_nothing():
@@ -122,13 +124,13 @@ def test_a_soft_budget_refuses_nothing():
 @pytest.mark.parametrize(
     ("unit", "fields", "amount"),
     [
-        (Unit.USD, {"cost_nanos": 7}, 7),
-        (Unit.USD, {"cost_nanos": None}, 0),
-        (Unit.TOKENS, {"usage": Usage(input=1, cache_read=2, output=4)}, 7),
-        (Unit.TOKENS, {"usage": None}, 0),
-        (Unit.REQUESTS, {}, 1),
-        (Unit.REQUESTS, {"final": False}, 0),
-        (Unit.REQUESTS, {"outcome": Outcome.REFUSED}, 0),
+        (BudgetUnit.USD, {"cost_nanos": 7}, 7),
+        (BudgetUnit.USD, {"cost_nanos": None}, 0),
+        (BudgetUnit.TOKENS, {"usage": Usage(input=1, cache_read=2, output=4)}, 7),
+        (BudgetUnit.TOKENS, {"usage": None}, 0),
+        (BudgetUnit.REQUESTS, {}, 1),
+        (BudgetUnit.REQUESTS, {"final": False}, 0),
+        (BudgetUnit.REQUESTS, {"outcome": Outcome.REFUSED}, 0),
     ],
 )
 def test_a_receipt_says_what_was_used(unit, fields, amount):
@@ -142,11 +144,11 @@ KEYED = replace(KEYED, upstream=replace(KEYED.upstream, key_env="KEY"))
 @pytest.mark.parametrize(
     ("rule", "over", "is_refused"),
     [
-        (Unpriced.OWN, KEYED, True),
-        (Unpriced.OWN, route(tariff=None), False),
-        (Unpriced.OWN, replace(KEYED, upstream=replace(KEYED.upstream, key_env="")), False),
-        (Unpriced.REFUSE, route(tariff=None), True),
-        (Unpriced.ALLOW, KEYED, False),
+        (UnpricedPolicy.OWN, KEYED, True),
+        (UnpricedPolicy.OWN, route(tariff=None), False),
+        (UnpricedPolicy.OWN, replace(KEYED, upstream=replace(KEYED.upstream, key_env="")), False),
+        (UnpricedPolicy.REFUSE, route(tariff=None), True),
+        (UnpricedPolicy.ALLOW, KEYED, False),
     ],
 )
 def test_a_call_whose_price_nobody_knows_passes_where_nobody_sells_it(rule, over, is_refused):
@@ -156,7 +158,7 @@ def test_a_call_whose_price_nobody_knows_passes_where_nobody_sells_it(rule, over
 def test_a_key_in_the_catalogs_headers_is_a_key():
     upstream = replace(KEYED.upstream, key_env="", headers={"authorization": "Bearer x"})
 
-    assert is_uncountable(Unpriced.OWN, call(BODY), replace(KEYED, upstream=upstream))
+    assert is_uncountable(UnpricedPolicy.OWN, call(BODY), replace(KEYED, upstream=upstream))
 
 
 @pytest.mark.parametrize(
@@ -175,10 +177,10 @@ def test_a_key_in_the_catalogs_headers_is_a_key():
     ],
 )
 def test_what_nobody_bills_has_a_known_price(endpoint, is_refused):
-    assert is_uncountable(Unpriced.OWN, call(b"", endpoint, ask=None), KEYED) is is_refused
+    assert is_uncountable(UnpricedPolicy.OWN, call(b"", endpoint, ask=None), KEYED) is is_refused
 
 
 def test_what_only_reads_has_a_known_price():
     asking = call(b"", "batches", method="GET", ask=None)
 
-    assert not is_uncountable(Unpriced.REFUSE, asking, KEYED)
+    assert not is_uncountable(UnpricedPolicy.REFUSE, asking, KEYED)

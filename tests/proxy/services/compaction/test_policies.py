@@ -5,16 +5,16 @@ from proxy.calls.route_target import route_target
 from proxy.records.compaction_settings import FeatureSettings
 from proxy.services.compaction.policies import policy, prices
 from proxy.services.compaction.requested import Wish
-from slo.price import Period, Rates, Sheet, Tariff
+from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
 from tests.fakes.desk import route
 
 NOW = 1_790_000_000.0
-RATES = Rates(input=5_000, cache_read=500, write_5m=6_250, write_1h=10_000, output=25_000)
+RATES = TokenRates(input=5_000, cache_read=500, write_5m=6_250, write_1h=10_000, output=25_000)
 CLAUDE = route(
     "anthropic",
     kind="anthropic",
     regime="anthropic-breakpoint",
-    tariff=Tariff(periods=(Period(sheets={"": Sheet(rates=RATES)}),)),
+    tariff=Tariff(periods=(PricePeriod(sheets={"": PriceSheet(rates=RATES)}),)),
     window=200_000,
 )
 
@@ -26,14 +26,14 @@ def test_prices_are_the_catalogs_own():
 @pytest.mark.parametrize(
     ("rates", "expected"),
     [
-        (Rates(input=10, cache_read=5, output=20), RelativePrices(0.5, 1.0, 2.0)),
-        (Rates(input=10, cache_read=1, write_5m=20, write_30m=15), RelativePrices(0.1, 1.5, 4.0)),
-        (Rates(input=10, output=20), RelativePrices(1.0, 1.0, 2.0)),
-        (Rates(input=0), RelativePrices(0.1, 1.25, 4.0)),
+        (TokenRates(input=10, cache_read=5, output=20), RelativePrices(0.5, 1.0, 2.0)),
+        (TokenRates(input=10, cache_read=1, write_5m=20, write_30m=15), RelativePrices(0.1, 1.5, 4.0)),
+        (TokenRates(input=10, output=20), RelativePrices(1.0, 1.0, 2.0)),
+        (TokenRates(input=0), RelativePrices(0.1, 1.25, 4.0)),
     ],
 )
 def test_a_cache_of_unknown_ways_is_there_if_reading_it_has_a_price(rates, expected):
-    tariff = Tariff(periods=(Period(sheets={"": Sheet(rates=rates)}),))
+    tariff = Tariff(periods=(PricePeriod(sheets={"": PriceSheet(rates=rates)}),))
 
     assert prices(route_target(route(regime="", tariff=tariff), "m", NOW)) == expected
 

@@ -4,7 +4,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from proxy.services.objectives.figures import ObjectiveMetrics
 from proxy.services.objectives.router import ObjectiveRouter
-from slo.controller.state import Standing, State
+from slo.controller.state import ControllerSnapshot, ControllerState
 from tests.fakes.replicas_steered import objective, tracks
 from tests.fakes.turmoil import town
 
@@ -27,7 +27,9 @@ def test_every_objective_is_there_before_anything_happened():
 def test_counts_levels_and_states_are_told():
     wheel = ObjectiveRouter(tracks(), town())
     wheel.totals["chat-ttft"] = (7, 3)
-    wheel.standings = {"chat-ttft": Standing(state=State.DEGRADED, level=2, since=0.0)}
+    wheel.standings = {
+        "chat-ttft": ControllerSnapshot(state=ControllerState.DEGRADED, level=2, since=0.0)
+    }
     wheel.rerouted["chat-ttft", "small"] = 4
     wheel.not_enforced["chat-ttft", "elsewhere"] = 5
     said = page(wheel)

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from proxy.services.objectives.judge import ActivePin, Judge
 from proxy.services.objectives.objective_state import TrackedObjective, track_objective
-from slo.controller.state import Standing, State
-from slo.controller.transitions import Move
+from slo.controller.state import ControllerSnapshot, ControllerState
+from slo.controller.transitions import StateChange
 from slo.objective import Enforce
 from tests.fakes.replicas_steered import START, objective
 
@@ -21,7 +21,7 @@ class Day:
     def __init__(self, *tracks: TrackedObjective) -> None:
         self.judge = Judge(tracks or (TRACK,))
         self.now = START
-        self.moves: list[Move] = []
+        self.moves: list[StateChange] = []
 
     def goes_on(self, seconds: int, good: int = 0, bad: int = 0, pins: object = None) -> "Day":
         for _ in range(seconds):
@@ -33,7 +33,7 @@ class Day:
         return self
 
     @property
-    def state(self) -> State:
+    def state(self) -> ControllerState:
         return self.judge.standings["chat-ttft"].state
 
 
@@ -45,7 +45,7 @@ def test_bad_calls_move_an_objective_and_good_ones_move_it_back():
     day = Day().goes_on(60, good=1, bad=1).goes_on(600, good=10)
 
     assert [move.after for move in day.moves] == [
-        State.DEGRADED, State.RECOVERING, State.HEALTHY,
+        ControllerState.DEGRADED, ControllerState.RECOVERING, ControllerState.HEALTHY,
     ]  # fmt: skip
 
 
@@ -84,8 +84,8 @@ def test_what_was_forgotten_lately_is_counted_again():
 def test_silence_freezes_what_is_not_healthy_and_a_call_thaws_it():
     day = Day().goes_on(60, good=1, bad=1).goes_on(1900)
     states = [day.state, day.goes_on(5, good=1).state]
-    assert states == [State.FROZEN, State.DEGRADED]
-    assert Day().goes_on(3000).state is State.HEALTHY
+    assert states == [ControllerState.FROZEN, ControllerState.DEGRADED]
+    assert Day().goes_on(3000).state is ControllerState.HEALTHY
 
 
 @pytest.mark.parametrize("by", [3600.0, -3600.0])
@@ -93,9 +93,9 @@ def test_a_clock_that_jumps_freezes_for_a_minute(by):
     day = Day().goes_on(60, good=1, bad=1)
     day.now += by
     day.goes_on(1, good=1)
-    assert day.state is State.FROZEN
+    assert day.state is ControllerState.FROZEN
     day.goes_on(70, good=1)
-    assert day.state is not State.FROZEN
+    assert day.state is not ControllerState.FROZEN
 
 
 def test_a_clock_that_jumps_there_and_back_freezes_for_a_minute_too():
@@ -105,7 +105,7 @@ def test_a_clock_that_jumps_there_and_back_freezes_for_a_minute_too():
     day.now -= 86_400
     day.goes_on(70, good=1)
 
-    assert day.state is not State.FROZEN
+    assert day.state is not ControllerState.FROZEN
 
 
 def test_a_jump_means_nothing_to_what_is_healthy():
@@ -120,10 +120,10 @@ def test_a_pin_holds_until_it_ends():
     day = Day()
     pins = pinned(2, START + 50)
     day.goes_on(10, pins=pins)
-    assert (day.state, day.judge.standings["chat-ttft"].level) == (State.PINNED, 2)
+    assert (day.state, day.judge.standings["chat-ttft"].level) == (ControllerState.PINNED, 2)
     assert "a launch" in day.judge.standings["chat-ttft"].reason
     day.goes_on(60, pins=pins)
-    assert day.state is State.HEALTHY  # as it was before
+    assert day.state is ControllerState.HEALTHY  # as it was before
 
 
 @pytest.mark.parametrize(("made", "since"), [(-500, -500), (0, 0), (900, 1)])
@@ -136,18 +136,20 @@ def test_a_pin_began_when_it_was_set_and_never_later_than_now(made, since):
 @pytest.mark.parametrize(("made", "since"), [(-500, 9), (3, 9), (3.8, 9), (6, 6)])
 def test_a_pin_that_is_read_late_does_not_begin_before_what_it_ended(made, since):
     day = Day()
-    said = Standing(state=State.DEGRADED, level=1, since=START + 3.2, until=START + 600)
+    said = ControllerSnapshot(
+        state=ControllerState.DEGRADED, level=1, since=START + 3.2, until=START + 600
+    )
     day.judge.adopt({"chat-ttft": said}, START)
     day.goes_on(8).goes_on(1, pins=pinned(2, START + 1000, START + made))
 
     (move,) = day.moves
-    assert (move.after, move.at) == (State.PINNED, START + since)
+    assert (move.after, move.at) == (ControllerState.PINNED, START + since)
 
 
 def test_a_pin_that_is_released_ends_at_once():
     day = Day().goes_on(5, pins=pinned(0, START + 1000)).goes_on(1)
 
-    assert day.state is State.HEALTHY
+    assert day.state is ControllerState.HEALTHY
 
 
 @pytest.mark.parametrize(("level", "held"), [(-3, 0), (0, 0), (2, 2), (9, 2)])
@@ -165,7 +167,9 @@ def test_another_level_until_the_same_time_is_another_pin():
 
 
 def test_what_another_judge_said_is_gone_on_with_without_a_jump():
-    said = Standing(state=State.DEGRADED, level=1, since=START - 10, until=START + 100)
+    said = ControllerSnapshot(
+        state=ControllerState.DEGRADED, level=1, since=START - 10, until=START + 100
+    )
     day = Day().goes_on(5)
     day.now += 500
     day.judge.adopt({"chat-ttft": said, "gone": said}, day.now)
@@ -176,32 +180,35 @@ def test_what_another_judge_said_is_gone_on_with_without_a_jump():
 
 def test_what_is_not_judged_freezes_but_for_pins():
     judge = Judge([TRACK, BARE])
-    judge.adopt({"chat-ttft": Standing(state=State.DEGRADED, level=1, since=START)}, START)
+    judge.adopt(
+        {"chat-ttft": ControllerSnapshot(state=ControllerState.DEGRADED, level=1, since=START)},
+        START,
+    )
 
     moved = judge.freeze({}, START + 1, "it is away")
     assert [(track.name, move.after) for track, move in moved] == [
-        ("chat-ttft", State.FROZEN),
-        ("bare", State.FROZEN),
+        ("chat-ttft", ControllerState.FROZEN),
+        ("bare", ControllerState.FROZEN),
     ]
     assert judge.standings["chat-ttft"].reason == "Frozen: it is away"
     assert judge.freeze({}, START + 2, "it is away") == []
     judge.freeze(pinned(2, START + 5), START + 3, "it is away")
     assert (judge.standings["chat-ttft"].state, judge.standings["chat-ttft"].level) == (
-        State.PINNED,
+        ControllerState.PINNED,
         2,
     )
     judge.freeze(pinned(2, START + 5), START + 5, "it is away")
-    assert judge.standings["chat-ttft"].state is State.FROZEN
-    assert judge.standings["chat-ttft"].was is State.DEGRADED
+    assert judge.standings["chat-ttft"].state is ControllerState.FROZEN
+    assert judge.standings["chat-ttft"].was is ControllerState.DEGRADED
 
 
 def test_what_stood_on_a_longer_ladder_stands_on_this_one():
-    said = Standing(state=State.DEGRADED, level=7, since=START)
+    said = ControllerSnapshot(state=ControllerState.DEGRADED, level=7, since=START)
     judge = Judge([TRACK, BARE])
     judge.adopt({"chat-ttft": said, "bare": said}, START + 9)
 
     assert judge.standings["chat-ttft"].level == 2
-    assert judge.standings["bare"] == Standing(since=START + 9)
+    assert judge.standings["bare"] == ControllerSnapshot(since=START + 9)
 
 
 @given(

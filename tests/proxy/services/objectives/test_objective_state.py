@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from proxy.services.objectives.objective_state import PublishedState, track_objective
-from slo.controller.state import Standing, State
+from slo.controller.state import ControllerSnapshot, ControllerState
 from slo.objective import Enforce, Metric
 from tests.fakes.replicas_steered import objective
 
@@ -37,7 +37,7 @@ def test_levels_are_the_rungs_of_its_ladder():
         "small",
     ]
     assert [made.arm(level) for level in (0, 1)] == ["chat-ttft#0", "chat-ttft#1"]
-    assert (made.name, made.rules.rungs, made.rules.target) == ("chat-ttft", 2, 0.95)
+    assert (made.name, made.rules.fallback_levels, made.rules.target) == ("chat-ttft", 2, 0.95)
 
 
 @pytest.mark.parametrize(("target", "least"), [(0.5, 50), (0.95, 50), (0.9999, 10_000)])
@@ -49,7 +49,10 @@ def test_strict_targets_need_more_calls_to_trip(target, least):
 
 def test_what_a_leader_tells_is_read_as_it_was_told():
     said = PublishedState(
-        5.0, Standing(state=State.PINNED, level=2, since=1.0, until=9.0, reason="why")
+        5.0,
+        ControllerSnapshot(
+            state=ControllerState.PINNED, level=2, since=1.0, until=9.0, reason="why"
+        ),
     )
 
     assert msgspec.json.decode(msgspec.json.encode(said), type=PublishedState) == said

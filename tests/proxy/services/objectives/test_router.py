@@ -13,9 +13,9 @@ from proxy.calls.route_choice import RouteChoice, RoutingDecision, requested_rou
 from proxy.records.call import Call
 from proxy.records.receipt import Outcome, Receipt
 from proxy.services.objectives.router import LoadShed, ObjectiveRouter
-from slo.controller.state import Standing, State
-from slo.objective import Calls, Enforce, Metric, Objective
-from slo.price import Period, Rates, Sheet, Tariff
+from slo.controller.state import ControllerSnapshot, ControllerState
+from slo.objective import Enforce, Metric, Objective, RequestKind
+from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
 from slo.usage import Usage
 from tests.fakes.desk import RATES, call, route
 from tests.fakes.replicas_steered import START, objective, tracks
@@ -36,8 +36,10 @@ def wheel(*objectives: Objective, known: Any = TOWN) -> ObjectiveRouter:
     return ObjectiveRouter(tracks(*objectives), known)
 
 
-def down(level: int, share: float = 0.0, state: State = State.DEGRADED) -> Standing:
-    return Standing(state=state, level=level, since=0.0, share=share)
+def down(
+    level: int, share: float = 0.0, state: ControllerState = ControllerState.DEGRADED
+) -> ControllerSnapshot:
+    return ControllerSnapshot(state=state, level=level, since=0.0, share=share)
 
 
 def decide(made: ObjectiveRouter, asking: Call | None = None, known: Any = TOWN) -> RoutingDecision:
@@ -69,7 +71,7 @@ def receipt(asking: Call, **fields: Any) -> Receipt:
 
 def counted(made: ObjectiveRouter) -> dict[str, tuple[int, int]]:
     """What was counted, by arm."""
-    return {key: count for (key, _), count in made.tally.drained().items()}
+    return {key: count for (key, _), count in made.tally.drain().items()}
 
 
 def test_while_all_is_well_a_call_takes_what_it_asks_for_and_the_ladder_follows():
@@ -278,7 +280,7 @@ def test_the_strictest_deadline_of_streams_holds():
 
 
 def test_what_no_objective_is_about_is_left_alone():
-    made = wheel(objective(feature="other"), objective(name="whole", calls=Calls.WHOLE))
+    made = wheel(objective(feature="other"), objective(name="whole", calls=RequestKind.WHOLE))
 
     assert decide(made) == RoutingDecision(choices=requested_routes(chat(), TOWN))
     assert made._open == {}
@@ -457,8 +459,8 @@ def test_whatever_moves_a_call_is_on_the_ladder_and_counted_once(steps):
 def at_a_part_of_the_price(part: int) -> Any:
     """The town, where the small model's prices are so many times lower."""
     read, asked_, said = RATES.cache_read or 0, RATES.input or 0, RATES.output or 0
-    rates = Rates(input=asked_ // part, cache_read=read // part, output=said // part)
-    tariff = Tariff(periods=(Period(sheets={"": Sheet(rates=rates)}),))
+    rates = TokenRates(input=asked_ // part, cache_read=read // part, output=said // part)
+    tariff = Tariff(periods=(PricePeriod(sheets={"": PriceSheet(rates=rates)}),))
     small = TOWN.models["small"]
     routes = tuple(replace(each, tariff=tariff) for each in small.routes)
     return replace(TOWN, models={**TOWN.models, "small": replace(small, routes=routes)})

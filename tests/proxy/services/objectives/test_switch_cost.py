@@ -1,13 +1,13 @@
 from proxy.services.objectives.switch_cost import is_worth_switching
-from slo.price import Period, Rates, Sheet, Tariff
+from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
 from tests.fakes.desk import call, route
 
 LONG = b'{"model":"m","messages":[{"role":"user","content":"' + b"word " * 10_000 + b'"}]}'
 
 
 def priced(name, prompt, read, output):
-    rates = Rates(input=prompt, cache_read=read, output=output)
-    return route(name, tariff=Tariff(periods=(Period(sheets={"": Sheet(rates=rates)}),)))
+    rates = TokenRates(input=prompt, cache_read=read, output=output)
+    return route(name, tariff=Tariff(periods=(PricePeriod(sheets={"": PriceSheet(rates=rates)}),)))
 
 
 HERE = priced("here", 1_000_000_000, 100_000_000, 4_000_000_000)

@@ -12,7 +12,14 @@ from proxy.store.redis.budget_scripts import MARKED
 from proxy.store.redis.budget_store import RedisBudgetStore
 from proxy.store.redis.local_budget_store import CountersCondition, CountersReset
 from slo.leases import Lease
-from slo.reservations import KEPT, MEMORY, REMEMBERED, UNBOUND, Claim, Level
+from slo.reservations import (
+    COUNTER_RETENTION_S,
+    MAX_SETTLED_REMEMBERED,
+    SETTLED_MEMORY_S,
+    UNKNOWN_WINDOW_RETENTION_S,
+    CounterClaim,
+    CounterLevel,
+)
 from tests.fakes.redis_keys import SERVER
 from tests.fakes.reservers import CLAIM, asked
 
@@ -23,11 +30,11 @@ COUNTER: Final = CLAIM.counter
 def test_one_script_frees_a_thousand_holds_and_leaves_the_rest_to_the_next(redis_prefix):
     async def story(store: RedisBudgetStore) -> None:
         for number in range(1100):
-            claim = Claim(COUNTER, 1, 2000, hard=True, ends=NOW)
+            claim = CounterClaim(COUNTER, 1, 2000, hard=True, ends=NOW)
             await store.reserve(f"dead-{number}", [claim], NOW, NOW + 10)
 
-        assert await store.levels([COUNTER], NOW + 10) == [Level(0, 100)]
-        assert await store.levels([COUNTER], NOW + 10) == [Level(0, 0)]
+        assert await store.levels([COUNTER], NOW + 10) == [CounterLevel(0, 100)]
+        assert await store.levels([COUNTER], NOW + 10) == [CounterLevel(0, 0)]
 
     asked(redis_prefix, story, trusts=True)
 
@@ -48,7 +55,7 @@ async def heard(store: RedisBudgetStore, work: Awaitable[Any]) -> Sequence[Seque
 
 def test_scripts_touch_the_keys_they_are_given_and_all_lie_in_one_slot(redis_prefix):
     async def story(store: RedisBudgetStore) -> None:
-        user = Claim("user:{odd}:name", 1, 10, hard=True, ends=NOW)
+        user = CounterClaim("user:{odd}:name", 1, 10, hard=True, ends=NOW)
         counters = [CLAIM.counter, user.counter]
 
         async def work() -> None:
@@ -63,7 +70,7 @@ def test_scripts_touch_the_keys_they_are_given_and_all_lie_in_one_slot(redis_pre
             await store.settle("a", dict.fromkeys(counters, 3), NOW)
             await store.levels(counters, NOW)
             await store.raise_spent({COUNTER: 30}, NOW)
-            report = Lease(CLAIM, Level(0, 0), NOW).report(COUNTER, 1, NOW, int(NOW))
+            report = Lease(CLAIM, CounterLevel(0, 0), NOW).report(COUNTER, 1, NOW, int(NOW))
             report = msgspec.structs.replace(report, spent={1000: 7, 1001: 8})
             await store.report("lease/x", [report], NOW, 60)
             checkpoint = await store.begin_checkpoint(NOW, 5)
@@ -87,8 +94,8 @@ def test_scripts_touch_the_keys_they_are_given_and_all_lie_in_one_slot(redis_pre
 def test_every_key_goes_by_itself_some_time_after_its_window(redis_prefix):
     async def story(store: RedisBudgetStore) -> None:
         seconds, _ = await store._redis.time()
-        month = Claim("month", 1, 10, hard=True, ends=seconds + 1000.0)
-        ended = Claim("ended", 1, 10, hard=True, ends=seconds - 1000.0)
+        month = CounterClaim("month", 1, 10, hard=True, ends=seconds + 1000.0)
+        ended = CounterClaim("ended", 1, 10, hard=True, ends=seconds - 1000.0)
         await store.reserve("a", [month, ended], NOW, NOW + 60)
         await store.settle("b", {"unknown": 1}, NOW)
         await store.raise_spent({"lifted": 1}, NOW)
@@ -98,13 +105,13 @@ def test_every_key_goes_by_itself_some_time_after_its_window(redis_prefix):
             return float(await store._redis.pttl(f"{store._keys}{key}")) / 1000
 
         for key, expected in {
-            "counter:month": 1000 + KEPT,
-            "holds:month": 1000 + KEPT,
-            "counter:ended": KEPT,
-            "holds:ended": KEPT,
-            "counter:unknown": UNBOUND,
-            "counter:lifted": UNBOUND,
-            "settled": MEMORY,
+            "counter:month": 1000 + COUNTER_RETENTION_S,
+            "holds:month": 1000 + COUNTER_RETENTION_S,
+            "counter:ended": COUNTER_RETENTION_S,
+            "holds:ended": COUNTER_RETENTION_S,
+            "counter:unknown": UNKNOWN_WINDOW_RETENTION_S,
+            "counter:lifted": UNKNOWN_WINDOW_RETENTION_S,
+            "settled": SETTLED_MEMORY_S,
             "mark": MARKED,
         }.items():
             assert expected - 120 < await left(key) <= expected + 1
@@ -116,7 +123,7 @@ def test_every_key_goes_by_itself_some_time_after_its_window(redis_prefix):
 def test_that_counters_are_being_mended_is_said_until_they_are(redis_prefix):
     async def story(store: RedisBudgetStore) -> None:
         await store.change_condition(CountersCondition.EMPTY, CountersCondition.REPAIRING, NOW)
-        assert await left(store) == pytest.approx(UNBOUND, abs=120)
+        assert await left(store) == pytest.approx(UNKNOWN_WINDOW_RETENTION_S, abs=120)
 
     asked(redis_prefix, story)
 
@@ -153,9 +160,9 @@ def test_only_so_many_settled_names_are_remembered(redis_prefix):
 
     async def story(store: RedisBudgetStore) -> None:
         key = f"{store._keys}settled"
-        await store._redis.eval(many, 1, key, str(REMEMBERED))
+        await store._redis.eval(many, 1, key, str(MAX_SETTLED_REMEMBERED))
         assert await store.settle("new", {COUNTER: 1}, NOW)
-        assert await store._redis.zcard(key) == REMEMBERED
+        assert await store._redis.zcard(key) == MAX_SETTLED_REMEMBERED
         assert await store._redis.zscore(key, "old-1") is None
         assert not await store.settle("new", {COUNTER: 1}, NOW)
 

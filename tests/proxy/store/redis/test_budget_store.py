@@ -15,7 +15,7 @@ from proxy.store.redis.local_budget_store import (
     StoreUnavailable,
 )
 from proxy.store.redis.requests import answer_within
-from slo.reservations import Claim, Granted, Level, Refused
+from slo.reservations import CounterClaim, CounterLevel, ReservationGranted, ReservationRefused
 from tests.fakes.clock import InstantLoop, played
 from tests.fakes.redis_keys import SERVER
 from tests.fakes.reservers import CENTS_10, CLAIM, DOLLARS_5, asked, reserver, said, tell
@@ -47,25 +47,25 @@ def test_the_holds_of_a_process_that_is_killed_free_themselves(redis_prefix):
 
     async def story(store: RedisBudgetStore) -> None:
         before = await store.reserve("a", [CLAIM], NOW + 29.999, NOW + 60)
-        assert before == Refused(0, Level(0, DOLLARS_5), NOW + 30, 50)
+        assert before == ReservationRefused(0, CounterLevel(0, DOLLARS_5), NOW + 30, 50)
         after = await store.reserve("a", [CLAIM], NOW + 30, NOW + 60)
-        assert after == Granted((Level(0, CENTS_10),), (1,))
+        assert after == ReservationGranted((CounterLevel(0, CENTS_10),), (1,))
 
     asked(redis_prefix, story, trusts=True)
 
 
 def test_redis_tells_the_time_and_callers_only_how_long(redis_prefix):
     async def story(store: RedisBudgetStore) -> None:
-        whole = Claim("team", 100, 100, hard=True, ends=0.0)
-        assert isinstance(await store.reserve("long", [whole], NOW, NOW + 60), Granted)
+        whole = CounterClaim("team", 100, 100, hard=True, ends=0.0)
+        assert isinstance(await store.reserve("long", [whole], NOW, NOW + 60), ReservationGranted)
         refused = await store.reserve("b", [whole], 5 * NOW, 5 * NOW + 60)
-        assert isinstance(refused, Refused)
+        assert isinstance(refused, ReservationRefused)
         assert refused.frees is not None
         assert 5 * NOW < refused.frees <= 5 * NOW + 60
 
         await store.settle("long", {"team": 0}, NOW)
         await store.reserve("short", [whole], NOW, NOW + 0.001)
-        while isinstance(await store.reserve("b", [whole], 0.0, 60.0), Refused):
+        while isinstance(await store.reserve("b", [whole], 0.0, 60.0), ReservationRefused):
             pass
 
     asked(redis_prefix, story)
@@ -232,9 +232,9 @@ def test_an_answer_that_comes_late_is_not_taken_for_the_next(redis_prefix):
             await wire.stopped.wait()
             wire.flows.set()
 
-            assert await hasty.levels([COUNTER], NOW) == [Level(7, CENTS_10)]
+            assert await hasty.levels([COUNTER], NOW) == [CounterLevel(7, CENTS_10)]
             again = await hasty.reserve("a", [CLAIM], NOW, NOW + 60)
-            assert again == Granted((Level(7, CENTS_10),), (1,))
+            assert again == ReservationGranted((CounterLevel(7, CENTS_10),), (1,))
             await hasty.aclose()
 
     asyncio.run(story())

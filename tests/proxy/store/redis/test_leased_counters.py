@@ -20,8 +20,15 @@ from hypothesis.stateful import (
 from proxy.store.redis.budget_store import RedisBudgetStore
 from proxy.store.redis.leased_counters import TTL_S, LeasedCounters
 from proxy.store.redis.local_budget_store import CountersCondition, StoreUnavailable
-from slo.leases import FEWEST_CALLS, IDLE_S, SHARE, VALID_S, Renewal, Report
-from slo.reservations import Claim, Granted, Level, Refused
+from slo.leases import (
+    IDLE_S,
+    MAX_LEASE_DIVISOR,
+    MIN_LEASED_CALLS,
+    VALID_S,
+    LeaseRenewal,
+    LeaseReport,
+)
+from slo.reservations import CounterClaim, CounterLevel, ReservationGranted, ReservationRefused
 from tests.fakes.redis_keys import SERVER
 
 T = TypeVar("T")
@@ -32,8 +39,8 @@ COST = 10
 ENDS = NOW + 86_400.0
 
 
-def claim(amount: int = COST, limit: int = LIMIT, counter: str = "team") -> Claim:
-    return Claim(counter, amount, limit, hard=True, ends=ENDS)
+def claim(amount: int = COST, limit: int = LIMIT, counter: str = "team") -> CounterClaim:
+    return CounterClaim(counter, amount, limit, hard=True, ends=ENDS)
 
 
 class Wire(Enum):
@@ -63,23 +70,23 @@ class Wired(RedisBudgetStore):
     async def reserve(
         self,
         name: str,
-        claims: Sequence[Claim],
+        claims: Sequence[CounterClaim],
         now: float,
         until: float,
         *,
         only_whole: bool = False,
-    ) -> Granted | Refused:
+    ) -> ReservationGranted | ReservationRefused:
         self.asked += 1
 
-        def arrive(at: float) -> Awaitable[Granted | Refused]:
+        def arrive(at: float) -> Awaitable[ReservationGranted | ReservationRefused]:
             lasts = until - now
             return super(Wired, self).reserve(name, claims, at, at + lasts, only_whole=only_whole)
 
         return await self._sent(arrive, now)
 
     async def report(
-        self, name: str, reports: Sequence[Report], now: float, ttl_s: float
-    ) -> list[Renewal]:
+        self, name: str, reports: Sequence[LeaseReport], now: float, ttl_s: float
+    ) -> list[LeaseRenewal]:
         return await self._sent(lambda at: super(Wired, self).report(name, reports, at, ttl_s), now)
 
     async def _sent(self, arrive: Callable[[float], Awaitable[T]], now: float) -> T:
@@ -137,7 +144,7 @@ class Fleet:
             except StoreUnavailable:
                 self.unreleased.append((which, name))
                 return None
-        if not isinstance(said, Granted):
+        if not isinstance(said, ReservationGranted):
             return None
         self.running[which, name] = amount
         return name
@@ -163,7 +170,7 @@ class Fleet:
             await self.end(which, name, 0)
         await self.processes[which].renew()
 
-    async def level(self, counter: str = "team") -> Level:
+    async def level(self, counter: str = "team") -> CounterLevel:
         (found,) = await super(Wired, self.wires[0]).levels([counter], self.now)
         return found
 
@@ -192,14 +199,14 @@ def test_once_a_counter_is_leased_calls_ask_redis_nothing(played):
     async def story(fleet: Fleet) -> None:
         await fleet.leased()
         asked = fleet.wires[0].asked
-        names = [await fleet.call() for _ in range(FEWEST_CALLS)]
+        names = [await fleet.call() for _ in range(MIN_LEASED_CALLS)]
         for name in names:
             assert name is not None
             assert await fleet.processes[0].extend(name, ["team"], fleet.now, fleet.now + 60)
             await fleet.end(0, name, 7)
         assert fleet.wires[0].asked == asked
         await fleet.processes[0].renew()
-        assert (await fleet.level()).spent == 7 * FEWEST_CALLS
+        assert (await fleet.level()).spent == 7 * MIN_LEASED_CALLS
 
     played(story)
 
@@ -229,7 +236,7 @@ def test_calls_go_on_while_redis_stalls_and_no_longer_than_a_lease_is_valid(play
 def test_a_lease_is_a_small_part_of_what_is_free_and_none_where_that_is_few_calls(played):
     async def story(fleet: Fleet) -> None:
         await fleet.leased()
-        assert FEWEST_CALLS * COST <= (await fleet.level()).held <= LIMIT // SHARE
+        assert MIN_LEASED_CALLS * COST <= (await fleet.level()).held <= LIMIT // MAX_LEASE_DIVISOR
         await fleet.processes[1].settle("much", {"team": LIMIT - 1000}, fleet.now)
         for _ in range(3):
             assert await fleet.call() is not None
@@ -264,7 +271,7 @@ def test_a_lease_nobody_needs_is_given_back_and_so_is_every_lease_at_the_end(pla
         await fleet.processes[0].renew()
         assert (await fleet.level()).held > 0
         await fleet.processes[1].renew(is_last=True)
-        assert await fleet.level() == Level(0, 0)
+        assert await fleet.level() == CounterLevel(0, 0)
         await fleet.processes[0].renew()
         assert not fleet.processes[0]._leases
 
@@ -272,7 +279,7 @@ def test_a_lease_nobody_needs_is_given_back_and_so_is_every_lease_at_the_end(pla
 
 
 def test_what_had_no_answer_and_what_came_after_it_are_reported_at_the_end(redis_prefix):
-    async def story() -> Level:
+    async def story() -> CounterLevel:
         fleet = Fleet(redis_prefix, processes=2)
         await fleet.begin()
         await fleet.leased(1)
@@ -289,7 +296,7 @@ def test_what_had_no_answer_and_what_came_after_it_are_reported_at_the_end(redis
         await fleet.wires[0].aclose()
         return found
 
-    assert asyncio.run(story()) == Level(14, 0)
+    assert asyncio.run(story()) == CounterLevel(14, 0)
 
 
 def test_what_a_dead_process_leased_counts_until_its_time_is_over(played):
@@ -300,7 +307,7 @@ def test_what_a_dead_process_leased_counts_until_its_time_is_over(played):
         fleet.now += TTL_S - 0.01
         assert (await fleet.level()).held == held
         fleet.now += 0.01
-        assert await fleet.level() == Level(0, 0)
+        assert await fleet.level() == CounterLevel(0, 0)
 
     played(story)
 
@@ -317,7 +324,7 @@ def test_counters_that_lose_everything_know_within_a_report_what_calls_hold_and_
         await fleet.wires[0]._redis.delete(*keys)
         await fleet.end(0, ended, 4)
         await fleet.processes[0].renew()
-        assert await fleet.level() == Level(4, COST)
+        assert await fleet.level() == CounterLevel(4, COST)
         assert fleet.processes[0].reserve_leased("x", [claim()], fleet.now) is None
 
         await fleet.processes[0].change_condition(
@@ -382,7 +389,7 @@ def test_running_calls_are_told_leased_ones_included(played):
         await fleet.processes[0].renew()
         claims = [claim()]
         said = await fleet.processes[1].reserve("x", claims, fleet.now, fleet.now + 60)
-        assert isinstance(said, Granted)
+        assert isinstance(said, ReservationGranted)
         assert said.running == (6,)
 
     played(story)
@@ -478,7 +485,7 @@ class LifeOfLeases(RuleBasedStateMachine):
         level = self.ask(fleet.level())
         self.ask(fleet.close())
         self._runner.close()
-        assert level == Level(fleet.spent, 0)
+        assert level == CounterLevel(fleet.spent, 0)
 
 
 def test_whatever_is_lost_on_the_wire_leases_pass_no_limit_and_lose_nothing(redis_prefix) -> None:

@@ -24,13 +24,21 @@ from proxy.store.redis.local_budget_store import (
     CountersReset,
     LocalBudgetStore,
 )
-from slo.reservations import MEMORY, MOST, Claim, Granted, Level, Refused, Reservations
+from slo.reservations import (
+    MAX_AMOUNT,
+    SETTLED_MEMORY_S,
+    CounterClaim,
+    CounterLevel,
+    ReservationGranted,
+    ReservationRefused,
+    Reservations,
+)
 from tests.fakes.redis_keys import SERVER
 from tests.fakes.reserved import Books
 
 NOW = 1_000_000.0
 LATER = NOW + 30
-NONE = Level(0, 0)
+NONE = CounterLevel(0, 0)
 
 Make = Callable[[], BudgetStore]
 Story = Callable[[BudgetStore], Awaitable[None]]
@@ -63,8 +71,8 @@ def played(make: Make) -> Callable[[Story], None]:
 
 def claim(
     amount: int, counter: str = "team", limit: int = 100, *, hard: bool = True, ends: float = LATER
-) -> Claim:
-    return Claim(counter, amount, limit, hard, ends)
+) -> CounterClaim:
+    return CounterClaim(counter, amount, limit, hard, ends)
 
 
 def test_a_thousand_reservations_of_ten_cents_against_five_dollars_admit_exactly_fifty(played):
@@ -75,17 +83,19 @@ def test_a_thousand_reservations_of_ten_cents_against_five_dollars_admit_exactly
             *(store.reserve(f"call-{number}", [dime], NOW, LATER) for number in range(1000))
         )
 
-        granted = [number for number, each in enumerate(answers) if isinstance(each, Granted)]
-        full = Level(0, 5_000_000_000)
+        granted = [
+            number for number, each in enumerate(answers) if isinstance(each, ReservationGranted)
+        ]
+        full = CounterLevel(0, 5_000_000_000)
         assert len(granted) == 50
-        assert [each for each in answers if isinstance(each, Refused)] == [
-            Refused(0, full, LATER, 50)
+        assert [each for each in answers if isinstance(each, ReservationRefused)] == [
+            ReservationRefused(0, full, LATER, 50)
         ] * 950
         for number in granted:
             assert await store.settle(f"call-{number}", {"team": 100_000_000}, NOW)
-        spent = Level(5_000_000_000, 0)
+        spent = CounterLevel(5_000_000_000, 0)
         assert await store.levels(["team"], NOW) == [spent]
-        assert await store.reserve("late", [dime], NOW, LATER) == Refused(0, spent, None)
+        assert await store.reserve("late", [dime], NOW, LATER) == ReservationRefused(0, spent, None)
 
     played(story)
 
@@ -93,9 +103,11 @@ def test_a_thousand_reservations_of_ten_cents_against_five_dollars_admit_exactly
 def test_what_was_held_goes_and_what_was_spent_stays(played):
     async def story(store: BudgetStore) -> None:
         assert await store.levels(["team"], NOW) == [NONE]
-        assert await store.reserve("a", [claim(60)], NOW, LATER) == Granted((Level(0, 60),), (1,))
+        assert await store.reserve("a", [claim(60)], NOW, LATER) == ReservationGranted(
+            (CounterLevel(0, 60),), (1,)
+        )
         assert await store.settle("a", {"team": 25}, NOW)
-        assert await store.levels(["team"], NOW) == [Level(25, 0)]
+        assert await store.levels(["team"], NOW) == [CounterLevel(25, 0)]
 
     played(story)
 
@@ -103,7 +115,7 @@ def test_what_was_held_goes_and_what_was_spent_stays(played):
 def test_all_claims_are_held_or_none(played):
     async def story(store: BudgetStore) -> None:
         both = [claim(60, "team"), claim(60, "user", limit=50)]
-        assert await store.reserve("a", both, NOW, LATER) == Refused(1, NONE, None)
+        assert await store.reserve("a", both, NOW, LATER) == ReservationRefused(1, NONE, None)
         assert await store.levels(["team", "user"], NOW) == [NONE, NONE]
 
     played(story)
@@ -111,7 +123,7 @@ def test_all_claims_are_held_or_none(played):
 
 def test_nothing_is_asked_of_nobody(played):
     async def story(store: BudgetStore) -> None:
-        assert await store.reserve("a", [], NOW, LATER) == Granted(())
+        assert await store.reserve("a", [], NOW, LATER) == ReservationGranted(())
         assert await store.settle("a", {}, NOW)
         assert await store.extend("a", [], NOW, LATER)
         assert await store.levels([], NOW) == []
@@ -125,7 +137,9 @@ def test_one_that_is_used_up_is_named_before_one_that_others_hold(played):
         await store.settle("b", {"user": 90}, NOW)
 
         claims = [claim(60, "team"), claim(20, "user")]
-        assert await store.reserve("c", claims, NOW, LATER) == Refused(1, Level(90, 0), None)
+        assert await store.reserve("c", claims, NOW, LATER) == ReservationRefused(
+            1, CounterLevel(90, 0), None
+        )
 
     played(story)
 
@@ -137,7 +151,7 @@ def test_of_several_that_others_hold_the_first_is_named_whichever_frees_first(pl
 
         claims = [claim(60, "team"), claim(60, "user")]
         refused = await store.reserve("c", claims, NOW, LATER)
-        assert refused == Refused(0, Level(0, 60), NOW + 20, 1)
+        assert refused == ReservationRefused(0, CounterLevel(0, 60), NOW + 20, 1)
 
     played(story)
 
@@ -147,7 +161,9 @@ def test_of_several_that_are_used_up_the_first_is_named(played):
         await store.settle("a", {"team": 90, "user": 95}, NOW)
 
         claims = [claim(20, "free"), claim(20, "team"), claim(20, "user")]
-        assert await store.reserve("b", claims, NOW, LATER) == Refused(1, Level(90, 0), None)
+        assert await store.reserve("b", claims, NOW, LATER) == ReservationRefused(
+            1, CounterLevel(90, 0), None
+        )
 
     played(story)
 
@@ -158,7 +174,7 @@ def test_a_refusal_for_holds_alone_says_when_the_first_of_them_ends(played):
         await store.reserve("b", [claim(40)], NOW, NOW + 10)
 
         refused = await store.reserve("c", [claim(40)], NOW + 1, LATER)
-        assert refused == Refused(0, Level(0, 80), NOW + 10, 2)
+        assert refused == ReservationRefused(0, CounterLevel(0, 80), NOW + 10, 2)
 
     played(story)
 
@@ -168,7 +184,7 @@ def test_a_soft_claim_is_counted_and_never_refused(played):
         for name in "ab":
             await store.reserve(name, [claim(80, hard=False)], NOW, LATER)
 
-        assert await store.levels(["team"], NOW) == [Level(0, 160)]
+        assert await store.levels(["team"], NOW) == [CounterLevel(0, 160)]
 
     played(story)
 
@@ -176,11 +192,11 @@ def test_a_soft_claim_is_counted_and_never_refused(played):
 def test_a_hold_ends_by_itself_and_what_it_cost_is_added_all_the_same(played):
     async def story(store: BudgetStore) -> None:
         await store.reserve("a", [claim(60)], NOW, NOW + 10)
-        assert await store.levels(["team"], NOW + 9.999) == [Level(0, 60)]
+        assert await store.levels(["team"], NOW + 9.999) == [CounterLevel(0, 60)]
         assert await store.levels(["team"], NOW + 10) == [NONE]
 
         assert await store.settle("a", {"team": 70}, NOW + 11)
-        assert await store.levels(["team"], NOW + 11) == [Level(70, 0)]
+        assert await store.levels(["team"], NOW + 11) == [CounterLevel(70, 0)]
 
     played(story)
 
@@ -192,10 +208,10 @@ def test_how_many_hold_of_each_counter_is_told(played):
         both = [claim(9, "user"), claim(9, "team")]
 
         said = await store.reserve("c", both, NOW, LATER)
-        assert said == Granted((Level(0, 9), Level(0, 49)), (1, 3))
+        assert said == ReservationGranted((CounterLevel(0, 9), CounterLevel(0, 49)), (1, 3))
         assert await store.settle("a", {"team": 95}, NOW)
         refused = await store.reserve("d", both, NOW + 5, LATER)
-        assert refused == Refused(1, Level(95, 9), None, 1)
+        assert refused == ReservationRefused(1, CounterLevel(95, 9), None, 1)
 
     played(story)
 
@@ -205,9 +221,9 @@ def test_holds_that_have_ended_make_room_at_once_however_many_they_are(played):
         for number in range(250):
             await store.reserve(f"dead-{number}", [claim(1, limit=250)], NOW, NOW + 10)
 
-        assert await store.reserve("a", [claim(250, limit=250)], NOW + 10, LATER) == Granted(
-            (Level(0, 250),), (1,)
-        )
+        assert await store.reserve(
+            "a", [claim(250, limit=250)], NOW + 10, LATER
+        ) == ReservationGranted((CounterLevel(0, 250),), (1,))
 
     played(story)
 
@@ -216,7 +232,9 @@ def test_reserving_twice_under_one_name_holds_once(played):
     async def story(store: BudgetStore) -> None:
         await store.reserve("a", [claim(60)], NOW, LATER)
 
-        assert await store.reserve("a", [claim(60)], NOW, LATER) == Granted((Level(0, 60),), (1,))
+        assert await store.reserve("a", [claim(60)], NOW, LATER) == ReservationGranted(
+            (CounterLevel(0, 60),), (1,)
+        )
 
     played(story)
 
@@ -227,7 +245,7 @@ def test_a_name_that_is_held_in_the_next_window_too_is_held_once_in_the_long_one
         await store.reserve("a", [claim(9, "minute-2"), claim(9, "month")], NOW, LATER)
 
         held = await store.levels(["minute-1", "minute-2", "month"], NOW)
-        assert held == [Level(0, 9), NONE, Level(0, 9)]
+        assert held == [CounterLevel(0, 9), NONE, CounterLevel(0, 9)]
 
     played(story)
 
@@ -236,7 +254,7 @@ def test_settling_twice_adds_once(played):
     async def story(store: BudgetStore) -> None:
         assert await store.settle("a", {"team": 30}, NOW)
         assert not await store.settle("a", {"team": 30}, NOW)
-        assert await store.levels(["team"], NOW) == [Level(30, 0)]
+        assert await store.levels(["team"], NOW) == [CounterLevel(30, 0)]
 
     played(story)
 
@@ -245,7 +263,9 @@ def test_a_reservation_that_arrives_after_it_was_settled_holds_nothing(played):
     async def story(store: BudgetStore) -> None:
         await store.settle("a", {"team": 30}, NOW)
 
-        assert await store.reserve("a", [claim(60)], NOW, LATER) == Granted((Level(30, 0),), (0,))
+        assert await store.reserve("a", [claim(60)], NOW, LATER) == ReservationGranted(
+            (CounterLevel(30, 0),), (0,)
+        )
 
     played(story)
 
@@ -254,11 +274,13 @@ def test_after_a_day_a_settled_name_is_forgotten(played):
     async def story(store: BudgetStore) -> None:
         await store.settle("a", {"team": 30}, NOW)
 
-        nearly = NOW + MEMORY - 1
+        nearly = NOW + SETTLED_MEMORY_S - 1
         assert not await store.settle("a", {"team": 30}, nearly)
         assert await store.settle("a", {"team": 30}, nearly + 1)
-        again = await store.reserve("a", [claim(1)], nearly + 1 + MEMORY, NOW + 3 * MEMORY)
-        assert again == Granted((Level(60, 1),), (1,))
+        again = await store.reserve(
+            "a", [claim(1)], nearly + 1 + SETTLED_MEMORY_S, NOW + 3 * SETTLED_MEMORY_S
+        )
+        assert again == ReservationGranted((CounterLevel(60, 1),), (1,))
 
     played(story)
 
@@ -268,7 +290,10 @@ def test_a_counter_that_settling_leaves_out_keeps_its_hold(played):
         await store.reserve("a", [claim(60, "team"), claim(60, "user")], NOW, LATER)
         await store.settle("a", {"team": 5}, NOW)
 
-        assert await store.levels(["team", "user"], NOW) == [Level(5, 0), Level(0, 60)]
+        assert await store.levels(["team", "user"], NOW) == [
+            CounterLevel(5, 0),
+            CounterLevel(0, 60),
+        ]
 
     played(story)
 
@@ -279,7 +304,7 @@ def test_a_heartbeat_lets_a_hold_end_later_and_never_earlier(played):
         assert await store.extend("a", ["team"], NOW + 5, NOW + 20)
         assert await store.extend("a", ["team"], NOW + 6, NOW + 7)
 
-        assert await store.levels(["team"], NOW + 19) == [Level(0, 60)]
+        assert await store.levels(["team"], NOW + 19) == [CounterLevel(0, 60)]
         assert await store.levels(["team"], NOW + 20) == [NONE]
 
     played(story)
@@ -301,7 +326,7 @@ def test_a_heartbeat_extends_what_there_is_even_where_a_part_has_gone(played):
         await store.reserve("a", [claim(60)], NOW, NOW + 10)
 
         assert not await store.extend("a", ["gone", "team"], NOW, NOW + 20)
-        assert await store.levels(["team"], NOW + 19) == [Level(0, 60)]
+        assert await store.levels(["team"], NOW + 19) == [CounterLevel(0, 60)]
 
     played(story)
 
@@ -311,7 +336,10 @@ def test_what_was_spent_is_lifted_and_never_lowered_and_what_is_held_stays(playe
         await store.reserve("a", [claim(60)], NOW, LATER)
         assert await store.raise_spent({"team": 40, "user": 0}, NOW) == [0, 0]
         assert await store.raise_spent({"team": 30, "user": 7}, NOW) == [40, 0]
-        assert await store.levels(["team", "user"], NOW) == [Level(40, 60), Level(7, 0)]
+        assert await store.levels(["team", "user"], NOW) == [
+            CounterLevel(40, 60),
+            CounterLevel(7, 0),
+        ]
         assert await store.raise_spent({}, NOW) == []
 
     played(story)
@@ -321,22 +349,24 @@ def test_lifting_twice_at_once_is_lifting_once_and_what_is_settled_later_is_adde
     async def story(store: BudgetStore) -> None:
         await asyncio.gather(*(store.raise_spent({"team": 40}, NOW) for _ in range(20)))
         await store.settle("a", {"team": 2}, NOW)
-        assert await store.levels(["team"], NOW) == [Level(42, 0)]
+        assert await store.levels(["team"], NOW) == [CounterLevel(42, 0)]
 
     played(story)
 
 
 def test_the_largest_amounts_are_exact(played):
     async def story(store: BudgetStore) -> None:
-        most = claim(MOST, limit=MOST)
-        assert await store.reserve("a", [most], NOW, LATER) == Granted((Level(0, MOST),), (1,))
-        over = await store.reserve("b", [claim(1, limit=MOST)], NOW, LATER)
-        assert over == Refused(0, Level(0, MOST), LATER, 1)
+        most = claim(MAX_AMOUNT, limit=MAX_AMOUNT)
+        assert await store.reserve("a", [most], NOW, LATER) == ReservationGranted(
+            (CounterLevel(0, MAX_AMOUNT),), (1,)
+        )
+        over = await store.reserve("b", [claim(1, limit=MAX_AMOUNT)], NOW, LATER)
+        assert over == ReservationRefused(0, CounterLevel(0, MAX_AMOUNT), LATER, 1)
         for name in ("a", "c", "d"):
-            await store.settle(name, {"team": MOST}, NOW)
-        assert await store.levels(["team"], NOW) == [Level(3 * MOST, 0)]
-        spent = await store.reserve("e", [claim(0, limit=MOST)], NOW, LATER)
-        assert spent == Refused(0, Level(3 * MOST, 0), None)
+            await store.settle(name, {"team": MAX_AMOUNT}, NOW)
+        assert await store.levels(["team"], NOW) == [CounterLevel(3 * MAX_AMOUNT, 0)]
+        spent = await store.reserve("e", [claim(0, limit=MAX_AMOUNT)], NOW, LATER)
+        assert spent == ReservationRefused(0, CounterLevel(3 * MAX_AMOUNT, 0), None)
 
     played(story)
 
@@ -358,7 +388,7 @@ def test_what_makes_no_sense_is_refused_with_words(played):
         with pytest.raises(ValueError, match="not between 0 and"):
             await store.settle("a", {"team": -1}, NOW)
         with pytest.raises(ValueError, match="not between 0 and"):
-            await store.raise_spent({"team": MOST + 1}, NOW)
+            await store.raise_spent({"team": MAX_AMOUNT + 1}, NOW)
         with pytest.raises(ValueError, match="not between 0 and"):
             await store.restore({"team": -1}, 1, NOW)
 
@@ -384,15 +414,17 @@ def test_counters_that_have_just_begun_are_not_whole_until_somebody_says_so(play
         )
         assert await store.condition(NOW) is CountersCondition.WHOLE
         said = await store.reserve("a", [claim(60)], NOW, LATER, only_whole=True)
-        assert said == Granted((Level(40, 60),), (1,))
+        assert said == ReservationGranted((CounterLevel(40, 60),), (1,))
 
     played(story)
 
 
 def test_what_does_not_ask_for_whole_counters_is_counted_by_any(played):
     async def story(store: BudgetStore) -> None:
-        assert await store.reserve("a", [claim(60)], NOW, LATER) == Granted((Level(0, 60),), (1,))
-        assert await store.reserve("b", [], NOW, LATER, only_whole=True) == Granted(())
+        assert await store.reserve("a", [claim(60)], NOW, LATER) == ReservationGranted(
+            (CounterLevel(0, 60),), (1,)
+        )
+        assert await store.reserve("b", [], NOW, LATER, only_whole=True) == ReservationGranted(())
 
     played(story)
 
@@ -427,13 +459,19 @@ def test_restoring_counts_what_ended_before_the_checkpoint_and_what_was_settled_
         assert point == NOW + 1
         await store.settle("before", {"team": 3}, NOW + 1, NOW + 0.999)
         await store.settle("after", {"team": 10}, NOW + 2, NOW + 1)
-        assert await store.levels(["team"], NOW + 2) == [Level(13, 0)]
+        assert await store.levels(["team"], NOW + 2) == [CounterLevel(13, 0)]
 
         assert await store.restore({"team": 40, "user": 5}, point, NOW + 12) == [13, 0]
-        assert await store.levels(["team", "user"], NOW + 12) == [Level(50, 0), Level(5, 0)]
+        assert await store.levels(["team", "user"], NOW + 12) == [
+            CounterLevel(50, 0),
+            CounterLevel(5, 0),
+        ]
         await store.settle("late", {"team": 4, "user": 1}, NOW + 13, NOW + 0.5)
         await store.settle("now", {"team": 20, "user": 2}, NOW + 13)
-        assert await store.levels(["team", "user"], NOW + 13) == [Level(70, 0), Level(7, 0)]
+        assert await store.levels(["team", "user"], NOW + 13) == [
+            CounterLevel(70, 0),
+            CounterLevel(7, 0),
+        ]
 
     played(story)
 
@@ -444,7 +482,7 @@ def test_restoring_twice_is_restoring_once_and_the_ledger_may_know_more_by_then(
         await store.settle("a", {"team": 2}, NOW + 3)
         for amount in (40, 40, 47, 40):
             await store.restore({"team": amount}, point, NOW + 12)
-        assert await store.levels(["team"], NOW + 12) == [Level(49, 0)]
+        assert await store.levels(["team"], NOW + 12) == [CounterLevel(49, 0)]
 
     played(story)
 
@@ -455,14 +493,14 @@ def test_restoring_lowers_counters_that_are_not_whole_and_never_those_that_are(p
         point = await store.begin_checkpoint(NOW, 5)
         await store.change_condition(CountersCondition.EMPTY, CountersCondition.REPAIRING, NOW)
         await store.restore({"team": 60}, point, NOW + 12)
-        assert await store.levels(["team"], NOW) == [Level(60, 0)]
+        assert await store.levels(["team"], NOW) == [CounterLevel(60, 0)]
 
         await store.change_condition(CountersCondition.REPAIRING, CountersCondition.WHOLE, NOW + 12)
         await store.raise_spent({"team": 80}, NOW + 12)
         assert await store.restore({"team": 60}, point, NOW + 12) == [80]
-        assert await store.levels(["team"], NOW + 12) == [Level(80, 0)]
+        assert await store.levels(["team"], NOW + 12) == [CounterLevel(80, 0)]
         await store.restore({"team": 90}, point, NOW + 12)
-        assert await store.levels(["team"], NOW + 12) == [Level(90, 0)]
+        assert await store.levels(["team"], NOW + 12) == [CounterLevel(90, 0)]
 
     played(story)
 
@@ -478,9 +516,9 @@ def test_a_checkpoint_is_shared_for_a_moment_and_then_another_begins(played):
 
         await store.settle("b", {"team": 2}, NOW + 8)
         assert await store.restore({"team": 50}, first, NOW + 20) == [7]
-        assert await store.levels(["team"], NOW + 20) == [Level(7, 0)]
+        assert await store.levels(["team"], NOW + 20) == [CounterLevel(7, 0)]
         await store.restore({"team": 50}, second, NOW + 20)
-        assert await store.levels(["team"], NOW + 20) == [Level(52, 0)]
+        assert await store.levels(["team"], NOW + 20) == [CounterLevel(52, 0)]
 
     played(story)
 
@@ -533,7 +571,7 @@ class LifeOfCounters(RuleBasedStateMachine):
         self, name: str, amounts: dict[str, int], seconds: int, *, only_whole: bool
     ) -> None:
         claims = [
-            Claim(each, amount, LIMITS[each], hard=each != "user", ends=NOW + 1e6)
+            CounterClaim(each, amount, LIMITS[each], hard=each != "user", ends=NOW + 1e6)
             for each, amount in amounts.items()
         ]
         until = self.now + seconds

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from dashboards.board import Stay
+from dashboards.board import Reroute
 from proxy.records.receipt import Outcome, Receipt
 from proxy.services.objectives.objective_alerts import ObjectiveAlerts
 from proxy.services.objectives.objective_state import TrackedObjective, track_objective
@@ -14,13 +14,17 @@ from proxy.store.sql.inserts import inserter
 from proxy.store.sql.outbox import Outbox
 from proxy.store.sql.teams import Teams
 from slo.alert import Severity
-from slo.controller.state import State
-from slo.controller.transitions import Move
+from slo.controller.state import ControllerState
+from slo.controller.transitions import StateChange
 from slo.objective import Enforce, Metric, Objective
 from tests.fakes.alerts import an_alert
 from tests.fakes.receipts import START, a_receipt
 
-HEALTHY, DEGRADED, PINNED = State.HEALTHY, State.DEGRADED, State.PINNED
+HEALTHY, DEGRADED, PINNED = (
+    ControllerState.HEALTHY,
+    ControllerState.DEGRADED,
+    ControllerState.PINNED,
+)
 
 
 @pytest.fixture
@@ -108,10 +112,10 @@ def climbing(*ladder: str) -> TrackedObjective:
     )
 
 
-def moves(*steps: tuple[State, int]) -> Iterable[Move]:
-    before: tuple[State, int] = (HEALTHY, 0)
+def moves(*steps: tuple[ControllerState, int]) -> Iterable[StateChange]:
+    before: tuple[ControllerState, int] = (HEALTHY, 0)
     for number, (state, level) in enumerate(steps):
-        yield Move(
+        yield StateChange(
             before=before[0],
             after=state,
             level_before=before[1],
@@ -122,7 +126,7 @@ def moves(*steps: tuple[State, int]) -> Iterable[Move]:
         before = state, level
 
 
-def told(engine: Engine, track: TrackedObjective, *steps: tuple[State, int]) -> None:
+def told(engine: Engine, track: TrackedObjective, *steps: tuple[ControllerState, int]) -> None:
     """Keep the alerts that these steps make."""
     news, outbox = ObjectiveAlerts(), Outbox(engine)
     for move in moves(*steps):
@@ -133,7 +137,7 @@ def test_a_stay_says_whence_and_whither_calls_went_why_and_how_long(engine, move
     told(engine, climbing("small", "tiny"), (DEGRADED, 1), (DEGRADED, 2))
     last, first = moved.reroutes(10)
 
-    assert first == Stay(
+    assert first == Reroute(
         objective="chat",
         source="",
         rung="small",

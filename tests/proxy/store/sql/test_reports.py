@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime
 import pytest
 from sqlalchemy import Engine
 
-from dashboards.reports import Part, Percentiles, Period, Reports, Times
+from dashboards.reports import Part, Percentiles, ReportPeriod, Reports, Times
 from proxy.records.receipt import Outcome
 from proxy.store.sql.ids import call_ids
 from proxy.store.sql.inserts import inserter
@@ -14,7 +14,7 @@ from tests.fakes.receipts import a_receipt
 
 BY_MODEL: tuple[Part, ...] = ("model",)
 BY_REQUESTED: tuple[Part, ...] = ("requested",)
-MONTH = Period(first=date(2026, 11, 1), end=date(2026, 12, 1), zone="Asia/Kathmandu")
+MONTH = ReportPeriod(first=date(2026, 11, 1), end=date(2026, 12, 1), zone="Asia/Kathmandu")
 FIRST = MONTH.bounds[0]
 # one every 37 minutes for two months, so that the zone's midnights at 18:15 UTC matter
 RECEIPTS = [a_receipt(n, started=FIRST - 10**6 + n * 2220.0) for n in range(2400)]
@@ -75,7 +75,7 @@ def test_a_report_is_split_by_what_is_asked_for_and_adds_up(reports: Reports) ->
 
 
 def test_a_period_without_calls_has_no_rows(reports: Reports) -> None:
-    empty = Period(first=date(2020, 1, 1), end=date(2020, 2, 1), zone="UTC")
+    empty = ReportPeriod(first=date(2020, 1, 1), end=date(2020, 2, 1), zone="UTC")
 
     assert reports.spend(empty) == []
     assert reports.spend(empty, ()) == []
@@ -257,5 +257,5 @@ def test_percentiles_are_of_calls_that_went_to_an_upstream(engine: Engine) -> No
     found = Times(Percentiles(0.5, 0.95, 0.99), Percentiles(5.0, 9.5, 9.9), 100)
     assert reports.times(MONTH, ()) == {(): found}
     assert reports.times(MONTH, ("model", "team")) == {(): found, ("t", "fast"): found}
-    empty = Period(first=date(2020, 1, 1), end=date(2020, 2, 1), zone="UTC")
+    empty = ReportPeriod(first=date(2020, 1, 1), end=date(2020, 2, 1), zone="UTC")
     assert reports.times(empty) == {}

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from proxy.tools.demo.conversation import Conversation, Message
-from proxy.tools.demo.plan import Planned
-from proxy.tools.demo.session import Stage, stage
-from proxy.tools.demo.traffic import Sent, send
+from proxy.tools.demo.conversation import DemoConversation, Message
+from proxy.tools.demo.plan import PlannedCall
+from proxy.tools.demo.session import DemoSession, run_session
+from proxy.tools.demo.traffic import SentCall, send
 
 #: The gateway keeps its ledger by the clock, and the demo looks for its calls from here on.
 NOW = datetime.now(UTC)  # noqa: TID251 - as the gateway does
@@ -33,16 +33,16 @@ class Says:
         return {"messages": [*history, {"role": "user", "content": self.text}]}
 
 
-def plan(*scripts: Says, streamed: bool = False) -> list[Planned]:
+def plan(*scripts: Says, streamed: bool = False) -> list[PlannedCall]:
     """All turns of each, one conversation after the other."""
     turns = [
-        (Conversation(f"{n}", script), turn)
+        (DemoConversation(f"{n}", script), turn)
         for n, script in enumerate(scripts)
         for turn in range(script.length)
     ]
     by_name = {conversation.id: conversation for conversation, _ in turns}
     return [
-        Planned(
+        PlannedCall(
             number=number,
             conversation=by_name[conversation.id],
             turn=turn,
@@ -54,12 +54,12 @@ def plan(*scripts: Says, streamed: bool = False) -> list[Planned]:
 
 
 @asynccontextmanager
-async def a_stage() -> AsyncIterator[Stage]:
-    async with asyncio.timeout(30), stage(now=NOW, start=NOW, port=0) as staged:
+async def a_stage() -> AsyncIterator[DemoSession]:
+    async with asyncio.timeout(30), run_session(now=NOW, start=NOW, port=0) as staged:
         yield staged
 
 
-async def sent(staged: Stage, calls: Sequence[Planned]) -> list[Sent]:
+async def sent(staged: DemoSession, calls: Sequence[PlannedCall]) -> list[SentCall]:
     return await send(
         calls,
         base_url=staged.base_url,

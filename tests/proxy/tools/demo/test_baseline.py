@@ -6,8 +6,8 @@ import pytest
 from proxy.catalog.catalog import Catalog
 from proxy.configuration import read_catalog
 from proxy.settings import read
-from proxy.tools.demo.baseline import Sum, otherwise
-from proxy.tools.demo.traffic import Sent
+from proxy.tools.demo.baseline import CallTotals, baseline_costs
+from proxy.tools.demo.traffic import SentCall
 from tests.proxy.tools.demo.scripts import NOW, Says, plan
 
 AT = NOW.timestamp()
@@ -20,18 +20,18 @@ def catalog() -> Catalog:
     return read_catalog(read({}))
 
 
-def answered(*scripts: Says) -> list[Sent]:
+def answered(*scripts: Says) -> list[SentCall]:
     """Every call of the scripts, answered in the same words."""
     sent = []
     for made in plan(*scripts):
         planned = replace(made, at=NOW + timedelta(minutes=made.turn))
-        planned.answered(ANSWER)
-        sent.append(Sent(planned=planned, call_id="call", output=2, message=ANSWER))
+        planned.record_answer(ANSWER)
+        sent.append(SentCall(planned=planned, call_id="call", output=2, message=ANSWER))
     return sent
 
 
 def test_a_call_sent_directly_reads_what_its_provider_keeps_without_being_asked(catalog):
-    found = otherwise(answered(Says(RULES, model="gpt-5.5", length=2)), catalog, AT)
+    found = baseline_costs(answered(Says(RULES, model="gpt-5.5", length=2)), catalog, AT)
     direct = found.direct["acme-support"]
 
     assert 0 < direct.read < direct.prompt
@@ -39,7 +39,7 @@ def test_a_call_sent_directly_reads_what_its_provider_keeps_without_being_asked(
 
 
 def test_directly_nothing_is_read_where_a_provider_wants_marks(catalog):
-    found = otherwise(answered(Says(RULES, model="claude-sonnet-5-5", length=16)), catalog, AT)
+    found = baseline_costs(answered(Says(RULES, model="claude-sonnet-5-5", length=16)), catalog, AT)
     direct, arranged = found.direct["acme-support"], found.arranged["acme-support"]
 
     assert direct.read == 0
@@ -50,7 +50,9 @@ def test_directly_nothing_is_read_where_a_provider_wants_marks(catalog):
 def test_teams_are_told_apart_and_failed_calls_left_out(catalog):
     calls = answered(Says("Hello!"), Says("Hello!", team="acme-engineering", model="gpt-5.5"))
     (unasked,) = plan(Says("Hello!", model="no-such-model"))
-    found = otherwise([*calls, Sent(planned=unasked, call_id="", error="refused")], catalog, AT)
+    found = baseline_costs(
+        [*calls, SentCall(planned=unasked, call_id="", error="refused")], catalog, AT
+    )
 
     assert set(found.direct) == set(found.arranged) == {"acme-support", "acme-engineering"}
     assert found.direct["acme-support"].prompt == found.direct["acme-engineering"].prompt
@@ -60,13 +62,13 @@ def test_a_price_that_nobody_knows_is_unknown(catalog):
     model = catalog.models["gpt-5.5"]
     unpriced = replace(model, routes=(replace(model.routes[0], tariff=None),))
     known = replace(catalog, models={"gpt-5.5": unpriced})
-    found = otherwise(answered(Says("Hello!", model="gpt-5.5")), known, AT)
+    found = baseline_costs(answered(Says("Hello!", model="gpt-5.5")), known, AT)
 
     assert found.direct["acme-support"].nanos is None
 
 
 def test_sums_add_up_and_one_unknown_cost_makes_them_unknown():
-    assert Sum(4, 1, 5) + Sum(6, 2, 7) == Sum(10, 3, 12)
-    assert (Sum(4, 1, 5) + Sum(6, 2, None)).nanos is None
-    assert (Sum(4, 1, None) + Sum(6, 2, 7)).nanos is None
-    assert (Sum(4, 1).hit_rate, Sum().hit_rate) == (0.25, 0.0)
+    assert CallTotals(4, 1, 5) + CallTotals(6, 2, 7) == CallTotals(10, 3, 12)
+    assert (CallTotals(4, 1, 5) + CallTotals(6, 2, None)).nanos is None
+    assert (CallTotals(4, 1, None) + CallTotals(6, 2, 7)).nanos is None
+    assert (CallTotals(4, 1).hit_rate, CallTotals().hit_rate) == (0.25, 0.0)

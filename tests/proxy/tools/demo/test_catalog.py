@@ -6,7 +6,7 @@ from proxy.catalog.catalog import Catalog
 from proxy.catalog.load import load
 from proxy.configuration import read_catalog as catalog
 from proxy.settings import read
-from proxy.tools.demo.catalog import pointing, simulated
+from proxy.tools.demo.catalog import redirected_catalog, simulated_models
 
 LAB = "http://127.0.0.1:1/v1"
 
@@ -23,7 +23,7 @@ def pointed(shipped: Catalog) -> Catalog:
         f'key_env = "{each.key_env}"\n'
         for each in shipped.upstreams.values()
     )
-    return load(f'default = "openai"\n{upstreams}', pointing(shipped, LAB))
+    return load(f'default = "openai"\n{upstreams}', redirected_catalog(shipped, LAB))
 
 
 def test_every_upstream_is_the_lab(shipped: Catalog, pointed: Catalog) -> None:
@@ -42,7 +42,7 @@ def test_the_lab_serves_every_model_on_its_wire(shipped: Catalog) -> None:
         for name, model in shipped.models.items()
         for route in model.routes
     }
-    served = simulated(shipped)
+    served = simulated_models(shipped)
 
     assert {name: served[name].wire for name in wires} == wires
 
@@ -50,7 +50,7 @@ def test_the_lab_serves_every_model_on_its_wire(shipped: Catalog) -> None:
 def test_a_route_with_a_name_of_its_own_is_served_under_that_name(shipped: Catalog) -> None:
     model = shipped.models["gpt-5.5"]
     renamed = replace(model, routes=(replace(model.routes[0], model="deployment-7"),))
-    served = simulated(replace(shipped, models={"gpt-5.5": renamed}))
+    served = simulated_models(replace(shipped, models={"gpt-5.5": renamed}))
 
     assert served["deployment-7"].regime == model.routes[0].regime
 
@@ -58,7 +58,7 @@ def test_a_route_with_a_name_of_its_own_is_served_under_that_name(shipped: Catal
 def test_embedding_models_give_vectors(shipped: Catalog) -> None:
     named = [name for name in shipped.models if "embedding" in name]
 
-    assert [simulated(shipped)[name].dimensions for name in named] == [1536, 3072, 1536]
+    assert [simulated_models(shipped)[name].dimensions for name in named] == [1536, 3072, 1536]
 
 
 def test_every_text_model_has_the_window_of_its_catalog(shipped: Catalog) -> None:
@@ -68,7 +68,7 @@ def test_every_text_model_has_the_window_of_its_catalog(shipped: Catalog) -> Non
         for route in reversed(model.routes)
         if "embedding" not in name
     }
-    served = simulated(shipped)
+    served = simulated_models(shipped)
 
     assert {name: served[name].window for name in windows} == windows
     assert sum(each is not None for each in windows.values()) > 50

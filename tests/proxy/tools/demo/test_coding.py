@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from proxy.tools.demo.coding import Coding, agents, tasks
+from proxy.tools.demo.coding import CodingScript, agents, tasks
 from proxy.tools.demo.conversation import Message, text
 
 NOON = datetime(2026, 11, 3, 12, tzinfo=UTC)
@@ -11,7 +11,7 @@ MODELS = ("claude-sonnet-5-5", "gpt-5.5")
 TOOLS = {tool["name"]: tool["parameters"] for tool in json.loads(text("tools.json"))}
 
 
-def names(agent: Coding, turn: int) -> list[str]:
+def names(agent: CodingScript, turn: int) -> list[str]:
     body = agent.body(turn, NOON, [None] * turn)
     return [tool["function"]["name"] for tool in body["tools"]]
 

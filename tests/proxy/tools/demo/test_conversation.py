@@ -2,7 +2,14 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from proxy.tools.demo.conversation import Conversation, Message, dice, sections, table, text
+from proxy.tools.demo.conversation import (
+    DemoConversation,
+    Message,
+    sections,
+    seeded_random,
+    table,
+    text,
+)
 
 NOON = datetime(2026, 11, 3, 12, tzinfo=UTC)
 
@@ -20,9 +27,9 @@ class Echo:
 
 
 def test_a_turn_sees_the_answers_before_it_and_no_others() -> None:
-    conversation = Conversation("echo-0", Echo())
-    conversation.answered(0, {"role": "assistant", "content": "one"})
-    conversation.answered(1, {"role": "assistant", "content": "two"})
+    conversation = DemoConversation("echo-0", Echo())
+    conversation.record_answer(0, {"role": "assistant", "content": "one"})
+    conversation.record_answer(1, {"role": "assistant", "content": "two"})
     assert conversation.body(1, NOON) == {
         "turn": 1,
         "at": NOON,
@@ -31,8 +38,8 @@ def test_a_turn_sees_the_answers_before_it_and_no_others() -> None:
 
 
 def test_an_answer_that_never_came_is_none() -> None:
-    conversation = Conversation("echo-0", Echo())
-    conversation.answered(1, {"content": "two"})
+    conversation = DemoConversation("echo-0", Echo())
+    conversation.record_answer(1, {"content": "two"})
     assert conversation.body(2, NOON)["answers"] == [
         None,
         {"role": "assistant", "content": "two"},
@@ -40,25 +47,25 @@ def test_an_answer_that_never_came_is_none() -> None:
 
 
 def test_an_empty_answer_counts_as_none() -> None:
-    conversation = Conversation("echo-0", Echo())
-    conversation.answered(0, {"role": "assistant", "content": "", "tool_calls": None})
+    conversation = DemoConversation("echo-0", Echo())
+    conversation.record_answer(0, {"role": "assistant", "content": "", "tool_calls": None})
     assert conversation.body(1, NOON)["answers"] == [None]
 
 
 def test_tool_calls_are_kept_and_what_a_request_may_not_hold_is_left_out() -> None:
     call = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    conversation = Conversation("echo-0", Echo())
-    conversation.answered(0, {"content": None, "refusal": None, "tool_calls": [call]})
+    conversation = DemoConversation("echo-0", Echo())
+    conversation.record_answer(0, {"content": None, "refusal": None, "tool_calls": [call]})
     assert conversation.body(1, NOON)["answers"] == [{"role": "assistant", "tool_calls": [call]}]
 
 
 def test_dice_fall_the_same_way_for_the_same_seed_only() -> None:
-    assert dice(1, "a").random() == dice(1, "a").random()
-    assert dice(1, "a").random() != dice(1, "b").random()
+    assert seeded_random(1, "a").random() == seeded_random(1, "a").random()
+    assert seeded_random(1, "a").random() != seeded_random(1, "b").random()
 
 
 def test_dice_are_the_same_on_every_machine() -> None:
-    assert [dice(2, "order").randrange(1000) for _ in range(2)] == [423, 423]
+    assert [seeded_random(2, "order").randrange(1000) for _ in range(2)] == [423, 423]
 
 
 def test_a_text_is_read_from_the_package_without_space_around_it() -> None:

@@ -9,21 +9,21 @@ from rich.console import Console
 
 from proxy.records.feature_mode import Place
 from proxy.tools.demo import messages
-from proxy.tools.demo.baseline import Otherwise, Sum
-from proxy.tools.demo.result import Result
-from proxy.tools.demo.traffic import Sent
+from proxy.tools.demo.baseline import CallTotals, CostBaseline
+from proxy.tools.demo.result import DemoResult
+from proxy.tools.demo.traffic import SentCall
 from tests.proxy.tools.demo.scripts import Says, plan
 from tests.proxy.tools.demo.test_spending import a_spend
 
 URL, KEY = "http://127.0.0.1:8080/v1", "tg-key"
 
 
-def a_sent(**changes: Any) -> Sent:
+def a_sent(**changes: Any) -> SentCall:
     (planned,) = plan(Says("Hello!"))
-    return Sent(**{"planned": planned, "call_id": "call_1", **changes})
+    return SentCall(**{"planned": planned, "call_id": "call_1", **changes})
 
 
-def a_result(*sent: Sent, **changes: Any) -> Result:
+def a_result(*sent: SentCall, **changes: Any) -> DemoResult:
     fields: dict[str, Any] = {
         "sent": sent,
         "seconds": 2.0,
@@ -33,10 +33,10 @@ def a_result(*sent: Sent, **changes: Any) -> Result:
         "ledger_calls": len(sent),
         "lacking": (),
     }
-    return Result(**(fields | changes))
+    return DemoResult(**(fields | changes))
 
 
-def said(result: Result) -> str:
+def said(result: DemoResult) -> str:
     out = StringIO()
     messages.outcome(Console(file=out, width=80), result)
     return out.getvalue()
@@ -52,9 +52,12 @@ def test_the_outcome_says_that_the_upstream_is_simulated() -> None:
 
 def compared(**changes: Any) -> list[list[str]]:
     """The words of each line of the comparison."""
-    sums = {"acme": Sum(prompt=4000, read=400, nanos=5_000_000_000)}
-    applied = {"acme": Sum(prompt=4000, read=3000, nanos=1_000_000_000)}
-    fields = {"otherwise": Otherwise(sums, applied), "proposed": (Place("acme", "chat", "gpt"),)}
+    sums = {"acme": CallTotals(prompt=4000, read=400, nanos=5_000_000_000)}
+    applied = {"acme": CallTotals(prompt=4000, read=3000, nanos=1_000_000_000)}
+    fields = {
+        "otherwise": CostBaseline(sums, applied),
+        "proposed": (Place("acme", "chat", "gpt"),),
+    }
     text = said(a_result(a_sent(), **(fields | changes)))
     return [line.split() for line in text.splitlines()]
 
@@ -76,7 +79,9 @@ def test_layouts_are_not_spoken_of_where_none_was_learned() -> None:
 
 
 def test_what_came_dearer_is_said_too_and_an_unknown_price_is_unknown() -> None:
-    cheap, unknown = (Otherwise({"acme": Sum(4000, 0, nanos)}) for nanos in (2_000_000_000, None))
+    cheap, unknown = (
+        CostBaseline({"acme": CallTotals(4000, 0, nanos)}) for nanos in (2_000_000_000, None)
+    )
 
     assert compared(otherwise=cheap, proposed=())[-8][-3:] == ["25", "%", "more"]
     assert ["acme", "directly", "0.0%", "unknown"] in compared(otherwise=unknown, proposed=())

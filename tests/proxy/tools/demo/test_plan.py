@@ -16,10 +16,10 @@ from pydantic import TypeAdapter
 
 from proxy.tokens.vocabulary import Tokenizer
 from proxy.tools.demo.conversation import Message
-from proxy.tools.demo.plan import APART, Planned, calls
+from proxy.tools.demo.plan import APART, PlannedCall, calls
 
 Body = dict[str, Any]
-Played = list[tuple[Planned, Body]]
+Played = list[tuple[PlannedCall, Body]]
 
 START = datetime(2026, 11, 3, 9, 0, 7, tzinfo=UTC)
 SHARED = completion_create_params.CompletionCreateParamsBase.__annotations__
@@ -35,7 +35,7 @@ def played() -> Played:
     made = []
     for planned in calls(start=START):
         made.append((planned, planned.body()))
-        planned.answered(ANSWER)
+        planned.record_answer(ANSWER)
     return made
 
 
@@ -151,7 +151,7 @@ def test_a_body_made_late_is_the_body_made_at_once() -> None:
 
 @given(count=st.integers(0, 400), seed=st.integers())
 def test_any_number_of_calls_can_be_planned(count: int, seed: int) -> None:
-    made: list[Planned] = list(calls(start=START, count=count, seed=seed))
+    made: list[PlannedCall] = list(calls(start=START, count=count, seed=seed))
     assert [planned.number for planned in made] == list(range(count))
     assert abs(2 * sum(planned.streamed for planned in made) - count) <= 1
     pairs = [(planned.conversation.id, planned.turn) for planned in made]

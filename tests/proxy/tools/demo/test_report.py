@@ -3,13 +3,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from proxy.tools.demo.conversation import Message
-from proxy.tools.demo.report import Report, reports
+from proxy.tools.demo.report import ReportScript, reports
 
 NOON = datetime(2026, 11, 3, 12, tzinfo=UTC)
 MODELS = ("gpt-5.6-terra", "gpt-5.5")
 
 
-def prompt(report: Report, turn: int = 0) -> list[Message]:
+def prompt(report: ReportScript, turn: int = 0) -> list[Message]:
     messages: list[Message] = report.body(turn, NOON, [None] * turn)["messages"]
     return messages
 

@@ -10,9 +10,9 @@ import pytest
 
 from proxy.records.feature_mode import Mode, Place
 from proxy.store.store import Store
-from proxy.tools.demo.baseline import Otherwise, Sum
-from proxy.tools.demo.result import Result, of_store, proposed
-from proxy.tools.demo.traffic import Sent
+from proxy.tools.demo.baseline import CallTotals, CostBaseline
+from proxy.tools.demo.result import DemoResult, learned_features, of_store
+from proxy.tools.demo.traffic import SentCall
 from tests.fakes.receipts import START, a_receipt
 from tests.proxy.tools.demo.scripts import Says, plan
 
@@ -27,12 +27,12 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened.close(5.0)
 
 
-def a_sent(n: int, **changes: Any) -> Sent:
+def a_sent(n: int, **changes: Any) -> SentCall:
     (planned,) = plan(Says("Hello!"))
-    return Sent(**{"planned": planned, "call_id": a_receipt(n).call_id, **changes})
+    return SentCall(**{"planned": planned, "call_id": a_receipt(n).call_id, **changes})
 
 
-def result(store: Store, *sent: Sent) -> Result:
+def result(store: Store, *sent: SentCall) -> DemoResult:
     return of_store(store, sent, seconds=2.0, names=NAMES, since=SINCE)
 
 
@@ -114,9 +114,12 @@ def test_errors_are_listed(store: Store) -> None:
 def test_other_ways_stand_beside_the_ledger_by_team_and_in_all(store: Store) -> None:
     for n in range(2):
         store.keep(a_receipt(n))
-    ways = Otherwise(
-        {"acme-support": Sum(100, 10, 2_500_000_001), "acme-engineering": Sum(300, 30, 5)},
-        {"acme-support": Sum(100, 90, 1), "acme-engineering": Sum(300, 30, None)},
+    ways = CostBaseline(
+        {
+            "acme-support": CallTotals(100, 10, 2_500_000_001),
+            "acme-engineering": CallTotals(300, 30, 5),
+        },
+        {"acme-support": CallTotals(100, 90, 1), "acme-engineering": CallTotals(300, 30, None)},
     )
     line = orjson.loads(replace(result(store, a_sent(0), a_sent(1)), otherwise=ways).json())
     team = line["teams"]["acme-support"]
@@ -130,8 +133,8 @@ def test_other_ways_stand_beside_the_ledger_by_team_and_in_all(store: Store) -> 
 def test_features_with_a_layout_are_named(store: Store) -> None:
     place = Place("team_0", "chat", "gpt")
     store.layouts.switch(place.whole, Mode.AUTO, "anna", START)
-    assert proposed(store, NAMES) == ()
+    assert learned_features(store, NAMES) == ()
 
     store.layouts.propose(place, "digest", "{}", START)
 
-    assert proposed(store, NAMES) == (Place("acme-support", "chat", "gpt"),)
+    assert learned_features(store, NAMES) == (Place("acme-support", "chat", "gpt"),)

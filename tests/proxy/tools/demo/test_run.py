@@ -15,7 +15,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from proxy.cli import main
-from proxy.tools.demo.result import Result
+from proxy.tools.demo.result import DemoResult
 from proxy.tools.demo.run import demo, run
 from tests.proxy.tools.demo.scripts import NOW
 
@@ -31,9 +31,9 @@ def level() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def played() -> tuple[Result, str]:
+def played() -> tuple[DemoResult, str]:
     out = StringIO()
-    told: list[Result] = []
+    told: list[DemoResult] = []
     playing = demo(
         Console(file=out, width=80), now=NOW, port=0, stays=False, tell=told.append, count=COUNT
     )
@@ -42,14 +42,14 @@ def played() -> tuple[Result, str]:
     return result, out.getvalue()
 
 
-def test_every_call_is_answered_and_in_the_ledger_once(played: tuple[Result, str]) -> None:
+def test_every_call_is_answered_and_in_the_ledger_once(played: tuple[DemoResult, str]) -> None:
     result, _ = played
 
     assert result.is_sound
     assert len(result.sent) == result.ledger_calls == COUNT
 
 
-def test_the_ledger_says_what_the_sdk_was_told(played: tuple[Result, str]) -> None:
+def test_the_ledger_says_what_the_sdk_was_told(played: tuple[DemoResult, str]) -> None:
     result, _ = played
     (total,) = result.total
 
@@ -61,7 +61,7 @@ def test_the_ledger_says_what_the_sdk_was_told(played: tuple[Result, str]) -> No
     assert not total.estimated
 
 
-def test_other_ways_are_reckoned_from_the_same_calls(played: tuple[Result, str]) -> None:
+def test_other_ways_are_reckoned_from_the_same_calls(played: tuple[DemoResult, str]) -> None:
     result, text = played
     (total,) = result.total
 
@@ -71,7 +71,7 @@ def test_other_ways_are_reckoned_from_the_same_calls(played: tuple[Result, str])
     assert "directly" in text
 
 
-def test_both_teams_are_shown(played: tuple[Result, str]) -> None:
+def test_both_teams_are_shown(played: tuple[DemoResult, str]) -> None:
     _, text = played
 
     assert "acme-support" in text
@@ -87,14 +87,14 @@ class Impatient(Console):
             os.kill(os.getpid(), signal.SIGTERM)
 
 
-def status(console: Console, tell: Callable[[Result], None]) -> int:
+def status(console: Console, tell: Callable[[DemoResult], None]) -> int:
     return run(console, now=NOW, port=0, stays=True, tell=tell, count=4)
 
 
 def test_a_termination_ends_it_with_status_0_once_the_result_is_told() -> None:
-    told: list[Result] = []
+    told: list[DemoResult] = []
 
-    def stop(result: Result) -> None:
+    def stop(result: DemoResult) -> None:
         told.append(result)
         os.kill(os.getpid(), signal.SIGTERM)
 
@@ -103,7 +103,7 @@ def test_a_termination_ends_it_with_status_0_once_the_result_is_told() -> None:
 
 
 def test_a_demo_stopped_before_its_result_is_no_success() -> None:
-    told: list[Result] = []
+    told: list[DemoResult] = []
 
     assert status(Impatient(file=StringIO()), told.append) == 130
     assert told == []

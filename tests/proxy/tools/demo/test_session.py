@@ -7,7 +7,7 @@ from tempfile import gettempdir
 import pytest
 from openai import AsyncOpenAI
 
-from proxy.tools.demo.session import HOST, TEAMS, Clock, stage
+from proxy.tools.demo.session import HOST, TEAMS, DemoClock, run_session
 from tests.proxy.tools.demo.scripts import NOW, Says, a_stage, plan, sent
 
 
@@ -17,14 +17,14 @@ def folders() -> set[Path]:
 
 def test_the_clock_runs() -> None:
     ticks = [5.0]
-    clock = Clock(NOW, lambda: ticks[0])
+    clock = DemoClock(NOW, lambda: ticks[0])
     ticks[0] = 7.5
 
     assert clock() == NOW.timestamp() + 2.5
 
 
 def test_the_clock_jumps_ahead_and_never_back() -> None:
-    clock = Clock(NOW, lambda: 5.0)
+    clock = DemoClock(NOW, lambda: 5.0)
     clock.reach(NOW + timedelta(minutes=3))
     clock.reach(NOW + timedelta(minutes=1))
 
@@ -64,7 +64,7 @@ def test_the_next_free_port_is_taken() -> None:
         port = taken.getsockname()[1]
 
         async def base_url() -> str:
-            async with stage(now=NOW, start=NOW, port=port) as staged:
+            async with run_session(now=NOW, start=NOW, port=port) as staged:
                 return staged.base_url
 
         chosen = int(asyncio.run(base_url()).removesuffix("/v1").rpartition(":")[2])
@@ -74,7 +74,7 @@ def test_the_next_free_port_is_taken() -> None:
 
 def test_no_free_port_is_an_error_that_says_so() -> None:
     async def scene() -> None:
-        async with stage(now=NOW, start=NOW, port=65_535):
+        async with run_session(now=NOW, start=NOW, port=65_535):
             pytest.fail("there is a stage")
 
     with socket.create_server((HOST, 65_535)), pytest.raises(OSError, match="no port from 65535"):

@@ -1,13 +1,13 @@
 from datetime import UTC, datetime
 
 from proxy.tools.demo.conversation import sections
-from proxy.tools.demo.support import Support, cases, chats
+from proxy.tools.demo.support import SupportScript, cases, chats
 
 NOON = datetime(2026, 11, 3, 12, 0, 7, tzinfo=UTC)
 MODELS = ("gpt-5.4-mini", "gpt-5.6-terra")
 
 
-def system(chat: Support, turn: int = 0, at: datetime = NOON) -> str:
+def system(chat: SupportScript, turn: int = 0, at: datetime = NOON) -> str:
     first = chat.body(turn, at, [None] * turn)["messages"][0]
     assert first["role"] == "system"
     return str(first["content"])

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from proxy.tools.demo.conversation import Message
-from proxy.tools.demo.plan import Planned, calls
-from proxy.tools.demo.traffic import Sent
+from proxy.tools.demo.plan import PlannedCall, calls
+from proxy.tools.demo.traffic import SentCall
 from tests.proxy.tools.demo.scripts import NOW, Says, a_stage, plan, sent
 
 
-def outcome(planned: Sequence[Planned]) -> list[Sent]:
-    async def scene() -> list[Sent]:
+def outcome(planned: Sequence[PlannedCall]) -> list[SentCall]:
+    async def scene() -> list[SentCall]:
         async with a_stage() as staged:
             return await sent(staged, planned)
 
@@ -20,28 +20,28 @@ def outcome(planned: Sequence[Planned]) -> list[Sent]:
 
 
 @pytest.fixture(scope="module")
-def planned() -> list[Planned]:
+def planned() -> list[PlannedCall]:
     return list(calls(start=NOW, count=24))
 
 
 @pytest.fixture(scope="module")
-def answers(planned: list[Planned]) -> list[Sent]:
+def answers(planned: list[PlannedCall]) -> list[SentCall]:
     return outcome(planned)
 
 
 def test_each_call_is_answered_under_an_id_of_its_own(
-    planned: list[Planned], answers: list[Sent]
+    planned: list[PlannedCall], answers: list[SentCall]
 ) -> None:
     assert [each.planned for each in answers] == planned
     assert [each.error for each in answers] == [""] * len(planned)
     assert len({each.call_id for each in answers if each.call_id}) == len(planned)
 
 
-def test_each_answer_says_what_it_used(answers: list[Sent]) -> None:
+def test_each_answer_says_what_it_used(answers: list[SentCall]) -> None:
     assert all(each.input > 0 and each.output > 0 for each in answers)
 
 
-def test_streams_tell_when_their_first_token_came(answers: list[Sent]) -> None:
+def test_streams_tell_when_their_first_token_came(answers: list[SentCall]) -> None:
     waits = [each.ttft for each in answers if each.planned.streamed]
 
     assert len(waits) == len(answers) / 2

@@ -2,9 +2,9 @@
 
 import pytest
 
-from proxy.tools.replay.vocabulary import Lines
+from proxy.tools.replay.vocabulary import LineVocabulary
 
 
 @pytest.fixture(scope="session")
-def vocabulary() -> Lines:
-    return Lines()
+def vocabulary() -> LineVocabulary:
+    return LineVocabulary()

@@ -6,9 +6,9 @@ from typing import Any
 import orjson
 
 from proxy.catalog.load import load
-from proxy.tools.replay.lines import Line
-from proxy.tools.replay.prompts import Reading
-from proxy.tools.replay.vocabulary import Lines
+from proxy.tools.replay.lines import RecordedCall
+from proxy.tools.replay.prompts import PromptReader
+from proxy.tools.replay.vocabulary import LineVocabulary
 
 Json = dict[str, Any]
 
@@ -74,9 +74,9 @@ price = { input = "1", output = "2" }
 RULES = [f"Rule {number}: be brief, be kind, and cite paragraph {number}." for number in range(12)]
 
 
-def reading(name: str, vocabulary: Lines) -> Reading:
+def reading(name: str, vocabulary: LineVocabulary) -> PromptReader:
     model = CATALOG.models[name]
-    return Reading(model, model.routes[0], vocabulary)
+    return PromptReader(model, model.routes[0], vocabulary)
 
 
 def body(*messages: Json, **fields: Any) -> bytes:
@@ -100,8 +100,10 @@ def tool(name: str) -> Json:
     return {"type": "function", "function": {"name": name, "description": about}}
 
 
-def call(*messages: Json, reply: Json | None = None, conversation: str = "c", **more: Any) -> Line:
-    return Line(
+def call(
+    *messages: Json, reply: Json | None = None, conversation: str = "c", **more: Any
+) -> RecordedCall:
+    return RecordedCall(
         at=None,
         conversation=conversation,
         feature="f",
@@ -110,11 +112,11 @@ def call(*messages: Json, reply: Json | None = None, conversation: str = "c", **
     )
 
 
-def timed(calls: Sequence[Line], gap: float = 10.0) -> list[tuple[float, Line]]:
+def timed(calls: Sequence[RecordedCall], gap: float = 10.0) -> list[tuple[float, RecordedCall]]:
     return [(number * gap, each) for number, each in enumerate(calls)]
 
 
-def dialogue(first: Json, turns: int, conversation: str = "c") -> list[Line]:
+def dialogue(first: Json, turns: int, conversation: str = "c") -> list[RecordedCall]:
     """A conversation that grows by a question and an answer at a time."""
     messages, calls = [first], []
     for turn in range(turns):

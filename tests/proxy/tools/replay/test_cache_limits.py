@@ -1,13 +1,13 @@
 """What was sent before."""
 
-from proxy.tools.replay.cache_limits import Seen
-from proxy.tools.replay.prompt_units import Piece
+from proxy.tools.replay.cache_limits import PieceTimes
+from proxy.tools.replay.prompt_units import PromptPiece
 
-A, B, C = (Piece(name, 10) for name in (b"a", b"b", b"c"))
+A, B, C = (PromptPiece(name, 10) for name in (b"a", b"b", b"c"))
 
 
 def test_a_piece_is_known_since_it_was_sent_last():
-    seen = Seen()
+    seen = PieceTimes()
     seen.note([A], 1.0)
     seen.note([A], 2.0)
 
@@ -16,7 +16,7 @@ def test_a_piece_is_known_since_it_was_sent_last():
 
 
 def test_the_longest_beginning_ends_where_something_is_new():
-    seen = Seen()
+    seen = PieceTimes()
     seen.note([A, B], 1.0)
     seen.note([A], 5.0)
 
@@ -25,7 +25,7 @@ def test_the_longest_beginning_ends_where_something_is_new():
 
 
 def test_a_piece_that_is_kept_keeps_its_time():
-    seen = Seen()
+    seen = PieceTimes()
     seen.keep([A], 1.0)
     seen.keep([A], 2.0)
 
@@ -33,7 +33,7 @@ def test_a_piece_that_is_kept_keeps_its_time():
 
 
 def test_the_longest_unused_are_forgotten():
-    seen = Seen(most=2)
+    seen = PieceTimes(most=2)
     seen.note([A, B], 1.0)
     seen.keep([A], 1.0)
     seen.note([C], 2.0)
@@ -43,8 +43,8 @@ def test_the_longest_unused_are_forgotten():
 
 
 def test_many_are_forgotten_at_once_and_never_the_latest():
-    seen = Seen(most=160)
-    pieces = [Piece(bytes([number]), 10) for number in range(161)]
+    seen = PieceTimes(most=160)
+    pieces = [PromptPiece(bytes([number]), 10) for number in range(161)]
     for piece in pieces:
         seen.note([piece], 1.0)
 

@@ -1,22 +1,22 @@
 """The most that could be read."""
 
-from proxy.tools.replay.ceiling import Ceiling
-from proxy.tools.replay.line_limits import Bounds
-from proxy.tools.replay.prompt_units import Units
+from proxy.tools.replay.ceiling import IdealCache
+from proxy.tools.replay.line_limits import CacheBounds
+from proxy.tools.replay.prompt_units import PromptUnits
 from tests.proxy.tools.replay.scene import RULES, assistant, body, reading, system, tool, user
 
 
 class Asked:
-    def __init__(self, vocabulary, limits: Bounds | None = None) -> None:
-        self.ceiling = Ceiling(limits or Bounds(), Units(vocabulary.ends))
+    def __init__(self, vocabulary, limits: CacheBounds | None = None) -> None:
+        self.ceiling = IdealCache(limits or CacheBounds(), PromptUnits(vocabulary.ends))
         self._reading = reading("blocks", vocabulary)
         self.vocabulary = vocabulary
 
     def call(self, *messages, answer: str = "", **fields) -> tuple[int, int]:
         """Tokens known of a call, and its tokens."""
         prompt = self._reading.prompt(body(*messages, **fields), 0.0)
-        taken = self.ceiling.taken(prompt, self.vocabulary.ids(answer))
-        known = sum(piece.tokens for piece in self.ceiling.known(taken))
+        taken = self.ceiling.split(prompt, self.vocabulary.ids(answer))
+        known = sum(piece.tokens for piece in self.ceiling.known_pieces(taken))
         self.ceiling.note(taken)
         return known, prompt.tokens
 
@@ -65,7 +65,7 @@ def test_a_conversation_is_known_as_far_as_it_went_before(vocabulary):
 def test_an_answer_is_known_only_where_answers_are_stored(vocabulary):
     answer = "An answer of some length, said once. " * 20
     first, then = [user("Hi")], [user("Hi"), assistant(answer), user("So?")]
-    keeps, drops = Asked(vocabulary, Bounds(answers=True)), Asked(vocabulary)
+    keeps, drops = Asked(vocabulary, CacheBounds(answers=True)), Asked(vocabulary)
 
     for asked in (keeps, drops):
         asked.call(*first, answer=answer)
@@ -74,35 +74,35 @@ def test_an_answer_is_known_only_where_answers_are_stored(vocabulary):
 
 
 def test_what_is_read_keeps_to_the_caches_limits():
-    limits = Bounds(least=64, step=16)
-    read = Ceiling(limits, Units(frozenset())).read
+    limits = CacheBounds(least=64, step=16)
+    read = IdealCache(limits, PromptUnits(frozenset())).read
 
     assert read(100, 100, 0) == 96
     assert read(63, 100, 0) == 0
     assert read(65, 65, 0) == 64
     assert read(10, 100, 48) == 48
     assert read(0, 0, 0) == 0
-    assert Ceiling(Bounds(caches=False), Units(frozenset())).read(100, 100, 0) == 0
+    assert IdealCache(CacheBounds(caches=False), PromptUnits(frozenset())).read(100, 100, 0) == 0
 
 
 def test_what_is_read_was_written_once(vocabulary):
     asked = Asked(vocabulary)
     ceiling = asked.ceiling
     prompt = reading("blocks", vocabulary).prompt(body(system(*RULES), user("Hi")), 0.0)
-    taken = ceiling.taken(prompt, ())
+    taken = ceiling.split(prompt, ())
     ceiling.note(taken)
-    known = ceiling.known(taken)
+    known = ceiling.known_pieces(taken)
 
-    written = ceiling.written(known)
+    written = ceiling.written_tokens(known)
     ceiling.note(taken)
 
     assert written == sum(piece.tokens for piece in set(known)) > 0
-    assert ceiling.written(ceiling.known(taken)) == 0
+    assert ceiling.written_tokens(ceiling.known_pieces(taken)) == 0
 
 
 def test_nothing_is_read_up_to_an_answer_where_none_can_end_an_entry(vocabulary):
     said = [user("Hi"), assistant("Hello. " * 20)]
-    asked = Asked(vocabulary, Bounds(spoken=False))
+    asked = Asked(vocabulary, CacheBounds(spoken=False))
     asked.call(*said, assistant("And more."))
     again, _ = asked.call(*said, assistant("Or less."))
     other, total = asked.call(*said, assistant("Or less."), user("So?"))

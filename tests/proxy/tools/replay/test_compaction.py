@@ -11,10 +11,10 @@ from compaction.compact import CompactedChat
 from compaction.policy import CompactionMode, CompactionPolicy
 from compaction.reading.message import Unfoldable
 from proxy.prefix.explain.reasons import MissReason
-from proxy.tools.replay.compaction import Folding
-from proxy.tools.replay.lines import Line
-from proxy.tools.replay.planning import Planning
-from proxy.tools.replay.prompts import Reading
+from proxy.tools.replay.compaction import CompactedVariant
+from proxy.tools.replay.lines import RecordedCall
+from proxy.tools.replay.planning import PlannedVariant
+from proxy.tools.replay.prompts import PromptReader
 from proxy.tools.replay.run import replay
 from slo.usage import Usage
 from tests.fakes.kept import kept
@@ -33,7 +33,7 @@ NOTHING = Usage(input=1)
 LONG = system(*RULES)
 
 
-def agent(turns: int, size: int = 60) -> list[Line]:
+def agent(turns: int, size: int = 60) -> list[RecordedCall]:
     """A conversation whose tool results are long."""
     messages: list[dict[str, Any]] = [LONG]
     calls = []
@@ -57,14 +57,14 @@ def agent(turns: int, size: int = 60) -> list[Line]:
     return calls
 
 
-def small(vocabulary) -> Reading:
+def small(vocabulary) -> PromptReader:
     """A route whose window a long conversation outgrows, so that it has to be folded."""
     read = reading("breakpoints", vocabulary)
     read.route = replace(read.route, window=12_000)
     return read
 
 
-def folded(variant: Folding, calls: list[Line]) -> list[bytes]:
+def folded(variant: CompactedVariant, calls: list[RecordedCall]) -> list[bytes]:
     found = []
     for now, line in timed(calls):
         found.append(variant.body(line, now))
@@ -73,10 +73,10 @@ def folded(variant: Folding, calls: list[Line]) -> list[bytes]:
 
 
 def test_a_long_conversation_is_sent_shorter_and_its_prefix_moves_at_resets_alone(vocabulary):
-    variant = Folding(small(vocabulary), 0.0)
+    variant = CompactedVariant(small(vocabulary), 0.0)
     calls = agent(40)
     bodies = folded(variant, calls)
-    came = variant.folded()
+    came = variant.totals()
 
     assert came.calls > 10
     assert 0 < came.resets < 8
@@ -87,7 +87,7 @@ def test_a_long_conversation_is_sent_shorter_and_its_prefix_moves_at_resets_alon
 
 def test_it_costs_less_than_what_was_sent_and_says_nothing_of_the_way_to_the_ceiling(vocabulary):
     read = small(vocabulary)
-    variants = (Planning(read, 0.0, arranges=True), Folding(read, 0.0))
+    variants = (PlannedVariant(read, 0.0, arranges=True), CompactedVariant(read, 0.0))
     as_sent, arranged, row, _ = replay(timed(agent(40)), read, variants).variants
 
     assert row.name == "folded"
@@ -101,13 +101,13 @@ def test_it_costs_less_than_what_was_sent_and_says_nothing_of_the_way_to_the_cei
 
 
 def test_a_short_conversation_goes_as_it_is_arranged_with_its_reason_counted(vocabulary):
-    variant = Folding(reading("breakpoints", vocabulary), 0.0)
+    variant = CompactedVariant(reading("breakpoints", vocabulary), 0.0)
     calls = dialogue(LONG, 3)
 
     for line, sent in zip(calls, folded(variant, calls), strict=True):
         kept(line.body, sent)
-    assert variant.folded().calls == 0
-    assert sum(variant.folded().unfolded.values()) == 3
+    assert variant.totals().calls == 0
+    assert sum(variant.totals().unfolded.values()) == 3
 
 
 @pytest.mark.parametrize(
@@ -120,22 +120,22 @@ def test_a_short_conversation_goes_as_it_is_arranged_with_its_reason_counted(voc
     ],
 )
 def test_what_cannot_be_folded_goes_as_it_came(vocabulary, line, why):
-    variant = Folding(reading("breakpoints", vocabulary), 0.0)
+    variant = CompactedVariant(reading("breakpoints", vocabulary), 0.0)
 
     kept(line.body, variant.body(line, 0.0))
-    (reason,) = variant.folded().unfolded
+    (reason,) = variant.totals().unfolded
     assert reason == (why or reason)
 
 
 def test_off_folds_nothing(vocabulary):
-    variant = Folding(reading("breakpoints", vocabulary), 0.0, mode=CompactionMode.OFF)
+    variant = CompactedVariant(reading("breakpoints", vocabulary), 0.0, mode=CompactionMode.OFF)
     folded(variant, agent(20))
 
-    assert variant.folded().calls == 0
+    assert variant.totals().calls == 0
 
 
 def test_results_said_shorter_are_counted_apart(vocabulary):
-    variant = Folding(reading("breakpoints", vocabulary), 0.0, mode=CompactionMode.TRIM)
+    variant = CompactedVariant(reading("breakpoints", vocabulary), 0.0, mode=CompactionMode.TRIM)
     rows = [{"name": f"tea {n}", "state": "sent"} for n in range(40)]
     lines = agent(2)
     messages = orjson.loads(lines[-1].body)["messages"]
@@ -143,7 +143,7 @@ def test_results_said_shorter_are_counted_apart(vocabulary):
     sent = variant.body(call(*messages), 0.0)
 
     assert len(sent) < len(orjson.dumps(messages))
-    assert (variant.folded().calls, variant.folded().trimmed) == (0, 1)
+    assert (variant.totals().calls, variant.totals().trimmed) == (0, 1)
 
 
 @pytest.mark.parametrize("why", ["signed", ""])
@@ -151,37 +151,37 @@ def test_what_folding_refuses_goes_as_it_came(vocabulary, why):
     def refusing(*_: Any, **__: Any) -> CompactedChat:
         raise Unfoldable(why)
 
-    variant = Folding(reading("breakpoints", vocabulary), 0.0, fold=refusing)
+    variant = CompactedVariant(reading("breakpoints", vocabulary), 0.0, fold=refusing)
     (line,) = agent(1)[:1]
 
     kept(line.body, variant.body(line, 0.0))
-    assert variant.folded().unfolded == {why or "unfoldable": 1}
+    assert variant.totals().unfolded == {why or "unfoldable": 1}
 
 
 def test_a_mistake_costs_no_call_and_is_told_once(vocabulary, caplog):
     def clumsy(*_: Any, **__: Any) -> CompactedChat:
         raise TypeError("of folding")
 
-    variant = Folding(reading("breakpoints", vocabulary), 0.0, fold=clumsy)
+    variant = CompactedVariant(reading("breakpoints", vocabulary), 0.0, fold=clumsy)
     with caplog.at_level(logging.ERROR):
         bodies = folded(variant, agent(2))
 
     assert len(bodies) == 4
-    assert variant.folded().unfolded == {"failed": 4}
+    assert variant.totals().unfolded == {"failed": 4}
     assert len(caplog.records) == 1
 
 
 def test_reasons_are_bounded(vocabulary):
-    variant = Folding(reading("breakpoints", vocabulary), 0.0)
+    variant = CompactedVariant(reading("breakpoints", vocabulary), 0.0)
     for number in range(30):
         variant._leave(f"reason {number}")
 
-    assert len(variant.folded().unfolded) == 21
-    assert variant.folded().unfolded["other reasons"] == 10
+    assert len(variant.totals().unfolded) == 21
+    assert variant.totals().unfolded["other reasons"] == 10
 
 
 def test_the_policy_has_the_routes_prices(vocabulary):
-    policy = Folding(reading("breakpoints", vocabulary), 0.0)._policy
+    policy = CompactedVariant(reading("breakpoints", vocabulary), 0.0)._policy
 
     assert isinstance(policy, CompactionPolicy)
     assert (policy.prices.read, policy.prices.write, policy.prices.output) == (0.1, 1.25, 5.0)

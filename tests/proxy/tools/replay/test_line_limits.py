@@ -4,8 +4,8 @@ import pytest
 
 from proxy.caches.port import CachedPrompt, TokenBlock
 from proxy.caches.regimes import REGIMES
-from proxy.tools.replay.line_limits import bounds
-from proxy.tools.simulator.models import Simulated
+from proxy.tools.replay.line_limits import cache_bounds
+from proxy.tools.simulator.models import SimulatedModel
 from proxy.tools.simulator.upstream import cache_of
 
 PROVIDERS = ("", "azure", "groq", "fireworks", "sglang", "llamacpp", "mistral", "xai", "bedrock")
@@ -15,8 +15,8 @@ PROVIDERS = ("", "azure", "groq", "fireworks", "sglang", "llamacpp", "mistral", 
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("least", [None, 100])
 def test_no_cache_reads_less_than_its_least_or_between_its_steps(regime, provider, least):
-    model = Simulated(regime=regime, provider=provider, min_cache_tokens=least)
-    limits = bounds(model)
+    model = SimulatedModel(regime=regime, provider=provider, min_cache_tokens=least)
+    limits = cache_bounds(model)
 
     for total in (90, 700, 5_000):
         cache = cache_of(model)
@@ -37,31 +37,31 @@ def _mark(regime: str):
 
 
 def test_a_route_without_a_regime_caches_nothing():
-    assert not bounds(Simulated(regime="")).caches
+    assert not cache_bounds(SimulatedModel(regime="")).caches
 
 
 def test_the_models_own_least_goes_before_the_regimes():
-    limits = bounds(Simulated(regime="anthropic-breakpoint", min_cache_tokens=512))
+    limits = cache_bounds(SimulatedModel(regime="anthropic-breakpoint", min_cache_tokens=512))
 
     assert limits.least == 512
     assert limits.write == "write_5m"
 
 
 def test_azure_steps_are_smaller():
-    usual = bounds(Simulated(regime="openai-interval"))
-    azure = bounds(Simulated(regime="openai-interval", provider="azure"))
+    usual = cache_bounds(SimulatedModel(regime="openai-interval"))
+    azure = cache_bounds(SimulatedModel(regime="openai-interval", provider="azure"))
 
     assert (usual.step, azure.step) == (2_048, 128)
 
 
 def test_only_openais_breakpoints_never_end_an_answer():
-    spoken = {regime: bounds(Simulated(regime=regime)).spoken for regime in REGIMES}
+    spoken = {regime: cache_bounds(SimulatedModel(regime=regime)).spoken for regime in REGIMES}
 
     assert [regime for regime, found in spoken.items() if not found] == ["openai-breakpoint"]
 
 
 def test_only_deepseek_keeps_whole_units_alone():
-    found = {regime: bounds(Simulated(regime=regime)) for regime in REGIMES}
+    found = {regime: cache_bounds(SimulatedModel(regime=regime)) for regime in REGIMES}
 
     assert [(name, each.build) for name, each in found.items() if each.units] == [
         ("prefix-unit", 2.0)

@@ -3,13 +3,13 @@
 import orjson
 import pytest
 
-from proxy.tools.replay.lines import Line, Unreadable, line
+from proxy.tools.replay.lines import RecordedCall, UnreadableLine, parse_line
 
 BODY = {"model": "any", "messages": [{"role": "user", "content": "Hi"}]}
 
 
-def read(**fields: object) -> Line:
-    return line(orjson.dumps(fields))
+def read(**fields: object) -> RecordedCall:
+    return parse_line(orjson.dumps(fields))
 
 
 def test_a_line_of_our_own_form_is_a_call():
@@ -17,7 +17,7 @@ def test_a_line_of_our_own_form_is_a_call():
 
     found = read(t=1.5, conversation="c", key="k", feature="f", body=BODY, reply=reply)
 
-    assert found == Line(
+    assert found == RecordedCall(
         at=1.5,
         conversation="c",
         key="k",
@@ -30,13 +30,13 @@ def test_a_line_of_our_own_form_is_a_call():
 def test_a_body_stays_byte_for_byte_as_it_was_written():
     raw = b'{"t": 1, "body": {"messages": [ {"role":"user", "content": "\\u00e9"} ]}}'
 
-    assert line(raw).body == b'{"messages": [ {"role":"user", "content": "\\u00e9"} ]}'
+    assert parse_line(raw).body == b'{"messages": [ {"role":"user", "content": "\\u00e9"} ]}'
 
 
 def test_a_line_of_a_batch_file_is_a_call_without_a_time():
     found = read(custom_id="7", method="POST", url="/v1/chat/completions", body=BODY)
 
-    assert found == Line(at=None, body=orjson.dumps(BODY))
+    assert found == RecordedCall(at=None, body=orjson.dumps(BODY))
 
 
 def test_an_exported_receipt_is_a_call_whose_answer_has_a_length_only():
@@ -51,7 +51,7 @@ def test_an_exported_receipt_is_a_call_whose_answer_has_a_length_only():
         prompt=orjson.dumps(BODY).decode(),
     )
 
-    assert found == Line(
+    assert found == RecordedCall(
         at=1_790_000_000.5,
         conversation="ab12",
         key="key_1",
@@ -80,7 +80,7 @@ def test_an_exported_receipt_is_a_call_whose_answer_has_a_length_only():
     ],
 )
 def test_a_line_that_cannot_be_replayed_says_why(fields, why):
-    with pytest.raises(Unreadable, match=why):
+    with pytest.raises(UnreadableLine, match=why):
         read(**fields)
 
 
@@ -97,16 +97,16 @@ def test_a_line_that_cannot_be_replayed_says_why(fields, why):
     ],
 )
 def test_what_is_no_json_is_unreadable_and_nothing_worse(raw):
-    with pytest.raises(Unreadable) as caught:
-        line(raw)
+    with pytest.raises(UnreadableLine) as caught:
+        parse_line(raw)
     assert "`" not in str(caught.value)
     assert "malformed" not in str(caught.value)
 
 
 @pytest.mark.parametrize("t", [b"1e999", b"-1e300", b"1790000000000"])
 def test_a_time_that_is_not_in_seconds_is_unreadable(t):
-    with pytest.raises(Unreadable):
-        line(b'{"t": ' + t + b', "body": {"messages": [{}]}}')
+    with pytest.raises(UnreadableLine):
+        parse_line(b'{"t": ' + t + b', "body": {"messages": [{}]}}')
 
 
 def test_tool_calls_in_short_are_written_out_in_body_and_reply():
@@ -125,5 +125,5 @@ def test_what_only_looks_like_a_call_in_short_is_left_as_it_came():
     raw = b'{"body": {"messages": [{"tool_calls": [1, {"args": 2}]}, 3, {"tool_calls": {}}]}}'
     reply = b'{"body": {"messages": [{}]}, "reply": {"args":  1}}'
 
-    assert line(raw).body == raw[len(b'{"body": ') : -1]
-    assert line(reply).reply == b'{"args":  1}'
+    assert parse_line(raw).body == raw[len(b'{"body": ') : -1]
+    assert parse_line(reply).reply == b'{"args":  1}'

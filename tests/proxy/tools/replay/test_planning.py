@@ -10,8 +10,8 @@ import pytest
 from proxy.prefix.explain.reasons import CacheMiss
 from proxy.prefix.planned import Draft, Planned
 from proxy.prefix.planner import Planner
-from proxy.tools.replay.lines import Line
-from proxy.tools.replay.planning import Planning
+from proxy.tools.replay.lines import RecordedCall
+from proxy.tools.replay.planning import PlannedVariant
 from proxy.tools.replay.run import replay
 from slo.usage import Usage
 from tests.fakes.kept import kept
@@ -21,11 +21,11 @@ LONG = [f"{rule} It stands in volume {number}." for number, rule in enumerate(RU
 NOTHING = Usage(input=1)
 
 
-def planning(vocabulary, model: str = "blocks", *, arranges: bool = True) -> Planning:
-    return Planning(reading(model, vocabulary), 0.0, arranges=arranges)
+def planning(vocabulary, model: str = "blocks", *, arranges: bool = True) -> PlannedVariant:
+    return PlannedVariant(reading(model, vocabulary), 0.0, arranges=arranges)
 
 
-def built_badly(conversations: int = 30) -> list[Line]:
+def built_badly(conversations: int = 30) -> list[RecordedCall]:
     """Each call says its number above the rules."""
     return [
         call(
@@ -37,7 +37,7 @@ def built_badly(conversations: int = 30) -> list[Line]:
     ]
 
 
-def bodies(variant: Planning, calls: list[Line]) -> list[bytes]:
+def bodies(variant: PlannedVariant, calls: list[RecordedCall]) -> list[bytes]:
     """What is sent of each call; each is answered before the next."""
     found = []
     for now, line in timed(calls):
@@ -60,7 +60,7 @@ def test_each_variant_has_its_name(vocabulary):
 def test_conversations_are_told_apart_by_name_only_where_callers_name_them(
     vocabulary, names, conversations
 ):
-    variant = Planning(reading("blocks", vocabulary), 0.0, arranges=False, names=names)
+    variant = PlannedVariant(reading("blocks", vocabulary), 0.0, arranges=False, names=names)
     found = set()
     for name in ("a", "b"):
         variant.body(call(system(*LONG), user("Who are you?"), conversation=name), 0.0)
@@ -156,7 +156,7 @@ class Clumsy(Planner):
         return super().settle_call(planned, *rest, **more)
 
 
-def clumsy(vocabulary) -> Planning:
+def clumsy(vocabulary) -> PlannedVariant:
     variant = planning(vocabulary)
     variant._planner = Clumsy(b"clumsy", share=0.0)
     return variant
@@ -187,7 +187,7 @@ def test_a_line_that_nothing_can_be_learned_from_costs_no_other(vocabulary, capl
 def test_a_prompt_of_rules_alone_is_planned(vocabulary, model):
     variant = planning(vocabulary, model)
     bodies(variant, [call(system(*LONG))] * 2)
-    variant.unmoved()  # every answer has come
+    variant.unmoved_features()  # every answer has come
 
     assert [each.planned for each in variant._features.values()] == [2]
 
@@ -196,7 +196,7 @@ def test_a_prompt_of_rules_alone_is_planned(vocabulary, model):
 def test_planning_costs_no_more_than_what_was_sent(vocabulary, model):
     calls = [each for n in range(6) for each in dialogue(system(*LONG), 5, f"c{n}")]
     read = reading(model, vocabulary)
-    variants = [Planning(read, 0.0, arranges=arranges) for arranges in (False, True)]
+    variants = [PlannedVariant(read, 0.0, arranges=arranges) for arranges in (False, True)]
     as_sent, *planned, _ = replay(timed(calls), read, variants).variants
 
     # Where a mark is a bet, one may be open at the end: a quarter of a prompt, or a little more.
@@ -211,7 +211,7 @@ def test_planning_costs_no_more_than_what_was_sent(vocabulary, model):
 
 def test_what_is_built_badly_is_read_again_once_it_is_arranged(vocabulary):
     read = reading("blocks", vocabulary)
-    variants = [Planning(read, 0.0, arranges=arranges) for arranges in (False, True)]
+    variants = [PlannedVariant(read, 0.0, arranges=arranges) for arranges in (False, True)]
     as_sent, marked, arranged, _ = replay(timed(built_badly(60)), read, variants).variants
 
     assert as_sent.hit_rate == marked.hit_rate < 0.05

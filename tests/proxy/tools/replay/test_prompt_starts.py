@@ -5,52 +5,53 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.tools.replay.prompt_starts import Openings
-from proxy.tools.replay.prompt_units import Piece
+from proxy.tools.replay.prompt_starts import PromptStarts
+from proxy.tools.replay.prompt_units import PromptPiece
 
-A, B, C = (Piece(name, tokens) for name, tokens in ((b"a", 10), (b"b", 20), (b"c", 5)))
-ONE, TWO = Piece(b"1", 7), Piece(b"2", 8)
+A, B, C = (PromptPiece(name, tokens) for name, tokens in ((b"a", 10), (b"b", 20), (b"c", 5)))
+ONE, TWO = PromptPiece(b"1", 7), PromptPiece(b"2", 8)
 LINES = st.lists(st.sampled_from([A, B, C]), max_size=4)
 TURNS = st.lists(st.sampled_from([ONE, TWO]), max_size=3)
 CALL = st.tuples(LINES, TURNS)
 
 
 def test_before_anything_was_sent_nothing_is_shared():
-    assert Openings().shared([A], [ONE]) == []
+    assert PromptStarts().longest_shared([A], [ONE]) == []
 
 
 def test_no_more_is_shared_than_one_call_held():
-    openings = Openings()
+    openings = PromptStarts()
     openings.note([A, C], [])
     openings.note([B], [])
 
-    assert openings.shared([A, B, C], []) == [B]
+    assert openings.longest_shared([A, B, C], []) == [B]
 
 
 def test_a_conversation_counts_under_the_openings_it_had():
-    openings = Openings()
+    openings = PromptStarts()
     openings.note([A], [ONE, TWO])
     openings.note([B], [])
 
-    assert openings.shared([A, B], [ONE, TWO]) == [A, ONE, TWO]
+    assert openings.longest_shared([A, B], [ONE, TWO]) == [A, ONE, TWO]
 
 
 def test_beyond_what_can_be_compared_everything_counts():
-    many, long = Openings(most=1), Openings(room=1)
+    many, long = PromptStarts(most=1), PromptStarts(room=1)
     for openings in (many, long):
         openings.note([A], [ONE])
         openings.note([B], [TWO])
         openings.note([C], [])
 
-        assert openings.shared([A, B], [ONE]) == [A, B, ONE]
+        assert openings.longest_shared([A, B], [ONE]) == [A, B, ONE]
 
 
 @given(st.lists(CALL, max_size=8), CALL)
 def test_the_opening_that_held_most_is_found_whatever_was_sent(
-    sent: Sequence[tuple[list[Piece], list[Piece]]], asked: tuple[list[Piece], list[Piece]]
+    sent: Sequence[tuple[list[PromptPiece], list[PromptPiece]]],
+    asked: tuple[list[PromptPiece], list[PromptPiece]],
 ):
-    openings = Openings()
-    under: dict[frozenset[Piece], set[Piece]] = {}
+    openings = PromptStarts()
+    under: dict[frozenset[PromptPiece], set[PromptPiece]] = {}
     for heads, links in sent:
         openings.note(heads, links)
         under.setdefault(frozenset(heads), set()).update(heads, links)
@@ -58,7 +59,7 @@ def test_the_opening_that_held_most_is_found_whatever_was_sent(
     held = [[piece for piece in (*asked[0], *asked[1]) if piece in each] for each in under.values()]
     most = max((sum(piece.tokens for piece in each) for each in held), default=0)
 
-    found = openings.shared(*asked)
+    found = openings.longest_shared(*asked)
 
     assert found in held or found == []
     assert sum(piece.tokens for piece in found) == most

@@ -1,6 +1,6 @@
 """Prompts taken apart."""
 
-from proxy.tools.replay.prompt_units import Units, beginnings, history, place
+from proxy.tools.replay.prompt_units import PromptUnits, beginnings, history, place
 from tests.proxy.tools.replay.scene import RULES, assistant, body, reading, system, tool, user
 
 
@@ -8,8 +8,8 @@ def prompt(vocabulary, *messages, **fields):
     return reading("blocks", vocabulary).prompt(body(*messages, **fields), 0.0)
 
 
-def units(vocabulary) -> Units:
-    return Units(vocabulary.ends)
+def units(vocabulary) -> PromptUnits:
+    return PromptUnits(vocabulary.ends)
 
 
 def test_lines_in_another_order_are_the_same_units(vocabulary):
@@ -85,7 +85,7 @@ def test_of_an_empty_prompt_there_are_no_pieces(vocabulary):
 
 
 def test_what_is_remembered_is_bounded(vocabulary):
-    taken = Units(vocabulary.ends, most=50)
+    taken = PromptUnits(vocabulary.ends, most=50)
 
     for number in range(100):
         list(taken.heads(prompt(vocabulary, system(f"Number {number}.", *RULES), user("Hi"))))

@@ -4,9 +4,9 @@ import orjson
 import pytest
 
 from proxy.records.request_fields import replaced
-from proxy.tools.replay.prompts import Unsayable
+from proxy.tools.replay.prompts import UnsendableBody
 from proxy.tools.simulator import chat_bodies
-from proxy.tools.simulator.scripted_reply import Context
+from proxy.tools.simulator.scripted_reply import ReadingContext
 from tests.proxy.tools.replay.scene import CATALOG, body, reading, system, tool, user
 
 ASKED = body(system("Be brief."), user("Hello"), tools=[tool("notes")])
@@ -18,7 +18,7 @@ def test_an_openai_route_is_shown_what_the_lab_would_see(vocabulary):
     found = route.prompt(ASKED, 0.0)
 
     sent = orjson.loads(replaced(ASKED, {"model": b'"gpt-6.1-sol"'}))
-    context = Context(vocabulary, route.simulated, "replay")
+    context = ReadingContext(vocabulary, route.simulated, "replay")
     assert found == chat_bodies.prompt(sent, context)
     assert [block.role for block in found.blocks] == ["tools", "system", "user", "assistant"]
 
@@ -44,7 +44,7 @@ def test_an_anthropic_route_is_shown_messages_with_their_marks(vocabulary):
     ],
 )
 def test_what_cannot_be_sent_says_why(name, asked, vocabulary):
-    with pytest.raises(Unsayable) as found:
+    with pytest.raises(UnsendableBody) as found:
         reading(name, vocabulary).prompt(asked, 0.0)
 
     assert str(found.value)

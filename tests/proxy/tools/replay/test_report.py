@@ -7,15 +7,15 @@ import orjson
 from rich.console import Console
 
 from proxy.prefix.explain.reasons import MissReason
-from proxy.tools.replay.compaction import Folded
-from proxy.tools.replay.report import Beside, remarks, table, told
-from proxy.tools.replay.run import Outcome, replay
-from proxy.tools.replay.source import Bad, Source
-from proxy.tools.replay.unmoved_text import Unmoved
-from proxy.tools.replay.variant_totals import Misses, Row
+from proxy.tools.replay.compaction import CompactionTotals
+from proxy.tools.replay.report import ReportDetails, remarks, report_json, table
+from proxy.tools.replay.run import ReplayOutcome, replay
+from proxy.tools.replay.source import RecordedSource, UnreplayableLine
+from proxy.tools.replay.unmoved_text import UnmovedFeature
+from proxy.tools.replay.variant_totals import MissesByReason, VariantRow
 from tests.proxy.tools.replay.scene import RULES, dialogue, reading, system, timed
 
-ROW = Row(
+ROW = VariantRow(
     name="as sent",
     hit_rate=0.125,
     input_tokens=1_600,
@@ -27,13 +27,13 @@ ROW = Row(
 )
 
 
-def source(*bad: Bad) -> Source:
-    found = Source([Path("unread")])
+def source(*bad: UnreplayableLine) -> RecordedSource:
+    found = RecordedSource([Path("unread")])
     found.bad, found.bad_count = list(bad), len(bad)
     return found
 
 
-def printed(*rows: Row) -> str:
+def printed(*rows: VariantRow) -> str:
     console = Console(width=200)
     with console.capture() as text:
         console.print(table(rows))
@@ -56,14 +56,14 @@ def test_an_unknown_cost_is_said_to_be_unknown():
 def test_the_json_has_the_same_fields_for_every_variant(vocabulary):
     outcome = replay(timed(dialogue(system(*RULES), 2)), reading("marks", vocabulary))
 
-    why = Unmoved(feature="mail", calls=2, why="because")
+    why = UnmovedFeature(feature="mail", calls=2, why="because")
 
     found = orjson.loads(
-        told(
+        report_json(
             outcome,
-            source(Bad("a", 3, "no")),
+            source(UnreplayableLine("a", 3, "no")),
             reading("marks", vocabulary),
-            Beside(unmoved=(why,)),
+            ReportDetails(unmoved=(why,)),
         )
     )
 
@@ -79,11 +79,11 @@ def test_the_json_has_the_same_fields_for_every_variant(vocabulary):
 
 def test_everything_that_was_not_replayed_is_said():
     misses = (
-        Misses(MissReason.FIRST_SEEN, "", 70, 2),
-        Misses(MissReason.EXPIRED, "", 9, 1),
+        MissesByReason(MissReason.FIRST_SEEN, "", 70, 2),
+        MissesByReason(MissReason.EXPIRED, "", 9, 1),
     )
     row = msgspec.structs.replace(ROW, misses=misses, refused=3)
-    outcome = Outcome(
+    outcome = ReplayOutcome(
         calls=5,
         unanswered=1,
         left_out={"no wizard": 2, "no witch": 1},
@@ -91,7 +91,7 @@ def test_everything_that_was_not_replayed_is_said():
         variants=(row, ROW),
     )
 
-    said = list(remarks(outcome, source(Bad("a", 3, "no call"))))
+    said = list(remarks(outcome, source(UnreplayableLine("a", 3, "no call"))))
 
     assert said == [
         (
@@ -108,13 +108,13 @@ def test_everything_that_was_not_replayed_is_said():
 
 
 def test_rows_of_which_the_same_is_to_be_said_share_a_line():
-    same = (Misses(MissReason.BELOW_MINIMUM, "", 70, 2),)
-    other = (Misses(MissReason.DIVERGED, "in the system text", 9, 1),)
+    same = (MissesByReason(MissReason.BELOW_MINIMUM, "", 70, 2),)
+    other = (MissesByReason(MissReason.DIVERGED, "in the system text", 9, 1),)
     rows = [
         msgspec.structs.replace(ROW, name=name, misses=misses)
         for name, misses in (("as sent", same), ("marked", other), ("arranged", same))
     ]
-    outcome = Outcome(calls=2, unanswered=0, left_out={}, variants=tuple(rows))
+    outcome = ReplayOutcome(calls=2, unanswered=0, left_out={}, variants=tuple(rows))
 
     assert list(remarks(outcome, source())) == [
         "Not read, as sent, arranged: 70 tokens in prompts below the cache's minimum (2 calls).",
@@ -127,12 +127,12 @@ def test_rows_of_which_the_same_is_to_be_said_share_a_line():
 
 def test_what_was_not_arranged_is_told_with_its_reason_on_one_short_line():
     unmoved = (
-        Unmoved(feature="mail", calls=1_200, why="its calls have no instructions"),
-        Unmoved(feature="", calls=3, why="no call could be planned: " + "a\nb " * 100),
+        UnmovedFeature(feature="mail", calls=1_200, why="its calls have no instructions"),
+        UnmovedFeature(feature="", calls=3, why="no call could be planned: " + "a\nb " * 100),
     )
-    outcome = Outcome(calls=1, unanswered=0, left_out={}, variants=(ROW,))
+    outcome = ReplayOutcome(calls=1, unanswered=0, left_out={}, variants=(ROW,))
 
-    known, long = remarks(outcome, source(), Beside(unmoved=unmoved))
+    known, long = remarks(outcome, source(), ReportDetails(unmoved=unmoved))
 
     assert known == (
         "Nothing arranged, feature mail (1,200 calls): its calls have no instructions."
@@ -144,16 +144,16 @@ def test_what_was_not_arranged_is_told_with_its_reason_on_one_short_line():
 
 
 def test_what_was_folded_is_told_with_the_lengths_of_all_prompts(vocabulary):
-    folded = Folded(
+    folded = CompactionTotals(
         calls=3,
         resets=1,
         trimmed=2,
         unfolded={"too_few_calls": 4, "signed": 5, "below_least": 1, "x": 1},
     )
     rows = (ROW, msgspec.structs.replace(ROW, name="folded", input_tokens=800))
-    outcome = Outcome(calls=14, unanswered=0, left_out={}, variants=rows)
+    outcome = ReplayOutcome(calls=14, unanswered=0, left_out={}, variants=rows)
 
-    assert list(remarks(outcome, source(), Beside(folded=folded))) == [
+    assert list(remarks(outcome, source(), ReportDetails(folded=folded))) == [
         (
             "Folded: 3 of 14 calls, with 1 reset; in 2 others tool results alone were said"
             " shorter. All prompts: 1,600 → 800 tokens (-50.0%)."
@@ -164,7 +164,7 @@ def test_what_was_folded_is_told_with_the_lengths_of_all_prompts(vocabulary):
         ),
     ]
     found = orjson.loads(
-        told(outcome, source(), reading("marks", vocabulary), Beside(folded=folded))
+        report_json(outcome, source(), reading("marks", vocabulary), ReportDetails(folded=folded))
     )
     assert found["folded"] == {
         "calls": 3,
@@ -177,14 +177,14 @@ def test_what_was_folded_is_told_with_the_lengths_of_all_prompts(vocabulary):
 
 
 def test_where_folding_was_not_tried_nothing_is_said_of_it():
-    outcome = Outcome(calls=1, unanswered=0, left_out={}, variants=(ROW,))
+    outcome = ReplayOutcome(calls=1, unanswered=0, left_out={}, variants=(ROW,))
 
-    assert list(remarks(outcome, source(), Beside(folded=Folded(calls=1)))) == []
+    assert list(remarks(outcome, source(), ReportDetails(folded=CompactionTotals(calls=1)))) == []
 
 
 def test_what_a_caches_own_rules_let_nobody_read_is_told_where_there_is_any():
     ceiling = msgspec.structs.replace(ROW, name="ceiling", cache_read_tokens=1_080)
-    outcome = Outcome(
+    outcome = ReplayOutcome(
         calls=1, unanswered=0, left_out={}, variants=(ROW, ceiling), sent_before=1_200
     )
 
@@ -198,5 +198,6 @@ def test_what_a_caches_own_rules_let_nobody_read_is_told_where_there_is_any():
 
 def test_where_all_is_well_nothing_is_said():
     assert (
-        list(remarks(Outcome(calls=1, unanswered=0, left_out={}, variants=(ROW,)), source())) == []
+        list(remarks(ReplayOutcome(calls=1, unanswered=0, left_out={}, variants=(ROW,)), source()))
+        == []
     )

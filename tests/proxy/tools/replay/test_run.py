@@ -7,9 +7,9 @@ import orjson
 import pytest
 
 from proxy.records.request_fields import replaced
-from proxy.tools.replay.lines import Line
-from proxy.tools.replay.run import Outcome, replay
-from proxy.tools.replay.variant_totals import Row
+from proxy.tools.replay.lines import RecordedCall
+from proxy.tools.replay.run import ReplayOutcome, replay
+from proxy.tools.replay.variant_totals import VariantRow
 from slo.usage import Usage
 from tests.proxy.tools.replay.scene import (
     RULES,
@@ -36,7 +36,7 @@ class Marked:
         self._place = place
         self.told: list[Usage] = []
 
-    def body(self, line: Line, now: float) -> bytes:
+    def body(self, line: RecordedCall, now: float) -> bytes:
         messages = orjson.loads(line.body)["messages"]
         text = messages[self._place]["content"]
         messages[self._place]["content"] = [{"type": "text", "text": text, **self._mark}]
@@ -46,16 +46,18 @@ class Marked:
         self.told.append(usage)
 
 
-def outcome(vocabulary, name: str, calls: Sequence[Line], *variants, gap: float = 10.0) -> Outcome:
+def outcome(
+    vocabulary, name: str, calls: Sequence[RecordedCall], *variants, gap: float = 10.0
+) -> ReplayOutcome:
     return replay(timed(calls, gap), reading(name, vocabulary), variants)
 
 
-def cost(row: Row) -> float:
+def cost(row: VariantRow) -> float:
     assert row.cost_usd_per_1k is not None
     return row.cost_usd_per_1k
 
 
-def rows(found: Outcome) -> dict[str, Row]:
+def rows(found: ReplayOutcome) -> dict[str, VariantRow]:
     return {row.name: row for row in found.variants}
 
 
@@ -131,7 +133,7 @@ def test_where_nothing_is_cached_the_ceiling_is_as_sent(vocabulary):
 
 @pytest.mark.parametrize("name", ["breakpoints", "marks", "blocks", "units", "uncached"])
 def test_as_sent_reads_no_more_than_the_ceiling_and_costs_no_less(name, vocabulary):
-    calls: list[Line] = []
+    calls: list[RecordedCall] = []
     for number in range(12):
         turn = number * 5 % 7
         lines = [f"User {number % 4}", *RULES[turn:], f"It is {number * 37}.", *RULES[:turn]]
@@ -153,7 +155,7 @@ class TimeLast:
     name = "time last"
     shortens = False
 
-    def body(self, line: Line, now: float) -> bytes:
+    def body(self, line: RecordedCall, now: float) -> bytes:
         first, *rest = orjson.loads(line.body)["messages"]
         time, _, rules = first["content"].partition("\n")
         messages = [system(rules), *rest, system(time)]
@@ -210,7 +212,7 @@ def test_reasons_for_leaving_out_are_bounded(vocabulary):
 
 
 def test_a_call_without_a_recorded_answer_is_counted(vocabulary):
-    known = Line(at=None, body=body(user("Hi")), generated=9)
+    known = RecordedCall(at=None, body=body(user("Hi")), generated=9)
 
     found = outcome(vocabulary, "breakpoints", [call(user("Hi")), known])
 

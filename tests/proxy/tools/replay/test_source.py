@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from proxy.tools.replay import source
-from proxy.tools.replay.source import Source
+from proxy.tools.replay.source import RecordedSource
 
 
 @pytest.fixture
@@ -24,26 +24,26 @@ def a_row(t: float | None, text: str) -> dict[str, object]:
     return {"t": t, "conversation": text, "body": {"messages": [{"role": "user"}]}}
 
 
-def read(found: Source) -> list[tuple[float, str]]:
+def read(found: RecordedSource) -> list[tuple[float, str]]:
     return [(at, line.conversation) for at, line in found]
 
 
 def test_calls_come_in_the_order_of_their_times(written):
     path = written("a", a_row(5, "second"), a_row(1, "first"), a_row(9, "third"))
 
-    assert read(Source([path])) == [(1, "first"), (5, "second"), (9, "third")]
+    assert read(RecordedSource([path])) == [(1, "first"), (5, "second"), (9, "third")]
 
 
 def test_a_call_knows_its_file_and_line(written):
     path = written("a", b"nothing", b"", a_row(1, "first"))
 
-    assert [line.where for _, line in Source([path])] == ["a:3"]
+    assert [line.where for _, line in RecordedSource([path])] == ["a:3"]
 
 
 def test_beyond_the_window_the_order_is_the_files_and_time_never_goes_back(written):
     late = [a_row(float(n + 10), "") for n in range(source._WINDOW + 1)]
 
-    times = [at for at, _ in read(Source([written("a", *late, a_row(1, ""))]))]
+    times = [at for at, _ in read(RecordedSource([written("a", *late, a_row(1, ""))]))]
 
     assert times[0] == 10
     assert times == sorted(times)
@@ -53,19 +53,19 @@ def test_a_window_holds_a_bounded_number_of_bytes(written):
     body = {"messages": [{"content": "x" * (source._WINDOW_BYTES // 2)}]}
     rows = [{"t": t, "conversation": str(t), "body": body} for t in (3, 4, 2, 1)]
 
-    assert [name for _, name in read(Source([written("a", *rows)]))] == ["3", "2", "1", "4"]
+    assert [name for _, name in read(RecordedSource([written("a", *rows)]))] == ["3", "2", "1", "4"]
 
 
 def test_calls_without_times_are_a_gap_apart(written):
     path = written("a", a_row(None, "1"), a_row(None, "2"), a_row(None, "3"))
 
-    assert [at for at, _ in read(Source([path], gap=3))] == [0, 3, 6]
+    assert [at for at, _ in read(RecordedSource([path], gap=3))] == [0, 3, 6]
 
 
 def test_speed_shortens_the_time_between_calls(written):
     path = written("a", a_row(100, "1"), a_row(120, "2"), a_row(130, "3"))
 
-    assert [at for at, _ in read(Source([path], speed=10))] == [100, 102, 103]
+    assert [at for at, _ in read(RecordedSource([path], speed=10))] == [100, 102, 103]
 
 
 def test_a_file_goes_on_where_the_one_before_ended(written):
@@ -73,13 +73,13 @@ def test_a_file_goes_on_where_the_one_before_ended(written):
     two = written("b", a_row(0, "3"), a_row(5, "4"))
     later = written("c", a_row(500, "5"))
 
-    assert [at for at, _ in read(Source([one, two, later], gap=2))] == [0, 50, 52, 57, 500]
+    assert [at for at, _ in read(RecordedSource([one, two, later], gap=2))] == [0, 50, 52, 57, 500]
 
 
 def test_bad_lines_are_named_with_their_number_and_the_rest_is_read(written):
     path = written("a", b"{", b"", a_row(1, "good"), b"\xff")
 
-    found = Source([path])
+    found = RecordedSource([path])
 
     assert read(found) == [(1, "good")]
     assert found.bad_count == 2
@@ -87,7 +87,7 @@ def test_bad_lines_are_named_with_their_number_and_the_rest_is_read(written):
 
 
 def test_of_many_bad_lines_only_the_first_are_named(written):
-    found = Source([written("a", *[b"{"] * 100)])
+    found = RecordedSource([written("a", *[b"{"] * 100)])
 
     assert read(found) == []
     assert found.bad_count == 100
@@ -102,7 +102,7 @@ def test_a_line_is_read_up_to_the_longest_and_the_next_is_never_lost(tmp_path, r
     path.write_bytes(end.join(first if n == 0 else orjson.dumps(a_row(2, "next")) for n in (0, 1)))
     told: list[int] = []
 
-    found = Source([path], longest=len(first) + room, tell=told.append)
+    found = RecordedSource([path], longest=len(first) + room, tell=told.append)
 
     assert [name for _, name in read(found)][-1:] == ["next"]
     assert (found.bad_count == 0) is is_read
@@ -114,7 +114,7 @@ def test_a_line_without_end_is_one_bad_line(written):
     path = written("a", long, a_row(1, "good"))
     told: list[int] = []
 
-    found = Source([path], longest=2**20, tell=told.append)
+    found = RecordedSource([path], longest=2**20, tell=told.append)
 
     assert read(found) == [(1, "good")]
     assert [bad.line for bad in found.bad] == [1]

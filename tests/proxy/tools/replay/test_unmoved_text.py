@@ -6,22 +6,22 @@ from typing import Any
 import msgspec
 
 from proxy.prefix.layouts.learning import CALLS, CONVERSATIONS, LEAST
-from proxy.tools.replay.lines import Line
-from proxy.tools.replay.planning import Planning
-from proxy.tools.replay.unmoved_text import Unmoved
+from proxy.tools.replay.lines import RecordedCall
+from proxy.tools.replay.planning import PlannedVariant
+from proxy.tools.replay.unmoved_text import UnmovedFeature
 from slo.usage import Usage
 from tests.proxy.tools.replay.scene import RULES, assistant, call, reading, system, timed, user
 
 LONG = [f"{rule} It stands in volume {number}." for number, rule in enumerate(RULES * 4)]
 
 
-def numbered(number: int) -> Line:
+def numbered(number: int) -> RecordedCall:
     """A conversation of one call, whose number stands above the rules."""
     said = system(f"Call number {number}.", *LONG)
     return call(said, user(f"Who are you, {number}?"), conversation=str(number))
 
 
-def counting(turns: int) -> list[Line]:
+def counting(turns: int) -> list[RecordedCall]:
     """One conversation, whose instructions begin with the number of the call."""
     said = [user("Who are you?")]
     calls = []
@@ -31,19 +31,21 @@ def counting(turns: int) -> list[Line]:
     return calls
 
 
-def of(feature: str, calls: Iterable[Line]) -> list[Line]:
+def of(feature: str, calls: Iterable[RecordedCall]) -> list[RecordedCall]:
     return [msgspec.structs.replace(line, feature=feature) for line in calls]
 
 
-def told(vocabulary, calls: list[Line], model: str = "blocks", **more: Any) -> list[Unmoved]:
-    variant = Planning(reading(model, vocabulary), 0.0, arranges=True, **more)
+def told(
+    vocabulary, calls: list[RecordedCall], model: str = "blocks", **more: Any
+) -> list[UnmovedFeature]:
+    variant = PlannedVariant(reading(model, vocabulary), 0.0, arranges=True, **more)
     for now, line in timed(calls):
         variant.body(line, now)
         variant.served(Usage(input=1))
-    return list(variant.unmoved())
+    return list(variant.unmoved_features())
 
 
-def why(vocabulary, calls: list[Line], model: str = "blocks") -> str:
+def why(vocabulary, calls: list[RecordedCall], model: str = "blocks") -> str:
     (found,) = told(vocabulary, calls, model)
     assert (found.feature, found.calls) == ("f", len(calls))
     return found.why
@@ -60,10 +62,10 @@ def test_text_that_its_caller_declared_and_that_moved_needs_none_either(vocabula
 
 
 def test_marking_alone_moves_nothing_and_tells_nothing(vocabulary):
-    variant = Planning(reading("blocks", vocabulary), 0.0, arranges=False)
+    variant = PlannedVariant(reading("blocks", vocabulary), 0.0, arranges=False)
     variant.body(call(user("Hi")), 0.0)
 
-    assert variant.unmoved() == ()
+    assert variant.unmoved_features() == ()
 
 
 def test_calls_that_cannot_be_planned(vocabulary):

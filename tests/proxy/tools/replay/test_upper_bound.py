@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from proxy.caches.port import CachedPrompt, TokenBlock
 from proxy.caches.prefix_unit import PrefixUnitRules, PrefixUnits
-from proxy.tools.replay.prompt_units import Units
-from proxy.tools.replay.upper_bound import Reach
+from proxy.tools.replay.prompt_units import PromptUnits
+from proxy.tools.replay.upper_bound import UpperBoundCache
 
 Tokens = tuple[int, ...]
 
@@ -34,15 +34,15 @@ def prompt(heads: list[Tokens], turns: int, answer: Tokens = ()) -> CachedPrompt
     return CachedPrompt(blocks=(*lines, *spoken, last))
 
 
-def reach(*calls: tuple[list[Tokens], int], room: int = 400_000) -> Reach:
+def reach(*calls: tuple[list[Tokens], int], room: int = 400_000) -> UpperBoundCache:
     """One that was asked these lines with so many turns, ten seconds apart."""
-    found = Reach(Units(frozenset()), build=2.0, room=room)
+    found = UpperBoundCache(PromptUnits(frozenset()), build=2.0, room=room)
     for number, (heads, turns) in enumerate(calls):
         found.begin_answer(prompt(heads, turns), 10.0 * number)
     return found
 
 
-def read(found: Reach, heads: list[Tokens], turns: int, now: float = 400.0) -> int:
+def read(found: UpperBoundCache, heads: list[Tokens], turns: int, now: float = 400.0) -> int:
     return found.serve(prompt(heads, turns), now).read
 
 
@@ -97,7 +97,7 @@ def test_a_line_that_stands_twice_in_one_call_was_asked_once():
 
 
 def test_an_answer_is_read_by_the_call_that_goes_on_from_it_once_it_is_built():
-    found = Reach(Units(frozenset()), build=2.0)
+    found = UpperBoundCache(PromptUnits(frozenset()), build=2.0)
     found.begin_answer(prompt([RULES], 3), 0.0)
     found.finish_answer(prompt([RULES], 3), ANSWER, 10.0)
     after = prompt([RULES], 3, ANSWER)
@@ -108,7 +108,7 @@ def test_an_answer_is_read_by_the_call_that_goes_on_from_it_once_it_is_built():
 
 
 def test_where_something_varied_an_answer_is_read_once_two_calls_went_on_from_it():
-    found = Reach(Units(frozenset()), build=2.0)
+    found = UpperBoundCache(PromptUnits(frozenset()), build=2.0)
     reads = []
     for number in range(4):
         time = tuple(range(60_000 + number * 10, 60_009 + number * 10))
@@ -139,7 +139,7 @@ CALLS = st.tuples(
 @given(st.lists(CALLS, max_size=20))
 def test_no_cache_of_units_reads_more_than_a_step_beyond_it(calls):
     rules = PrefixUnitRules(step=16, build=2.0)
-    units, found = PrefixUnits(rules), Reach(Units(frozenset()), build=rules.build)
+    units, found = PrefixUnits(rules), UpperBoundCache(PromptUnits(frozenset()), build=rules.build)
     times = accumulate(gap for *_, gap in calls)
 
     for (heads, turns, goes_on, _), now in zip(calls, times, strict=True):

@@ -5,38 +5,40 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from proxy.tools.replay.line_limits import bounds
-from proxy.tools.replay.upstream_simulation import Sent, World
-from proxy.tools.simulator.models import Simulated
+from proxy.tools.replay.line_limits import cache_bounds
+from proxy.tools.replay.upstream_simulation import SimulatedCall, UpstreamSimulation
+from proxy.tools.simulator.models import SimulatedModel
 from proxy.tools.simulator.upstream import cache_of
 from tests.proxy.tools.replay.scene import RULES, assistant, body, reading, system, tool, user
 
-BLOCKS = Simulated(regime="block-chain", provider="mistral")
-UNITS = Simulated(regime="prefix-unit")
-IMPLICIT = Simulated(regime="implicit", min_cache_tokens=64)
-MARKS = Simulated(regime="anthropic-breakpoint", min_cache_tokens=64)
+BLOCKS = SimulatedModel(regime="block-chain", provider="mistral")
+UNITS = SimulatedModel(regime="prefix-unit")
+IMPLICIT = SimulatedModel(regime="implicit", min_cache_tokens=64)
+MARKS = SimulatedModel(regime="anthropic-breakpoint", min_cache_tokens=64)
 RULED = system(*RULES)
 
 
 class Upstream:
-    def __init__(self, vocabulary, model: Simulated) -> None:
-        self.world = World(model, bounds(model))
+    def __init__(self, vocabulary, model: SimulatedModel) -> None:
+        self.world = UpstreamSimulation(model, cache_bounds(model))
         self._reading = reading("blocks", vocabulary)
         self._vocabulary = vocabulary
 
-    def sent(self, *messages, answer: str = "Yes", conversation: str = "", **fields) -> Sent:
+    def sent(
+        self, *messages, answer: str = "Yes", conversation: str = "", **fields
+    ) -> SimulatedCall:
         prompt = self._reading.prompt(body(*messages, **fields), 0.0)
         generated = self._vocabulary.ids(answer)
-        return Sent(
+        return SimulatedCall(
             prompt=prompt, generated=generated, length=len(generated), conversation=conversation
         )
 
-    def read(self, sent: Sent, now: float) -> int:
+    def read(self, sent: SimulatedCall, now: float) -> int:
         return self.world.serve(sent, now).read
 
-    def reasons(self, sent: Sent, now: float, known: int = 0) -> dict[str, int]:
+    def reasons(self, sent: SimulatedCall, now: float, known: int = 0) -> dict[str, int]:
         read = self.read(sent, now)
-        missed = self.world.missed(sent, read, known, now)
+        missed = self.world.missed_tokens(sent, read, known, now)
         assert sum(each.tokens for each in missed) == sent.prompt.tokens - read
         return {" ".join(filter(None, (each.reason, each.detail))): each.tokens for each in missed}
 
@@ -85,7 +87,7 @@ def test_an_answer_that_was_over_before_the_next_call_was_over_in_its_own_time(
         upstream.read(upstream.sent(*said[:2], conversation=conversation), 0.0)
         return upstream.read(upstream.sent(*said, conversation=conversation), now)
 
-    lifetime = bounds(model).lifetime
+    lifetime = cache_bounds(model).lifetime
 
     assert read(60.0) > 64
     assert read(lifetime - 30.0) > 64
@@ -101,7 +103,7 @@ def test_calls_side_by_side_in_a_conversation_do_not_end_each_other(vocabulary):
 
 def test_answers_under_way_are_bounded(vocabulary):
     upstream = Upstream(vocabulary, BLOCKS)
-    upstream.world = World(BLOCKS, bounds(BLOCKS), room=1_000)
+    upstream.world = UpstreamSimulation(BLOCKS, cache_bounds(BLOCKS), room=1_000)
 
     for number in range(50):
         upstream.read(upstream.sent(RULED, user(f"{number}"), conversation=f"{number}"), 0.0)
@@ -112,7 +114,7 @@ def test_answers_under_way_are_bounded(vocabulary):
 
 def test_answers_that_a_call_showed_to_be_over_are_bounded_too(vocabulary):
     upstream = Upstream(vocabulary, BLOCKS)
-    upstream.world = World(BLOCKS, bounds(BLOCKS), room=5_000)
+    upstream.world = UpstreamSimulation(BLOCKS, cache_bounds(BLOCKS), room=5_000)
     messages = [RULED, user("One")]
 
     for _ in range(50):
@@ -125,7 +127,7 @@ def test_answers_that_a_call_showed_to_be_over_are_bounded_too(vocabulary):
 
 def test_a_cache_of_another_kind_stands_in_the_same_time(vocabulary):
     upstream = Upstream(vocabulary, UNITS)
-    upstream.world = World(UNITS, bounds(UNITS), cache=cache_of(BLOCKS))
+    upstream.world = UpstreamSimulation(UNITS, cache_bounds(UNITS), cache=cache_of(BLOCKS))
     one, two = upstream.sent(RULED, user("One")), upstream.sent(RULED, user("Two"))
     upstream.read(one, 0.0)
 
@@ -184,7 +186,7 @@ def test_what_is_not_there_yet_is_elsewhere(vocabulary):
 
 
 def test_nothing_is_cached_where_there_is_no_cache(vocabulary):
-    upstream = Upstream(vocabulary, Simulated(regime=""))
+    upstream = Upstream(vocabulary, SimulatedModel(regime=""))
     upstream.reasons(upstream.sent(RULED, user("One")), 0.0)
 
     assert set(upstream.reasons(upstream.sent(RULED, user("One")), 0.0)) == {

@@ -1,12 +1,17 @@
 """Figures of a variant."""
 
 from proxy.prefix.explain.reasons import MissReason
-from proxy.tools.replay.variant_totals import Missed, Misses, Sums, placed
+from proxy.tools.replay.variant_totals import (
+    MissedTokens,
+    MissesByReason,
+    VariantTotals,
+    with_closed_share,
+)
 from slo.usage import Usage
 
 
 def test_calls_add_up_to_a_row():
-    sums = Sums()
+    sums = VariantTotals()
     sums.add(Usage(input=10, cache_read=60, write_5m=30, output=5), 1_000_000)
     sums.add(Usage(input=100, output=5), 2_000_000)
 
@@ -19,7 +24,7 @@ def test_calls_add_up_to_a_row():
 
 
 def test_one_unknown_price_makes_the_cost_unknown():
-    sums = Sums()
+    sums = VariantTotals()
     sums.add(Usage(input=10), None)
     sums.add(Usage(input=10), 5)
     sums.charge(5)
@@ -28,29 +33,29 @@ def test_one_unknown_price_makes_the_cost_unknown():
 
 
 def test_no_calls_are_a_row_of_nothing():
-    row = Sums().row("")
+    row = VariantTotals().row("")
 
     assert row.hit_rate == 0.0
     assert row.cost_usd_per_1k is None
 
 
 def test_the_reasons_that_cost_most_come_first():
-    sums = Sums()
+    sums = VariantTotals()
     for number, reason in enumerate(MissReason):
-        sums.miss(Missed(reason, number))
-    sums.miss(Missed(MissReason.BELOW_MINIMUM, 100))
-    sums.miss(Missed(MissReason.BELOW_MINIMUM, 50, "between two steps"))
+        sums.miss(MissedTokens(reason, number))
+    sums.miss(MissedTokens(MissReason.BELOW_MINIMUM, 100))
+    sums.miss(MissedTokens(MissReason.BELOW_MINIMUM, 50, "between two steps"))
 
     assert sums.row("").misses[:3] == (
-        Misses(MissReason.BELOW_MINIMUM, "", 101, 2),
-        Misses(MissReason.BELOW_MINIMUM, "between two steps", 50, 1),
-        Misses(MissReason.PROVIDER_SIDE, "", 8, 1),
+        MissesByReason(MissReason.BELOW_MINIMUM, "", 101, 2),
+        MissesByReason(MissReason.BELOW_MINIMUM, "between two steps", 50, 1),
+        MissesByReason(MissReason.PROVIDER_SIDE, "", 8, 1),
     )
     assert len(sums.row("").misses) == 5
 
 
 def test_what_is_written_later_was_fresh_before():
-    sums = Sums()
+    sums = VariantTotals()
     sums.add(Usage(input=10), 10)
     sums.write(4)
 
@@ -61,19 +66,19 @@ def test_what_is_written_later_was_fresh_before():
 
 def test_a_row_says_how_far_it_got():
     def row(read: int):
-        sums = Sums()
+        sums = VariantTotals()
         sums.add(Usage(input=100 - read, cache_read=read), 0)
         return sums.row("")
 
-    assert [each.closed for each in placed([row(20), row(50), row(80)])] == [0, 0.5, 1]
-    assert [each.closed for each in placed([row(20), row(20)])] == [None, None]
+    assert [each.closed for each in with_closed_share([row(20), row(50), row(80)])] == [0, 0.5, 1]
+    assert [each.closed for each in with_closed_share([row(20), row(20)])] == [None, None]
 
 
 def test_a_row_of_other_prompts_got_nowhere_on_that_way():
     rows = []
     for name, read in (("as sent", 20), ("folded", 10), ("ceiling", 80)):
-        sums = Sums()
+        sums = VariantTotals()
         sums.add(Usage(input=100, cache_read=read), 0)
         rows.append(sums.row(name))
 
-    assert [each.closed for each in placed(rows, {"folded"})] == [0, None, 1]
+    assert [each.closed for each in with_closed_share(rows, {"folded"})] == [0, None, 1]

@@ -1,12 +1,12 @@
 """Ways to send calls."""
 
-from proxy.tools.replay.variants import AsSent
+from proxy.tools.replay.variants import UnmodifiedVariant
 from slo.usage import Usage
 from tests.proxy.tools.replay.scene import call, user
 
 
 def test_as_sent_sends_the_callers_bytes_and_learns_nothing():
-    line, way = call(user("Hi")), AsSent()
+    line, way = call(user("Hi")), UnmodifiedVariant()
 
     way.served(Usage(input=1))
 

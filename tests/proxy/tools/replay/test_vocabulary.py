@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.tools.replay.vocabulary import Lines
+from proxy.tools.replay.vocabulary import LineVocabulary
 from proxy.tools.simulator.rendering import Vocabulary
 
 WHOLE = Vocabulary()
-BY_LINES = Lines()
+BY_LINES = LineVocabulary()
 TEXTS = st.text(
     alphabet=st.sampled_from("ab1 .,;/\\-\t\n\r\u00a0\u2028\x1c\x85é漢'sT"), max_size=60
 )
@@ -31,7 +31,7 @@ def test_the_ids_that_end_lines_are_known(vocabulary):
 
 
 def test_of_a_text_that_grows_only_what_is_new_is_encoded():
-    lines = Lines()
+    lines = LineVocabulary()
     text = "A log.\nIt only\never grows.\n"
 
     lines.ids(text + "Here")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from proxy.tools.simulator.models import MODELS, Simulated
+from proxy.tools.simulator.models import MODELS, SimulatedModel
 from proxy.tools.simulator.rendering import Vocabulary
-from proxy.tools.simulator.scripted_reply import Context
+from proxy.tools.simulator.scripted_reply import ReadingContext
 from tests.proxy.tools.simulator.scene import Scene
 
 
@@ -19,21 +19,21 @@ def scene(vocabulary: Vocabulary) -> Scene:
 
 
 @pytest.fixture
-def context(vocabulary: Vocabulary) -> Context:
-    return Context(vocabulary, MODELS["gpt-6.1-sol"], "sk")
+def context(vocabulary: Vocabulary) -> ReadingContext:
+    return ReadingContext(vocabulary, MODELS["gpt-6.1-sol"], "sk")
 
 
 @pytest.fixture
-def older(vocabulary: Vocabulary) -> Context:
+def older(vocabulary: Vocabulary) -> ReadingContext:
     """An Anthropic model that takes what the newer ones refuse."""
-    return Context(vocabulary, MODELS["claude-haiku-4-5"], "sk")
+    return ReadingContext(vocabulary, MODELS["claude-haiku-4-5"], "sk")
 
 
 @pytest.fixture
-def newer(vocabulary: Vocabulary) -> Context:
-    return Context(vocabulary, MODELS["claude-sonnet-5-5"], "sk")
+def newer(vocabulary: Vocabulary) -> ReadingContext:
+    return ReadingContext(vocabulary, MODELS["claude-sonnet-5-5"], "sk")
 
 
 @pytest.fixture
-def model() -> Simulated:
+def model() -> SimulatedModel:
     return MODELS["gpt-6.1-sol"]

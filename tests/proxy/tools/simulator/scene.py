@@ -9,12 +9,12 @@ import httpx
 import orjson
 
 from proxy.tools.simulator.app import app
-from proxy.tools.simulator.models import MODELS, LabSettings, Simulated
+from proxy.tools.simulator.models import MODELS, SimulatedModel, SimulatorSettings
 from proxy.tools.simulator.rendering import Vocabulary
-from proxy.tools.simulator.replies import Asked, Called, Reply
-from proxy.tools.simulator.scripted_reply import Told
+from proxy.tools.simulator.replies import ModelReply, ReplyRequest, ScriptedCall
+from proxy.tools.simulator.scripted_reply import ScriptedReply
 from proxy.tools.simulator.server import serving
-from proxy.tools.simulator.upstream import Lab
+from proxy.tools.simulator.upstream import Simulator
 from slo.usage import Usage
 
 Json = dict[str, Any]
@@ -54,12 +54,12 @@ class Scene:
     def __init__(
         self,
         vocabulary: Vocabulary,
-        models: Mapping[str, Simulated] = MODELS,
+        models: Mapping[str, SimulatedModel] = MODELS,
         **settings: Any,
     ) -> None:
         self.clock = Clock()
-        self.lab = Lab(
-            LabSettings(models=models, **settings),
+        self.lab = Simulator(
+            SimulatorSettings(models=models, **settings),
             clock=self.clock,
             sleep=self.clock.sleep,
             vocabulary=vocabulary,
@@ -126,23 +126,26 @@ def user(text: str) -> Any:
 
 
 def told(
-    asked: Asked, *replies: Reply, model: str = "gpt-6.1-sol", usage: Usage | None = None
-) -> Told:
+    asked: ReplyRequest,
+    *replies: ModelReply,
+    model: str = "gpt-6.1-sol",
+    usage: Usage | None = None,
+) -> ScriptedReply:
     """One call as the lab answers it, with an answer of our choosing."""
-    return Told(
+    return ScriptedReply(
         id="7",
         created=1_790_000_000,
         model=MODELS[model],
         asked=asked,
-        replies=replies or (Reply(text="It is so.", tokens=(1, 2, 3, 4)),),
+        replies=replies or (ModelReply(text="It is so.", tokens=(1, 2, 3, 4)),),
         usage=usage or Usage(input=10, cache_read=20, write_30m=5, write_12h=2, output=4),
     )
 
 
-CALLS = Reply(
+CALLS = ModelReply(
     calls=(
-        Called(id="a", name="read_file", arguments='{"path":"one two three four"}'),
-        Called(id="b", name="read_file", arguments='{"path":"b"}'),
+        ScriptedCall(id="a", name="read_file", arguments='{"path":"one two three four"}'),
+        ScriptedCall(id="b", name="read_file", arguments='{"path":"b"}'),
     ),
     finish="tools",
     tokens=(1, 2),

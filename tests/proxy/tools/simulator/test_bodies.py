@@ -2,14 +2,22 @@
 
 import pytest
 
-from proxy.tools.simulator.bodies import bounded, dumped, parsed, required, stops, tokens, ttl
-from proxy.tools.simulator.refusals import Refusal
+from proxy.tools.simulator.bodies import (
+    output_bound,
+    parse_body,
+    required_field,
+    stops,
+    to_json,
+    tokens,
+    ttl,
+)
+from proxy.tools.simulator.refusals import SimulatedRefusal
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b"[]", b"5"])
 def test_a_body_is_a_json_object(raw: bytes) -> None:
-    with pytest.raises(Refusal) as refused:
-        parsed(raw)
+    with pytest.raises(SimulatedRefusal) as refused:
+        parse_body(raw)
 
     assert refused.value.status == 400
 
@@ -19,30 +27,30 @@ def test_a_body_is_a_json_object(raw: bytes) -> None:
     [({}, "missing_required_parameter"), ({"a": 5}, "invalid_type"), ({"a": ""}, "invalid_type")],
 )
 def test_a_required_field_is_there_and_full(body: dict[str, object], code: str) -> None:
-    with pytest.raises(Refusal) as refused:
-        required(body, "a", str)
+    with pytest.raises(SimulatedRefusal) as refused:
+        required_field(body, "a", str)
 
     assert (refused.value.code, refused.value.param) == (code, "a")
-    assert required({"a": "b"}, "a", str) == "b"
+    assert required_field({"a": "b"}, "a", str) == "b"
 
 
 def test_the_first_bound_given_holds_up_to_the_models_own() -> None:
-    assert bounded({"b": 7}, ("a", "b"), 100) == 7
-    assert bounded({"a": None}, ("a", "b"), 100) == 100
-    assert bounded({"a": 700}, ("a", "b"), 100) == 100
+    assert output_bound({"b": 7}, ("a", "b"), 100) == 7
+    assert output_bound({"a": None}, ("a", "b"), 100) == 100
+    assert output_bound({"a": 700}, ("a", "b"), 100) == 100
 
 
 @pytest.mark.parametrize("bound", [0, -1, "7", 1.5, True])
 def test_a_bound_is_a_positive_integer(bound: object) -> None:
-    with pytest.raises(Refusal):
-        bounded({"a": bound}, ("a",), 100)
+    with pytest.raises(SimulatedRefusal):
+        output_bound({"a": bound}, ("a",), 100)
 
 
 def test_a_breakpoint_has_a_lifetime() -> None:
     assert ttl(None, "5m") is None
     assert ttl({"type": "ephemeral"}, "5m") == "5m"
     assert ttl({"ttl": "1h"}, "5m") == "1h"
-    with pytest.raises(Refusal):
+    with pytest.raises(SimulatedRefusal):
         ttl({"ttl": "2h"}, "5m")
 
 
@@ -55,7 +63,7 @@ def test_stop_sequences_come_alone_or_in_a_list() -> None:
 def test_a_stop_sequence_is_a_text() -> None:
     assert stops("") == ()
     for wrong in (5, [5], {"a": 1}):
-        with pytest.raises(Refusal):
+        with pytest.raises(SimulatedRefusal):
             stops(wrong)
 
 
@@ -66,4 +74,4 @@ def test_token_ids_are_whole_numbers_of_a_vocabulary() -> None:
 
 
 def test_keys_keep_their_order() -> None:
-    assert dumped({"b": 1, "a": 2}) == '{"b":1,"a":2}'
+    assert to_json({"b": 1, "a": 2}) == '{"b":1,"a":2}'

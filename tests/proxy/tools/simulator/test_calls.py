@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proxy.catalog.entries import Model, Route, Upstream
-from proxy.tools.simulator.models import MODELS, Simulated, of_models
+from proxy.tools.simulator.models import MODELS, SimulatedModel, of_models
 from proxy.tools.simulator.rendering import Vocabulary
 from slo.usage import Usage
 from tests.proxy.tools.simulator.scene import (
@@ -25,7 +25,7 @@ from tests.proxy.tools.simulator.scene import (
 
 OPENAI = [name for name, model in MODELS.items() if model.wire == "openai" and model.regime]
 SMALL = {
-    "claude-haiku-4-5": Simulated(
+    "claude-haiku-4-5": SimulatedModel(
         wire="anthropic",
         regime="anthropic-breakpoint",
         min_cache_tokens=512,
@@ -120,7 +120,7 @@ def test_slow_is_slower(scene: Scene) -> None:
 
 def test_slow_twice_is_slower_still(scene: Scene) -> None:
     scene.chat()
-    scene.lab.suffer("gpt-6.1-sol", "slow=3")
+    scene.lab.inject_fault("gpt-6.1-sol", "slow=3")
     scene.chat(cues="slow=4")
 
     first, second = scene.clock.slept
@@ -133,8 +133,8 @@ def test_a_prompt_beyond_the_window_is_refused_as_each_provider_does(
     scene = Scene(
         vocabulary,
         {
-            "gpt-6.1-sol": Simulated(window=20),
-            "claude-haiku-4-5": Simulated(wire="anthropic", window=20),
+            "gpt-6.1-sol": SimulatedModel(window=20),
+            "claude-haiku-4-5": SimulatedModel(wire="anthropic", window=20),
         },
     )
 

@@ -7,16 +7,16 @@ import pytest
 
 from proxy.caches.port import CachedPrompt, TokenBlock
 from proxy.tools.simulator.chat import answer, counts, events, midway
-from proxy.tools.simulator.replies import Asked, Reply
+from proxy.tools.simulator.replies import ModelReply, ReplyRequest
 from slo.usage import Usage
 from tests.proxy.tools.simulator.scene import CALLS, told
 
 PROMPT = CachedPrompt(blocks=(TokenBlock(role="user", tokens=(1,), message=0),))
-ASKED = Asked(model="gpt-6.1-sol", prompt=PROMPT, closing="", max_tokens=10)
+ASKED = ReplyRequest(model="gpt-6.1-sol", prompt=PROMPT, closing="", max_tokens=10)
 WITH_USAGE = replace(ASKED, usage_chunk=True)
 
 
-def deltas(*replies: Reply) -> list[dict[str, Any]]:
+def deltas(*replies: ModelReply) -> list[dict[str, Any]]:
     chunks = [event.payload for event in events(told(ASKED, *replies)) if event.payload]
     return [chunk["choices"][0]["delta"] for chunk in chunks]
 
@@ -45,7 +45,7 @@ def test_deepseek_tells_hits_and_misses_that_add_up_to_the_prompt() -> None:
     [("stop", "stop"), ("sequence", "stop"), ("length", "length"), ("tools", "tool_calls")],
 )
 def test_each_ending_has_its_name(finish: Any, said: str) -> None:
-    found = answer(told(ASKED, Reply(text="x", finish=finish)))
+    found = answer(told(ASKED, ModelReply(text="x", finish=finish)))
 
     assert found["choices"][0]["finish_reason"] == said
 
@@ -55,10 +55,10 @@ def test_an_answer_says_everywhere_that_it_is_simulated() -> None:
 
 
 def test_a_refusal_is_no_content() -> None:
-    message = answer(told(ASKED, Reply(text="No.", finish="refusal")))["choices"][0]["message"]
+    message = answer(told(ASKED, ModelReply(text="No.", finish="refusal")))["choices"][0]["message"]
 
     assert (message["content"], message["refusal"]) == (None, "No.")
-    assert {"refusal": "No."} in deltas(Reply(text="No.", finish="refusal"))
+    assert {"refusal": "No."} in deltas(ModelReply(text="No.", finish="refusal"))
 
 
 def test_calls_stand_in_the_message() -> None:
@@ -95,7 +95,7 @@ def test_a_streamed_call_names_itself_once_and_then_sends_arguments() -> None:
 
 
 def test_several_choices_keep_their_places() -> None:
-    replies = (Reply(text="a", tokens=(1,)), Reply(text="b", tokens=(2,)))
+    replies = (ModelReply(text="a", tokens=(1,)), ModelReply(text="b", tokens=(2,)))
     found = answer(told(replace(ASKED, n=2), *replies))
 
     assert [choice["message"]["content"] for choice in found["choices"]] == ["a", "b"]

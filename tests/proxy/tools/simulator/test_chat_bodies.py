@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from proxy.tools.simulator.chat_bodies import asked
+from proxy.tools.simulator.chat_bodies import read_chat_request
 from proxy.tools.simulator.models import MODELS
-from proxy.tools.simulator.refusals import Refusal
-from proxy.tools.simulator.scripted_reply import Context
+from proxy.tools.simulator.refusals import SimulatedRefusal
+from proxy.tools.simulator.scripted_reply import ReadingContext
 from tests.proxy.tools.simulator.scene import TOOL, user
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "read_file", "arguments": "{}"}}
@@ -17,7 +17,7 @@ def body(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
     return {"model": "gpt-6.1-sol", "messages": list(messages) or [user("Hello")]} | fields
 
 
-def test_a_prompt_is_tools_then_the_messages_in_order(context: Context) -> None:
+def test_a_prompt_is_tools_then_the_messages_in_order(context: ReadingContext) -> None:
     messages = (
         {"role": "system", "content": "Be brief."},
         user("Read it."),
@@ -25,7 +25,7 @@ def test_a_prompt_is_tools_then_the_messages_in_order(context: Context) -> None:
         {"role": "tool", "tool_call_id": "c1", "content": "text"},
     )
 
-    blocks = asked(body(*messages, tools=[TOOL]), context).prompt.blocks
+    blocks = read_chat_request(body(*messages, tools=[TOOL]), context).prompt.blocks
 
     assert [(block.role, block.kind) for block in blocks] == [
         ("tools", "text"),
@@ -47,22 +47,22 @@ def test_a_prompt_is_tools_then_the_messages_in_order(context: Context) -> None:
     ],
 )
 def test_what_the_assistant_refused_with_is_read_like_any_text(
-    context: Context, said: dict[str, Any]
+    context: ReadingContext, said: dict[str, Any]
 ) -> None:
     plain = {"role": "assistant", "content": "I cannot."}
 
     def tokens(message: dict[str, Any]) -> list[int]:
-        prompt = asked(body(user("Do it."), message, user("Why?")), context).prompt
+        prompt = read_chat_request(body(user("Do it."), message, user("Why?")), context).prompt
         return [token for block in prompt.blocks for token in block.tokens]
 
     assert tokens({"role": "assistant", **said}) == tokens(plain)
 
 
-def test_marks_keys_and_modes_reach_the_cache(context: Context) -> None:
+def test_marks_keys_and_modes_reach_the_cache(context: ReadingContext) -> None:
     part = {"type": "text", "text": "a", "prompt_cache_breakpoint": {"mode": "explicit"}}
     options = {"mode": "explicit", "ttl": "30m"}
 
-    prompt = asked(
+    prompt = read_chat_request(
         body(user("x") | {"content": [part]}, prompt_cache_options=options, prompt_cache_key="k"),
         context,
     ).prompt
@@ -71,45 +71,55 @@ def test_marks_keys_and_modes_reach_the_cache(context: Context) -> None:
     assert (prompt.explicit, prompt.key, prompt.ttl) == (True, "k", "30m")
 
 
-def test_a_cache_salt_parts_caches_too(context: Context) -> None:
-    assert asked(body(cache_salt="s"), context).prompt.key == "s"
+def test_a_cache_salt_parts_caches_too(context: ReadingContext) -> None:
+    assert read_chat_request(body(cache_salt="s"), context).prompt.key == "s"
 
 
 @pytest.mark.parametrize(
     "change",
     [{"reasoning_effort": "low"}, {"verbosity": "low"}, {"parallel_tool_calls": False}],
 )
-def test_parameters_of_the_prefix_part_caches(context: Context, change: dict[str, Any]) -> None:
-    assert asked(body(**change), context).prompt.scope != asked(body(), context).prompt.scope
+def test_parameters_of_the_prefix_part_caches(
+    context: ReadingContext, change: dict[str, Any]
+) -> None:
+    assert (
+        read_chat_request(body(**change), context).prompt.scope
+        != read_chat_request(body(), context).prompt.scope
+    )
 
 
 @pytest.mark.parametrize("change", [{"temperature": 0.5}, {"user": "u"}, {"seed": 3}, {"x": 1}])
-def test_other_parameters_do_not(context: Context, change: dict[str, Any]) -> None:
-    assert asked(body(**change), context).prompt == asked(body(), context).prompt
+def test_other_parameters_do_not(context: ReadingContext, change: dict[str, Any]) -> None:
+    assert (
+        read_chat_request(body(**change), context).prompt
+        == read_chat_request(body(), context).prompt
+    )
 
 
-def test_a_schema_is_part_of_the_prefix_and_binds_the_answer(context: Context) -> None:
+def test_a_schema_is_part_of_the_prefix_and_binds_the_answer(context: ReadingContext) -> None:
     schema = {"type": "object", "properties": {}}
     form = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
 
-    found = asked(body(response_format=form), context)
+    found = read_chat_request(body(response_format=form), context)
 
     assert found.schema == schema
     assert found.prompt.blocks[0].role == "system"
-    assert asked(body(response_format={"type": "json_object"}), context).schema == {}
-    assert asked(body(response_format={"type": "text"}), context).schema is None
+    assert read_chat_request(body(response_format={"type": "json_object"}), context).schema == {}
+    assert read_chat_request(body(response_format={"type": "text"}), context).schema is None
 
 
-def test_a_tool_choice_can_oblige(context: Context) -> None:
+def test_a_tool_choice_can_oblige(context: ReadingContext) -> None:
     named = {"type": "function", "function": {"name": "read_file"}}
 
     for choice in ("required", named):
-        assert asked(body(tools=[TOOL], tool_choice=choice), context).forced == ["read_file"]
+        assert read_chat_request(body(tools=[TOOL], tool_choice=choice), context).forced == [
+            "read_file"
+        ]
     for free in ("auto", "none", None, {"type": "allowed_tools", "allowed_tools": {}}):
-        assert asked(body(tools=[TOOL], tool_choice=free), context).forced == []
+        assert read_chat_request(body(tools=[TOOL], tool_choice=free), context).forced == []
 
 
-def test_pictures_and_files_have_tokens_too(context: Context) -> None:
+def test_pictures_and_files_have_tokens_too(context: ReadingContext) -> None:
     parts = [
         {"type": "image_url", "image_url": {"url": "http://a", "detail": "low"}},
         {"type": "image_url", "image_url": {"url": "http://a"}},
@@ -117,15 +127,15 @@ def test_pictures_and_files_have_tokens_too(context: Context) -> None:
         {"type": "refusal", "refusal": "no"},
     ]
 
-    blocks = asked(body({"role": "user", "content": parts}), context).prompt.blocks
+    blocks = read_chat_request(body({"role": "user", "content": parts}), context).prompt.blocks
 
     assert [block.kind for block in blocks[:4]] == ["image", "image", "file", "text"]
     assert len(blocks[0].tokens) < len(blocks[1].tokens)
     assert len(blocks[2].tokens) > 100
 
 
-def test_what_is_asked_is_read(context: Context) -> None:
-    found = asked(
+def test_what_is_asked_is_read(context: ReadingContext) -> None:
+    found = read_chat_request(
         body(
             max_completion_tokens=5,
             n=99,
@@ -158,22 +168,24 @@ def test_what_is_asked_is_read(context: Context) -> None:
     ],
 )
 def test_what_openai_refuses_is_refused(
-    context: Context, wrong: dict[str, Any], param: str
+    context: ReadingContext, wrong: dict[str, Any], param: str
 ) -> None:
-    with pytest.raises(Refusal) as refused:
-        asked(wrong, context)
+    with pytest.raises(SimulatedRefusal) as refused:
+        read_chat_request(wrong, context)
 
     assert (refused.value.status, refused.value.param) == (400, param)
 
 
-def test_an_older_model_takes_no_cache_options_but_the_old_bound(context: Context) -> None:
-    older = Context(context.vocabulary, MODELS["gpt-4o-mini"], "sk")
+def test_an_older_model_takes_no_cache_options_but_the_old_bound(context: ReadingContext) -> None:
+    older = ReadingContext(context.vocabulary, MODELS["gpt-4o-mini"], "sk")
 
-    assert asked(body(model="gpt-4o-mini", max_tokens=5), older).max_tokens == 5
-    with pytest.raises(Refusal) as refused:
-        asked(body(model="gpt-4o-mini", prompt_cache_options={"mode": "explicit"}), older)
+    assert read_chat_request(body(model="gpt-4o-mini", max_tokens=5), older).max_tokens == 5
+    with pytest.raises(SimulatedRefusal) as refused:
+        read_chat_request(
+            body(model="gpt-4o-mini", prompt_cache_options={"mode": "explicit"}), older
+        )
     assert refused.value.param == "prompt_cache_options"
     part = {"type": "text", "text": "a", "prompt_cache_breakpoint": {"mode": "explicit"}}
-    with pytest.raises(Refusal) as refused:
-        asked(body(user("x") | {"content": [part]}, model="gpt-4o-mini"), older)
+    with pytest.raises(SimulatedRefusal) as refused:
+        read_chat_request(body(user("x") | {"content": [part]}, model="gpt-4o-mini"), older)
     assert refused.value.param == "prompt_cache_breakpoint"

@@ -9,9 +9,15 @@ from pydantic import TypeAdapter
 
 from proxy.catalog.entries import Route, Upstream
 from proxy.providers.anthropic.adapter import AnthropicWire
-from proxy.providers.native_compaction import Native, requested
-from proxy.tools.simulator.clearing import COMPACTING, EDITING, ON_DEMAND, check_edits, cleared
-from proxy.tools.simulator.refusals import Refusal
+from proxy.providers.native_compaction import NativeCompactionCall, request_native_compaction
+from proxy.tools.simulator.clearing import (
+    COMPACTING,
+    EDITING,
+    ON_DEMAND,
+    check_edits,
+    clear_tool_results,
+)
+from proxy.tools.simulator.refusals import SimulatedRefusal
 from tests.fakes.desk import call
 from tests.proxy.tools.simulator.scene import CLAUDE_TOOL, TOOL, Scene, events, user
 
@@ -55,7 +61,7 @@ def results(given: Any) -> list[str]:
 
 def test_the_oldest_results_are_cleared_and_the_latest_stay() -> None:
     given = body(THINKING, above(100, keep={"type": "tool_uses", "value": 1}))
-    seen, edits = cleared(given, counted)
+    seen, edits = clear_tool_results(given, counted)
 
     assert results(seen) == ["[cleared]"] * 3 + [LONG]
     gained = counted(given) - counted(seen)
@@ -76,11 +82,13 @@ def test_the_oldest_results_are_cleared_and_the_latest_stay() -> None:
     ],
 )
 def test_nothing_is_cleared_that_need_not_be(given: Any) -> None:
-    assert cleared(given, counted) == (given, [])
+    assert clear_tool_results(given, counted) == (given, [])
 
 
 def test_uses_may_be_counted_in_place_of_tokens() -> None:
-    _, edits = cleared(body(CLEAR | {"trigger": {"type": "tool_uses", "value": 3}}), counted)
+    _, edits = clear_tool_results(
+        body(CLEAR | {"trigger": {"type": "tool_uses", "value": 3}}), counted
+    )
 
     assert [edit["cleared_tool_uses"] for edit in edits] == [1]
 
@@ -115,7 +123,7 @@ def test_edits_pass_under_their_beta(given: Any, betas: str) -> None:
 def test_edits_without_their_beta_or_out_of_order_are_refused(
     given: Any, betas: str, why: str
 ) -> None:
-    with pytest.raises(Refusal, match=why):
+    with pytest.raises(SimulatedRefusal, match=why):
         check_edits(given, betas)
 
 
@@ -140,8 +148,10 @@ def test_what_the_gateway_asks_for_is_done_and_told(scene: Scene, *, streamed: b
     upstream = Upstream(name="a", kind="anthropic", base_url="", provider="anthropic")
     claude = Route(name="a/m", upstream=upstream, model="claude-haiku-4-5")
     came = orjson.loads(_chat(8)) | {"stream": streamed, "stream_options": {"include_usage": True}}
-    asked = requested("chat/completions", orjson.dumps(came), claude, trigger=800, keep=2)
-    assert isinstance(asked, Native)
+    asked = request_native_compaction(
+        "chat/completions", orjson.dumps(came), claude, trigger=800, keep=2
+    )
+    assert isinstance(asked, NativeCompactionCall)
 
     spent = []
     for sent in (orjson.dumps(came), asked.body):

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from proxy.tools.simulator.completions import answer, asked, events, midway
-from proxy.tools.simulator.refusals import Refusal
-from proxy.tools.simulator.replies import Reply
-from proxy.tools.simulator.scripted_reply import Context
+from proxy.tools.simulator.completions import answer, events, midway, read_completions_request
+from proxy.tools.simulator.refusals import SimulatedRefusal
+from proxy.tools.simulator.replies import ModelReply
+from proxy.tools.simulator.scripted_reply import ReadingContext
 from tests.proxy.tools.simulator.scene import told
 
 
@@ -16,28 +16,30 @@ def body(prompt: object, **fields: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("prompt", ["Say hi", ["Say hi"]])
-def test_one_text_is_the_prompt(context: Context, prompt: object) -> None:
-    found = asked(body(prompt), context)
+def test_one_text_is_the_prompt(context: ReadingContext, prompt: object) -> None:
+    found = read_completions_request(body(prompt), context)
 
     assert context.vocabulary.ids("Say hi")[0] in found.prompt.blocks[0].tokens
     assert found.max_tokens == 16
 
 
-def test_token_ids_are_a_prompt_too(context: Context) -> None:
-    assert 4711 in asked(body([4711, 4712]), context).prompt.blocks[0].tokens
-    assert 4711 in asked(body([[4711, 4712]]), context).prompt.blocks[0].tokens
+def test_token_ids_are_a_prompt_too(context: ReadingContext) -> None:
+    assert 4711 in read_completions_request(body([4711, 4712]), context).prompt.blocks[0].tokens
+    assert 4711 in read_completions_request(body([[4711, 4712]]), context).prompt.blocks[0].tokens
 
 
 @pytest.mark.parametrize("prompt", [None, "", [], ["a", "b"], 5, [[1], [2]]])
-def test_anything_else_is_refused(context: Context, prompt: object) -> None:
-    with pytest.raises(Refusal) as refused:
-        asked(body(prompt), context)
+def test_anything_else_is_refused(context: ReadingContext, prompt: object) -> None:
+    with pytest.raises(SimulatedRefusal) as refused:
+        read_completions_request(body(prompt), context)
 
     assert refused.value.param == "prompt"
 
 
-def test_an_answer_is_text_and_usage(context: Context) -> None:
-    found = answer(told(asked(body("a"), context), Reply(text="So.", finish="length")))
+def test_an_answer_is_text_and_usage(context: ReadingContext) -> None:
+    found = answer(
+        told(read_completions_request(body("a"), context), ModelReply(text="So.", finish="length"))
+    )
 
     assert found["choices"][0] == {
         "index": 0,
@@ -49,9 +51,11 @@ def test_an_answer_is_text_and_usage(context: Context) -> None:
     assert found["object"] == "text_completion"
 
 
-def test_a_stream_tells_usage_only_where_asked(context: Context) -> None:
-    plain = events(told(asked(body("a"), context)))
-    counted = events(told(asked(body("a", stream_options={"include_usage": True}), context)))
+def test_a_stream_tells_usage_only_where_asked(context: ReadingContext) -> None:
+    plain = events(told(read_completions_request(body("a"), context)))
+    counted = events(
+        told(read_completions_request(body("a", stream_options={"include_usage": True}), context))
+    )
     chunks = [event.payload for event in counted if event.payload]
 
     assert all("usage" not in (event.payload or {}) for event in plain)
@@ -61,8 +65,8 @@ def test_a_stream_tells_usage_only_where_asked(context: Context) -> None:
     assert "".join(chunk["choices"][0]["text"] for chunk in chunks[:-1]) == "It is so."
 
 
-def test_usage_told_midway_is_not_yet_all_of_it(context: Context) -> None:
-    payload = midway(told(asked(body("a"), context))).payload
+def test_usage_told_midway_is_not_yet_all_of_it(context: ReadingContext) -> None:
+    payload = midway(told(read_completions_request(body("a"), context))).payload
 
     assert payload is not None
     assert payload["usage"]["completion_tokens"] == 2

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from proxy.tools.simulator.embeddings import embedded, vector
+from proxy.tools.simulator.embeddings import embed_inputs, vector
 from proxy.tools.simulator.models import MODELS
-from proxy.tools.simulator.refusals import Refusal
+from proxy.tools.simulator.refusals import SimulatedRefusal
 from proxy.tools.simulator.rendering import Vocabulary
 from slo.usage import Usage
 
@@ -30,7 +30,7 @@ def test_a_vector_has_length_one_and_is_always_the_same() -> None:
 
 
 def test_each_text_gets_its_vector_and_all_are_counted(vocabulary: Vocabulary) -> None:
-    answer, usage = embedded(body(input=["Hello world", "Hello"]), MODEL, vocabulary)
+    answer, usage = embed_inputs(body(input=["Hello world", "Hello"]), MODEL, vocabulary)
 
     assert [each["index"] for each in answer["data"]] == [0, 1]
     assert len(answer["data"][0]["embedding"]) == 1536
@@ -40,15 +40,15 @@ def test_each_text_gets_its_vector_and_all_are_counted(vocabulary: Vocabulary) -
 
 def test_token_ids_are_a_text_too(vocabulary: Vocabulary) -> None:
     ids = list(vocabulary.ids("Hello world"))
-    by_text, _ = embedded(body(), MODEL, vocabulary)
+    by_text, _ = embed_inputs(body(), MODEL, vocabulary)
 
-    assert embedded(body(input=ids), MODEL, vocabulary)[0] == by_text
-    assert embedded(body(input=[ids]), MODEL, vocabulary)[0] == by_text
+    assert embed_inputs(body(input=ids), MODEL, vocabulary)[0] == by_text
+    assert embed_inputs(body(input=[ids]), MODEL, vocabulary)[0] == by_text
 
 
 def test_base64_holds_the_same_numbers(vocabulary: Vocabulary) -> None:
-    plain, _ = embedded(body(dimensions=8), MODEL, vocabulary)
-    packed, _ = embedded(body(dimensions=8, encoding_format="base64"), MODEL, vocabulary)
+    plain, _ = embed_inputs(body(dimensions=8), MODEL, vocabulary)
+    packed, _ = embed_inputs(body(dimensions=8, encoding_format="base64"), MODEL, vocabulary)
 
     unpacked = unpack("<8f", b64decode(packed["data"][0]["embedding"]))
     assert list(unpacked) == plain["data"][0]["embedding"]
@@ -70,10 +70,10 @@ def test_base64_holds_the_same_numbers(vocabulary: Vocabulary) -> None:
     ],
 )
 def test_what_openai_refuses_is_refused(wrong: dict[str, Any], vocabulary: Vocabulary) -> None:
-    with pytest.raises(Refusal):
-        embedded(body(**wrong), MODEL, vocabulary)
+    with pytest.raises(SimulatedRefusal):
+        embed_inputs(body(**wrong), MODEL, vocabulary)
 
 
 def test_a_model_that_writes_text_gives_no_vectors(vocabulary: Vocabulary) -> None:
-    with pytest.raises(Refusal):
-        embedded(body(), MODELS["gpt-5.5"], vocabulary)
+    with pytest.raises(SimulatedRefusal):
+        embed_inputs(body(), MODELS["gpt-5.5"], vocabulary)

@@ -6,21 +6,21 @@ import pytest
 
 from proxy.tools.simulator.fault_directives import (
     NAMES,
-    Cues,
+    FaultDirectives,
     closing_text,
-    parse,
-    spoken,
-    unspoken,
+    parse_directives,
+    with_directives,
+    without_directives,
 )
 
 
 def test_no_text_is_no_cue() -> None:
-    assert parse("") == Cues()
-    assert parse(" , ") == Cues()
+    assert parse_directives("") == FaultDirectives()
+    assert parse_directives(" , ") == FaultDirectives()
 
 
 def test_cues_keep_their_order_and_their_values() -> None:
-    cues = parse("split=7, call=a,call=b,crlf")
+    cues = parse_directives("split=7, call=a,call=b,crlf")
 
     assert cues.values("call") == ("a", "b")
     assert cues.number("split", 0) == 7
@@ -32,25 +32,25 @@ def test_cues_keep_their_order_and_their_values() -> None:
 
 @pytest.mark.parametrize(("text", "status"), [("ok", 0), ("429=0.5", 429), ("crlf,503", 503)])
 def test_a_number_is_the_status_to_refuse_with(text: str, status: int) -> None:
-    assert parse(text).status == status
+    assert parse_directives(text).status == status
 
 
 @pytest.mark.parametrize("text", ["dearth", "200", "600", "death=soon"])
 def test_an_unknown_cue_is_an_error(text: str) -> None:
     with pytest.raises(ValueError, match=r"cue|float"):
-        parse(text)
+        parse_directives(text)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_name_is_a_cue(name: str) -> None:
-    assert name in parse(name)
+    assert name in parse_directives(name)
 
 
 def test_cues_are_written_into_text_and_taken_out_again() -> None:
     text = "Do it [[fault:429]] now [[fault:split=3,crlf]]"
 
-    assert spoken(text) == parse("429") + parse("split=3,crlf")
-    assert unspoken(text) == "Do it  now"
+    assert with_directives(text) == parse_directives("429") + parse_directives("split=3,crlf")
+    assert without_directives(text) == "Do it  now"
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,11 @@
 
 import pytest
 
-from proxy.tools.simulator.limits import Allowance, headers
+from proxy.tools.simulator.limits import RateAllowance, headers
 
 
 def test_a_bucket_gives_what_it_holds_and_fills_evenly() -> None:
-    bucket = Allowance(60, now=0)
+    bucket = RateAllowance(60, now=0)
 
     assert bucket.take(60, now=0) == 0
     assert bucket.take(1, now=0) == 1
@@ -21,7 +21,7 @@ def test_a_bucket_gives_what_it_holds_and_fills_evenly() -> None:
     ("taken", "span"), [(0, "0ms"), (10, "100ms"), (150, "1.5s"), (6000, "1m0s"), (5999, "59.99s")]
 )
 def test_openai_says_its_limits_in_spans(taken: int, span: str) -> None:
-    requests, tokens = Allowance(6000, 0), Allowance(100, 0)
+    requests, tokens = RateAllowance(6000, 0), RateAllowance(100, 0)
     requests.take(taken, 0)
     told = dict(headers("openai", requests, tokens, 0))
 
@@ -32,7 +32,7 @@ def test_openai_says_its_limits_in_spans(taken: int, span: str) -> None:
 
 
 def test_anthropic_says_its_limits_in_moments() -> None:
-    requests, tokens = Allowance(60, 0), Allowance(100, 0)
+    requests, tokens = RateAllowance(60, 0), RateAllowance(100, 0)
     requests.take(30, 0)
     told = dict(headers("anthropic", requests, tokens, 0))
 

@@ -6,17 +6,17 @@ import orjson
 
 from proxy.caches.port import CachedPrompt, TokenBlock
 from proxy.tools.simulator.messages import answer, counts, events, midway
-from proxy.tools.simulator.replies import Asked, Reply, signature
+from proxy.tools.simulator.replies import ModelReply, ReplyRequest, signature
 from slo.usage import Usage
 from tests.proxy.tools.simulator.scene import CALLS, told
 
 PROMPT = CachedPrompt(blocks=(TokenBlock(role="user", tokens=(1,), message=0),))
-ASKED = Asked(model="claude-haiku-4-5", prompt=PROMPT, closing="", max_tokens=10)
+ASKED = ReplyRequest(model="claude-haiku-4-5", prompt=PROMPT, closing="", max_tokens=10)
 USAGE = Usage(input=10, cache_read=20, write_5m=5, write_1h=2, output=4)
-THINKING = Reply(text="It is so.", tokens=(1, 2), thinking="Is it so now?", reasoning=5)
+THINKING = ModelReply(text="It is so.", tokens=(1, 2), thinking="Is it so now?", reasoning=5)
 
 
-def payloads(*replies: Reply) -> list[dict[str, Any]]:
+def payloads(*replies: ModelReply) -> list[dict[str, Any]]:
     found = events(told(ASKED, *replies, model="claude-haiku-4-5", usage=USAGE))
     assert all(event.payload and event.payload["type"] == event.name for event in found)
     return [event.payload for event in found if event.payload]
@@ -43,7 +43,7 @@ def test_thinking_is_among_the_output_tokens() -> None:
 
 
 def test_an_answer_has_its_blocks_and_its_ending() -> None:
-    found = answer(told(ASKED, Reply(text="So", finish="sequence", stop=".")))
+    found = answer(told(ASKED, ModelReply(text="So", finish="sequence", stop=".")))
 
     assert found["content"] == [{"type": "text", "text": "So"}]
     assert (found["stop_reason"], found["stop_sequence"]) == ("stop_sequence", ".")

@@ -3,11 +3,18 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.tools.simulator.rendering import Part, Rendering, Vocabulary, call_text, opaque, opening
+from proxy.tools.simulator.rendering import (
+    PromptRenderer,
+    RenderedPart,
+    Vocabulary,
+    call_text,
+    opaque,
+    opening,
+)
 
 
 def test_a_chat_counts_as_openai_documents_it(vocabulary: Vocabulary) -> None:
-    rendering = Rendering(vocabulary)
+    rendering = PromptRenderer(vocabulary)
     rendering.message("system", [rendering.text("Be brief.")])
     rendering.message("user", [rendering.text("Why is the sky blue?")])
 
@@ -20,10 +27,10 @@ def test_a_chat_counts_as_openai_documents_it(vocabulary: Vocabulary) -> None:
 
 
 def test_an_answer_and_its_priming_open_the_next_prompt(vocabulary: Vocabulary) -> None:
-    first = Rendering(vocabulary)
+    first = PromptRenderer(vocabulary)
     first.message("user", [first.text("Hello")])
     prompt = first.prompt(scope="")
-    second = Rendering(vocabulary)
+    second = PromptRenderer(vocabulary)
     second.message("user", [second.text("Hello")])
     second.message("assistant", [second.text("Good day.")])
 
@@ -36,8 +43,8 @@ def test_an_answer_and_its_priming_open_the_next_prompt(vocabulary: Vocabulary) 
 def test_blocks_of_one_message_share_its_number_and_keep_their_marks(
     vocabulary: Vocabulary,
 ) -> None:
-    rendering = Rendering(vocabulary)
-    rendering.message("user", [rendering.text("a", "1h"), rendering.called("f", "{}")])
+    rendering = PromptRenderer(vocabulary)
+    rendering.message("user", [rendering.text("a", "1h"), rendering.tool_call("f", "{}")])
     rendering.message("user", [])
     blocks = rendering.prompt(scope="s", key="k", explicit=True, ttl="30m").blocks
 
@@ -62,9 +69,9 @@ def test_what_has_no_text_is_told_apart_by_what_it_is() -> None:
 def test_parameters_change_the_opening_of_a_message_and_nothing_else(
     vocabulary: Vocabulary,
 ) -> None:
-    usual, changed = Rendering(vocabulary), Rendering(vocabulary)
-    usual.message("user", [Part("text", (1, 2))], opening(""))
-    changed.message("user", [Part("text", (1, 2))], opening("tool_choice"))
+    usual, changed = PromptRenderer(vocabulary), PromptRenderer(vocabulary)
+    usual.message("user", [RenderedPart("text", (1, 2))], opening(""))
+    changed.message("user", [RenderedPart("text", (1, 2))], opening("tool_choice"))
 
     (one, _), (two, _) = usual.prompt(scope="").blocks, changed.prompt(scope="").blocks
 

@@ -6,22 +6,22 @@ import orjson
 import pytest
 
 from proxy.caches.port import CachedPrompt, TokenBlock
-from proxy.tools.simulator.fault_directives import parse
+from proxy.tools.simulator.fault_directives import parse_directives
 from proxy.tools.simulator.rendering import Vocabulary
-from proxy.tools.simulator.replies import Asked, Reply, Tool, reply, signature
+from proxy.tools.simulator.replies import ModelReply, ReplyRequest, ReplyTool, reply, signature
 
 PROMPT = CachedPrompt(blocks=(TokenBlock(role="user", tokens=(1, 2, 3), message=0),))
-LOOK = Tool(name="look", schema={"type": "object", "properties": {"at": {"type": "string"}}})
-WAIT = Tool(name="wait", schema={})
-ASKED = Asked(model="m", prompt=PROMPT, closing="", max_tokens=4000, tools=(LOOK, WAIT))
+LOOK = ReplyTool(name="look", schema={"type": "object", "properties": {"at": {"type": "string"}}})
+WAIT = ReplyTool(name="wait", schema={})
+ASKED = ReplyRequest(model="m", prompt=PROMPT, closing="", max_tokens=4000, tools=(LOOK, WAIT))
 
 
 class Model:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
 
-    def __call__(self, asked: Asked, cues: str = "", index: int = 0) -> Reply:
-        return reply(asked, parse(cues), self.vocabulary, 60, index=index)
+    def __call__(self, asked: ReplyRequest, cues: str = "", index: int = 0) -> ModelReply:
+        return reply(asked, parse_directives(cues), self.vocabulary, 60, index=index)
 
 
 @pytest.fixture

@@ -3,16 +3,16 @@
 from dataclasses import replace
 
 from proxy.caches.port import CachedPrompt, TokenBlock
-from proxy.tools.simulator.replies import Asked, Reply
+from proxy.tools.simulator.replies import ModelReply, ReplyRequest
 from proxy.tools.simulator.responses import answer, counts, events, midway
 from slo.usage import Usage
 from tests.proxy.tools.simulator.scene import CALLS, told
 
 PROMPT = CachedPrompt(blocks=(TokenBlock(role="user", tokens=(1,), message=0),))
-ASKED = Asked(model="gpt-6.1-sol", prompt=PROMPT, closing="", max_tokens=10)
+ASKED = ReplyRequest(model="gpt-6.1-sol", prompt=PROMPT, closing="", max_tokens=10)
 
 
-def names(*replies: Reply) -> list[str]:
+def names(*replies: ModelReply) -> list[str]:
     return [event.name.removeprefix("response.") for event in events(told(ASKED, *replies))]
 
 
@@ -40,15 +40,15 @@ def test_an_answer_is_one_message() -> None:
 
 
 def test_an_answer_cut_short_is_incomplete() -> None:
-    found = answer(told(ASKED, Reply(text="It", finish="length")))
+    found = answer(told(ASKED, ModelReply(text="It", finish="length")))
 
     assert found["status"] == "incomplete"
     assert found["incomplete_details"] == {"reason": "max_output_tokens"}
-    assert names(Reply(text="It", finish="length"))[-1] == "incomplete"
+    assert names(ModelReply(text="It", finish="length"))[-1] == "incomplete"
 
 
 def test_a_refusal_is_a_part_of_its_own() -> None:
-    refused = Reply(text="No.", finish="refusal", tokens=(1,))
+    refused = ModelReply(text="No.", finish="refusal", tokens=(1,))
 
     assert answer(told(ASKED, refused))["output"][0]["content"] == [
         {"type": "refusal", "refusal": "No."}
@@ -88,7 +88,7 @@ def test_only_the_last_event_tells_usage() -> None:
 
 
 def test_reasoning_is_an_item_before_the_message() -> None:
-    thought = Reply(text="So.", tokens=(1,), reasoning=5)
+    thought = ModelReply(text="So.", tokens=(1,), reasoning=5)
     sealed = replace(ASKED, seals_reasoning=True)
 
     assert [item["type"] for item in answer(told(ASKED, thought))["output"]] == [

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from proxy.tools.simulator.refusals import Refusal
-from proxy.tools.simulator.responses_bodies import asked, items
-from proxy.tools.simulator.scripted_reply import Context
+from proxy.tools.simulator.refusals import SimulatedRefusal
+from proxy.tools.simulator.responses_bodies import items, read_responses_request
+from proxy.tools.simulator.scripted_reply import ReadingContext
 from tests.proxy.tools.simulator.scene import FLAT_TOOL, user
 
 CALL = {"type": "function_call", "call_id": "c1", "name": "read_file", "arguments": "{}"}
@@ -17,13 +17,16 @@ def body(said: object = "Hello", **fields: Any) -> dict[str, Any]:
     return {"model": "gpt-6.1-sol", "input": said} | fields
 
 
-def test_text_alone_is_a_users_message(context: Context) -> None:
+def test_text_alone_is_a_users_message(context: ReadingContext) -> None:
     assert items(body("Hi")) == [{"role": "user", "content": "Hi"}]
-    assert asked(body("Hi"), context).prompt == asked(body([user("Hi")]), context).prompt
-    assert asked(body("Hi"), context).closing == "Hi"
+    assert (
+        read_responses_request(body("Hi"), context).prompt
+        == read_responses_request(body([user("Hi")]), context).prompt
+    )
+    assert read_responses_request(body("Hi"), context).closing == "Hi"
 
 
-def test_a_prompt_is_tools_schema_instructions_then_the_items(context: Context) -> None:
+def test_a_prompt_is_tools_schema_instructions_then_the_items(context: ReadingContext) -> None:
     form = {"type": "json_schema", "name": "n", "schema": {"type": "object"}}
     said = [
         user("Read it."),
@@ -33,7 +36,7 @@ def test_a_prompt_is_tools_schema_instructions_then_the_items(context: Context) 
         {"role": "assistant", "content": [{"type": "output_text", "text": "Done."}]},
     ]
 
-    found = asked(
+    found = read_responses_request(
         body(said, tools=[FLAT_TOOL], text={"format": form}, instructions="Be brief."), context
     )
 
@@ -51,23 +54,23 @@ def test_a_prompt_is_tools_schema_instructions_then_the_items(context: Context) 
     assert found.schema == {"type": "object"}
 
 
-def test_the_same_conversation_is_the_same_prompt_as_in_an_answer(context: Context) -> None:
+def test_the_same_conversation_is_the_same_prompt_as_in_an_answer(context: ReadingContext) -> None:
     """A generation opens the next prompt, so an engine that keeps it finds it again."""
-    first = asked(body([user("a")]), context).prompt
+    first = read_responses_request(body([user("a")]), context).prompt
     said = {
         "type": "message",
         "role": "assistant",
         "content": [{"type": "output_text", "text": "b"}],
     }
-    second = asked(body([user("a"), said, user("c")]), context).prompt
+    second = read_responses_request(body([user("a"), said, user("c")]), context).prompt
 
     before = [token for block in first.blocks for token in block.tokens]
     after = [token for block in second.blocks for token in block.tokens]
     assert after[: len(before)] == before
 
 
-def test_what_is_asked_is_read_and_echoed(context: Context) -> None:
-    found = asked(
+def test_what_is_asked_is_read_and_echoed(context: ReadingContext) -> None:
+    found = read_responses_request(
         body(
             max_output_tokens=5,
             reasoning={"effort": "high"},
@@ -83,14 +86,14 @@ def test_what_is_asked_is_read_and_echoed(context: Context) -> None:
     assert (found.forced, found.schema) == (["read_file"], {})
     assert found.echoes is not None
     assert found.echoes["tool_choice"] == {"type": "function", "name": "read_file"}
-    assert asked(body(), context).schema is None
+    assert read_responses_request(body(), context).schema is None
 
 
 @pytest.mark.parametrize(
     "said", ["", [], None, 5, [CALL], [OUTPUT], [{"role": "poet", "content": "a"}]]
 )
-def test_what_openai_refuses_is_refused(context: Context, said: object) -> None:
-    with pytest.raises(Refusal) as refused:
-        asked(body(said), context)
+def test_what_openai_refuses_is_refused(context: ReadingContext, said: object) -> None:
+    with pytest.raises(SimulatedRefusal) as refused:
+        read_responses_request(body(said), context)
 
     assert refused.value.param == "input"

@@ -5,9 +5,9 @@ from importlib import resources
 import pytest
 
 from proxy.catalog.problems import BadCatalog
-from proxy.tools.simulator.fault_directives import Cues, parse
+from proxy.tools.simulator.fault_directives import FaultDirectives, parse_directives
 from proxy.tools.simulator.rendering import Vocabulary
-from proxy.tools.simulator.scenario import Phase, Scenario, read
+from proxy.tools.simulator.scenario import Scenario, ScenarioPhase, read
 from tests.proxy.tools.simulator.scene import Scene
 
 MODELS = ("big", "small")
@@ -26,7 +26,7 @@ requests_per_minute = 60
 def test_a_phase_is_read_and_told_in_words():
     (phase,) = read(WHOLE, "s.toml", MODELS)
 
-    assert phase == Phase(
+    assert phase == ScenarioPhase(
         at=300.0,
         until=900.0,
         models=("big",),
@@ -94,19 +94,19 @@ def test_a_file_of_another_form_is_refused(text, said):
 
 
 def test_a_phase_holds_for_its_time_and_its_models_alone():
-    played = Scenario((Phase(at=10, until=20, models=("big",), slow=3),), start=100)
+    played = Scenario((ScenarioPhase(at=10, until=20, models=("big",), slow=3),), start=100)
 
     assert [played.cues("big", 100 + at) for at in (9, 10, 19, 20)] == [
-        Cues(),
-        parse("slow=3"),
-        parse("slow=3"),
-        Cues(),
+        FaultDirectives(),
+        parse_directives("slow=3"),
+        parse_directives("slow=3"),
+        FaultDirectives(),
     ]
-    assert played.cues("small", 115) == Cues()
+    assert played.cues("small", 115) == FaultDirectives()
 
 
 def test_a_share_of_calls_meets_a_fault_evenly_spread():
-    played = Scenario((Phase(at=0, fault="503", share=0.25),), start=0)
+    played = Scenario((ScenarioPhase(at=0, fault="503", share=0.25),), start=0)
 
     met = [played.cues("big", 1).status for _ in range(8)]
 
@@ -114,7 +114,7 @@ def test_a_share_of_calls_meets_a_fault_evenly_spread():
 
 
 def test_calls_beyond_a_rate_limit_are_told_when_to_come_back():
-    played = Scenario((Phase(at=0, requests_per_minute=2),), start=0)
+    played = Scenario((ScenarioPhase(at=0, requests_per_minute=2),), start=0)
 
     met = [played.cues("big", 0) for _ in range(3)]
 
@@ -124,6 +124,6 @@ def test_calls_beyond_a_rate_limit_are_told_when_to_come_back():
 
 def test_the_simulator_plays_its_phases(vocabulary: Vocabulary):
     scene = Scene(vocabulary)
-    scene.lab._scenario = Scenario((Phase(at=0, until=60, fault="503"),), scene.lab.clock())
+    scene.lab._scenario = Scenario((ScenarioPhase(at=0, until=60, fault="503"),), scene.lab.clock())
 
     assert scene.chat().status_code == 503

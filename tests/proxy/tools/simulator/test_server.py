@@ -12,10 +12,10 @@ import uvloop
 from pydantic import BaseModel
 
 from proxy.tools.simulator.app import app
-from proxy.tools.simulator.models import LabSettings
+from proxy.tools.simulator.models import SimulatorSettings
 from proxy.tools.simulator.rendering import Vocabulary
 from proxy.tools.simulator.server import serving
-from proxy.tools.simulator.upstream import Lab
+from proxy.tools.simulator.upstream import Simulator
 from tests.proxy.tools.simulator.scene import CLAUDE_TOOL, NOTES, TOOL, Scene, user
 
 MODEL = "gpt-6.1-sol"
@@ -113,8 +113,8 @@ def test_waiting_ends_when_the_client_leaves(vocabulary: Vocabulary) -> None:
     """The lab would wait an hour for its first token; it does not."""
 
     async def act() -> None:
-        lab = Lab(
-            LabSettings(time_scale=10_000),
+        lab = Simulator(
+            SimulatorSettings(time_scale=10_000),
             clock=time.monotonic,
             sleep=asyncio.sleep,
             vocabulary=vocabulary,

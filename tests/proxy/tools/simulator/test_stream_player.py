@@ -7,9 +7,9 @@ from typing import Any
 import anyio
 import pytest
 
-from proxy.tools.simulator.stream_player import RESET, Played
-from proxy.tools.simulator.streams import CHARGE, CUT, HEAD, SILENCE, Step
-from proxy.tools.simulator.upstream import Exchange
+from proxy.tools.simulator.stream_player import RESET, PlayedResponse
+from proxy.tools.simulator.streams import CHARGE, CUT, HEAD, SILENCE, StreamStep
+from proxy.tools.simulator.upstream import SimulatedExchange
 from slo.usage import Usage
 from tests.proxy.tools.simulator.scene import Clock
 
@@ -20,7 +20,7 @@ class Connection:
     """An ASGI connection whose client leaves when told to."""
 
     def __init__(self) -> None:
-        self.exchange = Exchange(method="POST", path="/", headers={}, body=b"")
+        self.exchange = SimulatedExchange(method="POST", path="/", headers={}, body=b"")
         self.clock = Clock()
         self.sent: list[Any] = []
         self.gone = anyio.Event()
@@ -37,11 +37,15 @@ class Connection:
         self.sent.append(message)
 
     def play(
-        self, steps: Iterable[Step], scope: dict[str, Any] | None = None, *, leaves: bool = False
+        self,
+        steps: Iterable[StreamStep],
+        scope: dict[str, Any] | None = None,
+        *,
+        leaves: bool = False,
     ) -> None:
         async def played() -> None:
             self.gone = anyio.Event()
-            answer = Played(
+            answer = PlayedResponse(
                 self.exchange,
                 steps,
                 sleep=self.clock.sleep,
@@ -72,7 +76,13 @@ def connection() -> Connection:
 
 def test_steps_are_played_in_order_and_recorded(connection: Connection) -> None:
     connection.play(
-        [Step("wait", seconds=2), CHARGE, HEAD, Step("send", b"a", tokens=3), Step("send", b"b")]
+        [
+            StreamStep("wait", seconds=2),
+            CHARGE,
+            HEAD,
+            StreamStep("send", b"a", tokens=3),
+            StreamStep("send", b"b"),
+        ]
     )
 
     start, *bodies = connection.sent
@@ -112,7 +122,7 @@ def test_silence_ends_when_the_client_leaves(connection: Connection) -> None:
 def test_a_cut_resets_the_connection_where_the_server_can(connection: Connection) -> None:
     cuts: list[bool] = []
     connection.play(
-        [HEAD, Step("send", b"a"), CUT], connection.resetting(lambda: cuts.append(True))
+        [HEAD, StreamStep("send", b"a"), CUT], connection.resetting(lambda: cuts.append(True))
     )
 
     assert cuts == [True]

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.tools.simulator.fault_directives import parse
+from proxy.tools.simulator.fault_directives import parse_directives
 from proxy.tools.simulator.streams import (
     CUT,
     SILENCE,
-    Event,
-    Frame,
-    Opening,
-    Step,
+    StreamEvent,
+    StreamFrame,
+    StreamOpening,
+    StreamStep,
     body,
     drop_usage,
     frame,
@@ -21,39 +21,41 @@ from proxy.tools.simulator.streams import (
     zero_usage,
 )
 
-ERROR = Frame(b"data: error\n\n", 0)
+ERROR = StreamFrame(b"data: error\n\n", 0)
 FRAMES = [
-    Frame(b"data: head\n\n", 0),
-    *(Frame(b"data: c%d\n\n" % number, 2) for number in range(5)),
-    Frame(b"data: [DONE]\n\n", 0),
+    StreamFrame(b"data: head\n\n", 0),
+    *(StreamFrame(b"data: c%d\n\n" % number, 2) for number in range(5)),
+    StreamFrame(b"data: [DONE]\n\n", 0),
 ]
 WHOLE = b"".join(each.data for each in FRAMES)
 
 
-def played(cues: str) -> list[Step]:
-    return list(stream(FRAMES, parse(cues), ERROR, 0.0))
+def played(cues: str) -> list[StreamStep]:
+    return list(stream(FRAMES, parse_directives(cues), ERROR, 0.0))
 
 
 def sent(cues: str) -> bytes:
     return b"".join(step.data for step in played(cues))
 
 
-def events() -> list[Event]:
+def events() -> list[StreamEvent]:
     return [
-        Event({"choices": [1]}, tokens=1),
-        Event({"choices": [1], "usage": None}, tokens=1),
-        Event({"choices": [], "usage": {"n": 4, "details": {"m": 2}, "tier": "standard"}}),
-        Event(None),
+        StreamEvent({"choices": [1]}, tokens=1),
+        StreamEvent({"choices": [1], "usage": None}, tokens=1),
+        StreamEvent({"choices": [], "usage": {"n": 4, "details": {"m": 2}, "tier": "standard"}}),
+        StreamEvent(None),
     ]
 
 
 def test_an_event_is_its_name_and_its_data() -> None:
-    assert frame(Event({"a": 1}, "start", 3)) == Frame(b'event: start\ndata: {"a":1}\n\n', 3)
-    assert frame(Event(None)).data == b"data: [DONE]\n\n"
+    assert frame(StreamEvent({"a": 1}, "start", 3)) == StreamFrame(
+        b'event: start\ndata: {"a":1}\n\n', 3
+    )
+    assert frame(StreamEvent(None)).data == b"data: [DONE]\n\n"
 
 
 def test_a_sound_stream_is_sent_whole_and_waits_for_each_token() -> None:
-    steps = list(stream(FRAMES, parse(""), ERROR, 0.5))
+    steps = list(stream(FRAMES, parse_directives(""), ERROR, 0.5))
 
     assert b"".join(step.data for step in steps) == WHOLE
     assert [step.seconds for step in steps if step.kind == "wait"] == [1.0] * 5
@@ -71,7 +73,7 @@ def test_a_sound_stream_is_sent_whole_and_waits_for_each_token() -> None:
     ],
 )
 def test_a_stream_ends_after_that_many_content_events(
-    cues: str, count: int, last: Step | None
+    cues: str, count: int, last: StreamStep | None
 ) -> None:
     steps = played(cues)
 
@@ -109,37 +111,39 @@ def test_a_split_stream_is_the_same_bytes_in_pieces_of_one_to_seven(seed: int) -
 
 
 def test_a_stream_without_content_ends_at_its_start() -> None:
-    assert list(stream(FRAMES[:1], parse("death"), ERROR, 0)) == [CUT]
+    assert list(stream(FRAMES[:1], parse_directives("death"), ERROR, 0)) == [CUT]
 
 
 @pytest.mark.parametrize(
     ("cues", "data", "last"),
     [("", b"abcdef", None), ("death", b"abc", CUT), ("stall", b"abc", SILENCE)],
 )
-def test_a_json_answer_breaks_in_its_middle(cues: str, data: bytes, last: Step | None) -> None:
-    steps = list(body(b"abcdef", parse(cues)))
+def test_a_json_answer_breaks_in_its_middle(
+    cues: str, data: bytes, last: StreamStep | None
+) -> None:
+    steps = list(body(b"abcdef", parse_directives(cues)))
 
     assert b"".join(step.data for step in steps) == data
     assert last in (None, steps[-1])
 
 
 def test_a_json_answer_can_be_split() -> None:
-    assert len(list(body(b"a" * 50, parse("split")))) >= 8
+    assert len(list(body(b"a" * 50, parse_directives("split")))) >= 8
 
 
 def test_keep_alives_come_after_a_pause_each() -> None:
     endless = keepalives(b":\n", None, 2.0)
 
-    assert [next(endless) for _ in range(5)][1::2] == [Step("send", b":\n")] * 2
+    assert [next(endless) for _ in range(5)][1::2] == [StreamStep("send", b":\n")] * 2
     assert [step.kind for step in keepalives(b":\n", 2, 2.0)] == ["wait", "send"] * 2
 
 
 def test_usage_is_told_as_it_is() -> None:
-    assert with_usage_as_cued(events(), parse(""), Event({})) == events()
+    assert with_usage_as_cued(events(), parse_directives(""), StreamEvent({})) == events()
 
 
 def test_usage_can_be_left_out_with_the_event_that_was_only_for_it() -> None:
-    told = with_usage_as_cued(events(), parse("no-usage"), Event({}))
+    told = with_usage_as_cued(events(), parse_directives("no-usage"), StreamEvent({}))
 
     assert [event.payload for event in told] == [
         {"choices": [1]},
@@ -149,34 +153,37 @@ def test_usage_can_be_left_out_with_the_event_that_was_only_for_it() -> None:
 
 
 def test_usage_can_be_left_out_of_an_event_that_says_more() -> None:
-    told = [Event({"message": {"id": "m", "usage": {"n": 1}}})]
+    told = [StreamEvent({"message": {"id": "m", "usage": {"n": 1}}})]
 
-    assert with_usage_as_cued(told, parse("no-usage"), Event({}))[0].payload == {
+    assert with_usage_as_cued(told, parse_directives("no-usage"), StreamEvent({}))[0].payload == {
         "message": {"id": "m"}
     }
 
 
 def test_usage_can_be_told_twice() -> None:
-    told = with_usage_as_cued(events(), parse("double-usage"), Event({}))
+    told = with_usage_as_cued(events(), parse_directives("double-usage"), StreamEvent({}))
 
-    assert told == [*events()[:3], events()[2], Event(None)]
+    assert told == [*events()[:3], events()[2], StreamEvent(None)]
 
 
 def test_usage_that_is_never_told_cannot_be_told_twice() -> None:
-    told = [Event({"a": 1}), Event(None)]
+    told = [StreamEvent({"a": 1}), StreamEvent(None)]
 
-    assert with_usage_as_cued(told, parse("double-usage"), Event({})) == told
+    assert with_usage_as_cued(told, parse_directives("double-usage"), StreamEvent({})) == told
 
 
 def test_usage_can_be_told_in_the_middle_as_well() -> None:
-    midway = Event({"usage": {"n": 2}})
+    midway = StreamEvent({"usage": {"n": 2}})
 
-    assert with_usage_as_cued(events(), parse("early-usage"), midway)[1] == midway
-    assert with_usage_as_cued([Event(None)], parse("early-usage"), midway) == [Event(None), midway]
+    assert with_usage_as_cued(events(), parse_directives("early-usage"), midway)[1] == midway
+    assert with_usage_as_cued([StreamEvent(None)], parse_directives("early-usage"), midway) == [
+        StreamEvent(None),
+        midway,
+    ]
 
 
 def test_usage_can_be_nothing_at_all() -> None:
-    told = with_usage_as_cued(events(), parse("zero-usage"), Event({}))
+    told = with_usage_as_cued(events(), parse_directives("zero-usage"), StreamEvent({}))
 
     assert told[2].payload == {
         "choices": [],
@@ -198,11 +205,11 @@ def test_usage_is_found_at_the_top_in_the_message_and_in_the_response() -> None:
     drop_usage(None)
 
 
-PAUSE = Step("wait", seconds=9.0)
+PAUSE = StreamStep("wait", seconds=9.0)
 
 
-def opened(cues: str) -> list[Step]:
-    return list(stream(FRAMES, parse(cues), ERROR, 0.0, Opening(1, [PAUSE])))
+def opened(cues: str) -> list[StreamStep]:
+    return list(stream(FRAMES, parse_directives(cues), ERROR, 0.0, StreamOpening(1, [PAUSE])))
 
 
 def test_a_stream_opens_at_once_and_pauses_before_its_content() -> None:

@@ -3,10 +3,10 @@
 import pytest
 
 from proxy.caches.port import CachedPrompt, TokenBlock
-from proxy.tools.simulator.fault_directives import Cues, parse
-from proxy.tools.simulator.models import MODELS, Simulated
+from proxy.tools.simulator.fault_directives import FaultDirectives, parse_directives
+from proxy.tools.simulator.models import MODELS, SimulatedModel
 from proxy.tools.simulator.rendering import Vocabulary
-from proxy.tools.simulator.upstream import Exchange, Uncached, cache_of
+from proxy.tools.simulator.upstream import SimulatedExchange, Uncached, cache_of
 from tests.proxy.tools.simulator.scene import Scene
 
 PROMPT = CachedPrompt(blocks=(TokenBlock(role="user", tokens=tuple(range(3000)), message=0),))
@@ -15,24 +15,29 @@ PROMPT = CachedPrompt(blocks=(TokenBlock(role="user", tokens=tuple(range(3000)),
 def test_a_script_is_played_once_in_order(scene: Scene) -> None:
     scene.lab.script(["429", "", "death,crlf"])
 
-    played = [scene.lab.scripted() for _ in range(4)]
+    played = [scene.lab.next_scripted() for _ in range(4)]
 
-    assert played == [parse("429"), Cues(), parse("death,crlf"), Cues()]
+    assert played == [
+        parse_directives("429"),
+        FaultDirectives(),
+        parse_directives("death,crlf"),
+        FaultDirectives(),
+    ]
 
 
 def test_a_script_with_an_unknown_cue_is_refused_whole(scene: Scene) -> None:
     with pytest.raises(ValueError, match="dearth"):
         scene.lab.script(["429", "dearth"])
 
-    assert scene.lab.scripted() == Cues()
+    assert scene.lab.next_scripted() == FaultDirectives()
 
 
 def test_what_a_model_suffers_it_suffers_until_it_is_let_be(scene: Scene) -> None:
-    scene.lab.suffer("gpt-6.1-sol", "503")
+    scene.lab.inject_fault("gpt-6.1-sol", "503")
 
     statuses = [scene.chat(cues=cues).status_code for cues in ("", "", "words=3")]
     others = scene.chat(model="gpt-5.5").status_code
-    scene.lab.suffer("gpt-6.1-sol", "")
+    scene.lab.inject_fault("gpt-6.1-sol", "")
 
     assert (statuses, others) == ([503, 503, 503], 200)
     assert scene.chat().status_code == 200
@@ -41,9 +46,9 @@ def test_what_a_model_suffers_it_suffers_until_it_is_let_be(scene: Scene) -> Non
 @pytest.mark.parametrize(("model", "cue"), [("gpt-6.1-sol", "dearth"), ("gpt-0", "503")])
 def test_nobody_suffers_what_is_unknown(scene: Scene, model: str, cue: str) -> None:
     with pytest.raises(ValueError, match=r"dearth|gpt-0"):
-        scene.lab.suffer(model, cue)
+        scene.lab.inject_fault(model, cue)
 
-    assert scene.lab.suffered(model) == Cues()
+    assert scene.lab.injected_fault(model) == FaultDirectives()
 
 
 def test_no_number_is_given_twice(scene: Scene) -> None:
@@ -54,7 +59,9 @@ def test_what_is_kept_is_bounded(vocabulary: Vocabulary) -> None:
     lab = Scene(vocabulary, kept=2).lab
     for number in range(4):
         lab.store(f"resp_{number}", [])
-        lab.exchanges.append(Exchange(method="GET", path=str(number), headers={}, body=b""))
+        lab.exchanges.append(
+            SimulatedExchange(method="GET", path=str(number), headers={}, body=b"")
+        )
 
     assert list(lab.responses) == ["resp_2", "resp_3"]
     assert [exchange.path for exchange in lab.exchanges] == ["2", "3"]
@@ -69,7 +76,7 @@ def test_a_model_has_the_cache_of_its_regime() -> None:
 
 
 def test_a_model_without_a_regime_caches_nothing() -> None:
-    cache = cache_of(Simulated(regime=""))
+    cache = cache_of(SimulatedModel(regime=""))
 
     for now in range(2):
         served = cache.serve(PROMPT, now)
