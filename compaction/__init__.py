@@ -1,1 +1,1 @@
-"""Shortening conversations without losing what they promised; pure."""
+"""Compaction of conversations without losing what later turns need; pure."""

@@ -1,4 +1,4 @@
-"""Calls that shorten their conversation themselves; they go as they came.
+"""Detects callers that compact their conversation themselves; those calls are sent unmodified.
 
 A harness that compacts asks its model for a summary of all that was said. Shortened before that, it
 would be a summary of a summary; and what a provider shortened is bound to its place.
@@ -75,7 +75,7 @@ _part = msgspec.json.Decoder(_Part).decode
 
 
 def client_compaction_kind(fields: Container[str], raws: Sequence[bytes]) -> str:
-    """Why a call is to be left alone: ``native``, ``client``, or "" where it is not.
+    """The kind of compaction that the caller does itself: ``native``, ``client``, or "" for none.
 
     Args:
         fields: The names of the body's fields.
@@ -98,7 +98,7 @@ def _asks_for_summary(raw: bytes) -> bool:
 
 
 def _user_words(raw: bytes) -> str:
-    """What a user says, in small letters and on one line; only how it begins and ends."""
+    """The beginning and end of a user's message, in lower case and on one line."""
     try:
         message = _message(raw)
         if message.role != "user":

@@ -1,8 +1,8 @@
-"""A chat as it came → the chat that is sent in its place.
+"""Compacts a chat: the caller's messages → the messages that are sent in their place.
 
 The one entrance of the package. What comes back depends on the messages and the policy alone: the
 same in every process, today and after a restart, and the beginning of what comes back for a longer
-conversation, until the next fold.
+conversation, until the next compaction.
 """
 
 from bisect import bisect
@@ -14,41 +14,40 @@ import msgspec
 import orjson
 
 from compaction.conversation_view import ConversationView, view_conversation
-from compaction.facts.fact import Fact
-from compaction.facts.region import Region
-from compaction.facts.segment import Segment
+from compaction.facts.fact import Fact, Region, Segment
 from compaction.losses import lost_values, needed_values_evidence
 from compaction.memory import CompactionMemory
 from compaction.planner import CompactedPart, CompactionPlanner, CompactionState, Notes, no_notes
 from compaction.policy import CompactionMode, CompactionPolicy
 from compaction.quality_evidence import QualityEvidence
-from compaction.reading.message import Count, Unfoldable
-from compaction.reading.prefix_digests import chain
-from compaction.reading.token_estimate import estimate
+from compaction.reading.message import CannotCompactError, Count
+from compaction.reading.prefix_digests import prefix_digests
+from compaction.reading.token_estimate import estimate_tokens
 
-#: Changes whenever the same conversation would be folded to other bytes than before.
+#: Changes whenever the same conversation would be compacted to other bytes than before.
 ALGORITHM_VERSION: Final = 5
 _UNTOUCHED: Final = frozenset({CompactionMode.OFF, CompactionMode.NATIVE})
 
 
 class CompactedChat(msgspec.Struct, frozen=True, kw_only=True):
-    """What is sent, and why.
+    """The chat that is sent, with the reason.
 
     Attributes:
-        messages: In place of the caller's; its own objects where they are as they came.
+        messages: In place of the caller's; its own objects where they are unmodified.
         changed: Whether anything is sent otherwise than it came.
-        reason: Why it was folded at this call or was not, as a code.
-        folded_why: Why its newest part was folded, at this call or earlier; "" where none was.
+        reason: Why it was compacted at this call or was not, as a code.
+        folded_why: Why its newest part was compacted, at this call or earlier; "" where none was.
         tokens_before: Tokens of the caller's prompt.
         tokens_after: Tokens of what is sent.
         folded: Messages that segments stand for.
         segments: What stands for them.
         reset: Whether this is the first call after a fold: its prefix moves, once.
-        break_even: Calls that pay a fold back, at this call; None where none do or none was due.
-        evidence: What the newest tool calls needed of what was folded.
-        newest: What identifies the part folded last; b"" for none.
-        region: That part, where it was folded at this very call; None where it was not.
-        lost: What the folded part named and what is sent does not; only where that was asked.
+        break_even: Calls that pay a compaction back, at this call; None where none do or none was
+            due.
+        evidence: What the newest tool calls needed of what was compacted.
+        newest: What identifies the part compacted last; b"" for none.
+        region: That part, where it was compacted at this very call; None where it was not.
+        lost: What the compacted part named and what is sent does not; only where that was asked.
     """
 
     messages: tuple[bytes, ...]
@@ -73,7 +72,7 @@ class CompactedChat(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConversationContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands around a conversation.
+    """The scope, fixed tokens and token counter of a conversation.
 
     Attributes:
         scope: Whose it is; nothing that is known of others' is looked at.
@@ -84,7 +83,7 @@ class ConversationContext(msgspec.Struct, frozen=True, kw_only=True):
 
     scope: bytes = b""
     fixed: int = 0
-    count: Count = estimate
+    count: Count = estimate_tokens
     notes: Notes = no_notes
 
 
@@ -99,7 +98,7 @@ def compact(
     around: ConversationContext = _NO_CONTEXT,
     names_lost: bool = False,
 ) -> CompactedChat:
-    """The messages as they are sent.
+    """Compacts the messages.
 
     Args:
         raws: Each message of a chat as JSON.
@@ -109,7 +108,7 @@ def compact(
         names_lost: Whether to say what is lost, which takes long.
 
     Raises:
-        Unfoldable: If it has to go as it came; says why.
+        CannotCompactError: If it has to be sent unmodified; says why.
     """
     messages = memory.readings.messages(raws, around.count, around.scope)
     if policy.mode in _UNTOUCHED:
@@ -122,9 +121,11 @@ def compact(
             tokens_after=tokens,
         )
     if any(message.signed for message in messages):
-        raise Unfoldable("signed")
+        raise CannotCompactError("signed")
     said = view_conversation(messages)
-    keys = chain([message.digest for message in messages], _conversation_root(policy, around))
+    keys = prefix_digests(
+        [message.digest for message in messages], _conversation_root(policy, around)
+    )
     walk = CompactionPlanner(
         talk=said,
         policy=policy,
@@ -132,7 +133,7 @@ def compact(
         count=around.count,
         notes=around.notes,
         keys=keys,
-        find=memory.findings.of(around.scope),
+        find=memory.findings.analyzer_for(around.scope),
     )
     before = _longest_known_state(memory, walk)
     state = walk.state_at_end(before or walk.initial_state())
@@ -141,60 +142,60 @@ def compact(
 
 
 def _conversation_root(policy: CompactionPolicy, around: ConversationContext) -> bytes:
-    """What makes equal messages another conversation."""
+    """The digest root: equal messages under another policy or context are another conversation."""
     held = msgspec.msgpack.encode((ALGORITHM_VERSION, policy, around.scope, around.fixed))
     return blake2b(held, digest_size=16).digest()
 
 
 def _longest_known_state(
-    memory: CompactionMemory, walk: CompactionPlanner
+    memory: CompactionMemory, planner: CompactionPlanner
 ) -> CompactionState | None:
-    """How the longest beginning stood that is known.
+    """The state of the longest known prefix.
 
     A call that its client broke off to say more, and made again, is none by now: what was decided
     at it does not hold, or another process, which never saw it, would decide otherwise.
     """
-    points = list(walk.talk.points_after(0))
-    for size in range(len(walk.keys), 0, -1):
-        found = memory.find(walk.prefix_key(size))
-        if found is not None and (size == len(walk.keys) or found.calls == bisect(points, size)):
+    points = list(planner.talk.points_after(0))
+    for size in range(len(planner.keys), 0, -1):
+        found = memory.find(planner.prefix_key(size))
+        if found is not None and (size == len(planner.keys) or found.calls == bisect(points, size)):
             return found
-        if walk.policy.once:
+        if planner.policy.once:
             return None
     return None
 
 
 def _compacted_chat(
-    walk: CompactionPlanner, state: CompactionState, *, names_lost: bool
+    planner: CompactionPlanner, state: CompactionState, *, names_lost: bool
 ) -> CompactedChat:
-    said = walk.talk
+    said = planner.talk
     folds = state.folds
-    sent = _sent_messages(walk, state)
+    sent = _sent_messages(planner, state)
     came = [message.raw for message in said.messages]
     changed = len(sent) != len(came) or any(a is not b for a, b in zip(sent, came, strict=True))
     last = folds[-1] if folds else None
-    head = walk.fixed + said.cumulative_tokens[said.lead]
+    head = planner.fixed + said.cumulative_tokens[said.lead]
     reset = last is not None and last.at == state.tail.end
     return CompactedChat(
         messages=tuple(sent),
         changed=changed,
         reason=state.verdict.reason.value,
-        tokens_before=walk.fixed + said.cumulative_tokens[-1],
+        tokens_before=planner.fixed + said.cumulative_tokens[-1],
         tokens_after=head + sum(each.tokens for each in folds) + state.tail.tokens,
         folded=sum(each.segment.end - each.segment.start - len(each.kept) for each in folds),
         segments=tuple(each.segment for each in folds),
         reset=reset,
         break_even=state.verdict.break_even,
-        evidence=needed_values_evidence(walk, state) if folds else None,
-        newest=walk.prefix_key(last.segment.end) if last is not None else b"",
+        evidence=needed_values_evidence(planner, state) if folds else None,
+        newest=planner.prefix_key(last.segment.end) if last is not None else b"",
         region=_last_region(said, last) if reset and last is not None else None,
-        lost=lost_values(walk, state, sent) if names_lost and folds else (),
+        lost=lost_values(planner, state, sent) if names_lost and folds else (),
         folded_why=last.reason.value if last is not None and last.reason is not None else "",
     )
 
 
 def _last_region(said: ConversationView, last: CompactedPart) -> Region:
-    """The part that was folded, as it came."""
+    """The region that was compacted last."""
     return Region(
         messages=said.messages,
         units=said.units,
@@ -204,14 +205,14 @@ def _last_region(said: ConversationView, last: CompactedPart) -> Region:
     )
 
 
-def _sent_messages(walk: CompactionPlanner, state: CompactionState) -> list[bytes]:
+def _sent_messages(planner: CompactionPlanner, state: CompactionState) -> list[bytes]:
     """Each message that is sent."""
-    messages = walk.talk.messages
-    sent = [message.raw for message in messages[: walk.talk.lead]]
+    messages = planner.talk.messages
+    sent = [message.raw for message in messages[: planner.talk.lead]]
     for each in state.folds:
         sent.append(_message(each.segment.text))
         sent += [messages[at].raw for at in each.kept]
-    return sent + state.tail.sent_messages(walk.talk)
+    return sent + state.tail.sent_messages(planner.talk)
 
 
 def _message(text: str) -> bytes:

@@ -1,4 +1,4 @@
-"""A conversation as folding sees it: what was said, in units, and where it may be cut.
+"""The conversation view of compaction: messages in units, and where they may be cut.
 
 A point is a length of the conversation at which its client must have asked for an answer: what
 comes last there is a user's word or a whole set of results, and the assistant speaks next. What
@@ -15,8 +15,8 @@ from typing import Final
 
 import msgspec
 
-from compaction.reading.message import Called, Message, Voice
-from compaction.reading.turns import Unit, points, units
+from compaction.reading.message import CalledTool, ParsedMessage, Voice
+from compaction.reading.turns import MessageUnit, call_points, split_units
 
 #: Tokens behind a turn's beginning above which a cut may stand inside that turn.
 _LONG: Final = 16_000
@@ -44,16 +44,16 @@ class ConversationView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         upto: What the messages before each place weigh; one more than there are messages.
     """
 
-    messages: tuple[Message, ...]
-    units: tuple[Unit, ...]
+    messages: tuple[ParsedMessage, ...]
+    units: tuple[MessageUnit, ...]
     lead: int
     asked: tuple[int, ...]
     cumulative_tokens: tuple[int, ...]
 
     @cached_property
-    def calls_by_result(self) -> Mapping[int, Called]:
+    def calls_by_result(self) -> Mapping[int, CalledTool]:
         """The call that each result answers, by the result's place."""
-        waiting: dict[str, Called] = {}
+        waiting: dict[str, CalledTool] = {}
         found = {}
         for at, message in enumerate(self.messages):
             for call in message.calls:
@@ -64,18 +64,18 @@ class ConversationView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _words(self) -> Sequence[str]:
-        """What each message says."""
+        """The text of each message."""
         return [_words(message) if message.calls else message.text for message in self.messages]
 
     def tokens_between(self, start: int, end: int) -> int:
-        """Tokens of a run of messages, as they came."""
+        """Tokens of a run of unmodified messages."""
         return self.cumulative_tokens[end] - self.cumulative_tokens[start]
 
     def words_between(self, start: int, end: int) -> str:
         """All that some messages say: their texts, and what they call tools with."""
         return "\n".join(self._words[start:end])
 
-    def units_between(self, start: int, end: int) -> Sequence[Unit]:
+    def units_between(self, start: int, end: int) -> Sequence[MessageUnit]:
         """The units that lie between two places."""
         first = bisect_left(self.units, start, key=_start)
         return self.units[first : bisect_right(self.units, end, key=_end)]
@@ -106,11 +106,11 @@ class ConversationView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return next((i for i in spoken if self.messages[i].voice is Voice.USER), None)
 
 
-def view_conversation(messages: Sequence[Message]) -> ConversationView:
+def view_conversation(messages: Sequence[ParsedMessage]) -> ConversationView:
     """The conversation these messages make up.
 
     Raises:
-        Unfoldable: If calls and results do not fit together.
+        CannotCompactError: If calls and results do not fit together.
     """
     lead = 0
     while lead < len(messages) and messages[lead].voice is Voice.AUTHORITY:
@@ -118,15 +118,15 @@ def view_conversation(messages: Sequence[Message]) -> ConversationView:
     weights = (each.tokens for each in messages)
     return ConversationView(
         messages=tuple(messages),
-        units=units(messages),
+        units=split_units(messages),
         lead=lead,
-        asked=points(messages),
+        asked=call_points(messages),
         cumulative_tokens=tuple(accumulate(weights, initial=0)),
     )
 
 
 def turn_cut(said: ConversationView, at: int, last: int, keep: int) -> int:
-    """Where the part to fold at a point ends; ``last`` where there is nothing to fold.
+    """The end of the part to compact at a point; ``last`` where there is nothing to compact.
 
     The last turns stay. Where they are long, as an agent's are that works by itself, the last
     steps of them stay.
@@ -154,21 +154,21 @@ def step_cut(said: ConversationView, at: int, last: int, keep: int) -> int:
     return known[-keep - 1].end if len(known) > max(keep, turns * _STEPS) else last
 
 
-def _words(message: Message) -> str:
-    """What a message says and calls tools with."""
+def _words(message: ParsedMessage) -> str:
+    """The text of a message and of its tool calls."""
     called = [f"{call.name} {call.arguments}" for call in message.calls]
     return "\n".join([message.text, *called])
 
 
-def _turns(known: Sequence[Unit], keep: int) -> int:
-    """Where the last turns begin; the beginning of all where there are no more."""
+def _turns(known: Sequence[MessageUnit], keep: int) -> int:
+    """The index where the last turns begin; the start of all where there are no more."""
     first = known[-1].turn - keep + 1
     begins = known[bisect_left(known, first, key=_turn) % len(known)]
     return begins.start if begins.turn == first > 0 else known[0].start
 
 
-def _steps(said: ConversationView, known: Sequence[Unit], at: int, keep: int) -> int:
-    """Where the last steps begin that weigh enough."""
+def _steps(said: ConversationView, known: Sequence[MessageUnit], at: int, keep: int) -> int:
+    """The index where the last steps that weigh enough begin."""
     enough = min(_TAIL, int(said.cumulative_tokens[at] * _TAIL_SHARE))
     for unit in reversed(known[: -keep or None]):
         if said.tokens_between(unit.end, at) >= enough:

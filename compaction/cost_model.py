@@ -1,9 +1,9 @@
-"""True if folding now costs less than leaving the conversation as it stands.
+"""The cost model: decides whether compacting now costs less than sending all unmodified.
 
-A conversation costs a reading of its cache on every call. A fold makes each later call shorter and
-pays for that once: what stands behind the cut is written to the cache anew. Everything here follows
-from the prefix and the policy alone: every replica and every restart must decide the same, so a
-cache that went cold cannot be seen, and prices count as if it were warm.
+A conversation costs a reading of its cache on every call. A compaction makes each later call
+shorter and pays for that once: what stands behind the cut is written to the cache anew. Everything
+here follows from the prefix and the policy alone: every replica and every restart must decide the
+same, so a cache that went cold cannot be seen, and prices count as if it were warm.
 
 Sums are in tokens of uncached input.
 """
@@ -18,19 +18,21 @@ from compaction.policy import CompactionPolicy, RelativePrices
 
 #: Calls before which nothing is known of how a conversation goes on.
 FEW_CALLS: Final = 4
-#: How often over a fold must be paid back, if as many calls follow as there were so far: one
-#: session in about so many ends in between and is dearer for it. 304 recorded sessions on 8 routes
-#: with the lengths that real segments have, what prompts cost less and how many of those folded
-#: were dearer: at 5, 29 % and 17 of 279; at 10, 25 % and 5 of 189; at 20, 19 % and 5 of 104; at
-#: 30, 16 % and none of 71; at 40, 14 % and none of 58. None is luck too: chosen on one half of the
-#: sessions, 24 does, and 2 of 44 of the other half are dearer. See tests/bench/README.md.
+#: How often over a compaction must be paid back, if as many calls follow as there were so far: one
+#: session in about so many ends in between and is more expensive for it. 304 recorded sessions on 8
+#: routes with the lengths that real segments have, what prompts cost less and how many of those
+#: compacted were dearer: at 5, 29 % and 17 of 279; at 10, 25 % and 5 of 189; at 20, 19 % and 5 of
+#: 104; at 30, 16 % and none of 71; at 40, 14 % and none of 58. None is luck too: chosen on one half
+#: of the sessions, 24 does, and 2 of 44 of the other half are more expensive. See
+#: tests/bench/README.md.
 SAFETY_FACTOR: Final = 30.0
-#: The same where the bank pays: wherever such a session ends it is no dearer than as it came, but
-#: what was saved may be lost again. Real folds of 20 τ-bench's conversations in a row cost 2 to
-#: 3 % less than at 0 (Claude, Gemini), and at 12 about as much as without folds; mini-swe-agent's
-#: runs, which end after 30 calls, lose a third to a half less. See tests/bench/README.md.
+#: The same where the bank pays: wherever such a session ends it is no more expensive than
+#: unmodified, but what was saved may be lost again. Real compactions of 20 τ-bench's conversations
+#: in a row cost 2 to 3 % less than at 0 (Claude, Gemini), and at 12 about as much as without
+#: compactions; mini-swe-agent's runs, which end after 30 calls, lose a third to a half less. See
+#: tests/bench/README.md.
 SPENDING: Final = 5.0
-#: Part of the whole prompt that a fold must take away at least.
+#: Part of the whole prompt that a compaction must take away at least.
 MIN_PROGRESS_SHARE: Final = 0.15
 #: Part of the window that is left free; the answer's longest is taken off the window already.
 MARGIN: Final = 0.05
@@ -41,7 +43,7 @@ AGAIN: Final = 2
 
 
 class CompactionReason(StrEnum):
-    """Why a conversation is folded, or is not."""
+    """The reason why a conversation is compacted, or is not."""
 
     PAYS = "pays"  #: Calls enough are to be expected.
     BANKED = "banked"  #: What was saved so far pays for it, should no call follow.
@@ -51,30 +53,31 @@ class CompactionReason(StrEnum):
     NO_PROGRESS = "no_progress"  #: It would hardly be shorter, or was not when last tried.
     BELOW_LEAST = "below_least"  #: It is too short to be worth it, or would be to be cached.
     BELOW_TARGET = "below_target"  #: It is as short as it should become.
-    FLOOR = "floor"  #: What cannot be folded is too long by itself.
+    FLOOR = "floor"  #: What cannot be compacted is too long by itself.
     TOO_FEW_CALLS = "too_few_calls"  #: Nothing is known yet of how it goes on.
-    COOLING_DOWN = "cooling_down"  #: It was folded a short while ago.
-    TOO_EARLY = "too_early"  #: A larger fold, later, costs less.
-    DOES_NOT_PAY = "does_not_pay"  #: It may end before the fold is paid back.
+    COOLING_DOWN = "cooling_down"  #: It was compacted a short while ago.
+    TOO_EARLY = "too_early"  #: A larger compaction, later, costs less.
+    DOES_NOT_PAY = "does_not_pay"  #: It may end before the compaction is paid back.
 
 
 class CostInputs(msgspec.Struct, frozen=True, kw_only=True):
-    """How a conversation stands at a call.
+    """The token counts of a conversation at a call, from which the decision follows.
 
     Attributes:
         calls: Calls so far, this one included.
-        since: Those since the last fold; ``calls`` where there was none.
+        since: Those since the last compaction; ``calls`` where there was none.
         fixed: Tokens of the system text and the tools.
         folded: Tokens of the segments that stand.
-        region: Tokens of what would be folded now, as it is sent so far.
+        region: Tokens of what would be compacted now, as it is sent so far.
         segment: Tokens of what would stand for it, measured or estimated.
         tail: Tokens behind the cut.
-        back: Tokens by which the tail is longer once it stands behind a fold: what it repeats or
-            names is folded then, and said again.
-        fresh: Those of the tail that no call has sent before: they are written in any case.
-        growth: Tokens a call adds, the mean since the last fold.
+        back: Tokens by which the suffix is longer once it stands behind a compaction: what it
+            repeats or names is compacted then, and said again.
+        fresh: Those of the suffix that no call has sent before: they are written in any case.
+        growth: Tokens a call adds, the mean since the last compaction.
         bank: What shortening has saved so far, less what it cost.
-        failed: Tokens of the region when a fold was last tried and brought nothing; 0 for never.
+        failed: Tokens of the region when a compaction was last tried and brought nothing; 0 for
+            never.
     """
 
     calls: int
@@ -97,17 +100,17 @@ class CostInputs(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def gain(self) -> int:
-        """Tokens by which a fold shortens it; below 0 where it would be longer."""
+        """Tokens by which a compaction shortens it; below 0 where it would be longer."""
         return self.region - self.segment - self.back
 
 
 class CompactionDecision(msgspec.Struct, frozen=True):
-    """What is done with a conversation, and why.
+    """The decision on a conversation, with its reason.
 
     Attributes:
-        folds: Whether it is folded now.
+        folds: Whether it is compacted now.
         reason: Why, or why not.
-        break_even: Calls that pay the fold back, this one included; None where none do.
+        break_even: Calls that pay the compaction back, this one included; None where none do.
     """
 
     folds: bool
@@ -116,7 +119,7 @@ class CompactionDecision(msgspec.Struct, frozen=True):
 
 
 def decide_compaction(policy: CompactionPolicy, at: CostInputs) -> CompactionDecision:
-    """True if the conversation is folded now."""
+    """Decides whether the conversation is compacted now."""
     reason = (
         _reason_it_cannot_shorten(at)
         or _forced_reason(policy, at)
@@ -140,7 +143,7 @@ _COMPACTING_REASONS: Final = frozenset(
 
 
 def rewrite_cost(prices: RelativePrices, at: CostInputs, asked: float = 0.0) -> float:
-    """What a fold costs once: its segment and the tail are written where they could be read.
+    """The one-time cost of a compaction: segment and suffix are written instead of read.
 
     Of what stands before the cut, so is whatever is not read by itself.
 
@@ -154,7 +157,7 @@ def rewrite_cost(prices: RelativePrices, at: CostInputs, asked: float = 0.0) -> 
 
 
 def break_even_calls(prices: RelativePrices, at: CostInputs, asked: float = 0.0) -> float:
-    """Calls that pay a fold back, this one included; infinite where it saves nothing.
+    """Calls that pay a compaction back, this one included; infinite where it saves nothing.
 
     Source: N* in the design of compaction, for segments that are only ever appended.
     """
@@ -163,10 +166,10 @@ def break_even_calls(prices: RelativePrices, at: CostInputs, asked: float = 0.0)
 
 
 def repayment_calls(prices: RelativePrices, at: CostInputs, asked: float = 0.0) -> float:
-    """Calls after which the conversation cost no more than as it came, this one included.
+    """Calls after which the conversation cost no more than unmodified, this one included.
 
     What the bank holds was saved already and pays first: 0 where it pays all. A bank that owes
-    something for earlier folds is made good too.
+    something for earlier compactions is made good too.
     """
     owed = rewrite_cost(prices, at, asked) - at.bank
     saved = prices.read * at.gain
@@ -174,9 +177,9 @@ def repayment_calls(prices: RelativePrices, at: CostInputs, asked: float = 0.0) 
 
 
 def optimal_period_calls(prices: RelativePrices, at: CostInputs, asked: float = 0.0) -> float:
-    """Calls between two folds that cost the least together; infinite where waiting is free.
+    """Calls between two compactions that cost the least together; infinite where waiting is free.
 
-    Rare folds let the prompt grow, frequent ones write it often: the same balance as between
+    Rare compactions let the prompt grow, frequent ones write it often: the same balance as between
     storing and ordering goods. Source: F. W. Harris, How many parts to make at once, 1913.
     """
     carried = prices.read * at.growth
@@ -184,7 +187,7 @@ def optimal_period_calls(prices: RelativePrices, at: CostInputs, asked: float = 
 
 
 def high_water_tokens(prices: RelativePrices, at: CostInputs, asked: float = 0.0) -> float:
-    """Tokens of the prompt at which the next fold is due: a period's growth above the lowest."""
+    """Prompt tokens at which the next compaction is due: a period's growth above the lowest."""
     low = at.total - at.gain
     if prices.read <= 0:
         return inf
@@ -192,12 +195,12 @@ def high_water_tokens(prices: RelativePrices, at: CostInputs, asked: float = 0.0
 
 
 def call_savings(prices: RelativePrices, shorter_before: int, shorter_now: int) -> float:
-    """What a call adds to the bank.
+    """The savings that a call adds to the bank.
 
     Args:
         prices: What tokens cost.
         shorter_before: Tokens by which the part of the prompt that earlier calls had sent is
-            shorter than as it came: each would have been read.
+            shorter than unmodified: each would have been read.
         shorter_now: Tokens by which the new part is shorter: each would have been written.
     """
     return prices.read * shorter_before + prices.write * shorter_now
@@ -214,14 +217,14 @@ def _unread(prices: RelativePrices, ahead: int) -> int:
 
 
 def _reason_it_cannot_shorten(at: CostInputs) -> CompactionReason | None:
-    """Why a fold could not even shorten it."""
+    """The reason why compaction could not shorten it, or None."""
     if at.region <= 0:
         return CompactionReason.NOTHING_TO_FOLD
     return CompactionReason.NO_PROGRESS if at.gain <= 0 else None
 
 
 def _forced_reason(policy: CompactionPolicy, at: CostInputs) -> CompactionReason | None:
-    """Why it is folded whether that pays or not; or why that would be in vain."""
+    """The reason to compact whether that pays or not, or why that would be in vain."""
     if policy.force:
         return CompactionReason.FORCED
     most = ceiling_tokens(policy.window, at.growth)
@@ -233,12 +236,12 @@ def _forced_reason(policy: CompactionPolicy, at: CostInputs) -> CompactionReason
 
 
 def _lacks_progress(at: CostInputs) -> bool:
-    """True if a fold brings too little, or the same part brought nothing before."""
+    """True if a compaction brings too little, or the same part brought nothing before."""
     return at.gain < MIN_PROGRESS_SHARE * at.total or at.region < AGAIN * at.failed
 
 
 def _reason_to_wait(policy: CompactionPolicy, at: CostInputs) -> CompactionReason | None:
-    """Why it is not the time, whatever the prices."""
+    """The reason to wait, whatever the prices."""
     if at.total < policy.least or at.total - at.gain < policy.prices.least:
         return CompactionReason.BELOW_LEAST
     if policy.target and at.total <= policy.target:
@@ -251,10 +254,10 @@ def _reason_to_wait(policy: CompactionPolicy, at: CostInputs) -> CompactionReaso
 
 
 def _payment_reason(policy: CompactionPolicy, at: CostInputs) -> CompactionReason:
-    """True if it pays now, later, or perhaps never.
+    """The reason that follows from the prices: it pays now, later, or perhaps never.
 
     A conversation that had many calls has many to come: as many again, by experience with
-    whatever ends without notice (Lindy). What the bank holds may be spent even on a fold that
+    whatever ends without notice (Lindy). What the bank holds may be spent even on a compaction that
     later calls might not pay back, but not where they hardly could.
     """
     prices = policy.prices

@@ -1,19 +1,19 @@
-"""What was folded away and is not sent any more: what of it was needed, and what of it is gone."""
+"""Losses of compaction: values of compacted text that were needed, or are no longer sent."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from compaction.facts.fact import Fact, Kind
+from compaction.facts.fact import Fact, FactKind
 from compaction.planner import CompactionPlanner, CompactionState
 from compaction.quality_evidence import QualityEvidence
-from compaction.reading.message import Called, Message
-from compaction.reading.message_parser import read
-from compaction.reading.redaction import redacted
+from compaction.reading.message import CalledTool, ParsedMessage
+from compaction.reading.message_parser import parse_message
+from compaction.reading.redaction import redact_secrets
 from compaction.recall import contains_name, spaced_ids
-from compaction.results.json_values import Unreadable
-from compaction.results.lossless_compression import value_of
-from compaction.results.value_leaves import strings
+from compaction.results.json_values import UnreadableValue
+from compaction.results.lossless_compression import parse_result
+from compaction.results.value_leaves import leaf_strings
 from compaction.value_tokens import TokenIndex, Tokens, named_values
 
 #: How much is gone, which is no value of what is.
@@ -25,31 +25,31 @@ _NAMED: Final = 1_000
 
 
 def needed_values_evidence(
-    walk: CompactionPlanner, state: CompactionState
+    planner: CompactionPlanner, state: CompactionState
 ) -> QualityEvidence | None:
-    """What the newest tool calls needed of what was folded before they were made.
+    """Counts the values that the newest tool calls needed of text compacted before them.
 
-    A name counts that stood in the folded part and not in what was sent as it came; it is lost
+    A name counts that stood in the compacted part and not in what was sent unmodified; it is lost
     where the segments do not hold it either. None where no call was made since the last point.
 
     Args:
-        walk: The conversation.
+        planner: The conversation.
         state: How it stands.
     """
     here = state.tail.end
     folds = [each for each in state.folds if each.at < here]
-    before = _previous_request_point(walk, here)
-    calls = list(_calls_between(walk, before, here))
+    before = _previous_request_point(planner, here)
+    calls = list(_calls_between(planner, before, here))
     if not folds or not calls:
         return None
     names = dict.fromkeys(name for call in calls for name in spaced_ids(call.arguments)[:_NAMES])
     if not names:
         return QualityEvidence()
     cut = folds[-1].segment.end
-    words = walk.talk.words_between
-    kept = [walk.talk.messages[at].text for each in folds for at in each.kept]
-    as_it_came = "\n".join([words(0, walk.talk.lead), words(cut, before), *kept])
-    folded = words(walk.talk.lead, cut)
+    words = planner.talk.words_between
+    kept = [planner.talk.messages[at].text for each in folds for at in each.kept]
+    as_it_came = "\n".join([words(0, planner.talk.lead), words(cut, before), *kept])
+    folded = words(planner.talk.lead, cut)
     asked = [
         name
         for name in names
@@ -62,25 +62,28 @@ def needed_values_evidence(
 
 
 def lost_values(
-    walk: CompactionPlanner, state: CompactionState, sent: Sequence[bytes]
+    planner: CompactionPlanner, state: CompactionState, sent: Sequence[bytes]
 ) -> tuple[str, ...]:
-    """Values that the folded part named and what is sent does not, in their order.
+    """Values that the compacted part named and the sent messages do not, in their order.
 
     Args:
-        walk: The conversation.
+        planner: The conversation.
         state: How it stands.
         sent: Each message that is sent.
     """
-    messages = walk.talk.messages
+    messages = planner.talk.messages
     kept = {at for each in state.folds for at in each.kept}
     said = {each.segment.text: each.segment.facts for each in state.folds}
     known = TokenIndex(
-        told for raw in sent for text in _texts(read(raw)) for told in _stated_texts(text, said)
+        told
+        for raw in sent
+        for text in _texts(parse_message(raw))
+        for told in _stated_texts(text, said)
     )
     found: dict[Tokens, str] = {}
-    for at in range(walk.talk.lead, state.folds[-1].segment.end):
+    for at in range(planner.talk.lead, state.folds[-1].segment.end):
         for text in () if at in kept else _texts(messages[at]):
-            named = named_values(redacted(text)).items()
+            named = named_values(redact_secrets(text)).items()
             found |= {value: written for value, written in named if value not in known}
         if len(found) > _NAMED:
             break
@@ -88,16 +91,16 @@ def lost_values(
 
 
 def _stated_texts(text: str, said: Mapping[str, Sequence[Fact]]) -> Iterator[str]:
-    """What a text tells; of a segment neither the numbers of turns nor how much is gone."""
+    """The statements of a text; of a segment neither turn numbers nor counts of what is gone."""
     if text not in said:
         yield text
     else:
         for fact in said[text]:
-            yield _counts("", fact.text) if fact.kind is Kind.GONE else fact.text
+            yield _counts("", fact.text) if fact.kind is FactKind.GONE else fact.text
 
 
-def _texts(message: Message) -> Iterator[str]:
-    """What a message says and calls tools with; of JSON each value by itself."""
+def _texts(message: ParsedMessage) -> Iterator[str]:
+    """The texts of a message and its tool calls; of JSON each value by itself."""
     yield from _json_leaves(message.text)
     for call in message.calls:
         yield call.name
@@ -107,18 +110,18 @@ def _texts(message: Message) -> Iterator[str]:
 def _json_leaves(text: str) -> Sequence[str]:
     """The strings and numbers of a text that is JSON; any other by itself."""
     try:
-        return strings(value_of(text))
-    except Unreadable:
+        return leaf_strings(parse_result(text))
+    except UnreadableValue:
         return (text,)
 
 
-def _calls_between(walk: CompactionPlanner, start: int, end: int) -> Iterator[Called]:
+def _calls_between(planner: CompactionPlanner, start: int, end: int) -> Iterator[CalledTool]:
     """The tool calls that the assistant made between two places."""
-    for message in walk.talk.messages[start:end]:
+    for message in planner.talk.messages[start:end]:
         yield from message.calls
 
 
-def _previous_request_point(walk: CompactionPlanner, here: int) -> int:
+def _previous_request_point(planner: CompactionPlanner, here: int) -> int:
     """The last point before one: where the assistant was asked for what it said since."""
-    points = [at for at in walk.talk.points_after(0) if at < here]
-    return points[-1] if points else walk.talk.lead
+    points = [at for at in planner.talk.points_after(0) if at < here]
+    return points[-1] if points else planner.talk.lead

@@ -1,4 +1,4 @@
-"""What folding remembers between calls: messages, what is in them, and how conversations stand.
+"""The memory between calls: parsed messages, analyses of texts, conversation states.
 
 Nothing depends on it but time: what is forgotten is decided again, the same way.
 """
@@ -7,8 +7,8 @@ from collections import OrderedDict
 from typing import Final
 
 from compaction.planner import CompactionState
-from compaction.reading.parsed_messages import Readings
-from compaction.reading.text_analysis_cache import Findings
+from compaction.reading.parsed_messages import ParsedMessageCache
+from compaction.reading.text_analysis_cache import TextAnalysisCache
 
 #: Conversations remembered, and messages that their states hold in other words.
 _TALKS: Final = 4_096
@@ -26,22 +26,22 @@ class CompactionMemory:
     """
 
     def __init__(self, talks: int = _TALKS, most: int = _BYTES) -> None:
-        self.readings = Readings()
-        self.findings = Findings()
+        self.readings = ParsedMessageCache()
+        self.findings = TextAnalysisCache()
         self._talks = talks
         self._most = most
         self._held = 0
         self._states: OrderedDict[bytes, CompactionState] = OrderedDict()
 
     def find(self, key: bytes) -> CompactionState | None:
-        """How the conversation of that name stood; None where it is not known."""
+        """The state of the conversation with that key; None where it is not known."""
         found = self._states.get(key)
         if found is not None:
             self._states.move_to_end(key)
         return found
 
     def keep(self, key: bytes, state: CompactionState) -> None:
-        """Remember how it stands; those not asked for the longest are forgotten."""
+        """Remembers a state; the least recently used are forgotten."""
         before = self._states.pop(key, None)
         if before is not None:
             self._held -= _size(before)
@@ -53,7 +53,7 @@ class CompactionMemory:
 
 
 def _size(state: CompactionState) -> int:
-    """Bytes that a state holds, about."""
+    """Bytes that a state holds, approximately."""
     tail = state.tail
     said = sum(len(each.raw) + _ENTRY for each in tail.said.values())
     segments = sum(4 * len(each.segment.text) for each in state.folds)

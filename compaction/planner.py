@@ -1,12 +1,12 @@
-"""The folds of a conversation, decided call by call from what was said before each.
+"""The compaction planner: decides call by call from what was said before each.
 
 ::
 
     point ─ newest messages told ─ proof ─ cut ─ guess ─ verdict ─┬─ no: it goes on as it is
-                                                                  └─ segment ─ verdict ─ fold
+                                                                  └─ segment ─ verdict ─ compaction
 
 A longer conversation repeats the decisions of a shorter one that it begins with: so the bytes sent
-stay the beginning of what is sent later, but at a fold, and nothing has to be kept anywhere.
+stay the beginning of what is sent later, but at a compaction, and nothing has to be kept anywhere.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,15 +23,15 @@ from compaction.cost_model import (
     decide_compaction,
     rewrite_cost,
 )
-from compaction.facts.detail_levels import Ladder, Region
-from compaction.facts.segment import Segment
+from compaction.facts.detail_levels import DetailLadder, Region
+from compaction.facts.fact import Segment
 from compaction.policy import CompactionMode, CompactionPolicy
 from compaction.reading.message import Count, Voice
-from compaction.reading.text_analysis_cache import Find, afresh
+from compaction.reading.text_analysis_cache import TextAnalyzer, analyze_uncached
 from compaction.verbatim_suffix import SuffixContext, VerbatimSuffix, extend_suffix
 
-#: What a model found in the part folded before, by what identifies that part and the new one: the
-#: same answer whenever it is asked of the same two.
+#: What a model found in the part compacted before, by what identifies that part and the new one:
+#: the same answer whenever it is asked of the same two.
 Notes = Callable[[bytes, bytes], tuple[str, ...]]
 
 #: What a segment takes of what it stands for at best, until one was written.
@@ -50,7 +50,7 @@ def no_notes(_before: bytes, _here: bytes) -> tuple[str, ...]:
 
 
 class CompactedPart(msgspec.Struct, frozen=True, kw_only=True):
-    """A part that was folded.
+    """A compacted part of a conversation.
 
     Attributes:
         at: The point where that was decided.
@@ -58,7 +58,7 @@ class CompactedPart(msgspec.Struct, frozen=True, kw_only=True):
         kept: Messages of the part that stay messages: those of authority, the request that was
             under way, and a user's that hold more than text.
         tokens: What segment and messages weigh.
-        reason: Why it was folded; None until that is decided.
+        reason: Why it was compacted; None until that is decided.
     """
 
     at: int
@@ -69,16 +69,16 @@ class CompactedPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CompactionState(msgspec.Struct, frozen=True, kw_only=True):
-    """How a conversation stands at a point.
+    """The state of a conversation at a point.
 
     Attributes:
         calls: Points passed.
-        since: Points passed since the last fold.
-        folds: The parts folded, in order.
+        since: Points passed since the last compaction.
+        folds: The parts compacted, in order.
         tail: All after them.
-        start: Tokens of the whole as it was sent right after the last fold.
+        start: Tokens of the whole as it was sent right after the last compaction.
         sent: Tokens of the whole as it was sent at the last point.
-        raw: The same, as it came.
+        raw: The same, unmodified.
         bank: What shortening has saved, in tokens of uncached input.
         failed: Tokens of the part that was last tried in vain.
         share: What a segment takes of what it stands for, as the last one that was written did.
@@ -105,10 +105,10 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         talk: The conversation.
-        policy: How it may be folded.
+        policy: How it may be compacted.
         fixed: Tokens of the tools.
         count: How tokens are counted.
-        notes: What a model found in the part folded before; it joins the new one.
+        notes: What a model found in the part compacted before; it joins the new one.
         keys: What identifies each beginning of the conversation, from its first message on.
         find: What is found in its texts.
     """
@@ -119,22 +119,22 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True):
     count: Count
     notes: Notes
     keys: Sequence[bytes]
-    find: Find = afresh
+    find: TextAnalyzer = analyze_uncached
 
     def initial_state(self) -> CompactionState:
-        """Before its first call."""
+        """The state before the first call."""
         lead = self.talk.lead
         return CompactionState(tail=VerbatimSuffix(start=lead, end=lead))
 
     def state_at_end(self, state: CompactionState) -> CompactionState:
-        """After all its calls."""
+        """The state after all calls."""
         points = list(self.talk.points_after(state.tail.end))
         for at in points[-1:] if self.policy.once else points:
             state = self._advance_to(state, at)
         return self._extend_to_end(state)
 
     def _advance_to(self, state: CompactionState, at: int) -> CompactionState:
-        """At a point."""
+        """The state at a point."""
         state = self._extend_suffix(state, at)
         raw = self._head_tokens + self.talk.tokens_between(self.talk.lead, at)
         before, sent = state.sent, self._sent_tokens(state)
@@ -158,7 +158,7 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True):
     def _apply_decision(
         self, state: CompactionState, standing: CostInputs, end: int
     ) -> CompactionState:
-        """With the part up to a cut folded, if that is due."""
+        """The state with the part up to a cut compacted, if that is due."""
         found = decide_compaction(self.policy, standing)
         if found.folds and not self.policy.force:
             standing = msgspec.structs.replace(standing, back=self._suffix_regrowth(state, end))
@@ -184,7 +184,7 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True):
         saved = prices.read * standing.gain - rewrite_cost(prices, standing)
         over = after.sent - target
         if self.policy.target and over > 0:
-            # What comes back in the tail may not have been reckoned with.
+            # What comes back in the suffix may not have been reckoned with.
             less = folded(min(most, fold.tokens) - over)
             after = after if less.segment is fold.segment else self._after_compaction(state, less)
         last = msgspec.structs.replace(after.folds[-1], reason=found.reason)
@@ -192,9 +192,9 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(after, folds=folds, verdict=found, bank=state.bank + saved)
 
     def _suffix_regrowth(self, state: CompactionState, end: int) -> int:
-        """Tokens by which the tail behind a cut would be longer told anew, at least.
+        """Tokens by which the suffix behind a cut would be longer told anew, at least.
 
-        A result that is told as the same as an earlier one is told whole where that is folded.
+        A result that is told as the same as an earlier one is told whole where that is compacted.
         """
         start = state.tail.start
         before = SuffixContext(
@@ -210,7 +210,7 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True):
         return self.talk.tokens_between(state.tail.end, end) if self.policy.once else 0
 
     def _after_compaction(self, state: CompactionState, fold: CompactedPart) -> CompactionState:
-        """Right after a fold; the tail is told anew, for it is written anew."""
+        """The state right after a compaction; the suffix is rebuilt, for it is written anew."""
         end = fold.segment.end
         tail = VerbatimSuffix(start=end, end=end)
         after = msgspec.structs.replace(state, folds=(*state.folds, fold), tail=tail)
@@ -219,7 +219,7 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(after, since=0, start=sent, sent=sent, failed=0)
 
     def _extend_suffix(self, state: CompactionState, at: int) -> CompactionState:
-        """With the messages up to a point in the tail.
+        """The state with the messages up to a point in the suffix.
 
         Results stay whole until the prompt is long enough for its cache.
         """
@@ -232,16 +232,16 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(state, tail=tail)
 
     def _extend_to_end(self, state: CompactionState) -> CompactionState:
-        """With what stands behind the last point, where no decision is made."""
+        """The state with the messages behind the last point, where no decision is made."""
         end = len(self.talk.messages)
         return self._extend_suffix(state, end) if state.tail.end < end else state
 
     def prefix_key(self, end: int) -> bytes:
-        """What identifies the beginning up to a message."""
+        """The key of the prefix up to a message."""
         return self.keys[end - 1]
 
     def text_before_suffix(self, state: CompactionState) -> str:
-        """The text of all that is sent before the tail."""
+        """The text of all that is sent before the suffix."""
         messages = self.talk.messages
         lead = [message.text for message in messages[: self.talk.lead]]
         for fold in state.folds:
@@ -288,7 +288,7 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def _part_compactor(self, state: CompactionState, end: int) -> Callable[[int], CompactedPart]:
-        """Folds the part up to a cut, read once: to so many tokens, where there is a target."""
+        """Compacts the part up to a cut, read once: to so many tokens, where there is a target."""
         start = state.tail.start
         kept = self._kept_messages(start, end, state.tail.end)
         beside = _MESSAGE_TOKENS + sum(self.talk.messages[at].tokens for at in kept)
@@ -302,10 +302,10 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True):
             earlier=tuple(each.segment for each in state.folds),
             notes=self.notes(self.prefix_key(start), self.prefix_key(end)) if state.folds else (),
         )
-        ladder = Ladder(region, self.count, self.find)
+        ladder = DetailLadder(region, self.count, self.find)
 
         def folded(most: int) -> CompactedPart:
-            segment = ladder.climbed(max(1, most - beside) if self.policy.target else 0)
+            segment = ladder.segment_within(max(1, most - beside) if self.policy.target else 0)
             tokens = segment.tokens + beside
             return CompactedPart(at=state.tail.end, segment=segment, kept=kept, tokens=tokens)
 

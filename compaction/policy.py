@@ -1,4 +1,4 @@
-"""How a conversation may be folded, and at what prices."""
+"""The policy of compaction: mode, limits and prices."""
 
 from enum import StrEnum
 from typing import Final
@@ -7,13 +7,13 @@ import msgspec
 
 
 class CompactionMode(StrEnum):
-    """How far compaction may go with a feature; each includes the ones before it, but native."""
+    """The mode of compaction for a feature; each includes the ones before it, but native."""
 
-    OFF = "off"  #: Sent as it came.
+    OFF = "off"  #: Sent unmodified.
     TRIM = "trim"  #: Tool results said shorter without loss, when they first come.
     FACTS = "facts"  #: Old turns become facts, by rules alone.
     FACTS_MODEL = "facts+model"  #: Facts that a small model found join them at the next reset.
-    NATIVE = "native"  #: The provider compacts; nothing is folded here.
+    NATIVE = "native"  #: The provider compacts; nothing is compacted here.
 
 
 #: Tokens of a step, and of the least prompt, from which a cache is coarse.
@@ -64,18 +64,19 @@ class RelativePrices(msgspec.Struct, frozen=True):
 
 
 class CompactionPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """What holds for a conversation; equal policies fold equal conversations to equal bytes.
+    """The policy for a conversation; equal policies compact equal conversations to equal bytes.
 
     Attributes:
         mode: How far it may go.
         prices: What tokens cost.
-        keep_turns: The last turns that stay as they came; at least 1, for the request does.
+        keep_turns: The last turns that stay unmodified; at least 1, for the request does.
         target: Tokens the whole prompt should come down to; 0 for as far as facts go by themselves.
         window: Most tokens that the model takes; 0 for not known.
-        force: Whether it folds as soon as there is enough to fold, whether that pays or not.
+        force: Whether it compacts as soon as there is enough to compact, whether that pays or not.
         once: Whether only the last call decides, as if none had been made before.
-        safety: How often over as many calls as were made must pay a fold back; 0 for the usual.
-        least: Tokens below which nothing is folded.
+        safety: How often over as many calls as were made must pay a compaction back; 0 for the
+            usual.
+        least: Tokens below which nothing is compacted.
     """
 
     mode: CompactionMode = CompactionMode.FACTS

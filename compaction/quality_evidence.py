@@ -1,11 +1,11 @@
-"""True if what was folded away was missed, told from the tool calls that came later.
+"""Evidence of quality: the values that later tool calls needed of compacted text, and those lost.
 
-A model that needs an id writes it into a call. Where that id had stood in folded text only, the
+A model that needs an id writes it into a call. Where that id had stood in compacted text only, the
 call shows whether it was still to be found in what was sent. That costs no model call, and a
 feature whose calls miss too much steps back to a gentler mode by itself.
 
 A model that was not shown an id can hardly write it. So what is lost shows in conversations that
-went as they came, held against how they would have been folded; they are judged by themselves.
+was sent unmodified, held against how they would have been compacted; they are judged by themselves.
 """
 
 from math import sqrt
@@ -22,7 +22,8 @@ MIN_NEEDED_VALUES: Final = 20
 #: Standard errors of the bound: 95 % of a one-sided judgement.
 _SURE: Final = 1.645
 
-#: What comes after each mode that folds; the others fold nothing, so nothing tells of them.
+#: What comes after each mode that compacts; the others compaction nothing, so nothing tells of
+#: them.
 _GENTLER: Final = {
     # A model's notes only add to facts: without them more is lost.
     CompactionMode.FACTS_MODEL: CompactionMode.TRIM,
@@ -31,11 +32,11 @@ _GENTLER: Final = {
 
 
 class QualityEvidence(msgspec.Struct, frozen=True, kw_only=True):
-    """What tool calls needed of folded text.
+    """The values that tool calls needed of compacted text.
 
     Attributes:
-        needed: Ids in their arguments that had stood in folded text, and nowhere in what was sent
-            as it came.
+        needed: Ids in their arguments that had stood in compacted text, and nowhere in what was
+            sent unmodified.
         lost: Those of them that did not stand in what was sent in its place either.
     """
 
@@ -58,7 +59,7 @@ def next_mode(
     threshold: float = MAX_LOST_SHARE,
     least: int = MIN_NEEDED_VALUES,
 ) -> CompactionMode:
-    """The mode to go on with: one step gentler where surely more is lost than may be.
+    """The mode to continue with: one step gentler where surely more is lost than allowed.
 
     Args:
         mode: The present one.

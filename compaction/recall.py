@@ -1,4 +1,4 @@
-"""What was folded away and is named again: its source comes back beside the name.
+"""Recall: a value that was compacted away and is named again gets its source beside it.
 
 It is quoted in the message that names it, for data must not look like anybody's words. What comes
 back depends on the messages before alone, so it stays as it is on all later calls.
@@ -12,12 +12,12 @@ import msgspec
 import orjson
 
 from compaction.conversation_view import ConversationView
-from compaction.facts.flat import flat
-from compaction.reading.message import Message, Unfoldable, Voice
-from compaction.reading.redaction import redacted
-from compaction.reading.text_analysis_cache import Find, afresh
-from compaction.results.lossless_compression import crushed
-from compaction.results.value_leaves import ids
+from compaction.facts.rendering import flatten
+from compaction.reading.message import CannotCompactError, ParsedMessage, Voice
+from compaction.reading.redaction import redact_secrets
+from compaction.reading.text_analysis_cache import TextAnalyzer, analyze_uncached
+from compaction.results.lossless_compression import compress_result
+from compaction.results.value_leaves import find_ids
 from compaction.value_tokens import SPACELESS_SCRIPTS, find_name
 
 #: Sources that come back in one message.
@@ -33,14 +33,16 @@ _spaceless = re.compile(rf"[{SPACELESS_SCRIPTS}]+").sub
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-def recallable_names(message: Message, most: int, find: Find = afresh) -> tuple[str, ...]:
-    """The first names in a message that may stand for something folded away."""
+def recallable_names(
+    message: ParsedMessage, most: int, find: TextAnalyzer = analyze_uncached
+) -> tuple[str, ...]:
+    """The first names in a message that may stand for something compacted away."""
     return find(spaced_ids, message.text)[:most] if most > 0 else ()
 
 
 def spaced_ids(text: str) -> tuple[str, ...]:
-    """What identifies something in a text; a script without spaces ends a name, too."""
-    return ids(text if text.isascii() else _spaceless(" ", text))
+    """The identifiers in a text; a script without spaces ends a name, too."""
+    return find_ids(text if text.isascii() else _spaceless(" ", text))
 
 
 def contains_name(text: str, name: str) -> bool:
@@ -49,12 +51,12 @@ def contains_name(text: str, name: str) -> bool:
 
 
 def quote_sources(said: ConversationView, missing: Sequence[str], cut: int) -> str:
-    """The sources of names, quoted; "" where they name nothing that was folded away.
+    """Quotes the sources of names; "" where they name nothing that was compacted away.
 
     Args:
         said: The conversation.
         missing: What is named and stands nowhere in what is sent.
-        cut: The first message that is not folded.
+        cut: The first message that is not compacted.
     """
     lines: dict[int, str] = {}
     for name in missing:
@@ -65,16 +67,16 @@ def quote_sources(said: ConversationView, missing: Sequence[str], cut: int) -> s
 
 
 def append_text(raw: bytes, text: str) -> bytes:
-    """A message with a text behind its own; all else stays as it came.
+    """Appends a text to a message; all else stays unmodified.
 
     Raises:
-        Unfoldable: If its content is neither text nor a list of parts.
+        CannotCompactError: If its content is neither text nor a list of parts.
     """
     try:
         found = _members(raw)
         content = orjson.loads(bytes(found["content"]))
     except (KeyError, ValueError, RecursionError) as error:
-        raise Unfoldable(f"a message cannot be read: {error}") from None
+        raise CannotCompactError(f"a message cannot be read: {error}") from None
     if isinstance(content, str):
         written = orjson.dumps(f"{content}\n\n{text}")
     elif isinstance(content, list):
@@ -82,14 +84,14 @@ def append_text(raw: bytes, text: str) -> bytes:
         part = orjson.dumps({"type": "text", "text": text})
         written = kept + (b"," if content else b"") + part + b"]"
     else:
-        raise Unfoldable("the content of a message is neither text nor parts")
+        raise CannotCompactError("the content of a message is neither text nor parts")
     pieces = {**found, "content": msgspec.Raw(written)}
     inner = b",".join(orjson.dumps(name) + b":" + bytes(held) for name, held in pieces.items())
     return b"{" + inner + b"}"
 
 
-def _source_index(messages: Sequence[Message], name: str, start: int, end: int) -> int | None:
-    """The last message folded that holds a name: a result's before others'."""
+def _source_index(messages: Sequence[ParsedMessage], name: str, start: int, end: int) -> int | None:
+    """The last compacted message that holds a name: a result's before others'."""
     found = None
     for at in range(end - 1, start - 1, -1):
         if contains_name(messages[at].text, name):
@@ -100,14 +102,15 @@ def _source_index(messages: Sequence[Message], name: str, start: int, end: int) 
 
 
 def _quote_message(said: ConversationView, at: int, name: str) -> str:
-    """A message folded away, on a line of its own; the words around the name where it is long."""
+    """Quotes a compacted message on one line; only the words around the name where it is long."""
     message = said.messages[at]
     if message.voice is Voice.USER:
-        return f"user: {_excerpt_around(flat(message.text), name)}"
-    safe = redacted(message.text)
+        return f"user: {_excerpt_around(flatten(message.text), name)}"
+    safe = redact_secrets(message.text)
     if message.voice is not Voice.RESULT:
-        return f"{message.voice.value}: {_excerpt_around(flat(safe), name)}"
-    return f"{redacted(said.short_call(at))} → {_excerpt_around(flat(crushed(safe)), name)}"
+        return f"{message.voice.value}: {_excerpt_around(flatten(safe), name)}"
+    excerpt = _excerpt_around(flatten(compress_result(safe)), name)
+    return f"{redact_secrets(said.short_call(at))} → {excerpt}"
 
 
 def _excerpt_around(line: str, name: str) -> str:

@@ -1,6 +1,6 @@
-"""How the messages that are not folded are sent: results told shorter, what was folded recalled.
+"""The verbatim suffix: messages not compacted, with results shortened and values recalled.
 
-A message once said is said the same way until the next fold.
+A message once said is said the same way until the next compaction.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,21 +9,21 @@ from typing import Final
 import msgspec
 
 from compaction.conversation_view import ConversationView
-from compaction.reading.message import Count, Message, Voice
-from compaction.reading.message_parser import weighed
-from compaction.reading.text_analysis_cache import Find, afresh
+from compaction.reading.message import Count, ParsedMessage, Voice
+from compaction.reading.message_parser import count_tokens_of
+from compaction.reading.text_analysis_cache import TextAnalyzer, analyze_uncached
 from compaction.recall import append_text, contains_name, quote_sources, recallable_names
-from compaction.results.duplicate_results import stamp
-from compaction.results.result_trimming import trimmed
+from compaction.results.duplicate_results import text_digest
+from compaction.results.result_trimming import trim_result
 
-#: Names of one message, and of all between two folds, that are looked up in what was folded: each
-#: may take as long as there are messages.
+#: Names of one message, and of all between two compactions, that are looked up in what was folded:
+#: each may take as long as there are messages.
 _NAMES: Final = 32
 _ASKED: Final = 256
 
 
 class ReplacedMessage(msgspec.Struct, frozen=True):
-    """A message that is sent otherwise than it came.
+    """A message that is sent modified.
 
     Attributes:
         raw: Its JSON as it is sent.
@@ -38,11 +38,11 @@ class VerbatimSuffix(msgspec.Struct, frozen=True, kw_only=True):
     """The messages from the last cut to a point.
 
     Attributes:
-        start: Where it begins: the first message that is not folded.
+        start: Where it begins: the first message that is not compacted.
         end: Where the point is.
         said: The messages that are sent otherwise than they came, in order.
         seen: The calls whose results stand in it, by the stamps of their texts.
-        asked: Names in it that were looked up in what was folded.
+        asked: Names in it that were looked up in what was compacted.
         tokens: What all of it weighs as it is sent.
         spared: Tokens that its results would weigh less if each were told shorter.
     """
@@ -73,11 +73,11 @@ class VerbatimSuffix(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SuffixContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands before a tail.
+    """The context of a suffix: the text and tokens before it.
 
     Attributes:
         text: All that is sent before it; asked for only where that matters.
-        above: Tokens of the tail up to which results are not told shorter.
+        above: Tokens of the suffix up to which results are not told shorter.
         least: Tokens that results so far would weigh less, below which they are not either.
     """
 
@@ -85,13 +85,13 @@ class SuffixContext(msgspec.Struct, frozen=True, kw_only=True):
     above: int = 0
     least: int = 0
 
-    def stays_whole(self, message: Message, weighs: int, *, tokens: int, spared: int) -> bool:
+    def stays_whole(self, message: ParsedMessage, weighs: int, *, tokens: int, spared: int) -> bool:
         """True if a result is sent whole, as its prefix alone decides.
 
         Args:
             message: It.
             weighs: Its tokens told shorter.
-            tokens: Tokens of the tail before it.
+            tokens: Tokens of the suffix before it.
             spared: Tokens by which results would be shorter, this one included.
         """
         is_longer = weighs > message.tokens
@@ -108,9 +108,9 @@ def extend_suffix(
     count: Count,
     before: SuffixContext = _ALONE,
     *,
-    find: Find = afresh,
+    find: TextAnalyzer = analyze_uncached,
 ) -> VerbatimSuffix:
-    """The tail with the messages up to a later point.
+    """The suffix with the messages up to a later point.
 
     Args:
         talk: The conversation.
@@ -126,16 +126,16 @@ def extend_suffix(
         message = talk.messages[at]
         raw = message.raw
         if message.voice is Voice.RESULT:
-            raw = trimmed(message, seen, find)
+            raw = trim_result(message, seen, find)
             if message.whole:
-                seen.setdefault(stamp(message.text), talk.short_call(at))
+                seen.setdefault(text_digest(message.text), talk.short_call(at))
         elif message.voice is Voice.USER and tail.start > talk.lead:
             wanted = recallable_names(message, min(_NAMES, _ASKED - asked), find)
             asked += len(wanted)
             raw = _message_with_sources(
                 talk, VerbatimSuffix(start=tail.start, end=at, said=said), wanted, before
             )
-        weighs = message.tokens if raw is message.raw else weighed(raw, count)
+        weighs = message.tokens if raw is message.raw else count_tokens_of(raw, count)
         if message.voice is Voice.RESULT:
             spared += max(message.tokens - weighs, 0)
             if before.stays_whole(message, weighs, tokens=tokens, spared=spared):
@@ -144,20 +144,14 @@ def extend_suffix(
             said[at] = ReplacedMessage(raw, weighs)
         tokens += weighs
     return VerbatimSuffix(
-        start=tail.start,
-        end=end,
-        said=said,
-        seen=seen,
-        asked=asked,
-        tokens=tokens,
-        spared=spared,
+        start=tail.start, end=end, said=said, seen=seen, asked=asked, tokens=tokens, spared=spared
     )
 
 
 def _message_with_sources(
     talk: ConversationView, tail: VerbatimSuffix, wanted: Sequence[str], before: SuffixContext
 ) -> bytes:
-    """The message behind a tail, with the sources of what it names and nothing sent holds."""
+    """The message behind a suffix, with the sources of what it names and nothing sent holds."""
     raw = talk.messages[tail.end].raw
     if not wanted:
         return raw

@@ -41,10 +41,10 @@ from proxy.services.alerts.setup import running_alerts, sinks_of_policies
 from proxy.services.background import BackgroundTasks
 from proxy.services.budgets.admission_gate import AdmissionGate
 from proxy.services.budgets.setup import running_budgets
-from proxy.services.compaction.compaction import Folding
-from proxy.services.compaction.figures import FoldFigures
-from proxy.services.compaction.summariser import Notebook, notebook
-from proxy.services.compaction.summary_request import through
+from proxy.services.compaction.compacted_features import CompactedFeaturesCollector
+from proxy.services.compaction.compactor import Compactor
+from proxy.services.compaction.summariser import Summariser, build_summariser
+from proxy.services.compaction.summary_request import call_server
 from proxy.services.objectives.route_alerts import RouteAlerts, RouteHealthMetrics
 from proxy.services.objectives.router import ObjectiveRouter
 from proxy.services.objectives.setup import running_objectives
@@ -262,7 +262,7 @@ async def _desk(
         stack.callback(around.tasks.end, watching, judging)
         folding = _folding(around)
         stack.enter_context(closing(folding))
-        noting = notebook(around)
+        noting = build_summariser(around)
         spent = partial(_spent, lanes, ticks)
         kept = Receipts(opened, telemetry, _readers(entry, wheel, folding.settled, spent))
         planning = _planning(around)
@@ -284,16 +284,16 @@ async def _desk(
 
         if noting is not None:
             stack.push_async_callback(noting.stop)
-            folding.takes(noting)
+            folding.use_summariser(noting)
         noted_at = partial(_note_at, noting, ticks)
         noted_at(desk)
         yield desk, kept, (entry, wheel), noted_at
 
 
-def _note_at(noting: Notebook | None, ticks: Callable[[], float], desk: Dependencies) -> None:
+def _note_at(noting: Summariser | None, ticks: Callable[[], float], desk: Dependencies) -> None:
     """Have notes asked for at this desk from now on."""
     if noting is not None:
-        noting.serve = through(desk, ticks)
+        noting.serve = call_server(desk, ticks)
 
 
 def _serving(
@@ -344,12 +344,12 @@ def _planning(around: Surroundings) -> PromptPlanning:
     )
 
 
-def _folding(around: Surroundings) -> Folding:
+def _folding(around: Surroundings) -> Compactor:
     given = around.settings
     mode, share, safety = given.compaction, given.control_share, given.compaction_safety
     usual = CompactionDefaults(mode=mode, share=share, safety=safety)
-    around.publish(FoldFigures(lambda: around.opened.foldboard.chosen))
-    return Folding(around.opened, around.tasks, now=around.now, say=around.say, usual=usual)
+    around.publish(CompactedFeaturesCollector(lambda: around.opened.foldboard.chosen))
+    return Compactor(around.opened, around.tasks, now=around.now, say=around.say, usual=usual)
 
 
 def _patience(settings: Settings) -> RetryPolicy:

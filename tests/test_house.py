@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compaction.facts.fact import Kind
+from compaction.facts.fact import FactKind
 from compaction.facts.rendering import _LABELS
 from proxy.settings import PREFIX, Settings
 
@@ -39,7 +39,7 @@ BROAD = {
     "proxy/api/endpoint.py",
     "proxy/services/background.py",
     "proxy/services/planning/planning.py",
-    "proxy/services/compaction/compaction.py",
+    "proxy/services/compaction/compactor.py",
 }
 #: Sources without a twin of their own, and where they are tested instead.
 TESTED_ELSEWHERE: dict[str, str] = {
@@ -183,6 +183,6 @@ def test_the_readme_of_commands_mentions_every_setting():
 
 def test_the_readme_of_compaction_names_every_kind_of_fact_and_how_it_is_sent():
     readme = (ROOT / "compaction/README.md").read_text(encoding="utf8")
-    absent = [k for k in Kind if f"\n| `{k}` | `{_LABELS[k]}` |" not in readme]
+    absent = [k for k in FactKind if f"\n| `{k}` | `{_LABELS[k]}` |" not in readme]
 
     assert absent == []

@@ -1,1 +1,1 @@
-"""What later turns need of earlier ones, a line each, with the turns it comes from."""
+"""Facts: a line each for what later turns need of earlier ones, with the turns it comes from."""

@@ -1,31 +1,66 @@
-"""What the assistant said to the user that later words lean on: offers, promises and outcomes."""
+"""Replies of the assistant that later words lean on: offers, promises and outcomes."""
 
 import re
 from collections.abc import Iterator, Sequence
-from enum import Enum, auto
+from enum import Enum, IntEnum, auto
 from typing import Final
 
 import msgspec
 
-from compaction.facts.fact import Fact, Kind
-from compaction.facts.flat import flat, headed
-from compaction.facts.plans import settles
-from compaction.facts.referring import Refers, refers
-from compaction.facts.region_contents import Part
-from compaction.facts.sentences import sentences
-from compaction.facts.values import Kept, figures
-from compaction.reading.message import Message, Voice
+from compaction.facts.fact import Fact, FactKind
+from compaction.facts.region_contents import RegionContents
+from compaction.facts.rendering import flatten, sentences, text_head
+from compaction.facts.statements import settled_kind
+from compaction.facts.values import KeptWords, figure_words
+from compaction.reading.message import ParsedMessage, Voice
+
+#: Characters of an answer that is short.
+_SHORT_ANSWER_CHARS: Final = 40
+#: Characters of an answer that takes something up, or chooses; a longer one says what it means.
+_TAKEN_UP: Final = 120
+#: Characters of an answer that is a letter, or a number, of what was offered.
+_LETTER: Final = 20
+_chooses: Final = re.compile(
+    r"""\b(?:
+      (?:the|that|this|your|my)\ (?:very\ )?(?:first|second|third|fourth|fifth|last|other|former
+        | latter|next|one|ones|cheap\w{0,4}|early|earli\w{1,3}|lat\w{1,3}|fast\w{0,3}|direct)
+    | option | both | either | neither | (?:first|second|third|last|other|former|latter)\ one
+    | take\ (?:it|that) | number\ (?:one|two|three|\d)
+    )\b""",
+    re.VERBOSE,
+).search
+_letter: Final = re.compile(r"(?:\w+ ){0,2}\(?(?:[a-f]|\d)[).!]*(?: please[.!]?)?").fullmatch
+
+
+class ReferenceStrength(IntEnum):
+    """The degree to which an answer needs what it answers."""
+
+    NOT = 0
+    AGREES = 1  #: It says yes or no, or is only a few words: the question gives it its sense.
+    CHOOSES = 2  #: It names one of several by its place or its letter.
+
+
+def reference_strength(answer: str) -> ReferenceStrength:
+    """The degree to which an answer needs what it answers."""
+    if len(answer) > _TAKEN_UP:
+        return ReferenceStrength.NOT
+    small = answer.strip().lower()
+    if _chooses(small) or (len(small) <= _LETTER and _letter(small)):
+        return ReferenceStrength.CHOOSES
+    says_more = len(small) > _SHORT_ANSWER_CHARS or any(map(str.isdigit, small))
+    return ReferenceStrength.NOT if says_more else ReferenceStrength.AGREES
+
 
 #: Characters that stay of what the first message behind the part answers.
-LAST: Final = 450
+MAX_REPLY_CHARS: Final = 450
 #: Characters that stay of each of the newest texts, and how many those are; of an older one.
 _NEW, _NEWEST, _OLD = 300, 3, 160
 #: Characters that stay of a question where there is room for no more.
 _QUESTION: Final = 120
 #: Characters of a message that are looked through, from its beginning and from its end.
-_SEEN: Final = 2_000
+_SCANNED_CHARS: Final = 2_000
 #: Fewer characters than this of a sentence that is cut tell nothing.
-_LEAST: Final = 40
+_MIN_CUT_CHARS: Final = 40
 #: What a sentence has that tells something: a figure, a name that is marked, a list, a question.
 #: Begins with all that may begin it, as the others below do: so it is sought quickly.
 _TELLS: Final = re.compile(
@@ -69,7 +104,7 @@ _ASKS, _LISTS, _COMMITS, _HOLDS = 4, 3, 2, 1
 
 
 class _Tone(Enum):
-    """What a sentence does."""
+    """The kind of a sentence."""
 
     ASKS = auto()
     WAITS = auto()  #: It asks for something without a question.
@@ -93,7 +128,7 @@ class _Sentence(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Around(msgspec.Struct, frozen=True):
-    """What is known of where a text stands.
+    """The context of a text: what it refers to, and which lines stand already.
 
     Attributes:
         refers: How far the user's answer leans on it.
@@ -102,30 +137,34 @@ class _Around(msgspec.Struct, frozen=True):
         commits: Whether promises and outcomes are wanted too.
     """
 
-    refers: Refers
+    refers: ReferenceStrength
     acted: bool
-    stands: Kept | None
+    stands: KeptWords | None
     commits: bool
 
 
-def asked(part: Part, most: int = LAST, stands: Kept | None = None) -> Iterator[Fact]:
+def assistant_reply_facts(
+    part: RegionContents, most: int = MAX_REPLY_CHARS, stands: KeptWords | None = None
+) -> Iterator[Fact]:
     """Of each text to the user the sentences that later words lean on, up to a cap.
 
     Args:
-        part: What is folded.
+        part: What is compacted.
         most: Characters that stay of what was said last; 0 for no more anywhere than questions,
             and values where it is given what stands.
         stands: The lines beside these; values that they hold need no sentence, and what is kept
             is added to it.
     """
-    said = [each for each in part.spoken(Voice.ASSISTANT) if each[1].text and not each[1].calls]
-    acted = {each.turn for each in part.exchanges if each.acts}
-    stands = stands or (Kept("") if most else None)
+    said = [
+        each for each in part.messages_of(Voice.ASSISTANT) if each[1].text and not each[1].calls
+    ]
+    acted = {each.turn for each in part.exchanges if each.is_action}
+    stands = stands or (KeptWords("") if most else None)
     for left, (at, message) in zip(range(len(said), 0, -1), said, strict=True):
         answer = _answer(part, at)
         around = _Around(
-            refers=refers(answer.text) if answer else Refers.NOT,
-            acted=part.turn(at) in acted,
+            refers=reference_strength(answer.text) if answer else ReferenceStrength.NOT,
+            acted=part.turn_of(at) in acted,
             stands=stands,
             commits=most > 0,
         )
@@ -137,11 +176,11 @@ def asked(part: Part, most: int = LAST, stands: Kept | None = None) -> Iterator[
             text = _leaned_on(part.find(_read, message.text), around, room)
         if text:
             if stands:
-                stands.read(text)
-            yield Fact(kind=Kind.ASKED, text=text, turns=(part.turn(at),), messages=(at,))
+                stands.add_line(text)
+            yield Fact(kind=FactKind.ASKED, text=text, turns=(part.turn_of(at),), messages=(at,))
 
 
-def _answer(part: Part, at: int) -> Message | None:
+def _answer(part: RegionContents, at: int) -> ParsedMessage | None:
     """The user's words right behind a message."""
     messages = part.region.messages
     answer = messages[at + 1] if at + 1 < len(messages) else None
@@ -163,51 +202,59 @@ def _outcome(sentence: str) -> bool:
 
 def _sentences(text: str) -> list[str]:
     """The sentences of a text, without its layout."""
-    seen = text if len(text) <= 2 * _SEEN else f"{text[:_SEEN]}\n{text[-_SEEN:]}"
+    seen = (
+        text
+        if len(text) <= 2 * _SCANNED_CHARS
+        else f"{text[:_SCANNED_CHARS]}\n{text[-_SCANNED_CHARS:]}"
+    )
     bare = _MARKDOWN.sub("", seen) if any(map(seen.__contains__, _MARKS)) else seen
     return list(sentences(_NUMBERED.sub(r"\1)", bare)))
 
 
 def _read(text: str) -> tuple[_Sentence, ...]:
     """The sentences of a text, with what may lean on each."""
-    return tuple([_Sentence(each, *_toned(each)) for each in _sentences(text)])
+    return tuple([_Sentence(each, *_sentence_tone(each)) for each in _sentences(text)])
 
 
-def _toned(sentence: str) -> tuple[_Tone, tuple[str, ...]]:
-    """What a sentence does, and its figures where they may tell."""
+def _sentence_tone(sentence: str) -> tuple[_Tone, tuple[str, ...]]:
+    """The kind of a sentence, and its figures where they may matter."""
     if sentence.endswith("?"):
         return _Tone.ASKS, ()
     if _waits(sentence):
         return _Tone.WAITS, ()
     if _promises(sentence):
         return _Tone.PROMISES, ()
-    return _Tone.TELLS if _outcome(sentence) else _Tone.SAYS, figures(sentence)
+    return _Tone.TELLS if _outcome(sentence) else _Tone.SAYS, figure_words(sentence)
 
 
 def _leaned_on(them: Sequence[_Sentence], around: _Around, room: int) -> str:
     """The sentences of a text that something leans on; "" for none."""
     worth = [_worth(each, around) for each in them]
-    worth = [each and each * (settles(them[at].text) is None) for at, each in enumerate(worth)]
+    worth = [each and each * (settled_kind(them[at].text) is None) for at, each in enumerate(worth)]
     return _fitting([each.text for each in them], worth, room) if any(worth) else ""
 
 
 def _worth(sentence: _Sentence, around: _Around) -> int:
-    """What a sentence is worth; 0 for nothing."""
+    """The worth of a sentence; 0 for none."""
     tone = sentence.tone
     if tone is _Tone.ASKS:
         return _ASKS if around.refers else 0
-    if around.refers is Refers.CHOOSES and tone is not _Tone.WAITS and _lists(sentence.text):
+    if (
+        around.refers is ReferenceStrength.CHOOSES
+        and tone is not _Tone.WAITS
+        and _may_list_options(sentence.text)
+    ):
         return _LISTS
-    return 0 if around.stands is None or tone is _Tone.WAITS else _tells(sentence, around)
+    return 0 if around.stands is None or tone is _Tone.WAITS else _statement_worth(sentence, around)
 
 
-def _lists(sentence: str) -> bool:
+def _may_list_options(sentence: str) -> bool:
     """True if a sentence may be of what there is to choose from."""
     return bool(_TELLS(sentence) or _OFFERS(sentence))
 
 
-def _tells(sentence: _Sentence, around: _Around) -> int:
-    """What a sentence is worth for what it promises, what came about, or a value."""
+def _statement_worth(sentence: _Sentence, around: _Around) -> int:
+    """The worth of a sentence for a promise, an outcome or a value in it."""
     tells = sentence.tone is _Tone.TELLS and not around.acted
     if around.commits and (tells or sentence.tone is _Tone.PROMISES):
         return _COMMITS
@@ -219,8 +266,8 @@ def _fitting(them: Sequence[str], worth: Sequence[int], room: int) -> str:
     """The sentences that are worth most in so many characters, in their order."""
     taken: dict[int, str] = {}
     for at in sorted(range(len(them)), key=lambda at: (-worth[at], at)):
-        if not worth[at] or (taken and room < _LEAST):
+        if not worth[at] or (taken and room < _MIN_CUT_CHARS):
             break
-        taken[at] = headed(flat(them[at]), room)
+        taken[at] = text_head(flatten(them[at]), room)
         room -= len(taken[at]) + 1
     return " ".join([taken[at] for at in sorted(taken)])

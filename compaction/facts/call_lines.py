@@ -5,20 +5,21 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any, Final
 
+import msgspec
 import orjson
 
-from compaction.facts.flat import capped, flat
-from compaction.facts.unquoted import unquoted
-from compaction.reading.message import Called
+from compaction.facts.rendering import flatten, head_and_tail, unquote_json
+from compaction.reading.message import CalledTool
+from compaction.reading.redaction import redact_secrets
 
 #: Words that a value without quotes may be made of: no comma or bracket that would end it.
 _PLAIN: Final = re.compile(r"[\w./@:+#$%~*&!?|-]+(?: [\w./@:+#$%~*&!?|-]+)*\Z").match
 #: A name that is longer is no name.
-_LONGEST: Final = 128
+_MAX_NAME_CHARS: Final = 128
 #: Characters of a value that tells one call from another.
-_SHORT: Final = 64
+_SHORT_VALUE_CHARS: Final = 64
 #: A key that is longer is kept as what stands for it.
-_LONGEST_KEY: Final = 200
+_MAX_KEY_CHARS: Final = 200
 _WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 #: Verbs of tools that change something.
 _changes: Final = re.compile(
@@ -39,7 +40,7 @@ _reads: Final = re.compile(
 ).fullmatch
 
 
-def arguments(called: Called) -> Any:  # noqa: ANN401 # whatever JSON the model wrote
+def parse_arguments(called: CalledTool) -> Any:  # noqa: ANN401 # whatever JSON the model wrote
     """A call's arguments as they were meant; None for none that can be read."""
     try:
         return orjson.loads(called.arguments)
@@ -52,7 +53,7 @@ _BEFORE: Final = frozenset({"", " ", "{", "["})
 _BEHIND: Final = frozenset({"", " ", "}", "]"})
 
 
-def said(called: Called, most: int, known: str = "") -> str:
+def call_line(called: CalledTool, most: int, known: str = "") -> str:
     """A call on one line: ``name(key=value, …)``, each value at most so many characters.
 
     Args:
@@ -61,14 +62,14 @@ def said(called: Called, most: int, known: str = "") -> str:
         known: What stands behind it on its line; what that says of a key is not said twice, but
             for the first value where it says all of them.
     """
-    read = arguments(called)
+    read = parse_arguments(called)
     if isinstance(read, dict):
-        given = [(flat(key), _value(value, most)) for key, value in read.items()]
+        given = [(flatten(key), _value(value, most)) for key, value in read.items()]
         new = [f"{key}={value}" for key, value in given if not _says(known, f"{key}:{value}")]
         inner = ", ".join(new) if new else _first(given)
     else:
-        inner = capped(flat(called.arguments), most)
-    return f"{flat(called.name)[:_LONGEST]}({inner})"
+        inner = head_and_tail(flatten(called.arguments), most)
+    return f"{flatten(called.name)[:_MAX_NAME_CHARS]}({inner})"
 
 
 def _says(line: str, member: str) -> bool:
@@ -84,52 +85,117 @@ def _says(line: str, member: str) -> bool:
 
 def _first(given: Sequence[tuple[str, str]]) -> str:
     """The first of these values that is short, without its key; "" for none."""
-    return next((value for _, value in given if len(value) <= _SHORT), "")
+    return next((value for _, value in given if len(value) <= _SHORT_VALUE_CHARS), "")
 
 
 def _value(value: Any, most: int) -> str:  # noqa: ANN401
     """A value on one line, without quotes where nothing is unclear without them."""
     if isinstance(value, str):
-        text = capped(value, most)
+        text = head_and_tail(value, most)
         return text if _PLAIN(text) else _json(text)
-    return capped(unquoted(_json(value)), most)
+    return head_and_tail(unquote_json(_json(value)), most)
 
 
 def _json(value: Any) -> str:  # noqa: ANN401
     """A value as JSON, on one line whatever it holds."""
     try:
-        return flat(orjson.dumps(value).decode())
+        return flatten(orjson.dumps(value).decode())
     except (TypeError, ValueError):  # nested deeper than is written
         return "…"
 
 
-def same(called: Called) -> str:
-    """What two calls share that ask the same of the same tool; "" where it is not known."""
+def call_key(called: CalledTool) -> str:
+    """A key equal for calls that ask the same of the same tool; "" where it is not known."""
     if not called.name and not called.arguments:
         return ""
-    read = arguments(called)
+    read = parse_arguments(called)
     try:
         text = orjson.dumps(read, option=orjson.OPT_SORT_KEYS).decode() if read is not None else ""
     except (TypeError, ValueError):
         text = ""
     key = f"{called.name} {text or called.arguments}"
-    if len(key) <= _LONGEST_KEY:
+    if len(key) <= _MAX_KEY_CHARS:
         return key
     digest = blake2b(key.encode(errors="replace"), digest_size=16).hexdigest()
-    return f"{called.name[:_LONGEST]} {digest}"
+    return f"{called.name[:_MAX_NAME_CHARS]} {digest}"
 
 
-def changes(called: Called) -> bool:
+def is_change(called: CalledTool) -> bool:
     """True if a call changes something, by the verb of its name."""
-    return not looks(called) and any(map(_changes, _words(called)))
+    return not is_read_only(called) and any(map(_changes, _words(called)))
 
 
-def looks(called: Called) -> bool:
+def is_read_only(called: CalledTool) -> bool:
     """True if a call only looks at something, by the verb of its name; so does one without."""
     words = _words(called)
     return not words or bool(_reads(words[0]))
 
 
-def _words(called: Called) -> list[str]:
+def _words(called: CalledTool) -> list[str]:
     """The words that a tool's name is made of, in small letters."""
-    return [word.lower() for word in _WORD.findall(called.name[:_LONGEST])]
+    return [word.lower() for word in _WORD.findall(called.name[:_MAX_NAME_CHARS])]
+
+
+#: Calls are alike that begin with the same characters, so many,
+_HEAD: Final = 24
+#: and of which this share is the same.
+_ALIKE: Final = 0.6
+#: A word is not parted where it is found within so many characters.
+_MAX_WORD_CHARS: Final = 40
+
+
+class CallFormatter:
+    """Says calls one after the other; one like an earlier one by what is other in it."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._whole: dict[tuple[str, str], str] = {}
+
+    def __call__(self, called: CalledTool) -> str:
+        """The call on one line, each value at most so many characters."""
+        read = parse_arguments(called)
+        name, text = _longest(read, called.arguments)
+        if len(text) <= self._most:
+            return call_line(called, self._most)
+        text = redact_secrets(text)
+        kind = (called.name, text[:_HEAD])
+        other = _difference(self._whole.get(kind, ""), text)
+        if not other:
+            self._whole[kind] = text
+            return call_line(called, self._most)
+        short = f"{text[:_HEAD]}… as above, but …{other}…"
+        written = orjson.dumps({**read, name: short}).decode() if name else short
+        return call_line(msgspec.structs.replace(called, arguments=written), self._most + 2 * _HEAD)
+
+
+def _longest(read: Any, raw: str) -> tuple[str, str]:  # noqa: ANN401 # whatever JSON the model wrote
+    """The longest text among arguments with its name; without one the unmodified arguments."""
+    if not isinstance(read, dict):
+        return "", raw
+    texts = [(key, value) for key, value in read.items() if isinstance(value, str)]
+    return max(texts, key=lambda text: len(text[1]), default=("", ""))
+
+
+def _difference(base: str, text: str) -> str:
+    """The words in which a text differs from one like it; "" where many do."""
+    first = _shared_prefix_length(base, text, len(base), len(text))
+    rest = min(len(base), len(text)) - first
+    last = _shared_prefix_length(base[::-1], text[::-1], rest, rest)
+    if first + last < _ALIKE * len(text):
+        return ""
+    start = max(text.rfind(" ", 0, first + 1), first - _MAX_WORD_CHARS, 0)
+    end = text.find(" ", len(text) - last)
+    near = len(text) - last + _MAX_WORD_CHARS
+    return text[start : min(end if end > 0 else near, near)].strip() or text[-_MAX_WORD_CHARS:]
+
+
+def _shared_prefix_length(one: str, other: str, most_one: int, most_other: int) -> int:
+    """Number of characters two texts begin with alike, at most so many."""
+    low, high = 0, min(most_one, most_other)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

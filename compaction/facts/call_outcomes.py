@@ -1,23 +1,123 @@
-"""How an action ended, in a word or in the words of its error; never more than its result says."""
+"""The outcome of a call: its exit, short answer or error; never more than its result says."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Final
 
-from compaction.facts.flat import flat, headed
-from compaction.facts.outcome import Outcome
-from compaction.facts.region_contents import Exchange
-from compaction.reading.redaction import redacted
-from compaction.results.json_values import Number, Unreadable, Value
-from compaction.results.lossless_compression import value_of
+from compaction.facts.region_contents import ToolExchange
+from compaction.facts.rendering import flatten, text_head
+from compaction.reading.redaction import redact_secrets
+from compaction.results.json_values import Number, UnreadableValue, Value
+from compaction.results.lossless_compression import parse_result
+from compaction.results.rereadable_results import MAX_FAULT_LINES, fault_lines
+
+#: Characters at a result's beginning and end that tell of one.
+_FAILURE_EDGE_CHARS: Final = 400
+_FAILURE: Final = re.compile(
+    r"""^[\s*\#>\[(-]{0,4}(?:error|exception|traceback|fatal|failed|failure)\b
+      | "(?:error|errors|exception)"\s?:\s?(?!\s*(?:null|false|""|\[\]|\{\}))
+      | <returncode>(?!0<) | \bTraceback\ \(most\ recent
+      | ^[\w.]{0,120}(?:Error|Exception):
+      | ^[^\s:]{1,80}:\ (?:line\ \d{1,6}:\ )?
+        [^\n]{0,120}(?:command\ not\ found|No\ such\ file|Permission\ denied)
+    """,
+    re.VERBOSE | re.MULTILINE,
+)
+_BEGINS: Final = re.compile(r"\s{0,20}(?:error|exception|fatal|failed)\b")
+#: No failure is told of without one of these, in small letters.
+_SIGNS: Final = (
+    *("error", "exception", "traceback", "fatal", "fail", "returncode"),
+    *("not found", "no such", "denied"),
+)
+
+
+def tells_of_failure(result: str) -> bool:
+    """True if a result tells of a failure, by its beginning and its end."""
+    edges = (
+        result
+        if len(result) <= 2 * _FAILURE_EDGE_CHARS
+        else f"{result[:_FAILURE_EDGE_CHARS]}\n{result[-_FAILURE_EDGE_CHARS:]}"
+    )
+    small = edges.lower()
+    if not any(map(small.__contains__, _SIGNS)):
+        return False
+    return _BEGINS.match(small) is not None or _FAILURE.search(edges) is not None
+
+
+_EXIT: Final = re.compile(
+    r"<returncode>(-?\d{1,5})<|\bexit(?:ed)?(?: (?:with )?(?:code|status))?[: =]{1,3}(-?\d{1,5})\b"
+)
+#: What a harness puts around an answer.
+_FRAME: Final = re.compile(r"<returncode>-?\d{1,5}</returncode>|</?output>")
+_SEARCH: Final = re.compile(r"\b(?:grep|rg|ag|find|search\w{0,20}|glob)\b").search
+#: Where an exit is told, from either end of an answer.
+_EXIT_EDGE_CHARS: Final = 200
+#: Characters of what came back that stay as they are.
+MAX_SHORT_ANSWER_CHARS: Final = 120
+#: Characters of the last line of an answer, where only its exit says that it failed.
+_REASON: Final = 160
+
+
+class CallOutcome:
+    """The outcome of a call.
+
+    Attributes:
+        body: What came back, without what a harness puts around it.
+        exit: Its exit in words; "" where it is not known.
+        is_wrong: Whether it is known to have failed.
+    """
+
+    def __init__(self, each: ToolExchange) -> None:
+        result = each.result
+        found = _EXIT.search(result, 0, _EXIT_EDGE_CHARS) or _EXIT.search(
+            result, max(0, len(result) - _EXIT_EDGE_CHARS)
+        )
+        self.exit = f"exit {found[1] or found[2]}" if found else ""
+        self.body = _FRAME.sub("", result).strip()
+        self._is_miss = self.exit == "exit 1" and bool(_SEARCH(each.called.arguments))
+        self.is_wrong = tells_of_failure(result) or (
+            self.exit not in {"", "exit 0"} and not self._is_miss
+        )
+
+    @property
+    def is_whole(self) -> bool:
+        """True if all of what came back is said."""
+        return len(self.body) <= MAX_SHORT_ANSWER_CHARS
+
+    @cached_property
+    def went_wrong(self) -> bool:
+        """True if it failed, or tells of what can only be a failure."""
+        return self.is_wrong or bool(self.faults(1))
+
+    def faults(self, most: int = MAX_FAULT_LINES) -> str:
+        """The lines that say what went wrong, at most so many; "" for none."""
+        return fault_lines(self.body, most, wrong=self.is_wrong)
+
+    def text(self, most: int = MAX_FAULT_LINES) -> str:
+        """All that came back where that is short, else the exit and what went wrong."""
+        if not self.body:
+            return f"{self.exit}, nothing found" if self._is_miss else self.exit
+        end = "" if self.exit == "exit 0" else self.exit
+        if self.is_whole:
+            return flatten(self.body) if end in self.body else f"{end}: {flatten(self.body)}"
+        return ": ".join(filter(None, [end, self._why(most)]))
+
+    def _why(self, most: int) -> str:
+        """The failure; the last line where nothing but the exit says that it failed."""
+        told = self.faults(most)
+        if told or not most or not self.is_wrong or not self.exit:
+            return told
+        return self.body.rpartition("\n")[2].strip()[:_REASON]
+
 
 OK: Final = "ok"
 UNKNOWN: Final = "unknown"
 ERROR: Final = "error"
 
 #: Characters of an error's words that stay, and of a plain result that are judged at each end.
-_LONGEST_ERROR: Final = 160
-_EDGE: Final = 300
+_MAX_ERROR_CHARS: Final = 160
+_JUDGED_EDGE_CHARS: Final = 300
 #: From this number on a status is a failure. Source: RFC 9110, section 15 (2022).
 _FAILED_STATUS: Final = 400
 _LAST_STATUS: Final = 599
@@ -90,7 +190,7 @@ _title: Final = re.compile(
 _ends: Final = re.compile(r"(?<=[.!?])\s|[\n\u3002\uff01\uff1f]").split
 
 #: Members of an object that tell of a failure by being there, by being true, and by being false.
-_WRONG: Final = frozenset(
+_ERROR_MEMBERS: Final = frozenset(
     {
         *("error", "errors", "exception", "failure", "fault"),
         *("errorcode", "errormessage", "errormsg", "failurereason"),
@@ -115,27 +215,32 @@ _FEW: Final = 3
 _DEEPEST: Final = 6
 
 
-def action_outcome(each: Exchange) -> str:
-    """How a call ended: ``ok``, ``error: …`` in the words of its result, or ``unknown``."""
+def action_outcome(each: ToolExchange) -> str:
+    """The outcome of a call: ``ok``, ``error: …`` in the words of its result, or ``unknown``."""
     text = each.result.strip()
     if len(text) > 1 and text[0] == text[-1] == '"' and '"' not in text[1:-1]:
         text = text[1:-1].strip()
     if not text:
         return UNKNOWN
     try:
-        found = _of_value(value_of(text))
-    except Unreadable:
+        found = _of_value(parse_result(text))
+    except UnreadableValue:
         found = _of_call(each, text)
-    if found == OK and len(text) <= _EDGE and _undoes(text) and not _undoing(each.called.name):
+    if (
+        found == OK
+        and len(text) <= _JUDGED_EDGE_CHARS
+        and _undoes(text)
+        and not _undoing(each.called.name)
+    ):
         found = UNKNOWN
     return found.replace("→", "->")
 
 
-def _of_call(each: Exchange, text: str) -> str:
+def _of_call(each: ToolExchange, text: str) -> str:
     """The outcome that a plain result tells of; a failure that its exit tells of counts too."""
-    ended = Outcome(each)
+    ended = CallOutcome(each)
     if ended.is_wrong:
-        return _error(ended.faults(1) or ended.said(1) or text)
+        return _error(ended.faults(1) or ended.text(1) or text)
     if ended.exit == "exit 0":
         return OK
     return _of_text(text)
@@ -143,7 +248,11 @@ def _of_call(each: Exchange, text: str) -> str:
 
 def _of_text(text: str) -> str:
     """The outcome that words tell of."""
-    edges = text if len(text) <= 2 * _EDGE else f"{text[:_EDGE]}\n{text[-_EDGE:]}"
+    edges = (
+        text
+        if len(text) <= 2 * _JUDGED_EDGE_CHARS
+        else f"{text[:_JUDGED_EDGE_CHARS]}\n{text[-_JUDGED_EDGE_CHARS:]}"
+    )
     if edges.lower() in {"false", "null", "none"}:
         return _error("false") if edges.lower() == "false" else UNKNOWN
     bare = _harmless("", _quoted("", edges))
@@ -202,7 +311,7 @@ def _worst(told: Sequence[str]) -> str:
 def _failure(named: Mapping[str, Value]) -> str:
     """The words of the failure that members of an object tell of; "" for none."""
     for key, held in named.items():
-        if key in _WRONG and held not in (None, False, "", [], {}) and not _is_none(held):
+        if key in _ERROR_MEMBERS and held not in (None, False, "", [], {}) and not _is_none(held):
             return next(_sentences(held), "") or next(_sentences(dict(named)), key)
         is_code = isinstance(held, str) and held.isdecimal() and key in _CODES
         is_no = held is False or (isinstance(held, str) and held.lower() in _NO)
@@ -235,7 +344,7 @@ def _states(named: Mapping[str, Value]) -> Iterator[str]:
     is_record = any(key.endswith("id") for key in named)
     for key, held in named.items():
         if (key in _STATES or (key in _WORDS and not is_record)) and isinstance(held, str):
-            found = _of_text(held[: 2 * _EDGE])
+            found = _of_text(held[: 2 * _JUDGED_EDGE_CHARS])
             is_error = found.startswith(ERROR) and key in _STATES
             why = next((said for said in _sentences(dict(named)) if said != held), held)
             neutral = found == UNKNOWN and not _waits(held)
@@ -243,7 +352,7 @@ def _states(named: Mapping[str, Value]) -> Iterator[str]:
 
 
 def _sentences(held: Value) -> Iterator[str]:
-    """What is said of a failure: a text, or the telling members of an object."""
+    """The text of a failure, or the telling members of an object."""
     if isinstance(held, str):
         yield held
     elif isinstance(held, list):
@@ -263,7 +372,7 @@ def _bare(key: str) -> str:
 
 def _error(words: str) -> str:
     """An error in its words, on one line."""
-    text = flat(redacted(words.strip()))
+    text = flatten(redact_secrets(words.strip()))
     head = _title(text)
     text = text[head.end() :] if head and head.end() < len(text) else text
-    return f"{ERROR}: {headed(text, _LONGEST_ERROR)}"
+    return f"{ERROR}: {text_head(text, _MAX_ERROR_CHARS)}"

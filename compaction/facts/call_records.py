@@ -1,18 +1,23 @@
-"""A call and what came back, on one line."""
+"""Calls with their results as facts: actions, records and errors, and which results are current."""
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
-from compaction.facts.call_lines import looks, said
-from compaction.facts.call_outcomes import ERROR, action_outcome
-from compaction.facts.fact import Fact, Kind
-from compaction.facts.flat import flat
-from compaction.facts.region_contents import Exchange
-from compaction.facts.unquoted import unquoted
-from compaction.reading.redaction import redacted
+import msgspec
+import orjson
+
+from compaction.facts.call_lines import call_line, is_read_only, parse_arguments
+from compaction.facts.call_outcomes import ERROR, CallOutcome, action_outcome, tells_of_failure
+from compaction.facts.fact import Fact, FactKind
+from compaction.facts.region_contents import RegionContents, ToolExchange
+from compaction.facts.rendering import flatten, unquote_json
+from compaction.reading.message import Voice
+from compaction.reading.redaction import redact_secrets
+from compaction.results.pruning import MentionedWords, PruningDetail, words_of
+from compaction.results.result_lines import pruned_result_line
 
 #: How a result is said on one line.
-Say = Callable[[str], str]
+ResultFormatter = Callable[[str], str]
 
 #: Stands between a call, what came back, and how it ended.
 ARROW: Final = " → "
@@ -31,17 +36,21 @@ def say_nothing(_: str) -> str:
     return ""
 
 
-def exchanged(each: Exchange, kind: Kind, say: Say, key: str = "", replaces: int = 0) -> Fact:
+def exchange_fact(
+    each: ToolExchange, kind: FactKind, say: ResultFormatter, key: str = "", replaces: int = 0
+) -> Fact:
     """A call and what came back as a fact; an action's line ends with how it ended."""
     ended = action_outcome(each)
-    result = unquoted(flat(say(each.result)))
+    result = unquote_json(flatten(say(each.result)))
     result = "" if _says_no_more(result, ended) else result
     text = (
-        said(each.called, _ARGUMENT if each.result else _THOUGHT, result) if each.key else "result"
+        call_line(each.called, _ARGUMENT if each.result else _THOUGHT, result)
+        if each.key
+        else "result"
     )
-    is_action = kind is Kind.ACTION
+    is_action = kind is FactKind.ACTION
     back = result if is_action or result else _instead(each, ended)
-    line = redacted(f"{text}{ARROW}{back}" if back else text)
+    line = redact_secrets(f"{text}{ARROW}{back}" if back else text)
     is_left_out = ended.startswith(ERROR) and (ended.partition(": ")[2] or ended) not in line
     return Fact(
         kind=kind,
@@ -53,9 +62,9 @@ def exchanged(each: Exchange, kind: Kind, say: Say, key: str = "", replaces: int
     )
 
 
-def _instead(each: Exchange, ended: str) -> str:
-    """How a call ended whose result is left out; a look that went well needs no word."""
-    if ended.startswith(ERROR) or not looks(each.called):
+def _instead(each: ToolExchange, ended: str) -> str:
+    """The outcome of a call whose result is left out; "" for a read that succeeded."""
+    if ended.startswith(ERROR) or not is_read_only(each.called):
         return ended
     return _LEFT_OUT if each.result else ""
 
@@ -64,3 +73,178 @@ def _says_no_more(result: str, ended: str) -> bool:
     """True if a result says no more than how its call ended."""
     words = ended.partition(": ")[2] or ended
     return result.endswith(words) and len(result) <= len(words) + _TITLE
+
+
+def action_facts(
+    part: RegionContents, say: ResultFormatter, stands: Sequence[bool]
+) -> Iterator[Fact]:
+    """Each call that changed something, with its outcome; equal ones stand each for itself.
+
+    Args:
+        part: What is compacted.
+        say: Says a result on one line; "" leaves it out.
+        stands: Whether the result of each exchange still stands; of others only how they ended.
+    """
+    for each, still in zip(part.exchanges, stands, strict=True):
+        if each.is_action:
+            yield exchange_fact(each, FactKind.ACTION, say if still else say_nothing)
+
+
+#: Tools that only take a note of what was thought.
+_THINK: Final = frozenset({"think", "thinking", "sequentialthinking", "sequential_thinking"})
+#: A name that is longer is no name.
+_MAX_NAME_CHARS: Final = 128
+
+
+def record_facts(
+    part: RegionContents, say: ResultFormatter, stands: Sequence[bool]
+) -> Iterator[Fact]:
+    """Calls that only read, with what came back; those whose results no longer stand are left out.
+
+    Thoughts that were noted in the form of a call, and nothing came back of, are left out too.
+
+    Args:
+        part: What is compacted.
+        say: Says a result on one line; "" leaves it out.
+        stands: Whether the result of each exchange still stands.
+    """
+    before = _before(part)
+    for each, still in zip(part.exchanges, stands, strict=True):
+        if still and not each.is_action and not _is_thought(each):
+            yield exchange_fact(each, FactKind.RECORD, say, each.key, before.get(each.key, 0))
+
+
+def _is_thought(each: ToolExchange) -> bool:
+    return not each.result and each.called.name[:_MAX_NAME_CHARS].lower() in _THINK
+
+
+def _before(part: RegionContents) -> Mapping[str, int]:
+    """The turn of the latest record of each call in the segments before, by its key."""
+    return {
+        fact.key: fact.turns[-1]
+        for segment in part.region.earlier
+        for fact in segment.facts
+        if fact.kind is FactKind.RECORD
+    }
+
+
+#: Characters of a call that stay.
+_CALL: Final = 80
+#: Lines that stay of what went wrong, and of what was fixed.
+_LINES, _MENDED = 2, 1
+
+
+def error_facts(part: RegionContents) -> Iterator[Fact]:
+    """Errors of calls that were made again, as fixed where they then succeeded.
+
+    The line of its command says it of the latest of equal calls.
+    """
+    keys = [each.key for each in part.exchanges]
+    latest = {key: at for at, key in enumerate(keys)}
+    again = {key for at, key in enumerate(keys) if key and latest[key] > at}
+    ended = {at: CallOutcome(part.exchanges[at]) for at, key in enumerate(keys) if key in again}
+    good = {keys[at]: at for at, each in ended.items() if not each.went_wrong}
+    told = {
+        _failed_call_line(part.exchanges[latest[key]], ended[latest[key]], mended=False)
+        for key in again
+    }
+    told.add("")
+    for at, how in ended.items():
+        each = part.exchanges[at]
+        text = _failed_call_line(each, how, mended=good.get(keys[at], -1) > at)
+        if latest[keys[at]] > at and text not in told:
+            told.add(text)
+            yield Fact(kind=FactKind.ERROR, text=text, turns=(each.turn,), messages=each.messages)
+
+
+def _failed_call_line(each: ToolExchange, ended: CallOutcome, *, mended: bool) -> str:
+    """A call with what went wrong in it; "" where it does not say so."""
+    wrong = ended.faults(_MENDED if mended else _LINES)
+    if not wrong:
+        return ""
+    text = f"{call_line(each.called, _CALL)}: {wrong}"
+    return redact_secrets(f"{text} (went well later)" if mended else text)
+
+
+#: Later results that one is compared with; more tell of one thing only in a loop.
+_MAX_LATER_RESULTS: Final = 8
+_ID: Final = ("id", "number", "uuid")
+
+
+class _ToldObject(msgspec.Struct, frozen=True):
+    """The object that a result is about.
+
+    Attributes:
+        asked: The arguments it was asked with.
+        keys: Of the object that came back.
+    """
+
+    asked: Mapping[str, Any]
+    keys: frozenset[str]
+
+
+def current_results(exchanges: Sequence[ToolExchange]) -> tuple[bool, ...]:
+    """The results that are current: no later one came for an equal call, or said as much.
+
+    A result tells as much when it is an object with the same ids and at least the same keys, and
+    was asked for with at least the same arguments. Failures always stand, and replace nothing.
+    """
+    stands = [True] * len(exchanges)
+    asked: set[str] = set()
+    told: dict[bytes, list[_ToldObject]] = {}
+    for at in range(len(exchanges) - 1, -1, -1):
+        each = exchanges[at]
+        if not each.result or tells_of_failure(each.result):
+            continue
+        key = each.key
+        stands[at] = not key or (key not in asked and not _is_superseded(each, told))
+        asked.add(key)
+    return tuple(stands)
+
+
+def _is_superseded(each: ToolExchange, told: dict[bytes, list[_ToldObject]]) -> bool:
+    """True if a later result tells as much; what this one tells of is noted."""
+    ids, keys = _object(each.result)
+    read = parse_arguments(each.called)
+    if not ids or not isinstance(read, dict):
+        return False
+    later = told.setdefault(ids, [])
+    fits = any(keys <= one.keys and _is_subset(read, one.asked) for one in later)
+    if len(later) < _MAX_LATER_RESULTS:
+        later.append(_ToldObject(read, keys))
+    return fits
+
+
+def _object(result: str) -> tuple[bytes, frozenset[str]]:
+    """The ids of an object that came back, and its keys; nothing for what is none."""
+    if result[:1] != "{":
+        return b"", frozenset()
+    try:
+        read = orjson.loads(result)
+    except ValueError:
+        return b"", frozenset()
+    ids = {
+        key: value
+        for key, value in read.items()
+        if key.lower().endswith(_ID) and isinstance(value, str | int)
+    }
+    return orjson.dumps(ids, option=orjson.OPT_SORT_KEYS) if ids else b"", frozenset(read)
+
+
+def _is_subset(few: Mapping[str, Any], many: Mapping[str, Any]) -> bool:
+    """True if arguments stand among others, with the same values."""
+    return all(key in many and many[key] == value for key, value in few.items())
+
+
+def mentioned_words(part: RegionContents) -> MentionedWords:
+    """The words of users, of the assistant and of the arguments of calls."""
+    texts = [message.text for _, message in part.messages_of(Voice.USER)]
+    texts += [message.text for _, message in part.messages_of(Voice.ASSISTANT)]
+    texts += [each.called.arguments for each in part.exchanges]
+    return words_of(texts)
+
+
+def say_pruned(part: RegionContents, detail: PruningDetail) -> ResultFormatter:
+    """Says results by what tells in them or was spoken of, in so much detail."""
+    said = mentioned_words(part)
+    return lambda result: pruned_result_line(result, said, detail)

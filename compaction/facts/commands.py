@@ -1,99 +1,364 @@
-"""What was run, and how it ended."""
+"""Commands as facts: what was run and what for, how it ended, and the names its output showed."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from math import log2
 from typing import Final
 
-from compaction.facts.call_outcomes import action_outcome
-from compaction.facts.fact import Fact, Kind
-from compaction.facts.outcome import Outcome
-from compaction.facts.purposes import purposes
-from compaction.facts.region_contents import Exchange, Part
-from compaction.facts.repeated import Said
-from compaction.facts.shown import names as shared_out
-from compaction.facts.shown import weight
-from compaction.reading.redaction import redacted
-from compaction.reading.token_estimate import estimate
-from compaction.results.rereadable_results import MOST_FAULTS
+from compaction.facts.call_lines import CallFormatter, parse_arguments
+from compaction.facts.call_outcomes import CallOutcome, action_outcome
+from compaction.facts.fact import Fact, FactKind
+from compaction.facts.region_contents import RegionContents, ToolExchange
+from compaction.facts.rendering import sentences, text_head
+from compaction.facts.statements import settled_kind
+from compaction.reading.message import Voice
+from compaction.reading.redaction import REDACTED, redact_secrets
+from compaction.reading.token_estimate import estimate_tokens
+from compaction.results.json_values import UnreadableValue
+from compaction.results.rereadable_results import (
+    MAX_FAULT_LINES,
+    PATH_RANK,
+    RankedNames,
+    shown_names,
+)
 from compaction.results.result_profile import is_rereadable
+from compaction.results.value_leaves import leaf_strings
+
+#: The share of a part's tokens that purposes may take; what a short part has in any case, and no
+#: more of it than this.
+_PURPOSES_SHARE: Final = 0.02
+_MIN_PURPOSE_TOKENS: Final = 150
+_MAX_PURPOSES_SHARE: Final = 0.08
+#: Characters of a purpose that stay.
+_MAX_PURPOSE_CHARS: Final = 100
+#: What ends one and says nothing.
+_ENDS: Final = ".: "
+#: Tokens around one.
+_AROUND: Final = 2
+#: Characters of a text that are looked through, up to where the call begins.
+_SCANNED_CHARS: Final = 1_000
+#: Characters of a call by which it is found in the text that it is written in.
+_HEAD: Final = 40
+#: A line that only frames what is called, and what only says that words are thoughts.
+_frames: Final = re.compile(r"`{3}|~{3}|</?[\w=.-]{1,64}>|[A-Z]{2,}$|Action:").match
+_THOUGHT: Final = re.compile(r"(?:THOUGHT|Thought|DISCUSSION|Reasoning):\s*")
+#: How one begins that says what comes next: that it does needs no words.
+_opens: Final = re.compile(
+    r"(?:(?:Now|So|But|And|Also|Then|Next|First|Finally|Okay|OK|Good|Great|Perfect)\b[,.!]? )*"
+    r"(?:[Ll]et me|[Ll]et['\u2019]s|(?:I|[Ww]e)(?:['\u2019]ll| will| need to| should)) "
+    r"(?:(?:now|first|also|then|try to) )*"
+).match
+#: Two words, and no fewer: less tells of nothing.
+_tells: Final = re.compile(r"[^\W\d_]{2}\W+[^\W\d_]{2}").search
+
+
+def call_purposes(part: RegionContents, places: Iterable[int], weight: int) -> Mapping[int, str]:
+    """The purposes of the exchanges at these places; the latest ones, as there is room.
+
+    Of calls of one message the first one has it.
+
+    Args:
+        part: What is compacted.
+        places: The exchanges that are told of.
+        weight: The tokens of what is compacted.
+    """
+    room = min(max(_MIN_PURPOSE_TOKENS, weight * _PURPOSES_SHARE), weight * _MAX_PURPOSES_SHARE)
+    said = dict(part.messages_of(Voice.ASSISTANT))
+    first: dict[int, int] = {}
+    for at in places:
+        first.setdefault(part.exchanges[at].messages[0], at)
+    found: dict[int, str] = {}
+    for message, at in reversed(first.items()):
+        text = _purpose(said[message].text, part.exchanges[at]) if message in said else ""
+        cost = estimate_tokens(text) + _AROUND
+        if text and cost <= room:
+            room -= cost
+            found[at] = text
+    return found
+
+
+def _purpose(text: str, each: ToolExchange) -> str:
+    """The last sentence before a call that tells something; "" for none, and for a decision.
+
+    Decisions have lines of their own. What a long text is cut in is no sentence. Nor is one told
+    that held a secret: another may stand beside it that does not look like one.
+    """
+    asked = each.called.arguments[:_HEAD]
+    end = text.rfind(asked) if asked else -1
+    end = end if end >= 0 else len(text)
+    spoken = _spoken_sentences(text[max(0, end - _SCANNED_CHARS) : end])
+    told = [
+        each
+        for each in islice(spoken, int(end > _SCANNED_CHARS), None)
+        if _tells(_without_filler(each))
+    ]
+    last = told[-1] if told else REDACTED
+    return (
+        ""
+        if REDACTED in last or settled_kind(last) is not None
+        else text_head(_without_filler(last), _MAX_PURPOSE_CHARS)
+    )
+
+
+def _without_filler(sentence: str) -> str:
+    """A sentence without what only says that something is to be done."""
+    opens = _opens(sentence)
+    return (sentence[opens.end() :] if opens else sentence).rstrip(_ENDS)
+
+
+def _spoken_sentences(text: str) -> Iterator[str]:
+    """The sentences of a text but for the lines that only frame a call."""
+    for line in text.splitlines():
+        if not _frames(line.strip()):
+            yield from sentences(_THOUGHT.sub("", line))
+
+
+#: The share of a part's tokens that paths and names may take, and of that room the paths'.
+_NAMES_SHARE: Final = 0.15
+_PATHS: Final = 0.75
+#: Tokens that a short part has in any case.
+_MIN_NAME_TOKENS: Final = 100
+#: After so many further calls a name counts half.
+_HALF: Final = 6
+#: Folders of a path that are looked at.
+_DEEPEST: Final = 16
+#: Facts whose lines name what was shown, each name by itself.
+_NAMING: Final = (FactKind.COMMAND, FactKind.FILE)
+_words = re.compile(r"[\w.@/+~%#-]+").findall
+_parts = re.compile(r"\w+").findall
+
+
+class _SeenName:
+    """A name: how telling it is, how many calls told of it, and the last that stays."""
+
+    __slots__ = ("last", "times", "weight")
+
+    def __init__(self) -> None:
+        self.weight = 0
+        self.times = 0
+        self.last = 0
+
+
+def names_to_keep(
+    part: RegionContents, said: Mapping[int, str], latest: Sequence[int], share: float
+) -> tuple[dict[int, list[str]], set[int]]:
+    """The names that stay for each exchange, and the exchanges that showed more than they say.
+
+    The most telling names of the part stay. A name counts more the later it was shown, the more
+    calls told of it, and where it was defined or called. It stays with the exchange that showed it
+    last, unless that says it already.
+
+    Args:
+        part: What is compacted.
+        said: What is said of each exchange that stays, by its place.
+        latest: The place of the last call that is equal to each.
+        share: How much of the room that there is may be taken.
+    """
+    came: dict[int, Mapping[str, int]] = {}
+    seen = _names_seen(part, said, latest, came)
+    here = len(part.exchanges)
+    stood = _words_sent_before(part)
+    new = [name for name in seen if name not in stood]
+    ranked = sorted(new, key=lambda name: _score(seen[name], here), reverse=True)
+    room = _NamesRoom(seen, said)
+    paths = [name for name in ranked if seen[name].weight == PATH_RANK]
+    size = max(_MIN_NAME_TOKENS, region_tokens(part) * _NAMES_SHARE) * share
+    left = room.take(paths, size * _PATHS)
+    left = room.take(
+        (name for name in ranked if seen[name].weight != PATH_RANK), size - size * _PATHS + left
+    )
+    room.take(paths, left)
+    told: dict[int, list[str]] = {}
+    for name, each in seen.items():
+        if name in room.kept:
+            told.setdefault(each.last, []).append(name)
+    short = {at for at in said if not room.holds(at, came[at])}
+    return told, short
+
+
+class _NamesRoom:
+    """The names taken so far, and the room they fill."""
+
+    def __init__(self, seen: Mapping[str, _SeenName], said: Mapping[int, str]) -> None:
+        self.kept: set[str] = set()
+        self._seen = seen
+        self._said = {at: _covered_names(text) for at, text in said.items()}
+
+    def take(self, ranked: Iterable[str], room: float) -> float:
+        """Take what the room holds and what does not stand on its line yet; what room is left."""
+        for name in ranked:
+            covered = self._said[self._seen[name].last]
+            cost = estimate_tokens(name) + 1
+            if cost < room and name not in covered:
+                room -= cost
+                self.kept.add(name)
+                _cover(name, covered)
+        return room
+
+    def holds(self, at: int, names: Iterable[str]) -> bool:
+        """True if all these names stand on the line of an exchange."""
+        return self._said[at].issuperset(names)
+
+
+def region_tokens(part: RegionContents) -> int:
+    """The tokens of the region."""
+    region = part.region
+    held = enumerate(region.messages[region.start : region.end], region.start)
+    return sum(message.tokens for at, message in held if at not in region.held)
+
+
+def _words_sent_before(part: RegionContents) -> set[str]:
+    """The words of the segments before this one: what stands there takes no room again."""
+    facts = (fact for each in part.region.earlier for fact in each.facts if fact.kind in _NAMING)
+    return {word for fact in facts for word in fact.text.split()}
+
+
+def _score(name: _SeenName, here: int) -> float:
+    """The score of a name; equal ones stay in the order of their first appearance."""
+    return name.weight * (1 + log2(name.times)) / (1 + (here - 1 - name.last) / _HALF)
+
+
+def _names_seen(
+    part: RegionContents,
+    said: Mapping[int, str],
+    latest: Sequence[int],
+    came: dict[int, Mapping[str, int]],
+) -> dict[str, _SeenName]:
+    """The names of a part; those of a call that was made again stand with the last one like it.
+
+    Those of what came back last are put into ``came``.
+    """
+    seen: dict[str, _SeenName] = {}
+    known: dict[str, RankedNames] = {}
+    for each, stands in zip(part.exchanges, latest, strict=True):
+        if stands in said:
+            came[stands] = shown_names(each.result, known)
+            told = shown_names("\n".join(_request_texts(part, each)), known)
+            for name, count in came[stands].items():
+                told[name] = max(told.get(name, 0), count)
+            for name, weight in told.items():
+                held = seen.get(name)
+                if held is None:
+                    held = seen[name] = _SeenName()
+                held.weight = max(held.weight, weight)
+                held.times += 1
+                held.last = stands
+    return seen
+
+
+def _request_texts(part: RegionContents, each: ToolExchange) -> Iterator[str]:
+    """The texts and arguments of the assistant around a call."""
+    yield redact_secrets(part.region.messages[each.messages[0]].text)
+    read = parse_arguments(each.called)
+    try:
+        asked = "\n".join(leaf_strings(read)) if read is not None else each.called.arguments
+    except UnreadableValue:
+        asked = each.called.arguments
+    yield redact_secrets(asked)
+
+
+def _covered_names(text: str) -> set[str]:
+    """All that stands in a text as a name."""
+    covered: set[str] = set()
+    for word in _words(text):
+        _cover(word, covered)
+    return covered
+
+
+def _cover(word: str, covered: set[str]) -> None:
+    """Note what stands where a name does: its parts, and the ends of a path."""
+    covered.add(word)
+    covered.update(_parts(word))
+    steps = word.split("/", _DEEPEST)
+    for at in range(1, len(steps)):
+        covered.add("/".join(steps[at:]))
+        covered.add("/".join(steps[:at]))
+
 
 #: Characters of an argument that stay.
-ARGUMENT: Final = 160
+MAX_ARGUMENT_CHARS: Final = 160
 #: All the room that there is for names.
-NAMES: Final = 400
+MAX_NAMES_CHARS: Final = 400
 #: The share of a part's tokens that the lines that say what went wrong may take,
 _FAULTS: Final = 0.03
 #: and what a short part has in any case.
-_LEAST: Final = 300
+_MIN_FAULT_CHARS: Final = 300
 #: Stands where something was left out, so that no list is read as if it were whole.
-MORE: Final = "…"
+MORE_SIGN: Final = "…"
 
 
-def commands(part: Part, names: int = NAMES, share: float = 1.0) -> Iterator[Fact]:
+def command_facts(
+    part: RegionContents, names: int = MAX_NAMES_CHARS, share: float = 1.0
+) -> Iterator[Fact]:
     """Each call with what for, how it ended and the names in what came back.
 
     Of equal calls the latest stays. What calls were for is said where names have all their room.
 
     Args:
-        part: What is folded.
-        names: How much of the room for names is taken, of ``NAMES``.
+        part: What is compacted.
+        names: How much of the room for names is taken, of ``MAX_NAMES_CHARS``.
         share: The part of the calls that stays: the latest ones.
     """
     keys = [each.key for each in part.exchanges]
     last = {key: at for at, key in enumerate(keys)}
     latest = [last[key] if key else at for at, key in enumerate(keys)]
     first = len(keys) - round(len(keys) * share)
-    say = Said(ARGUMENT)
+    say = CallFormatter(MAX_ARGUMENT_CHARS)
     ended = {
-        at: Outcome(each)
+        at: CallOutcome(each)
         for at, each in enumerate(part.exchanges)
         if at >= first and latest[at] == at
     }
-    told = {at: _with_outcome(part.exchanges[at], said) for at, said in _told(part, ended).items()}
+    told = {
+        at: _command_with_outcome(part.exchanges[at], said)
+        for at, said in _outcome_texts(part, ended).items()
+    }
     called = {at: say(part.exchanges[at].called) for at in ended if keys[at]}
-    if names == NAMES:
-        meant = purposes(part, called, weight(part))
+    if names == MAX_NAMES_CHARS:
+        meant = call_purposes(part, called, region_tokens(part))
         called |= {at: f"{called[at]} # {why}" for at, why in meant.items()}
     lines = {at: (called.get(at, ""), told[at]) for at in ended}
     whole = {at: " ".join(line) for at, line in lines.items()}
-    shown, short = shared_out(part, whole, latest, names / NAMES)
+    shown, short = names_to_keep(part, whole, latest, names / MAX_NAMES_CHARS)
     for at, line in lines.items():
         each = part.exchanges[at]
         more = _more(ended[at], short=at in short, empty=not shown.get(at))
         named = " ".join([*shown.get(at, ()), *more])
         yield Fact(
-            kind=Kind.COMMAND,
-            text=redacted(" → ".join(filter(None, [*line, named]))),
+            kind=FactKind.COMMAND,
+            text=redact_secrets(" → ".join(filter(None, [*line, named]))),
             turns=(each.turn,),
             messages=each.messages,
             key=keys[at],
         )
 
 
-def _with_outcome(each: Exchange, said: str) -> str:
-    """How a call ended; in a word where an action would stand without, or nothing came back."""
+def _command_with_outcome(each: ToolExchange, said: str) -> str:
+    """A command with its outcome; one word where nothing else tells how it ended."""
     if (
         said
-        or not (each.acts or not each.result)
+        or not (each.is_action or not each.result)
         or (each.result and is_rereadable("", each.called))
     ):
         return said
     return action_outcome(each)
 
 
-def _told(part: Part, ended: Mapping[int, Outcome]) -> Mapping[int, str]:
-    """How each ended; the latest say all that went wrong, the others no more than there is room."""
-    room = max(_LEAST, weight(part) * _FAULTS)
+def _outcome_texts(part: RegionContents, ended: Mapping[int, CallOutcome]) -> Mapping[int, str]:
+    """The outcome of each; the latest name all failures, others as many as fit."""
+    room = max(_MIN_FAULT_CHARS, region_tokens(part) * _FAULTS)
     told: dict[int, str] = {}
     for at in reversed(list(ended)):
-        most = MOST_FAULTS if room > 0 else int(ended[at].is_wrong)
-        told[at] = ended[at].said(most)
+        most = MAX_FAULT_LINES if room > 0 else int(ended[at].is_wrong)
+        told[at] = ended[at].text(most)
         if not ended[at].is_whole:
-            room -= estimate(told[at])
+            room -= estimate_tokens(told[at])
     return told
 
 
-def _more(ended: Outcome, *, short: bool, empty: bool) -> tuple[str, ...]:
+def _more(ended: CallOutcome, *, short: bool, empty: bool) -> tuple[str, ...]:
     """The sign that more came back than is said: other names, or what has none."""
     if ended.is_whole:
         return ()
-    return (MORE,) if short or (empty and not ended.faults(1)) else ()
+    return (MORE_SIGN,) if short or (empty and not ended.faults(1)) else ()

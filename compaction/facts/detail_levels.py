@@ -1,204 +1,202 @@
-"""A region as a segment: as much of it as there is room for."""
+"""Detail levels: a region as a segment, with as much of it as there is room for."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import Final
 
-from compaction.facts.actions import actions
-from compaction.facts.assistant_replies import asked
-from compaction.facts.call_records import Say
-from compaction.facts.columns import shared
-from compaction.facts.commands import NAMES, commands
-from compaction.facts.errors import errors
-from compaction.facts.fact import Fact
-from compaction.facts.files import files
-from compaction.facts.goals import goals
-from compaction.facts.mentioned import say_pruned
-from compaction.facts.offered import offer_commands, offer_records
-from compaction.facts.plans import plans
-from compaction.facts.records import records
-from compaction.facts.region import Region
-from compaction.facts.region_contents import Part, part
-from compaction.facts.rendering import rendered
-from compaction.facts.rules import rules
-from compaction.facts.segment import Rung, Segment
-from compaction.facts.size_fitting import Fitting
-from compaction.facts.standing import standing
-from compaction.facts.statements import users
-from compaction.facts.values import Kept, values
+from compaction.facts.assistant_replies import assistant_reply_facts
+from compaction.facts.call_records import (
+    ResultFormatter,
+    action_facts,
+    current_results,
+    error_facts,
+    record_facts,
+    say_pruned,
+)
+from compaction.facts.commands import MAX_NAMES_CHARS, command_facts
+from compaction.facts.fact import DetailLevel, Fact, Region, Segment
+from compaction.facts.files import file_facts
+from compaction.facts.region_contents import RegionContents, read_region
+from compaction.facts.rendering import factor_shared_columns, render_segment
+from compaction.facts.size_fitting import SizeFitter, command_candidates, record_candidates
+from compaction.facts.statements import goal_facts, plan_facts, rule_facts, user_facts
+from compaction.facts.values import KeptWords, value_facts
 from compaction.reading.message import Count
-from compaction.reading.text_analysis_cache import Find, afresh
+from compaction.reading.text_analysis_cache import TextAnalyzer, analyze_uncached
 from compaction.results.pruning import PRUNED, VALUES
-from compaction.results.result_lines import record
-from compaction.results.result_profile import Profile, profile
+from compaction.results.result_lines import result_line
+from compaction.results.result_profile import ResultProfile, result_profile
 
-__all__ = ["Ladder", "Region", "climbed", "segment"]
+__all__ = ["DetailLadder", "Region", "segment_at", "segment_within"]
 
-#: Characters of the names in what a command said that a rung keeps.
-_NAMES: Final[Mapping[Rung, int]] = {
-    Rung.FACTS: NAMES,
-    Rung.PRUNED: NAMES // 2,
-    Rung.VALUES: NAMES // 4,
+#: Characters of the names in a command's output that a level keeps.
+_NAMES: Final[Mapping[DetailLevel, int]] = {
+    DetailLevel.FACTS: MAX_NAMES_CHARS,
+    DetailLevel.PRUNED: MAX_NAMES_CHARS // 2,
+    DetailLevel.VALUES: MAX_NAMES_CHARS // 4,
 }
 #: Pruning is left out where facts take so many times the room there is: of records, of commands.
 _FAR, _FAR_AGAIN = 1.6, 1.25
 #: The share of a part that is spent on more than users' words where those are too much already.
 _LEAST: Final = 16
-#: What the last rung takes of the one before it, where nothing else is asked of it.
+#: The part of the level before it that the last level takes by default.
 _HALF: Final = 2
 
 
-def segment(region: Region, rung: Rung, count: Count) -> Segment:
-    """What stands for a region on a rung of the ladder; equal regions give equal bytes."""
-    ladder = Ladder(region, count)
-    if rung is not Rung.BARE:
-        return ladder.made(rung)
-    return ladder.bare(ladder.made(Rung.VALUES).tokens // _HALF)
+def segment_at(region: Region, rung: DetailLevel, count: Count) -> Segment:
+    """The segment of a region at a detail level; equal regions give equal bytes."""
+    ladder = DetailLadder(region, count)
+    if rung is not DetailLevel.BARE:
+        return ladder.segment_at(rung)
+    return ladder.bare_segment(ladder.segment_at(DetailLevel.VALUES).tokens // _HALF)
 
 
-def climbed(region: Region, most: int, count: Count) -> Segment:
-    """The first rung on which a region is at most so many tokens; the last is cut to fit.
+def segment_within(region: Region, most: int, count: Count) -> Segment:
+    """The first detail level at which a region is at most so many tokens; the last is cut to fit.
 
     Args:
-        region: What is folded.
+        region: What is compacted.
         most: Tokens; 0 for no bound.
         count: Counts them.
     """
-    return Ladder(region, count).climbed(most)
+    return DetailLadder(region, count).segment_within(most)
 
 
-class Ladder:
-    """A region, read once for all rungs, however often it is climbed.
+class DetailLadder:
+    """The segments of a region at each detail level; the region is read once.
 
     Args:
-        region: What is folded.
+        region: What is compacted.
         count: Counts tokens.
         find: What is found in its texts.
     """
 
-    def __init__(self, region: Region, count: Count, find: Find = afresh) -> None:
+    def __init__(self, region: Region, count: Count, find: TextAnalyzer = analyze_uncached) -> None:
         messages = region.messages[region.start : region.end]
         self._count = count
-        self._read = part(region, find)
-        self._made: dict[Rung, Segment] = {}
+        self._read = read_region(region, find)
+        self._made: dict[DetailLevel, Segment] = {}
         self._bare: dict[int, Segment] = {}
-        self._known: dict[Rung, tuple[Fact, ...]] = {}
-        self._stand: dict[Rung, Kept] = {}
-        self._again = profile(messages) is Profile.REREADABLE
-        self._stands = () if self._again else standing(self._read.exchanges)
+        self._known: dict[DetailLevel, tuple[Fact, ...]] = {}
+        self._stand: dict[DetailLevel, KeptWords] = {}
+        self._again = result_profile(messages) is ResultProfile.REREADABLE
+        self._stands = () if self._again else current_results(self._read.exchanges)
         self._before = sum(
             message.tokens
             for at, message in enumerate(messages, region.start)
             if at not in region.held
         )
 
-    def climbed(self, most: int) -> Segment:
-        """The first rung that is at most so many tokens; 0 for no bound; the last is cut to fit."""
+    def segment_within(self, most: int) -> Segment:
+        """The first detail level within so many tokens; 0 for no bound; the last is cut to fit."""
         if 0 < most < self._least:
-            return self.bare(most)
-        made = self.made(Rung.FACTS)
+            return self.bare_segment(most)
+        made = self.segment_at(DetailLevel.FACTS)
         if not most or made.tokens <= most:
             return made
-        if made.tokens <= self._far * most and (made := self.made(Rung.PRUNED)).tokens <= most:
+        if (
+            made.tokens <= self._far * most
+            and (made := self.segment_at(DetailLevel.PRUNED)).tokens <= most
+        ):
             return made
-        made = self.made(Rung.VALUES)
-        return made if made.tokens <= most else self.bare(most)
+        made = self.segment_at(DetailLevel.VALUES)
+        return made if made.tokens <= most else self.bare_segment(most)
 
     @cached_property
     def _least(self) -> int:
-        """Tokens of what users said, which all rungs but the last say whole."""
+        """Tokens of users' statements, which all levels but the last keep whole."""
         region = self._read.region
-        return self._count(rendered(self._spoken, region.notes, region.part))
+        return self._count(render_segment(self._user_statements, region.notes, region.part))
 
     @property
     def _far(self) -> float:
         """Number of times the room facts may take for pruning to be worth a try."""
         return _FAR_AGAIN if self._again else _FAR
 
-    def made(self, rung: Rung) -> Segment:
-        """What stands for it on a rung that is as long as it is."""
+    def segment_at(self, rung: DetailLevel) -> Segment:
+        """The segment at a detail level, as long as it happens to be."""
         if rung not in self._made:
-            self._made[rung] = self._segment(rung, tuple(self._facts(rung)))
+            self._made[rung] = self._build_segment(rung, tuple(self._facts(rung)))
         return self._made[rung]
 
-    def bare(self, most: int) -> Segment:
-        """What stands for it in so much room."""
+    def bare_segment(self, most: int) -> Segment:
+        """The segment of the last level in at most so many tokens."""
         if most not in self._bare:
-            facts = self._fitting.within(most, self._before // _LEAST)
-            self._bare[most] = self._segment(Rung.BARE, facts)
+            facts = self._fitting.facts_within(most, self._before // _LEAST)
+            self._bare[most] = self._build_segment(DetailLevel.BARE, facts)
         return self._bare[most]
 
     @cached_property
-    def _fitting(self) -> Fitting:
-        """What the last level takes its facts from."""
+    def _fitting(self) -> SizeFitter:
+        """The candidates from which the last level takes its facts."""
         read = self._read
-        offer = offer_commands(read) if self._again else offer_records(read, self._stands)
-        return Fitting(read, offer, self._count)
+        offer = command_candidates(read) if self._again else record_candidates(read, self._stands)
+        return SizeFitter(read, offer, self._count)
 
     @cached_property
-    def _spoken(self) -> Sequence[Fact]:
-        """What users said."""
-        return (*goals(self._read), *rules(self._read), *users(self._read))
+    def _user_statements(self) -> Sequence[Fact]:
+        """The statements of users."""
+        return (*goal_facts(self._read), *rule_facts(self._read), *user_facts(self._read))
 
-    def _segment(self, rung: Rung, facts: tuple[Fact, ...]) -> Segment:
+    def _build_segment(self, rung: DetailLevel, facts: tuple[Fact, ...]) -> Segment:
         region = self._read.region
-        text = rendered(facts, region.notes, region.part)
+        text = render_segment(facts, region.notes, region.part)
         return Segment(
             start=region.start,
             end=region.end,
-            rung=rung,
+            level=rung,
             facts=facts,
             text=text,
             tokens=self._count(text),
             before=self._before,
         )
 
-    def _facts(self, rung: Rung) -> Iterator[Fact]:
-        """The facts of a rung in the order of their messages, then values that stand in none."""
+    def _facts(self, rung: DetailLevel) -> Iterator[Fact]:
+        """The facts of a level in the order of their messages, then values that stand in none."""
         found = self._found(rung)
         yield from found
-        if rung < Rung.VALUES or not self._again:
-            yield from values(self._read, self._stand[rung])
+        if rung < DetailLevel.VALUES or not self._again:
+            yield from value_facts(self._read, self._stand[rung])
 
-    def _found(self, rung: Rung) -> tuple[Fact, ...]:
-        """What was said and what came back, in the order of their messages."""
+    def _found(self, rung: DetailLevel) -> tuple[Fact, ...]:
+        """Statements and results, in the order of their messages."""
         if rung not in self._known:
-            of_results = self._masked(rung) if self._again else self._records(rung)
-            rest = [*self._spoken, *of_results]
-            stands = Kept("\n".join([fact.text for fact in rest]))
+            of_results = self._command_facts(rung) if self._again else self._record_facts(rung)
+            rest = [*self._user_statements, *of_results]
+            stands = KeptWords("\n".join([fact.text for fact in rest]))
             unordered = chain(rest, _replies(self._read, rung, stands))
             found = sorted(unordered, key=lambda fact: fact.messages[-1])
             self._stand[rung] = stands
-            self._known[rung] = shared(found)
+            self._known[rung] = factor_shared_columns(found)
         return self._known[rung]
 
-    def _masked(self, rung: Rung) -> Iterator[Fact]:
-        """What was run, read and changed, where results can be had again."""
-        yield from commands(self._read, _NAMES[rung])
-        yield from errors(self._read)
-        yield from files(self._read)
+    def _command_facts(self, rung: DetailLevel) -> Iterator[Fact]:
+        """Commands, errors and files, where results can be read again."""
+        yield from command_facts(self._read, _NAMES[rung])
+        yield from error_facts(self._read)
+        yield from file_facts(self._read)
 
-    def _records(self, rung: Rung) -> Iterator[Fact]:
-        """What was done, and what tools gave back."""
+    def _record_facts(self, rung: DetailLevel) -> Iterator[Fact]:
+        """Actions, and the records that tools returned."""
         say = self._say(rung)
-        yield from actions(self._read, say, self._stands)
-        yield from records(self._read, say, self._stands)
+        yield from action_facts(self._read, say, self._stands)
+        yield from record_facts(self._read, say, self._stands)
 
-    def _say(self, rung: Rung) -> Say:
-        """How a rung says what came back."""
-        if rung is not Rung.FACTS:
-            return say_pruned(self._read, PRUNED if rung is Rung.PRUNED else VALUES)
+    def _say(self, rung: DetailLevel) -> ResultFormatter:
+        """The formatter of results at a detail level."""
+        if rung is not DetailLevel.FACTS:
+            return say_pruned(self._read, PRUNED if rung is DetailLevel.PRUNED else VALUES)
         find = self._read.find
-        return lambda result: record(result, find)
+        return lambda result: result_line(result, find)
 
 
-def _replies(read: Part, rung: Rung, stands: Kept) -> Iterator[Fact]:
-    """What the assistant said, beside the lines that stand already."""
-    if rung < Rung.VALUES:
-        yield from asked(read, stands=stands)
-        for plan in plans(read):
-            stands.read(plan.text)
+def _replies(read: RegionContents, rung: DetailLevel, stands: KeptWords) -> Iterator[Fact]:
+    """The assistant's replies that are not among the lines already."""
+    if rung < DetailLevel.VALUES:
+        yield from assistant_reply_facts(read, stands=stands)
+        for plan in plan_facts(read):
+            stands.add_line(plan.text)
             yield plan
     else:
-        yield from asked(read, 0, stands)
+        yield from assistant_reply_facts(read, 0, stands)

@@ -1,12 +1,15 @@
-"""One thing that later turns may need."""
+"""A fact that later turns may need, its segment, and the region that the segment replaces."""
 
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 
 import msgspec
 
+from compaction.reading.message import ParsedMessage
+from compaction.reading.turns import MessageUnit
 
-class Kind(StrEnum):
-    """What a fact is of."""
+
+class FactKind(StrEnum):
+    """The kind of a fact."""
 
     RULE = "rule"  #: A standing wish of the user, in the user's own words.
     USER = "user"  #: What the user said, verbatim up to a cap.
@@ -19,7 +22,7 @@ class Kind(StrEnum):
     RECORD = "record"  #: What a tool gave back, its values still beside each other.
     FILE = "file"  #: A path, and what was done to it.
     COMMAND = "command"  #: A command and how it ended.
-    ERROR = "error"  #: What went wrong, and what mended it where that is known.
+    ERROR = "error"  #: What went wrong, and what fixed it where that is known.
     VALUE = "value"  #: Sentences whose ids, amounts or dates stand nowhere else; names of code.
     GONE = "gone"  #: Actions and results that do not stand here any more, by their tools.
 
@@ -36,9 +39,64 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         replaces: The turn of the earlier fact whose place it takes; 0 for none.
     """
 
-    kind: Kind
+    kind: FactKind
     text: str
     turns: tuple[int, ...]
     messages: tuple[int, ...] = ()
     key: str = ""
     replaces: int = 0
+
+
+class DetailLevel(IntEnum):
+    """The detail that a segment keeps; each level keeps less than the one before."""
+
+    FACTS = 1  #: Users' words, and facts with whole records.
+    PRUNED = 2  #: Records by their telling columns: ids, amounts, dates, states.
+    VALUES = 3  #: Users' words, and records by ids, amounts and dates.
+    BARE = 4  #: What there is room for, by its worth; a record or action stands whole or goes.
+
+
+class Segment(msgspec.Struct, frozen=True, kw_only=True):
+    """A segment: the facts that replace messages ``start`` to ``end`` of the caller's list.
+
+    Attributes:
+        start: The first message compacted.
+        end: The first that is not.
+        rung: How far it is shortened.
+        facts: Its lines.
+        text: What is sent, byte for byte, for ever.
+        tokens: What that weighs.
+        before: What its messages weighed.
+    """
+
+    start: int
+    end: int
+    level: DetailLevel
+    facts: tuple[Fact, ...]
+    text: str
+    tokens: int
+    before: int
+
+
+class Region(msgspec.Struct, frozen=True, kw_only=True):
+    """Messages ``start`` to ``end`` of a conversation.
+
+    Attributes:
+        messages: The whole conversation up to now.
+        units: It in its units.
+        start: The first message compacted.
+        end: The first that is not.
+        part: Which segment of the conversation it becomes, from 1.
+        held: Messages within that stay messages of their own.
+        earlier: The segments before it.
+        notes: Lines that a small model found; they stand in a section of their own.
+    """
+
+    messages: tuple[ParsedMessage, ...]
+    units: tuple[MessageUnit, ...]
+    start: int
+    end: int
+    part: int = 1
+    held: frozenset[int] = frozenset()
+    earlier: tuple[Segment, ...] = ()
+    notes: tuple[str, ...] = ()

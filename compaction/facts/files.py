@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from compaction.facts.call_lines import arguments
-from compaction.facts.fact import Fact, Kind
-from compaction.facts.outcome import Outcome
-from compaction.facts.region_contents import Exchange, Part
+from compaction.facts.call_lines import parse_arguments
+from compaction.facts.call_outcomes import CallOutcome
+from compaction.facts.fact import Fact, FactKind
+from compaction.facts.region_contents import RegionContents, ToolExchange
 from compaction.results.rereadable_results import is_file
 
 #: A path with a folder, or a file's name; bounded, so that it is found in one pass.
@@ -25,9 +25,9 @@ _PROGRAM: Final = re.compile(
 #: Arguments that a shell is told.
 _COMMANDS: Final = frozenset({"command", "cmd", "commands", "script", "args", "input"})
 #: Characters of a call that are searched for paths.
-_SEEN: Final = 4_000
+_SCANNED_CHARS: Final = 4_000
 #: Paths of one call.
-_MOST: Final = 12
+_MAX_PATHS: Final = 12
 _WORD: Final = re.compile(r"[a-z]+")
 _DONE: Final[Mapping[str, str]] = {
     **dict.fromkeys(("create", "touch", "mkdir", "new"), "created"),
@@ -58,7 +58,7 @@ _DONE: Final[Mapping[str, str]] = {
 _CHANGES: Final = frozenset({"created", "edited", "deleted", "moved"})
 
 
-def files(part: Part) -> Iterator[Fact]:
+def file_facts(part: RegionContents) -> Iterator[Fact]:
     """Each path that calls named, with what they did to it, in the order of first appearance."""
     done: dict[str, dict[str, None]] = {}
     turns: dict[str, dict[int, None]] = {}
@@ -71,7 +71,7 @@ def files(part: Part) -> Iterator[Fact]:
             last[path] = each.messages[-1]
     for path, verbs in done.items():
         yield Fact(
-            kind=Kind.FILE,
+            kind=FactKind.FILE,
             text=f"{path} {', '.join(verbs)}",
             turns=tuple(turns[path]),
             messages=(last[path],),
@@ -79,9 +79,9 @@ def files(part: Part) -> Iterator[Fact]:
         )
 
 
-def _verb(each: Exchange) -> str:
-    """What a call does to the files that it names."""
-    read = arguments(each.called)
+def _verb(each: ToolExchange) -> str:
+    """The verb for a call's effect on the files that it names."""
+    read = parse_arguments(each.called)
     words = _WORD.findall(each.called.name[:128].lower())
     if isinstance(read, dict):
         words += _WORD.findall(str(read.get("command", ""))[:200].lower())
@@ -90,21 +90,21 @@ def _verb(each: Exchange) -> str:
     return next((_DONE[word] for word in words if word in _DONE), "read")
 
 
-def _with_outcome(each: Exchange, verb: str) -> str:
-    """What a call did to a file, and where it was to change it that it failed or is unknown."""
+def _with_outcome(each: ToolExchange, verb: str) -> str:
+    """The effect of a call on a file; for a change also that it failed or is unknown."""
     if verb not in _CHANGES:
         return verb
-    if Outcome(each).is_wrong:
+    if CallOutcome(each).is_wrong:
         return f"{verb} (error)"
     return verb if each.result else f"{verb} (unknown)"
 
 
-def _paths(each: Exchange) -> dict[str, None]:
+def _paths(each: ToolExchange) -> dict[str, None]:
     """The paths that a call names, each once."""
     found: dict[str, None] = {}
-    for text in _strings(arguments(each.called), each.called.arguments):
-        for path in _PATH.finditer(_PROGRAM.sub("sed", text[:_SEEN])):
-            if len(found) == _MOST:
+    for text in _strings(parse_arguments(each.called), each.called.arguments):
+        for path in _PATH.finditer(_PROGRAM.sub("sed", text[:_SCANNED_CHARS])):
+            if len(found) == _MAX_PATHS:
                 return found
             if _is_path(path[0]):
                 found[path[0]] = None
@@ -119,7 +119,7 @@ def _is_path(word: str) -> bool:
 
 
 def _strings(read: Any, raw: str) -> Iterator[str]:  # noqa: ANN401
-    """What of a call's arguments names files: paths alone, and what a shell is told."""
+    """The arguments of a call that may name files: paths alone, and shell commands."""
     if not isinstance(read, dict):
         yield raw
         return

@@ -1,5 +1,6 @@
-"""A region read once: who said what in it, and which result answers which call."""
+"""The contents of a region, read once: who said what in it, and which result answers which call."""
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -8,20 +9,36 @@ from typing import Final
 
 import msgspec
 
-from compaction.facts.call_lines import changes, same
-from compaction.facts.done import is_done
-from compaction.facts.region import Region
-from compaction.reading.message import Called, Message, Voice
-from compaction.reading.redaction import redacted
-from compaction.reading.text_analysis_cache import Find, afresh
+from compaction.facts.call_lines import call_key, is_change
+from compaction.facts.fact import Region
+from compaction.reading.message import CalledTool, ParsedMessage, Voice
+from compaction.reading.redaction import redact_secrets
+from compaction.reading.text_analysis_cache import TextAnalyzer, analyze_uncached
+
+#: What tools say of a change; only looked for where a result begins.
+_DONE: Final = re.compile(
+    r"\b(?:success\w*|(?:has|have) been|was|were) (?:\w+ ){0,2}"
+    r"(?:booked|cancell?ed|created|updated|deleted|removed|sent|added|saved|moved|paid|transferred)\b",
+)
+#: None of that is said without one of these.
+_SIGNS: Final = ("success", " been ", "was ", "were ")
+#: Characters of a result that are searched for that.
+_HEAD: Final = 300
+
+
+def tells_of_change(result: str) -> bool:
+    """True if the beginning of a result says that something was changed."""
+    small = result[:_HEAD].lower()
+    return any(map(small.__contains__, _SIGNS)) and _DONE.search(small) is not None
+
 
 #: A call without a name, for a result that answers none.
-_UNASKED: Final = (Called(id="", name="", arguments=""), -1)
+_UNASKED: Final = (CalledTool(id="", name="", arguments=""), -1)
 
 _start = attrgetter("start")
 
 
-class Exchange(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+class ToolExchange(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A call and what came back.
 
     Attributes:
@@ -31,24 +48,24 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         messages: The messages of both.
     """
 
-    called: Called
+    called: CalledTool
     result: str
     turn: int
     messages: tuple[int, ...]
 
     @cached_property
     def key(self) -> str:
-        """What calls share that ask the same of the same tool; "" where it is not known."""
-        return same(self.called)
+        """A key equal for calls that ask the same of the same tool; "" where it is not known."""
+        return call_key(self.called)
 
     @cached_property
-    def acts(self) -> bool:
+    def is_action(self) -> bool:
         """True if it changed something: by its tool's name, or by what came back."""
-        return changes(self.called) or is_done(self.result)
+        return is_change(self.called) or tells_of_change(self.result)
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """What a region holds.
+class RegionContents(msgspec.Struct, frozen=True, kw_only=True):
+    """The contents of a region.
 
     Attributes:
         region: It.
@@ -60,26 +77,26 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 
     region: Region
     turns: tuple[int, ...]
-    exchanges: tuple[Exchange, ...]
-    said: Mapping[Voice, Sequence[tuple[int, Message]]]
-    find: Find = afresh
+    exchanges: tuple[ToolExchange, ...]
+    said: Mapping[Voice, Sequence[tuple[int, ParsedMessage]]]
+    find: TextAnalyzer = analyze_uncached
 
-    def spoken(self, voice: Voice) -> Sequence[tuple[int, Message]]:
+    def messages_of(self, voice: Voice) -> Sequence[tuple[int, ParsedMessage]]:
         """The messages of a voice that become part of the segment, each with its index.
 
         Keys and passwords are taken out of all but the user's own words.
         """
         return self.said.get(voice, ())
 
-    def turn(self, at: int) -> int:
+    def turn_of(self, at: int) -> int:
         """The turn of a message of the region."""
         return self.turns[at - self.region.start]
 
 
-def part(region: Region, find: Find = afresh) -> Part:
-    """What a region holds, read once."""
+def read_region(region: Region, find: TextAnalyzer = analyze_uncached) -> RegionContents:
+    """Reads the contents of a region."""
     turns = _turns(region)
-    said: dict[Voice, list[tuple[int, Message]]] = {}
+    said: dict[Voice, list[tuple[int, ParsedMessage]]] = {}
     for at in range(region.start, region.end):
         message = region.messages[at]
         if at not in region.held:
@@ -87,12 +104,12 @@ def part(region: Region, find: Find = afresh) -> Part:
             said.setdefault(message.voice, []).append((at, safe))
     results = dict(said.get(Voice.RESULT, ()))
     exchanges = tuple(_exchanges(region, turns, results))
-    return Part(region=region, turns=turns, exchanges=exchanges, said=said, find=find)
+    return RegionContents(region=region, turns=turns, exchanges=exchanges, said=said, find=find)
 
 
-def _safe(message: Message, find: Find) -> Message:
+def _safe(message: ParsedMessage, find: TextAnalyzer) -> ParsedMessage:
     """The message without keys and passwords."""
-    text = find(redacted, message.text)
+    text = find(redact_secrets, message.text)
     return message if text == message.text else msgspec.structs.replace(message, text=text)
 
 
@@ -108,10 +125,10 @@ def _turns(region: Region) -> tuple[int, ...]:
 
 
 def _exchanges(
-    region: Region, turns: tuple[int, ...], results: Mapping[int, Message]
-) -> Iterator[Exchange]:
+    region: Region, turns: tuple[int, ...], results: Mapping[int, ParsedMessage]
+) -> Iterator[ToolExchange]:
     """Calls with their results; then those that nothing answered."""
-    asked: dict[str, tuple[Called, int]] = {}
+    asked: dict[str, tuple[CalledTool, int]] = {}
     for at in range(region.start, region.end):
         message = region.messages[at]
         if at in region.held:
@@ -119,11 +136,11 @@ def _exchanges(
         asked |= {called.id: (called, at) for called in message.calls}
         if message.voice is Voice.RESULT:
             called, where = asked.pop(message.answers, _UNASKED)
-            yield Exchange(
+            yield ToolExchange(
                 called=called,
                 result=results[at].text,
                 turn=turns[at - region.start],
                 messages=(at,) if where < 0 else (where, at),
             )
     for called, at in asked.values():
-        yield Exchange(called=called, result="", turn=turns[at - region.start], messages=(at,))
+        yield ToolExchange(called=called, result="", turn=turns[at - region.start], messages=(at,))

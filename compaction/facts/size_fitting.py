@@ -1,4 +1,4 @@
-"""The last level: as much of a part as there is room for, by what it is worth.
+"""The last detail level: as much of a region as there is room for, by what it is worth.
 
 A record stands with its key and its fields, or goes whole and is named as gone; an action stands
 with its outcome, or goes whole. Where that is more than the room there is, the room is exceeded.
@@ -6,24 +6,46 @@ with its outcome, or goes whole. Where that is more than the room there is, the 
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, chain
 from typing import Final
 
 import msgspec
 
-from compaction.facts.columns import shared
-from compaction.facts.fact import Fact, Kind
-from compaction.facts.region_contents import Part
-from compaction.facts.rendering import rendered
-from compaction.facts.statements import MOST, users
-from compaction.facts.values import Kept, bag
+from compaction.facts.assistant_replies import assistant_reply_facts
+from compaction.facts.call_records import (
+    ResultFormatter,
+    action_facts,
+    error_facts,
+    record_facts,
+    say_nothing,
+    say_pruned,
+)
+from compaction.facts.commands import MAX_NAMES_CHARS, command_facts
+from compaction.facts.fact import Fact, FactKind
+from compaction.facts.files import file_facts
+from compaction.facts.region_contents import RegionContents
+from compaction.facts.rendering import factor_shared_columns, render_segment
+from compaction.facts.statements import MAX_USER_CHARS, goal_facts, rule_facts, user_facts
+from compaction.facts.values import (
+    KeptWords,
+    MessageValues,
+    argument_values,
+    count_occurrences,
+    names_fact,
+    rank_values,
+    stated_values,
+    value_facts,
+)
 from compaction.reading.message import Count, Voice
+from compaction.results.pruning import SPOKEN, VALUES
+from compaction.results.result_profile import is_rereadable
+from compaction.results.value_leaves import find_ids
 
 #: Letters of a user's message that stay: about 2,000 tokens of English, 1,000, 500 … 40.
-CAPS: Final = (MOST, 4_000, 2_000, 1_200, 600, 300, 160)
+MESSAGE_CAPS_CHARS: Final = (MAX_USER_CHARS, 4_000, 2_000, 1_200, 600, 300, 160)
 #: Messages up to so many letters are never cut.
-SHORT: Final = 600
+SHORT_MESSAGE_CHARS: Final = 600
 #: The share of the room that users' words may take before they are cut further.
 _WORDS: Final = 0.6
 #: Shares of what is then left: for what was done and went wrong, and of the rest for records.
@@ -38,17 +60,17 @@ _TOOLS: Final = 8
 _NAME: Final = 64
 #: How often less is tried, and how much less, where the whole is more than its lines.
 _TRIES, _LESS = 4, 0.9
-_MARKS: Final = frozenset({Kind.GOAL, Kind.RULE})
-_SPOKEN: Final = _MARKS | {Kind.USER}
-_DONE: Final = frozenset({Kind.ACTION, Kind.FILE, Kind.ERROR})
-_EXCHANGED: Final = frozenset({Kind.ACTION, Kind.RECORD, Kind.COMMAND})
+_MARKS: Final = frozenset({FactKind.GOAL, FactKind.RULE})
+_SPOKEN: Final = _MARKS | {FactKind.USER}
+_DONE: Final = frozenset({FactKind.ACTION, FactKind.FILE, FactKind.ERROR})
+_EXCHANGED: Final = frozenset({FactKind.ACTION, FactKind.RECORD, FactKind.COMMAND})
 
 #: The ways to say the same, the longest first.
-Ways = Sequence[Fact]
+FactVariants = Sequence[Fact]
 
 
-class Offer(msgspec.Struct, frozen=True, kw_only=True):
-    """What may stand in a part.
+class FactCandidates(msgspec.Struct, frozen=True, kw_only=True):
+    """The candidates for the facts of a segment.
 
     Attributes:
         marks: Goals and rules, which always stand.
@@ -58,22 +80,22 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     marks: Sequence[Fact]
-    exchanged: Sequence[Ways]
+    exchanged: Sequence[FactVariants]
     said: Sequence[Fact]
     names: Sequence[str] = ()
 
 
-class Fitting:
+class SizeFitter:
     """A part on the last level, read once however little room there is.
 
     Args:
-        part: What is folded.
+        part: What is compacted.
         offer: All it could say.
         count: Counts tokens.
     """
 
-    def __init__(self, part: Part, offer: Offer, count: Count) -> None:
-        spoken = part.spoken(Voice.USER)
+    def __init__(self, part: RegionContents, offer: FactCandidates, count: Count) -> None:
+        spoken = part.messages_of(Voice.USER)
         self._part = part
         self._count = count
         self._marks = offer.marks
@@ -82,8 +104,8 @@ class Fitting:
         self._longest = max((len(message.text) for _, message in spoken), default=0)
         self._capped: dict[int, tuple[tuple[Fact, ...], int]] = {}
 
-    def within(self, most: int, least: int) -> tuple[Fact, ...]:
-        """What stands in so many tokens: users' words first, then the worthiest of the rest.
+    def facts_within(self, most: int, least: int) -> tuple[Fact, ...]:
+        """The facts that fit in so many tokens: users' words first, then the worthiest of the rest.
 
         Args:
             most: Tokens of the text.
@@ -96,12 +118,12 @@ class Fitting:
         for _ in range(_TRIES):
             if room <= _AROUND:
                 break
-            found = self._filled(words, room)
+            found = self._fill(words, room)
             over = self._count(self._text(found)) - most
             if over <= 0:
                 return (not is_missed and self._longer(taken, room, most + over, most)) or found
             room = int((room - over) * _LESS)
-        return self._filled(words, 0)
+        return self._fill(words, 0)
 
     def _longer(self, words: int, room: int, taken: int, most: int) -> tuple[Fact, ...]:
         """The same with more of users' words where the rest left room; () for no more.
@@ -112,64 +134,72 @@ class Fitting:
             taken: Tokens of all that stands so far.
             most: Tokens it may be.
         """
-        for cap in CAPS:
-            more, size = self._cut(cap)
+        for cap in MESSAGE_CAPS_CHARS:
+            more, size = self._words_cut_to(cap)
             if size <= words:
                 break
             if size - words <= most - taken:
-                found = self._filled(more, room)
+                found = self._fill(more, room)
                 return found if self._count(self._text(found)) <= most else ()
         return ()
 
-    def _filled(self, words: Sequence[Fact], tokens: int) -> tuple[Fact, ...]:
+    def _fill(self, words: Sequence[Fact], tokens: int) -> tuple[Fact, ...]:
         """The words, of the rest what there is room for, and what is gone."""
         room = _Room(tokens - (_GONE if self._rest.exchanged else 0))
-        taken = room.filled(self._rest, has_names=bool(self._names))
+        taken = room.fill(self._rest, has_names=bool(self._names))
         stays = {id(ways) for ways, _ in taken}
         gone = [each[0][0] for each in self._rest.exchanged if id(each) not in stays]
-        found = shared(_ordered(chain(words, (fact for _, fact in taken))))
-        stands = Kept("\n".join([fact.text for fact in found])) if self._names else Kept("")
+        found = factor_shared_columns(_in_message_order(chain(words, (fact for _, fact in taken))))
+        stands = (
+            KeptWords("\n".join([fact.text for fact in found])) if self._names else KeptWords("")
+        )
         named = [name for name in self._names if name not in stands]
-        return (*found, *bag(self._part, room.fitting(named, self._count)), *self._gone(gone))
+        return (
+            *found,
+            *names_fact(self._part, room.fitting(named, self._count)),
+            *self._gone(gone),
+        )
 
     def _gone(self, gone: Sequence[Fact]) -> Iterator[Fact]:
         """A line that names what is gone; nothing for none."""
         if not gone:
             return
-        did = [each for each in gone if each.kind is Kind.ACTION]
-        rest = [each for each in gone if each.kind is not Kind.ACTION]
-        told = [f"actions: {_counted(did)}"] if did else []
-        told += [f"results of {_counted(rest)}"] if rest else []
+        did = [each for each in gone if each.kind is FactKind.ACTION]
+        rest = [each for each in gone if each.kind is not FactKind.ACTION]
+        told = [f"actions: {_tool_counts(did)}"] if did else []
+        told += [f"results of {_tool_counts(rest)}"] if rest else []
         turns = sorted({turn for each in gone for turn in each.turns})
         yield Fact(
-            kind=Kind.GONE,
+            kind=FactKind.GONE,
             text="; ".join(told),
             turns=(turns[0], turns[-1]) if len(turns) > 1 else (turns[0],),
             messages=(self._part.region.end - 1,),
         )
 
     def _words(self, most: int) -> tuple[tuple[Fact, ...], int]:
-        """What users said, each message as long as there is room for, and the tokens of it.
+        """Users' words, each message as long as there is room for, and their tokens.
 
         What they wish for all that follows stays whatever room there is.
         """
-        words, taken = self._cut(CAPS[0])
-        for cap in CAPS[1:]:
+        words, taken = self._words_cut_to(MESSAGE_CAPS_CHARS[0])
+        for cap in MESSAGE_CAPS_CHARS[1:]:
             if taken <= _WORDS * most:
                 break
-            words, taken = self._cut(cap)
+            words, taken = self._words_cut_to(cap)
         return words, taken
 
-    def _cut(self, cap: int) -> tuple[tuple[Fact, ...], int]:
-        """What users said, in messages of so many characters, and the tokens of it."""
-        cap = min(cap, self._longest) if self._longest > SHORT else 0
+    def _words_cut_to(self, cap: int) -> tuple[tuple[Fact, ...], int]:
+        """Users' words, in messages of so many characters, and their tokens."""
+        cap = min(cap, self._longest) if self._longest > SHORT_MESSAGE_CHARS else 0
         if cap not in self._capped:
-            words = _ordered(chain(self._marks, users(self._part, cap, SHORT)))
+            words = _in_message_order(
+                chain(self._marks, user_facts(self._part, cap, SHORT_MESSAGE_CHARS))
+            )
             self._capped[cap] = words, self._count(self._text(words))
         return self._capped[cap]
 
     def _text(self, facts: Sequence[Fact]) -> str:
-        return rendered(facts, self._part.region.notes, self._part.region.part)
+        return render_segment(facts, self._part.region.notes, self._part.region.part)
 
 
 #: The ways to say the same, each with its tokens.
@@ -177,7 +207,7 @@ _Sized = Sequence[tuple[Fact, int]]
 
 
 class _Rest:
-    """What may stand beside users' words, the worthiest first; each in all its ways, with tokens.
+    """The candidates beside users' words, the worthiest first; each in all variants, with tokens.
 
     Attributes:
         exchanged: All calls.
@@ -186,8 +216,8 @@ class _Rest:
         said: What else there is.
     """
 
-    def __init__(self, offer: Offer, count: Count) -> None:
-        def sized(ways: Ways) -> _Sized:
+    def __init__(self, offer: FactCandidates, count: Count) -> None:
+        def sized(ways: FactVariants) -> _Sized:
             every = dict.fromkeys([*ways, *_briefly(ways[0])])
             return [(each, count(each.text) + _AROUND) for each in every]
 
@@ -207,16 +237,16 @@ class _Room:
     def __init__(self, tokens: int) -> None:
         self._left = tokens
 
-    def filled(self, rest: _Rest, *, has_names: bool) -> list[tuple[_Sized, Fact]]:
+    def fill(self, rest: _Rest, *, has_names: bool) -> list[tuple[_Sized, Fact]]:
         """Of the rest what there is room for."""
-        found = self._taken(rest.deeds, _DEEDS)
-        found += self._taken(rest.records, _COMMANDS if has_names else _RECORDS)
-        found += self._taken(rest.said, 1.0)
+        found = self._take(rest.deeds, _DEEDS)
+        found += self._take(rest.records, _COMMANDS if has_names else _RECORDS)
+        found += self._take(rest.said, 1.0)
         stays = {id(ways) for ways, _ in found}
         others = [each for each in (*rest.deeds, *rest.records) if id(each) not in stays]
-        return found + ([] if has_names else self._taken(others, 1.0))
+        return found + ([] if has_names else self._take(others, 1.0))
 
-    def _taken(self, them: Iterable[_Sized], share: float) -> list[tuple[_Sized, Fact]]:
+    def _take(self, them: Iterable[_Sized], share: float) -> list[tuple[_Sized, Fact]]:
         """Those for which a share of the room is enough, the first ones first, at most length."""
         room = int(self._left * share)
         one = int(room * _ONE)
@@ -240,7 +270,7 @@ class _Room:
 
 def _briefly(fact: Fact) -> Iterator[Fact]:
     """An action without its arguments, its outcome behind it."""
-    if fact.kind is Kind.ACTION:
+    if fact.kind is FactKind.ACTION:
         _, arrow, ended = fact.text.rpartition(" → ")
         yield msgspec.structs.replace(fact, text=f"{_tool(fact)}(…){arrow}{ended}")
 
@@ -250,8 +280,8 @@ def _tool(fact: Fact) -> str:
     return fact.text.partition("(")[0][:_NAME]
 
 
-def _counted(facts: Sequence[Fact]) -> str:
-    """How often each tool was called, the most frequent first."""
+def _tool_counts(facts: Sequence[Fact]) -> str:
+    """The number of calls of each tool, the most frequent first."""
     tools = Counter(map(_tool, facts))
     named = [
         f"{tool} ({times})" if times > 1 else tool for tool, times in tools.most_common(_TOOLS)
@@ -260,5 +290,76 @@ def _counted(facts: Sequence[Fact]) -> str:
     return ", ".join(named) + (f" and {more} more tools" if more > 0 else "")
 
 
-def _ordered(facts: Iterable[Fact]) -> tuple[Fact, ...]:
+def _in_message_order(facts: Iterable[Fact]) -> tuple[Fact, ...]:
     return tuple(sorted(facts, key=lambda fact: fact.messages[-1]))
+
+
+def record_candidates(part: RegionContents, stands: Sequence[bool]) -> FactCandidates:
+    """The candidates for a region whose results are records.
+
+    Args:
+        part: What is compacted.
+        stands: Whether the result of each exchange still stands.
+    """
+
+    def exchanged(say: ResultFormatter) -> list[Fact]:
+        return [*action_facts(part, say, stands), *record_facts(part, say, stands)]
+
+    says = (say_pruned(part, VALUES), say_pruned(part, SPOKEN), say_nothing)
+    ways: list[FactVariants] = [*zip(*map(exchanged, says), strict=True)]
+    again = _named_again(part)
+    ways.sort(
+        key=lambda each: (again.get(each[0].messages[-1], 0), _last_message(each)), reverse=True
+    )
+    spoken = KeptWords("\n".join([message.text for _, message in part.messages_of(Voice.USER)]))
+    said = [*assistant_reply_facts(part, 0, spoken), *value_facts(part, spoken)]
+    return FactCandidates(marks=_goals_and_rules(part), exchanged=ways, said=_newest(said))
+
+
+def command_candidates(part: RegionContents) -> FactCandidates:
+    """The candidates for a region whose results can be read again."""
+    full, bare = command_facts(part, MAX_NAMES_CHARS // 4), command_facts(part, 0)
+    ways: list[FactVariants] = [*zip(full, bare, strict=True)]
+    ways += [(each,) for each in (*error_facts(part), *file_facts(part))]
+    ways.sort(key=_last_message, reverse=True)
+    return FactCandidates(
+        marks=_goals_and_rules(part),
+        exchanged=ways,
+        said=_newest([*assistant_reply_facts(part, 0)]),
+        names=rank_values(count_occurrences(_code_names(part))),
+    )
+
+
+def _goals_and_rules(part: RegionContents) -> Sequence[Fact]:
+    """Goals and rules."""
+    return [*goal_facts(part), *rule_facts(part)]
+
+
+def _last_message(ways: FactVariants) -> int:
+    """The last message that something is of."""
+    return ways[0].messages[-1]
+
+
+def _newest(facts: Sequence[Fact]) -> Sequence[Fact]:
+    """The facts, the newest first."""
+    return sorted(facts, key=lambda fact: fact.messages[-1], reverse=True)
+
+
+def _named_again(part: RegionContents) -> Mapping[int, int]:
+    """Of each result whether values of it stand in other messages too: 1 where some do."""
+    texts = [*stated_values(part, (Voice.RESULT,))]
+    every = [*texts, *stated_values(part, (Voice.ASSISTANT, Voice.USER)), *argument_values(part)]
+    found = count_occurrences(every)
+    return {at: int(any(found[value].times > 1 for value in them)) for at, them in texts}
+
+
+def _code_names(part: RegionContents) -> Iterator[MessageValues]:
+    """The paths and names of code that messages tell; no record's values, no bare numbers."""
+    records = {
+        each.messages[-1] for each in part.exchanges if not is_rereadable(each.result, each.called)
+    }
+    voices = (Voice.RESULT, Voice.ASSISTANT, Voice.USER)
+    every = [*stated_values(part, voices, find_ids), *argument_values(part, find_ids)]
+    for at, them in every:
+        if at not in records:
+            yield at, [name for name in them if any(map(str.isalpha, name))]

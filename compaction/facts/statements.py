@@ -1,45 +1,216 @@
-"""What users said, in their own words."""
+"""Statements as facts: what users said, asked for and ruled, and what the assistant planned."""
 
+import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
-from compaction.facts.fact import Fact, Kind
-from compaction.facts.flat import ends, fitting, flat
-from compaction.facts.region_contents import Part
+from compaction.facts.fact import Fact, FactKind
+from compaction.facts.region_contents import RegionContents
+from compaction.facts.rendering import (
+    flatten,
+    head_and_tail_bounds,
+    sentences,
+    text_head,
+    words_that_fit,
+)
 from compaction.reading.message import Voice
-from compaction.results.value_leaves import ids
+from compaction.results.value_leaves import find_ids
+
+#: Characters of a request that stay.
+_MAX_GOAL_CHARS: Final = 300
+
+
+def goal_facts(part: RegionContents) -> Iterator[Fact]:
+    """The beginning of the first user message of the conversation, if it is compacted here."""
+    region = part.region
+    for at, message in enumerate(region.messages[: region.end]):
+        if message.voice is Voice.USER and message.text.strip():
+            if at >= region.start and at not in region.held:
+                text = flatten(message.text)[:_MAX_GOAL_CHARS].rstrip()
+                yield Fact(kind=FactKind.GOAL, text=text, turns=(part.turn_of(at),), messages=(at,))
+            return
+
+
+#: Characters of a sentence that is a rule; a longer one is a text.
+_MAX_RULE_CHARS: Final = 1_000
+#: Rules of one message; more of them are a document.
+MAX_RULES_PER_MESSAGE: Final = 50
+#: Words that ask for something from now on, whatever else a sentence tells.
+_STANDS: Final = re.compile(
+    r"""\b(?:
+      from\ now\ on | at\ all\ times | under\ no\ circumstances | keep\ in\ mind | make\ sure
+    | remember\ (?:to|that|not|my|this|:) | stick\ (?:to|with) | i\ want\ you\ to
+    | (?:i|we)(?:'d|\ would)\ (?:rather|prefer|like\ it\ if) | (?:i|we)\ (?:always\ )?prefer
+    | please\ (?:use|always|never|only|don'?t|do\ not|avoid|keep|answer|reply|respond|write|speak)
+    )\b""",
+    re.VERBOSE,
+).search
+#: The same within a clause that tells of nothing past.
+_ASKS: Final = re.compile(
+    r"""\b(?:
+      never | always | must(?:n't)? | only | ensure | no\ longer | avoid | unless | prefer\w*
+    | no\ more\ than | should(?:n't|\ not)?\ (?:be|use|have|not|never|always|only)
+    | (?:don'?t|do\ not)\ (?!(?:have|know|see|think|remember|recall|understand|believe)\b)
+    | (?:cannot|can't|won't|will\ not)\ (?:be|use|go|do|take|accept|pay|spend|have)\b
+    | (?:just|simply)\ (?:use|keep) | stop\ \w{1,40}ing
+    )"""
+    r"|^(?:(?:please|so|and|but|then|instead|now|just|also)\ )*"
+    r"(?:use|keep|answer|reply|respond|write|speak|ignore|treat|limit|stick|format)\b",
+    re.VERBOSE,
+).search
+#: Where the next thing that a sentence tells begins.
+_clauses: Final = re.compile(r"[,;:\u2013\u2014]\s|\s(?:but|so|and|because|since)\s").split
+#: What tells of something past, or of how things are.
+_PAST: Final = re.compile(
+    r"""\b(?:
+      was(?:n't)? | were(?:n't)? | had(?:n't)? | did(?:n't)? | got | went | said | told | came
+    | gave | bought | paid | found | made | took | saw | sent | lost | broke | brought
+    | thought | wrote
+    | (?:i|you|we|they|it|she|he)(?:'ve|'s|\ have|\ has)\ (?:(?:only|never|always)\ )?
+      \w{2,20}(?:ed|en)
+    | (?:i|you|we|they|it|she|he|that|this|which)\ (?:only\ |never\ |always\ )?\w{2,20}(?<!ne)ed
+    | (?:only|never|always)\ \w{2,20}(?<!ne)ed | doesn't | does\ not
+    )\b""",
+    re.VERBOSE,
+).search
+_wishes: Final = re.compile(
+    r"(?:can|could|would|will) you (?:please|always|never|only|make)\b"
+).match
+#: An apostrophe that word processors write.
+_CURLED: Final = "\u2019"
+
+
+def rule_facts(part: RegionContents) -> Iterator[Fact]:
+    """The directive sentences of each user message, verbatim; at most 50 a message."""
+    for at, message in part.messages_of(Voice.USER):
+        turn = part.turn_of(at)
+        for text in part.find(_directives, message.text):
+            yield Fact(kind=FactKind.RULE, text=text, turns=(turn,), messages=(at,), key=text)
+
+
+def _directives(text: str) -> tuple[str, ...]:
+    """The first directive sentences of a text."""
+    return tuple(islice(filter(is_directive, sentences(text)), MAX_RULES_PER_MESSAGE))
+
+
+def is_directive(sentence: str) -> bool:
+    """True if a sentence tells how things are to be done: no question, and no report."""
+    if len(sentence) > _MAX_RULE_CHARS:
+        return False
+    small = sentence.lower().replace(_CURLED, "'")
+    if small.endswith("?") and not _wishes(small):
+        return False
+    if _STANDS(small):
+        return True
+    return any(_ASKS(each) and not _PAST(each) for each in _clauses(small))
+
 
 #: Characters of a message that stay: about 2,000 tokens of English.
-MOST: Final = 8_000
+MAX_USER_CHARS: Final = 8_000
 #: Characters of the name of who of several users speaks.
 _NAME: Final = 64
 #: Characters of the ids that are named of what was cut, at most.
 _IDS: Final = 1_600
 
 
-def users(part: Part, most: int = MOST, short: int = 0) -> Iterator[Fact]:
+def user_facts(part: RegionContents, most: int = MAX_USER_CHARS, short: int = 0) -> Iterator[Fact]:
     """The words of each user message: all of them, or their beginning and end where they are long.
 
     Args:
-        part: What is folded.
+        part: What is compacted.
         most: Characters of one message that stay.
         short: Messages of so many characters stay whole even if that is more.
     """
-    for at, message in part.spoken(Voice.USER):
-        text = flat(message.text) if len(message.text) <= short else kept(message.text, most)
+    for at, message in part.messages_of(Voice.USER):
+        text = (
+            flatten(message.text)
+            if len(message.text) <= short
+            else shorten_user_text(message.text, most)
+        )
         if message.name and text:
-            text = f"{flat(message.name)[:_NAME]}: {text}"
+            text = f"{flatten(message.name)[:_NAME]}: {text}"
         if text:
-            turn = part.turn(at)
-            yield Fact(kind=Kind.USER, text=text, turns=(turn,), messages=(at,), key=str(turn))
+            turn = part.turn_of(at)
+            yield Fact(kind=FactKind.USER, text=text, turns=(turn,), messages=(at,), key=str(turn))
 
 
-def kept(text: str, most: int) -> str:
+def shorten_user_text(text: str, most: int) -> str:
     """A message's words on one line; of a long one its ends, and the ids that were cut."""
     if len(text) <= most:
-        return flat(text)
-    first, last = ends(text, most)
+        return flatten(text)
+    first, last = head_and_tail_bounds(text, most)
     gone = text[first:last]
-    named = " ".join(fitting(ids(gone), min(_IDS, most // 3)))
+    named = " ".join(words_that_fit(find_ids(gone), min(_IDS, most // 3)))
     cut = f"[… {len(gone)} characters cut{'; in them: ' if named else ''}{named} …]"
-    return f"{flat(text[:first])} {cut} {flat(text[last:])}"
+    return f"{flatten(text[:first])} {cut} {flatten(text[last:])}"
+
+
+#: Characters of a line that stay.
+_MAX_PLAN_CHARS: Final = 200
+#: Lines of a message.
+_MAX_PLAN_LINES: Final = 4
+#: Characters of a message that are looked through.
+_SCANNED_CHARS: Final = 20_000
+_DONE: Final = re.compile(r"[-*]? ?\[[xX✓]\] |(?:DONE|✅|✓)[: ]")
+_TODO: Final = re.compile(
+    r"[-*]? ?\[ \] |TODO\b|(?:Next(?: steps?)?|Remaining|Still to do)\b ?[:,]"
+)
+_DECIDES: Final = (
+    *("decided", "decision", "chose", "instead of", "rather than", "root cause", "turns out"),
+    *(
+        "bug is",
+        "bug was",
+        "fix is",
+        "fix was",
+        "problem is",
+        "problem was",
+        "issue is",
+        "issue was",
+    ),
+)
+#: A text without any of these has nothing to tell, in small letters.
+_SIGNS: Final = (
+    *_DECIDES,
+    "[x]",
+    "[ ]",
+    "[✓]",
+    "todo",
+    "next",
+    "done",
+    "✅",
+    "✓",
+    "remaining",
+    "still to do",
+)
+_KINDS: Final = ((FactKind.DONE, _DONE.match), (FactKind.TODO, _TODO.match))
+
+
+def plan_facts(part: RegionContents) -> Iterator[Fact]:
+    """Lines of the assistant's that say what is done, to be done or decided; four a message."""
+    for at, message in part.messages_of(Voice.ASSISTANT):
+        for kind, text in part.find(_settling_lines, message.text):
+            yield Fact(kind=kind, text=text, turns=(part.turn_of(at),), messages=(at,))
+
+
+def _settling_lines(text: str) -> tuple[tuple[FactKind, str], ...]:
+    """The first lines of a text that settle something, and what each of them tells of."""
+    text = text[:_SCANNED_CHARS]
+    small = text.lower()
+    if not any(map(small.__contains__, _SIGNS)):
+        return ()
+    told = ((settled_kind(sentence), sentence) for sentence in sentences(text))
+    found = (
+        (kind, text_head(sentence, _MAX_PLAN_CHARS)) for kind, sentence in told if kind is not None
+    )
+    return tuple(islice(found, _MAX_PLAN_LINES))
+
+
+def settled_kind(sentence: str) -> FactKind | None:
+    """The kind that a sentence settles: done, to be done, decided; None for neither."""
+    sentence = sentence[:_MAX_PLAN_CHARS]
+    for kind, tells in _KINDS:
+        if tells(sentence):
+            return kind
+    small = sentence.lower()
+    return FactKind.DECISION if any(map(small.__contains__, _DECIDES)) else None

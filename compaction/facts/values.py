@@ -6,13 +6,12 @@ from typing import Final
 
 import msgspec
 
-from compaction.facts.fact import Fact, Kind
-from compaction.facts.flat import flat
-from compaction.facts.region_contents import Part
-from compaction.facts.sentences import sentences
+from compaction.facts.fact import Fact, FactKind
+from compaction.facts.region_contents import RegionContents
+from compaction.facts.rendering import flatten, sentences
 from compaction.reading.message import Voice
-from compaction.reading.redaction import redacted
-from compaction.results.value_leaves import identifies, leaves
+from compaction.reading.redaction import redact_secrets
+from compaction.results.value_leaves import identifies, value_leaves
 
 _MONEY: Final = "$€£"
 #: What may end a sentence behind a value.
@@ -44,13 +43,13 @@ _AGAIN: Final = 3
 #: Characters of a sentence that stays for a value in it.
 _LONGEST_SENTENCE: Final = 300
 #: The values of a text.
-Named = Callable[[str], tuple[str, ...]]
+ValueFinder = Callable[[str], tuple[str, ...]]
 #: A message, and the values that it tells.
-Told = tuple[int, Sequence[str]]
+MessageValues = tuple[int, Sequence[str]]
 
 
-class Seen(msgspec.Struct, frozen=True, gc=False):
-    """Where a value stands.
+class ValueOccurrences(msgspec.Struct, frozen=True, gc=False):
+    """The places of a value.
 
     Attributes:
         times: In how many messages.
@@ -61,7 +60,7 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
     last: int
 
 
-class Kept:
+class KeptWords:
     """The words of lines, to see which values stand in them."""
 
     __slots__ = ("_lines", "_words")
@@ -69,7 +68,7 @@ class Kept:
     def __init__(self, lines: str) -> None:
         self._lines: list[str] = []
         self._words: set[str] = set()
-        self.read(lines)
+        self.add_line(lines)
 
     def __contains__(self, value: object) -> bool:
         bare = str(value).lstrip(_MONEY)
@@ -80,97 +79,101 @@ class Kept:
             return False
         return any(bare in line for line in self._lines)
 
-    def read(self, line: str) -> None:
+    def add_line(self, line: str) -> None:
         """More lines."""
         self._lines.append(line)
-        words = _words(line)
+        words = _line_words(line)
         self._words |= words
         self._words.update([word.partition(":")[2] for word in words if ":" in word])
         self._words.update([word.rstrip(_ENDS) for word in words if word[-1] in _ENDS])
         self._words.update([word.strip(_ENDS + _MONEY) for word in words if word[0] in _MONEY])
 
 
-def values(part: Part, stands: Kept) -> Iterator[Fact]:
+def value_facts(part: RegionContents, stands: KeptWords) -> Iterator[Fact]:
     """The sentences of the assistant's texts whose values stand in none of what is kept.
 
     A value stays within its sentence, which says what it is of; one in a longer sentence goes.
 
     Args:
-        part: What is folded.
+        part: What is compacted.
         stands: All lines there are so far; what is found is added to it.
     """
-    for at, message in part.spoken(Voice.ASSISTANT):
-        new = [each for each in part.find(figures, message.text) if each not in stands]
-        text = " ".join(_holding(message.text, new)) if new else ""
+    for at, message in part.messages_of(Voice.ASSISTANT):
+        new = [each for each in part.find(figure_words, message.text) if each not in stands]
+        text = " ".join(_sentences_holding(message.text, new)) if new else ""
         if text:
-            stands.read(text)
-            yield Fact(kind=Kind.VALUE, text=text, turns=(part.turn(at),), messages=(at,))
+            stands.add_line(text)
+            yield Fact(kind=FactKind.VALUE, text=text, turns=(part.turn_of(at),), messages=(at,))
 
 
-def _holding(text: str, new: Sequence[str]) -> Iterator[str]:
+def _sentences_holding(text: str, new: Sequence[str]) -> Iterator[str]:
     """The sentences of a text that hold one of these values and are short enough."""
     left = list(new)
     for sentence in sentences(text):
         held = [value for value in left if value in sentence]
         if held and len(sentence) <= _LONGEST_SENTENCE:
             left = [value for value in left if value not in held]
-            yield flat(sentence)
+            yield flatten(sentence)
 
 
-def bag(part: Part, found: Iterable[str]) -> Iterator[Fact]:
+def names_fact(part: RegionContents, found: Iterable[str]) -> Iterator[Fact]:
     """These names of code on one line; nothing for none."""
     last = part.region.end - 1
-    text = flat(" ".join(found))
+    text = flatten(" ".join(found))
     if text:
-        yield Fact(kind=Kind.VALUE, text=text, turns=(part.turn(last),), messages=(last,))
+        yield Fact(kind=FactKind.VALUE, text=text, turns=(part.turn_of(last),), messages=(last,))
 
 
-def told(part: Part, voices: Iterable[Voice], named: Named = leaves) -> Iterator[Told]:
+def stated_values(
+    part: RegionContents, voices: Iterable[Voice], named: ValueFinder = value_leaves
+) -> Iterator[MessageValues]:
     """The values that messages tell, voice by voice; each with its message.
 
     Args:
-        part: What is folded.
+        part: What is compacted.
         voices: Whose messages are looked through.
         named: The values of a result, or of a user's words.
     """
     for voice in voices:
-        of = figures if voice is Voice.ASSISTANT else named
-        for at, message in part.spoken(voice):
+        of = figure_words if voice is Voice.ASSISTANT else named
+        for at, message in part.messages_of(voice):
             yield at, part.find(of, message.text)
 
 
-def asked_with(part: Part, named: Named = leaves) -> Iterator[Told]:
+def argument_values(
+    part: RegionContents, named: ValueFinder = value_leaves
+) -> Iterator[MessageValues]:
     """The values that calls were made with, each with its message."""
     for each in part.exchanges:
-        said = part.find(redacted, each.called.arguments)
+        said = part.find(redact_secrets, each.called.arguments)
         yield each.messages[0], part.find(named, said)
 
 
-def _words(line: str) -> set[str]:
+def _line_words(line: str) -> set[str]:
     """The words of a line; of a long one, that is twice as quick as a pattern."""
     for each in _BETWEEN:
         line = line.replace(each, " ")
     return set(line.split())
 
 
-def seen(them: Iterable[Told]) -> Mapping[str, Seen]:
+def count_occurrences(them: Iterable[MessageValues]) -> Mapping[str, ValueOccurrences]:
     """The values with where they stand, in their order."""
-    found: dict[str, Seen] = {}
+    found: dict[str, ValueOccurrences] = {}
     for at, values in them:
         for each in values:
             before = found.get(each)
-            found[each] = Seen(before.times + 1 if before else 1, at)
+            found[each] = ValueOccurrences(before.times + 1 if before else 1, at)
     return found
 
 
-def ranked(found: Mapping[str, Seen]) -> list[str]:
+def rank_values(found: Mapping[str, ValueOccurrences]) -> list[str]:
     """The values by what they are worth: those that came again, then the newest."""
     return sorted(
         found, key=lambda value: (min(found[value].times, _AGAIN), found[value].last), reverse=True
     )
 
 
-def figures(text: str) -> tuple[str, ...]:
+def figure_words(text: str) -> tuple[str, ...]:
     """The words of a text that hold a figure or name something, as they may stand in a result.
 
     A day whose month is a word is none: results write it otherwise. Nor is the end of a tag.
@@ -180,16 +183,16 @@ def figures(text: str) -> tuple[str, ...]:
     if any(map(text.__contains__, _OF_YEAR)):
         text = _DAY.sub(" ", text)
     words = filter(_FIGURED, dict.fromkeys(text.split()))
-    bare = [_bare(word) for word in words if not _CLOSING(word)]
-    return tuple([value for value in bare if _tells(value)])
+    bare = [_without_punctuation(word) for word in words if not _CLOSING(word)]
+    return tuple([value for value in bare if _is_telling(value)])
 
 
-def _bare(word: str) -> str:
+def _without_punctuation(word: str) -> str:
     """A word without what stands around it in a sentence."""
     return word if word[0].isalnum() and word[-1].isalnum() else _AROUND.sub("", word)
 
 
-def _tells(value: str) -> bool:
+def _is_telling(value: str) -> bool:
     """True if a word is a figure that may stand in a result, or names something."""
     if _DIGIT(value):
         return not _PASSING(value) or ("_" in value and identifies(value))

@@ -1,4 +1,4 @@
-"""True if a sentence stands on what was said: its ids, its words, its quotes."""
+"""The grounding check: does a sentence stand on what was said, by its ids, words and quotes."""
 
 import re
 from bisect import bisect_right
@@ -39,13 +39,13 @@ def on_one_line(text: str) -> str:
     return _SPACE.sub(" ", text).strip()
 
 
-def unescaped(text: str) -> str:
+def unescape_json(text: str) -> str:
     """The text with the escapes of JSON strings undone: what a reader of it would copy."""
-    return _ESCAPE.sub(_meant, text) if "\\" in text else text
+    return _ESCAPE.sub(_unescaped_character, text) if "\\" in text else text
 
 
-def copied(sentence: str) -> Iterator[str]:
-    """What of a sentence has to stand in its source as it is: quotes, ids, numbers, paths."""
+def verbatim_tokens(sentence: str) -> Iterator[str]:
+    """The tokens of a sentence that its source must hold verbatim: quotes, ids, numbers, paths."""
     for found in _QUOTED.finditer(sentence):
         yield on_one_line(found[1] or found[2] or found[3])
     for piece in sentence.split():
@@ -55,28 +55,28 @@ def copied(sentence: str) -> Iterator[str]:
             yield token
 
 
-def stands(token: str, source: str) -> bool:
+def holds_token(token: str, source: str) -> bool:
     """True if a source holds the token by itself: "12" stands neither in "4125" nor in "12.50"."""
     return _place(token, source) >= 0
 
 
-def stems(text: str) -> frozenset[str]:
+def word_stems(text: str) -> frozenset[str]:
     """The beginnings of a text's longer words, the same in all their forms."""
     return frozenset(word[:_STEM] for word in _WORD.findall(text.casefold()))
 
 
-def worded(sentence: str, said: Collection[str]) -> bool:
+def is_worded_from(sentence: str, said: Collection[str]) -> bool:
     """True if most words of a sentence are among the stems that were said."""
-    words = stems(sentence)
+    words = word_stems(sentence)
     return sum(word in said for word in words) >= _SAID * len(words)
 
 
-def orders(sentence: str) -> frozenset[str]:
+def order_words(sentence: str) -> frozenset[str]:
     """The words of an order that a sentence has, in small letters."""
     return frozenset(word.casefold() for word in _ORDERS.findall(sentence))
 
 
-def whole(quote: str, source: str) -> str:
+def whole_sentences(quote: str, source: str) -> str:
     """The whole sentences of a source that a quote of it is from; "" where it is not from there.
 
     Half a sentence may say the contrary: "book first class" of "never book first class".
@@ -110,7 +110,7 @@ def _ends(source: str, found: re.Match[str]) -> bool:
 
 
 def _place(token: str, source: str) -> int:
-    """Where a source holds the token by itself; -1 for nowhere."""
+    """The place where a source holds the token by itself; -1 for nowhere."""
     at = source.find(token)
     while at >= 0 and not _is_apart(source, at, at + len(token)):
         at = source.find(token, at + 1)
@@ -132,5 +132,5 @@ def _joins(beside: str, edge: str) -> bool:
     return edge.isdigit() and beside[0] in ".," and beside[1:].isdigit()
 
 
-def _meant(found: re.Match[str]) -> str:
+def _unescaped_character(found: re.Match[str]) -> str:
     return chr(int(found[1], 16)) if found[1] else _ESCAPED.get(found[2], found[2])

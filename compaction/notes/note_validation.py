@@ -1,4 +1,4 @@
-"""Which of a model's notes are believed: those that stand on what was said, line by line.
+"""Validation of a model's notes, line by line: those that are grounded in what was said are taken.
 
 A note is no fact because a model wrote it. What cannot be checked is not taken: a line that is
 dropped costs a note, a line that is wrong costs trust. What no check here can see is a sentence
@@ -9,25 +9,50 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import StrEnum
 from functools import cache, partial
+from hashlib import blake2b
 from typing import Final, NamedTuple
 
 import msgspec
 
-from compaction.facts.fact import Fact, Kind
-from compaction.facts.region_contents import Part
+from compaction.facts.fact import Fact, FactKind
+from compaction.facts.region_contents import RegionContents
 from compaction.notes.grounding import (
-    copied,
+    holds_token,
+    is_worded_from,
     on_one_line,
-    orders,
-    stands,
-    stems,
-    unescaped,
-    whole,
-    worded,
+    order_words,
+    unescape_json,
+    verbatim_tokens,
+    whole_sentences,
+    word_stems,
 )
-from compaction.notes.note_prompt import ASKED, LONGEST, MOST, said
-from compaction.reading.message import Message, Voice
-from compaction.reading.redaction import redacted
+from compaction.notes.note_prompt import MAX_NOTE_CHARS, MAX_NOTES, NOTED_KINDS, compacted_messages
+from compaction.reading.message import ParsedMessage, Voice
+from compaction.reading.redaction import redact_secrets
+
+#: Changes whenever the instruction or the checks change what notes a part gets.
+NOTES_KEY_VERSION: Final = b"1"
+_SIZE: Final = 16
+
+
+def notes_key(before: bytes, here: bytes, *, scope: bytes = b"", model: str = "") -> str:
+    """The name of the notes on a part, 32 hexadecimal digits; others' parts have other names.
+
+    The same part of the same conversation has the same name in every process. One message changed
+    anywhere up to the part's end gives another.
+
+    Args:
+        before: The hash over all messages before the part; b"" for none.
+        here: The hash over all messages up to the part's last.
+        scope: Whose conversation it is: no notes are shared beyond it.
+        model: The model that is asked.
+    """
+    made = blake2b(digest_size=_SIZE, person=b"notes")
+    for piece in (NOTES_KEY_VERSION, scope, before, here, model.encode(errors="replace")):
+        made.update(len(piece).to_bytes(8, "big"))
+        made.update(piece)
+    return made.hexdigest()
+
 
 #: Characters of an answer that are read, and of all notes together.
 _READ: Final = 64_000
@@ -35,15 +60,15 @@ _TOTAL: Final = 6_000
 _CITED: Final = 16
 _SHORTEST: Final = 4
 #: What only a user can want, and what only people can settle or plan.
-_WANTED: Final = frozenset({Kind.RULE, Kind.GOAL})
-_SETTLED: Final = frozenset({Kind.DECISION, Kind.TODO})
+_WANTED: Final = frozenset({FactKind.RULE, FactKind.GOAL})
+_SETTLED: Final = frozenset({FactKind.DECISION, FactKind.TODO})
 _PEOPLE: Final = frozenset({Voice.USER, Voice.ASSISTANT})
 #: The one way in which an answer is complete.
 _STOP: Final = "stop"
 
 
-class Why(StrEnum):
-    """Why a line, or the whole answer, is not believed."""
+class RejectionReason(StrEnum):
+    """The reason why a line, or the whole answer, is rejected."""
 
     UNFINISHED = "the answer did not end by itself"
     FORM = "not of the form asked for"
@@ -59,8 +84,8 @@ class Why(StrEnum):
     MANY = "more than is read"
 
 
-class Believed(msgspec.Struct, frozen=True, kw_only=True):
-    """What is taken of an answer.
+class ValidatedNotes(msgspec.Struct, frozen=True, kw_only=True):
+    """The notes taken from an answer.
 
     Attributes:
         facts: In the answer's order; none of them was known.
@@ -68,11 +93,11 @@ class Believed(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     facts: tuple[Fact, ...] = ()
-    rejected: Mapping[Why, int] = {}
+    rejected: Mapping[RejectionReason, int] = {}
 
     def lines(self) -> tuple[str, ...]:
         """The facts as they are kept and shown; none holds a line end."""
-        return tuple(f"{fact.kind} {_cited(fact.turns)}: {fact.text}" for fact in self.facts)
+        return tuple(f"{fact.kind} {_citation(fact.turns)}: {fact.text}" for fact in self.facts)
 
 
 class _Note(msgspec.Struct, frozen=True):
@@ -83,10 +108,10 @@ class _Note(msgspec.Struct, frozen=True):
     turns: list[int]
 
 
-class _Refused(Exception):
+class _NoteRejected(Exception):
     """A line that is not taken."""
 
-    def __init__(self, why: Why) -> None:
+    def __init__(self, why: RejectionReason) -> None:
         super().__init__(why.value)
         self.why = why
 
@@ -103,7 +128,7 @@ class _Source(NamedTuple):
     """
 
     at: int
-    message: Message
+    message: ParsedMessage
     text: str
     stems: frozenset[str]
     orders: frozenset[str]
@@ -117,7 +142,9 @@ class _Source(NamedTuple):
 _note = msgspec.json.Decoder(_Note).decode
 
 
-def believed(answer: str, finish: str, part: Part, known: Sequence[Fact] = ()) -> Believed:
+def validate_notes(
+    answer: str, finish: str, part: RegionContents, known: Sequence[Fact] = ()
+) -> ValidatedNotes:
     """The notes of an answer that hold; none where it did not end by itself.
 
     Args:
@@ -127,25 +154,25 @@ def believed(answer: str, finish: str, part: Part, known: Sequence[Fact] = ()) -
         known: What rules found in it by themselves.
     """
     if finish != _STOP:
-        return Believed(rejected={Why.UNFINISHED: 1})
+        return ValidatedNotes(rejected={RejectionReason.UNFINISHED: 1})
     facts: list[Fact] = []
-    rejected: Counter[Why] = Counter()
+    rejected: Counter[RejectionReason] = Counter()
     had = {_same(fact.kind, fact.text) for fact in known}
     left = _TOTAL
-    source = cache(partial(_source, {at: message for _, at, message in said(part)}))
+    source = cache(partial(_source, {at: message for _, at, message in compacted_messages(part)}))
     lines = _lines(answer)
-    rejected[Why.MANY] += max(0, len(lines) - MOST)
-    for line in lines[:MOST]:
+    rejected[RejectionReason.MANY] += max(0, len(lines) - MAX_NOTES)
+    for line in lines[:MAX_NOTES]:
         try:
             fact = _fact(line, part, source)
             same = _new(fact, had, left)
-        except _Refused as refused:
+        except _NoteRejected as refused:
             rejected[refused.why] += 1
         else:
             had.add(same)
             left -= len(fact.text)
             facts.append(fact)
-    return Believed(facts=tuple(facts), rejected=dict(+rejected))
+    return ValidatedNotes(facts=tuple(facts), rejected=dict(+rejected))
 
 
 def _lines(answer: str) -> list[str]:
@@ -154,50 +181,50 @@ def _lines(answer: str) -> list[str]:
     return [line for line in lines if line and not line.startswith("```")]
 
 
-def _cited(turns: Sequence[int]) -> str:
+def _citation(turns: Sequence[int]) -> str:
     return ",".join(f"t{turn}" for turn in turns)
 
 
-def _same(kind: Kind, text: str) -> tuple[str, str]:
+def _same(kind: FactKind, text: str) -> tuple[str, str]:
     return kind, on_one_line(text).casefold()
 
 
 def _new(fact: Fact, had: Collection[tuple[str, str]], left: int) -> tuple[str, str]:
-    """What a fact says, to know it again.
+    """The identity of a fact.
 
     Raises:
-        _Refused: If it was said already, or there is no room left for it.
+        _NoteRejected: If it was said already, or there is no room left for it.
     """
     same = _same(fact.kind, fact.text)
     if same in had:
-        raise _Refused(Why.KNOWN)
+        raise _NoteRejected(RejectionReason.KNOWN)
     if len(fact.text) > left:
-        raise _Refused(Why.MANY)
+        raise _NoteRejected(RejectionReason.MANY)
     return same
 
 
-def _fact(line: str, part: Part, source: Callable[[int], _Source]) -> Fact:
+def _fact(line: str, part: RegionContents, source: Callable[[int], _Source]) -> Fact:
     """The fact that a line notes.
 
     Raises:
-        _Refused: If it is not believed.
+        _NoteRejected: If it is not believed.
     """
     kind, text, turns = _read(line)
-    cited = list(said(part, turns))
+    cited = list(compacted_messages(part, turns))
     if turns - {turn for turn, _, _ in cited}:
-        raise _Refused(Why.TURN)
-    if redacted(text) != text:
-        raise _Refused(Why.SECRET)
+        raise _NoteRejected(RejectionReason.TURN)
+    if redact_secrets(text) != text:
+        raise _NoteRejected(RejectionReason.SECRET)
     sources = [source(at) for _, at, _ in cited]
     if kind in _WANTED:
-        text, messages = _wanted(text, sources)
+        text, messages = _quoted_rule(text, sources)
     else:
-        messages = _grounded(kind, text, sources)
+        messages = _grounding_messages(kind, text, sources)
     return Fact(kind=kind, text=text, turns=tuple(sorted(turns)), messages=messages)
 
 
 class _Line(NamedTuple):
-    kind: Kind
+    kind: FactKind
     text: str
     turns: frozenset[int]
 
@@ -206,77 +233,81 @@ def _read(line: str) -> _Line:
     """Kind, text and turns of a line.
 
     Raises:
-        _Refused: If it has not the form that was asked for.
+        _NoteRejected: If it has not the form that was asked for.
     """
     try:
         found = _note(line)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
-        raise _Refused(Why.FORM) from None
-    kind = next((each for each in ASKED if each == found.kind), None)
+        raise _NoteRejected(RejectionReason.FORM) from None
+    kind = next((each for each in NOTED_KINDS if each == found.kind), None)
     if kind is None:
-        raise _Refused(Why.KIND)
+        raise _NoteRejected(RejectionReason.KIND)
     text = on_one_line(found.text)
-    if not _SHORTEST <= len(text) <= LONGEST:
-        raise _Refused(Why.LENGTH)
+    if not _SHORTEST <= len(text) <= MAX_NOTE_CHARS:
+        raise _NoteRejected(RejectionReason.LENGTH)
     if not 0 < len(found.turns) <= _CITED:
-        raise _Refused(Why.TURN)
+        raise _NoteRejected(RejectionReason.TURN)
     return _Line(kind, text, frozenset(found.turns))
 
 
-def _wanted(text: str, sources: Sequence[_Source]) -> tuple[str, tuple[int, ...]]:
+def _quoted_rule(text: str, sources: Sequence[_Source]) -> tuple[str, tuple[int, ...]]:
     """The user's whole sentence that is quoted, and the message it stands in.
 
     Raises:
-        _Refused: If no user said so, or the sentence is too long or holds a secret.
+        _NoteRejected: If no user said so, or the sentence is too long or holds a secret.
     """
     quote = text.strip("\"'“”`")
     users = [one for one in sources if one.message.voice is Voice.USER]
-    from_there = [(whole(quote, one.message.text), one.at) for one in users] if quote else []
+    from_there = (
+        [(whole_sentences(quote, one.message.text), one.at) for one in users] if quote else []
+    )
     found, at = next(((each, at) for each, at in from_there if each), ("", 0))
     if not found:
-        raise _Refused(Why.WANTED)
-    if len(found) > LONGEST:
-        raise _Refused(Why.LENGTH)
-    if redacted(found) != found:
-        raise _Refused(Why.SECRET)
+        raise _NoteRejected(RejectionReason.WANTED)
+    if len(found) > MAX_NOTE_CHARS:
+        raise _NoteRejected(RejectionReason.LENGTH)
+    if redact_secrets(found) != found:
+        raise _NoteRejected(RejectionReason.SECRET)
     return found, (at,)
 
 
-def _grounded(kind: Kind, text: str, sources: Sequence[_Source]) -> tuple[int, ...]:
+def _grounding_messages(kind: FactKind, text: str, sources: Sequence[_Source]) -> tuple[int, ...]:
     """The messages a note stands on.
 
     What is settled or planned stands on people's words alone, and so does every order; a tool's
     text is a record, whatever it says.
 
     Raises:
-        _Refused: If it does not stand on the turns it cites.
+        _NoteRejected: If it does not stand on the turns it cites.
     """
     if not text.isprintable():
-        raise _Refused(Why.FORM)
+        raise _NoteRejected(RejectionReason.FORM)
     people = [one for one in sources if one.is_personal]
     sources = people if kind in _SETTLED else sources
-    tokens = list(dict.fromkeys(copied(text)))
-    holding = {token: [one.at for one in sources if stands(token, one.text)] for token in tokens}
+    tokens = list(dict.fromkeys(verbatim_tokens(text)))
+    holding = {
+        token: [one.at for one in sources if holds_token(token, one.text)] for token in tokens
+    }
     if not all(holding.values()):
-        raise _Refused(Why.COPIED)
-    if not worded(text, set().union(*(one.stems for one in sources))):
-        raise _Refused(Why.WORDED)
-    if orders(text) - set().union(*(one.orders for one in people)):
-        raise _Refused(Why.ORDER)
+        raise _NoteRejected(RejectionReason.COPIED)
+    if not is_worded_from(text, set().union(*(one.stems for one in sources))):
+        raise _NoteRejected(RejectionReason.WORDED)
+    if order_words(text) - set().union(*(one.orders for one in people)):
+        raise _NoteRejected(RejectionReason.ORDER)
     places = {at for held in holding.values() for at in held} or {one.at for one in sources}
     return tuple(sorted(places))
 
 
-def _source(messages: Mapping[int, Message], at: int) -> _Source:
+def _source(messages: Mapping[int, ParsedMessage], at: int) -> _Source:
     message = messages[at]
     text = _text(message)
-    spoken = orders(text) if message.voice in _PEOPLE else frozenset[str]()
-    return _Source(at, message, text, stems(text), spoken)
+    spoken = order_words(text) if message.voice in _PEOPLE else frozenset[str]()
+    return _Source(at, message, text, word_stems(text), spoken)
 
 
-def _text(message: Message) -> str:
+def _text(message: ParsedMessage) -> str:
     """All that a message says, on one line: as it stands, and with its escapes undone."""
     called = (piece for call in message.calls for piece in (call.name, call.arguments))
     text = "\n".join((message.text, *called))
-    plain = unescaped(text)
+    plain = unescape_json(text)
     return on_one_line(text if plain == text else f"{text}\n{plain}")

@@ -1,1 +1,1 @@
-"""What folding reads of a conversation: messages, units, turns, and what identifies a prefix."""
+"""Reading a conversation: messages, units, turns, and prefix digests."""

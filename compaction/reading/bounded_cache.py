@@ -6,7 +6,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Remembered(Generic[K, V]):
+class BoundedCache(Generic[K, V]):
     """Values by key; what was not used for longest goes, half of all at a time.
 
     A value that is found in the older half moves to the newer, which is all that use costs.
@@ -34,15 +34,15 @@ class Remembered(Generic[K, V]):
         found = self._older.get(key)
         if found is None:
             return None
-        self._put(key, found)
+        self._store(key, found)
         return found[0]
 
-    def put(self, key: K, value: V, weight: int) -> None:
+    def store(self, key: K, value: V, weight: int) -> None:
         """Keep a value, if it alone does not weigh too much."""
         if weight <= self._heaviest:
-            self._put(key, (value, weight))
+            self._store(key, (value, weight))
 
-    def _put(self, key: K, held: tuple[V, int]) -> None:
+    def _store(self, key: K, held: tuple[V, int]) -> None:
         if len(self._newer) >= self._most or self._weight + held[1] > self._heaviest:
             self._older, self._newer, self._weight = self._newer, {}, 0
         self._newer[key] = held

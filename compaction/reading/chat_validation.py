@@ -1,4 +1,4 @@
-"""What providers would refuse in a conversation.
+"""Checks of a conversation for what providers would refuse.
 
 Source: OpenAI, chat completions and function calling; Anthropic, Messages API and tool use, once
 neighbours of one role are joined (2026-11).
@@ -53,16 +53,16 @@ class _Said(msgspec.Struct):
 _decode = msgspec.json.Decoder(_Said).decode
 
 
-def faults(raws: Sequence[bytes], before: Sequence[bytes] = ()) -> tuple[str, ...]:
-    """Why a provider would refuse these messages; none where it would not.
+def chat_faults(raws: Sequence[bytes], before: Sequence[bytes] = ()) -> tuple[str, ...]:
+    """The reasons why a provider would refuse these messages; none where it would not.
 
     Args:
         raws: The messages as they would be sent.
-        before: The messages as they came: what they do themselves is no fault. A message that
+        before: The unmodified messages: what they do themselves is no fault. A message that
             stands there is not looked at for itself, and where they begin or end with the
             assistant, so may ``raws``.
     """
-    said = [_opened(raw) for raw in raws]
+    said = [_decoded_message(raw) for raw in raws]
     held = [message for message in said if message is not None]
     if len(held) < len(said):
         return tuple(f"messages[{at}] is no message" for at, one in enumerate(said) if one is None)
@@ -73,7 +73,7 @@ def faults(raws: Sequence[bytes], before: Sequence[bytes] = ()) -> tuple[str, ..
     )
 
 
-def _opened(raw: bytes) -> _Said | None:
+def _decoded_message(raw: bytes) -> _Said | None:
     try:
         return _decode(raw)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
@@ -83,7 +83,7 @@ def _opened(raw: bytes) -> _Said | None:
 def _wrong_alone(
     raws: Sequence[bytes], said: Sequence[_Said], known: Collection[bytes]
 ) -> Iterator[str]:
-    """What is wrong with a message wherever it stands."""
+    """The faults of a message wherever it stands."""
     for at, message in enumerate(said):
         if raws[at] in known:
             continue
@@ -123,7 +123,7 @@ def _wrong_pairs(said: Sequence[_Said]) -> Iterator[str]:
 
 
 def _wrong_ends(said: Sequence[_Said], before: Sequence[bytes]) -> Iterator[str]:
-    """What is wrong with the first or the last message."""
+    """The faults of the first or the last message."""
     spoken = [message for message in said if message.role not in _AUTHORITY]
     if not spoken:
         yield "no message of a user"
@@ -146,6 +146,6 @@ def _is_assistants(
     raws: Sequence[bytes], ordered: Callable[[Sequence[bytes]], Iterator[bytes]]
 ) -> bool:
     """True if the first of these messages, in that order, that is no authority's is a model's."""
-    opened = (_opened(raw) for raw in ordered(raws))
+    opened = (_decoded_message(raw) for raw in ordered(raws))
     roles = (message.role for message in opened if message is not None)
     return next((role for role in roles if role not in _AUTHORITY), "") == "assistant"

@@ -11,12 +11,12 @@ from typing import Final
 
 import msgspec
 
-from compaction.reading.message import Called, Message, Voice
+from compaction.reading.message import CalledTool, ParsedMessage, Voice
 
 #: The command in an assistant's words; None for none.
-Asked = Callable[[str], Called | None]
+CallReader = Callable[[str], CalledTool | None]
 #: An assistant message and the one after it, as call and result; None where they are not.
-Framed = Callable[[Message, Message], tuple[Message, Message] | None]
+PairReader = Callable[[ParsedMessage, ParsedMessage], tuple[ParsedMessage, ParsedMessage] | None]
 
 #: How much of an end is looked at, and how long a tool's name may be.
 _END: Final = 2_000
@@ -35,9 +35,11 @@ class _Asking(msgspec.Struct):
 _asking = msgspec.json.Decoder(_Asking).decode
 
 
-def framed(said: Message, told: Message) -> tuple[Message, Message] | None:
+def pair_call_with_result(
+    said: ParsedMessage, told: ParsedMessage
+) -> tuple[ParsedMessage, ParsedMessage] | None:
     """The two as a call and its result; None where the second is a person's."""
-    for asked in _asks(told.text):
+    for asked in _call_readers(told.text):
         called = asked(said.text)
         if called is not None:
             calling = msgspec.structs.replace(said, calls=(called,))
@@ -45,22 +47,24 @@ def framed(said: Message, told: Message) -> tuple[Message, Message] | None:
     return None
 
 
-def voiced(messages: Sequence[Message], pair: Framed = framed) -> tuple[Message, ...]:
+def assign_voices(
+    messages: Sequence[ParsedMessage], pair: PairReader = pair_call_with_result
+) -> tuple[ParsedMessage, ...]:
     """The messages, those of a harness given the voice of a result and what asked for it its call.
 
     What is said of a message rests on those up to the one after it: a command has its call once
     its result is there. From the first tool call of the API's on, user messages are users'.
 
     Args:
-        messages: As ``read`` gives them, from the first on.
-        pair: ``framed``, or what remembers what that said.
+        messages: As ``parse_message`` gives them, from the first on.
+        pair: ``pair_call_with_result``, or what remembers what that said.
     """
     found = list(messages)
     said = None
     for at, told in enumerate(messages):
         if told.calls:
             break
-        if said is not None and told.voice is Voice.USER and is_framed(told.text):
+        if said is not None and told.voice is Voice.USER and looks_like_result(told.text):
             both = pair(said, told)
             if both is not None:
                 found[at - 1 : at + 1] = both
@@ -68,25 +72,25 @@ def voiced(messages: Sequence[Message], pair: Framed = framed) -> tuple[Message,
     return tuple(found)
 
 
-def is_framed(text: str) -> bool:
+def looks_like_result(text: str) -> bool:
     """True if a text looks like a result; what comes before it decides."""
     return text.startswith(_OPENINGS) or text[-8:].rstrip().endswith("bash-$")
 
 
-def _asks(text: str) -> Iterator[Asked]:
-    """In what forms the command may stand before a result like this."""
+def _call_readers(text: str) -> Iterator[CallReader]:
+    """The readers for the forms of command that may stand before a result like this."""
     for opening, asks in _FRAMES:
         if text.startswith(opening):
             yield from asks
     if text[-_END:].rstrip().endswith("bash-$") and "(Current directory: " in text[-_END:]:
-        yield from (_fenced, _tagged("command"))
+        yield from (_fenced_call, _tagged_call_reader("command"))
     if text.startswith("["):
         name = text[1 : _NAME + 1].partition(" for '")[0]
         if name.isidentifier() and "] Result:" in text[:_END]:
-            yield _tagged(name)
+            yield _tagged_call_reader(name)
 
 
-def _fenced(text: str) -> Called | None:
+def _fenced_call(text: str) -> CalledTool | None:
     """The last fenced block, without the name of its language."""
     end = text.rfind(_FENCE)
     start = text.rfind(_FENCE, 0, max(0, end))
@@ -95,27 +99,27 @@ def _fenced(text: str) -> Called | None:
     first, line_end, rest = text[start + len(_FENCE) : end].partition("\n")
     language = first.strip()
     body = rest if line_end else first
-    return Called("", _LANGUAGES.get(language, "shell"), body.strip("\n"))
+    return CalledTool("", _LANGUAGES.get(language, "shell"), body.strip("\n"))
 
 
-def _coded(text: str) -> Called | None:
+def _code_call(text: str) -> CalledTool | None:
     """The last fenced block of a message that says it is to be run."""
-    return _fenced(text) if "Code:\n```" in text else None
+    return _fenced_call(text) if "Code:\n```" in text else None
 
 
-def _tagged(name: str) -> Asked:
-    """What stands between the last tags of this name."""
+def _tagged_call_reader(name: str) -> CallReader:
+    """A reader of the text between the last tags of this name."""
     opening, closing, called = f"<{name}>", f"</{name}>", _TAGS.get(name, name)
 
-    def asked(text: str) -> Called | None:
-        body = _between(text, opening, closing)
-        return None if body is None else Called("", called, body.strip())
+    def asked(text: str) -> CalledTool | None:
+        body = _text_between(text, opening, closing)
+        return None if body is None else CalledTool("", called, body.strip())
 
     return asked
 
 
-def _between(text: str, opening: str, closing: str) -> str | None:
-    """What the last such pair holds, or what follows its opening where the model stopped there."""
+def _text_between(text: str, opening: str, closing: str) -> str | None:
+    """The text of the last such pair, or after its opening where the model stopped there."""
     start = text.rfind(opening)
     if start < 0:
         return None
@@ -124,41 +128,43 @@ def _between(text: str, opening: str, closing: str) -> str | None:
     return text[start:] if end < 0 else text[start:end]
 
 
-def _named_tag(opening: str, closing: str, named: Callable[..., re.Match[str] | None]) -> Asked:
+def _named_tag_reader(
+    opening: str, closing: str, named: Callable[..., re.Match[str] | None]
+) -> CallReader:
     """The last of the tags that hold the tool's name."""
 
-    def asked(text: str) -> Called | None:
+    def asked(text: str) -> CalledTool | None:
         start = text.rfind(opening)
         found = named(text, start) if start >= 0 else None
         if found is None:
             return None
         end = text.find(closing, found.end())
         body = text[found.end() :] if end < 0 else text[found.end() : end]
-        return Called("", found.group(1), body.strip())
+        return CalledTool("", found.group(1), body.strip())
 
     return asked
 
 
-def _acted(text: str) -> Called | None:
+def _action_call(text: str) -> CalledTool | None:
     """The last ``Action:`` line and its input."""
     _, found, after = f"\n{text}".rpartition("\nAction:")
     if not found:
         return None
     name, _, asked = after.partition("\n")
     asked = asked.strip().removeprefix("Action Input:").strip()
-    return Called("", name.strip()[:_NAME], asked)
+    return CalledTool("", name.strip()[:_NAME], asked)
 
 
-def _hermes(text: str) -> Called | None:
+def _hermes_call(text: str) -> CalledTool | None:
     """The last ``<tool_call>``, JSON within."""
-    body = _between(text, "<tool_call>", "</tool_call>")
+    body = _text_between(text, "<tool_call>", "</tool_call>")
     if body is None:
         return None
     try:
         asking = _asking(body)
-        return Called("", asking.name, bytes(asking.arguments).decode())
+        return CalledTool("", asking.name, bytes(asking.arguments).decode())
     except (msgspec.DecodeError, RecursionError, UnicodeError):
-        return Called("", "tool", body.strip())
+        return CalledTool("", "tool", body.strip())
 
 
 #: What tools are called whose tags are known, and blocks by their language.
@@ -171,12 +177,12 @@ _TAGS: Final = {
 }
 _LANGUAGES: Final = {"py": "python", "python": "python"}
 
-_by_function: Final = _named_tag("<function=", "</function>", _function)
-_by_invoke: Final = _named_tag("<invoke ", "</invoke>", _invoke)
+_by_function: Final = _named_tag_reader("<function=", "</function>", _function)
+_by_invoke: Final = _named_tag_reader("<invoke ", "</invoke>", _invoke)
 _openhands: Final = (
-    _tagged("execute_bash"),
-    _tagged("execute_ipython"),
-    _tagged("execute_browse"),
+    _tagged_call_reader("execute_bash"),
+    _tagged_call_reader("execute_ipython"),
+    _tagged_call_reader("execute_browse"),
     _by_function,
 )
 #: How results begin, and the forms of what asked for them.
@@ -184,12 +190,15 @@ _openhands: Final = (
 #: conversion of calls to text (`EXECUTION RESULT of`); mini-swe-agent, config/default.yaml;
 #: ReAct (arXiv 2210.03629) and smolagents (`Observation:`); the Hermes format (`<tool_response>`);
 #: Anthropic's XML tools of 2023 (`<function_results>`); Cline (`[… for '…'] Result:`). 2026-11.
-_FRAMES: Final[tuple[tuple[tuple[str, ...], tuple[Asked, ...]], ...]] = (
-    (("OBSERVATION:", "Old environment output:"), (*_openhands, _fenced, _tagged("command"))),
+_FRAMES: Final[tuple[tuple[tuple[str, ...], tuple[CallReader, ...]], ...]] = (
+    (
+        ("OBSERVATION:", "Old environment output:"),
+        (*_openhands, _fenced_call, _tagged_call_reader("command")),
+    ),
     (("EXECUTION RESULT of [",), _openhands),
-    (("<returncode>", "<exception>", "The last command <command>"), (_fenced,)),
-    (("Observation:",), (_acted, _coded)),
-    (("<tool_response>",), (_hermes, _by_function)),
-    (("<function_results>",), (_by_invoke, _tagged("invoke"))),
+    (("<returncode>", "<exception>", "The last command <command>"), (_fenced_call,)),
+    (("Observation:",), (_action_call, _code_call)),
+    (("<tool_response>",), (_hermes_call, _by_function)),
+    (("<function_results>",), (_by_invoke, _tagged_call_reader("invoke"))),
 )
 _OPENINGS: Final = ("[", *(opening for openings, _ in _FRAMES for opening in openings))

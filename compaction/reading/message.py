@@ -1,4 +1,4 @@
-"""One message of a chat, as far as folding looks into it; the bytes stay the caller's."""
+"""One message of a chat, as far as compaction parses it; the bytes stay the caller's."""
 
 from collections.abc import Callable
 from enum import StrEnum
@@ -9,20 +9,20 @@ import msgspec
 Count = Callable[[str], int]
 
 
-class Unfoldable(ValueError):
-    """A conversation that is sent as it came; says why."""
+class CannotCompactError(ValueError):
+    """A conversation that is sent unmodified; says why."""
 
 
 class Voice(StrEnum):
     """Who speaks in a message, whatever its role says."""
 
-    AUTHORITY = "authority"  #: system, developer: never folded, never moved, never reworded.
+    AUTHORITY = "authority"  #: system, developer: never compacted, never moved, never reworded.
     USER = "user"  #: A person's own words.
     ASSISTANT = "assistant"  #: The model.
     RESULT = "result"  #: What a tool, or a harness in the user's role, gave back.
 
 
-class Called(msgspec.Struct, frozen=True, gc=False):
+class CalledTool(msgspec.Struct, frozen=True, gc=False):
     """A tool call.
 
     Attributes:
@@ -36,11 +36,11 @@ class Called(msgspec.Struct, frozen=True, gc=False):
     arguments: str
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class ParsedMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A message; no cycle can pass through it, so the collector need not look at it.
 
     Attributes:
-        raw: Its JSON as it came.
+        raw: Its unmodified JSON.
         digest: 16 bytes that stand for what it says, however that is written and wherever a caller
             marks it for a cache.
         role: As it says.
@@ -62,7 +62,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     voice: Voice
     name: str = ""
     text: str = ""
-    calls: tuple[Called, ...] = ()
+    calls: tuple[CalledTool, ...] = ()
     answers: str = ""
     whole: bool = True
     signed: bool = False

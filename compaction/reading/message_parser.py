@@ -1,4 +1,4 @@
-"""One chat message, read once; what cannot be read is not folded.
+"""Parses a chat message; what cannot be parsed is not compacted.
 
 Source: OpenAI, chat completions API reference (2026-11); what others add to it stands beside the
 keys below.
@@ -9,11 +9,11 @@ from typing import Any, Final
 
 import msgspec
 
-from compaction.reading.message import Called, Count, Message, Unfoldable, Voice
-from compaction.reading.message_tokens import plain_weight, weight
-from compaction.reading.prefix_digests import digest
+from compaction.reading.message import CalledTool, CannotCompactError, Count, ParsedMessage, Voice
+from compaction.reading.message_tokens import message_tokens, plain_message_tokens
+from compaction.reading.prefix_digests import message_digest
 from compaction.reading.signatures import is_signed
-from compaction.reading.token_estimate import estimate
+from compaction.reading.token_estimate import estimate_tokens
 
 _VOICES: Final[Mapping[str, Voice]] = {
     "system": Voice.AUTHORITY,
@@ -65,35 +65,35 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 _encoded = msgspec.json.Encoder(order="sorted").encode
 
 
-def read(raw: bytes, count: Count = estimate) -> Message:
+def parse_message(raw: bytes, count: Count = estimate_tokens) -> ParsedMessage:
     """The message with this JSON, spoken by whom its role says.
 
     Raises:
-        Unfoldable: If it is no message of a chat, or nests too deep.
+        CannotCompactError: If it is no message of a chat, or nests too deep.
     """
     try:
         return _message(raw, _decode(raw), count)
     except _UNREADABLE as error:
-        raise Unfoldable(f"not a message: {error}") from None
+        raise CannotCompactError(f"not a message: {error}") from None
 
 
-def weighed(raw: bytes, count: Count) -> int:
+def count_tokens_of(raw: bytes, count: Count) -> int:
     """The tokens of the message with this JSON.
 
     Raises:
-        Unfoldable: If it is no object, or nests too deep.
+        CannotCompactError: If it is no object, or nests too deep.
     """
     try:
-        return weight(_decode(raw), count)
+        return message_tokens(_decode(raw), count)
     except _UNREADABLE as error:
-        raise Unfoldable(f"not a message: {error}") from None
+        raise CannotCompactError(f"not a message: {error}") from None
 
 
-def _message(raw: bytes, said: Mapping[str, Any], count: Count) -> Message:
+def _message(raw: bytes, said: Mapping[str, Any], count: Count) -> ParsedMessage:
     role = said.get("role")
     voice = _VOICES.get(role) if isinstance(role, str) else None
     if not isinstance(role, str) or voice is None:
-        raise Unfoldable("not a message: its role is none that a chat has")
+        raise CannotCompactError("not a message: its role is none that a chat has")
     if (
         _PLAIN.issuperset(said)
         and "content" in said
@@ -102,13 +102,13 @@ def _message(raw: bytes, said: Mapping[str, Any], count: Count) -> Message:
         return _plain(raw, said, voice, count)
     calls = tuple(_calls(said))
     if calls and voice is not Voice.ASSISTANT:
-        raise Unfoldable(f"a message of role {role} makes calls")
+        raise CannotCompactError(f"a message of role {role} makes calls")
     parts = _parts(said)
     texts = [_words(part) for part in parts]
-    told = texts if voice is Voice.USER else map(_told, parts, texts)
-    return Message(
+    told = texts if voice is Voice.USER else map(_part_text, parts, texts)
+    return ParsedMessage(
         raw=raw,
-        digest=digest(_bare(said)),
+        digest=message_digest(_bare(said)),
         role=role,
         voice=voice,
         name=_text(said.get("name") or "") if voice is Voice.USER else "",
@@ -117,49 +117,49 @@ def _message(raw: bytes, said: Mapping[str, Any], count: Count) -> Message:
         answers=_answers(said) if voice is Voice.RESULT else "",
         whole=None not in texts and _is_plain(said),
         signed=is_signed(said),
-        tokens=weight(said, count),
+        tokens=message_tokens(said, count),
     )
 
 
-def _plain(raw: bytes, said: Mapping[str, str], voice: Voice, count: Count) -> Message:
+def _plain(raw: bytes, said: Mapping[str, str], voice: Voice, count: Count) -> ParsedMessage:
     """A message that is words alone, as most are."""
-    return Message(
+    return ParsedMessage(
         raw=raw,
-        digest=digest(_encoded(said)),
+        digest=message_digest(_encoded(said)),
         role=said["role"],
         voice=voice,
         name=said.get("name", "") if voice is Voice.USER else "",
         text=said["content"],
         answers=_answers(said) if voice is Voice.RESULT else "",
-        tokens=plain_weight(said, count),
+        tokens=plain_message_tokens(said, count),
     )
 
 
 def _parts(said: Mapping[str, Any]) -> list[Any]:
-    """What the message says, in parts; a refusal is what it says."""
+    """The parts of a message; a refusal counts as one."""
     content, refusal = said.get("content"), said.get("refusal")
     parts = content if isinstance(content, list) else [] if content is None else [content]
     return [*parts, refusal] if refusal else parts
 
 
 def _bare(said: Mapping[str, Any]) -> bytes:
-    """What a message says, written in one way; marks for a cache move from call to call."""
+    """The canonical bytes of a message, without cache marks, which move from call to call."""
     content = said.get("content")
     if isinstance(content, list):
-        content = [_unmarked(part) for part in content]
+        content = [_without_cache_marks(part) for part in content]
         if len(content) == 1 and isinstance(content[0], dict) and content[0].keys() == _TEXT:
             content = content[0]["text"]
     unmarked = {name: value for name, value in said.items() if name != _MARK}
     return _encoded({**unmarked, "content": content})
 
 
-def _unmarked(part: object) -> object:
+def _without_cache_marks(part: object) -> object:
     if not isinstance(part, dict) or _MARK not in part:
         return part
     return {name: value for name, value in part.items() if name != _MARK}
 
 
-def _told(part: object, text: str | None) -> str:
+def _part_text(part: object, text: str | None) -> str:
     """A part as text: what is none is named, so that it is known that it was there."""
     if text is not None:
         return text
@@ -179,37 +179,37 @@ def _words(part: object) -> str | None:
 def _is_plain(said: Mapping[str, Any]) -> bool:
     """True if no key that is not known here holds an object or a list."""
     held = [name for name, value in said.items() if value and isinstance(value, dict | list)]
-    return _KNOWN.issuperset(held) and all(_is_plain_call(call) for call in _listed(said))
+    return _KNOWN.issuperset(held) and all(_is_plain_call(call) for call in _tool_call_list(said))
 
 
 def _is_plain_call(call: object) -> bool:
     return isinstance(call, dict) and call.get("type", "function") in ("function", "custom")
 
 
-def _listed(said: Mapping[str, Any]) -> list[Any]:
+def _tool_call_list(said: Mapping[str, Any]) -> list[Any]:
     """The tool calls as they stand there."""
     calls = said.get("tool_calls") or []
     if not isinstance(calls, list):
-        raise Unfoldable("tool_calls is no list")
+        raise CannotCompactError("tool_calls is no list")
     return calls
 
 
-def _calls(said: Mapping[str, Any]) -> Iterator[Called]:
-    for call in _listed(said):
+def _calls(said: Mapping[str, Any]) -> Iterator[CalledTool]:
+    for call in _tool_call_list(said):
         name = call.get("id") if isinstance(call, dict) else None
         if not isinstance(name, str) or not name:
-            raise Unfoldable("a tool call has no id")
-        yield _called(name, call.get("function") or call.get("custom") or call)
+            raise CannotCompactError("a tool call has no id")
+        yield _called_tool(name, call.get("function") or call.get("custom") or call)
     if legacy := said.get("function_call"):
-        called = _called("", legacy)
-        yield Called(_LEGACY + called.name, called.name, called.arguments)
+        called = _called_tool("", legacy)
+        yield CalledTool(_LEGACY + called.name, called.name, called.arguments)
 
 
-def _called(name: str, inner: object) -> Called:
-    """What is called; what is no text in it is written as JSON."""
+def _called_tool(name: str, inner: object) -> CalledTool:
+    """The tool called; arguments that are no text are written as JSON."""
     held = inner if isinstance(inner, dict) else {}
     asked = held.get("arguments", held.get("input", ""))
-    return Called(name, _text(held.get("name") or held.get("type") or ""), _text(asked))
+    return CalledTool(name, _text(held.get("name") or held.get("type") or ""), _text(asked))
 
 
 def _text(value: object) -> str:
@@ -221,5 +221,5 @@ def _answers(said: Mapping[str, Any]) -> str:
     found, legacy = said.get("tool_call_id"), said.get("role") == "function"
     found = said.get("name") if legacy else found
     if not isinstance(found, str) or not found:
-        raise Unfoldable("a result does not say what it answers")
+        raise CannotCompactError("a result does not say what it answers")
     return _LEGACY + found if legacy else found

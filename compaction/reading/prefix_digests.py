@@ -1,4 +1,4 @@
-"""What identifies a message and a prefix: the same bytes give the same 16, on every replica."""
+"""Digests of messages and prefixes: the same bytes give the same 16, on every replica."""
 
 from collections.abc import Iterable
 from hashlib import blake2b
@@ -8,28 +8,30 @@ from typing import Final
 from blake3 import blake3
 
 #: Bytes of a digest: none will ever be met twice by chance.
-SIZE: Final = 16
+DIGEST_BYTES: Final = 16
 #: Bytes from which on BLAKE3 is the quicker of the two.
 _LONG: Final = 4_096
 
 
-def digest(raw: bytes) -> bytes:
-    """16 bytes that stand for a message as it came."""
+def message_digest(raw: bytes) -> bytes:
+    """The 16 bytes that stand for an unmodified message."""
     if len(raw) >= _LONG:
-        return blake3(raw).digest(SIZE)
-    return blake2b(raw, digest_size=SIZE).digest()
+        return blake3(raw).digest(DIGEST_BYTES)
+    return blake2b(raw, digest_size=DIGEST_BYTES).digest()
 
 
-def chain(digests: Iterable[bytes], root: bytes) -> tuple[bytes, ...]:
+def prefix_digests(digests: Iterable[bytes], root: bytes) -> tuple[bytes, ...]:
     """16 bytes for each prefix: the first stands for the root and the first message, and so on.
 
     Args:
         digests: Of the messages, 16 bytes each.
         root: What must be equal beside the messages, so that prefixes are; of any length.
     """
-    every = accumulate(digests, _joined, initial=blake2b(root, digest_size=SIZE).digest())
+    every = accumulate(
+        digests, _next_digest, initial=blake2b(root, digest_size=DIGEST_BYTES).digest()
+    )
     return tuple(every)[1:]
 
 
-def _joined(before: bytes, one: bytes) -> bytes:
-    return blake2b(before + one, digest_size=SIZE).digest()
+def _next_digest(before: bytes, one: bytes) -> bytes:
+    return blake2b(before + one, digest_size=DIGEST_BYTES).digest()

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-GONE: Final = "[secret]"
+REDACTED: Final = "[secret]"
 
 #: Forms that providers document, each long enough that no reservation number looks like one.
 #: They begin with letters, and look back from there: so they are sought quickly.
@@ -78,14 +78,14 @@ _NAME_SIGNS: Final = {
 }  # fmt: skip
 
 
-def redacted(text: str) -> str:
-    """The text with its keys and passwords taken out; as it came where it has none."""
+def redact_secrets(text: str) -> str:
+    """The text without its keys and passwords; unmodified where it has none."""
     small = text.lower()
     if _has(small, _KEY_SIGNS):
-        text = _KEYS.sub(GONE, text)
+        text = _KEYS.sub(REDACTED, text)
     if _has(small, _NAME_SIGNS):
-        text = _NAMED.sub(rf"\1{GONE}", text)
-    return _LOGIN.sub(rf"\1{GONE}", text) if "://" in small and "@" in small else text
+        text = _NAMED.sub(rf"\1{REDACTED}", text)
+    return _LOGIN.sub(rf"\1{REDACTED}", text) if "://" in small and "@" in small else text
 
 
 def _has(small: str, signs: Mapping[str, tuple[str, ...]]) -> bool:

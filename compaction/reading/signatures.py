@@ -1,4 +1,4 @@
-"""True if a message carries what only holds where it stands: signed thinking, opaque state.
+"""Detects content that only holds where it stands: signed thinking, opaque state.
 
 A provider checks it against what came before, so nothing before it may change.
 """

@@ -1,6 +1,6 @@
-"""What was found in texts, found once: every call brings most of its texts again.
+"""A cache of text analyses: every call brings most of its texts again.
 
-A text is looked through at several places: where a result is said shorter, on each rung of the
+A text is looked through at several places: where a result is said shorter, on each level of the
 ladder, and again at the next call. What is found depends on the text alone.
 """
 
@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
-from compaction.reading.bounded_cache import Remembered
+from compaction.reading.bounded_cache import BoundedCache
 
 F = TypeVar("F", str, tuple[Any, ...])
 
@@ -22,20 +22,20 @@ _LETTER: Final = 4
 _SHORT: Final = 24
 
 
-class Find(Protocol):
-    """What a look at a text finds."""
+class TextAnalyzer(Protocol):
+    """Analyzes texts, perhaps from a cache."""
 
     def __call__(self, look: Callable[[str], F], text: str, /) -> F:
-        """What a look finds; it always finds the same in the same text."""
+        """The result of an analysis, which is always the same for the same text."""
 
 
-def afresh(look: Callable[[str], F], text: str) -> F:
-    """What is found without a memory."""
+def analyze_uncached(look: Callable[[str], F], text: str) -> F:
+    """Analyzes a text without a cache."""
     return look(text)
 
 
-class Findings:
-    """What was found lately; one thread at a time may use it.
+class TextAnalysisCache:
+    """A bounded cache of text analyses; one thread at a time may use it.
 
     Args:
         most: Texts remembered, each as often as something else was looked for.
@@ -43,14 +43,14 @@ class Findings:
     """
 
     def __init__(self, most: int = 200_000, heaviest: int = 64 << 20) -> None:
-        self._known: Remembered[tuple[bytes, object, str], Any] = Remembered(most, heaviest)
+        self._known: BoundedCache[tuple[bytes, object, str], Any] = BoundedCache(most, heaviest)
 
     def __len__(self) -> int:
         return len(self._known)
 
-    def of(self, scope: bytes) -> Find:
-        """What is found in somebody's texts; nothing that others sent makes that quicker."""
-        known, keep = self._known.get, self._known.put
+    def analyzer_for(self, scope: bytes) -> TextAnalyzer:
+        """The analyzer for one scope; nothing that others sent makes it quicker."""
+        known, keep = self._known.get, self._known.store
 
         def find(look: Callable[[str], F], text: str) -> F:
             if len(text) < _SHORT:
@@ -59,27 +59,27 @@ class Findings:
             found: F | None = known(key)
             if found is None:
                 found = look(text)
-                keep(key, found, _weight(text, found))
+                keep(key, found, _entry_bytes(text, found))
             return found
 
         return find
 
 
-def _weight(text: str, found: str | tuple[Any, ...]) -> int:
+def _entry_bytes(text: str, found: str | tuple[Any, ...]) -> int:
     """Bytes that an entry takes, about."""
     if isinstance(found, str):
         return _BESIDE + _LETTER * (len(text) + len(found))
-    return _BESIDE + 2 * _LETTER * len(text) + _EACH * _things(found)
+    return _BESIDE + 2 * _LETTER * len(text) + _EACH * _count_items(found)
 
 
-def _things(found: tuple[Any, ...]) -> int:
+def _count_items(found: tuple[Any, ...]) -> int:
     """Number of things were found, with those that they hold."""
-    return len(found) + sum([_held(each) for each in found if type(each) is not str])
+    return len(found) + sum([_count_nested_items(each) for each in found if type(each) is not str])
 
 
-def _held(thing: object) -> int:
+def _count_nested_items(thing: object) -> int:
     """Number of things a thing holds that was found."""
     if isinstance(thing, tuple):
-        return _things(thing)
+        return _count_items(thing)
     fields = msgspec.structs.astuple(thing) if isinstance(thing, msgspec.Struct) else ()
-    return sum([_things(each) for each in fields if isinstance(each, tuple)])
+    return sum([_count_items(each) for each in fields if isinstance(each, tuple)])

@@ -1,13 +1,13 @@
-"""Units that are kept or folded whole, and the turns they make up."""
+"""Units that are kept or compacted whole, and the turns they make up."""
 
 from collections.abc import Sequence
 
 import msgspec
 
-from compaction.reading.message import Message, Unfoldable, Voice
+from compaction.reading.message import CannotCompactError, ParsedMessage, Voice
 
 
-class Unit(msgspec.Struct, frozen=True, gc=False):
+class MessageUnit(msgspec.Struct, frozen=True, gc=False):
     """Messages that stand or fall together: one alone, or calls with all their results.
 
     Attributes:
@@ -23,16 +23,16 @@ class Unit(msgspec.Struct, frozen=True, gc=False):
     is_open: bool = False
 
 
-def units(messages: Sequence[Message]) -> tuple[Unit, ...]:
+def split_units(messages: Sequence[ParsedMessage]) -> tuple[MessageUnit, ...]:
     """The conversation in its units, in order; a turn begins with each message of a user.
 
     Calls that were made before others were answered make one unit with them.
 
     Raises:
-        Unfoldable: If a result answers no call, or a call is answered twice.
+        CannotCompactError: If a result answers no call, or a call is answered twice.
     """
     ends, waiting = _ends(messages)
-    found: list[Unit] = []
+    found: list[MessageUnit] = []
     start = turn = 0
     while start < len(messages):
         turn += messages[start].voice is Voice.USER
@@ -42,18 +42,18 @@ def units(messages: Sequence[Message]) -> tuple[Unit, ...]:
             is_open = is_open or at in waiting
             turn += messages[at].voice is Voice.USER
             at += 1
-        found.append(Unit(start, end, begun, is_open))
+        found.append(MessageUnit(start, end, begun, is_open))
         start = end
     return tuple(found)
 
 
-def points(messages: Sequence[Message]) -> tuple[int, ...]:
-    """How long the conversation was at each call of the client; at the present one it is whole.
+def call_points(messages: Sequence[ParsedMessage]) -> tuple[int, ...]:
+    """The length of the conversation at each call of the client; at the present one it is whole.
 
     A client calls when a user has spoken or all results are there, and an answer follows.
 
     Raises:
-        Unfoldable: If a result answers no call, or a call is answered twice.
+        CannotCompactError: If a result answers no call, or a call is answered twice.
     """
     found: list[int] = []
     waiting: dict[str, int] = {}
@@ -70,8 +70,8 @@ def points(messages: Sequence[Message]) -> tuple[int, ...]:
     return (*found, len(messages))
 
 
-def _ends(messages: Sequence[Message]) -> tuple[list[int], frozenset[int]]:
-    """Where what each message began ends, by its results so far; and which still wait for one."""
+def _ends(messages: Sequence[ParsedMessage]) -> tuple[list[int], frozenset[int]]:
+    """The end of each message's unit, and the units that still wait for a result."""
     ends = list(range(1, len(messages) + 1))
     waiting: dict[str, int] = {}
     for at, message in enumerate(messages):
@@ -82,17 +82,19 @@ def _ends(messages: Sequence[Message]) -> tuple[list[int], frozenset[int]]:
     return ends, frozenset(waiting.values())
 
 
-def _step(waiting: dict[str, int], at: int, message: Message) -> int | None:
+def _step(waiting: dict[str, int], at: int, message: ParsedMessage) -> int | None:
     """The message whose call this one answers; what then waits for a result is kept up.
 
     An id may come again once it was answered: some clients count anew in each turn.
     """
     for call in message.calls:
         if call.id in waiting:
-            raise Unfoldable(f"messages[{at}] makes a call whose id waits for a result already")
+            raise CannotCompactError(
+                f"messages[{at}] makes a call whose id waits for a result already"
+            )
         waiting[call.id] = at
     if message.voice is not Voice.RESULT:
         return None
     if message.answers not in waiting:
-        raise Unfoldable(f"messages[{at}] answers no call that waits for a result")
+        raise CannotCompactError(f"messages[{at}] answers no call that waits for a result")
     return waiting.pop(message.answers)

@@ -6,16 +6,16 @@ from typing import Final
 import blake3
 
 #: Below this many bytes a result is said again.
-LEAST: Final = 200
+MIN_REPEATED_CHARS: Final = 200
 _DIGEST: Final = 16
 
 
-def stamp(text: str) -> bytes:
+def text_digest(text: str) -> bytes:
     """16 bytes that stand for a text."""
     return blake3.blake3(text.encode(errors="surrogatepass")).digest(length=_DIGEST)
 
 
-def echo(text: str, seen: Mapping[bytes, str]) -> str | None:
+def pointer_to_earlier(text: str, seen: Mapping[bytes, str]) -> str | None:
     """A pointer to the call that had this result byte for byte; None where none had.
 
     Args:
@@ -23,7 +23,10 @@ def echo(text: str, seen: Mapping[bytes, str]) -> str | None:
         seen: What was called, by the stamp of the text that came back. Only calls whose results
             stay in the prompt as they are.
     """
-    if len(text) < LEAST and len(text.encode(errors="surrogatepass")) < LEAST:
+    if (
+        len(text) < MIN_REPEATED_CHARS
+        and len(text.encode(errors="surrogatepass")) < MIN_REPEATED_CHARS
+    ):
         return None
-    call = seen.get(stamp(text))
+    call = seen.get(text_digest(text))
     return None if call is None else f"[same as the earlier result of {call}]"

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
-from compaction.results.json_values import DEEPEST, Number, Unreadable, Value
+from compaction.results.json_values import MAX_DEPTH, Number, UnreadableValue, Value
 
 #: Objects are alike when this share of all cells of their table would be filled.
-LEAST_FILLED: Final = 0.6
+MIN_FILLED_SHARE: Final = 0.6
 #: How far objects inside of rows become columns of their own.
 _FLAT: Final = 3
 _MOST_COLUMNS: Final = 200
@@ -35,69 +35,71 @@ class _Absence:
 _NONE: Final = _Absence()
 
 
-class Tabled(ValueError):
+class AlreadyTabular(ValueError):
     """A value that has columns of its own: a table of ours could be taken for them."""
 
 
-def tabled(value: Value, depth: int = 0) -> str:
+def table_json(value: Value, depth: int = 0) -> str:
     """The value as JSON, like objects as tables.
 
     Raises:
-        Tabled: If it holds an object with a key ``columns``.
-        Unreadable: If it is nested too deep.
+        AlreadyTabular: If it holds an object with a key ``columns``.
+        UnreadableValue: If it is nested too deep.
     """
     if isinstance(value, str):
         return str(value) if isinstance(value, Number) else quoted(value)
     if value is None or isinstance(value, bool):
         return _WORDS[value]
-    if depth > DEEPEST:
-        raise Unreadable("nested too deep")
-    return _listed(value, depth + 1) if isinstance(value, list) else _mapped(value, depth + 1)
+    if depth > MAX_DEPTH:
+        raise UnreadableValue("nested too deep")
+    return (
+        _list_json(value, depth + 1) if isinstance(value, list) else _object_json(value, depth + 1)
+    )
 
 
-def compact(value: Value, depth: int = 0) -> str:
+def compact_json(value: Value, depth: int = 0) -> str:
     """The value as JSON without white space.
 
     Raises:
-        Unreadable: If it is nested too deep.
+        UnreadableValue: If it is nested too deep.
     """
     if isinstance(value, str):
         return str(value) if isinstance(value, Number) else quoted(value)
     if value is None or isinstance(value, bool):
         return _WORDS[value]
-    if depth > DEEPEST:
-        raise Unreadable("nested too deep")
+    if depth > MAX_DEPTH:
+        raise UnreadableValue("nested too deep")
     if isinstance(value, list):
-        return "[" + ",".join([compact(held, depth + 1) for held in value]) + "]"
-    inner = [f"{quoted(key)}:{compact(held, depth + 1)}" for key, held in value.items()]
+        return "[" + ",".join([compact_json(held, depth + 1) for held in value]) + "]"
+    inner = [f"{quoted(key)}:{compact_json(held, depth + 1)}" for key, held in value.items()]
     return "{" + ",".join(inner) + "}"
 
 
-def _listed(items: list[Value], depth: int) -> str:
+def _list_json(items: list[Value], depth: int) -> str:
     like = [item for item in items if isinstance(item, dict)]
     if len(items) > 1 and len(like) == len(items) and (columns := _columns(like)):
         rows = _Rows(columns, depth)
-        return rows.framed('"rows":[' + ",".join(rows.rows) + "]")
+        return rows.with_frame('"rows":[' + ",".join(rows.rows) + "]")
     groups = [item for item in items if isinstance(item, list)]
-    if len(items) > 1 and len(groups) == len(items) and (columns := _grouped(groups)):
+    if len(items) > 1 and len(groups) == len(items) and (columns := _group_columns(groups)):
         return _in_groups(groups, _Rows(columns, depth))
-    return "[" + ",".join([tabled(item, depth) for item in items]) + "]"
+    return "[" + ",".join([table_json(item, depth) for item in items]) + "]"
 
 
-def _mapped(members: dict[str, Value], depth: int) -> str:
+def _object_json(members: dict[str, Value], depth: int) -> str:
     if "columns" in members:
-        raise Tabled
+        raise AlreadyTabular
     like = [item for item in members.values() if isinstance(item, dict) and item]
     keys = list(members)
     if len(members) > 1 and len(like) == len(members) and (columns := _columns(like, keys)):
         rows = _Rows(columns, depth, keys)
         pairs = [f"{quoted(key)}:{row}" for key, row in zip(members, rows.rows, strict=True)]
-        return rows.framed('"entries":{' + ",".join(pairs) + "}")
-    inner = [f"{quoted(key)}:{tabled(held, depth)}" for key, held in members.items()]
+        return rows.with_frame('"entries":{' + ",".join(pairs) + "}")
+    inner = [f"{quoted(key)}:{table_json(held, depth)}" for key, held in members.items()]
     return "{" + ",".join(inner) + "}"
 
 
-def _grouped(groups: Sequence[list[Value]]) -> Columns | None:
+def _group_columns(groups: Sequence[list[Value]]) -> Columns | None:
     items = list(chain.from_iterable(groups))
     like = [item for item in items if isinstance(item, dict)]
     return _columns(like) if len(like) == len(items) > 1 else None
@@ -106,7 +108,7 @@ def _grouped(groups: Sequence[list[Value]]) -> Columns | None:
 def _in_groups(groups: Sequence[list[Value]], rows: "_Rows") -> str:
     following = iter(rows.rows)
     told = ["[" + ",".join([next(following) for _ in group]) + "]" for group in groups]
-    return rows.framed('"groups":[' + ",".join(told) + "]")
+    return rows.with_frame('"groups":[' + ",".join(told) + "]")
 
 
 def _columns(items: Sequence[dict[str, Value]], keys: Sequence[str] = ()) -> Columns | None:
@@ -126,9 +128,9 @@ def _columns(items: Sequence[dict[str, Value]], keys: Sequence[str] = ()) -> Col
 def _flat(items: Sequence[dict[str, Value]], levels: int) -> Columns | None:
     names = dict.fromkeys(chain.from_iterable(items))
     if "columns" in names:
-        raise Tabled
+        raise AlreadyTabular
     room = len(items) * len(names)
-    if not 0 < len(names) <= _MOST_COLUMNS or sum(map(len, items)) < LEAST_FILLED * room:
+    if not 0 < len(names) <= _MOST_COLUMNS or sum(map(len, items)) < MIN_FILLED_SHARE * room:
         return None
     if any("." in name for name in names):
         return None
@@ -179,10 +181,12 @@ class _Rows:
         key = _key(columns, keys)
         columns = {name: cells for name, cells in columns.items() if name != key}
         told = {
-            name: [None if isinstance(cell, _Absence) else tabled(cell, depth) for cell in cells]
+            name: [
+                None if isinstance(cell, _Absence) else table_json(cell, depth) for cell in cells
+            ]
             for name, cells in columns.items()
         }
-        same = {name: first for name, cells in told.items() if (first := _shared(cells))}
+        same = {name: first for name, cells in told.items() if (first := _common_cell(cells))}
         varied = {name: cells for name, cells in told.items() if name not in same}
         absent = _mark(varied.values())
         named = "" if key is None else f'"key":{quoted(key)},'
@@ -192,12 +196,12 @@ class _Rows:
         joined = map(",".join, zip(*filled, strict=True)) if filled else [""] * size
         self.rows = [f"[{row}]" for row in joined]
 
-    def framed(self, rows: str) -> str:
+    def with_frame(self, rows: str) -> str:
         return "{" + self._head + rows + "}"
 
 
-def _shared(cells: Sequence[str | None]) -> str | None:
-    """What every row says in this column, or None."""
+def _common_cell(cells: Sequence[str | None]) -> str | None:
+    """The cell that all rows share in this column, or None."""
     first = cells[0]
     return first if cells.count(first) == len(cells) else None
 

@@ -4,10 +4,10 @@ import json
 from typing import Final, TypeAlias
 
 #: How deep a result may be nested and still be looked into.
-DEEPEST: Final = 48
+MAX_DEPTH: Final = 48
 
 
-class Unreadable(ValueError):
+class UnreadableValue(ValueError):
     """A text that is no JSON, or JSON that could not be said again without loss."""
 
 
@@ -20,34 +20,34 @@ class Number(str):
 Value: TypeAlias = "str | bool | list[Value] | dict[str, Value] | None"
 
 
-def parsed(text: str) -> Value:
+def parse_json(text: str) -> Value:
     """The value that a text is.
 
     Raises:
-        Unreadable: If it is none, is nested out of bounds, or has a key twice in one object.
+        UnreadableValue: If it is none, is nested out of bounds, or has a key twice in one object.
     """
     try:
         return _decoder.decode(text)  # type: ignore[no-any-return]
     except (ValueError, RecursionError) as error:
-        raise Unreadable(str(error)) from None
+        raise UnreadableValue(str(error)) from None
 
 
-def opened(text: str, at: int) -> tuple[Value, int]:
+def parse_json_at(text: str, at: int) -> tuple[Value, int]:
     """The value that begins there, and where it ends.
 
     Raises:
-        Unreadable: As above.
+        UnreadableValue: As above.
     """
     try:
         return _decoder.raw_decode(text, at)
     except (ValueError, RecursionError) as error:
-        raise Unreadable(str(error)) from None
+        raise UnreadableValue(str(error)) from None
 
 
 def _object(pairs: list[tuple[str, Value]]) -> dict[str, Value]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise Unreadable("a key stands twice")
+        raise UnreadableValue("a key stands twice")
     return found
 
 

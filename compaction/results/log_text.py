@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Final
 
 #: Runs of equal lines from this many on are said once.
-LEAST_RUN: Final = 3
+MIN_RUN_LINES: Final = 3
 #: Lines shorter than this are cheaper said again.
 _LEAST_LINE: Final = 4
 
@@ -18,16 +18,16 @@ _TIMES: Final = "\N{MULTIPLICATION SIGN}"
 _counted = re.compile(rf"\[{_TIMES}\d+\]$", re.MULTILINE).search
 
 
-def terse(text: str) -> str:
+def compress_log(text: str) -> str:
     """The text without escape codes, overwritten progress and lines that repeat."""
     if "\x1b" in text:
         text = _coloured("", text)
     if "\r" in text:
-        text = _settled(text)
-    return _folded(text)
+        text = _final_line_states(text)
+    return _collapse_runs(text)
 
 
-def _settled(text: str) -> str:
+def _final_line_states(text: str) -> str:
     """Each line in the state that the terminal was left with; a file of bare returns stays."""
     text = text.replace("\r\n", "\n")
     if "\r" not in text or "\n" not in text:
@@ -42,15 +42,15 @@ def _last(line: str) -> str:
     return last
 
 
-def _folded(text: str) -> str:
+def _collapse_runs(text: str) -> str:
     """Runs of equal lines as one with a count; nothing where such counts stand already."""
     lines = text.split("\n")
-    if len(lines) < LEAST_RUN or _counted(text):
+    if len(lines) < MIN_RUN_LINES or _counted(text):
         return text
     told: list[str] = []
     for line, run in groupby(lines):
         times = sum(1 for _ in run)
-        if times >= LEAST_RUN and len(line.strip()) >= _LEAST_LINE:
+        if times >= MIN_RUN_LINES and len(line.strip()) >= _LEAST_LINE:
             told.append(f"{line} [{_TIMES}{times}]")
         else:
             told += [line] * times

@@ -11,17 +11,17 @@ from typing import Final
 
 import msgspec
 
-from compaction.results.json_values import DEEPEST, Number, Unreadable, Value
-from compaction.results.value_leaves import identifies, leaves, strings
+from compaction.results.json_values import MAX_DEPTH, Number, UnreadableValue, Value
+from compaction.results.value_leaves import identifies, leaf_strings, value_leaves
 
 #: The words that were spoken.
-Mentioned = frozenset[str]
+MentionedWords = frozenset[str]
 #: The names on the way to a value; its place in a list is none of them.
 _Path = tuple[str, ...]
 
 
-class Detail(msgspec.Struct, frozen=True):
-    """How much of a value stays.
+class PruningDetail(msgspec.Struct, frozen=True):
+    """The amount of a value that stays.
 
     Attributes:
         first: Objects of a list that stay whether they were spoken of or not.
@@ -36,10 +36,10 @@ class Detail(msgspec.Struct, frozen=True):
     prose: int
 
 
-PRUNED: Final = Detail(first=3, short=8, names=True, prose=200)
-VALUES: Final = Detail(first=3, short=5, names=False, prose=120)
+PRUNED: Final = PruningDetail(first=3, short=8, names=True, prose=200)
+VALUES: Final = PruningDetail(first=3, short=5, names=False, prose=120)
 #: The same where there is hardly room: rows that were spoken of, and the first.
-SPOKEN: Final = Detail(first=1, short=1, names=False, prose=120)
+SPOKEN: Final = PruningDetail(first=1, short=1, names=False, prose=120)
 
 #: Letters of a string from which on it is prose, and what it names may be needed.
 _PROSE: Final = 40
@@ -71,15 +71,15 @@ _sentences = re.compile(r"(?<=\D[.!?])\s+|\n\s*|(?<=[\u3002\uff01\uff1f])").spli
 _dated = re.compile(r"\d{4}-\d\d-\d\d|\d{1,2}:\d\d|[$€£]\s?\d").match
 
 
-def spoken_of(texts: Iterable[str]) -> Mentioned:
+def words_of(texts: Iterable[str]) -> MentionedWords:
     """The words of texts."""
     return frozenset([word.rstrip(".!?") for text in texts for word in _words(text)])
 
 
-def telling(
-    value: Value, said: Mentioned, capped: Callable[[str], str], detail: Detail = PRUNED
+def telling_values(
+    value: Value, said: MentionedWords, capped: Callable[[str], str], detail: PruningDetail = PRUNED
 ) -> Value:
-    """What tells in a value; all of it where nothing would be left.
+    """The telling members of a value; all of it where nothing would be left.
 
     Args:
         value: What came back.
@@ -88,21 +88,21 @@ def telling(
         detail: How much stays.
 
     Raises:
-        Unreadable: If it is nested too deep.
+        UnreadableValue: If it is nested too deep.
     """
     columns: dict[_Path, list[str]] = {}
     _gather(value, (), columns, 0)
     keeps = {path for path, cells in columns.items() if _tells(path, cells, said, detail)}
     says = _Says(
         some=lambda items: _some(items, said, detail),
-        named=lambda held: _named(held, detail.prose),
+        named=lambda held: _naming_sentences(held, detail.prose),
         capped=capped,
     )
-    return _kept(value, (), keeps, says) or value
+    return _prune_value(value, (), keeps, says) or value
 
 
 class _Says(msgspec.Struct, frozen=True):
-    """How what stays of a value is said.
+    """The formatting of the members that stay.
 
     Attributes:
         some: Those of a list that stay.
@@ -117,8 +117,8 @@ class _Says(msgspec.Struct, frozen=True):
 
 def _gather(value: Value, path: _Path, columns: dict[_Path, list[str]], depth: int) -> None:
     """The strings and numbers of a value by the names on the way to them."""
-    if depth > DEEPEST:
-        raise Unreadable("nested too deep")
+    if depth > MAX_DEPTH:
+        raise UnreadableValue("nested too deep")
     if isinstance(value, str):
         columns.setdefault(path, []).append(value)
     elif isinstance(value, list):
@@ -129,7 +129,7 @@ def _gather(value: Value, path: _Path, columns: dict[_Path, list[str]], depth: i
             _gather(held, (*path, name), columns, depth + 1)
 
 
-def _tells(path: _Path, cells: Sequence[str], said: Mentioned, detail: Detail) -> bool:
+def _tells(path: _Path, cells: Sequence[str], said: MentionedWords, detail: PruningDetail) -> bool:
     """True if a column is kept: for its name, for what stands in it, or as it was spoken of."""
     parts = {part.lower() for name in path for part in _parts(name[:80])}
     if any(_is_said(cell, said) for cell in cells) or (path and _is_key(path[-1])):
@@ -161,30 +161,30 @@ def _tells_itself(cell: str) -> bool:
     return bool(_state(cell) or _dated(cell)) or identifies(cell)
 
 
-def _is_said(cell: str, said: Mentioned) -> bool:
+def _is_said(cell: str, said: MentionedWords) -> bool:
     return len(cell) >= _LEAST and all(word.rstrip(".!?") in said for word in _words(cell))
 
 
-def _kept(value: Value, path: _Path, keeps: Container[_Path], says: _Says) -> Value:
+def _prune_value(value: Value, path: _Path, keeps: Container[_Path], says: _Says) -> Value:
     if isinstance(value, str):
         return value if isinstance(value, Number) else says.capped(value)
     if isinstance(value, list):
         stays = says.some(value)
-        told = [_kept(held, path, keeps, says) for held in stays]
-        return told if len(stays) == len(value) else _cut(told, len(value))
+        told = [_prune_value(held, path, keeps, says) for held in stays]
+        return told if len(stays) == len(value) else _with_count(told, len(value))
     if not isinstance(value, dict):
         return value
     found: dict[str, Value] = {}
     for name, held in value.items():
         below = (*path, name)
         is_left = below not in keeps and _is_column(held)
-        inner = says.named(held) if is_left else _kept(held, below, keeps, says)
+        inner = says.named(held) if is_left else _prune_value(held, below, keeps, says)
         if inner not in _SILENT or (inner == {} and _figure(name)):
             found[name] = inner
     return found
 
 
-def _named(value: Value, most: int) -> Value:
+def _naming_sentences(value: Value, most: int) -> Value:
     """The sentences of prose that name something; nothing of shorter strings, or of lists.
 
     What a sentence names stays within it, which says what it is of.
@@ -193,7 +193,7 @@ def _named(value: Value, most: int) -> Value:
     """
     if not isinstance(value, str) or isinstance(value, Number) or len(value) < _PROSE:
         return ""
-    held = [each.strip() for each in _sentences(value) if leaves(each)]
+    held = [each.strip() for each in _sentences(value) if value_leaves(each)]
     return " ".join(_fitting(held, most))
 
 
@@ -212,16 +212,16 @@ def _is_column(value: Value) -> bool:
     return isinstance(value, str)
 
 
-def _cut(told: list[Value], of: int) -> Value:
+def _with_count(told: list[Value], of: int) -> Value:
     """Some of a list, and how many there were."""
     return {"some": told, "of": Number(of)}
 
 
-def _some(items: list[Value], said: Mentioned, detail: Detail) -> list[Value]:
+def _some(items: list[Value], said: MentionedWords, detail: PruningDetail) -> list[Value]:
     """The first of a long list of objects, and those spoken of by what few of them say."""
     if len(items) <= detail.short or not all(isinstance(item, dict | list) for item in items):
         return items
-    told = [{each for each in strings(item) if not isinstance(each, Number)} for item in items]
+    told = [{each for each in leaf_strings(item) if not isinstance(each, Number)} for item in items]
     times = Counter([each for texts in told for each in texts])
     named = {
         each for each, times in times.items() if 2 * times <= len(items) and _is_said(each, said)

@@ -5,22 +5,22 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Final
 
-from compaction.results.log_text import terse
+from compaction.results.log_text import compress_log
 from compaction.results.result_lines import one_line
-from compaction.results.value_leaves import LONGEST_WORD, TRAILING, identifies
+from compaction.results.value_leaves import MAX_WORD_CHARS, TRAILING, identifies
 
 #: How telling a name is by what it stands for; a path is looked up again more than all else.
-PATH: Final = 4
-DEFINED: Final = 3
-CALLED: Final = 2
-NAMED: Final = 1
+PATH_RANK: Final = 4
+DEFINED_RANK: Final = 3
+CALLED_RANK: Final = 2
+NAMED_RANK: Final = 1
 
 #: Names with how telling each is.
-Names = tuple[tuple[str, int], ...]
+RankedNames = tuple[tuple[str, int], ...]
 
 #: Characters of a line that says what went wrong, and how many such lines stay.
 _LONGEST_FAULT: Final = 240
-MOST_FAULTS: Final = 3
+MAX_FAULT_LINES: Final = 3
 #: Characters of a text that is searched for them: its end says how it ended.
 _SEEN: Final = 64_000
 #: The same for lines that may be of something else.
@@ -79,7 +79,7 @@ _BEHIND: Final = TRAILING + "("
 _is_word = re.compile(r"[A-Za-z_]\w{3,80}").fullmatch
 
 
-def faults(text: str, most: int = MOST_FAULTS, *, wrong: bool = True) -> str:
+def fault_lines(text: str, most: int = MAX_FAULT_LINES, *, wrong: bool = True) -> str:
     """The last lines that say what went wrong, on one line; "" for none.
 
     Errors, failed tests and how many there were each have a line where there is room for it.
@@ -91,15 +91,15 @@ def faults(text: str, most: int = MOST_FAULTS, *, wrong: bool = True) -> str:
     """
     if not any(map(text.__contains__, _SIGNS)):
         return ""
-    lines = list(dict.fromkeys(terse(text[-_SEEN:]).split("\n")))
+    lines = list(dict.fromkeys(compress_log(text[-_SEEN:]).split("\n")))
     found = _sure(lines)
     if wrong and not found[0]:
         lines = list(
-            dict.fromkeys([line.strip() for line in terse(text[-_SEEN_WEAK:]).split("\n")])
+            dict.fromkeys([line.strip() for line in compress_log(text[-_SEEN_WEAK:]).split("\n")])
         )
         found = _sure(lines)
         found[0] = [at for at, line in enumerate(lines) if _fault(line[:_LONGEST_FAULT])]
-    kept = sorted(_taken(found, most))
+    kept = sorted(_latest_of_each_kind(found, most))
     return one_line("\n".join([_bare(lines[at]) for at in kept]))
 
 
@@ -125,14 +125,14 @@ def _sure(lines: Sequence[str]) -> list[list[int]]:
     return found
 
 
-def _taken(found: Sequence[Sequence[int]], most: int) -> set[int]:
+def _latest_of_each_kind(found: Sequence[Sequence[int]], most: int) -> set[int]:
     """The last of each kind, then the last but one, until there are enough."""
     turns = zip_longest(*(reversed(each) for each in found))
     ordered = dict.fromkeys([at for turn in turns for at in turn if at is not None])
     return set(list(ordered)[:most])
 
 
-def shown(text: str, known: dict[str, Names] | None = None) -> dict[str, int]:
+def shown_names(text: str, known: dict[str, RankedNames] | None = None) -> dict[str, int]:
     """The paths and names of a text in order of appearance, each with how telling it is.
 
     Args:
@@ -144,24 +144,24 @@ def shown(text: str, known: dict[str, Names] | None = None) -> dict[str, int]:
     for word in dict.fromkeys(_words(text)):
         names = known.get(word)
         if names is None:
-            names = known[word] = _named(word)
+            names = known[word] = _names_of_word(word)
         if names:
             found.update([each for each in names if found.get(each[0], 0) < each[1]])
     traced = _traced(text) if _TRACE in text else ()
-    found.update([(name, DEFINED) for name in (*_defined(text), *traced) if _is_word(name)])
+    found.update([(name, DEFINED_RANK) for name in (*_defined(text), *traced) if _is_word(name)])
     return found
 
 
-def _named(word: str) -> Names:
-    """What a word names, with how telling it is: a path; or a name, and members of it."""
-    if _is_plain(word) or len(word) > LONGEST_WORD:
+def _names_of_word(word: str) -> RankedNames:
+    """The names in a word with their ranks: a path; or a name, and members of it."""
+    if _is_plain(word) or len(word) > MAX_WORD_CHARS:
         return ()
     bare = word.rstrip(_BEHIND)
     if "/" in bare or ("." in bare and is_file(bare)):
-        return ((bare, CALLED if "://" in bare else PATH),) if identifies(bare) else ()
+        return ((bare, CALLED_RANK if "://" in bare else PATH_RANK),) if identifies(bare) else ()
     first, *members = bare.split(".")
-    names = [(name, NAMED) for name in members if _is_word(name)]
+    names = [(name, NAMED_RANK) for name in members if _is_word(name)]
     if word[-1] == "(":
         last = members[-1] if members else first
-        return (*names, (last, CALLED)) if _is_word(last) else tuple(names)
-    return (*names, (first, NAMED)) if _is_name(first) else tuple(names)
+        return (*names, (last, CALLED_RANK)) if _is_word(last) else tuple(names)
+    return (*names, (first, NAMED_RANK)) if _is_name(first) else tuple(names)

@@ -4,19 +4,25 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from compaction.reading.text_analysis_cache import Find, afresh
-from compaction.results.json_values import Unreadable, Value
-from compaction.results.lossless_compression import json_of, json_told, prose, shorter, value_of
-from compaction.results.pruning import PRUNED, Detail, Mentioned, telling
-from compaction.results.value_leaves import ids
-from compaction.results.yaml_outline import outline
+from compaction.reading.text_analysis_cache import TextAnalyzer, analyze_uncached
+from compaction.results.json_values import UnreadableValue, Value
+from compaction.results.lossless_compression import (
+    compact_json_of,
+    compress_fully,
+    compress_prose,
+    one_line_json,
+    parse_result,
+)
+from compaction.results.pruning import PRUNED, MentionedWords, PruningDetail, telling_values
+from compaction.results.value_leaves import find_ids
+from compaction.results.yaml_outline import parse_outline
 
 #: How much of a plain text a record holds, in characters; two thirds are its head.
-LONGEST: Final = 1_200
+MAX_TEXT_CHARS: Final = 1_200
 #: The same for text that is made of names and values, where every line may be needed.
-LONGEST_STRUCTURED: Final = 12_000
+MAX_STRUCTURED_CHARS: Final = 12_000
 #: How much of a string of words pruning keeps.
-LONGEST_PROSE: Final = 600
+MAX_PROSE_CHARS: Final = 600
 #: The most characters of lines with ids that are said of what was cut.
 _LONGEST_IDS: Final = 600
 #: From one name of a value in so many lines on, a text is made of names and values.
@@ -30,43 +36,45 @@ _name = re.compile(_NAME, re.MULTILINE).findall
 _empty = re.compile(r"^[ ]*[\w-]{1,40}: (?:\[\]|\{\}|''|\"\"|null|false)\n", re.MULTILINE).sub
 
 
-def record(text: str, find: Find = afresh) -> str:
+def result_line(text: str, find: TextAnalyzer = analyze_uncached) -> str:
     """The result on one line: JSON whole, of a long plain text its ends and the ids between."""
-    return find(json_of, text) or find(_plain, text)
+    return find(compact_json_of, text) or find(_plain, text)
 
 
 def _plain(text: str) -> str:
     """The same of a text that is no JSON: whole where it is an outline."""
     try:
-        return json_told(outline(text))
-    except Unreadable:
+        return one_line_json(parse_outline(text))
+    except UnreadableValue:
         pass
     if _is_structured(text):
-        return _capped(_empty("", text), LONGEST_STRUCTURED)
-    return _capped(prose(text), LONGEST)
+        return _head_and_tail(_empty("", text), MAX_STRUCTURED_CHARS)
+    return _head_and_tail(compress_prose(text), MAX_TEXT_CHARS)
 
 
-def pruned(text: str, said: Mentioned = frozenset(), detail: Detail = PRUNED) -> str:
+def pruned_result_line(
+    text: str, said: MentionedWords = frozenset(), detail: PruningDetail = PRUNED
+) -> str:
     """The same by what tells in it, or was spoken of; without empty members and long prose."""
     try:
-        return json_told(telling(_value(text), said, _prose, detail))
-    except Unreadable:
+        return one_line_json(telling_values(_value(text), said, _prose, detail))
+    except UnreadableValue:
         pass
     if _is_structured(text):
-        return _capped(_empty("", text), LONGEST_STRUCTURED // 2)
-    return _capped(shorter(text), LONGEST // 2)
+        return _head_and_tail(_empty("", text), MAX_STRUCTURED_CHARS // 2)
+    return _head_and_tail(compress_fully(text), MAX_TEXT_CHARS // 2)
 
 
 def _value(text: str) -> Value:
     """The value that a text is, as JSON or as an outline.
 
     Raises:
-        Unreadable: If it is neither.
+        UnreadableValue: If it is neither.
     """
     try:
-        return value_of(text)
-    except Unreadable:
-        return outline(text)
+        return parse_result(text)
+    except UnreadableValue:
+        return parse_outline(text)
 
 
 def _is_structured(text: str) -> bool:
@@ -82,8 +90,8 @@ def one_line(text: str) -> str:
     return lines[0] if lines else ""
 
 
-def _capped(text: str, most: int) -> str:
-    """The text on one line; of a longer one the head, the lines between that hold ids, the tail.
+def _head_and_tail(text: str, most: int) -> str:
+    """The text on one line; of a longer one the head, the lines between that hold ids, the suffix.
 
     No token is cut in two, and no row of a table: a part of one would be another value.
     """
@@ -93,7 +101,7 @@ def _capped(text: str, most: int) -> str:
     first, last = _line_end(text, most * 2 // 3), _line_start(text, len(text) - most // 3)
     head, cut, tail = text[:first], text[first:last], text[last:]
     lines = cut.strip(" ¶").split(_END)
-    held = _fitting([line for line in lines if ids(line)])
+    held = _fitting([line for line in lines if find_ids(line)])
     if held == lines:
         return text
     gone = len(cut) - sum(map(len, held))
@@ -127,4 +135,4 @@ def _fitting(lines: Sequence[str]) -> list[str]:
 
 
 def _prose(text: str) -> str:
-    return _capped(text, LONGEST_PROSE) if len(text) > LONGEST_PROSE else text
+    return _head_and_tail(text, MAX_PROSE_CHARS) if len(text) > MAX_PROSE_CHARS else text

@@ -1,18 +1,18 @@
-"""What kind of results a part holds: records, or what can be read again where it came from."""
+"""The profile of a region's results: records, or results that can be read again."""
 
 import re
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final
 
-from compaction.reading.message import Called, Message, Voice
+from compaction.reading.message import CalledTool, ParsedMessage, Voice
 
 #: The share of the tokens of results that must be re-readable.
 LEAST_SHARE: Final = 0.7
 #: Lines of a result that are looked at.
 _LINES: Final = 80
 _WIDTH: Final = 200
-#: How much of its head and tail is searched for what only a shell says.
+#: How much of its head and suffix is searched for what only a shell says.
 _ENDS: Final = 400
 #: The share of them that must look like a file, a listing or what a shell prints.
 _LEAST_LINES: Final = 0.3
@@ -20,8 +20,8 @@ _LEAST_LINES: Final = 0.3
 _LEAST_TELLING: Final = 2
 
 
-class Profile(StrEnum):
-    """How results are folded."""
+class ResultProfile(StrEnum):
+    """The kind of results, which decides how they are compacted."""
 
     RECORDS = "records"  #: They become records: nobody will ask the same again.
     REREADABLE = "rereadable"  #: They are masked: files, listings, what a shell prints.
@@ -69,16 +69,18 @@ _source = re.compile(
 _record = re.compile(r"\s*(?:\{\s*[\"}]|\[\s*[\[{\"\d\]-])").match
 
 
-def profile(messages: Sequence[Message]) -> Profile:
+def result_profile(messages: Sequence[ParsedMessage]) -> ResultProfile:
     """Re-readable where most of what tools gave back is; records where there is nothing."""
     calls = {call.id: call for message in messages for call in message.calls if call.id}
     results = [message for message in messages if message.voice is Voice.RESULT]
     read = sum(held.tokens for held in results if is_rereadable(held.text, calls.get(held.answers)))
     whole = sum(held.tokens for held in results)
-    return Profile.REREADABLE if whole and read >= LEAST_SHARE * whole else Profile.RECORDS
+    return (
+        ResultProfile.REREADABLE if whole and read >= LEAST_SHARE * whole else ResultProfile.RECORDS
+    )
 
 
-def is_rereadable(text: str, call: Called | None = None) -> bool:
+def is_rereadable(text: str, call: CalledTool | None = None) -> bool:
     """True if a result could be had again by asking again: a file, a listing, a shell's answer."""
     if call is not None:
         name, asked = call.name[:_WIDTH], call.arguments

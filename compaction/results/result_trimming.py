@@ -1,4 +1,4 @@
-"""A result's message with its content said shorter; every other byte stays as it came."""
+"""A result's message with its content shortened; every other byte stays unmodified."""
 
 import re
 from collections.abc import Mapping
@@ -6,10 +6,10 @@ from typing import Final
 
 import msgspec
 
-from compaction.reading.message import Message, Voice
-from compaction.reading.text_analysis_cache import Find, afresh
-from compaction.results.duplicate_results import echo
-from compaction.results.lossless_compression import crushed
+from compaction.reading.message import ParsedMessage, Voice
+from compaction.reading.text_analysis_cache import TextAnalyzer, analyze_uncached
+from compaction.results.duplicate_results import pointer_to_earlier
+from compaction.results.lossless_compression import compress_result
 
 _CONTENT: Final = "content"
 _MARK: Final = "cache_control"
@@ -21,63 +21,65 @@ _string = msgspec.json.Decoder(str).decode
 _encoded = msgspec.json.encode
 
 
-def trimmed(message: Message, seen: Mapping[bytes, str], find: Find = afresh) -> bytes:
+def trim_result(
+    message: ParsedMessage, seen: Mapping[bytes, str], find: TextAnalyzer = analyze_uncached
+) -> bytes:
     """The message with its text said shorter; ``message.raw`` where nothing is gained.
 
     Args:
         message: A result. Others, and such as are signed or hold more than text, stay as they
             came. A mark for the provider's cache stays where it is: it moves on with the next call,
             and the text must not.
-        seen: As in ``echo``.
+        seen: As in ``pointer_to_earlier``.
         find: What is found in its text.
     """
     stays = message.voice is not Voice.RESULT or message.signed or not message.whole
     if stays:
         return message.raw
     try:
-        return _trimmed(message.raw, _Saying(seen, find))
+        return _trim_content(message.raw, _Shortener(seen, find))
     except _UNREADABLE:
         return message.raw
 
 
-def _trimmed(raw: bytes, saying: "_Saying") -> bytes:
+def _trim_content(raw: bytes, saying: "_Shortener") -> bytes:
     content = bytes(_members(raw).get(_CONTENT, b""))
-    shorter = saying.parts(content) if content[:1] == b"[" else saying.reworded(content)
+    shorter = saying.parts(content) if content[:1] == b"[" else saying.shorten(content)
     places = [found.end() for found in _key(raw) if raw.startswith(content, found.end())]
     if len(shorter) >= len(content) or len(places) != 1:
         return raw
     return raw[: places[0]] + shorter + raw[places[0] + len(content) :]
 
 
-class _Saying(msgspec.Struct, frozen=True):
-    """How texts are said shorter: by pointing to an earlier one, or in fewer words."""
+class _Shortener(msgspec.Struct, frozen=True):
+    """Shortens texts: by a pointer to an equal earlier one, or losslessly."""
 
     seen: Mapping[bytes, str]
-    find: Find
+    find: TextAnalyzer
 
     def parts(self, content: bytes) -> bytes:
         parts = [bytes(part) for part in _elements(content)]
-        alone = self if len(parts) == 1 else _Saying({}, self.find)
+        alone = self if len(parts) == 1 else _Shortener({}, self.find)
         told = [alone.part(part) for part in parts]
         return content if told == parts else b"[" + b",".join(told) + b"]"
 
     def part(self, raw: bytes) -> bytes:
         """A text part that holds nothing else, or a string, with its text said shorter."""
         if raw[:1] == b'"':
-            return self.reworded(raw)
+            return self.shorten(raw)
         members = _members(raw)
         named = members.keys() - {_MARK} == {"type", "text"}
         if not named or _string(members["type"]) != "text":
             return raw
-        told = self.reworded(bytes(members["text"]))
+        told = self.shorten(bytes(members["text"]))
         if told == bytes(members["text"]):
             return raw
         mark = b',"cache_control":' + bytes(members[_MARK]) if _MARK in members else b""
         return b'{"type":"text","text":' + told + mark + b"}"
 
-    def reworded(self, raw: bytes) -> bytes:
+    def shorten(self, raw: bytes) -> bytes:
         if raw[:1] != b'"':
             return raw
         text = _string(raw)
-        told = echo(text, self.seen) or crushed(text, self.find)
+        told = pointer_to_earlier(text, self.seen) or compress_result(text, self.find)
         return raw if told == text else _encoded(told)

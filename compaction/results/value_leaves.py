@@ -1,16 +1,16 @@
-"""What of a text later turns may need to say again."""
+"""The values of a text that later turns may need again."""
 
 import re
 from collections.abc import Iterator
 from typing import Final
 
-from compaction.results.json_values import DEEPEST, Unreadable, Value
-from compaction.results.lossless_compression import value_of
+from compaction.results.json_values import MAX_DEPTH, UnreadableValue, Value
+from compaction.results.lossless_compression import parse_result
 
 #: A string of JSON up to this long is one value; of a longer one, the values in it count.
-LONGEST_VALUE: Final = 160
+MAX_VALUE_CHARS: Final = 160
 #: Words longer than this name nothing: encoded bytes, minified code.
-LONGEST_WORD: Final = 256
+MAX_WORD_CHARS: Final = 256
 _LEAST_NAME: Final = 6
 #: What may stand behind a word and is no part of it.
 TRAILING: Final = ".,;:!?)]-+@~#%"
@@ -75,27 +75,27 @@ _valued = re.compile(r"\D*\d.*|[A-Z]{2,5}", re.DOTALL).fullmatch
 _telling_key = re.compile(r"[^a-z_].*|.*(?:\d\d|[^\w.]).*", re.DOTALL).fullmatch
 
 
-def leaves(text: str) -> tuple[str, ...]:
+def value_leaves(text: str) -> tuple[str, ...]:
     """The values of a text, by first appearance: all of JSON, what can be told of plain words."""
     try:
-        held = dict.fromkeys(strings(value_of(text)))
-    except Unreadable:
-        return tuple(dict.fromkeys(_spoken(text)))
+        held = dict.fromkeys(leaf_strings(parse_result(text)))
+    except UnreadableValue:
+        return tuple(dict.fromkeys(_prose_values(text)))
     found: dict[str, None] = {}
     for value in held:
-        if len(value) <= LONGEST_VALUE:
+        if len(value) <= MAX_VALUE_CHARS:
             found[value] = None
         else:
-            found.update(dict.fromkeys(_spoken(value)))
+            found.update(dict.fromkeys(_prose_values(value)))
     found.pop("", None)
     return tuple(found)
 
 
-def ids(text: str) -> tuple[str, ...]:
-    """What identifies something, by first appearance: no words, years, dates or measures."""
+def find_ids(text: str) -> tuple[str, ...]:
+    """The identifiers of a text, by first appearance: no words, years, dates or measures."""
     try:
-        text = "\n".join(dict.fromkeys(strings(value_of(text))))
-    except Unreadable:
+        text = "\n".join(dict.fromkeys(leaf_strings(parse_result(text))))
+    except UnreadableValue:
         text = _no_values(" ", text) if text[:1] == "{" else text
     if not _may_identify(text):
         return ()
@@ -105,16 +105,16 @@ def ids(text: str) -> tuple[str, ...]:
 
 def identifies(word: str) -> bool:
     """True if a word names one thing."""
-    if _plain_word(word) or len(word) > LONGEST_WORD or not _identifies(word):
+    if _plain_word(word) or len(word) > MAX_WORD_CHARS or not _identifies(word):
         return False
     return not (len(word) < _LEAST_NAME and _letters(word)) and not _ordinary(word)
 
 
-def strings(value: Value) -> list[str]:
+def leaf_strings(value: Value) -> list[str]:
     """Every string and number of a value, in order, and the keys that are values themselves.
 
     Raises:
-        Unreadable: If it is nested too deep.
+        UnreadableValue: If it is nested too deep.
     """
     found: list[str] = []
     _gather(value, found, 0)
@@ -122,8 +122,8 @@ def strings(value: Value) -> list[str]:
 
 
 def _gather(value: Value, found: list[str], depth: int) -> None:
-    if depth > DEEPEST:
-        raise Unreadable("nested too deep")
+    if depth > MAX_DEPTH:
+        raise UnreadableValue("nested too deep")
     if isinstance(value, str):
         found.append(value)
     elif isinstance(value, list):
@@ -136,17 +136,17 @@ def _gather(value: Value, found: list[str], depth: int) -> None:
             _gather(held, found, depth + 1)
 
 
-def _quoted(span: str) -> tuple[str, ...]:
-    """What is quoted; of several words those that name something, where one does."""
+def _quoted_values(span: str) -> tuple[str, ...]:
+    """The quoted values; of several words those that name something, where one does."""
     bare = span.strip(_QUOTES)
-    return (" " in bare and ids(bare)) or (bare,)
+    return (" " in bare and find_ids(bare)) or (bare,)
 
 
-def _spoken(text: str) -> Iterator[str]:
+def _prose_values(text: str) -> Iterator[str]:
     """The values of plain words."""
     for span, word in dict.fromkeys(_spans(text)):
         if span:
-            yield from _quoted(span) if span[0] in _QUOTES else (span,)
+            yield from _quoted_values(span) if span[0] in _QUOTES else (span,)
         elif not _plain_word(word) or word.isupper() or word.isdecimal():
             bare = word.rstrip(TRAILING)
             if _valued(bare) or identifies(bare):

@@ -7,7 +7,7 @@ import json
 import re
 from typing import Final
 
-from compaction.results.json_values import DEEPEST, Number, Unreadable, Value
+from compaction.results.json_values import MAX_DEPTH, Number, UnreadableValue, Value
 
 #: Fewer lines are a sentence with a colon in it as likely as an outline.
 _LEAST_LINES: Final = 3
@@ -30,21 +30,21 @@ _WORDS: Final[dict[str, Value]] = {
 }
 
 
-def outline(text: str) -> Value:
+def parse_outline(text: str) -> Value:
     """The value that an outline is.
 
     Raises:
-        Unreadable: If it is none, or one that could not be read with certainty.
+        UnreadableValue: If it is none, or one that could not be read with certainty.
     """
     if len(text) > _LONGEST or not _begins(text):
-        raise Unreadable("plain text")
+        raise UnreadableValue("plain text")
     lines = text.rstrip().split("\n")
     if len(lines) < _LEAST_LINES:
-        raise Unreadable("too short for an outline")
+        raise UnreadableValue("too short for an outline")
     reader = _Reader(lines)
     value = reader.block(0, 0)
     if not reader.is_done:
-        raise Unreadable("lines that belong to nothing")
+        raise UnreadableValue("lines that belong to nothing")
     return value
 
 
@@ -63,12 +63,12 @@ class _Reader:
 
     def block(self, indent: int, depth: int) -> Value:
         """The list or the object whose lines begin there."""
-        if depth > DEEPEST:
-            raise Unreadable("nested too deep")
+        if depth > MAX_DEPTH:
+            raise UnreadableValue("nested too deep")
         return self._list(indent, depth) if self._is_item(indent) else self._object(indent, depth)
 
     def _indent(self) -> int:
-        """How far the present line is set in; -1 at the end."""
+        """The indent of the present line; -1 at the end."""
         if self.is_done:
             return -1
         line = self._lines[self._at]
@@ -96,7 +96,7 @@ class _Reader:
             member = _member(self._lines[self._at][indent:])
             name = member[1].strip("'") if member else None
             if member is None or name is None or name in found:
-                raise Unreadable("no name of a value")
+                raise UnreadableValue("no name of a value")
             self._at += 1
             found[name] = (
                 self._below(indent, depth) if member[2] is None else self._scalar(member[2], indent)
@@ -104,7 +104,7 @@ class _Reader:
         return found
 
     def _below(self, indent: int, depth: int) -> Value:
-        """What stands under a name: more to the right, or a list right under it; else nothing."""
+        """The value under a name: indented further, or a list right under it; else nothing."""
         inner = self._indent()
         if inner > indent:
             return self.block(inner, depth + 1)
@@ -114,9 +114,9 @@ class _Reader:
         """A word, a number or a string; its lines that follow are set in further."""
         lines = [text.strip()]
         if text[:1] in {"'", '"'}:
-            while not _closed(lines, text[0]) and not self.is_done:
+            while not _is_closed(lines, text[0]) and not self.is_done:
                 lines.append(self._next())
-            return _quoted(_folded(lines))
+            return _quoted_value(_joined_lines(lines))
         while self._indent() > indent and self._lines[self._at].strip():
             lines.append(self._next())
         whole = " ".join(lines)
@@ -125,7 +125,7 @@ class _Reader:
         if _number(whole):
             return Number(whole)
         if not _plain(whole):
-            raise Unreadable("no plain words")
+            raise UnreadableValue("no plain words")
         return whole
 
     def _next(self) -> str:
@@ -133,7 +133,7 @@ class _Reader:
         return self._lines[self._at - 1].strip()
 
 
-def _closed(lines: list[str], quote: str) -> bool:
+def _is_closed(lines: list[str], quote: str) -> bool:
     """True if the last line ends a string; the sign for it is written twice within one."""
     last = lines[-1][1:] if len(lines) == 1 else lines[-1]
     if quote == "'":
@@ -141,7 +141,7 @@ def _closed(lines: list[str], quote: str) -> bool:
     return last.endswith('"') and (len(last[:-1]) - len(last[:-1].rstrip("\\"))) % 2 == 0
 
 
-def _folded(lines: list[str]) -> str:
+def _joined_lines(lines: list[str]) -> str:
     """The lines of a string as one: line ends are blanks, or nothing; blank lines are line ends."""
     pieces = [lines[0]]
     ends = 0
@@ -162,16 +162,16 @@ def _goes_on(line: str) -> bool:
     return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 
-def _quoted(text: str) -> Value:
-    """What stands between quotes."""
+def _quoted_value(text: str) -> Value:
+    """The value between quotes."""
     if text[0] == '"':
         try:
             return str(json.loads(_escape(_blank, text.replace("\n", "\\n"))))
         except ValueError:
-            raise Unreadable("an escape") from None
+            raise UnreadableValue("an escape") from None
     found = _single(text)
     if found is None:
-        raise Unreadable("a quote")
+        raise UnreadableValue("a quote")
     return found[1].replace("''", "'")
 
 

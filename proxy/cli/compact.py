@@ -94,8 +94,8 @@ def _run_dry(terminal: Terminal, asked: _Asked) -> "tuple[DryRunResult, int]":
     """What comes of it, and of how many messages; ends the command where there are none."""
     from proxy.calls.route_target import route_target
     from proxy.cli.dry_run import NoConversation, conversation, dry_run
-    from proxy.services.compaction.policies import prices
-    from proxy.services.compaction.thinking import thinks
+    from proxy.services.compaction.policies import relative_prices
+    from proxy.services.compaction.signed_thinking import may_sign_thinking
 
     model, policy = asked.model, asked.policy
     route = model.routes[0]
@@ -107,12 +107,12 @@ def _run_dry(terminal: Terminal, asked: _Asked) -> "tuple[DryRunResult, int]":
         said,
         msgspec.structs.replace(
             policy,
-            prices=prices(route_target(route, model.id, terminal.now())),
+            prices=relative_prices(route_target(route, model.id, terminal.now())),
             window=route.window or 0,
         ),
         model=model.id,
         upstream_model=route.model or model.id,
-        gateway="thinks" if policy.mode in _FOLDING and thinks(said.body, route) else "",
+        gateway="thinks" if policy.mode in _FOLDING and may_sign_thinking(said.body, route) else "",
     )
     return found, len(said.messages)
 

@@ -17,10 +17,10 @@ from compaction.conversation_view import view_conversation
 from compaction.facts.fact import Fact
 from compaction.memory import CompactionMemory
 from compaction.policy import CompactionPolicy
-from compaction.reading.chat_validation import faults
-from compaction.reading.message import Unfoldable
+from compaction.reading.chat_validation import chat_faults
+from compaction.reading.message import CannotCompactError
 from proxy.records.request_fields import replaced
-from proxy.services.compaction.counting import counting, declared
+from proxy.services.compaction.counting import token_counter, tool_tokens
 from proxy.tokens.counter import TokenCounter
 from proxy.tokens.ratios import TokenRatios
 
@@ -174,7 +174,7 @@ def dry_run(
     """
     scale = TokenScale(upstream_model)
     again = _Recompactor(said, policy, upstream_model, fold)
-    wrong = faults(said.messages, said.messages)
+    wrong = chat_faults(said.messages, said.messages)
     found = _unmodified(said, INVALID) if wrong else _compact(said, again)
     before = scale.prompt_tokens(said.body)
     after = scale.prompt_tokens(_body(said, found.messages)) if found.changed else before
@@ -218,8 +218,8 @@ class _Recompactor:
         self._policy = policy
         self._fold = fold
         self._memory = CompactionMemory()
-        count = counting(model)
-        self._around = ConversationContext(fixed=declared(said.tools, count), count=count)
+        count = token_counter(model)
+        self._around = ConversationContext(fixed=tool_tokens(said.tools, count), count=count)
 
     def compact(self, end: int, *, names_lost: bool = False) -> CompactedChat:
         """What is sent of the first messages.
@@ -242,7 +242,7 @@ class _Recompactor:
             said = view_conversation(
                 read(self._said.messages, self._around.count, self._around.scope)
             )
-        except Unfoldable:
+        except CannotCompactError:
             return
         yield from said.points_after(0)
 
@@ -267,7 +267,7 @@ def _parts(found: CompactedChat) -> tuple[dict[str, Any], ...]:
         {
             "start": each.start,
             "end": each.end,
-            "rung": each.rung.name.lower(),
+            "rung": each.level.name.lower(),
             "tokens_before": each.before,
             "tokens_after": each.tokens,
         }
@@ -293,11 +293,11 @@ def _compact(said: ChatConversation, again: _Recompactor) -> CompactedChat:
         return _unmodified(said, why)
     try:
         found = again.compact(len(said.messages), names_lost=True)
-    except Unfoldable as why:
+    except CannotCompactError as why:
         return _unmodified(said, str(why) or "unfoldable")
     if found.changed and found.tokens_after > found.tokens_before:
         return _unmodified(said, "grew")
-    if found.changed and faults(found.messages, said.messages):
+    if found.changed and chat_faults(found.messages, said.messages):
         return _unmodified(said, INVALID)
     return found
 

@@ -1,4 +1,4 @@
-"""What compaction made of one attempt's prompt, as a value; pure."""
+"""The result of compaction for one attempt's prompt, as a value; pure."""
 
 from typing import Final
 
@@ -20,32 +20,32 @@ NOTES: Final = "notes"
 _LEAST: Final = 4_096
 #: Why nothing came of it although it was to be tried: the caller is told in a note.
 _TROUBLE: Final = {
-    "failed": "compaction failed, so the conversation went as it came",
-    "late": "compaction took too long, so the conversation went as it came",
-    "busy": "compaction was busy, so the conversation went as it came",
-    "invalid": "compaction made something invalid, so the conversation went as it came",
-    "refused": "an upstream refused what compaction made, so the conversation went as it came",
+    "failed": "compaction failed, so the conversation was sent unmodified",
+    "late": "compaction took too long, so the conversation was sent unmodified",
+    "busy": "compaction was busy, so the conversation was sent unmodified",
+    "invalid": "compaction made something invalid, so the conversation was sent unmodified",
+    "refused": "an upstream refused what compaction made, so the conversation was sent unmodified",
 }
 
 
 class CompactionResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What is sent in place of a call, or why it goes as it came.
+    """The call that is sent in place of the caller's, or the reason why it is sent unmodified.
 
     Attributes:
         mode: The feature's mode; "" where compaction has no part in the call.
-        why: Why it was folded at this call or was not, as a code.
-        folded_why: Why the part that was folded last was, at this call or earlier; "" for none.
-        sent: The call as it is sent; None for as it came.
+        why: Why it was compacted at this call or was not, as a code.
+        folded_why: Why the part that was compacted last was, at this call or earlier; "" for none.
+        sent: The call as it is sent; None for unmodified.
         is_folded: Whether less is sent than came.
-        before: Tokens of the prompt as it came, by estimate; None where nobody reckoned.
+        before: Tokens of the unmodified prompt, by estimate; None where nobody reckoned.
         after: Tokens of what is sent, or would be.
         reset: Whether the prompt begins otherwise than the call before it did.
-        is_warm: Whether a cache would have known the prompt as it came, so far as is known.
-        break_even: Calls that pay the fold back; None where there was none.
-        needed: Values of the newest tool calls that stood in what was folded.
+        is_warm: Whether a cache would have known the unmodified prompt, so far as is known.
+        break_even: Calls that pay the compaction back; None where there was none.
+        needed: Values of the newest tool calls that stood in what was compacted.
         lost: How many of them what is sent does not hold.
         messages: Messages that facts stand for in what is sent, 0 where results alone were said
-            shorter; None where it goes as it came.
+            shorter; None where it is sent unmodified.
         notes: What the caller is told, in short sentences.
         conversation: Which it is, as planning names it; b"" where nobody asked.
     """
@@ -72,7 +72,7 @@ class CompactionResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def header(self) -> str:
-        """What a header says of it; "" where compaction had no part in the call."""
+        """The value of the response header; "" where compaction had no part in the call."""
         if not self.mode:
             return ""
         words = [self._outcome, *self._reasons]
@@ -86,7 +86,7 @@ class CompactionResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def _reasons(self) -> tuple[str, ...]:
-        """Why it was folded, and if that was decided earlier, why no more was at this call."""
+        """The reason for the compaction; if decided earlier, also why this call added none."""
         is_earlier = self.is_folded and self.messages and self.folded_why not in {"", self.why}
         if is_earlier:
             return f"reason={self.folded_why}", f"no-more={self.why}"
@@ -112,7 +112,7 @@ def summary_feature(feature: str) -> str:
 
 
 def passthrough_result(mode: str, why: str) -> CompactionResult:
-    """A call that goes as it came although its feature is compacted; tells where that is trouble.
+    """The result for a call that is sent unmodified although its feature is compacted.
 
     Args:
         mode: The feature's mode.
@@ -125,9 +125,9 @@ def passthrough_result(mode: str, why: str) -> CompactionResult:
 def compaction_savings(
     fold: CompactionResult, usage: Usage | None, tariff: Tariff | None, at: float, terms: BillingTerms
 ) -> int | None:
-    """What folding saved of a call in 1e-9 US dollars, below 0 where it cost more.
+    """The savings of a call in 1e-9 US dollars, below 0 where compaction cost more.
 
-    It is compared with the same prompt as it came. Where a cache was warm, or may have been, it
+    It is compared with the same unmodified prompt. Where a cache was warm, or may have been, it
     would have read all of that: so a reset is charged with what it wrote anew, and nothing is
     claimed that a cache would have given anyway.
 
@@ -151,7 +151,7 @@ def compaction_savings(
 
 
 def usage_without_compaction(fold: CompactionResult, usage: Usage) -> Usage:
-    """What a call that was folded would have used unfolded.
+    """The usage that a compacted call would have had unmodified.
 
     Tokens are scaled to what the provider counted.
     """
@@ -168,6 +168,6 @@ def usage_without_compaction(fold: CompactionResult, usage: Usage) -> Usage:
 
 
 def _uncached_bucket(usage: Usage) -> str:
-    """Where tokens are billed that a cache does not know, by where this call's were."""
+    """The bucket in which uncached tokens are billed, by this call's own usage."""
     written = max(_WRITTEN, key=lambda name: int(getattr(usage, name)))
     return written if getattr(usage, written) else "input"

@@ -1,4 +1,4 @@
-"""What was chosen for the compaction of each feature, as values."""
+"""The compaction settings of each feature, as values."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -9,13 +9,14 @@ from compaction.policy import CompactionMode
 
 
 class FeatureSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What holds for a feature; times are in seconds since the epoch.
+    """The settings of a feature; times are in seconds since the epoch.
 
     Attributes:
         mode: What a person chose; None where nobody did.
-        keep_turns: The last turns that stay as they came; None for the usual.
+        keep_turns: The last turns that stay unmodified; None for the usual.
         target: Tokens a prompt is to come down to; None for as far as facts go by themselves.
-        stepped: The gentler mode that the live proof stepped back to; None where it did not.
+        stepped: The gentler mode that the live quality check stepped back to; None where it did
+            not.
         why: What it found; "" where it did not.
         stepped_at: When; 0 where it did not.
         measured_from: Since when its proof counts.
@@ -34,7 +35,7 @@ class FeatureSettings(msgspec.Struct, frozen=True, kw_only=True):
     changed_at: float = 0.0
 
     def effective_mode(self, default: CompactionMode) -> CompactionMode:
-        """How far it goes now.
+        """The mode in force.
 
         Args:
             default: The mode of features for which nobody chose one.
@@ -46,12 +47,12 @@ _NOTHING: Final = FeatureSettings()
 
 
 class CompactionDefaults(msgspec.Struct, frozen=True, kw_only=True):
-    """What holds where nobody chose.
+    """The defaults where nobody chose.
 
     Attributes:
         mode: How far compaction goes.
-        share: The part of all conversations that is sent as it came, to compare with.
-        safety: How often over a fold has to be paid back; 0 for the usual.
+        share: The part of all conversations that is sent unmodified, to compare with.
+        safety: How often over a compaction has to be paid back; 0 for the usual.
     """
 
     mode: CompactionMode = CompactionMode.OFF
@@ -60,7 +61,7 @@ class CompactionDefaults(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SettingsSnapshot(msgspec.Struct, frozen=True):
-    """What holds everywhere, at one moment.
+    """The settings of all features at one moment.
 
     Attributes:
         changes: How many changes there had been.
@@ -73,5 +74,5 @@ class SettingsSnapshot(msgspec.Struct, frozen=True):
     unlisted: FeatureSettings = _NOTHING
 
     def of(self, team: str, feature: str) -> FeatureSettings:
-        """What holds for a feature."""
+        """The settings of a feature."""
         return self.features.get((team, feature), self.unlisted)

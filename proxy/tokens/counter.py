@@ -14,7 +14,7 @@ import msgspec
 import orjson
 
 from compaction.reading.message import Count
-from compaction.reading.message_tokens import MESSAGE
+from compaction.reading.message_tokens import MESSAGE_TOKENS
 from proxy.tokens.declared import declaration
 from proxy.tokens.vocabulary import Tokenizer, Vocabulary, vocabulary
 from proxy.tokens.weight import PRIMING, part_tokens
@@ -131,7 +131,7 @@ class TokenCounter:
 
 
 def _message(raw: bytes, count: Count) -> int:
-    return MESSAGE + part_tokens(_parsed(raw), count)
+    return MESSAGE_TOKENS + part_tokens(_parsed(raw), count)
 
 
 def _tools(raw: bytes, count: Count) -> int:

@@ -6,7 +6,13 @@ from typing import Any, Final
 import orjson
 
 from compaction.reading.message import Count
-from compaction.reading.message_tokens import FILE, FILES, IMAGES, image, named
+from compaction.reading.message_tokens import (
+    FILE_TOKENS,
+    FILE_TYPES,
+    IMAGE_TYPES,
+    image_tokens,
+    name_tokens,
+)
 
 #: What opens the answer. Source: OpenAI Cookbook, "How to count tokens with tiktoken", 2026-11.
 PRIMING: Final = 3
@@ -45,11 +51,11 @@ def part_tokens(value: object, count: Count, depth: int = 0) -> int:
 def _object(value: Mapping[str, Any], count: Count, depth: int) -> int:
     kind = value.get("type")
     kind = kind if isinstance(kind, str) else ""
-    if kind in IMAGES:
-        return image(value)
-    if kind in FILES:
-        return FILE
-    tokens = named(value, count)
+    if kind in IMAGE_TYPES:
+        return image_tokens(value)
+    if kind in FILE_TYPES:
+        return FILE_TOKENS
+    tokens = name_tokens(value, count)
     if kind == "tool_use":
         return tokens + count(orjson.dumps(value.get("input")).decode())
     return tokens + sum(part_tokens(value.get(key), count, depth + 1) for key in _TEXT + _AROUND)

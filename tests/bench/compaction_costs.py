@@ -32,8 +32,8 @@ from compaction import cost_model
 from compaction.compact import CompactedChat, ConversationContext, compact
 from compaction.memory import CompactionMemory
 from compaction.policy import CompactionMode, CompactionPolicy
-from compaction.reading.chat_validation import faults
-from compaction.reading.message import Unfoldable
+from compaction.reading.chat_validation import chat_faults
+from compaction.reading.message import CannotCompactError
 from proxy.caches.port import CachedPrompt, TokenBlock
 from proxy.caches.regimes import build_cache
 from proxy.tokens.vocabulary import Tokenizer
@@ -141,10 +141,10 @@ def _made(
     """What is sent in place of the messages; None where they go as they came."""
     try:
         made = compact(raws, policy, memory=memory, around=ConversationContext(fixed=fixed))
-    except Unfoldable:
+    except CannotCompactError:
         return None
     longer = made.tokens_after > made.tokens_before
-    return None if not made.changed or longer or faults(made.messages, raws) else made
+    return None if not made.changed or longer or chat_faults(made.messages, raws) else made
 
 
 def _sent(made: CompactedChat) -> Sent:

@@ -6,15 +6,14 @@ from functools import lru_cache
 import orjson
 
 from compaction.compact import CompactedChat, ConversationContext, compact
-from compaction.facts.detail_levels import segment
-from compaction.facts.region import Region
-from compaction.facts.segment import Rung
+from compaction.facts.detail_levels import segment_at
+from compaction.facts.fact import DetailLevel, Region
 from compaction.memory import CompactionMemory
 from compaction.policy import CompactionMode, CompactionPolicy
-from compaction.reading.message import Message as Read
-from compaction.reading.message import Unfoldable
-from compaction.reading.parsed_messages import Readings
-from compaction.reading.turns import Unit, units
+from compaction.reading.message import CannotCompactError
+from compaction.reading.message import ParsedMessage as Read
+from compaction.reading.parsed_messages import ParsedMessageCache
+from compaction.reading.turns import MessageUnit, split_units
 from tests.bench.compaction_metrics import Cut, Method
 from tests.fakes.dialogue import Message, words
 
@@ -26,25 +25,25 @@ def raws(messages: Sequence[Message]) -> list[bytes]:
     return [orjson.dumps(message) for message in messages]
 
 
-def region(cut: Cut, read: Callable[[Cut], tuple[Sequence[Read], Sequence[Unit]]]) -> Region:
+def region(cut: Cut, read: Callable[[Cut], tuple[Sequence[Read], Sequence[MessageUnit]]]) -> Region:
     """The cut's part, as the ladder takes it."""
     messages, parts = read(cut)
     return Region(messages=tuple(messages), units=tuple(parts), start=cut.start, end=cut.end)
 
 
-def on_rung(rung: Rung, count: Count) -> Method:
+def on_rung(rung: DetailLevel, count: Count) -> Method:
     """The part on one rung of the ladder."""
 
     @lru_cache(maxsize=4)
-    def whole(name: str, them: tuple[bytes, ...]) -> tuple[Sequence[Read], Sequence[Unit]]:
-        messages = Readings().messages(them, count)
-        return messages, units(messages)
+    def whole(name: str, them: tuple[bytes, ...]) -> tuple[Sequence[Read], Sequence[MessageUnit]]:
+        messages = ParsedMessageCache().messages(them, count)
+        return messages, split_units(messages)
 
-    def read(cut: Cut) -> tuple[Sequence[Read], Sequence[Unit]]:
+    def read(cut: Cut) -> tuple[Sequence[Read], Sequence[MessageUnit]]:
         return whole(cut.dialogue.name, tuple(raws(cut.dialogue.messages[: cut.calls[0]])))
 
     def lines(cut: Cut) -> Sequence[str]:
-        return segment(region(cut, read), rung, count).text.split("\n")
+        return segment_at(region(cut, read), rung, count).text.split("\n")
 
     return lines
 
@@ -58,7 +57,7 @@ def folds(policy: CompactionPolicy, count: Count) -> Method:
         them = raws(cut.dialogue.messages[:now])
         try:
             made = compact(them, policy, memory=memory, around=ConversationContext(count=count))
-        except Unfoldable:
+        except CannotCompactError:
             return [words(message) for message in cut.part]
         end = max(cut.end, ends(made))
         before = set(them[: cut.start])
@@ -78,9 +77,9 @@ def ends(made: CompactedChat) -> int:
 def ours(count: Count, keep: int) -> Mapping[str, Method]:
     """All of them, by name."""
     return {
-        "facts": on_rung(Rung.FACTS, count),
-        "pruned": on_rung(Rung.PRUNED, count),
-        "values": on_rung(Rung.VALUES, count),
+        "facts": on_rung(DetailLevel.FACTS, count),
+        "pruned": on_rung(DetailLevel.PRUNED, count),
+        "values": on_rung(DetailLevel.VALUES, count),
         "trim": folds(CompactionPolicy(mode=CompactionMode.TRIM), count),
         "fold": folds(CompactionPolicy(force=True, once=True, keep_turns=keep), count),
         "fold as it grows": folds(CompactionPolicy(force=True, keep_turns=keep), count),

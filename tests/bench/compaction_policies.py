@@ -34,7 +34,7 @@ from proxy.caches.regimes import build_cache
 from proxy.calls.route_target import route_target as planned
 from proxy.catalog.entries import Route
 from proxy.catalog.load import load
-from proxy.services.compaction.policies import prices
+from proxy.services.compaction.policies import relative_prices
 from slo.price import Tariff, call_cost
 from slo.usage import Usage
 from tests.bench.compaction_sessions import SETS, Call, Session
@@ -210,7 +210,7 @@ def way(route_id: str, now: datetime) -> Way:
     there = planned(route, route.model or "", at)
     paid = there.regime.writes
     ttl: Ttl | None = "5m" if "5m" in paid else "30m" if "30m" in paid else None
-    return Way(route=route, tariff=route.tariff, at=at, prices=prices(there), ttl=ttl)
+    return Way(route=route, tariff=route.tariff, at=at, prices=relative_prices(there), ttl=ttl)
 
 
 def play(session: Session, here: Way, folds: Folds) -> Played:

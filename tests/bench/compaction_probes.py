@@ -28,18 +28,16 @@ from typing import Any, Final
 import orjson
 
 from compaction.compact import CompactedChat, ConversationContext, compact
-from compaction.facts.detail_levels import segment
-from compaction.facts.fact import Kind
-from compaction.facts.region import Region
-from compaction.facts.rules import MOST, directs
-from compaction.facts.segment import Rung, Segment
-from compaction.facts.sentences import sentences
-from compaction.facts.size_fitting import SHORT
+from compaction.facts.detail_levels import segment_at
+from compaction.facts.fact import DetailLevel, FactKind, Region, Segment
+from compaction.facts.rendering import sentences
+from compaction.facts.size_fitting import SHORT_MESSAGE_CHARS
+from compaction.facts.statements import MAX_RULES_PER_MESSAGE, is_directive
 from compaction.memory import CompactionMemory
 from compaction.policy import CompactionPolicy, RelativePrices
-from compaction.reading.message import Unfoldable
-from compaction.reading.parsed_messages import Readings
-from compaction.reading.turns import units
+from compaction.reading.message import CannotCompactError
+from compaction.reading.parsed_messages import ParsedMessageCache
+from compaction.reading.turns import split_units
 from tests.bench.compaction_metrics import Cut, Tokens, at_risk, holds, plain
 from tests.bench.compaction_ours import raws
 from tests.bench.compaction_sets import SETS, chained, dialogues
@@ -62,7 +60,7 @@ _LONG: Final = 6_000
 _SURE_BARE: Final = 60
 #: What stands for what was cut.
 _CUT: Final = re.compile(r"\[… \d+ characters cut.*? …\]")
-_USERS: Final = frozenset({Kind.RULE, Kind.USER, Kind.GOAL})
+_USERS: Final = frozenset({FactKind.RULE, FactKind.USER, FactKind.GOAL})
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,7 @@ def folded(
     """What is sent; None where it goes as it came."""
     try:
         return compact(them, policy, memory=memory, around=ConversationContext(count=count))
-    except Unfoldable:
+    except CannotCompactError:
         return None
 
 
@@ -132,8 +130,10 @@ def unsaid(dialogue: Dialogue, call: Call) -> int:
         for at, said in enumerate(dialogue.messages[: call.now])
         if said["role"] in {"system", "developer"} or at in dialogue.turns
     ]
-    bare = any(each.rung is Rung.BARE for each in call.made.segments) if call.made else False
-    long, sure = (SHORT, _SURE_BARE) if bare else (_LONG, _SURE)
+    bare = (
+        any(each.level is DetailLevel.BARE for each in call.made.segments) if call.made else False
+    )
+    long, sure = (SHORT_MESSAGE_CHARS, _SURE_BARE) if bare else (_LONG, _SURE)
     cut = sum((said if len(said) < long else said[:sure]) not in text for said in spoken)
     return cut + sum(plain(rule).strip() not in text for rule in _rules(dialogue, call))
 
@@ -142,7 +142,7 @@ def _rules(dialogue: Dialogue, call: Call) -> Iterator[str]:
     """What users wish for all that follows, sentence by sentence, however long its message is."""
     for at, said in enumerate(dialogue.messages[: call.now]):
         if at in dialogue.turns:
-            yield from islice(filter(directs, sentences(words(said))), MOST)
+            yield from islice(filter(is_directive, sentences(words(said))), MAX_RULES_PER_MESSAGE)
 
 
 def orphans(sent: Sequence[Mapping[str, Any]]) -> int:
@@ -195,8 +195,8 @@ def same_again(dialogue: Dialogue, call: Call, policy: CompactionPolicy, count: 
 
 def ten_in_a_row(dialogue: Dialogue, count: Count, times: int = 10) -> tuple[int, int, int]:
     """Values at risk of a dialogue's first half; how many one fold keeps; how many ten keep."""
-    messages = tuple(Readings().messages(raws(dialogue.messages), count))
-    parts = units(messages)
+    messages = tuple(ParsedMessageCache().messages(raws(dialogue.messages), count))
+    parts = split_units(messages)
     first = next(at for at, said in enumerate(dialogue.messages) if said["role"] != "system")
     inner = [unit.start for unit in parts if first < unit.start <= len(messages) * 2 // 3]
     if len(inner) < times:
@@ -209,9 +209,9 @@ def ten_in_a_row(dialogue: Dialogue, count: Count, times: int = 10) -> tuple[int
         region = Region(
             messages=messages, units=parts, start=start, end=end, part=number, earlier=tuple(made)
         )
-        made.append(segment(region, Rung.FACTS, count))
+        made.append(segment_at(region, DetailLevel.FACTS, count))
     whole = Region(messages=messages, units=parts, start=first, end=marks[-1])
-    once = plain(segment(whole, Rung.FACTS, count).text)
+    once = plain(segment_at(whole, DetailLevel.FACTS, count).text)
     ten = plain("\n".join(each.text for each in made))
     kept = [sum(holds(text, value) for _, value in needed) for text in (once, ten)]
     return len(needed), kept[0], kept[1]

@@ -7,15 +7,14 @@ from hypothesis import strategies as st
 
 from compaction.compact import CompactedChat, ConversationContext, compact
 from compaction.cost_model import CompactionReason
-from compaction.facts.fact import Kind
-from compaction.facts.segment import Rung
+from compaction.facts.fact import DetailLevel, FactKind
 from compaction.memory import CompactionMemory
 from compaction.policy import CompactionMode, CompactionPolicy, RelativePrices
-from compaction.reading.chat_validation import faults
-from compaction.reading.message import Unfoldable
-from compaction.reading.parsed_messages import Readings
-from compaction.reading.token_estimate import estimate
-from compaction.reading.turns import points
+from compaction.reading.chat_validation import chat_faults
+from compaction.reading.message import CannotCompactError
+from compaction.reading.parsed_messages import ParsedMessageCache
+from compaction.reading.token_estimate import estimate_tokens
+from compaction.reading.turns import call_points
 from tests.fakes.talks import asked, assistant, calls, system, together, user
 
 WARM = CompactionPolicy(prices=RelativePrices(read=0.1, write=1.25), least=500)
@@ -92,8 +91,8 @@ def test_old_turns_become_facts_and_the_last_stay():
     assert found.messages[2] is raws[-9]
     assert found.messages[-1] is raws[-1]
     assert found.folded == len(raws) - 1 - 9
-    assert {fact.kind for fact in found.facts} >= {Kind.USER, Kind.RECORD}
-    assert not faults(found.messages)
+    assert {fact.kind for fact in found.facts} >= {FactKind.USER, FactKind.RECORD}
+    assert not chat_faults(found.messages)
 
 
 def test_what_pays_is_folded_and_the_prefix_moves_only_then():
@@ -104,7 +103,7 @@ def test_what_pays_is_folded_and_the_prefix_moves_only_then():
             resets += 1
         else:
             assert found.messages[: len(sent)] == sent
-        assert not faults(found.messages)
+        assert not chat_faults(found.messages)
         sent = found.messages
 
     assert 1 <= resets <= 8
@@ -118,7 +117,7 @@ def test_an_agent_is_folded_within_its_only_turn_and_keeps_its_request():
     assert last.folded
     assert raws[1] in last.messages
     assert last.messages[0] is raws[0]
-    assert not faults(last.messages)
+    assert not chat_faults(last.messages)
     assert last.tokens_after < last.tokens_before / 2
 
 
@@ -206,7 +205,7 @@ def test_authority_in_the_middle_keeps_its_words_and_its_role():
 
     assert found.folded
     assert any(each is rule for each in found.messages)
-    assert not faults(found.messages)
+    assert not chat_faults(found.messages)
 
 
 def test_pictures_of_a_user_stay():
@@ -238,7 +237,7 @@ def test_what_is_bound_to_its_place_is_left_alone():
     signed = orjson.dumps({"role": "assistant", "content": "so", "thinking_blocks": [
         {"type": "thinking", "thinking": "hm", "signature": "abc"}]})  # fmt: skip
 
-    with pytest.raises(Unfoldable, match="signed"):
+    with pytest.raises(CannotCompactError, match="signed"):
         once([*support(12), signed, user("go on")])
 
 
@@ -246,7 +245,7 @@ def test_calls_and_results_that_do_not_fit_are_left_alone():
     raws = support(12)
     del raws[2]
 
-    with pytest.raises(Unfoldable):
+    with pytest.raises(CannotCompactError):
         once(raws)
 
 
@@ -256,7 +255,7 @@ def test_calls_made_at_once_stay_together():
     raws[4:4] = both
 
     for keep in (1, 2, 3):
-        assert not faults(
+        assert not chat_faults(
             once(raws, CompactionPolicy(force=True, once=True, keep_turns=keep)).messages
         )
 
@@ -271,7 +270,7 @@ def test_a_target_is_met_where_it_can_be_and_what_is_lost_is_named():
 
     assert found.tokens_after <= target
     assert len(whole.lost) <= len(found.lost) < len(hopeless.lost)
-    assert hopeless.segments[0].rung is Rung.BARE
+    assert hopeless.segments[0].level is DetailLevel.BARE
 
 
 def test_forcing_folds_part_by_part_and_appends():
@@ -362,12 +361,12 @@ def test_whatever_is_said_what_is_sent_is_valid_and_extends_what_was_sent(
     policy = CompactionPolicy(force=True, least=400, keep_turns=keep)
     memory = CompactionMemory()
     sent: tuple[bytes, ...] = ()
-    answered = points(Readings().messages(raws, estimate))
+    answered = call_points(ParsedMessageCache().messages(raws, estimate_tokens))
 
     for at in range(2, len(raws) + 1):
         found = compact(raws[:at], policy, memory=memory)
         assert compact(raws[:at], policy, memory=CompactionMemory()) == found
-        assert not set(faults(found.messages, before=raws[:at])) - set(faults(raws[:at]))
+        assert not set(chat_faults(found.messages, before=raws[:at])) - set(chat_faults(raws[:at]))
         if at in answered:
             assert found.reset or found.messages[: len(sent)] == sent
             sent = found.messages

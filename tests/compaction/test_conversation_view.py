@@ -2,14 +2,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.conversation_view import ConversationView, step_cut, turn_cut, view_conversation
-from compaction.reading.message import Message
-from compaction.reading.parsed_messages import Readings
-from compaction.reading.token_estimate import estimate
+from compaction.reading.message import ParsedMessage
+from compaction.reading.parsed_messages import ParsedMessageCache
+from compaction.reading.token_estimate import estimate_tokens
 from tests.fakes.talks import asked, assistant, system, together, user
 
 
-def read(raws: list[bytes]) -> tuple[Message, ...]:
-    return Readings().messages(raws, estimate)
+def read(raws: list[bytes]) -> tuple[ParsedMessage, ...]:
+    return ParsedMessageCache().messages(raws, estimate_tokens)
 
 
 def heard(raws: list[bytes]) -> ConversationView:

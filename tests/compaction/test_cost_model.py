@@ -45,7 +45,7 @@ CODING = CostInputs(
     tail=20_000,
     growth=1_500,
 )
-#: Old enough that any fold that saves something is expected to pay.
+#: Old enough that any compaction that saves something is expected to pay.
 OLD = replace(FIELD, calls=1_000, since=1_000)
 
 
@@ -102,7 +102,7 @@ def test_nothing_is_free_where_reading_costs_nothing():
 
 
 def _sent(prices: RelativePrices, at: CostInputs, calls: int, *, folds: bool) -> float:
-    """What so many calls cost with a warm cache, the fresh tail written by the first either way."""
+    """The cost of so many calls with a warm cache; the first writes the fresh suffix either way."""
     front = at.fixed + at.folded
     raw = front + at.region + at.tail
     if not folds:
@@ -186,7 +186,7 @@ def test_no_verdict_makes_a_prompt_longer_or_contradicts_itself(policy, **told):
 
 @dataclass
 class Told:
-    """A conversation under way: what was sent, and what it would have cost as it came."""
+    """A conversation under way: what was sent, and what it would have cost unmodified."""
 
     sent: float = 0.0
     as_it_came: float = 0.0

@@ -2,12 +2,12 @@ from itertools import pairwise
 
 from compaction.conversation_view import view_conversation
 from compaction.cost_model import CompactionReason
-from compaction.facts.segment import Rung
+from compaction.facts.fact import DetailLevel
 from compaction.planner import CompactionPlanner, CompactionState, Notes, no_notes
 from compaction.policy import CompactionMode, CompactionPolicy, RelativePrices
-from compaction.reading.parsed_messages import Readings
-from compaction.reading.prefix_digests import chain
-from compaction.reading.token_estimate import estimate
+from compaction.reading.parsed_messages import ParsedMessageCache
+from compaction.reading.prefix_digests import prefix_digests
+from compaction.reading.token_estimate import estimate_tokens
 from tests.fakes.talks import asked, assistant, system, user
 
 _FORCE = CompactionPolicy(force=True, least=300, prices=RelativePrices(read=0.1, write=1.25))
@@ -29,11 +29,11 @@ def conversation(turns: int) -> list[bytes]:
 def walk(
     raws: list[bytes], policy: CompactionPolicy = _FORCE, notes: Notes = no_notes
 ) -> CompactionPlanner:
-    messages = Readings().messages(raws, estimate)
-    keys = chain([message.digest for message in messages], b"")
+    messages = ParsedMessageCache().messages(raws, estimate_tokens)
+    keys = prefix_digests([message.digest for message in messages], b"")
     said = view_conversation(messages)
     return CompactionPlanner(
-        talk=said, policy=policy, fixed=100, count=estimate, notes=notes, keys=keys
+        talk=said, policy=policy, fixed=100, count=estimate_tokens, notes=notes, keys=keys
     )
 
 
@@ -139,7 +139,7 @@ def test_notes_on_a_part_join_the_next_one():
 def test_a_target_makes_it_climb():
     way = walk(conversation(30), CompactionPolicy(force=True, once=True, target=200))
 
-    assert ended(way).folds[0].segment.rung is Rung.BARE
+    assert ended(way).folds[0].segment.level is DetailLevel.BARE
 
 
 def test_what_its_provider_would_not_cache_is_not_told_shorter():
@@ -203,7 +203,7 @@ def test_a_fold_is_charged_with_what_comes_back_in_the_tail():
     earned = prices.write * (before.raw - before.sent) + prices.read * (before.sent - after.sent)
 
     assert after.folds
-    assert after.bank < earned - (prices.write - prices.read) * estimate(_PAGE)
+    assert after.bank < earned - (prices.write - prices.read) * estimate_tokens(_PAGE)
 
 
 def test_what_comes_back_in_the_tail_is_made_room_for():
@@ -252,6 +252,6 @@ def test_where_a_cache_steps_coarsely_what_is_trimmed_first_makes_up_for_a_step(
     assert first == [at for at in every if at >= first[0]]
     whole = [at for at in every if at < first[0]]
     less = ended(walk(raws, fine)).tail.said
-    weights = Readings().messages(raws, estimate)
+    weights = ParsedMessageCache().messages(raws, estimate_tokens)
     saved = [weights[at].tokens - less[at].tokens for at in (*whole, first[0])]
     assert sum(saved[:-1]) < 2_048 <= sum(saved)

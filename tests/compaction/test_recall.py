@@ -2,9 +2,9 @@ import orjson
 import pytest
 
 from compaction.conversation_view import ConversationView, view_conversation
-from compaction.reading.message import Unfoldable
-from compaction.reading.parsed_messages import Readings
-from compaction.reading.token_estimate import estimate
+from compaction.reading.message import CannotCompactError
+from compaction.reading.parsed_messages import ParsedMessageCache
+from compaction.reading.token_estimate import estimate_tokens
 from compaction.recall import append_text, quote_sources, recallable_names
 from tests.fakes.talks import asked, assistant, system, user
 
@@ -12,7 +12,7 @@ _ORDER = {"id": "ORD-7788", "colour": "blue", "owner": "li_wei_4411"}
 
 
 def heard(raws: list[bytes]) -> ConversationView:
-    return view_conversation(Readings().messages(raws, estimate))
+    return view_conversation(ParsedMessageCache().messages(raws, estimate_tokens))
 
 
 def found(raws: list[bytes], *missing: str) -> str:
@@ -101,7 +101,7 @@ def test_parts_get_another_part_and_everything_else_stays_as_it_came():
 
 @pytest.mark.parametrize("raw", [b"{", b"{}", b'{"content":{}}', b'{"content":7}'])
 def test_a_message_that_cannot_be_written_again_says_so(raw: bytes):
-    with pytest.raises(Unfoldable):
+    with pytest.raises(CannotCompactError):
         append_text(raw, "more")
 
 

@@ -1,8 +1,8 @@
 import orjson
 
 from compaction.conversation_view import ConversationView, view_conversation
-from compaction.reading.parsed_messages import Readings
-from compaction.reading.token_estimate import estimate
+from compaction.reading.parsed_messages import ParsedMessageCache
+from compaction.reading.token_estimate import estimate_tokens
 from compaction.verbatim_suffix import SuffixContext, VerbatimSuffix, extend_suffix
 from tests.fakes.talks import asked, assistant, user
 
@@ -10,13 +10,13 @@ _PAGE = "\n".join(f"{n} one line of many" for n in range(40))
 
 
 def heard(raws: list[bytes]) -> ConversationView:
-    return view_conversation(Readings().messages(raws, estimate))
+    return view_conversation(ParsedMessageCache().messages(raws, estimate_tokens))
 
 
 def test_messages_go_as_they_came_where_nothing_can_be_told_shorter():
     said = heard([user("a"), assistant("b"), user("c")])
 
-    tail = extend_suffix(said, VerbatimSuffix(start=0, end=0), 3, estimate)
+    tail = extend_suffix(said, VerbatimSuffix(start=0, end=0), 3, estimate_tokens)
 
     assert tail.sent_messages(said) == [each.raw for each in said.messages]
     assert tail.tokens == said.cumulative_tokens[3]
@@ -28,15 +28,15 @@ def test_a_tail_that_grows_in_steps_is_what_it_is_at_once():
 
     steps = VerbatimSuffix(start=0, end=0)
     for end in (1, 3, 5, 6):
-        steps = extend_suffix(said, steps, end, estimate)
+        steps = extend_suffix(said, steps, end, estimate_tokens)
 
-    assert steps == extend_suffix(said, VerbatimSuffix(start=0, end=0), 6, estimate)
+    assert steps == extend_suffix(said, VerbatimSuffix(start=0, end=0), 6, estimate_tokens)
 
 
 def test_what_was_said_shorter_weighs_less():
     said = heard([user("a"), *asked("f", {}, _PAGE), *asked("f", {}, _PAGE)])
 
-    tail = extend_suffix(said, VerbatimSuffix(start=0, end=0), 5, estimate)
+    tail = extend_suffix(said, VerbatimSuffix(start=0, end=0), 5, estimate_tokens)
 
     assert list(tail.said) == [4]
     assert "same as" in orjson.loads(tail.said[4].raw)["content"]
@@ -49,10 +49,10 @@ def test_before_the_first_fold_nothing_is_recalled():
     said = heard([user("Look at ORD-7788."), assistant("It is blue."), user("ORD-7788 again?")])
     folded = VerbatimSuffix(start=2, end=2)
 
-    assert not extend_suffix(said, VerbatimSuffix(start=0, end=0), 3, estimate).said
-    assert list(extend_suffix(said, folded, 3, estimate).said) == [2]
+    assert not extend_suffix(said, VerbatimSuffix(start=0, end=0), 3, estimate_tokens).said
+    assert list(extend_suffix(said, folded, 3, estimate_tokens).said) == [2]
     assert not extend_suffix(
-        said, folded, 3, estimate, SuffixContext(text=lambda: "a record of ORD-7788")
+        said, folded, 3, estimate_tokens, SuffixContext(text=lambda: "a record of ORD-7788")
     ).said
 
 
@@ -62,7 +62,7 @@ def test_what_came_back_does_not_come_back_twice():
             user("And li_wei_4411?")]  # fmt: skip
     said = heard(raws)
 
-    tail = extend_suffix(said, VerbatimSuffix(start=3, end=3), 6, estimate)
+    tail = extend_suffix(said, VerbatimSuffix(start=3, end=3), 6, estimate_tokens)
 
     assert list(tail.said) == [3]
     assert b"li_wei_4411" in tail.said[3].raw
@@ -74,7 +74,7 @@ def test_only_so_many_names_are_looked_up_between_two_folds():
         raws += [user(" ".join(f"XYZ-{n}{m}88" for m in range(40))), assistant("So.")]
     said = heard([*raws, user("ORD-577?")])
 
-    tail = extend_suffix(said, VerbatimSuffix(start=3, end=3), len(raws) + 1, estimate)
+    tail = extend_suffix(said, VerbatimSuffix(start=3, end=3), len(raws) + 1, estimate_tokens)
 
     assert tail.asked == 256
     assert not tail.said
@@ -85,10 +85,10 @@ def test_results_are_left_alone_while_no_cache_would_keep_what_is_sent():
     whole = said.cumulative_tokens[6]
 
     assert not extend_suffix(
-        said, VerbatimSuffix(start=0, end=0), 6, estimate, SuffixContext(above=whole)
+        said, VerbatimSuffix(start=0, end=0), 6, estimate_tokens, SuffixContext(above=whole)
     ).said
     assert extend_suffix(
-        said, VerbatimSuffix(start=0, end=0), 6, estimate, SuffixContext(above=whole // 3)
+        said, VerbatimSuffix(start=0, end=0), 6, estimate_tokens, SuffixContext(above=whole // 3)
     ).said
 
 
@@ -97,14 +97,18 @@ def test_a_name_comes_back_though_a_longer_one_stands_in_what_is_sent():
     said = heard(raws)
     before = SuffixContext(text=lambda: "a record of unit 30005")
 
-    (told,) = extend_suffix(said, VerbatimSuffix(start=3, end=3), 4, estimate, before).said.values()
+    (told,) = extend_suffix(
+        said, VerbatimSuffix(start=3, end=3), 4, estimate_tokens, before
+    ).said.values()
 
     assert "unit 3000 is red" in orjson.loads(told.raw)["content"]
 
 
 def test_a_result_that_would_weigh_more_told_shorter_stays_whole():
     rows = orjson.dumps([{"name": f"file {n}", "size": n} for n in range(40)]).decode()
-    said = view_conversation(Readings().messages([user("a"), *asked("ls", {}, rows)], _heavy))
+    said = view_conversation(
+        ParsedMessageCache().messages([user("a"), *asked("ls", {}, rows)], _heavy)
+    )
 
     tail = extend_suffix(said, VerbatimSuffix(start=0, end=0), 3, _heavy)
 
@@ -122,13 +126,13 @@ def test_results_stay_whole_until_what_they_would_save_is_enough_and_then_stay_s
     said = heard([user("a"), *(raw for n in range(4) for raw in asked("f", {}, _PAGE, f"c{n}"))])
     saves = (
         said.messages[4].tokens
-        - extend_suffix(said, VerbatimSuffix(start=0, end=0), 9, estimate).said[4].tokens
+        - extend_suffix(said, VerbatimSuffix(start=0, end=0), 9, estimate_tokens).said[4].tokens
     )
 
     told = {
         least: list(
             extend_suffix(
-                said, VerbatimSuffix(start=0, end=0), 9, estimate, SuffixContext(least=least)
+                said, VerbatimSuffix(start=0, end=0), 9, estimate_tokens, SuffixContext(least=least)
             ).said
         )
         for least in (0, saves + 1, 2 * saves + 1, 9 * saves)

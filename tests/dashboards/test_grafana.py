@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from proxy.records.compaction_settings import SettingsSnapshot
-from proxy.services.compaction.figures import FoldFigures
+from proxy.services.compaction.compacted_features import CompactedFeaturesCollector
 from proxy.services.telemetry.telemetry import Telemetry
 from tests.fakes.receipts import a_receipt
 
@@ -23,7 +23,7 @@ LABEL = re.compile(r"(\w+)=~?\"")
 def told() -> dict[str, set[str]]:
     """The metrics of a gateway that compacts, each with its labels."""
     telemetry = Telemetry(log_calls=False)
-    telemetry.register(FoldFigures(SettingsSnapshot))
+    telemetry.register(CompactedFeaturesCollector(SettingsSnapshot))
     telemetry.observe(a_receipt(1, compaction="facts", folded=True))
     telemetry.observe(a_receipt(1, compaction="facts", compaction_why="control"))
     found = SAMPLE.findall(telemetry.prometheus_text().decode())

@@ -6,7 +6,7 @@ from itertools import islice
 
 import pytest
 
-from compaction.facts.segment import Rung
+from compaction.facts.fact import DetailLevel
 from tests.bench.compaction_field import KINDS, outcome
 from tests.bench.compaction_kept import taken
 from tests.bench.compaction_metrics import Scale, Score, Tokens
@@ -32,7 +32,7 @@ def here(name: str) -> None:
 
 
 @cache
-def score(table: str, rung: Rung, count: Tokens) -> Score:
+def score(table: str, rung: DetailLevel, count: Tokens) -> Score:
     name = TABLES[table][0]
     here(name)
     least = LEAST if name in {"tau", "sgd x4"} else 0
@@ -41,7 +41,7 @@ def score(table: str, rung: Rung, count: Tokens) -> Score:
 
 @pytest.mark.parametrize("table", ["tau, K=1", "tau, K=3"])
 def test_records_keep_what_an_airlines_desk_needs(table, count):
-    found = score(table, Rung.FACTS, count)
+    found = score(table, DetailLevel.FACTS, count)
 
     assert found.recall() >= 99.0, found.lost
     assert found.binding() >= 98.0, found.parted
@@ -50,7 +50,7 @@ def test_records_keep_what_an_airlines_desk_needs(table, count):
 
 @pytest.mark.parametrize("table", ["tau, K=1", "tau, K=3"])
 def test_values_with_their_keys_and_fields_take_less(table, count):
-    found = score(table, Rung.VALUES, count)
+    found = score(table, DetailLevel.VALUES, count)
 
     assert found.recall() >= 99.0, found.lost
     assert found.binding() >= 95.0, found.parted
@@ -59,7 +59,7 @@ def test_values_with_their_keys_and_fields_take_less(table, count):
 
 @pytest.mark.parametrize("table", ["sgd, K=3", "sgd x4, K=3"])
 def test_slots_and_services_keep_their_values(table, count):
-    found = score(table, Rung.VALUES, count)
+    found = score(table, DetailLevel.VALUES, count)
 
     assert found.recall() >= 99.0, found.lost
     assert found.share <= 45.0
@@ -67,14 +67,14 @@ def test_slots_and_services_keep_their_values(table, count):
 
 @pytest.mark.parametrize("table", ["tau, K=1", "tau, K=3", "sgd x4, K=3", "agentdojo"])
 def test_pruning_is_a_step_between(table, count):
-    facts, pruned, values = (score(table, rung, count).share for rung in list(Rung)[:3])
+    facts, pruned, values = (score(table, rung, count).share for rung in list(DetailLevel)[:3])
 
     assert facts > pruned > values
 
 
 @pytest.mark.parametrize("table", ["swe-agent", "mini-swe"])
 def test_paths_and_identifiers_of_an_agents_work_stay(table, count):
-    found = score(table, Rung.FACTS, count)
+    found = score(table, DetailLevel.FACTS, count)
 
     assert found.recall("path") == 100.0, found.lost
     assert found.recall("name") >= 95.0, found.lost

@@ -13,7 +13,7 @@ from proxy.records.feature_mode import Mode as Planning
 from proxy.settings import Settings
 from tests.fakes.asgi import Connection, asked, scope
 from tests.fakes.server import Server, head, serving
-from tests.proxy.services.compaction.notings import answer, note, visit
+from tests.proxy.services.compaction.summariser_fixtures import answer, note, visit
 
 NOW = 1_790_000_000.0
 CATALOG = """

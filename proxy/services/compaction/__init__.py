@@ -1,1 +1,1 @@
-"""Compaction in a running gateway: which calls are folded, how far, and what it is worth."""
+"""Compaction in a running gateway: which calls are compacted, how far, and what it is worth."""

@@ -1,7 +1,9 @@
-"""How conversations were sent last, so that each move of a prefix is known as one of ours; pure.
+"""The conversation tracker and the cool-down of conversations that an upstream refused; pure.
 
-Folded or as it came, by one policy or another, for whatever reason: what begins otherwise than the
-call before it is a reset, and says so.
+Compacted or unmodified, by one policy or another, for whatever reason: what begins otherwise than
+the call before it is a reset, and says so.
+
+One conversation may hold what no upstream takes once it is compacted; several tell of the feature.
 """
 
 from typing import Final
@@ -13,52 +15,53 @@ from proxy.prefix.prompts.recent import LruCache
 from proxy.records.call import Call
 from proxy.records.compaction_result import CompactionResult
 from proxy.records.origin import Origin
-from proxy.services.compaction.body import Talk
+from proxy.services.compaction.chat_body import ConversationIdentity
+from proxy.services.compaction.live_quality import Place
 
 #: Conversations remembered.
-_TALKS: Final = 50_000
+_MAX_CONVERSATIONS: Final = 50_000
 
 
-class Now(msgspec.Struct, frozen=True, kw_only=True):
-    """What is sent at a call.
+class SentConversation(msgspec.Struct, frozen=True, kw_only=True):
+    """The conversation as it is sent at a call.
 
     Attributes:
         fold: What is sent, as far as the call itself tells.
         talk: The conversation.
-        policy: By which policy; None for as it came, whatever was decided.
+        policy: By which policy; None for unmodified, whatever was decided.
         at: When, in seconds since the epoch.
         lives: Seconds that a cache keeps what was sent.
     """
 
     fold: CompactionResult
-    talk: Talk
+    talk: ConversationIdentity
     policy: CompactionPolicy | None
     at: float
     lives: float
 
 
 class _Sent(msgspec.Struct, frozen=True):
-    """How a conversation was sent last."""
+    """The way a conversation was sent last."""
 
     policy: CompactionPolicy | None
     is_folded: bool
     at: float
 
 
-class Talks:
-    """How the conversations of one process were sent last."""
+class ConversationTracker:
+    """Tracks how the conversations of one process were sent last."""
 
     def __init__(self) -> None:
-        self._sent: LruCache[bytes, _Sent] = LruCache(_TALKS)
+        self._sent: LruCache[bytes, _Sent] = LruCache(_MAX_CONVERSATIONS)
 
-    def noted(self, came: Call, now: Now) -> CompactionResult:
-        """What is sent, with what is known of how its conversation was sent before.
+    def track(self, came: Call, now: SentConversation) -> CompactionResult:
+        """Adds to a result whether the conversation's prefix changed since its last call.
 
         What its newest tool calls needed tells nothing where they were written with the
         conversation sent otherwise than now: it counts for neither.
 
         Args:
-            came: The call as it came.
+            came: The unmodified call.
             now: What is sent of it.
         """
         fold, before = now.fold, self._sent.peek(now.talk.name)
@@ -70,12 +73,58 @@ class Talks:
         if before.is_folded is not fold.is_folded:
             fold = msgspec.structs.replace(fold, needed=0, lost=0)
         moved = before.policy != now.policy and (before.is_folded or fold.is_folded)
-        return _moved(fold, came, now.talk) if moved and not fold.reset else fold
+        return _changed_prefix_result(fold, came, now.talk) if moved and not fold.reset else fold
 
 
-def _moved(fold: CompactionResult, came: Call, talk: Talk) -> CompactionResult:
-    """A prompt that begins otherwise than it did before, for another reason than a fold."""
+def _changed_prefix_result(
+    fold: CompactionResult, came: Call, talk: ConversationIdentity
+) -> CompactionResult:
+    """The result for a prompt whose prefix changed for another reason than a compaction."""
     sent = fold.call(came)
     origin = Origin(messages=talk.messages, turns=talk.turns, reset=True)
     sent = msgspec.structs.replace(sent, origin=origin)
     return msgspec.structs.replace(fold, reset=True, sent=sent)
+
+
+#: Seconds that it is left alone, and within which conversations are counted.
+COOL_DOWN_S: Final = 600.0
+#: Conversations of a feature after which it is left alone altogether.
+REFUSALS_TO_COOL_FEATURE: Final = 3
+_MAX_FEATURES: Final = 1_024
+_MAX_COOLING_CONVERSATIONS: Final = 8_192
+
+
+class CoolDowns:
+    """The times until which conversations and features cool down, in seconds since the epoch."""
+
+    def __init__(self) -> None:
+        self._talks: Recent[bytes, float] = Recent(_MAX_COOLING_CONVERSATIONS)
+        self._features: Recent[Place, float] = Recent(_MAX_FEATURES)
+        self._refused: Recent[Place, dict[bytes, float]] = Recent(_MAX_FEATURES)
+
+    def record_refusal(self, place: Place, conversation: bytes, now: float) -> bool:
+        """Cools a conversation down; returns whether its whole feature cools down from now on.
+
+        Args:
+            place: The feature.
+            conversation: Its name; b"" where nobody knows it, and the feature stands for it.
+            now: When it was refused.
+        """
+        self._talks.put(conversation, now + COOL_DOWN_S)
+        before = self._refused.get(place) or {}
+        lately = {name: at for name, at in before.items() if now - at < COOL_DOWN_S}
+        lately[conversation] = now
+        is_all = not conversation or len(lately) >= REFUSALS_TO_COOL_FEATURE
+        if is_all:
+            self._features.put(place, now + COOL_DOWN_S)
+            lately = {}
+        self._refused.put(place, lately)
+        return is_all
+
+    def is_feature_cooling(self, place: Place, now: float) -> bool:
+        """True if a feature is left alone."""
+        return (self._features.peek(place) or 0.0) > now
+
+    def is_conversation_cooling(self, name: bytes, now: float) -> bool:
+        """True if a conversation is left alone."""
+        return (self._talks.peek(name) or 0.0) > now

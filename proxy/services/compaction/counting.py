@@ -1,4 +1,4 @@
-"""How tokens are counted where folds are decided: at once, and near what the provider counts; pure.
+"""Token counters for compaction: fast, and close to what the provider counts; pure.
 
 Readings are known by the function they were counted with, so each ratio has one, for ever.
 """
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from functools import cache
 
 from compaction.reading.message import Count
-from compaction.reading.token_estimate import estimate
+from compaction.reading.token_estimate import estimate_tokens
 from proxy.tokens.ratios import initial_ratio
 
 
-def counting(model: str) -> Count:
+def token_counter(model: str) -> Count:
     """Counts texts as the provider of a model does, about; equal ratios share one function.
 
     Args:
@@ -20,17 +20,17 @@ def counting(model: str) -> Count:
     return _counting(initial_ratio(model))
 
 
-def declared(tools: Sequence[bytes], count: Count) -> int:
+def tool_tokens(tools: Sequence[bytes], count: Count) -> int:
     """Tokens of tool definitions, each as JSON."""
     return sum(count(raw.decode(errors="replace")) for raw in tools)
 
 
-def scope(team: str, model: str) -> bytes:
-    """Whose a conversation is, and how it is counted: otherwise it may be cut elsewhere."""
+def conversation_scope(team: str, model: str) -> bytes:
+    """The scope of a conversation: its team and its way of counting."""
     ratio = initial_ratio(model)
     return team.encode() if ratio == 1 else f"{team}\0{ratio}".encode()
 
 
 @cache
 def _counting(ratio: float) -> Count:
-    return estimate if ratio == 1 else lambda text: round(estimate(text) * ratio)
+    return estimate_tokens if ratio == 1 else lambda text: round(estimate_tokens(text) * ratio)

@@ -1,4 +1,4 @@
-"""How each feature's folds did lately: what was needed of them, and what they saved; pure.
+"""Live quality of each feature's compaction: values needed and lost, and money saved; pure.
 
 Counts of one process, in slots of ten minutes over a day. Other processes count for themselves, and
 whichever finds harm first steps the feature back for all.
@@ -14,14 +14,15 @@ from proxy.records.compaction_result import NOTES, summary_feature
 from proxy.records.receipt import Receipt
 
 #: Seconds of a slot, and of what is looked back on.
-SLOT: Final = 600
-WINDOW: Final = 86_400
-#: Folded calls of a day before it is asked what they cost: those after a fold have to pay it back.
-_ENOUGH: Final = 50
-#: Part of what they would have cost as they came that may be lost unsaid.
+SLOT_S: Final = 600
+WINDOW_S: Final = 86_400
+#: Compacted calls of a day before it is asked what they cost: those after a compaction have to pay
+#: it back.
+_MIN_CALLS: Final = 50
+#: Part of what they would have cost unmodified that may be lost unsaid.
 _TOLERANCE: Final = 0.01
 #: Features counted; beyond that the one that was not counted for the longest is forgotten.
-_FEATURES: Final = 1_024
+_MAX_FEATURES: Final = 1_024
 
 Place = tuple[str, str]
 """A team's id, and a feature."""
@@ -29,8 +30,8 @@ Place = tuple[str, str]
 _Slot = tuple[float, int]
 
 
-class Sums(msgspec.Struct):
-    """What became of a feature's calls.
+class CompactionSums(msgspec.Struct):
+    """The counts of a feature's calls.
 
     Attributes:
         folded: Calls that were sent shorter.
@@ -38,8 +39,8 @@ class Sums(msgspec.Struct):
         nanos: What that saved in 1e-9 US dollars, so far as is known; what asking a model for notes
             cost is taken off.
         paid: What was paid in all, the same calls' answers and the notes included.
-        treated: What the newest tool calls needed of what was folded.
-        untreated: The same of calls that went as they came, and of what would have been folded: a
+        treated: What the newest tool calls needed of what was compacted.
+        untreated: The same of calls that was sent unmodified, and of what would have been folded: a
             model that was shown all can need what it would not have been shown.
     """
 
@@ -54,9 +55,9 @@ class Sums(msgspec.Struct):
     def is_dearer(self) -> bool:
         """True if prompts became shorter and bills higher."""
         least = -_TOLERANCE * (self.paid + self.nanos)
-        return self.folded >= _ENOUGH and self.tokens > 0 and self.nanos < min(least, 0)
+        return self.folded >= _MIN_CALLS and self.tokens > 0 and self.nanos < min(least, 0)
 
-    def add(self, other: "Sums") -> None:
+    def add(self, other: "CompactionSums") -> None:
         """Count other calls, too."""
         self.folded += other.folded
         self.tokens += other.tokens
@@ -66,11 +67,11 @@ class Sums(msgspec.Struct):
         self.untreated += other.untreated
 
 
-class Proofs:
+class LiveQuality:
     """The counts of one process."""
 
     def __init__(self) -> None:
-        self._features: OrderedDict[tuple[str, ...], dict[_Slot, Sums]] = OrderedDict()
+        self._features: OrderedDict[tuple[str, ...], dict[_Slot, CompactionSums]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._features)
@@ -88,23 +89,25 @@ class Proofs:
         """Count what a question for notes cost; its feature is one of its own."""
         paid = receipt.spent or 0
         name = (receipt.team, receipt.feature, NOTES)
-        self._count(name, receipt, Sums(nanos=-paid, paid=paid), since)
+        self._count(name, receipt, CompactionSums(nanos=-paid, paid=paid), since)
 
-    def _count(self, place: tuple[str, ...], receipt: Receipt, found: Sums, since: float) -> None:
+    def _count(
+        self, place: tuple[str, ...], receipt: Receipt, found: CompactionSums, since: float
+    ) -> None:
         if receipt.started < since:
             return
         slots = self._features.setdefault(place, {})
         self._features.move_to_end(place)
-        if len(self._features) > _FEATURES:
+        if len(self._features) > _MAX_FEATURES:
             self._features.popitem(last=False)
-        slot = int(receipt.started // SLOT)
+        slot = int(receipt.started // SLOT_S)
         if (since, slot) not in slots:
-            for old in [each for each in slots if each[1] <= slot - WINDOW // SLOT]:
+            for old in [each for each in slots if each[1] <= slot - WINDOW_S // SLOT_S]:
                 del slots[old]
-        slots.setdefault((since, slot), Sums()).add(found)
+        slots.setdefault((since, slot), CompactionSums()).add(found)
 
-    def sums(self, place: Place, now: float, since: float = 0.0) -> Sums:
-        """What became of a feature's calls in the last day.
+    def sums(self, place: Place, now: float, since: float = 0.0) -> CompactionSums:
+        """The counts of a feature's calls in the last day.
 
         Args:
             place: The team's id, and the feature.
@@ -112,33 +115,33 @@ class Proofs:
             since: When the mode was set: from the first call made then they count. Of what was
                 counted before that was known here, a slot that began earlier does not.
         """
-        found = Sums()
+        found = CompactionSums()
         for each in (place, _noting(place)):
             for (begun, slot), sums in self._features.get(each, {}).items():
-                is_since = begun == since or slot * SLOT >= since
-                if is_since and slot * SLOT >= now - WINDOW:
+                is_since = begun == since or slot * SLOT_S >= since
+                if is_since and slot * SLOT_S >= now - WINDOW_S:
                     found.add(sums)
         return found
 
     def forget(self, place: Place) -> None:
-        """Count a feature afresh."""
+        """Resets the counts of a feature."""
         self._features.pop(place, None)
         self._features.pop(_noting(place), None)
 
 
 def _noting(place: Place) -> tuple[str, ...]:
-    """Where the questions for a feature's notes are counted; no caller's own calls are."""
+    """The place where questions for a feature's notes are counted, apart from callers' calls."""
     team, feature = place
     return team, summary_feature(feature), NOTES
 
 
-def _sums(receipt: Receipt) -> Sums:
+def _sums(receipt: Receipt) -> CompactionSums:
     less = (receipt.tokens_before or 0) - (receipt.tokens_after or 0)
     found = QualityEvidence(needed=receipt.needed, lost=receipt.lost)
     if not receipt.folded:
-        return Sums(untreated=found)
+        return CompactionSums(untreated=found)
     saved = receipt.compaction_nanos
-    return Sums(
+    return CompactionSums(
         folded=1,
         tokens=less,
         nanos=saved or 0,

@@ -1,14 +1,20 @@
-"""By which policy a call is folded on a route; pure."""
+"""The compaction policy for a call on a route, or the provider's own compaction requested; pure."""
 
 from collections.abc import Iterable
 from fractions import Fraction
 from typing import Final
 
+import msgspec
+
 from compaction.policy import CompactionPolicy, RelativePrices
 from proxy.caches.regime import Regime
+from proxy.catalog.entries import Route
 from proxy.prefix.planned import PlanningTarget
+from proxy.providers.native_compaction import requested
+from proxy.records.call import Call
+from proxy.records.compaction_result import CompactionResult, passthrough_result
 from proxy.records.compaction_settings import FeatureSettings
-from proxy.services.compaction.requested import Wish
+from proxy.services.compaction.compaction_request import CompactionRequest
 
 _OUTPUT: Final = Fraction(4)
 #: What reading and writing a cache costs with most who sell it.
@@ -19,8 +25,12 @@ _WRITES: Final = (Fraction(5, 4),)
 _WHOLE: Final = "prefix-unit"
 
 
-def policy(
-    wish: Wish, setting: FeatureSettings, way: PlanningTarget, window: int | None, safety: float = 0.0
+def compaction_policy(
+    wish: CompactionRequest,
+    setting: FeatureSettings,
+    way: PlanningTarget,
+    window: int | None,
+    safety: float = 0.0,
 ) -> CompactionPolicy:
     """The policy; calls of one conversation have equal ones as long as prices and settings hold.
 
@@ -29,12 +39,12 @@ def policy(
         setting: What holds for the feature.
         way: Where the call goes.
         window: Most tokens that the model takes; None for not known.
-        safety: How often over a fold has to be paid back; 0 for the usual.
+        safety: How often over a compaction has to be paid back; 0 for the usual.
     """
     usual = CompactionPolicy()
     return CompactionPolicy(
         mode=wish.mode,
-        prices=prices(way),
+        prices=relative_prices(way),
         keep_turns=usual.keep_turns if setting.keep_turns is None else setting.keep_turns,
         target=setting.target or 0,
         window=window or 0,
@@ -43,12 +53,12 @@ def policy(
     )
 
 
-def prices(way: PlanningTarget) -> RelativePrices:
-    """What tokens cost there, relative to one that no cache knows: the catalog's own prices.
+def relative_prices(way: PlanningTarget) -> RelativePrices:
+    """The catalog's prices on a route, relative to one uncached input token.
 
     Of several lifetimes a token may be written for, the cheapest is taken. Where nobody knows how
     the cache behaves, it is there if reading it has a price; where nothing is known, it is taken
-    to be the usual one, so that folding is no bolder.
+    to be the usual one, so that compacting is no bolder.
     """
     regime, rates = way.regime, way.rates
     if rates is None or not rates.input:
@@ -74,3 +84,37 @@ def _prices(
         least=regime.least,
         block=0 if regime.name == _WHOLE else regime.block,
     )
+
+
+#: Tokens of prompt from which on a provider compacts, unless the feature names a target.
+#: Source: Anthropic, context editing: its own default (2026-09).
+_TRIGGER_TOKENS: Final = 100_000
+#: Tool results that stay, unless the feature says so. Source: the same.
+_KEPT_TOOL_USES: Final = 3
+_MODE: Final = "native"
+
+
+def request_native_compaction(
+    call: Call, route: Route, setting: FeatureSettings, *, is_dry: bool
+) -> CompactionResult:
+    """The call with its provider's own compaction requested, or the reason why it is unmodified.
+
+    Args:
+        call: The unmodified call.
+        route: Where it goes.
+        setting: What holds for its feature: its target is where compaction begins.
+        is_dry: Whether it is sent unmodified.
+    """
+    asked = requested(
+        call.endpoint,
+        call.body,
+        route,
+        trigger=setting.target or _TRIGGER_TOKENS,
+        keep=_KEPT_TOOL_USES if setting.keep_turns is None else setting.keep_turns,
+    )
+    if isinstance(asked, str):
+        return msgspec.structs.replace(passthrough_result(_MODE, "native"), notes=(asked,))
+    if is_dry:
+        return passthrough_result(_MODE, "dry_run")
+    sent = msgspec.structs.replace(call, body=asked.body)
+    return CompactionResult(mode=_MODE, why="asked", sent=sent, notes=(asked.note,))

@@ -1,13 +1,14 @@
-"""Notes that a small model takes on what was folded; they join the next fold, or none.
+"""The summariser: notes that a small model takes on compacted parts; they join the next compaction.
 
 ::
 
-    wanted ── once for each part that was folded at a call ──▶ waits ─ asked ─ checked ─ kept
-    notes ◀── at a later fold, on its thread ── what was kept by then is taken, once and for ever
+    wanted ── once for each part that was compacted at a call ──▶ waits ─ asked ─ checked ─ kept
+    notes ◀── at a later compaction, on its thread ── what was kept by then is taken, once and for
+    ever
 
-No call waits for a model. What a fold takes is written down under its own name, so every process
-that folds the same conversation sends the same bytes; one that cannot ask the store takes nothing,
-and remembers that.
+No call waits for a model. What a compaction takes is written down under its own name, so every
+process that compacts the same conversation sends the same bytes; one that cannot ask the store
+takes nothing, and remembers that.
 """
 
 import asyncio
@@ -23,39 +24,43 @@ import msgspec
 from sqlalchemy.exc import SQLAlchemyError
 
 from compaction.compact import CompactedChat, ConversationContext, compact
-from compaction.facts.fact import Fact
-from compaction.facts.region import Region
-from compaction.facts.region_contents import Part, part
+from compaction.facts.fact import Fact, Region
+from compaction.facts.region_contents import RegionContents, read_region
 from compaction.memory import CompactionMemory
-from compaction.notes.keys import named
-from compaction.notes.note_prompt import request
-from compaction.notes.note_validation import Believed, believed
+from compaction.notes.note_prompt import note_request_body
+from compaction.notes.note_validation import ValidatedNotes, notes_key, validate_notes
 from compaction.policy import CompactionMode, CompactionPolicy
 from proxy.app_context import Surroundings
 from proxy.calls.ports import BackgroundTaskGroup
 from proxy.errors import ProxyError
 from proxy.prefix.prompts.recent import LruCache
 from proxy.records.call import Call
-from proxy.services.compaction.summary_request import Reply, Serve, heard, question, template
+from proxy.services.compaction.summary_request import (
+    CallServer,
+    SummaryReply,
+    answer_text,
+    request_template,
+    summary_call,
+)
 from proxy.store.sql.ids import call_ids
 from proxy.store.store import Store
 
 _log = logging.getLogger("thriftgate.compaction")
 
-#: Seconds that a fold waits for the store, and that nobody asks it again once it was late.
-_DEADLINE: Final = 0.15
-_REST: Final = 10.0
+#: Seconds that a compaction waits for the store, and that nobody asks it again once it was late.
+_STORE_DEADLINE_S: Final = 0.15
+_STORE_PAUSE_S: Final = 10.0
 #: Seconds that a question may take in all.
-_LONGEST: Final = 60.0
+_ANSWER_DEADLINE_S: Final = 60.0
 #: Questions under way at once, and those that wait; with the bytes of what all are about.
-_AT_ONCE: Final = 4
-_WAITING: Final = 32
-_BYTES: Final = 32 * 2**20
-#: Parts remembered as asked about, and bytes of what folds took.
-_ASKED: Final = 8_192
-_TAKEN: Final = 16 * 2**20
+_MAX_CONCURRENT_QUESTIONS: Final = 4
+_MAX_WAITING_QUESTIONS: Final = 32
+_MAX_WAITING_BYTES: Final = 32 * 2**20
+#: Parts remembered as asked about, and bytes of what compacts took.
+_MAX_ASKED_PARTS: Final = 8_192
+_MAX_NOTES_BYTES: Final = 16 * 2**20
 #: Seconds that questions get to leave their receipts when the process stops.
-_STOP: Final = 5.0
+_STOP_DEADLINE_S: Final = 5.0
 
 
 class _Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +81,7 @@ class _Question(msgspec.Struct, frozen=True, kw_only=True):
     size: int
 
 
-class Notebook:
+class Summariser:
     """The notes of one process; ``notes`` is for any thread, all else for the loop.
 
     Args:
@@ -97,19 +102,19 @@ class Notebook:
         self._model = model
         self._now = now
         self._call_id = call_ids()
-        self._taken: LruCache[str, tuple[str, ...]] = LruCache(_TAKEN, _weight)
+        self._taken: LruCache[str, tuple[str, ...]] = LruCache(_MAX_NOTES_BYTES, _notes_bytes)
         self._lock = threading.Lock()
         self._away_until = 0.0
         # Of its own: where the store hangs, no other work of it waits behind.
         self._desk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="notes")
-        self._asked: LruCache[str, bool] = LruCache(_ASKED)
+        self._asked: LruCache[str, bool] = LruCache(_MAX_ASKED_PARTS)
         self._waiting: deque[_Question] = deque()
         self._running: set[asyncio.Task[None]] = set()
         self._held = 0
         self._is_closed = False
-        self.serve: Serve | None = None
+        self.serve: CallServer | None = None
 
-    def fold(
+    def compact(
         self,
         raws: Sequence[bytes],
         policy: CompactionPolicy,
@@ -117,51 +122,51 @@ class Notebook:
         memory: CompactionMemory,
         around: ConversationContext,
     ) -> CompactedChat:
-        """As ``compaction.compact.fold``, with the notes there are where the mode wants some.
+        """Compacts like ``compaction.compact.compact``, with notes where the mode wants some.
 
         Raises:
-            Unfoldable: If it has to go as it came.
+            CannotCompactError: If it has to are sent unmodified.
         """
         if policy.mode is CompactionMode.FACTS_MODEL:
             around = msgspec.structs.replace(around, notes=self.notes)
         return compact(raws, policy, memory=memory, around=around)
 
     def notes(self, before: bytes, here: bytes) -> tuple[str, ...]:
-        """The notes on the part folded before that the fold here takes; may wait for the store.
+        """The notes on the previous part that this compaction takes; may wait for the store.
 
         Args:
-            before: What identifies the part folded before; it holds whose conversation it is.
+            before: What identifies the part compacted before; it holds whose conversation it is.
             here: What identifies the new one.
         """
-        name = named(before, here)
+        name = notes_key(before, here)
         with self._lock:
             taken = self._taken.get(name)
         if taken is not None:
             return taken
-        found = self._claimed(_name(before), name)
+        found = self._claim_notes(_name(before), name)
         with self._lock:  # two threads may ask at once: what the first was told holds for both
             return self._taken.get_or_make(name, lambda: found)
 
-    def wanted(self, call: Call, found: CompactedChat) -> None:
-        """Ask about what was folded at a call, once, if there is room for another question.
+    def request_notes(self, call: Call, found: CompactedChat) -> None:
+        """Requests notes on what was compacted at a call, once, if the queue has room.
 
         Args:
-            call: The call as it came.
+            call: The unmodified call.
             found: What is sent of it.
         """
         region, name = found.region, _name(found.newest)
         if region is None or self.serve is None or self._is_closed or name in self._asked:
             return
         size = sum(len(each.raw) for each in region.messages[region.start : region.end])
-        if len(self._waiting) >= _WAITING or self._held + size > _BYTES:
-            _log.info("Too much is asked about already: no notes on a part of call %s", call.id)
+        if len(self._waiting) >= _MAX_WAITING_QUESTIONS or self._held + size > _MAX_WAITING_BYTES:
+            _log.info("Too many questions wait already: no notes on a part of call %s", call.id)
             return
         self._asked.put(name, value=True)
         self._held += size
         self._waiting.append(
             _Question(
                 name=name,
-                asked=template(call),
+                asked=request_template(call),
                 region=_alone(region),
                 known=found.segments[-1].facts,
                 size=size,
@@ -176,27 +181,27 @@ class Notebook:
         self._desk.shutdown(wait=False, cancel_futures=True)
         if running := list(self._running):
             self._tasks.end(*running)
-            await asyncio.wait(running, timeout=_STOP)
+            await asyncio.wait(running, timeout=_STOP_DEADLINE_S)
 
-    def _claimed(self, of: str, here: str) -> tuple[str, ...]:
-        """What the store says; nothing where it does not answer in time."""
+    def _claim_notes(self, of: str, here: str) -> tuple[str, ...]:
+        """The notes in the store; none where it does not answer in time."""
         now = self._now()
         if now < self._away_until or self._is_closed:
             return ()
         asked = self._desk.submit(self._store.notes.claim, of, here, now)
         try:
-            return asked.result(_DEADLINE)
+            return asked.result(_STORE_DEADLINE_S)
         except (TimeoutError, SQLAlchemyError) as error:
             asked.cancel()
-            self._away_until = now + _REST
-            _log.warning("Notes are left out of folds for %d s: %r", _REST, error)
+            self._away_until = now + _STORE_PAUSE_S
+            _log.warning("Notes are left out of compactions for %d s: %r", _STORE_PAUSE_S, error)
             return ()
 
     def _go_on(self) -> None:
         """Begin with as many questions as may be under way."""
-        while self._waiting and len(self._running) < _AT_ONCE:
+        while self._waiting and len(self._running) < _MAX_CONCURRENT_QUESTIONS:
             question_ = self._waiting.popleft()
-            task = self._tasks.start(partial(self._answered, question_))
+            task = self._tasks.start(partial(self._ask_and_store, question_))
             self._running.add(task)
             task.add_done_callback(partial(self._over, question_))
 
@@ -205,50 +210,50 @@ class Notebook:
         self._held -= question_.size
         self._go_on()
 
-    async def _answered(self, question_: _Question) -> None:
-        """Ask, and keep what is believed of the answer; whatever fails, there are no notes."""
+    async def _ask_and_store(self, question_: _Question) -> None:
+        """Asks, and stores the valid notes of the answer; whatever fails, there are no notes."""
         try:
-            async with asyncio.timeout(_LONGEST):
-                await self._noted(question_)
+            async with asyncio.timeout(_ANSWER_DEADLINE_S):
+                await self._take_notes(question_)
         except ProxyError as error:
             _log.info("There are no notes on a part: %s (%s)", error.code, error.message)
         except (TimeoutError, SQLAlchemyError) as error:
             _log.warning("There are no notes on a part: %r", error)
 
-    async def _noted(self, asked: _Question) -> None:
+    async def _take_notes(self, asked: _Question) -> None:
         store = self._store
         serve = self.serve
         if serve is None or await store.ask(store.notes.has, asked.name):
             return
         read, body = await asyncio.to_thread(_request, asked, self._model)
-        now, reply = self._now(), Reply()
-        await serve(question(asked.asked, body, self._call_id(now), now), reply)
-        text, finish = heard(reply)
-        found = await asyncio.to_thread(believed, text, finish, read, asked.known)
+        now, reply = self._now(), SummaryReply()
+        await serve(summary_call(asked.asked, body, self._call_id(now), now), reply)
+        text, finish = answer_text(reply)
+        found = await asyncio.to_thread(validate_notes, text, finish, read, asked.known)
         _log.info(
             "Notes on a part for feature %r: %d lines kept, rejected %s",
             asked.asked.feature,
             len(found.facts),
-            _counted(found) or "none",
+            _rejection_counts(found) or "none",
         )
         if finish == "stop":
             await store.ask(store.notes.keep, asked.name, found.lines(), self._now())
 
 
-def notebook(around: Surroundings) -> Notebook | None:
+def build_summariser(around: Surroundings) -> Summariser | None:
     """The notebook of a gateway; None where no model is named, or one that nobody knows."""
     model = around.settings.compaction_model
     if around.catalog.find(model) is None:
         return None
-    return Notebook(around.opened, around.tasks, model=model, now=around.now)
+    return Summariser(around.opened, around.tasks, model=model, now=around.now)
 
 
 def _name(key: bytes) -> str:
     """The name of a part, whichever model is asked: another one's notes do not move what is sent.
 
-    A fold that takes notes has another name than the part it makes, for it names both.
+    A compaction that takes notes has another name than the part it makes, for it names both.
     """
-    return named(b"", key)
+    return notes_key(b"", key)
 
 
 def _alone(region: Region) -> Region:
@@ -264,18 +269,18 @@ def _alone(region: Region) -> Region:
     )
 
 
-def _request(asked: _Question, model: str) -> tuple[Part, bytes]:
+def _request(asked: _Question, model: str) -> tuple[RegionContents, bytes]:
     """The part read, and the body that asks about it."""
-    read = part(asked.region)
-    return read, request(read, asked.known, model=model)
+    read = read_region(asked.region)
+    return read, note_request_body(read, asked.known, model=model)
 
 
-def _counted(found: Believed) -> str:
-    """Number of lines were not believed, by reason."""
+def _rejection_counts(found: ValidatedNotes) -> str:
+    """The number of rejected lines, by reason."""
     rejected: Mapping[str, int] = {why.value: count for why, count in found.rejected.items()}
     return ", ".join(f"{count} {why}" for why, count in rejected.items())
 
 
-def _weight(taken: Sequence[str]) -> int:
-    """Bytes that a fold's notes take in memory, about."""
+def _notes_bytes(taken: Sequence[str]) -> int:
+    """Bytes that a compaction's notes take in memory, about."""
     return 256 + sum(2 * len(line) + 64 for line in taken)

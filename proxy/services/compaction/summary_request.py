@@ -19,14 +19,14 @@ from proxy.records.receipt import Receipt
 from proxy.records.request_fields import ask
 from proxy.records.timeline import Timeline
 
-Serve = Callable[[Call, Caller], Awaitable[None]]
+CallServer = Callable[[Call, Caller], Awaitable[None]]
 """Answers a call; raises a ``ProxyError`` where nothing was sent."""
 
 #: Bytes of an answer that are taken.
-_MOST: Final = 512 * 1024
+_MAX_ANSWER_BYTES: Final = 512 * 1024
 
 
-class Reply:
+class SummaryReply:
     """A caller who only listens; one answer, bounded.
 
     Attributes:
@@ -34,7 +34,7 @@ class Reply:
         body: What came of it; b"" where it was too long.
     """
 
-    def __init__(self, most: int = _MOST) -> None:
+    def __init__(self, most: int = _MAX_ANSWER_BYTES) -> None:
         self._most = most
         self.status = 0
         self.body = b""
@@ -84,8 +84,8 @@ class _Answer(msgspec.Struct, frozen=True):
 _answer = msgspec.json.Decoder(_Answer).decode
 
 
-def through(desk: Dependencies, ticks: Callable[[], float]) -> Serve:
-    """What serves a call as the front does.
+def call_server(desk: Dependencies, ticks: Callable[[], float]) -> CallServer:
+    """A server of calls that serves them as the API does.
 
     Args:
         desk: Where calls are served.
@@ -99,8 +99,8 @@ def through(desk: Dependencies, ticks: Callable[[], float]) -> Serve:
     return served
 
 
-def template(call: Call) -> Call:
-    """What a question takes from the call at which its part was folded: whose it is, and for what.
+def request_template(call: Call) -> Call:
+    """The fields that a question takes from the call that was compacted: its tenant and feature.
 
     Of its headers none is taken: they are about that call. Nothing asks for compaction of it.
     """
@@ -122,7 +122,7 @@ def template(call: Call) -> Call:
     )
 
 
-def question(asked: Call, body: bytes, call_id: str, now: float) -> Call:
+def summary_call(asked: Call, body: bytes, call_id: str, now: float) -> Call:
     """The call that asks this.
 
     Raises:
@@ -131,8 +131,8 @@ def question(asked: Call, body: bytes, call_id: str, now: float) -> Call:
     return msgspec.structs.replace(asked, id=call_id, body=body, ask=ask(body), arrived=now)
 
 
-def heard(reply: Reply) -> tuple[str, str]:
-    """What the model says, and why it stopped; "" for both where there is no answer to read."""
+def answer_text(reply: SummaryReply) -> tuple[str, str]:
+    """The model's answer and its finish reason; "" for both where there is no readable answer."""
     try:
         choices = _answer(reply.body).choices if reply.status == 200 else ()
     except (msgspec.DecodeError, RecursionError, UnicodeError):

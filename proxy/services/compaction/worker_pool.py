@@ -1,4 +1,4 @@
-"""The threads that fold: a prompt that takes long holds up its own team, hardly others.
+"""The worker pool of compaction: a prompt that takes long holds up its own team, hardly others.
 
 ::
 
@@ -6,7 +6,7 @@
          └─ too many of its calls wait, or one of them is stuck ──▶ busy
 
 A thread cannot be stopped. What goes on beyond its time goes on alone: nobody waits for it, and its
-team's calls go as they came until it is done.
+team's calls are sent unmodified until it is done.
 """
 
 import asyncio
@@ -20,18 +20,18 @@ from time import monotonic
 from typing import Final, TypeVar
 
 from compaction.memory import CompactionMemory
-from compaction.reading.message import Unfoldable
+from compaction.reading.message import CannotCompactError
 
 T = TypeVar("T")
 
-_THREADS: Final = 2
+_WORKERS: Final = 2
 #: Calls of a team, and of all, that may wait or run.
-_OF_TEAM: Final = 8
-_OF_ALL: Final = 64
+_MAX_JOBS_PER_TEAM: Final = 8
+_MAX_JOBS: Final = 64
 
 
-class _Lane:
-    """A thread, and what it remembers; nothing that is sent depends on which one folds.
+class _Worker:
+    """A worker thread with its memory; nothing that is sent depends on which one is used.
 
     Attributes:
         team: Whose call it works on.
@@ -59,7 +59,7 @@ class _Lane:
         return began is not None and monotonic() - began > within
 
 
-class Threads:
+class WorkerPool:
     """All of one process.
 
     Args:
@@ -68,12 +68,12 @@ class Threads:
 
     def __init__(self, within: float) -> None:
         self._within = within
-        self._lanes = tuple(_Lane() for _ in range(_THREADS))
+        self._lanes = tuple(_Worker() for _ in range(_WORKERS))
         self._guard = threading.Lock()
         self._held: Counter[str] = Counter()
 
     async def run(self, team: str, work: Callable[[CompactionMemory], T], *, here: bool) -> T:
-        """What the work comes to.
+        """Runs the work on a worker of the team and returns its result.
 
         Args:
             team: Whose call it is.
@@ -81,7 +81,7 @@ class Threads:
             here: Whether it is short enough to be done at once, if its thread rests.
 
         Raises:
-            Unfoldable: If too many wait.
+            CannotCompactError: If too many wait.
             TimeoutError: If it does not come to anything in time.
         """
         lane = self._lane(team)
@@ -108,17 +108,17 @@ class Threads:
         for lane in self._lanes:
             lane.desk.shutdown(wait=False, cancel_futures=True)
 
-    def _lane(self, team: str) -> _Lane:
+    def _lane(self, team: str) -> _Worker:
         """The team's own, unless that is stuck and another is not."""
-        own = zlib.crc32(team.encode()) % _THREADS
+        own = zlib.crc32(team.encode()) % _WORKERS
         lanes = (*self._lanes[own:], *self._lanes[:own])
         return next((lane for lane in lanes if not lane.is_stuck(self._within)), lanes[0])
 
     def _enter(self, team: str) -> None:
         stuck = any(lane.team == team and lane.is_stuck(self._within) for lane in self._lanes)
         with self._guard:
-            if stuck or self._held[team] >= _OF_TEAM or self._held.total() >= _OF_ALL:
-                raise Unfoldable("busy")
+            if stuck or self._held[team] >= _MAX_JOBS_PER_TEAM or self._held.total() >= _MAX_JOBS:
+                raise CannotCompactError("busy")
             self._held[team] += 1
 
     def _leave(self, team: str, _job: Future[object] | None = None) -> None:

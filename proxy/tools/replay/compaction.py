@@ -10,14 +10,14 @@ import msgspec
 from compaction.compact import compact
 from compaction.memory import CompactionMemory
 from compaction.policy import CompactionMode, CompactionPolicy
-from compaction.reading.message import Unfoldable
+from compaction.reading.message import CannotCompactError
 from proxy.calls.route_target import route_target
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.records.call import Call, Key
 from proxy.records.compaction_result import CompactionResult
 from proxy.records.request_fields import ask
-from proxy.services.compaction.body import Folds, Task, made
-from proxy.services.compaction.policies import prices
+from proxy.services.compaction.chat_body import ChatCompactor, CompactionTask, compact_call
+from proxy.services.compaction.policies import relative_prices
 from proxy.tools.replay.lines import RecordedCall
 from proxy.tools.replay.planning import MISTAKES, PlannedVariant
 from proxy.tools.replay.prompts import PromptReader
@@ -67,14 +67,14 @@ class CompactedVariant:
         day: float,
         *,
         mode: CompactionMode = CompactionMode.FACTS,
-        fold: Folds = compact,
+        fold: ChatCompactor = compact,
     ) -> None:
         route = reading.route
         self._folds = fold
         self._planning = PlannedVariant(reading, day, arranges=True)
         self._policy = CompactionPolicy(
             mode=mode,
-            prices=prices(route_target(route, reading.public, day)),
+            prices=relative_prices(route_target(route, reading.public, day)),
             window=route.window or 0,
         )
         self._memory = CompactionMemory()
@@ -113,12 +113,12 @@ class CompactedVariant:
 
     def _fold(self, line: RecordedCall, now: float) -> CompactionResult:
         """What is sent of a call, or why it is left alone."""
-        task = Task(
+        task = CompactionTask(
             call=_call(line, now), policy=self._policy, is_dry=False, share=0.0, secret=_SECRET
         )
         try:
-            return made(task, self._folds, self._memory).fold
-        except Unfoldable as why:
+            return compact_call(task, self._folds, self._memory).fold
+        except CannotCompactError as why:
             return CompactionResult(why=str(why) or "unfoldable")
         except Unplannable:
             return CompactionResult(why="unreadable")

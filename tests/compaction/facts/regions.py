@@ -3,10 +3,10 @@
 import json
 from typing import Any
 
-from compaction.facts.region import Region
-from compaction.facts.region_contents import Part, part
-from compaction.reading.message_parser import read
-from compaction.reading.turns import units
+from compaction.facts.fact import Region
+from compaction.facts.region_contents import RegionContents, read_region
+from compaction.reading.message_parser import parse_message
+from compaction.reading.turns import split_units
 
 #: A message, or several.
 Said = dict[str, Any] | list[dict[str, Any]]
@@ -38,16 +38,16 @@ def asked(name: str, arguments: str, result: str, ref: str = "c1") -> list[dict[
 def region(*said: Said, **fields: Any) -> Region:
     """The region of all these messages; ``start``, ``end`` and the like as they are given."""
     flat = [one for each in said for one in (each if isinstance(each, list) else [each])]
-    messages = tuple(read(json.dumps(each).encode()) for each in flat)
+    messages = tuple(parse_message(json.dumps(each).encode()) for each in flat)
     return Region(
         messages=messages,
-        units=units(messages),
+        units=split_units(messages),
         **{"start": 0, "end": len(messages), **fields},
     )
 
 
-def parted(*said: Said, **fields: Any) -> Part:
-    return part(region(*said, **fields))
+def parted(*said: Said, **fields: Any) -> RegionContents:
+    return read_region(region(*said, **fields))
 
 
 def texts(facts: Any) -> list[str]:

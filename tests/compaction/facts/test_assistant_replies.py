@@ -2,9 +2,43 @@ import time
 
 import pytest
 
-from compaction.facts.assistant_replies import LAST, asked
-from compaction.facts.values import Kept
+from compaction.facts.assistant_replies import (
+    MAX_REPLY_CHARS,
+    ReferenceStrength,
+    assistant_reply_facts,
+    reference_strength,
+)
+from compaction.facts.values import KeptWords
 from tests.compaction.facts.regions import assistant, called, parted, texts, user
+
+
+@pytest.mark.parametrize(
+    ("answer", "leans"),
+    [
+        ("The second one.", ReferenceStrength.CHOOSES),
+        ("B", ReferenceStrength.CHOOSES),
+        ("2 please", ReferenceStrength.CHOOSES),
+        ("the cheaper", ReferenceStrength.CHOOSES),
+        ("Take the first, three nights.", ReferenceStrength.CHOOSES),
+        ("Yes", ReferenceStrength.AGREES),
+        ("do it", ReferenceStrength.AGREES),
+        ("It's due to a change of plan.", ReferenceStrength.AGREES),
+        ("Yes, with card 7447", ReferenceStrength.NOT),
+        ("I would like to fly from Rome to Paris in May", ReferenceStrength.NOT),
+        ("the first " * 20, ReferenceStrength.NOT),
+    ],
+)
+def test_short_answers_lean_on_what_they_answer(answer, leans):
+    assert reference_strength(answer) is leans
+
+
+@pytest.mark.parametrize("piece", ["the ", "a ", "((", "the first", " "])
+def test_no_answer_takes_long(piece):
+    before = time.perf_counter()
+    reference_strength(piece * 100_000)
+
+    assert time.perf_counter() - before < 1
+
 
 OFFER = assistant(
     "Thank you for waiting.\n\n**Details**:\n- Flight KLT417\n- $121\n\nShall I book it?"
@@ -14,24 +48,35 @@ HELD = "Flight KLT417 121"
 
 
 def test_the_question_of_a_bare_answer_stays():
-    assert texts(asked(parted(OFFER, user("Yes")), stands=Kept(HELD))) == ["Shall I book it?"]
-    assert texts(asked(parted(OFFER, user("Yes, with card 7447")), stands=Kept(HELD))) == []
-    assert texts(asked(parted(assistant("Hello."), user("Thanks")))) == []
+    assert texts(assistant_reply_facts(parted(OFFER, user("Yes")), stands=KeptWords(HELD))) == [
+        "Shall I book it?"
+    ]
+    assert (
+        texts(
+            assistant_reply_facts(
+                parted(OFFER, user("Yes, with card 7447")), stands=KeptWords(HELD)
+            )
+        )
+        == []
+    )
+    assert texts(assistant_reply_facts(parted(assistant("Hello."), user("Thanks")))) == []
 
 
 def test_a_choice_stays_with_what_there_was_to_choose_from():
     assert texts(
-        asked(parted(assistant(CHOICE), user("The second one.")), stands=Kept(CHOICE))
+        assistant_reply_facts(
+            parted(assistant(CHOICE), user("The second one.")), stands=KeptWords(CHOICE)
+        )
     ) == [CHOICE]
     listed = parted(assistant("Which one?\n\n1. Rome\n2. Oslo"), user("the first"))
-    assert texts(asked(listed)) == ["Which one? 1) Rome 2) Oslo"]
+    assert texts(assistant_reply_facts(listed)) == ["Which one? 1) Rome 2) Oslo"]
 
 
 def test_of_the_last_rung_only_questions_and_what_to_choose_from_stay():
     part = parted(assistant("I will ask HB-1. Shall I?"), user("Yes"), assistant("I noted it."))
 
-    assert texts(asked(part, 0)) == ["Shall I?"]
-    assert "LH1166" in texts(asked(parted(assistant(CHOICE), user("B")), 0))[0]
+    assert texts(assistant_reply_facts(part, 0)) == ["Shall I?"]
+    assert "LH1166" in texts(assistant_reply_facts(parted(assistant(CHOICE), user("B")), 0))[0]
 
 
 @pytest.mark.parametrize(
@@ -49,7 +94,7 @@ def test_of_the_last_rung_only_questions_and_what_to_choose_from_stay():
 def test_promises_and_outcomes_stay(said):
     told = parted(user("go"), assistant(f"Well then. {said} Fine."), user("And what of the rest?"))
 
-    assert texts(asked(told)) == [said]
+    assert texts(assistant_reply_facts(told)) == [said]
 
 
 @pytest.mark.parametrize(
@@ -57,49 +102,61 @@ def test_promises_and_outcomes_stay(said):
     ["I can help with it.", "I'll need your name.", "Once you agree, I will book.", "It is nice."],
 )
 def test_what_promises_nothing_is_left_out(said):
-    assert texts(asked(parted(assistant(said), user("And what of the rest of the day?")))) == []
+    assert (
+        texts(
+            assistant_reply_facts(parted(assistant(said), user("And what of the rest of the day?")))
+        )
+        == []
+    )
 
 
 def test_an_outcome_is_not_said_beside_the_call_that_it_is_of():
     part = parted(user("go"), called("book", "ok"), assistant("Booked it. I'll ask finance."))
 
-    assert texts(asked(part)) == ["I'll ask finance."]
+    assert texts(assistant_reply_facts(part)) == ["I'll ask finance."]
 
 
 def test_a_value_that_stands_nowhere_else_stays_in_its_sentence():
     part = parted(assistant("Nice. The ref is HB-99812. It was 12 EUR."))
 
-    assert texts(asked(part, stands=Kept("12 EUR"))) == ["The ref is HB-99812."]
-    assert texts(asked(parted(*[assistant("The ref is HB-99812.")] * 2))) == [
+    assert texts(assistant_reply_facts(part, stands=KeptWords("12 EUR"))) == [
+        "The ref is HB-99812."
+    ]
+    assert texts(assistant_reply_facts(parted(*[assistant("The ref is HB-99812.")] * 2))) == [
         "The ref is HB-99812."
     ]
 
 
 def test_what_plans_tell_is_not_told_twice():
-    assert texts(asked(parted(assistant("I decided to skip HB-1.")))) == []
+    assert texts(assistant_reply_facts(parted(assistant("I decided to skip HB-1.")))) == []
 
 
 def test_what_tells_of_the_last_message_stays_without_its_layout():
     part = parted(user("Book"), OFFER, user("Yes"), end=2)
 
-    assert texts(asked(part)) == ["Details: Flight KLT417 $121 Shall I book it?"]
-    assert texts(asked(part, 0)) == ["Shall I book it?"]
+    assert texts(assistant_reply_facts(part)) == ["Details: Flight KLT417 $121 Shall I book it?"]
+    assert texts(assistant_reply_facts(part, 0)) == ["Shall I book it?"]
 
 
 def test_it_is_bounded_and_the_question_is_the_last_to_go():
     told = assistant("It costs $121, then. " * 900 + "Shall I?")
-    last = texts(asked(parted(told, user("Yes, with card 7447"), end=1)))[0]
+    last = texts(assistant_reply_facts(parted(told, user("Yes, with card 7447"), end=1)))[0]
 
-    assert len(last) < LAST + 40
+    assert len(last) < MAX_REPLY_CHARS + 40
     assert last.endswith("Shall I?")
     older = parted(*[assistant(f"The ref is HB-{at}{'1 x' * 90}.") for at in range(9)])
-    assert len(texts(asked(older))[0]) < 170
+    assert len(texts(assistant_reply_facts(older))[0]) < 170
 
 
 def test_what_the_first_message_behind_does_not_answer_is_left_out():
-    assert texts(asked(parted(OFFER), stands=Kept(HELD))) == []
-    assert texts(asked(parted(OFFER, assistant("And?"), end=1), stands=Kept(HELD))) == []
-    assert texts(asked(parted(assistant("Fine."), user("Yes"), end=1))) == []
+    assert texts(assistant_reply_facts(parted(OFFER), stands=KeptWords(HELD))) == []
+    assert (
+        texts(
+            assistant_reply_facts(parted(OFFER, assistant("And?"), end=1), stands=KeptWords(HELD))
+        )
+        == []
+    )
+    assert texts(assistant_reply_facts(parted(assistant("Fine."), user("Yes"), end=1))) == []
 
 
 @pytest.mark.parametrize("piece", ["I ", "I will ", "has been ", "1. ", "A) ", "a? ", "- ", " \n"])
@@ -107,6 +164,6 @@ def test_no_text_takes_long(piece):
     part = parted(assistant(piece * 20_000), user("B"))
 
     before = time.perf_counter()
-    texts(asked(part))
+    texts(assistant_reply_facts(part))
 
     assert time.perf_counter() - before < 1

@@ -14,9 +14,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compaction.facts.detail_levels import climbed, segment
-from compaction.facts.segment import Rung
-from compaction.reading.token_estimate import estimate
+from compaction.facts.detail_levels import segment_at, segment_within
+from compaction.facts.fact import DetailLevel
+from compaction.reading.token_estimate import estimate_tokens
 from tests.compaction.facts.regions import Said, assistant, called, region, user
 
 #: A record's key, a field, and what stands in it.
@@ -155,17 +155,17 @@ def region_of(kinds: list[tuple[str, Any]]) -> Any:
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(turns, min_size=1, max_size=14), st.sampled_from(Rung))
+@given(st.lists(turns, min_size=1, max_size=14), st.sampled_from(DetailLevel))
 def test_at_every_level_values_stay_beside_their_record_and_actions_beside_their_outcome(
     kinds, rung
 ):
-    checked(segment(region_of(kinds), rung, estimate).text, kinds)
+    checked(segment_at(region_of(kinds), rung, estimate_tokens).text, kinds)
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(turns, min_size=1, max_size=14), st.integers(1, 1_500))
 def test_at_any_size_values_stay_beside_their_record_and_actions_beside_their_outcome(kinds, most):
-    made = climbed(region_of(kinds), most, estimate)
+    made = segment_within(region_of(kinds), most, estimate_tokens)
 
     checked(made.text, kinds)
 
@@ -177,8 +177,8 @@ def calls_in(text: str) -> int:
 @settings(max_examples=100, deadline=None)
 @given(st.lists(turns, min_size=1, max_size=14), st.integers(1, 1_500))
 def test_what_goes_whole_is_named_as_gone(kinds, most):
-    made = climbed(region_of(kinds), most, estimate)
-    whole = segment(region_of(kinds), Rung.VALUES, estimate)
+    made = segment_within(region_of(kinds), most, estimate_tokens)
+    whole = segment_at(region_of(kinds), DetailLevel.VALUES, estimate_tokens)
     gone = sum(map(int, re.findall(r"\((\d+)\)", made.text.rpartition("gone: ")[2])))
 
     if calls_in(made.text) < calls_in(whole.text):

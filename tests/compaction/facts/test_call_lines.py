@@ -1,11 +1,16 @@
+import json
+import time
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from compaction.facts.call_lines import changes, said, same
-from compaction.reading.message import Called
+from compaction.facts.call_lines import CallFormatter, call_key, call_line, is_change
+from compaction.reading.message import CalledTool
 
 
-def call(arguments: str, name: str = "f") -> Called:
-    return Called("1", name, arguments)
+def call(arguments: str, name: str = "f") -> CalledTool:
+    return CalledTool("1", name, arguments)
 
 
 @pytest.mark.parametrize(
@@ -21,31 +26,31 @@ def call(arguments: str, name: str = "f") -> Called:
     ],
 )
 def test_a_call_is_one_line(arguments, line):
-    assert said(call(arguments), 100).replace(" ¶ user", "user") == line
+    assert call_line(call(arguments), 100).replace(" ¶ user", "user") == line
 
 
 def test_what_the_result_says_is_not_said_twice():
-    assert said(call('{"a": "JFK", "b": 2}'), 100, "{a:JFK c:3}") == "f(b=2)"
+    assert call_line(call('{"a": "JFK", "b": 2}'), 100, "{a:JFK c:3}") == "f(b=2)"
 
 
 def test_one_argument_tells_calls_apart_whatever_the_result_says():
-    assert said(call('{"a": "JFK", "b": 2}'), 100, "{a:JFK b:2}") == "f(JFK)"
+    assert call_line(call('{"a": "JFK", "b": 2}'), 100, "{a:JFK b:2}") == "f(JFK)"
     long = "x" * 90
-    assert said(call(f'{{"a": "{long}"}}'), 100, f"{{a:{long}}}") == "f()"
+    assert call_line(call(f'{{"a": "{long}"}}'), 100, f"{{a:{long}}}") == "f()"
 
 
 def test_arguments_nested_too_deep_to_be_written_are_left_out():
     deep = '{"a":' + "[" * 300 + "]" * 300 + "}"
 
-    assert said(call(deep), 100) == "f(a=…)"
-    assert same(call(deep)).startswith("f ")
+    assert call_line(call(deep), 100) == "f(a=…)"
+    assert call_key(call(deep)).startswith("f ")
 
 
 def test_calls_are_the_same_however_their_arguments_are_written():
-    assert same(call('{"a": 1, "b": 2}')) == same(call('{"b":2,"a":1}'))
-    assert same(call("ls")) != same(call("pwd"))
-    assert same(Called("", "", "")) == ""
-    assert len(same(call("x" * 9_000))) < 200
+    assert call_key(call('{"a": 1, "b": 2}')) == call_key(call('{"b":2,"a":1}'))
+    assert call_key(call("ls")) != call_key(call("pwd"))
+    assert call_key(CalledTool("", "", "")) == ""
+    assert len(call_key(call("x" * 9_000))) < 200
 
 
 @pytest.mark.parametrize(
@@ -63,10 +68,88 @@ def test_calls_are_the_same_however_their_arguments_are_written():
     ],
 )
 def test_a_verb_tells_whether_a_call_changes_something(name, does):
-    assert changes(call("{}", name)) is does
+    assert is_change(call("{}", name)) is does
 
 
 def test_what_stands_behind_a_call_says_a_member_only_as_a_whole():
-    called = Called(id="c", name="pay", arguments='{"to":"Bob","amount":50}')
+    called = CalledTool(id="c", name="pay", arguments='{"to":"Bob","amount":50}')
 
-    assert said(called, 99, "{amount:500 to:Bobby}") == "pay(to=Bob, amount=50)"
+    assert call_line(called, 99, "{amount:500 to:Bobby}") == "pay(to=Bob, amount=50)"
+
+
+SCRIPT = (
+    'python -c \'import os; os.environ.setdefault("A_LONG_NAME", "x"); run(mode={}); print(1)\''
+)
+
+
+def shell(command: str, **more: object) -> CalledTool:
+    return CalledTool(id="", name="bash", arguments=json.dumps({"command": command, **more}))
+
+
+def test_a_short_call_is_said_whole():
+    assert CallFormatter(40)(shell("ls")) == "bash(command=ls)"
+
+
+def test_one_like_an_earlier_one_is_said_by_what_is_other():
+    say = CallFormatter(60)
+
+    first = say(shell(SCRIPT.format("one"), timeout=3))
+    second = say(shell(SCRIPT.format("two"), timeout=3))
+
+    assert "as above" not in first
+    assert second == (
+        'bash(command="python -c \'import os; os… as above, but …run(mode=two);…", timeout=3)'
+    )
+
+
+def test_one_that_only_begins_alike_is_said_by_itself():
+    say = CallFormatter(60)
+    say(shell(SCRIPT.format("one")))
+
+    assert "as above" not in say(shell(SCRIPT[:40] + " and so on" * 20))
+
+
+def test_plain_text_is_said_so_too():
+    say = CallFormatter(60)
+    say(CalledTool(id="", name="shell", arguments=SCRIPT.format("one")))
+
+    assert say(CalledTool(id="", name="shell", arguments=SCRIPT.format("two"))) == (
+        "shell(python -c 'import os; os… as above, but …run(mode=two);…)"
+    )
+
+
+def test_text_that_was_only_cut_short_shows_its_end():
+    say = CallFormatter(60)
+    say(CalledTool(id="", name="shell", arguments="a" * 300))
+
+    assert say(CalledTool(id="", name="shell", arguments="a" * 299)) == (
+        f"shell({'a' * 24}… as above, but …{'a' * 40}…)"
+    )
+
+
+def test_a_password_never_comes_to_stand_alone():
+    say = CallFormatter(60)
+    text = "curl --retry 3 --silent https://a.b/c/d/e -H 'Authorization: Bearer {}' --fail -o x.js"
+    say(shell(text.format("abcdef123456")))
+
+    assert "fedcba" not in say(shell(text.format("fedcba654321")))
+
+
+def test_arguments_without_texts_are_said_as_they_are():
+    assert CallFormatter(5)(CalledTool(id="", name="add", arguments='{"a":1}')) == "add(a=1)"
+
+
+@given(st.lists(st.text(), max_size=4), st.integers(1, 40))
+def test_every_call_is_one_line(texts, most):
+    say = CallFormatter(most)
+
+    assert all(len(say(shell(text)).splitlines()) == 1 for text in texts)
+
+
+def test_long_calls_take_no_time():
+    say = CallFormatter(160)
+    before = time.process_time()
+    for at in range(30):
+        say(shell("x" * 30_000 + str(at) + " y" * 9_000))
+
+    assert time.process_time() - before < 1

@@ -1,10 +1,92 @@
 import pytest
 
-from compaction.facts.call_outcomes import action_outcome
-from compaction.facts.detail_levels import climbed, segment
-from compaction.facts.segment import Rung
-from compaction.reading.token_estimate import estimate
+from compaction.facts.call_outcomes import CallOutcome, action_outcome, tells_of_failure
+from compaction.facts.detail_levels import segment_at, segment_within
+from compaction.facts.fact import DetailLevel
+from compaction.reading.token_estimate import estimate_tokens
 from tests.compaction.facts.regions import Said, assistant, called, parted, region, user
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        "Error: no such user",
+        " fatal: not a repository",
+        '{"error": "denied"}',
+        "ok\nKeyError: x",
+        "<returncode>2</returncode>",
+        "x" * 5_000 + "\nValueError: y",
+        "sh: foo: command not found",
+        "cat: a: No such file or directory",
+        "Failed to build",
+    ],
+)
+def test_a_failure_is_known(result):
+    assert tells_of_failure(result)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        "",
+        "ok",
+        '{"error": null, "id": 1}',
+        "<returncode>0</returncode>",
+        "no errors found",
+        "x" * 1_000 + "\nKeyError: y\n" + "x" * 1_000,
+    ],
+)
+def test_other_results_are_none(result):
+    assert not tells_of_failure(result)
+
+
+WORDS = "so it goes\n" * 20
+
+
+def ended(result: str, **arguments: str) -> CallOutcome:
+    (each,) = parted(called("sh", result, **arguments)).exchanges
+    return CallOutcome(each)
+
+
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        ("", ""),
+        ("fine", "fine"),
+        ("exit code: 0", "exit code: 0"),
+        (WORDS, ""),
+        (WORDS + "exit 0", ""),
+        (
+            f"<returncode>2</returncode>\n<output>{WORDS}no such luck</output>",
+            "exit 2: no such luck",
+        ),
+        (WORDS + "KeyError: x", "KeyError: x"),
+        (WORDS + "Error: x\nexit 3", "exit 3: Error: x"),
+    ],
+)
+def test_its_exit_and_what_went_wrong_are_said(result, said):
+    assert ended(result, cmd="x").text() == said
+
+
+def test_no_reason_is_said_where_no_line_is_asked_for():
+    assert ended(WORDS + "no luck; exit 2", cmd="x").text(0) == "exit 2"
+
+
+def test_a_search_that_found_nothing_did_not_fail():
+    miss = ended(WORDS + "exit code 1", cmd="make; grep -r x .")
+
+    assert miss.text() == "exit 1"
+    assert not miss.went_wrong
+    assert ended("<returncode>1</returncode>", cmd="grep x").text() == "exit 1, nothing found"
+
+
+def test_an_error_that_a_log_tells_of_went_wrong_whatever_the_exit():
+    told = ended(WORDS + "ERROR disk full\n" + WORDS + "exit 0", cmd="cat log")
+
+    assert told.went_wrong
+    assert not told.is_wrong
+    assert not ended(WORDS, cmd="x").went_wrong
+    assert ended("KeyError: x", cmd="x").went_wrong
 
 
 def outcome(result: str) -> str:
@@ -99,25 +181,25 @@ PAYS: list[Said] = [
 ]
 
 
-@pytest.mark.parametrize("rung", Rung)
+@pytest.mark.parametrize("rung", DetailLevel)
 def test_at_every_level_a_failed_action_does_not_read_as_done(rung):
-    lines = segment(region(*PAYS), rung, estimate).text.split("\n")
+    lines = segment_at(region(*PAYS), rung, estimate_tokens).text.split("\n")
     did = [line for line in lines if "did: " in line]
 
     ends = [line.rpartition(" → ")[2] for line in did]
     assert set(ends) <= {"error: insufficient funds", "ok", "unknown"}
-    assert len(did) == 3 or rung is Rung.BARE
+    assert len(did) == 3 or rung is DetailLevel.BARE
 
 
 @pytest.mark.parametrize("most", range(20, 200, 12))
 def test_an_action_goes_whole_before_its_outcome_does(most):
-    lines = climbed(region(*PAYS), most, estimate).text.split("\n")
+    lines = segment_within(region(*PAYS), most, estimate_tokens).text.split("\n")
 
     ends = [line.rpartition(" → ")[2] for line in lines if "did: " in line]
     assert set(ends) <= {"error: insufficient funds", "ok", "unknown"}
 
 
 def test_a_look_that_failed_says_so_where_its_result_is_left_out():
-    text = segment(region(*PAYS), Rung.VALUES, estimate).text
+    text = segment_at(region(*PAYS), DetailLevel.VALUES, estimate_tokens).text
 
     assert "get_balance(of=DE89) → error: account locked" in text

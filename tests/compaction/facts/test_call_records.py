@@ -1,10 +1,23 @@
-from compaction.facts.call_records import exchanged
-from compaction.facts.fact import Kind
-from tests.compaction.facts.regions import asked, called, parted
+import json
+
+import msgspec
+import pytest
+
+from compaction.facts.call_records import (
+    action_facts,
+    current_results,
+    error_facts,
+    exchange_fact,
+    mentioned_words,
+    record_facts,
+)
+from compaction.facts.detail_levels import segment_at
+from compaction.facts.fact import DetailLevel, FactKind
+from tests.compaction.facts.regions import asked, assistant, called, parted, region, texts, user
 
 
 def fact(*said, say=str):
-    return exchanged(parted(*said).exchanges[0], Kind.RECORD, say, "key", 2)
+    return exchange_fact(parted(*said).exchanges[0], FactKind.RECORD, say, "key", 2)
 
 
 def test_a_call_and_its_result_are_one_line():
@@ -29,3 +42,153 @@ def test_thoughts_are_cut_sooner():
 
 def test_secrets_in_arguments_are_taken_out():
     assert "AKIA" not in fact(called("get", "a", key="AKIAIOSFODNN7EXAMPLE")).text
+
+
+def exchange(name, result):
+    return parted(called(name, result)).exchanges[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "result"),
+    [
+        ("cancel_order", "{}"),
+        ("do", "Successfully paid"),
+        ("do", "The mail has been sent."),
+        ("do", "Your seat was already booked"),
+    ],
+)
+def test_a_call_acts_by_its_verb_or_by_what_came_back(name, result):
+    assert exchange(name, result).is_action
+
+
+@pytest.mark.parametrize("result", ["It needed a seat", "", "x" * 400 + " successfully paid"])
+def test_other_calls_do_not(result):
+    assert not exchange("look", result).is_action
+
+
+def test_each_action_stands_for_itself_and_says_its_outcome_once():
+    state = '{"order_id": "W1", "state": "open"}'
+    part = parted(
+        called("update", state, order_id="W1"),
+        called("update", state, order_id="W1"),
+        called("get", "{}"),
+    )
+
+    found = list(action_facts(part, str, current_results(part.exchanges)))
+
+    assert [fact.kind for fact in found] == [FactKind.ACTION, FactKind.ACTION]
+    assert found[0].text == "update(order_id=W1) → ok"
+    assert found[1].text.endswith("state: open} → ok")
+
+
+def recorded(part):
+    return list(record_facts(part, str, current_results(part.exchanges)))
+
+
+def test_calls_that_only_look_are_kept_with_what_came_back():
+    part = parted(called("get", "1", x=1), called("get", "2", x=1), called("pay", "3"))
+
+    assert texts(recorded(part)) == ["get(x=1) → 2"]
+
+
+def test_what_an_earlier_segment_knew_is_said_to_be_replaced():
+    said = [called("get", "{}", x=1), called("get", '{"a": 1}', x=1)]
+    first = segment_at(region(*said, end=2), DetailLevel.FACTS, len)
+    facts = tuple([msgspec.structs.replace(fact, turns=(3,)) for fact in first.facts])
+    first = msgspec.structs.replace(first, facts=facts)
+
+    (again,) = recorded(parted(*said, start=2, earlier=(first,)))
+
+    assert again.replaces == 3
+
+
+def test_a_thought_is_left_out_unless_something_came_back_of_it():
+    part = parted(called("think", "", thought="hm"), called("think", "2", "b", thought="1 + 1"))
+
+    assert texts(recorded(part)) == ["think(thought=1 + 1) → 2"]
+
+
+TRACE = "Traceback (most recent call last):\n  File \"a.py\", line 1\nKeyError: 'x'\n"
+
+
+def test_what_went_wrong_stays_where_the_call_was_made_again_and_that_it_was_mended():
+    part = parted(called("bash", TRACE, "a", command="x"), called("bash", "ok", "b", command="x"))
+
+    assert texts(error_facts(part)) == ["bash(command=x): KeyError: 'x' (went well later)"]
+
+
+def test_an_error_that_stays_is_not_said_to_be_mended_and_stands_once():
+    part = parted(
+        called("bash", "ok", "a", command="x"),
+        called("bash", TRACE, "b", command="x"),
+        called("bash", "so\n" * 60 + TRACE, "c", command="x"),
+        called("bash", "so\n" * 60 + TRACE, "d", command="x"),
+        called("bash", "so\n" * 60 + "OSError: y", "e", command="x"),
+    )
+
+    assert texts(error_facts(part)) == ["bash(command=x): KeyError: 'x'"]
+
+
+def test_what_the_line_of_its_command_says_is_not_said_twice():
+    assert texts(error_facts(parted(called("bash", "Error: no", command="x")))) == []
+    assert texts(error_facts(parted(asked("", "", "Error: no"), asked("", "", "Error: no")))) == []
+
+
+def test_what_the_latest_of_equal_calls_tells_is_not_said_of_the_others():
+    part = parted(called("bash", TRACE, "a", command="x"), called("bash", TRACE, "b", command="x"))
+
+    assert texts(error_facts(part)) == []
+
+
+def test_a_search_that_found_nothing_is_no_error():
+    none = "<returncode>1</returncode>\n<output>\n</output>"
+    part = parted(called("bash", none, "a", command="x"), called("bash", none, "b", command="x"))
+
+    assert texts(error_facts(part)) == []
+
+
+OLD = json.dumps({"reservation_id": "Z1", "cabin": "economy"})
+NEW = json.dumps({"reservation_id": "Z1", "cabin": "business"})
+
+
+def stands(*said):
+    return current_results(parted(*said).exchanges)
+
+
+def test_of_equal_calls_the_latest_result_stands():
+    assert stands(called("get", "1", id="Z1"), called("get", "2", id="Z1")) == (False, True)
+    assert stands(called("get", "1", id="Z1"), called("get", "2", id="Z2")) == (True, True)
+
+
+def test_a_failure_stands_and_replaces_nothing():
+    assert stands(called("get", "1"), called("get", "Error: no"), called("get", "")) == (True,) * 3
+
+
+def test_a_later_result_that_tells_as_much_of_the_same_thing_replaces_one():
+    get = called("get", OLD, reservation_id="Z1")
+
+    assert stands(get, called("update", NEW, reservation_id="Z1", cabin="b")) == (False, True)
+    assert stands(get, called("update", NEW, cabin="b")) == (True, True)
+    assert stands(get, called("update", '{"reservation_id": "Z1"}', reservation_id="Z1")) == (
+        True,
+        True,
+    )
+
+
+def test_what_has_no_ids_or_cannot_be_read_stands():
+    for result in ('{"a": 1}', "{", "[]", "text"):
+        assert stands(called("get", result, a=1), called("put", result, a=1, b=2)) == (True, True)
+    assert stands(asked("get", "x", OLD), asked("put", "y", OLD)) == (True, True)
+
+
+def test_what_is_compared_with_is_bounded():
+    many = [called("get", OLD, a=at) for at in range(12)]
+
+    assert all(stands(*many))
+
+
+def test_what_users_the_assistant_and_calls_say_is_mentioned_and_no_result():
+    part = parted(user("Find Mei."), assistant("Sure!"), called("find", "found", who="Brown"))
+
+    assert {"Mei", "Sure", "Brown"} <= mentioned_words(part)
+    assert "found" not in mentioned_words(part)

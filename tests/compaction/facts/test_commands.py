@@ -1,5 +1,254 @@
-from compaction.facts.commands import commands
-from tests.compaction.facts.regions import asked, called, parted, texts, user
+import time
+
+import msgspec
+import pytest
+
+from compaction.facts.commands import call_purposes, command_facts, names_to_keep
+from compaction.facts.detail_levels import segment_at
+from compaction.facts.fact import DetailLevel
+from compaction.facts.region_contents import read_region
+from compaction.reading.harness_results import assign_voices
+from compaction.reading.turns import split_units
+from tests.compaction.facts.regions import (
+    Said,
+    asked,
+    assistant,
+    called,
+    parted,
+    region,
+    texts,
+    user,
+)
+
+WEIGHT = 3_000
+
+
+def step(words: str, ref: str = "c1", command: str = "x") -> list[dict[str, object]]:
+    """What the assistant says, the call that it makes with that, and what comes back."""
+    call, result = called("bash", "so it is", ref, command=command)
+    return [call | {"content": words}, result]
+
+
+def meant(*said: Said, weight: int = WEIGHT, start: int = 0) -> dict[int, str]:
+    read = parted(*said, start=start)
+    return dict(call_purposes(read, range(len(read.exchanges)), weight))
+
+
+def test_what_a_call_was_for_is_the_last_thing_said_before_it():
+    words = "The lock is never given back.\n\nI read the file to see who takes it."
+
+    assert meant(step(words)) == {0: "I read the file to see who takes it"}
+
+
+def test_what_only_says_that_it_is_done_now_is_left_out():
+    assert meant(step("Good. Now let me also see why it waits:")) == {0: "see why it waits"}
+    assert meant(step("It waits for the lock. Let me look:")) == {0: "It waits for the lock"}
+
+
+def test_what_frames_a_call_is_none_of_it():
+    said = assistant(
+        "THOUGHT: First I look for the lock.\n\n```bash\ngrep -rn lock src\n```\n</reply>"
+    )
+    found = user("<returncode>0</returncode>\n<output>\nsrc/a.py:1: lock\n</output>")
+    bare = assistant("DISCUSSION\nNow its owner must be found, I think.\n```\nopen src/a.py\n```")
+    opened = user("<returncode>0</returncode>\n<output>\nlock = 1\n</output>")
+
+    spoken = region(user("Go."), said, found, bare, opened)
+    heard = assign_voices(spoken.messages)
+    framed = read_region(msgspec.structs.replace(spoken, messages=heard, units=split_units(heard)))
+
+    assert call_purposes(framed, [0, 1], WEIGHT) == {
+        0: "First I look for the lock",
+        1: "Now its owner must be found, I think",
+    }
+
+
+def test_of_calls_made_at_once_the_first_says_it():
+    (one, back), (other, more) = called("bash", "1", "a"), called("bash", "2", "b")
+    both = {**one, "tool_calls": [*one["tool_calls"], *other["tool_calls"]]}
+
+    assert meant([both | {"content": "Both are looked at again."}, back, more]) == {
+        0: "Both are looked at again"
+    }
+
+
+def test_what_says_nothing_is_left_out():
+    assert meant(step("Okay.", "a"), step("", "b")) == {}
+
+
+def test_a_decision_has_a_line_of_its_own():
+    assert meant(step("Let me see. The root cause is the cache, so I read it.")) == {}
+
+
+def test_what_was_said_before_the_part_is_none_of_it():
+    assert meant(step("I read the file again."), start=1) == {}
+
+
+def test_a_long_one_keeps_its_beginning_and_one_without_end_is_none():
+    told = meant(step("I try it with " + "another of the many flags " * 20))[0]
+
+    assert told.startswith("I try it with another")
+    assert told.endswith(" …")
+    assert len(told) < 120
+    assert meant(step("I try it with " + "another of the many flags " * 80)) == {}
+
+
+def test_where_room_is_short_the_latest_stay():
+    many = [step(f"Now the case number {at} is tried.", f"c{at}") for at in range(60)]
+
+    found = meant(*many)
+
+    assert 8 < len(found) < 30
+    assert list(found) == list(range(59, 59 - len(found), -1))
+    assert len(meant(*many, weight=30_000)) > 2 * len(found)
+    assert len(meant(*many, weight=200)) == 1
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "password=hunter2hunter2",
+        "PGPASSWORD=hunter2hunter2",
+        "the password is hunter2hunter2",
+        "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG",
+        "token: abcd1234efgh5678",
+        "https://ada:hunter2@db.example/orders",
+    ],
+)
+def test_a_sentence_with_a_secret_is_none(secret):
+    assert meant(step(f"I sign in with {secret} to see the orders.")) == {}
+
+
+def test_long_words_take_no_time():
+    many = [step("word. " * 40_000 + "x" * 40_000, f"c{at}") for at in range(20)]
+    read = parted(*many)
+
+    before = time.process_time()
+    call_purposes(read, range(20), WEIGHT)
+
+    assert time.process_time() - before < 0.5
+
+
+LISTING = "\n".join(f"src/package/module_{at}.py" for at in range(400))
+
+
+def told(part, share=1.0, said=None):
+    every = range(len(part.exchanges))
+    said = dict.fromkeys(every, "") if said is None else said
+    return names_to_keep(part, said, list(every), share)[0]
+
+
+def test_a_name_stays_with_the_exchange_that_showed_it_last():
+    part = parted(
+        called("bash", "def first_one(): other_one", "a", command="cat x"),
+        called("bash", "first_one again", "b", command="cat y"),
+    )
+
+    assert told(part) == {0: ["other_one"], 1: ["first_one"]}
+
+
+def test_what_its_line_says_is_not_said_again():
+    part = parted(called("bash", "a/b/c.py b/c.py some_name other_name", command="x"))
+
+    assert told(part, said={0: "ran z/a/b/c.py some_name.x"}) == {0: ["other_name"]}
+
+
+def test_names_of_a_call_that_was_made_again_stand_with_the_last_like_it():
+    part = parted(
+        called("bash", "old_name", "a", command="x"), called("bash", "new_name", "b", command="x")
+    )
+
+    assert names_to_keep(part, {1: ""}, [1, 1], 1.0)[0] == {1: ["old_name", "new_name"]}
+
+
+def test_exchanges_that_do_not_stay_tell_nothing():
+    part = parted(
+        called("bash", "old_name", "a", command="x"), called("bash", "new_name", "b", command="y")
+    )
+
+    assert names_to_keep(part, {1: ""}, [0, 1], 1.0)[0] == {1: ["new_name"]}
+
+
+def test_where_room_is_short_later_and_repeated_names_stay():
+    part = parted(
+        called("bash", " ".join(f"early_{at}" for at in range(200)), "a", command="x"),
+        called("bash", "both_times early_7", "b", command="y"),
+        called("bash", "both_times late_one", "c", command="z"),
+    )
+
+    assert told(part, 0.0) == {}
+    found = [name for each in told(part, 0.3).values() for name in each]
+    assert {"both_times", "early_7", "late_one"} <= set(found)
+    assert len(found) < 50
+
+
+def test_a_listing_keeps_as_many_paths_as_there_is_room_for():
+    part = parted(called("bash", LISTING, command="find"))
+    found = told(part)[0]
+
+    assert found[0] == "src/package/module_0.py"
+    assert 60 < len(found) < 200
+
+
+def test_what_segments_before_it_say_leaves_its_room_to_what_is_new():
+    said = [
+        called("bash", LISTING, "a", command="find src"),
+        called("bash", f"{LISTING}\nold_name new_name", "b", command="cat y"),
+    ]
+    first = segment_at(region(*said, end=2), DetailLevel.FACTS, len)
+    paths = set(first.text.split()) & set(LISTING.split())
+
+    again = told(parted(*said, start=2, part=2, earlier=(first,)))[0]
+    alone = told(parted(*said, start=2))[0]
+
+    assert paths
+    assert paths.isdisjoint(again)
+    assert not paths.isdisjoint(alone)
+    assert {"old_name", "new_name"} <= set(again)
+    assert len(again) > 60
+
+
+def test_what_the_assistant_wrote_counts_too_and_keys_do_not():
+    words = assistant("I call set_up(x) with password: hunter_two_x") | {
+        "tool_calls": called("bash", "", command="run my_script.py")[0]["tool_calls"]
+    }
+    part = parted(
+        [words, called("bash", "done", command="")[1]], asked("", "not {json", "its_name")
+    )
+
+    found = told(part)
+
+    assert found == {0: ["set_up", "my_script.py"], 1: ["its_name"]}
+
+
+def test_arguments_that_are_nested_too_deep_are_read_as_text():
+    part = parted(asked("put", "[" * 200 + '"deep_name"' + "]" * 200, ""))
+
+    assert told(part) == {0: ["deep_name"]}
+
+
+def test_exchanges_that_showed_more_names_than_they_say_are_known():
+    part = parted(
+        called("bash", "def first_one(): other_one", "a", command="cat x"),
+        called("bash", "first_one again", "b", command="cat y"),
+        called("bash", "plain words", "c", command="cat z"),
+    )
+
+    assert names_to_keep(part, dict.fromkeys(range(3), ""), [0, 1, 2], 1.0)[1] == {0}
+    assert names_to_keep(part, {0: "first_one", 1: "", 2: ""}, [0, 1, 2], 1.0)[1] == set()
+    assert names_to_keep(part, dict.fromkeys(range(3), ""), [0, 1, 2], 0.0)[1] == {0, 1}
+
+
+def test_many_names_take_no_time():
+    part = parted(
+        *(called("bash", f"a{at}_b/" * 2_000, f"c{at}", command=f"{at}") for at in range(20))
+    )
+
+    before = time.process_time()
+    told(part)
+
+    assert time.process_time() - before < 1
+
 
 LONG = "<returncode>1</returncode>\n" + "src/app.py:10: def main_loop()\n" * 20
 PYTEST = """\
@@ -15,7 +264,7 @@ LOG = "job done\n" * 20 + "ERROR job 5 failed: DiskFull on vol-7\n" + "so it goe
 
 
 def test_a_short_answer_stays_as_it_is():
-    assert texts(commands(parted(called("bash", "344\n", command="run x")))) == [
+    assert texts(command_facts(parted(called("bash", "344\n", command="run x")))) == [
         "bash(command=run x) → 344"
     ]
 
@@ -23,14 +272,16 @@ def test_a_short_answer_stays_as_it_is():
 def test_of_a_long_one_its_exit_and_its_names_stay():
     part = parted(called("bash", LONG + "no luck\n", command="cat"))
 
-    assert texts(commands(part)) == ["bash(command=cat) → exit 1: no luck → src/app.py main_loop"]
-    assert texts(commands(part, names=0)) == ["bash(command=cat) → exit 1: no luck → …"]
+    assert texts(command_facts(part)) == [
+        "bash(command=cat) → exit 1: no luck → src/app.py main_loop"
+    ]
+    assert texts(command_facts(part, names=0)) == ["bash(command=cat) → exit 1: no luck → …"]
 
 
 def test_what_went_wrong_stands_on_its_line():
     wrong = LONG + "ValueError: no\n"
 
-    assert texts(commands(parted(called("bash", wrong, command="x")), names=0)) == [
+    assert texts(command_facts(parted(called("bash", wrong, command="x")), names=0)) == [
         "bash(command=x) → exit 1: ValueError: no → …"
     ]
 
@@ -38,7 +289,7 @@ def test_what_went_wrong_stands_on_its_line():
 def test_a_file_that_only_tells_of_errors_went_well():
     told = LONG.replace(">1<", ">0<") + "raise ValueError: no\n" + "so\n" * 300
 
-    assert texts(commands(parted(called("bash", told, command="x")), names=0)) == [
+    assert texts(command_facts(parted(called("bash", told, command="x")), names=0)) == [
         "bash(command=x) → …"
     ]
 
@@ -48,7 +299,7 @@ def test_what_a_test_run_and_a_log_tell_of_stays():
         called("sh", PYTEST, "a", cmd="pytest -q"), called("sh", LOG, "b", cmd="cat log0")
     )
 
-    assert texts(commands(part, names=0)) == [
+    assert texts(command_facts(part, names=0)) == [
         (
             "sh(cmd=pytest -q) → exit 1: E TimeoutError: upstream took 31.2s (limit 30.0s)"
             " ¶ FAILED tests/test_x.py::test_status - Timeo... ¶ 1 failed, 11 passed in 0.31s → …"
@@ -59,7 +310,7 @@ def test_what_a_test_run_and_a_log_tell_of_stays():
 
 def test_where_room_is_short_the_latest_tell_more_of_what_went_wrong():
     part = parted(*(called("sh", PYTEST, f"c{at}", cmd=f"pytest -q {at}") for at in range(20)))
-    first, *_, last = texts(commands(part, names=0))
+    first, *_, last = texts(command_facts(part, names=0))
 
     assert first.endswith("exit 1: E TimeoutError: upstream took 31.2s (limit 30.0s) → …")
     assert last.endswith("1 failed, 11 passed in 0.31s → …")
@@ -73,7 +324,7 @@ def test_a_list_that_is_not_whole_ends_with_a_sign():
         called("sh", "plain words of some length " * 9, "c", cmd="cat y"),
         called("sh", "plain words", "d", cmd="cat z"),
     )
-    first, *others = texts(commands(part))
+    first, *others = texts(command_facts(part))
 
     assert "handler_4" in first
     assert "handler_3" not in first
@@ -88,19 +339,19 @@ def test_a_list_that_is_not_whole_ends_with_a_sign():
 def test_a_search_without_hits_found_nothing():
     none = "<returncode>1</returncode>\n<output>\n</output>"
 
-    assert texts(commands(parted(called("bash", none, command="grep -r x .")))) == [
+    assert texts(command_facts(parted(called("bash", none, command="grep -r x .")))) == [
         "bash(command=grep -r x .) → exit 1, nothing found"
     ]
-    assert texts(commands(parted(called("bash", none, command="false")))) == [
+    assert texts(command_facts(parted(called("bash", none, command="false")))) == [
         "bash(command=false) → exit 1"
     ]
 
 
 def test_an_exit_that_is_told_already_is_not_told_twice():
-    assert texts(commands(parted(called("bash", "no: exit code 3", command="x")))) == [
+    assert texts(command_facts(parted(called("bash", "no: exit code 3", command="x")))) == [
         "bash(command=x) → exit 3: no: exit code 3"
     ]
-    assert texts(commands(parted(called("bash", "no: exit 3", command="x")))) == [
+    assert texts(command_facts(parted(called("bash", "no: exit 3", command="x")))) == [
         "bash(command=x) → no: exit 3"
     ]
 
@@ -109,22 +360,22 @@ def test_what_a_call_was_for_stands_behind_it_where_there_is_all_the_room():
     call, result = called("bash", "<returncode>0</returncode>", command="python try.py --fast")
     part = parted(user("Go on. " * 300), [call | {"content": "I see whether it is quick."}, result])
 
-    assert texts(commands(part)) == [
+    assert texts(command_facts(part)) == [
         "bash(command=python try.py --fast) # I see whether it is quick → exit 0"
     ]
-    assert texts(commands(part, names=0)) == ["bash(command=python try.py --fast) → exit 0"]
+    assert texts(command_facts(part, names=0)) == ["bash(command=python try.py --fast) → exit 0"]
 
 
 def test_of_equal_commands_the_latest_stays():
     part = parted(called("bash", "1", "a", command="x"), called("bash", "2", "b", command="x"))
 
-    assert texts(commands(part)) == ["bash(command=x) → 2"]
+    assert texts(command_facts(part)) == ["bash(command=x) → 2"]
 
 
 def test_the_latest_part_of_them_stays_where_that_is_asked_for():
     part = parted(*(called("bash", "", command=f"x{at}") for at in range(4)))
 
-    assert texts(commands(part, share=0.5)) == [
+    assert texts(command_facts(part, share=0.5)) == [
         "bash(command=x2) → unknown",
         "bash(command=x3) → unknown",
     ]
@@ -138,7 +389,7 @@ def test_an_action_among_commands_says_how_it_ended():
         called("bash", page, "c", command="cat src/a.py"),
     )
 
-    found = texts(commands(part))
+    found = texts(command_facts(part))
 
     assert found[0].startswith("send_mail(to=mei) → unknown")
     assert "mailbox full" in found[1]
@@ -150,12 +401,12 @@ def test_results_of_unknown_calls_all_stay():
 
     part = parted(user("go"), call, result, call, {**result, "content": "two"})
 
-    assert texts(commands(part)) == ["one", "two"]
+    assert texts(command_facts(part)) == ["one", "two"]
 
 
 def test_what_a_harness_puts_around_an_answer_is_left_out():
     framed = "<returncode>2</returncode>\n<output>\nno\n</output>"
 
-    assert texts(commands(parted(called("bash", framed, command="x")))) == [
+    assert texts(command_facts(parted(called("bash", framed, command="x")))) == [
         "bash(command=x) → exit 2: no"
     ]

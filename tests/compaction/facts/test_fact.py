@@ -1,5 +1,21 @@
-from compaction.facts.fact import Fact, Kind
+from compaction.facts.fact import DetailLevel, Fact, FactKind, Region
 
 
 def test_facts_are_equal_when_they_say_the_same():
-    assert Fact(kind=Kind.USER, text="a", turns=(1,)) == Fact(kind=Kind.USER, text="a", turns=(1,))
+    assert Fact(kind=FactKind.USER, text="a", turns=(1,)) == Fact(
+        kind=FactKind.USER, text="a", turns=(1,)
+    )
+
+
+def test_the_rungs_go_down_in_order():
+    assert (
+        list(DetailLevel)
+        == [DetailLevel.FACTS, DetailLevel.PRUNED, DetailLevel.VALUES, DetailLevel.BARE]
+        == sorted(DetailLevel)
+    )
+
+
+def test_a_region_holds_nothing_and_knows_no_earlier_segment_unless_it_is_said():
+    region = Region(messages=(), units=(), start=0, end=0)
+
+    assert (region.part, region.held, region.earlier, region.notes) == (1, frozenset(), (), ())

@@ -1,6 +1,6 @@
 import time
 
-from compaction.facts.files import files
+from compaction.facts.files import file_facts
 from tests.compaction.facts.regions import asked, called, parted, texts, user
 
 
@@ -12,27 +12,29 @@ def test_each_path_is_one_line_with_what_was_done_to_it():
         user("on"),
         called("bash", "", "c", command="python src/app.py && rm /srv/log.txt"),
     )
-    found = list(files(part))
+    found = list(file_facts(part))
 
     assert texts(found) == ["src/app.py read, edited, run", "/srv/log.txt run"]
     assert found[0].turns == (1, 2)
 
 
 def test_commands_in_plain_text_are_read_too():
-    assert texts(files(parted(asked("shell", "cat a/b.c", "")))) == ["a/b.c read"]
+    assert texts(file_facts(parted(asked("shell", "cat a/b.c", "")))) == ["a/b.c read"]
 
 
 def test_paths_of_one_call_are_bounded():
     many = " ".join(f"d/{at}.py" for at in range(40))
 
-    assert len(list(files(parted(asked("shell", f"cat {many}", ""))))) == 12
-    assert texts(files(parted(called("add", "", a=1, b=2)))) == []
+    assert len(list(file_facts(parted(asked("shell", f"cat {many}", ""))))) == 12
+    assert texts(file_facts(parted(called("add", "", a=1, b=2)))) == []
 
 
 def test_modules_globs_and_expressions_of_sed_are_no_paths():
     said = "sed -i 's/a_b/c/' src/x.py && find . -name '*_test.py' && python -c 'import os.path'"
 
-    assert texts(files(parted(called("bash", "", command=said)))) == ["src/x.py edited (unknown)"]
+    assert texts(file_facts(parted(called("bash", "", command=said)))) == [
+        "src/x.py edited (unknown)"
+    ]
 
 
 def test_a_change_that_failed_does_not_read_as_one():
@@ -43,7 +45,7 @@ def test_a_change_that_failed_does_not_read_as_one():
         called("open", "Error: no such file", "d", path="src/d.py"),
     )
 
-    assert texts(files(part)) == [
+    assert texts(file_facts(part)) == [
         "src/a.py edited (error)",
         "src/b.py edited (unknown)",
         "src/c.py edited",
@@ -59,7 +61,7 @@ def test_what_sed_is_told_names_no_file_and_what_stands_behind_it_does():
     ]
     part = parted(*(called("bash", "", f"c{at}", cmd=each) for at, each in enumerate(told)))
 
-    assert [fact.key for fact in files(part)] == [
+    assert [fact.key for fact in file_facts(part)] == [
         "lib/pump.py",
         "docs/b.md",
         "conf/site.toml",
@@ -68,7 +70,9 @@ def test_what_sed_is_told_names_no_file_and_what_stands_behind_it_does():
 
 
 def test_a_way_up_alone_is_no_path():
-    assert texts(files(parted(asked("shell", "cd ../.. && ls ./ ../lib", "")))) == ["../lib read"]
+    assert texts(file_facts(parted(asked("shell", "cd ../.. && ls ./ ../lib", "")))) == [
+        "../lib read"
+    ]
 
 
 def test_many_programs_of_sed_take_no_time():
@@ -81,13 +85,13 @@ def test_many_programs_of_sed_take_no_time():
     )
     before = time.process_time()
     for text in texts_of_it:
-        list(files(parted(asked("shell", text, ""))))
+        list(file_facts(parted(asked("shell", text, ""))))
 
     assert time.process_time() - before < 1
 
 
 def test_text_of_many_dots_and_slashes_takes_no_time():
     before = time.process_time()
-    list(files(parted(asked("shell", "a.b-" * 50_000 + "a/" * 50_000, ""))))
+    list(file_facts(parted(asked("shell", "a.b-" * 50_000 + "a/" * 50_000, ""))))
 
     assert time.process_time() - before < 1

@@ -1,8 +1,19 @@
 import msgspec
+import pytest
 
-from compaction.facts.region_contents import part
+from compaction.facts.region_contents import read_region, tells_of_change
 from compaction.reading.message import Voice
 from tests.compaction.facts.regions import assistant, called, parted, region, user
+
+
+@pytest.mark.parametrize("result", ["Successfully paid", "It has been sent.", "They were removed"])
+def test_a_result_tells_of_a_change_where_it_begins(result):
+    assert tells_of_change(result)
+
+
+@pytest.mark.parametrize("result", ["", "It was late", "x" * 400 + " successfully paid"])
+def test_other_results_do_not(result):
+    assert not tells_of_change(result)
 
 
 def test_results_find_their_calls_and_messages_their_turns():
@@ -17,13 +28,13 @@ def test_results_find_their_calls_and_messages_their_turns():
         ("a", "1", (1, 3)),
     ]
     assert read.turns == (1, 1, 1, 1, 2)
-    assert read.turn(4) == 2
+    assert read.turn_of(4) == 2
 
 
 def test_a_call_without_its_result_and_a_result_without_its_call_stand_alone():
     whole = region(user("go"), called("a", "1"), called("b", "2", "c2"))
 
-    read = part(msgspec.structs.replace(whole, start=2, end=4))
+    read = read_region(msgspec.structs.replace(whole, start=2, end=4))
 
     assert [(each.called.name, each.result) for each in read.exchanges] == [("", "1"), ("b", "")]
 
@@ -32,6 +43,6 @@ def test_what_is_held_is_not_read_and_only_users_words_keep_their_secrets():
     key = "AKIAIOSFODNN7EXAMPLE"
     read = parted(user(key), assistant(key), assistant("x"), called("a", key), held=frozenset([2]))
 
-    assert [message.text for _, message in read.spoken(Voice.USER)] == [key]
-    assert [message.text for _, message in read.spoken(Voice.ASSISTANT)] == ["[secret]", ""]
+    assert [message.text for _, message in read.messages_of(Voice.USER)] == [key]
+    assert [message.text for _, message in read.messages_of(Voice.ASSISTANT)] == ["[secret]", ""]
     assert read.exchanges[0].result == "[secret]"

@@ -1,13 +1,14 @@
+import json
 import re
 
 import pytest
 
-from compaction.facts.detail_levels import climbed, segment
-from compaction.facts.fact import Kind
-from compaction.facts.segment import Rung
-from compaction.facts.size_fitting import CAPS
-from compaction.reading.token_estimate import estimate
-from tests.compaction.facts.regions import assistant, called, region, user
+from compaction.facts.call_records import current_results
+from compaction.facts.detail_levels import segment_at, segment_within
+from compaction.facts.fact import DetailLevel, FactKind
+from compaction.facts.size_fitting import MESSAGE_CAPS_CHARS, command_candidates, record_candidates
+from compaction.reading.token_estimate import estimate_tokens
+from tests.compaction.facts.regions import Said, assistant, called, parted, region, user
 
 ORDERS = [
     each
@@ -26,14 +27,14 @@ ORDERS = [
 
 @pytest.mark.parametrize("most", [1_100, 1_400, 1_700])
 def test_it_fits_and_spends_the_room_that_there_is(most):
-    made = climbed(region(*ORDERS), most, estimate)
+    made = segment_within(region(*ORDERS), most, estimate_tokens)
 
-    assert made.rung is Rung.BARE
+    assert made.level is DetailLevel.BARE
     assert 0.8 * most < made.tokens <= most
 
 
 def test_the_newest_values_and_all_that_was_done_stay():
-    made = climbed(region(*ORDERS), 1_600, estimate)
+    made = segment_within(region(*ORDERS), 1_600, estimate_tokens)
 
     assert "#W1059" in made.text
     assert "#P2001" not in made.text
@@ -42,7 +43,10 @@ def test_the_newest_values_and_all_that_was_done_stay():
 
 def test_users_words_are_cut_further_the_less_room_there_is():
     said = [user(f"{at} begins {'word ' * 900}#W{at}0001 {'word ' * 900}ends") for at in range(9)]
-    sizes = {most: climbed(region(*said), most, estimate) for most in (99, 1_000, 8_000, 40_000)}
+    sizes = {
+        most: segment_within(region(*said), most, estimate_tokens)
+        for most in (99, 1_000, 8_000, 40_000)
+    }
 
     assert [each.tokens <= most for most, each in sizes.items()] == [False, True, True, True]
     assert all(
@@ -50,31 +54,36 @@ def test_users_words_are_cut_further_the_less_room_there_is():
         for each in sizes.values()
         for at in range(9)
     )
-    assert sizes[40_000].rung is Rung.FACTS
+    assert sizes[40_000].level is DetailLevel.FACTS
     assert "#W80001" in sizes[1_000].text
-    assert sorted(CAPS, reverse=True) == list(CAPS)
+    assert sorted(MESSAGE_CAPS_CHARS, reverse=True) == list(MESSAGE_CAPS_CHARS)
 
 
 def test_rules_stay_whatever_room_there_is():
     page = "They went on and on. " * 200
     said = [user("Always ask first."), user(f"{page} Never pay twice. {page} Only by card.")]
-    whole, made = (climbed(region(*said), most, estimate) for most in (0, 30))
+    whole, made = (segment_within(region(*said), most, estimate_tokens) for most in (0, 30))
 
-    wished = {fact.text for fact in whole.facts if fact.kind is Kind.RULE}
+    wished = {fact.text for fact in whole.facts if fact.kind is FactKind.RULE}
     assert wished == {"Always ask first.", "Never pay twice.", "Only by card."}
-    assert made.rung is Rung.BARE
-    assert {fact.text for fact in made.facts if fact.kind is Kind.RULE} == wished
+    assert made.level is DetailLevel.BARE
+    assert {fact.text for fact in made.facts if fact.kind is FactKind.RULE} == wished
     assert all(each in made.text for each in wished)
 
 
 def test_without_a_bound_it_takes_half_of_the_rung_before():
-    half, values = (segment(region(*ORDERS), rung, estimate) for rung in (Rung.BARE, Rung.VALUES))
+    half, values = (
+        segment_at(region(*ORDERS), rung, estimate_tokens)
+        for rung in (DetailLevel.BARE, DetailLevel.VALUES)
+    )
 
     assert half.tokens <= max(values.tokens // 2, half.tokens if half.tokens < 1_200 else 0)
 
 
 def test_it_is_cut_again_where_lines_weigh_more_together_than_apart():
-    made = climbed(region(*ORDERS), 9_000, lambda text: 40 + len(text) + 9 * text.count("\n"))
+    made = segment_within(
+        region(*ORDERS), 9_000, lambda text: 40 + len(text) + 9 * text.count("\n")
+    )
 
     assert made.tokens <= 9_000
 
@@ -84,13 +93,13 @@ def test_where_no_cut_is_enough_only_the_words_stay(weight):
     def hopeless(text):
         return weight if "\nvalues: " in text or "did: " in text or "tool: " in text else 1
 
-    made = climbed(region(*ORDERS), 9_000, hopeless)
+    made = segment_within(region(*ORDERS), 9_000, hopeless)
 
-    assert {fact.kind for fact in made.facts} == {Kind.USER, Kind.GOAL, Kind.GONE}
+    assert {fact.kind for fact in made.facts} == {FactKind.USER, FactKind.GOAL, FactKind.GONE}
 
 
 def test_a_target_that_is_too_small_is_missed_and_what_is_gone_is_named():
-    made = climbed(region(*ORDERS), 40, estimate)
+    made = segment_within(region(*ORDERS), 40, estimate_tokens)
 
     assert made.tokens > 40
     assert "values: " not in made.text
@@ -102,13 +111,70 @@ def test_a_target_that_is_too_small_is_missed_and_what_is_gone_is_named():
 def test_tools_that_are_gone_are_named_up_to_a_bound():
     said = [each for at in range(12) for each in (user("Go"), called(f"get_{at}", "W1", f"c{at}"))]
 
-    assert climbed(region(*said), 9, estimate).text.endswith(" and 4 more tools")
+    assert segment_within(region(*said), 9, estimate_tokens).text.endswith(" and 4 more tools")
 
 
 def test_users_words_grow_where_the_rest_leaves_room():
     said = [user(f"{at} begins {'word ' * 900}ends") for at in range(3)]
-    sizes = [climbed(region(*said), most, estimate).tokens for most in (300, 900, 1_500, 2_400)]
+    sizes = [
+        segment_within(region(*said), most, estimate_tokens).tokens
+        for most in (300, 900, 1_500, 2_400)
+    ]
 
     assert all(
         size > 0.5 * most for size, most in zip(sizes, (300, 900, 1_500, 2_400), strict=True)
     )
+
+
+OFFERED_ORDERS = [{"id": f"W10{at}", "fee": 10 * at + 7, "state": "open"} for at in range(9)]
+DESK: list[Said] = [
+    user("Always ask first. What of W104?"),
+    called("list_orders", json.dumps(OFFERED_ORDERS), "a"),
+    called("get_owner", '{"owner": "mei_li_77"}', "b", of="W104"),
+    assistant("W104 is $47 and is due on May 3. It will be $52 with tax."),
+    called("get_owner", '{"owner": "ana_vo_12"}', "c", of="W105"),
+    called("transfer", "Error: no money", "d", to="W104"),
+]
+
+
+def test_a_record_is_offered_with_less_and_less_of_its_rows_and_last_without():
+    part = parted(*DESK)
+    offer = record_candidates(part, current_results(part.exchanges))
+
+    (orders,) = [each for each in offer.exchanged if each[0].text.startswith("list_orders")]
+    rows = [each.text.count("W10") for each in orders]
+    assert rows == [5, 3, 0]
+    assert orders[0].text.endswith("of:9}")
+    assert orders[-1].text == "list_orders() → …"
+
+
+def test_calls_whose_values_were_named_again_come_first_and_then_the_newest():
+    part = parted(*DESK)
+    offer = record_candidates(part, current_results(part.exchanges))
+
+    first = [each[0].text.partition("(")[0] for each in offer.exchanged]
+    assert first == ["list_orders", "transfer", "get_owner", "get_owner"]
+    assert "ana_vo_12" in offer.exchanged[2][0].text
+
+
+def test_goals_and_rules_are_marks_and_sentences_with_values_are_said():
+    part = parted(*DESK)
+    offer = record_candidates(part, current_results(part.exchanges))
+
+    assert {each.kind for each in offer.marks} == {FactKind.GOAL, FactKind.RULE}
+    assert any("$52 with tax" in each.text for each in offer.said)
+    assert not offer.names
+
+
+def test_of_what_can_be_had_again_names_are_offered_and_of_records_none():
+    part = parted(
+        user("go"),
+        called("bash", "src/app.py\nsrc/lib.py\n20417\n" * 9, "a", command="ls -R src/"),
+        called("get_order", '{"id": "W-4711"}', "b"),
+    )
+
+    offer = command_candidates(part)
+
+    assert {"src/app.py", "src/lib.py"} <= set(offer.names)
+    assert not {"20417", "W-4711"} & set(offer.names)
+    assert {each[0].kind for each in offer.exchanged} == {FactKind.COMMAND, FactKind.FILE}

@@ -1,37 +1,144 @@
-from compaction.facts.statements import MOST, kept, users
-from tests.compaction.facts.regions import parted, texts, user
+import pytest
+
+from compaction.facts.fact import FactKind
+from compaction.facts.statements import (
+    MAX_USER_CHARS,
+    goal_facts,
+    is_directive,
+    plan_facts,
+    rule_facts,
+    shorten_user_text,
+    user_facts,
+)
+from tests.compaction.facts.regions import assistant, called, parted, texts, user
+
+
+def test_the_first_request_is_the_goal():
+    part = parted(assistant("Welcome"), user(" "), user("Book a\nflight"), user("And a car"))
+
+    assert texts(goal_facts(part)) == ["Book a ¶ flight"]
+
+
+def test_a_later_part_has_none():
+    assert texts(goal_facts(parted(user("Book"), user("Go on"), start=1))) == []
+    assert texts(goal_facts(parted(user("Book"), user("Go on"), held=frozenset([0])))) == []
+    assert texts(goal_facts(parted(assistant("Hi")))) == []
+
+
+def test_a_long_request_is_known_by_its_beginning():
+    assert texts(goal_facts(parted(user("go " * 500)))) == [("go " * 100).rstrip()]
+
+
+REPORTS = [
+    "The colour was wrong, I got rust instead of moss.",
+    "I have never received it.",
+    "It never arrived.",
+    "The parcel doesn't open.",
+    "I was told you must confirm.",
+    "Did you always do that?",
+]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Never call me.",
+        "please use metric units",
+        "From now on answer in French",
+        "Don\u2019t touch the tests.",
+        "You must ask first",
+        "I prefer aisle seats",
+        "Use tabs instead of spaces",
+        "Make sure it compiles",
+        "Could you please always answer in French?",
+        "The colour was wrong, so never send rust again.",
+        "Yes, but only if it arrives before the 28th.",
+        "I don't want insurance.",
+    ],
+)
+def test_a_standing_wish_is_a_rule(said):
+    assert is_directive(said)
+
+
+@pytest.mark.parametrize(
+    "said", ["Hello!", "I don't have it here", "Two seats to Rome", "x only" * 400, *REPORTS]
+)
+def test_other_words_are_none(said):
+    assert not is_directive(said)
+
+
+def test_only_users_make_rules_and_in_their_own_words():
+    part = parted(
+        user("Hi. Always ask me  first!\nThanks."), called("f", "Never obey."), assistant("Always!")
+    )
+
+    assert texts(rule_facts(part)) == ["Always ask me  first!"]
+
+
+def test_a_document_makes_no_more_than_fifty():
+    assert len(list(rule_facts(parted(user("Always.\n" * 90))))) == 50
 
 
 def test_words_stay_whole_and_in_order():
-    assert texts(users(parted(user("a\n\n  b"), user("c")))) == ["a ¶   b", "c"]
+    assert texts(user_facts(parted(user("a\n\n  b"), user("c")))) == ["a ¶   b", "c"]
 
 
 def test_of_a_long_message_the_ends_stay_and_the_ids_between():
     long = f"first {'word ' * 2_000}order #W2378156 {'word ' * 2_000}last"
 
-    text = kept(long, MOST)
+    text = shorten_user_text(long, MAX_USER_CHARS)
 
     assert text.startswith("first word")
     assert text.endswith("word last")
     assert "#W2378156" in text
     assert "characters cut" in text
-    assert len(text) < MOST + 300
+    assert len(text) < MAX_USER_CHARS + 300
 
 
 def test_a_cut_without_ids_names_none():
-    assert "in them" not in kept("word " * 4_000, MOST)
+    assert "in them" not in shorten_user_text("word " * 4_000, MAX_USER_CHARS)
 
 
 def test_of_several_users_it_is_said_who_speaks():
     said = {"role": "user", "name": "ali\nce" + "e" * 99, "content": "See"}
 
-    assert texts(users(parted(said, user("And?")))) == [f"ali ¶ ce{'e' * 56}: See", "And?"]
+    assert texts(user_facts(parted(said, user("And?")))) == [f"ali ¶ ce{'e' * 56}: See", "And?"]
 
 
 def test_short_messages_stay_whole_however_far_others_are_cut():
     part = parted(user("word " * 50), user("word " * 500))
 
-    short, long = texts(users(part, 100, 300))
+    short, long = texts(user_facts(part, 100, 300))
 
     assert short == ("word " * 50).rstrip()
     assert len(long) < 200
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("- [ ] write the tests", FactKind.TODO),
+        ("TODO: the docs", FactKind.TODO),
+        ("Next: run it", FactKind.TODO),
+        ("- [x] read the code", FactKind.DONE),
+        ("✅ built", FactKind.DONE),
+        ("I chose SQLite because it needs no server", FactKind.DECISION),
+        ("The root cause is a typo", FactKind.DECISION),
+    ],
+)
+def test_a_line_tells_what_it_is(line, kind):
+    found = list(plan_facts(parted(assistant(f"Well then.\n{line}\nSo."))))
+
+    assert [(fact.kind, fact.text) for fact in found] == [(kind, line)]
+
+
+def test_other_lines_and_other_voices_tell_nothing():
+    assert texts(plan_facts(parted(user("TODO: this"), assistant("I am done with it.")))) == []
+    assert texts(plan_facts(parted(assistant("Hello there")))) == []
+
+
+def test_lines_are_few_and_short():
+    found = texts(plan_facts(parted(assistant("TODO " + "x " * 300 + "\n" + "TODO y\n" * 9))))
+
+    assert len(found) == 4
+    assert len(found[0]) <= 202

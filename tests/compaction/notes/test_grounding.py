@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.notes.grounding import (
-    copied,
+    holds_token,
+    is_worded_from,
     on_one_line,
-    orders,
-    stands,
-    stems,
-    unescaped,
-    whole,
-    worded,
+    order_words,
+    unescape_json,
+    verbatim_tokens,
+    whole_sentences,
+    word_stems,
 )
 
 
@@ -34,7 +34,7 @@ from compaction.notes.grounding import (
     ],
 )
 def test_what_is_to_be_copied_is_found(sentence, tokens):
-    assert list(copied(sentence)) == tokens
+    assert list(verbatim_tokens(sentence)) == tokens
 
 
 @pytest.mark.parametrize(
@@ -53,18 +53,18 @@ def test_what_is_to_be_copied_is_found(sentence, tokens):
     ],
 )
 def test_a_token_stands_by_itself_or_not_at_all(token, source, holds):
-    assert stands(token, source) is holds
+    assert holds_token(token, source) is holds
 
 
 def test_words_are_known_in_their_other_forms():
-    assert worded("booked the flights", stems("Booking a flight is easy"))
-    assert not worded("cancelled everything", stems("Booking a flight is easy"))
-    assert worded("", stems(""))
+    assert is_worded_from("booked the flights", word_stems("Booking a flight is easy"))
+    assert not is_worded_from("cancelled everything", word_stems("Booking a flight is easy"))
+    assert is_worded_from("", word_stems(""))
 
 
 def test_orders_are_told_by_their_words():
-    assert orders("You MUST ignore it") == {"must", "ignore"}
-    assert orders("It was booked") == frozenset()
+    assert order_words("You MUST ignore it") == {"must", "ignore"}
+    assert order_words("It was booked") == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -92,12 +92,12 @@ def test_a_quote_becomes_the_whole_sentence(quote, sentence):
         "Hello there. Never book\nbasic economy. Call me after noon, e.g. at three. Dr. Who knows."
     )
 
-    assert whole(quote, sources.get(quote, said)) == sentence
+    assert whole_sentences(quote, sources.get(quote, said)) == sentence
 
 
 @given(st.text(alphabet="ab .!\n:-é。"), st.text(alphabet="ab .!", min_size=1))
 def test_a_whole_sentence_is_the_users_and_holds_the_quote(source, quote):
-    found = whole(quote, source)
+    found = whole_sentences(quote, source)
 
     if found:
         squeezed = found.replace(" ", "")
@@ -110,7 +110,7 @@ def test_a_whole_sentence_is_the_users_and_holds_the_quote(source, quote):
     [("plain", "plain"), (r"M\u00fcller\n\"x\" \/", 'Müller\n"x" /'), (r"\q", r"\q")],
 )
 def test_escapes_are_undone(text, meant):
-    assert unescaped(text) == meant
+    assert unescape_json(text) == meant
 
 
 @pytest.mark.parametrize(
@@ -119,9 +119,9 @@ def test_escapes_are_undone(text, meant):
 def test_nothing_takes_longer_than_the_text_is_long(piece):
     text = piece * (100_000 // len(piece))
     began = time.perf_counter()
-    whole("nowhere to be found", text)
-    unescaped(text)
-    stems(text)
-    orders(text)
+    whole_sentences("nowhere to be found", text)
+    unescape_json(text)
+    word_stems(text)
+    order_words(text)
 
     assert time.perf_counter() - began < 2

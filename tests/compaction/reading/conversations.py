@@ -5,16 +5,16 @@ from collections.abc import Iterable, Sequence
 
 from hypothesis import strategies as st
 
-from compaction.reading.message import Message
-from compaction.reading.message_parser import read
+from compaction.reading.message import ParsedMessage
+from compaction.reading.message_parser import parse_message
 
 
 def raws(said: Iterable[dict[str, object]]) -> list[bytes]:
     return [json.dumps(one).encode() for one in said]
 
 
-def messages(said: Iterable[dict[str, object]]) -> list[Message]:
-    return [read(raw) for raw in raws(said)]
+def messages(said: Iterable[dict[str, object]]) -> list[ParsedMessage]:
+    return [parse_message(raw) for raw in raws(said)]
 
 
 def system(text: str = "Be brief.") -> dict[str, object]:

@@ -1,40 +1,40 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.reading.bounded_cache import Remembered
+from compaction.reading.bounded_cache import BoundedCache
 
 
 def test_what_was_kept_is_found_and_nothing_else():
-    memory: Remembered[str, int] = Remembered(10, 1_000)
-    memory.put("a", 1, 10)
+    memory: BoundedCache[str, int] = BoundedCache(10, 1_000)
+    memory.store("a", 1, 10)
 
     assert (memory.get("a"), memory.get("b"), len(memory)) == (1, None, 1)
 
 
 def test_what_was_not_used_goes_and_what_was_used_stays():
-    memory: Remembered[str, int] = Remembered(4, 1_000)
+    memory: BoundedCache[str, int] = BoundedCache(4, 1_000)
     for key in "abcd":
-        memory.put(key, 1, 1)
+        memory.store(key, 1, 1)
         memory.get("a")
-    memory.put("e", 1, 1)
+    memory.store("e", 1, 1)
 
     assert [key for key in "abcde" if memory.get(key)] == ["a", "d", "e"]
 
 
 def test_a_value_too_heavy_is_not_kept():
-    memory: Remembered[str, int] = Remembered(10, 100)
-    memory.put("a", 1, 1)
-    memory.put("b", 1, 51)
+    memory: BoundedCache[str, int] = BoundedCache(10, 100)
+    memory.store("a", 1, 1)
+    memory.store("b", 1, 51)
 
     assert (memory.get("a"), memory.get("b")) == (1, None)
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.integers(1, 60)), max_size=60))
 def test_it_holds_no_more_than_it_may(puts):
-    memory: Remembered[str, int] = Remembered(6, 100)
+    memory: BoundedCache[str, int] = BoundedCache(6, 100)
     weights = {}
     for key, weight in puts:
-        memory.put(key, weight, weight)
+        memory.store(key, weight, weight)
         weights[key] = weight
 
         assert len(memory) <= 6

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.reading.chat_validation import faults
+from compaction.reading.chat_validation import chat_faults
 from tests.compaction.reading.conversations import (
     assistant,
     calling,
@@ -31,7 +31,7 @@ TOLD = {"role": "function", "name": "f", "content": "done"}
     ],
 )
 def test_a_sound_conversation_has_no_faults(said):
-    assert faults(raws(said)) == ()
+    assert chat_faults(raws(said)) == ()
 
 
 @pytest.mark.parametrize(
@@ -64,11 +64,11 @@ def test_a_sound_conversation_has_no_faults(said):
     ],
 )
 def test_what_a_provider_would_refuse_is_said(said, fault):
-    assert faults(raws(said)) == (fault,)
+    assert chat_faults(raws(said)) == (fault,)
 
 
 def test_a_call_without_a_result_is_a_fault_at_the_end_too():
-    found = faults(raws([user(), calling("a")]))
+    found = chat_faults(raws([user(), calling("a")]))
 
     assert found == ("no result of 'a' in messages[1]", "the assistant speaks last")
 
@@ -76,20 +76,22 @@ def test_a_call_without_a_result_is_a_fault_at_the_end_too():
 def test_what_the_caller_does_itself_is_no_fault():
     came = raws([system(), assistant(), user(""), assistant()])
 
-    assert len(faults(came)) == 3
-    assert faults(came, came) == ()
-    assert faults(came[1:], came) == ()
-    assert faults([came[1], *raws([user("")])], came) == ()
-    assert faults([came[3]], raws([user()])) == (
+    assert len(chat_faults(came)) == 3
+    assert chat_faults(came, came) == ()
+    assert chat_faults(came[1:], came) == ()
+    assert chat_faults([came[1], *raws([user("")])], came) == ()
+    assert chat_faults([came[3]], raws([user()])) == (
         "the assistant speaks first",
         "the assistant speaks last",
     )
-    assert faults(raws([user(), assistant()]), [b"[]", b"[]"]) == ("the assistant speaks last",)
+    assert chat_faults(raws([user(), assistant()]), [b"[]", b"[]"]) == (
+        "the assistant speaks last",
+    )
 
 
 @given(conversations())
 def test_conversations_that_any_provider_takes_have_none(said):
-    assert faults(raws(said)) == ()
+    assert chat_faults(raws(said)) == ()
 
 
 @given(conversations(), st.data())
@@ -98,9 +100,9 @@ def test_a_result_that_goes_missing_is_seen(said, data):
     if results:
         del said[data.draw(st.sampled_from(results))]
 
-    assert bool(faults(raws(said))) == bool(results)
+    assert bool(chat_faults(raws(said))) == bool(results)
 
 
 @given(st.lists(st.binary(max_size=30), max_size=3))
 def test_any_bytes_have_faults(said):
-    assert faults(said)
+    assert chat_faults(said)

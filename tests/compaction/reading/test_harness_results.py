@@ -6,9 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.reading.harness_results import framed, is_framed, voiced
-from compaction.reading.message import Called, Voice
-from compaction.reading.turns import units
+from compaction.reading.harness_results import (
+    assign_voices,
+    looks_like_result,
+    pair_call_with_result,
+)
+from compaction.reading.message import CalledTool, Voice
+from compaction.reading.turns import split_units
 from tests.compaction.reading.conversations import (
     assistant,
     calling,
@@ -20,12 +24,12 @@ from tests.compaction.reading.conversations import (
 
 RECORDED = Path(__file__).resolve().parents[4] / "shared" / "data" / "A" / "SWE-agent+SWE-agent"
 BASH = "I look.\n```bash\nls -la\n```"
-SHELL = Called("", "shell", "ls -la")
+SHELL = CalledTool("", "shell", "ls -la")
 PROMPT = "\n(Open file: n/a)\n(Current directory: /repo)\nbash-$"
 
 
 def spoken(*said):
-    return voiced(messages(said))
+    return assign_voices(messages(said))
 
 
 @pytest.mark.parametrize(
@@ -40,45 +44,45 @@ def spoken(*said):
         ("```mswea_bash_command\nls -la\n```", "<returncode>0</returncode>", SHELL),
         ("```\nwrong\n```\nno, I mean\n```\nls -la\n```", "OBSERVATION:\na.py", SHELL),
         ("```ls -la```", "OBSERVATION:\na.py", SHELL),
-        ("Code:\n```py\nprint(1)\n```", "Observation:\n1", Called("", "python", "print(1)")),
+        ("Code:\n```py\nprint(1)\n```", "Observation:\n1", CalledTool("", "python", "print(1)")),
         ("So:\n<execute_bash>\nls -la\n</execute_bash>", "OBSERVATION:\na.py", SHELL),
         ("So:\n<execute_bash>\nls -la", "OBSERVATION:\na.py", SHELL),
         (
             "<execute_ipython>\nprint(1)\n</execute_ipython>",
             "OBSERVATION:\n1",
-            Called("", "python", "print(1)"),
+            CalledTool("", "python", "print(1)"),
         ),
         (
             "<function=view>\n<parameter=path>a.py</parameter>\n</function>",
             "EXECUTION RESULT of [view]:\nx = 1",
-            Called("", "view", "<parameter=path>a.py</parameter>"),
+            CalledTool("", "view", "<parameter=path>a.py</parameter>"),
         ),
-        ("<function=finish>\n", "EXECUTION RESULT of [finish]:", Called("", "finish", "")),
+        ("<function=finish>\n", "EXECUTION RESULT of [finish]:", CalledTool("", "finish", "")),
         (
             "Thought: look\nAction: search\nAction Input: pairs",
             "Observation: none",
-            Called("", "search", "pairs"),
+            CalledTool("", "search", "pairs"),
         ),
-        ("Action: stop", "Observation: none", Called("", "stop", "")),
+        ("Action: stop", "Observation: none", CalledTool("", "stop", "")),
         (
             '<tool_call>\n{"name": "find", "arguments": {"id": 1}}\n</tool_call>',
             "<tool_response>\n{}\n</tool_response>",
-            Called("", "find", '{"id": 1}'),
+            CalledTool("", "find", '{"id": 1}'),
         ),
         (
             "<tool_call>find it</tool_call>",
             "<tool_response>none</tool_response>",
-            Called("", "tool", "find it"),
+            CalledTool("", "tool", "find it"),
         ),
         (
             '<function_calls>\n<invoke name="find">\n<id>1</id>\n</invoke>',
             "<function_results>none</function_results>",
-            Called("", "find", "<id>1</id>"),
+            CalledTool("", "find", "<id>1</id>"),
         ),
         (
             "<read_file>\n<path>a.py</path>\n</read_file>",
             "[read_file for 'a.py'] Result:\nx = 1",
-            Called("", "read_file", "<path>a.py</path>"),
+            CalledTool("", "read_file", "<path>a.py</path>"),
         ),
     ],
 )
@@ -87,7 +91,7 @@ def test_what_a_harness_gave_back_is_the_result_of_the_command_before_it(asked, 
 
     assert [one.voice for one in said] == [Voice.USER, Voice.ASSISTANT, Voice.RESULT]
     assert said[1].calls == (called,)
-    assert [(unit.start, unit.end) for unit in units(said)] == [(0, 1), (1, 3)]
+    assert [(unit.start, unit.end) for unit in split_units(said)] == [(0, 1), (1, 3)]
 
 
 @pytest.mark.parametrize(
@@ -163,7 +167,7 @@ def test_what_is_said_of_a_prefix_stays_but_for_a_command_without_its_result(bef
 
 @given(TALK)
 def test_framed_conversations_have_units(said):
-    found = units(spoken(*said))
+    found = split_units(spoken(*said))
 
     assert [at for unit in found for at in range(unit.start, unit.end)] == list(range(len(said)))
 
@@ -171,9 +175,9 @@ def test_framed_conversations_have_units(said):
 @given(st.text(alphabet="[]<>=`ab' \n:", max_size=60), st.sampled_from(["OBSERVATION:", "["]))
 def test_any_words_are_read(asked, told):
     said, answer = messages([assistant(asked), user(told + asked)])
-    both = framed(said, answer)
+    both = pair_call_with_result(said, answer)
 
-    assert both is None or (is_framed(answer.text) and both[0].calls)
+    assert both is None or (looks_like_result(answer.text) and both[0].calls)
 
 
 @pytest.mark.skipif(not RECORDED.exists(), reason="the recorded runs are not here")

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.reading.message import Called, Unfoldable, Voice
-from compaction.reading.message_parser import read, weighed
-from compaction.reading.message_tokens import MESSAGE
-from compaction.reading.prefix_digests import SIZE
-from compaction.reading.token_estimate import estimate
+from compaction.reading.message import CalledTool, CannotCompactError, Voice
+from compaction.reading.message_parser import count_tokens_of, parse_message
+from compaction.reading.message_tokens import MESSAGE_TOKENS
+from compaction.reading.prefix_digests import DIGEST_BYTES
+from compaction.reading.token_estimate import estimate_tokens
 
 PICTURE = {"type": "image_url", "image_url": {"url": "https://a.example/b.png"}}
 
@@ -33,13 +33,13 @@ def call(name, arguments="{}", called="f"):
 )
 def test_a_message_of_words_is_its_words(role, voice):
     source = raw(role=role, content="hello")
-    message = read(source)
+    message = parse_message(source)
 
     assert message.raw == source
-    assert len(message.digest) == SIZE
+    assert len(message.digest) == DIGEST_BYTES
     assert (message.role, message.voice, message.text) == (role, voice, "hello")
     assert (message.calls, message.answers, message.whole, message.signed) == ((), "", True, False)
-    assert message.tokens == MESSAGE + 1 + estimate("hello")
+    assert message.tokens == MESSAGE_TOKENS + 1 + estimate_tokens("hello")
 
 
 _TEXT = {"type": "text", "text": "hello"}
@@ -50,40 +50,42 @@ _MARK = {"cache_control": {"type": "ephemeral"}}
     "content", [[_TEXT], [{**_TEXT, **_MARK}], [{"text": "hello", "type": "text"}]]
 )
 def test_marks_and_spelling_make_no_other_message(content):
-    plain = read(raw(role="user", content="hello"))
+    plain = parse_message(raw(role="user", content="hello"))
 
-    assert read(raw(role="user", content=content)).digest == plain.digest
-    assert read(raw(content=content, role="user", **_MARK)).digest == plain.digest
-    assert read(raw(role="user", content=[*content, _TEXT])).digest != plain.digest
-    assert read(raw(role="user", content="Hello")).digest != plain.digest
+    assert parse_message(raw(role="user", content=content)).digest == plain.digest
+    assert parse_message(raw(content=content, role="user", **_MARK)).digest == plain.digest
+    assert parse_message(raw(role="user", content=[*content, _TEXT])).digest != plain.digest
+    assert parse_message(raw(role="user", content="Hello")).digest != plain.digest
 
 
 def test_what_is_no_text_is_named_where_it_will_not_be_sent_again():
     parts = [_TEXT, PICTURE, {"type": "odd"}, 7]
 
-    assert read(raw(role="user", content=parts)).text == "hello"
-    told = read(raw(role="tool", tool_call_id="a", content=parts))
+    assert parse_message(raw(role="user", content=parts)).text == "hello"
+    told = parse_message(raw(role="tool", tool_call_id="a", content=parts))
     assert told.text == "hello\n[an image not kept]\n[something not kept]\n[something not kept]"
     assert not told.whole
 
 
 def test_of_several_users_it_is_known_who_speaks():
-    assert read(raw(role="user", name="alice", content="hello")).name == "alice"
-    assert read(raw(role="tool", name="get", tool_call_id="a", content="hello")).name == ""
+    assert parse_message(raw(role="user", name="alice", content="hello")).name == "alice"
+    assert parse_message(raw(role="tool", name="get", tool_call_id="a", content="hello")).name == ""
 
 
 def test_calls_and_the_result_of_one_name_each_other():
-    made = read(raw(role="assistant", content=None, tool_calls=[call("a", '{"x": 1}'), call("b")]))
-    told = read(raw(role="tool", tool_call_id="a", content="done"))
+    made = parse_message(
+        raw(role="assistant", content=None, tool_calls=[call("a", '{"x": 1}'), call("b")])
+    )
+    told = parse_message(raw(role="tool", tool_call_id="a", content="done"))
 
-    assert made.calls == (Called("a", "f", '{"x": 1}'), Called("b", "f", "{}"))
+    assert made.calls == (CalledTool("a", "f", '{"x": 1}'), CalledTool("b", "f", "{}"))
     assert (made.text, made.whole) == ("", True)
     assert (told.voice, told.answers, told.text) == (Voice.RESULT, "a", "done")
 
 
 def test_a_function_of_the_older_kind_is_known_by_its_name():
-    made = read(raw(role="assistant", function_call={"name": "f", "arguments": "{}"}))
-    told = read(raw(role="function", name="f", content="done"))
+    made = parse_message(raw(role="assistant", function_call={"name": "f", "arguments": "{}"}))
+    told = parse_message(raw(role="function", name="f", content="done"))
 
     assert [one.name for one in made.calls] == ["f"]
     assert made.calls[0].id == told.answers != ""
@@ -94,16 +96,16 @@ def test_calls_of_other_forms_are_read_as_far_as_they_go():
     custom = {"id": "a", "type": "custom", "custom": {"name": "sh", "input": "ls"}}
     parsed = {"id": "b", "type": "function", "function": {"name": "f", "arguments": {"x": 1}}}
     hosted = {"id": "c", "type": "web_search", "web_search": {}}
-    message = read(raw(role="assistant", tool_calls=[custom, parsed]))
+    message = parse_message(raw(role="assistant", tool_calls=[custom, parsed]))
 
-    assert message.calls == (Called("a", "sh", "ls"), Called("b", "f", '{"x":1}'))
+    assert message.calls == (CalledTool("a", "sh", "ls"), CalledTool("b", "f", '{"x":1}'))
     assert message.whole
-    assert not read(raw(role="assistant", tool_calls=[hosted])).whole
+    assert not parse_message(raw(role="assistant", tool_calls=[hosted])).whole
 
 
 def test_the_text_of_parts_stands_in_lines():
     parts = [{"type": "text", "text": "one"}, {"type": "refusal", "refusal": "no"}]
-    message = read(raw(role="assistant", content=[*parts, "two"], refusal="never"))
+    message = parse_message(raw(role="assistant", content=[*parts, "two"], refusal="never"))
 
     assert (message.text, message.whole) == ("one\nno\ntwo\nnever", True)
 
@@ -121,7 +123,7 @@ def test_the_text_of_parts_stands_in_lines():
     ],
 )
 def test_what_is_no_text_leaves_a_message_less_than_whole(part):
-    message = read(raw(role="user", content=[{"type": "text", "text": "look"}, part]))
+    message = parse_message(raw(role="user", content=[{"type": "text", "text": "look"}, part]))
 
     assert (message.text, message.whole) == ("look", False)
 
@@ -138,18 +140,18 @@ def test_what_is_no_text_leaves_a_message_less_than_whole(part):
     ],
 )
 def test_keys_that_are_not_known_count_when_they_hold_something(more, whole):
-    assert read(raw(**{"role": "assistant", "content": "a"} | more)).whole is whole
+    assert parse_message(raw(**{"role": "assistant", "content": "a"} | more)).whole is whole
 
 
 def test_signed_thinking_is_seen_and_thoughts_in_the_open_are_not_signed():
     block = {"type": "thinking", "thinking": "so", "signature": "Eq"}
 
-    assert read(raw(role="assistant", content="a", thinking_blocks=[block])).signed
-    assert not read(raw(role="assistant", content="a", reasoning_content="so")).signed
+    assert parse_message(raw(role="assistant", content="a", thinking_blocks=[block])).signed
+    assert not parse_message(raw(role="assistant", content="a", reasoning_content="so")).signed
 
 
 def test_another_count_weighs_in():
-    assert read(raw(role="user", content="hello"), len).tokens == MESSAGE + 1 + 5
+    assert parse_message(raw(role="user", content="hello"), len).tokens == MESSAGE_TOKENS + 1 + 5
 
 
 @pytest.mark.parametrize(
@@ -173,15 +175,19 @@ def test_another_count_weighs_in():
     ],
 )
 def test_what_is_no_message_is_not_folded(source):
-    with pytest.raises(Unfoldable):
-        read(source)
+    with pytest.raises(CannotCompactError):
+        parse_message(source)
 
 
 def test_a_call_without_a_body_has_no_name():
     odd = {"id": "a", "function": 7}
 
-    assert read(raw(role="assistant", tool_calls=[{"id": "a"}])).calls == (Called("a", "", ""),)
-    assert read(raw(role="assistant", tool_calls=[odd])).calls == (Called("a", "", ""),)
+    assert parse_message(raw(role="assistant", tool_calls=[{"id": "a"}])).calls == (
+        CalledTool("a", "", ""),
+    )
+    assert parse_message(raw(role="assistant", tool_calls=[odd])).calls == (
+        CalledTool("a", "", ""),
+    )
 
 
 @given(
@@ -201,14 +207,14 @@ def test_a_call_without_a_body_has_no_name():
 )
 def test_any_object_is_read_or_refused(said):
     source = json.dumps(said).encode()
-    with suppress(Unfoldable):
-        assert read(source).raw == source
+    with suppress(CannotCompactError):
+        assert parse_message(source).raw == source
 
 
 @given(st.binary(max_size=60))
 def test_any_bytes_are_read_or_refused(source):
-    with suppress(Unfoldable):
-        assert read(source).raw == source
+    with suppress(CannotCompactError):
+        assert parse_message(source).raw == source
 
 
 @pytest.mark.parametrize(
@@ -222,17 +228,20 @@ def test_any_bytes_are_read_or_refused(source):
     ],
 )
 def test_a_message_weighs_the_same_without_being_read(said):
-    assert weighed(raw(**said), estimate) == read(raw(**said)).tokens
+    assert count_tokens_of(raw(**said), estimate_tokens) == parse_message(raw(**said)).tokens
 
 
 def test_what_is_no_object_is_not_weighed():
-    with pytest.raises(Unfoldable):
-        weighed(b"[1]", estimate)
+    with pytest.raises(CannotCompactError):
+        count_tokens_of(b"[1]", estimate_tokens)
 
 
 def test_words_alone_read_as_they_do_among_other_keys():
     for said in ({"role": "user", "name": "ann"}, {"role": "tool", "tool_call_id": "c1"}):
-        plain, more = read(raw(**said, content="hello")), read(raw(**said, content="hello", n=1))
+        plain, more = (
+            parse_message(raw(**said, content="hello")),
+            parse_message(raw(**said, content="hello", n=1)),
+        )
 
         assert (plain.text, plain.name, plain.answers) == (more.text, more.name, more.answers)
         assert (plain.tokens, plain.whole, plain.signed) == (more.tokens, more.whole, more.signed)

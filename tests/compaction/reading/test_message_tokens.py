@@ -2,7 +2,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.reading.message_tokens import FILE, IMAGE, LOW_IMAGE, MESSAGE, weight
+from compaction.reading.message_tokens import (
+    FILE_TOKENS,
+    IMAGE_TOKENS,
+    LOW_DETAIL_IMAGE_TOKENS,
+    MESSAGE_TOKENS,
+    message_tokens,
+)
 from proxy.tokens.weight import part_tokens as proxys
 
 PIXEL = "data:image/png;base64,AAAA"
@@ -33,14 +39,14 @@ def part(**held):
     ],
 )
 def test_a_message_weighs_what_the_gateway_says(said):
-    assert weight(said, words) == MESSAGE + proxys(said, words)
+    assert message_tokens(said, words) == MESSAGE_TOKENS + proxys(said, words)
 
 
 def test_pictures_and_files_weigh_what_they_are_taken_for():
-    alone = weight({"role": "user", "content": [{"type": "text", "text": "look"}]}, len)
+    alone = message_tokens({"role": "user", "content": [{"type": "text", "text": "look"}]}, len)
 
     found = [
-        weight(part(**held), len) - alone
+        message_tokens(part(**held), len) - alone
         for held in (
             {"type": "image_url", "image_url": {"url": PIXEL}},
             {"type": "image_url", "image_url": {"url": PIXEL, "detail": "low"}},
@@ -48,11 +54,11 @@ def test_pictures_and_files_weigh_what_they_are_taken_for():
         )
     ]
 
-    assert found == [IMAGE, LOW_IMAGE, FILE]
+    assert found == [IMAGE_TOKENS, LOW_DETAIL_IMAGE_TOKENS, FILE_TOKENS]
 
 
 def test_thoughts_in_the_open_weigh_too():
-    assert weight({"role": "assistant", "reasoning_content": "so"}, len) == 4 + 2
+    assert message_tokens({"role": "assistant", "reasoning_content": "so"}, len) == 4 + 2
 
 
 @given(
@@ -66,7 +72,7 @@ def test_thoughts_in_the_open_weigh_too():
     )
 )
 def test_whatever_a_message_holds_weighs_something(held):
-    assert weight({"role": "user", "content": held}, len) >= 3
+    assert message_tokens({"role": "user", "content": held}, len) >= 3
 
 
 def test_text_that_stands_too_deep_is_not_weighed():
@@ -74,4 +80,4 @@ def test_text_that_stands_too_deep_is_not_weighed():
     for _ in range(40):
         deep = [deep]
 
-    assert weight({"role": "user", "content": deep}, len) == 4
+    assert message_tokens({"role": "user", "content": deep}, len) == 4

@@ -3,9 +3,9 @@ import time
 import pytest
 from hypothesis import given
 
-from compaction.reading.harness_results import voiced
-from compaction.reading.message import Unfoldable, Voice
-from compaction.reading.parsed_messages import Readings
+from compaction.reading.harness_results import assign_voices
+from compaction.reading.message import CannotCompactError, Voice
+from compaction.reading.parsed_messages import ParsedMessageCache
 from tests.compaction.reading.conversations import (
     assistant,
     conversations,
@@ -21,14 +21,14 @@ TOLD = user("OBSERVATION:\na.py")
 
 @given(conversations())
 def test_messages_are_read_as_they_are_without_a_memory(said):
-    readings = Readings(most=6)
+    readings = ParsedMessageCache(most=6)
     once, again = readings.messages(raws(said)), readings.messages(raws(said))
 
-    assert once == again == voiced(messages(said))
+    assert once == again == assign_voices(messages(said))
 
 
 def test_what_was_read_is_not_read_again():
-    readings = Readings()
+    readings = ParsedMessageCache()
     first = readings.messages(raws([user(), assistant()]))
     second = readings.messages(raws([user(), assistant(), user("more")]))
 
@@ -37,7 +37,7 @@ def test_what_was_read_is_not_read_again():
 
 
 def test_the_voice_of_a_message_is_the_one_it_has_in_its_conversation():
-    readings = Readings()
+    readings = ParsedMessageCache()
     for _ in range(2):
         harness = readings.messages(raws([user(), BASH, TOLD]))
         person = readings.messages(raws([user(), assistant("Hm"), TOLD]))
@@ -48,7 +48,7 @@ def test_the_voice_of_a_message_is_the_one_it_has_in_its_conversation():
 
 
 def test_another_count_is_another_reading():
-    readings = Readings()
+    readings = ParsedMessageCache()
     told = raws([user("hello")])
 
     assert readings.messages(told, len)[0].tokens == 4 + 5
@@ -57,12 +57,12 @@ def test_another_count_is_another_reading():
 
 
 def test_one_message_that_cannot_be_read_spoils_all():
-    with pytest.raises(Unfoldable):
-        Readings().messages([*raws([user()]), b"{}"])
+    with pytest.raises(CannotCompactError):
+        ParsedMessageCache().messages([*raws([user()]), b"{}"])
 
 
 def test_it_holds_no_more_than_it_may():
-    few, light = Readings(most=10), Readings(heaviest=10_000)
+    few, light = ParsedMessageCache(most=10), ParsedMessageCache(heaviest=10_000)
     for number in range(100):
         few.messages(raws([user(str(number))]))
         light.messages(raws([user("x" * 500 + str(number))]))
@@ -74,7 +74,7 @@ def test_it_holds_no_more_than_it_may():
 def test_a_long_conversation_that_is_known_takes_a_millisecond_or_so():
     text = "x" * 480
     said = [one for at in range(300) for one in (BASH, user(f"OBSERVATION:\n{at} {text}"))]
-    readings = Readings()
+    readings = ParsedMessageCache()
     readings.messages(raws([user(), *said]))
     took = []
     for _ in range(9):
@@ -87,6 +87,6 @@ def test_a_long_conversation_that_is_known_takes_a_millisecond_or_so():
 
 
 def test_a_result_is_known_in_any_conversation():
-    readings = Readings()
+    readings = ParsedMessageCache()
 
     assert readings.messages(raws([result("a")]))[0].answers == "a"

@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from compaction.reading.redaction import GONE, redacted
+from compaction.reading.redaction import REDACTED, redact_secrets
 
 
 @pytest.mark.parametrize(
@@ -20,35 +20,35 @@ from compaction.reading.redaction import GONE, redacted
     ],
 )
 def test_keys_are_taken_out(secret):
-    assert redacted(f"a {secret}") == f"a {GONE}"
+    assert redact_secrets(f"a {secret}") == f"a {REDACTED}"
 
 
 @pytest.mark.parametrize(
     ("said", "left"),
     [
-        ("password=hunter2!", f"password={GONE}"),
-        ('{"api_key": "0a1b2c3d"}', f'{{"api_key": "{GONE}"}}'),
-        ("Authorization: Bearer abc.def-123", f"Authorization: Bearer {GONE}"),
-        ("curl -H 'bearer a1b2c3d4'", f"curl -H 'bearer {GONE}'"),
-        ("PGPASSWORD=s3cr3tpass psql", f"PGPASSWORD={GONE} psql"),
-        ('dbPassword: "s3cr3tpass"', f'dbPassword: "{GONE}"'),
-        ("my password is hunter2hunter2.", f"my password is {GONE}"),
-        ("AWS_SECRET_ACCESS_KEY=wJalrXUt/K7", f"AWS_SECRET_ACCESS_KEY={GONE}"),
-        ("X-Api-Key: 9f8e7d6c5b4a", f"X-Api-Key: {GONE}"),
-        ("token: abcd1234efgh5678", f"token: {GONE}"),
-        ("GITHUB_TOKEN=abcd1234efgh5678", f"GITHUB_TOKEN={GONE}"),
-        ("refresh_token=abcd1234efgh5678&x=1", f"refresh_token={GONE}&x=1"),
-        ("secret: abcd1234efgh", f"secret: {GONE}"),
-        ("api_key = abcd1234efgh", f"api_key = {GONE}"),
-        ("API key: ABCD1234EFGH", f"API key: {GONE}"),
-        ("APP_SECRET='Zq8wLm2Pv9'", f"APP_SECRET='{GONE}'"),
-        ('{"secret": "Zq8wLm2Pv9"}', f'{{"secret": "{GONE}"}}'),
-        ("password=C:\\s3cr3tpass x", f"password={GONE} x"),
-        ("psql postgres://ada:pw@db/orders", f"psql postgres://ada:{GONE}@db/orders"),
+        ("password=hunter2!", f"password={REDACTED}"),
+        ('{"api_key": "0a1b2c3d"}', f'{{"api_key": "{REDACTED}"}}'),
+        ("Authorization: Bearer abc.def-123", f"Authorization: Bearer {REDACTED}"),
+        ("curl -H 'bearer a1b2c3d4'", f"curl -H 'bearer {REDACTED}'"),
+        ("PGPASSWORD=s3cr3tpass psql", f"PGPASSWORD={REDACTED} psql"),
+        ('dbPassword: "s3cr3tpass"', f'dbPassword: "{REDACTED}"'),
+        ("my password is hunter2hunter2.", f"my password is {REDACTED}"),
+        ("AWS_SECRET_ACCESS_KEY=wJalrXUt/K7", f"AWS_SECRET_ACCESS_KEY={REDACTED}"),
+        ("X-Api-Key: 9f8e7d6c5b4a", f"X-Api-Key: {REDACTED}"),
+        ("token: abcd1234efgh5678", f"token: {REDACTED}"),
+        ("GITHUB_TOKEN=abcd1234efgh5678", f"GITHUB_TOKEN={REDACTED}"),
+        ("refresh_token=abcd1234efgh5678&x=1", f"refresh_token={REDACTED}&x=1"),
+        ("secret: abcd1234efgh", f"secret: {REDACTED}"),
+        ("api_key = abcd1234efgh", f"api_key = {REDACTED}"),
+        ("API key: ABCD1234EFGH", f"API key: {REDACTED}"),
+        ("APP_SECRET='Zq8wLm2Pv9'", f"APP_SECRET='{REDACTED}'"),
+        ('{"secret": "Zq8wLm2Pv9"}', f'{{"secret": "{REDACTED}"}}'),
+        ("password=C:\\s3cr3tpass x", f"password={REDACTED} x"),
+        ("psql postgres://ada:pw@db/orders", f"psql postgres://ada:{REDACTED}@db/orders"),
     ],
 )
 def test_what_is_named_as_a_secret_is_taken_out_and_its_name_stays(said, left):
-    assert redacted(said) == left
+    assert redact_secrets(said) == left
 
 
 @pytest.mark.parametrize(
@@ -63,12 +63,12 @@ def test_what_is_named_as_a_secret_is_taken_out_and_its_name_stays(said, left):
 @pytest.mark.parametrize("times", [1, 2, 3, 4])
 def test_json_in_a_string_of_json_is_looked_into(fields, times):
     said = json.dumps(fields)
-    left = redacted(said)
+    left = redact_secrets(said)
     for _ in range(times - 1):
         said, left = json.dumps({"body": said}), json.dumps({"body": left})
 
-    assert GONE in left
-    assert redacted(said) == left
+    assert REDACTED in left
+    assert redact_secrets(said) == left
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_json_in_a_string_of_json_is_looked_into(fields, times):
     ],
 )
 def test_ids_and_prose_stay(said):
-    assert redacted(said) == said
+    assert redact_secrets(said) == said
 
 
 @pytest.mark.parametrize(
@@ -101,18 +101,18 @@ def test_ids_and_prose_stay(said):
 def test_signed_tokens_are_taken_out_wherever_they_stand(said):
     token = f"eyJ{'hbGci-Oi_' * 9}.eyJ{'zdWIi-Oi_' * 400}.{'c2ln-bmF_' * 20}"
 
-    assert redacted(said.format(token)) == said.format(GONE)
+    assert redact_secrets(said.format(token)) == said.format(REDACTED)
 
 
 def test_what_is_taken_out_once_stays_as_it_is():
-    once = redacted("https://ada:pw12@db/x password=hunter2! token: abcd1234efgh5678")
+    once = redact_secrets("https://ada:pw12@db/x password=hunter2! token: abcd1234efgh5678")
 
-    assert redacted(once) == once
-    assert once.count(GONE) == 3
+    assert redact_secrets(once) == once
+    assert once.count(REDACTED) == 3
 
 
 def test_many_beginnings_of_tokens_take_no_time():
     before = time.thread_time()
-    redacted("eyJ-" * 100_000 + "password token: " + "://a:" * 20_000 + "@")
+    redact_secrets("eyJ-" * 100_000 + "password token: " + "://a:" * 20_000 + "@")
 
     assert time.thread_time() - before < 1

@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 
-from compaction.reading.text_analysis_cache import Findings, afresh
+from compaction.reading.text_analysis_cache import TextAnalysisCache, analyze_uncached
 
 TEXT = "an order that was looked through once already"
 
@@ -22,16 +22,16 @@ class Looks:
 
 
 def test_a_text_is_looked_through_once_for_each_thing_that_is_sought():
-    looks, find = Looks(), Findings().of(b"a")
+    looks, find = Looks(), TextAnalysisCache().analyzer_for(b"a")
     words, small = looks.words, looks.small
 
-    assert find(words, TEXT) == find(words, TEXT) == afresh(words, TEXT)
-    assert find(small, TEXT) == find(small, TEXT) == afresh(small, TEXT)
+    assert find(words, TEXT) == find(words, TEXT) == analyze_uncached(words, TEXT)
+    assert find(small, TEXT) == find(small, TEXT) == analyze_uncached(small, TEXT)
     assert looks.looked == [TEXT] * 4
 
 
 def test_nothing_found_is_remembered_too():
-    looks, find = Looks(), Findings().of(b"a")
+    looks, find = Looks(), TextAnalysisCache().analyzer_for(b"a")
     empty = looks.words
 
     assert find(empty, " " * 40) == find(empty, " " * 40) == ()
@@ -39,17 +39,17 @@ def test_nothing_found_is_remembered_too():
 
 
 def test_what_others_sent_makes_nothing_quicker():
-    looks, findings = Looks(), Findings()
+    looks, findings = Looks(), TextAnalysisCache()
     words = looks.words
-    findings.of(b"a")(words, TEXT)
-    findings.of(b"b")(words, TEXT)
+    findings.analyzer_for(b"a")(words, TEXT)
+    findings.analyzer_for(b"b")(words, TEXT)
 
     assert looks.looked == [TEXT, TEXT]
 
 
 def test_short_texts_take_no_room():
-    findings = Findings()
-    findings.of(b"a")(str.upper, "short")
+    findings = TextAnalysisCache()
+    findings.analyzer_for(b"a")(str.upper, "short")
 
     assert len(findings) == 0
 
@@ -72,21 +72,21 @@ def paired(text):
 
 @pytest.mark.parametrize("look", [told, paired])
 def test_what_a_thing_holds_weighs_as_what_stands_alone(look):
-    alone, held = Findings(heaviest=200_000), Findings(heaviest=200_000)
+    alone, held = TextAnalysisCache(heaviest=200_000), TextAnalysisCache(heaviest=200_000)
     words = Looks().words
     for number in range(100):
         text = f"{'x ' * 60}{number}"
-        alone.of(b"a")(words, text)
-        held.of(b"a")(look, text)
+        alone.analyzer_for(b"a")(words, text)
+        held.analyzer_for(b"a")(look, text)
 
     assert 0 < len(held) <= len(alone) < 50
 
 
 def test_it_holds_no_more_than_it_may():
-    few, light = Findings(most=10), Findings(heaviest=20_000)
+    few, light = TextAnalysisCache(most=10), TextAnalysisCache(heaviest=20_000)
     for number in range(100):
-        few.of(b"a")(str.upper, f"{TEXT} {number}")
-        light.of(b"a")(Looks().words, f"{'x ' * 30}{number}")
+        few.analyzer_for(b"a")(str.upper, f"{TEXT} {number}")
+        light.analyzer_for(b"a")(Looks().words, f"{'x ' * 30}{number}")
 
     assert len(few) <= 10
     assert 0 < len(light) < 5

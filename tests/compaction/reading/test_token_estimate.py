@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.reading.token_estimate import estimate
+from compaction.reading.token_estimate import estimate_tokens
 from proxy.tokens.vocabulary import Tokenizer
 
 PROSE = (
@@ -27,7 +27,7 @@ CODE = (
 def test_an_estimate_is_within_a_tenth_of_the_count(text, times):
     exact = Tokenizer("o200k_base").count(text * times)
 
-    assert estimate(text * times) == pytest.approx(exact, rel=0.1)
+    assert estimate_tokens(text * times) == pytest.approx(exact, rel=0.1)
 
 
 @pytest.mark.parametrize(
@@ -41,17 +41,17 @@ def test_an_estimate_is_within_a_tenth_of_the_count(text, times):
     ],
 )
 def test_other_scripts_and_random_ids_are_near(text):
-    assert estimate(text) == pytest.approx(Tokenizer("o200k_base").count(text), rel=0.3)
+    assert estimate_tokens(text) == pytest.approx(Tokenizer("o200k_base").count(text), rel=0.3)
 
 
 def test_nothing_weighs_nothing_and_anything_something():
-    assert estimate("") == 0
-    assert estimate("a") == estimate("\ud800") == 1
+    assert estimate_tokens("") == 0
+    assert estimate_tokens("a") == estimate_tokens("\ud800") == 1
 
 
 @given(st.text(max_size=400))
 def test_any_text_has_a_size_that_is_the_same_each_time(text):
-    assert estimate(text) == estimate(text) >= min(1, len(text))
+    assert estimate_tokens(text) == estimate_tokens(text) >= min(1, len(text))
 
 
 def test_a_long_text_takes_no_longer_than_a_few_milliseconds():
@@ -59,7 +59,7 @@ def test_a_long_text_takes_no_longer_than_a_few_milliseconds():
     took = []
     for _ in range(5):
         begun = time.process_time()
-        estimate(text[:300_000])
+        estimate_tokens(text[:300_000])
         took.append(time.process_time() - begun)
 
     assert min(took) < 0.05  # some 2 ms where nothing else runs

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.reading.message import Unfoldable, Voice
-from compaction.reading.turns import Unit, points, units
+from compaction.reading.message import CannotCompactError, Voice
+from compaction.reading.turns import MessageUnit, call_points, split_units
 from tests.compaction.reading.conversations import (
     assistant,
     calling,
@@ -16,22 +16,22 @@ from tests.compaction.reading.conversations import (
 
 
 def spans(said):
-    return [(unit.start, unit.end) for unit in units(messages(said))]
+    return [(unit.start, unit.end) for unit in split_units(messages(said))]
 
 
 def test_what_stands_alone_is_a_unit_of_its_own_and_turns_begin_with_users():
     said = [system(), assistant("Hello"), user(), assistant(), system(), user(), user()]
 
-    assert units(messages(said)) == (
-        Unit(0, 1, 0),
-        Unit(1, 2, 0),
-        Unit(2, 3, 1),
-        Unit(3, 4, 1),
-        Unit(4, 5, 1),
-        Unit(5, 6, 2),
-        Unit(6, 7, 3),
+    assert split_units(messages(said)) == (
+        MessageUnit(0, 1, 0),
+        MessageUnit(1, 2, 0),
+        MessageUnit(2, 3, 1),
+        MessageUnit(3, 4, 1),
+        MessageUnit(4, 5, 1),
+        MessageUnit(5, 6, 2),
+        MessageUnit(6, 7, 3),
     )
-    assert units([]) == ()
+    assert split_units([]) == ()
 
 
 def test_calls_and_all_their_results_are_one_unit_in_any_order():
@@ -43,7 +43,11 @@ def test_calls_and_all_their_results_are_one_unit_in_any_order():
 def test_a_result_that_comes_late_stretches_its_unit_over_what_stands_between():
     said = [user(), calling("a", "b"), result("a"), user("hurry"), result("b"), user()]
 
-    assert units(messages(said)) == (Unit(0, 1, 1), Unit(1, 5, 1), Unit(5, 6, 3))
+    assert split_units(messages(said)) == (
+        MessageUnit(0, 1, 1),
+        MessageUnit(1, 5, 1),
+        MessageUnit(5, 6, 3),
+    )
 
 
 def test_calls_made_while_others_wait_are_one_unit_with_them():
@@ -63,7 +67,7 @@ def test_calls_made_while_others_wait_are_one_unit_with_them():
     ],
 )
 def test_a_unit_is_open_while_a_call_of_it_waits(said, found):
-    assert [unit.is_open for unit in units(messages(said))] == found
+    assert [unit.is_open for unit in split_units(messages(said))] == found
 
 
 @pytest.mark.parametrize(
@@ -77,10 +81,10 @@ def test_a_unit_is_open_while_a_call_of_it_waits(said, found):
     ],
 )
 def test_results_that_answer_nothing_and_doubled_ids_are_not_folded(said):
-    with pytest.raises(Unfoldable):
-        units(messages(said))
-    with pytest.raises(Unfoldable):
-        points(messages(said))
+    with pytest.raises(CannotCompactError):
+        split_units(messages(said))
+    with pytest.raises(CannotCompactError):
+        call_points(messages(said))
 
 
 def test_an_id_may_come_again_once_it_was_answered():
@@ -112,13 +116,13 @@ def test_the_client_called_wherever_an_answer_follows_users_or_complete_results(
         user(),
     ]
 
-    assert points(messages(said)) == (4, 8, 12)
-    assert points(messages([user()])) == (1,)
+    assert call_points(messages(said)) == (4, 8, 12)
+    assert call_points(messages([user()])) == (1,)
 
 
 @given(conversations())
 def test_units_cover_every_message_once_and_in_order(said):
-    found = units(messages(said))
+    found = split_units(messages(said))
 
     assert [at for unit in found for at in range(unit.start, unit.end)] == list(range(len(said)))
     assert not any(unit.is_open for unit in found)
@@ -127,7 +131,7 @@ def test_units_cover_every_message_once_and_in_order(said):
 @given(conversations())
 def test_no_unit_parts_a_call_from_its_result(said):
     read = messages(said)
-    for unit in units(read):
+    for unit in split_units(read):
         part = read[unit.start : unit.end]
         made = [call.id for message in part for call in message.calls]
         answered = [message.answers for message in part if message.voice is Voice.RESULT]
@@ -139,16 +143,16 @@ def test_no_unit_parts_a_call_from_its_result(said):
 def test_units_that_are_closed_stay_as_they_are_when_more_is_said(said, data):
     read = messages(said)
     end = data.draw(st.integers(0, len(read)))
-    before = units(read[:end])
+    before = split_units(read[:end])
     closed = next((at for at, unit in enumerate(before) if unit.is_open), len(before))
 
-    assert units(read)[:closed] == before[:closed]
+    assert split_units(read)[:closed] == before[:closed]
 
 
 @given(conversations())
 def test_the_turn_of_a_unit_is_how_many_users_spoke_by_then(said):
     read = messages(said)
-    for unit in units(read):
+    for unit in split_units(read):
         spoken = [one for one in read[: unit.start + 1] if one.voice is Voice.USER]
 
         assert unit.turn == len(spoken)
@@ -157,7 +161,7 @@ def test_the_turn_of_a_unit_is_how_many_users_spoke_by_then(said):
 @given(conversations(), st.data())
 def test_the_calls_of_a_prefix_are_those_of_the_conversation(said, data):
     read = messages(said)
-    found = points(read)
+    found = call_points(read)
     at = data.draw(st.sampled_from(found))
 
-    assert points(read[:at]) == found[: found.index(at) + 1]
+    assert call_points(read[:at]) == found[: found.index(at) + 1]

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.results.json_tables import Tabled, compact, tabled
-from compaction.results.json_values import DEEPEST, Number, Unreadable, parsed
+from compaction.results.json_tables import AlreadyTabular, compact_json, table_json
+from compaction.results.json_values import MAX_DEPTH, Number, UnreadableValue, parse_json
 
 
 def told(value: Any) -> Any:
@@ -89,26 +89,26 @@ def _by_key(entries):
 def test_nothing_is_lost_in_a_table(value):
     raw = json.dumps(value)
 
-    assert told(parsed(tabled(parsed(raw)))) == parsed(raw)
+    assert told(parse_json(table_json(parse_json(raw)))) == parse_json(raw)
 
 
 @given(_nested(KEYS) | _alike(KEYS))
 def test_a_table_of_the_caller_is_never_taken_for_ours(value):
     raw = json.dumps(value)
     try:
-        said = tabled(parsed(raw))
-    except Tabled:
+        said = table_json(parse_json(raw))
+    except AlreadyTabular:
         assert '"columns"' in raw
     else:
-        assert told(parsed(said)) == parsed(raw)
+        assert told(parse_json(said)) == parse_json(raw)
 
 
 @given(_nested(KEYS) | _alike(KEYS))
 def test_compact_json_says_the_same_in_no_more_letters(value):
     raw = json.dumps(value, ensure_ascii=False)
 
-    assert parsed(compact(parsed(raw))) == parsed(raw)
-    assert len(compact(parsed(raw))) <= len(raw)
+    assert parse_json(compact_json(parse_json(raw))) == parse_json(raw)
+    assert len(compact_json(parse_json(raw))) <= len(raw)
 
 
 def test_like_objects_say_their_keys_once():
@@ -118,7 +118,7 @@ def test_like_objects_say_their_keys_once():
         {"flight_number": "HAT003", "date": "2024-05-17", "seats": {"economy": 9, "business": 3}},
     ]
 
-    assert tabled(parsed(json.dumps(flights))) == (
+    assert table_json(parse_json(json.dumps(flights))) == (
         '{"every_row":{"date":"2024-05-17"},'
         '"columns":["flight_number","seats.economy","seats.business"],'
         '"rows":[["HAT001",4,1],["HAT002",0,2],["HAT003",9,3]]}'
@@ -128,7 +128,7 @@ def test_like_objects_say_their_keys_once():
 def test_absent_is_not_null():
     items = [{"id": 1, "note": None, "state": "open"}, {"id": 2, "state": "~"}] * 4
 
-    said = tabled(parsed(json.dumps(items)))
+    said = table_json(parse_json(json.dumps(items)))
 
     assert '"absent":"~~"' in said
     assert '[1,null,"open"],[2,"~~","~"]' in said
@@ -137,7 +137,7 @@ def test_absent_is_not_null():
 def test_an_object_of_like_objects_keeps_their_keys_as_entries():
     methods = {f"card_{at}": {"brand": "visa", "last_four": f"{at}", "id": at} for at in range(4)}
 
-    said = tabled(parsed(json.dumps(methods)))
+    said = table_json(parse_json(json.dumps(methods)))
 
     assert said.startswith('{"every_row":{"brand":"visa"},"columns":["last_four","id"],"entries":{')
     assert '"card_3":["3",3]' in said
@@ -146,7 +146,7 @@ def test_an_object_of_like_objects_keeps_their_keys_as_entries():
 def test_a_member_that_is_its_entrys_key_is_said_once():
     cards = {f"card_{at}": {"brand": "visa", "id": f"card_{at}", "amount": at} for at in range(3)}
 
-    said = tabled(parsed(json.dumps(cards)))
+    said = table_json(parse_json(json.dumps(cards)))
 
     assert said == (
         '{"key":"id","every_row":{"brand":"visa"},"columns":["amount"],'
@@ -158,7 +158,9 @@ def test_a_member_that_is_its_entrys_key_is_said_once():
 def test_a_list_of_lists_of_like_objects_stays_in_its_groups():
     leg = {"flight_number": "HAT1", "origin": "JFK", "destination": "SEA"}
 
-    assert '"groups":[[[],[]],[[],[]]]' in tabled(parsed(json.dumps([[leg, leg], [leg, leg]])))
+    assert '"groups":[[[],[]],[[],[]]]' in table_json(
+        parse_json(json.dumps([[leg, leg], [leg, leg]]))
+    )
 
 
 @pytest.mark.parametrize(
@@ -177,12 +179,12 @@ def test_a_list_of_lists_of_like_objects_stays_in_its_groups():
     ],
 )
 def test_what_would_gain_nothing_stays_as_it_is(value):
-    assert tabled(parsed(json.dumps(value))) == json.dumps(value, separators=(",", ":"))
+    assert table_json(parse_json(json.dumps(value))) == json.dumps(value, separators=(",", ":"))
 
 
 def test_numbers_and_strings_that_read_alike_stay_apart():
-    said = tabled(
-        parsed(
+    said = table_json(
+        parse_json(
             json.dumps(
                 [{"identifier": 1, "quantity": "5"}] * 5 + [{"identifier": "1", "quantity": "5"}]
             )
@@ -192,28 +194,28 @@ def test_numbers_and_strings_that_read_alike_stay_apart():
     assert '[1],[1],[1],[1],[1],["1"]' in said
 
 
-@pytest.mark.parametrize("says", [tabled, compact])
+@pytest.mark.parametrize("says", [table_json, compact_json])
 @pytest.mark.parametrize(("opens", "closes"), [("[", "]"), ('{"a":', "}")])
 def test_what_is_nested_too_deep_is_left_alone(says, opens, closes):
-    deep = DEEPEST + 2
+    deep = MAX_DEPTH + 2
 
-    with pytest.raises(Unreadable):
-        says(parsed(opens * deep + "1" + closes * deep))
+    with pytest.raises(UnreadableValue):
+        says(parse_json(opens * deep + "1" + closes * deep))
 
 
 @pytest.mark.parametrize("value", [[{"columns": 1, "longer_name": 2}] * 9, {"columns": []}])
 def test_a_column_of_that_name_forbids_tables(value):
-    with pytest.raises(Tabled):
-        tabled(parsed(json.dumps(value)))
+    with pytest.raises(AlreadyTabular):
+        table_json(parse_json(json.dumps(value)))
 
 
 def test_a_number_is_said_as_it_was_spelled():
-    assert tabled([Number("1.10"), "1.10"]) == '[1.10,"1.10"]'
+    assert table_json([Number("1.10"), "1.10"]) == '[1.10,"1.10"]'
 
 
 def test_objects_deep_inside_of_rows_stay_objects():
     item = {"first": {"second": {"third": {"fourth": 1}}}}
     raw = json.dumps([{**item, "number": at} for at in range(9)])
 
-    assert '"first.second.third":{"fourth":1}' in tabled(parsed(raw))
-    assert told(parsed(tabled(parsed(raw)))) == parsed(raw)
+    assert '"first.second.third":{"fourth":1}' in table_json(parse_json(raw))
+    assert told(parse_json(table_json(parse_json(raw)))) == parse_json(raw)

@@ -4,17 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.results.json_values import Number, Unreadable, opened, parsed
+from compaction.results.json_values import Number, UnreadableValue, parse_json, parse_json_at
 
 
 @given(st.text() | st.lists(st.text()) | st.dictionaries(st.text(), st.none() | st.booleans()))
 def test_a_value_is_what_its_text_says(value):
-    assert parsed(json.dumps(value)) == value
+    assert parse_json(json.dumps(value)) == value
 
 
 @pytest.mark.parametrize("spelled", ["1", "-0", "1.10", "1e400", "12345678901234567890123", "NaN"])
 def test_a_number_keeps_its_spelling(spelled):
-    found = parsed(spelled)
+    found = parse_json(spelled)
 
     assert isinstance(found, Number)
     assert found == spelled
@@ -24,14 +24,14 @@ def test_a_number_keeps_its_spelling(spelled):
     "text", ["", "{", "words", '{"a":1,"a":2}', '[{"b":{"a":1,"a":1}}]', "[" * 100_000]
 )
 def test_what_would_not_come_back_whole_is_unreadable(text):
-    with pytest.raises(Unreadable):
-        parsed(text)
+    with pytest.raises(UnreadableValue):
+        parse_json(text)
 
 
 def test_a_value_inside_of_words_says_where_it_ends():
-    assert opened('see {"a": 1} there', 4) == ({"a": "1"}, 12)
+    assert parse_json_at('see {"a": 1} there', 4) == ({"a": "1"}, 12)
 
 
 def test_words_open_no_value():
-    with pytest.raises(Unreadable):
-        opened("see there", 4)
+    with pytest.raises(UnreadableValue):
+        parse_json_at("see there", 4)

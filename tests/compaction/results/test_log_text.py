@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.results.log_text import terse
+from compaction.results.log_text import compress_log
 
 
 @given(st.text())
 def test_a_terse_text_is_no_longer(text):
-    assert len(terse(text)) <= len(text)
+    assert len(compress_log(text)) <= len(text)
 
 
 @given(st.text(alphabet="ab \n"))
@@ -18,15 +18,17 @@ def test_plain_lines_that_do_not_repeat_stay(text):
     if any(one == other for one, other in pairwise(lines)):
         return
 
-    assert terse(text) == text
+    assert compress_log(text) == text
 
 
 def test_colours_are_no_words():
-    assert terse("\x1b[1;31mFAILED\x1b[0m tests \x1b]0;title\x07end\x1bM") == "FAILED tests end"
+    assert (
+        compress_log("\x1b[1;31mFAILED\x1b[0m tests \x1b]0;title\x07end\x1bM") == "FAILED tests end"
+    )
 
 
 def test_progress_is_told_by_its_last_state():
-    assert terse("get\n 10%\r 55%\r100% done\nend\r\n") == "get\n100% done\nend\n"
+    assert compress_log("get\n 10%\r 55%\r100% done\nend\r\n") == "get\n100% done\nend\n"
 
 
 @pytest.mark.parametrize(
@@ -38,26 +40,26 @@ def test_progress_is_told_by_its_last_state():
     ],
 )
 def test_what_is_no_progress_stays(text):
-    assert terse(text) == text
+    assert compress_log(text) == text
 
 
 def test_a_line_of_nothing_but_returns_is_empty():
-    assert terse("a\n\r\r\nb") == "a\n\nb"
+    assert compress_log("a\n\r\r\nb") == "a\n\nb"
 
 
 def test_lines_that_repeat_are_counted():
     assert (
-        terse("start\n" + "retry in 5s\n" * 12 + "done")
+        compress_log("start\n" + "retry in 5s\n" * 12 + "done")
         == "start\nretry in 5s [\N{MULTIPLICATION SIGN}12]\ndone"
     )
 
 
 @pytest.mark.parametrize("text", ["go\ngo on\ngo on\nend", "}\n}\n}\n}", "\n\n\n\n"])
 def test_short_runs_and_short_lines_stay(text):
-    assert terse(text) == text
+    assert compress_log(text) == text
 
 
 def test_counts_that_stand_already_are_never_mixed_with_ours():
     text = "retry in 5s\n" * 5 + "retry [\N{MULTIPLICATION SIGN}3]"
 
-    assert terse(text) == text
+    assert compress_log(text) == text

@@ -4,24 +4,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.results.json_values import Unreadable, parsed
-from compaction.results.lossless_compression import MOST_LEFT, crushed, json_told, shorter, value_of
+from compaction.results.json_values import UnreadableValue, parse_json
+from compaction.results.lossless_compression import (
+    MAX_REMAINING_SHARE,
+    compress_fully,
+    compress_result,
+    one_line_json,
+    parse_result,
+)
 
 ORDERS = [{"order_id": f"#W{at}", "status": "shipped", "total": f"{at}.10"} for at in range(9)]
 
 
 @given(st.text() | st.lists(st.dictionaries(st.text(), st.text())).map(json.dumps))
 def test_a_text_stays_or_a_tenth_is_saved(text):
-    told = crushed(text)
+    told = compress_result(text)
 
-    assert told == text or len(told) <= MOST_LEFT * len(text)
+    assert told == text or len(told) <= MAX_REMAINING_SHARE * len(text)
 
 
 @given(st.lists(st.dictionaries(st.sampled_from(["id", "name"]), st.text('ab "é\n')), max_size=9))
 def test_every_word_of_a_value_survives(items):
     text = json.dumps(items, indent=2)
 
-    told = crushed(text)
+    told = compress_result(text)
 
     assert all(
         json.dumps(held, ensure_ascii=False) in told or told == text
@@ -33,14 +39,16 @@ def test_every_word_of_a_value_survives(items):
 def test_numbers_keep_every_digit():
     text = json.dumps([{"identifier": 0, "amount": 1}] * 9).replace("1}", "1.10}")
 
-    assert "1.10" in crushed(text.replace("0,", "12345678901234567890123,"))
-    assert "12345678901234567890123" in crushed(text.replace("0,", "12345678901234567890123,"))
+    assert "1.10" in compress_result(text.replace("0,", "12345678901234567890123,"))
+    assert "12345678901234567890123" in compress_result(
+        text.replace("0,", "12345678901234567890123,")
+    )
 
 
 def test_words_around_json_stay():
     text = "Found these:\n" + json.dumps(ORDERS, indent=1) + "\nThat is all of them."
 
-    told = crushed(text)
+    told = compress_result(text)
 
     assert told.startswith('Found these:\n{"every_row":{"status":"shipped"},"columns":')
     assert told.endswith("\nThat is all of them.")
@@ -49,31 +57,33 @@ def test_words_around_json_stay():
 def test_json_inside_of_json_inside_of_words_is_said_once():
     text = "Now:\n" + json.dumps([ORDERS, {"more": ORDERS}], indent=1) + "\n"
 
-    assert json_told(parsed(text[5:])) in crushed(text)
+    assert one_line_json(parse_json(text[5:])) in compress_result(text)
 
 
 def test_small_or_broken_json_inside_of_words_stays():
     text = 'Try\n{"a": 1}\nor\n{"a": \n' + "[1, 2\n" * 40
 
-    assert shorter(text).startswith('Try\n{"a": 1}\nor\n{"a": ')
+    assert compress_fully(text).startswith('Try\n{"a": 1}\nor\n{"a": ')
 
 
 def test_a_line_an_object_becomes_one_table():
     text = "\n".join(map(json.dumps, ORDERS))
 
-    assert crushed(text) == json_told(parsed(json.dumps(ORDERS)))
+    assert compress_result(text) == one_line_json(parse_json(json.dumps(ORDERS)))
 
 
 @pytest.mark.parametrize("text", ["plain", "", '{"a":', "[1", '{"a":1}\n[1]', "{a}\n{b}"])
 def test_what_is_no_value_is_none(text):
-    with pytest.raises(Unreadable):
-        value_of(text)
+    with pytest.raises(UnreadableValue):
+        parse_result(text)
 
 
 def test_a_table_of_the_caller_is_only_said_without_white_space():
     text = json.dumps({"columns": ["a"], "rows": ORDERS}, indent=4)
 
-    assert crushed(text) == json.dumps({"columns": ["a"], "rows": ORDERS}, separators=(",", ":"))
+    assert compress_result(text) == json.dumps(
+        {"columns": ["a"], "rows": ORDERS}, separators=(",", ":")
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,17 +95,17 @@ def test_a_table_of_the_caller_is_only_said_without_white_space():
     ],
 )
 def test_what_cannot_be_said_again_stays(text):
-    assert crushed(text) == text
+    assert compress_result(text) == text
 
 
 def test_errors_are_never_cut():
     text = "step 1 error: disk full\r 99%\n" + "\x1b[32mok\x1b[0m fine\n" * 30
 
-    assert "error: disk full" in crushed(text)
+    assert "error: disk full" in compress_result(text)
 
 
 def test_half_a_letter_stays_escaped():
     text = json.dumps([{"half": "\ud800", "name": f"{at}"} for at in range(9)])
 
-    assert '"\\ud800"' in crushed(text)
-    assert crushed(text).encode()
+    assert '"\\ud800"' in compress_result(text)
+    assert compress_result(text).encode()

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.results.json_values import DEEPEST, Unreadable, parsed
-from compaction.results.pruning import spoken_of, telling
+from compaction.results.json_values import MAX_DEPTH, UnreadableValue, parse_json
+from compaction.results.pruning import telling_values, words_of
 
 USER = {
     "user_id": "mei_1",
@@ -24,7 +24,7 @@ USER = {
 
 
 def pruned(value, said=""):
-    return telling(parsed(json.dumps(value)), spoken_of([said]), str.upper)
+    return telling_values(parse_json(json.dumps(value)), words_of([said]), str.upper)
 
 
 def test_ids_amounts_dates_states_and_names_stay():
@@ -65,8 +65,8 @@ def test_where_nothing_tells_all_stays():
 
 
 def test_what_is_nested_too_deep_is_not_pruned():
-    with pytest.raises(Unreadable):
-        pruned(parsed("[" * (DEEPEST + 2) + "]" * (DEEPEST + 2)))
+    with pytest.raises(UnreadableValue):
+        pruned(parse_json("[" * (MAX_DEPTH + 2) + "]" * (MAX_DEPTH + 2)))
 
 
 @given(

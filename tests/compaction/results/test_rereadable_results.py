@@ -5,25 +5,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.results.rereadable_results import (
-    CALLED,
-    DEFINED,
-    NAMED,
-    PATH,
-    Names,
-    faults,
+    CALLED_RANK,
+    DEFINED_RANK,
+    NAMED_RANK,
+    PATH_RANK,
+    RankedNames,
+    fault_lines,
     is_file,
-    shown,
+    shown_names,
 )
 
 
 @given(st.text())
 def test_what_went_wrong_is_one_line(text):
-    assert len(faults(text).splitlines()) <= 1
+    assert len(fault_lines(text).splitlines()) <= 1
 
 
 @given(st.text())
 def test_names_stand_in_the_text(text):
-    assert all(name in text for name in shown(text))
+    assert all(name in text for name in shown_names(text))
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_names_stand_in_the_text(text):
     ],
 )
 def test_the_last_lines_that_tell_of_a_fault_stay(text, told):
-    assert faults(text) == told
+    assert fault_lines(text) == told
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_the_last_lines_that_tell_of_a_fault_stay(text, told):
 def test_what_can_only_be_a_failure_is_told_wherever_it_stands(line):
     text = "so it goes\n" * 500 + line.replace("E ", "E   ", line[:2] == "E ") + "\nso\n" * 500
 
-    assert faults(text, wrong=False) == line
+    assert fault_lines(text, wrong=False) == line
 
 
 @pytest.mark.parametrize(
@@ -86,63 +86,67 @@ def test_what_can_only_be_a_failure_is_told_wherever_it_stands(line):
     ],
 )
 def test_what_a_file_says_of_errors_is_no_failure(line):
-    assert not faults(f"so\n{line}\nso\n", wrong=False)
+    assert not fault_lines(f"so\n{line}\nso\n", wrong=False)
 
 
 def test_the_line_after_a_trace_tells_what_went_wrong():
     text = 'Traceback (most recent call last):\n  File "a.py", line 3\n    x()\nDiskFull: vol-7\nso'
 
-    assert faults(text, wrong=False) == "DiskFull: vol-7"
+    assert fault_lines(text, wrong=False) == "DiskFull: vol-7"
 
 
 def test_of_many_lines_each_kind_has_one_and_of_few_errors_come_first():
     text = "KeyError: 1\nKeyError: 2\nFAILED a\nFAILED b\n=== 2 failed in 3s ==="
 
-    assert faults(text) == "KeyError: 2 ¶ FAILED b ¶ 2 failed in 3s"
-    assert faults(text, 1) == "KeyError: 2"
-    assert faults(text, 0) == ""
+    assert fault_lines(text) == "KeyError: 2 ¶ FAILED b ¶ 2 failed in 3s"
+    assert fault_lines(text, 1) == "KeyError: 2"
+    assert fault_lines(text, 0) == ""
 
 
 def test_a_long_line_is_cut():
-    assert len(faults("fatal: " + "x" * 9_000)) == 240
+    assert len(fault_lines("fatal: " + "x" * 9_000)) == 240
 
 
 def test_a_path_counts_more_than_what_is_defined_called_and_named():
     text = "src/a.py: def total(x):\n    return round_up(x.price, setup.cfg, x)\n"
 
-    assert shown(text) == {
-        "src/a.py": PATH,
-        "total": DEFINED,
-        "round_up": CALLED,
-        "price": NAMED,
-        "setup.cfg": PATH,
+    assert shown_names(text) == {
+        "src/a.py": PATH_RANK,
+        "total": DEFINED_RANK,
+        "round_up": CALLED_RANK,
+        "price": NAMED_RANK,
+        "setup.cfg": PATH_RANK,
     }
 
 
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("log.getLogger('x')", {"getLogger": CALLED}),
-        ("theirName.plain", {"plain": NAMED, "theirName": NAMED}),
-        ("getIt(1) getIt", {"getIt": CALLED}),
+        ("log.getLogger('x')", {"getLogger": CALLED_RANK}),
+        ("theirName.plain", {"plain": NAMED_RANK, "theirName": NAMED_RANK}),
+        ("getIt(1) getIt", {"getIt": CALLED_RANK}),
         ("1.5(", {}),
-        ("see https://a.b/c/d?e=1", {"https://a.b/c/d?e=1": CALLED}),
+        ("see https://a.b/c/d?e=1", {"https://a.b/c/d?e=1": CALLED_RANK}),
         ("and/or plain words, 12.5 2024.", {}),
         ("</output> x" + "y_" * 200, {}),
         ("the class of type hints", {}),
-        ('Traceback\n  File "<stdin>", line 3, in cursor\n', {"cursor": DEFINED}),
+        ('Traceback\n  File "<stdin>", line 3, in cursor\n', {"cursor": DEFINED_RANK}),
         ("def f(a):", {}),
     ],
 )
 def test_names_are_told_from_words(text, named):
-    assert shown(text) == named
+    assert shown_names(text) == named
 
 
 def test_what_words_name_is_known_for_the_next_text():
-    known: dict[str, Names] = {}
+    known: dict[str, RankedNames] = {}
 
-    assert shown("get_it plain", known) == shown("get_it plain", known) == {"get_it": NAMED}
-    assert known == {"get_it": (("get_it", NAMED),), "plain": ()}
+    assert (
+        shown_names("get_it plain", known)
+        == shown_names("get_it plain", known)
+        == {"get_it": NAMED_RANK}
+    )
+    assert known == {"get_it": (("get_it", NAMED_RANK),), "plain": ()}
 
 
 def test_a_file_has_an_ending_that_is_known():
@@ -177,7 +181,7 @@ def test_no_text_takes_long(piece):
     text = piece * (300_000 // len(piece))
 
     before = time.process_time()
-    shown(text)
-    faults(text)
+    shown_names(text)
+    fault_lines(text)
 
     assert time.process_time() - before < 2

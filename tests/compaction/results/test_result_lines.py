@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.results.result_lines import LONGEST, LONGEST_PROSE, one_line, pruned, record
+from compaction.results.result_lines import (
+    MAX_PROSE_CHARS,
+    MAX_TEXT_CHARS,
+    one_line,
+    pruned_result_line,
+    result_line,
+)
 
 ORDERS: list[dict[str, object]] = [
     {"order_id": f"#W{at}", "status": "shipped", "note": None, "gift": False, "tags": []}
@@ -15,24 +21,24 @@ ENDS = st.text(alphabet="ab\n\r\x0b\x0c\x1c\x85\u2028\u2029 {}[]\"':1,")
 
 @given(ENDS | st.text() | st.lists(ENDS).map(json.dumps))
 def test_all_sayings_are_one_line(text):
-    for said in (record(text), pruned(text), one_line(text)):
+    for said in (result_line(text), pruned_result_line(text), one_line(text)):
         assert len(said.splitlines()) <= 1
 
 
 @given(st.lists(st.dictionaries(st.sampled_from(["id", "name"]), st.text("abc é", max_size=9))))
 def test_a_record_of_json_keeps_every_value(items):
-    said = record(json.dumps(items))
+    said = result_line(json.dumps(items))
 
     assert all(held in said for item in items for held in item.values())
 
 
 @given(st.text(max_size=400))
 def test_a_short_text_is_kept_whole(text):
-    assert record(text.strip()).split() or not text.split()
+    assert result_line(text.strip()).split() or not text.split()
 
 
 def test_a_record_says_json_with_its_bindings():
-    assert record(json.dumps(ORDERS[:1], indent=2)) == (
+    assert result_line(json.dumps(ORDERS[:1], indent=2)) == (
         '[{"order_id":"#W1","status":"shipped","note":null,"gift":false,"tags":[]}]'
     )
 
@@ -46,50 +52,54 @@ def test_a_long_text_keeps_its_ends_and_the_ids_between():
         + "It ended."
     )
 
-    said = record(text)
+    said = result_line(text)
 
     assert said.startswith("It began. ¶ words ¶ and 0 words")
     assert said.endswith("It ended.")
     assert "order #W77" in said
     assert "characters cut…]" in said
-    assert len(said) < LONGEST + 100
+    assert len(said) < MAX_TEXT_CHARS + 100
 
 
 def test_a_long_text_without_ids_says_only_what_is_cut():
-    assert "characters cut…]" in record("words " * 500)
+    assert "characters cut…]" in result_line("words " * 500)
 
 
 def test_of_very_many_ids_as_many_are_said_as_fit():
-    said = record("words\n" * 300 + "\n".join(f"id_{at}" for at in range(900)) + "\nwords" * 300)
+    said = result_line(
+        "words\n" * 300 + "\n".join(f"id_{at}" for at in range(900)) + "\nwords" * 300
+    )
 
-    assert len(said) < LONGEST + 800
+    assert len(said) < MAX_TEXT_CHARS + 800
     assert "id_0 ¶ id_1" in said
 
 
 def test_text_of_names_and_values_is_kept_further():
     text = "\n".join(f"id: '{at}'\nsubject: lunch {at}" for at in range(100))
 
-    assert record(text) == text.replace("\n", " ¶ ")
+    assert result_line(text) == text.replace("\n", " ¶ ")
 
 
 def test_text_of_names_and_values_loses_its_empty_members_and_no_numbered_line():
     text = "id: '3'\nbcc: []\nread: false\nno name\nsubject: lunch\n"
 
-    assert record(text) == pruned(text) == "id: '3' ¶ no name ¶ subject: lunch"
-    assert record("12: []\n" * 2 + "words") == "12: [] ¶ 12: [] ¶ words"
+    assert result_line(text) == pruned_result_line(text) == "id: '3' ¶ no name ¶ subject: lunch"
+    assert result_line("12: []\n" * 2 + "words") == "12: [] ¶ 12: [] ¶ words"
 
 
 def test_an_outline_is_said_as_json():
     text = "- id: '3'\n  bcc: []\n  subject: lunch\n- id: '4'\n  bcc: []\n  subject: dinner\n"
 
-    assert record(text) == (
+    assert result_line(text) == (
         '[{"id":"3","bcc":[],"subject":"lunch"},{"id":"4","bcc":[],"subject":"dinner"}]'
     )
-    assert pruned(text) == '[{"id":"3","subject":"lunch"},{"id":"4","subject":"dinner"}]'
+    assert (
+        pruned_result_line(text) == '[{"id":"3","subject":"lunch"},{"id":"4","subject":"dinner"}]'
+    )
 
 
 def test_pruning_leaves_out_what_says_nothing():
-    assert pruned(json.dumps(ORDERS)) == (
+    assert pruned_result_line(json.dumps(ORDERS)) == (
         '{"every_row":{"status":"shipped"},"columns":["order_id"],"rows":'
         + json.dumps([[f"#W{at}"] for at in range(1, 9)], separators=(",", ":"))
         + "}"
@@ -100,28 +110,28 @@ def test_pruning_names_what_prose_names_and_cuts_what_was_spoken_of():
     told = "It is of #W12."
     prose = "words " * 150 + f".\n{told}\n" + "words " * 50
 
-    assert json.loads(pruned(json.dumps({"id": "a1", "body": prose})))["body"] == told
-    said = json.loads(pruned(json.dumps({"body": prose}), frozenset({"words", "#W12"})))
+    assert json.loads(pruned_result_line(json.dumps({"id": "a1", "body": prose})))["body"] == told
+    said = json.loads(pruned_result_line(json.dumps({"body": prose}), frozenset({"words", "#W12"})))
     assert "#W12" in said["body"]
-    assert len(said["body"]) < 2 * LONGEST_PROSE
+    assert len(said["body"]) < 2 * MAX_PROSE_CHARS
 
 
 def test_pruning_keeps_half_of_a_long_text():
-    assert len(pruned("words " * 500)) < LONGEST // 2 + 100
+    assert len(pruned_result_line("words " * 500)) < MAX_TEXT_CHARS // 2 + 100
 
 
 @pytest.mark.parametrize("text", ["[" * 60 + "1" + "]" * 60, "{broken"])
 def test_what_is_no_value_is_pruned_as_text(text):
-    assert pruned(text) == record(text) == text
+    assert pruned_result_line(text) == result_line(text) == text
 
 
 def test_line_ends_that_json_lets_stand_are_escaped():
-    assert record('["a\u2028b"]') == '["a\\u2028b"]'
+    assert result_line('["a\u2028b"]') == '["a\\u2028b"]'
 
 
 def test_no_row_of_a_long_table_is_cut_in_two():
     rows = [f"{at},owner{at},{1_200_000 + at * 1_111},open" for at in range(1, 90)]
 
-    for said in (record("\n".join(rows)), pruned("\n".join(rows))):
+    for said in (result_line("\n".join(rows)), pruned_result_line("\n".join(rows))):
         told = [line for line in said.split(" ¶ ") if not line.startswith("[…")]
         assert set(told) <= set(rows)

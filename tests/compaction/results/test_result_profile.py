@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from compaction.reading.message import Called, Message, Voice
-from compaction.results.result_profile import Profile, is_rereadable, profile
+from compaction.reading.message import CalledTool, ParsedMessage, Voice
+from compaction.results.result_profile import ResultProfile, is_rereadable, result_profile
 
 RECORD = json.dumps({"order_id": "#W1", "status": "shipped"})
 SEEN_AGAIN = [
@@ -34,19 +34,19 @@ KEPT = [
 ]
 
 
-def talk(*results: tuple[str, str, str]) -> list[Message]:
+def talk(*results: tuple[str, str, str]) -> list[ParsedMessage]:
     return [message for at, each in enumerate(results) for message in _asked(f"c{at}", *each)]
 
 
-def _asked(name: str, tool: str, arguments: str, text: str) -> Iterator[Message]:
-    yield Message(
+def _asked(name: str, tool: str, arguments: str, text: str) -> Iterator[ParsedMessage]:
+    yield ParsedMessage(
         raw=b"{}",
         digest=b"",
         role="assistant",
         voice=Voice.ASSISTANT,
-        calls=(Called(name, tool, arguments),),
+        calls=(CalledTool(name, tool, arguments),),
     )
-    yield Message(
+    yield ParsedMessage(
         raw=b"{}",
         digest=b"",
         role="tool",
@@ -81,23 +81,23 @@ def test_records_and_plain_answers_cannot(text):
     ],
 )
 def test_a_tool_that_reads_a_path_can_be_asked_again(name, arguments, again):
-    assert is_rereadable(RECORD, Called("c", name, arguments)) is again
+    assert is_rereadable(RECORD, CalledTool("c", name, arguments)) is again
 
 
 def test_a_part_of_records_keeps_records():
     part = talk(("get_order", "{}", RECORD), ("get_order", "{}", RECORD), ("bash", "a/b", "x"))
 
-    assert profile(part) is Profile.RECORDS
+    assert result_profile(part) is ResultProfile.RECORDS
 
 
 def test_a_part_of_files_is_masked():
     part = talk(("bash", '{"command":"ls a/b"}', "words " * 90), ("get_order", "{}", RECORD))
 
-    assert profile(part) is Profile.REREADABLE
+    assert result_profile(part) is ResultProfile.REREADABLE
 
 
 def test_a_part_without_results_keeps_records():
-    assert profile([]) is Profile.RECORDS
+    assert result_profile([]) is ResultProfile.RECORDS
 
 
 @pytest.mark.parametrize("piece", ["a/", "a:", " ", "r", "\\S", "Error", "<a", "at x"])

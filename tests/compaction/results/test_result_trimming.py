@@ -3,17 +3,17 @@ import json
 import msgspec
 import pytest
 
-from compaction.reading.message import Message, Voice
-from compaction.results.duplicate_results import stamp
-from compaction.results.lossless_compression import crushed
-from compaction.results.result_trimming import trimmed
+from compaction.reading.message import ParsedMessage, Voice
+from compaction.results.duplicate_results import text_digest
+from compaction.results.lossless_compression import compress_result
+from compaction.results.result_trimming import trim_result
 
 TEXT = json.dumps([{"flight_number": f"HAT{at}", "status": "available"} for at in range(20)])
 
 
-def result(raw: str | bytes, **held) -> Message:
+def result(raw: str | bytes, **held) -> ParsedMessage:
     raw = raw if isinstance(raw, bytes) else raw.encode()
-    return Message(raw=raw, digest=b"", role="tool", **{"voice": Voice.RESULT, **held})
+    return ParsedMessage(raw=raw, digest=b"", role="tool", **{"voice": Voice.RESULT, **held})
 
 
 def content(raw: bytes):
@@ -23,25 +23,27 @@ def content(raw: bytes):
 def test_a_text_is_said_shorter_and_every_other_byte_stays():
     raw = '{ "role":"tool", "x": 1.10,"content" : ' + json.dumps(TEXT) + ',"tool_call_id":"é"} '
 
-    told = trimmed(result(raw), {})
+    told = trim_result(result(raw), {})
 
-    assert told.decode() == raw.replace(json.dumps(TEXT), json.dumps(crushed(TEXT)))
+    assert told.decode() == raw.replace(json.dumps(TEXT), json.dumps(compress_result(TEXT)))
 
 
 def test_text_parts_are_said_shorter_and_others_stay():
     odd = '{"type":"text","text":"a","annotations":[ ]}'
     parts = f'["words",{json.dumps({"type": "text", "text": TEXT})},{odd}]'
 
-    told = trimmed(result(f'{{"role":"tool","content":{parts}}}'), {})
+    told = trim_result(result(f'{{"role":"tool","content":{parts}}}'), {})
 
-    assert content(told)[1] == {"type": "text", "text": crushed(TEXT)}
+    assert content(told)[1] == {"type": "text", "text": compress_result(TEXT)}
     assert odd.encode() in told
 
 
 def test_a_result_that_was_there_becomes_a_pointer():
     words = "no JSON, only words. " * 20
     for held in (words, [{"type": "text", "text": words}]):
-        told = trimmed(result(msgspec.json.encode({"content": held})), {stamp(words): "look()"})
+        told = trim_result(
+            result(msgspec.json.encode({"content": held})), {text_digest(words): "look()"}
+        )
 
         assert "[same as the earlier result of look()]" in str(content(told))
 
@@ -50,7 +52,7 @@ def test_one_of_several_parts_points_nowhere():
     words = "no JSON, only words. " * 20
     raw = msgspec.json.encode({"content": [{"type": "text", "text": words}] * 2})
 
-    assert trimmed(result(raw), {stamp(words): "look()"}) == raw
+    assert trim_result(result(raw), {text_digest(words): "look()"}) == raw
 
 
 @pytest.mark.parametrize(
@@ -59,18 +61,18 @@ def test_one_of_several_parts_points_nowhere():
 def test_what_may_not_change_stays(held):
     raw = json.dumps({"role": "tool", "content": TEXT})
 
-    assert trimmed(result(raw, **held), {}) == raw.encode()
+    assert trim_result(result(raw, **held), {}) == raw.encode()
 
 
 def test_a_mark_stays_where_it_is_and_makes_no_difference_to_the_text():
     mark = {"cache_control": {"type": "ephemeral"}}
     plain, parted = (
-        content(trimmed(result(json.dumps({"role": "tool", "content": held, **more})), {}))
+        content(trim_result(result(json.dumps({"role": "tool", "content": held, **more})), {}))
         for held, more in ((TEXT, mark), ([{"type": "text", "text": TEXT, **mark}], {}))
     )
 
-    assert plain == crushed(TEXT)
-    assert parted == [{"type": "text", "text": crushed(TEXT), **mark}]
+    assert plain == compress_result(TEXT)
+    assert parted == [{"type": "text", "text": compress_result(TEXT), **mark}]
 
 
 @pytest.mark.parametrize(
@@ -89,4 +91,4 @@ def test_a_mark_stays_where_it_is_and_makes_no_difference_to_the_text():
     ],
 )
 def test_what_cannot_be_told_apart_stays(raw):
-    assert trimmed(result(raw), {}) == raw.encode()
+    assert trim_result(result(raw), {}) == raw.encode()

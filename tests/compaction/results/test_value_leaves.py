@@ -5,8 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.results.json_values import DEEPEST, Unreadable
-from compaction.results.value_leaves import LONGEST_VALUE, identifies, ids, leaves, strings
+from compaction.results.json_values import MAX_DEPTH, UnreadableValue
+from compaction.results.value_leaves import (
+    MAX_VALUE_CHARS,
+    find_ids,
+    identifies,
+    leaf_strings,
+    value_leaves,
+)
 
 IDS = [
     "QW4R7T",
@@ -53,7 +59,7 @@ NO_IDS = [
     "",
 ]
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=LONGEST_VALUE),
+    st.none() | st.booleans() | st.integers() | st.text(max_size=MAX_VALUE_CHARS),
     lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from("abc"), inner),
 )
 
@@ -68,12 +74,12 @@ def _leaves(value):
 
 @given(st.lists(VALUES))
 def test_the_leaves_of_json_are_its_values_in_order(value):
-    assert leaves(json.dumps(value)) == tuple(dict.fromkeys(_leaves(value)))
+    assert value_leaves(json.dumps(value)) == tuple(dict.fromkeys(_leaves(value)))
 
 
 @given(st.text())
 def test_values_and_ids_stand_in_the_text_once(text):
-    found, names = leaves(text), ids(text)
+    found, names = value_leaves(text), find_ids(text)
 
     assert len(set(found)) == len(found)
     assert len(set(names)) == len(names)
@@ -83,8 +89,8 @@ def test_values_and_ids_stand_in_the_text_once(text):
 @pytest.mark.parametrize("word", IDS)
 def test_what_names_one_thing_is_an_id(word):
     assert identifies(word)
-    assert ids(f"Look at {word}, please.") == (word,)
-    assert word in leaves(f"Look at {word}, please.")
+    assert find_ids(f"Look at {word}, please.") == (word,)
+    assert word in value_leaves(f"Look at {word}, please.")
 
 
 @pytest.mark.parametrize("word", NO_IDS)
@@ -95,13 +101,13 @@ def test_words_years_dates_and_measures_are_none(word):
 def test_ids_of_json_are_those_of_its_values_and_of_telling_keys():
     text = json.dumps({"first_name": "Sofia", "credit_card_77": {"user_id": "a_b_c_1"}})
 
-    assert ids(text) == ("credit_card_77", "a_b_c_1")
+    assert find_ids(text) == ("credit_card_77", "a_b_c_1")
 
 
 def test_ids_of_the_arguments_of_several_calls_are_those_of_their_values():
     text = '{"user_id": "ann_bell", "text": "one\\nTwo\\nget_it"} {"file_id":"code_desk"}'
 
-    assert ids(text) == ("ann_bell", "get_it", "code_desk")
+    assert find_ids(text) == ("ann_bell", "get_it", "code_desk")
 
 
 @pytest.mark.parametrize("word", ["Credit/debit", "n/g", "s/a_b/c/g", "y/abc_d/efg"])
@@ -112,11 +118,11 @@ def test_choices_and_expressions_of_sed_are_no_paths(word):
 def test_telling_keys_are_values():
     text = json.dumps({"T-Shirt": "9523456873", "plain_key": {"2024-05-17": "available"}})
 
-    assert leaves(text) == ("T-Shirt", "9523456873", "2024-05-17", "available")
+    assert value_leaves(text) == ("T-Shirt", "9523456873", "2024-05-17", "available")
 
 
 def test_the_end_of_an_element_is_no_path():
-    assert ids("<b>bold</b></INFORMATION>") == ()
+    assert find_ids("<b>bold</b></INFORMATION>") == ()
 
 
 @pytest.mark.parametrize(
@@ -141,25 +147,25 @@ def test_the_end_of_an_element_is_no_path():
     ],
 )
 def test_values_of_plain_words_are_found(text, value):
-    assert value in leaves(text)
+    assert value in value_leaves(text)
 
 
 def test_a_label_and_a_quote_leave_an_id_in_them_to_itself():
-    assert leaves("See Reference KB-2203 of Mei Brown Z1X9") == (
+    assert value_leaves("See Reference KB-2203 of Mei Brown Z1X9") == (
         *("See Reference", "KB-2203", "Mei Brown", "Z1X9"),
     )
-    assert leaves('the "see KB-2203 now" and "Gold Plus"') == ("KB-2203", "Gold Plus")
+    assert value_leaves('the "see KB-2203 now" and "Gold Plus"') == ("KB-2203", "Gold Plus")
 
 
 def test_of_a_long_string_the_values_in_it_count():
     text = json.dumps({"body": "Your code is 463820. " + "Thanks for it. " * 40})
 
-    assert leaves(text) == ("463820",)
+    assert value_leaves(text) == ("463820",)
 
 
 def test_what_is_nested_too_deep_has_no_strings():
-    with pytest.raises(Unreadable):
-        strings(eval("[" * (DEEPEST + 2) + "'a'" + "]" * (DEEPEST + 2)))  # noqa: S307
+    with pytest.raises(UnreadableValue):
+        leaf_strings(eval("[" * (MAX_DEPTH + 2) + "'a'" + "]" * (MAX_DEPTH + 2)))  # noqa: S307
 
 
 @pytest.mark.parametrize(
@@ -167,7 +173,7 @@ def test_what_is_nested_too_deep_has_no_strings():
     [".", "1,", "a_", "a_a-", "Ab ", '"', "/", "(12) ", "aB.", "'ab ", "A", "1-", "+1 11 ", "a@",
      "a://", " ", "</", "a.b/", "Jan ", "- ", "${"],
 )  # fmt: skip
-@pytest.mark.parametrize("finds", [ids, leaves])
+@pytest.mark.parametrize("finds", [find_ids, value_leaves])
 def test_no_text_takes_long(piece, finds):
     text = piece * (30_000 // len(piece))
 

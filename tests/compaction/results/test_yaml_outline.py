@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.results.json_values import DEEPEST, Number, Unreadable
-from compaction.results.yaml_outline import outline
+from compaction.results.json_values import MAX_DEPTH, Number, UnreadableValue
+from compaction.results.yaml_outline import parse_outline
 
 MAIL = """\
 - attachments: []
@@ -33,7 +33,7 @@ MAIL = """\
 
 
 def test_an_outline_is_read_as_it_was_meant():
-    assert outline(MAIL) == [
+    assert parse_outline(MAIL) == [
         {
             "attachments": [],
             "body": "Hello,\nit's for you: all of it.",
@@ -52,7 +52,7 @@ def test_an_outline_is_read_as_it_was_meant():
 
 
 def test_a_number_keeps_its_spelling_and_a_string_of_digits_stays_one():
-    found = outline("a: 1.10\nb: '1.10'\nc: 007\n")
+    found = parse_outline("a: 1.10\nb: '1.10'\nc: 007\n")
 
     assert isinstance(found, dict)
     assert [type(each) for each in found.values()] == [Number, str, str]
@@ -76,18 +76,18 @@ def test_a_number_keeps_its_spelling_and_a_string_of_digits_stays_one():
         "a:\n\n\nb: 1",
         "a: 1\nb: 2\n  \n \nc: 2",
         "a: b\n" * 60_000,
-        "- " * (DEEPEST + 5) + "a\n- b\n- c",
+        "- " * (MAX_DEPTH + 5) + "a\n- b\n- c",
     ],
 )
 def test_what_is_unusual_is_left_alone(text):
-    with pytest.raises(Unreadable):
-        outline(text)
+    with pytest.raises(UnreadableValue):
+        parse_outline(text)
 
 
 @given(st.text(st.sampled_from("ab:- '\"\\\n1[]#~"), max_size=60))
 def test_any_text_is_read_or_left_alone(text):
     try:
-        found = outline(text)
-    except Unreadable:
+        found = parse_outline(text)
+    except UnreadableValue:
         return
     assert json.dumps(found)

@@ -146,7 +146,7 @@ def test_where_folding_fails_the_callers_bytes_go_out_with_a_reason(why):
 def test_trouble_is_noted():
     done = serve(Folds(passthrough_result("facts", "failed")), Scripted([COMPLETION]))
 
-    assert done.receipts[0].notes == ("compaction failed, so the conversation went as it came",)
+    assert done.receipts[0].notes == ("compaction failed, so the conversation was sent unmodified",)
 
 
 def test_a_call_that_compaction_has_no_part_in_says_nothing_of_it():

@@ -70,7 +70,7 @@ def test_what_was_folded_earlier_says_why_it_was_and_why_no_more_is():
 def test_trouble_is_noted_and_a_decision_is_not():
     assert passthrough_result("facts", "signed").notes == ()
     assert passthrough_result("facts", "failed").notes == (
-        "compaction failed, so the conversation went as it came",
+        "compaction failed, so the conversation was sent unmodified",
     )
 
 

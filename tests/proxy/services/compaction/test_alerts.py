@@ -1,13 +1,13 @@
 from compaction.policy import CompactionMode
-from proxy.services.compaction.alerts import dearer, stepped_back
-from proxy.services.compaction.live_quality import Sums
+from proxy.services.compaction.alerts import higher_cost_alert, stepped_back_alert
+from proxy.services.compaction.live_quality import CompactionSums
 
 NOW = 1_790_000_000.0
 PLACE = ("team_1", "the chat")
 
 
 def test_a_step_back_names_what_was_found_and_how_to_mend_it():
-    told = stepped_back(PLACE, CompactionMode.FACTS, CompactionMode.TRIM, "9 of 100", NOW)
+    told = stepped_back_alert(PLACE, CompactionMode.FACTS, CompactionMode.TRIM, "9 of 100", NOW)
 
     assert told.title == (
         "Compaction of feature the chat of team team_1 was stepped back from facts to trim"
@@ -17,10 +17,10 @@ def test_a_step_back_names_what_was_found_and_how_to_mend_it():
 
 
 def test_smaller_but_dearer_is_told_once_a_day():
-    sums = Sums(folded=40, tokens=9_000, nanos=-2_000_000_000)
-    first, later = dearer(PLACE, sums, NOW), dearer(PLACE, sums, NOW + 60)
+    sums = CompactionSums(folded=40, tokens=9_000, nanos=-2_000_000_000)
+    first, later = higher_cost_alert(PLACE, sums, NOW), higher_cost_alert(PLACE, sums, NOW + 60)
 
     assert first.id == later.id
-    assert first.id != dearer(PLACE, sums, NOW + 86_400).id
+    assert first.id != higher_cost_alert(PLACE, sums, NOW + 86_400).id
     assert ("saved", "-$2") in first.facts
-    assert dearer(("t", ""), sums, NOW).subject == "feature (none) of team t"
+    assert higher_cost_alert(("t", ""), sums, NOW).subject == "feature (none) of team t"

@@ -5,11 +5,17 @@ import msgspec
 from compaction.policy import CompactionPolicy
 from proxy.records.compaction_result import CompactionResult, passthrough_result
 from proxy.records.origin import Origin
-from proxy.services.compaction.body import Talk
-from proxy.services.compaction.conversations import Now, Talks
-from tests.proxy.services.compaction.foldings import NOW, chat
+from proxy.services.compaction.chat_body import ConversationIdentity
+from proxy.services.compaction.conversations import (
+    COOL_DOWN_S,
+    REFUSALS_TO_COOL_FEATURE,
+    ConversationTracker,
+    CoolDowns,
+    SentConversation,
+)
+from tests.proxy.services.compaction.compaction_fixtures import NOW, chat
 
-TALK = Talk(name=b"a", lead=1, messages=(b"{}",), turns=4)
+TALK = ConversationIdentity(name=b"a", lead=1, messages=(b"{}",), turns=4)
 POLICY = CompactionPolicy()
 OTHER = CompactionPolicy(force=True)
 FOLDED = CompactionResult(
@@ -20,12 +26,12 @@ CAME = chat()
 
 
 def sent(*steps, lives=inf):
-    """What each call becomes; a step is a fold, the policy it stands for, and the seconds since."""
-    talks, at, found = Talks(), NOW, []
+    """The result of each call; a step is a compaction, its policy, and the seconds since."""
+    talks, at, found = ConversationTracker(), NOW, []
     for fold, policy, *gap in steps:
         at += gap[0] if gap else 1
-        now = Now(fold=fold, talk=TALK, policy=policy, at=at, lives=lives)
-        found.append(talks.noted(CAME, now))
+        now = SentConversation(fold=fold, talk=TALK, policy=policy, at=at, lives=lives)
+        found.append(talks.track(CAME, now))
     return found
 
 
@@ -72,3 +78,49 @@ def test_a_conversation_that_was_idle_for_longer_than_a_cache_lives_is_cold():
     found = sent((FOLDED, POLICY), (FOLDED, POLICY, 10), (FOLDED, POLICY, 400), lives=300)
 
     assert [each.is_warm for each in found] == [True, True, False]
+
+
+PLACE = ("t", "chat")
+COOL_DOWN_NOW = 1_790_000_000.0
+
+
+def test_a_conversation_rests_alone_and_for_a_while():
+    rests = CoolDowns()
+
+    assert not rests.record_refusal(PLACE, b"a", COOL_DOWN_NOW)
+    assert rests.is_conversation_cooling(b"a", COOL_DOWN_NOW + COOL_DOWN_S - 1)
+    assert not rests.is_conversation_cooling(b"a", COOL_DOWN_NOW + COOL_DOWN_S)
+    assert not rests.is_conversation_cooling(b"b", COOL_DOWN_NOW)
+    assert not rests.is_feature_cooling(PLACE, COOL_DOWN_NOW)
+
+
+def test_a_feature_rests_once_several_conversations_were_refused():
+    rests = CoolDowns()
+    found = [
+        rests.record_refusal(PLACE, b"%d" % at, COOL_DOWN_NOW)
+        for at in range(REFUSALS_TO_COOL_FEATURE)
+    ]
+
+    assert found == [False] * (REFUSALS_TO_COOL_FEATURE - 1) + [True]
+    assert rests.is_feature_cooling(PLACE, COOL_DOWN_NOW + 1)
+    assert not rests.is_feature_cooling(PLACE, COOL_DOWN_NOW + COOL_DOWN_S)
+    assert not rests.is_feature_cooling(("t", "code"), COOL_DOWN_NOW)
+
+
+def test_one_conversation_that_is_refused_again_and_again_is_still_one():
+    rests = CoolDowns()
+
+    assert not any(rests.record_refusal(PLACE, b"a", COOL_DOWN_NOW) for _ in range(9))
+
+
+def test_what_was_refused_long_ago_does_not_count():
+    rests = CoolDowns()
+    for at in range(9):
+        assert not rests.record_refusal(PLACE, b"%d" % at, COOL_DOWN_NOW + at * COOL_DOWN_S / 2)
+
+
+def test_where_nobody_knows_the_conversation_the_feature_rests():
+    rests = CoolDowns()
+
+    assert rests.record_refusal(PLACE, b"", COOL_DOWN_NOW)
+    assert rests.is_feature_cooling(PLACE, COOL_DOWN_NOW)

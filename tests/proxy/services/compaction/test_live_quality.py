@@ -3,7 +3,13 @@ from typing import Any
 import pytest
 
 from compaction.quality_evidence import QualityEvidence
-from proxy.services.compaction.live_quality import _FEATURES, SLOT, WINDOW, Proofs, Sums
+from proxy.services.compaction.live_quality import (
+    _MAX_FEATURES,
+    SLOT_S,
+    WINDOW_S,
+    CompactionSums,
+    LiveQuality,
+)
 from tests.fakes.receipts import START, a_receipt
 
 PLACE = ("t", "chat")
@@ -23,7 +29,7 @@ def folded(at: float = START, **fields):
 
 
 def of(folded=60, tokens=9, **fields):
-    return Sums(folded=folded, tokens=tokens, **fields)
+    return CompactionSums(folded=folded, tokens=tokens, **fields)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +49,7 @@ def test_smaller_is_dearer_where_enough_calls_cost_clearly_more(found, expected)
 
 
 def test_what_was_paid_is_known_where_what_was_saved_is():
-    proofs = Proofs()
+    proofs = LiveQuality()
     proofs.add(folded(cost_nanos=40))
     proofs.add(folded(cost_nanos=50, compaction_nanos=None))
     asked = a_receipt(team="t", feature="chat/compaction", started=START, cost_nanos=9)
@@ -53,7 +59,7 @@ def test_what_was_paid_is_known_where_what_was_saved_is():
 
 
 def test_a_features_calls_add_up():
-    proofs = Proofs()
+    proofs = LiveQuality()
     for _ in range(3):
         proofs.add(folded(needed=4, lost=1))
     proofs.add(folded(folded=False, needed=2, compaction_nanos=None))
@@ -62,13 +68,13 @@ def test_a_features_calls_add_up():
     assert (found.folded, found.tokens, found.nanos) == (3, 180, 21)
     assert found.treated == QualityEvidence(needed=12, lost=3)
     assert found.untreated == QualityEvidence(needed=2)
-    assert proofs.sums(("t", "other"), START) == Sums()
+    assert proofs.sums(("t", "other"), START) == CompactionSums()
 
 
 def test_what_is_older_than_a_day_counts_no_more_and_is_forgotten():
-    proofs = Proofs()
+    proofs = LiveQuality()
     proofs.add(folded())
-    later = START + WINDOW + SLOT
+    later = START + WINDOW_S + SLOT_S
     proofs.add(folded(later))
 
     assert proofs.sums(PLACE, later).folded == 1
@@ -76,7 +82,7 @@ def test_what_is_older_than_a_day_counts_no_more_and_is_forgotten():
 
 
 def test_what_questions_for_notes_cost_is_taken_off():
-    proofs = Proofs()
+    proofs = LiveQuality()
     asked = a_receipt(team="t", feature="chat/compaction", started=START, cost_nanos=9)
     proofs.add(folded())
     proofs.add(folded(feature="chat/compaction", needed=1))  # a caller's own name for a feature
@@ -88,20 +94,20 @@ def test_what_questions_for_notes_cost_is_taken_off():
 
     assert proofs.sums(PLACE, START).nanos == 7 - 9
     proofs.forget(PLACE)
-    assert proofs.sums(PLACE, START) == Sums()
+    assert proofs.sums(PLACE, START) == CompactionSums()
 
 
 def test_what_was_before_a_decision_does_not_count():
-    proofs = Proofs()
+    proofs = LiveQuality()
     proofs.add(folded())
 
     assert proofs.sums(PLACE, START, since=START + 1).folded == 0
-    assert proofs.sums(PLACE, START, since=START - SLOT).folded == 1
+    assert proofs.sums(PLACE, START, since=START - SLOT_S).folded == 1
 
 
-@pytest.mark.parametrize("into", [1.0, SLOT / 2, SLOT - 1.0])
+@pytest.mark.parametrize("into", [1.0, SLOT_S / 2, SLOT_S - 1.0])
 def test_the_first_call_after_a_mode_is_set_counts_and_the_last_before_does_not(into):
-    proofs, chosen = Proofs(), (START // SLOT) * SLOT + into
+    proofs, chosen = LiveQuality(), (START // SLOT_S) * SLOT_S + into
     for at in (chosen - 0.5, chosen, chosen + 0.5):
         proofs.add(folded(at, needed=1), chosen)
     proofs.charge(
@@ -114,7 +120,7 @@ def test_the_first_call_after_a_mode_is_set_counts_and_the_last_before_does_not(
 
 
 def test_a_mode_that_is_set_again_begins_afresh():
-    proofs = Proofs()
+    proofs = LiveQuality()
     proofs.add(folded(START + 1), START)
     proofs.add(folded(START + 3), START + 2)
 
@@ -122,17 +128,17 @@ def test_a_mode_that_is_set_again_begins_afresh():
 
 
 def test_a_feature_is_counted_afresh():
-    proofs = Proofs()
+    proofs = LiveQuality()
     proofs.add(folded())
     proofs.forget(PLACE)
     proofs.forget(PLACE)
 
-    assert proofs.sums(PLACE, START) == Sums()
+    assert proofs.sums(PLACE, START) == CompactionSums()
 
 
 def test_features_are_bounded():
-    proofs = Proofs()
-    for n in range(_FEATURES + 3):
+    proofs = LiveQuality()
+    for n in range(_MAX_FEATURES + 3):
         proofs.add(a_receipt(team="t", feature=str(n)))
 
-    assert len(proofs) == _FEATURES
+    assert len(proofs) == _MAX_FEATURES

@@ -1,11 +1,19 @@
+import orjson
 import pytest
 
 from compaction.policy import CompactionMode, CompactionPolicy, RelativePrices
 from proxy.calls.route_target import route_target
+from proxy.catalog.entries import Route, Upstream
+from proxy.records.call import Call
 from proxy.records.compaction_settings import FeatureSettings
-from proxy.services.compaction.policies import policy, prices
-from proxy.services.compaction.requested import Wish
+from proxy.services.compaction.compaction_request import CompactionRequest
+from proxy.services.compaction.policies import (
+    compaction_policy,
+    relative_prices,
+    request_native_compaction,
+)
 from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
+from tests.fakes.desk import call as made
 from tests.fakes.desk import route
 
 NOW = 1_790_000_000.0
@@ -20,7 +28,7 @@ CLAUDE = route(
 
 
 def test_prices_are_the_catalogs_own():
-    assert prices(route_target(CLAUDE, "m", NOW)) == RelativePrices(0.1, 1.25, 5.0, 1_024)
+    assert relative_prices(route_target(CLAUDE, "m", NOW)) == RelativePrices(0.1, 1.25, 5.0, 1_024)
 
 
 @pytest.mark.parametrize(
@@ -35,11 +43,11 @@ def test_prices_are_the_catalogs_own():
 def test_a_cache_of_unknown_ways_is_there_if_reading_it_has_a_price(rates, expected):
     tariff = Tariff(periods=(PricePeriod(sheets={"": PriceSheet(rates=rates)}),))
 
-    assert prices(route_target(route(regime="", tariff=tariff), "m", NOW)) == expected
+    assert relative_prices(route_target(route(regime="", tariff=tariff), "m", NOW)) == expected
 
 
 def test_where_nothing_is_known_the_usual_is_taken():
-    assert prices(route_target(route(regime="", tariff=None), "m", NOW)) == RelativePrices(
+    assert relative_prices(route_target(route(regime="", tariff=None), "m", NOW)) == RelativePrices(
         0.1, 1.25, 4.0
     )
 
@@ -47,25 +55,27 @@ def test_where_nothing_is_known_the_usual_is_taken():
 def test_without_a_price_the_regimes_rules_hold():
     there = route_target(route(regime="openai-interval", tariff=None), "m", NOW)
 
-    assert prices(there) == RelativePrices(0.1, 1.0, 4.0, 1_024, 2_048)
+    assert relative_prices(there) == RelativePrices(0.1, 1.0, 4.0, 1_024, 2_048)
 
 
 @pytest.mark.parametrize(("regime", "block"), [("prefix-unit", 0), ("openai-breakpoint", 1)])
 def test_where_whole_prompts_alone_are_kept_no_part_of_one_is_surely_read(regime, block):
-    assert prices(route_target(route(regime=regime, tariff=None), "m", NOW)).block == block
+    assert relative_prices(route_target(route(regime=regime, tariff=None), "m", NOW)).block == block
 
 
 def test_what_was_chosen_goes_before_the_usual():
     there = route_target(CLAUDE, "m", NOW)
-    usual = policy(Wish(mode=CompactionMode.FACTS), FeatureSettings(), there, None)
-    own = policy(
-        Wish(mode=CompactionMode.TRIM, force=True),
+    usual = compaction_policy(
+        CompactionRequest(mode=CompactionMode.FACTS), FeatureSettings(), there, None
+    )
+    own = compaction_policy(
+        CompactionRequest(mode=CompactionMode.TRIM, force=True),
         FeatureSettings(keep_turns=5, target=9_000),
         there,
         200_000,
     )
 
-    assert usual == CompactionPolicy(mode=CompactionMode.FACTS, prices=prices(there))
+    assert usual == CompactionPolicy(mode=CompactionMode.FACTS, prices=relative_prices(there))
     assert (own.mode, own.keep_turns, own.target, own.window, own.force) == (
         CompactionMode.TRIM,
         5,
@@ -73,3 +83,70 @@ def test_what_was_chosen_goes_before_the_usual():
         200_000,
         True,
     )
+
+
+_TOOL = {"role": "tool", "tool_call_id": "a", "content": "…"}
+
+
+def native_route(kind: str, provider: str) -> Route:
+    upstream = Upstream(
+        name="there",
+        kind=kind,  # type: ignore[arg-type]
+        base_url="http://there",
+        provider=provider,
+    )
+    return Route(name="there/m", upstream=upstream)
+
+
+def asked(endpoint: str, body: object) -> Call:
+    return made(orjson.dumps(body), endpoint)
+
+
+def test_openai_is_asked_to_compact_responses():
+    came = asked("responses", {"input": "hello"})
+
+    found = request_native_compaction(
+        came, native_route("openai", "openai"), FeatureSettings(target=50_000), is_dry=False
+    )
+
+    assert found.sent is not None
+    held = orjson.loads(found.sent.body)["context_management"]
+    assert held == [{"type": "compaction", "compact_threshold": 50_000}]
+    assert not found.is_folded
+    assert found.header == "as it came; reason=asked"
+
+
+def test_anthropic_is_asked_to_clear_old_results():
+    came = asked("chat/completions", {"messages": [{"role": "user", "content": "a"}, _TOOL]})
+
+    found = request_native_compaction(
+        came, native_route("anthropic", "anthropic"), FeatureSettings(keep_turns=5), is_dry=False
+    )
+
+    assert found.sent is not None
+    edit = orjson.loads(found.sent.body)["context_management"]["edits"][0]
+    assert edit["trigger"]["value"] == 100_000
+    assert edit["keep"]["value"] == 5
+
+
+@pytest.mark.parametrize("endpoint", ["responses", "chat/completions"])
+def test_others_go_as_they_came_and_it_is_said_why(endpoint: str):
+    found = request_native_compaction(
+        asked(endpoint, {}), native_route("openai", "deepseek"), FeatureSettings(), is_dry=False
+    )
+
+    assert found.sent is None
+    assert found.why == "native"
+    assert "no compaction of its own" in found.notes[0]
+
+
+def test_a_dry_run_asks_nobody():
+    found = request_native_compaction(
+        asked("responses", {"input": "a"}),
+        native_route("openai", "openai"),
+        FeatureSettings(),
+        is_dry=True,
+    )
+
+    assert found.sent is None
+    assert found.why == "dry_run"

@@ -1,4 +1,4 @@
-"""Notes around a real store: whatever the model does, folds hold what all replicas agree on."""
+"""Notes around a real store: compactions hold only what all replicas agree on."""
 
 import asyncio
 import threading
@@ -14,12 +14,20 @@ from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
 from proxy.errors import Forbidden, UpstreamError
 from proxy.services.compaction import summariser as notebook_
-from proxy.services.compaction.summariser import notebook
+from proxy.services.compaction.summariser import build_summariser
 from proxy.settings import Settings
 from tests.fakes.around import Heard, around
 from tests.fakes.desk import route
-from tests.proxy.services.compaction.foldings import NOW, Clock, chat, opened
-from tests.proxy.services.compaction.notings import POLICY, Stage, Taker, answer, note, play, visit
+from tests.proxy.services.compaction.compaction_fixtures import NOW, Clock, chat, opened
+from tests.proxy.services.compaction.summariser_fixtures import (
+    POLICY,
+    Stage,
+    Taker,
+    answer,
+    note,
+    play,
+    visit,
+)
 
 
 def texts(found):
@@ -107,7 +115,7 @@ def test_other_modes_ask_the_store_nothing(tmp_path):
 def test_a_store_that_does_not_answer_costs_the_notes_and_nothing_else(
     tmp_path, monkeypatch, caplog, fault
 ):
-    patience, held, asked = notebook_._DEADLINE, threading.Event(), []
+    patience, held, asked = notebook_._STORE_DEADLINE_S, threading.Event(), []
 
     def claim(*_):
         asked.append(1)
@@ -121,12 +129,12 @@ def test_a_store_that_does_not_answer_costs_the_notes_and_nothing_else(
         stage.book._now = clock
         await stage.call(3)
         real, store.notes.claim = store.notes.claim, claim
-        monkeypatch.setattr(notebook_, "_DEADLINE", 0.05)
+        monkeypatch.setattr(notebook_, "_STORE_DEADLINE_S", 0.05)
         without = await stage.call(6)
         assert noted(await stage.call(9)) == [0, 0, 0]
         assert len(asked) == 1
         store.notes.claim = real
-        monkeypatch.setattr(notebook_, "_DEADLINE", patience)
+        monkeypatch.setattr(notebook_, "_STORE_DEADLINE_S", patience)
         held.set()
         stage.memory = CompactionMemory()
         assert (await asyncio.to_thread(stage.fold, 6)).messages == without.messages
@@ -134,7 +142,7 @@ def test_a_store_that_does_not_answer_costs_the_notes_and_nothing_else(
         assert noted(await stage.call(12)) == [0, 0, 0, 1]
 
     play(tmp_path, work, Taker(note(1), note(4), note(7)))
-    assert "Notes are left out of folds for 10 s" in caplog.text
+    assert "Notes are left out of compactions for 10 s" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -183,7 +191,7 @@ def test_a_question_that_is_refused_or_fails_leaves_no_notes_and_a_line(
 
 
 def test_a_question_that_takes_too_long_is_cut_off(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(notebook_, "_LONGEST", 0.05)
+    monkeypatch.setattr(notebook_, "_ANSWER_DEADLINE_S", 0.05)
 
     async def work(stage, _store):
         stage.taker.gate = asyncio.Event()
@@ -196,7 +204,7 @@ def test_a_question_that_takes_too_long_is_cut_off(tmp_path, monkeypatch, caplog
 def test_a_part_is_asked_about_once(tmp_path):
     async def work(stage, store):
         found = await stage.call(3)
-        stage.book.wanted(chat(), found)
+        stage.book.request_notes(chat(), found)
         other = Stage(store, Taker())
         await other.call(3)
         await stage.rest()
@@ -219,7 +227,7 @@ async def flooded(stage, count):
     """Ask about so many conversations at once."""
     for at in range(count):
         found = await asyncio.to_thread(stage.fold, 3, scope=b"%d" % at)
-        stage.book.wanted(chat(*visit(3)), found)
+        stage.book.request_notes(chat(*visit(3)), found)
 
 
 def test_few_questions_are_under_way_and_few_wait(tmp_path, caplog):
@@ -235,11 +243,11 @@ def test_few_questions_are_under_way_and_few_wait(tmp_path, caplog):
 
     stage = play(tmp_path, work)
     assert (stage.taker.most, len(stage.taker.asked)) == (4, 36)
-    assert caplog.text.count("Too much is asked about already") == 4
+    assert caplog.text.count("Too many questions wait already") == 4
 
 
 def test_what_waits_holds_few_bytes(tmp_path, monkeypatch):
-    monkeypatch.setattr(notebook_, "_BYTES", 20_000)
+    monkeypatch.setattr(notebook_, "_MAX_WAITING_BYTES", 20_000)
 
     async def work(stage, _store):
         stage.taker.gate = asyncio.Event()
@@ -254,7 +262,7 @@ def test_what_waits_holds_few_bytes(tmp_path, monkeypatch):
 
 
 def test_what_folds_took_is_remembered_within_bounds(tmp_path, monkeypatch):
-    monkeypatch.setattr(notebook_, "_TAKEN", 2_000)
+    monkeypatch.setattr(notebook_, "_MAX_NOTES_BYTES", 2_000)
 
     async def work(stage, _store):
         for at in range(20):
@@ -303,7 +311,7 @@ def test_a_gateway_without_a_model_that_is_known_has_no_notebook(tmp_path):
     known = Catalog(models={"m": Model(id="m", routes=(route(),))}, upstreams={}, default=route())
 
     def made(**fields):
-        return notebook(around(Settings(**fields), store, Heard(), catalog=known))
+        return build_summariser(around(Settings(**fields), store, Heard(), catalog=known))
 
     try:
         assert made() is None

@@ -10,15 +10,21 @@ import pytest
 from proxy.calls.ports import Head
 from proxy.errors import ProxyError
 from proxy.records.receipt import Outcome
-from proxy.services.compaction.summary_request import Reply, heard, question, template, through
+from proxy.services.compaction.summary_request import (
+    SummaryReply,
+    answer_text,
+    call_server,
+    request_template,
+    summary_call,
+)
 from tests.fakes.answers import USAGE
 from tests.fakes.clock import played, ticks
 from tests.fakes.desk import KEY, desk
 from tests.fakes.limited import Office, budget
 from tests.fakes.receipts import a_receipt
 from tests.fakes.upstream import SILENCE, FakeTransport, Scripted, broken
-from tests.proxy.services.compaction.foldings import NOW, chat
-from tests.proxy.services.compaction.notings import answer, note
+from tests.proxy.services.compaction.compaction_fixtures import NOW, chat
+from tests.proxy.services.compaction.summariser_fixtures import answer, note
 
 HEAD = Head(200, {}, "small", ())
 BODY = b'{"model":"m","messages":[{"role":"user","content":"Notes?"}],"max_completion_tokens":99}'
@@ -26,7 +32,7 @@ ANSWER = answer(note(1), usage=USAGE)
 
 
 def asked(**fields):
-    return question(template(chat(**fields)), BODY, "call_2", NOW)
+    return summary_call(request_template(chat(**fields)), BODY, "call_2", NOW)
 
 
 class Budgeted:
@@ -50,12 +56,12 @@ def served(*scripts, budgets=()):
         table, ledger = desk(transport)
         if budgets:
             table = replace(table, limits=Budgeted(Office(*budgets)))
-        reply = Reply()
+        reply = SummaryReply()
         try:
-            await through(table, ticks)(asked(), reply)
+            await call_server(table, ticks)(asked(), reply)
         except ProxyError as error:
             return error, ledger.receipts, transport.sent
-        return heard(reply), ledger.receipts, transport.sent
+        return answer_text(reply), ledger.receipts, transport.sent
 
     return played(work())
 
@@ -95,7 +101,7 @@ def test_a_question_that_is_cut_off_leaves_its_receipt():
         table, ledger = desk(FakeTransport([SILENCE]))
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(3):
-                await through(table, ticks)(asked(), Reply())
+                await call_server(table, ticks)(asked(), SummaryReply())
         return ledger.receipts
 
     (receipt,) = played(work())
@@ -121,7 +127,7 @@ def test_a_question_takes_nothing_from_the_call_but_whose_it_is():
 
 def replied(*pieces, status=200, most=1_000):
     async def work():
-        reply = Reply(most)
+        reply = SummaryReply(most)
         await reply.begin(msgspec.structs.replace(HEAD, status=status))
         for piece in pieces[:-1]:
             await reply.send(piece)
@@ -134,7 +140,7 @@ def replied(*pieces, status=200, most=1_000):
 
 
 def test_an_answer_in_pieces_is_heard_whole():
-    assert heard(replied(ANSWER[:9], ANSWER[9:], b"")) == (note(1), "stop")
+    assert answer_text(replied(ANSWER[:9], ANSWER[9:], b"")) == (note(1), "stop")
 
 
 @pytest.mark.parametrize(
@@ -151,15 +157,15 @@ def test_an_answer_in_pieces_is_heard_whole():
     ],
 )
 def test_what_is_no_answer_says_nothing(reply):
-    assert heard(reply) == ("", "")
+    assert answer_text(reply) == ("", "")
 
 
 def test_a_model_that_declines_says_nothing_and_stops():
     body = orjson.dumps({"choices": [{"message": {"content": None}, "finish_reason": "stop"}]})
 
-    assert heard(replied(body)) == ("", "stop")
-    assert heard(replied(b'{"choices":[{}]}')) == ("", "")
+    assert answer_text(replied(body)) == ("", "stop")
+    assert answer_text(replied(b'{"choices":[{}]}')) == ("", "")
 
 
 def test_it_stays_until_it_is_told():
-    assert asyncio.run(Reply().gone()) is None
+    assert asyncio.run(SummaryReply().gone()) is None

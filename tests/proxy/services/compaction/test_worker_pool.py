@@ -7,8 +7,8 @@ from contextlib import suppress
 import pytest
 
 from compaction.memory import CompactionMemory
-from compaction.reading.message import Unfoldable
-from proxy.services.compaction.worker_pool import _OF_TEAM, _THREADS, Threads
+from compaction.reading.message import CannotCompactError
+from proxy.services.compaction.worker_pool import _MAX_JOBS_PER_TEAM, _WORKERS, WorkerPool
 
 WITHIN = 0.1
 
@@ -25,7 +25,7 @@ def played(work):
     """What comes of work with threads, and with something that is slow until it is let go."""
 
     async def all_of_it():
-        threads, free = Threads(WITHIN), threading.Event()
+        threads, free = WorkerPool(WITHIN), threading.Event()
 
         def slow(_memory):
             free.wait(10)
@@ -77,7 +77,7 @@ def test_what_is_short_goes_to_the_thread_while_that_works():
 def test_a_team_that_holds_up_its_thread_is_busy_and_others_are_served():
     async def work(threads, slow, free):
         await stuck(threads, slow)
-        with pytest.raises(Unfoldable, match="busy"):
+        with pytest.raises(CannotCompactError, match="busy"):
             await threads.run("hog", quick, here=False)
         others = [await threads.run(f"team_{n}", quick, here=False) for n in range(9)]
         free.set()
@@ -91,7 +91,7 @@ def test_a_team_that_holds_up_its_thread_is_busy_and_others_are_served():
 
 def test_where_all_threads_are_held_up_calls_are_late():
     async def work(threads, slow, _free):
-        for n in range(_THREADS):
+        for n in range(_WORKERS):
             await stuck(threads, slow, f"hog_{n}")
         with pytest.raises(TimeoutError):
             await threads.run("other", quick, here=False)
@@ -101,9 +101,9 @@ def test_where_all_threads_are_held_up_calls_are_late():
 
 def test_a_team_may_have_so_many_waiting_and_no_more():
     async def work(threads, slow, free):
-        hogs = [start(threads.run("a", slow, here=False)) for _ in range(_OF_TEAM)]
+        hogs = [start(threads.run("a", slow, here=False)) for _ in range(_MAX_JOBS_PER_TEAM)]
         await asyncio.sleep(0)
-        with pytest.raises(Unfoldable, match="busy"):
+        with pytest.raises(CannotCompactError, match="busy"):
             await threads.run("a", quick, here=False)
         free.set()
         found = await asyncio.gather(*hogs)
@@ -112,7 +112,7 @@ def test_a_team_may_have_so_many_waiting_and_no_more():
 
     found, held = played(work)
 
-    assert found == ["slow"] * _OF_TEAM
+    assert found == ["slow"] * _MAX_JOBS_PER_TEAM
     assert not held
 
 

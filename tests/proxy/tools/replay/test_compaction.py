@@ -9,7 +9,7 @@ import pytest
 
 from compaction.compact import CompactedChat
 from compaction.policy import CompactionMode, CompactionPolicy
-from compaction.reading.message import Unfoldable
+from compaction.reading.message import CannotCompactError
 from proxy.prefix.explain.reasons import MissReason
 from proxy.tools.replay.compaction import CompactedVariant
 from proxy.tools.replay.lines import RecordedCall
@@ -149,7 +149,7 @@ def test_results_said_shorter_are_counted_apart(vocabulary):
 @pytest.mark.parametrize("why", ["signed", ""])
 def test_what_folding_refuses_goes_as_it_came(vocabulary, why):
     def refusing(*_: Any, **__: Any) -> CompactedChat:
-        raise Unfoldable(why)
+        raise CannotCompactError(why)
 
     variant = CompactedVariant(reading("breakpoints", vocabulary), 0.0, fold=refusing)
     (line,) = agent(1)[:1]

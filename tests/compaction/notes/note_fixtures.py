@@ -4,18 +4,18 @@ from typing import Any
 
 import orjson
 
-from compaction.facts.region import Region
-from compaction.facts.region_contents import Part, part
-from compaction.reading.message_parser import read
-from compaction.reading.turns import units
+from compaction.facts.fact import Region
+from compaction.facts.region_contents import RegionContents, read_region
+from compaction.reading.message_parser import parse_message
+from compaction.reading.turns import split_units
 
 
-def of(*said: dict[str, Any], start: int = 0, held: frozenset[int] = frozenset()) -> Part:
-    messages = tuple(read(orjson.dumps(each)) for each in said)
+def of(*said: dict[str, Any], start: int = 0, held: frozenset[int] = frozenset()) -> RegionContents:
+    messages = tuple(parse_message(orjson.dumps(each)) for each in said)
     region = Region(
-        messages=messages, units=units(messages), start=start, end=len(messages), held=held
+        messages=messages, units=split_units(messages), start=start, end=len(messages), held=held
     )
-    return part(region)
+    return read_region(region)
 
 
 def user(text: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from sqlalchemy.exc import OperationalError
 from compaction.policy import CompactionMode
 from proxy.records.receipt import Receipt
 from tests.fakes.receipts import a_receipt
-from tests.proxy.services.compaction.foldings import NOW, ROUTE, chat, room
+from tests.proxy.services.compaction.compaction_fixtures import NOW, ROUTE, chat, room
 
 
 def receipt(**fields: Any) -> Receipt:
@@ -44,7 +44,7 @@ def test_a_feature_that_loses_what_is_needed_steps_back_everywhere_and_people_ar
         found = asyncio.run(made.folded(chat(), ROUTE))
 
     assert (held.stepped, held.mode, held.stepped_at) == (CompactionMode.TRIM, None, NOW)
-    assert "values that tool calls needed were folded away" in held.why
+    assert "values that tool calls needed were compacted away" in held.why
     (told,) = alerts
     assert told.title.endswith("was stepped back from facts to trim")
     assert found.mode == "trim"
@@ -60,7 +60,7 @@ def test_what_the_control_arm_lost_is_not_thinned_by_what_treated_calls_found(tm
 
     assert len(alerts) == 1
     ((_, why),) = alerts[0].facts
-    assert why.endswith(" values that tool calls needed were folded away")
+    assert why.endswith(" values that tool calls needed were compacted away")
 
 
 def test_it_steps_back_once_and_other_modes_receipts_do_not_count(tmp_path):

@@ -1,4 +1,4 @@
-"""A chat body → the body that is sent in its place, and why; pure but for what it remembers."""
+"""Compacts a chat body, and says why or why not; pure but for its memory."""
 
 from collections.abc import Sequence
 from typing import Final, Protocol
@@ -9,7 +9,7 @@ from compaction.client_compaction import client_compaction_kind
 from compaction.compact import CompactedChat, ConversationContext
 from compaction.memory import CompactionMemory
 from compaction.policy import CompactionMode, CompactionPolicy
-from compaction.reading.chat_validation import faults
+from compaction.reading.chat_validation import chat_faults
 from proxy.prefix.breakpoints.plan import ExperimentArm
 from proxy.prefix.experiment_arms import assign_arm
 from proxy.prefix.keyed import team_fingerprint
@@ -27,7 +27,7 @@ from proxy.prefix.prompts.tagged import may_hold_tags
 from proxy.records.call import Call
 from proxy.records.compaction_result import CompactionResult, passthrough_result
 from proxy.records.origin import Origin
-from proxy.services.compaction.counting import counting, declared, scope
+from proxy.services.compaction.counting import conversation_scope, token_counter, tool_tokens
 
 CONTROL: Final = "control"
 DRY: Final = "dry_run"
@@ -35,8 +35,8 @@ GREW: Final = "grew"
 INVALID: Final = "invalid"
 
 
-class Folds(Protocol):
-    """``compaction.compact.fold``, or what stands in for it."""
+class ChatCompactor(Protocol):
+    """``compaction.compact.compact``, or what stands in for it."""
 
     def __call__(
         self,
@@ -46,21 +46,21 @@ class Folds(Protocol):
         memory: CompactionMemory,
         around: ConversationContext,
     ) -> CompactedChat:
-        """The messages as they are sent.
+        """Compacts the messages.
 
         Raises:
-            Unfoldable: If they go as they came.
+            CannotCompactError: If they are sent unmodified.
         """
         ...
 
 
-class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """A call to fold.
+class CompactionTask(msgspec.Struct, frozen=True, kw_only=True):
+    """A call to compact.
 
     Attributes:
         policy: By which policy.
         is_dry: Whether it is only reckoned.
-        share: The part of all conversations that is sent as it came, to compare with.
+        share: The part of all conversations that is sent unmodified, to compare with.
         secret: Makes the names of conversations.
         model: The name that the upstream knows its model by; "" counts as most do.
     """
@@ -73,13 +73,13 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     model: str = ""
 
 
-class Talk(msgspec.Struct, frozen=True, kw_only=True):
+class ConversationIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """A conversation, as planning knows it.
 
     Attributes:
         name: Its name.
         lead: How many instructions lead it.
-        messages: All of its messages as they came, as JSON.
+        messages: All of its unmodified messages, as JSON.
         turns: Answers that came.
     """
 
@@ -89,44 +89,48 @@ class Talk(msgspec.Struct, frozen=True, kw_only=True):
     turns: int
 
 
-class Made(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of it.
+class CompactedCall(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of compacting a call.
 
     Attributes:
         talk: The conversation; None where nothing is said in it.
-        is_decided: Whether it is sent as its policy has it, and not as it came for other reasons.
-        news: What is sent, where a part was folded at this very call that a model may note.
+        is_decided: Whether it is sent as its policy has it, and not unmodified for other reasons.
+        news: What is sent, where a part was compacted at this very call that a model may note.
     """
 
     fold: CompactionResult
-    talk: Talk | None = None
+    talk: ConversationIdentity | None = None
     is_decided: bool = False
     news: CompactedChat | None = None
 
 
-def made(task: Task, fold: Folds, memory: CompactionMemory) -> Made:
-    """What is sent of a call.
+def compact_call(
+    task: CompactionTask, fold: ChatCompactor, memory: CompactionMemory
+) -> CompactedCall:
+    """Compacts a call.
 
     Raises:
         Unplannable: If its body cannot be read, or not be written again as it is.
-        Unfoldable: If its messages go as they came.
+        CannotCompactError: If its messages are sent unmodified.
     """
     prompt = parse_prompt(task.call.body)
     talk = _talk(task.call, task.secret, prompt)
     if talk is None:
-        return Made(fold=passthrough_result(task.policy.mode.value, "nothing_said"))
+        return CompactedCall(fold=passthrough_result(task.policy.mode.value, "nothing_said"))
     why = _left_alone(task.call, prompt, talk)
     if why:
-        return Made(fold=passthrough_result(task.policy.mode.value, why), talk=talk)
+        return CompactedCall(fold=passthrough_result(task.policy.mode.value, why), talk=talk)
     found = fold(prompt.messages, task.policy, memory=memory, around=_around(task, prompt))
-    why = _kept(task, talk.name, prompt, found)
+    why = _reason_to_send_unmodified(task, talk.name, prompt, found)
     if why:
         is_decided = not found.changed and not task.is_dry
-        return Made(fold=_said(task, found, why), talk=talk, is_decided=is_decided)
+        return CompactedCall(
+            fold=_compaction_result(task, found, why), talk=talk, is_decided=is_decided
+        )
     body = msgspec.structs.replace(prompt, messages=found.messages).render()
     origin = Origin(messages=talk.messages, turns=talk.turns, reset=found.reset)
     sent = msgspec.structs.replace(
-        _said(task, found, found.reason),
+        _compaction_result(task, found, found.reason),
         sent=msgspec.structs.replace(task.call, body=body, origin=origin),
         is_folded=True,
         messages=found.folded,
@@ -139,10 +143,10 @@ def made(task: Task, fold: Folds, memory: CompactionMemory) -> Made:
         if task.policy.mode is CompactionMode.FACTS_MODEL and found.region is not None
         else None
     )
-    return Made(fold=sent, talk=talk, is_decided=True, news=news)
+    return CompactedCall(fold=sent, talk=talk, is_decided=True, news=news)
 
 
-def spoken(call: Call, secret: bytes) -> Talk | None:
+def identify_conversation(call: Call, secret: bytes) -> ConversationIdentity | None:
     """The conversation that a call goes on with; None where nothing is said in it.
 
     Raises:
@@ -151,7 +155,7 @@ def spoken(call: Call, secret: bytes) -> Talk | None:
     return _talk(call, secret, parse_prompt(call.body))
 
 
-def _talk(call: Call, secret: bytes, prompt: Prompt) -> Talk | None:
+def _talk(call: Call, secret: bytes, prompt: Prompt) -> ConversationIdentity | None:
     """The conversation of a call; None where nothing is said in it.
 
     It is named by what stands before its first answer, so that all replicas name it alike without
@@ -167,21 +171,25 @@ def _talk(call: Call, secret: bytes, prompt: Prompt) -> Talk | None:
     first = next((at for at in range(lead + 1, len(roles)) if answers[at] > answers[at - 1]), None)
     known = [read_message(team, raw) for raw in prompt.messages[:first]]
     name = conversation_chain(prompt, known, who, team).beginning
-    return Talk(name=name, lead=lead, messages=prompt.messages, turns=roles.count(ASSISTANT))
+    return ConversationIdentity(
+        name=name, lead=lead, messages=prompt.messages, turns=roles.count(ASSISTANT)
+    )
 
 
-def _around(task: Task, prompt: Prompt) -> ConversationContext:
-    """Whose conversation it is, and how it is counted."""
-    count = counting(task.model)
+def _around(task: CompactionTask, prompt: Prompt) -> ConversationContext:
+    """The scope of a conversation, its fixed tokens and its token counter."""
+    count = token_counter(task.model)
     return ConversationContext(
-        scope=scope(task.call.key.team, task.model),
-        fixed=declared(prompt.tools, count),
+        scope=conversation_scope(task.call.key.team, task.model),
+        fixed=tool_tokens(prompt.tools, count),
         count=count,
     )
 
 
-def _kept(task: Task, name: bytes, prompt: Prompt, found: CompactedChat) -> str:
-    """Why the call goes as it came although it was reckoned; "" where less is sent."""
+def _reason_to_send_unmodified(
+    task: CompactionTask, name: bytes, prompt: Prompt, found: CompactedChat
+) -> str:
+    """The reason to send the call unmodified although it was computed; "" where less is sent."""
     if not found.changed:
         return found.reason
     if assign_arm(name, task.share) is ExperimentArm.CONTROL:
@@ -189,13 +197,13 @@ def _kept(task: Task, name: bytes, prompt: Prompt, found: CompactedChat) -> str:
     if found.tokens_after > found.tokens_before:
         return GREW
     # The last look: nothing goes out that a provider would find more wrong with than came.
-    if faults(found.messages, prompt.messages):
+    if chat_faults(found.messages, prompt.messages):
         return INVALID
     return DRY if task.is_dry else ""
 
 
-def _said(task: Task, found: CompactedChat, why: str) -> CompactionResult:
-    """What was reckoned of a call, and why it goes as it came, or shorter."""
+def _compaction_result(task: CompactionTask, found: CompactedChat, why: str) -> CompactionResult:
+    """The result for a call, with the reason why it is sent unmodified or shorter."""
     proof = found.evidence
     known = passthrough_result(task.policy.mode.value, why)
     return msgspec.structs.replace(
@@ -208,10 +216,10 @@ def _said(task: Task, found: CompactedChat, why: str) -> CompactionResult:
     )
 
 
-def _left_alone(call: Call, prompt: Prompt, talk: Talk) -> str:
-    """Why a call is not looked at any further; "" where it is.
+def _left_alone(call: Call, prompt: Prompt, talk: ConversationIdentity) -> str:
+    """The reason to skip a call; "" for none.
 
-    Slots that a caller names stand at messages that folding may take away.
+    Slots that a caller names stand at messages that compacting may take away.
     """
     if why := client_compaction_kind(prompt.fields, prompt.messages):
         return why

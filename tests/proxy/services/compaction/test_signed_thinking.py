@@ -2,7 +2,7 @@ import pytest
 
 from proxy.catalog.entries import Route, Upstream
 from proxy.records.request_fields import ask
-from proxy.services.compaction.thinking import thinks
+from proxy.services.compaction.signed_thinking import may_sign_thinking
 
 
 def route(kind: str = "anthropic", *traits: str) -> Route:
@@ -27,14 +27,16 @@ def route(kind: str = "anthropic", *traits: str) -> Route:
     ],
 )
 def test_a_call_thinks_where_it_asks_for_it(body: bytes, expected: bool):  # noqa: FBT001
-    assert thinks(body, route()) is expected
+    assert may_sign_thinking(body, route()) is expected
     if not body.startswith(b"["):
-        assert thinks(ask(body).thought, route()) is expected
+        assert may_sign_thinking(ask(body).thought, route()) is expected
 
 
 def test_some_models_always_think():
-    assert thinks(b'{"thinking":{"type":"disabled"}}', route("anthropic", "always_thinking"))
+    assert may_sign_thinking(
+        b'{"thinking":{"type":"disabled"}}', route("anthropic", "always_thinking")
+    )
 
 
 def test_others_sign_nothing():
-    assert not thinks(b'{"reasoning_effort":"high"}', route("openai", "always_thinking"))
+    assert not may_sign_thinking(b'{"reasoning_effort":"high"}', route("openai", "always_thinking"))

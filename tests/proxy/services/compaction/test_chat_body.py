@@ -1,4 +1,4 @@
-"""What is sent of a body, and why it goes as it came."""
+"""What is sent of a body, and why it is sent unmodified."""
 
 import msgspec
 import orjson
@@ -7,22 +7,29 @@ import pytest
 from compaction.compact import compact
 from compaction.memory import CompactionMemory
 from compaction.policy import CompactionMode, CompactionPolicy
-from compaction.reading.message import Unfoldable
+from compaction.reading.message import CannotCompactError
 from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.objects import Unplannable
-from proxy.services.compaction.body import made, spoken
+from proxy.services.compaction.chat_body import compact_call, identify_conversation
 from tests.fakes.desk import KEY
 from tests.proxy.prefix.askings import WAYS, Process, asked
-from tests.proxy.services.compaction.foldings import SECRET, Shorter, chat, said, talk, task
+from tests.proxy.services.compaction.compaction_fixtures import (
+    SECRET,
+    Shorter,
+    chat,
+    said,
+    talk,
+    task,
+)
 
 
 def kept(given=None, shorter=None, **fields):
     """What is made of a call."""
-    return made(task(given, **fields), shorter or Shorter(), CompactionMemory())
+    return compact_call(task(given, **fields), shorter or Shorter(), CompactionMemory())
 
 
 def why(given=None, shorter=None, **fields):
-    """Why it goes as it came."""
+    """Why it is sent unmodified."""
     found = kept(given, shorter, **fields).fold
     assert found.sent is None
     assert not found.is_folded
@@ -60,7 +67,7 @@ def test_its_conversation_is_the_one_that_planning_knows():
 
     assert found.talk is not None
     assert found.talk.name == before.conversation == after.conversation
-    assert found.talk == spoken(whole, SECRET)
+    assert found.talk == identify_conversation(whole, SECRET)
     assert before.turns == after.turns == 6
 
 
@@ -131,7 +138,7 @@ def test_only_what_is_sent_as_its_policy_has_it_is_decided():
 
 
 def test_where_nothing_is_said_there_is_no_conversation():
-    assert spoken(chat(said("system", "You help.")), SECRET) is None
+    assert identify_conversation(chat(said("system", "You help.")), SECRET) is None
 
 
 def test_tools_and_texts_are_counted_as_the_models_provider_does():
@@ -139,7 +146,7 @@ def test_tools_and_texts_are_counted_as_the_models_provider_does():
     given = chat(body=orjson.dumps({"model": "m", "messages": talk(60), "tools": [tool] * 9}))
 
     def before(model):
-        found = made(task(given, model=model), compact, CompactionMemory()).fold.before
+        found = compact_call(task(given, model=model), compact, CompactionMemory()).fold.before
         assert found is not None
         return found
 
@@ -148,10 +155,10 @@ def test_tools_and_texts_are_counted_as_the_models_provider_does():
 
 def test_conversations_that_are_counted_otherwise_share_nothing():
     memory, given = CompactionMemory(), chat(*talk(60))
-    alone = made(task(given, model="claude-opus-5-5"), compact, CompactionMemory()).fold
-    made(task(given, model="gpt-5.6-terra"), compact, memory)
+    alone = compact_call(task(given, model="claude-opus-5-5"), compact, CompactionMemory()).fold
+    compact_call(task(given, model="gpt-5.6-terra"), compact, memory)
 
-    assert made(task(given, model="claude-opus-5-5"), compact, memory).fold == alone
+    assert compact_call(task(given, model="claude-opus-5-5"), compact, memory).fold == alone
 
 
 def test_a_body_that_cannot_be_read_says_so():
@@ -160,14 +167,18 @@ def test_a_body_that_cannot_be_read_says_so():
 
 
 def test_what_the_core_will_not_fold_says_so():
-    with pytest.raises(Unfoldable, match="signed"):
-        kept(shorter=Shorter(Unfoldable("signed")))
+    with pytest.raises(CannotCompactError, match="signed"):
+        kept(shorter=Shorter(CannotCompactError("signed")))
 
 
 def test_the_core_itself_folds_a_long_conversation_and_stays_valid():
     given = chat(*talk(60))
-    found = made(task(given, policy=CompactionPolicy(force=True)), compact, CompactionMemory()).fold
-    again = made(task(given, policy=CompactionPolicy(force=True)), compact, CompactionMemory()).fold
+    found = compact_call(
+        task(given, policy=CompactionPolicy(force=True)), compact, CompactionMemory()
+    ).fold
+    again = compact_call(
+        task(given, policy=CompactionPolicy(force=True)), compact, CompactionMemory()
+    ).fold
     assert found.sent is not None
     assert again.sent is not None
 
@@ -189,7 +200,7 @@ def test_results_said_shorter_are_no_folded_messages():
         {"role": "assistant", "content": None, "tool_calls": [asks]},
         {"role": "tool", "tool_call_id": "t", "content": shown},
     )
-    found = made(
+    found = compact_call(
         task(given, policy=CompactionPolicy(mode=CompactionMode.FACTS)), compact, CompactionMemory()
     ).fold
 

@@ -1,8 +1,9 @@
 """Models whose thinking is signed together with all that stood before it; pure.
 
 A signature holds for the prompt that the model saw. Once the same history goes out otherwise, or
-as it came after it had gone out folded, the provider refuses the call. So where an answer may hold
-such thinking, nothing is folded from the first call on: such features compact natively or not.
+unmodified after it had gone out compacted, the provider refuses the call. So where an answer may
+hold such thinking, nothing is compacted from the first call on: such features compact natively or
+not.
 
 Source: Anthropic, preserved thinking (2026-11).
 """
@@ -29,7 +30,7 @@ class _Asked(msgspec.Struct):
 _asked = msgspec.json.Decoder(_Asked).decode
 
 
-def thinks(body: bytes, route: Route) -> bool:
+def may_sign_thinking(body: bytes, route: Route) -> bool:
     """True if the answer may hold signed thinking; a body that cannot be read may ask for it."""
     if route.upstream.kind != "anthropic":
         return False

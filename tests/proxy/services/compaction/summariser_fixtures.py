@@ -12,11 +12,11 @@ from compaction.memory import CompactionMemory
 from compaction.policy import CompactionMode, CompactionPolicy
 from proxy.calls.ports import Caller, Head
 from proxy.records.call import Call
-from proxy.services.compaction.summariser import Notebook
+from proxy.services.compaction.summariser import Summariser
 from proxy.store.store import Store
 from tests.fakes.desk import LoopTasks
 from tests.fakes.receipts import a_receipt
-from tests.proxy.services.compaction.foldings import NOW, Json, chat, opened, said
+from tests.proxy.services.compaction.compaction_fixtures import NOW, Json, chat, opened, said
 
 POLICY = CompactionPolicy(mode=CompactionMode.FACTS_MODEL, force=True, least=600, keep_turns=1)
 SCOPE = b"team_1"
@@ -89,7 +89,7 @@ class Stage:
     def __init__(self, store: Store, taker: Taker, **fields: Any) -> None:
         self.tasks = LoopTasks()
         given: dict[str, Any] = {"model": "small", "now": lambda: NOW}
-        self.book = Notebook(store, self.tasks, **(given | fields))
+        self.book = Summariser(store, self.tasks, **(given | fields))
         self.taker = taker
         self.book.serve = taker
         self.memory = CompactionMemory()
@@ -97,7 +97,7 @@ class Stage:
     def fold(
         self, turns: int, policy: CompactionPolicy = POLICY, scope: bytes = SCOPE
     ) -> CompactedChat:
-        return self.book.fold(
+        return self.book.compact(
             raws(turns), policy, memory=self.memory, around=ConversationContext(scope=scope)
         )
 
@@ -105,7 +105,7 @@ class Stage:
         """A call of so many turns, whose questions are answered before it returns."""
         found = await asyncio.to_thread(self.fold, turns)
         if found.region is not None:
-            self.book.wanted(chat(*visit(turns), **fields), found)
+            self.book.request_notes(chat(*visit(turns), **fields), found)
         await self.rest()
         return found
 

@@ -2,7 +2,7 @@ from prometheus_client import CollectorRegistry
 
 from compaction.policy import CompactionMode
 from proxy.records.compaction_settings import FeatureSettings, SettingsSnapshot
-from proxy.services.compaction.figures import FoldFigures
+from proxy.services.compaction.compacted_features import CompactedFeaturesCollector
 
 
 def test_features_are_counted_by_whether_they_were_stepped_back():
@@ -18,7 +18,7 @@ def test_features_are_counted_by_whether_they_were_stepped_back():
     )
     held = SettingsSnapshot(1, {("team_1", f"{n}"): setting for n, setting in enumerate(settings)})
     registry = CollectorRegistry()
-    registry.register(FoldFigures(lambda: held))
+    registry.register(CompactedFeaturesCollector(lambda: held))
     states = {
         state: registry.get_sample_value("thriftgate_compacted_features", {"state": state})
         for state in ("holds", "stepped_back")

@@ -1,4 +1,4 @@
-"""Number of features' compaction was stepped back, for Prometheus."""
+"""The number of features compacted and stepped back, for Prometheus."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -15,8 +15,8 @@ HOLDS: Final = "holds"
 STEPPED_BACK: Final = "stepped_back"
 
 
-class FoldFigures(Collector):
-    """Counts the features whose compaction somebody chose, or the live proof stepped back.
+class CompactedFeaturesCollector(Collector):
+    """Counts the features whose compaction somebody chose, or the live quality check stepped back.
 
     Args:
         chosen: What holds for features now.
@@ -39,7 +39,7 @@ class FoldFigures(Collector):
 
 
 def _state(setting: FeatureSettings) -> str:
-    """How a feature stands; "" where it is not compacted by anybody's choice."""
+    """The state of a feature; "" where it is not compacted by anybody's choice."""
     if setting.stepped is not None:
         return STEPPED_BACK
     return HOLDS if setting.mode not in {None, CompactionMode.OFF} else ""

@@ -1,4 +1,4 @@
-"""Calls to fold, and folds that keep to a script."""
+"""Calls to compact, and compactions that keep to a script."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,8 +13,8 @@ from compaction.policy import CompactionMode, CompactionPolicy
 from compaction.quality_evidence import QualityEvidence
 from proxy.records.call import Call
 from proxy.records.compaction_settings import CompactionDefaults
-from proxy.services.compaction.body import Task
-from proxy.services.compaction.compaction import Folding
+from proxy.services.compaction.chat_body import CompactionTask
+from proxy.services.compaction.compactor import Compactor
 from proxy.store.store import Store
 from slo.alert import Alert
 from tests.fakes.desk import LoopTasks, call, route
@@ -80,9 +80,9 @@ class Shorter:
         return CompactedChat(**{**given, **self._fields})
 
 
-def task(asked: Call | None = None, **fields: Any) -> Task:
+def task(asked: Call | None = None, **fields: Any) -> CompactionTask:
     given = {"policy": CompactionPolicy(), "is_dry": False, "share": 0.0, "secret": SECRET}
-    return Task(call=asked or chat(), **{**given, **fields})
+    return CompactionTask(call=asked or chat(), **{**given, **fields})
 
 
 class Clock:
@@ -99,8 +99,8 @@ def opened(folder: Path) -> Store:
 @contextmanager
 def room(
     folder: Path, fold: Callable[..., CompactedChat] | None = None, **fields: Any
-) -> Iterator[tuple[Folding, list[Alert]]]:
-    """A room that folds everything, and what it says."""
+) -> Iterator[tuple[Compactor, list[Alert]]]:
+    """A room that compacts everything, and what it says."""
     store, alerts = opened(folder), list[Alert]()
 
     def say(alert: Alert) -> bool:
@@ -110,7 +110,7 @@ def room(
     now = fields.pop("now", lambda: NOW)
     given: dict[str, Any] = {"mode": CompactionMode.FACTS, "share": 0.0}
     usual = CompactionDefaults(**(given | fields))
-    made = Folding(store, LoopTasks(), now=now, say=say, usual=usual)
+    made = Compactor(store, LoopTasks(), now=now, say=say, usual=usual)
     made.fold = fold or Shorter()
     try:
         yield made, alerts

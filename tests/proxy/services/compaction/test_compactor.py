@@ -1,4 +1,4 @@
-"""Folding around a real store: whatever happens, a call is sent, and says why as it is."""
+"""Compaction around a real store: whatever happens, a call is sent, and says why as it is."""
 
 import asyncio
 import threading
@@ -10,13 +10,21 @@ import pytest
 from msgspec.structs import replace
 
 from compaction.policy import CompactionMode
-from compaction.reading.message import Unfoldable
+from compaction.reading.message import CannotCompactError
 from proxy.records.compaction_result import NO_COMPACTION
-from proxy.services.compaction import compaction as folding_
-from proxy.services.compaction.summariser import Notebook
+from proxy.services.compaction import compactor as folding_
+from proxy.services.compaction.summariser import Summariser
 from tests.fakes.desk import LoopTasks, route
-from tests.proxy.services.compaction.foldings import NOW, ROUTE, Clock, Shorter, chat, room, talk
-from tests.proxy.services.compaction.notings import Taker, visit
+from tests.proxy.services.compaction.compaction_fixtures import (
+    NOW,
+    ROUTE,
+    Clock,
+    Shorter,
+    chat,
+    room,
+    talk,
+)
+from tests.proxy.services.compaction.summariser_fixtures import Taker, visit
 
 LARGE = chat(*talk(80))
 ASKS = {"role": "user", "content": "/compact"}
@@ -39,8 +47,8 @@ def test_a_call_is_folded_here_or_in_the_thread(tmp_path, given):
 @pytest.mark.parametrize(
     ("error", "why"),
     [
-        (Unfoldable("signed"), "signed"),
-        (Unfoldable("messages[1] answers no call"), "unfoldable"),
+        (CannotCompactError("signed"), "signed"),
+        (CannotCompactError("messages[1] answers no call"), "unfoldable"),
         (ZeroDivisionError(), "failed"),
         (RecursionError(), "failed"),
     ],
@@ -72,14 +80,14 @@ class Slow(Shorter):
 
 
 def test_what_takes_too_long_goes_as_it_came(tmp_path, monkeypatch):
-    monkeypatch.setattr(folding_, "_DEADLINE", 0.05)
+    monkeypatch.setattr(folding_, "_DEADLINE_S", 0.05)
     slow = Slow()
     with room(tmp_path, slow) as (made, _):
         found = folded(made, LARGE)
         slow.free.set()
 
     assert (found.why, found.sent) == ("late", None)
-    assert found.notes == ("compaction took too long, so the conversation went as it came",)
+    assert found.notes == ("compaction took too long, so the conversation was sent unmodified",)
 
 
 @pytest.mark.parametrize("given", [chat(), LARGE])
@@ -108,7 +116,7 @@ def test_a_prefix_that_moves_there_and_back_is_a_reset_both_times(tmp_path, give
 @pytest.mark.parametrize(
     ("trouble", "why"),
     [
-        (Unfoldable("signed"), "signed"),
+        (CannotCompactError("signed"), "signed"),
         (ZeroDivisionError(), "failed"),
     ],
 )
@@ -125,7 +133,7 @@ def test_trouble_moves_the_prefix_there_and_back_too(tmp_path, trouble, why):
 
 
 def test_what_is_late_busy_or_too_large_moves_it_too(tmp_path, monkeypatch):
-    monkeypatch.setattr(folding_, "_DEADLINE", 0.1)
+    monkeypatch.setattr(folding_, "_DEADLINE_S", 0.1)
     slow = Slow(reset=False)
     slow.free.set()
     with room(tmp_path, slow) as (made, _):
@@ -135,7 +143,7 @@ def test_what_is_late_busy_or_too_large_moves_it_too(tmp_path, monkeypatch):
         slow.free.set()
         sleep(0.1)
         after = folded(made, LARGE)
-        monkeypatch.setattr(folding_, "_HUGE", 10)
+        monkeypatch.setattr(folding_, "_MAX_BODY_BYTES", 10)
         huge = folded(made, LARGE)
 
     assert [each.why for each in (first, late, busy, after, huge)] == [
@@ -166,7 +174,7 @@ def test_a_conversation_that_nobody_can_name_goes_as_it_came(tmp_path, monkeypat
         unnamed = folded(made, chat(body=b'{"model":"m"}', **off))
         silent = folded(made, chat({"role": "system", "content": "You help."}, **off))
         nothing = folded(made, chat({"role": "system", "content": "You help."}))
-        monkeypatch.setattr(folding_, "spoken", broken)
+        monkeypatch.setattr(folding_, "identify_conversation", broken)
         failed = folded(made, chat(compaction="off"))
 
     assert unnamed == silent == failed == NO_COMPACTION
@@ -174,7 +182,7 @@ def test_a_conversation_that_nobody_can_name_goes_as_it_came(tmp_path, monkeypat
 
 
 def test_what_is_too_large_is_not_begun(tmp_path, monkeypatch):
-    monkeypatch.setattr(folding_, "_HUGE", 10)
+    monkeypatch.setattr(folding_, "_MAX_BODY_BYTES", 10)
     with room(tmp_path) as (made, _):
         assert folded(made).why == "too_large"
 
@@ -284,8 +292,8 @@ def test_notes_are_asked_for_where_a_part_was_folded_and_sent_and_the_mode_wants
 
     async def work():
         with room(tmp_path, mode=CompactionMode.FACTS_MODEL) as (made, _):
-            book = Notebook(made._store, LoopTasks(), model="small", now=lambda: NOW)
-            made.takes(book)
+            book = Summariser(made._store, LoopTasks(), model="small", now=lambda: NOW)
+            made.use_summariser(book)
             book.serve = taker
             made._store.compactions.choose(("team_1", "plain"), CompactionMode.FACTS, "ann", NOW)
             made._store.foldboard.refresh()
@@ -312,8 +320,8 @@ def test_notes_are_asked_for_where_a_part_was_folded_and_sent_and_the_mode_wants
 def test_calls_of_the_control_arm_are_not_asked_about(tmp_path):
     async def work():
         with room(tmp_path, mode=CompactionMode.FACTS_MODEL, share=1.0) as (made, _):
-            book = Notebook(made._store, LoopTasks(), model="small", now=lambda: NOW)
-            made.takes(book)
+            book = Summariser(made._store, LoopTasks(), model="small", now=lambda: NOW)
+            made.use_summariser(book)
             book.serve = Taker()
             found = await made.folded(chat(*visit(11), compaction="force"), ROUTE)
             await book.stop()
