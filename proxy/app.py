@@ -258,7 +258,11 @@ async def _desk(
     days = settings.retention_days
     judge = partial(suspend_harmful_features, opened, days, around.now, around.say)
     judging = around.tasks.keep(judge)
-    async with running_budgets(around) as entry, running_objectives(around) as wheel, AsyncExitStack() as stack:
+    async with (
+        running_budgets(around) as entry,
+        running_objectives(around) as wheel,
+        AsyncExitStack() as stack,
+    ):
         stack.callback(around.tasks.end, watching, judging)
         folding = _folding(around)
         stack.enter_context(closing(folding))

@@ -15,7 +15,7 @@ import msgspec
 
 from proxy.calls.deadlines import AwaitedEvent
 from proxy.calls.metering import Meter
-from proxy.calls.ports import CallContext, CheaperModel, CompactionPort
+from proxy.calls.ports import CallContext, CheaperRoute, CompactionPort
 from proxy.calls.requirements import missing_capability
 from proxy.calls.retry_policy import GENERATING_ENDPOINTS
 from proxy.calls.route_choice import RouteChoice, Untranslatable, is_overflow, skipped_header
@@ -119,7 +119,7 @@ class Attempt:
         self._status = 0
         self.ttft: float | None = None
 
-    async def run(self) -> UpstreamError | CheaperModel | None:
+    async def run(self) -> UpstreamError | CheaperRoute | None:
         """Bring it to its commit point: None; or why another route may be tried.
 
         Raises:
@@ -144,7 +144,7 @@ class Attempt:
         if limits is not None:
             asked = msgspec.structs.replace(self.info, call=self.info.sent_call)
             admitted = await limits.admit(asked, prepared, self._can_serve)
-            if isinstance(admitted, CheaperModel):
+            if isinstance(admitted, CheaperRoute):
                 return admitted
             prepared = admitted.prepared
             self.info = msgspec.structs.replace(

@@ -22,7 +22,7 @@ import msgspec
 from proxy.calls.attempt import Attempt
 from proxy.calls.deadlines import AwaitedEvent, GatewayInterrupted, NoWatchdog
 from proxy.calls.failed_attempts import record_cancelled, record_refused, record_superseded
-from proxy.calls.ports import CallContext, CheaperModel
+from proxy.calls.ports import CallContext, CheaperRoute
 from proxy.calls.route_choice import RouteChoice
 from proxy.calls.route_sequence import RouteSequence
 from proxy.calls.settlement import AttemptInfo, AttemptOutcome, attempt_cost, estimate_from_length
@@ -33,7 +33,7 @@ from slo.hedges import hedge_delay_s, is_worth_hedging, may_begin_sooner
 
 _log = logging.getLogger("thriftgate.upstreams")
 
-_AttemptTask = asyncio.Task[UpstreamError | CheaperModel | None]
+_AttemptTask = asyncio.Task[UpstreamError | CheaperRoute | None]
 _BYTES_PER_TOKEN: Final = 4
 #: How many deadlines, and seconds, an attempt may take at least before it is taken to hang: then
 #: also conversations under way are moved, and the route's breaker counts a failure.
@@ -105,7 +105,7 @@ class HedgedAttempts:
         self._predicted: int | None = None
         self._start_next()
 
-    async def run(self) -> UpstreamError | CheaperModel | None:
+    async def run(self) -> UpstreamError | CheaperRoute | None:
         """Why no attempt began, of the last one; None once one did.
 
         The attempt it ended with is then the call's own, with its watch and its timeline.
@@ -214,7 +214,9 @@ class HedgedAttempts:
         if not is_worth_hedging(tokens, is_warm_there=False) or not self._is_quicker(choice):
             return False
         self._predicted = self._nanos(choice)
-        return self._line.deps.route_health.hedges.try_acquire(self._predicted, self._line.timeline.now())
+        return self._line.deps.route_health.hedges.try_acquire(
+            self._predicted, self._line.timeline.now()
+        )
 
     def _is_quicker(self, choice: RouteChoice) -> bool:
         """True if a route may begin before all that are under way; not if known to be as slow."""

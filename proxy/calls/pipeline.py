@@ -30,7 +30,7 @@ from proxy.calls.failed_attempts import (
     record_refused,
 )
 from proxy.calls.hedging import HedgedAttempts
-from proxy.calls.ports import CallContext, CheaperModel, Dependencies
+from proxy.calls.ports import CallContext, CheaperRoute, Dependencies
 from proxy.calls.route_choice import RoutingDecision, requested_routes
 from proxy.calls.route_sequence import RouteSequence
 from proxy.calls.settlement import AttemptInfo, AttemptOutcome, build_receipt
@@ -68,7 +68,7 @@ async def _answer(line: CallContext, course: RouteSequence) -> None:
             await _deliver(line, opening)
             _note_accepted_unmodified(line, course)
             return
-        if isinstance(failure, CheaperModel):
+        if isinstance(failure, CheaperRoute):
             opening.close()
             course.switch_model(failure)
             continue
@@ -122,7 +122,7 @@ def _decide(line: CallContext) -> RoutingDecision:
 
 async def _open_next(
     line: CallContext, course: RouteSequence
-) -> tuple[Attempt, UpstreamError | CheaperModel | None]:
+) -> tuple[Attempt, UpstreamError | CheaperRoute | None]:
     """The next attempt, and why it did not begin; None if it did.
 
     Where it has a deadline and other routes are left, several may be under way at once.

@@ -163,7 +163,7 @@ class Admitted(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-class CheaperModel(msgspec.Struct, frozen=True):
+class CheaperRoute(msgspec.Struct, frozen=True):
     """An attempt that is too dear here, and fits on another model.
 
     Attributes:
@@ -180,7 +180,7 @@ class SpendingLimits(Protocol):
 
     async def admit(
         self, attempt: AttemptInfo, prepared: PreparedRequest, fits: Callable[[str], bool]
-    ) -> Admitted | CheaperModel:
+    ) -> Admitted | CheaperRoute:
         """Hold it, or say where it fits.
 
         Args:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from math import inf
 
 from proxy.calls.attempt import Attempt
-from proxy.calls.ports import CallContext, CheaperModel
+from proxy.calls.ports import CallContext, CheaperRoute
 from proxy.calls.requirements import missing_capability
 from proxy.calls.route_choice import (
     RouteChoice,
@@ -107,7 +107,7 @@ class RouteSequence:
                 return True
         return False
 
-    def switch_model(self, elsewhere: CheaperModel) -> None:
+    def switch_model(self, elsewhere: CheaperRoute) -> None:
         """Go on with another model, for this one is too dear."""
         model = self._line.deps.catalog.models[elsewhere.model]
         self._choices[self._position :] = substitute_routes(model, elsewhere.why)

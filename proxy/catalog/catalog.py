@@ -45,4 +45,4 @@ class Catalog:
 
     def refusing_unlisted(self) -> "Catalog":
         """The catalog that passes no model which it does not list, to any endpoint."""
-        return replace(self, passing=Passing(refuses=True))
+        return replace(self, passing=UnlistedModels(refuses=True))

@@ -54,7 +54,9 @@ class CompactionTotal(msgspec.Struct, frozen=True, kw_only=True):
         return self.stepped_back / self.features if self.features else None
 
 
-def feature_compactions(chosen: SettingsSnapshot, sums: Sequence[CompactionTotals]) -> list[FeatureCompaction]:
+def feature_compactions(
+    chosen: SettingsSnapshot, sums: Sequence[CompactionTotals]
+) -> list[FeatureCompaction]:
     """The features that there is something to tell of, in order."""
     called = {(each.team, each.feature): each for each in sums}
     back = {place for place, setting in chosen.features.items() if setting.stepped is not None}

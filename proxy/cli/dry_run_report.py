@@ -64,7 +64,6 @@ def _why(found: DryRunResult) -> str:
         return f"it is invalid as it came: {shown}{f'; and {more:,} more' if more > 0 else ''}"
     if found.mode == CompactionMode.TRIM and found.reason == "nothing_to_fold":
         return (
-            (
             reason_text(CompactionMode.TRIM)
             if found.changed
             else "no tool result is shorter said otherwise"

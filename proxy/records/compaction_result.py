@@ -123,7 +123,11 @@ def passthrough_result(mode: str, why: str) -> CompactionResult:
 
 
 def compaction_savings(
-    fold: CompactionResult, usage: Usage | None, tariff: Tariff | None, at: float, terms: BillingTerms
+    fold: CompactionResult,
+    usage: Usage | None,
+    tariff: Tariff | None,
+    at: float,
+    terms: BillingTerms,
 ) -> int | None:
     """The savings of a call in 1e-9 US dollars, below 0 where compaction cost more.
 

@@ -130,9 +130,7 @@ class Ledger:
                 (
                     await asked.levels(await asked.counters_from(f"{name}/", 1), now)
                     or [CounterLevel(0, 0)]
-                )[
-                    0
-                ]
+                )[0]
                 for name in names
             ]
         finally:

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
-from proxy.calls.ports import Admitted, CheaperModel
+from proxy.calls.ports import Admitted, CheaperRoute
 from proxy.calls.settlement import AttemptInfo
 from proxy.calls.translation import prepare
 from proxy.catalog.catalog import Catalog
@@ -54,7 +54,7 @@ class Hall:
         made = call(body, **{"id": f"call_{number}", "arrived": NOW, **fields})
         return AttemptInfo(call=made, route=over)
 
-    def checked(self, attempt: AttemptInfo, *unable: str) -> Admitted | CheaperModel:
+    def checked(self, attempt: AttemptInfo, *unable: str) -> Admitted | CheaperRoute:
         """What becomes of an attempt, where these models cannot take it."""
         prepared = prepare(attempt.call, attempt.route or DEAR)
         return asyncio.run(self.ceilings.check(attempt, prepared, lambda name: name not in unable))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from proxy.calls.ports import Admitted, CheaperModel, Dependencies
+from proxy.calls.ports import Admitted, CheaperRoute, Dependencies
 from proxy.calls.retry_policy import RetryPolicy
 from proxy.calls.route_health import RouteHealthRegistry
 from proxy.calls.settlement import AttemptInfo, Pseudonymizer
@@ -169,7 +169,7 @@ class Turmoil(HoldsNothing):
 
     async def admit(
         self, attempt: AttemptInfo, prepared: PreparedRequest, fits: Callable[[str], bool]
-    ) -> Admitted | CheaperModel:
+    ) -> Admitted | CheaperRoute:
         fate = self.calls[attempt.call.id].fate(attempt.number)
         await asyncio.sleep(fate.admitted_in)
         if fate.admission == "no":
@@ -177,7 +177,7 @@ class Turmoil(HoldsNothing):
         if fate.admission == "mistake":
             raise ZeroDivisionError
         if fate.admission == "small" and fits("small"):
-            return CheaperModel("small", "it is cheaper there")
+            return CheaperRoute("small", "it is cheaper there")
         return Admitted(prepared, headers={"x-thriftgate-left": "1"})
 
     async def open(self, upstream: Upstream, prepared: PreparedRequest) -> FakeExchange:

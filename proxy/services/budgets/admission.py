@@ -252,7 +252,9 @@ class Admission:
         name = f"{call.id}/{attempt.number}"
         return _Open(name, attempt, route, found.counted, wanted, tokens, output)
 
-    def _cheapest(self, opened: _Open, each: CountedBudget, seen: CounterView) -> Alternative | None:
+    def _cheapest(
+        self, opened: _Open, each: CountedBudget, seen: CounterView
+    ) -> Alternative | None:
         """The cheapest model with which the attempt would fit into what is left of dollars."""
         if each.budget.unit is not BudgetUnit.USD or not opened.tokens:
             return None

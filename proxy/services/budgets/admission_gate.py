@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from proxy.calls.ports import Admitted, CheaperModel
+from proxy.calls.ports import Admitted, CheaperRoute
 from proxy.calls.settlement import AttemptInfo
 from proxy.providers.port import PreparedRequest
 from proxy.records.receipt import Receipt
@@ -15,7 +15,7 @@ class CeilingPort(Protocol):
 
     async def check(
         self, attempt: AttemptInfo, prepared: PreparedRequest, fits: Callable[[str], bool]
-    ) -> Admitted | CheaperModel:
+    ) -> Admitted | CheaperRoute:
         """The request as it may be sent, or where the call fits."""
         ...
 
@@ -59,7 +59,7 @@ class AdmissionGate:
 
     async def admit(
         self, attempt: AttemptInfo, prepared: PreparedRequest, fits: Callable[[str], bool]
-    ) -> Admitted | CheaperModel:
+    ) -> Admitted | CheaperRoute:
         """Hold what the attempt may use, or say where it fits.
 
         Args:
@@ -74,7 +74,7 @@ class AdmissionGate:
         passed = Admitted(prepared)
         if self._ceilings is not None:
             checked = await self._ceilings.check(attempt, prepared, fits)
-            if isinstance(checked, CheaperModel):
+            if isinstance(checked, CheaperRoute):
                 return checked
             passed = checked
         if self._budgets is None:

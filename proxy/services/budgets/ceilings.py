@@ -21,7 +21,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from proxy.calls.output_limits import decode_once
-from proxy.calls.ports import Admitted, CheaperModel
+from proxy.calls.ports import Admitted, CheaperRoute
 from proxy.calls.retry_policy import GENERATING_ENDPOINTS
 from proxy.calls.settlement import AttemptInfo
 from proxy.catalog.entries import Route
@@ -103,7 +103,7 @@ class CostCeilings(Collector):
 
     async def check(
         self, attempt: AttemptInfo, prepared: PreparedRequest, fits: Callable[[str], bool]
-    ) -> Admitted | CheaperModel:
+    ) -> Admitted | CheaperRoute:
         """The request as it may be sent, or where the call fits.
 
         Args:
@@ -213,7 +213,7 @@ class CostCeilings(Collector):
 
     def _decide(
         self, case: CeilingEvaluation, fits: Callable[[str], bool], opened: _Open
-    ) -> Admitted | CheaperModel:
+    ) -> Admitted | CheaperRoute:
         """Decides the attempt under each of its ceilings, the lowest first.
 
         Raises:
@@ -226,7 +226,7 @@ class CostCeilings(Collector):
             if isinstance(decision, OutputClamped):
                 return self._clamp(ceiling, decision.tokens, case, opened)
             if isinstance(decision, CheaperModel):
-                return CheaperModel(decision.model, case.reroute_reason(ceiling))
+                return CheaperRoute(decision.model, case.reroute_reason(ceiling))
             if isinstance(decision, CeilingRefused):
                 raise case.refusal(ceiling, fits)
         opened.predicted = case.likely_cost()

@@ -26,7 +26,9 @@ class LocalQuota:
         self._reservations = Reservations()
         self._quotas: dict[str, int] = {}
 
-    def claim(self, each: CountedBudget, wanted: UsageBounds, level: CounterLevel | None) -> CounterClaim:
+    def claim(
+        self, each: CountedBudget, wanted: UsageBounds, level: CounterLevel | None
+    ) -> CounterClaim:
         """The call's claim on this process's part of what was left when last heard."""
         limit = each.budget.limit
         free = limit if level is None else max(limit - level.spent - level.held, 0)

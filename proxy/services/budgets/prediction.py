@@ -133,7 +133,12 @@ class Predictor:
         self._siblings.clear()
 
     async def predict(
-        self, attempt: AttemptInfo, prepared: PreparedRequest, route: Route, *, exactly: bool = False
+        self,
+        attempt: AttemptInfo,
+        prepared: PreparedRequest,
+        route: Route,
+        *,
+        exactly: bool = False,
     ) -> Prediction:
         """Predicts what the attempt may use and cost.
 
@@ -174,7 +179,9 @@ class Predictor:
         if kind is not None:
             kind.sent = total
 
-    def predict_on_model(self, attempt: AttemptInfo, tokens: int, model: Model) -> Prediction | None:
+    def predict_on_model(
+        self, attempt: AttemptInfo, tokens: int, model: Model
+    ) -> Prediction | None:
         """Predicts the call on a model's first route; None where its prompt is too long.
 
         Args:

@@ -126,7 +126,10 @@ def is_uncountable(rule: UnpricedPolicy, call: Call, route: Route) -> bool:
 
 
 def first_uncountable(
-    counted: Iterable[CountedBudget], wanted: Mapping[BudgetUnit, UsageBounds], call: Call, route: Route
+    counted: Iterable[CountedBudget],
+    wanted: Mapping[BudgetUnit, UsageBounds],
+    call: Call,
+    route: Route,
 ) -> CountedBudget | None:
     """The first hard budget that a call is not to pass, as nobody will know what it used.
 

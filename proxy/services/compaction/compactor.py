@@ -59,7 +59,7 @@ from proxy.services.compaction.conversations import (
     SentConversation,
 )
 from proxy.services.compaction.live_quality import LiveQuality, Place
-from proxy.services.compaction.policies import compaction_policy, request_native_compaction
+from proxy.services.compaction.policies import compaction_policy, native_compaction_result
 from proxy.services.compaction.signed_thinking import may_sign_thinking
 from proxy.services.compaction.summariser import Summariser
 from proxy.services.compaction.worker_pool import WorkerPool
@@ -150,7 +150,7 @@ class Compactor:
             return await self.left(call, passthrough_result(asked.mode.value, why))
         if asked.mode is CompactionMode.NATIVE:
             return await self.left(
-                call, request_native_compaction(call, route, setting, is_dry=asked.is_dry)
+                call, native_compaction_result(call, route, setting, is_dry=asked.is_dry)
             )
         there = route_target(route, call.model, self._now(), call.endpoint)
         self._places.put(place, value=True)
@@ -217,7 +217,9 @@ class Compactor:
         """Stops compacting; what waits is dropped."""
         self._threads.close()
 
-    async def _compact_in_time(self, task: CompactionTask, there: PlanningTarget) -> CompactionResult:
+    async def _compact_in_time(
+        self, task: CompactionTask, there: PlanningTarget
+    ) -> CompactionResult:
         """Compacts the call within the deadline, or says why not."""
         mode, call = task.policy.mode, task.call
         is_quick = len(call.body) < _LARGE_BODY_BYTES and mode is not CompactionMode.FACTS_MODEL

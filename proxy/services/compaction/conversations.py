@@ -98,9 +98,9 @@ class CoolDowns:
     """The times until which conversations and features cool down, in seconds since the epoch."""
 
     def __init__(self) -> None:
-        self._talks: Recent[bytes, float] = Recent(_MAX_COOLING_CONVERSATIONS)
-        self._features: Recent[Place, float] = Recent(_MAX_FEATURES)
-        self._refused: Recent[Place, dict[bytes, float]] = Recent(_MAX_FEATURES)
+        self._talks: LruCache[bytes, float] = LruCache(_MAX_COOLING_CONVERSATIONS)
+        self._features: LruCache[Place, float] = LruCache(_MAX_FEATURES)
+        self._refused: LruCache[Place, dict[bytes, float]] = LruCache(_MAX_FEATURES)
 
     def record_refusal(self, place: Place, conversation: bytes, now: float) -> bool:
         """Cools a conversation down; returns whether its whole feature cools down from now on.

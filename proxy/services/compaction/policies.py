@@ -10,7 +10,7 @@ from compaction.policy import CompactionPolicy, RelativePrices
 from proxy.caches.regime import Regime
 from proxy.catalog.entries import Route
 from proxy.prefix.planned import PlanningTarget
-from proxy.providers.native_compaction import requested
+from proxy.providers.native_compaction import request_native_compaction
 from proxy.records.call import Call
 from proxy.records.compaction_result import CompactionResult, passthrough_result
 from proxy.records.compaction_settings import FeatureSettings
@@ -94,7 +94,7 @@ _KEPT_TOOL_USES: Final = 3
 _MODE: Final = "native"
 
 
-def request_native_compaction(
+def native_compaction_result(
     call: Call, route: Route, setting: FeatureSettings, *, is_dry: bool
 ) -> CompactionResult:
     """The call with its provider's own compaction requested, or the reason why it is unmodified.
@@ -105,7 +105,7 @@ def request_native_compaction(
         setting: What holds for its feature: its target is where compaction begins.
         is_dry: Whether it is sent unmodified.
     """
-    asked = requested(
+    asked = request_native_compaction(
         call.endpoint,
         call.body,
         route,

@@ -171,7 +171,9 @@ class Judge:
                 found.append((track, move))
         return found
 
-    def _apply_pin(self, track: TrackedObjective, pin: ActivePin | None, now: float) -> ControllerSnapshot:
+    def _apply_pin(
+        self, track: TrackedObjective, pin: ActivePin | None, now: float
+    ) -> ControllerSnapshot:
         """The standing, pinned as somebody said; without its pin where nobody says so any more.
 
         It is pinned since somebody said so, or since now where what it was until now began later.

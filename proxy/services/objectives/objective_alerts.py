@@ -10,8 +10,8 @@ from proxy.services.objectives.judge import Judge
 from proxy.services.objectives.objective_state import TrackedObjective
 from slo import burn
 from slo.alert import Alert, Severity, format_rough_duration, resolve_alert, stable_id
-from slo.controller.state import State
-from slo.controller.transitions import Move
+from slo.controller.state import ControllerState
+from slo.controller.transitions import StateChange
 from slo.objective import BurnAlert, Enforce, Metric
 
 _PERCENT = 100
@@ -81,7 +81,7 @@ class ObjectiveAlerts:
         self._resumed = now
         return over
 
-    def alerts_of_move(self, track: TrackedObjective, move: Move, calls: int) -> list[Alert]:
+    def alerts_of_move(self, track: TrackedObjective, move: StateChange, calls: int) -> list[Alert]:
         """Alerts of a move: that it began, that it went on, or that all is as before.
 
         Args:
@@ -93,11 +93,11 @@ class ObjectiveAlerts:
         told = self._open.get(key)
         if track.objective.enforce is Enforce.OBSERVE:
             return []
-        if move.after is State.HEALTHY:
+        if move.after is ControllerState.HEALTHY:
             moved = calls - self._before.pop(key, calls)
             done = f"{quantity(moved, 'call')} fell back here; new ones use the model they ask for."
             return [] if told is None else [resolve_alert(self._open.pop(key), move.at, done)]
-        is_pin = State.PINNED in (move.before, move.after)
+        is_pin = ControllerState.PINNED in (move.before, move.after)
         if told is not None and move.level == move.level_before and not is_pin:
             return []  # where calls go is what was told
         self._before.setdefault(key, calls)
@@ -130,10 +130,15 @@ class ObjectiveAlerts:
             if track.objective.enforce is Enforce.OBSERVE:
                 continue
             standing, move = judge.standings.get(track.name), _move(track)
-            if move in self._open and standing is not None and standing.state is State.HEALTHY:
+            if (
+                move in self._open
+                and standing is not None
+                and standing.state is ControllerState.HEALTHY
+            ):
                 told.append(
-                    
-                    resolve_alert(self._open.pop(move), now, "New calls use the model they ask for.")
+                    resolve_alert(
+                        self._open.pop(move), now, "New calls use the model they ask for."
+                    )
                 )
             for key, each in _finding_keys(track).items():
                 if each is None:
@@ -179,7 +184,7 @@ def _finding_keys(track: TrackedObjective) -> dict[str, BurnAlert | None]:
     """Keys of an objective's other alerts, with the burn rate of each; None for its floor."""
     found: dict[str, BurnAlert | None] = {
         f"burn/{track.name}/{each.burn:g}/{each.over:g}": each
-        for each in burn.alerts(track.objective)
+        for each in burn.burn_alerts(track.objective)
     }
     return found | ({f"floor/{track.name}": None} if _has_floor(track) else {})
 
@@ -200,24 +205,24 @@ def _has_floor(track: TrackedObjective) -> bool:
 
 def _evidence_s(each: BurnAlert | None) -> float:
     """Seconds that have to be known for it to be over."""
-    return burn.CLEARED_OVER if each is None else burn.short(each)
+    return burn.FLOOR_CLEARED_WINDOW_S if each is None else burn.short_window_s(each)
 
 
 def _burn(track: TrackedObjective, each: BurnAlert, judge: Judge, now: float) -> _Finding | None:
     objective, known = track.objective, judge.known_seconds(now)
-    if known < burn.short(each):
+    if known < burn.short_window_s(each):
         return None
     window = format_rough_duration(min(each.over, known))
     over = judge.counts(track, now, each.over)
-    lately = judge.counts(track, now, burn.short(each))
-    if not burn.burning(each, objective, over, lately):
+    lately = judge.counts(track, now, burn.short_window_s(each))
+    if not burn.is_burning(each, objective, over, lately):
         return None
     return _Finding(
         kind="burn",
         severity=each.severity,
         title=f"{track.name} burns its error budget {each.burn:g} times too fast over {window}",
         facts=(
-            ("burn", f"{burn.rate(over, objective):.1f} over {window}"),
+            ("burn", f"{burn.burn_rate(over, objective):.1f} over {window}"),
             ("missed", f"{over.bad} of {over.n}"),
             ("allowed", f"{(1 - objective.target) * _PERCENT:.3g} %"),
         ),
@@ -226,8 +231,8 @@ def _burn(track: TrackedObjective, each: BurnAlert, judge: Judge, now: float) ->
 
 def _floor(track: TrackedObjective, judge: Judge, now: float, *, is_open: bool) -> _Finding | None:
     objective = track.objective
-    hour = judge.counts(track, now, burn.MISSED_OVER)
-    is_cleared = burn.is_cleared(objective, judge.counts(track, now, burn.CLEARED_OVER))
+    hour = judge.counts(track, now, burn.FLOOR_MISSED_WINDOW_S)
+    is_cleared = burn.is_cleared(objective, judge.counts(track, now, burn.FLOOR_CLEARED_WINDOW_S))
     # What was over well within the hour does not begin again for the rest of it.
     is_wrong = not is_cleared and (is_open or burn.is_missed(objective, hour))
     if not is_wrong:
@@ -244,7 +249,7 @@ def _floor(track: TrackedObjective, judge: Judge, now: float, *, is_open: bool) 
     )
 
 
-def _move_alert(track: TrackedObjective, move: Move, name: str) -> Alert:
+def _move_alert(track: TrackedObjective, move: StateChange, name: str) -> Alert:
     """The alert of a move, with this id."""
     return Alert(
         id=name,
@@ -259,20 +264,20 @@ def _move_alert(track: TrackedObjective, move: Move, name: str) -> Alert:
     )
 
 
-def _move_title(track: TrackedObjective, move: Move) -> str:
+def _move_title(track: TrackedObjective, move: StateChange) -> str:
     if not move.level:
         return f"{track.name} is {move.after.value}"
     entry = track.ladder_entry(move.level)
     return f"{track.name} is {move.after.value}, on fallback level {move.level}: {entry}"
 
 
-def _how_to_undo(track: TrackedObjective, move: Move) -> str:
-    if move.after is State.PINNED:
+def _how_to_undo(track: TrackedObjective, move: StateChange) -> str:
+    if move.after is ControllerState.PINNED:
         return f"`thriftgate objectives release {track.name}` lets it go by what is measured."
     return f"`thriftgate objectives pin {track.name} 0 --for 1h` sends calls as they ask."
 
 
-def _move_action(track: TrackedObjective, move: Move) -> str:
+def _move_action(track: TrackedObjective, move: StateChange) -> str:
     if not track.acts:
         return "Nothing: it is not enforced. This is what would have been done."
     if not move.level:

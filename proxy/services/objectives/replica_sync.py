@@ -32,9 +32,9 @@ from proxy.store.redis.objective_state import MAX_INCREMENT as MOST_COUNTED
 from proxy.store.sql.outbox import MAX_ALERTS
 from proxy.store.store import Store
 from slo.alert import Alert
-from slo.controller.pins import thawed
-from slo.controller.state import Standing
-from slo.controller.transitions import Move, moves
+from slo.controller.pins import thaw_state
+from slo.controller.state import ControllerSnapshot
+from slo.controller.transitions import StateChange, state_change
 from slo.tally import slot_of
 
 _log = logging.getLogger("thriftgate.objectives")
@@ -97,7 +97,9 @@ class ReplicaSync:
         self._heard = now()
         self._is_lost = self._leads = self._is_resumed = False
         self._outage = CountersOutage(wheel.tracks.values(), say)
-        self._untold: deque[tuple[TrackedObjective, Move, int]] = deque(maxlen=_MAX_PENDING_MOVES)
+        self._untold: deque[tuple[TrackedObjective, StateChange, int]] = deque(
+            maxlen=_MAX_PENDING_MOVES
+        )
 
     @property
     def _tracks(self) -> Mapping[str, TrackedObjective]:
@@ -129,7 +131,7 @@ class ReplicaSync:
         """One round; never raises because something is away."""
         now = self._now()
         await self._look_at_pins(now)
-        fresh = _countable(self._wheel.tally.drained())
+        fresh = _countable(self._wheel.tally.drain())
         try:
             if fresh:
                 await self._counters.add(fresh)
@@ -241,8 +243,8 @@ class ReplicaSync:
             if now - each.at < _STALE_AFTER_S
         }
         for name, standing in heard.items():
-            before = self._wheel.standings.get(name) or Standing(since=now)
-            if moves(before, standing) is not None:
+            before = self._wheel.standings.get(name) or ControllerSnapshot(since=now)
+            if state_change(before, standing) is not None:
                 _log.warning("%s is %s: %s", name, standing.state.value, standing.reason)
         self._wheel.standings = heard
 
@@ -304,10 +306,12 @@ class ReplicaSync:
         }
 
 
-def _thaw_states(standings: Mapping[str, Standing], now: float) -> dict[str, Standing]:
+def _thaw_states(
+    standings: Mapping[str, ControllerSnapshot], now: float
+) -> dict[str, ControllerSnapshot]:
     """The standings, those that froze for want of counters as they were before."""
     return {
-        name: thawed(each, now) if each.reason == _FROZEN else each
+        name: thaw_state(each, now) if each.reason == _FROZEN else each
         for name, each in standings.items()
     }
 

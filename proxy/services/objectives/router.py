@@ -188,9 +188,7 @@ class ObjectiveRouter:
         if track is not None and level:
             self.rerouted[track.name, track.ladder_entry(level)] += 1
 
-    def _choose(
-        self, call: Call, asked: tuple[RouteChoice, ...], opened: _Open
-    ) -> RoutingDecision:
+    def _choose(self, call: Call, asked: tuple[RouteChoice, ...], opened: _Open) -> RoutingDecision:
         key = conversation_key(call) if self._levels or not self._is_calm(opened) else b""
         kept = self._levels.get(key)
         level, mover = self._level(call, opened, kept)

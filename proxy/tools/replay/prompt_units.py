@@ -131,7 +131,9 @@ def _cut(tokens: tuple[int, ...], ends: AbstractSet[int]) -> Iterator[tuple[int,
         yield tokens[start:]
 
 
-def _links(root: bytes, blocks: Iterable[TokenBlock], generated: tuple[int, ...]) -> list[PromptPiece]:
+def _links(
+    root: bytes, blocks: Iterable[TokenBlock], generated: tuple[int, ...]
+) -> list[PromptPiece]:
     found = []
     link = blake2b(root, digest_size=_SIZE).digest()
     groups = list(_messages(blocks))

@@ -10,7 +10,7 @@ import pytest
 
 from proxy.calls.attempt import Attempt
 from proxy.calls.deadlines import NoWatchdog
-from proxy.calls.ports import Admitted, CallContext, CheaperModel, Dependencies
+from proxy.calls.ports import Admitted, CallContext, CheaperRoute, Dependencies
 from proxy.calls.route_choice import RouteChoice
 from proxy.calls.settlement import AttemptInfo
 from proxy.errors import CallerError, UpstreamError
@@ -40,13 +40,13 @@ ONE = route("one")
 class Admits(HoldsNothing):
     """Answers every attempt the same."""
 
-    def __init__(self, answer: Callable[[PreparedRequest], Admitted | CheaperModel]) -> None:
+    def __init__(self, answer: Callable[[PreparedRequest], Admitted | CheaperRoute]) -> None:
         self._answer = answer
         self.fits: list[bool] = []
 
     async def admit(
         self, attempt: AttemptInfo, prepared: PreparedRequest, fits: Callable[[str], bool]
-    ) -> Admitted | CheaperModel:
+    ) -> Admitted | CheaperRoute:
         self.fits = [fits(name) for name in ("small", "gone")]
         return self._answer(prepared)
 
@@ -90,7 +90,7 @@ def told(table: Dependencies) -> list[str]:
 
 async def run(
     made: Attempt, _: FakeTransport
-) -> tuple[Attempt, UpstreamError | CheaperModel | None]:
+) -> tuple[Attempt, UpstreamError | CheaperRoute | None]:
     """Run it to its end, as the pipeline does."""
     failure = await made.run()
     made.close(failure if isinstance(failure, UpstreamError) else None)
@@ -140,10 +140,10 @@ def test_what_is_refused_was_never_sent():
 
 
 def test_what_is_too_dear_here_says_where_it_fits():
-    limits = Admits(lambda _: CheaperModel("small", "cheaper"))
+    limits = Admits(lambda _: CheaperRoute("small", "cheaper"))
     _, found = opened(then=run, limits=limits)
 
-    assert found == CheaperModel("small", "cheaper")
+    assert found == CheaperRoute("small", "cheaper")
     assert limits.fits == [True, False]
 
 
@@ -152,7 +152,7 @@ def test_what_has_moved_fits_nowhere_else():
         made.may_switch_model = False
         return await run(made, transport)
 
-    limits = Admits(lambda _: CheaperModel("small", "cheaper"))
+    limits = Admits(lambda _: CheaperRoute("small", "cheaper"))
     opened(then=stay, limits=limits)
 
     assert limits.fits == [False, False]

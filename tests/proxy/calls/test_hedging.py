@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from proxy.calls.deadlines import ClientDisconnected
-from proxy.calls.ports import Admitted, CheaperModel, Dependencies, SpendingLimits
+from proxy.calls.ports import Admitted, CheaperRoute, Dependencies, SpendingLimits
 from proxy.calls.retry_policy import RetryPolicy
 from proxy.calls.route_choice import RouteChoice, RoutingDecision
 from proxy.calls.settlement import AttemptInfo
@@ -397,7 +397,7 @@ class Lingering(HoldsNothing):
 
     async def admit(
         self, attempt: AttemptInfo, prepared: PreparedRequest, _: Callable[[str], bool]
-    ) -> Admitted | CheaperModel:
+    ) -> Admitted | CheaperRoute:
         try:
             await asyncio.sleep(1000)
         except asyncio.CancelledError:
@@ -459,7 +459,7 @@ class Refusing(HoldsNothing):
 
     async def admit(
         self, attempt: AttemptInfo, prepared: PreparedRequest, _: Callable[[str], bool]
-    ) -> Admitted | CheaperModel:
+    ) -> Admitted | CheaperRoute:
         if attempt.number >= self._after:
             raise self._error
         return Admitted(prepared)

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from proxy.calls.ports import Admitted, CheaperModel
+from proxy.calls.ports import Admitted, CheaperRoute
 from proxy.calls.retry_policy import RetryPolicy
 from proxy.calls.route_choice import RouteChoice, RoutingDecision, substitute_routes
 from proxy.calls.settlement import AttemptInfo
@@ -50,10 +50,10 @@ class TooDear(HoldsNothing):
 
     async def admit(
         self, attempt: AttemptInfo, prepared: PreparedRequest, fits: Callable[[str], bool]
-    ) -> Admitted | CheaperModel:
+    ) -> Admitted | CheaperRoute:
         if attempt.reroute_reason or not fits("small"):
             return Admitted(prepared)
-        return CheaperModel("small", "ceiling")
+        return CheaperRoute("small", "ceiling")
 
 
 class Played:

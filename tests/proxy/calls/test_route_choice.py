@@ -97,7 +97,7 @@ def test_an_unlisted_model_takes_its_familys_route_on_every_endpoint():
     one, two = route("one"), route("two")
     family = Family(names="voxtral-*", upstream=two.upstream)
     there = {each.upstream.name: each.upstream for each in (one, two)}
-    made = replace(catalog(one), passing=Passing(families=(family,), upstreams=there))
+    made = replace(catalog(one), passing=UnlistedModels(families=(family,), upstreams=there))
 
     for endpoint in ("audio/transcriptions", "images/generations"):
         (choice,) = requested_routes(call(asking("voxtral-mini"), endpoint), made)

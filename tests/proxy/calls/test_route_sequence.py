@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from proxy.calls.deadlines import NoWatchdog
-from proxy.calls.ports import CallContext, CheaperModel
+from proxy.calls.ports import CallContext, CheaperRoute
 from proxy.calls.retry_policy import RetryPolicy
 from proxy.calls.route_choice import RouteChoice, RoutingDecision, requested_routes
 from proxy.calls.route_sequence import RouteSequence
@@ -188,7 +188,7 @@ def test_what_is_too_dear_goes_on_at_the_other_model_once():
     on = line()
     way = course(on)
     first = way.next_attempt()
-    way.switch_model(CheaperModel("small", "it is cheaper there"))
+    way.switch_model(CheaperRoute("small", "it is cheaper there"))
     second = way.next_attempt()
 
     assert first.may_switch_model
@@ -204,7 +204,7 @@ def test_of_several_at_once_the_number_of_what_went_elsewhere_is_not_used_again(
     way.next_attempt()
     way.advance()
     way.next_attempt()
-    way.switch_model(CheaperModel("small", "it is cheaper there"))
+    way.switch_model(CheaperRoute("small", "it is cheaper there"))
 
     assert way.next_attempt().info.number == 2
 

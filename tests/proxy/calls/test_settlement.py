@@ -79,7 +79,9 @@ def test_an_attempt_is_priced_by_its_routes_tariff():
 def test_an_attempt_is_priced_on_the_terms_it_was_served_on():
     dear = ended(terms=BillingTerms(service_tier="priority", region="eu"))
 
-    assert attempt_cost(AttemptInfo(call=call(BODY), route=there()), dear) == CallCost(319_000, 287_100)
+    assert attempt_cost(AttemptInfo(call=call(BODY), route=there()), dear) == CallCost(
+        319_000, 287_100
+    )
 
 
 @pytest.mark.parametrize(
@@ -88,7 +90,10 @@ def test_an_attempt_is_priced_on_the_terms_it_was_served_on():
         (AttemptInfo(call=call(BODY)), ended()),
         (AttemptInfo(call=call(BODY), route=route(tariff=None)), ended()),
         (AttemptInfo(call=call(BODY), route=there()), ended(usage=None)),
-        (AttemptInfo(call=call(BODY), route=there()), ended(terms=BillingTerms(service_tier="flex"))),
+        (
+            AttemptInfo(call=call(BODY), route=there()),
+            ended(terms=BillingTerms(service_tier="flex")),
+        ),
     ],
 )
 def test_a_price_nobody_knows_is_not_zero(attempt, end):
@@ -145,7 +150,10 @@ def test_a_tier_nobody_knows_has_no_price():
 
 def test_a_call_without_a_route_or_a_body_for_us_has_standard_terms():
     assert billing_terms(AttemptInfo(call=call(BODY)), "", {}) == STANDARD_TERMS
-    assert billing_terms(AttemptInfo(call=call(b"", ask=None), route=there()), "", {}) == STANDARD_TERMS
+    assert (
+        billing_terms(AttemptInfo(call=call(b"", ask=None), route=there()), "", {})
+        == STANDARD_TERMS
+    )
 
 
 def test_a_receipt_says_what_was_asked_taken_and_paid():

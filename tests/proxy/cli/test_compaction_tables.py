@@ -44,8 +44,9 @@ def test_a_feature_is_told_of_that_was_called_or_stepped_back():
 
 def test_notes_are_paid_for_also_where_nobody_knows_what_was_saved():
     found = compaction_total(
-        
-        feature_compactions(SettingsSnapshot(), [a_sum("a", 10, 3), a_sum("b", None, 4), a_sum("c", None)])
+        feature_compactions(
+            SettingsSnapshot(), [a_sum("a", 10, 3), a_sum("b", None, 4), a_sum("c", None)]
+        )
     )
 
     assert (found.nanos, found.notes_nanos) == (3, 7)
@@ -53,5 +54,7 @@ def test_notes_are_paid_for_also_where_nobody_knows_what_was_saved():
 
 
 def test_what_nobody_knows_is_unknown_and_not_nothing():
-    assert compaction_total(feature_compactions(SettingsSnapshot(), [a_sum("a", None)])).nanos is None
+    assert (
+        compaction_total(feature_compactions(SettingsSnapshot(), [a_sum("a", None)])).nanos is None
+    )
     assert compaction_total([]).share is None

@@ -146,7 +146,9 @@ def test_a_mode_that_wants_notes_of_no_model_does_less_than_it_says():
         )
     ]
     assert unserved_mode_warning(Settings(), CompactionMode.FACTS) == []
-    assert unserved_mode_warning(Settings(compaction_model="small"), CompactionMode.FACTS_MODEL) == []
+    assert (
+        unserved_mode_warning(Settings(compaction_model="small"), CompactionMode.FACTS_MODEL) == []
+    )
 
 
 def test_what_is_assumed_of_models_is_said_with_where_unlisted_ones_pass():

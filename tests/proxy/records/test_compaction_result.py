@@ -114,7 +114,6 @@ def test_what_was_saved_is_priced_as_the_route_is():
 
     assert compaction_savings(FOLDED, read, TARIFF, NOW, STANDARD_TERMS) == 6_000 * 100
     assert (
-        (
         compaction_savings(RESET, Usage(input=4_000), TARIFF, NOW, STANDARD_TERMS)
         == 10_000 * 100 - 4_000 * 1_000
     )

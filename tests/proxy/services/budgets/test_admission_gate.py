@@ -2,7 +2,7 @@
 
 import asyncio
 
-from proxy.calls.ports import Admitted, CheaperModel
+from proxy.calls.ports import Admitted, CheaperRoute
 from proxy.calls.settlement import AttemptInfo
 from proxy.providers.port import PreparedRequest
 from proxy.services.budgets.admission_gate import AdmissionGate
@@ -68,7 +68,7 @@ def test_what_a_ceiling_cut_is_what_budgets_hold():
 
 def test_what_goes_elsewhere_holds_nothing_here():
     budgets = FakeBudgets()
-    elsewhere = CheaperModel("small", "too dear")
+    elsewhere = CheaperRoute("small", "too dear")
 
     assert admitted(AdmissionGate(FakeCeilings(elsewhere), budgets)) == elsewhere
     assert budgets.heard == []

@@ -6,7 +6,7 @@ import msgspec
 import orjson
 import pytest
 
-from proxy.calls.ports import Admitted, CheaperModel
+from proxy.calls.ports import Admitted, CheaperRoute
 from proxy.calls.settlement import AttemptInfo
 from proxy.calls.translation import prepare
 from proxy.services.budgets.refusals import OverBudget, OverCeiling
@@ -21,12 +21,12 @@ CLAMP, CHEAPER, REFUSE = CeilingStep
 UNPRICED = replace(DEAR, tariff=None, upstream=replace(DEAR.upstream, key_env="KEY"))
 
 
-def admitted(found: Admitted | CheaperModel) -> Admitted:
+def admitted(found: Admitted | CheaperRoute) -> Admitted:
     assert isinstance(found, Admitted)
     return found
 
 
-def limit(found: Admitted | CheaperModel, field: str = "max_completion_tokens") -> Any:
+def limit(found: Admitted | CheaperRoute, field: str = "max_completion_tokens") -> Any:
     return orjson.loads(admitted(found).prepared.body).get(field)
 
 
@@ -171,7 +171,7 @@ def test_the_first_cheaper_model_that_fits_and_can_is_told():
     )
 
     found = hall.checked(hall.attempt(), "b")
-    assert found == CheaperModel("c", "the ceiling c of $0.001 a call, and it may cost $0.004011")
+    assert found == CheaperRoute("c", "the ceiling c of $0.001 a call, and it may cost $0.004011")
 
 
 def test_a_dated_snapshot_is_its_model():
@@ -180,7 +180,7 @@ def test_a_dated_snapshot_is_its_model():
         models=(model("a", 1_000), model("b", 800)),
     )
 
-    assert hall.checked(hall.attempt()) == CheaperModel(
+    assert hall.checked(hall.attempt()) == CheaperRoute(
         "b", "the ceiling c of $0.001 a call, and it may cost $0.004011"
     )
     with pytest.raises(OverCeiling, match="On `b` it may cost"):
@@ -191,7 +191,7 @@ def test_on_the_cheaper_model_it_is_checked_again():
     cheap = model("a", 1_000)
     hall = Hall(ceiling(1_000_000, on_exceed=(CHEAPER, CLAMP), cheaper=("a",)), models=(cheap,))
     first = hall.attempt()
-    assert hall.checked(first) == CheaperModel(
+    assert hall.checked(first) == CheaperRoute(
         "a", "the ceiling c of $0.001 a call, and it may cost $0.004011"
     )
     again = AttemptInfo(call=first.call, route=cheap.routes[0])
@@ -287,7 +287,7 @@ def test_a_call_whose_price_nobody_knows_is_refused_where_it_is_sold(endpoint):
 def test_a_call_whose_price_nobody_knows_may_go_where_it_is_known():
     hall = Hall(ceiling(cheaper=("a",)), models=(model("a", 1),))
 
-    assert hall.checked(hall.attempt(over=UNPRICED)) == CheaperModel(
+    assert hall.checked(hall.attempt(over=UNPRICED)) == CheaperRoute(
         "a", "the ceiling c of $0.004011 a call, and nobody knows its price"
     )
 

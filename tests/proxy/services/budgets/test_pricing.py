@@ -93,7 +93,8 @@ def test_without_a_price_for_more_the_worst_case_stands_in():
     need = worth(price_attempt(prediction(10), route(), b"")).need
 
     assert (
-        AttemptPrice(Usage(input=10), PriceQuote(tariff=None, at=NOW), need).cost_with(5) == need.worst
+        AttemptPrice(Usage(input=10), PriceQuote(tariff=None, at=NOW), need).cost_with(5)
+        == need.worst
     )
 
 

@@ -104,13 +104,18 @@ def test_a_rate_says_so_and_what_is_left(unit):
 def test_whose_budget_it_is_is_told(scope, whose, said):
     each = CountedBudget(budget(scope=scope), whose, "c", NOW + 9)
 
-    assert said in budget_refusal(each, ReservationRefused(0, CounterLevel(0, 0), None), 1, NOW).message
+    assert (
+        said
+        in budget_refusal(each, ReservationRefused(0, CounterLevel(0, 0), None), 1, NOW).message
+    )
 
 
 def test_the_tightest_of_several_is_told():
     pairs = [(10, CounterLevel(1, 1)), (9, CounterLevel(5, 0)), (100, CounterLevel(0, 0))]
     each = [
-        CountedBudget(budget(unit=BudgetUnit.TOKENS, window=Window.MINUTE, limit=n), "a", "c", NOW + 30)
+        CountedBudget(
+            budget(unit=BudgetUnit.TOKENS, window=Window.MINUTE, limit=n), "a", "c", NOW + 30
+        )
         for n, _ in pairs
     ]
 

@@ -9,8 +9,8 @@ from proxy.records.compaction_settings import FeatureSettings
 from proxy.services.compaction.compaction_request import CompactionRequest
 from proxy.services.compaction.policies import (
     compaction_policy,
+    native_compaction_result,
     relative_prices,
-    request_native_compaction,
 )
 from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
 from tests.fakes.desk import call as made
@@ -35,7 +35,10 @@ def test_prices_are_the_catalogs_own():
     ("rates", "expected"),
     [
         (TokenRates(input=10, cache_read=5, output=20), RelativePrices(0.5, 1.0, 2.0)),
-        (TokenRates(input=10, cache_read=1, write_5m=20, write_30m=15), RelativePrices(0.1, 1.5, 4.0)),
+        (
+            TokenRates(input=10, cache_read=1, write_5m=20, write_30m=15),
+            RelativePrices(0.1, 1.5, 4.0),
+        ),
         (TokenRates(input=10, output=20), RelativePrices(1.0, 1.0, 2.0)),
         (TokenRates(input=0), RelativePrices(0.1, 1.25, 4.0)),
     ],
@@ -105,7 +108,7 @@ def asked(endpoint: str, body: object) -> Call:
 def test_openai_is_asked_to_compact_responses():
     came = asked("responses", {"input": "hello"})
 
-    found = request_native_compaction(
+    found = native_compaction_result(
         came, native_route("openai", "openai"), FeatureSettings(target=50_000), is_dry=False
     )
 
@@ -119,7 +122,7 @@ def test_openai_is_asked_to_compact_responses():
 def test_anthropic_is_asked_to_clear_old_results():
     came = asked("chat/completions", {"messages": [{"role": "user", "content": "a"}, _TOOL]})
 
-    found = request_native_compaction(
+    found = native_compaction_result(
         came, native_route("anthropic", "anthropic"), FeatureSettings(keep_turns=5), is_dry=False
     )
 
@@ -131,7 +134,7 @@ def test_anthropic_is_asked_to_clear_old_results():
 
 @pytest.mark.parametrize("endpoint", ["responses", "chat/completions"])
 def test_others_go_as_they_came_and_it_is_said_why(endpoint: str):
-    found = request_native_compaction(
+    found = native_compaction_result(
         asked(endpoint, {}), native_route("openai", "deepseek"), FeatureSettings(), is_dry=False
     )
 
@@ -141,7 +144,7 @@ def test_others_go_as_they_came_and_it_is_said_why(endpoint: str):
 
 
 def test_a_dry_run_asks_nobody():
-    found = request_native_compaction(
+    found = native_compaction_result(
         asked("responses", {"input": "a"}),
         native_route("openai", "openai"),
         FeatureSettings(),

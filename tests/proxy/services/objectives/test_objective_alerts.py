@@ -10,8 +10,8 @@ from proxy.services.objectives.judge import Judge
 from proxy.services.objectives.objective_alerts import ObjectiveAlerts
 from proxy.services.objectives.objective_state import TrackedObjective, track_objective
 from slo.alert import Severity
-from slo.controller.state import Standing, State
-from slo.controller.transitions import Move
+from slo.controller.state import ControllerSnapshot, ControllerState
+from slo.controller.transitions import StateChange
 from slo.objective import BurnAlert, Enforce, Metric
 from tests.fakes.replicas_steered import START, objective
 
@@ -21,9 +21,14 @@ FLOOR = track_objective(
 )
 
 
-def move(after: State, level: int = 0, at: float = START, before: int = 0) -> Move:
-    return Move(
-        before=State.HEALTHY, after=after, level_before=before, level=level, at=at, reason="why"
+def move(after: ControllerState, level: int = 0, at: float = START, before: int = 0) -> StateChange:
+    return StateChange(
+        before=ControllerState.HEALTHY,
+        after=after,
+        level_before=before,
+        level=level,
+        at=at,
+        reason="why",
     )
 
 
@@ -76,7 +81,7 @@ def test_what_is_only_observed_is_told_nobody():
     story = Story(track_objective(objective(enforce=Enforce.OBSERVE)))
 
     assert story.goes_on(600, bad=9) == []
-    assert story.news.alerts_of_move(story.track, move(State.DEGRADED, 1), 0) == []
+    assert story.news.alerts_of_move(story.track, move(ControllerState.DEGRADED, 1), 0) == []
 
 
 def test_a_floor_that_is_missed_is_told_until_it_is_well_above():
@@ -90,7 +95,7 @@ def test_a_floor_that_is_missed_is_told_until_it_is_well_above():
 
 
 def test_a_move_is_told_with_what_is_done_and_how_to_undo_it():
-    (told,) = ObjectiveAlerts().alerts_of_move(TRACK, move(State.DEGRADED, 2), 0)
+    (told,) = ObjectiveAlerts().alerts_of_move(TRACK, move(ControllerState.DEGRADED, 2), 0)
 
     assert told.title == "chat-ttft is degraded, on fallback level 2: small"
     assert told.action == "New conversations go to small, but for those that try."
@@ -100,7 +105,7 @@ def test_a_move_is_told_with_what_is_done_and_how_to_undo_it():
 
 def test_a_move_that_is_not_enforced_is_a_note():
     (told,) = ObjectiveAlerts().alerts_of_move(
-        track_objective(objective(enforce=Enforce.ALERT)), move(State.DEGRADED, 1), 0
+        track_objective(objective(enforce=Enforce.ALERT)), move(ControllerState.DEGRADED, 1), 0
     )
 
     assert told.severity is Severity.NOTE
@@ -110,23 +115,25 @@ def test_a_move_that_is_not_enforced_is_a_note():
 def test_moves_on_one_level_are_one_alert_that_ends_with_how_many_were_moved():
     news = ObjectiveAlerts()
     told = [
-        *news.alerts_of_move(TRACK, move(State.DEGRADED, 1), 10),
-        *news.alerts_of_move(TRACK, move(State.RECOVERING, 1, START + 200, before=1), 20),
-        *news.alerts_of_move(TRACK, move(State.DEGRADED, 1, START + 300, before=1), 25),
-        *news.alerts_of_move(TRACK, move(State.HEALTHY, 0, START + 900, before=1), 35),
+        *news.alerts_of_move(TRACK, move(ControllerState.DEGRADED, 1), 10),
+        *news.alerts_of_move(TRACK, move(ControllerState.RECOVERING, 1, START + 200, before=1), 20),
+        *news.alerts_of_move(TRACK, move(ControllerState.DEGRADED, 1, START + 300, before=1), 25),
+        *news.alerts_of_move(TRACK, move(ControllerState.HEALTHY, 0, START + 900, before=1), 35),
     ]
 
     assert len({alert.id for alert in told}) == 1
     assert [alert.is_open for alert in told] == [True, False]
     assert told[-1].action == "25 calls fell back here; new ones use the model they ask for."
-    assert news.alerts_of_move(TRACK, move(State.HEALTHY), 35) == []
+    assert news.alerts_of_move(TRACK, move(ControllerState.HEALTHY), 35) == []
 
 
 def test_a_move_to_another_level_ends_what_was_told_and_is_told_anew():
     news = ObjectiveAlerts()
-    news.alerts_of_move(TRACK, move(State.DEGRADED, 1), 0)
+    news.alerts_of_move(TRACK, move(ControllerState.DEGRADED, 1), 0)
 
-    ended, begun = news.alerts_of_move(TRACK, move(State.DEGRADED, 2, START + 200, before=1), 5)
+    ended, begun = news.alerts_of_move(
+        TRACK, move(ControllerState.DEGRADED, 2, START + 200, before=1), 5
+    )
 
     assert ended.action == "It went on: degraded, fallback level 2."
     assert begun.title == "chat-ttft is degraded, on fallback level 2: small"
@@ -135,7 +142,7 @@ def test_a_move_to_another_level_ends_what_was_told_and_is_told_anew():
 
 
 def test_a_pin_to_what_is_asked_for_is_told():
-    (told,) = ObjectiveAlerts().alerts_of_move(TRACK, move(State.PINNED, 0), 0)
+    (told,) = ObjectiveAlerts().alerts_of_move(TRACK, move(ControllerState.PINNED, 0), 0)
 
     assert told.title == "chat-ttft is pinned"
     assert told.action == "New conversations use the model they ask for."
@@ -144,15 +151,17 @@ def test_a_pin_to_what_is_asked_for_is_told():
 def test_another_process_goes_on_with_what_was_told():
     story, heir = Story(), Story()
     (burnt,) = story.goes_on(600, bad=9)
-    (moved,) = story.news.alerts_of_move(TRACK, move(State.DEGRADED, 1), 0)
+    (moved,) = story.news.alerts_of_move(TRACK, move(ControllerState.DEGRADED, 1), 0)
     heir.now = story.now
     heir.news.resume([TRACK], [burnt, moved], (), heir.now)
-    heir.judge.standings = {TRACK.name: Standing(state=State.DEGRADED, level=1, since=START)}
+    heir.judge.standings = {
+        TRACK.name: ControllerSnapshot(state=ControllerState.DEGRADED, level=1, since=START)
+    }
 
     assert heir.goes_on(140, good=10) == []  # nothing is known yet of the time before
     (over,) = heir.goes_on(60, good=10)
     assert (over.id, over.is_open) == (burnt.id, False)
-    (healthy,) = heir.news.alerts_of_move(TRACK, move(State.HEALTHY, 0, heir.now), 3)
+    (healthy,) = heir.news.alerts_of_move(TRACK, move(ControllerState.HEALTHY, 0, heir.now), 3)
     assert (healthy.id, healthy.is_open) == (moved.id, False)
 
 
@@ -169,7 +178,7 @@ def test_what_a_process_told_itself_holds_until_it_is_known_to_have_ended():
 
 def test_of_what_several_processes_told_the_oldest_goes_on_and_the_others_end():
     older, newer = (
-        ObjectiveAlerts().alerts_of_move(TRACK, move(State.DEGRADED, 1, START + n), 0)[0]
+        ObjectiveAlerts().alerts_of_move(TRACK, move(ControllerState.DEGRADED, 1, START + n), 0)[0]
         for n in (0, 9)
     )
 
@@ -183,10 +192,10 @@ def test_of_what_several_processes_told_the_oldest_goes_on_and_the_others_end():
 
 def test_a_move_that_nobody_ended_ends_when_all_is_well():
     story = Story()
-    (moved,) = story.news.alerts_of_move(TRACK, move(State.DEGRADED, 1), 0)
+    (moved,) = story.news.alerts_of_move(TRACK, move(ControllerState.DEGRADED, 1), 0)
     anew = Story()
     anew.news.resume([TRACK], [moved], (), anew.now)
-    anew.judge.standings = {TRACK.name: Standing(since=START)}
+    anew.judge.standings = {TRACK.name: ControllerSnapshot(since=START)}
     (ended,) = anew.goes_on(30, good=1)
 
     assert (ended.id, ended.is_open) == (moved.id, False)

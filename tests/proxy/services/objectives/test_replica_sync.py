@@ -8,16 +8,16 @@ import pytest
 
 from proxy.store.redis.objective_state import MAX_INCREMENT, MAX_KEYS
 from proxy.store.sql.pins import PinRow
-from slo.controller.state import State
+from slo.controller.state import ControllerState
 from slo.objective import Enforce
 from tests.fakes.clock import played
 from tests.fakes.replicas_steered import START, Replica, World, objective, tracks
 from tests.fakes.steered import opened
 from tests.fakes.turmoil import town
 
-DOWN = (State.DEGRADED, 1)
-FROZEN = (State.FROZEN, 1)
-WELL = (State.HEALTHY, 0)
+DOWN = (ControllerState.DEGRADED, 1)
+FROZEN = (ControllerState.FROZEN, 1)
+WELL = (ControllerState.HEALTHY, 0)
 
 
 def two(story: Any) -> None:
@@ -103,7 +103,7 @@ def test_a_leader_that_leads_again_does_not_take_the_time_between_for_a_jump():
         await world.goes_on(10, first, good=1, bad=1)
 
         assert first.steering._leads
-        assert first.state[0] is State.DEGRADED
+        assert first.state[0] is ControllerState.DEGRADED
 
     two(story)
 
@@ -161,7 +161,7 @@ def test_without_counters_what_was_heard_holds_for_five_minutes_then_ones_own_co
         assert second.state == FROZEN
         assert second.wheel.standings["chat-ttft"].reason == "Frozen: its counters are away"
         await world.goes_on(20, second, good=10)
-        assert second.state[0] is not State.FROZEN
+        assert second.state[0] is not ControllerState.FROZEN
         await world.goes_on(580, second, good=10)
         assert second.state == WELL
         await world.goes_on(60, second, good=1, bad=9)
@@ -180,7 +180,7 @@ def test_a_replica_that_never_reached_its_counters_judges_by_itself():
         alone = world.replica("alone")
         alone.counters.is_lost = True
         await world.goes_on(299, alone, good=1, bad=1)
-        assert alone.state == (State.FROZEN, 0)
+        assert alone.state == (ControllerState.FROZEN, 0)
         await world.goes_on(10, alone, good=1, bad=1)
         assert alone.state == DOWN
 
@@ -194,10 +194,10 @@ def test_pins_are_followed_without_counters():
         await world.goes_on(5, first, second)
         world.kept.pinned = {"chat-ttft": pin(2, world.now + 500)}
         await world.goes_on(5, first, second)
-        assert first.state == second.state == (State.PINNED, 2)
+        assert first.state == second.state == (ControllerState.PINNED, 2)
         world.kept.pinned = {"chat-ttft": pin(0, world.now + 500)}
         await world.goes_on(5, first, second)
-        assert second.state == (State.PINNED, 0)
+        assert second.state == (ControllerState.PINNED, 0)
         world.kept.pinned = {}
         await world.goes_on(5, first, second)
         assert first.state == second.state == FROZEN  # on the level it had before the pins
@@ -211,7 +211,7 @@ def test_that_nothing_is_judged_without_counters_is_told_until_they_are_back(cap
         for times in (1, 2):
             first.counters.is_lost = second.counters.is_lost = True
             await world.goes_on(15, first, second)
-            assert first.state == second.state == (State.FROZEN, 0)
+            assert first.state == second.state == (ControllerState.FROZEN, 0)
             first.counters.is_lost = second.counters.is_lost = False
             await world.goes_on(70, first, second, good=9)
             assert first.state == second.state == WELL
@@ -287,7 +287,7 @@ def test_counters_that_come_back_empty_thaw_what_froze_without_them():
         world.forget()
         first.counters.is_lost = second.counters.is_lost = False
         await world.goes_on(1, first, second)
-        assert first.state == second.state == (State.DEGRADED, began)
+        assert first.state == second.state == (ControllerState.DEGRADED, began)
 
     two(story)
 
@@ -297,7 +297,7 @@ def test_five_minutes_without_counters_end_the_freeze_and_not_the_alert():
         await world.goes_on(30, first, second, good=9)
         second.counters.is_lost = True
         await world.goes_on(299, second, good=9)
-        assert second.state == (State.FROZEN, 0)
+        assert second.state == (ControllerState.FROZEN, 0)
         await world.goes_on(3, second, good=9)
         assert second.state == WELL
         assert [(alert.kind, alert.is_open) for alert in second.said] == [("store", True)]
@@ -310,11 +310,11 @@ def test_a_clock_that_jumps_freezes_what_is_not_healthy_for_a_minute():
         await world.goes_on(60, first, good=1, bad=1)
         world.now += 4000
         await world.goes_on(3, first, good=1, bad=1)
-        assert first.state[0] in {State.FROZEN, State.HEALTHY}
+        assert first.state[0] in {ControllerState.FROZEN, ControllerState.HEALTHY}
         world.now -= 4000
         await world.goes_on(3, first, good=1, bad=1)
         await world.goes_on(70, first, good=1, bad=1)
-        assert first.state[0] is not State.FROZEN
+        assert first.state[0] is not ControllerState.FROZEN
 
     two(story)
 
@@ -323,10 +323,10 @@ def test_a_pin_holds_in_every_replica_until_it_ends_or_is_released():
     async def story(world: World, first: Replica, second: Replica) -> None:
         world.kept.pinned = {"chat-ttft": pin(9, world.now + 100)}
         await world.goes_on(5, first, second)
-        assert first.state == second.state == (State.PINNED, 2)  # there is no ninth
+        assert first.state == second.state == (ControllerState.PINNED, 2)  # there is no ninth
         world.kept.pinned = {"chat-ttft": pin(0, world.now + 50)}
         await world.goes_on(5, first, second)
-        assert second.state == (State.PINNED, 0)
+        assert second.state == (ControllerState.PINNED, 0)
         await world.goes_on(60, first, second)
         assert first.state == second.state == WELL
 
@@ -344,7 +344,7 @@ def test_a_pin_that_outlives_a_restart_is_told_once_and_began_when_it_was_set():
         await world.goes_on(60, after)
 
         assert [alert.kind for alert in before.said] == ["move"]
-        assert (after.said, after.state) == ([], (State.PINNED, 1))
+        assert (after.said, after.state) == ([], (ControllerState.PINNED, 1))
         assert after.wheel.standings["chat-ttft"].since == START
         world.kept.pinned = {}
         await world.goes_on(5, after)
@@ -361,7 +361,7 @@ def test_pins_that_cannot_be_read_hold_as_they_were():
         await world.goes_on(5, first)
         world.kept.is_away, world.kept.is_slow = False, True
         await world.goes_on(5, first)
-        assert first.state == (State.PINNED, 1)
+        assert first.state == (ControllerState.PINNED, 1)
 
     two(story)
 
@@ -372,7 +372,7 @@ def test_a_pin_of_an_objective_without_a_ladder_does_nothing():
         one = world.replica("one")
         world.kept.pinned = {"chat-ttft": pin(3, world.now + 100), "unknown": pin(1, world.now + 9)}
         await world.goes_on(5, one)
-        assert one.state == (State.PINNED, 0)
+        assert one.state == (ControllerState.PINNED, 0)
 
     played(play())
 
@@ -472,7 +472,7 @@ def test_replicas_share_their_standings_through_redis(redis_prefix):
             for each in (first, second):
                 each.answers(1, 1)
                 await each.steering.sync_once()
-            assert first.state == second.state == (State.PINNED, 1)
+            assert first.state == second.state == (ControllerState.PINNED, 1)
             assert (first.steering._leads, second.steering._leads) == (True, False)
             await first.steering.sync_once()
             arm = world.tracks["chat-ttft"]

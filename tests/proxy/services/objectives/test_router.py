@@ -322,7 +322,9 @@ def test_a_moved_call_counts_among_those_of_its_level(fields, found):
     made.standings = {"chat-ttft": down(2)}
     decision = decide(made, asking)
     first = decision.choices[0]
-    made.record_receipt(receipt(asking, route=first.route.name, moved=first.reroute_reason, **fields))
+    made.record_receipt(
+        receipt(asking, route=first.route.name, moved=first.reroute_reason, **fields)
+    )
 
     assert counted(made) == found
 

@@ -63,7 +63,10 @@ def test_a_step_back_holds_until_a_person_resumes(compactions: Compactions) -> N
 
 def test_a_feature_that_nobody_chose_for_is_stepped_back_too(compactions: Compactions) -> None:
     assert compactions.step_back(PLACE, CompactionMode.OFF, "lost", NOW)
-    assert compactions.all_settings().of(*PLACE).effective_mode(CompactionMode.TRIM) is CompactionMode.OFF
+    assert (
+        compactions.all_settings().of(*PLACE).effective_mode(CompactionMode.TRIM)
+        is CompactionMode.OFF
+    )
 
 
 def test_a_feature_without_a_row_is_not_resumed_and_gets_none(compactions: Compactions) -> None:
