@@ -19,10 +19,10 @@ from functools import partial
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.types import ASGIApp
 
-from proxy.api.body_limits import Room
+from proxy.api.body_limits import BodyMemoryLimit
 from proxy.api.cors import with_cors
-from proxy.api.endpoint import Door, Front
-from proxy.app_context import Surroundings
+from proxy.api.endpoint import Endpoint, EndpointDependencies
+from proxy.app_context import AppContext
 from proxy.calls.ports import Dependencies
 from proxy.calls.retry_policy import RetryPolicy
 from proxy.calls.route_health import RouteHealthRegistry
@@ -31,7 +31,7 @@ from proxy.calls.usage_estimates import UsageEstimates
 from proxy.catalog.catalog import Catalog
 from proxy.configuration import Prepare, Snapshot, read_snapshot
 from proxy.errors import Unready
-from proxy.pages.app import paged
+from proxy.pages.app import pages_app
 from proxy.prefix.planner import Planner
 from proxy.records.amounts import quantity
 from proxy.records.compaction_settings import CompactionDefaults
@@ -58,7 +58,7 @@ from proxy.services.telemetry.telemetry import Telemetry
 from proxy.settings import Settings, upstream_keys
 from proxy.store.sql.ids import call_ids
 from proxy.store.store import Store, open_store
-from proxy.upstream.http import HttpTransport, transport
+from proxy.upstream.http import HttpTransport, open_transport
 from proxy.upstream.port import Transport
 from slo.steady_clock import SteadyClock
 
@@ -80,7 +80,7 @@ class Gateway:
     reload: Callable[[], None]
 
 
-class Receipts:
+class ReceiptDispatcher:
     """Hands each receipt to all who read receipts: the journal before all that count.
 
     Args:
@@ -121,7 +121,7 @@ class Receipts:
             ) from error
 
 
-class Capacity:
+class StorageCapacity:
     """True if another receipt can be kept: by the journal, or else by the database."""
 
     def __init__(self, store: Store) -> None:
@@ -166,7 +166,7 @@ async def gateway(
             alerting = running_alerts(policies.sinks, opened, tasks, clock, policies.budgets)
             async with alerting as alerts:
                 reloader.follow(sinks_of_policies(alerts, opened, tasks, clock))
-                around = Surroundings(
+                around = AppContext(
                     settings=settings,
                     promises=policies,
                     catalog=known,
@@ -176,10 +176,10 @@ async def gateway(
                     now=clock,
                     compare_clock=steady.compare,
                     publish=telemetry.register,
-                    say=alerts.say,
+                    alert=alerts.say,
                     follow=reloader.follow,
                 )
-                async with _front(around, pool, telemetry, reloader, ticks) as front:
+                async with _endpoint(around, pool, telemetry, reloader, ticks) as front:
                     app = with_cors(front, settings.cors_origins)
                     yield Gateway(app, opened, known, reloader.request)
             tasks.end(upkeep, keeping)
@@ -206,20 +206,22 @@ def _close(opened: Store, grace: float) -> None:
 
 
 @asynccontextmanager
-async def _front(
-    around: Surroundings,
+async def _endpoint(
+    around: AppContext,
     pool: HttpTransport,
     telemetry: Telemetry,
     reloader: Reloader,
     ticks: Callable[[], float],
-) -> AsyncIterator[Front]:
+) -> AsyncIterator[Endpoint]:
     """The app that answers; it follows the catalog and the policies as their files change."""
     async with (
-        _desk(around, pool, telemetry, ticks) as (desk, kept, limits, noted_at),
-        paged(around, kept, telemetry, limits, reloader, ticks) as pages,
+        _dependencies(around, pool, telemetry, ticks) as (desk, kept, limits, noted_at),
+        pages_app(around, kept, telemetry, limits, reloader, ticks) as pages,
     ):
-        front = Front(pages, desk, _door(around.settings, around.opened, around.now, ticks))
-        reloader.follow(_serving(desk, pool, (front.update, noted_at)))
+        front = Endpoint(
+            pages, desk, _endpoint_dependencies(around.settings, around.opened, around.now, ticks)
+        )
+        reloader.follow(_catalog_follower(desk, pool, (front.update, noted_at)))
         reloading = around.tasks.keep(reloader.run)
         yield front
         around.tasks.end(reloading)
@@ -243,20 +245,22 @@ def _readers(
 
 
 @asynccontextmanager
-async def _desk(
-    around: Surroundings, pool: Transport, telemetry: Telemetry, ticks: Callable[[], float]
-) -> AsyncIterator[tuple[Dependencies, Receipts, _Policies, Callable[[Dependencies], None]]]:
+async def _dependencies(
+    around: AppContext, pool: Transport, telemetry: Telemetry, ticks: Callable[[], float]
+) -> AsyncIterator[
+    tuple[Dependencies, ReceiptDispatcher, _Policies, Callable[[Dependencies], None]]
+]:
     """The desk, what keeps its receipts, what its calls pass and what moves them, and its moving.
 
     The last one takes the desk at which the gateway's own calls are made from then on.
     """
-    settings, opened, lanes = around.settings, around.opened, around.lanes
+    settings, opened, lanes = around.settings, around.opened, around.route_health
     around.publish(RouteHealthMetrics(lanes, ticks))
-    news = RouteAlerts(lanes, ticks, around.now, around.say, around.catalog)
+    news = RouteAlerts(lanes, ticks, around.now, around.alert, around.catalog)
     around.follow(news.prepare)
     watching = around.tasks.keep(news.run)
     days = settings.retention_days
-    judge = partial(suspend_harmful_features, opened, days, around.now, around.say)
+    judge = partial(suspend_harmful_features, opened, days, around.now, around.alert)
     judging = around.tasks.keep(judge)
     async with (
         running_budgets(around) as entry,
@@ -264,11 +268,11 @@ async def _desk(
         AsyncExitStack() as stack,
     ):
         stack.callback(around.tasks.end, watching, judging)
-        folding = _folding(around)
+        folding = _compaction(around)
         stack.enter_context(closing(folding))
         noting = build_summariser(around)
-        spent = partial(_spent, lanes, ticks)
-        kept = Receipts(opened, telemetry, _readers(entry, wheel, folding.settled, spent))
+        spent = partial(_count_for_hedges, lanes, ticks)
+        kept = ReceiptDispatcher(opened, telemetry, _readers(entry, wheel, folding.settled, spent))
         planning = _planning(around)
         stack.enter_context(closing(planning))
         desk = Dependencies(
@@ -278,7 +282,7 @@ async def _desk(
             estimator=around.estimator,
             planning=planning,
             pseudonymizer=Pseudonymizer(opened.secret),
-            retry_policy=_patience(settings),
+            retry_policy=_retry_policy(settings),
             tasks=around.tasks,
             limits=entry,
             router=wheel,
@@ -289,18 +293,20 @@ async def _desk(
         if noting is not None:
             stack.push_async_callback(noting.stop)
             folding.use_summariser(noting)
-        noted_at = partial(_note_at, noting, ticks)
+        noted_at = partial(_ask_notes_with, noting, ticks)
         noted_at(desk)
         yield desk, kept, (entry, wheel), noted_at
 
 
-def _note_at(noting: Summariser | None, ticks: Callable[[], float], desk: Dependencies) -> None:
+def _ask_notes_with(
+    noting: Summariser | None, ticks: Callable[[], float], desk: Dependencies
+) -> None:
     """Have notes asked for at this desk from now on."""
     if noting is not None:
         noting.serve = call_server(desk, ticks)
 
 
-def _serving(
+def _catalog_follower(
     desk: Dependencies, pool: HttpTransport, servers: Sequence[Callable[[Dependencies], None]]
 ) -> Prepare:
     """What lets calls that arrive from now on be answered by the catalog of a snapshot."""
@@ -318,7 +324,9 @@ def _serving(
     return prepare
 
 
-def _spent(lanes: RouteHealthRegistry, ticks: Callable[[], float], receipt: Receipt) -> None:
+def _count_for_hedges(
+    lanes: RouteHealthRegistry, ticks: Callable[[], float], receipt: Receipt
+) -> None:
     """Let hedges have their part of what a call cost."""
     if receipt.final:
         lanes.hedges.record_call(receipt.cost_nanos, ticks())
@@ -329,12 +337,12 @@ def _keys(known: Catalog) -> dict[str, str]:
 
 
 def _transport(settings: Settings, known: Catalog) -> AbstractAsyncContextManager[HttpTransport]:
-    return transport(
+    return open_transport(
         _keys(known), connections=settings.connections, connect_timeout=settings.connect_timeout
     )
 
 
-def _planning(around: Surroundings) -> PromptPlanning:
+def _planning(around: AppContext) -> PromptPlanning:
     return PromptPlanning(
         Planner(
             around.opened.secret,
@@ -344,19 +352,19 @@ def _planning(around: Surroundings) -> PromptPlanning:
         around.opened,
         around.tasks,
         now=around.now,
-        say=around.say,
+        say=around.alert,
     )
 
 
-def _folding(around: Surroundings) -> Compactor:
+def _compaction(around: AppContext) -> Compactor:
     given = around.settings
     mode, share, safety = given.compaction, given.control_share, given.compaction_safety
     usual = CompactionDefaults(mode=mode, share=share, safety=safety)
     around.publish(CompactedFeaturesCollector(lambda: around.opened.foldboard.chosen))
-    return Compactor(around.opened, around.tasks, now=around.now, say=around.say, usual=usual)
+    return Compactor(around.opened, around.tasks, now=around.now, say=around.alert, usual=usual)
 
 
-def _patience(settings: Settings) -> RetryPolicy:
+def _retry_policy(settings: Settings) -> RetryPolicy:
     return RetryPolicy(
         first_byte_s=settings.first_byte_timeout,
         stall_s=settings.stall_timeout,
@@ -365,16 +373,16 @@ def _patience(settings: Settings) -> RetryPolicy:
     )
 
 
-def _door(
+def _endpoint_dependencies(
     settings: Settings, opened: Store, clock: Callable[[], float], ticks: Callable[[], float]
-) -> Door:
-    return Door(
+) -> EndpointDependencies:
+    return EndpointDependencies(
         keys=opened.keyring,
-        capacity=Capacity(opened),
+        capacity=StorageCapacity(opened),
         now=clock,
         ticks=ticks,
         call_id=call_ids(),
-        room=Room(each=settings.body_limit, all_together=settings.bodies_limit),
+        body_memory=BodyMemoryLimit(each=settings.body_limit, all_together=settings.bodies_limit),
         max_calls=settings.max_calls,
         shared_state=settings.shared_provider_state,
     )

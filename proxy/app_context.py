@@ -16,7 +16,7 @@ from slo.policies.file import Policies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class AppContext:
     """One for the process.
 
     Attributes:
@@ -29,8 +29,8 @@ class Surroundings:
         now: Seconds since the epoch.
         compare_clock: Takes the time of a clock that is shared with other processes.
         publish: Takes what Prometheus is to read.
-        say: Takes alerts; False if too many wait already.
-        lanes: The health of all routes.
+        alert: Takes alerts; False if too many wait already.
+        route_health: The health of all routes.
         follow: Takes what gets a room ready for another catalog and other policies.
     """
 
@@ -43,6 +43,6 @@ class Surroundings:
     now: Callable[[], float]
     compare_clock: Callable[[float], None] = lambda _: None
     publish: Callable[[Collector], None]
-    say: Callable[[Alert], bool]
-    lanes: RouteHealthRegistry = field(default_factory=RouteHealthRegistry)
+    alert: Callable[[Alert], bool]
+    route_health: RouteHealthRegistry = field(default_factory=RouteHealthRegistry)
     follow: Callable[[Prepare], object]

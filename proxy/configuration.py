@@ -34,12 +34,12 @@ class Snapshot(msgspec.Struct, frozen=True):
     upstreams_with_keys: Collection[str] = ()
 
 
-#: Gets ready for a snapshot, or raises ``Refused``; what it returns makes the snapshot hold, at
+#: Gets ready for a snapshot, or raises ``SnapshotRejected``; its result makes it hold, at
 #: once and without failing.
 Prepare: TypeAlias = Callable[[Snapshot], Awaitable[Callable[[], None]]]
 
 
-class Refused(Exception):
+class SnapshotRejected(Exception):
     """A running gateway cannot take a snapshot over, though it is sound; the message says why."""
 
 

@@ -22,7 +22,7 @@ from prometheus_client.registry import Collector
 from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.catalog.problems import BadCatalog, report
-from proxy.configuration import Prepare, Refused, Snapshot, read_snapshot
+from proxy.configuration import Prepare, Snapshot, SnapshotRejected, read_snapshot
 from proxy.records.amounts import quantity
 from proxy.settings import Settings
 from slo.policies.table import InvalidPolicies
@@ -56,7 +56,7 @@ class Reloader(Collector):
         self._files = [file for file in (settings.catalog, settings.promises) if file is not None]
         self._stamp = _stamp(self._files)
         self._rooms: list[Prepare] = []
-        self._asked = asyncio.Event()
+        self._requested = asyncio.Event()
         self._trouble = ""
         self._succeeded = now()
         self._counts = {"success": 0, "failure": 0}
@@ -67,7 +67,7 @@ class Reloader(Collector):
 
     def request(self) -> None:
         """Reload soon, whether or not a file changed; on the event loop."""
-        self._asked.set()
+        self._requested.set()
 
     def notes(self) -> Sequence[str]:
         """What an operator should know: that the last reload failed, and why."""
@@ -79,13 +79,13 @@ class Reloader(Collector):
         while True:
             try:
                 async with asyncio.timeout(POLL_S):
-                    await self._asked.wait()
+                    await self._requested.wait()
             except TimeoutError:
                 found = await asyncio.to_thread(_stamp, self._files)
                 is_settled, before = found == before, found
                 if not is_settled or found == self._stamp:
                     continue
-            self._asked.clear()
+            self._requested.clear()
             await self.reload()
 
     async def reload(self) -> bool:
@@ -94,8 +94,10 @@ class Reloader(Collector):
         try:
             snapshot = await asyncio.to_thread(read_snapshot, self._settings)
             commits = [await prepare(snapshot) for prepare in self._rooms]
-        except (BadCatalog, InvalidPolicies, Refused, OSError, SQLAlchemyError) as error:
-            self._failed(report(error.problems) if isinstance(error, BadCatalog) else str(error))
+        except (BadCatalog, InvalidPolicies, SnapshotRejected, OSError, SQLAlchemyError) as error:
+            self._note_failure(
+                report(error.problems) if isinstance(error, BadCatalog) else str(error)
+            )
             return False
         for commit in commits:
             commit()
@@ -113,7 +115,7 @@ class Reloader(Collector):
         )
         return True
 
-    def _failed(self, why: str) -> None:
+    def _note_failure(self, why: str) -> None:
         self._counts["failure"] += 1
         self._trouble = f"The catalog and policies in force stay, because the new ones fail: {why}"
         _log.error("%s", self._trouble)
@@ -140,10 +142,10 @@ class Reloader(Collector):
 
 def _stamp(files: Sequence[Path]) -> _Stamp:
     """What tells that a file changed."""
-    return tuple(map(_stamped, files))
+    return tuple(map(_file_stamp, files))
 
 
-def _stamped(file: Path) -> tuple[int, int, int] | None:
+def _file_stamp(file: Path) -> tuple[int, int, int] | None:
     try:
         found = file.stat()
     except OSError:

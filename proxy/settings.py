@@ -15,7 +15,7 @@ from typing import Annotated
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 
 from compaction.policy import CompactionMode as Compaction
-from proxy.records.feature_mode import Mode
+from proxy.records.feature_mode import PlanningMode
 from slo.duration import parse_duration
 
 PREFIX = "THRIFTGATE_"
@@ -128,7 +128,7 @@ class Settings(BaseModel):
     """Longest wait for an upstream's retry-after; a longer one is passed on to the caller."""
     shared_provider_state: bool = False
     """True if teams may reach what a provider keeps for all of them, and get tokens of its own."""
-    planning: Mode = Mode.OBSERVE
+    planning: PlanningMode = PlanningMode.OBSERVE
     """What planning may do to features without a mode: off, observe, apply or auto."""
     compaction: Compaction = Compaction.OFF
     """How features without a mode are compacted: off, trim, facts, facts+model or native."""

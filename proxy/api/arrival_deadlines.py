@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol
 
-_NEVER: Final = float("inf")
+_NEVER_S: Final = float("inf")
 
 
-class Phase(StrEnum):
+class ArrivalPhase(StrEnum):
     """The caller's next move on a connection."""
 
     HEADERS = "headers"
@@ -42,7 +42,7 @@ class ArrivalTimeouts:
     unread: float = 300.0
 
 
-class Connection(Protocol):
+class DeadlineConnection(Protocol):
     """What the deadlines ask of a connection."""
 
     @property
@@ -55,7 +55,7 @@ class Connection(Protocol):
         """Bytes of answers that the caller has not taken yet."""
         ...
 
-    def cut_off(self, phase: Phase) -> None:
+    def cut_off(self, phase: ArrivalPhase) -> None:
         """Close the connection: the caller's time in this phase is over."""
         ...
 
@@ -74,7 +74,7 @@ class ArrivalDeadlines:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: DeadlineConnection,
         loop: asyncio.AbstractEventLoop,
         timeouts: ArrivalTimeouts,
         idle: float,
@@ -94,35 +94,35 @@ class ArrivalDeadlines:
         self._received = self._unsent = 0
         self._unsent_since = 0.0
         self._timer: asyncio.TimerHandle | None = None
-        self._rings = _NEVER
-        self.phase = Phase.HEADERS
+        self._rings = _NEVER_S
+        self.phase = ArrivalPhase.HEADERS
         self._ends = loop.time() + timeouts.headers
         self.arm()
 
-    def headers_began(self) -> None:
+    def expect_headers(self) -> None:
         """Expect the rest of a request's headers; the first request's are expected already."""
-        if self.phase is not Phase.HEADERS:
-            self.phase = Phase.HEADERS
+        if self.phase is not ArrivalPhase.HEADERS:
+            self.phase = ArrivalPhase.HEADERS
             self._ends = self._loop.time() + self._timeouts.headers
 
-    def body_began(self) -> None:
+    def expect_body(self) -> None:
         """Expect the body of the request whose headers came."""
-        self.phase = Phase.BODY
+        self.phase = ArrivalPhase.BODY
         self._received = 0
         self._ends = self._loop.time() + self._timeouts.body_window
 
-    def received(self, size: int) -> None:
+    def count_bytes(self, size: int) -> None:
         """Count bytes of a body."""
         self._received += size
 
-    def answering(self) -> None:
+    def expect_answer_taken(self) -> None:
         """Expect nothing but that the caller takes its answer."""
-        self.phase = Phase.ANSWER
-        self._ends = _NEVER
+        self.phase = ArrivalPhase.ANSWER
+        self._ends = _NEVER_S
 
-    def idle(self) -> None:
+    def expect_next_request(self) -> None:
         """Expect another request, for as long as a connection is kept."""
-        self.phase = Phase.IDLE
+        self.phase = ArrivalPhase.IDLE
         self._ends = self._loop.time() + self._idle
         self.arm()
 
@@ -134,7 +134,7 @@ class ArrivalDeadlines:
                 return
             self._timer.cancel()
         self._rings = rings
-        self._timer = self._loop.call_at(rings, self._ring)
+        self._timer = self._loop.call_at(rings, self._check)
 
     def stop(self) -> None:
         """End the watch: the connection is lost."""
@@ -142,24 +142,24 @@ class ArrivalDeadlines:
             self._timer.cancel()
             self._timer = None
 
-    def _ring(self) -> None:
+    def _check(self) -> None:
         self._timer = None
         if self._is_unread():
-            self._connection.cut_off(Phase.ANSWER)
+            self._connection.cut_off(ArrivalPhase.ANSWER)
             return
         if self._loop.time() >= self._ends and not self._is_prolonged():
             phase = self.phase
-            self.answering()  # what is closed may have something to send yet
+            self.expect_answer_taken()  # what is closed may have something to send yet
             self._connection.cut_off(phase)
         self.arm()
 
     def _is_prolonged(self) -> bool:
         """Begin the phase's time anew, where the caller is not to blame or sent enough."""
         timeouts = self._timeouts
-        window = timeouts.headers if self.phase is Phase.HEADERS else timeouts.body_window
+        window = timeouts.headers if self.phase is ArrivalPhase.HEADERS else timeouts.body_window
         needed = timeouts.body_min_rate * timeouts.body_window
-        is_enough = self.phase is Phase.BODY and self._received >= needed
-        if self.phase is Phase.IDLE or not (is_enough or self._connection.is_held):
+        is_enough = self.phase is ArrivalPhase.BODY and self._received >= needed
+        if self.phase is ArrivalPhase.IDLE or not (is_enough or self._connection.is_held):
             return False
         self._received = 0
         self._ends = self._loop.time() + window

@@ -25,7 +25,7 @@ from starlette.types import Scope
 from proxy.errors import InvalidCall
 from proxy.providers.multipart import is_form, with_model
 from proxy.records.call import Call
-from proxy.records.request_fields import ask, replaced
+from proxy.records.request_fields import parse_request_fields, replace_fields
 
 #: How Azure's paths begin.
 PREFIX: Final = "/openai/"
@@ -71,9 +71,9 @@ def of_deployment(call: Call, deployment: str) -> Call:
         body = with_model(call.body, content_type, deployment)
         return msgspec.structs.replace(call, body=body)
     try:
-        if not deployment or ask(call.body).model == deployment:
+        if not deployment or parse_request_fields(call.body).model == deployment:
             return call
     except InvalidCall:
         return call
-    body = replaced(call.body, {"model": msgspec.json.encode(deployment)})
+    body = replace_fields(call.body, {"model": msgspec.json.encode(deployment)})
     return msgspec.structs.replace(call, body=body)

@@ -5,23 +5,23 @@ from typing import Self
 from proxy.errors import TooLarge, Unready
 
 
-class Room:
+class BodyMemoryLimit:
     """Bytes for bodies: so many for each, so many for all.
 
     Attributes:
-        taken: Bytes that calls hold now.
+        reserved_bytes: Bytes that calls hold now.
     """
 
-    __slots__ = ("_all", "_each", "taken")
+    __slots__ = ("_all", "_each", "reserved_bytes")
 
     def __init__(self, *, each: int, all_together: int) -> None:
         self._each = each
         self._all = all_together
-        self.taken = 0
+        self.reserved_bytes = 0
 
-    def claim(self) -> "Claim":
+    def reserve(self) -> "BodyReservation":
         """A call's share, empty yet; leaving its block gives it back."""
-        return Claim(self)
+        return BodyReservation(self)
 
     def grow(self, held: int, size: int) -> None:
         """Make a share of so many bytes larger.
@@ -35,33 +35,33 @@ class Room:
                 f"The body is over {self._each} bytes. Send less, or raise THRIFTGATE_BODY_LIMIT.",
                 code="body_too_large",
             )
-        if self.taken - held + size > self._all:
+        if self.reserved_bytes - held + size > self._all:
             raise Unready(
                 "The bodies of the calls in flight take all the memory there is for them. Try"
                 " again shortly; whoever runs the gateway can raise THRIFTGATE_BODIES_LIMIT.",
                 code="too_many_bytes",
                 retry_after=1.0,
             )
-        self.taken += size - held
+        self.reserved_bytes += size - held
 
 
-class Claim:
+class BodyReservation:
     """One call's share of the room."""
 
-    __slots__ = ("_held", "_room")
+    __slots__ = ("_held", "_limit")
 
-    def __init__(self, room: Room) -> None:
-        self._room = room
+    def __init__(self, room: BodyMemoryLimit) -> None:
+        self._limit = room
         self._held = 0
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._room.taken -= self._held
+        self._limit.reserved_bytes -= self._held
         self._held = 0
 
-    def hold(self, size: int) -> None:
+    def grow_to(self, size: int) -> None:
         """Hold at least so many bytes; what was announced is held before it comes.
 
         Raises:
@@ -69,5 +69,5 @@ class Claim:
             Unready: If there is no room for it among the others.
         """
         if size > self._held:
-            self._room.grow(self._held, size)
+            self._limit.grow(self._held, size)
             self._held = size

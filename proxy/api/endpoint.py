@@ -14,10 +14,10 @@ import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from proxy.api.azure import PREFIX, as_openai, of_deployment
-from proxy.api.body_limits import Room
-from proxy.api.isolation import check_isolated, isolated
-from proxy.api.passthrough import Relay, mistaken
-from proxy.api.request import Arrival, arrival, body, unauthenticated
+from proxy.api.body_limits import BodyMemoryLimit
+from proxy.api.isolation import add_cache_salt, check_isolated
+from proxy.api.passthrough import Relay, internal_error
+from proxy.api.request import RequestHead, read_body, read_head, unauthenticated_error
 from proxy.calls.deadlines import AwaitedEvent, CallWatchdog, ClientDisconnected, WatchdogTimer
 from proxy.calls.pipeline import record_refusal, serve
 from proxy.calls.ports import CallContext, Dependencies
@@ -26,24 +26,24 @@ from proxy.calls.settlement import Pseudonymizer
 from proxy.errors import InvalidCall, ProxyError, Unready, UnsupportedMedia
 from proxy.providers.multipart import is_form
 from proxy.records.call import Call, Key
-from proxy.records.request_fields import Ask, ask
+from proxy.records.request_fields import RequestFields, parse_request_fields
 from proxy.records.timeline import Timeline
 
 _log = logging.getLogger("thriftgate.front")
 
 #: Below /v1/, what the gateway answers itself.
-_OURS: Final = ("/v1/models", "/v1/thriftgate/")
+_GATEWAY_PATHS: Final = ("/v1/models", "/v1/thriftgate/")
 _MODEL: Final = "/v1/models/"
 #: Where a stored prompt or an earlier answer may name the model, so the provider judges a call
 #: without one. Source: OpenAI API reference, create a response, ``model`` (2026-11).
 _WITHOUT_MODEL: Final = frozenset({"responses"})
-_ONCE: Final = "idempotency-key"
-_FEATURE: Final = 128
+_IDEMPOTENCY_KEY: Final = "idempotency-key"
+_MAX_FEATURE_CHARS: Final = 128
 #: Seconds a caller has to send its body.
-_BODY_WAIT: Final = 120.0
+_BODY_TIMEOUT_S: Final = 120.0
 
 
-class Keys(Protocol):
+class ApiKeyLookup(Protocol):
     """Who may call."""
 
     @property
@@ -60,7 +60,7 @@ class Keys(Protocol):
         ...
 
 
-class Capacity(Protocol):
+class CapacityCheck(Protocol):
     """True if another call can be taken."""
 
     def trouble(self) -> str:
@@ -69,35 +69,35 @@ class Capacity(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Door:
+class EndpointDependencies:
     """What the front needs to let a call in.
 
     Attributes:
         call_id: Makes the id of a call that arrives at this time.
-        room: What the bodies of calls may take.
+        body_memory: What the bodies of calls may take.
         max_calls: Calls in flight at once.
         shared_state: Whether teams may share what a provider keeps under its account.
     """
 
-    keys: Keys
-    capacity: Capacity
+    keys: ApiKeyLookup
+    capacity: CapacityCheck
     now: Callable[[], float]
     ticks: Callable[[], float]
     call_id: Callable[[float], str]
-    room: Room
+    body_memory: BodyMemoryLimit
     max_calls: int
     shared_state: bool
 
 
-class Front:
+class Endpoint:
     """The gateway as one ASGI app."""
 
-    def __init__(self, pages: ASGIApp, desk: Dependencies, door: Door) -> None:
+    def __init__(self, pages: ASGIApp, desk: Dependencies, door: EndpointDependencies) -> None:
         self._pages = pages
         self._desk = desk
         self._door = door
-        self._flying = 0
-        self._watches = WatchdogTimer(desk.tasks.start)
+        self._in_flight = 0
+        self._watchdog_timer = WatchdogTimer(desk.tasks.start)
 
     def update(self, desk: Dependencies) -> None:
         """Answer calls that arrive from now on at this desk; those under way keep theirs."""
@@ -110,14 +110,14 @@ class Front:
             scope = as_openai(scope)
             path = scope["path"]
         is_call = scope["type"] == "http" and path.startswith("/v1/")
-        if not is_call or (path.startswith(_OURS) and not self._is_of_upstream(scope)):
+        if not is_call or (path.startswith(_GATEWAY_PATHS) and not self._is_of_upstream(scope)):
             await self._pages(scope, receive, send)
             return
-        self._flying += 1
+        self._in_flight += 1
         try:
             await self._answer(scope, receive, send)
         finally:
-            self._flying -= 1
+            self._in_flight -= 1
 
     def _is_of_upstream(self, scope: Scope) -> bool:
         """True if a model is to be deleted, or to be shown that only an upstream may know."""
@@ -135,17 +135,20 @@ class Front:
         call_id = self._door.call_id(arrived)
         relay = Relay(call_id, receive, send, timeline)
         try:
-            with CallWatchdog(self._watches) as watch, self._door.room.claim() as claim:
-                head = arrival(scope)
+            with (
+                CallWatchdog(self._watchdog_timer) as watch,
+                self._door.body_memory.reserve() as claim,
+            ):
+                head = read_head(scope)
                 relay.wants_trailer = head.wants_trailer
                 self._admit(head)
                 key = await self._key(head)
-                watch.set_deadline(AwaitedEvent.BODY, _BODY_WAIT)
+                watch.set_deadline(AwaitedEvent.BODY, _BODY_TIMEOUT_S)
                 with timeline.waiting:
-                    sent = await body(receive, head.length, claim, is_json=_is_json(head))
-                watch.watch_caller(relay.gone)
-                call = _call(call_id, key, head, sent, arrived, self._desk.pseudonymizer)
-                read = self._read(call, head, timeline)
+                    sent = await read_body(receive, head.length, claim, is_json=_is_json(head))
+                watch.watch_caller(relay.wait_until_gone)
+                call = _build_call(call_id, key, head, sent, arrived, self._desk.pseudonymizer)
+                read = self._parse(call, head, timeline)
                 await serve(CallContext(read, relay, self._desk, watch, timeline))
         except ClientDisconnected:
             return
@@ -158,11 +161,11 @@ class Front:
             _log.exception("Our own mistake on call %s", call_id)
             if relay.is_begun:
                 raise
-            await relay.refuse(mistaken(call_id))
+            await relay.refuse(internal_error(call_id))
 
-    def _admit(self, head: Arrival) -> None:
+    def _admit(self, head: RequestHead) -> None:
         """Let the call in, if the gateway can take it and a key came with it."""
-        if self._flying > self._door.max_calls:
+        if self._in_flight > self._door.max_calls:
             raise Unready(
                 "The gateway has as many calls in flight as it takes. Try again shortly.",
                 code="too_many_calls",
@@ -171,37 +174,37 @@ class Front:
         if trouble := self._door.capacity.trouble():
             raise Unready(trouble, code="ledger_unavailable", retry_after=5.0)
         if not head.token:
-            raise unauthenticated(is_missing=True)
+            raise unauthenticated_error(is_missing=True)
 
-    async def _key(self, head: Arrival) -> Key:
+    async def _key(self, head: RequestHead) -> Key:
         """The key that came with the call, if it opens anything."""
         keys = self._door.keys
-        return _good(keys.find(head.token) or await keys.look(head.token))
+        return _checked_key(keys.find(head.token) or await keys.look(head.token))
 
-    def _read(self, call: Call, head: Arrival, timeline: Timeline) -> Call:
+    def _parse(self, call: Call, head: RequestHead, timeline: Timeline) -> Call:
         """The call with its body read, and a receipt for it if it is refused."""
         try:
             _check_media(head)
-            call = _asked(of_deployment(call, head.deployment), head)
+            call = _parse_fields(of_deployment(call, head.deployment), head)
             if not self._door.shared_state:
                 teams = self._door.keys.teams
                 check_isolated(call, teams)
-                call = isolated(call, teams, self._desk.pseudonymizer)
+                call = add_cache_salt(call, teams, self._desk.pseudonymizer)
         except ProxyError as refusal:
             record_refusal(call, refusal, self._desk, timeline)
             raise
         return call
 
 
-def _good(key: Key | None) -> Key:
+def _checked_key(key: Key | None) -> Key:
     """The key, if it opens anything."""
     if key is None or key.revoked:
-        raise unauthenticated(is_missing=False)
+        raise unauthenticated_error(is_missing=False)
     return key
 
 
-def _call(
-    call_id: str, key: Key, head: Arrival, sent: bytes, arrived: float, seal: Pseudonymizer
+def _build_call(
+    call_id: str, key: Key, head: RequestHead, sent: bytes, arrived: float, seal: Pseudonymizer
 ) -> Call:
     feature = head.feature or key.feature
     return Call(
@@ -210,27 +213,31 @@ def _call(
         method=head.method,
         endpoint=head.endpoint,
         query=head.query,
-        headers=_scoped(head.forwarded, key, seal),
+        headers=_scope_idempotency_key(head.forwarded, key, seal),
         body=sent,
-        ask=None,
+        fields=None,
         feature=_label(feature),
         conversation=head.conversation,
         session=head.session,
         slots=head.slots,
         compaction=head.compaction,
         arrived=arrived,
-        notes=_cut(feature),
+        notes=_cut_note(feature),
     )
 
 
-def _scoped(headers: dict[str, str], key: Key, seal: Pseudonymizer) -> dict[str, str]:
+def _scope_idempotency_key(
+    headers: dict[str, str], key: Key, seal: Pseudonymizer
+) -> dict[str, str]:
     """The headers with an idempotency key that no other team's equals: the account is one."""
-    if _ONCE not in headers:
+    if _IDEMPOTENCY_KEY not in headers:
         return headers
-    return headers | {_ONCE: seal.pseudonym(key.team, headers[_ONCE].encode())}
+    return headers | {
+        _IDEMPOTENCY_KEY: seal.pseudonym(key.team, headers[_IDEMPOTENCY_KEY].encode())
+    }
 
 
-def _check_media(head: Arrival) -> None:
+def _check_media(head: RequestHead) -> None:
     if head.encoding:
         raise UnsupportedMedia(
             f"The body is encoded as {head.encoding[:40]}. Send it without content-encoding.",
@@ -243,22 +250,22 @@ def _check_media(head: Arrival) -> None:
         )
 
 
-def _is_json(head: Arrival) -> bool:
+def _is_json(head: RequestHead) -> bool:
     """True if the body is going to be parsed."""
     return head.endpoint in GENERATING_ENDPOINTS or head.media == "application/json"
 
 
-def _asked(call: Call, head: Arrival) -> Call:
+def _parse_fields(call: Call, head: RequestHead) -> Call:
     """The call with its body read, where the body is for us to read.
 
     Raises:
         InvalidCall: If an endpoint we know got a body we cannot read.
     """
     if call.endpoint not in GENERATING_ENDPOINTS:
-        return msgspec.structs.replace(call, ask=_glance(call, head))
+        return msgspec.structs.replace(call, fields=_parse_other_fields(call, head))
     if call.method != "POST":
         return call
-    read = ask(call.body)
+    read = parse_request_fields(call.body)
     if not read.model and call.endpoint not in _WITHOUT_MODEL:
         raise InvalidCall(
             "The body names no model. Send `model`; GET /v1/models lists them.",
@@ -266,37 +273,37 @@ def _asked(call: Call, head: Arrival) -> Call:
             param="model",
         )
     if head.feature or not read.feature:
-        return msgspec.structs.replace(call, ask=read)
-    feature, notes = _label(read.feature), _cut(read.feature)
-    return msgspec.structs.replace(call, ask=read, feature=feature, notes=notes)
+        return msgspec.structs.replace(call, fields=read)
+    feature, notes = _label(read.feature), _cut_note(read.feature)
+    return msgspec.structs.replace(call, fields=read, feature=feature, notes=notes)
 
 
-def _glance(call: Call, head: Arrival) -> Ask | None:
+def _parse_other_fields(call: Call, head: RequestHead) -> RequestFields | None:
     """What an unknown endpoint's body asks for; None if it is none of our business.
 
     A form asks for the deployment that its path names.
     """
     if head.deployment and is_form(head.media):
-        return ask(msgspec.json.encode({"model": head.deployment}))
+        return parse_request_fields(msgspec.json.encode({"model": head.deployment}))
     if head.media != "application/json" or not call.body:
         return None
     try:
-        return ask(call.body)
+        return parse_request_fields(call.body)
     except InvalidCall:
         return None
 
 
 def _label(text: str) -> str:
     """A feature label that is safe to store and show."""
-    text = text[:_FEATURE]
+    text = text[:_MAX_FEATURE_CHARS]
     return (text if text.isprintable() else "".join(c for c in text if c.isprintable())).strip()
 
 
-def _cut(text: str) -> tuple[str, ...]:
+def _cut_note(text: str) -> tuple[str, ...]:
     """What is said of a feature label that is longer than one may be."""
-    if len(text) <= _FEATURE:
+    if len(text) <= _MAX_FEATURE_CHARS:
         return ()
-    return (f"the feature's name is cut to {_FEATURE} characters",)
+    return (f"the feature's name is cut to {_MAX_FEATURE_CHARS} characters",)
 
 
 def _stopping() -> ProxyError:

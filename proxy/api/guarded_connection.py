@@ -8,26 +8,26 @@ from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from proxy.api.arrival_deadlines import ArrivalDeadlines, ArrivalTimeouts, Phase
+from proxy.api.arrival_deadlines import ArrivalDeadlines, ArrivalPhase, ArrivalTimeouts
 from proxy.api.connection_limit import ConnectionLimit, ThrottledLog
 from proxy.api.heads import STATUS
 from proxy.errors import InvalidCall, ProxyError, Unready, envelope
 
 _UNLIMITED: Final = 1 << 62
 _TIMEOUTS: Final = {
-    Phase.HEADERS: InvalidCall(
+    ArrivalPhase.HEADERS: InvalidCall(
         "The request's headers did not arrive in time.", code="headers_timeout"
     ),
-    Phase.BODY: InvalidCall("The request's body arrived too slowly.", code="body_timeout"),
+    ArrivalPhase.BODY: InvalidCall("The request's body arrived too slowly.", code="body_timeout"),
 }
 _LOG_LINES: Final = {
-    Phase.HEADERS: "closed, for no complete headers came within THRIFTGATE_HEADER_TIMEOUT",
-    Phase.BODY: "closed, for the body came more slowly than THRIFTGATE_BODY_MIN_RATE",
-    Phase.ANSWER: "closed, for the caller took nothing of its answer",
+    ArrivalPhase.HEADERS: "closed, for no complete headers came within THRIFTGATE_HEADER_TIMEOUT",
+    ArrivalPhase.BODY: "closed, for the body came more slowly than THRIFTGATE_BODY_MIN_RATE",
+    ArrivalPhase.ANSWER: "closed, for the caller took nothing of its answer",
 }
 
 
-def _unlimited() -> ConnectionLimit:
+def _unlimited_guard() -> ConnectionLimit:
     return ConnectionLimit(total=_UNLIMITED, per_address=_UNLIMITED)
 
 
@@ -35,7 +35,7 @@ def _unlimited() -> ConnectionLimit:
 class ConnectionGuard:
     """Limits that all connections of a server share."""
 
-    limit: ConnectionLimit = field(default_factory=_unlimited)
+    limit: ConnectionLimit = field(default_factory=_unlimited_guard)
     timeouts: ArrivalTimeouts = field(default_factory=ArrivalTimeouts)
     log: ThrottledLog = field(default_factory=ThrottledLog)
 
@@ -96,21 +96,21 @@ class GuardedConnection(HttpToolsProtocol):
             return True
         if not self._is_answering:
             return False
-        return self.deadlines.phase is Phase.HEADERS or self.cycle.waiting_for_100_continue
+        return self.deadlines.phase is ArrivalPhase.HEADERS or self.cycle.waiting_for_100_continue
 
     @property
     def unsent(self) -> int:
         """Bytes of answers that the caller has not taken yet."""
         return self.transport.get_write_buffer_size()
 
-    def cut_off(self, phase: Phase) -> None:
+    def cut_off(self, phase: ArrivalPhase) -> None:
         """Close the connection: the caller's time in this phase is over."""
-        if phase is Phase.ANSWER:
+        if phase is ArrivalPhase.ANSWER:
             self._log(_LOG_LINES[phase])
             self.transport.abort()
         elif self.transport.is_closing():
             return
-        elif phase is Phase.IDLE:
+        elif phase is ArrivalPhase.IDLE:
             self.transport.close()
         else:
             self._log(_LOG_LINES[phase])
@@ -122,11 +122,11 @@ class GuardedConnection(HttpToolsProtocol):
         cycle: RequestResponseCycle | None = self.cycle
         return cycle is not None and not cycle.response_complete
 
-    def _end_request(self, phase: Phase) -> None:
+    def _end_request(self, phase: ArrivalPhase) -> None:
         """Answer 408 to a request that came in part; a caller that sent nothing gets nothing."""
         cycle = self.cycle
         is_begun = self.headers is not None
-        if phase is Phase.BODY:
+        if phase is ArrivalPhase.BODY:
             is_begun = self._is_answering and not cycle.response_started
         if is_begun:
             self._refuse_with(408, _TIMEOUTS[phase])

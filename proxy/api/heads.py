@@ -13,10 +13,10 @@ _FRAMING: Final = frozenset({LENGTH, CODING, CONNECTION})
 #: What may not stand in a line; each ends with two of them.
 _CONTROL: Final = bytes([*range(32), 127])
 #: Sets of header names that are remembered; an upstream chooses some of them.
-_FORMS: Final = 64
+_MAX_CACHED_FORMATS: Final = 64
 
 
-class Form(NamedTuple):
+class HeadFormat(NamedTuple):
     """How headers of the same names are written.
 
     Attributes:
@@ -28,8 +28,8 @@ class Form(NamedTuple):
     framing: tuple[tuple[bytes, int], ...]
 
 
-@lru_cache(maxsize=_FORMS)
-def form(names: tuple[bytes, ...]) -> Form:
+@lru_cache(maxsize=_MAX_CACHED_FORMATS)
+def head_format(names: tuple[bytes, ...]) -> HeadFormat:
     """The form of an answer's headers.
 
     Raises:
@@ -40,10 +40,10 @@ def form(names: tuple[bytes, ...]) -> Form:
     starts = [name.lower() + b": " for name in names]
     lines = b"".join(start.replace(b"%", b"%%") + b"%b\r\n" for start in starts)
     framing = ((start, at) for at, start in enumerate(starts) if start in _FRAMING)
-    return Form(lines, tuple(framing))
+    return HeadFormat(lines, tuple(framing))
 
 
-def head(status: bytes, form: Form, values: tuple[bytes, ...]) -> bytes:
+def render_head(status: bytes, form: HeadFormat, values: tuple[bytes, ...]) -> bytes:
     """The lines of a head so far.
 
     Raises:
@@ -56,7 +56,7 @@ def head(status: bytes, form: Form, values: tuple[bytes, ...]) -> bytes:
     return status + b"\r\n" + lines
 
 
-def chunk(piece: bytes, *, more: bool) -> bytes:
+def render_chunk(piece: bytes, *, more: bool) -> bytes:
     """A piece as a chunk, with the chunk that ends the answer if it is the last."""
     framed = b"%x\r\n%b\r\n" % (len(piece), piece) if piece else b""
     return framed if more else framed + b"0\r\n\r\n"

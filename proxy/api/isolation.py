@@ -49,13 +49,13 @@ _KEPT: Final = "what the provider keeps for all teams of this gateway"
 _REALTIME: Final = "realtime"
 #: Where a provider gives out tokens of its own, with which calls go past the gateway.
 #: Source: OpenAI API reference, Realtime client secrets, ChatKit sessions (2026-11).
-_GIVES_TOKENS: Final = frozenset({"chatkit", _REALTIME})
+_TOKEN_ISSUERS: Final = frozenset({"chatkit", _REALTIME})
 #: README says the same.
 NO_REALTIME: Final = (
     "The gateway takes no WebSockets and serves no Realtime sessions, for it could not meter them."
 )
 #: How alike a path and the one that was meant are: chat/completion is, images/variations is none.
-_ALIKE: Final = 0.9
+_MIN_PATH_SIMILARITY: Final = 0.9
 _CACHE: Final = b"prompt cache"
 
 
@@ -95,22 +95,22 @@ def check_isolated(call: Call, teams: int) -> None:
         NotFound: If its path is but a slip of one that is open to all.
         WrongMethod: If its path is open to all, and takes POST alone.
     """
-    if (first := call.endpoint.partition("/")[0]) in _GIVES_TOKENS:
+    if (first := call.endpoint.partition("/")[0]) in _TOKEN_ISSUERS:
         if first == _REALTIME:
-            raise _no_realtime(call)
-        raise _forbidden(call, "gives out the provider's own tokens, which go past this gateway")
+            raise _forbid_realtime(call)
+        raise _forbid(call, "gives out the provider's own tokens, which go past this gateway")
     if call.method != "POST" and call.endpoint in SELF_CONTAINED:
         _check_method(call, teams)
     elif teams > 1 and not _is_self_contained(call):
-        if meant := _meant(call.endpoint):
+        if meant := _likely_path(call.endpoint):
             raise NotFound(
                 f"There is no path /v1/{call.endpoint}; did you mean /v1/{meant}?",
                 code="unknown_path",
             )
-        raise _forbidden(call, _reason(call), _continuing_field(call))
+        raise _forbid(call, _reason(call), _continuing_field(call))
 
 
-def isolated(call: Call, teams: int, seal: Pseudonymizer) -> Call:
+def add_cache_salt(call: Call, teams: int, seal: Pseudonymizer) -> Call:
     """The call with what keeps it out of other teams' caches; as it is where there is one team.
 
     Args:
@@ -140,21 +140,23 @@ def _is_self_contained(call: Call) -> bool:
         return False
     if call.endpoint not in _CONTINUING:
         return True
-    return call.ask is not None and not call.ask.needs_kept_state
+    return call.fields is not None and not call.fields.needs_kept_state
 
 
-def _meant(endpoint: str) -> str:
+def _likely_path(endpoint: str) -> str:
     """The path that was meant; "" where it is one we know, one below it, or like none."""
     if any(f"{endpoint}/".startswith(f"{known}/") for known in SELF_CONTAINED):
         return ""
-    return next(iter(get_close_matches(endpoint[:100], sorted(SELF_CONTAINED), 1, _ALIKE)), "")
+    return next(
+        iter(get_close_matches(endpoint[:100], sorted(SELF_CONTAINED), 1, _MIN_PATH_SIMILARITY)), ""
+    )
 
 
 def _continuing_field(call: Call) -> str | None:
     """The field by which it goes on from what the provider keeps; None for none."""
-    if call.endpoint not in _CONTINUING or call.ask is None:
+    if call.endpoint not in _CONTINUING or call.fields is None:
         return None
-    return call.ask.kept_state_field or None
+    return call.fields.kept_state_field or None
 
 
 def _reason(call: Call) -> str:
@@ -170,7 +172,7 @@ def _reason(call: Call) -> str:
     return f"goes to a path that the gateway does not know, so it may reach {_KEPT}"
 
 
-def _no_realtime(call: Call) -> Forbidden:
+def _forbid_realtime(call: Call) -> Forbidden:
     return Forbidden(
         f"{NO_REALTIME} This call to /v1/{call.endpoint[:100]} would open one with the provider,"
         f" past the gateway and its budgets. {_ALLOWED}",
@@ -178,7 +180,7 @@ def _no_realtime(call: Call) -> Forbidden:
     )
 
 
-def _forbidden(call: Call, why: str, param: str | None = None) -> Forbidden:
+def _forbid(call: Call, why: str, param: str | None = None) -> Forbidden:
     return Forbidden(
         f"This call to /v1/{call.endpoint[:100]} {why}. {_ALLOWED}",
         code="provider_state_is_shared",

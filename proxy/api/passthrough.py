@@ -10,14 +10,14 @@ from starlette.types import Receive, Send
 
 from proxy.calls.ports import Head
 from proxy.errors import ProxyError, UpstreamError, envelope
-from proxy.records.receipt import Receipt, dollars, total
+from proxy.records.receipt import Receipt, dollars, total_nanos
 from proxy.records.timeline import Timeline
 from proxy.upstream.port import REQUEST_ID_HEADER, REQUEST_ID_SOURCES
 
 #: Headers of an upstream's answer that are the caller's business, and those that say what was
 #: decided for it.
 #: Source: OpenAI API reference, response headers; Anthropic API, response headers (2026-11).
-_PASSED: Final = frozenset(
+_PASSED_HEADERS: Final = frozenset(
     {
         "content-disposition",
         "content-type",
@@ -31,10 +31,10 @@ _PASSED: Final = frozenset(
         "x-thriftgate-moved",
     }
 )
-_LIMITS: Final = ("x-ratelimit-", "anthropic-ratelimit-")
-_NOTES: Final = 1024
+_RATE_LIMIT_PREFIXES: Final = ("x-ratelimit-", "anthropic-ratelimit-")
+_MAX_NOTES_CHARS: Final = 1024
 #: Kinds of upstreams' answers, by the names of their headers, that are remembered.
-_ANSWERS: Final = 64
+_MAX_CACHED_HEADER_SETS: Final = 64
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -48,7 +48,13 @@ class Relay:
     """
 
     __slots__ = (
-        "_before", "_call_id", "_receive", "_send", "_timeline", "is_begun", "wants_trailer",
+        "_call_id",
+        "_earlier_cost_nanos",
+        "_receive",
+        "_send",
+        "_timeline",
+        "is_begun",
+        "wants_trailer",
     )  # fmt: skip
 
     def __init__(
@@ -66,7 +72,7 @@ class Relay:
         self._call_id = call_id.encode()
         self._receive = receive
         self._send = send
-        self._before: int | None = 0
+        self._earlier_cost_nanos: int | None = 0
         self.wants_trailer = False
         self.is_begun = False
 
@@ -74,7 +80,7 @@ class Relay:
         """Send the head of an answer that follows in pieces."""
         headers = self._headers(head)
         if self._timeline is not None:
-            spent = self._timeline.now() - self._timeline.started - self._timeline.waited
+            spent = self._timeline.now() - self._timeline.started - self._timeline.waited_s
             headers.append(_overhead(max(spent, 0.0)))
         return self._start(head.status, headers)
 
@@ -86,11 +92,11 @@ class Relay:
         """Send the last piece, which may be empty."""
         return self._send({"type": "http.response.body", "body": piece, "more_body": False})
 
-    async def whole(self, head: Head, body: bytes, receipt: Receipt) -> None:
+    async def send_whole(self, head: Head, body: bytes, receipt: Receipt) -> None:
         """Send an answer that is complete, with what it used and cost in its head."""
         headers = self._headers(head)
         headers.append((b"content-length", b"%d" % len(body)))
-        await self._start(head.status, headers + self._account(receipt))
+        await self._start(head.status, headers + self._usage_headers(receipt))
         await self.end(body)
 
     async def refuse(self, error: ProxyError) -> None:
@@ -99,37 +105,39 @@ class Relay:
         await self._start(error.status, error_headers(error, self._call_id, len(body)))
         await self.end(body)
 
-    def closing(self, receipt: Receipt) -> bytes:
+    def closing_event(self, receipt: Receipt) -> bytes:
         """A comment with the call's account; b"" unless the caller asked for it."""
         if not self.wants_trailer:
             return b""
-        account = {name.decode(): value.decode() for name, value in self._account(receipt)}
+        account = {name.decode(): value.decode() for name, value in self._usage_headers(receipt)}
         return b": thriftgate " + orjson.dumps(account) + b"\n\n"
 
-    def attempted(self, receipt: Receipt) -> None:
+    def note_attempt(self, receipt: Receipt) -> None:
         """Count what another attempt of the call cost to what the call is said to cost."""
-        self._before = total((self._before, receipt.spent))
+        self._earlier_cost_nanos = total_nanos((self._earlier_cost_nanos, receipt.spent_nanos))
 
-    async def gone(self) -> None:
+    async def wait_until_gone(self) -> None:
         """Return once the caller has left."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
     def _headers(self, head: Head) -> Headers:
-        headers = _passed(head.headers)
+        headers = _passed_headers(head.headers)
         headers.append((b"x-request-id", self._call_id))
         if head.model:
             headers.append((b"x-thriftgate-model", _value(head.model)))
         if head.notes:
-            headers.append((b"x-thriftgate-notes", _value("; ".join(head.notes)[:_NOTES])))
+            headers.append(
+                (b"x-thriftgate-notes", _value("; ".join(head.notes)[:_MAX_NOTES_CHARS]))
+            )
         return headers
 
-    def _account(self, receipt: Receipt) -> Headers:
+    def _usage_headers(self, receipt: Receipt) -> Headers:
         """What the call used and cost; a price that is unknown is not told."""
         account = [_overhead(receipt.overhead)]
         if receipt.usage is not None:
             account.append((b"x-thriftgate-cached-tokens", b"%d" % receipt.usage.cache_read))
-        cost, before = receipt.cost_nanos, self._before
+        cost, before = receipt.cost_nanos, self._earlier_cost_nanos
         if cost is not None and before is not None:
             account.append((b"x-thriftgate-cost-usd", dollars(before + cost).encode()))
         return account
@@ -163,7 +171,7 @@ def error_headers(error: ProxyError, request_id: bytes, length: int) -> Headers:
     return headers
 
 
-def mistaken(request_id: str) -> ProxyError:
+def internal_error(request_id: str) -> ProxyError:
     """What is told of our own bugs."""
     return ProxyError(
         f"The gateway made a mistake on {request_id}; it is in its log.", code="internal_error"
@@ -174,18 +182,18 @@ def _overhead(seconds: float) -> tuple[bytes, bytes]:
     return b"x-thriftgate-overhead-ms", b"%.2f" % (seconds * 1000)
 
 
-def _passed(headers: Mapping[str, str]) -> Headers:
-    return [(passed, _value(headers[name])) for name, passed in _business(tuple(headers))]
+def _passed_headers(headers: Mapping[str, str]) -> Headers:
+    return [(passed, _value(headers[name])) for name, passed in _passed_names(tuple(headers))]
 
 
-@lru_cache(maxsize=_ANSWERS)
-def _business(names: tuple[str, ...]) -> tuple[tuple[str, bytes], ...]:
+@lru_cache(maxsize=_MAX_CACHED_HEADER_SETS)
+def _passed_names(names: tuple[str, ...]) -> tuple[tuple[str, bytes], ...]:
     """Which of an upstream's headers are the caller's business, and how they are named there."""
     lower = {name.lower(): name for name in names}
     passed = [
         (name, each.encode("latin-1"))
         for each, name in lower.items()
-        if each in _PASSED or each.startswith(_LIMITS)
+        if each in _PASSED_HEADERS or each.startswith(_RATE_LIMIT_PREFIXES)
     ]
     ids = [lower[each] for each in REQUEST_ID_SOURCES if each in lower]
     return (*passed, *((name, REQUEST_ID_HEADER.encode()) for name in ids[:1]))

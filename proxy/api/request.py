@@ -11,12 +11,12 @@ import msgspec
 from starlette.types import Receive, Scope
 
 from proxy.api.azure import DEPLOYMENT
-from proxy.api.body_limits import Claim
+from proxy.api.body_limits import BodyReservation
 from proxy.api.isolation import SELF_CONTAINED, NoWebSockets
 from proxy.calls.deadlines import ClientDisconnected
 from proxy.errors import NotFound, TooLarge, Unauthenticated
 from proxy.providers.json_size import MAX_REQUEST, ArrivingText
-from proxy.records.call import MODELS
+from proxy.records.call import MODELS_PREFIX
 
 #: The caller's headers that are for the upstream. Its key, cookies and addresses are not.
 _FORWARDED: Final = {
@@ -61,15 +61,15 @@ _SESSIONS: Final = frozenset(
     }
 )
 #: Bytes of such a name that count.
-_SESSION: Final = 256
+_MAX_SESSION_BYTES: Final = 256
 #: In every WebSocket's handshake. Source: RFC 6455, section 4.1 (2011-12).
 _HANDSHAKE: Final = b"sec-websocket-key"
 _READ: Final = frozenset(
     {*_FORWARDED, *_KEYS, *_OURS, *_SESSIONS, _HANDSHAKE, b"content-encoding", b"content-length"}
 )
-_NUMBER: Final = 19
+_MAX_LENGTH_DIGITS: Final = 19
 #: Paths and media types that are remembered; most callers send the same few.
-_REMEMBERED: Final = 64
+_MAX_CACHED_PATHS: Final = 64
 #: The first step of a path decides who may go there, so it must be plain.
 _FIRST: Final = re.compile(r"[a-z0-9_-]+(?=/|\Z)")
 #: The prefix of all paths, said once more.
@@ -82,7 +82,7 @@ _NEEDLESS: Final = re.compile(r"%(?:2[de]|3\d|[46][1-9a-f]|[57][\da]|5f|7e)", re
 _TRIMMINGS: Final = re.compile(r"[;%][^/]*")
 
 
-class Arrival(msgspec.Struct, frozen=True, kw_only=True):
+class RequestHead(msgspec.Struct, frozen=True, kw_only=True):
     """The head of a request.
 
     Attributes:
@@ -117,7 +117,7 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
     deployment: str = ""
 
 
-def arrival(scope: Scope) -> Arrival:
+def read_head(scope: Scope) -> RequestHead:
     """The head of this request.
 
     Raises:
@@ -134,7 +134,7 @@ def arrival(scope: Scope) -> Arrival:
     if _HANDSHAKE in found:
         raise NoWebSockets
     length = found.get(b"content-length", "0")
-    return Arrival(
+    return RequestHead(
         method=scope["method"],
         endpoint=_endpoint(scope.get("raw_path") or scope["path"].encode()),
         query=scope["query_string"].decode("latin-1"),
@@ -146,14 +146,16 @@ def arrival(scope: Scope) -> Arrival:
         slots=found.get(b"x-thriftgate-slots", ""),
         compaction=found.get(b"x-thriftgate-compaction", ""),
         wants_trailer=found.get(b"x-thriftgate-trailer") == "1",
-        length=int(length) if length.isdecimal() and len(length) < _NUMBER else 0,
+        length=int(length) if length.isdecimal() and len(length) < _MAX_LENGTH_DIGITS else 0,
         media=_media(found.get(b"content-type", "")),
         encoding=found.get(b"content-encoding", "").strip().lower().replace("identity", ""),
         deployment=scope.get(DEPLOYMENT, ""),
     )
 
 
-async def body(receive: Receive, length: int, claim: Claim, *, is_json: bool = False) -> bytes:
+async def read_body(
+    receive: Receive, length: int, reservation: BodyReservation, *, is_json: bool = False
+) -> bytes:
     """The request's body.
 
     A body of JSON is measured while it arrives, so that one which takes too long to parse is never
@@ -166,7 +168,7 @@ async def body(receive: Receive, length: int, claim: Claim, *, is_json: bool = F
         Unready: If there is no room for it; nothing more of it is read.
         HungUp: If the caller left before its end.
     """
-    claim.hold(length)
+    reservation.grow_to(length)
     pieces: list[bytes] = []
     size, more, is_over = 0, True, False
     text = ArrivingText(MAX_REQUEST)
@@ -178,7 +180,7 @@ async def body(receive: Receive, length: int, claim: Claim, *, is_json: bool = F
         size += len(piece)
         more = message.get("more_body", False)
         if size > length:
-            claim.hold(size)
+            reservation.grow_to(size)
         if is_json and not is_over:
             is_over = await _exceeds(text, piece)
         if is_over:
@@ -207,12 +209,12 @@ def _too_many_values() -> TooLarge:
     )
 
 
-def token(scope: Scope) -> str:
+def request_token(scope: Scope) -> str:
     """The key that came with a request; "" for none."""
     return _token({name: value.decode("latin-1") for name, value in scope["headers"]})
 
 
-def unauthenticated(*, is_missing: bool) -> Unauthenticated:
+def unauthenticated_error(*, is_missing: bool) -> Unauthenticated:
     """The refusal of a call without a key that is good."""
     if is_missing:
         return Unauthenticated(
@@ -227,11 +229,11 @@ def unauthenticated(*, is_missing: bool) -> Unauthenticated:
     )
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_MAX_CACHED_PATHS)
 def _endpoint(path: bytes) -> str:
     """The path below /v1/: of those we know the usual spelling, else as it came."""
     endpoint = path.decode("latin-1")[len("/v1/") :]
-    if endpoint.startswith(MODELS):  # SDKs escape the slashes of a model's name
+    if endpoint.startswith(MODELS_PREFIX):  # SDKs escape the slashes of a model's name
         endpoint = endpoint.replace("%2F", "/").replace("%2f", "/")
     spelt = _NEEDLESS.sub(lambda found: chr(int(found[0][1:], 16)), endpoint)
     if not path.startswith(b"/v1/") or _TRICKS.search(endpoint) or _TRICKS.search(spelt):
@@ -266,11 +268,11 @@ def _session(found: Mapping[bytes, str]) -> str:
     given = sorted(name for name in _SESSIONS & found.keys() if found[name])
     if not given:
         return ""
-    names = [(name.decode(), found[name][:_SESSION]) for name in given]
+    names = [(name.decode(), found[name][:_MAX_SESSION_BYTES]) for name in given]
     return blake2b(msgspec.json.encode(names), digest_size=16).hexdigest()
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_MAX_CACHED_PATHS)
 def _media(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
 

@@ -17,43 +17,51 @@ from uvicorn._types import ASGIReceiveEvent, ASGISendEvent, HTTPRequestEvent
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-from proxy.api.arrival_deadlines import Phase
+from proxy.api.arrival_deadlines import ArrivalPhase
 from proxy.api.guarded_connection import GuardedConnection
-from proxy.api.heads import CODING, CONNECTION, LENGTH, STATUS, chunk, form, head
+from proxy.api.heads import (
+    CODING,
+    CONNECTION,
+    LENGTH,
+    STATUS,
+    head_format,
+    render_chunk,
+    render_head,
+)
 
 #: The most bytes in a row that bring a request no further: its head, trailers, chunk extensions.
-_USELESS: Final = 64 * 1024
+_MAX_USELESS_BYTES: Final = 64 * 1024
 #: Bytes of a body that are copied behind its head, to leave with it; longer ones fill packets.
-_COPIED: Final = 64 * 1024
+_MAX_COPIED_BYTES: Final = 64 * 1024
 #: Statuses without a body.
 _BODILESS: Final = frozenset({204, 304})
 #: Addresses that are remembered; most callers ask at the same few.
-_ADDRESSES: Final = 256
+_MAX_CACHED_ADDRESSES: Final = 256
 #: Phases in which the caller owes more of a request.
-_ARRIVING: Final = frozenset({Phase.HEADERS, Phase.BODY})
+_ARRIVING: Final = frozenset({ArrivalPhase.HEADERS, ArrivalPhase.BODY})
 _MALFORMED: Final = "Invalid HTTP request received."
 
 
-class Bell:
+class FastEvent:
     """What asyncio's event is, for those who seldom wait: most rings come before they would.
 
     Attributes:
-        is_rung: Whether it rang since this was last taken back.
+        is_set: Whether it rang since this was last taken back.
     """
 
-    __slots__ = ("_event", "is_rung")
+    __slots__ = ("_event", "is_set")
 
     def __init__(self) -> None:
-        self.is_rung = False
+        self.is_set = False
         self._event: asyncio.Event | None = None
 
     def set(self) -> None:
         """Ring; named as uvicorn names it, which rings when the caller hangs up."""
-        self.is_rung = True
+        self.is_set = True
         if self._event is not None:
             self._event.set()
 
-    async def heard(self) -> None:
+    async def wait(self) -> None:
         """Wait until it rings again."""
         if self._event is None:
             self._event = asyncio.Event()
@@ -61,7 +69,7 @@ class Bell:
         await self._event.wait()
 
 
-class Cycle(RequestResponseCycle):
+class RequestCycle(RequestResponseCycle):
     """One request and its answer.
 
     The head of the answer is held until its first body event, and leaves with it: sent apart, the
@@ -71,24 +79,24 @@ class Cycle(RequestResponseCycle):
     Source: ASGI specification 3.0, Response Start.
     """
 
-    message_event: Bell  # type: ignore[assignment]
+    message_event: FastEvent  # type: ignore[assignment]
 
-    def __init__(self, calls: "Calls", *, keep_alive: bool) -> None:
+    def __init__(self, protocol: "ServerProtocol", *, keep_alive: bool) -> None:
         """Begin the request that this connection has read the head of."""
-        self.scope = calls.scope
-        self.transport = calls.transport
-        self.flow = calls.flow
-        self.logger = calls.logger
-        self.default_headers = calls.server_state.default_headers
-        self.message_event = Bell()
-        self.on_response = calls.on_response_complete
+        self.scope = protocol.scope
+        self.transport = protocol.transport
+        self.flow = protocol.flow
+        self.logger = protocol.logger
+        self.default_headers = protocol.server_state.default_headers
+        self.message_event = FastEvent()
+        self.on_response = protocol.on_response_complete
         self.disconnected = self.response_started = self.response_complete = False
         self.keep_alive = keep_alive
-        self.waiting_for_100_continue = calls.expect_100_continue
+        self.waiting_for_100_continue = protocol.expect_100_continue
         self.more_body = True
         self.chunked_encoding = None
         self.expected_content_length = self._size = 0
-        self._has_body = calls.scope["method"] != "HEAD"
+        self._has_body = protocol.scope["method"] != "HEAD"
         self._pieces: list[bytes] = []
         self._head = b""
 
@@ -113,9 +121,9 @@ class Cycle(RequestResponseCycle):
         if not self.disconnected and not self.response_complete:
             if self.flow.read_paused:
                 self.flow.resume_reading()
-            if not self.message_event.is_rung:
-                await self.message_event.heard()
-            self.message_event.is_rung = False
+            if not self.message_event.is_set:
+                await self.message_event.wait()
+            self.message_event.is_set = False
         if self.disconnected or self.response_complete:
             return {"type": "http.disconnect"}
         pieces, self._pieces, self._size = self._pieces, [], 0
@@ -156,12 +164,12 @@ class Cycle(RequestResponseCycle):
         self.waiting_for_100_continue = False
         pairs = (*self.default_headers, *headers)
         names, values = zip(*pairs, strict=True) if pairs else ((), ())
-        framed = form(names)
+        framed = head_format(names)
         is_told = False
         for start, at in framed.framing:
-            if self._framed(start, values[at]):
+            if self._frame(start, values[at]):
                 is_told = True
-        opening = head(STATUS[status], framed, values)
+        opening = render_head(STATUS[status], framed, values)
         if not self.keep_alive and not is_told:
             opening += b"connection: close\r\n"
         if self.chunked_encoding is None and self._has_body and status not in _BODILESS:
@@ -169,7 +177,7 @@ class Cycle(RequestResponseCycle):
             opening += b"transfer-encoding: chunked\r\n"
         self._head = opening + b"\r\n"
 
-    def _framed(self, start: bytes, value: bytes) -> bool:
+    def _frame(self, start: bytes, value: bytes) -> bool:
         """Note where the answer ends; whether this says that the connection ends with it."""
         if start == LENGTH and self.chunked_encoding is None:
             self.expected_content_length = int(value)
@@ -186,7 +194,7 @@ class Cycle(RequestResponseCycle):
         if not self._has_body:
             self.expected_content_length, piece = 0, b""
         elif self.chunked_encoding:
-            piece = chunk(piece, more=more)
+            piece = render_chunk(piece, more=more)
         else:
             self.expected_content_length -= len(piece)
             if self.expected_content_length < 0:
@@ -204,7 +212,7 @@ class Cycle(RequestResponseCycle):
     def _behind_head(self, piece: bytes) -> bytes:
         """The head with the piece behind it; of a long piece the head is sent before, uncopied."""
         before, self._head = self._head, b""
-        if len(piece) <= _COPIED:
+        if len(piece) <= _MAX_COPIED_BYTES:
             return before + piece
         self.transport.write(before)
         return piece
@@ -217,10 +225,10 @@ class Cycle(RequestResponseCycle):
         self.on_response()
 
 
-class Calls(GuardedConnection):
+class ServerProtocol(GuardedConnection):
     """A caller's connection."""
 
-    cycle: Cycle | None  # type: ignore[assignment]
+    cycle: RequestCycle | None  # type: ignore[assignment]
     _useless = 0
     _again = b""
 
@@ -235,14 +243,14 @@ class Calls(GuardedConnection):
         except httptools.HttpParserError:
             self.logger.warning(_MALFORMED)
             self.send_400_response(_MALFORMED)
-        if self._useless > _USELESS and not self.transport.is_closing():
+        if self._useless > _MAX_USELESS_BYTES and not self.transport.is_closing():
             self._refuse()
         if self.deadlines.phase in _ARRIVING:
             self.deadlines.arm()
 
     def on_message_begin(self) -> None:
         """Called by httptools."""
-        self.deadlines.headers_began()
+        self.deadlines.expect_headers()
         self.url = b""
         self.expect_100_continue = False
         self.headers = []
@@ -252,10 +260,10 @@ class Calls(GuardedConnection):
         self._useless = 0
         version = self.parser.get_http_version()
         if self.parser.should_upgrade():
-            self._again = self._unwishing(version)
+            self._again = self._ignore_upgrade(version)
             if self._again:
                 return
-        self.deadlines.body_began()
+        self.deadlines.expect_body()
         path, raw_path, query = _address(self.url)
         self.scope = {
             "type": "http",
@@ -274,7 +282,7 @@ class Calls(GuardedConnection):
         }
         self.headers = []  # what trails the body is for nobody
         keep_alive = version != "1.0" and self.parser.should_keep_alive()
-        before, self.cycle = self.cycle, Cycle(self, keep_alive=keep_alive)
+        before, self.cycle = self.cycle, RequestCycle(self, keep_alive=keep_alive)
         if before is None or before.response_complete:
             self._start_asgi_task(self.cycle, self.app)
         else:
@@ -284,7 +292,7 @@ class Calls(GuardedConnection):
     def on_body(self, body: bytes) -> None:
         """Called by httptools."""
         self._useless = 0
-        self.deadlines.received(len(body))
+        self.deadlines.count_bytes(len(body))
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.feed(body)
 
@@ -294,9 +302,9 @@ class Calls(GuardedConnection):
         if self._again:
             return
         if self.cycle is None or self.cycle.response_complete:
-            self.deadlines.idle()
+            self.deadlines.expect_next_request()
         else:
-            self.deadlines.answering()
+            self.deadlines.expect_answer_taken()
             self.cycle.feed_end()
 
     def on_response_complete(self) -> None:
@@ -309,8 +317,8 @@ class Calls(GuardedConnection):
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
             return
-        if self.deadlines.phase is Phase.ANSWER:
-            self.deadlines.idle()
+        if self.deadlines.phase is ArrivalPhase.ANSWER:
+            self.deadlines.expect_next_request()
 
     def _stay(self, rest: memoryview) -> None:
         """Read the request again as one that wishes for no other protocol, and then the rest.
@@ -329,7 +337,7 @@ class Calls(GuardedConnection):
             except httptools.HttpParserUpgrade as wish:
                 rest = rest[wish.args[0] :]
 
-    def _unwishing(self, version: str) -> bytes:
+    def _ignore_upgrade(self, version: str) -> bytes:
         """The head that was read, without its wish for another protocol; b"" for a tunnel's."""
         method = self.parser.get_method()
         if method == b"CONNECT":
@@ -345,7 +353,7 @@ class Calls(GuardedConnection):
             self.transport.close()
 
 
-@lru_cache(maxsize=_ADDRESSES)
+@lru_cache(maxsize=_MAX_CACHED_ADDRESSES)
 def _address(url: bytes) -> tuple[str, bytes, bytes]:
     """A request's path, the path still encoded, and what is asked there.
 

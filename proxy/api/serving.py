@@ -16,13 +16,13 @@ from starlette.types import ASGIApp
 from proxy.api.arrival_deadlines import ArrivalTimeouts
 from proxy.api.connection_limit import ConnectionLimit, connections_within
 from proxy.api.guarded_connection import ConnectionGuard
-from proxy.api.request_cycle import Calls
+from proxy.api.request_cycle import ServerProtocol
 from proxy.settings import Settings
 
 #: Connections that wait to be taken.
 BACKLOG = 4096
 #: Seconds that calls get to leave their receipts once they are cut off.
-_SETTLING = 5.0
+_SETTLE_TIMEOUT_S = 5.0
 
 
 def listener(settings: Settings) -> socket.socket:
@@ -44,14 +44,14 @@ def listener(settings: Settings) -> socket.socket:
 
 def server(app: ASGIApp, settings: Settings) -> uvicorn.Server:
     """The HTTP server for the app; uvloop and httptools, no access log."""
-    protocol = partial(Calls, guard=_guard(settings))
+    protocol = partial(ServerProtocol, guard=_guard(settings))
     return uvicorn.Server(
         uvicorn.Config(
             app,
             host=settings.host,
             port=settings.port,
             loop="uvloop",
-            http=cast("type[Calls]", protocol),
+            http=cast("type[ServerProtocol]", protocol),
             ws="none",
             lifespan="off",
             log_config=None,
@@ -107,7 +107,7 @@ async def stop(stopped: uvicorn.Server) -> None:
     for call in calls:
         call.cancel()
     if calls:
-        await asyncio.wait(calls, timeout=_SETTLING)
+        await asyncio.wait(calls, timeout=_SETTLE_TIMEOUT_S)
 
 
 def tune() -> None:

@@ -28,7 +28,7 @@ from proxy.prefix.planned import Passthrough, Planned
 from proxy.providers.kinds import WIRES
 from proxy.providers.port import PreparedRequest, Reader
 from proxy.records.compaction_result import NO_COMPACTION, CompactionResult, passthrough_result
-from proxy.upstream.port import REQUEST_ID_HEADER, Exchange, Unsent, request_id
+from proxy.upstream.port import REQUEST_ID_HEADER, CancelledBeforeSend, UpstreamExchange, request_id
 
 #: The longest error body that is read.
 _MAX_FAILURE_BODY_BYTES: Final = 64 * 1024
@@ -298,7 +298,7 @@ class Attempt:
         answer = await self._open_exchange(prepared)
         now = line.timeline.now()
         self.ttft = now - self._sent_at
-        if line.call.streamed:
+        if line.call.is_streaming:
             lanes.of(route).ttft.record(self.ttft, now)
         lanes.record_outcome(route, None, self._sent_at, now)
         return answer
@@ -329,7 +329,7 @@ class Attempt:
                 not heard.is_broken or heard.usage is not None
             )
             raise
-        except Unsent:
+        except CancelledBeforeSend:
             self.was_accepted = False
             raise
         finally:
@@ -337,14 +337,14 @@ class Attempt:
                 exchange.close()
         return answer
 
-    def _note_head(self, exchange: Exchange) -> None:
+    def _note_head(self, exchange: UpstreamExchange) -> None:
         """Note what the head of the upstream's answer says."""
         self._status = exchange.status
         self.was_accepted = exchange.status < 300
         if named := request_id(exchange.headers):
             self.info = msgspec.structs.replace(self.info, upstream_request_id=named)
 
-    async def _failure_body(self, exchange: Exchange) -> bytes:
+    async def _failure_body(self, exchange: UpstreamExchange) -> bytes:
         """The body of an error; b"" if it is too long or breaks off, for its status says enough."""
         try:
             with self.context.timeline.waiting:

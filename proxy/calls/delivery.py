@@ -26,7 +26,7 @@ from proxy.providers.stream_endings import (
     truncated_stream,
 )
 from proxy.records.receipt import Outcome, Receipt, answering_model
-from proxy.records.timeline import Waiting
+from proxy.records.timeline import WaitTimer
 from slo.usage import Usage
 
 #: Seconds an upstream has to end its answer after the closing event.
@@ -74,7 +74,7 @@ class Delivery:
             reason = midway_failure() if self._answer.generates else None
         kept = await self._settle(reason)
         with self._waiting_for_caller():
-            await self._line.caller.whole(self._head(), body, kept)
+            await self._line.caller.send_whole(self._head(), body, kept)
 
     async def _deliver_stream(self) -> None:
         caller, watch, meter = self._line.caller, self._line.watchdog, self._answer.meter
@@ -142,13 +142,13 @@ class Delivery:
             with self._waiting_for_caller():
                 await self._line.caller.end(last)
 
-    def _waiting_for_caller(self) -> Waiting:
+    def _waiting_for_caller(self) -> WaitTimer:
         """A block that waits for the caller to take what is sent, but not for ever."""
         self._line.watchdog.set_deadline(AwaitedEvent.CALLER, self._line.deps.retry_policy.stall_s)
         return self._line.timeline.waiting
 
     def _closing_event(self, kept: Receipt) -> bytes:
-        return self._line.caller.closing(kept) if self._answer.is_stream else b""
+        return self._line.caller.closing_event(kept) if self._answer.is_stream else b""
 
     def _translate(self, piece: bytes) -> bytes:
         if self._reader is None:

@@ -93,7 +93,7 @@ def record_failure_with_usage(
     told = build_receipt(info, end, line.timeline, line.deps.pseudonymizer)
     line.deps.ledger.keep(told)
     if not final:
-        line.caller.attempted(told)
+        line.caller.note_attempt(told)
 
 
 def _record(

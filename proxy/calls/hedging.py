@@ -139,7 +139,7 @@ class HedgedAttempts:
         now = line.timeline.now()
         timeline = Timeline(line.timeline.now)
         timeline.started = line.timeline.started
-        timeline.waiting.seconds = line.timeline.waited
+        timeline.waiting.seconds = line.timeline.waited_s
         own = msgspec.structs.replace(line, watchdog=NoWatchdog(), timeline=timeline)
         self.attempt = self._routes.next_attempt(own)
         leg = asyncio.create_task(self.attempt.run())  # noqa: TID251 - no race ends before its legs
@@ -163,8 +163,8 @@ class HedgedAttempts:
         Others' waits went by meanwhile, and so did the time in which it was prepared.
         """
         line, opening = self._line, self.attempt
-        line.timeline.waiting.seconds = opening.context.timeline.waited
-        line.timeline.first = opening.context.timeline.first
+        line.timeline.waiting.seconds = opening.context.timeline.waited_s
+        line.timeline.ttft = opening.context.timeline.ttft
         opening.context = line
         if opening.answer is not None:
             opening.answer.switch_timeline(line.timeline)

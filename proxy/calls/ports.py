@@ -58,19 +58,19 @@ class Caller(Protocol):
         """Send the last piece, which may be empty."""
         ...
 
-    async def whole(self, head: Head, body: bytes, receipt: Receipt) -> None:
+    async def send_whole(self, head: Head, body: bytes, receipt: Receipt) -> None:
         """Send an answer that is complete, with what it used and cost in its head."""
         ...
 
-    def closing(self, receipt: Receipt) -> bytes:
+    def closing_event(self, receipt: Receipt) -> bytes:
         """What a stream says of its cost before it ends; b"" where the caller did not ask."""
         ...
 
-    def attempted(self, receipt: Receipt) -> None:
+    def note_attempt(self, receipt: Receipt) -> None:
         """Another attempt of the call ended like this: what it cost is the call's cost, too."""
         ...
 
-    async def gone(self) -> None:
+    async def wait_until_gone(self) -> None:
         """Return once the caller has left."""
         ...
 

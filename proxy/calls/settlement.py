@@ -115,7 +115,7 @@ def billing_terms(attempt: AttemptInfo, tier: str, usage: Mapping[str, Any]) -> 
     call, route = attempt.call, attempt.route
     if route is None:
         return STANDARD_TERMS
-    asked = (call.ask.service_tier if call.ask is not None else None) or ""
+    asked = (call.fields.service_tier if call.fields is not None else None) or ""
     return WIRES[route.upstream.kind].terms(asked, tier, usage, route.upstream.region)
 
 
@@ -145,7 +145,7 @@ def build_receipt(
         model=call.model,
         route=route.name if route is not None else "",
         upstream=route.upstream.name if route is not None else "",
-        streamed=call.streamed,
+        streamed=call.is_streaming,
         status=end.status,
         outcome=end.outcome,
         error=end.error,
@@ -153,9 +153,9 @@ def build_receipt(
         estimated=end.estimated,
         list_nanos=paid.list_nanos if paid is not None else None,
         cost_nanos=paid.effective_nanos if paid is not None else None,
-        ttft=timeline.first,
+        ttft=timeline.ttft,
         duration=duration,
-        overhead=max(duration - timeline.waited, 0.0),
+        overhead=max(duration - timeline.waited_s, 0.0),
         fingerprint=seal.pseudonym(call.key.team, call.body),
         upstream_id=end.upstream_id,
         upstream_request_id=attempt.upstream_request_id,

@@ -15,7 +15,7 @@ from proxy.providers.port import PreparedRequest
 from proxy.providers.substitution import translate_for_substitute
 from proxy.records.call import Call
 from proxy.records.receipt import answering_model
-from proxy.records.request_fields import field, replaced
+from proxy.records.request_fields import raw_field, replace_fields
 
 _UNMODIFIED: Final = Passthrough()
 
@@ -61,7 +61,7 @@ def prepare(
         prepared = msgspec.structs.replace(prepared, headers=headers)
     if planned.question is None:
         return prepared
-    return _with_question(prepared, planned.question, route, streamed=call.streamed)
+    return _with_question(prepared, planned.question, route, streamed=call.is_streaming)
 
 
 def _with_question(
@@ -74,14 +74,14 @@ def _with_question(
     headers go in place of the operator's.
     """
     body, key = prepared.body, msgspec.json.encode(question.field)
-    own = field(body, question.field) if body.rfind(key) >= 0 else None
+    own = raw_field(body, question.field) if body.rfind(key) >= 0 else None
     if own is None:
         body = body.rstrip()[:-1] + b"," + key + b":" + question.value + b"}"
     else:
         asked = question.merged_value(own)
         if asked is None:
             return prepared
-        body = replaced(body, {question.field: asked})
+        body = replace_fields(body, {question.field: asked})
     headers = dict(prepared.headers)
     always = {name.lower(): value for name, value in route.upstream.headers.items()}
     for name, value in question.headers.items():

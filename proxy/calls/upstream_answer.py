@@ -13,7 +13,7 @@ from proxy.providers.port import Reader, Wire
 from proxy.providers.sse import EventFramer, is_idle
 from proxy.providers.stream_endings import early_failure, malformed_answer, unreadable_paid_answer
 from proxy.records.timeline import Timeline
-from proxy.upstream.port import Exchange
+from proxy.upstream.port import UpstreamExchange
 
 #: Keep-alives held back while nothing else came; more of them are dropped.
 _MAX_HELD_IDLE_BYTES: Final = 64 * 1024
@@ -50,7 +50,7 @@ class UpstreamAnswer:
 
     def __init__(
         self,
-        exchange: Exchange,
+        exchange: UpstreamExchange,
         wire: Wire,
         timeline: Timeline,
         *,
@@ -87,12 +87,12 @@ class UpstreamAnswer:
             await self._commit_whole(reader)
         else:
             self.first_piece = await self._read()
-        self._timeline.begun()
+        self._timeline.mark_first_content()
 
     def switch_timeline(self, timeline: Timeline) -> None:
         """Go on in another timeline, that of the call whose race it won."""
         self._timeline = timeline
-        timeline.begun()
+        timeline.mark_first_content()
 
     async def next(self) -> bytes:
         """The next piece, for a stream whole events; b"" at the end.

@@ -19,7 +19,7 @@ from compaction.memory import CompactionMemory
 from compaction.policy import CompactionPolicy
 from compaction.reading.chat_validation import chat_faults
 from compaction.reading.message import CannotCompactError
-from proxy.records.request_fields import replaced
+from proxy.records.request_fields import replace_fields
 from proxy.services.compaction.counting import token_counter, tool_tokens
 from proxy.tokens.counter import TokenCounter
 from proxy.tokens.ratios import TokenRatios
@@ -284,7 +284,7 @@ def _beside(said: ChatConversation, found: CompactedChat) -> bytes:
 
 def _body(said: ChatConversation, messages: Sequence[bytes]) -> bytes:
     """The body with other messages."""
-    return replaced(said.body, {"messages": _join_messages(messages)})
+    return replace_fields(said.body, {"messages": _join_messages(messages)})
 
 
 def _compact(said: ChatConversation, again: _Recompactor) -> CompactedChat:

@@ -19,7 +19,7 @@ from proxy.prefix.explain.explanations import FIXES
 from proxy.prefix.guard import ArmTotals
 from proxy.prefix.layouts.layout import Layout, LayoutMove
 from proxy.records.compaction_settings import FeatureSettings
-from proxy.records.feature_mode import Place, Standing
+from proxy.records.feature_mode import FeatureState, LayoutScope
 from proxy.records.receipt import dollars
 from proxy.store.sql.compaction_receipts import CompactionTotals
 from proxy.store.sql.layout_rows import Proposal, ProposalState
@@ -117,7 +117,7 @@ def savings(
 
 
 def proposals_document(
-    waiting: Iterable[tuple[Place, int, int]], names: Mapping[str, str]
+    waiting: Iterable[tuple[LayoutScope, int, int]], names: Mapping[str, str]
 ) -> list[Document]:
     """What layouts that wait for approval should save, in US dollars per 1,000 calls."""
     return [
@@ -192,14 +192,17 @@ def _compaction_sums(found: CompactionTotals | None) -> Document:
 
 
 def features(
-    found: Iterable[tuple[Place, Standing, Sequence[Proposal]]], names: Mapping[str, str]
+    found: Iterable[tuple[LayoutScope, FeatureState, Sequence[Proposal]]], names: Mapping[str, str]
 ) -> Document:
     """What holds for features that have a mode, a layout or a proposal."""
     return {"features": [_feature(*each, names) for each in found]}
 
 
 def feature(
-    place: Place, standing: Standing, proposals: Sequence[Proposal], names: Mapping[str, str]
+    place: LayoutScope,
+    standing: FeatureState,
+    proposals: Sequence[Proposal],
+    names: Mapping[str, str],
 ) -> Document:
     """What holds for one feature, and each version of its layout."""
     return {
@@ -267,7 +270,10 @@ def _comparison(found: Comparison, names: Mapping[str, str]) -> Document:
 
 
 def _feature(
-    place: Place, standing: Standing, proposals: Sequence[Proposal], names: Mapping[str, str]
+    place: LayoutScope,
+    standing: FeatureState,
+    proposals: Sequence[Proposal],
+    names: Mapping[str, str],
 ) -> Document:
     return _owner(place.team, names) | {
         "feature": place.feature,

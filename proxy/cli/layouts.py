@@ -11,7 +11,7 @@ import msgspec
 import typer
 
 from proxy.cli.terminal import AsJson, Terminal, empty_table, feature_name, format_time, sentence
-from proxy.records.feature_mode import Mode, Place, Standing, Standings
+from proxy.records.feature_mode import FeatureState, FeatureStates, LayoutScope, PlanningMode
 
 if TYPE_CHECKING:
     from proxy.store.sql.layout_rows import Proposal
@@ -87,7 +87,9 @@ class _Desk:
             standings = store.layouts.standings()
             whole = self._whole(store, team, feature)
             called = store.reports.features(whole.team)
-            if feature not in called and all(whole != each.whole for each in standings.places):
+            if feature not in called and all(
+                whole != each.all_families for each in standings.places
+            ):
                 self._terminal.fail(_feature_warning(team, feature, called))
             place = self._place(standings, whole, family)
             standing = standings.of(place)
@@ -112,7 +114,13 @@ class _Desk:
             self._terminal.say(f"To apply what is proposed: {approve}.")
 
     def mode(
-        self, team: _Team, feature: _Feature, mode: Mode, *, family: _Family = "", by: _By = ""
+        self,
+        team: _Team,
+        feature: _Feature,
+        mode: PlanningMode,
+        *,
+        family: _Family = "",
+        by: _By = "",
     ) -> None:
         """Set what planning may do to a feature: off, observe, apply or auto.
 
@@ -120,7 +128,7 @@ class _Desk:
         """
         with self._terminal.store() as store:
             whole = self._whole(store, team, feature)
-            place = Place(whole.team, feature, family)
+            place = LayoutScope(whole.team, feature, family)
             before = store.layouts.standings()
             store.layouts.switch(place, mode, by, self._terminal.now())
             called = store.reports.features(whole.team)
@@ -175,41 +183,43 @@ class _Desk:
             resumed = [
                 store.layouts.resume(place, by, self._terminal.now())
                 for place in store.layouts.standings().places
-                if place.whole == whole
+                if place.all_families == whole
             ]
         if not any(resumed):
             self._terminal.fail(f"Feature {feature_name(feature)} is not suspended.")
         self._terminal.say(f"Feature {feature_name(feature)} is planned again.")
 
-    def _whole(self, store: Store, team: str, feature: str) -> Place:
+    def _whole(self, store: Store, team: str, feature: str) -> LayoutScope:
         """All families of the feature; ends the command where there is no such team."""
-        return Place(self._terminal.team(store, team), feature)
+        return LayoutScope(self._terminal.team(store, team), feature)
 
-    def _place(self, standings: Standings, whole: Place, family: str) -> Place:
+    def _place(self, standings: FeatureStates, whole: LayoutScope, family: str) -> LayoutScope:
         """The place that is meant; ends the command where it could be one of several."""
         families = [family] if family else _families(standings, whole)
         if len(families) > 1:
             self._terminal.fail(f"Say which --family: {', '.join(families)}.")
-        return Place(whole.team, whole.feature, *families)
+        return LayoutScope(whole.team, whole.feature, *families)
 
 
-def _families(standings: Standings, whole: Place) -> list[str]:
+def _families(standings: FeatureStates, whole: LayoutScope) -> list[str]:
     return sorted(
-        place.family for place in standings.places if place.whole == whole and place.family
+        place.family for place in standings.places if place.all_families == whole and place.family
     )
 
 
-def _replaced_modes(before: Standings, place: Place, mode: Mode, team: str) -> Iterator[str]:
+def _replaced_modes(
+    before: FeatureStates, place: LayoutScope, mode: PlanningMode, team: str
+) -> Iterator[str]:
     """Which families had another mode of their own, and how they get it back."""
     for family in [] if place.family else _families(before, place):
-        each = Place(place.team, place.feature, family)
+        each = LayoutScope(place.team, place.feature, family)
         had = before.places[each].mode
         if had is not None and had is not mode:
             again = _command("mode", team, each, had.value)
             yield f"On {family} it had the mode {had}; to give it back: {again}."
 
 
-def _command(verb: str, team: str, place: Place, value: str) -> str:
+def _command(verb: str, team: str, place: LayoutScope, value: str) -> str:
     """A command about the place, to be copied."""
     family = ("--family", place.family) if place.family else ()
     words = ("thriftgate", "layout", verb, team, place.feature, value, *family)
@@ -242,11 +252,11 @@ def _feature_warning(team: str, feature: str, called: Sequence[str]) -> str:
     return f"There is no call of team {team} with feature {feature_name(feature)} yet.{hint}"
 
 
-def _state(standing: Standing) -> str:
+def _state(standing: FeatureState) -> str:
     if standing.suspended:
         return f"suspended {format_time(standing.suspended_at)}: {standing.suspended}"
     return "off" if standing.is_off else "planned"
 
 
-def _on(place: Place) -> str:
+def _on(place: LayoutScope) -> str:
     return f"on {place.family}" if place.family else "on all families"

@@ -15,7 +15,7 @@ from proxy.records.amounts import cell, column, quantity
 
 if TYPE_CHECKING:
     from proxy.prefix.guard import ArmTotals, Interval
-    from proxy.records.feature_mode import Place
+    from proxy.records.feature_mode import LayoutScope
     from proxy.store.sql.savings import Comparison, Estimate, MissSum
     from proxy.store.store import Store
 
@@ -163,7 +163,7 @@ def _figures(found: Comparison, estimated: str, saved: str) -> tuple[str, ...]:
     )
 
 
-def _waiting(store: Store) -> list[tuple[Place, int, int]]:
+def _waiting(store: Store) -> list[tuple[LayoutScope, int, int]]:
     """The newest proposals that nobody has decided on, where planning may not move text yet."""
     from proxy.prefix.layouts.layout import Layout
     from proxy.store.sql.layout_rows import ProposalState
@@ -179,7 +179,7 @@ def _waiting(store: Store) -> list[tuple[Place, int, int]]:
     return found
 
 
-def _proposal_line(team: str, place: Place, version: int, nanos: int) -> str:
+def _proposal_line(team: str, place: LayoutScope, version: int, nanos: int) -> str:
     return (
         f"Moving text in feature {feature_name(place.feature)} of team {team} should save"
         f" {cell(nanos, _CENTS)} per 1,000 calls more (by estimate): see `thriftgate layout show`,"

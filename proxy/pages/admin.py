@@ -18,19 +18,19 @@ from dashboards import pages
 from dashboards.board import AdminBoard
 from dashboards.pages import HOME, Overview
 from proxy.errors import Forbidden, InvalidCall, NotFound, TooLarge
-from proxy.pages.admin_sessions import LONGEST, Secret, Sessions
+from proxy.pages.admin_sessions import MAX_SESSION_S, AdminSessions, AdminToken
 
 _COOKIE: Final = "thriftgate_admin"
 _CALL_ID: Final = re.compile(r"call_[0-9a-f]{32}")
 #: A link from elsewhere, such as an alert's, opens a page; forms of other sites bring no cookie.
 _SAME_SITE: Final = "lax"
 #: Bytes of a form: a token and its name.
-_FORM: Final = 4096
-_FIELDS: Final = 8
+_MAX_FORM_BYTES: Final = 4096
+_MAX_FORM_FIELDS: Final = 8
 #: Seconds in which it has to come.
-_FORM_WAIT: Final = 10.0
+_FORM_TIMEOUT_S: Final = 10.0
 #: What a browser says of a request that one of our own pages made, or its user.
-_OURS: Final = frozenset({"same-origin", "none"})
+_OWN_SITES: Final = frozenset({"same-origin", "none"})
 _HEADERS: Final = {
     "content-security-policy": "default-src 'none'; style-src 'self'; form-action 'self';"
     " frame-ancestors 'none'; base-uri 'none'",
@@ -43,7 +43,7 @@ _HEADERS: Final = {
 }
 
 
-def closed() -> APIRouter:
+def disabled_router() -> APIRouter:
     """The route that says how to turn the pages on."""
     routes = APIRouter()
 
@@ -71,30 +71,30 @@ def router(
         now: Seconds since the epoch.
     """
     routes = APIRouter()
-    sessions = Sessions(ticks)
-    _add_doors(routes, sessions, Secret(token, ticks))
+    sessions = AdminSessions(ticks)
+    _add_session_routes(routes, sessions, AdminToken(token, ticks))
 
     def is_in(request: Request) -> bool:
-        return sessions.holds(request.cookies.get(_COOKIE, ""))
+        return sessions.is_open(request.cookies.get(_COOKIE, ""))
 
     @routes.get(HOME)
     async def overview(request: Request) -> Response:
         """Everything that is promised, and what became of it."""
         if not is_in(request):
-            return _to("/sign-in")
+            return _redirect("/sign-in")
         shown = await _overview(board)
         return _page(await run_in_threadpool(pages.overview, shown, now()))
 
     @routes.get(f"{HOME}/")
-    async def strayed() -> Response:
+    async def overview_with_slash() -> Response:
         """The page of promises, whose path ends in no slash."""
-        return _to("")
+        return _redirect("")
 
     @routes.get(f"{HOME}/calls/{{call_id}}")
     async def call(request: Request, call_id: str) -> Response:
         """The receipts of a call, whichever team's it is."""
         if not is_in(request):
-            return _to("/sign-in")
+            return _redirect("/sign-in")
         try:
             told = await board.call(call_id) if _CALL_ID.fullmatch(call_id) else None
         except TimeoutError:
@@ -105,7 +105,7 @@ def router(
     return routes
 
 
-def _add_doors(routes: APIRouter, sessions: Sessions, secret: Secret) -> None:
+def _add_session_routes(routes: APIRouter, sessions: AdminSessions, secret: AdminToken) -> None:
     """The ways in and out, and what stands before the door."""
 
     @routes.get(f"{HOME}/admin.css")
@@ -114,23 +114,23 @@ def _add_doors(routes: APIRouter, sessions: Sessions, secret: Secret) -> None:
         return Response(pages.stylesheet(), media_type="text/css", headers=_HEADERS)
 
     @routes.get(f"{HOME}/sign-in")
-    async def asked() -> Response:
+    async def sign_in_form() -> Response:
         """The form that asks for the token."""
         return _page(pages.sign_in())
 
     @routes.post(f"{HOME}/sign-in")
-    async def tried(request: Request) -> Response:
+    async def sign_in(request: Request) -> Response:
         """A session for whoever has the token."""
         _check_source(request)
-        given = await _given(request)
+        given = await _submitted_token(request)
         if not secret.matches(given):
-            return _missed(secret.missed())
+            return _wrong_token_page(secret.record_failure())
         sessions.end(request.cookies.get(_COOKIE, ""))
-        opened = _to("")
+        opened = _redirect("")
         opened.set_cookie(
             _COOKIE,
             sessions.begin(),
-            max_age=int(LONGEST),
+            max_age=int(MAX_SESSION_S),
             path=HOME,
             secure=_is_secure(request),
             httponly=True,
@@ -139,11 +139,11 @@ def _add_doors(routes: APIRouter, sessions: Sessions, secret: Secret) -> None:
         return opened
 
     @routes.post(f"{HOME}/sign-out")
-    async def left(request: Request) -> Response:
+    async def sign_out(request: Request) -> Response:
         """The end of a session."""
         _check_source(request)
         sessions.end(request.cookies.get(_COOKIE, ""))
-        gone = _to("/sign-in")
+        gone = _redirect("/sign-in")
         gone.delete_cookie(
             _COOKIE,
             path=HOME,
@@ -154,7 +154,7 @@ def _add_doors(routes: APIRouter, sessions: Sessions, secret: Secret) -> None:
         return gone
 
 
-def _missed(wait: float) -> Response:
+def _wrong_token_page(wait: float) -> Response:
     """What is said to somebody who did not have the token.
 
     Args:
@@ -183,7 +183,7 @@ def _page(html: str, status: int = 200) -> Response:
     return HTMLResponse(html, status, headers=_HEADERS)
 
 
-def _to(path: str) -> Response:
+def _redirect(path: str) -> Response:
     return RedirectResponse(HOME + path, 303, headers=_HEADERS)
 
 
@@ -206,7 +206,7 @@ def _check_source(request: Request) -> None:
     """
     site = request.headers.get("sec-fetch-site")
     origin = request.headers.get("origin")
-    is_ours = site in _OURS if site is not None else origin is None or _is_own(request, origin)
+    is_ours = site in _OWN_SITES if site is not None else origin is None or _is_own(request, origin)
     if not is_ours:
         raise Forbidden("Another site sent this form; open /admin itself.", code="cross_site")
 
@@ -218,7 +218,7 @@ def _is_own(request: Request, origin: str) -> bool:
         return False
 
 
-async def _given(request: Request) -> str:
+async def _submitted_token(request: Request) -> str:
     """The token that a form holds; "" for none.
 
     Raises:
@@ -227,12 +227,12 @@ async def _given(request: Request) -> str:
     """
     sent = b""
     try:
-        async with asyncio.timeout(_FORM_WAIT):
+        async with asyncio.timeout(_FORM_TIMEOUT_S):
             async for piece in request.stream():
                 sent += piece
-                if len(sent) > _FORM:
+                if len(sent) > _MAX_FORM_BYTES:
                     raise TooLarge("A form with a token is shorter.", code="form_too_large")
-        found = parse_qs(sent.decode(errors="replace"), max_num_fields=_FIELDS)
+        found = parse_qs(sent.decode(errors="replace"), max_num_fields=_MAX_FORM_FIELDS)
     except (ClientDisconnect, TimeoutError, ValueError):
         raise InvalidCall("This is no form with a token.", code="invalid_form") from None
     return found.get("token", [""])[0].strip()

@@ -13,15 +13,15 @@ from typing import Final
 import msgspec
 
 #: Seconds without a request, and in all, after which a session has ended.
-IDLE: Final = 30 * 60.0
-LONGEST: Final = 12 * 3600.0
+IDLE_TIMEOUT_S: Final = 30 * 60.0
+MAX_SESSION_S: Final = 12 * 3600.0
 #: Sessions at once; of more the one that was longest not used ends.
-MOST: Final = 64
+MAX_SESSIONS: Final = 64
 #: Bytes of chance in a session's id.
-_CHANCE: Final = 32
+_SESSION_ID_BYTES: Final = 32
 #: Misses within so many seconds, after which the next are told to wait.
-FAILURES: Final = 5
-_WITHIN: Final = 60.0
+MAX_FAILURES: Final = 5
+_FAILURE_WINDOW_S: Final = 60.0
 
 
 class _Session(msgspec.Struct):
@@ -32,7 +32,7 @@ class _Session(msgspec.Struct):
     used: float
 
 
-class Sessions:
+class AdminSessions:
     """The sessions of one process.
 
     Args:
@@ -45,28 +45,28 @@ class Sessions:
 
     def begin(self) -> str:
         """The id of a new session."""
-        made, now = token_urlsafe(_CHANCE), self._ticks()
+        made, now = token_urlsafe(_SESSION_ID_BYTES), self._ticks()
         self._forget(now)
-        if len(self._open) >= MOST:
+        if len(self._open) >= MAX_SESSIONS:
             self._open.remove(min(self._open, key=lambda each: each.used))
         self._open.append(_Session(_digest(made), now, now))
         return made
 
-    def holds(self, given: str) -> bool:
+    def is_open(self, given: str) -> bool:
         """True if a session of this id goes on; it has then been used."""
         now = self._ticks()
         self._forget(now)
-        found = self._found(given)
+        found = self._find(given)
         if found is not None:
             found.used = now
         return found is not None
 
     def end(self, given: str) -> None:
         """End the session of this id, if there is one."""
-        if (found := self._found(given)) is not None:
+        if (found := self._find(given)) is not None:
             self._open.remove(found)
 
-    def _found(self, given: str) -> _Session | None:
+    def _find(self, given: str) -> _Session | None:
         """The session; all of them are compared, whichever it is."""
         digest = _digest(given)
         matching = [each for each in self._open if compare_digest(each.digest, digest)]
@@ -74,11 +74,13 @@ class Sessions:
 
     def _forget(self, now: float) -> None:
         self._open = [
-            each for each in self._open if now - each.used < IDLE and now - each.began < LONGEST
+            each
+            for each in self._open
+            if now - each.used < IDLE_TIMEOUT_S and now - each.began < MAX_SESSION_S
         ]
 
 
-class Secret:
+class AdminToken:
     """The token that opens the pages, whoever else misses it: it is too long to be guessed.
 
     Args:
@@ -89,16 +91,19 @@ class Secret:
     def __init__(self, token: str, ticks: Callable[[], float]) -> None:
         self._digest = _digest(token)
         self._ticks = ticks
-        self._failed: deque[float] = deque(maxlen=FAILURES)
+        self._failed: deque[float] = deque(maxlen=MAX_FAILURES)
 
     def matches(self, given: str) -> bool:
         """True if this is it."""
         return compare_digest(self._digest, _digest(given))
 
-    def missed(self) -> float:
+    def record_failure(self) -> float:
         """Seconds that whoever missed it has to wait; 0 where it may be tried again at once."""
         now = self._ticks()
-        if len(self._failed) == FAILURES and (wait := self._failed[0] + _WITHIN - now) > 0:
+        if (
+            len(self._failed) == MAX_FAILURES
+            and (wait := self._failed[0] + _FAILURE_WINDOW_S - now) > 0
+        ):
             return wait
         self._failed.append(now)
         return 0.0

@@ -8,13 +8,13 @@ from fastapi import FastAPI, Request
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from proxy.api.passthrough import error_headers, mistaken
+from proxy.api.passthrough import error_headers, internal_error
 from proxy.errors import NotFound, ProxyError, envelope
 
 _log = logging.getLogger("thriftgate.pages")
 
 
-def tell_errors(pages: FastAPI, request_id: Callable[[], str]) -> None:
+def add_error_handlers(pages: FastAPI, request_id: Callable[[], str]) -> None:
     """Have all errors of these pages told in the envelope.
 
     Args:
@@ -24,11 +24,11 @@ def tell_errors(pages: FastAPI, request_id: Callable[[], str]) -> None:
 
     async def refused(_request: Request, error: Exception) -> Response:
         assert isinstance(error, ProxyError)  # noqa: S101 - registered for no other
-        return _told(error, request_id())
+        return _error_response(error, request_id())
 
     async def lost(_request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 - registered for no other
-        answer = _told(_lost(error), request_id())
+        answer = _error_response(_not_found(error), request_id())
         answer.status_code = error.status_code
         for name, value in (error.headers or {}).items():
             answer.headers[name] = value
@@ -37,20 +37,20 @@ def tell_errors(pages: FastAPI, request_id: Callable[[], str]) -> None:
     async def mistake(request: Request, _error: Exception) -> Response:
         failed = request_id()
         _log.error("Our own mistake on %s, page %s; traceback follows", failed, request.url.path)
-        return _told(mistaken(failed), failed)
+        return _error_response(internal_error(failed), failed)
 
     pages.add_exception_handler(ProxyError, refused)
     pages.add_exception_handler(HTTPException, lost)
     pages.add_exception_handler(Exception, mistake)  # It is raised again, and so logged.
 
 
-def _lost(error: HTTPException) -> NotFound:
+def _not_found(error: HTTPException) -> NotFound:
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         return NotFound("This path takes other methods; see `allow`.", code="method_not_allowed")
     return NotFound("There is nothing at this path. Calls go to /v1/….", code="not_found")
 
 
-def _told(error: ProxyError, request_id: str) -> Response:
+def _error_response(error: ProxyError, request_id: str) -> Response:
     body = envelope(error)
     answer = Response(body, status_code=error.status)
     answer.raw_headers = error_headers(error, request_id.encode(), len(body))

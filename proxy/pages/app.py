@@ -6,16 +6,16 @@ from functools import partial
 
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
 
-from proxy.api.request import token, unauthenticated
+from proxy.api.request import request_token, unauthenticated_error
 from proxy.api.starting import OFFLINE
-from proxy.app_context import Surroundings
+from proxy.app_context import AppContext
 from proxy.calls.route_health import RouteHealthRegistry
 from proxy.catalog.entries import Model
 from proxy.configuration import Snapshot
 from proxy.pages import admin, health, models, receipts
-from proxy.pages.answers import tell_errors
+from proxy.pages.answers import add_error_handlers
 from proxy.pages.board_data import LiveBoard
-from proxy.pages.receipts import Kept
+from proxy.pages.receipts import ReceiptReader
 from proxy.records.call import Key
 from proxy.reloading import Reloader
 from proxy.services.budgets.admission_gate import AdmissionGate
@@ -28,9 +28,9 @@ from proxy.store.store import Store
 
 
 @asynccontextmanager
-async def paged(
-    around: Surroundings,
-    kept: Kept,
+async def pages_app(
+    around: AppContext,
+    kept: ReceiptReader,
     telemetry: Telemetry,
     limits: tuple[AdmissionGate | None, ObjectiveRouter | None],
     reloader: Reloader,
@@ -63,7 +63,7 @@ async def paged(
     pages = FastAPI(
         title="Thriftgate", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False
     )
-    can_answer = partial(_can_answer, reloader, around.lanes, ticks)
+    can_answer = partial(_can_answer, reloader, around.route_health, ticks)
     pages.include_router(health.router(troubles, notes, telemetry.prometheus_text))
     pages.include_router(
         models.router(lambda: reloader.snapshot.catalog, authenticate, can_answer),
@@ -72,12 +72,12 @@ async def paged(
     pages.include_router(receipts.router(kept, authenticate))
     async with _admin(around, *limits, ticks) as admins:
         pages.include_router(admins)
-        tell_errors(pages, request_id)
+        add_error_handlers(pages, request_id)
         yield pages
 
 
 def _readiness(
-    around: Surroundings, reloader: Reloader
+    around: AppContext, reloader: Reloader
 ) -> tuple[Callable[[], Sequence[str]], Callable[[], Sequence[str]]]:
     """Why no calls can be taken, and what an operator should know though they can be.
 
@@ -117,18 +117,18 @@ async def _key(opened: Store, request: Request) -> Key:
     Raises:
         Unauthenticated: If none did, or one that opens nothing.
     """
-    given = token(request.scope)
+    given = request_token(request.scope)
     if not given:
-        raise unauthenticated(is_missing=True)
+        raise unauthenticated_error(is_missing=True)
     key = opened.keyring.find(given) or await opened.keyring.look(given)
     if key is None or key.revoked:
-        raise unauthenticated(is_missing=False)
+        raise unauthenticated_error(is_missing=False)
     return key
 
 
 @asynccontextmanager
 async def _admin(
-    around: Surroundings,
+    around: AppContext,
     entry: AdmissionGate | None,
     wheel: ObjectiveRouter | None,
     ticks: Callable[[], float],
@@ -136,7 +136,7 @@ async def _admin(
     """The pages below /admin; closed where there is no token."""
     secret = around.settings.admin_token.get_secret_value()
     if not secret:
-        yield admin.closed()
+        yield admin.disabled_router()
         return
     async with _counters(around, entry) as store:
         budgets = around.promises.budgets
@@ -151,7 +151,7 @@ async def _admin(
 
 @asynccontextmanager
 async def _counters(
-    around: Surroundings, entry: AdmissionGate | None
+    around: AppContext, entry: AdmissionGate | None
 ) -> AsyncIterator[BudgetStore | None]:
     """Where the pages ask for budgets: Redis by a connection of their own, or the process's."""
     if around.settings.promises is None or not around.settings.redis_url:

@@ -1,7 +1,7 @@
 """What the pages are told: the port of ``dashboards.board``, answered by a running gateway.
 
 Pages never hurt calls. Whatever asks the database does so with one question of a kind and two in
-all at a time, whoever looks, and what does not answer within ``PATIENCE`` is not known just now. A
+all at a time, whoever looks, and what does not answer within ``PART_TIMEOUT_S`` is unknown. A
 question that goes on after that keeps its thread, and none of its kind is asked until it ends.
 
 Of a budget that everybody has one of, the counters are asked for those alone of whom the ledger
@@ -28,7 +28,7 @@ from dashboards.board import (
     Reroute,
     ReroutedCall,
 )
-from proxy.records.receipt import Receipt, total
+from proxy.records.receipt import Receipt, total_nanos
 from proxy.services.budgets.accounts import LedgerAccounts
 from proxy.services.budgets.counter_report import (
     CounterRow,
@@ -54,34 +54,34 @@ from slo.usage import Usage
 T = TypeVar("T")
 
 #: Seconds that a part of a page has; all of them are asked for at once.
-PATIENCE: Final = 3.0
+PART_TIMEOUT_S: Final = 3.0
 #: How much of them the ledger has before the counters are asked without it.
-_LEDGERS: Final = 2 / 3
+_LEDGER_SHARE: Final = 2 / 3
 #: Threads of the store that pages keep busy at most.
-_THREADS: Final = 2
+_MAX_THREADS: Final = 2
 #: Rows of each part.
-_PROMISES: Final = 200
-_STAYS: Final = 30
-_MOVED: Final = 50
-_NOTICES: Final = 50
-_BUDGETS: Final = 50
+_MAX_PROMISES: Final = 200
+_MAX_STAYS: Final = 30
+_MAX_MOVED: Final = 50
+_MAX_NOTICES: Final = 50
+_MAX_BUDGETS: Final = 50
 #: Counters of one budget, those of which most is spent.
-_COUNTERS: Final = 10
+_MAX_COUNTERS: Final = 10
 #: Counters of one budget that are asked, those of which the ledger knows most to be spent.
-_ASKED: Final = 20
+_MAX_ASKED_COUNTERS: Final = 20
 #: Seconds that a process's own counts go back.
-_LATELY: Final = 600.0
+_RECENT_WINDOW_S: Final = 600.0
 #: What no page shows of a receipt: a prompt, though a team may have it kept, and what is its title.
-_HIDDEN: Final = frozenset({"prompt", "call_id", "attempt"})
+_HIDDEN_FIELDS: Final = frozenset({"prompt", "call_id", "attempt"})
 #: What is shown also where it goes without saying.
-_ALWAYS: Final = frozenset({"final", "streamed"})
+_ALWAYS_SHOWN_FIELDS: Final = frozenset({"final", "streamed"})
 
 
-class _GivenUp(Exception):
+class _QuestionAbandoned(Exception):
     """Nobody waits any more for a question that had no thread yet."""
 
 
-class _Asking:
+class _StoreQuestions:
     """Asks the store off the event loop: one question of a kind, few at once, and for so long.
 
     Args:
@@ -92,7 +92,7 @@ class _Asking:
     def __init__(self, opened: Store, patience: float) -> None:
         self._opened = opened
         self._patience = patience
-        self._threads = asyncio.Semaphore(_THREADS)
+        self._threads = asyncio.Semaphore(_MAX_THREADS)
         self._kinds: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def __call__(self, kind: str, question: Callable[[], T], share: float = 1.0) -> T | None:
@@ -105,11 +105,11 @@ class _Asking:
         """
         try:
             async with asyncio.timeout(self._patience * share):
-                return await self._answered(question, await self._entered(kind))
+                return await self._run(question, await self._acquire_turn(kind))
         except (SQLAlchemyError, TimeoutError):
             return None
 
-    async def _entered(self, kind: str) -> Callable[[], None]:
+    async def _acquire_turn(self, kind: str) -> Callable[[], None]:
         """Wait for a place; what gives it back."""
         turn = self._kinds[kind]
         await turn.acquire()
@@ -125,14 +125,14 @@ class _Asking:
 
         return leave
 
-    async def _answered(self, question: Callable[[], T], leave: Callable[[], None]) -> T:
+    async def _run(self, question: Callable[[], T], leave: Callable[[], None]) -> T:
         """What the question returns; its place is kept until it ends, whoever still waits."""
         loop = asyncio.get_running_loop()
         begun = threading.Lock()  # taken once: by the thread, or by whoever gave up before it came
 
         def answer() -> T:
             if not begun.acquire(blocking=False):
-                raise _GivenUp
+                raise _QuestionAbandoned
             try:
                 return question()
             finally:
@@ -166,7 +166,7 @@ class LiveBoard:
         wheel: ObjectiveRouter | None,
         counters: BudgetStore | None,
         now: Callable[[], float],
-        patience: float = PATIENCE,
+        patience: float = PART_TIMEOUT_S,
     ) -> None:
         self._opened = opened
         self.update(budgets)
@@ -174,12 +174,12 @@ class LiveBoard:
         self._counters = counters
         self._now = now
         self._patience = patience
-        self._ask = _Asking(opened, patience)
+        self._ask = _StoreQuestions(opened, patience)
         self._accounts = LedgerAccounts(opened.spendings)
 
     def update(self, budgets: Iterable[Budget]) -> None:
         """Show these budgets from now on."""
-        self._budgets = tuple(budgets)[:_BUDGETS]
+        self._budgets = tuple(budgets)[:_MAX_BUDGETS]
 
     async def objectives(self) -> Sequence[ObjectiveStatus] | None:
         """See ``AdminBoard.objectives``."""
@@ -187,20 +187,20 @@ class LiveBoard:
         if wheel is None:
             return []
         pins = await self._ask("pins", lambda: self._opened.pins.current_pins(now))
-        tracks = list(wheel.tracks.values())[:_PROMISES]
+        tracks = list(wheel.tracks.values())[:_MAX_PROMISES]
         return [_promise(each, wheel, pins, now) for each in tracks]
 
     async def reroutes(self) -> Sequence[Reroute] | None:
         """See ``AdminBoard.reroutes``."""
-        return await self._ask("stays", lambda: self._opened.moved.reroutes(_STAYS))
+        return await self._ask("stays", lambda: self._opened.moved.reroutes(_MAX_STAYS))
 
     async def rerouted_calls(self) -> Sequence[ReroutedCall] | None:
         """See ``AdminBoard.rerouted_calls``."""
-        return await self._ask("moved", lambda: self._opened.moved.calls(_MOVED))
+        return await self._ask("moved", lambda: self._opened.moved.calls(_MAX_MOVED))
 
     async def open_alerts(self) -> Sequence[OpenAlert] | None:
         """See ``AdminBoard.open_alerts``."""
-        found = await self._ask("notices", lambda: self._opened.outbox.open_alerts(_NOTICES))
+        found = await self._ask("notices", lambda: self._opened.outbox.open_alerts(_MAX_NOTICES))
         if found is None:
             return None
         return [
@@ -223,14 +223,16 @@ class LiveBoard:
         now, budgets = self._now(), self._budgets
         if not budgets:
             return []
-        ledgers = await self._ask("budgets", lambda: self._known(budgets, now), _LEDGERS)
-        rows = await self._said(budgets, ledgers or [unknown_rows(each) for each in budgets], now)
+        ledgers = await self._ask("budgets", lambda: self._ledger_rows(budgets, now), _LEDGER_SHARE)
+        rows = await self._counter_rows(
+            budgets, ledgers or [unknown_rows(each) for each in budgets], now
+        )
         if ledgers is None and not any(row.spent is not None for some in rows for row in some):
             return None
         return [
             _counter(budget, row, now)
             for budget, some in zip(budgets, rows, strict=True)
-            for row in most_spent(some, _COUNTERS)
+            for row in most_spent(some, _MAX_COUNTERS)
         ]
 
     async def call(self, call_id: str) -> CallDetail | None:
@@ -244,15 +246,15 @@ class LiveBoard:
         return CallDetail(
             call_id=call_id,
             team=team,
-            cost_nanos=total(each.spent for each in receipts),
+            cost_nanos=total_nanos(each.spent_nanos for each in receipts),
             attempts=[_facts(each) for each in receipts],
         )
 
-    def _known(self, budgets: Sequence[Budget], now: float) -> list[list[CounterRow]]:
+    def _ledger_rows(self, budgets: Sequence[Budget], now: float) -> list[list[CounterRow]]:
         """What the ledger knows of each budget, of those of whom most is spent; blocks."""
-        return [ledger_rows(self._accounts, each, now, _ASKED) for each in budgets]
+        return [ledger_rows(self._accounts, each, now, _MAX_ASKED_COUNTERS) for each in budgets]
 
-    async def _said(
+    async def _counter_rows(
         self, budgets: Sequence[Budget], found: list[list[CounterRow]], now: float
     ) -> list[list[CounterRow]]:
         """The rows as the counters have them; as they are where these cannot be asked."""
@@ -260,7 +262,7 @@ class LiveBoard:
         if store is None:
             return found
         try:
-            async with asyncio.timeout(self._patience * (1 - _LEDGERS)):
+            async with asyncio.timeout(self._patience * (1 - _LEDGER_SHARE)):
                 for budget, some in zip(budgets, found, strict=True):
                     rows.append(await counter_rows(store, budget, some, now))
                     await asyncio.sleep(0)  # counters of this process answer without a pause
@@ -281,7 +283,7 @@ def _promise(
 ) -> ObjectiveStatus:
     objective = track.objective
     standing, pin = wheel.standings.get(track.name), (pins or {}).get(track.name)
-    counts = _lately(track, wheel, now)
+    counts = _recent_counts(track, wheel, now)
     return ObjectiveStatus(
         name=track.name,
         team=objective.team,
@@ -308,10 +310,10 @@ def _why(standing: ControllerSnapshot) -> str:
     return "" if standing.state is ControllerState.PINNED else standing.reason
 
 
-def _lately(track: TrackedObjective, wheel: ObjectiveRouter, now: float) -> GoodBadCounts:
+def _recent_counts(track: TrackedObjective, wheel: ObjectiveRouter, now: float) -> GoodBadCounts:
     """How the calls of this process went, whichever level they ran on."""
     arms = [track.arm(level) for level in range(track.rules.fallback_levels + 1)]
-    found = [wheel.tally.counts(arm, now, _LATELY) for arm in arms]
+    found = [wheel.tally.counts(arm, now, _RECENT_WINDOW_S) for arm in arms]
     return GoodBadCounts(sum(each.good for each in found), sum(each.bad for each in found))
 
 
@@ -341,7 +343,9 @@ def _facts(receipt: Receipt) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     for field in msgspec.structs.fields(receipt):
         value = getattr(receipt, field.name)
-        if field.name in _HIDDEN or (value == field.default and field.name not in _ALWAYS):
+        if field.name in _HIDDEN_FIELDS or (
+            value == field.default and field.name not in _ALWAYS_SHOWN_FIELDS
+        ):
             continue
         if isinstance(value, Usage):
             used = msgspec.structs.asdict(value).items()
@@ -351,13 +355,13 @@ def _facts(receipt: Receipt) -> list[tuple[str, str]]:
                 (f"{field.name.removesuffix('nanos')}usd", format_amount(BudgetUnit.USD, value))
             )
         else:
-            found.append((field.name, _said(field.name, value)))
-    if receipt.spent is None:
+            found.append((field.name, _readable_value(field.name, value)))
+    if receipt.spent_nanos is None:
         found.append(("cost_usd", "no known price"))
     return found
 
 
-def _said(name: str, value: object) -> str:
+def _readable_value(name: str, value: object) -> str:
     """A value as people read it."""
     if name == "started" and isinstance(value, float):
         return f"{datetime.fromtimestamp(value, UTC):%Y-%m-%d %H:%M:%S.%f} UTC"

@@ -33,7 +33,7 @@ def router(
         """The models that can answer now, in the catalog's order; ``?all=1`` lists the rest too."""
         wants_all = request.query_params.get("all", "0").lower() in _YES
         listed = (model for model in catalog().models.values() if wants_all or can_answer(model))
-        return {"object": "list", "data": [_shown(model) for model in listed]}
+        return {"object": "list", "data": [_model_object(model) for model in listed]}
 
     @routes.get("/v1/models/{name:path}")
     async def model(name: str, key: caller) -> dict[str, Any]:
@@ -46,12 +46,12 @@ def router(
                 code="model_not_found",
                 param="model",
             )
-        return _shown(found)
+        return _model_object(found)
 
     return routes
 
 
-def _shown(model: Model) -> dict[str, Any]:
+def _model_object(model: Model) -> dict[str, Any]:
     """A model as OpenAI shows one.
 
     Source: OpenAI API reference, the model object (2026-11).

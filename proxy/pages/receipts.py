@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Request
 
 from proxy.errors import NotFound
 from proxy.records.call import Key
-from proxy.records.receipt import Receipt, dollars, total
+from proxy.records.receipt import Receipt, dollars, total_nanos
 
 #: Nothing else is looked for: it would cost a search of the journal.
 _CALL_ID: Final = re.compile(r"call_[0-9a-f]{32}")
@@ -17,7 +17,7 @@ _CALL_ID: Final = re.compile(r"call_[0-9a-f]{32}")
 Authenticate = Callable[[Request], Awaitable[Key]]
 
 
-class Kept(Protocol):
+class ReceiptReader(Protocol):
     """Where receipts are found."""
 
     async def receipts(self, call_id: str, team: str) -> Sequence[Receipt]:
@@ -25,7 +25,7 @@ class Kept(Protocol):
         ...
 
 
-def router(kept: Kept, authenticate: Authenticate) -> APIRouter:
+def router(kept: ReceiptReader, authenticate: Authenticate) -> APIRouter:
     """The route that shows a receipt."""
     routes = APIRouter()
     caller = Annotated[Key, Depends(authenticate)]
@@ -40,17 +40,17 @@ def router(kept: Kept, authenticate: Authenticate) -> APIRouter:
         receipts = [receipt for receipt in found if receipt.key_id == key.id]
         if not receipts:
             raise NotFound("This key made no call with this id.", code="call_not_found")
-        cost = total(receipt.spent for receipt in receipts)
+        cost = total_nanos(receipt.spent_nanos for receipt in receipts)
         return {
             "id": call_id,
             "cost_usd": None if cost is None else dollars(cost),
-            "attempts": [_shown(receipt) for receipt in receipts],
+            "attempts": [_receipt_object(receipt) for receipt in receipts],
         }
 
     return routes
 
 
-def _shown(receipt: Receipt) -> dict[str, Any]:
+def _receipt_object(receipt: Receipt) -> dict[str, Any]:
     """A receipt with its money in dollars; null where the price is unknown."""
     shown: dict[str, Any] = msgspec.to_builtins(receipt)
     shown.pop("prompt", None)

@@ -13,7 +13,7 @@ from proxy.prefix.layouts.learning import FeatureLearner
 from proxy.prefix.planned import Planned
 from proxy.prefix.prompts.prompt import RANK, Fingerprint, count_leading_roles
 from proxy.prefix.prompts.recent import LruCache
-from proxy.records.feature_mode import Place
+from proxy.records.feature_mode import LayoutScope
 
 #: Sets of tools of one feature whose instructions are told apart.
 _TOOL_SETS: Final = 8
@@ -39,7 +39,7 @@ class LayoutLearner:
     """
 
     def __init__(self, most: int = 128) -> None:
-        self._known: LruCache[Place, LruCache[bytes, FeatureLearner]] = LruCache(most)
+        self._known: LruCache[LayoutScope, LruCache[bytes, FeatureLearner]] = LruCache(most)
         #: What stands for tools in any order, by those in theirs.
         self._named: LruCache[tuple[Fingerprint, int], bytes] = LruCache(most * _TOOL_SETS)
 

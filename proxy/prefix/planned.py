@@ -17,8 +17,8 @@ from proxy.prefix.prediction.prefix_chains import ExpectedRead
 from proxy.prefix.prediction.sent import SentCall
 from proxy.prefix.prompts.conversation import ConversationChain
 from proxy.prefix.prompts.prompt import Fingerprint, MessageReading, Prompt
-from proxy.records.feature_mode import Place
-from proxy.records.origin import Origin
+from proxy.records.feature_mode import LayoutScope
+from proxy.records.origin import UncompactedConversation
 from slo.price import TokenRates
 
 _FAMILY: Final = re.compile(r"[a-z]+(?:-[a-z]+)*", re.IGNORECASE)
@@ -44,7 +44,7 @@ class PlanningRequest(msgspec.Struct, frozen=True, kw_only=True):
     slots: str = ""
     body: bytes
     shows: bool = False
-    origin: Origin | None = None
+    origin: UncompactedConversation | None = None
 
 
 class PlanningTarget(msgspec.Struct, frozen=True, kw_only=True):
@@ -181,7 +181,7 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
         return self.body is not came or self.question is not None
 
     @property
-    def place(self) -> Place:
+    def place(self) -> LayoutScope:
         """Where its layout is kept."""
         return layout_place(self.draft.asked, self.way.model)
 
@@ -198,10 +198,10 @@ class Passthrough(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
-def layout_place(asked: PlanningRequest, model: str) -> Place:
+def layout_place(asked: PlanningRequest, model: str) -> LayoutScope:
     """Where the layout of a call is kept: its team's feature on the model's family."""
     family = _FAMILY.match(model.rpartition("/")[2])
-    return Place(asked.team, asked.feature, family[0].lower() if family else "")
+    return LayoutScope(asked.team, asked.feature, family[0].lower() if family else "")
 
 
 def cache_key_source(draft: Draft, way: PlanningTarget) -> CacheKeySource:

@@ -63,7 +63,7 @@ from proxy.prefix.prompts.conversation import conversation_chain
 from proxy.prefix.prompts.prompt import ASSISTANT, parse_prompt
 from proxy.prefix.prompts.recent import LruCache
 from proxy.prefix.unmodified import MarkedVariant, UnmodifiedBaseline
-from proxy.records.feature_mode import Place
+from proxy.records.feature_mode import LayoutScope
 from slo.usage import Usage
 
 #: Reasons told of one call.
@@ -94,8 +94,8 @@ class Planner:
         self._secret = secret
         self._share = share
         self._talks: LruCache[bytes, ConversationState] = LruCache(talks)
-        self._habits: LruCache[Place, ReuseStatistics] = LruCache(_FEATURES)
-        self._toolsets: LruCache[Place, Toolsets] = LruCache(_EQUIPPED)
+        self._habits: LruCache[LayoutScope, ReuseStatistics] = LruCache(_FEATURES)
+        self._toolsets: LruCache[LayoutScope, Toolsets] = LruCache(_EQUIPPED)
         self._readings = MessageCache()
         self._conversations = Conversations()
         self._unstored = UnstoredPrefixes()
@@ -254,7 +254,7 @@ class Planner:
         """A call has ended, answered or not."""
         self._unmodified.release(planned)
 
-    def take_harm(self, place: Place, now: float) -> Harm | None:
+    def take_harm(self, place: LayoutScope, now: float) -> Harm | None:
         """That planning makes the place's calls surely dearer; None where it does not.
 
         Once it was told, the place is judged by its next calls alone.

@@ -34,7 +34,7 @@ from proxy.prefix.prediction.sent import SentCall
 from proxy.prefix.prediction.unstored import UnstoredPrefixes
 from proxy.prefix.prompts.marks import route_marks
 from proxy.prefix.prompts.recent import LruCache
-from proxy.records.feature_mode import Place
+from proxy.records.feature_mode import LayoutScope
 from slo.usage import Usage
 
 #: Prefixes that unmodified calls would have sent: 12 MB.
@@ -102,8 +102,8 @@ class UnmodifiedBaseline:
         self._chains = PrefixChainIndex(_PREFIXES, is_brief=True, unstored=unstored)
         self._trials = PrefixChainIndex(_PREFIXES, is_brief=True, unstored=unstored)
         self._numbers = count(1)
-        self._earnings: LruCache[Place, MarkEarnings] = LruCache(_FEATURES)
-        self._watches: LruCache[Place, HarmWatch] = LruCache(_FEATURES)
+        self._earnings: LruCache[LayoutScope, MarkEarnings] = LruCache(_FEATURES)
+        self._watches: LruCache[LayoutScope, HarmWatch] = LruCache(_FEATURES)
 
     def unmodified_call(
         self,
@@ -155,7 +155,7 @@ class UnmodifiedBaseline:
         )
 
     def reserve_stake(
-        self, where: Place, way: PlanningTarget, variant: MarkedVariant, *, on_credit: bool
+        self, where: LayoutScope, way: PlanningTarget, variant: MarkedVariant, *, on_credit: bool
     ) -> int:
         """The number of a bet on a variant of a call; 0 where it is not to be sent.
 
@@ -243,20 +243,20 @@ class UnmodifiedBaseline:
             floor = -max(0.0, _surcharge(marked, unmodified, sent.regime))
         earnings.observe(direct * price, saved * price, floor * price)
 
-    def _earnings_of(self, where: Place) -> MarkEarnings:
+    def _earnings_of(self, where: LayoutScope) -> MarkEarnings:
         return self._earnings.get_or_make(where, lambda: MarkEarnings(self._credit or 0.0))
 
-    def reset_earnings(self, where: Place) -> None:
+    def reset_earnings(self, where: LayoutScope) -> None:
         """Let marks earn anew: what they were to earn lay in prefixes that are not stored."""
         earnings = self._earnings_of(where)
         earnings.earned = min(0.0, earnings.earned)
 
-    def harm(self, place: Place, now: float) -> Harm | None:
+    def harm(self, place: LayoutScope, now: float) -> Harm | None:
         """That planning makes the place's calls surely dearer; None where it does not."""
         watch = self._watches.peek(place)
         return watch.harm(now) if watch is not None else None
 
-    def forget(self, place: Place) -> None:
+    def forget(self, place: LayoutScope) -> None:
         """Judge a place by its next calls alone."""
         self._watches.put(place, HarmWatch())
 

@@ -23,7 +23,7 @@ from typing import Final
 import msgspec
 
 from proxy.catalog.entries import Route
-from proxy.records.request_fields import field
+from proxy.records.request_fields import raw_field
 
 _KEY: Final = "prompt_cache_key"
 _SALT: Final = "cache_salt"
@@ -76,7 +76,7 @@ def isolate_cache(body: bytes, endpoint: str, route: Route, salt: str) -> CacheI
     name = _FIELDS.get(provider) or _BY_REGIME.get((route.regime, provider), "")
     if not name or endpoint not in (_KEYED if name == _KEY else _GENERATING):
         return _NOT_ISOLATED
-    own = field(body, name)
+    own = raw_field(body, name)
     said = own if own is not None and own.strip() not in _NOTHING else b""
     value = _hash(salt, said) if said else salt
     if name == _ISOLATION:  # as a header, for it refuses fields that it does not know

@@ -35,7 +35,7 @@ import orjson
 from proxy.errors import UpstreamError
 from proxy.providers.envelopes import envelope_of, error_in, text
 from proxy.providers.sse import parse_events
-from proxy.records.request_fields import field, replaced
+from proxy.records.request_fields import raw_field, replace_fields
 
 #: Longest message.
 _MAX_TEXT_CHARS: Final = 2_000
@@ -147,13 +147,13 @@ def redact_keys(run: bytes) -> bytes:
 
 def redact_answer_keys(body: bytes) -> bytes:
     """An answer in JSON as it came, but for what looks like a key in the strings of its error."""
-    error = field(body, "error")
+    error = raw_field(body, "error")
     if error is None:
         return body
     if len(error) > _ERROR:
-        return replaced(body, {"error": b'{"message":"[redacted]"}'})
+        return replace_fields(body, {"error": b'{"message":"[redacted]"}'})
     clean = _redact_strings(error)
-    return body if clean == error else replaced(body, {"error": clean})
+    return body if clean == error else replace_fields(body, {"error": clean})
 
 
 def _redact_strings(run: bytes) -> bytes:

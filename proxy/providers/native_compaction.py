@@ -20,7 +20,7 @@ from msgspec import Raw
 
 from proxy.catalog.entries import Route
 from proxy.prefix.prompts.objects import Unplannable, elements, members
-from proxy.records.request_fields import replaced
+from proxy.records.request_fields import replace_fields
 
 _FIELD: Final = "context_management"
 _ON_DEMAND: Final = "compaction"
@@ -140,7 +140,7 @@ def _compact_at_openai(endpoint: str, body: bytes, trigger: int) -> NativeCompac
 
 def _asking(body: bytes, wish: object, note: str) -> NativeCompactionCall | str:
     try:
-        sent = replaced(body, {_FIELD: msgspec.json.encode(wish)})
+        sent = replace_fields(body, {_FIELD: msgspec.json.encode(wish)})
     except _UNREADABLE:
         return "the body cannot be read"
     return NativeCompactionCall(body=sent, headers={}, note=note)

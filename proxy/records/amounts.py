@@ -5,16 +5,16 @@ from decimal import Decimal
 from typing import Final
 
 #: Digits behind the point at least, and digits that tell something.
-_PLACES: Final = 4
-_TELLING: Final = 3
+_MIN_DECIMAL_PLACES: Final = 4
+_SIGNIFICANT_DIGITS: Final = 3
 #: Nano-dollars have no more digits behind the point.
-_NANO_PLACES: Final = 9
+_MAX_DECIMAL_PLACES: Final = 9
 
 
 def money(nanos: int) -> str:
     """Nano-dollars as a person reads them, as ``-$0.0136``: rounded, no zeros at the end."""
     amount = Decimal(abs(nanos)).scaleb(-9)
-    places = max(_PLACES, _TELLING - 1 - amount.adjusted()) if amount else 0
+    places = max(_MIN_DECIMAL_PLACES, _SIGNIFICANT_DIGITS - 1 - amount.adjusted()) if amount else 0
     text = f"{amount:.{places}f}"
     shown = text.rstrip("0").rstrip(".") if "." in text else text
     return f"{'-' if nanos < 0 else ''}${shown}"
@@ -35,8 +35,10 @@ def decimal_places(amounts: Iterable[int | None]) -> int:
     """Number of digits behind the point let every one of these amounts tell something."""
     least = min((abs(nanos) for nanos in amounts if nanos), default=0)
     if not least:
-        return _PLACES
-    return min(max(_PLACES, 1 - Decimal(least).scaleb(-9).adjusted()), _NANO_PLACES)
+        return _MIN_DECIMAL_PLACES
+    return min(
+        max(_MIN_DECIMAL_PLACES, 1 - Decimal(least).scaleb(-9).adjusted()), _MAX_DECIMAL_PLACES
+    )
 
 
 def cell(nanos: int | None, places: int) -> str:

@@ -5,11 +5,11 @@ from urllib.parse import unquote
 
 import msgspec
 
-from proxy.records.origin import Origin
-from proxy.records.request_fields import Ask
+from proxy.records.origin import UncompactedConversation
+from proxy.records.request_fields import RequestFields
 
 #: How the paths begin that name a model.
-MODELS: Final = "models/"
+MODELS_PREFIX: Final = "models/"
 _OF_MODELS: Final = frozenset({"GET", "DELETE"})
 
 
@@ -44,7 +44,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         query: The raw query string, without ``?``.
         headers: The caller's headers that may be passed on, names in lower case.
         body: The caller's own bytes.
-        ask: What was read from them; None where the body is not JSON.
+        fields: What was read from them; None where the body is not JSON.
         feature: From the header, the body, or the key; "" where nobody said.
         conversation: What the caller calls its conversation; "" where it does not say.
         session: What its client's headers say of the session, hashed; "" for nothing.
@@ -66,7 +66,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     query: str = ""
     headers: dict[str, str]
     body: bytes
-    ask: Ask | None
+    fields: RequestFields | None
     feature: str = ""
     conversation: str = ""
     session: str = ""
@@ -75,19 +75,19 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     arrived: float
     notes: tuple[str, ...] = ()
     salt: str = ""
-    origin: Origin | None = None
+    origin: UncompactedConversation | None = None
     is_own: bool = False
     substitute: str = ""
 
     @property
-    def streamed(self) -> bool:
+    def is_streaming(self) -> bool:
         """True if the caller asked for a stream."""
-        return self.ask is not None and bool(self.ask.stream)
+        return self.fields is not None and bool(self.fields.stream)
 
     @property
     def model(self) -> str:
         """The public model name asked for; "" for calls that name none."""
-        return self.ask.model if self.ask is not None else ""
+        return self.fields.model if self.fields is not None else ""
 
     @property
     def path_model(self) -> str:
@@ -95,25 +95,25 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
         Source: OpenAI API reference, retrieve a model, delete a fine-tuned model (2026-11).
         """
-        is_about_model = self.method in _OF_MODELS and self.endpoint.startswith(MODELS)
-        return unquote(self.endpoint.removeprefix(MODELS)) if is_about_model else ""
+        is_about_model = self.method in _OF_MODELS and self.endpoint.startswith(MODELS_PREFIX)
+        return unquote(self.endpoint.removeprefix(MODELS_PREFIX)) if is_about_model else ""
 
     @property
     def end_user(self) -> str:
         """The opaque end user the caller named; "" for none."""
-        return self.ask.end_user if self.ask is not None else ""
+        return self.fields.end_user if self.fields is not None else ""
 
     @property
     def is_background(self) -> bool:
         """True if its answer is made after it is answered, and what that used is not told here."""
-        return self._asked is not None and self._asked.is_background
+        return self._responses_fields is not None and self._responses_fields.is_background
 
     @property
     def offers_hosted(self) -> bool:
         """True if it offers a tool that its provider runs, for a fee beside its tokens."""
-        return self._asked is not None and self._asked.offers_hosted
+        return self._responses_fields is not None and self._responses_fields.offers_hosted
 
     @property
-    def _asked(self) -> Ask | None:
+    def _responses_fields(self) -> RequestFields | None:
         """What it asks of the Responses API; None where it asks another."""
-        return self.ask if self.endpoint == "responses" else None
+        return self.fields if self.endpoint == "responses" else None

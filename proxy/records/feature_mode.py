@@ -10,7 +10,7 @@ EVERY_FAMILY: Final = ""
 """The family of what holds for all families of a feature."""
 
 
-class Mode(StrEnum):
+class PlanningMode(StrEnum):
     """What planning may do to a feature's prompts."""
 
     OFF = "off"  #: Nothing: they are sent as they came.
@@ -19,7 +19,7 @@ class Mode(StrEnum):
     AUTO = "auto"  #: Proposals approve themselves, under the guard.
 
 
-class Place(msgspec.Struct, frozen=True, order=True):
+class LayoutScope(msgspec.Struct, frozen=True, order=True):
     """What a layout belongs to: a feature of a team on one family of models."""
 
     team: str
@@ -27,12 +27,12 @@ class Place(msgspec.Struct, frozen=True, order=True):
     family: str = EVERY_FAMILY
 
     @property
-    def whole(self) -> "Place":
+    def all_families(self) -> "LayoutScope":
         """All families of the feature."""
-        return Place(self.team, self.feature)
+        return LayoutScope(self.team, self.feature)
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class FeatureState(msgspec.Struct, frozen=True, kw_only=True):
     """What holds at a place; times are in seconds since the epoch.
 
     Attributes:
@@ -47,7 +47,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         changed_at: When.
     """
 
-    mode: Mode | None = None
+    mode: PlanningMode | None = None
     version: int = 0
     former: int = 0
     active_from: float = 0.0
@@ -60,16 +60,16 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_off(self) -> bool:
         """True if prompts are sent as they came."""
-        return self.mode is Mode.OFF or bool(self.suspended)
+        return self.mode is PlanningMode.OFF or bool(self.suspended)
 
-    def layout(self, now: float) -> int:
+    def layout_version(self, now: float) -> int:
         """The version for a conversation that begins now; 0 for none."""
-        if self.suspended or self.mode not in {Mode.APPLY, Mode.AUTO}:
+        if self.suspended or self.mode not in {PlanningMode.APPLY, PlanningMode.AUTO}:
             return 0
         return self.version if now >= self.active_from else self.former
 
 
-class Standings(msgspec.Struct, frozen=True):
+class FeatureStates(msgspec.Struct, frozen=True):
     """What holds everywhere, at one moment.
 
     Attributes:
@@ -80,13 +80,13 @@ class Standings(msgspec.Struct, frozen=True):
     """
 
     changes: int = -1
-    places: Mapping[Place, Standing] = {}
-    moves: Mapping[tuple[Place, int], str] = {}
-    mode: Mode = Mode.OBSERVE
+    places: Mapping[LayoutScope, FeatureState] = {}
+    moves: Mapping[tuple[LayoutScope, int], str] = {}
+    mode: PlanningMode = PlanningMode.OBSERVE
 
-    def of(self, place: Place) -> Standing:
+    def of(self, place: LayoutScope) -> FeatureState:
         """What holds at the place; its mode is never None."""
-        whole = self.places.get(place.whole, _DEFAULT)
+        whole = self.places.get(place.all_families, _DEFAULT)
         own = self.places.get(place, _DEFAULT)
         held = own if own.suspended else whole
         return msgspec.structs.replace(
@@ -98,4 +98,4 @@ class Standings(msgspec.Struct, frozen=True):
         )
 
 
-_DEFAULT: Final = Standing()
+_DEFAULT: Final = FeatureState()

@@ -3,7 +3,7 @@
 import msgspec
 
 
-class Origin(msgspec.Struct, frozen=True, kw_only=True):
+class UncompactedConversation(msgspec.Struct, frozen=True, kw_only=True):
     """The caller's own messages behind a shorter prompt.
 
     Attributes:

@@ -147,13 +147,13 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     folded_messages: int | None = None
 
     @property
-    def spent(self) -> int | None:
+    def spent_nanos(self) -> int | None:
         """What it cost in 1e-9 US dollars: 0 where it used nothing, None where nobody knows."""
         is_nothing = self.usage is None and self.ttft is None
         return 0 if self.cost_nanos is None and is_nothing else self.cost_nanos
 
 
-def total(costs: Iterable[int | None]) -> int | None:
+def total_nanos(costs: Iterable[int | None]) -> int | None:
     """The sum of costs; None where one of them is unknown."""
     found = 0
     for cost in costs:

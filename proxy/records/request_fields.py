@@ -1,7 +1,7 @@
 """What the gateway must know of a caller's body, read without touching the rest of it.
 
-The bytes stay the caller's. ``ask`` reads in one pass that builds no objects for the messages;
-``replaced`` changes top-level fields and leaves every other value byte for byte as it came.
+The bytes stay the caller's. ``parse_request_fields`` builds no objects for the messages;
+``replace_fields`` changes top-level fields and leaves every other value byte for byte as it came.
 """
 
 import re
@@ -12,26 +12,32 @@ import msgspec
 
 from proxy.errors import InvalidCall
 
-_NAME: Final = 512
+_MAX_NAME_CHARS: Final = 512
 _ABSENT: Final = msgspec.Raw(b"")
 _NULL: Final = b"null"
 #: What the types of tools begin with that a provider runs, for a fee of their own.
 #: Source: OpenAI, pricing (2026-11).
-_HOSTED: Final = ("code_interpreter", "computer", "file_search", "image_generation", "web_search")
+_HOSTED_TOOL_PREFIXES: Final = (
+    "code_interpreter",
+    "computer",
+    "file_search",
+    "image_generation",
+    "web_search",
+)
 #: JSON of a field that says as little as its absence.
-_NOTHING: Final = frozenset({b"", b"null", b"false"})
+_EMPTY_VALUES: Final = frozenset({b"", b"null", b"false"})
 #: Bytes of a body that nobody can read in which half a character is looked for.
-_NEAR: Final = 64 * 1024
+_MAX_SURROGATE_SEARCH_BYTES: Final = 64 * 1024
 #: An escape of a surrogate without the other half of its pair; its own backslash is not escaped.
 #: Source: RFC 8259, section 8.2.
-_HALF: Final = re.compile(
+_LONE_SURROGATE: Final = re.compile(
     rb"(?<!\\)(?:\\\\)*(\\ud[89ab][\da-f]{2}(?!\\ud[c-f])"
     rb"|(?<!\\ud[89ab][\da-f]{2})\\ud[c-f][\da-f]{2})",
     re.IGNORECASE,
 )
 
 
-class Metadata(msgspec.Struct, frozen=True):
+class RequestMetadata(msgspec.Struct, frozen=True):
     """The one field of ``metadata`` that is for us."""
 
     feature: str | None = None
@@ -49,7 +55,7 @@ class _Tool(msgspec.Struct, frozen=True):
     type: Any = None
 
 
-class Ask(msgspec.Struct, frozen=True):
+class RequestFields(msgspec.Struct, frozen=True):
     """The fields of a body that decide how a call is handled; the same for every endpoint.
 
     Attributes:
@@ -57,13 +63,13 @@ class Ask(msgspec.Struct, frozen=True):
         stream: Whether the answer is wanted as server-sent events.
         user: The caller's opaque end user.
         service_tier: The tier asked for; it changes the price.
-        previous_response_id: As JSON, like all below; see ``needs_kept_state`` and ``thought``.
+        previous_response_id: As JSON, like all below; ``needs_kept_state`` reads it.
     """
 
-    model: Annotated[str, msgspec.Meta(max_length=_NAME)] = ""
+    model: Annotated[str, msgspec.Meta(max_length=_MAX_NAME_CHARS)] = ""
     stream: bool | None = None
     stream_options: StreamOptions | None = None
-    metadata: Metadata | None = None
+    metadata: RequestMetadata | None = None
     user: str | None = None
     safety_identifier: str | None = None
     service_tier: str | None = None
@@ -90,12 +96,12 @@ class Ask(msgspec.Struct, frozen=True):
             "conversation": self.conversation,
             "background": self.background,
         }
-        return next((name for name, raw in fields.items() if bytes(raw) not in _NOTHING), "")
+        return next((name for name, raw in fields.items() if bytes(raw) not in _EMPTY_VALUES), "")
 
     @property
     def is_background(self) -> bool:
         """True if a Responses call is to be answered later than its request is."""
-        return bytes(self.background) not in _NOTHING
+        return bytes(self.background) not in _EMPTY_VALUES
 
     @property
     def offers_hosted(self) -> bool:
@@ -104,13 +110,16 @@ class Ask(msgspec.Struct, frozen=True):
         if not raw:
             return False
         try:
-            tools = _tools(raw)
+            tools = _decode_tools(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return False
-        return any(isinstance(each.type, str) and each.type.startswith(_HOSTED) for each in tools)
+        return any(
+            isinstance(each.type, str) and each.type.startswith(_HOSTED_TOOL_PREFIXES)
+            for each in tools
+        )
 
     @property
-    def thought(self) -> bytes:
+    def thinking_body(self) -> bytes:
         """A body that asks for thinking as this one does, and for nothing else."""
         effort, thinking = bytes(self.reasoning_effort), bytes(self.thinking)
         return b'{"reasoning_effort":%b,"thinking":%b}' % (effort or _NULL, thinking or _NULL)
@@ -131,33 +140,33 @@ class Ask(msgspec.Struct, frozen=True):
         return self.safety_identifier or self.user or ""
 
 
-_ask = msgspec.json.Decoder(Ask).decode
-_tools = msgspec.json.Decoder(list[_Tool]).decode
-_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_decode_fields = msgspec.json.Decoder(RequestFields).decode
+_decode_tools = msgspec.json.Decoder(list[_Tool]).decode
+_decode_raw_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-def ask(body: bytes) -> Ask:
+def parse_request_fields(body: bytes) -> RequestFields:
     """What the body asks for.
 
     Raises:
         InvalidCall: If it is not a JSON object or one of the fields we read has the wrong type.
     """
     try:
-        return _ask(body)
+        return _decode_fields(body)
     except msgspec.ValidationError as error:
         raise _wrong_type(str(error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        mend = _halved(body) or f"{error}. Send one JSON object."
+        mend = _lone_surrogate_hint(body) or f"{error}. Send one JSON object."
         raise InvalidCall(f"The body is not valid JSON: {mend}", code="invalid_json") from None
 
 
-def replaced(body: bytes, fields: Mapping[str, bytes]) -> bytes:
+def replace_fields(body: bytes, fields: Mapping[str, bytes]) -> bytes:
     """The body with some top-level fields set to the given JSON; new ones come last.
 
     Every other value is byte for byte the caller's; order is kept. Where all of them are new, so
     is everything else in the body.
     """
-    found = _fields(body)
+    found = _decode_raw_fields(body)
     if found and found.keys().isdisjoint(fields):
         added = b"".join(b"," + msgspec.json.encode(name) + b":" + fields[name] for name in fields)
         return body.rstrip(b" \t\r\n")[:-1] + added + b"}"
@@ -166,15 +175,15 @@ def replaced(body: bytes, fields: Mapping[str, bytes]) -> bytes:
     return b"{" + inner + b"}"
 
 
-def field(body: bytes, name: str) -> bytes | None:
+def raw_field(body: bytes, name: str) -> bytes | None:
     """The JSON text of one top-level field, as the caller wrote it; None where it is absent."""
-    raw = _fields(body).get(name)
+    raw = _decode_raw_fields(body).get(name)
     return None if raw is None else bytes(raw)
 
 
-def _halved(body: bytes) -> str:
+def _lone_surrogate_hint(body: bytes) -> str:
     """What is said of half a character in the body's beginning; "" where there is none."""
-    found = _HALF.search(body, 0, _NEAR)
+    found = _LONE_SURROGATE.search(body, 0, _MAX_SURROGATE_SEARCH_BYTES)
     if found is None:
         return ""
     return (

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 
-class Waiting:
+class WaitTimer:
     """A block whose time counts as waited; such blocks do not nest.
 
     Attributes:
@@ -29,23 +29,23 @@ class Timeline:
     Attributes:
         started: The clock when the call arrived.
         waiting: A block in which the upstream or the caller is waited for.
-        first: From arrival to the first content byte; None while there is none.
+        ttft: From arrival to the first content byte; None while there is none.
     """
 
-    __slots__ = ("first", "now", "started", "waiting")
+    __slots__ = ("now", "started", "ttft", "waiting")
 
     def __init__(self, ticks: Callable[[], float]) -> None:
         self.now = ticks
         self.started = ticks()
-        self.first: float | None = None
-        self.waiting = Waiting(ticks)
+        self.ttft: float | None = None
+        self.waiting = WaitTimer(ticks)
 
     @property
-    def waited(self) -> float:
+    def waited_s(self) -> float:
         """How long the upstream and the caller were waited for."""
         return self.waiting.seconds
 
-    def begun(self) -> None:
+    def mark_first_content(self) -> None:
         """Mark the first content byte, once."""
-        if self.first is None:
-            self.first = self.now() - self.started
+        if self.ttft is None:
+            self.ttft = self.now() - self.started

@@ -20,7 +20,7 @@ from sqlalchemy import Engine, select, text
 
 from compaction.policy import CompactionMode as Compaction
 from proxy.records.compaction_settings import FeatureSettings, SettingsSnapshot
-from proxy.records.feature_mode import Mode, Standings
+from proxy.records.feature_mode import FeatureStates, PlanningMode
 from proxy.records.receipt import Receipt
 from proxy.settings import Settings
 from proxy.store.journal.journal import Journal
@@ -74,7 +74,11 @@ class Store:
     """
 
     def __init__(
-        self, engine: Engine, folder: Path, mode: Mode = Mode.OBSERVE, secret: bytes = b""
+        self,
+        engine: Engine,
+        folder: Path,
+        mode: PlanningMode = PlanningMode.OBSERVE,
+        secret: bytes = b"",
     ) -> None:
         self._engine = engine
         self._gate: ConnectionGate | None = None
@@ -103,7 +107,7 @@ class Store:
         self.drain = JournalShipper(self.journal, self._insert)
 
     @classmethod
-    def open(cls, url: str, folder: Path, mode: Mode = Mode.OBSERVE) -> Self:
+    def open(cls, url: str, folder: Path, mode: PlanningMode = PlanningMode.OBSERVE) -> Self:
         """The store in the database at ``url``, migrated and running; blocks.
 
         Receipts that processes before this one left in the journal's ``folder`` are drained.
@@ -129,7 +133,7 @@ class Store:
         return store
 
     @classmethod
-    def open_offline(cls, url: str, folder: Path, mode: Mode, known: KnownKeys) -> Self:
+    def open_offline(cls, url: str, folder: Path, mode: PlanningMode, known: KnownKeys) -> Self:
         """A store whose database is away; ``go_online`` connects it.
 
         Until then it finds the known keys and journals receipts. Whatever asks the database fails
@@ -144,7 +148,7 @@ class Store:
         store = cls(engine, folder, mode, known.secret)
         store._gate = gate
         store.keyring.restore(known.by_hash(), known.teams)
-        store.board.standings = Standings(mode=Mode.OFF)
+        store.board.standings = FeatureStates(mode=PlanningMode.OFF)
         store.foldboard.chosen = SettingsSnapshot(unlisted=FeatureSettings(mode=Compaction.OFF))
         store.journal.start()
         store.drain.start()

@@ -11,7 +11,7 @@ from typing import Final, cast
 import httptools
 
 #: Unread bytes at which the upstream is told to wait until they are read.
-_HIGH: Final = 256 * 1024
+_MAX_BUFFERED_BYTES: Final = 256 * 1024
 #: Bytes of a body from which on putting it behind the head costs more than a second buffer.
 _SMALL: Final = 16 * 1024
 #: The largest head of an answer, and the most bytes in a row that bring its body no further.
@@ -20,10 +20,10 @@ _HEAD: Final = 64 * 1024
 _NAMES: Final = 256
 #: Seconds after which a connection that breaks without a word was not idle for too long: the
 #: upstream had the request, and must not get it again.
-_STALE: Final = 1.0
+_STALE_MESSAGES: Final = 1.0
 
 
-class Broken(OSError):
+class ConnectionBroken(OSError):
     """The connection ended before the answer did, or the answer is not HTTP.
 
     Attributes:
@@ -55,7 +55,7 @@ class Connection(asyncio.Protocol):
         self._loop = loop
         self._uses = 0
         self._parser = httptools.HttpResponseParser(self)
-        self._error: Broken | None = None
+        self._error: ConnectionBroken | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._paused = self._is_bodiless = False
         self._buffer: list[bytes] = []
@@ -164,14 +164,14 @@ class Connection(asyncio.Protocol):
         """Called by asyncio; an answer without a length ends here, unless we hung up."""
         if self.status and not self._delimited and exc is None and self._error is None:
             self.on_message_complete()
-        is_soon = self._loop.time() - self._sent_at < _STALE
+        is_soon = self._loop.time() - self._sent_at < _STALE_MESSAGES
         is_stale = self._uses > 1 and not self._received and is_soon
-        self._fail(Broken("the connection ended", is_stale=is_stale))
+        self._fail(ConnectionBroken("the connection ended", is_stale=is_stale))
 
     def on_message_begin(self) -> None:
         """Called by httptools, which reads on after an answer's end."""
         if self._complete:
-            raise Broken("bytes came after the answer that nobody asked for")
+            raise ConnectionBroken("bytes came after the answer that nobody asked for")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Called by httptools; what trails the body is for nobody."""
@@ -179,7 +179,7 @@ class Connection(asyncio.Protocol):
             return
         self._size += len(name) + len(value)
         if self._size > _HEAD:
-            raise Broken("the answer's head is too large")
+            raise ConnectionBroken("the answer's head is too large")
         headers, key, text = self.headers, _name(name), value.decode("latin-1")
         headers[key] = f"{headers[key]}, {text}" if key in headers else text
 
@@ -202,11 +202,11 @@ class Connection(asyncio.Protocol):
     def on_body(self, piece: bytes) -> None:
         """Called by httptools."""
         if self._complete:
-            raise Broken("a body came that cannot be")
+            raise ConnectionBroken("a body came that cannot be")
         self._buffer.append(piece)
         self._size += len(piece)
         self._useless = 0
-        if self._size > _HIGH and not self._paused:
+        if self._size > _MAX_BUFFERED_BYTES and not self._paused:
             self._paused = True
             self._transport.pause_reading()
 
@@ -234,10 +234,10 @@ class Connection(asyncio.Protocol):
             self._waiter.set_result(None)
 
     def _refuse(self, why: str) -> None:
-        self._fail(Broken(why))
+        self._fail(ConnectionBroken(why))
         self._transport.abort()
 
-    def _fail(self, error: Broken) -> None:
+    def _fail(self, error: ConnectionBroken) -> None:
         if self._error is None:
             self._error = error
         self._wake()

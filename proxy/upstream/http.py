@@ -21,13 +21,13 @@ from proxy.providers.failures import GatewayMisconfigured
 from proxy.providers.kinds import credentials
 from proxy.providers.port import PreparedRequest
 from proxy.providers.stream_endings import connection_lost
-from proxy.upstream.connection import Broken, Connection
-from proxy.upstream.origin import Origin
-from proxy.upstream.packed import Packed, Sealed, packed
-from proxy.upstream.port import Exchange
+from proxy.upstream.connection import Connection, ConnectionBroken
+from proxy.upstream.origin import ConnectionPool
+from proxy.upstream.packed import GzipDecoder, UnsupportedCoding, decoder_for
+from proxy.upstream.port import UpstreamExchange
 
 #: An answer must come as it is: we read its usage, and the caller gets its bytes.
-_OURS: Final = {
+_GATEWAY_HEADERS: Final = {
     "accept": "*/*",
     "accept-encoding": "identity",
     "content-type": "application/json",
@@ -35,35 +35,37 @@ _OURS: Final = {
 }
 #: Whose account pays: what the catalog says of an upstream goes before what its caller says.
 #: Source: OpenAI API reference, authentication (2026-11).
-_ACCOUNT: Final = frozenset({"openai-organization", "openai-project"})
+_ACCOUNT_HEADERS: Final = frozenset({"openai-organization", "openai-project"})
 #: Heads of requests that are remembered; most callers send the same one again and again.
-_HEADS: Final = 1024
+_MAX_CACHED_HEADS: Final = 1024
 _NO_ADDRESS: Final = "The upstream's address in the catalog is not a valid URL."
 
 
 class HttpExchange:
     """One answer over one connection."""
 
-    __slots__ = ("_connection", "_is_open", "_origin", "_packed", "headers", "status")
+    __slots__ = ("_connection", "_decoder", "_is_open", "_pool", "headers", "status")
 
-    def __init__(self, connection: Connection, origin: Origin) -> None:
+    def __init__(self, connection: Connection, origin: ConnectionPool) -> None:
         self._connection = connection
-        self._origin = origin
+        self._pool = origin
         self._is_open = True
         self.status = connection.status
         self.headers: Mapping[str, str] = connection.headers
         coding = connection.headers.get("content-encoding")
-        self._packed: Packed | Sealed | None = packed(coding) if coding else None
+        self._decoder: GzipDecoder | UnsupportedCoding | None = (
+            decoder_for(coding) if coding else None
+        )
 
     async def read(self) -> bytes:
         """The next bytes of the body; unpacked, where the upstream packed them unasked."""
         if not self._is_open:  # the connection may be another call's by now
             raise connection_lost()
         try:
-            if self._packed is None:
+            if self._decoder is None:
                 return await self._connection.read()
-            return await self._packed.read(self._connection.read)
-        except (Broken, zlib.error) as error:
+            return await self._decoder.read(self._connection.read)
+        except (ConnectionBroken, zlib.error) as error:
             raise connection_lost() from error
 
     async def read_all(self, limit: int) -> bytes:
@@ -80,7 +82,7 @@ class HttpExchange:
                     code="upstream_answer_too_large",
                     retryable=False,
                 )
-            if self._packed is None and self._connection.is_read:
+            if self._decoder is None and self._connection.is_read:
                 break
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
@@ -88,15 +90,15 @@ class HttpExchange:
         """Hang up, or give the connection back if the body was read to its end."""
         if self._is_open:
             self._is_open = False
-            self._origin.release(self._connection)
+            self._pool.release(self._connection)
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _KnownUpstream:
     """Where an upstream is, and the headers that are always sent to it."""
 
     upstream: Upstream
-    origin: Origin
+    pool: ConnectionPool
     address: SplitResult
     headers: dict[str, str]
 
@@ -124,17 +126,17 @@ class HttpTransport:
         self._connections = connections
         self._connect_timeout = connect_timeout
         self._tls = tls or ssl.create_default_context()
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, _KnownUpstream] = {}
         self._heads: dict[tuple[object, ...], bytes] = {}
 
-    async def open(self, upstream: Upstream, prepared: PreparedRequest) -> Exchange:
+    async def open(self, upstream: Upstream, prepared: PreparedRequest) -> UpstreamExchange:
         """Send the request and wait for the answer's headers."""
-        known = self._where(upstream)
-        origin, address, headers = known.origin, known.address, known.headers
+        known = self._known_upstream(upstream)
+        origin, address, headers = known.pool, known.address, known.headers
         same = (upstream.name, prepared.method, prepared.path, *prepared.headers.items())
         begun = self._heads.get(same)
         if begun is None:
-            if len(self._heads) >= _HEADS:
+            if len(self._heads) >= _MAX_CACHED_HEADS:
                 self._heads.clear()
             begun = self._heads[same] = _head(prepared, address, headers)
         head = begun + _length(prepared)
@@ -142,7 +144,7 @@ class HttpTransport:
             connection = await origin.exchange(
                 head, prepared.body, is_bodiless=prepared.method == "HEAD"
             )
-        except Broken as error:
+        except ConnectionBroken as error:
             raise connection_lost() from error
         except TimeoutError as error:
             raise _unreachable("The upstream could not be reached in time.", error) from error
@@ -161,9 +163,9 @@ class HttpTransport:
     def close(self) -> None:
         """Hang up on all connections."""
         for known in self._known.values():
-            known.origin.close()
+            known.pool.close()
 
-    def _where(self, upstream: Upstream) -> _Known:
+    def _known_upstream(self, upstream: Upstream) -> _KnownUpstream:
         """Where the upstream is and what is always sent to it; kept, for there are few.
 
         A catalog that was read again has the same upstreams as other objects. One that did change
@@ -178,7 +180,7 @@ class HttpTransport:
         headers = {name.lower(): value for name, value in upstream.headers.items()}
         try:
             address = urlsplit(upstream.base_url)
-            origin = Origin(
+            origin = ConnectionPool(
                 address,
                 connections=self._connections,
                 connect_timeout=self._connect_timeout,
@@ -186,14 +188,19 @@ class HttpTransport:
             )
         except ValueError as error:
             raise _unreachable(_NO_ADDRESS, error) from error
-        always = {"host": origin.authority, **_OURS, **headers, **self._key(upstream)}
-        known = self._known[upstream.name] = _Known(upstream, origin, address, always)
+        always = {
+            "host": origin.authority,
+            **_GATEWAY_HEADERS,
+            **headers,
+            **self._credentials(upstream),
+        }
+        known = self._known[upstream.name] = _KnownUpstream(upstream, origin, address, always)
         if before is not None:
             self._heads.clear()
-            before.origin.retire()
+            before.pool.retire()
         return known
 
-    def _key(self, upstream: Upstream) -> dict[str, str]:
+    def _credentials(self, upstream: Upstream) -> dict[str, str]:
         if not upstream.key_env:
             return {}
         key = self._keys.get(upstream.key_env)
@@ -208,7 +215,7 @@ class HttpTransport:
 
 
 @asynccontextmanager
-async def transport(
+async def open_transport(
     keys: Mapping[str, str],
     *,
     connections: int,
@@ -237,7 +244,7 @@ def _head(prepared: PreparedRequest, address: SplitResult, headers: Mapping[str,
     query = "&".join(filter(None, (address.query, asked)))
     target = f"{address.path}{path}?{query}" if query else f"{address.path}{prepared.path}"
     lines = [f"{prepared.method} {target} HTTP/1.1"]
-    own = {name: value for name, value in headers.items() if name in _ACCOUNT}
+    own = {name: value for name, value in headers.items() if name in _ACCOUNT_HEADERS}
     said = {**headers, **prepared.headers, **own}
     lines += [f"{name}: {value}" for name, value in said.items()]
     head = "\r\n".join(lines)

@@ -9,17 +9,17 @@ from urllib.parse import SplitResult
 
 from aiohappyeyeballs import start_connection
 
-from proxy.upstream.connection import Broken, Connection
-from proxy.upstream.places import NOT_YET, Places
+from proxy.upstream.connection import Connection, ConnectionBroken
+from proxy.upstream.places import UNSENT_IF_CANCELLED, PoolLimit
 
 #: Seconds an idle connection is kept; the providers' load balancers keep theirs for longer.
-_IDLE: Final = 30.0
+_MAX_IDLE_S: Final = 30.0
 #: Seconds one address of a host is tried before the next one is, too.
 #: Source: RFC 8305, section 5 (2017-12).
-_HEAD_START: Final = 0.25
+_HAPPY_EYEBALLS_DELAY_S: Final = 0.25
 
 
-class Origin:
+class ConnectionPool:
     """One upstream's address and the connections to it.
 
     Attributes:
@@ -44,7 +44,7 @@ class Origin:
         self._tls = tls if address.scheme == "https" else None
         self._port = address.port or (80 if self._tls is None else 443)
         self._connect_timeout = connect_timeout
-        self._places = Places(connections)
+        self._limit = PoolLimit(connections)
         self._idle: deque[Connection] = deque()
         self._busy: set[Connection] = set()
         self._is_retired = False
@@ -59,20 +59,20 @@ class Origin:
             OSError: If the upstream cannot be reached; its ``TimeoutError`` if not in time.
             Unsent: If it was cancelled while it waited for a connection.
         """
-        if not self._places.take():
-            await self._places.turn()
+        if not self._limit.try_acquire():
+            await self._limit.wait_for_turn()
         connection = None
         try:
-            connection = self._kept() or await self._connected()
+            connection = self._idle_connection() or await self._connect()
             try:
                 await connection.exchange(head, body, is_bodiless=is_bodiless)
-            except Broken as error:
+            except ConnectionBroken as error:
                 if not error.is_stale:
                     raise
-                connection = await self._connected()
+                connection = await self._connect()
                 await connection.exchange(head, body, is_bodiless=is_bodiless)
         except BaseException:
-            self._places.leave()
+            self._limit.release()
             if connection is not None:
                 connection.close()
             raise
@@ -81,14 +81,14 @@ class Origin:
 
     def release(self, connection: Connection) -> None:
         """Keep the connection for the next call, or hang up if its answer was not read whole."""
-        self._places.leave()
+        self._limit.release()
         self._busy.discard(connection)
         if self._is_retired or not connection.is_reusable:
             connection.close()
             return
         now = connection.idle_since = asyncio.get_running_loop().time()
         self._idle.append(connection)
-        while self._idle[0].idle_since < now - _IDLE:
+        while self._idle[0].idle_since < now - _MAX_IDLE_S:
             self._idle.popleft().close()
 
     def retire(self) -> None:
@@ -102,9 +102,9 @@ class Origin:
         for connection in (*self._idle, *self._busy):
             connection.close()
 
-    def _kept(self) -> Connection | None:
+    def _idle_connection(self) -> Connection | None:
         """The connection used last, unless it is too old or was closed."""
-        oldest = asyncio.get_running_loop().time() - _IDLE
+        oldest = asyncio.get_running_loop().time() - _MAX_IDLE_S
         while self._idle:
             connection = self._idle.pop()
             if connection.is_reusable and connection.idle_since > oldest:
@@ -112,7 +112,7 @@ class Origin:
             connection.close()
         return None
 
-    async def _connected(self) -> Connection:
+    async def _connect(self) -> Connection:
         """A new connection, over the first of the host's addresses that answers.
 
         An address that swallows all it is sent (IPv6 on half-made networks) costs a head start.
@@ -122,10 +122,12 @@ class Origin:
             Unsent: If it was cancelled meanwhile.
         """
         loop = asyncio.get_running_loop()
-        with NOT_YET:
+        with UNSENT_IF_CANCELLED:
             async with asyncio.timeout(self._connect_timeout):
                 found = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
-                reached = await start_connection(found, happy_eyeballs_delay=_HEAD_START)
+                reached = await start_connection(
+                    found, happy_eyeballs_delay=_HAPPY_EYEBALLS_DELAY_S
+                )
                 try:
                     _, connection = await loop.create_connection(
                         lambda: Connection(loop),

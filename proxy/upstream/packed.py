@@ -15,21 +15,21 @@ from proxy.errors import UpstreamError
 #: millisecond's work.
 MAX_PIECE_BYTES: Final = 64 * 1024
 #: Most packed bytes that are read at once: the rest is copied each time.
-MAX_PACKED_PIECE_BYTES: Final = 16 * 1024
+MAX_COMPRESSED_PIECE_BYTES: Final = 16 * 1024
 #: Most bytes that one body may unpack to.
-MAX_UNPACKED_BYTES: Final = 256 * 1024 * 1024
+MAX_DECODED_BYTES: Final = 256 * 1024 * 1024
 #: Most bytes that one packed byte may unpack to, once there are more than the next constant says.
 #: Answers reach 20 or so, streams of many like events 50; deflate can reach 1032.
-MAX_RATIO: Final = 100
+MAX_COMPRESSION_RATIO: Final = 100
 #: Bytes that any body may unpack to.
-UNCHECKED_BYTES: Final = 1024 * 1024
+MIN_RATIO_CHECK_BYTES: Final = 1024 * 1024
 
 
-class Packed:
+class GzipDecoder:
     """A body packed by gzip or deflate, unpacked piece by piece."""
 
     def __init__(self) -> None:
-        self._unpack = _unpacking()
+        self._unpack = _decompressor()
         self._waiting = memoryview(b"")  # came, and was not read yet
         self._rest = b""  # was read in part
         self._is_begun = False
@@ -48,14 +48,14 @@ class Packed:
         while True:
             packed = await self._next(more)
             if not packed:
-                return self._counted(self._last())
+                return self._check_size(self._last())
             if self._unpack.eof:  # a gzip file may have more than one member
-                self._unpack = _unpacking()
+                self._unpack = _decompressor()
             self._is_begun = True
             piece = self._unpack.decompress(packed, MAX_PIECE_BYTES)
             self._rest = self._unpack.unconsumed_tail or self._unpack.unused_data
             if piece:
-                return self._counted(piece)
+                return self._check_size(piece)
 
     async def _next(self, more: Callable[[], Awaitable[bytes]]) -> bytes | memoryview:
         """The next packed bytes; others run before they are taken."""
@@ -66,8 +66,8 @@ class Packed:
             self._packed_size += len(self._waiting)
         if self._rest:
             return self._rest
-        packed = self._waiting[:MAX_PACKED_PIECE_BYTES]
-        self._waiting = self._waiting[MAX_PACKED_PIECE_BYTES:]
+        packed = self._waiting[:MAX_COMPRESSED_PIECE_BYTES]
+        self._waiting = self._waiting[MAX_COMPRESSED_PIECE_BYTES:]
         return packed
 
     def _last(self) -> bytes:
@@ -77,17 +77,17 @@ class Packed:
             raise zlib.error("the packed body ended too soon")
         return piece
 
-    def _counted(self, piece: bytes) -> bytes:
+    def _check_size(self, piece: bytes) -> bytes:
         """The piece, if the body is within its bounds with it."""
         self._size += len(piece)
-        if self._size > MAX_UNPACKED_BYTES:
-            raise _too_large(f"more than {MAX_UNPACKED_BYTES >> 20} MiB")
-        if self._size > max(UNCHECKED_BYTES, MAX_RATIO * self._packed_size):
-            raise _too_large(f"more than {MAX_RATIO} times its size")
+        if self._size > MAX_DECODED_BYTES:
+            raise _too_large(f"more than {MAX_DECODED_BYTES >> 20} MiB")
+        if self._size > max(MIN_RATIO_CHECK_BYTES, MAX_COMPRESSION_RATIO * self._packed_size):
+            raise _too_large(f"more than {MAX_COMPRESSION_RATIO} times its size")
         return piece
 
 
-class Sealed:
+class UnsupportedCoding:
     """A body packed in a way that we cannot unpack: nothing of it is passed on.
 
     Args:
@@ -117,15 +117,15 @@ class Sealed:
         )
 
 
-def packed(coding: str) -> Packed | Sealed | None:
+def decoder_for(coding: str) -> GzipDecoder | UnsupportedCoding | None:
     """What unpacks a body of this content coding; None for what is not packed."""
     coding = coding.strip().lower()
     if coding in {"gzip", "x-gzip", "deflate"}:
-        return Packed()
-    return None if coding in {"", "identity"} else Sealed(coding)
+        return GzipDecoder()
+    return None if coding in {"", "identity"} else UnsupportedCoding(coding)
 
 
-def _unpacking() -> "zlib._Decompress":
+def _decompressor() -> "zlib._Decompress":
     return zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
 
 

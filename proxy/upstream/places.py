@@ -3,10 +3,10 @@
 import asyncio
 from typing import Final
 
-from proxy.upstream.port import Unsent
+from proxy.upstream.port import CancelledBeforeSend
 
 
-class Places:
+class PoolLimit:
     """So many places; who finds one free does not wait, and others are served in turn."""
 
     __slots__ = ("_free", "_queue")
@@ -15,14 +15,14 @@ class Places:
         self._free = count
         self._queue: dict[asyncio.Future[None], None] = {}
 
-    def take(self) -> bool:
+    def try_acquire(self) -> bool:
         """Take a free place, or say that there is none."""
         if self._free == 0:
             return False
         self._free -= 1
         return True
 
-    async def turn(self) -> None:
+    async def wait_for_turn(self) -> None:
         """Wait for a place that somebody leaves, and take it.
 
         Raises:
@@ -31,16 +31,16 @@ class Places:
         turn = asyncio.get_running_loop().create_future()
         self._queue[turn] = None
         try:
-            with NOT_YET:
+            with UNSENT_IF_CANCELLED:
                 await turn
-        except Unsent:
+        except CancelledBeforeSend:
             if not turn.cancelled():  # the place was given just now
-                self.leave()
+                self.release()
             raise
         finally:
             self._queue.pop(turn, None)
 
-    def leave(self) -> None:
+    def release(self) -> None:
         """Leave a place to whoever has waited longest."""
         for turn in self._queue:
             if not turn.done():
@@ -50,7 +50,7 @@ class Places:
         self._free += 1
 
 
-class _Sending:
+class _UnsentIfCancelled:
     """Lets who cancels its block know that nothing was sent."""
 
     def __enter__(self) -> None:
@@ -58,7 +58,7 @@ class _Sending:
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if isinstance(error, asyncio.CancelledError):
-            raise Unsent from error
+            raise CancelledBeforeSend from error
 
 
-NOT_YET: Final = _Sending()
+UNSENT_IF_CANCELLED: Final = _UnsentIfCancelled()

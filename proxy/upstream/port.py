@@ -28,11 +28,11 @@ def request_id(headers: Mapping[str, str]) -> str:
     return ""
 
 
-class Unsent(asyncio.CancelledError):
+class CancelledBeforeSend(asyncio.CancelledError):
     """Cancelled before anything of the request was sent: nobody works on it."""
 
 
-class Exchange(Protocol):
+class UpstreamExchange(Protocol):
     """An answer that has begun; it owns its connection until closed.
 
     Attributes:
@@ -67,7 +67,7 @@ class Exchange(Protocol):
 class Transport(Protocol):
     """Opens exchanges with upstreams."""
 
-    async def open(self, upstream: Upstream, prepared: PreparedRequest) -> Exchange:
+    async def open(self, upstream: Upstream, prepared: PreparedRequest) -> UpstreamExchange:
         """Send the request and wait for the answer's headers.
 
         Cancelling hangs up.

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from msgspec.structs import asdict
 
-from proxy.records.feature_mode import Mode
+from proxy.records.feature_mode import PlanningMode
 from slo.usage import Usage
 from tests.bench.prefix_traffic import Asking, traffic
 from tests.bench.prefix_ways import WAYS, Json, Way, variable_first, ways
@@ -58,7 +58,7 @@ def rows(
             if way in ways(regime):
                 yield played(here, calls, regime, way)
             elif way == PLANNED:
-                here.plan(f"{regime}/{way}", Mode.AUTO)
+                here.plan(f"{regime}/{way}", PlanningMode.AUTO)
                 learned(here, len(calls), regime)
                 yield played(here, calls, regime, way)
 

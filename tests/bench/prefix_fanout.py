@@ -18,7 +18,7 @@ from typing import Any
 
 import orjson
 
-from proxy.records.feature_mode import Mode
+from proxy.records.feature_mode import PlanningMode
 from slo.usage import Usage
 from tests.fakes.handbook import handbook, question
 from tests.fakes.hourglass import MODELS, Hourglass, hourglass
@@ -28,7 +28,7 @@ MARKS = {
     "anthropic-breakpoint": {"cache_control": {"type": "ephemeral"}},
     "openai-breakpoint": {"prompt_cache_breakpoint": {"mode": "explicit"}},
 }
-WAYS = {"as sent": Mode.OFF, "held back": Mode.OBSERVE}
+WAYS = {"as sent": PlanningMode.OFF, "held back": PlanningMode.OBSERVE}
 Json = dict[str, Any]
 
 

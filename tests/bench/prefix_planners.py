@@ -9,7 +9,7 @@ from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.lessons import LayoutLearner
 from proxy.prefix.planned import Planned, PlanningRequest, PlanningTarget
 from proxy.prefix.planner import Planner
-from proxy.records.feature_mode import Place
+from proxy.records.feature_mode import LayoutScope
 from tests.fakes.recorded import Recorded
 from tests.fakes.wire_prefix import ROUTES, Sent, as_sent
 
@@ -34,15 +34,15 @@ class Planning:
         to: PlanningTarget,
         *,
         arranges: bool,
-        layouts: Mapping[Place, list[Layout]] | None = None,
+        layouts: Mapping[LayoutScope, list[Layout]] | None = None,
     ) -> None:
-        self.layouts: dict[Place, list[Layout]] = dict(layouts or {})
+        self.layouts: dict[LayoutScope, list[Layout]] = dict(layouts or {})
         self._planner = Planner(_SECRET, share=0.0)
         self._lessons = LayoutLearner()
         self._way = to
         self._arranges = arranges
         self._now = 0.0
-        self._seen: dict[Place, int] = {}
+        self._seen: dict[LayoutScope, int] = {}
 
     def __call__(self, one: Recorded, body: bytes) -> Sent:
         """What is sent of it; each call is answered before the next, ten seconds later."""
@@ -61,7 +61,7 @@ class Planning:
 
     def _planned(self, asked: PlanningRequest) -> Planned:
         draft = self._planner.read_call(asked)
-        place = Place(asked.team, asked.feature, "any")
+        place = LayoutScope(asked.team, asked.feature, "any")
         versions = self.layouts.setdefault(place, [])
         plan = self._planner.known_plan(draft) or self._planner.begin_plan(draft, len(versions))
         layout = versions[plan.layout - 1] if plan.layout else None

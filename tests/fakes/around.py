@@ -5,7 +5,7 @@ from typing import Any
 
 from prometheus_client.registry import Collector
 
-from proxy.app_context import Surroundings
+from proxy.app_context import AppContext
 from proxy.configuration import Prepare, read_policies
 from proxy.settings import Settings
 from proxy.store.store import Store
@@ -27,8 +27,8 @@ class Heard:
         return True
 
 
-def around(settings: Settings, opened: Store, heard: Heard, **fields: Any) -> Surroundings:
-    return Surroundings(
+def around(settings: Settings, opened: Store, heard: Heard, **fields: Any) -> AppContext:
+    return AppContext(
         **{
             "settings": settings,
             "promises": read_policies(settings),
@@ -38,7 +38,7 @@ def around(settings: Settings, opened: Store, heard: Heard, **fields: Any) -> Su
             "tasks": LoopTasks(),
             "now": lambda: NOW,
             "publish": heard.published.append,
-            "say": heard.say,
+            "alert": heard.say,
             "follow": heard.followed.append,
             **fields,
         }

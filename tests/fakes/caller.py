@@ -52,19 +52,19 @@ class FakeCaller:
         await self._take(piece)
         self.is_ended = True
 
-    async def whole(self, head: Head, body: bytes, receipt: Receipt) -> None:
+    async def send_whole(self, head: Head, body: bytes, receipt: Receipt) -> None:
         await self.begin(head)
         self.receipt = receipt
         await self.end(body)
 
-    def closing(self, receipt: Receipt) -> bytes:
+    def closing_event(self, receipt: Receipt) -> bytes:
         self.receipt = receipt
         return self._trailer
 
-    def attempted(self, receipt: Receipt) -> None:
+    def note_attempt(self, receipt: Receipt) -> None:
         self.attempts.append(receipt)
 
-    async def gone(self) -> None:
+    async def wait_until_gone(self) -> None:
         if self._leaves_after is None:
             await asyncio.get_running_loop().create_future()
         await asyncio.sleep(self._leaves_after or 0.0)

@@ -16,7 +16,7 @@ from proxy.prefix.explain.diagnostics import AnswerDiagnostics
 from proxy.prefix.planned import Passthrough, Planned
 from proxy.records.call import Call, Key
 from proxy.records.receipt import Receipt
-from proxy.records.request_fields import ask
+from proxy.records.request_fields import parse_request_fields
 from proxy.records.timeline import Timeline
 from proxy.upstream.port import Transport
 from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
@@ -61,7 +61,7 @@ def call(body: bytes, endpoint: str = "chat/completions", **fields: Any) -> Call
             "endpoint": endpoint,
             "headers": {"content-type": "application/json"},
             "body": body,
-            "ask": fields["ask"] if "ask" in fields else ask(body),
+            "fields": fields["fields"] if "fields" in fields else parse_request_fields(body),
             "feature": "chat",
             "arrived": 1_790_000_000.0,
             **fields,
@@ -192,5 +192,5 @@ def events(*datas: str) -> bytes:
 async def served(asked: Call, caller: Caller, table: Dependencies, timeline: Timeline) -> None:
     """Serve a call as the front does once it has read its body."""
     with CallWatchdog(WatchdogTimer(table.tasks.start)) as watch:
-        watch.watch_caller(caller.gone)
+        watch.watch_caller(caller.wait_until_gone)
         await serve(CallContext(asked, caller, table, watch, timeline))

@@ -19,7 +19,7 @@ from dashboards.reports import Part, ReportPeriod, Spend
 from proxy import app
 from proxy.app import Gateway
 from proxy.configuration import read_catalog
-from proxy.records.feature_mode import Mode, Place
+from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.settings import Settings, read
 from proxy.tools.demo.catalog import redirected_catalog, simulated_models
 from proxy.tools.simulator.app import app as lab_app
@@ -112,10 +112,10 @@ class Hourglass:
         assert answer.status_code == 200, answer.text
         return answer.json()
 
-    def plan(self, feature: str, mode: Mode) -> None:
+    def plan(self, feature: str, mode: PlanningMode) -> None:
         """Have the feature planned in this mode from now on."""
         store = self.gateway.store
-        store.layouts.switch(Place(self.team, feature), mode, "test", self.clock())
+        store.layouts.switch(LayoutScope(self.team, feature), mode, "test", self.clock())
         store.board.refresh()
 
     def turn(self) -> None:
@@ -150,7 +150,7 @@ async def lab_by_the_hour(folder: Path) -> AsyncIterator[tuple[Simulator, Path, 
 
 def _settings(folder: Path, catalog: Path) -> Settings:
     return Settings(
-        folder=folder / "gateway", catalog=catalog, planning=Mode.OFF, control_share=0.0
+        folder=folder / "gateway", catalog=catalog, planning=PlanningMode.OFF, control_share=0.0
     )
 
 

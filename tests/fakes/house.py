@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from proxy.api.body_limits import Room
-from proxy.api.endpoint import Door, Front
+from proxy.api.body_limits import BodyMemoryLimit
+from proxy.api.endpoint import Endpoint, EndpointDependencies
 from proxy.catalog.families import UnlistedModels
 from proxy.records.call import Key
 from proxy.records.receipt import Receipt
@@ -62,22 +62,22 @@ class House:
     receipts: list[Receipt] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.room = Room(each=self.body, all_together=self.bodies)
+        self.room = BodyMemoryLimit(each=self.body, all_together=self.bodies)
         self.transport = FakeTransport(self.scripts)
         table, ledger = desk(self.transport)
         table = replace(table, catalog=replace(table.catalog, passing=self.passing))
         self.receipts = ledger.receipts
-        door = Door(
+        door = EndpointDependencies(
             keys=FakeKeys(self.teams),
             capacity=FakeCapacity(self.trouble),
             now=lambda: 1_790_000_000.0,
             ticks=lambda: 0.0,
             call_id=lambda at: f"call_{at:.0f}",
-            room=self.room,
+            body_memory=self.room,
             max_calls=self.max_calls,
             shared_state=self.shared,
         )
-        self.front = Front(nothing, table, door)
+        self.front = Endpoint(nothing, table, door)
 
     def ask(self, body: bytes | Connection = ASKED, *args: Any, **head: Any) -> Connection:
         connection = body if isinstance(body, Connection) else Connection([body])

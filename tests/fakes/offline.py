@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from proxy.records.feature_mode import Mode
+from proxy.records.feature_mode import PlanningMode
 from proxy.store.sql.known_keys import KnownKeys
 from proxy.store.store import Store
 
@@ -25,4 +25,4 @@ def offline_store(folder: Path) -> tuple[Store, str]:
         keys=msgspec.Raw(msgspec.json.encode(list(before.keyring.cached_keys().items()))),
     )
     before.close(10)
-    return Store.open_offline(url, folder / "journal", Mode.AUTO, known), key
+    return Store.open_offline(url, folder / "journal", PlanningMode.AUTO, known), key

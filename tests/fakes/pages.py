@@ -5,7 +5,7 @@ from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
 
-from proxy.api.request import token, unauthenticated
+from proxy.api.request import request_token, unauthenticated_error
 from proxy.errors import ProxyError
 from proxy.records.call import Key
 from tests.fakes.asgi import asked, scope
@@ -15,8 +15,8 @@ from tests.fakes.desk import KEY
 
 async def authenticate(request: Request) -> Key:
     """Tests' one key is good."""
-    if token(request.scope) != "tg-1":
-        raise unauthenticated(is_missing=False)
+    if request_token(request.scope) != "tg-1":
+        raise unauthenticated_error(is_missing=False)
     return KEY
 
 

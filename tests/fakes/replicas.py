@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import orjson
 
-from proxy.records.feature_mode import Mode, Place
+from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.store.store import Store
 from proxy.tools.simulator.upstream import Simulator
 from tests.fakes.hourglass import Sand, lab_by_the_hour
@@ -71,14 +71,14 @@ class Replicas:
         exchange = self.lab.exchanges[-1]
         return exchange.path, _QUESTION.sub(b"", exchange.body)
 
-    def place(self, feature: str) -> Place:
+    def place(self, feature: str) -> LayoutScope:
         """A feature of the one team."""
-        return Place(self.store.teams.all()[0].id, feature)
+        return LayoutScope(self.store.teams.all()[0].id, feature)
 
 
 @contextmanager
 def replicas(
-    folder: Path, database_url: str = "", modes: Mapping[str, Mode] | None = None
+    folder: Path, database_url: str = "", modes: Mapping[str, PlanningMode] | None = None
 ) -> Iterator[Replicas]:
     """Two running gateways; SQLite in a file of theirs where no URL is given.
 

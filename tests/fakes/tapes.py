@@ -12,7 +12,7 @@ import yaml
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from proxy.app import gateway
-from proxy.records.feature_mode import Mode
+from proxy.records.feature_mode import PlanningMode
 from proxy.settings import Settings
 from proxy.tools.simulator.server import serving
 from tests.fakes.town import PRICE
@@ -152,7 +152,9 @@ async def studio(folder: Path, recorded: Mapping[str, Tape]) -> AsyncIterator[St
             _CATALOG.format(url=upstream)
             + "".join(_MODEL.format(id=model, price=PRICE) for model in models)
         )
-        chosen = Settings(folder=folder / "gateway", catalog=catalog, retries=0, planning=Mode.OFF)
+        chosen = Settings(
+            folder=folder / "gateway", catalog=catalog, retries=0, planning=PlanningMode.OFF
+        )
         async with gateway(chosen) as running, serving(running.app) as url:
             store = running.store
             team = store.teams.create("acme", now=1_790_000_000.0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from proxy.catalog.entries import Upstream
 from proxy.errors import UpstreamError
 from proxy.providers.port import PreparedRequest
-from proxy.upstream.port import Unsent
+from proxy.upstream.port import CancelledBeforeSend
 
 JSON = {"content-type": "application/json"}
 EVENTS = {"content-type": "text/event-stream; charset=utf-8"}
@@ -108,7 +108,7 @@ class FakeTransport:
             try:
                 await _never()
             except asyncio.CancelledError as cancelled:
-                raise Unsent from cancelled
+                raise CancelledBeforeSend from cancelled
         assert isinstance(script, Scripted)
         exchange = FakeExchange(script)
         self.exchanges.append(exchange)

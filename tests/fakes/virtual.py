@@ -17,9 +17,9 @@ import msgspec
 import orjson
 from sqlalchemy import select
 
-from proxy.api.endpoint import Front
+from proxy.api.endpoint import Endpoint
 from proxy.app import Gateway, gateway
-from proxy.records.feature_mode import Mode
+from proxy.records.feature_mode import PlanningMode
 from proxy.records.receipt import Receipt
 from proxy.settings import Settings
 from proxy.store.sql import schema
@@ -141,7 +141,7 @@ class Virtual:
     def breaker(self, model: str) -> str:
         """What the breaker of a model's first route does with calls."""
         front = self.gateway.app
-        assert isinstance(front, Front)
+        assert isinstance(front, Endpoint)
         lane = front._desk.route_health.of(self.gateway.catalog.models[model].routes[0])
         return lane.breaker.state(asyncio.get_running_loop().time()).value
 
@@ -214,7 +214,7 @@ async def virtual(
             folder=folder / "gateway",
             catalog=folder / "catalog.toml",
             promises=folder / "promises.toml",
-            planning=Mode.OFF,
+            planning=PlanningMode.OFF,
             **settings,
         )
         async with (

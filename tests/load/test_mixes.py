@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 from proxy.errors import InvalidCall
-from proxy.records.request_fields import ask
+from proxy.records.request_fields import parse_request_fields
 from tests.load.mixes import AGENT_TURNS, LOOP_STEPS, MIXES, Step, bad_input, coding_agent
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,7 +33,7 @@ def played(scene, seed: int = 1) -> list[Step]:
 def test_bodies_are_ones_that_the_gateway_reads(scene):
     for seed in range(5):
         for step in played(scene, seed):
-            read = ask(step.data)
+            read = parse_request_fields(step.data)
             assert read.model
             assert bool(read.stream) == step.is_stream
             assert step.expects == 200
@@ -76,7 +76,7 @@ def test_every_mistake_is_expected_to_be_refused():
     assert {step.expects for step in steps} == {400, 404}
     assert any(isinstance(step.body, str) for step in steps)
     with pytest.raises(InvalidCall):
-        ask(next(step for step in steps if isinstance(step.body, str)).data)
+        parse_request_fields(next(step for step in steps if isinstance(step.body, str)).data)
 
 
 def test_streams_and_whole_answers_are_both_asked_for():

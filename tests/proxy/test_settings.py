@@ -7,7 +7,7 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from compaction.policy import CompactionMode as Compaction
-from proxy.records.feature_mode import Mode
+from proxy.records.feature_mode import PlanningMode
 from proxy.settings import PREFIX, InvalidSettings, Settings, read, upstream_keys
 
 #: Every setting with a value that is not its default, as text and as read.
@@ -37,7 +37,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "retries": ("0", 0),
     "retry_wait": ("0", 0.0),
     "shared_provider_state": ("true", True),
-    "planning": ("auto", Mode.AUTO),
+    "planning": ("auto", PlanningMode.AUTO),
     "compaction": ("facts+model", Compaction.FACTS_MODEL),
     "compaction_model": ("gpt-6-luna", "gpt-6-luna"),
     "compaction_safety": ("10", 10.0),

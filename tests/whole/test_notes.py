@@ -9,7 +9,7 @@ import orjson
 
 from compaction.policy import CompactionMode as Compaction
 from proxy.app import Gateway, gateway
-from proxy.records.feature_mode import Mode as Planning
+from proxy.records.feature_mode import PlanningMode as Planning
 from proxy.settings import Settings
 from tests.fakes.asgi import Connection, asked, scope
 from tests.fakes.server import Server, head, serving

@@ -15,7 +15,7 @@ from proxy.prefix.planned import Planned, PlanningRequest, PlanningTarget
 from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.prompts.prompt import PromptSlot
-from proxy.records.feature_mode import Mode
+from proxy.records.feature_mode import PlanningMode
 from slo.usage import Usage
 from tests.bench.planning import way
 from tests.fakes.hourglass import Hourglass, hourglass
@@ -240,7 +240,7 @@ def test_features_without_number_are_forgotten() -> None:
 @pytest.fixture(scope="module")
 def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hourglass]:
     with hourglass(tmp_path_factory.mktemp("bad")) as made:
-        made.plan("planned", Mode.AUTO)
+        made.plan("planned", PlanningMode.AUTO)
         yield made
 
 

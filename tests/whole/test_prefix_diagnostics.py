@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from proxy.cli.explain import attempt_lines
-from proxy.records.feature_mode import Mode
+from proxy.records.feature_mode import PlanningMode
 from proxy.records.receipt import Receipt
 from tests.fakes.handbook import handbook
 from tests.fakes.hourglass import Hourglass, hourglass
@@ -22,7 +22,7 @@ GPT = "gpt-6.1-sol"
 @pytest.fixture
 def here(tmp_path: Path) -> Iterator[Hourglass]:
     with hourglass(tmp_path) as made:
-        made.plan("desk", Mode.OBSERVE)
+        made.plan("desk", PlanningMode.OBSERVE)
         yield made
 
 
@@ -129,7 +129,7 @@ def test_a_question_that_is_refused_is_asked_no_more(here: Hourglass, caplog):
 
 
 def test_where_nothing_is_planned_nothing_is_asked(here: Hourglass):
-    here.plan("desk", Mode.OFF)
+    here.plan("desk", PlanningMode.OFF)
     chat(here, 0)
     chat(here, 1)
 

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 import orjson
 import pytest
 
-from proxy.records.feature_mode import Mode, Place
+from proxy.records.feature_mode import LayoutScope, PlanningMode
 from tests.fakes.handbook import handbook, question
 from tests.fakes.hourglass import MODELS, Hourglass, hourglass
 
@@ -65,7 +65,7 @@ def in_time(look: Callable[[], T]) -> T:
     return found
 
 
-def suspension(here: Hourglass, place: Place) -> str:
+def suspension(here: Hourglass, place: LayoutScope) -> str:
     """Why planning is suspended there."""
 
     def look() -> str:
@@ -80,10 +80,10 @@ def test_a_feature_made_dearer_passes_through_within_fifty_calls_and_people_are_
     here: Hourglass, regime: str
 ) -> None:
     model = MODELS[regime]
-    here.plan(FEATURE, Mode.OBSERVE)
+    here.plan(FEATURE, PlanningMode.OBSERVE)
 
     assert unmodified_after(here, model) <= 50
-    place = Place(here.team, FEATURE, model.partition("-")[0])
+    place = LayoutScope(here.team, FEATURE, model.partition("-")[0])
     assert "more than the same calls" in suspension(here, place)
     store = here.gateway.store
     (alert,) = in_time(lambda: store.outbox.open_alerts(10))
@@ -93,7 +93,7 @@ def test_a_feature_made_dearer_passes_through_within_fifty_calls_and_people_are_
 
 def test_a_feature_that_is_no_dearer_stays_planned(here: Hourglass) -> None:
     model = MODELS["openai-breakpoint"]
-    here.plan(FEATURE, Mode.OBSERVE)
+    here.plan(FEATURE, PlanningMode.OBSERVE)
     for number in range(BEFORE + AFTER):
         here.ask(body(number, model), at=number * 10.0, feature=FEATURE)
 

@@ -8,7 +8,7 @@ import httpx
 import orjson
 import pytest
 
-from proxy.records.feature_mode import Mode
+from proxy.records.feature_mode import PlanningMode
 from slo.usage import Usage
 from tests.fakes.handbook import handbook, question
 from tests.fakes.hourglass import MODELS, START, Hourglass, hourglass
@@ -106,7 +106,7 @@ def test_a_marker_that_a_model_would_refuse_is_taken_off_and_that_is_said(here: 
     assert received(here) == body("openai-interval")
 
 
-@pytest.mark.parametrize("mode", [Mode.OFF, Mode.OBSERVE])
+@pytest.mark.parametrize("mode", [PlanningMode.OFF, PlanningMode.OBSERVE])
 @pytest.mark.parametrize(
     ("regime", "fields"),
     [
@@ -117,7 +117,7 @@ def test_a_marker_that_a_model_would_refuse_is_taken_off_and_that_is_said(here: 
     ],
 )
 def test_no_team_reads_or_warms_another_teams_cache(
-    here: Hourglass, regime: str, fields: dict[str, Any], mode: Mode
+    here: Hourglass, regime: str, fields: dict[str, Any], mode: PlanningMode
 ):
     here.plan("here", mode)
     other = key_of(here, "rival")

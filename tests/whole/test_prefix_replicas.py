@@ -15,7 +15,7 @@ import pytest
 
 from proxy.prefix.layouts.order import INTRODUCTION
 from proxy.prefix.planned import PlanningRequest, layout_place
-from proxy.records.feature_mode import Mode, Place
+from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.store.sql.layout_rows import Proposal
 from tests.bench.prefix_traffic import Asking, User
 from tests.bench.prefix_ways import variable_first
@@ -27,13 +27,13 @@ from tests.fakes.postgres import SERVER, schema
 from tests.fakes.recorded import Recorded
 from tests.fakes.replicas import Replicas, replicas
 
-PLANNED = {"as sent": Mode.OFF, "auto": Mode.AUTO}
+PLANNED = {"as sent": PlanningMode.OFF, "auto": PlanningMode.AUTO}
 BUILT = {"well": Recorded.bodies, "badly": raw_bodies}
 GROWN = "grown"
 FEATURES = {
     **{"/".join(key): PLANNED[key[0]] for key in product(PLANNED, BUILT, MODELS)},
-    **{f"learnt/{regime}": Mode.APPLY for regime in MODELS},
-    **{f"{GROWN}/{regime}": Mode.OBSERVE for regime in MODELS},
+    **{f"learnt/{regime}": PlanningMode.APPLY for regime in MODELS},
+    **{f"{GROWN}/{regime}": PlanningMode.OBSERVE for regime in MODELS},
 }
 #: What opens the text that was moved to the end.
 ARRIVED = INTRODUCTION.strip().encode()
@@ -186,7 +186,7 @@ def learnt(regime: str) -> str:
     return f"learnt/{regime}"
 
 
-def where(here: Replicas, regime: str) -> Place:
+def where(here: Replicas, regime: str) -> LayoutScope:
     """Where the layouts of the feature that learns are."""
     feature = here.place(learnt(regime))
     asked = PlanningRequest(team=feature.team, feature=feature.feature, key="", body=b"")

@@ -8,7 +8,7 @@ import httpx
 import orjson
 import pytest
 
-from proxy.records.feature_mode import Mode
+from proxy.records.feature_mode import PlanningMode
 from slo.usage import Usage
 from tests.fakes.handbook import handbook, question
 from tests.fakes.hourglass import MODELS, Hourglass, hourglass
@@ -22,7 +22,7 @@ CALLS = 8
 @pytest.fixture
 def here(tmp_path: Path) -> Iterator[Hourglass]:
     with hourglass(tmp_path) as made:
-        made.plan("desk", Mode.OBSERVE)
+        made.plan("desk", PlanningMode.OBSERVE)
         yield made
 
 
@@ -77,7 +77,7 @@ def test_rules_before_one_varying_question_are_read_from_the_second_call_on(
 
 
 def test_as_sent_none_of_them_is(here: Hourglass):
-    here.plan("plain", Mode.OFF)
+    here.plan("plain", PlanningMode.OFF)
     charged = []
     for number in range(3):
         items = [said("developer", RULES), said("user", question(f"one {number}"))]
@@ -121,7 +121,7 @@ def test_a_call_that_goes_on_from_what_is_stored_goes_as_it_came_and_says_why(he
 
 
 def test_tags_reach_no_model_planned_or_not(here: Hourglass):
-    here.plan("plain", Mode.OFF)
+    here.plan("plain", PlanningMode.OFF)
     tagged = "<tg:stable>Be kind.</tg:stable> It is noon."
     for feature in ("plain", "desk"):
         asked(here, feature, instructions=tagged, input=RULES)
@@ -136,7 +136,7 @@ def test_tags_reach_no_model_planned_or_not(here: Hourglass):
 
 def test_where_nothing_is_planned_it_goes_as_it_came(here: Hourglass):
     sent = {"instructions": "Be kind.", "input": RULES, "tools": []}
-    here.plan("plain", Mode.OFF)
+    here.plan("plain", PlanningMode.OFF)
     asked(here, "plain", **sent)
 
     assert received(here) == {"model": NEWEST, **sent}

@@ -6,7 +6,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from proxy.records.feature_mode import Mode
+from proxy.records.feature_mode import PlanningMode
 from slo.usage import Usage
 from tests.fakes.handbook import handbook
 from tests.fakes.hourglass import MODELS, Hourglass, hourglass
@@ -19,7 +19,7 @@ DEPARTMENTS = (0, 1, *[2] * 10)
 @pytest.fixture
 def here(tmp_path: Path) -> Iterator[Hourglass]:
     with hourglass(tmp_path) as made:
-        made.plan("planned", Mode.OBSERVE)
+        made.plan("planned", PlanningMode.OBSERVE)
         yield made
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from proxy.records.feature_mode import Mode
+from proxy.records.feature_mode import PlanningMode
 from tests.fakes.handbook import handbook
 from tests.fakes.hourglass import MODELS, Hourglass, hourglass
 
@@ -17,7 +17,7 @@ RULES = handbook(40, "rules")
 @pytest.fixture
 def here(tmp_path: Path) -> Iterator[Hourglass]:
     with hourglass(tmp_path) as made:
-        made.plan("desk", Mode.OBSERVE)
+        made.plan("desk", PlanningMode.OBSERVE)
         yield made
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from proxy.records.feature_mode import Mode
+from proxy.records.feature_mode import PlanningMode
 from slo.usage import Usage
 from tests.fakes.handbook import handbook, question
 from tests.fakes.hourglass import MODELS, Hourglass, hourglass
@@ -15,7 +15,7 @@ MODEL = MODELS["openai-breakpoint"]
 RULES = handbook(40, "rules")
 CALLS = 12
 #: Modes in which the gateway marks; the first does nothing else.
-MARKING = (Mode.OBSERVE, Mode.APPLY, Mode.AUTO)
+MARKING = (PlanningMode.OBSERVE, PlanningMode.APPLY, PlanningMode.AUTO)
 
 
 def body(said: str) -> dict[str, Any]:
@@ -29,7 +29,7 @@ def here(tmp_path: Path) -> Iterator[Hourglass]:
         yield made
 
 
-def asked(here: Hourglass, mode: Mode) -> list[Usage]:
+def asked(here: Hourglass, mode: PlanningMode) -> list[Usage]:
     """What the lab charged for each of some calls, half a minute apart."""
     here.turn()
     here.plan(mode.value, mode)
@@ -47,7 +47,7 @@ def stable(here: Hourglass) -> int:
 
 
 def test_as_sent_nothing_is_read_and_all_of_it_is_written_with_every_call(here: Hourglass) -> None:
-    charged = asked(here, Mode.OFF)
+    charged = asked(here, PlanningMode.OFF)
 
     assert [used.cache_read for used in charged] == [0] * CALLS
     assert all(used.write_30m > 0.99 * used.prompt_tokens for used in charged)
@@ -55,7 +55,7 @@ def test_as_sent_nothing_is_read_and_all_of_it_is_written_with_every_call(here: 
 
 @pytest.mark.parametrize("mode", MARKING)
 def test_planned_all_of_the_stable_part_is_read_from_the_second_call_on(
-    here: Hourglass, mode: Mode
+    here: Hourglass, mode: PlanningMode
 ) -> None:
     first, *others = asked(here, mode)
 
@@ -65,7 +65,7 @@ def test_planned_all_of_the_stable_part_is_read_from_the_second_call_on(
 
 
 @pytest.mark.parametrize("mode", MARKING)
-def test_planned_the_stable_part_is_written_once(here: Hourglass, mode: Mode) -> None:
+def test_planned_the_stable_part_is_written_once(here: Hourglass, mode: PlanningMode) -> None:
     """The question is written too, as it is directly: nobody knows yet that none goes on."""
     first, *others = asked(here, mode)
 
@@ -75,11 +75,11 @@ def test_planned_the_stable_part_is_written_once(here: Hourglass, mode: Mode) ->
 
 
 @pytest.mark.parametrize("mode", MARKING)
-def test_planned_it_costs_less_from_the_second_call_on(here: Hourglass, mode: Mode) -> None:
-    asked(here, Mode.OFF)
+def test_planned_it_costs_less_from_the_second_call_on(here: Hourglass, mode: PlanningMode) -> None:
+    asked(here, PlanningMode.OFF)
     asked(here, mode)
     spent = here.spent()
-    before, after = spent[Mode.OFF.value].cost_nanos, spent[mode.value].cost_nanos
+    before, after = spent[PlanningMode.OFF.value].cost_nanos, spent[mode.value].cost_nanos
 
     assert before is not None
     assert after is not None

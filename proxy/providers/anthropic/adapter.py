@@ -25,7 +25,7 @@ from proxy.providers.port import PreparedRequest, Reader
 from proxy.providers.responses.reader import responses_reader
 from proxy.providers.responses.request import chat_body
 from proxy.providers.tiers import price_tier
-from proxy.records.call import MODELS, Call
+from proxy.records.call import MODELS_PREFIX, Call
 from slo.price import BillingTerms
 from slo.usage import Usage
 
@@ -111,7 +111,7 @@ def _model_request(call: Call, route: Route) -> PreparedRequest:
     """The question for one model."""
     return PreparedRequest(
         method="GET",
-        path=f"/{MODELS}{quote(route.model or call.path_model, safe=':')}",
+        path=f"/{MODELS_PREFIX}{quote(route.model or call.path_model, safe=':')}",
         headers=_headers(call.headers, (), route),
         body=b"",
         reader=_ModelReader(route.upstream.provider or route.upstream.name),
@@ -157,14 +157,14 @@ class _ModelReader:
 def _reader(call: Call) -> Reader:
     """What turns the answer back into what the caller's endpoint gives."""
     if call.endpoint == _CHAT:
-        return _chat_reader(call, wants_usage=call.ask is not None and call.ask.wants_usage)
+        return _chat_reader(call, wants_usage=call.fields is not None and call.fields.wants_usage)
     inner = _chat_reader(call, wants_usage=True)
-    return responses_reader(inner, call.body, call.streamed, call.arrived)
+    return responses_reader(inner, call.body, call.is_streaming, call.arrived)
 
 
 def _chat_reader(call: Call, *, wants_usage: bool) -> Reader:
     created, model = int(call.arrived), call.substitute or call.model
-    if not call.streamed:
+    if not call.is_streaming:
         return WholeAnswer(model=model, created=created)
     return AnswerStream(model=model, created=created, wants_usage=wants_usage)
 

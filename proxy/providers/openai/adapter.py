@@ -26,8 +26,8 @@ from proxy.providers.responses.request import chat_body
 from proxy.providers.sse import parse_events
 from proxy.providers.tiers import price_tier
 from proxy.providers.usage import openai_usage
-from proxy.records.call import MODELS, Call
-from proxy.records.request_fields import field, replaced
+from proxy.records.call import MODELS_PREFIX, Call
+from proxy.records.request_fields import raw_field, replace_fields
 from slo.price import BillingTerms
 from slo.usage import Usage
 
@@ -96,14 +96,14 @@ class OpenAIWire:
 
     def _fields(self, call: Call, route: Route) -> dict[str, bytes]:
         fields: dict[str, bytes] = {}
-        if call.ask is None:
+        if call.fields is None:
             return fields
-        if route.model and route.model != call.ask.model:
+        if route.model and route.model != call.fields.model:
             fields["model"] = msgspec.json.encode(route.model)
         asks = route.upstream.asks_usage and call.endpoint in _ASKED
-        if asks and call.streamed and not call.ask.wants_usage:
-            given = call.ask.stream_options is not None
-            options = field(call.body, "stream_options") if given else None
+        if asks and call.is_streaming and not call.fields.wants_usage:
+            given = call.fields.stream_options is not None
+            options = raw_field(call.body, "stream_options") if given else None
             fields["stream_options"] = _with_usage(options)
         return fields
 
@@ -138,7 +138,7 @@ def _path(call: Call, route: Route) -> str:
     """The caller's path and query, with the model's name upstream where the path names it."""
     path = f"/{call.endpoint}"
     if route.model and call.path_model:
-        path = f"/{MODELS}{quote(route.model, safe=':')}"
+        path = f"/{MODELS_PREFIX}{quote(route.model, safe=':')}"
     return f"{path}?{call.query}" if call.query else path
 
 
@@ -146,7 +146,7 @@ def _with_fields(call: Call, body: bytes, fields: Mapping[str, bytes]) -> bytes:
     """The body with these fields; of a form none but the model is ever another."""
     content_type = call.headers.get("content-type", "")
     if not is_form(content_type):
-        return replaced(body, fields)
+        return replace_fields(body, fields)
     return with_model(body, content_type, msgspec.json.decode(fields["model"], type=str))
 
 
@@ -156,12 +156,12 @@ def _in_chat(call: Call, route: Route) -> PreparedRequest:
     found = _for_cache(call, asked.body, _CHAT, route)
     model = {"model": msgspec.json.encode(route.model)} if route.model else {}
     fields = {**model, **found.fields}
-    reader = responses_reader(PassthroughReader(), call.body, call.streamed, call.arrived)
+    reader = responses_reader(PassthroughReader(), call.body, call.is_streaming, call.arrived)
     return PreparedRequest(
         method="POST",
         path=f"/{_CHAT}",
         headers={**call.headers, **found.headers},
-        body=replaced(found.body, fields) if fields else found.body,
+        body=replace_fields(found.body, fields) if fields else found.body,
         reader=reader,
         notes=("said in chat completions", *asked.notes, *found.notes),
     )
@@ -169,7 +169,7 @@ def _in_chat(call: Call, route: Route) -> PreparedRequest:
 
 def _for_cache(call: Call, body: bytes, endpoint: str, route: Route) -> _CacheRequest:
     """The body as the route's cache takes it, in its own team's part of that."""
-    if call.ask is None:
+    if call.fields is None:
         return _CacheRequest(body)
     marked = translate_marks(body, route.regime) if endpoint in _MARKED else TranslatedMarks(body)
     own = isolate_cache(body, endpoint, route, call.salt)
@@ -179,7 +179,7 @@ def _for_cache(call: Call, body: bytes, endpoint: str, route: Route) -> _CacheRe
 def _with_usage(options: bytes | None) -> bytes:
     if options is None:
         return b'{"include_usage":true}'
-    return replaced(options, {"include_usage": b"true"})
+    return replace_fields(options, {"include_usage": b"true"})
 
 
 def _split(run: bytes) -> list[bytes]:

@@ -6,7 +6,7 @@ from proxy.calls.output_limits import LIMIT_FIELDS, positive_count, read_fields
 from proxy.catalog.entries import Route
 from proxy.providers.port import PreparedRequest
 from proxy.records.call import Call
-from proxy.records.request_fields import replaced
+from proxy.records.request_fields import replace_fields
 
 
 def endpoint(prepared: PreparedRequest) -> str:
@@ -31,7 +31,9 @@ def with_output_limit(prepared: PreparedRequest, route: Route, tokens: int) -> P
     names = LIMIT_FIELDS[endpoint(prepared)]
     used = [name for name in names if getattr(fields, name) is not None]
     limit = msgspec.json.encode(tokens)
-    body = replaced(prepared.body, dict.fromkeys(used or [_upstream_field(names, route)], limit))
+    body = replace_fields(
+        prepared.body, dict.fromkeys(used or [_upstream_field(names, route)], limit)
+    )
     return msgspec.structs.replace(prepared, body=body)
 
 

@@ -76,7 +76,7 @@ def subject(call: Call, seal: Pseudonymizer, *, labelled: bool) -> Subject:
         key=call.key.id,
         feature=call.feature,
         user=seal.pseudonym(call.key.team, user.encode()) if user else "",
-        labels=_labels(call.body) if labelled and call.ask is not None else {},
+        labels=_labels(call.body) if labelled and call.fields is not None else {},
     )
 
 

@@ -9,9 +9,9 @@ from typing import Final
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from proxy.app_context import Surroundings
+from proxy.app_context import AppContext
 from proxy.calls.settlement import Pseudonymizer
-from proxy.configuration import Refused, Snapshot
+from proxy.configuration import Snapshot, SnapshotRejected
 from proxy.records.amounts import quantity
 from proxy.services.budgets.admission import Admission
 from proxy.services.budgets.admission_gate import AdmissionGate
@@ -47,7 +47,7 @@ class SingleInstanceRequired(Exception):
 
 
 @asynccontextmanager
-async def running_budgets(around: Surroundings) -> AsyncIterator[AdmissionGate | None]:
+async def running_budgets(around: AppContext) -> AsyncIterator[AdmissionGate | None]:
     """Runs budgets and ceilings; yields the admission gate, None without a policies file.
 
     It follows the file: budgets and ceilings may come, go and change while the gateway runs, and
@@ -63,7 +63,7 @@ async def running_budgets(around: Surroundings) -> AsyncIterator[AdmissionGate |
         room = _Limits(around, stack)
         try:
             commit = await room.prepare(Snapshot(around.catalog, around.promises))
-        except Refused:
+        except SnapshotRejected:
             if around.opened.is_offline:
                 raise
             raise SingleInstanceRequired from None
@@ -79,7 +79,7 @@ class _Limits:
         entry: What calls have to pass.
     """
 
-    def __init__(self, around: Surroundings, stack: AsyncExitStack) -> None:
+    def __init__(self, around: AppContext, stack: AsyncExitStack) -> None:
         self._around = around
         self._stack = stack
         self._store = open_budget_store(around.settings, around.opened)
@@ -94,7 +94,7 @@ class _Limits:
             tasks=around.tasks,
             now=around.now,
         )
-        self._admission.say = around.say
+        self._admission.say = around.alert
         self._reconciler = Reconciler((), self._store, around.opened, around.now)
         self._is_deferred = False
         self._has_learned = self._is_alone = self._is_counting = self._has_ceilings = False
@@ -135,7 +135,7 @@ class _Limits:
             Refused: If it has budgets that would begin at nothing.
         """
         if policies.budgets and not self._store.is_shared:
-            raise Refused(_AT_RISK)
+            raise SnapshotRejected(_AT_RISK)
         if not self._is_deferred:
             self._is_deferred = True
             self._running.append(self._around.tasks.keep(self._do_deferred))
@@ -165,7 +165,7 @@ class _Limits:
         with ExitStack() as block:
             is_alone = block.enter_context(self._around.opened.singleton_lock())
             if not (self._store.is_shared or is_alone or self._around.settings.private_budgets):
-                raise Refused(str(SingleInstanceRequired()))
+                raise SnapshotRejected(str(SingleInstanceRequired()))
             self._stack.enter_context(block.pop_all())
         self._is_alone = True
 
@@ -199,14 +199,14 @@ class _Limits:
         self._around.tasks.start(partial(_close, self._admission))
 
 
-async def _keep_comparing(store: BudgetStore, around: Surroundings) -> None:
+async def _keep_comparing(store: BudgetStore, around: AppContext) -> None:
     """Compare the clock with that of the counters now and then, for ever."""
     while True:
         await asyncio.sleep(_COMPARED_EVERY_S)
         await _compare_clock(store, around)
 
 
-async def _compare_clock(store: BudgetStore, around: Surroundings) -> None:
+async def _compare_clock(store: BudgetStore, around: AppContext) -> None:
     """Let the gateway's clock know what the counters' clock says, if they can be asked."""
     with suppress(StoreUnavailable):
         shared = await store.time()

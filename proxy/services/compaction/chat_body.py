@@ -26,7 +26,7 @@ from proxy.prefix.prompts.prompt import (
 from proxy.prefix.prompts.tagged import may_hold_tags
 from proxy.records.call import Call
 from proxy.records.compaction_result import CompactionResult, passthrough_result
-from proxy.records.origin import Origin
+from proxy.records.origin import UncompactedConversation
 from proxy.services.compaction.counting import conversation_scope, token_counter, tool_tokens
 
 CONTROL: Final = "control"
@@ -128,7 +128,7 @@ def compact_call(
             fold=_compaction_result(task, found, why), talk=talk, is_decided=is_decided
         )
     body = msgspec.structs.replace(prompt, messages=found.messages).render()
-    origin = Origin(messages=talk.messages, turns=talk.turns, reset=found.reset)
+    origin = UncompactedConversation(messages=talk.messages, turns=talk.turns, reset=found.reset)
     sent = msgspec.structs.replace(
         _compaction_result(task, found, found.reason),
         sent=msgspec.structs.replace(task.call, body=body, origin=origin),

@@ -262,7 +262,7 @@ class Compactor:
             return "refused"
         if len(call.body) > _MAX_BODY_BYTES:
             return "too_large"
-        asked = call.body if call.ask is None else call.ask.thought
+        asked = call.body if call.fields is None else call.fields.thinking_body
         return (
             "thinks"
             if mode is not CompactionMode.NATIVE and may_sign_thinking(asked, route)

@@ -14,7 +14,7 @@ from compaction.policy import CompactionPolicy
 from proxy.prefix.prompts.recent import LruCache
 from proxy.records.call import Call
 from proxy.records.compaction_result import CompactionResult
-from proxy.records.origin import Origin
+from proxy.records.origin import UncompactedConversation
 from proxy.services.compaction.chat_body import ConversationIdentity
 from proxy.services.compaction.live_quality import Place
 
@@ -81,7 +81,7 @@ def _changed_prefix_result(
 ) -> CompactionResult:
     """The result for a prompt whose prefix changed for another reason than a compaction."""
     sent = fold.call(came)
-    origin = Origin(messages=talk.messages, turns=talk.turns, reset=True)
+    origin = UncompactedConversation(messages=talk.messages, turns=talk.turns, reset=True)
     sent = msgspec.structs.replace(sent, origin=origin)
     return msgspec.structs.replace(fold, reset=True, sent=sent)
 

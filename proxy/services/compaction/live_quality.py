@@ -87,7 +87,7 @@ class LiveQuality:
 
     def charge(self, receipt: Receipt, since: float = 0.0) -> None:
         """Count what a question for notes cost; its feature is one of its own."""
-        paid = receipt.spent or 0
+        paid = receipt.spent_nanos or 0
         name = (receipt.team, receipt.feature, NOTES)
         self._count(name, receipt, CompactionSums(nanos=-paid, paid=paid), since)
 
@@ -145,6 +145,6 @@ def _sums(receipt: Receipt) -> CompactionSums:
         folded=1,
         tokens=less,
         nanos=saved or 0,
-        paid=0 if saved is None else receipt.spent or 0,
+        paid=0 if saved is None else receipt.spent_nanos or 0,
         treated=found,
     )

@@ -30,7 +30,7 @@ from compaction.memory import CompactionMemory
 from compaction.notes.note_prompt import note_request_body
 from compaction.notes.note_validation import ValidatedNotes, notes_key, validate_notes
 from compaction.policy import CompactionMode, CompactionPolicy
-from proxy.app_context import Surroundings
+from proxy.app_context import AppContext
 from proxy.calls.ports import BackgroundTaskGroup
 from proxy.errors import ProxyError
 from proxy.prefix.prompts.recent import LruCache
@@ -240,7 +240,7 @@ class Summariser:
             await store.ask(store.notes.keep, asked.name, found.lines(), self._now())
 
 
-def build_summariser(around: Surroundings) -> Summariser | None:
+def build_summariser(around: AppContext) -> Summariser | None:
     """The notebook of a gateway; None where no model is named, or one that nobody knows."""
     model = around.settings.compaction_model
     if around.catalog.find(model) is None:

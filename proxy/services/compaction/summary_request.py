@@ -16,7 +16,7 @@ from proxy.calls.ports import CallContext, Caller, Dependencies, Head
 from proxy.records.call import Call
 from proxy.records.compaction_result import summary_feature
 from proxy.records.receipt import Receipt
-from proxy.records.request_fields import ask
+from proxy.records.request_fields import parse_request_fields
 from proxy.records.timeline import Timeline
 
 CallServer = Callable[[Call, Caller], Awaitable[None]]
@@ -52,19 +52,19 @@ class SummaryReply:
         """Keep the last piece."""
         await self.send(piece)
 
-    async def whole(self, head: Head, body: bytes, _receipt: Receipt) -> None:
+    async def send_whole(self, head: Head, body: bytes, _receipt: Receipt) -> None:
         """Keep the whole answer."""
         await self.begin(head)
         await self.send(body)
 
-    def closing(self, _receipt: Receipt) -> bytes:
+    def closing_event(self, _receipt: Receipt) -> bytes:
         """Nothing: the ledger has it."""
         return b""
 
-    def attempted(self, receipt: Receipt) -> None:
+    def note_attempt(self, receipt: Receipt) -> None:
         """Nothing: the ledger has it."""
 
-    async def gone(self) -> None:
+    async def wait_until_gone(self) -> None:
         """Nothing: whoever asks stays until it is told, or ends the call."""
 
 
@@ -111,7 +111,7 @@ def request_template(call: Call) -> Call:
         query="",
         headers={"content-type": "application/json"},
         body=b"",
-        ask=None,
+        fields=None,
         feature=summary_feature(call.feature),
         conversation="",
         slots="",
@@ -128,7 +128,9 @@ def summary_call(asked: Call, body: bytes, call_id: str, now: float) -> Call:
     Raises:
         InvalidCall: If it cannot be asked.
     """
-    return msgspec.structs.replace(asked, id=call_id, body=body, ask=ask(body), arrived=now)
+    return msgspec.structs.replace(
+        asked, id=call_id, body=body, fields=parse_request_fields(body), arrived=now
+    )
 
 
 def answer_text(reply: SummaryReply) -> tuple[str, str]:

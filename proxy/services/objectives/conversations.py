@@ -8,7 +8,7 @@ from proxy.records.call import Call
 
 def is_bound(call: Call) -> bool:
     """True if only the upstream that keeps what came before can answer it."""
-    return call.ask is not None and call.ask.needs_kept_state
+    return call.fields is not None and call.fields.needs_kept_state
 
 
 def is_new(call: Call) -> bool:

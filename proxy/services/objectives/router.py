@@ -119,7 +119,7 @@ class ObjectiveRouter:
         """
         if call.endpoint not in GENERATING_ENDPOINTS:
             return RoutingDecision(choices=asked)
-        found = self._objectives.applying(call.key.team_name, call.feature, call.streamed)
+        found = self._objectives.applying(call.key.team_name, call.feature, call.is_streaming)
         if not found:
             return RoutingDecision(choices=asked)
         tracks = [self.tracks[each.name] for each in found]
@@ -141,7 +141,7 @@ class ObjectiveRouter:
             return
         if opened.nanos is not None and receipt.cost_nanos is not None:
             opened.nanos += receipt.cost_nanos
-        elif receipt.spent is None:
+        elif receipt.spent_nanos is None:
             opened.nanos = None
         if not receipt.final:
             return
@@ -358,7 +358,7 @@ def _wants(call: Call, asked: tuple[RouteChoice, ...]) -> CallRequirements:
 
 def _deadline(opened: _Open) -> float | None:
     """Seconds to the first content of a stream, by the strictest objective that acts."""
-    if not opened.call.streamed:
+    if not opened.call.is_streaming:
         return None
     found = [
         track.objective.under
@@ -373,7 +373,7 @@ def _call_end(opened: _Open, receipt: Receipt) -> CallMeasurements:
     return CallMeasurements(
         team=call.key.team_name,
         feature=call.feature,
-        streamed=call.streamed,
+        streamed=call.is_streaming,
         ttft=receipt.ttft,
         total=receipt.duration,
         failed=receipt.outcome in {Outcome.FAILED, Outcome.BROKEN},

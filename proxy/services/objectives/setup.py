@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from proxy.app_context import Surroundings
+from proxy.app_context import AppContext
 from proxy.catalog.catalog import Catalog
 from proxy.configuration import Snapshot
 from proxy.records.amounts import quantity
@@ -28,7 +28,7 @@ _ALONE: Final = "in this process alone"
 
 
 @asynccontextmanager
-async def running_objectives(around: Surroundings) -> AsyncIterator[ObjectiveRouter | None]:
+async def running_objectives(around: AppContext) -> AsyncIterator[ObjectiveRouter | None]:
     """Runs objectives; yields their router, None without a policies file.
 
     It follows the file: objectives may come, go and change while the gateway runs, and those that
@@ -40,7 +40,7 @@ async def running_objectives(around: Surroundings) -> AsyncIterator[ObjectiveRou
     shared = open_objective_counters(around.settings, around.opened, around.now)
     wheel = ObjectiveRouter({}, around.catalog)
     works = ReplicaSync(
-        wheel, shared, opened=around.opened, now=around.now, say=around.say, who=token_hex(8)
+        wheel, shared, opened=around.opened, now=around.now, say=around.alert, who=token_hex(8)
     )
     room = _Objectives(around, wheel, works, is_shared=shared.is_shared)
     room.commit(Snapshot(around.catalog, around.promises))
@@ -60,7 +60,7 @@ class _Objectives:
     """
 
     def __init__(
-        self, around: Surroundings, wheel: ObjectiveRouter, works: ReplicaSync, *, is_shared: bool
+        self, around: AppContext, wheel: ObjectiveRouter, works: ReplicaSync, *, is_shared: bool
     ) -> None:
         self._around = around
         self._wheel = wheel

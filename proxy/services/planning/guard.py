@@ -10,7 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.calls.ports import BackgroundTaskGroup
 from proxy.prefix.harm import Harm
-from proxy.records.feature_mode import EVERY_FAMILY, Place
+from proxy.records.feature_mode import EVERY_FAMILY, LayoutScope
 from proxy.store.store import Store
 from slo.alert import Alert, Severity
 
@@ -26,7 +26,7 @@ _DAY: Final = 86_400.0
 SendAlert = Callable[[Alert], bool]
 
 
-def suspension_alert(place: Place, why: str, now: float) -> Alert:
+def suspension_alert(place: LayoutScope, why: str, now: float) -> Alert:
     """The alert that a feature went back to pass-through.
 
     Args:
@@ -76,9 +76,9 @@ class PlanningGuard:
         self._tasks = tasks
         self._now = now
         self._say = say
-        self._until: dict[Place, float] = {}
+        self._until: dict[LayoutScope, float] = {}
 
-    def is_suspended(self, place: Place) -> bool:
+    def is_suspended(self, place: LayoutScope) -> bool:
         """True if the place passes through here, whatever the database says by now."""
         until = self._until.get(place)
         if until is None or until > self._now():
@@ -86,7 +86,7 @@ class PlanningGuard:
         del self._until[place]
         return False
 
-    def suspend(self, place: Place, harm: Harm) -> None:
+    def suspend(self, place: LayoutScope, harm: Harm) -> None:
         """Send a place's prompts unmodified from now on; call it on the event loop."""
         if self.is_suspended(place):
             return
@@ -95,7 +95,7 @@ class PlanningGuard:
         self._until[place] = self._now() + _RETRY_AFTER_S
         self._tasks.start(partial(self._suspend, place, harm.why))
 
-    async def _suspend(self, place: Place, why: str) -> None:
+    async def _suspend(self, place: LayoutScope, why: str) -> None:
         try:
             if await self._store.ask(self._store.layouts.suspend, place, why, self._now()):
                 _log.error(

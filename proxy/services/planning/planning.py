@@ -52,7 +52,7 @@ from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.provider_diagnostics import ProviderDiagnostics
 from proxy.records.amounts import quantity
 from proxy.records.call import Call
-from proxy.records.feature_mode import Mode, Place, Standing
+from proxy.records.feature_mode import FeatureState, LayoutScope, PlanningMode
 from proxy.services.planning.guard import PlanningGuard, SendAlert
 from proxy.services.planning.learner import BackgroundLearner
 from proxy.store.store import Store
@@ -106,15 +106,15 @@ class PromptPlanning:
         self._lock = threading.Lock()
         self._lessons = LayoutLearner()
         self._school = BackgroundLearner()
-        self._calls: Tally[Place] = Tally()
+        self._calls: Tally[LayoutScope] = Tally()
         # Of its own: where one prompt takes long, other work finds a thread all the same.
         self._desk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="planning")
-        self._moves: dict[tuple[Place, int], str] = {}
+        self._moves: dict[tuple[LayoutScope, int], str] = {}
         self._fanout = FanOutGate()
         self._guard = PlanningGuard(store, tasks, now=now, say=say)
-        self._harmful: deque[tuple[Place, Harm]] = deque(maxlen=_WAITING)
+        self._harmful: deque[tuple[LayoutScope, Harm]] = deque(maxlen=_WAITING)
         self._questions = ProviderDiagnostics()
-        self._refused: dict[Place, float] = {}
+        self._refused: dict[LayoutScope, float] = {}
         self._keeping: dict[str, tuple[Draft, Plan]] = {}
         self._round = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
@@ -130,7 +130,7 @@ class PromptPlanning:
         where = layout_place(asked, route.model or call.model)
         standing = self._store.board.standings.of(where)
         if standing.is_off or self._guard.is_suspended(where):
-            off = standing.mode is Mode.OFF and not standing.suspended
+            off = standing.mode is PlanningMode.OFF and not standing.suspended
             return Passthrough(reason="off") if off else Passthrough("planning is suspended")
         if self._refused.get(where, 0.0) > self._now():
             return Passthrough("an upstream refused what was planned")
@@ -138,7 +138,7 @@ class PromptPlanning:
             async with asyncio.timeout(_PLANNING_DEADLINE_S):
                 found = await self._plan_or_pass(call, asked, route, where, standing)
             found = self._questions.add_question(found, self._now())
-            return await self._fanout.wait_for_prefix(found, streamed=call.streamed)
+            return await self._fanout.wait_for_prefix(found, streamed=call.is_streaming)
         except Unplannable as error:
             why = str(error)[:_WORDS]
         except TimeoutError:
@@ -233,7 +233,12 @@ class PromptPlanning:
         self._school.close()
 
     async def _plan_or_pass(
-        self, call: Call, asked: PlanningRequest, route: Route, where: Place, standing: Standing
+        self,
+        call: Call,
+        asked: PlanningRequest,
+        route: Route,
+        where: LayoutScope,
+        standing: FeatureState,
     ) -> Planned:
         size = len(asked.body)
         draft = await self._run(size, self._planner.read_call, asked)
@@ -243,7 +248,7 @@ class PromptPlanning:
         known = self._planner.known_plan(draft)
         # Where a provider keeps what it is sent, no text changes its place.
         fixed = is_stored(draft.prompt.fields)
-        current = 0 if fixed else standing.layout(self._now())
+        current = 0 if fixed else standing.layout_version(self._now())
         if known is not None and not draft.turns and _is_outdated(known, current):
             # It begins like one we know: what was learned meanwhile holds for it.
             known = Plan(arm=known.arm, layout=current, anew=True)
@@ -263,7 +268,7 @@ class PromptPlanning:
             self._keep(draft, found.plan)
         return found
 
-    def _decide(self, draft: Draft, to: PlanningTarget, plan: Plan, where: Place) -> Planned:
+    def _decide(self, draft: Draft, to: PlanningTarget, plan: Plan, where: LayoutScope) -> Planned:
         """The call as it is sent; what is decided with it holds for its conversation from now on.
 
         Of calls that begin a conversation at once, the first decides.
@@ -305,7 +310,7 @@ class PromptPlanning:
             _log.warning("What was decided for a conversation is not known: %s", error)
             return {}
 
-    async def _fetch(self, where: Place, version: int) -> None:
+    async def _fetch(self, where: LayoutScope, version: int) -> None:
         """Have at hand a layout that holds no more, but for conversations that began with it."""
         at = (where, version)
         if not version or at in self._moves or at in self._store.board.standings.moves:
@@ -318,7 +323,7 @@ class PromptPlanning:
             return
         self._remember(at, next((each.moves for each in every if each.version == version), ""))
 
-    def _layout(self, where: Place, version: int) -> Layout | None:
+    def _layout(self, where: LayoutScope, version: int) -> Layout | None:
         """The layout of this version; None where there is none any more."""
         at = (where, version)
         held = self._store.board.standings.moves.get(at)
@@ -326,7 +331,7 @@ class PromptPlanning:
             self._remember(at, held)
         return read_layout(self._moves.get(at, ""))
 
-    def _remember(self, at: tuple[Place, int], moves: str) -> None:
+    def _remember(self, at: tuple[LayoutScope, int], moves: str) -> None:
         if len(self._moves) > _WAITING:
             self._moves.clear()
         self._moves[at] = moves
@@ -386,7 +391,7 @@ class PromptPlanning:
         except (Unplannable, SQLAlchemyError) as error:
             _log.warning("A call taught nothing: %s", error)
 
-    def _propose(self, where: Place, layout: Layout | None) -> None:
+    def _propose(self, where: LayoutScope, layout: Layout | None) -> None:
         if layout is not None:
             moves = msgspec.json.encode(layout).decode()
             self._store.layouts.propose(where, layout_digest(layout), moves, self._now())

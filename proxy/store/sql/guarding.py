@@ -3,7 +3,7 @@
 import msgspec
 
 from proxy.prefix.guard import ComparisonFinding
-from proxy.records.feature_mode import Place, Standings
+from proxy.records.feature_mode import FeatureStates, LayoutScope
 from proxy.store.sql.layouts import Layouts
 from proxy.store.sql.savings import Comparison, Savings
 
@@ -11,7 +11,7 @@ from proxy.store.sql.savings import Comparison, Savings
 class Suspension(msgspec.Struct, frozen=True):
     """A feature that was suspended, and why."""
 
-    place: Place
+    place: LayoutScope
     reason: str
 
 
@@ -31,7 +31,7 @@ def suspend_harmful(
     standings = layouts.standings()
     found = []
     for each in savings.compare(since):
-        place = Place(each.team, each.feature)
+        place = LayoutScope(each.team, each.feature)
         begun = _measured_from(standings, place)
         if standings.of(place).is_off or begun > now:
             continue
@@ -48,9 +48,9 @@ def _since(savings: Savings, seen: Comparison, begun: float) -> list[Comparison]
     return list(savings.compare(begun, team=seen.team, feature=seen.feature))
 
 
-def _measured_from(standings: Standings, place: Place) -> float:
+def _measured_from(standings: FeatureStates, place: LayoutScope) -> float:
     """When something was last decided about the feature, on whatever family."""
     return max(
-        (held.measured_from for at, held in standings.places.items() if at.whole == place),
+        (held.measured_from for at, held in standings.places.items() if at.all_families == place),
         default=0.0,
     )

@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 from sqlalchemy import text as sql
 
-from proxy.records.feature_mode import Mode, Place, Standing
+from proxy.records.feature_mode import FeatureState, LayoutScope, PlanningMode
 from proxy.store.sql import schema
 from proxy.store.sql.timestamps import seconds
 
@@ -28,7 +28,7 @@ LAYOUT_CHANGES: Final = "layout changes"
 UNKNOWN_MODE: Final = "the database holds a mode that this version does not know"
 """Why a place is suspended that nobody suspended."""
 
-_MODES = frozenset(Mode)
+_MODES = frozenset(PlanningMode)
 _MAX_UNDECIDED = 20
 _BEGUN = sql(
     "INSERT INTO features (team, feature, family, mode, version, former, active_from, "
@@ -65,7 +65,7 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     decided_at: float
 
 
-def row_of(table: Table, place: Place) -> ColumnElement[bool]:
+def row_of(table: Table, place: LayoutScope) -> ColumnElement[bool]:
     """True if a row is the place's."""
     columns = table.c
     return and_(
@@ -75,15 +75,15 @@ def row_of(table: Table, place: Place) -> ColumnElement[bool]:
     )
 
 
-def place_of(row: Row[Any]) -> Place:
+def place_of(row: Row[Any]) -> LayoutScope:
     """The place of a row."""
-    return Place(row.team, row.feature, row.family)
+    return LayoutScope(row.team, row.feature, row.family)
 
 
-def settings_from_row(row: Row[Any]) -> Standing:
+def settings_from_row(row: Row[Any]) -> FeatureState:
     """The settings in a row of ``features``; with an unknown mode, prompts go unmodified."""
     is_known = not row.mode or row.mode in _MODES
-    found = _standing(row, row.mode if is_known else Mode.OFF)
+    found = _standing(row, row.mode if is_known else PlanningMode.OFF)
     if is_known or found.suspended:
         return found
     return msgspec.structs.replace(
@@ -91,9 +91,9 @@ def settings_from_row(row: Row[Any]) -> Standing:
     )
 
 
-def _standing(row: Row[Any], mode: str) -> Standing:
-    return Standing(
-        mode=Mode(mode) if mode else None,
+def _standing(row: Row[Any], mode: str) -> FeatureState:
+    return FeatureState(
+        mode=PlanningMode(mode) if mode else None,
         version=row.version,
         former=row.former,
         active_from=seconds(row.active_from),
@@ -118,14 +118,14 @@ def proposal_from_row(row: Row[Any]) -> Proposal:
     )
 
 
-def lock_settings(connection: Connection, place: Place) -> Standing:
+def lock_settings(connection: Connection, place: LayoutScope) -> FeatureState:
     """The place's settings, which nobody else changes until the transaction ends."""
     connection.execute(_BEGUN, msgspec.structs.asdict(place))
     query = select(schema.features).where(row_of(schema.features, place)).with_for_update()
     return settings_from_row(connection.execute(query).one())
 
 
-def write_settings(connection: Connection, place: Place, **values: object) -> Standing:
+def write_settings(connection: Connection, place: LayoutScope, **values: object) -> FeatureState:
     """Writes values at the locked place, counts the change, and returns the settings.
 
     The count's row stays locked until the commit, so no number comes twice.
@@ -145,7 +145,7 @@ def count_changes(connection: Connection) -> int:
     return int(connection.execute(query).scalar_one())
 
 
-def find_proposal(connection: Connection, place: Place, version: int) -> Proposal:
+def find_proposal(connection: Connection, place: LayoutScope, version: int) -> Proposal:
     """The version.
 
     Raises:
@@ -160,7 +160,7 @@ def find_proposal(connection: Connection, place: Place, version: int) -> Proposa
 
 
 def ensure_proposal(
-    connection: Connection, place: Place, digest: str, moves: str, micros: int
+    connection: Connection, place: LayoutScope, digest: str, moves: str, micros: int
 ) -> Proposal:
     """The proposal with this digest at the locked place, made where there is none yet."""
     layouts = schema.layouts
@@ -179,7 +179,7 @@ def ensure_proposal(
 
 def record_decision(
     connection: Connection,
-    place: Place,
+    place: LayoutScope,
     version: int,
     state: ProposalState,
     *,
@@ -193,7 +193,7 @@ def record_decision(
     connection.execute(update(layouts).where(same).values(**values))
 
 
-def last_approved(connection: Connection, place: Place) -> int:
+def last_approved(connection: Connection, place: LayoutScope) -> int:
     """The version that was approved last and still is; 0 for none."""
     layouts = schema.layouts
     query = (
@@ -205,7 +205,7 @@ def last_approved(connection: Connection, place: Place) -> int:
     return connection.execute(query).scalar() or 0
 
 
-def _make(connection: Connection, place: Place, version: int, **values: object) -> None:
+def _make(connection: Connection, place: LayoutScope, version: int, **values: object) -> None:
     """Insert a proposal and forget the oldest undecided ones."""
     layouts = schema.layouts
     undecided = and_(row_of(layouts, place), layouts.c.state == ProposalState.PROPOSED.value)

@@ -15,7 +15,13 @@ from typing import Final
 
 from sqlalchemy import Connection, Engine, and_, func, or_, select
 
-from proxy.records.feature_mode import EVERY_FAMILY, Mode, Place, Standing, Standings
+from proxy.records.feature_mode import (
+    EVERY_FAMILY,
+    FeatureState,
+    FeatureStates,
+    LayoutScope,
+    PlanningMode,
+)
 from proxy.store.sql import layout_rows as rows
 from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction, write_transaction
@@ -39,7 +45,11 @@ class Layouts:
     """
 
     def __init__(
-        self, engine: Engine, *, features: int = _MAX_FEATURES, mode: Mode = Mode.OBSERVE
+        self,
+        engine: Engine,
+        *,
+        features: int = _MAX_FEATURES,
+        mode: PlanningMode = PlanningMode.OBSERVE,
     ) -> None:
         self._engine = engine
         self._mode = mode
@@ -50,7 +60,7 @@ class Layouts:
         with read_transaction(self._engine) as connection:
             return rows.count_changes(connection)
 
-    def standings(self) -> Standings:
+    def standings(self) -> FeatureStates:
         """All settings now in force."""
         features, layouts = schema.features, schema.layouts
         same = (features.c[name] == layouts.c[name] for name in ("team", "feature", "family"))
@@ -64,16 +74,16 @@ class Layouts:
                 (rows.place_of(row), row.version): row.moves for row in connection.execute(query)
             }
         places = {rows.place_of(row): rows.settings_from_row(row) for row in found}
-        return Standings(changes, places, moves, self._mode)
+        return FeatureStates(changes, places, moves, self._mode)
 
-    def proposals(self, place: Place) -> Sequence[Proposal]:
+    def proposals(self, place: LayoutScope) -> Sequence[Proposal]:
         """Every version of the place's layout, oldest first."""
         layouts = schema.layouts
         query = select(layouts).where(rows.row_of(layouts, place)).order_by(layouts.c.version)
         with read_transaction(self._engine) as connection:
             return [rows.proposal_from_row(row) for row in connection.execute(query)]
 
-    def propose(self, place: Place, digest: str, moves: str, now: float) -> Proposal | None:
+    def propose(self, place: LayoutScope, digest: str, moves: str, now: float) -> Proposal | None:
         """The proposal as it stands now; None where the team has too many features for one more.
 
         A layout that was proposed before keeps its version; its evidence is renewed while it is
@@ -90,7 +100,7 @@ class Layouts:
             hold.approve(found.version, AUTO, now)
             return rows.find_proposal(connection, place, found.version)
 
-    def approve(self, place: Place, version: int, by: str, now: float) -> Standing:
+    def approve(self, place: LayoutScope, version: int, by: str, now: float) -> FeatureState:
         """Approves the version and returns what holds; a place that only observed now applies.
 
         Raises:
@@ -99,7 +109,7 @@ class Layouts:
         with self._holding(place) as hold:
             return hold.approve(version, by, now)
 
-    def rollback(self, place: Place, by: str, now: float) -> Standing:
+    def rollback(self, place: LayoutScope, by: str, now: float) -> FeatureState:
         """Rolls the layout back to the one approved before it, or none; returns what holds.
 
         Raises:
@@ -108,7 +118,7 @@ class Layouts:
         with self._holding(place) as hold:
             return hold.rollback(by, now)
 
-    def switch(self, place: Place, mode: Mode, by: str, now: float) -> Standing:
+    def switch(self, place: LayoutScope, mode: PlanningMode, by: str, now: float) -> FeatureState:
         """Sets the place's mode, of all families for one that has none; returns what holds.
 
         All are locked before any is written: whoever else decides about one waits for no other.
@@ -123,7 +133,7 @@ class Layouts:
                 part.decide(by, now, mode="")
             return hold.decide(by, now, mode=mode.value)
 
-    def suspend(self, place: Place, reason: str, now: float) -> bool:
+    def suspend(self, place: LayoutScope, reason: str, now: float) -> bool:
         """Send the place's prompts as they came until a person resumes; False if it is so already.
 
         The reason and the moment of the first suspension stay.
@@ -134,7 +144,7 @@ class Layouts:
             hold.suspend(reason, now)
             return True
 
-    def resume(self, place: Place, by: str, now: float) -> bool:
+    def resume(self, place: LayoutScope, by: str, now: float) -> bool:
         """Plan a suspended place again, and measure it afresh; False if it was not suspended."""
         with self._holding(place) as hold:
             if not hold.own.suspended:
@@ -143,12 +153,12 @@ class Layouts:
             return True
 
     @contextmanager
-    def _holding(self, place: Place) -> Iterator[LockedSettings]:
+    def _holding(self, place: LayoutScope) -> Iterator[LockedSettings]:
         """The place, locked until what was decided about it is committed."""
         with write_transaction(self._engine) as connection:
             yield LockedSettings(connection, place, self._mode)
 
-    def _has_room(self, connection: Connection, place: Place) -> bool:
+    def _has_room(self, connection: Connection, place: LayoutScope) -> bool:
         """True if the place is known, or its team has few enough for one more."""
         features = schema.features
         known = select(func.count()).where(rows.row_of(features, place))
@@ -159,7 +169,7 @@ class Layouts:
         )
 
 
-def _families_with_own_mode(connection: Connection, place: Place) -> list[Place]:
+def _families_with_own_mode(connection: Connection, place: LayoutScope) -> list[LayoutScope]:
     """The families with a mode of their own, in order, where the place is all of them."""
     if place.family != EVERY_FAMILY:
         return []

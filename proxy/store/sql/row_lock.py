@@ -8,7 +8,7 @@ from typing import Final
 
 from sqlalchemy import Connection, or_, select
 
-from proxy.records.feature_mode import Mode, Place, Standing, Standings
+from proxy.records.feature_mode import FeatureState, FeatureStates, LayoutScope, PlanningMode
 from proxy.store.sql import layout_rows as rows
 from proxy.store.sql import schema
 from proxy.store.sql.layout_rows import ProposalState
@@ -33,7 +33,7 @@ class LockedSettings:
         standing: The same with what held for all of its feature; its mode is never None.
     """
 
-    def __init__(self, connection: Connection, place: Place, mode: Mode) -> None:
+    def __init__(self, connection: Connection, place: LayoutScope, mode: PlanningMode) -> None:
         self._connection = connection
         self._place = place
         self._mode = mode
@@ -43,9 +43,9 @@ class LockedSettings:
     def is_open(self, now: float) -> bool:
         """True if a proposal for the place needs nobody to approve it."""
         is_ripe = not self.own.version or now - self.own.active_from >= _MEASURED_FOR_S
-        return is_ripe and self.standing.mode is Mode.AUTO and not self.standing.suspended
+        return is_ripe and self.standing.mode is PlanningMode.AUTO and not self.standing.suspended
 
-    def approve(self, version: int, by: str, now: float) -> Standing:
+    def approve(self, version: int, by: str, now: float) -> FeatureState:
         """Approves the version and returns what holds; a place that only observed now applies.
 
         Raises:
@@ -53,11 +53,11 @@ class LockedSettings:
         """
         rows.find_proposal(self._connection, self._place, version)
         self._judge(version, ProposalState.APPROVED, by, now)
-        observes = self.standing.mode is Mode.OBSERVE
-        mode = {"mode": Mode.APPLY.value} if observes else {}
+        observes = self.standing.mode is PlanningMode.OBSERVE
+        mode = {"mode": PlanningMode.APPLY.value} if observes else {}
         return self.decide(by, now, version=version, **mode)
 
-    def rollback(self, by: str, now: float) -> Standing:
+    def rollback(self, by: str, now: float) -> FeatureState:
         """Rolls the layout back to the one approved before it, or none; returns what holds.
 
         Raises:
@@ -69,11 +69,11 @@ class LockedSettings:
         before = rows.last_approved(self._connection, self._place)
         return self.decide(by, now, version=before)
 
-    def decide(self, by: str, now: float, **values: object) -> Standing:
+    def decide(self, by: str, now: float, **values: object) -> FeatureState:
         """Writes the decided values and returns what holds; measuring begins anew with it."""
         soon = micros(now + APPROVAL_DELAY_S)
         self._write(
-            former=self.standing.layout(now),
+            former=self.standing.layout_version(now),
             active_from=soon,
             measured_from=soon,
             changed_by=by,
@@ -95,11 +95,11 @@ class LockedSettings:
         self.own = rows.write_settings(self._connection, self._place, **values)
         self.standing = self._standing()
 
-    def _standing(self) -> Standing:
+    def _standing(self) -> FeatureState:
         features, place = schema.features, self._place
         query = select(features).where(
-            or_(*(rows.row_of(features, each) for each in {place, place.whole}))
+            or_(*(rows.row_of(features, each) for each in {place, place.all_families}))
         )
         found = self._connection.execute(query)
         places = {rows.place_of(row): rows.settings_from_row(row) for row in found}
-        return Standings(places=places, mode=self._mode).of(place)
+        return FeatureStates(places=places, mode=self._mode).of(place)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from proxy.prefix.layouts.layout import Layout
-from proxy.records.feature_mode import Place, Standings
+from proxy.records.feature_mode import FeatureStates, LayoutScope
 from proxy.store.sql.change_poller import POLL_INTERVAL_S, ChangePoller
 from proxy.store.sql.layout_rows import UNKNOWN_MODE
 from proxy.store.sql.layouts import Layouts
@@ -24,7 +24,7 @@ class LayoutSettingsCache:
 
     def __init__(self, layouts: Layouts, *, every: float = POLL_INTERVAL_S) -> None:
         self._layouts = layouts
-        self.standings = Standings()
+        self.standings = FeatureStates()
         self._lookout = ChangePoller("layouts", self._read_change_count, every=every)
 
     def start(self) -> None:
@@ -68,7 +68,7 @@ class LayoutSettingsCache:
         self.standings = msgspec.structs.replace(found, places=places)
 
 
-def _problems(standings: Standings) -> Iterator[str]:
+def _problems(standings: FeatureStates) -> Iterator[str]:
     """Rows that no version of ours would have written, each with the command that fixes it."""
     for place, standing in standings.places.items():
         if standing.suspended == UNKNOWN_MODE:
@@ -87,11 +87,11 @@ def _problems(standings: Standings) -> Iterator[str]:
             )
 
 
-def _place_name(place: Place) -> str:
+def _place_name(place: LayoutScope) -> str:
     family = f" on {place.family}" if place.family else ""
     return f"feature {place.feature!r} of team {place.team}{family}"
 
 
-def _command(verb: str, place: Place, *words: str) -> str:
+def _command(verb: str, place: LayoutScope, *words: str) -> str:
     family = ("--family", place.family) if place.family else ()
     return shlex.join(("thriftgate", "layout", verb, place.team, place.feature, *words, *family))

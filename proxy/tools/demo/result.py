@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from dashboards.reports import ReportPeriod, Spend
-from proxy.records.feature_mode import Place
+from proxy.records.feature_mode import LayoutScope
 from proxy.records.receipt import dollars
 from proxy.store.store import Store
 from proxy.tools.demo.baseline import CallTotals, CostBaseline
@@ -41,7 +41,7 @@ class DemoResult:
     ledger_calls: int
     lacking: tuple[str, ...]
     otherwise: CostBaseline = field(default_factory=CostBaseline)
-    proposed: tuple[Place, ...] = ()
+    proposed: tuple[LayoutScope, ...] = ()
 
     @property
     def failed_calls(self) -> tuple[SentCall, ...]:
@@ -119,11 +119,11 @@ def of_store(
     )
 
 
-def learned_features(store: Store, names: Mapping[str, str]) -> tuple[Place, ...]:
+def learned_features(store: Store, names: Mapping[str, str]) -> tuple[LayoutScope, ...]:
     """The features that a layout was learned for, under their teams' names; blocks."""
     return tuple(
         sorted(
-            Place(names.get(place.team, place.team), place.feature, place.family)
+            LayoutScope(names.get(place.team, place.team), place.feature, place.family)
             for place in store.layouts.standings().places
             if store.layouts.proposals(place)
         )

@@ -15,7 +15,7 @@ from proxy.calls.route_target import route_target
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.records.call import Call, Key
 from proxy.records.compaction_result import CompactionResult
-from proxy.records.request_fields import ask
+from proxy.records.request_fields import parse_request_fields
 from proxy.services.compaction.chat_body import ChatCompactor, CompactionTask, compact_call
 from proxy.services.compaction.policies import relative_prices
 from proxy.tools.replay.lines import RecordedCall
@@ -154,7 +154,7 @@ def _call(line: RecordedCall, now: float) -> Call:
         endpoint="chat/completions",
         headers={},
         body=line.body,
-        ask=ask(line.body),
+        fields=parse_request_fields(line.body),
         feature=line.feature,
         conversation=line.conversation,
         arrived=now,

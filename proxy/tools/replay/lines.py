@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 import orjson
 
-from proxy.records.origin import Origin
+from proxy.records.origin import UncompactedConversation
 from slo.usage import Usage
 
 _CHAT: Final = "chat/completions"
@@ -62,7 +62,7 @@ class RecordedCall(msgspec.Struct, frozen=True, kw_only=True):
     reply: bytes = b"null"
     generated: int | None = None
     where: str = ""
-    origin: Origin | None = None
+    origin: UncompactedConversation | None = None
 
 
 class _Row(msgspec.Struct):

@@ -14,7 +14,7 @@ from proxy.prefix.lessons import LayoutLearner, is_due, layout_effect
 from proxy.prefix.planned import Planned, PlanningRequest, PlanningTarget, layout_place
 from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.objects import Unplannable
-from proxy.records.feature_mode import Place
+from proxy.records.feature_mode import LayoutScope
 from proxy.tools.replay.lines import RecordedCall
 from proxy.tools.replay.prompts import PromptReader
 from proxy.tools.replay.unmoved_text import FeatureProgress, UnmovedFeature
@@ -63,7 +63,7 @@ class PlannedVariant:
         self._arranges = arranges
         self._names = names
         self._most = most
-        self._features: OrderedDict[Place, FeatureProgress] = OrderedDict()
+        self._features: OrderedDict[LayoutScope, FeatureProgress] = OrderedDict()
         self._planned: Planned | None = None
         self._answers: deque[tuple[float, Planned, Usage]] = deque()
         self._now = 0.0
@@ -158,7 +158,7 @@ class PlannedVariant:
         found = self._lessons.proposal(msgspec.structs.replace(planned, way=elsewhere))
         return 0 if found is None else regime.least
 
-    def _feature(self, at: Place) -> FeatureProgress:
+    def _feature(self, at: LayoutScope) -> FeatureProgress:
         found = self._features.setdefault(at, FeatureProgress())
         self._features.move_to_end(at)
         while len(self._features) > self._most:

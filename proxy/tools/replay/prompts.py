@@ -9,7 +9,7 @@ from proxy.calls import translation
 from proxy.catalog.entries import Model, Route
 from proxy.errors import CallerError
 from proxy.records.call import Call, Key
-from proxy.records.request_fields import ask
+from proxy.records.request_fields import parse_request_fields
 from proxy.tools.simulator import chat_bodies, messages_bodies
 from proxy.tools.simulator.models import SimulatedModel, of_models
 from proxy.tools.simulator.refusals import SimulatedRefusal
@@ -93,7 +93,7 @@ class PromptReader:
             endpoint="chat/completions",
             headers={},
             body=body,
-            ask=ask(body),
+            fields=parse_request_fields(body),
             arrived=now,
         )
 

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from proxy.caches.bills import call_usage
-from proxy.records.request_fields import replaced
+from proxy.records.request_fields import replace_fields
 from proxy.tools.replay.ceiling import IdealCache
 from proxy.tools.replay.line_limits import cache_bounds
 from proxy.tools.replay.lines import RecordedCall
@@ -163,7 +163,7 @@ class _Run:
     def _addressed(self, line: RecordedCall) -> RecordedCall:
         """The line, sent to the model that is replayed."""
         model = {"model": msgspec.json.encode(self._reading.public)}
-        return msgspec.structs.replace(line, body=replaced(line.body, model))
+        return msgspec.structs.replace(line, body=replace_fields(line.body, model))
 
     def _serve(
         self, way: _VariantRun, line: RecordedCall, as_sent: SimulatedCall, known: int, now: float

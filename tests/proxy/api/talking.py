@@ -11,7 +11,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from proxy.api.guarded_connection import ConnectionGuard
-from proxy.api.request_cycle import Calls
+from proxy.api.request_cycle import ServerProtocol
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Reading = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -45,7 +45,7 @@ class Place:
 
 @asynccontextmanager
 async def listening(
-    app: App, protocol: type[HttpToolsProtocol] = Calls, keep_alive: int = 30
+    app: App, protocol: type[HttpToolsProtocol] = ServerProtocol, keep_alive: int = 30
 ) -> AsyncIterator[Place]:
     config = Config(
         app, http=protocol, ws="none", lifespan="off", log_config=None, access_log=False,
@@ -184,11 +184,11 @@ def wired(
     app: App = speaking,
     guard: ConnectionGuard | None = None,
     address: str = "",
-) -> tuple[Calls, Wire]:
+) -> tuple[ServerProtocol, Wire]:
     """A connection with nobody at its other end."""
     config = Config(app, ws="none", log_config=None, timeout_keep_alive=keep_alive)
     config.load()
     wire = Wire(address)
-    calls = Calls(config, ServerState(), {}, guard=guard)
+    calls = ServerProtocol(config, ServerState(), {}, guard=guard)
     calls.connection_made(wire)
     return calls, wire

@@ -48,7 +48,7 @@ def test_the_deployment_is_the_model_whatever_the_body_says():
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"model":5}', b"--form--"])
 def test_a_body_that_is_no_object_is_left_as_it_is(body):
-    asked = call(body, ask=None)
+    asked = call(body, fields=None)
 
     assert of_deployment(asked, "m") is asked
 

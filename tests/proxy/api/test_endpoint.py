@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from proxy.api.endpoint import Front
+from proxy.api.endpoint import Endpoint
 from proxy.api.isolation import NO_REALTIME
 from proxy.catalog.families import Family, UnlistedModels
 from proxy.records.receipt import Outcome
@@ -59,7 +59,7 @@ def test_what_is_not_http_goes_to_the_pages():
         async def pages(head: Any, _receive: Any, _send: Any) -> None:
             told.append(head["type"])
 
-        front = Front(pages, House().front._desk, House().front._door)
+        front = Endpoint(pages, House().front._desk, House().front._door)
         connection = Connection()
         await front({"type": "lifespan"}, connection.receive, connection.send)
         assert told == ["lifespan"]

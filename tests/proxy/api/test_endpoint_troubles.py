@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from proxy.api.endpoint import Front
+from proxy.api.endpoint import Endpoint
 from proxy.records.receipt import Outcome
 from tests.fakes.answers import ASKED, COMPLETION, DONE, STREAM, STREAMED, chunk, stream
 from tests.fakes.asgi import Connection, asked, nothing, refusal, scope
@@ -69,7 +69,7 @@ class Clumsy(FakeEstimator):
 def clumsy(*scripts: Scripted) -> House:
     house = House(scripts)
     table, ledger = desk(house.transport, estimator=Clumsy())
-    house.front = Front(nothing, table, house.front._door)
+    house.front = Endpoint(nothing, table, house.front._door)
     house.receipts = ledger.receipts
     return house
 
@@ -123,7 +123,7 @@ def test_bodies_in_flight_are_bounded_and_their_room_is_given_back():
     async def work() -> Connection:
         first = asyncio.ensure_future(asked(house.front, scope(), Connection([ASKED])))
         await asyncio.sleep(1)
-        assert house.room.taken == len(ASKED)
+        assert house.room.reserved_bytes == len(ASKED)
         second = await asked(house.front, scope(), Connection([ASKED]))
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
@@ -133,7 +133,7 @@ def test_bodies_in_flight_are_bounded_and_their_room_is_given_back():
     assert (full.status, refusal(full)["code"]) == (503, "too_many_bytes")
     assert full.headers["retry-after"] == "1"
     assert house.ask().status == 200
-    assert house.room.taken == 0
+    assert house.room.reserved_bytes == 0
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_room_for_a_body_is_given_back_however_its_call_ends(connection):
     house = House()
     house.ask(connection, headers={"content-length": "900"})
 
-    assert house.room.taken == 0
+    assert house.room.reserved_bytes == 0
 
 
 def test_a_stream_says_in_its_head_what_the_gateway_took_so_far():

@@ -3,7 +3,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from proxy.api.isolation import NO_REALTIME, WrongMethod, check_isolated, isolated
+from proxy.api.isolation import NO_REALTIME, WrongMethod, add_cache_salt, check_isolated
 from proxy.calls.settlement import Pseudonymizer
 from proxy.errors import Forbidden, NotFound
 from tests.fakes.desk import KEY, call
@@ -37,13 +37,13 @@ def test_what_is_answered_from_the_call_alone_is_open_to_all(endpoint, teams):
 
 @pytest.mark.parametrize("endpoint", [each for each in SELF_CONTAINED if each not in CONTINUING])
 def test_nor_need_its_body_be_read_where_no_body_goes_on_from_anything(endpoint):
-    check_isolated(call(b"\xff", endpoint, ask=None), 2)
+    check_isolated(call(b"\xff", endpoint, fields=None), 2)
 
 
 @pytest.mark.parametrize("endpoint", CONTINUING)
 def test_a_response_whose_body_was_not_read_may_go_on_from_what_is_kept(endpoint):
     with pytest.raises(Forbidden, match="no JSON object, so it may go on from what the provider"):
-        check_isolated(call(b"\xff", endpoint, ask=None), 2)
+        check_isolated(call(b"\xff", endpoint, fields=None), 2)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_response_whose_body_was_not_read_may_go_on_from_what_is_kept(endpoint
 )
 def test_a_path_that_only_takes_post_says_so_to_whoever_asks_otherwise(endpoint, method, teams):
     with pytest.raises(WrongMethod, match=r"did you mean POST\?") as caught:
-        check_isolated(call(b"", endpoint, method=method, ask=None), teams)
+        check_isolated(call(b"", endpoint, method=method, fields=None), teams)
 
     assert (caught.value.status, caught.value.code) == (405, "method_not_allowed")
     assert caught.value.headers == {"allow": "POST"}
@@ -66,12 +66,12 @@ def test_a_path_that_only_takes_post_says_so_to_whoever_asks_otherwise(endpoint,
 
 def test_a_team_alone_may_list_what_the_provider_keeps_of_it():
     endpoint, method, teams = ALONE
-    check_isolated(call(b"", endpoint, method=method, ask=None), teams)
+    check_isolated(call(b"", endpoint, method=method, fields=None), teams)
 
 
 def test_a_list_of_what_is_kept_for_all_teams_says_who_can_allow_it():
     with pytest.raises(WrongMethod, match="THRIFTGATE_SHARED_PROVIDER_STATE=true"):
-        check_isolated(call(b"", method="GET", ask=None), 2)
+        check_isolated(call(b"", method="GET", fields=None), 2)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_where_there_are_several_teams_each_has_a_salt_of_its_own():
     seal = Pseudonymizer(b"secret")
     mine = call(b"{}")
     theirs = call(b"{}", key=msgspec.structs.replace(KEY, team="team_2"))
-    salts = [isolated(one, 2, seal).salt for one in (mine, mine, theirs)]
+    salts = [add_cache_salt(one, 2, seal).salt for one in (mine, mine, theirs)]
 
     assert salts[0] == salts[1] != salts[2]
     assert {len(salt) for salt in salts} == {32}
@@ -170,7 +170,7 @@ def test_where_there_are_several_teams_each_has_a_salt_of_its_own():
 def test_a_team_alone_needs_none(teams):
     mine = call(b"{}")
 
-    assert isolated(mine, teams, Pseudonymizer(b"secret")) is mine
+    assert add_cache_salt(mine, teams, Pseudonymizer(b"secret")) is mine
 
 
 @pytest.mark.parametrize(

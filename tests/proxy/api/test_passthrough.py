@@ -25,7 +25,7 @@ def relay(connection: Connection) -> Relay:
 
 def whole(head: Head, receipt=RECEIPT) -> Connection:
     connection = Connection()
-    played(relay(connection).whole(head, COMPLETION, receipt))
+    played(relay(connection).send_whole(head, COMPLETION, receipt))
     return connection
 
 
@@ -54,14 +54,14 @@ def test_what_earlier_attempts_cost_is_part_of_what_the_call_did():
     connection = Connection()
     caller = relay(connection)
     caller.wants_trailer = True
-    caller.attempted(a_receipt(cost_nanos=765_500))
-    caller.attempted(a_receipt(usage=None, ttft=None, cost_nanos=None))
-    played(caller.whole(HEAD, COMPLETION, RECEIPT))
+    caller.note_attempt(a_receipt(cost_nanos=765_500))
+    caller.note_attempt(a_receipt(usage=None, ttft=None, cost_nanos=None))
+    played(caller.send_whole(HEAD, COMPLETION, RECEIPT))
 
     assert connection.headers["x-thriftgate-cost-usd"] == "0.002"
-    assert b'"x-thriftgate-cost-usd":"0.002"' in caller.closing(RECEIPT)
-    caller.attempted(a_receipt(cost_nanos=None))
-    assert b"cost-usd" not in caller.closing(RECEIPT)
+    assert b'"x-thriftgate-cost-usd":"0.002"' in caller.closing_event(RECEIPT)
+    caller.note_attempt(a_receipt(cost_nanos=None))
+    assert b"cost-usd" not in caller.closing_event(RECEIPT)
 
 
 def test_a_price_nobody_knows_is_not_told():
@@ -161,10 +161,10 @@ def test_a_streams_head_says_what_the_gateway_took_until_then():
 
 def test_a_trailer_is_a_comment_for_those_who_ask():
     caller = relay(Connection())
-    assert caller.closing(RECEIPT) == b""
+    assert caller.closing_event(RECEIPT) == b""
 
     caller.wants_trailer = True
-    trailer = caller.closing(RECEIPT)
+    trailer = caller.closing_event(RECEIPT)
     assert trailer.startswith(b": thriftgate {")
     assert trailer.endswith(b"}\n\n")
     assert json.loads(trailer.removeprefix(b": thriftgate ")) == {
@@ -205,7 +205,7 @@ def test_an_upstreams_word_on_retries_reaches_the_caller(word, told):
 
 
 def test_a_caller_is_gone_once_it_disconnects():
-    played(relay(Connection([b"late", b"later"], leaves_after=2.0)).gone())
+    played(relay(Connection([b"late", b"later"], leaves_after=2.0)).wait_until_gone())
 
 
 @pytest.mark.parametrize(

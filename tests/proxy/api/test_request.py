@@ -2,8 +2,8 @@ import asyncio
 
 import pytest
 
-from proxy.api.body_limits import Room
-from proxy.api.request import _NEEDLESS, arrival, body, token, unauthenticated
+from proxy.api.body_limits import BodyMemoryLimit
+from proxy.api.request import _NEEDLESS, read_body, read_head, request_token, unauthenticated_error
 from proxy.calls.deadlines import ClientDisconnected
 from proxy.errors import NotFound, TooLarge
 from tests.fakes.asgi import Connection, scope
@@ -11,7 +11,7 @@ from tests.fakes.clock import played
 
 
 def test_a_head_is_read():
-    head = arrival(
+    head = read_head(
         scope(
             query="a=1&b=%20",
             headers={
@@ -47,7 +47,7 @@ def test_a_head_is_read():
 
 
 def test_a_head_that_says_nothing_is_read_as_nothing():
-    head = arrival(scope(headers={"content-type": "", "authorization": ""}))
+    head = read_head(scope(headers={"content-type": "", "authorization": ""}))
 
     assert (head.token, head.feature, head.wants_trailer) == ("", "", False)
     assert head.conversation == ""
@@ -71,7 +71,7 @@ def test_a_head_that_says_nothing_is_read_as_nothing():
 )
 def test_headers_that_name_a_session_are_read_and_told_apart(name):
     one, same, other, nameless = (
-        arrival(scope(headers={name: value})).session for value in ("one", "one", "two", "")
+        read_head(scope(headers={name: value})).session for value in ("one", "one", "two", "")
     )
 
     assert one == same != other
@@ -81,7 +81,7 @@ def test_headers_that_name_a_session_are_read_and_told_apart(name):
 
 def test_a_sessions_name_counts_in_its_header_and_up_to_a_length():
     def session(**headers):
-        return arrival(scope(headers=headers)).session
+        return read_head(scope(headers=headers)).session
 
     assert session(session_id="a") != session(thread_id="a")
     assert session(session_id="a" * 256) == session(session_id="a" * 9_000)
@@ -92,7 +92,7 @@ def test_a_sessions_name_counts_in_its_header_and_up_to_a_length():
     "name", ["x-client-request-id", "x-codex-window-id", "x-codex-turn-metadata", "x-request-id"]
 )
 def test_headers_that_name_a_request_or_a_window_name_no_session(name):
-    assert arrival(scope(headers={name: "one"})).session == ""
+    assert read_head(scope(headers={name: "one"})).session == ""
 
 
 @pytest.mark.parametrize("length", ["-1", "1e9", "x", "9" * 30, "٣"])
@@ -100,11 +100,11 @@ def test_a_length_that_is_no_number_is_not_believed(length):
     sent = scope()
     sent["headers"].append((b"content-length", length.encode()))
 
-    assert arrival(sent).length == 0
+    assert read_head(sent).length == 0
 
 
 def test_an_identity_encoding_is_none():
-    assert arrival(scope(headers={"content-encoding": "identity"})).encoding == ""
+    assert read_head(scope(headers={"content-encoding": "identity"})).encoding == ""
 
 
 @pytest.mark.parametrize(
@@ -121,12 +121,12 @@ def test_an_identity_encoding_is_none():
     ],
 )
 def test_a_key_is_found_where_clients_put_it(headers, expected):
-    assert token(scope(headers=headers)) == expected
-    assert arrival(scope(headers=headers)).token == expected
+    assert request_token(scope(headers=headers)) == expected
+    assert read_head(scope(headers=headers)).token == expected
 
 
 def test_a_path_keeps_its_encoding():
-    head = arrival(scope("/v1/files/a b", raw="/v1/files/a%20b"))
+    head = read_head(scope("/v1/files/a b", raw="/v1/files/a%20b"))
 
     assert head.endpoint == "files/a%20b"
 
@@ -137,13 +137,13 @@ def test_a_path_keeps_its_encoding():
 def test_a_path_we_know_is_known_however_it_is_spelt(known, end, hidden):
     escaped = f"{known[:hidden]}%{ord(known[hidden]):02x}{known[hidden + 1 :]}"
     for spelt in (known, escaped, escaped.upper().replace("/V1/", "/v1/")):
-        assert arrival(scope(f"/v1/{known}", raw=f"/v1/{spelt}{end}")).endpoint == known
+        assert read_head(scope(f"/v1/{known}", raw=f"/v1/{spelt}{end}")).endpoint == known
 
 
 @pytest.mark.parametrize("trimming", [";x=y", ";", "%20", "%00", "%3bx", "/%09", ";a/"])
 def test_a_path_we_know_is_not_found_with_trimmings_that_a_server_may_drop(trimming):
     with pytest.raises(NotFound, match=r"did you mean /v1/chat/completions\?") as caught:
-        arrival(scope(raw=f"/v1/chat/completions{trimming}"))
+        read_head(scope(raw=f"/v1/chat/completions{trimming}"))
 
     assert caught.value.code == "unknown_path"
 
@@ -170,40 +170,40 @@ def test_all_that_needs_no_escape_is_read_without():
     ],
 )
 def test_a_path_we_do_not_know_stays_as_it_came(raw):
-    assert arrival(scope(f"/v1/{raw}", raw=f"/v1/{raw}")).endpoint == raw
+    assert read_head(scope(f"/v1/{raw}", raw=f"/v1/{raw}")).endpoint == raw
 
 
 def test_what_callers_write_in_our_headers_is_read_as_utf8_else_as_latin1():
     sent = scope()
     for name in ("feature", "conversation", "slots", "compaction"):
         sent["headers"].append((f"x-thriftgate-{name}".encode(), f"日本 {name}".encode()))
-    head = arrival(sent)
+    head = read_head(sent)
 
     assert (head.feature, head.conversation) == ("日本 feature", "日本 conversation")
     assert (head.slots, head.compaction) == ("日本 slots", "日本 compaction")
-    assert arrival(scope(headers={"x-thriftgate-feature": "caf\xe9"})).feature == "café"
+    assert read_head(scope(headers={"x-thriftgate-feature": "caf\xe9"})).feature == "café"
 
 
 def test_what_is_passed_on_of_the_callers_headers_keeps_its_bytes():
     sent = scope()
     sent["headers"].append((b"x-client-request-id", "日本".encode()))
 
-    assert arrival(sent).forwarded["x-client-request-id"].encode("latin-1") == "日本".encode()
+    assert read_head(sent).forwarded["x-client-request-id"].encode("latin-1") == "日本".encode()
 
 
 def test_a_models_name_may_hold_slashes_escaped_or_not_but_leads_nowhere_else():
     for name in ("org/m", "org%2Fm", "org%2fm"):
-        assert arrival(scope(f"/v1/models/{name}", "DELETE")).endpoint == "models/org/m"
+        assert read_head(scope(f"/v1/models/{name}", "DELETE")).endpoint == "models/org/m"
     for name in ("..%2Ffiles", "a%2F%2Fb", "%2e%2e%2Ffiles"):
         with pytest.raises(NotFound):
-            arrival(scope(f"/v1/models/{name}", "DELETE"))
+            read_head(scope(f"/v1/models/{name}", "DELETE"))
 
 
 def test_a_server_that_gives_no_raw_path_gives_the_decoded_one():
     sent = scope("/v1/embeddings")
     del sent["raw_path"]
 
-    assert arrival(sent).endpoint == "embeddings"
+    assert read_head(sent).endpoint == "embeddings"
 
 
 @pytest.mark.parametrize(
@@ -216,14 +216,14 @@ def test_a_server_that_gives_no_raw_path_gives_the_decoded_one():
 )
 def test_a_prefix_that_stands_twice_is_told_with_the_path_that_was_meant(path, meant):
     with pytest.raises(NotFound, match="base_url ends in /v1 already") as caught:
-        arrival(scope(path))
+        read_head(scope(path))
 
     assert (caught.value.status, caught.value.code) == (404, "unknown_path")
     assert f"did you mean {meant}" in caught.value.message
 
 
 def test_a_path_that_only_begins_alike_is_none_of_them():
-    assert arrival(scope("/v1/v1beta/models")).endpoint == "v1beta/models"
+    assert read_head(scope("/v1/v1beta/models")).endpoint == "v1beta/models"
 
 
 @pytest.mark.parametrize(
@@ -251,14 +251,14 @@ def test_a_path_that_only_begins_alike_is_none_of_them():
 )
 def test_a_path_that_could_lead_elsewhere_leads_nowhere(path, raw):
     with pytest.raises(NotFound) as caught:
-        arrival(scope(path, raw=raw))
+        read_head(scope(path, raw=raw))
 
     assert caught.value.code == "not_found"
 
 
 def received(connection: Connection, *, length: int = 0, limit: int = 10) -> bytes:
-    with Room(each=limit, all_together=limit).claim() as claim:
-        return played(body(connection.receive, length, claim))
+    with BodyMemoryLimit(each=limit, all_together=limit).reserve() as claim:
+        return played(read_body(connection.receive, length, claim))
 
 
 @pytest.mark.parametrize("pieces", [[b""], [b"abc"], [b"a", b"", b"bc"], [b"0123456789"]])
@@ -289,9 +289,9 @@ def test_a_body_of_too_many_keys_is_refused_once_all_of_it_has_arrived():
     connection = Connection([b"{", *[piece] * 40, b"}"])
     with (
         pytest.raises(TooLarge) as caught,
-        Room(each=1 << 24, all_together=1 << 24).claim() as room,
+        BodyMemoryLimit(each=1 << 24, all_together=1 << 24).reserve() as room,
     ):
-        played(body(connection.receive, 0, room, is_json=True))
+        played(read_body(connection.receive, 0, room, is_json=True))
 
     assert caught.value.code == "too_many_json_values"
     assert not connection._pieces
@@ -309,8 +309,8 @@ def test_other_calls_run_while_a_body_arrives_and_is_measured():
     async def work() -> bytes:
         running = asyncio.ensure_future(others())
         try:
-            with Room(each=1 << 24, all_together=1 << 24).claim() as room:
-                return await body(Connection([sent]).receive, 0, room, is_json=True)
+            with BodyMemoryLimit(each=1 << 24, all_together=1 << 24).reserve() as room:
+                return await read_body(Connection([sent]).receive, 0, room, is_json=True)
         finally:
             running.cancel()
 
@@ -334,7 +334,7 @@ def test_a_caller_that_leaves_before_the_end_of_its_body_is_gone(connection):
 
 
 def test_a_missing_key_and_a_bad_one_are_told_apart():
-    missing, bad = unauthenticated(is_missing=True), unauthenticated(is_missing=False)
+    missing, bad = unauthenticated_error(is_missing=True), unauthenticated_error(is_missing=False)
 
     assert (missing.status, missing.code) == (401, "missing_api_key")
     assert (bad.status, bad.code) == (401, "invalid_api_key")

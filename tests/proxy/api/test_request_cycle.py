@@ -7,7 +7,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from proxy.api.request_cycle import Calls
+from proxy.api.request_cycle import ServerProtocol
 from tests.proxy.api.talking import (
     CHUNKED,
     CLOSE,
@@ -67,7 +67,7 @@ TALKS: dict[str, Sequence[bytes]] = {
 @pytest.mark.parametrize("talk", TALKS)
 async def test_ours_says_what_uvicorn_says(talk: str) -> None:
     said = []
-    for protocol in (HttpToolsProtocol, Calls):
+    for protocol in (HttpToolsProtocol, ServerProtocol):
         async with listening(speaking, protocol) as place:
             said.append(await place.said(*TALKS[talk]))
 

@@ -103,7 +103,7 @@ def test_an_answer_is_brought_to_its_first_content():
     assert failure is None
     assert made.answer is not None
     assert (made.was_sent, made.was_taken) == (True, True)
-    assert made.line.timeline.first == pytest.approx(3.0)
+    assert made.line.timeline.ttft == pytest.approx(3.0)
     assert told(made.line.desk) == ["planned", "begun", "ended"]
 
 

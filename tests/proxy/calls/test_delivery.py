@@ -220,7 +220,7 @@ def test_a_reader_that_stumbles_leaves_a_receipt(mistake, raised, error):
             pytest.raises(raised) if raised else nullcontext(),
             CallWatchdog(WatchdogTimer(table.tasks.start)) as watch,
         ):
-            watch.watch_caller(caller.gone)
+            watch.watch_caller(caller.wait_until_gone)
             line = CallContext(asked, caller, table, watch, timeline)
             await Delivery(
                 line, AttemptInfo(call=asked, route=route()), Stumbling(), answer
@@ -269,7 +269,7 @@ def test_a_keep_alive_midway_is_passed_on():
 @pytest.mark.parametrize("endpoint", ["responses/resp_1", "chat/completions"])
 def test_what_is_only_read_again_is_not_counted_again(endpoint):
     answer = b'{"id":"resp_1","usage":{"input_tokens":9,"output_tokens":1}}'
-    asked = call(b"", endpoint=endpoint, method="GET", ask=None)
+    asked = call(b"", endpoint=endpoint, method="GET", fields=None)
     _, kept, _ = deliver(asked, Scripted([answer]))
 
     assert (kept.outcome, kept.usage, kept.estimated) == (Outcome.ANSWERED, None, False)
@@ -277,7 +277,7 @@ def test_what_is_only_read_again_is_not_counted_again(endpoint):
 
 @pytest.mark.parametrize("events", [(WRONG, chunk("a")), (chunk("a"), WRONG, chunk("b")), ()])
 def test_errors_in_a_log_of_events_are_passed_on_and_do_not_end_it(events):
-    asked = call(b"", endpoint="agents/sessions/as_1/events", method="GET", ask=None)
+    asked = call(b"", endpoint="agents/sessions/as_1/events", method="GET", fields=None)
     caller, kept, _ = deliver(asked, stream(*events))
 
     assert b"".join(caller.pieces) == b"".join(events)

@@ -176,7 +176,9 @@ def test_a_response_that_failed_is_passed_on_without_its_keys(told, usage, estim
 
 def test_what_is_only_looked_up_is_answered_without_its_keys():
     body = json.dumps(failed_response(usage=USAGE)).encode()
-    done = play(Scripted([body]), asked=call(b"", endpoint="responses/r", method="GET", ask=None))
+    done = play(
+        Scripted([body]), asked=call(b"", endpoint="responses/r", method="GET", fields=None)
+    )
 
     assert done.outcomes == [(Outcome.ANSWERED, True)]
     assert done.last.usage is None

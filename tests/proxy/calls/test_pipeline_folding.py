@@ -13,7 +13,7 @@ from proxy.errors import ProxyError
 from proxy.prefix.planned import Passthrough
 from proxy.records.call import Call
 from proxy.records.compaction_result import NO_COMPACTION, CompactionResult, passthrough_result
-from proxy.records.origin import Origin
+from proxy.records.origin import UncompactedConversation
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
 from slo.usage import Usage
@@ -45,13 +45,15 @@ class Folds:
         self.routes.append(route.name)
         if self.kept is not None:
             return self.kept
-        sent = msgspec.structs.replace(call, body=SHORT, origin=Origin(messages=(b"{}",), turns=3))
+        sent = msgspec.structs.replace(
+            call, body=SHORT, origin=UncompactedConversation(messages=(b"{}",), turns=3)
+        )
         return CompactionResult(
             mode="facts", why="pays", sent=sent, is_folded=True, before=900, after=90, needed=2
         )
 
     async def left(self, call: Call, fold: CompactionResult) -> CompactionResult:
-        origin = Origin(messages=(b"{}",), turns=3, reset=True)
+        origin = UncompactedConversation(messages=(b"{}",), turns=3, reset=True)
         return msgspec.structs.replace(fold, sent=msgspec.structs.replace(call, origin=origin))
 
     def refused(self, call: Call, fold: CompactionResult) -> None:
@@ -106,7 +108,7 @@ def test_the_shorter_prompt_is_planned_sent_and_told():
 
     assert done.sent == [SHORT]
     assert [each.body for each in planning.heard] == [SHORT]
-    assert planning.heard[0].origin == Origin(messages=(b"{}",), turns=3)
+    assert planning.heard[0].origin == UncompactedConversation(messages=(b"{}",), turns=3)
     assert (kept.compaction, kept.compaction_why, kept.folded) == ("facts", "pays", True)
     assert (kept.tokens_before, kept.tokens_after, kept.needed) == (900, 90, 2)
     assert kept.compaction_nanos is not None
@@ -170,7 +172,9 @@ def test_a_folded_prompt_that_is_refused_goes_again_as_it_came_and_the_feature_r
     assert [each.compaction_why for each in done.receipts] == ["pays", "refused"]
     assert folds.refusals == 1
     assert planning.told[-1] != "refused"
-    assert planning.heard[-1].origin == Origin(messages=(b"{}",), turns=3, reset=True)
+    assert planning.heard[-1].origin == UncompactedConversation(
+        messages=(b"{}",), turns=3, reset=True
+    )
 
 
 def test_where_planning_was_at_fault_compaction_is_not_blamed():

@@ -83,20 +83,20 @@ def test_a_caller_gets_an_answer_in_pieces(taken):
 
 
 def test_a_caller_gets_a_whole_answer_at_once(taken):
-    played(taken.caller.whole(HEAD, b"ab", a_receipt()))
+    played(taken.caller.send_whole(HEAD, b"ab", a_receipt()))
 
     assert (taken.body, taken.is_ended) == (b"ab", True)
 
 
 def test_a_caller_that_asked_for_no_trailer_gets_none(taken):
-    assert taken.caller.closing(a_receipt()) == b""
+    assert taken.caller.closing_event(a_receipt()) == b""
 
 
 def test_a_caller_that_left_is_gone(taken):
     async def work() -> float:
         loop = asyncio.get_running_loop()
         before = loop.time()
-        await taken.caller.gone()
+        await taken.caller.wait_until_gone()
         return loop.time() - before
 
     assert played(work()) == pytest.approx(1.0)

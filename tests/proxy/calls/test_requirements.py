@@ -79,7 +79,7 @@ def model(*abilities: str, window: int | None = 8_000, output: int | None = 1_00
     ],
 )
 def test_what_a_call_needs_is_read_from_its_body(body, needed):
-    found = call_requirements(call(body, ask=None))
+    found = call_requirements(call(body, fields=None))
 
     assert found == CallRequirements(
         tools=needed.tools,
@@ -94,7 +94,7 @@ def test_what_a_call_needs_is_read_from_its_body(body, needed):
 def test_a_long_schema_before_its_type_is_a_schema_all_the_same():
     long = b'{"text":{"format":{"schema":{"a":"' + b"x" * 9_000 + b'"},"type":"json_schema"}}}'
 
-    assert call_requirements(call(long, ask=None)).schema
+    assert call_requirements(call(long, fields=None)).schema
 
 
 def test_a_long_body_is_read_once_for_each_call():
@@ -108,18 +108,20 @@ def test_a_long_body_is_read_once_for_each_call():
 
 def test_of_many_calls_with_long_bodies_only_the_last_are_remembered():
     long = b'{"input":"' + b"x" * 70_000 + b'"}'
-    first = request_traits(call(long, ask=None, id="call_0"))
+    first = request_traits(call(long, fields=None, id="call_0"))
     for n in range(1, 4_200):
-        request_traits(call(long, ask=None, id=f"call_{n}"))
+        request_traits(call(long, fields=None, id=f"call_{n}"))
 
-    assert request_traits(call(long, ask=None, id="call_4199")) is request_traits(
-        call(long, ask=None, id="call_4199")
+    assert request_traits(call(long, fields=None, id="call_4199")) is request_traits(
+        call(long, fields=None, id="call_4199")
     )
-    assert request_traits(call(long, ask=None, id="call_0")) is not first
+    assert request_traits(call(long, fields=None, id="call_0")) is not first
 
 
 def test_a_long_body_of_no_known_form_looks_like_all_there_is():
-    found = request_traits(call(b'{"messages":"' + b"x" * 300_000 + b'"}', ask=None, id="call_odd"))
+    found = request_traits(
+        call(b'{"messages":"' + b"x" * 300_000 + b'"}', fields=None, id="call_odd")
+    )
 
     assert found.vision
     assert found.is_answered
@@ -150,7 +152,7 @@ JSON = st.recursive(
 def test_whatever_is_asked_something_is_said(asked):
     body = json.dumps(asked).encode()
 
-    found = request_traits(call(body, ask=None))
+    found = request_traits(call(body, fields=None))
     assert len(found.first) == 16
     assert isinstance(found.output, int)
 
@@ -162,12 +164,12 @@ def test_whatever_is_wrong_with_a_body_something_is_said(noise, at):
         b'"response_format":{"type":"json_schema"},"max_tokens":5,"tools":[]}'
     )
 
-    assert len(request_traits(call(body[:at] + noise + body[at:], ask=None)).first) == 16
+    assert len(request_traits(call(body[:at] + noise + body[at:], fields=None)).first) == 16
 
 
 @given(st.binary(max_size=200))
 def test_whatever_the_bytes_are_something_is_said(body):
-    assert call_requirements(call(body, ask=None)).tokens == len(body) // 4
+    assert call_requirements(call(body, fields=None)).tokens == len(body) // 4
 
 
 @pytest.mark.parametrize(

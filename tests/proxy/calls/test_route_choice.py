@@ -53,7 +53,7 @@ def test_a_call_that_names_no_model_takes_the_default_route():
     default = (RouteChoice(made.default, ""),)
 
     assert requested_routes(call(b"{}"), made) == default
-    assert requested_routes(call(b"\x00", ask=None), made) == default
+    assert requested_routes(call(b"\x00", fields=None), made) == default
 
 
 def test_what_is_passed_through_names_models_the_catalog_need_not_know():
@@ -117,7 +117,7 @@ def test_a_model_is_deleted_by_the_first_upstream_whose_model_it_is_and_by_no_ot
     )
 
     def owner(name: str) -> list[str]:
-        deletion = call(b"", f"models/{name}", method="DELETE", ask=None)
+        deletion = call(b"", f"models/{name}", method="DELETE", fields=None)
         return [choice.route.upstream.name for choice in requested_routes(deletion, made)]
 
     assert owner("m") == ["one"]

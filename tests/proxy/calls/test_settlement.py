@@ -151,7 +151,7 @@ def test_a_tier_nobody_knows_has_no_price():
 def test_a_call_without_a_route_or_a_body_for_us_has_standard_terms():
     assert billing_terms(AttemptInfo(call=call(BODY)), "", {}) == STANDARD_TERMS
     assert (
-        billing_terms(AttemptInfo(call=call(b"", ask=None), route=there()), "", {})
+        billing_terms(AttemptInfo(call=call(b"", fields=None), route=there()), "", {})
         == STANDARD_TERMS
     )
 
@@ -160,7 +160,7 @@ def test_a_receipt_says_what_was_asked_taken_and_paid():
     ticks = Ticks()
     timeline = Timeline(ticks)
     ticks.at = 6.0
-    timeline.begun()
+    timeline.mark_first_content()
     with timeline.waiting:
         ticks.at = 8.0
     attempt = AttemptInfo(call=call(BODY), route=there(), number=1, notes=("dropped seed",))
@@ -222,7 +222,7 @@ def test_prompts_are_kept_only_for_teams_that_ask_for_it():
     keeps = msgspec.structs.replace(KEY, keeps_prompts=True)
     kept = [
         build_receipt(
-            AttemptInfo(call=call(body, key=key, ask=None)), ended(), Timeline(Ticks()), SEAL
+            AttemptInfo(call=call(body, key=key, fields=None)), ended(), Timeline(Ticks()), SEAL
         )
         for key, body in ((KEY, BODY), (keeps, BODY), (keeps, b"\xff" * 5_000_000))
     ]

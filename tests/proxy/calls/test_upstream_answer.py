@@ -105,7 +105,7 @@ def test_the_first_content_byte_and_the_waits_are_timed():
         await answer.commit()
         while await answer.next():
             pass
-        return timeline.first, timeline.waited
+        return timeline.ttft, timeline.waited_s
 
     assert played(work()) == (4.0, 8.0)
 
@@ -180,7 +180,7 @@ def test_a_whole_answer_that_is_none_is_a_failure(body, code):
         with pytest.raises(UpstreamError) as caught:
             await answer.commit()
         assert caught.value.code == code
-        assert timeline.first is None
+        assert timeline.ttft is None
         return answer
 
     assert played(work()).meter.is_broken

@@ -3,7 +3,7 @@ from datetime import date
 from dashboards.reports import Percentiles, ReportPeriod, Spend, Times
 from proxy.cli import json_documents
 from proxy.prefix.guard import ArmComparison, ArmTotals, ComparisonFinding, Interval
-from proxy.records.feature_mode import Mode, Place, Standing
+from proxy.records.feature_mode import FeatureState, LayoutScope, PlanningMode
 from proxy.store.sql.layout_rows import Proposal, ProposalState
 from proxy.store.sql.savings import Comparison, MissSum
 from slo.usage import Usage
@@ -124,8 +124,8 @@ def test_savings_come_with_their_interval_and_are_null_where_nothing_was_measure
 
 
 def test_a_feature_says_what_holds_and_what_waits():
-    place = Place("team_1", "chat", "gpt")
-    standing = Standing(mode=Mode.AUTO, version=2, active_from=NOW)
+    place = LayoutScope("team_1", "chat", "gpt")
+    standing = FeatureState(mode=PlanningMode.AUTO, version=2, active_from=NOW)
     (found,) = json_documents.features([(place, standing, [PROPOSAL])], NAMES)["features"]
 
     assert found == {
@@ -153,7 +153,9 @@ def test_a_feature_has_the_moves_of_each_version_null_where_they_cannot_be_read(
         decided_by="ann",
         decided_at=NOW,
     )
-    found = json_documents.feature(Place("team_2", ""), Standing(), [PROPOSAL, broken], NAMES)
+    found = json_documents.feature(
+        LayoutScope("team_2", ""), FeatureState(), [PROPOSAL, broken], NAMES
+    )
     first, second = found["versions"]
 
     assert (found["team"], found["layout"], found["mode"]) == ("team_2", None, None)

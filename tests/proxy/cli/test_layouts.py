@@ -7,7 +7,7 @@ from sqlalchemy import event
 from proxy.cli.layouts import layouts
 from proxy.prefix.layouts.layout import Layout, LayoutMove
 from proxy.prefix.prompts.prompt import PromptSlot
-from proxy.records.feature_mode import Mode, Place
+from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.store.store import Store
 from tests.fakes.receipts import a_receipt
 from tests.fakes.typed import Typed
@@ -33,10 +33,10 @@ def typed(tmp_path: Path) -> Typed:
 
 
 @pytest.fixture
-def place(typed: Typed) -> Place:
+def place(typed: Typed) -> LayoutScope:
     """A feature of the team acme with one proposal."""
     store = typed.open()
-    found = Place(store.teams.create("acme", now=NOW).id, "support", "claude")
+    found = LayoutScope(store.teams.create("acme", now=NOW).id, "support", "claude")
     store.layouts.propose(found, "d1", MOVES, NOW - 60)
     store.close(5)
     return found
@@ -47,7 +47,7 @@ def test_nothing_decided_is_told(typed: Typed) -> None:
 
 
 def test_features_are_listed_with_mode_layout_proposals_and_state(
-    typed: Typed, place: Place
+    typed: Typed, place: LayoutScope
 ) -> None:
     assert typed.said(layouts, "list").splitlines()[1].split() == [
         "acme",
@@ -60,7 +60,7 @@ def test_features_are_listed_with_mode_layout_proposals_and_state(
     ]
 
 
-def test_a_proposal_is_shown_with_its_moves_and_evidence(typed: Typed, place: Place) -> None:
+def test_a_proposal_is_shown_with_its_moves_and_evidence(typed: Typed, place: LayoutScope) -> None:
     said = typed.said(layouts, "show", "acme", "support")
 
     assert "Mode observe; layout none, since never." in said
@@ -70,7 +70,7 @@ def test_a_proposal_is_shown_with_its_moves_and_evidence(typed: Typed, place: Pl
 
 
 def test_a_layout_that_this_version_cannot_read_is_shown_as_it_is(
-    typed: Typed, place: Place
+    typed: Typed, place: LayoutScope
 ) -> None:
     store = typed.open()
     store.layouts.propose(place, "d2", "[1]", NOW)
@@ -79,7 +79,7 @@ def test_a_layout_that_this_version_cannot_read_is_shown_as_it_is(
     assert "  [1]" in typed.said(layouts, "show", "acme", "support")
 
 
-def test_a_version_is_approved_and_rolled_back(typed: Typed, place: Place) -> None:
+def test_a_version_is_approved_and_rolled_back(typed: Typed, place: LayoutScope) -> None:
     approved = typed.said(layouts, "approve", "acme", "support", "1")
     shown = typed.said(layouts, "show", "acme", "support")
     back = typed.said(layouts, "rollback", "acme", "support", "--by", "bob")
@@ -95,7 +95,7 @@ def test_a_version_is_approved_and_rolled_back(typed: Typed, place: Place) -> No
     assert "none to roll back" in typed.refused(layouts, "rollback", "acme", "support")
 
 
-def test_a_rollback_names_the_layout_it_goes_back_to(typed: Typed, place: Place) -> None:
+def test_a_rollback_names_the_layout_it_goes_back_to(typed: Typed, place: LayoutScope) -> None:
     store = typed.open()
     store.layouts.propose(place, "d2", MOVES, NOW)
     store.layouts.approve(place, 1, "", NOW - 100)
@@ -106,13 +106,13 @@ def test_a_rollback_names_the_layout_it_goes_back_to(typed: Typed, place: Place)
     assert "has layout 1 from now on" in typed.said(layouts, "rollback", "acme", "support")
 
 
-def test_what_is_not_there_cannot_be_approved(typed: Typed, place: Place) -> None:
+def test_what_is_not_there_cannot_be_approved(typed: Typed, place: LayoutScope) -> None:
     assert "version 7" in typed.refused(layouts, "approve", "acme", "support", "7")
     assert "no team" in typed.refused(layouts, "show", "nobody", "support")
 
 
 def test_a_mode_is_set_for_a_feature_and_an_approval_in_off_is_not_applied(
-    typed: Typed, place: Place
+    typed: Typed, place: LayoutScope
 ) -> None:
     assert "on all families, has the mode off" in typed.said(
         layouts, "mode", "acme", "support", "off"
@@ -120,9 +120,11 @@ def test_a_mode_is_set_for_a_feature_and_an_approval_in_off_is_not_applied(
     assert "not applied yet: off" in typed.said(layouts, "approve", "acme", "support", "1")
 
 
-def test_where_there_are_several_families_one_has_to_be_named(typed: Typed, place: Place) -> None:
+def test_where_there_are_several_families_one_has_to_be_named(
+    typed: Typed, place: LayoutScope
+) -> None:
     store = typed.open()
-    store.layouts.propose(Place(place.team, "support", "gpt"), "d1", MOVES, NOW)
+    store.layouts.propose(LayoutScope(place.team, "support", "gpt"), "d1", MOVES, NOW)
     store.close(5)
 
     assert "claude, gpt" in typed.refused(layouts, "approve", "acme", "support", "1")
@@ -131,10 +133,10 @@ def test_where_there_are_several_families_one_has_to_be_named(typed: Typed, plac
     )
 
 
-def test_a_suspended_feature_says_why_and_is_resumed(typed: Typed, place: Place) -> None:
+def test_a_suspended_feature_says_why_and_is_resumed(typed: Typed, place: LayoutScope) -> None:
     store = typed.open()
-    store.layouts.suspend(place.whole, "it cost 12 % more", NOW - 60)
-    store.layouts.switch(place, Mode.AUTO, "", NOW)
+    store.layouts.suspend(place.all_families, "it cost 12 % more", NOW - 60)
+    store.layouts.switch(place, PlanningMode.AUTO, "", NOW)
     store.close(5)
 
     assert "suspended 2026-09-21 14:12 UTC: it cost 12 % more" in typed.said(layouts, "list")
@@ -143,7 +145,7 @@ def test_a_suspended_feature_says_why_and_is_resumed(typed: Typed, place: Place)
 
 
 def test_a_mode_for_a_feature_nobody_called_is_set_and_a_typo_is_suspected(
-    typed: Typed, place: Place
+    typed: Typed, place: LayoutScope
 ) -> None:
     typed.keep(
         *(a_receipt(n, team=place.team, feature=f) for n, f in enumerate(("support", "chat", ""))),
@@ -163,7 +165,7 @@ def test_a_mode_for_a_feature_nobody_called_is_set_and_a_typo_is_suspected(
 
 
 def test_a_feature_without_a_name_that_nobody_called_is_doubted_too(
-    typed: Typed, place: Place
+    typed: Typed, place: LayoutScope
 ) -> None:
     said = typed.said(layouts, "mode", "acme", "", "off")
 
@@ -171,7 +173,7 @@ def test_a_feature_without_a_name_that_nobody_called_is_doubted_too(
 
 
 def test_what_was_approved_is_told_with_what_holds_for_the_whole_feature(
-    typed: Typed, place: Place
+    typed: Typed, place: LayoutScope
 ) -> None:
     typed.said(layouts, "mode", "acme", "support", "auto")
 
@@ -192,7 +194,7 @@ class Counting(Typed):
         self.looks += statement.startswith("SELECT features")
 
 
-def test_what_holds_is_asked_once_to_show_it(tmp_path: Path, place: Place) -> None:
+def test_what_holds_is_asked_once_to_show_it(tmp_path: Path, place: LayoutScope) -> None:
     typed = Counting(tmp_path, NOW)
     typed.said(layouts, "show", "acme", "support")
 
@@ -200,7 +202,7 @@ def test_what_holds_is_asked_once_to_show_it(tmp_path: Path, place: Place) -> No
 
 
 def test_a_mode_for_all_families_reaches_those_with_a_mode_of_their_own(
-    typed: Typed, place: Place
+    typed: Typed, place: LayoutScope
 ) -> None:
     typed.said(layouts, "approve", "acme", "support", "1")
     said = typed.said(layouts, "mode", "acme", "support", "off")
@@ -213,7 +215,7 @@ def test_a_mode_for_all_families_reaches_those_with_a_mode_of_their_own(
     assert "had the mode" not in typed.said(layouts, "mode", "acme", "support", "auto")
 
 
-def test_a_mode_for_one_family_leaves_the_others(typed: Typed, place: Place) -> None:
+def test_a_mode_for_one_family_leaves_the_others(typed: Typed, place: LayoutScope) -> None:
     typed.said(layouts, "approve", "acme", "support", "1")
     said = typed.said(layouts, "mode", "acme", "support", "off", "--family", "gpt")
 
@@ -221,7 +223,7 @@ def test_a_mode_for_one_family_leaves_the_others(typed: Typed, place: Place) -> 
     assert "Mode apply" in typed.said(layouts, "show", "acme", "support", "--family", "claude")
 
 
-def test_a_rollback_says_which_mode_remains(typed: Typed, place: Place) -> None:
+def test_a_rollback_says_which_mode_remains(typed: Typed, place: LayoutScope) -> None:
     typed.said(layouts, "approve", "acme", "support", "1")
 
     assert "on claude, where the mode apply remains." in typed.said(
@@ -229,7 +231,7 @@ def test_a_rollback_says_which_mode_remains(typed: Typed, place: Place) -> None:
     )
 
 
-def test_a_feature_nobody_called_is_not_shown(typed: Typed, place: Place) -> None:
+def test_a_feature_nobody_called_is_not_shown(typed: Typed, place: LayoutScope) -> None:
     typed.keep(a_receipt(1, team=place.team, feature="chat"))
 
     assert "no call of team acme with feature chatt yet. Near it: chat." in typed.refused(
@@ -239,7 +241,7 @@ def test_a_feature_nobody_called_is_not_shown(typed: Typed, place: Place) -> Non
 
 
 def test_a_proposal_that_waits_comes_with_the_command_that_applies_it(
-    typed: Typed, place: Place
+    typed: Typed, place: LayoutScope
 ) -> None:
     waiting = typed.said(layouts, "show", "acme", "support")
     typed.said(layouts, "approve", "acme", "support", "1")
@@ -249,12 +251,14 @@ def test_a_proposal_that_waits_comes_with_the_command_that_applies_it(
     assert "layout approve" not in decided
 
 
-def test_what_cannot_be_done_is_told_in_a_sentence(typed: Typed, place: Place) -> None:
+def test_what_cannot_be_done_is_told_in_a_sentence(typed: Typed, place: LayoutScope) -> None:
     assert typed.refused(layouts, "approve", "acme", "support", "7").startswith("No layout of")
     assert typed.refused(layouts, "rollback", "acme", "support").startswith("No layout is")
 
 
-def test_as_json_a_list_and_a_feature_are_one_document_each(typed: Typed, place: Place) -> None:
+def test_as_json_a_list_and_a_feature_are_one_document_each(
+    typed: Typed, place: LayoutScope
+) -> None:
     (listed,) = msgspec.json.decode(typed.said(layouts, "list", "--json"))["features"]
     shown = msgspec.json.decode(typed.said(layouts, "show", "acme", "support", "--json"))
 

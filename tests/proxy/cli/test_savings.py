@@ -9,7 +9,7 @@ from compaction.policy import CompactionMode
 from proxy.cli.savings import misses, savings
 from proxy.prefix.layouts.layout import Layout, LayoutMove
 from proxy.prefix.prompts.prompt import PromptSlot
-from proxy.records.feature_mode import Place
+from proxy.records.feature_mode import LayoutScope
 from proxy.records.receipt import Receipt
 from slo.usage import Usage
 from tests.fakes.receipts import START, a_receipt
@@ -81,7 +81,7 @@ def test_what_waits_for_approval_says_what_it_should_save(typed: Typed) -> None:
     )
     raw = orjson.dumps(msgspec.to_builtins(Layout(moves=(move,)))).decode()
     store = typed.open()
-    store.layouts.propose(Place("team_0", "chat", "gpt"), "digest", raw, START)
+    store.layouts.propose(LayoutScope("team_0", "chat", "gpt"), "digest", raw, START)
     store.close(5)
 
     assert "Moving text in feature chat of team team_0 should save $2.50" in typed.said(SAVINGS)

@@ -9,8 +9,8 @@ import pytest
 from fastapi import FastAPI
 
 from proxy.pages import admin
-from proxy.pages.admin_sessions import FAILURES, IDLE
-from proxy.pages.answers import tell_errors
+from proxy.pages.admin_sessions import IDLE_TIMEOUT_S, MAX_FAILURES
+from proxy.pages.answers import add_error_handlers
 from tests.fakes.asgi import Connection, asked, refusal, scope
 from tests.fakes.board import CALL, NOW, FakeBoard, a_moved, overview
 from tests.fakes.steered import Watch
@@ -30,8 +30,8 @@ class Browser:
         self.watch = Watch(5000.0)
         router = admin.router(self.board, TOKEN, self.watch, lambda: NOW)
         self.app = FastAPI(redirect_slashes=False)
-        self.app.include_router(admin.closed() if is_off else router)
-        tell_errors(self.app, lambda: "call_1")
+        self.app.include_router(admin.disabled_router() if is_off else router)
+        add_error_handlers(self.app, lambda: "call_1")
         self.cookie = ""
 
     def get(self, path: str = "", **headers: str) -> Connection:
@@ -129,7 +129,7 @@ def test_over_https_the_cookie_stays_there(browser: Browser, said: str) -> None:
 
 
 def test_a_session_ends_when_it_is_not_used(signed_in: Browser) -> None:
-    signed_in.watch.now += IDLE
+    signed_in.watch.now += IDLE_TIMEOUT_S
 
     assert signed_in.get().status == 303
 
@@ -167,7 +167,7 @@ def test_a_wrong_token_opens_nothing_and_is_not_said_again(browser: Browser, tok
 
 
 def test_after_five_wrong_tokens_the_next_wrong_ones_have_to_wait(browser: Browser) -> None:
-    for _ in range(FAILURES):
+    for _ in range(MAX_FAILURES):
         assert browser.sign_in("wrong").status == 401
     late = browser.sign_in("wrong")
 
@@ -178,7 +178,7 @@ def test_after_five_wrong_tokens_the_next_wrong_ones_have_to_wait(browser: Brows
 
 
 def test_wrong_tokens_keep_nobody_out_who_has_the_right_one(browser: Browser) -> None:
-    for _ in range(FAILURES + 1):
+    for _ in range(MAX_FAILURES + 1):
         browser.sign_in("wrong")
 
     assert browser.sign_in().status == 303
@@ -187,7 +187,7 @@ def test_wrong_tokens_keep_nobody_out_who_has_the_right_one(browser: Browser) ->
 
 def test_wrong_tokens_keep_nobody_out_who_is_in(signed_in: Browser) -> None:
     mine = signed_in.cookie
-    for _ in range(FAILURES + 1):
+    for _ in range(MAX_FAILURES + 1):
         signed_in.sign_in("wrong")
     signed_in.cookie = mine
 

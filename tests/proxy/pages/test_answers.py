@@ -5,7 +5,7 @@ import pytest
 from fastapi import FastAPI
 
 from proxy.errors import ProxyError, Unready
-from proxy.pages.answers import tell_errors
+from proxy.pages.answers import add_error_handlers
 from tests.fakes.asgi import Connection, asked, refusal, scope
 from tests.fakes.clock import played
 
@@ -13,7 +13,7 @@ from tests.fakes.clock import played
 def app(error: Exception | None = None) -> FastAPI:
     """One page, which fails."""
     pages, ids = FastAPI(), count()
-    tell_errors(pages, lambda: f"call_{next(ids)}")
+    add_error_handlers(pages, lambda: f"call_{next(ids)}")
 
     @pages.get("/page")
     async def page() -> None:

@@ -109,11 +109,11 @@ def test_of_many_counters_few_are_asked_and_others_have_their_turn_between(store
             await asyncio.sleep(0)
 
     async def run(board: LiveBoard) -> list[str]:
-        rows = await board._ask("budgets", lambda: board._known(board._budgets, NOW))
+        rows = await board._ask("budgets", lambda: board._ledger_rows(board._budgets, NOW))
         beside = asyncio.ensure_future(turning())
         await asyncio.sleep(0)
         turns[0] = 0
-        said = await board._said(board._budgets, rows or [], NOW)
+        said = await board._counter_rows(board._budgets, rows or [], NOW)
         beside.cancel()
         return [row.whose for row in said[0]]
 

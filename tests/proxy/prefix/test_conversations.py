@@ -13,7 +13,7 @@ from proxy.prefix.breakpoints.plan import SEVERAL, ExperimentArm, Plan
 from proxy.prefix.conversations import Conversations
 from proxy.prefix.planned import Planned, PlanningRequest
 from proxy.prefix.prompts.conversation import ConversationChain
-from proxy.records.origin import Origin
+from proxy.records.origin import UncompactedConversation
 from tests.proxy.prefix.askings import RULES, WAYS, Json, Process, asked, body, said, tool
 
 MANY = 50
@@ -321,7 +321,7 @@ def shortened(messages: list[Json]) -> PlanningRequest:
     came = tuple(map(orjson.dumps, messages))
     turns = sum(each["role"] == "assistant" for each in messages)
     short = body(SYSTEM, said("user", "In short: A."), messages[-1])
-    return asked(short, origin=Origin(messages=came, turns=turns))
+    return asked(short, origin=UncompactedConversation(messages=came, turns=turns))
 
 
 @pytest.mark.parametrize(

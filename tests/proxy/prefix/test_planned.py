@@ -3,7 +3,7 @@ import pytest
 
 from proxy.prefix.explain.diagnostics import DiagnosticsQuestion
 from proxy.prefix.planned import Passthrough, layout_place
-from proxy.records.feature_mode import Place
+from proxy.records.feature_mode import LayoutScope
 from tests.proxy.prefix.askings import WAYS, Process, asked, body, talk
 
 
@@ -21,13 +21,13 @@ from tests.proxy.prefix.askings import WAYS, Process, asked, body, talk
     ],
 )
 def test_layouts_are_kept_by_feature_and_family(model, family):
-    assert layout_place(asked(b""), model) == Place("team_1", "desk", family)
+    assert layout_place(asked(b""), model) == LayoutScope("team_1", "desk", family)
 
 
 def test_what_was_planned_knows_its_place():
     found = Process(WAYS["implicit"]).planned(asked(body(*talk(0)), feature="mail"))
 
-    assert found.place == Place("team_1", "mail", "any")
+    assert found.place == LayoutScope("team_1", "mail", "any")
 
 
 def test_a_call_that_is_none_to_plan_needs_no_reason():

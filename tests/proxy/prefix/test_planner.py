@@ -10,7 +10,7 @@ from proxy.prefix.keyed import team_fingerprint
 from proxy.prefix.observation import find_miss
 from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.objects import Unplannable
-from proxy.records.feature_mode import Place
+from proxy.records.feature_mode import LayoutScope
 from slo.usage import Usage
 from tests.proxy.prefix.askings import (
     NOW,
@@ -256,7 +256,7 @@ def test_what_is_remembered_is_bounded():
         planner.adopt_plan(draft, Plan(layout=number))
     for number in range(4_100):
         planner.read_call(asked(b'{"messages":[]}', team=str(number)))
-        planner._habits.get_or_make(Place("t", str(number)), ReuseStatistics)
+        planner._habits.get_or_make(LayoutScope("t", str(number)), ReuseStatistics)
 
     assert [planner.known_plan(draft) for draft in drafts] == [None, Plan(layout=1), Plan(layout=2)]
     assert len(planner._habits) == team_fingerprint.cache_info().currsize == 4_096

@@ -7,13 +7,13 @@ from tests.fakes.desk import call
 def test_a_call_tells_what_its_body_asks():
     one = call(b'{"model":"m","stream":true,"user":"u"}')
 
-    assert (one.model, one.streamed, one.end_user) == ("m", True, "u")
+    assert (one.model, one.is_streaming, one.end_user) == ("m", True, "u")
 
 
 def test_a_call_whose_body_is_not_for_us_asks_nothing():
-    one = call(b"\x00\x01", ask=None)
+    one = call(b"\x00\x01", fields=None)
 
-    assert (one.model, one.streamed, one.end_user) == ("", False, "")
+    assert (one.model, one.is_streaming, one.end_user) == ("", False, "")
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_a_call_whose_body_is_not_for_us_asks_nothing():
     ],
 )
 def test_a_call_about_a_model_names_it_in_its_path(method, endpoint, name):
-    assert call(b"", endpoint, method=method, ask=None).path_model == name
+    assert call(b"", endpoint, method=method, fields=None).path_model == name
 
 
 def test_a_call_is_never_changed():
@@ -37,8 +37,8 @@ def test_a_call_is_never_changed():
 
 
 def test_a_call_without_a_wish_for_a_stream_gets_none():
-    assert not call(b'{"stream":null}').streamed
-    assert not msgspec.structs.replace(call(b"{}"), method="GET").streamed
+    assert not call(b'{"stream":null}').is_streaming
+    assert not msgspec.structs.replace(call(b"{}"), method="GET").is_streaming
 
 
 def test_a_conversation_has_a_name_only_where_its_caller_gives_one():
@@ -58,7 +58,7 @@ def test_a_conversation_has_a_name_only_where_its_caller_gives_one():
 )
 def test_a_call_is_in_the_background_where_the_responses_api_is_asked_so(body, endpoint, expected):
     assert call(body, endpoint).is_background is expected
-    assert not call(body, endpoint, ask=None).is_background
+    assert not call(body, endpoint, fields=None).is_background
 
 
 def test_only_the_responses_api_has_tools_that_its_provider_runs():
@@ -66,4 +66,4 @@ def test_only_the_responses_api_has_tools_that_its_provider_runs():
 
     assert call(body, "responses").offers_hosted
     assert not call(body).offers_hosted
-    assert not call(body, "responses", ask=None).offers_hosted
+    assert not call(body, "responses", fields=None).offers_hosted

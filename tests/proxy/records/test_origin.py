@@ -4,7 +4,7 @@ import msgspec
 
 from proxy.prefix.breakpoints.reuse_statistics import ReuseStatistics
 from proxy.prefix.explain.reasons import MissReason
-from proxy.records.origin import Origin
+from proxy.records.origin import UncompactedConversation
 from slo.usage import Usage
 from tests.proxy.prefix.askings import WAYS, Process, asked, body, said, talk
 
@@ -15,7 +15,7 @@ CAME = talk(9, opening=LONG)
 
 def shortened(*more, reset, came=CAME):
     """A call that the gateway shortened; ``came`` is what it stands for."""
-    origin = Origin(
+    origin = UncompactedConversation(
         messages=tuple(msgspec.json.encode(each) for each in (*came, *more)), turns=9, reset=reset
     )
     told = body(talk(0)[0], said("user", "In short: a parcel. " * 300), *more)

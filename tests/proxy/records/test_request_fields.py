@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.errors import InvalidCall
-from proxy.records.request_fields import ask, field, replaced
+from proxy.records.request_fields import parse_request_fields, raw_field, replace_fields
 
 scalars = (
     st.none()
@@ -40,18 +40,18 @@ def bodies(draw: st.DrawFn) -> tuple[dict[str, str], bytes]:
 def test_what_is_not_replaced_keeps_its_bytes_and_its_place(body, new):
     texts, raw = body
     fields = {name: json.dumps(value).encode() for name, value in new.items()}
-    made = replaced(raw, fields)
+    made = replace_fields(raw, fields)
 
     pairs = json.loads(made, object_pairs_hook=list)
     assert [name for name, _ in pairs] == [*texts, *(n for n in fields if n not in texts)]
     for name, text in texts.items():
         expected = fields.get(name, text.encode())
-        assert field(made, name) == expected
+        assert raw_field(made, name) == expected
 
 
 @given(bodies())
 def test_a_body_of_unknown_fields_asks_for_nothing(body):
-    asked = ask(body[1])
+    asked = parse_request_fields(body[1])
 
     assert (asked.model, asked.stream, asked.feature, asked.end_user) == ("", None, "", "")
     assert not asked.wants_usage
@@ -60,7 +60,7 @@ def test_a_body_of_unknown_fields_asks_for_nothing(body):
 @given(st.binary(max_size=40))
 def test_no_bytes_at_all_surprise_the_reader(body):
     with suppress(InvalidCall):
-        assert len(ask(body).model) <= 512
+        assert len(parse_request_fields(body).model) <= 512
 
 
 def test_what_is_asked_is_read():
@@ -68,14 +68,14 @@ def test_what_is_asked_is_read():
         b'{"model":"m","stream":true,"stream_options":{"include_usage":true,"x":1},'
         b'"metadata":{"feature":"search","other":3},"user":"u","service_tier":"flex"}'
     )
-    asked = ask(body)
+    asked = parse_request_fields(body)
 
     assert (asked.model, asked.stream, asked.wants_usage) == ("m", True, True)
     assert (asked.feature, asked.end_user, asked.service_tier) == ("search", "u", "flex")
 
 
 def test_a_safety_identifier_goes_before_the_user():
-    assert ask(b'{"user":"u","safety_identifier":"s"}').end_user == "s"
+    assert parse_request_fields(b'{"user":"u","safety_identifier":"s"}').end_user == "s"
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_safety_identifier_goes_before_the_user():
     ],
 )
 def test_null_asks_for_nothing(body):
-    asked = ask(body)
+    asked = parse_request_fields(body)
 
     assert (asked.wants_usage, asked.feature, asked.end_user) == (False, "", "")
 
@@ -96,7 +96,7 @@ def test_null_asks_for_nothing(body):
 )
 def test_what_is_no_json_is_told_so(body):
     with pytest.raises(InvalidCall, match="not valid JSON") as caught:
-        ask(body)
+        parse_request_fields(body)
     assert (caught.value.code, caught.value.param) == ("invalid_json", None)
 
 
@@ -116,7 +116,7 @@ def test_what_is_no_json_is_told_so(body):
 )
 def test_half_a_character_is_told_as_what_it_is(text, half, byte):
     with pytest.raises(InvalidCall, match="half of a surrogate pair") as caught:
-        ask(b'{"user":"' + text.encode() + b'"}')
+        parse_request_fields(b'{"user":"' + text.encode() + b'"}')
 
     told = f"not valid JSON: {half} (byte {byte}) is half"
     assert told in caught.value.message
@@ -127,21 +127,21 @@ def test_half_a_character_is_looked_for_in_the_beginning_alone():
     far = b'{"user":"' + b" " * 100_000 + rb"\ud83d" + b'"}'
 
     with pytest.raises(InvalidCall, match="not valid JSON") as caught:
-        ask(far)
+        parse_request_fields(far)
 
     assert "surrogate pair, and no" not in caught.value.message
 
 
 @pytest.mark.parametrize("text", [r"\ud83d\ude00", r"\\ud83d", r"\uD83D\uDE00", r"\ufffd"])
 def test_whole_characters_are_not_blamed_for_another_mistake(text):
-    assert ask(b'{"user":"' + text.encode() + b'"}')
+    assert parse_request_fields(b'{"user":"' + text.encode() + b'"}')
     with pytest.raises(InvalidCall, match="truncated"):
-        ask(b'{"user":"' + text.encode() + b'"')
+        parse_request_fields(b'{"user":"' + text.encode() + b'"')
 
 
 def test_json_nested_without_end_is_told_so():
     with pytest.raises(InvalidCall, match="not valid JSON"):
-        ask(b'{"x":' + b"[" * 200_000)
+        parse_request_fields(b'{"x":' + b"[" * 200_000)
 
 
 @pytest.mark.parametrize(
@@ -158,29 +158,31 @@ def test_json_nested_without_end_is_told_so():
 )
 def test_a_wrong_type_is_told_with_its_parameter(body, param):
     with pytest.raises(InvalidCall) as caught:
-        ask(body)
+        parse_request_fields(body)
 
     assert (caught.value.code, caught.value.param) == ("invalid_type", param)
     assert f"`{param}`" in caught.value.message or "the body" in caught.value.message
 
 
 def test_a_field_is_told_as_it_was_written():
-    assert field(b'{"a": 1.50 ,"b":"\\u0041"}', "a") == b"1.50"
-    assert field(b'{"a":1,"b":"\\u0041"}', "b") == b'"\\u0041"'
-    assert field(b'{"a":1}', "c") is None
+    assert raw_field(b'{"a": 1.50 ,"b":"\\u0041"}', "a") == b"1.50"
+    assert raw_field(b'{"a":1,"b":"\\u0041"}', "b") == b'"\\u0041"'
+    assert raw_field(b'{"a":1}', "c") is None
 
 
 def test_numbers_and_escapes_survive_as_they_were_written():
     body = b'{"seed":12345678901234567890123,"t":1.0e+2,"s":"\\u00e9\\/","model":"a"}'
 
-    assert replaced(body, {"model": b'"b"'}) == body.replace(b'"a"', b'"b"')
+    assert replace_fields(body, {"model": b'"b"'}) == body.replace(b'"a"', b'"b"')
 
 
 def test_what_asks_for_thinking_is_read_beside_the_rest() -> None:
-    asked = ask(b'{"model":"m","thinking":{"type":"adaptive"},"messages":[{"thinking":1}]}')
+    asked = parse_request_fields(
+        b'{"model":"m","thinking":{"type":"adaptive"},"messages":[{"thinking":1}]}'
+    )
 
-    assert asked.thought == b'{"reasoning_effort":null,"thinking":{"type":"adaptive"}}'
-    assert ask(b"{}").thought == b'{"reasoning_effort":null,"thinking":null}'
+    assert asked.thinking_body == b'{"reasoning_effort":null,"thinking":{"type":"adaptive"}}'
+    assert parse_request_fields(b"{}").thinking_body == b'{"reasoning_effort":null,"thinking":null}'
 
 
 @pytest.mark.parametrize(
@@ -199,5 +201,5 @@ def test_what_asks_for_thinking_is_read_beside_the_rest() -> None:
     ],
 )
 def test_a_tool_that_its_provider_runs_is_known_by_its_type(tools, expected):
-    assert ask(b'{"tools":' + tools + b"}").offers_hosted is expected
-    assert not ask(b"{}").offers_hosted
+    assert parse_request_fields(b'{"tools":' + tools + b"}").offers_hosted is expected
+    assert not parse_request_fields(b"{}").offers_hosted

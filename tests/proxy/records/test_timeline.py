@@ -14,14 +14,14 @@ class Ticks:
 def test_the_first_content_byte_is_marked_once():
     ticks = Ticks()
     timeline = Timeline(ticks)
-    assert timeline.first is None
+    assert timeline.ttft is None
 
     ticks.at = 7.0
-    timeline.begun()
+    timeline.mark_first_content()
     ticks.at = 9.0
-    timeline.begun()
+    timeline.mark_first_content()
 
-    assert timeline.first == 2.0
+    assert timeline.ttft == 2.0
 
 
 def test_waits_add_up_and_the_time_between_them_does_not():
@@ -32,7 +32,7 @@ def test_waits_add_up_and_the_time_between_them_does_not():
             ticks.at += 3.0
         ticks.at += 10.0
 
-    assert timeline.waited == 6.0
+    assert timeline.waited_s == 6.0
 
 
 def test_a_wait_that_fails_was_a_wait_too():
@@ -47,4 +47,4 @@ def test_a_wait_that_fails_was_a_wait_too():
     with pytest.raises(KeyError):
         fail()
 
-    assert timeline.waited == 3.0
+    assert timeline.waited_s == 3.0

@@ -14,7 +14,7 @@ from sqlalchemy.exc import NoResultFound, OperationalError
 
 from compaction.policy import CompactionMode as Compaction
 from proxy.errors import Unready
-from proxy.records.feature_mode import Mode, Place
+from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.records.receipt import Receipt
 from proxy.store.journal.segments import list_segments
 from proxy.store.sql import schema
@@ -171,14 +171,14 @@ def test_an_offline_store_knows_its_keys_and_secret_and_plans_and_compacts_nothi
 ) -> None:
     store, key = offline_store(tmp_path)
     found = store.keyring.find(key)
-    mode = store.board.standings.of(Place("team", "feature")).mode
+    mode = store.board.standings.of(LayoutScope("team", "feature")).mode
     compaction = store.foldboard.chosen.of("team", "feature").effective_mode(Compaction.FACTS)
     troubles = store.trouble()
     store.close(0)
 
     assert found is not None
     assert (len(store.secret), store.is_offline, troubles) == (32, True, [])
-    assert (mode, compaction) == (Mode.OFF, Compaction.OFF)
+    assert (mode, compaction) == (PlanningMode.OFF, Compaction.OFF)
 
 
 def test_an_offline_store_s_database_is_away_to_whoever_asks_it(tmp_path: Path) -> None:
@@ -223,12 +223,12 @@ def test_a_store_that_is_online_learns_what_holds(tmp_path: Path) -> None:
     store.go_online()
     for each in (store.keyring, store.board, store.foldboard):
         each.refresh()
-    mode = store.board.standings.of(Place("team", "feature")).mode
+    mode = store.board.standings.of(LayoutScope("team", "feature")).mode
     unlisted = store.foldboard.chosen.of("team", "feature").effective_mode(Compaction.FACTS)
     is_current = store.keyring.is_current
     store.close(10)
 
-    assert (mode, unlisted, is_current) == (Mode.AUTO, Compaction.FACTS, True)
+    assert (mode, unlisted, is_current) == (PlanningMode.AUTO, Compaction.FACTS, True)
 
 
 def test_a_store_that_never_was_offline_makes_nobody_wait(tmp_path: Path) -> None:

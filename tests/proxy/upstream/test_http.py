@@ -14,7 +14,7 @@ import uvloop
 from proxy.catalog.entries import Upstream
 from proxy.errors import UpstreamError
 from proxy.providers.port import PreparedRequest
-from proxy.upstream.http import HttpTransport, transport
+from proxy.upstream.http import HttpTransport, open_transport
 from tests.fakes.server import CLOSE, RESET, WAIT, Server, Step, chunked, head, serving
 
 OK = [head(200, "Content-Length: 2"), b"ok"]
@@ -38,7 +38,7 @@ async def connected(
 ) -> AsyncIterator[tuple[Server, HttpTransport]]:
     async with (
         serving(*answers) as server,
-        transport(keys, connections=4, connect_timeout=5.0) as opened,
+        open_transport(keys, connections=4, connect_timeout=5.0) as opened,
     ):
         yield server, opened
 
@@ -348,7 +348,7 @@ def test_a_name_nobody_has_is_told_without_it():
 def test_a_connection_that_takes_too_long_is_told():
     async def work() -> None:
         async with serving(OK) as server:
-            opening = transport({}, connections=4, connect_timeout=1e-9)
+            opening = open_transport({}, connections=4, connect_timeout=1e-9)
             async with opening as opened:
                 with pytest.raises(UpstreamError, match="in time") as caught:
                     await opened.open(upstream(server), prepared())
@@ -471,7 +471,7 @@ def test_an_upstream_has_to_be_who_it_says_it_is(loop, certificate, host, is_tru
         answer: list[Step] = [head(200, f"Content-Length: {len(large)}"), large]
         async with (
             serving(answer, tls=theirs) as server,
-            transport({}, connections=4, connect_timeout=5.0, tls=ours) as opened,
+            open_transport({}, connections=4, connect_timeout=5.0, tls=ours) as opened,
         ):
             there = upstream(server, base_url=f"https://{host}:{server.port}/v1")
             for _ in range(2):
@@ -498,7 +498,7 @@ def test_an_upstream_that_speaks_no_tls_is_told():
 
         async with (
             await asyncio.start_server(play, "127.0.0.1", 0) as listening,
-            transport({}, connections=4, connect_timeout=5.0) as opened,
+            open_transport({}, connections=4, connect_timeout=5.0) as opened,
         ):
             port = listening.sockets[0].getsockname()[1]
             there = Upstream(name="up", kind="openai", base_url=f"https://127.0.0.1:{port}/v1")

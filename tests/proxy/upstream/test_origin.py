@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 import pytest
 import uvloop
 
-from proxy.upstream.connection import Broken, Connection
-from proxy.upstream.origin import Origin
-from proxy.upstream.port import Unsent
+from proxy.upstream.connection import Connection, ConnectionBroken
+from proxy.upstream.origin import ConnectionPool
+from proxy.upstream.port import CancelledBeforeSend
 from tests.fakes.server import CLOSE, RESET, WAIT, Server, Step, chunked, head, serving
 
 ASK = b"GET / HTTP/1.1\r\nhost: up\r\n\r\n"
@@ -24,14 +24,14 @@ TLS = ssl.create_default_context()
 Run = Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
 
 
-def origin(url: str, *, connections: int = 4) -> Origin:
-    return Origin(urlsplit(url), connections=connections, connect_timeout=5.0, tls=TLS)
+def origin(url: str, *, connections: int = 4) -> ConnectionPool:
+    return ConnectionPool(urlsplit(url), connections=connections, connect_timeout=5.0, tls=TLS)
 
 
 @asynccontextmanager
 async def standing(
     *answers: Sequence[Step], connections: int = 4
-) -> AsyncIterator[tuple[Server, Origin]]:
+) -> AsyncIterator[tuple[Server, ConnectionPool]]:
     async with serving(*answers) as server:
         made = origin(server.base_url, connections=connections)
         try:
@@ -41,13 +41,13 @@ async def standing(
             await asyncio.sleep(0)
 
 
-async def asked(there: Origin, body: bytes = b"") -> Connection:
+async def asked(there: ConnectionPool, body: bytes = b"") -> Connection:
     request = ASK[:-2] + b"content-length: %d\r\n\r\n" % len(body)
     async with asyncio.timeout(5):
         return await there.exchange(request, body, is_bodiless=False)
 
 
-async def call(there: Origin, body: bytes = b"") -> bytes:
+async def call(there: ConnectionPool, body: bytes = b"") -> bytes:
     """One call, whose connection is given back."""
     connection = await asked(there, body)
     try:
@@ -113,7 +113,7 @@ def test_a_new_connection_that_is_closed_unanswered_is_not_replaced(run, step):
     async def work() -> None:
         async with standing(OK, [step]) as (server, there):
             assert await call(there) == b"ok"
-            with pytest.raises(Broken):
+            with pytest.raises(ConnectionBroken):
                 await call(there)
             assert len(server.got) == 3
 
@@ -125,7 +125,7 @@ def test_a_call_is_not_sent_twice_once_a_byte_of_its_answer_came(run, said):
     async def work() -> None:
         async with standing(OK, [said, CLOSE], OK) as (server, there):
             assert await call(there) == b"ok"
-            with pytest.raises(Broken):
+            with pytest.raises(ConnectionBroken):
                 await call(there, b"body")
             assert len(server.got) == 2
             assert await call(there) == b"ok"
@@ -176,7 +176,7 @@ def test_a_call_over_the_limit_waits_for_room(run):
 def test_neither_failures_nor_cancelled_calls_cost_room(run):
     async def work() -> None:
         async with standing([CLOSE], [WAIT], OK, connections=1) as (server, there):
-            with pytest.raises(Broken):
+            with pytest.raises(ConnectionBroken):
                 await call(there)
             server.asked.clear()
             silent = asyncio.ensure_future(call(there))
@@ -187,7 +187,7 @@ def test_neither_failures_nor_cancelled_calls_cost_room(run):
             assert await queued[2] == b"ok"
             assert await call(there) == b"ok"
             await asyncio.gather(silent, *queued, return_exceptions=True)
-            assert there._places.take()
+            assert there._limit.try_acquire()
 
     run(work)
 
@@ -205,7 +205,7 @@ def test_a_call_can_be_cancelled_at_any_moment(run, rounds):
                 await task
             answer = await call(there) if server.got else b"ok"
             assert answer == b"ok"
-            assert there._places.take()
+            assert there._limit.try_acquire()
 
     run(work)
 
@@ -238,7 +238,7 @@ def test_closing_hangs_up_on_idle_and_busy_connections(run):
             there.release(both[0])
             assert await both[1].read() == b"half"
             there.close()
-            with pytest.raises(Broken):
+            with pytest.raises(ConnectionBroken):
                 await both[1].read()
             await server.hung_up.wait()
             assert not both[0].is_reusable
@@ -306,7 +306,7 @@ def test_who_cancels_a_call_that_waits_for_a_connection_is_told_that_nothing_was
             waiting = asyncio.ensure_future(there.exchange(ASK, b"", is_bodiless=False))
             await asyncio.sleep(0)
             waiting.cancel()
-            with pytest.raises(Unsent):
+            with pytest.raises(CancelledBeforeSend):
                 await waiting
             there.release(first)
 

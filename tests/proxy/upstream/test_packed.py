@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from proxy.errors import UpstreamError
 from proxy.upstream.packed import (
+    MAX_COMPRESSION_RATIO,
+    MAX_DECODED_BYTES,
     MAX_PIECE_BYTES,
-    MAX_RATIO,
-    MAX_UNPACKED_BYTES,
-    UNCHECKED_BYTES,
-    packed,
+    MIN_RATIO_CHECK_BYTES,
+    decoder_for,
 )
 
 BOUND = MAX_PIECE_BYTES
@@ -22,7 +22,7 @@ BOUND = MAX_PIECE_BYTES
 
 async def unpacked(coding: str, pieces: Sequence[bytes]) -> list[bytes]:
     """The pieces a body of this coding is read in."""
-    opened, coming, read = packed(coding), list(pieces), []
+    opened, coming, read = decoder_for(coding), list(pieces), []
     assert opened is not None
 
     async def more() -> bytes:
@@ -75,7 +75,7 @@ def test_what_is_not_packed_so_or_ends_too_soon_is_an_error(pieces):
 
 @pytest.mark.parametrize("coding", ["", "identity", " Identity"])
 def test_what_is_not_packed_is_passed_on_as_it_is(coding):
-    assert packed(coding) is None
+    assert decoder_for(coding) is None
 
 
 @pytest.mark.parametrize("coding", ["br", "zstd", "gzip, br"])
@@ -97,7 +97,7 @@ def bomb(size: int) -> bytes:
 
 async def counted(pieces: Sequence[bytes]) -> tuple[int, str]:
     """Number of bytes are unpacked before the error, and what it says."""
-    opened, coming, size = packed("deflate"), list(pieces), 0
+    opened, coming, size = decoder_for("deflate"), list(pieces), 0
     assert opened is not None
 
     async def more() -> bytes:
@@ -118,14 +118,14 @@ def test_a_body_that_expands_a_thousandfold_is_read_to_a_hundredfold():
 
     size, message = asyncio.run(counted([raw]))
 
-    assert MAX_RATIO * len(raw) - BOUND < size <= MAX_RATIO * len(raw)
+    assert MAX_COMPRESSION_RATIO * len(raw) - BOUND < size <= MAX_COMPRESSION_RATIO * len(raw)
     assert "100 times" in message
 
 
 def test_a_small_body_may_expand_as_far_as_it_does():
-    raw = bomb(UNCHECKED_BYTES)
+    raw = bomb(MIN_RATIO_CHECK_BYTES)
 
-    assert sum(map(len, asyncio.run(unpacked("deflate", [raw])))) == UNCHECKED_BYTES
+    assert sum(map(len, asyncio.run(unpacked("deflate", [raw])))) == MIN_RATIO_CHECK_BYTES
 
 
 def test_a_body_is_read_to_256_mib():
@@ -135,13 +135,13 @@ def test_a_body_is_read_to_256_mib():
 
     size, message = asyncio.run(counted([*many, packing.flush()]))
 
-    assert MAX_UNPACKED_BYTES - BOUND < size <= MAX_UNPACKED_BYTES
+    assert MAX_DECODED_BYTES - BOUND < size <= MAX_DECODED_BYTES
     assert "256 MiB" in message
 
 
 @pytest.mark.parametrize(
     ("raw", "pieces"),
-    [(gzip.compress(bytes(UNCHECKED_BYTES)), 14), (gzip.compress(b"") * 20_000, 20)],
+    [(gzip.compress(bytes(MIN_RATIO_CHECK_BYTES)), 14), (gzip.compress(b"") * 20_000, 20)],
     ids=["a large body", "many empty files"],
 )
 def test_others_run_between_two_pieces_of_one_packed_body(raw, pieces):

@@ -6,74 +6,74 @@ from typing import Any
 
 import pytest
 
-from proxy.upstream.places import Places
-from proxy.upstream.port import Unsent
+from proxy.upstream.places import PoolLimit
+from proxy.upstream.port import CancelledBeforeSend
 
 
 def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(work())
 
 
-async def queued(places: Places, count: int) -> "list[asyncio.Task[None]]":
+async def queued(places: PoolLimit, count: int) -> "list[asyncio.Task[None]]":
     """So many who wait, in order."""
-    waiting = [asyncio.ensure_future(places.turn()) for _ in range(count)]
+    waiting = [asyncio.ensure_future(places.wait_for_turn()) for _ in range(count)]
     await asyncio.sleep(0)
     return waiting
 
 
 def test_a_place_is_free_again_once_it_is_left():
-    places = Places(1)
-    assert places.take()
-    assert not places.take()
-    places.leave()
+    places = PoolLimit(1)
+    assert places.try_acquire()
+    assert not places.try_acquire()
+    places.release()
 
-    assert places.take()
+    assert places.try_acquire()
 
 
 def test_who_waits_is_served_in_turn():
     async def work() -> None:
-        places = Places(1)
-        places.take()
+        places = PoolLimit(1)
+        places.try_acquire()
         first, second = await queued(places, 2)
-        places.leave()
+        places.release()
         await first
-        assert not places.take()
+        assert not places.try_acquire()
         assert not second.done()
-        places.leave()
+        places.release()
         await second
-        places.leave()
-        assert places.take()
+        places.release()
+        assert places.try_acquire()
 
     run(work)
 
 
 def test_who_leaves_the_queue_costs_no_place():
     async def work() -> None:
-        places = Places(1)
-        places.take()
+        places = PoolLimit(1)
+        places.try_acquire()
         first, second = await queued(places, 2)
         first.cancel()
-        places.leave()  # before the first could see that it is cancelled
+        places.release()  # before the first could see that it is cancelled
         await second
-        with pytest.raises(Unsent):
+        with pytest.raises(CancelledBeforeSend):
             await first
-        places.leave()
-        assert places.take()
+        places.release()
+        assert places.try_acquire()
 
     run(work)
 
 
 def test_who_is_cancelled_as_its_turn_comes_passes_it_on():
     async def work() -> None:
-        places = Places(1)
-        places.take()
+        places = PoolLimit(1)
+        places.try_acquire()
         first, second = await queued(places, 2)
-        places.leave()
+        places.release()
         first.cancel()
-        with pytest.raises(Unsent):
+        with pytest.raises(CancelledBeforeSend):
             await first
         await second
-        places.leave()
-        assert places.take()
+        places.release()
+        assert places.try_acquire()
 
     run(work)

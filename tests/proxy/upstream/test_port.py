@@ -9,8 +9,8 @@ import pytest
 from proxy.catalog.entries import Upstream
 from proxy.errors import UpstreamError
 from proxy.providers.port import PreparedRequest
-from proxy.upstream.http import transport
-from proxy.upstream.port import Exchange, Transport, request_id
+from proxy.upstream.http import open_transport
+from proxy.upstream.port import Transport, UpstreamExchange, request_id
 from tests.fakes.server import CLOSE, RESET, WAIT, Step, chunked, head, serving
 from tests.fakes.upstream import SILENCE, FakeTransport, Piece, Scripted, broken, unreachable
 
@@ -38,7 +38,7 @@ class Stage:
         self._transport = transport
         self._upstream = Upstream(name="up", kind="openai", base_url=base_url)
 
-    async def open(self) -> Exchange:
+    async def open(self) -> UpstreamExchange:
         return await self._transport.open(self._upstream, PREPARED)
 
 
@@ -60,7 +60,7 @@ async def real(*pieces: bytes, breaks: bool = False, waits: bool = False) -> Asy
     steps = [*steps, WAIT] if waits else [*steps, CLOSE] if breaks else steps
     async with (
         serving(steps) as server,
-        transport({}, connections=4, connect_timeout=5.0) as opened,
+        open_transport({}, connections=4, connect_timeout=5.0) as opened,
     ):
         yield Stage(opened, server.base_url)
 
@@ -166,7 +166,7 @@ async def fake_without_anybody() -> AsyncIterator[Stage]:
 async def real_without_anybody() -> AsyncIterator[Stage]:
     async with serving([]) as server:
         url = server.base_url
-    async with transport({}, connections=4, connect_timeout=5.0) as opened:
+    async with open_transport({}, connections=4, connect_timeout=5.0) as opened:
         yield Stage(opened, url)
 
 
@@ -186,7 +186,7 @@ def test_an_upstream_that_hangs_up_without_an_answer_is_a_failure(step):
     async def work() -> None:
         async with (
             serving([step]) as server,
-            transport({}, connections=4, connect_timeout=5.0) as opened,
+            open_transport({}, connections=4, connect_timeout=5.0) as opened,
         ):
             with pytest.raises(UpstreamError) as caught:
                 await Stage(opened, server.base_url).open()

@@ -13,7 +13,7 @@ from proxy.errors import InvalidCall
 from proxy.providers.anthropic.adapter import AnthropicWire
 from proxy.providers.port import PreparedRequest, Wire
 from proxy.records.call import Call, Key
-from proxy.records.request_fields import ask
+from proxy.records.request_fields import parse_request_fields
 from slo.usage import Usage
 from tests.fakes.desk import call, route
 
@@ -60,7 +60,7 @@ def _call(
         endpoint=endpoint,
         headers=headers or {},
         body=written,
-        ask=ask(written),
+        fields=parse_request_fields(written),
         arrived=1_700_000_000.5,
     )
 
@@ -326,7 +326,7 @@ def test_a_compaction_of_another_provider_is_refused_with_the_way_to_mend_it() -
     ],
 )
 def test_a_model_is_shown_as_openai_shows_one(answered, shown):
-    question = call(b"", "models/a%2Fclaude", method="GET", ask=None)
+    question = call(b"", "models/a%2Fclaude", method="GET", fields=None)
     prepared = AnthropicWire().request(question, _ROUTE)
 
     assert (prepared.method, prepared.path, prepared.body) == ("GET", "/models/claude", b"")
@@ -338,4 +338,4 @@ def test_a_model_is_shown_as_openai_shows_one(answered, shown):
 
 def test_a_model_is_deleted_nowhere_at_anthropic():
     with pytest.raises(InvalidCall):
-        AnthropicWire().request(call(b"", "models/claude", method="DELETE", ask=None), _ROUTE)
+        AnthropicWire().request(call(b"", "models/claude", method="DELETE", fields=None), _ROUTE)

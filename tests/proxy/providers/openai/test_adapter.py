@@ -10,7 +10,7 @@ from proxy.catalog.entries import Route, Upstream
 from proxy.errors import InvalidCall
 from proxy.providers.openai.adapter import OpenAIWire, UsageChunkFilter
 from proxy.providers.sse import EventFramer
-from proxy.records.request_fields import ask
+from proxy.records.request_fields import parse_request_fields
 from slo.usage import Usage
 from tests.fakes.answers import ASKED, BEAT, DONE, STREAMED, USAGE, chunk, event, usage_chunk
 from tests.fakes.desk import call, route
@@ -77,7 +77,7 @@ def test_a_stream_is_not_asked_where_that_changes_nothing(body, endpoint, there)
 
 
 def test_a_body_that_is_not_for_us_goes_on_untouched():
-    prepared = WIRE.request(call(b"\x00\xff", "audio/transcriptions", ask=None), to(model="x"))
+    prepared = WIRE.request(call(b"\x00\xff", "audio/transcriptions", fields=None), to(model="x"))
 
     assert prepared.body == b"\x00\xff"
 
@@ -112,7 +112,7 @@ def test_a_salt_may_go_in_a_header():
 
 
 def test_a_model_is_deleted_by_the_name_its_upstream_has_for_it():
-    deletion = call(b"", "models/bot", method="DELETE", ask=None, query="a=1")
+    deletion = call(b"", "models/bot", method="DELETE", fields=None, query="a=1")
 
     assert WIRE.request(deletion, to()).path == "/models/bot?a=1"
     assert WIRE.request(deletion, to(model="ft:m:acme::a b")).path == "/models/ft:m:acme::a%20b?a=1"
@@ -122,14 +122,16 @@ def test_a_model_is_deleted_by_the_name_its_upstream_has_for_it():
 def test_a_form_names_the_model_as_its_upstream_does():
     sent = b'--b\r\nContent-Disposition: form-data; name="model"\r\n\r\nm\r\n--b--\r\n'
     headers = {"content-type": "multipart/form-data; boundary=b"}
-    asked = call(sent, "audio/transcriptions", headers=headers, ask=ask(b'{"model":"m"}'))
+    asked = call(
+        sent, "audio/transcriptions", headers=headers, fields=parse_request_fields(b'{"model":"m"}')
+    )
 
     assert WIRE.request(asked, to()).body is sent
     assert WIRE.request(asked, to(model="theirs")).body == sent.replace(b"\nm\r", b"\ntheirs\r")
 
 
 def test_a_path_keeps_its_query():
-    prepared = WIRE.request(call(b"", "files/f", ask=None, query="limit=2", method="GET"), to())
+    prepared = WIRE.request(call(b"", "files/f", fields=None, query="limit=2", method="GET"), to())
 
     assert (prepared.method, prepared.path) == ("GET", "/files/f?limit=2")
 

@@ -18,7 +18,7 @@ from proxy.providers.responses.reader import responses_reader
 from proxy.providers.responses.request import chat_body
 from proxy.providers.sse import parse_events
 from proxy.records.call import Call, Key
-from proxy.records.request_fields import ask
+from proxy.records.request_fields import parse_request_fields
 
 EVENT: TypeAdapter[ResponseStreamEvent] = TypeAdapter(ResponseStreamEvent)
 BODY = b'{"model":"m","input":"Hi","stream":true}'
@@ -410,7 +410,7 @@ def test_signed_thoughts_of_anthropic_go_round_through_the_sdk() -> None:
             endpoint="responses",
             headers={},
             body=body,
-            ask=ask(body),
+            fields=parse_request_fields(body),
             arrived=1.0,
         )
         prepared = AnthropicWire().request(call, ROUTE)

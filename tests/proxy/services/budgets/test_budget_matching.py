@@ -58,7 +58,7 @@ def test_a_match_says_what_is_counted_and_whether_headers_tell_of_it():
 def test_what_only_reads_shares_no_match_with_what_is_paid_for():
     matcher = BudgetMatcher([TEAM, MINUTE], SEAL)
     assert len(matcher.match(call(BODY)).counted) == 2
-    assert len(matcher.match(call(b"", "files", method="GET", ask=None)).counted) == 1
+    assert len(matcher.match(call(b"", "files", method="GET", fields=None)).counted) == 1
 
 
 def test_end_users_are_told_apart_where_a_budget_is_theirs_and_only_there():

@@ -44,7 +44,7 @@ def test_a_call_is_for_its_team_key_feature_and_an_end_user_nobody_can_tell():
 
 def test_what_only_reads_counts_as_a_request_alone():
     limits = BudgetIndex([budget(), budget(name="r", unit=BudgetUnit.REQUESTS)])
-    asking = call(b"", "files", method="GET", ask=None)
+    asking = call(b"", "files", method="GET", fields=None)
 
     found = counted_budgets(limits, subject(asking, SEAL, labelled=False), asking)
 
@@ -177,10 +177,10 @@ def test_a_key_in_the_catalogs_headers_is_a_key():
     ],
 )
 def test_what_nobody_bills_has_a_known_price(endpoint, is_refused):
-    assert is_uncountable(UnpricedPolicy.OWN, call(b"", endpoint, ask=None), KEYED) is is_refused
+    assert is_uncountable(UnpricedPolicy.OWN, call(b"", endpoint, fields=None), KEYED) is is_refused
 
 
 def test_what_only_reads_has_a_known_price():
-    asking = call(b"", "batches", method="GET", ask=None)
+    asking = call(b"", "batches", method="GET", fields=None)
 
     assert not is_uncountable(UnpricedPolicy.REFUSE, asking, KEYED)

@@ -8,7 +8,7 @@ import pytest
 from prometheus_client.registry import Collector
 from redis.exceptions import RedisError
 
-from proxy.configuration import Refused, Snapshot, read_policies
+from proxy.configuration import Snapshot, SnapshotRejected, read_policies
 from proxy.services.budgets.setup import SingleInstanceRequired, running_budgets
 from proxy.settings import Settings
 from proxy.store.sql.answers import MAX_RECEIPTS, Answers, PastAnswer
@@ -160,7 +160,7 @@ def test_a_reload_that_brings_budgets_is_refused_where_another_gateway_counts(tm
                 stack.callback(opened.close, 5)
                 here = around(chosen(tmp_path, text), opened, heard)
                 await stack.enter_async_context(running_budgets(here))
-            with pytest.raises(Refused, match="THRIFTGATE_PRIVATE_BUDGETS"):
+            with pytest.raises(SnapshotRejected, match="THRIFTGATE_PRIVATE_BUDGETS"):
                 await second.followed[0](snapshot(ONE, tmp_path))
 
     asyncio.run(run())
@@ -207,7 +207,7 @@ def test_budgets_that_the_process_counts_do_not_stand_without_the_database(tmp_p
         async with running_budgets(around(chosen(tmp_path), opened, Heard())):
             pass
 
-    with pytest.raises(Refused, match="nobody knows what was spent"):
+    with pytest.raises(SnapshotRejected, match="nobody knows what was spent"):
         asyncio.run(run())
     opened.close(0)
 
@@ -219,7 +219,7 @@ def test_a_reload_without_the_database_brings_no_budgets_that_the_process_counts
     async def run() -> None:
         async with running_budgets(around(chosen(tmp_path, ""), opened, heard)):
             (prepare,) = heard.followed
-            with pytest.raises(Refused, match="nobody knows what was spent"):
+            with pytest.raises(SnapshotRejected, match="nobody knows what was spent"):
                 await prepare(snapshot(ONE, tmp_path))
             opened.go_online()
             (await prepare(snapshot(ONE, tmp_path)))()

@@ -75,7 +75,7 @@ class Taker:
             self._now -= 1
         if self._error is not None:
             raise self._error
-        await caller.whole(Head(200, {}, "small", ()), self._body, a_receipt())
+        await caller.send_whole(Head(200, {}, "small", ()), self._body, a_receipt())
 
 
 class Stage:

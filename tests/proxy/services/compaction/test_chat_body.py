@@ -48,7 +48,7 @@ def test_messages_are_replaced_and_every_other_byte_stays():
         talk()[-1],
     ]
     assert b'"seed":7.0' in body
-    assert found.sent.ask is given.ask
+    assert found.sent.fields is given.fields
     assert (found.why, found.before, found.after, found.reset) == ("pays", 900, 100, True)
     assert (found.break_even, found.needed, found.lost) == (2.5, 3, 1)
 

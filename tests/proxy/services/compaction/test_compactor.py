@@ -339,7 +339,7 @@ def test_a_call_that_asks_for_signed_thinking_is_left_alone(tmp_path):
     with room(tmp_path) as (made, _):
         found = [
             asyncio.run(made.folded(given, there)).why
-            for given in (chat(), chat(body=body), replace(chat(body=body), ask=None))
+            for given in (chat(), chat(body=body), replace(chat(body=body), fields=None))
         ]
 
     assert found == ["pays", "thinks", "thinks"]

@@ -4,7 +4,7 @@ import msgspec
 
 from compaction.policy import CompactionPolicy
 from proxy.records.compaction_result import CompactionResult, passthrough_result
-from proxy.records.origin import Origin
+from proxy.records.origin import UncompactedConversation
 from proxy.services.compaction.chat_body import ConversationIdentity
 from proxy.services.compaction.conversations import (
     COOL_DOWN_S,
@@ -41,7 +41,7 @@ def test_there_and_back_are_resets_and_both_say_so():
     assert [each.reset for each in (first, late, back, on)] == [False, True, True, False]
     assert late.sent is not None
     assert late.sent.body is CAME.body
-    assert late.sent.origin == Origin(messages=(b"{}",), turns=4, reset=True)
+    assert late.sent.origin == UncompactedConversation(messages=(b"{}",), turns=4, reset=True)
     assert back.sent is not None
     assert back.sent.body == b"{}"
     assert back.sent.origin == late.sent.origin

@@ -1,7 +1,7 @@
 import pytest
 
 from proxy.catalog.entries import Route, Upstream
-from proxy.records.request_fields import ask
+from proxy.records.request_fields import parse_request_fields
 from proxy.services.compaction.signed_thinking import may_sign_thinking
 
 
@@ -29,7 +29,7 @@ def route(kind: str = "anthropic", *traits: str) -> Route:
 def test_a_call_thinks_where_it_asks_for_it(body: bytes, expected: bool):  # noqa: FBT001
     assert may_sign_thinking(body, route()) is expected
     if not body.startswith(b"["):
-        assert may_sign_thinking(ask(body).thought, route()) is expected
+        assert may_sign_thinking(parse_request_fields(body).thinking_body, route()) is expected
 
 
 def test_some_models_always_think():

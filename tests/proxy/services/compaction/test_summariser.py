@@ -303,7 +303,7 @@ def test_the_question_is_a_call_of_the_same_team_and_key_of_a_feature_of_its_own
     assert asked.headers == {"content-type": "application/json"}
     assert (asked.id != came.id, asked.arrived) == (True, NOW)
     assert orjson.loads(asked.body)["model"] == "small"
-    assert not asked.streamed
+    assert not asked.is_streaming
 
 
 def test_a_gateway_without_a_model_that_is_known_has_no_notebook(tmp_path):

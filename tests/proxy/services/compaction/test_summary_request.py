@@ -132,8 +132,8 @@ def replied(*pieces, status=200, most=1_000):
         for piece in pieces[:-1]:
             await reply.send(piece)
         await reply.end(pieces[-1])
-        assert reply.closing(a_receipt()) == b""
-        reply.attempted(a_receipt())
+        assert reply.closing_event(a_receipt()) == b""
+        reply.note_attempt(a_receipt())
         return reply
 
     return asyncio.run(work())
@@ -168,4 +168,4 @@ def test_a_model_that_declines_says_nothing_and_stops():
 
 
 def test_it_stays_until_it_is_told():
-    assert asyncio.run(SummaryReply().gone()) is None
+    assert asyncio.run(SummaryReply().wait_until_gone()) is None

@@ -36,7 +36,7 @@ def response(said: Any, **fields: Any) -> Call:
         (response([{"type": "function_call_output", "output": "1"}]), False),
         (call(b'{"model":"m","messages":["x",{"role" :\n"assistant"}]}'), False),
         (chat({"role": "user", "content": "x", "told": {"role": "assistant"}}), True),
-        (call(b"\xff", ask=None), True),
+        (call(b"\xff", fields=None), True),
     ],
 )
 def test_a_conversation_is_new_until_something_was_answered(asked, is_it):
@@ -47,7 +47,7 @@ def test_a_conversation_is_new_until_something_was_answered(asked, is_it):
 def test_what_its_provider_keeps_binds_a_call_to_it(field):
     assert is_bound(response("Hello", **{field: "x"}))
     assert not is_bound(response("Hello"))
-    assert not is_bound(call(b"\xff", ask=None))
+    assert not is_bound(call(b"\xff", fields=None))
 
 
 def test_the_calls_of_a_conversation_share_its_name():
@@ -100,7 +100,7 @@ def test_long_beginnings_are_cut():
 
 @given(st.binary(max_size=100), st.text(max_size=20))
 def test_whatever_is_sent_has_a_name(body, conversation):
-    asked = call(body, ask=None, conversation=conversation, key=KEY)
+    asked = call(body, fields=None, conversation=conversation, key=KEY)
 
     assert len(conversation_key(asked)) == 16
     assert is_new(asked) in {True, False}

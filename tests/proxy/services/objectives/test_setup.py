@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 from prometheus_client.registry import Collector
 
-from proxy.app_context import Surroundings
+from proxy.app_context import AppContext
 from proxy.services.objectives.figures import ObjectiveMetrics
 from proxy.services.objectives.router import ObjectiveRouter
 from proxy.services.objectives.setup import resolve_snapshots, running_objectives
@@ -21,12 +21,12 @@ from tests.fakes.turmoil import town
 
 def surroundings(
     *objectives: Any, url: str = "", followed: list[Any] | None = None
-) -> tuple[Surroundings, list[Collector]]:
+) -> tuple[AppContext, list[Collector]]:
     published: list[Collector] = []
     followed = [] if followed is None else followed
     kept: Any = Kept()
     kept.secret = b"secret"
-    around = Surroundings(
+    around = AppContext(
         settings=cast(
             Any, SimpleNamespace(redis_url=url, promises="policies.toml" if objectives else None)
         ),
@@ -37,7 +37,7 @@ def surroundings(
         tasks=LoopTasks(),
         now=lambda: START,
         publish=published.append,
-        say=lambda _: True,
+        alert=lambda _: True,
         follow=followed.append,
     )
     return around, published

@@ -11,14 +11,14 @@ from sqlalchemy.exc import OperationalError
 from proxy.prefix.planned import Passthrough, Planned
 from proxy.prefix.planner import Planner
 from proxy.records.call import Call
-from proxy.records.feature_mode import Mode, Place
+from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.services.planning import planning as planning_
 from proxy.services.planning.planning import PromptPlanning
 from proxy.store.store import Store
 from tests.fakes.desk import LoopTasks, call, route
 from tests.proxy.prefix.askings import NOW, RULES, SECRET, body, talk
 
-PLACE = Place("team_1", "chat", "any")
+PLACE = LayoutScope("team_1", "chat", "any")
 ROUTE = route("openai", regime="openai-interval")
 LARGE = RULES * (planning_._MIN_THREAD_BYTES // len(RULES) + 1)
 ABOVE = "Call number {}.\n"
@@ -33,7 +33,9 @@ class Clock:
         return self.now
 
 
-def opened(folder: Path, kind: type[AnyStore], mode: Mode = Mode.OBSERVE) -> AnyStore:
+def opened(
+    folder: Path, kind: type[AnyStore], mode: PlanningMode = PlanningMode.OBSERVE
+) -> AnyStore:
     return kind.open(f"sqlite:///{folder}/thriftgate.db", folder / "journal", mode)
 
 

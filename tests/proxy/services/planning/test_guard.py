@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from proxy.prefix.harm import Harm
-from proxy.records.feature_mode import Place
+from proxy.records.feature_mode import LayoutScope
 from proxy.services.planning.guard import PlanningGuard, suspension_alert
 from proxy.store.store import Store
 from tests.fakes.alerts import Notified
 from tests.fakes.desk import LoopTasks
 from tests.proxy.services.planning.plannings import Away, Clock, opened, run
 
-PLACE = Place("team_1", "chat", "gpt")
+PLACE = LayoutScope("team_1", "chat", "gpt")
 HARM = Harm(calls=50, more=0.42)
 
 
@@ -39,7 +39,7 @@ def test_a_place_is_suspended_in_the_database_and_people_are_notified_once(store
     run(stepped_back(guard, tasks))
 
     assert store.layouts.standings().of(PLACE).suspended == HARM.why
-    assert not store.layouts.standings().of(Place("team_1", "chat", "claude")).suspended
+    assert not store.layouts.standings().of(LayoutScope("team_1", "chat", "claude")).suspended
     assert [each.subject for each in alerts] == ["feature chat of team team_1 on gpt"]
     assert len(tasks._tasks) == 1
 

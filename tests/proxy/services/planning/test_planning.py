@@ -12,7 +12,7 @@ from proxy.calls import eligibility
 from proxy.prefix.explain.reasons import MissReason
 from proxy.prefix.planned import Draft, Passthrough, Planned, PlanningRequest
 from proxy.prefix.planner import Planner
-from proxy.records.feature_mode import Mode, Place
+from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.services.planning import planning as planning_
 from proxy.services.planning.planning import PromptPlanning
 from proxy.store.store import Store
@@ -67,14 +67,14 @@ def test_what_is_huge_goes_as_it_came(store):
 
 
 def test_a_feature_for_which_planning_is_off_goes_as_it_came(tmp_path):
-    store = opened(tmp_path, Store, Mode.OFF)
+    store = opened(tmp_path, Store, PlanningMode.OFF)
     with made(store) as planning:
         assert run(planning.planned(chat(), ROUTE)) == Passthrough(reason="off")
     store.close(5)
 
 
 def test_a_feature_that_is_suspended_goes_as_it_came_and_says_so(store):
-    store.layouts.suspend(PLACE.whole, "it cost more", NOW)
+    store.layouts.suspend(PLACE.all_families, "it cost more", NOW)
     store.board.refresh()
     with made(store) as planning:
         assert run(planning.planned(chat(), ROUTE)) == Passthrough("planning is suspended")
@@ -195,7 +195,7 @@ def test_a_feature_whose_planned_prompt_was_refused_is_left_alone_for_a_while(st
 def test_features_that_are_left_alone_are_bounded(store):
     with made(store) as planning:
         found = planned(run(planning.planned(chat(), ROUTE)))
-        planning._refused = {Place("t", str(n)): 0.0 for n in range(planning_._WAITING + 1)}
+        planning._refused = {LayoutScope("t", str(n)): 0.0 for n in range(planning_._WAITING + 1)}
         planning.refused(found)
 
     assert planning._refused.keys() == {found.place}

@@ -8,7 +8,7 @@ from sqlalchemy.exc import OperationalError
 
 from proxy.prefix.explain.reasons import CacheMiss
 from proxy.prefix.planner import Planner
-from proxy.records.feature_mode import Place
+from proxy.records.feature_mode import LayoutScope
 from proxy.services.planning import planning as planning_
 from proxy.services.planning.planning import PromptPlanning
 from slo.usage import Usage
@@ -132,7 +132,7 @@ def test_a_lesson_that_fails_harms_no_other(store, caplog):
 
 def test_features_whose_calls_are_counted_are_bounded(store):
     with made(store) as planning:
-        planning._calls.update(Place("t", str(n)) for n in range(planning_._WAITING))
+        planning._calls.update(LayoutScope("t", str(n)) for n in range(planning_._WAITING))
         found = run(kept(planning, chat()))
         planning.settled(found, None)
         lessons_are_learned(planning)

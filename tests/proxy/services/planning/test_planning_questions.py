@@ -11,7 +11,7 @@ from proxy.prefix.explain.reasons import MissReason, ProviderReason
 from proxy.prefix.planned import Passthrough, Planned
 from proxy.prefix.provider_diagnostics import RETRY_AFTER_S
 from proxy.records.call import Call
-from proxy.records.feature_mode import Mode
+from proxy.records.feature_mode import PlanningMode
 from proxy.services.planning import planning as planning_
 from proxy.services.planning.planning import PromptPlanning
 from proxy.store.store import Store
@@ -119,7 +119,7 @@ def test_no_layout_is_begun_where_a_provider_keeps_what_it_is_sent(tmp_path):
             used.append(args)
 
     used: list[Any] = []
-    store = opened(tmp_path, Store, Mode.APPLY)
+    store = opened(tmp_path, Store, PlanningMode.APPLY)
     with made(store) as planning:
         planning.__class__ = Learned
         run(planning.planned(respond(stored=True), OPENAI))

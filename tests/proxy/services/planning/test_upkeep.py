@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from proxy.records.feature_mode import Place
+from proxy.records.feature_mode import LayoutScope
 from proxy.services.planning.upkeep import (
     apply_retention,
     keep_known_keys,
@@ -118,7 +118,7 @@ def test_the_guard_goes_on_after_a_look_that_failed(tmp_path, caplog):
 
 
 def test_a_feature_that_is_suspended_is_told_of(tmp_path, caplog):
-    found = Suspension(Place("team_1", "chat"), "it cost 12 % more")
+    found = Suspension(LayoutScope("team_1", "chat"), "it cost 12 % more")
     opened = store(tmp_path, lambda *_: [found])
     alerts = Notified()
     watched(opened, partial(suspend_harmful_features, say=alerts), 0.3)

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from proxy.records.feature_mode import Mode, Place
+from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.records.receipt import Receipt
 from proxy.store.sql.guarding import Suspension, suspend_harmful
 from proxy.store.sql.inserts import inserter
@@ -15,10 +15,10 @@ from tests.fakes.receipts import START, a_receipt
 
 COUNT = 300
 NOW = START + COUNT
-HARMED, WELL = Place("team_0", "support"), Place("team_0", "coding")
+HARMED, WELL = LayoutScope("team_0", "support"), LayoutScope("team_0", "coding")
 
 
-def a_call(n: int, place: Place, dearer: int) -> Receipt:
+def a_call(n: int, place: LayoutScope, dearer: int) -> Receipt:
     """A conversation of one call; every third is left alone."""
     is_control = n % 3 == 0
     fields: dict[str, Any] = {
@@ -55,7 +55,7 @@ def test_a_feature_that_planning_harms_is_suspended_once_and_others_are_left(
     assert found == Suspension(HARMED, "a token costs 100.0% more than where nothing is planned")
     assert again == []
     assert layouts.standings().of(HARMED).suspended == found.reason
-    assert layouts.standings().of(Place("team_0", "support", "claude")).is_off
+    assert layouts.standings().of(LayoutScope("team_0", "support", "claude")).is_off
     assert not layouts.standings().of(WELL).is_off
 
 
@@ -71,14 +71,16 @@ def test_what_was_resumed_is_measured_from_then_on(savings: Savings, layouts: La
 def test_a_decision_on_one_family_starts_the_measuring_of_its_feature(
     savings: Savings, layouts: Layouts
 ) -> None:
-    layouts.switch(Place("team_0", "support", "claude"), Mode.AUTO, "ann", START + 250)
+    layouts.switch(
+        LayoutScope("team_0", "support", "claude"), PlanningMode.AUTO, "ann", START + 250
+    )
     assert suspend_harmful(savings, layouts, START, NOW) == []
 
-    layouts.switch(Place("team_0", "support", "claude"), Mode.AUTO, "ann", START + 20)
+    layouts.switch(LayoutScope("team_0", "support", "claude"), PlanningMode.AUTO, "ann", START + 20)
     assert len(suspend_harmful(savings, layouts, START, NOW)) == 1
 
 
 def test_a_feature_that_is_off_is_not_judged(savings: Savings, layouts: Layouts) -> None:
-    layouts.switch(HARMED, Mode.OFF, "ann", START - 60)
+    layouts.switch(HARMED, PlanningMode.OFF, "ann", START - 60)
 
     assert suspend_harmful(savings, layouts, START, NOW) == []

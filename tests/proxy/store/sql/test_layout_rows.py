@@ -1,12 +1,12 @@
 import pytest
 from sqlalchemy import Engine
 
-from proxy.records.feature_mode import Mode, Place, Standing
+from proxy.records.feature_mode import FeatureState, LayoutScope, PlanningMode
 from proxy.store.sql import layout_rows as rows
 from proxy.store.sql.database import read_transaction, write_transaction
 from proxy.store.sql.layout_rows import ProposalState
 
-PLACE = Place("team_1", "support", "claude")
+PLACE = LayoutScope("team_1", "support", "claude")
 MICROS = 1_790_000_000_000_000
 
 
@@ -15,7 +15,7 @@ def test_a_place_nobody_decided_about_is_locked_as_it_stands(engine: Engine) -> 
         assert (
             rows.lock_settings(connection, PLACE)
             == rows.lock_settings(connection, PLACE)
-            == Standing()
+            == FeatureState()
         )
     with read_transaction(engine) as connection:
         assert rows.count_changes(connection) == 0
@@ -24,14 +24,16 @@ def test_a_place_nobody_decided_about_is_locked_as_it_stands(engine: Engine) -> 
 def test_what_is_written_is_read_back_in_seconds_and_counted(engine: Engine) -> None:
     with write_transaction(engine) as connection:
         rows.lock_settings(connection, PLACE)
-        rows.lock_settings(connection, PLACE.whole)
+        rows.lock_settings(connection, PLACE.all_families)
         written = rows.write_settings(
             connection, PLACE, mode="auto", version=2, former=1, active_from=MICROS + 500_000
         )
-        other = rows.lock_settings(connection, PLACE.whole)
+        other = rows.lock_settings(connection, PLACE.all_families)
 
-    assert written == Standing(mode=Mode.AUTO, version=2, former=1, active_from=MICROS / 1e6 + 0.5)
-    assert other == Standing()
+    assert written == FeatureState(
+        mode=PlanningMode.AUTO, version=2, former=1, active_from=MICROS / 1e6 + 0.5
+    )
+    assert other == FeatureState()
     with read_transaction(engine) as connection:
         assert rows.count_changes(connection) == 1
 

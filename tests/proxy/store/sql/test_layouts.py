@@ -3,7 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import Engine
 
-from proxy.records.feature_mode import Mode, Place, Standings
+from proxy.records.feature_mode import FeatureStates, LayoutScope, PlanningMode
 from proxy.store.sql.database import open_database
 from proxy.store.sql.layout_rows import ProposalState
 from proxy.store.sql.layouts import Layouts
@@ -11,7 +11,7 @@ from proxy.store.sql.row_lock import APPROVAL_DELAY_S
 
 NOW = 1_790_000_000.0
 DAY = 86_400.0
-PLACE = Place("team_1", "support", "claude")
+PLACE = LayoutScope("team_1", "support", "claude")
 
 
 @pytest.fixture
@@ -19,21 +19,21 @@ def layouts(engine: Engine) -> Layouts:
     return Layouts(engine)
 
 
-def version(layouts: Layouts, now: float, place: Place = PLACE) -> int:
+def version(layouts: Layouts, now: float, place: LayoutScope = PLACE) -> int:
     """What a conversation that begins now is given."""
-    return layouts.standings().of(place).layout(now)
+    return layouts.standings().of(place).layout_version(now)
 
 
 def test_where_nothing_was_decided_features_are_observed(layouts: Layouts) -> None:
-    assert layouts.standings() == Standings(0)
-    assert layouts.standings().of(PLACE).mode is Mode.OBSERVE
+    assert layouts.standings() == FeatureStates(0)
+    assert layouts.standings().of(PLACE).mode is PlanningMode.OBSERVE
     assert layouts.proposals(PLACE) == []
 
 
 def test_proposals_are_numbered_and_wait_for_a_decision(layouts: Layouts) -> None:
     first = layouts.propose(PLACE, "d1", '["a"]', NOW)
     second = layouts.propose(PLACE, "d2", '["b"]', NOW + 1)
-    other = layouts.propose(PLACE.whole, "d1", '["c"]', NOW + 1)
+    other = layouts.propose(PLACE.all_families, "d1", '["c"]', NOW + 1)
 
     assert first is not None
     assert second is not None
@@ -74,7 +74,7 @@ def test_what_was_approved_holds_some_seconds_later_and_is_in_the_snapshot(
     standing = layouts.approve(PLACE, 1, "ann", NOW)
     snapshot = layouts.standings()
 
-    assert standing.mode is Mode.APPLY
+    assert standing.mode is PlanningMode.APPLY
     assert (standing.changed_by, standing.changed_at) == ("ann", NOW)
     assert standing.active_from == standing.measured_from == NOW + APPROVAL_DELAY_S
     assert snapshot.of(PLACE) == standing
@@ -88,9 +88,9 @@ def test_what_was_approved_holds_some_seconds_later_and_is_in_the_snapshot(
 
 def test_an_approval_leaves_other_modes_alone(layouts: Layouts) -> None:
     layouts.propose(PLACE, "d1", "[]", NOW)
-    layouts.switch(PLACE, Mode.OFF, "ann", NOW)
+    layouts.switch(PLACE, PlanningMode.OFF, "ann", NOW)
 
-    assert layouts.approve(PLACE, 1, "ann", NOW).mode is Mode.OFF
+    assert layouts.approve(PLACE, 1, "ann", NOW).mode is PlanningMode.OFF
     assert version(layouts, NOW + 99) == 0
 
 
@@ -129,7 +129,7 @@ def test_a_rollback_brings_back_the_layout_before_and_then_none(layouts: Layouts
 
 
 def test_in_auto_mode_a_proposal_approves_itself(layouts: Layouts) -> None:
-    layouts.switch(PLACE.whole, Mode.AUTO, "ann", NOW)
+    layouts.switch(PLACE.all_families, PlanningMode.AUTO, "ann", NOW)
     found = layouts.propose(PLACE, "d1", "[]", NOW + 60)
 
     assert found is not None
@@ -138,29 +138,32 @@ def test_in_auto_mode_a_proposal_approves_itself(layouts: Layouts) -> None:
 
 
 def test_features_without_a_mode_have_the_one_that_was_set(engine: Engine) -> None:
-    layouts = Layouts(engine, mode=Mode.AUTO)
+    layouts = Layouts(engine, mode=PlanningMode.AUTO)
     found = layouts.propose(PLACE, "d1", "[]", NOW)
 
     assert found is not None
     assert (found.state, found.decided_by) == (ProposalState.APPROVED, "auto")
-    assert layouts.standings().of(PLACE).mode is Mode.AUTO
+    assert layouts.standings().of(PLACE).mode is PlanningMode.AUTO
     assert version(layouts, NOW + APPROVAL_DELAY_S) == 1
 
 
 def test_a_mode_that_was_chosen_goes_before_the_one_that_was_set(engine: Engine) -> None:
-    layouts = Layouts(engine, mode=Mode.AUTO)
-    layouts.switch(PLACE.whole, Mode.OBSERVE, "ann", NOW)
+    layouts = Layouts(engine, mode=PlanningMode.AUTO)
+    layouts.switch(PLACE.all_families, PlanningMode.OBSERVE, "ann", NOW)
     found = layouts.propose(PLACE, "d1", "[]", NOW)
 
     assert found is not None
     assert found.state is ProposalState.PROPOSED
-    assert layouts.standings().of(PLACE).mode is Mode.OBSERVE
+    assert layouts.standings().of(PLACE).mode is PlanningMode.OBSERVE
 
 
 def test_an_approval_turns_observing_into_applying_and_leaves_auto(engine: Engine) -> None:
-    for mode, after in ((Mode.OBSERVE, Mode.APPLY), (Mode.AUTO, Mode.AUTO)):
+    for mode, after in (
+        (PlanningMode.OBSERVE, PlanningMode.APPLY),
+        (PlanningMode.AUTO, PlanningMode.AUTO),
+    ):
         layouts = Layouts(engine, mode=mode)
-        place = Place("team_1", mode.value)
+        place = LayoutScope("team_1", mode.value)
         layouts.propose(place, "d1", "[]", NOW)
         layouts.approve(place, 1, "ann", NOW)
 
@@ -168,7 +171,7 @@ def test_an_approval_turns_observing_into_applying_and_leaves_auto(engine: Engin
 
 
 def test_a_layout_is_measured_for_a_day_before_the_next_approves_itself(layouts: Layouts) -> None:
-    layouts.switch(PLACE, Mode.AUTO, "ann", NOW)
+    layouts.switch(PLACE, PlanningMode.AUTO, "ann", NOW)
     layouts.propose(PLACE, "d1", "[]", NOW)
     early = layouts.propose(PLACE, "d2", "[]", NOW + 3600)
     late = layouts.propose(PLACE, "d2", "[]", NOW + APPROVAL_DELAY_S + DAY)
@@ -179,7 +182,7 @@ def test_a_layout_is_measured_for_a_day_before_the_next_approves_itself(layouts:
 
 
 def test_what_was_rolled_back_does_not_come_again_by_itself(layouts: Layouts) -> None:
-    layouts.switch(PLACE, Mode.AUTO, "ann", NOW)
+    layouts.switch(PLACE, PlanningMode.AUTO, "ann", NOW)
     layouts.propose(PLACE, "d1", "[]", NOW)
     layouts.rollback(PLACE, "ann", NOW + 60)
     again = layouts.propose(PLACE, "d1", "[]", NOW + 9 * DAY)
@@ -201,7 +204,7 @@ def test_a_suspension_holds_at_once_and_until_somebody_resumes(layouts: Layouts)
     assert not again
     assert (held.suspended, held.suspended_at) == ("it cost 12 % more", NOW + 60)
     assert held.is_off
-    assert held.layout(NOW + 99) == 0
+    assert held.layout_version(NOW + 99) == 0
     assert layouts.resume(PLACE, "ann", NOW + 100)
     assert not layouts.resume(PLACE, "ann", NOW + 100)
     assert (version(layouts, NOW + 104), version(layouts, NOW + 105)) == (0, 1)
@@ -209,8 +212,8 @@ def test_a_suspension_holds_at_once_and_until_somebody_resumes(layouts: Layouts)
 
 
 def test_a_suspended_feature_approves_nothing_by_itself(layouts: Layouts) -> None:
-    layouts.switch(PLACE, Mode.AUTO, "ann", NOW)
-    layouts.suspend(PLACE.whole, "", NOW)
+    layouts.switch(PLACE, PlanningMode.AUTO, "ann", NOW)
+    layouts.suspend(PLACE.all_families, "", NOW)
     found = layouts.propose(PLACE, "d1", "[]", NOW)
 
     assert found is not None
@@ -228,11 +231,11 @@ def test_undecided_proposals_take_bounded_room_and_decided_ones_stay(layouts: La
 
 def test_a_team_may_name_so_many_features_and_no_more(engine: Engine) -> None:
     layouts = Layouts(engine, features=3)
-    got = [layouts.propose(Place("team_1", f"f{n}"), "d1", "[]", NOW) for n in range(5)]
+    got = [layouts.propose(LayoutScope("team_1", f"f{n}"), "d1", "[]", NOW) for n in range(5)]
 
     assert [each is not None for each in got] == [True, True, True, False, False]
-    assert layouts.propose(Place("team_1", "f0"), "d2", "[]", NOW) is not None
-    assert layouts.propose(Place("team_2", "f4"), "d1", "[]", NOW) is not None
+    assert layouts.propose(LayoutScope("team_1", "f0"), "d2", "[]", NOW) is not None
+    assert layouts.propose(LayoutScope("team_2", "f4"), "d1", "[]", NOW) is not None
 
 
 def test_processes_that_propose_the_same_at_once_make_one_version(url: str, engine: Engine) -> None:
@@ -251,17 +254,17 @@ def test_processes_that_propose_the_same_at_once_make_one_version(url: str, engi
 
 
 def test_a_mode_for_all_families_is_the_mode_of_each(layouts: Layouts) -> None:
-    other = Place(PLACE.team, "chat", PLACE.family)
+    other = LayoutScope(PLACE.team, "chat", PLACE.family)
     layouts.propose(PLACE, "d1", "[]", NOW)
     layouts.approve(PLACE, 1, "ann", NOW)
-    for place in (Place(PLACE.team, PLACE.feature, "gpt"), other):
-        layouts.switch(place, Mode.AUTO, "ann", NOW)
-    layouts.switch(PLACE.whole, Mode.OFF, "bob", NOW + DAY)
+    for place in (LayoutScope(PLACE.team, PLACE.feature, "gpt"), other):
+        layouts.switch(place, PlanningMode.AUTO, "ann", NOW)
+    layouts.switch(PLACE.all_families, PlanningMode.OFF, "bob", NOW + DAY)
     off = version(layouts, NOW + 2 * DAY)
-    layouts.switch(PLACE.whole, Mode.APPLY, "bob", NOW + 3 * DAY)
+    layouts.switch(PLACE.all_families, PlanningMode.APPLY, "bob", NOW + 3 * DAY)
     standings = layouts.standings()
 
     assert off == 0
     assert version(layouts, NOW + 4 * DAY) == 1
-    assert standings.of(Place(PLACE.team, PLACE.feature, "gpt")).mode is Mode.APPLY
-    assert standings.of(other).mode is Mode.AUTO
+    assert standings.of(LayoutScope(PLACE.team, PLACE.feature, "gpt")).mode is PlanningMode.APPLY
+    assert standings.of(other).mode is PlanningMode.AUTO

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import Connection, Engine, event
 
-from proxy.records.feature_mode import Mode, Place, Standing
+from proxy.records.feature_mode import FeatureState, LayoutScope, PlanningMode
 from proxy.store.sql import layout_rows as rows
 from proxy.store.sql.database import write_transaction
 from proxy.store.sql.layouts import Layouts
@@ -12,7 +12,7 @@ from proxy.store.sql.row_lock import APPROVAL_DELAY_S, LockedSettings
 
 NOW = 1_790_000_000.0
 DAY = 86_400.0
-PLACE = Place("team_1", "support", "claude")
+PLACE = LayoutScope("team_1", "support", "claude")
 
 
 @pytest.fixture
@@ -21,7 +21,9 @@ def connection(engine: Engine) -> Iterator[Connection]:
         yield connection
 
 
-def held(connection: Connection, place: Place = PLACE, mode: Mode = Mode.OBSERVE) -> LockedSettings:
+def held(
+    connection: Connection, place: LayoutScope = PLACE, mode: PlanningMode = PlanningMode.OBSERVE
+) -> LockedSettings:
     return LockedSettings(connection, place, mode)
 
 
@@ -31,20 +33,20 @@ def proposed(connection: Connection, *digests: str) -> None:
 
 
 def test_a_place_nobody_decided_about_goes_by_the_mode_that_was_set(connection) -> None:
-    hold = held(connection, mode=Mode.AUTO)
+    hold = held(connection, mode=PlanningMode.AUTO)
 
-    assert hold.own == Standing()
-    assert hold.standing == Standing(mode=Mode.AUTO)
+    assert hold.own == FeatureState()
+    assert hold.standing == FeatureState(mode=PlanningMode.AUTO)
     assert hold.is_open(NOW)
 
 
 def test_what_holds_is_told_with_what_was_decided_about_the_whole_feature(connection) -> None:
-    held(connection, PLACE.whole).decide("ann", NOW, mode=Mode.AUTO.value)
-    held(connection, PLACE.whole).suspend("it cost more", NOW)
+    held(connection, PLACE.all_families).decide("ann", NOW, mode=PlanningMode.AUTO.value)
+    held(connection, PLACE.all_families).suspend("it cost more", NOW)
     hold = held(connection)
 
     assert (hold.own.mode, hold.own.suspended) == (None, "")
-    assert (hold.standing.mode, hold.standing.suspended) == (Mode.AUTO, "it cost more")
+    assert (hold.standing.mode, hold.standing.suspended) == (PlanningMode.AUTO, "it cost more")
     assert not hold.is_open(NOW)
 
 
@@ -55,7 +57,7 @@ def test_what_is_decided_is_known_to_whoever_decides_next(connection) -> None:
     second = hold.approve(2, "bob", NOW + 60)
     back = hold.rollback("cid", NOW + 120)
 
-    assert (first.version, first.former, first.mode) == (1, 0, Mode.APPLY)
+    assert (first.version, first.former, first.mode) == (1, 0, PlanningMode.APPLY)
     assert (second.version, second.former, second.active_from) == (
         2,
         1,
@@ -67,7 +69,7 @@ def test_what_is_decided_is_known_to_whoever_decides_next(connection) -> None:
 
 def test_a_layout_is_measured_for_a_day_before_the_place_is_open_to_another(connection) -> None:
     proposed(connection, "d1")
-    hold = held(connection, mode=Mode.AUTO)
+    hold = held(connection, mode=PlanningMode.AUTO)
     hold.approve(1, "ann", NOW)
 
     assert not hold.is_open(NOW + APPROVAL_DELAY_S + DAY - 1)
@@ -82,7 +84,7 @@ def test_what_is_not_there_is_neither_approved_nor_rolled_back(connection) -> No
 
 
 def test_every_decision_locks_its_place_once(engine: Engine) -> None:
-    layouts, locks = Layouts(engine, mode=Mode.AUTO), list[str]()
+    layouts, locks = Layouts(engine, mode=PlanningMode.AUTO), list[str]()
 
     def heard(_connection, _cursor, statement, *_rest) -> None:
         locks.extend(["lock"] if statement.startswith("INSERT INTO features") else [])
@@ -91,7 +93,7 @@ def test_every_decision_locks_its_place_once(engine: Engine) -> None:
     layouts.propose(PLACE, "d1", "[]", NOW)
     layouts.approve(PLACE, 1, "ann", NOW)
     layouts.rollback(PLACE, "ann", NOW)
-    layouts.switch(PLACE, Mode.OFF, "ann", NOW)
+    layouts.switch(PLACE, PlanningMode.OFF, "ann", NOW)
     layouts.suspend(PLACE, "it cost more", NOW)
     layouts.resume(PLACE, "ann", NOW)
 

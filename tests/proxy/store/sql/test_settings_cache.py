@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, update
 
-from proxy.records.feature_mode import Mode, Place
+from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.store.sql import schema
 from proxy.store.sql.database import write_transaction
 from proxy.store.sql.layout_rows import UNKNOWN_MODE, write_settings
@@ -13,36 +13,36 @@ from proxy.store.sql.settings_cache import LayoutSettingsCache
 from proxy.store.store import Store
 
 NOW = 1_790_000_000.0
-PLACE = Place("team_1", "support")
+PLACE = LayoutScope("team_1", "support")
 
 
 def test_what_holds_at_the_start_is_known_and_a_change_is_noticed(engine: Engine) -> None:
     layouts = Layouts(engine)
-    layouts.switch(PLACE, Mode.AUTO, "ann", NOW)
+    layouts.switch(PLACE, PlanningMode.AUTO, "ann", NOW)
     board = LayoutSettingsCache(layouts, every=60)
     board.start()
     first = board.standings
-    layouts.switch(PLACE, Mode.OFF, "ann", NOW)
+    layouts.switch(PLACE, PlanningMode.OFF, "ann", NOW)
     board.refresh()
     second = board.standings
     board.refresh()
     board.close()
 
-    assert first.of(PLACE).mode is Mode.AUTO
-    assert second.of(PLACE).mode is Mode.OFF
+    assert first.of(PLACE).mode is PlanningMode.AUTO
+    assert second.of(PLACE).mode is PlanningMode.OFF
     assert board.standings is second
 
 
 def test_with_the_database_away_the_last_known_holds(engine: Engine) -> None:
     layouts = Layouts(engine)
-    layouts.switch(PLACE, Mode.AUTO, "ann", NOW)
+    layouts.switch(PLACE, PlanningMode.AUTO, "ann", NOW)
     board = LayoutSettingsCache(layouts)
     board.refresh()
     rename(engine, "meta", "away")
     for _ in range(2):
         board.refresh()
         assert board.trouble == "changes to layouts go unnoticed: the database is away"
-        assert board.standings.of(PLACE).mode is Mode.AUTO
+        assert board.standings.of(PLACE).mode is PlanningMode.AUTO
     rename(engine, "away", "meta")
     board.refresh()
     board.close()
@@ -53,15 +53,18 @@ def test_with_the_database_away_the_last_known_holds(engine: Engine) -> None:
 def test_what_one_process_decides_another_hears_of_before_it_holds(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/thriftgate.db"
     admin, gateway = Store.open(url, tmp_path / "a"), Store.open(url, tmp_path / "b")
-    admin.layouts.switch(PLACE, Mode.AUTO, "ann", NOW)
+    admin.layouts.switch(PLACE, PlanningMode.AUTO, "ann", NOW)
     decided = time.monotonic()
-    while gateway.board.standings.of(PLACE).mode is Mode.OBSERVE and time.monotonic() < decided + 9:
+    while (
+        gateway.board.standings.of(PLACE).mode is PlanningMode.OBSERVE
+        and time.monotonic() < decided + 9
+    ):
         time.sleep(0.01)
     took = time.monotonic() - decided
     admin.close(10)
     gateway.close(10)
 
-    assert gateway.board.standings.of(PLACE).mode is Mode.AUTO
+    assert gateway.board.standings.of(PLACE).mode is PlanningMode.AUTO
     assert took < 5
 
 
@@ -73,14 +76,14 @@ def rename(engine: Engine, table: str, name: str) -> None:
 def test_with_a_mode_of_a_later_version_the_last_known_holds(engine: Engine) -> None:
     layouts = Layouts(engine)
     board = LayoutSettingsCache(layouts)
-    layouts.switch(PLACE, Mode.AUTO, "ann", NOW)
+    layouts.switch(PLACE, PlanningMode.AUTO, "ann", NOW)
     board.refresh()
     with write_transaction(engine) as connection:
         write_settings(connection, PLACE, changed_by="bob")
         connection.execute(update(schema.features).values(mode="of tomorrow"))
     board.refresh()
 
-    assert board.standings.of(PLACE).mode is Mode.AUTO
+    assert board.standings.of(PLACE).mode is PlanningMode.AUTO
     assert board.trouble is None
 
 
@@ -88,8 +91,8 @@ def test_a_row_that_cannot_be_read_is_told_with_its_mend_and_stops_nothing(
     engine: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
     layouts = Layouts(engine)
-    layouts.switch(PLACE, Mode.APPLY, "ann", NOW)
-    family = Place(PLACE.team, PLACE.feature, "gpt")
+    layouts.switch(PLACE, PlanningMode.APPLY, "ann", NOW)
+    family = LayoutScope(PLACE.team, PLACE.feature, "gpt")
     layouts.propose(family, "digest", "{broken", NOW)
     layouts.approve(family, 1, "ann", NOW)
     with write_transaction(engine) as connection:
@@ -106,5 +109,5 @@ def test_a_row_that_cannot_be_read_is_told_with_its_mend_and_stops_nothing(
     assert told[0].endswith("thriftgate layout mode team_1 support observe")
     assert told[1].startswith("Layout 1 of feature 'support' of team team_1 on gpt moves no text")
     assert told[1].endswith("thriftgate layout rollback team_1 support --family gpt")
-    layouts.switch(PLACE, Mode.OBSERVE, "ann", NOW)
+    layouts.switch(PLACE, PlanningMode.OBSERVE, "ann", NOW)
     assert not layouts.standings().of(PLACE).is_off

@@ -7,7 +7,7 @@ import orjson
 import pytest
 from rich.console import Console
 
-from proxy.records.feature_mode import Place
+from proxy.records.feature_mode import LayoutScope
 from proxy.tools.demo import messages
 from proxy.tools.demo.baseline import CallTotals, CostBaseline
 from proxy.tools.demo.result import DemoResult
@@ -56,7 +56,7 @@ def compared(**changes: Any) -> list[list[str]]:
     applied = {"acme": CallTotals(prompt=4000, read=3000, nanos=1_000_000_000)}
     fields = {
         "otherwise": CostBaseline(sums, applied),
-        "proposed": (Place("acme", "chat", "gpt"),),
+        "proposed": (LayoutScope("acme", "chat", "gpt"),),
     }
     text = said(a_result(a_sent(), **(fields | changes)))
     return [line.split() for line in text.splitlines()]
@@ -94,7 +94,7 @@ def test_without_an_answer_nothing_is_compared() -> None:
 
 def test_the_invitation_asks_about_a_layout_where_one_is_proposed() -> None:
     out = StringIO()
-    result = a_result(proposed=(Place("acme", "support chat", "gpt"),))
+    result = a_result(proposed=(LayoutScope("acme", "support chat", "gpt"),))
     messages.invitation(Console(file=out, width=40), URL, KEY, "folder", result)
 
     assert "export THRIFTGATE_FOLDER=folder\n" in out.getvalue()

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from proxy.records.feature_mode import Mode, Place
+from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.store.store import Store
 from proxy.tools.demo.baseline import CallTotals, CostBaseline
 from proxy.tools.demo.result import DemoResult, learned_features, of_store
@@ -131,10 +131,10 @@ def test_other_ways_stand_beside_the_ledger_by_team_and_in_all(store: Store) -> 
 
 
 def test_features_with_a_layout_are_named(store: Store) -> None:
-    place = Place("team_0", "chat", "gpt")
-    store.layouts.switch(place.whole, Mode.AUTO, "anna", START)
+    place = LayoutScope("team_0", "chat", "gpt")
+    store.layouts.switch(place.all_families, PlanningMode.AUTO, "anna", START)
     assert learned_features(store, NAMES) == ()
 
     store.layouts.propose(place, "digest", "{}", START)
 
-    assert learned_features(store, NAMES) == (Place("acme-support", "chat", "gpt"),)
+    assert learned_features(store, NAMES) == (LayoutScope("acme-support", "chat", "gpt"),)

@@ -3,7 +3,7 @@
 import orjson
 import pytest
 
-from proxy.records.request_fields import replaced
+from proxy.records.request_fields import replace_fields
 from proxy.tools.replay.prompts import UnsendableBody
 from proxy.tools.simulator import chat_bodies
 from proxy.tools.simulator.scripted_reply import ReadingContext
@@ -17,7 +17,7 @@ def test_an_openai_route_is_shown_what_the_lab_would_see(vocabulary):
 
     found = route.prompt(ASKED, 0.0)
 
-    sent = orjson.loads(replaced(ASKED, {"model": b'"gpt-6.1-sol"'}))
+    sent = orjson.loads(replace_fields(ASKED, {"model": b'"gpt-6.1-sol"'}))
     context = ReadingContext(vocabulary, route.simulated, "replay")
     assert found == chat_bodies.prompt(sent, context)
     assert [block.role for block in found.blocks] == ["tools", "system", "user", "assistant"]

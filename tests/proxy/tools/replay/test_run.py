@@ -6,7 +6,7 @@ import msgspec
 import orjson
 import pytest
 
-from proxy.records.request_fields import replaced
+from proxy.records.request_fields import replace_fields
 from proxy.tools.replay.lines import RecordedCall
 from proxy.tools.replay.run import ReplayOutcome, replay
 from proxy.tools.replay.variant_totals import VariantRow
@@ -40,7 +40,7 @@ class Marked:
         messages = orjson.loads(line.body)["messages"]
         text = messages[self._place]["content"]
         messages[self._place]["content"] = [{"type": "text", "text": text, **self._mark}]
-        return replaced(line.body, {"messages": orjson.dumps(messages)})
+        return replace_fields(line.body, {"messages": orjson.dumps(messages)})
 
     def served(self, usage: Usage) -> None:
         self.told.append(usage)
@@ -159,7 +159,7 @@ class TimeLast:
         first, *rest = orjson.loads(line.body)["messages"]
         time, _, rules = first["content"].partition("\n")
         messages = [system(rules), *rest, system(time)]
-        return replaced(line.body, {"messages": orjson.dumps(messages)})
+        return replace_fields(line.body, {"messages": orjson.dumps(messages)})
 
     def served(self, usage: Usage) -> None:
         return
