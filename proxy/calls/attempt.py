@@ -2,7 +2,7 @@
 
 ::
 
-    folded → planned → prepared → within its ceiling → held → open → first byte ═ commit point
+    compact → plan → translate → reserve → send → commit
 
 It keeps no receipt: whoever let it run knows how the call goes on, and so what became of it.
 """
@@ -119,27 +119,41 @@ class Attempt:
         self._status = 0
         self.ttft: float | None = None
 
-    async def run(self) -> UpstreamError | CheaperRoute | None:
-        """Bring it to its commit point: None; or why another route may be tried.
+    async def compact(self) -> None:
+        """Have the prompt shortened where its feature or its caller asks for that."""
+        compaction = self.context.deps.compaction
+        if compaction is not None and compaction.has_part(self.context.call):
+            await self._compact(compaction)
 
-        Raises:
-            CallerError: If the call cannot be said to this route's upstream, or does not fit.
-            Unready: If nobody can say whether it fits.
-            CancelledError: If it was cancelled; nothing is left open.
-        """
-        planning, folding = self.context.deps.planning, self.context.deps.compaction
-        if folding is not None and folding.has_part(self.context.call):
-            await self._compact(folding)
+    async def plan(self) -> None:
+        """Have the prompt arranged for the route's cache, unless that was refused before."""
         if not self._is_resent:
+            planning = self.context.deps.planning
             self.planned = await planning.planned(self.info.sent_call, self.choice.route)
             self._is_planned = True
-        prepared = await self._translate()
+
+    async def translate(self) -> PreparedRequest | Untranslatable:
+        """The request for the route's upstream; or why a substitute model cannot take it.
+
+        Raises:
+            InvalidCall: If it cannot be said to the upstream of the model that was asked for.
+        """
+        prepared = await self._prepare()
         if isinstance(prepared, Untranslatable):
             return prepared
         self.reader = prepared.reader
         self.info = msgspec.structs.replace(
             self.info, notes=prepared.notes + self.info.compaction.notes, planned=self.planned
         )
+        return prepared
+
+    async def reserve(self, prepared: PreparedRequest) -> PreparedRequest | CheaperRoute:
+        """The request within its ceilings, budgets reserved; or the model on which it fits.
+
+        Raises:
+            CallerError: If it fits nowhere.
+            Unready: If nobody can say whether it fits.
+        """
         limits = self.context.deps.limits
         if limits is not None:
             asked = msgspec.structs.replace(self.info, call=self.info.sent_call)
@@ -153,12 +167,62 @@ class Attempt:
                 notes=(*self.info.notes, *admitted.notes),
             )
         self._add_skipped_header()
+        return prepared
+
+    async def send(self, prepared: PreparedRequest) -> UpstreamAnswer:
+        """Send the request; the answer once its head has come.
+
+        Raises:
+            UpstreamError: If there is none, or it is an error.
+        """
+        context, route = self.context, self.choice.route
+        await context.deps.route_health.of(route).acquire(context.timeline.now())
+        self.was_sent = True
+        self._sent_at = context.timeline.now()
+        context.watchdog.set_deadline(
+            AwaitedEvent.FIRST_BYTE, context.deps.retry_policy.first_byte_s
+        )
+        self.was_accepted = True
         try:
-            self.answer = await self._send(prepared)
-        except UpstreamError as failure:
-            return failure
-        planning.begun(self.planned)
-        return None
+            with context.timeline.waiting:
+                exchange = await context.deps.transport.open(route.upstream, prepared)
+        except (UpstreamError, CancelledBeforeSend):
+            self.was_accepted = False
+            raise
+        self._note_head(exchange)
+        if not self.was_accepted:
+            raise await self._failure(exchange)
+        call = context.call
+        return UpstreamAnswer(
+            exchange,
+            WIRES[route.upstream.kind],
+            context.timeline,
+            generates=call.method == "POST" and call.endpoint in GENERATING_ENDPOINTS,
+            is_retrieval=call.method == "GET",
+        )
+
+    async def commit(self, answer: UpstreamAnswer) -> None:
+        """Read the answer to its first content: from here on, no other route is tried.
+
+        Raises:
+            UpstreamError: If it did not get there; the answer is closed.
+        """
+        try:
+            await answer.commit(self.reader)
+        except BaseException as error:
+            if isinstance(error, UpstreamError):
+                meter = self.failed_meter = answer.meter
+                self.was_accepted = not meter.is_broken or meter.usage is not None
+            answer.exchange.close()
+            raise
+        self.answer = answer
+        context, route = self.context, self.choice.route
+        health, now = context.deps.route_health, context.timeline.now()
+        self.ttft = now - self._sent_at
+        if context.call.is_streaming:
+            health.of(route).ttft.record(self.ttft, now)
+        health.record_outcome(route, None, self._sent_at, now)
+        context.deps.planning.begun(self.planned)
 
     @property
     def changed_plan(self) -> Planned | None:
@@ -265,7 +329,7 @@ class Attempt:
             headers = {**self.info.headers, **skipped_header(self._skipped)}
             self.info = msgspec.structs.replace(self.info, headers=headers)
 
-    async def _translate(self) -> PreparedRequest | Untranslatable:
+    async def _prepare(self) -> PreparedRequest | Untranslatable:
         """The request; for a model in another's place, why it cannot be said to that one.
 
         Raises:
@@ -284,65 +348,21 @@ class Attempt:
                 raise
             return Untranslatable(error)
 
-    async def _send(self, prepared: PreparedRequest) -> UpstreamAnswer:
-        """The answer, at its commit point.
-
-        Raises:
-            UpstreamError: If it did not get there, or not in time.
-        """
-        line, route = self.context, self.choice.route
-        lanes = line.deps.route_health
-        await lanes.of(route).acquire(line.timeline.now())
-        self.was_sent = True
-        self._sent_at = line.timeline.now()
-        answer = await self._open_exchange(prepared)
-        now = line.timeline.now()
-        self.ttft = now - self._sent_at
-        if line.call.is_streaming:
-            lanes.of(route).ttft.record(self.ttft, now)
-        lanes.record_outcome(route, None, self._sent_at, now)
-        return answer
-
-    async def _open_exchange(self, prepared: PreparedRequest) -> UpstreamAnswer:
-        line, route = self.context, self.choice.route
-        wire = WIRES[route.upstream.kind]
-        generates = line.call.method == "POST" and line.call.endpoint in GENERATING_ENDPOINTS
-        exchange = beginning = answer = None
-        line.watchdog.set_deadline(AwaitedEvent.FIRST_BYTE, line.deps.retry_policy.first_byte_s)
-        try:
-            self.was_accepted = True
-            with line.timeline.waiting:
-                exchange = await line.deps.transport.open(route.upstream, prepared)
-            self._note_head(exchange)
-            if not self.was_accepted:
-                body = await self._failure_body(exchange)
-                raise wire.failure(exchange.status, exchange.headers, body)
-            is_retrieval = line.call.method == "GET"
-            beginning = UpstreamAnswer(
-                exchange, wire, line.timeline, generates=generates, is_retrieval=is_retrieval
-            )
-            await beginning.commit(self.reader)
-            answer = beginning
-        except UpstreamError:
-            heard = self.failed_meter = beginning.meter if beginning is not None else None
-            self.was_accepted = heard is not None and (
-                not heard.is_broken or heard.usage is not None
-            )
-            raise
-        except CancelledBeforeSend:
-            self.was_accepted = False
-            raise
-        finally:
-            if answer is None and exchange is not None:
-                exchange.close()
-        return answer
-
     def _note_head(self, exchange: UpstreamExchange) -> None:
         """Note what the head of the upstream's answer says."""
         self._status = exchange.status
         self.was_accepted = exchange.status < 300
         if named := request_id(exchange.headers):
             self.info = msgspec.structs.replace(self.info, upstream_request_id=named)
+
+    async def _failure(self, exchange: UpstreamExchange) -> UpstreamError:
+        """The error that the upstream answered with; its exchange is closed."""
+        try:
+            body = await self._failure_body(exchange)
+        finally:
+            exchange.close()
+        wire = WIRES[self.choice.route.upstream.kind]
+        return wire.failure(exchange.status, exchange.headers, body)
 
     async def _failure_body(self, exchange: UpstreamExchange) -> bytes:
         """The body of an error; b"" if it is too long or breaks off, for its status says enough."""

@@ -48,11 +48,11 @@ class Delivery:
         self._receipt: Receipt | None = None
 
     async def deliver(self) -> None:
-        """Pass the answer on to its end.
+        """Pass the answer on to its end; call ``settle`` afterwards, however it ends.
 
         Raises:
             UpstreamError: If the answer could not be read and nothing was sent of it.
-            HungUp: If the caller left.
+            ClientDisconnected: If the caller left.
         """
         try:
             await (self._deliver_whole() if self._answer.is_whole else self._deliver_stream())
@@ -64,8 +64,11 @@ class Delivery:
             await self._cut_short(reason)
         except UpstreamError as failure:
             await self._cut_short(failure)
-        finally:
-            self._settle_at_once()
+
+    def settle(self) -> None:
+        """Keep the receipt where delivery did not get to it, without waiting for a count."""
+        if self._receipt is None:
+            self._record_at_once(GatewayInterrupted())
 
     async def _deliver_whole(self) -> None:
         body, reason = self._answer.first_piece, None
@@ -131,7 +134,7 @@ class Delivery:
     async def _interrupt(self) -> None:
         """End an answer because we stop, and tell the caller of a stream."""
         is_complete = self._receipt is not None
-        self._settle_at_once()
+        self.settle()
         if not self._answer.is_whole:
             await self._end_with_error(GatewayInterrupted(), is_complete=is_complete)
 
@@ -200,11 +203,6 @@ class Delivery:
             return self._record_estimated(reason, usage)
         line.deps.estimator.learn(self._attempt.sent_call, route, usage)
         return self._record(reason, usage, estimated=False)
-
-    def _settle_at_once(self) -> None:
-        """Keep the receipt of a call that we ended ourselves, without waiting for a count."""
-        if self._receipt is None:
-            self._record_at_once(GatewayInterrupted())
 
     def _record_at_once(self, reason: ProxyError) -> None:
         if self._answer.generates:

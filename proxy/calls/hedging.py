@@ -13,9 +13,10 @@ cancelled at once and leaves a receipt of its own, with what it may be billed.
 
 import asyncio
 import logging
+from collections.abc import Callable, Coroutine
 from functools import partial
 from math import inf
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -34,6 +35,8 @@ from slo.hedges import hedge_delay_s, is_worth_hedging, may_begin_sooner
 _log = logging.getLogger("thriftgate.upstreams")
 
 _AttemptTask = asyncio.Task[UpstreamError | CheaperRoute | None]
+#: Brings an attempt to its commit point.
+Begin = Callable[[Attempt], Coroutine[Any, Any, UpstreamError | CheaperRoute | None]]
 _BYTES_PER_TOKEN: Final = 4
 #: How many deadlines, and seconds, an attempt may take at least before it is taken to hang: then
 #: also conversations under way are moved, and the route's breaker counts a failure.
@@ -90,12 +93,16 @@ class HedgedAttempts:
         line: The call.
         course: What may be tried.
         deadline: Seconds to the first content byte.
+        begin: Brings an attempt to its commit point, or says why it did not get there.
 
     Attributes:
         attempt: The attempt that its run ended with, also where it ended in an exception.
     """
 
-    def __init__(self, line: CallContext, routes: RouteSequence, deadline: float) -> None:
+    def __init__(
+        self, line: CallContext, routes: RouteSequence, deadline: float, begin: Begin
+    ) -> None:
+        self._begin = begin
         self._line = line
         self._routes = routes
         self._deadline = deadline
@@ -111,7 +118,7 @@ class HedgedAttempts:
         The attempt it ended with is then the call's own, with its watch and its timeline.
 
         Raises:
-            ProxyError: As ``Attempt.run``.
+            ProxyError: As ``begin``.
             CancelledError: The call was cancelled; no attempt is left under way.
         """
         try:
@@ -142,7 +149,7 @@ class HedgedAttempts:
         timeline.waiting.seconds = line.timeline.waited_s
         own = msgspec.structs.replace(line, watchdog=NoWatchdog(), timeline=timeline)
         self.attempt = self._routes.next_attempt(own)
-        leg = asyncio.create_task(self.attempt.run())  # noqa: TID251 - no race ends before its legs
+        leg = asyncio.create_task(self._begin(self.attempt))  # noqa: TID251 - no race ends before its legs
         self._tasks[leg] = self.attempt
         self._started_at[leg] = now
         self._reset_deadline()

@@ -2,9 +2,9 @@
 
 ::
 
-    call ─ decide ─┬─ per route, until one begins ─────────────────┐
-                   │ prepare ∘ → hold → open → first byte ═ commit │ → pass on → settle → receipt
-                   └───────────────────────────────────────────────┘
+    call ─ decide ─┬─ begin, per route until one has begun ────────────────┐   ┌─ finish ─────────┐
+                   │ compact → plan → translate → reserve → send ═ commit  │ → │ deliver → settle │
+                   └───────────────────────────────────────────────────────┘   └──────────────────┘
 
 Its law:
 
@@ -31,7 +31,7 @@ from proxy.calls.failed_attempts import (
 )
 from proxy.calls.hedging import HedgedAttempts
 from proxy.calls.ports import CallContext, CheaperRoute, Dependencies
-from proxy.calls.route_choice import RoutingDecision, requested_routes
+from proxy.calls.route_choice import RoutingDecision, Untranslatable, requested_routes
 from proxy.calls.route_sequence import RouteSequence
 from proxy.calls.settlement import AttemptInfo, AttemptOutcome, build_receipt
 from proxy.errors import ProxyError, UpstreamError
@@ -65,7 +65,7 @@ async def _answer(line: CallContext, course: RouteSequence) -> None:
     while True:
         opening, failure = await _open_next(line, course)
         if failure is None:
-            await _deliver(line, opening)
+            await finish(opening)
             _note_accepted_unmodified(line, course)
             return
         if isinstance(failure, CheaperRoute):
@@ -120,6 +120,45 @@ def _decide(line: CallContext) -> RoutingDecision:
         raise
 
 
+async def begin(attempt: Attempt) -> UpstreamError | CheaperRoute | None:
+    """Bring an attempt to its commit point: None; or why another route may be tried.
+
+    Raises:
+        CallerError: If the call cannot be said to this route's upstream, or does not fit.
+        Unready: If nobody can say whether it fits.
+        CancelledError: If it was cancelled; nothing is left open.
+    """
+    await attempt.compact()
+    await attempt.plan()
+    prepared = await attempt.translate()
+    if isinstance(prepared, Untranslatable):
+        return prepared
+    reserved = await attempt.reserve(prepared)
+    if isinstance(reserved, CheaperRoute):
+        return reserved
+    try:
+        answer = await attempt.send(reserved)
+        await attempt.commit(answer)
+    except UpstreamError as failure:
+        return failure
+    return None
+
+
+async def finish(attempt: Attempt) -> None:
+    """Pass the answer that has begun on to its end, and settle it however it ends.
+
+    Delivery settles before it hands over the last bytes; what is settled here was cut short.
+    """
+    answer = attempt.answer
+    assert answer is not None  # noqa: S101 - that is what begun means
+    delivery = Delivery(attempt.context, attempt.info, attempt.reader, answer)
+    try:
+        await delivery.deliver()
+    finally:
+        delivery.settle()
+        attempt.close()
+
+
 async def _open_next(
     line: CallContext, course: RouteSequence
 ) -> tuple[Attempt, UpstreamError | CheaperRoute | None]:
@@ -133,9 +172,11 @@ async def _open_next(
     """
     deadline = course.decision.deadline
     is_alone = deadline is None or course.is_last
-    run = course.next_attempt() if is_alone else HedgedAttempts(line, course, deadline or 0.0)
+    run = (
+        course.next_attempt() if is_alone else HedgedAttempts(line, course, deadline or 0.0, begin)
+    )
     try:
-        failure = await run.run()
+        failure = await (begin(run) if isinstance(run, Attempt) else run.run())
     except asyncio.CancelledError as cancelled:
         opening = run if isinstance(run, Attempt) else run.attempt
         return opening, await _timeout_or_raise(line, opening, cancelled)
@@ -168,16 +209,6 @@ async def _timeout_or_raise(
     else:
         record_cancelled(opening, over or GatewayInterrupted(), final=True)
     raise over or cancelled from None
-
-
-async def _deliver(line: CallContext, opening: Attempt) -> None:
-    """Pass the answer that has begun on to its end."""
-    answer = opening.answer
-    assert answer is not None  # noqa: S101 - that is what begun means
-    try:
-        await Delivery(line, opening.info, opening.reader, answer).deliver()
-    finally:
-        opening.close()
 
 
 async def _pause(line: CallContext, number: int, pause: float) -> None:

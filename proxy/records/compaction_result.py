@@ -34,7 +34,7 @@ class CompactionResult(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         mode: The feature's mode; "" where compaction has no part in the call.
         why: Why it was compacted at this call or was not, as a code.
-        last_compacted_why: Why the part that was compacted last was, at this call or earlier; "" for none.
+        last_compacted_why: Why the latest compaction was made, here or earlier; "" for none.
         sent: The call as it is sent; None for unmodified.
         is_compacted: Whether less is sent than came.
         before: Tokens of the unmodified prompt, by estimate; None where nobody reckoned.

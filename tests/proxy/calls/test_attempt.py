@@ -10,6 +10,7 @@ import pytest
 
 from proxy.calls.attempt import Attempt
 from proxy.calls.deadlines import NoWatchdog
+from proxy.calls.pipeline import begin
 from proxy.calls.ports import Admitted, CallContext, CheaperRoute, Dependencies
 from proxy.calls.route_choice import RouteChoice
 from proxy.calls.settlement import AttemptInfo
@@ -92,7 +93,7 @@ async def run(
     made: Attempt, _: FakeTransport
 ) -> tuple[Attempt, UpstreamError | CheaperRoute | None]:
     """Run it to its end, as the pipeline does."""
-    failure = await made.run()
+    failure = await begin(made)
     made.close(failure if isinstance(failure, UpstreamError) else None)
     return made, failure
 
@@ -131,7 +132,7 @@ def test_a_failure_before_that_is_handed_back(script, code, was_taken):
 def test_what_is_refused_was_never_sent():
     async def refused(made: Attempt, transport: FakeTransport) -> Attempt:
         with pytest.raises(CallerError) as caught:
-            await made.run()
+            await begin(made)
         made.close(caught.value)
         assert transport.sent == []
         return made
@@ -181,7 +182,7 @@ def test_what_goes_as_it_came_is_not_planned_and_still_ended():
 )
 def test_what_is_cancelled_leaves_nothing_open(script, was_taken):
     async def cancel(made: Attempt, _: FakeTransport) -> Attempt:
-        task = asyncio.get_running_loop().create_task(made.run())
+        task = asyncio.get_running_loop().create_task(begin(made))
         await asyncio.sleep(1)
         task.cancel()
         with suppress(asyncio.CancelledError):

@@ -222,9 +222,12 @@ def test_a_reader_that_stumbles_leaves_a_receipt(mistake, raised, error):
         ):
             watch.watch_caller(caller.wait_until_gone)
             line = CallContext(asked, caller, table, watch, timeline)
-            await Delivery(
-                line, AttemptInfo(call=asked, route=route()), Stumbling(), answer
-            ).deliver()
+            info = AttemptInfo(call=asked, route=route())
+            delivery = Delivery(line, info, Stumbling(), answer)
+            try:
+                await delivery.deliver()
+            finally:
+                delivery.settle()
         return caller, ledger.receipts[0]
 
     caller, kept = asyncio.run(work())
