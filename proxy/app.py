@@ -166,7 +166,7 @@ async def gateway(
             alerting = running_alerts(policies.sinks, opened, tasks, clock, policies.budgets)
             async with alerting as alerts:
                 reloader.follow(sinks_of_policies(alerts, opened, tasks, clock))
-                around = AppContext(
+                context = AppContext(
                     settings=settings,
                     promises=policies,
                     catalog=known,
@@ -179,7 +179,7 @@ async def gateway(
                     alert=alerts.say,
                     follow=reloader.follow,
                 )
-                async with _endpoint(around, pool, telemetry, reloader, ticks) as front:
+                async with _endpoint(context, pool, telemetry, reloader, ticks) as front:
                     app = with_cors(front, settings.cors_origins)
                     yield Gateway(app, opened, known, reloader.request)
             tasks.end(upkeep, keeping)
@@ -207,7 +207,7 @@ def _close(opened: Store, grace: float) -> None:
 
 @asynccontextmanager
 async def _endpoint(
-    around: AppContext,
+    context: AppContext,
     pool: HttpTransport,
     telemetry: Telemetry,
     reloader: Reloader,
@@ -215,16 +215,18 @@ async def _endpoint(
 ) -> AsyncIterator[Endpoint]:
     """The app that answers; it follows the catalog and the policies as their files change."""
     async with (
-        _dependencies(around, pool, telemetry, ticks) as (desk, kept, limits, noted_at),
-        pages_app(around, kept, telemetry, limits, reloader, ticks) as pages,
+        _dependencies(context, pool, telemetry, ticks) as (deps, kept, limits, noted_at),
+        pages_app(context, kept, telemetry, limits, reloader, ticks) as pages,
     ):
         front = Endpoint(
-            pages, desk, _endpoint_dependencies(around.settings, around.opened, around.now, ticks)
+            pages,
+            deps,
+            _endpoint_dependencies(context.settings, context.opened, context.now, ticks),
         )
-        reloader.follow(_catalog_follower(desk, pool, (front.update, noted_at)))
-        reloading = around.tasks.keep(reloader.run)
+        reloader.follow(_catalog_follower(deps, pool, (front.update, noted_at)))
+        reloading = context.tasks.keep(reloader.run)
         yield front
-        around.tasks.end(reloading)
+        context.tasks.end(reloading)
 
 
 _Policies = tuple[AdmissionGate | None, ObjectiveRouter | None]
@@ -246,7 +248,7 @@ def _readers(
 
 @asynccontextmanager
 async def _dependencies(
-    around: AppContext, pool: Transport, telemetry: Telemetry, ticks: Callable[[], float]
+    context: AppContext, pool: Transport, telemetry: Telemetry, ticks: Callable[[], float]
 ) -> AsyncIterator[
     tuple[Dependencies, ReceiptDispatcher, _Policies, Callable[[Dependencies], None]]
 ]:
@@ -254,60 +256,60 @@ async def _dependencies(
 
     The last one takes the desk at which the gateway's own calls are made from then on.
     """
-    settings, opened, lanes = around.settings, around.opened, around.route_health
-    around.publish(RouteHealthMetrics(lanes, ticks))
-    news = RouteAlerts(lanes, ticks, around.now, around.alert, around.catalog)
-    around.follow(news.prepare)
-    watching = around.tasks.keep(news.run)
+    settings, opened, registry = context.settings, context.opened, context.route_health
+    context.publish(RouteHealthMetrics(registry, ticks))
+    news = RouteAlerts(registry, ticks, context.now, context.alert, context.catalog)
+    context.follow(news.prepare)
+    watching = context.tasks.keep(news.run)
     days = settings.retention_days
-    judge = partial(suspend_harmful_features, opened, days, around.now, around.alert)
-    judging = around.tasks.keep(judge)
+    judge = partial(suspend_harmful_features, opened, days, context.now, context.alert)
+    judging = context.tasks.keep(judge)
     async with (
-        running_budgets(around) as entry,
-        running_objectives(around) as wheel,
+        running_budgets(context) as entry,
+        running_objectives(context) as wheel,
         AsyncExitStack() as stack,
     ):
-        stack.callback(around.tasks.end, watching, judging)
-        folding = _compaction(around)
+        stack.callback(context.tasks.end, watching, judging)
+        folding = _compaction(context)
         stack.enter_context(closing(folding))
-        noting = build_summariser(around)
-        spent = partial(_count_for_hedges, lanes, ticks)
+        noting = build_summariser(context)
+        spent = partial(_count_for_hedges, registry, ticks)
         kept = ReceiptDispatcher(opened, telemetry, _readers(entry, wheel, folding.settled, spent))
-        planning = _planning(around)
+        planning = _planning(context)
         stack.enter_context(closing(planning))
-        desk = Dependencies(
-            catalog=around.catalog,
+        deps = Dependencies(
+            catalog=context.catalog,
             transport=pool,
             ledger=kept,
-            estimator=around.estimator,
+            estimator=context.estimator,
             planning=planning,
             pseudonymizer=Pseudonymizer(opened.secret),
             retry_policy=_retry_policy(settings),
-            tasks=around.tasks,
+            tasks=context.tasks,
             limits=entry,
             router=wheel,
             compaction=folding,
-            route_health=lanes,
+            route_health=registry,
         )
 
         if noting is not None:
             stack.push_async_callback(noting.stop)
             folding.use_summariser(noting)
         noted_at = partial(_ask_notes_with, noting, ticks)
-        noted_at(desk)
-        yield desk, kept, (entry, wheel), noted_at
+        noted_at(deps)
+        yield deps, kept, (entry, wheel), noted_at
 
 
 def _ask_notes_with(
-    noting: Summariser | None, ticks: Callable[[], float], desk: Dependencies
+    noting: Summariser | None, ticks: Callable[[], float], deps: Dependencies
 ) -> None:
     """Have notes asked for at this desk from now on."""
     if noting is not None:
-        noting.serve = call_server(desk, ticks)
+        noting.serve = call_server(deps, ticks)
 
 
 def _catalog_follower(
-    desk: Dependencies, pool: HttpTransport, servers: Sequence[Callable[[Dependencies], None]]
+    deps: Dependencies, pool: HttpTransport, servers: Sequence[Callable[[Dependencies], None]]
 ) -> Prepare:
     """What lets calls that arrive from now on be answered by the catalog of a snapshot."""
 
@@ -317,7 +319,7 @@ def _catalog_follower(
         def commit() -> None:
             pool.add_keys(keys)
             for serve in servers:
-                serve(replace(desk, catalog=snapshot.catalog))
+                serve(replace(deps, catalog=snapshot.catalog))
 
         return commit
 
@@ -325,11 +327,11 @@ def _catalog_follower(
 
 
 def _count_for_hedges(
-    lanes: RouteHealthRegistry, ticks: Callable[[], float], receipt: Receipt
+    registry: RouteHealthRegistry, ticks: Callable[[], float], receipt: Receipt
 ) -> None:
     """Let hedges have their part of what a call cost."""
     if receipt.final:
-        lanes.hedges.record_call(receipt.cost_nanos, ticks())
+        registry.hedges.record_call(receipt.cost_nanos, ticks())
 
 
 def _keys(known: Catalog) -> dict[str, str]:
@@ -342,26 +344,26 @@ def _transport(settings: Settings, known: Catalog) -> AbstractAsyncContextManage
     )
 
 
-def _planning(around: AppContext) -> PromptPlanning:
+def _planning(context: AppContext) -> PromptPlanning:
     return PromptPlanning(
         Planner(
-            around.opened.secret,
-            share=around.settings.control_share,
-            credit=None if around.settings.cache_marks_on_credit else 0.0,
+            context.opened.secret,
+            share=context.settings.control_share,
+            credit=None if context.settings.cache_marks_on_credit else 0.0,
         ),
-        around.opened,
-        around.tasks,
-        now=around.now,
-        say=around.alert,
+        context.opened,
+        context.tasks,
+        now=context.now,
+        say=context.alert,
     )
 
 
-def _compaction(around: AppContext) -> Compactor:
-    given = around.settings
+def _compaction(context: AppContext) -> Compactor:
+    given = context.settings
     mode, share, safety = given.compaction, given.control_share, given.compaction_safety
     usual = CompactionDefaults(mode=mode, share=share, safety=safety)
-    around.publish(CompactedFeaturesCollector(lambda: around.opened.foldboard.chosen))
-    return Compactor(around.opened, around.tasks, now=around.now, say=around.alert, usual=usual)
+    context.publish(CompactedFeaturesCollector(lambda: context.opened.foldboard.chosen))
+    return Compactor(context.opened, context.tasks, now=context.now, say=context.alert, usual=usual)
 
 
 def _retry_policy(settings: Settings) -> RetryPolicy:

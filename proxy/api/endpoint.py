@@ -92,16 +92,16 @@ class EndpointDependencies:
 class Endpoint:
     """The gateway as one ASGI app."""
 
-    def __init__(self, pages: ASGIApp, desk: Dependencies, door: EndpointDependencies) -> None:
+    def __init__(self, pages: ASGIApp, deps: Dependencies, admission: EndpointDependencies) -> None:
         self._pages = pages
-        self._desk = desk
-        self._door = door
+        self._deps = deps
+        self._admission = admission
         self._in_flight = 0
-        self._watchdog_timer = WatchdogTimer(desk.tasks.start)
+        self._watchdog_timer = WatchdogTimer(deps.tasks.start)
 
-    def update(self, desk: Dependencies) -> None:
+    def update(self, deps: Dependencies) -> None:
         """Answer calls that arrive from now on at this desk; those under way keep theirs."""
-        self._desk = desk
+        self._deps = deps
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -125,31 +125,33 @@ class Endpoint:
         name = path.removeprefix(_MODEL)
         if name == path or not name:
             return False
-        catalog = self._desk.catalog
+        catalog = self._deps.catalog
         is_unlisted = catalog.find(name) is None and catalog.unlisted_model(name) is not None
         return scope["method"] == "DELETE" or (scope["method"] == "GET" and is_unlisted)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        timeline = Timeline(self._door.ticks)
-        arrived = self._door.now()
-        call_id = self._door.call_id(arrived)
+        timeline = Timeline(self._admission.ticks)
+        arrived = self._admission.now()
+        call_id = self._admission.call_id(arrived)
         relay = Relay(call_id, receive, send, timeline)
         try:
             with (
-                CallWatchdog(self._watchdog_timer) as watch,
-                self._door.body_memory.reserve() as claim,
+                CallWatchdog(self._watchdog_timer) as watchdog,
+                self._admission.body_memory.reserve() as reservation,
             ):
                 head = read_head(scope)
                 relay.wants_trailer = head.wants_trailer
                 self._admit(head)
                 key = await self._key(head)
-                watch.set_deadline(AwaitedEvent.BODY, _BODY_TIMEOUT_S)
+                watchdog.set_deadline(AwaitedEvent.BODY, _BODY_TIMEOUT_S)
                 with timeline.waiting:
-                    sent = await read_body(receive, head.length, claim, is_json=_is_json(head))
-                watch.watch_caller(relay.wait_until_gone)
-                call = _build_call(call_id, key, head, sent, arrived, self._desk.pseudonymizer)
+                    sent = await read_body(
+                        receive, head.length, reservation, is_json=_is_json(head)
+                    )
+                watchdog.watch_caller(relay.wait_until_gone)
+                call = _build_call(call_id, key, head, sent, arrived, self._deps.pseudonymizer)
                 read = self._parse(call, head, timeline)
-                await serve(CallContext(read, relay, self._desk, watch, timeline))
+                await serve(CallContext(read, relay, self._deps, watchdog, timeline))
         except ClientDisconnected:
             return
         except asyncio.CancelledError:  # The process stops, and this task ends here anyway.
@@ -165,20 +167,20 @@ class Endpoint:
 
     def _admit(self, head: RequestHead) -> None:
         """Let the call in, if the gateway can take it and a key came with it."""
-        if self._in_flight > self._door.max_calls:
+        if self._in_flight > self._admission.max_calls:
             raise Unready(
                 "The gateway has as many calls in flight as it takes. Try again shortly.",
                 code="too_many_calls",
                 retry_after=1.0,
             )
-        if trouble := self._door.capacity.trouble():
+        if trouble := self._admission.capacity.trouble():
             raise Unready(trouble, code="ledger_unavailable", retry_after=5.0)
         if not head.token:
             raise unauthenticated_error(is_missing=True)
 
     async def _key(self, head: RequestHead) -> Key:
         """The key that came with the call, if it opens anything."""
-        keys = self._door.keys
+        keys = self._admission.keys
         return _checked_key(keys.find(head.token) or await keys.look(head.token))
 
     def _parse(self, call: Call, head: RequestHead, timeline: Timeline) -> Call:
@@ -186,12 +188,12 @@ class Endpoint:
         try:
             _check_media(head)
             call = _parse_fields(of_deployment(call, head.deployment), head)
-            if not self._door.shared_state:
-                teams = self._door.keys.teams
+            if not self._admission.shared_state:
+                teams = self._admission.keys.teams
                 check_isolated(call, teams)
-                call = add_cache_salt(call, teams, self._desk.pseudonymizer)
+                call = add_cache_salt(call, teams, self._deps.pseudonymizer)
         except ProxyError as refusal:
-            record_refusal(call, refusal, self._desk, timeline)
+            record_refusal(call, refusal, self._deps, timeline)
             raise
         return call
 

@@ -23,7 +23,7 @@ DEFAULT_ABANDONED_OUTPUT_TOKENS: Final = 4_096
 
 
 def settle_abandoned(
-    line: CallContext,
+    context: CallContext,
     attempt: AttemptInfo,
     reason: ProxyError | None,
     usage: Usage,
@@ -34,7 +34,7 @@ def settle_abandoned(
     Both are returned unchanged where the upstream does not go on, or does not bill it.
 
     Args:
-        line: The call.
+        context: The call.
         attempt: The attempt that was ended.
         reason: Why it was ended; None where it came to its end.
         usage: Its prompt and what was delivered, as counted here.
@@ -42,7 +42,7 @@ def settle_abandoned(
     """
     if not may_be_billed(attempt, reason, meter):
         return attempt, usage
-    tokens = expected_output(line, attempt)
+    tokens = expected_output(context, attempt)
     if tokens <= usage.generated_tokens:
         return attempt, usage
     note = f"abandoned: {tokens} output tokens are counted, for its upstream may have gone on"
@@ -60,17 +60,17 @@ def may_be_billed(attempt: AttemptInfo, reason: ProxyError | None, meter: Meter 
     return route.upstream.bills_abandoned and not (meter is not None and meter.is_complete)
 
 
-def expected_output(line: CallContext, attempt: AttemptInfo) -> int:
+def expected_output(context: CallContext, attempt: AttemptInfo) -> int:
     """Output tokens that an abandoned attempt is settled at.
 
     What budgets hold for it; without budgets what 19 of 20 such answers stay below; where nothing
     is learned, the output limit that the call states, or a guess where it states none.
     """
-    limits, route = line.deps.limits, attempt.route
+    limits, route = context.deps.limits, attempt.route
     held = limits.held_output(attempt) if limits is not None else None
     if held is not None or route is None:
         return held or 0
-    usual = line.deps.estimator.usual_output(attempt.sent_call, route)
+    usual = context.deps.estimator.usual_output(attempt.sent_call, route)
     if (
         usual is None
         and not output_allowance(

@@ -79,7 +79,7 @@ class Attempt:
 
     def __init__(
         self,
-        line: CallContext,
+        context: CallContext,
         choice: RouteChoice,
         number: int,
         *,
@@ -90,17 +90,17 @@ class Attempt:
         """Nothing is done yet.
 
         Args:
-            line: The call.
+            context: The call.
             choice: Where it goes.
             number: Counts the call's attempts, from 0.
             is_resent: Whether it was refused once planning had changed it, and goes as it came.
             refused_compaction: What compaction had made of it when it was refused; it goes without.
             skipped: Models that cannot take the call, and why; more may be added.
         """
-        self.context = line
+        self.context = context
         self.choice = choice
         self.info = AttemptInfo(
-            call=line.call,
+            call=context.call,
             route=choice.route,
             number=number,
             reroute_reason=choice.reroute_reason,
@@ -272,19 +272,19 @@ class Attempt:
 
     def _leave_route(self, failure: BaseException | None) -> None:
         """Give the route's place back, with how it did."""
-        lanes, route, now = (
+        registry, route, now = (
             self.context.deps.route_health,
             self.choice.route,
             self.context.timeline.now(),
         )
         if failure is not None:
-            lanes.record_outcome(route, failure, self._sent_at, now)
-        lane = lanes.of(route)
-        if lane.limit is None:
+            registry.record_outcome(route, failure, self._sent_at, now)
+        health = registry.of(route)
+        if health.limit is None:
             return
         usage = self.answer.meter.usage if self.answer is not None else None
         usage = usage or estimate_from_length(self.info.sent_call, "")
-        lane.release(
+        health.release(
             self.ttft, usage.prompt_tokens - usage.cache_read, now, ok=route_succeeded(failure)
         )
 

@@ -36,12 +36,16 @@ _STREAM_END_WAIT_S = 1.0
 class Delivery:
     """One answer on its way to its caller; it settles exactly once, however it ends."""
 
-    __slots__ = ("_answer", "_attempt", "_line", "_reader", "_receipt")
+    __slots__ = ("_answer", "_attempt", "_context", "_reader", "_receipt")
 
     def __init__(
-        self, line: CallContext, attempt: AttemptInfo, reader: Reader | None, answer: UpstreamAnswer
+        self,
+        context: CallContext,
+        attempt: AttemptInfo,
+        reader: Reader | None,
+        answer: UpstreamAnswer,
     ) -> None:
-        self._line = line
+        self._context = context
         self._attempt = attempt
         self._reader = reader
         self._answer = answer
@@ -57,7 +61,7 @@ class Delivery:
         try:
             await (self._deliver_whole() if self._answer.is_whole else self._deliver_stream())
         except asyncio.CancelledError:
-            reason = self._line.watchdog.take_cancel_reason()
+            reason = self._context.watchdog.take_cancel_reason()
             if reason is None:
                 await self._interrupt()
                 raise
@@ -77,14 +81,14 @@ class Delivery:
             reason = midway_failure() if self._answer.generates else None
         kept = await self._settle(reason)
         with self._waiting_for_caller():
-            await self._line.caller.send_whole(self._head(), body, kept)
+            await self._context.caller.send_whole(self._head(), body, kept)
 
     async def _deliver_stream(self) -> None:
-        caller, watch, meter = self._line.caller, self._line.watchdog, self._answer.meter
-        stall = self._line.deps.retry_policy.stall_s
+        caller, watch, meter = self._context.caller, self._context.watchdog, self._answer.meter
+        stall = self._context.deps.retry_policy.stall_s
         with self._waiting_for_caller():
             await caller.begin(self._head())
-        heard, piece = self._line.timeline.now(), self._answer.first_piece
+        heard, piece = self._context.timeline.now(), self._answer.first_piece
         while piece:
             out = self._translate(piece)
             if meter.is_broken:
@@ -100,8 +104,8 @@ class Delivery:
                 with self._waiting_for_caller():
                     await caller.send(out)
             if not is_idle(piece):
-                heard = self._line.timeline.now()
-            left = heard + stall - self._line.timeline.now()
+                heard = self._context.timeline.now()
+            left = heard + stall - self._context.timeline.now()
             watch.set_deadline(
                 AwaitedEvent.NEXT_BYTE, left if self._receipt is None else _STREAM_END_WAIT_S
             )
@@ -124,7 +128,7 @@ class Delivery:
         try:
             await self._settle(reason)
         except asyncio.CancelledError as cancelled:
-            over = self._line.watchdog.take_cancel_reason()
+            over = self._context.watchdog.take_cancel_reason()
             self._record_at_once(over or reason)
             raise over or cancelled from None
         if self._answer.is_whole or isinstance(reason, ClientDisconnected):
@@ -141,17 +145,19 @@ class Delivery:
     async def _end_with_error(self, reason: ProxyError, *, is_complete: bool) -> None:
         self._answer.exchange.close()
         if self._answer.is_stream:
-            last = b"" if is_complete else error_event(self._line.call.endpoint, reason)
+            last = b"" if is_complete else error_event(self._context.call.endpoint, reason)
             with self._waiting_for_caller():
-                await self._line.caller.end(last)
+                await self._context.caller.end(last)
 
     def _waiting_for_caller(self) -> WaitTimer:
         """A block that waits for the caller to take what is sent, but not for ever."""
-        self._line.watchdog.set_deadline(AwaitedEvent.CALLER, self._line.deps.retry_policy.stall_s)
-        return self._line.timeline.waiting
+        self._context.watchdog.set_deadline(
+            AwaitedEvent.CALLER, self._context.deps.retry_policy.stall_s
+        )
+        return self._context.timeline.waiting
 
     def _closing_event(self, kept: Receipt) -> bytes:
-        return self._line.caller.closing_event(kept) if self._answer.is_stream else b""
+        return self._context.caller.closing_event(kept) if self._answer.is_stream else b""
 
     def _translate(self, piece: bytes) -> bytes:
         if self._reader is None:
@@ -188,9 +194,9 @@ class Delivery:
         """The receipt, kept now unless it is already; the reason is why the answer is cut short."""
         if self._receipt is not None:
             return self._receipt
-        line, meter, route = self._line, self._answer.meter, self._attempt.route
-        line.watchdog.clear_deadline()
-        await line.deps.planning.kept(self._attempt.planned)
+        context, meter, route = self._context, self._answer.meter, self._attempt.route
+        context.watchdog.clear_deadline()
+        await context.deps.planning.kept(self._attempt.planned)
         usage = self._reported_usage
         if not self._answer.generates or route is None:
             return self._record(reason, usage, estimated=False)
@@ -199,9 +205,9 @@ class Delivery:
             or meter.has_implausible_usage
             or (reason is not None and not meter.has_final_usage)
         ):
-            usage = await line.deps.estimator.usage(self._attempt.sent_call, route, meter)
+            usage = await context.deps.estimator.usage(self._attempt.sent_call, route, meter)
             return self._record_estimated(reason, usage)
-        line.deps.estimator.learn(self._attempt.sent_call, route, usage)
+        context.deps.estimator.learn(self._attempt.sent_call, route, usage)
         return self._record(reason, usage, estimated=False)
 
     def _record_at_once(self, reason: ProxyError) -> None:
@@ -216,12 +222,12 @@ class Delivery:
     @property
     def _reported_usage(self) -> Usage | None:
         """What the upstream said was used by this call; what only reads has been paid before."""
-        return self._answer.meter.usage if self._line.call.method == "POST" else None
+        return self._answer.meter.usage if self._context.call.method == "POST" else None
 
     def _record_estimated(self, reason: ProxyError | None, usage: Usage) -> Receipt:
         """The receipt by our own count, and by what the upstream may go on generating."""
         self._attempt, usage = settle_abandoned(
-            self._line, self._attempt, reason, usage, self._answer.meter
+            self._context, self._attempt, reason, usage, self._answer.meter
         )
         return self._record(reason, usage, estimated=True)
 
@@ -232,7 +238,7 @@ class Delivery:
         is_told = (self._answer.is_whole and not meter.is_broken) or isinstance(
             reason, ClientDisconnected
         )
-        planning, planned = self._line.deps.planning, self._attempt.planned
+        planning, planned = self._context.deps.planning, self._attempt.planned
         end = AttemptOutcome(
             outcome=_outcome(reason),
             status=reason.status if reason is not None and is_told else status,
@@ -248,9 +254,9 @@ class Delivery:
             ),
         )
         self._receipt = build_receipt(
-            self._attempt, end, self._line.timeline, self._line.deps.pseudonymizer
+            self._attempt, end, self._context.timeline, self._context.deps.pseudonymizer
         )
-        self._line.deps.ledger.keep(self._receipt)
+        self._context.deps.ledger.keep(self._receipt)
         return self._receipt
 
 

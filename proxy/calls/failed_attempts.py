@@ -21,11 +21,13 @@ from slo.usage import Usage
 
 def record_refused(attempt: Attempt, refusal: ProxyError, *, final: bool = True) -> None:
     """Keep the receipt of an attempt that the gateway would not send."""
-    line = attempt.context
+    context = attempt.context
     end = AttemptOutcome(
         outcome=Outcome.REFUSED, status=refusal.status, error=refusal.code, final=final
     )
-    line.deps.ledger.keep(build_receipt(attempt.info, end, line.timeline, line.deps.pseudonymizer))
+    context.deps.ledger.keep(
+        build_receipt(attempt.info, end, context.timeline, context.deps.pseudonymizer)
+    )
 
 
 async def record_failed(attempt: Attempt, failure: ProxyError, *, final: bool) -> None:
@@ -60,7 +62,7 @@ def record_cancelled(attempt: Attempt, reason: ProxyError, *, final: bool) -> No
 
 
 def record_failure_with_usage(
-    line: CallContext,
+    context: CallContext,
     info: AttemptInfo,
     failure: ProxyError,
     usage: Usage | None,
@@ -71,7 +73,7 @@ def record_failure_with_usage(
     """Keep the receipt of an attempt that failed like this.
 
     Args:
-        line: The call.
+        context: The call.
         info: At its answer.
         failure: Why there is none.
         usage: What may be billed; None for nothing.
@@ -90,10 +92,10 @@ def record_failure_with_usage(
         else billing_terms(info, "", {}),
         final=final,
     )
-    told = build_receipt(info, end, line.timeline, line.deps.pseudonymizer)
-    line.deps.ledger.keep(told)
+    told = build_receipt(info, end, context.timeline, context.deps.pseudonymizer)
+    context.deps.ledger.keep(told)
     if not final:
-        line.caller.note_attempt(told)
+        context.caller.note_attempt(told)
 
 
 def _record(
@@ -105,17 +107,17 @@ def _record(
     meter: Meter | None = None,
 ) -> None:
     """Keep the receipt of an attempt, with what its upstream may go on generating."""
-    line, attempt = opening.context, opening.info
+    context, attempt = opening.context, opening.info
     if usage is not None and not (meter is not None and meter.has_exact_usage):
-        attempt, usage = settle_abandoned(line, attempt, failure, usage, meter)
-    record_failure_with_usage(line, attempt, failure, usage, final=final, meter=meter)
+        attempt, usage = settle_abandoned(context, attempt, failure, usage, meter)
+    record_failure_with_usage(context, attempt, failure, usage, final=final, meter=meter)
 
 
 async def _billable_usage(attempt: Attempt) -> Usage | None:
     """What the upstream may bill, as it says where it does; None where it was not at work."""
-    line, heard = attempt.context, attempt.failed_meter
-    if not attempt.was_accepted or line.call.method != "POST":
+    context, heard = attempt.context, attempt.failed_meter
+    if not attempt.was_accepted or context.call.method != "POST":
         return None
     if heard is not None and heard.has_exact_usage:
         return heard.usage
-    return await line.deps.estimator.usage(attempt.info.sent_call, attempt.choice.route, heard)
+    return await context.deps.estimator.usage(attempt.info.sent_call, attempt.choice.route, heard)

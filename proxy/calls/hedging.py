@@ -90,8 +90,8 @@ class HedgedAttempts:
     """The attempts of one call that are under way at once.
 
     Args:
-        line: The call.
-        course: What may be tried.
+        context: The call.
+        routes: What may be tried.
         deadline: Seconds to the first content byte.
         begin: Brings an attempt to its commit point, or says why it did not get there.
 
@@ -100,10 +100,10 @@ class HedgedAttempts:
     """
 
     def __init__(
-        self, line: CallContext, routes: RouteSequence, deadline: float, begin: Begin
+        self, context: CallContext, routes: RouteSequence, deadline: float, begin: Begin
     ) -> None:
         self._begin = begin
-        self._line = line
+        self._context = context
         self._routes = routes
         self._deadline = deadline
         self._tasks: dict[_AttemptTask, Attempt] = {}
@@ -123,14 +123,14 @@ class HedgedAttempts:
         """
         try:
             while True:
-                leg = await self._next_ended()
-                if leg is None:
+                task = await self._next_ended()
+                if task is None:
                     self._send_next()
                     continue
-                self.attempt = self._tasks.pop(leg)
-                if not self._tasks or _has_begun(leg):
+                self.attempt = self._tasks.pop(task)
+                if not self._tasks or _has_begun(task):
                     break
-                self._record_fallen(leg, self.attempt)
+                self._record_fallen(task, self.attempt)
                 self.attempt = next(iter(self._tasks.values()))
                 self._reset_deadline()
         finally:
@@ -138,20 +138,20 @@ class HedgedAttempts:
                 await self._stop()
             finally:
                 self._hand_over()
-        return leg.result()
+        return task.result()
 
     def _start_next(self) -> None:
         """Begin the attempt whose turn it is, with time of its own that goes on from the call's."""
-        line = self._line
-        now = line.timeline.now()
-        timeline = Timeline(line.timeline.now)
-        timeline.started = line.timeline.started
-        timeline.waiting.seconds = line.timeline.waited_s
-        own = msgspec.structs.replace(line, watchdog=NoWatchdog(), timeline=timeline)
+        context = self._context
+        now = context.timeline.now()
+        timeline = Timeline(context.timeline.now)
+        timeline.started = context.timeline.started
+        timeline.waiting.seconds = context.timeline.waited_s
+        own = msgspec.structs.replace(context, watchdog=NoWatchdog(), timeline=timeline)
         self.attempt = self._routes.next_attempt(own)
-        leg = asyncio.create_task(self._begin(self.attempt))  # noqa: TID251 - no race ends before its legs
-        self._tasks[leg] = self.attempt
-        self._started_at[leg] = now
+        task = asyncio.create_task(self._begin(self.attempt))  # noqa: TID251 - no race ends before its legs
+        self._tasks[task] = self.attempt
+        self._started_at[task] = now
         self._reset_deadline()
         self._late_at = now + hedge_delay_s(self._deadline)
         self._due = now + self._deadline
@@ -159,22 +159,22 @@ class HedgedAttempts:
 
     def _reset_deadline(self) -> None:
         """Wait as long as the attempt under way that was begun last may take."""
-        line = self._line
-        begun = max(self._started_at[leg] for leg in self._tasks)
-        left = begun + line.deps.retry_policy.first_byte_s - line.timeline.now()
-        line.watchdog.set_deadline(AwaitedEvent.FIRST_BYTE, max(left, 0.0))
+        context = self._context
+        begun = max(self._started_at[task] for task in self._tasks)
+        left = begun + context.deps.retry_policy.first_byte_s - context.timeline.now()
+        context.watchdog.set_deadline(AwaitedEvent.FIRST_BYTE, max(left, 0.0))
 
     def _hand_over(self) -> None:
         """Make the attempt it ended with the call's own: what it waited for is what was waited for.
 
         Others' waits went by meanwhile, and so did the time in which it was prepared.
         """
-        line, opening = self._line, self.attempt
-        line.timeline.waiting.seconds = opening.context.timeline.waited_s
-        line.timeline.ttft = opening.context.timeline.ttft
-        opening.context = line
-        if opening.answer is not None:
-            opening.answer.switch_timeline(line.timeline)
+        context, attempt = self._context, self.attempt
+        context.timeline.waiting.seconds = attempt.context.timeline.waited_s
+        context.timeline.ttft = attempt.context.timeline.ttft
+        attempt.context = context
+        if attempt.answer is not None:
+            attempt.answer.switch_timeline(context.timeline)
 
     async def _next_ended(self) -> _AttemptTask | None:
         """The attempt that ended first; None if it is time to do something about them."""
@@ -183,131 +183,131 @@ class HedgedAttempts:
             pass
         elif self._routes.has_ready_next:
             at = self._late_at if len(self._tasks) == 1 and not self._is_late else self._due
-            wake = at - self._line.timeline.now()
+            wake = at - self._context.timeline.now()
         elif not self._routes.is_last:
-            wake = self._hung_at - self._line.timeline.now()
-        with self._line.timeline.waiting:
+            wake = self._hung_at - self._context.timeline.now()
+        with self._context.timeline.waiting:
             done, _ = await asyncio.wait(
                 self._tasks,
                 timeout=None if wake is None else max(wake, 0.0),
                 return_when=asyncio.FIRST_COMPLETED,
             )
-        began = sorted(done, key=lambda leg: (not _has_begun(leg), self._tasks[leg].info.number))
+        began = sorted(done, key=lambda task: (not _has_begun(task), self._tasks[task].info.number))
         return began[0] if began else None
 
     def _send_next(self) -> None:
         """Send the call to the next route too, where it is time for that and may help."""
-        course, now = self._routes, self._line.timeline.now()
-        may_be_late = course.has_ready_next
+        routes, now = self._routes, self._context.timeline.now()
+        may_be_late = routes.has_ready_next
         if may_be_late and now < self._due:
             self._is_late = True
             if not self._may_hedge():
                 return
             self._is_hedged = True
-        elif now < self._hung_at and not (may_be_late and course.bring_forward(self._is_quicker)):
+        elif now < self._hung_at and not (may_be_late and routes.bring_forward(self._is_quicker)):
             self._due = now + max(self._deadline, _MIN_LOOK_INTERVAL_S)
             return
         else:
             self._is_late = False
-        course.advance()
+        routes.advance()
         self._start_next()
 
     def _may_hedge(self) -> bool:
         """True if the same call may go to the next route too: its model, its length, the budget."""
-        choice, call = self._routes.next_choice, self._line.call
+        choice, call = self._routes.next_choice, self._context.call
         tokens = len(call.body) // _BYTES_PER_TOKEN
         if choice is None or choice.model != self.attempt.choice.model:
             return False
         if not is_worth_hedging(tokens, is_warm_there=False) or not self._is_quicker(choice):
             return False
         self._predicted = self._nanos(choice)
-        return self._line.deps.route_health.hedges.try_acquire(
-            self._predicted, self._line.timeline.now()
+        return self._context.deps.route_health.hedges.try_acquire(
+            self._predicted, self._context.timeline.now()
         )
 
     def _is_quicker(self, choice: RouteChoice) -> bool:
         """True if a route may begin before all that are under way; not if known to be as slow."""
-        lanes, now = self._line.deps.route_health, self._line.timeline.now()
-        there = lanes.of(choice.route).ttft.median(now)
+        registry, now = self._context.deps.route_health, self._context.timeline.now()
+        there = registry.of(choice.route).ttft.median(now)
         return all(
             may_begin_sooner(
                 there,
-                lanes.of(opening.choice.route).ttft.median(now),
-                waited=now - self._started_at[leg],
+                registry.of(attempt.choice.route).ttft.median(now),
+                waited=now - self._started_at[task],
                 deadline=self._deadline,
             )
-            for leg, opening in self._tasks.items()
+            for task, attempt in self._tasks.items()
         )
 
     def _nanos(self, choice: RouteChoice) -> int | None:
         """What an attempt costs that is given up before it says anything; None if unknown."""
-        call = self._line.call
+        call = self._context.call
         end = AttemptOutcome(outcome=Outcome.FAILED, status=0, usage=estimate_from_length(call, ""))
         paid = attempt_cost(AttemptInfo(call=call, route=choice.route), end)
         return None if paid is None else paid.effective_nanos
 
-    def _record_fallen(self, leg: _AttemptTask, opening: Attempt) -> None:
+    def _record_fallen(self, task: _AttemptTask, attempt: Attempt) -> None:
         """Keep the receipt of an attempt that failed while another is under way."""
-        error = leg.exception()
-        failure = leg.result() if error is None else error
-        opening.close(failure if isinstance(failure, BaseException) else None)
+        error = task.exception()
+        failure = task.result() if error is None else error
+        attempt.close(failure if isinstance(failure, BaseException) else None)
         if isinstance(failure, UpstreamError):
-            self._record_in_background(opening, failure)
+            self._record_in_background(attempt, failure)
         elif isinstance(failure, ProxyError):
-            record_refused(opening, failure, final=False)
+            record_refused(attempt, failure, final=False)
         elif isinstance(failure, BaseException):
-            _log.error("An attempt of call %s failed", self._line.call.id, exc_info=failure)
-            record_cancelled(opening, GatewayInterrupted(), final=False)
+            _log.error("An attempt of call %s failed", self._context.call.id, exc_info=failure)
+            record_cancelled(attempt, GatewayInterrupted(), final=False)
 
-    async def _give_up(self, leg: _AttemptTask) -> None:
+    async def _give_up(self, task: _AttemptTask) -> None:
         """Cancel an attempt that lost and keep its receipt; what it came to is closed.
 
         Raises:
             CancelledError: The call was cancelled; the attempt has ended all the same.
         """
-        why = self._superseded_reason(leg)
-        leg.cancel()
-        over = await _wait_until_ended(leg)
-        opening = self._tasks.pop(leg)
-        if not leg.cancelled() and not _has_begun(leg):  # it failed by itself
-            self._record_fallen(leg, opening)
+        why = self._superseded_reason(task)
+        task.cancel()
+        over = await _wait_until_ended(task)
+        attempt = self._tasks.pop(task)
+        if not task.cancelled() and not _has_begun(task):  # it failed by itself
+            self._record_fallen(task, attempt)
         else:
-            self._note_superseded(leg, opening)
+            self._note_superseded(task, attempt)
             # That it was late, or another came first, is no failure: objectives judge of time.
-            opening.close(why if isinstance(why, AttemptStalled) else asyncio.CancelledError())
+            attempt.close(why if isinstance(why, AttemptStalled) else asyncio.CancelledError())
             if self._is_hedged:
                 self._is_hedged = False
-                hedges, now = self._line.deps.route_health.hedges, self._line.timeline.now()
-                hedges.settle_hedge(self._nanos(opening.choice), self._predicted, now)
+                hedges, now = self._context.deps.route_health.hedges, self._context.timeline.now()
+                hedges.settle_hedge(self._nanos(attempt.choice), self._predicted, now)
             # At once, so that what it held is free for the next, and the call's cost is whole.
-            record_cancelled(opening, why, final=False)
+            record_cancelled(attempt, why, final=False)
         if over is not None:
             raise over
 
-    def _note_superseded(self, leg: _AttemptTask, opening: Attempt) -> None:
+    def _note_superseded(self, task: _AttemptTask, attempt: Attempt) -> None:
         """Remember of a route that lost how slow it is taken to be.
 
         One that was late has no time of its own. One that a route outran which is slow itself is
         taken to be as slow as that, or each call would be sent there in vain.
         """
-        lanes, now, late = (
-            self._line.deps.route_health,
-            self._line.timeline.now(),
+        registry, now, late = (
+            self._context.deps.route_health,
+            self._context.timeline.now(),
             hedge_delay_s(self._deadline),
         )
-        if opening.ttft is not None or not opening.was_sent:
+        if attempt.ttft is not None or not attempt.was_sent:
             return
         first = self.attempt
-        if now - self._started_at[leg] >= late:
-            lanes.of(opening.choice.route).ttft.record(inf, now)
+        if now - self._started_at[task] >= late:
+            registry.of(attempt.choice.route).ttft.record(inf, now)
         elif first.ttft is not None:
-            usual = lanes.of(first.choice.route).ttft.median(now)
+            usual = registry.of(first.choice.route).ttft.median(now)
             if usual is not None and usual >= late:
-                lanes.of(opening.choice.route).ttft.record(first.ttft, now)
+                registry.of(attempt.choice.route).ttft.record(first.ttft, now)
 
-    def _superseded_reason(self, leg: _AttemptTask) -> UpstreamError:
+    def _superseded_reason(self, task: _AttemptTask) -> UpstreamError:
         """Why an attempt lost, by how long it took until another began."""
-        waited = self._line.timeline.now() - self._started_at[leg]
+        waited = self._context.timeline.now() - self._started_at[task]
         if waited >= max(_STALL_DEADLINES * self._deadline, _MIN_STALL_S):
             return AttemptStalled()
         return AttemptTimedOut() if waited >= self._deadline else AttemptSuperseded()
@@ -319,40 +319,42 @@ class HedgedAttempts:
             CancelledError: The call was cancelled once more; all have ended all the same.
         """
         over = None
-        for leg, opening in list(self._tasks.items()):
-            if opening is self.attempt:
-                leg.cancel()
-                over = await _wait_until_ended(leg) or over
-                del self._tasks[leg]
+        for task, attempt in list(self._tasks.items()):
+            if attempt is self.attempt:
+                task.cancel()
+                over = await _wait_until_ended(task) or over
+                del self._tasks[task]
                 continue
             try:
-                await self._give_up(leg)
+                await self._give_up(task)
             except asyncio.CancelledError as again:
                 over = again
         if over is not None:
             raise over
 
-    def _record_in_background(self, opening: Attempt, failure: UpstreamError) -> None:
+    def _record_in_background(self, attempt: Attempt, failure: UpstreamError) -> None:
         """Keep a receipt in the background: the call does not wait for its tokens to be counted."""
-        self._line.deps.tasks.start(partial(record_superseded, opening, failure))
+        self._context.deps.tasks.start(partial(record_superseded, attempt, failure))
 
 
-async def _wait_until_ended(leg: _AttemptTask) -> asyncio.CancelledError | None:
+async def _wait_until_ended(task: _AttemptTask) -> asyncio.CancelledError | None:
     """Wait until a cancelled attempt has let go of all it had open.
 
     What cancels the call meanwhile is handed back: no attempt is left behind for it.
     """
     over = None
-    while not leg.done():
+    while not task.done():
         try:
-            await asyncio.wait({leg})
+            await asyncio.wait({task})
         except asyncio.CancelledError as again:
             over = again
-    if not leg.cancelled():
-        leg.exception()  # asked for, so that nobody complains of one that nobody asked for
+    if not task.cancelled():
+        task.exception()  # asked for, so that nobody complains of one that nobody asked for
     return over
 
 
-def _has_begun(leg: _AttemptTask) -> bool:
+def _has_begun(task: _AttemptTask) -> bool:
     """True if the attempt came to an answer."""
-    return leg.done() and not leg.cancelled() and leg.exception() is None and leg.result() is None
+    return (
+        task.done() and not task.cancelled() and task.exception() is None and task.result() is None
+    )

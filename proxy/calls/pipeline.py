@@ -42,50 +42,50 @@ from proxy.records.timeline import Timeline
 _log = logging.getLogger("thriftgate.upstreams")
 
 
-async def serve(line: CallContext) -> None:
+async def serve(context: CallContext) -> None:
     """Answer one call from the first of its routes that begins.
 
     Raises:
         ProxyError: If nothing was sent to the caller; the receipts are kept already.
     """
-    course = RouteSequence(line, _decide(line))
+    routes = RouteSequence(context, _decide(context))
     try:
-        await _answer(line, course)
+        await _answer(context, routes)
     except ProxyError as error:
-        course.add_skipped_header(error)
+        routes.add_skipped_header(error)
         raise
 
 
-async def _answer(line: CallContext, course: RouteSequence) -> None:
+async def _answer(context: CallContext, routes: RouteSequence) -> None:
     """Go from attempt to attempt until one is answered.
 
     Raises:
         ProxyError: As ``serve``.
     """
     while True:
-        opening, failure = await _open_next(line, course)
+        attempt, failure = await _open_next(context, routes)
         if failure is None:
-            await finish(opening)
-            _note_accepted_unmodified(line, course)
+            await finish(attempt)
+            _note_accepted_unmodified(context, routes)
             return
         if isinstance(failure, CheaperRoute):
-            opening.close()
-            course.switch_model(failure)
+            attempt.close()
+            routes.switch_model(failure)
             continue
-        opening.close(failure)
-        opening.add_request_id(failure)
+        attempt.close(failure)
+        attempt.add_request_id(failure)
         _log.warning(
             "Call %s, upstream %s: %s (%s)",
-            line.call.id,
-            opening.choice.route.upstream.name,
+            context.call.id,
+            attempt.choice.route.upstream.name,
             failure.code,
             failure.detail or failure.message,
         )
-        pause = course.pause_after_failure(opening, failure)
-        await record_failed(opening, failure, final=pause is None)
+        pause = routes.pause_after_failure(attempt, failure)
+        await record_failed(attempt, failure, final=pause is None)
         if pause is None:
-            raise course.final_failure(failure)
-        await _pause(line, course.attempt_count, pause)
+            raise routes.final_failure(failure)
+        await _pause(context, routes.attempt_count, pause)
 
 
 def record_refusal(call: Call, refusal: ProxyError, deps: Dependencies, timeline: Timeline) -> None:
@@ -94,29 +94,29 @@ def record_refusal(call: Call, refusal: ProxyError, deps: Dependencies, timeline
     deps.ledger.keep(build_receipt(AttemptInfo(call=call), end, timeline, deps.pseudonymizer))
 
 
-def _note_accepted_unmodified(line: CallContext, course: RouteSequence) -> None:
+def _note_accepted_unmodified(context: CallContext, routes: RouteSequence) -> None:
     """Tell whoever changed the prompt that it was taken without; the one that went last."""
-    folding = line.deps.compaction
-    if course.refused_plan is not None:
-        line.deps.planning.refused(course.refused_plan)
-    elif course.refused_compaction is not None and folding is not None:
-        folding.refused(line.call, course.refused_compaction)
+    folding = context.deps.compaction
+    if routes.refused_plan is not None:
+        context.deps.planning.refused(routes.refused_plan)
+    elif routes.refused_compaction is not None and folding is not None:
+        folding.refused(context.call, routes.refused_compaction)
 
 
-def _decide(line: CallContext) -> RoutingDecision:
+def _decide(context: CallContext) -> RoutingDecision:
     """The routes the call takes.
 
     Raises:
         ProxyError: It is sent nowhere; its receipt is kept.
     """
-    steering = line.deps.router
+    steering = context.deps.router
     try:
-        choices = requested_routes(line.call, line.deps.catalog)
+        choices = requested_routes(context.call, context.deps.catalog)
         if steering is None:
             return RoutingDecision(choices=choices)
-        return steering.decide(line.call, choices)
+        return steering.decide(context.call, choices)
     except ProxyError as refusal:
-        record_refusal(line.call, refusal, line.deps, line.timeline)
+        record_refusal(context.call, refusal, context.deps, context.timeline)
         raise
 
 
@@ -160,7 +160,7 @@ async def finish(attempt: Attempt) -> None:
 
 
 async def _open_next(
-    line: CallContext, course: RouteSequence
+    context: CallContext, routes: RouteSequence
 ) -> tuple[Attempt, UpstreamError | CheaperRoute | None]:
     """The next attempt, and why it did not begin; None if it did.
 
@@ -170,29 +170,31 @@ async def _open_next(
         ProxyError: The call ends with it; its receipt is kept.
         CancelledError: The same.
     """
-    deadline = course.decision.deadline
-    is_alone = deadline is None or course.is_last
+    deadline = routes.decision.deadline
+    is_alone = deadline is None or routes.is_last
     run = (
-        course.next_attempt() if is_alone else HedgedAttempts(line, course, deadline or 0.0, begin)
+        routes.next_attempt()
+        if is_alone
+        else HedgedAttempts(context, routes, deadline or 0.0, begin)
     )
     try:
         failure = await (begin(run) if isinstance(run, Attempt) else run.run())
     except asyncio.CancelledError as cancelled:
-        opening = run if isinstance(run, Attempt) else run.attempt
-        return opening, await _timeout_or_raise(line, opening, cancelled)
+        attempt = run if isinstance(run, Attempt) else run.attempt
+        return attempt, await _timeout_or_raise(context, attempt, cancelled)
     except BaseException as error:
-        opening = run if isinstance(run, Attempt) else run.attempt
-        opening.close(error)
+        attempt = run if isinstance(run, Attempt) else run.attempt
+        attempt.close(error)
         if isinstance(error, ProxyError):
-            record_refused(opening, error)
+            record_refused(attempt, error)
         else:  # We made a mistake: it is billed all the same.
-            record_cancelled(opening, GatewayInterrupted(), final=True)
+            record_cancelled(attempt, GatewayInterrupted(), final=True)
         raise
     return run if isinstance(run, Attempt) else run.attempt, failure
 
 
 async def _timeout_or_raise(
-    line: CallContext, opening: Attempt, cancelled: asyncio.CancelledError
+    context: CallContext, attempt: Attempt, cancelled: asyncio.CancelledError
 ) -> UpstreamError:
     """That the upstream was late, if the watch cancelled the attempt for that.
 
@@ -200,24 +202,26 @@ async def _timeout_or_raise(
         HungUp: The caller left; the receipt is kept.
         CancelledError: We stop; the receipt is kept.
     """
-    over = line.watchdog.take_cancel_reason()
-    if isinstance(over, UpstreamError):
-        return over
-    opening.close(over or cancelled)
-    if isinstance(over, ClientDisconnected):
-        await record_failed(opening, over, final=True)
+    reason = context.watchdog.take_cancel_reason()
+    if isinstance(reason, UpstreamError):
+        return reason
+    attempt.close(reason or cancelled)
+    if isinstance(reason, ClientDisconnected):
+        await record_failed(attempt, reason, final=True)
     else:
-        record_cancelled(opening, over or GatewayInterrupted(), final=True)
-    raise over or cancelled from None
+        record_cancelled(attempt, reason or GatewayInterrupted(), final=True)
+    raise reason or cancelled from None
 
 
-async def _pause(line: CallContext, number: int, pause: float) -> None:
+async def _pause(context: CallContext, number: int, pause: float) -> None:
     """Wait before an attempt; if the call ends meanwhile, the attempt went nowhere."""
     try:
-        with line.timeline.waiting:
+        with context.timeline.waiting:
             await asyncio.sleep(pause)
     except asyncio.CancelledError as cancelled:
-        over = line.watchdog.take_cancel_reason()
-        attempt = AttemptInfo(call=line.call, number=number)
-        record_failure_with_usage(line, attempt, over or GatewayInterrupted(), None, final=True)
-        raise over or cancelled from None
+        reason = context.watchdog.take_cancel_reason()
+        attempt = AttemptInfo(call=context.call, number=number)
+        record_failure_with_usage(
+            context, attempt, reason or GatewayInterrupted(), None, final=True
+        )
+        raise reason or cancelled from None

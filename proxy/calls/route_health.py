@@ -121,8 +121,8 @@ class RouteHealthRegistry:
 
     def is_failing(self, route: Route, now: float) -> bool:
         """True if the route's breaker is open; one that nobody has used yet has none."""
-        lane = self._by_route.get(route.name)
-        return lane is not None and lane.breaker.state(now) is BreakerState.OPEN
+        health = self._by_route.get(route.name)
+        return health is not None and health.breaker.state(now) is BreakerState.OPEN
 
     def failing_last(self, choices: tuple[RouteChoice, ...], now: float) -> tuple[RouteChoice, ...]:
         """The choices with those last whose routes fail just now, else in their order."""

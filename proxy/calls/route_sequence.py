@@ -31,14 +31,14 @@ class RouteSequence:
         skipped: Models that cannot take the call, by name, and why.
     """
 
-    def __init__(self, line: CallContext, decision: RoutingDecision) -> None:
+    def __init__(self, context: CallContext, decision: RoutingDecision) -> None:
         """Begin with what was decided; routes that fail just now come last, but in a trial."""
-        now = line.timeline.now()
-        self._line = line
+        now = context.timeline.now()
+        self._context = context
         self.decision = decision
         choices = decision.choices
         self._choices = list(
-            choices if decision.is_trial else line.deps.route_health.failing_last(choices, now)
+            choices if decision.is_trial else context.deps.route_health.failing_last(choices, now)
         )
         self._position = 0
         self._number = self._open_attempts = 0
@@ -49,7 +49,7 @@ class RouteSequence:
         self._upstream_failure: UpstreamError | None = None
         if decision.deadline is not None and not decision.is_trial:
             self._demote_silent_route(now)
-        line.deps.route_health.retries.record_call(now)
+        context.deps.route_health.retries.record_call(now)
 
     @property
     def attempt_count(self) -> int:
@@ -81,7 +81,7 @@ class RouteSequence:
         choice = self._choices[min(self._position, len(self._choices) - 1)]
         again = self.refused_plan is not None
         made = Attempt(
-            context or self._line,
+            context or self._context,
             choice,
             self._number,
             is_resent=again,
@@ -109,7 +109,7 @@ class RouteSequence:
 
     def switch_model(self, elsewhere: CheaperRoute) -> None:
         """Go on with another model, for this one is too dear."""
-        model = self._line.deps.catalog.models[elsewhere.model]
+        model = self._context.deps.catalog.models[elsewhere.model]
         self._choices[self._position :] = substitute_routes(model, elsewhere.why)
         self._has_switched_model = True
         if self._open_attempts == 1:  # it left no receipt; of several, others may have
@@ -127,7 +127,7 @@ class RouteSequence:
             self.refused_compaction = misfolded
         if misfolded is not None or self.refused_plan is not None:
             return 0.0
-        desk = self._line.deps
+        deps = self._context.deps
         if self.is_last:
             self._append_fallbacks(failure)
         tried, routes = self._position, len(self._choices)
@@ -136,8 +136,8 @@ class RouteSequence:
             # What another model refuses, the one that was asked for may take.
             is_moved = bool(attempt.choice.reroute_reason)
             return 0.0 if failure.retryable or is_moved or is_overflow(failure) else None
-        pause = desk.retry_policy.pause_before_retry(failure, tried, routes)
-        if pause is None or not desk.route_health.retries.try_acquire(self._line.timeline.now()):
+        pause = deps.retry_policy.pause_before_retry(failure, tried, routes)
+        if pause is None or not deps.route_health.retries.try_acquire(self._context.timeline.now()):
             return None
         return pause
 
@@ -157,12 +157,12 @@ class RouteSequence:
         What is given up before it begins is no failure: no breaker notices, and each call would
         wait its deadline for it.
         """
-        lanes, first = self._line.deps.route_health, self._choices[0]
-        if len(self._choices) == 1 or lanes.of(first.route).ttft.median(now) != inf:
+        registry, first = self._context.deps.route_health, self._choices[0]
+        if len(self._choices) == 1 or registry.of(first.route).ttft.median(now) != inf:
             return
         for choice in self._choices[1:]:
             if choice.model == first.model and self._is_ready(choice):
-                usual = lanes.of(choice.route).ttft.median(now)
+                usual = registry.of(choice.route).ttft.median(now)
                 if usual is not None and usual != inf:
                     self._choices.remove(choice)
                     self._choices.insert(0, choice)
@@ -172,15 +172,15 @@ class RouteSequence:
         """True if it may be tried because another is late: no last resort, and not failing."""
         if choice.is_last_resort:
             return False
-        desk, now = self._line.deps, self._line.timeline.now()
-        return desk.route_health.of(choice.route).breaker.seconds_until_admission(now) <= 0
+        deps, now = self._context.deps, self._context.timeline.now()
+        return deps.route_health.of(choice.route).breaker.seconds_until_admission(now) <= 0
 
     def _append_fallbacks(self, failure: UpstreamError) -> None:
         """Let the models follow that may answer in place of the one asked for, once."""
         if self._is_extended:
             return
         self._is_extended = True
-        call, catalog = self._line.call, self._line.deps.catalog
+        call, catalog = self._context.call, self._context.deps.catalog
         region = self._choices[0].route.upstream.region
         why = "context_length_exceeded" if is_overflow(failure) else failure.code
         known = {choice.model for choice in self._choices}

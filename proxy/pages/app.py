@@ -29,7 +29,7 @@ from proxy.store.store import Store
 
 @asynccontextmanager
 async def pages_app(
-    around: AppContext,
+    context: AppContext,
     kept: ReceiptReader,
     telemetry: Telemetry,
     limits: tuple[AdmissionGate | None, ObjectiveRouter | None],
@@ -39,7 +39,7 @@ async def pages_app(
     """The app.
 
     Args:
-        around: What it stands in.
+        context: What it stands in.
         kept: Where receipts are found.
         telemetry: What Prometheus reads.
         limits: What knows where budgets are counted, and what where objectives stand; None each
@@ -47,15 +47,15 @@ async def pages_app(
         reloader: Has the catalog in force, and knows what was wrong with the files last.
         ticks: Seconds of a clock that goes forward.
     """
-    opened, make = around.opened, call_ids()
+    opened, make = context.opened, call_ids()
 
     async def authenticate(request: Request) -> Key:
         return await _key(opened, request)
 
-    troubles, notes = _readiness(around, reloader)
+    troubles, notes = _readiness(context, reloader)
 
     def request_id() -> str:
-        return make(around.now())
+        return make(context.now())
 
     async def name(answer: Response) -> None:
         answer.headers["x-request-id"] = request_id()
@@ -63,27 +63,27 @@ async def pages_app(
     pages = FastAPI(
         title="Thriftgate", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False
     )
-    can_answer = partial(_can_answer, reloader, around.route_health, ticks)
+    can_answer = partial(_can_answer, reloader, context.route_health, ticks)
     pages.include_router(health.router(troubles, notes, telemetry.prometheus_text))
     pages.include_router(
         models.router(lambda: reloader.snapshot.catalog, authenticate, can_answer),
         dependencies=[Depends(name)],
     )
     pages.include_router(receipts.router(kept, authenticate))
-    async with _admin(around, *limits, ticks) as admins:
+    async with _admin(context, *limits, ticks) as admins:
         pages.include_router(admins)
         add_error_handlers(pages, request_id)
         yield pages
 
 
 def _readiness(
-    around: AppContext, reloader: Reloader
+    context: AppContext, reloader: Reloader
 ) -> tuple[Callable[[], Sequence[str]], Callable[[], Sequence[str]]]:
     """Why no calls can be taken, and what an operator should know though they can be.
 
     Where known keys are served without the database, only the journal is needed for calls.
     """
-    opened, serves_known = around.opened, bool(around.settings.known_keys_max_age_s)
+    opened, serves_known = context.opened, bool(context.settings.known_keys_max_age_s)
 
     def troubles() -> Sequence[str]:
         journal = opened.journal.trouble
@@ -102,12 +102,13 @@ def _readiness(
 
 
 def _can_answer(
-    reloader: Reloader, lanes: RouteHealthRegistry, ticks: Callable[[], float], model: Model
+    reloader: Reloader, registry: RouteHealthRegistry, ticks: Callable[[], float], model: Model
 ) -> bool:
     """True if one of the model's routes has the key it needs and is not failing now."""
     now, keyed = ticks(), reloader.snapshot.upstreams_with_keys
     return any(
-        route.upstream.name in keyed and not lanes.is_failing(route, now) for route in model.routes
+        route.upstream.name in keyed and not registry.is_failing(route, now)
+        for route in model.routes
     )
 
 
@@ -128,36 +129,36 @@ async def _key(opened: Store, request: Request) -> Key:
 
 @asynccontextmanager
 async def _admin(
-    around: AppContext,
+    context: AppContext,
     entry: AdmissionGate | None,
     wheel: ObjectiveRouter | None,
     ticks: Callable[[], float],
 ) -> AsyncIterator[APIRouter]:
     """The pages below /admin; closed where there is no token."""
-    secret = around.settings.admin_token.get_secret_value()
+    secret = context.settings.admin_token.get_secret_value()
     if not secret:
         yield admin.disabled_router()
         return
-    async with _counters(around, entry) as store:
-        budgets = around.promises.budgets
-        board = LiveBoard(around.opened, budgets, wheel=wheel, counters=store, now=around.now)
+    async with _counters(context, entry) as store:
+        budgets = context.promises.budgets
+        board = LiveBoard(context.opened, budgets, wheel=wheel, counters=store, now=context.now)
 
         async def prepare(snapshot: Snapshot) -> Callable[[], None]:
             return lambda: board.update(snapshot.policies.budgets)
 
-        around.follow(prepare)
-        yield admin.router(board, secret, ticks, around.now)
+        context.follow(prepare)
+        yield admin.router(board, secret, ticks, context.now)
 
 
 @asynccontextmanager
 async def _counters(
-    around: AppContext, entry: AdmissionGate | None
+    context: AppContext, entry: AdmissionGate | None
 ) -> AsyncIterator[BudgetStore | None]:
     """Where the pages ask for budgets: Redis by a connection of their own, or the process's."""
-    if around.settings.promises is None or not around.settings.redis_url:
+    if context.settings.promises is None or not context.settings.redis_url:
         yield None if entry is None else entry.counters
         return
-    own = open_budget_store(around.settings, around.opened)
+    own = open_budget_store(context.settings, context.opened)
     try:
         yield own
     finally:

@@ -59,7 +59,7 @@ def test_what_is_not_http_goes_to_the_pages():
         async def pages(head: Any, _receive: Any, _send: Any) -> None:
             told.append(head["type"])
 
-        front = Endpoint(pages, House().front._desk, House().front._door)
+        front = Endpoint(pages, House().front._deps, House().front._admission)
         connection = Connection()
         await front({"type": "lifespan"}, connection.receive, connection.send)
         assert told == ["lifespan"]

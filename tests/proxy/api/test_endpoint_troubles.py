@@ -69,7 +69,7 @@ class Clumsy(FakeEstimator):
 def clumsy(*scripts: Scripted) -> House:
     house = House(scripts)
     table, ledger = desk(house.transport, estimator=Clumsy())
-    house.front = Endpoint(nothing, table, house.front._door)
+    house.front = Endpoint(nothing, table, house.front._admission)
     house.receipts = ledger.receipts
     return house
 
