@@ -252,9 +252,9 @@ async def _dependencies(
 ) -> AsyncIterator[
     tuple[Dependencies, ReceiptDispatcher, _Policies, Callable[[Dependencies], None]]
 ]:
-    """The desk, what keeps its receipts, what its calls pass and what moves them, and its moving.
+    """Dependencies of calls, the receipts, the admission gate and the router, and what follows.
 
-    The last one takes the desk at which the gateway's own calls are made from then on.
+    The last one takes the dependencies of the gateway's own calls from then on.
     """
     settings, opened, registry = context.settings, context.opened, context.route_health
     context.publish(RouteHealthMetrics(registry, ticks))
@@ -303,7 +303,7 @@ async def _dependencies(
 def _ask_notes_with(
     noting: Summariser | None, ticks: Callable[[], float], deps: Dependencies
 ) -> None:
-    """Have notes asked for at this desk from now on."""
+    """Have summary notes asked for with these dependencies from now on."""
     if noting is not None:
         noting.serve = call_server(deps, ticks)
 
@@ -311,7 +311,7 @@ def _ask_notes_with(
 def _catalog_follower(
     deps: Dependencies, pool: HttpTransport, servers: Sequence[Callable[[Dependencies], None]]
 ) -> Prepare:
-    """What lets calls that arrive from now on be answered by the catalog of a snapshot."""
+    """A preparer that has new calls answered by a snapshot's catalog."""
 
     async def prepare(snapshot: Snapshot) -> Callable[[], None]:
         keys = _keys(snapshot.catalog)
@@ -329,7 +329,7 @@ def _catalog_follower(
 def _count_for_hedges(
     registry: RouteHealthRegistry, ticks: Callable[[], float], receipt: Receipt
 ) -> None:
-    """Let hedges have their part of what a call cost."""
+    """Count a call's cost towards the hedge budget."""
     if receipt.final:
         registry.hedges.record_call(receipt.cost_nanos, ticks())
 

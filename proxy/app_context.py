@@ -1,4 +1,4 @@
-"""What the rooms of a running gateway stand in: its settings, its store, its clock, its tasks."""
+"""The context that parts of a running gateway share: settings, store, clock, tasks."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from slo.policies.file import Policies
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppContext:
-    """One for the process.
+    """Everything that parts of the gateway share; one for the process.
 
     Attributes:
         settings: How it runs.

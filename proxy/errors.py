@@ -1,9 +1,9 @@
-"""What can go wrong with a call, split by who can mend it.
+"""Errors of a call, split by who can fix them.
 
 ::
 
     ProxyError                  carries status, code, type, param; its message is for the caller
-     ├─ CallerError             4xx: the caller mends it
+     ├─ CallerError             4xx: the caller fixes it
      │   ├─ InvalidCall         400 the body or a parameter is wrong
      │   ├─ Unauthenticated     401 no key, an unknown key, a revoked key
      │   ├─ Forbidden           403 a good key that may not do this
@@ -14,7 +14,7 @@
      └─ Unready                 503 we cannot take calls just now
 
 Anything else is our own bug: a bare 500, and a traceback in the log.
-A message says what was wrong and how to mend it; it never holds a secret or an upstream's raw body.
+A message says what was wrong and how to fix it; it never holds a secret or an upstream's raw body.
 """
 
 from collections.abc import Mapping
@@ -60,7 +60,7 @@ class ProxyError(Exception):
 
 
 class CallerError(ProxyError):
-    """The caller can mend it."""
+    """An error that the caller can fix."""
 
     status = 400
     type = "invalid_request_error"
@@ -109,7 +109,7 @@ class Unready(ProxyError):
 
 
 class UpstreamError(ProxyError):
-    """What an upstream answered instead of a completion, or that it did not answer.
+    """An upstream answered with an error, or did not answer.
 
     Attributes:
         status: The status for the caller, already mapped from the upstream's.

@@ -70,7 +70,7 @@ class Reloader(Collector):
         self._requested.set()
 
     def notes(self) -> Sequence[str]:
-        """What an operator should know: that the last reload failed, and why."""
+        """Notes for an operator: that the last reload failed, and why."""
         return [self._trouble] if self._trouble else []
 
     async def run(self) -> None:
@@ -121,7 +121,7 @@ class Reloader(Collector):
         _log.error("%s", self._trouble)
 
     def collect(self) -> Iterator[Metric]:
-        """How reloads went, as Prometheus' own types."""
+        """Metrics of reloads, as Prometheus' own types."""
         yield GaugeMetricFamily(
             "thriftgate_config_last_reload_successful",
             "1 if the catalog and policies in force are those of the files when last read, else 0",
@@ -141,7 +141,7 @@ class Reloader(Collector):
 
 
 def _stamp(files: Sequence[Path]) -> _Stamp:
-    """What tells that a file changed."""
+    """A stamp that differs once a file has changed."""
     return tuple(map(_file_stamp, files))
 
 

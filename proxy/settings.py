@@ -1,4 +1,4 @@
-"""How this process runs: ``THRIFTGATE_*``, read once, frozen; a name we do not know is an error.
+"""Settings of this process: ``THRIFTGATE_*``, read once, frozen; an unknown name is an error.
 
 The only module that reads the environment.
 """
@@ -160,7 +160,7 @@ class Settings(BaseModel):
 
     @property
     def known_keys_max_age_s(self) -> float:
-        """How old known keys may be that are served; 0 for SQLite, which is never away."""
+        """Seconds for which known keys are served; 0 for SQLite, which is never away."""
         is_sqlite = self.ledger_url.startswith("sqlite")
         return 0.0 if is_sqlite else self.serve_known_keys.total_seconds()
 
@@ -196,7 +196,7 @@ def read(environment: Mapping[str, str] | None = None) -> Settings:
 
 
 def _wrong(name: str, given: object) -> str:
-    """What a setting has to be, in place of what it is, and what it is for."""
+    """The error for a setting's value: what it must be, and what it is for."""
     field = Settings.model_fields[name]
     needed = " ".join(filter(None, (_kind(field.annotation), _limits(field.metadata))))
     got = "" if field.annotation is SecretStr else f" (got {given!r})"

@@ -43,7 +43,7 @@ class ArrivalTimeouts:
 
 
 class DeadlineConnection(Protocol):
-    """What the deadlines ask of a connection."""
+    """A connection whose caller is held to deadlines."""
 
     @property
     def is_held(self) -> bool:

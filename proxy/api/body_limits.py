@@ -6,7 +6,7 @@ from proxy.errors import TooLarge, Unready
 
 
 class BodyMemoryLimit:
-    """Bytes for bodies: so many for each, so many for all.
+    """Limits the bytes of one body, and of all bodies in flight.
 
     Attributes:
         reserved_bytes: Bytes that calls hold now.
@@ -20,11 +20,11 @@ class BodyMemoryLimit:
         self.reserved_bytes = 0
 
     def reserve(self) -> "BodyReservation":
-        """A call's share, empty yet; leaving its block gives it back."""
+        """A reservation for one call, empty yet; leaving its block releases it."""
         return BodyReservation(self)
 
     def grow(self, held: int, size: int) -> None:
-        """Make a share of so many bytes larger.
+        """Grow a reservation to ``size`` bytes.
 
         Raises:
             TooLarge: If one body may not be that large.
@@ -46,7 +46,7 @@ class BodyMemoryLimit:
 
 
 class BodyReservation:
-    """One call's share of the room."""
+    """One call's reservation."""
 
     __slots__ = ("_held", "_limit")
 
@@ -62,7 +62,7 @@ class BodyReservation:
         self._held = 0
 
     def grow_to(self, size: int) -> None:
-        """Hold at least so many bytes; what was announced is held before it comes.
+        """Reserve at least so many bytes; an announced length is reserved before it comes.
 
         Raises:
             TooLarge: If one body may not be that large.

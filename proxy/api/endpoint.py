@@ -70,7 +70,7 @@ class CapacityCheck(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointDependencies:
-    """What the front needs to let a call in.
+    """Everything the endpoint needs to admit a call.
 
     Attributes:
         call_id: Makes the id of a call that arrives at this time.
@@ -281,7 +281,7 @@ def _parse_fields(call: Call, head: RequestHead) -> Call:
 
 
 def _parse_other_fields(call: Call, head: RequestHead) -> RequestFields | None:
-    """What an unknown endpoint's body asks for; None if it is none of our business.
+    """The fields of an unknown endpoint's body; None where the gateway does not read it.
 
     A form asks for the deployment that its path names.
     """
@@ -302,7 +302,7 @@ def _label(text: str) -> str:
 
 
 def _cut_note(text: str) -> tuple[str, ...]:
-    """What is said of a feature label that is longer than one may be."""
+    """The note about a feature label that is too long; empty for one that is not."""
     if len(text) <= _MAX_FEATURE_CHARS:
         return ()
     return (f"the feature's name is cut to {_MAX_FEATURE_CHARS} characters",)

@@ -17,7 +17,7 @@ _MAX_CACHED_FORMATS: Final = 64
 
 
 class HeadFormat(NamedTuple):
-    """How headers of the same names are written.
+    """The format of headers with the same names.
 
     Attributes:
         lines: Their lines, to be filled with the values.

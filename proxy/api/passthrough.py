@@ -133,7 +133,7 @@ class Relay:
         return headers
 
     def _usage_headers(self, receipt: Receipt) -> Headers:
-        """What the call used and cost; a price that is unknown is not told."""
+        """Headers with the call's usage and cost; an unknown price is left out."""
         account = [_overhead(receipt.overhead)]
         if receipt.usage is not None:
             account.append((b"x-thriftgate-cached-tokens", b"%d" % receipt.usage.cache_read))
@@ -172,7 +172,7 @@ def error_headers(error: ProxyError, request_id: bytes, length: int) -> Headers:
 
 
 def internal_error(request_id: str) -> ProxyError:
-    """What is told of our own bugs."""
+    """The error for a bug of the gateway's own."""
     return ProxyError(
         f"The gateway made a mistake on {request_id}; it is in its log.", code="internal_error"
     )

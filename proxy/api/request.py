@@ -166,7 +166,7 @@ async def read_body(
         TooLarge: If it is longer than one may be; nothing more of it is read. Or if it has too many
             JSON keys or values.
         Unready: If there is no room for it; nothing more of it is read.
-        HungUp: If the caller left before its end.
+        ClientDisconnected: If the caller left before its end.
     """
     reservation.grow_to(length)
     pieces: list[bytes] = []

@@ -43,7 +43,7 @@ _MALFORMED: Final = "Invalid HTTP request received."
 
 
 class FastEvent:
-    """What asyncio's event is, for those who seldom wait: most rings come before they would.
+    """An asyncio event that is cheap for waiters that seldom have to wait.
 
     Attributes:
         is_set: Whether it rang since this was last taken back.
@@ -114,7 +114,7 @@ class RequestCycle(RequestResponseCycle):
         self.message_event.set()
 
     async def receive(self) -> ASGIReceiveEvent:
-        """What came of the body since the last time; waits for it."""
+        """The part of the body that came since the last call; waits for it."""
         if self.waiting_for_100_continue and not self.transport.is_closing():
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             self.waiting_for_100_continue = False

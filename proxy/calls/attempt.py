@@ -36,7 +36,7 @@ _MAX_FAILURE_BODY_BYTES: Final = 64 * 1024
 _REFUSED_STATUSES: Final = frozenset({400, 413, 422})
 #: Statuses that say nothing of a question in a request: those of the key, and of its limits.
 _KEY_STATUSES: Final = frozenset({401, 429})
-_RESENT_UNMODIFIED: Final = Passthrough("the planned prompt was refused, so it went as it came")
+_RESENT_UNMODIFIED: Final = Passthrough("the planned prompt was refused, so it was sent unmodified")
 #: Bodies from this size on are prepared on a thread, for that takes milliseconds.
 _MIN_THREADED_BODY_BYTES: Final = 256 * 1024
 
@@ -47,7 +47,7 @@ class Attempt:
     Attributes:
         choice: The route, and why.
         info: What is known of it for its receipt.
-        planned: What planning made of the call, or why it goes as it came.
+        planned: The plan, or why the prompt is sent unmodified.
         answer: Once it began.
         reader: Translates the answer; None passes it on as it comes.
         may_switch_model: Whether it may go to another model where it is too dear here.
@@ -93,7 +93,7 @@ class Attempt:
             context: The call.
             choice: Where it goes.
             number: Counts the call's attempts, from 0.
-            is_resent: Whether it was refused once planning had changed it, and goes as it came.
+            is_resent: Whether it was refused with a plan, and is now sent unmodified.
             refused_compaction: What compaction had made of it when it was refused; it goes without.
             skipped: Models that cannot take the call, and why; more may be added.
         """
@@ -226,13 +226,13 @@ class Attempt:
 
     @property
     def changed_plan(self) -> Planned | None:
-        """What planning made of the caller's prompt; None where it left it as it came."""
+        """The plan that changed the caller's prompt; None where it is unmodified."""
         planned = self.planned
         is_changed = isinstance(planned, Planned) and planned.is_modified(self.info.sent_call.body)
         return planned if is_changed and isinstance(planned, Planned) else None
 
     def refused_plan(self, failure: UpstreamError) -> Planned | None:
-        """What planning made of the prompt, where the upstream may have refused just that.
+        """The plan, where the upstream may have refused what it changed.
 
         A question besides may not be allowed, known or free to every account.
         """
@@ -243,9 +243,9 @@ class Attempt:
         return changed if changed.question is not None and is_about_it else None
 
     def refused_compaction(self, failure: UpstreamError) -> CompactionResult | None:
-        """What compaction made of the prompt, where the upstream may have refused just that.
+        """The compaction, where the upstream may have refused what it changed.
 
-        A prompt that is too long as it was folded is longer as it came.
+        A prompt that is too long compacted is longer unmodified.
         """
         fold = self.info.compaction
         is_other = fold.call(self.context.call).body is not self.context.call.body

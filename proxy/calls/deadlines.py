@@ -54,7 +54,7 @@ class GatewayInterrupted(ProxyError):
 
 
 class AwaitedEvent(StrEnum):
-    """What a call is waiting for, or the gateway for the call."""
+    """The event that a call, or the gateway for it, waits for."""
 
     BODY = "rest of its body"
     FIRST_BYTE = "first content byte"
@@ -192,7 +192,7 @@ class CallWatchdog:
 
 
 class NoWatchdog:
-    """What stands in a watch's place for one of several attempts at once: their race is watched."""
+    """Stands in for the watchdog of concurrent attempts, which are watched together."""
 
     def set_deadline(self, wait: AwaitedEvent, seconds: float) -> None:
         """Let the wait last as long as it does."""

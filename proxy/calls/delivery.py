@@ -1,4 +1,4 @@
-"""Passing an answer on: the second half of a call, from the commit point to the receipt."""
+"""Delivers an answer: the second half of a call, from the commit point to the receipt."""
 
 import asyncio
 
@@ -221,7 +221,7 @@ class Delivery:
 
     @property
     def _reported_usage(self) -> Usage | None:
-        """What the upstream said was used by this call; what only reads has been paid before."""
+        """The usage that the upstream reported; None for calls that only read."""
         return self._answer.meter.usage if self._context.call.method == "POST" else None
 
     def _record_estimated(self, reason: ProxyError | None, usage: Usage) -> Receipt:

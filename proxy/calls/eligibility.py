@@ -17,7 +17,7 @@ RESPONSES: Final = "responses"
 PLANNABLE_ENDPOINTS: Final = frozenset({CHAT, RESPONSES})
 #: Bytes below which hardly any cache keeps a prompt.
 MIN_PLANNED_BYTES: Final = 2 * 1024
-#: Bytes above which a prompt is sent as it came.
+#: Bytes above which a prompt is sent unmodified.
 MAX_PLANNED_BYTES: Final = 2 * 1024 * 1024
 #: Wrong slots of one small prompt that are named.
 _MAX_NAMED_SLOTS: Final = 4

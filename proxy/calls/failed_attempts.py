@@ -114,7 +114,7 @@ def _record(
 
 
 async def _billable_usage(attempt: Attempt) -> Usage | None:
-    """What the upstream may bill, as it says where it does; None where it was not at work."""
+    """The usage that the upstream may bill; None where it had not begun to work."""
     context, heard = attempt.context, attempt.failed_meter
     if not attempt.was_accepted or context.call.method != "POST":
         return None

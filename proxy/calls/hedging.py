@@ -1,4 +1,4 @@
-"""Attempts at once, while an answer is late; the first whose answer begins is the call's.
+"""Hedged attempts: while an answer is late, the next route is tried too; the first to begin wins.
 
 ::
 
@@ -240,7 +240,7 @@ class HedgedAttempts:
         )
 
     def _nanos(self, choice: RouteChoice) -> int | None:
-        """What an attempt costs that is given up before it says anything; None if unknown."""
+        """The cost of an attempt that is given up before its first content; None if unknown."""
         call = self._context.call
         end = AttemptOutcome(outcome=Outcome.FAILED, status=0, usage=estimate_from_length(call, ""))
         paid = attempt_cost(AttemptInfo(call=call, route=choice.route), end)

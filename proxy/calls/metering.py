@@ -1,4 +1,4 @@
-"""What an answer used, read from the upstream's own bytes as they pass.
+"""Meters an answer's usage from the upstream's own bytes as they pass.
 
 ::
 
@@ -185,7 +185,7 @@ class Meter:
 
     @property
     def usage(self) -> Usage | None:
-        """What the upstream has said so far; None if it has said nothing."""
+        """The usage reported so far; None if none was."""
         if self._buckets is None and self._found:
             self._buckets = self._usage(self._found)
         return self._buckets
@@ -304,7 +304,7 @@ class Meter:
 
 
 def _read(data: bytes, *, most: int) -> _Answer | None:
-    """What an event's data says; None if it is no JSON object.
+    """The fields of an event's data; None if it is no JSON object.
 
     Args:
         data: The event's.

@@ -35,7 +35,7 @@ _LOWERED_NOTE: Final = re.compile(r"lowered \w+ to (\d+): the ceiling")
 
 
 class OutputAllowance(msgspec.Struct, frozen=True, kw_only=True):
-    """How much a request may generate.
+    """The output that a request may generate.
 
     Attributes:
         per_choice: Tokens of each choice, at most.
@@ -94,7 +94,7 @@ def decode_once(*bodies: bytes) -> Iterator[None]:
 
 
 def output_allowance(body: bytes, endpoint: str, route: Route) -> OutputAllowance:
-    """How much a body may generate on a route; of two limits the larger counts.
+    """The output that a body may generate on a route; of two limits the larger counts.
 
     Args:
         body: As it is sent, or as the caller wrote it.

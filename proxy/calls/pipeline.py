@@ -196,10 +196,10 @@ async def _open_next(
 async def _timeout_or_raise(
     context: CallContext, attempt: Attempt, cancelled: asyncio.CancelledError
 ) -> UpstreamError:
-    """That the upstream was late, if the watch cancelled the attempt for that.
+    """That the upstream was late, if the watchdog cancelled the attempt for that.
 
     Raises:
-        HungUp: The caller left; the receipt is kept.
+        ClientDisconnected: The caller left; the receipt is kept.
         CancelledError: We stop; the receipt is kept.
     """
     reason = context.watchdog.take_cancel_reason()

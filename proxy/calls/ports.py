@@ -1,4 +1,4 @@
-"""What answering a call needs from outside: the ports of the pipeline."""
+"""The ports of the pipeline: everything that answering a call needs from outside."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -63,7 +63,7 @@ class Caller(Protocol):
         ...
 
     def closing_event(self, receipt: Receipt) -> bytes:
-        """What a stream says of its cost before it ends; b"" where the caller did not ask."""
+        """The event that ends a stream with its cost; b"" where the caller did not ask."""
         ...
 
     def note_attempt(self, receipt: Receipt) -> None:
@@ -103,7 +103,7 @@ class PlanningPort(Protocol):
     """Puts prompts into the form that caches read most of."""
 
     async def planned(self, call: Call, route: Route) -> Planned | Passthrough:
-        """What is sent of the call on this route, or why it goes as it came; never raises."""
+        """The prompt for this route, or the reason that it is sent unmodified; never raises."""
         ...
 
     def begun(self, planned: Planned | Passthrough) -> None:
@@ -115,7 +115,7 @@ class PlanningPort(Protocol):
         ...
 
     def refused(self, planned: Planned) -> None:
-        """Note that an upstream refused what was made of a prompt, and took it as it came."""
+        """Note that an upstream refused a planned prompt, and accepted it unmodified."""
         ...
 
     async def kept(self, planned: Planned | Passthrough) -> None:
@@ -137,15 +137,15 @@ class CompactionPort(Protocol):
         ...
 
     async def folded(self, call: Call, route: Route) -> CompactionResult:
-        """What is sent of the call on this route, or why it goes as it came; never raises."""
+        """The prompt for this route, or the reason that it is sent unmodified; never raises."""
         ...
 
     async def left(self, call: Call, fold: CompactionResult) -> CompactionResult:
-        """A call that goes as it came; where the one before it did not, that is said."""
+        """The result of a call that is sent unmodified; notes it where the one before was not."""
         ...
 
     def refused(self, call: Call, fold: CompactionResult) -> None:
-        """Note that an upstream refused a call as it was folded, and took it as it came."""
+        """Note that an upstream refused a compacted call, and accepted it unmodified."""
         ...
 
 
@@ -164,7 +164,7 @@ class Admitted(msgspec.Struct, frozen=True):
 
 
 class CheaperRoute(msgspec.Struct, frozen=True):
-    """An attempt that is too dear here, and fits on another model.
+    """A model on which a call fits that is too expensive for this one.
 
     Attributes:
         model: Its public name.
@@ -229,7 +229,7 @@ class BackgroundTaskGroup(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependencies:
-    """All that answering calls needs from outside; one for the process."""
+    """Everything that answering calls needs from outside; one for the process."""
 
     catalog: Catalog
     transport: Transport
@@ -246,7 +246,7 @@ class Dependencies:
 
 
 class CallContext(msgspec.Struct, frozen=True):
-    """One call on its way: what was asked, who asked, who answers, who watches, since when."""
+    """The context of one call: its request, caller, dependencies, watchdog and timeline."""
 
     call: Call
     caller: Caller

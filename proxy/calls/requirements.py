@@ -1,4 +1,4 @@
-"""What a call says of itself, and whether a model has what it needs; pure.
+"""Reads a call's requirements and compares them with a model's capabilities; pure.
 
 A body is read in one pass that steps over its texts. It takes about 0.3 ms for each megabyte, and
 holds the interpreter meanwhile: on a thread it would keep the event loop waiting just as long. So
@@ -48,7 +48,7 @@ _MAX_LIMIT_DIGITS: Final = 18
 
 
 class RequestTraits(msgspec.Struct, frozen=True, kw_only=True):
-    """What a body says; where its form is not known, what looks like more is more.
+    """Traits of a request's body; in an unknown format, what looks like a requirement is one.
 
     Attributes:
         tools: Whether it has tools or functions.
@@ -83,7 +83,7 @@ class _Message(msgspec.Struct):
 
 
 class _Fields(msgspec.Struct):
-    """What a body says of how it is to be answered."""
+    """The fields of a body that govern its answer."""
 
     tools: msgspec.Raw = _ABSENT
     functions: msgspec.Raw = _ABSENT
@@ -126,7 +126,7 @@ _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class _TraitsCache:
-    """What was read of late: of the last short body, and of the long ones of the last calls."""
+    """Caches traits of the last short body, and of the long bodies of recent calls."""
 
     def __init__(self) -> None:
         self._last: tuple[bytes, RequestTraits] | None = None
@@ -151,7 +151,7 @@ _traits_cache: Final = _TraitsCache()
 
 
 def request_traits(call: Call) -> RequestTraits:
-    """What the call's body says; it is read once, a short one until another is."""
+    """The traits of the call's body, which is read once."""
     return (
         _traits_cache.short(call.body)
         if len(call.body) < _MIN_REMEMBERED_BYTES
@@ -160,7 +160,7 @@ def request_traits(call: Call) -> RequestTraits:
 
 
 def call_requirements(call: Call, region: str = "") -> CallRequirements:
-    """What the call needs; where its texts look like more, more.
+    """The capabilities that the call needs; when in doubt, it needs them.
 
     Args:
         call: The call.
@@ -186,7 +186,7 @@ def missing_capability(call: Call, model: Model, region: str = "") -> str:
 
 
 def missing_on_every_route(required: CallRequirements, model: Model) -> str:
-    """What every route of the model lacks of what is wanted; "" if one lacks nothing."""
+    """A capability that each route of the model lacks; "" if one route lacks none."""
     found = ""
     for route in model.routes:
         lack = lacking(required, route_capabilities(route))
@@ -197,7 +197,7 @@ def missing_on_every_route(required: CallRequirements, model: Model) -> str:
 
 
 def route_capabilities(route: Route) -> Capabilities:
-    """What a route has."""
+    """The capabilities of a route."""
     return Capabilities(
         can=route.can,
         window=route.window,
@@ -228,7 +228,7 @@ def _read_traits(body: bytes) -> RequestTraits:
 
 
 def _guess_traits(body: bytes) -> RequestTraits:
-    """What a body of no known form looks like; a long one like all there is."""
+    """Guesses the traits of a body in an unknown format; a long one is taken to need everything."""
     try:
         fields = _FIELDS.decode(body)
     except _UNREADABLE:
@@ -257,7 +257,7 @@ def _traits(fields: _Fields, *, vision: bool, is_answered: bool, begins: bytes) 
 
 
 def _needs(fields: _Fields) -> Iterator[str]:
-    """What a body asks for that only some models take, and that no other words say."""
+    """Features of a body that only some models take and that cannot be expressed otherwise."""
     if (_limit(fields.n) or 0) > 1:
         yield "choices"
     for name, asked in (

@@ -13,7 +13,7 @@ _OTHER_ROUTE_CODES = frozenset(
 
 
 class RetryPolicy(msgspec.Struct, frozen=True):
-    """How long an upstream is waited for.
+    """Timeouts and retries of upstream attempts.
 
     Attributes:
         first_byte_s: Seconds until the first content byte.

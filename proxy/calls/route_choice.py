@@ -58,13 +58,13 @@ class RouteChoice(msgspec.Struct, frozen=True):
 
 
 class RoutingDecision(msgspec.Struct, frozen=True, kw_only=True):
-    """What was decided for a call before its first attempt.
+    """The routing decision for a call before its first attempt.
 
     Attributes:
         choices: The routes it takes, in order; at least one.
         deadline: Seconds to the first content byte, after which the next route is tried if there
             is one; None for as long as patience lasts.
-        level: The rung of the ladder it runs on; 0 for what the caller asked for.
+        level: The fallback level it runs on; 0 for what the caller asked for.
         is_trial: Whether it is to show how what was asked for does: its routes keep their order,
             though some of them fail just now.
         skipped: Models that would have been taken and cannot take the call, by name, and why.

@@ -1,6 +1,6 @@
-"""What the gateway knows of its routes' health, and what it allows itself because of it.
+"""Tracks the health of routes, and the budgets of retries and hedges.
 
-A lane is one route's: a breaker, and where its upstream asks for that a limit of calls in flight
+A route's health is a breaker, and where its upstream asks for that a limit of calls in flight
 that follows how fast it answers. Retries and hedges have one budget for the process.
 """
 
@@ -150,7 +150,7 @@ class RouteHealthRegistry:
             )
 
     def states(self) -> Iterable[tuple[str, RouteHealth]]:
-        """Each route's lane, by the route's name."""
+        """Each route's health, by the route's name."""
         return self._by_route.items()
 
 

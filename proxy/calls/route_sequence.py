@@ -1,4 +1,4 @@
-"""A call's way from attempt to attempt: what was tried, what is left, when it is given up."""
+"""The fallback sequence of a call: which routes were tried, which are left, when it ends."""
 
 from collections.abc import Callable
 from math import inf
@@ -21,7 +21,7 @@ from proxy.records.compaction_result import CompactionResult
 
 
 class RouteSequence:
-    """The way of one call.
+    """The routes of one call, in the order they are tried.
 
     Attributes:
         decision: What was decided before it began.

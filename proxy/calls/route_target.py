@@ -44,7 +44,7 @@ def route_target(route: Route, model: str, at: float, endpoint: str = _CHAT) -> 
 
 
 def _diagnostics_endpoint(route: Route, endpoint: str) -> str:
-    """How the upstream can be asked why its cache missed; "" where it cannot.
+    """The endpoint of the upstream's cache diagnostics; "" where it has none.
 
     Source: Anthropic, cache diagnostics (2026-11); OpenAI, prompt cache diagnostics (2026-09):
     in the Responses API, from GPT-5.6 on.

@@ -1,4 +1,4 @@
-"""What an attempt used and cost, as its receipt; pure."""
+"""Builds an attempt's receipt: its usage and its cost; pure."""
 
 from collections.abc import Mapping
 from functools import lru_cache, partial
@@ -53,12 +53,12 @@ class AttemptInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sent_call(self) -> Call:
-        """The call as it is sent, shorter where it was folded."""
+        """The call as it is sent, shorter where it was compacted."""
         return self.compaction.call(self.call)
 
 
 class AttemptOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """How an attempt ended.
+    """The outcome of an attempt.
 
     Attributes:
         usage: Tokens used; None where none were, or nobody knows.
@@ -93,7 +93,7 @@ class Pseudonymizer:
 
 
 def attempt_cost(attempt: AttemptInfo, end: AttemptOutcome) -> CallCost | None:
-    """What the attempt cost at the prices valid when the call was made; None if unknown.
+    """The attempt's cost at the prices valid when the call was made; None if unknown.
 
     What only reads or deletes (all but POST) costs nothing anywhere.
     """
@@ -172,12 +172,12 @@ def build_receipt(
 
 
 def _cost_notes(call: Call, *, goes_on: bool) -> tuple[str, ...]:
-    """What a receipt's cost leaves out, in short sentences."""
+    """Notes on what a receipt's cost leaves out."""
     return (_BACKGROUND_NOTE,) * goes_on + (_FEES_NOTE,) * call.offers_hosted
 
 
 def _planning_fields(attempt: AttemptInfo, end: AttemptOutcome) -> dict[str, Any]:
-    """What a receipt says of planning."""
+    """The receipt's fields about planning."""
     planned = attempt.planned
     if isinstance(planned, Passthrough):
         why = planned.reason or planned.why
@@ -202,7 +202,7 @@ def _planning_fields(attempt: AttemptInfo, end: AttemptOutcome) -> dict[str, Any
 
 
 def _planned_nanos(planned: Planned, attempt: AttemptInfo, end: AttemptOutcome) -> int | None:
-    """What planning should have saved of a call in 1e-9 US dollars; None where nobody can say."""
+    """Nano-dollars that planning saved on a call, as predicted; None where unknown."""
     tariff = attempt.route.tariff if attempt.route is not None else None
     if (
         tariff is None
@@ -222,7 +222,7 @@ def _planned_nanos(planned: Planned, attempt: AttemptInfo, end: AttemptOutcome) 
 
 
 def _compaction_fields(attempt: AttemptInfo, end: AttemptOutcome) -> dict[str, Any]:
-    """What a receipt says of compaction."""
+    """The receipt's fields about compaction."""
     fold, route = attempt.compaction, attempt.route
     tariff = route.tariff if route is not None else None
     counted = None if end.estimated else end.usage

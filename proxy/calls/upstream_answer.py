@@ -153,7 +153,7 @@ class UpstreamAnswer:
         return body
 
     async def _meter_whole(self, body: bytes) -> bytes:
-        """The answer as it can be read: as it came, but where it is only nearly JSON."""
+        """Meters the answer's body, repaired first where it is only nearly JSON."""
         self.meter.feed(body)
         if not self.meter.is_unreadable or not body.lstrip().startswith(_NEAR_JSON_STARTS):
             return body
@@ -166,7 +166,7 @@ class UpstreamAnswer:
         return read
 
     def _translate_whole(self, reader: Reader, body: bytes, read: bytes) -> bytes:
-        """What a reader makes of the answer: of its own bytes, else of what can be read.
+        """Translates a whole answer from its own bytes, else from its repaired ones.
 
         Raises:
             UpstreamError: If it cannot be read.
@@ -198,7 +198,7 @@ class UpstreamAnswer:
         raise failure_of(body, self._wire.failure) or malformed_answer()
 
     def _rest(self, frames: EventFramer) -> bytes:
-        """What stood after the last whole event when the upstream ended well."""
+        """The bytes after the last whole event, once the upstream has ended."""
         rest = frames.rest()
         self._frames = EventFramer()
         if rest:
@@ -220,7 +220,7 @@ async def _takes_long(body: bytes) -> bool:
 
 
 def translate_piece(reader: Reader, piece: bytes) -> bytes:
-    """What the caller gets for a piece of an answer.
+    """Translates a piece of an answer for the caller.
 
     Raises:
         UpstreamError: If it cannot be read.

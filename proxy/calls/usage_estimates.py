@@ -144,7 +144,7 @@ def _usage_by_length(call: Call, meter: Meter | None) -> Usage:
 
 
 def _merge_usage(said: Usage | None, counted: Usage) -> Usage:
-    """What was said of the prompt, if anything, with the larger count of the generation."""
+    """Merges reported usage with counted usage; the larger output count is kept."""
     if said is None or not said.prompt_tokens:
         return counted
     if said.generated_tokens >= counted.output:

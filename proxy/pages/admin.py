@@ -110,7 +110,7 @@ def _add_session_routes(routes: APIRouter, sessions: AdminSessions, secret: Admi
 
     @routes.get(f"{HOME}/admin.css")
     async def stylesheet() -> Response:
-        """How all pages look."""
+        """The stylesheet of all pages."""
         return Response(pages.stylesheet(), media_type="text/css", headers=_HEADERS)
 
     @routes.get(f"{HOME}/sign-in")
@@ -155,7 +155,7 @@ def _add_session_routes(routes: APIRouter, sessions: AdminSessions, secret: Admi
 
 
 def _wrong_token_page(wait: float) -> Response:
-    """What is said to somebody who did not have the token.
+    """The page for a wrong token.
 
     Args:
         wait: Seconds until it may be tried again; 0 for now.

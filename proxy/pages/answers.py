@@ -1,4 +1,4 @@
-"""How the pages tell what went wrong: as a call would be told."""
+"""Renders the pages' errors in the same envelope as those of calls."""
 
 import logging
 from collections.abc import Callable

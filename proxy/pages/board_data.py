@@ -1,4 +1,4 @@
-"""What the pages are told: the port of ``dashboards.board``, answered by a running gateway.
+"""Data for the pages: the port of ``dashboards.board``, answered by a running gateway.
 
 Pages never hurt calls. Whatever asks the database does so with one question of a kind and two in
 all at a time, whoever looks, and what does not answer within ``PART_TIMEOUT_S`` is unknown. A
@@ -96,7 +96,7 @@ class _StoreQuestions:
         self._kinds: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def __call__(self, kind: str, question: Callable[[], T], share: float = 1.0) -> T | None:
-        """What the question returns; None where that is not known just now.
+        """The question's result; None where it cannot be had just now.
 
         Args:
             kind: Of what; one of few.
@@ -126,7 +126,7 @@ class _StoreQuestions:
         return leave
 
     async def _run(self, question: Callable[[], T], leave: Callable[[], None]) -> T:
-        """What the question returns; its place is kept until it ends, whoever still waits."""
+        """Runs the question on a thread; its place is kept until it ends, whoever still waits."""
         loop = asyncio.get_running_loop()
         begun = threading.Lock()  # taken once: by the thread, or by whoever gave up before it came
 
@@ -147,7 +147,7 @@ class _StoreQuestions:
 
 
 class LiveBoard:
-    """What one running gateway tells.
+    """The board's data from one running gateway.
 
     Args:
         opened: The store.
@@ -251,7 +251,7 @@ class LiveBoard:
         )
 
     def _ledger_rows(self, budgets: Sequence[Budget], now: float) -> list[list[CounterRow]]:
-        """What the ledger knows of each budget, of those of whom most is spent; blocks."""
+        """The ledger's rows of each budget, those most spent first; blocks."""
         return [ledger_rows(self._accounts, each, now, _MAX_ASKED_COUNTERS) for each in budgets]
 
     async def _counter_rows(
@@ -311,14 +311,14 @@ def _why(standing: ControllerSnapshot) -> str:
 
 
 def _recent_counts(track: TrackedObjective, wheel: ObjectiveRouter, now: float) -> GoodBadCounts:
-    """How the calls of this process went, whichever level they ran on."""
+    """Recent good and bad calls of this process, at all fallback levels."""
     arms = [track.arm(level) for level in range(track.rules.fallback_levels + 1)]
     found = [wheel.tally.counts(arm, now, _RECENT_WINDOW_S) for arm in arms]
     return GoodBadCounts(sum(each.good for each in found), sum(each.bad for each in found))
 
 
 def _burn(track: TrackedObjective, counts: GoodBadCounts) -> float | None:
-    """How fast its error budget burns; None where it has none, or nothing was counted."""
+    """The burn rate of its error budget; None where it has none, or nothing was counted."""
     if track.objective.metric is Metric.CACHE or not counts.n:
         return None
     return burn.burn_rate(counts, track.objective)

@@ -115,5 +115,5 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def _responses_fields(self) -> RequestFields | None:
-        """What it asks of the Responses API; None where it asks another."""
+        """The fields of a Responses call; None for any other."""
         return self.fields if self.endpoint == "responses" else None

@@ -1,4 +1,4 @@
-"""How a feature is planned now: its mode, its layout, whether it is suspended."""
+"""The state of a feature's planning: its mode, its layout, its suspension."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -11,7 +11,7 @@ EVERY_FAMILY: Final = ""
 
 
 class PlanningMode(StrEnum):
-    """What planning may do to a feature's prompts."""
+    """The steps that planning may take on a feature's prompts."""
 
     OFF = "off"  #: Nothing: they are sent as they came.
     OBSERVE = "observe"  #: Lossless steps; moves of text are only proposed.
@@ -20,7 +20,7 @@ class PlanningMode(StrEnum):
 
 
 class LayoutScope(msgspec.Struct, frozen=True, order=True):
-    """What a layout belongs to: a feature of a team on one family of models."""
+    """The scope of a layout: a feature of a team on one family of models."""
 
     team: str
     feature: str
@@ -33,7 +33,7 @@ class LayoutScope(msgspec.Struct, frozen=True, order=True):
 
 
 class FeatureState(msgspec.Struct, frozen=True, kw_only=True):
-    """What holds at a place; times are in seconds since the epoch.
+    """The planning state of a scope; times are in seconds since the epoch.
 
     Attributes:
         mode: None where the place goes by its feature's.
@@ -70,7 +70,7 @@ class FeatureState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FeatureStates(msgspec.Struct, frozen=True):
-    """What holds everywhere, at one moment.
+    """All features' planning states, at one moment.
 
     Attributes:
         changes: How many changes there had been.
@@ -85,7 +85,7 @@ class FeatureStates(msgspec.Struct, frozen=True):
     mode: PlanningMode = PlanningMode.OBSERVE
 
     def of(self, place: LayoutScope) -> FeatureState:
-        """What holds at the place; its mode is never None."""
+        """The state in force for the scope; its mode is never None."""
         whole = self.places.get(place.all_families, _DEFAULT)
         own = self.places.get(place, _DEFAULT)
         held = own if own.suspended else whole

@@ -1,4 +1,4 @@
-"""What a conversation was before the gateway shortened it, as far as planning asks."""
+"""A conversation before its compaction, as far as planning needs it."""
 
 import msgspec
 

@@ -22,7 +22,7 @@ def answering_model(route: str, requested: str) -> str:
 
 
 class Outcome(StrEnum):
-    """How an attempt ended."""
+    """The outcome of an attempt."""
 
     ANSWERED = "answered"  #: The whole answer was handed to the caller.
     REFUSED = "refused"  #: The gateway would not send it.
@@ -32,7 +32,7 @@ class Outcome(StrEnum):
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one attempt asked, took and cost.
+    """The record of one attempt: its request, its time, its usage and cost.
 
     A call has one receipt per attempt; exactly one of them is ``final``.
 
@@ -148,7 +148,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def spent_nanos(self) -> int | None:
-        """What it cost in 1e-9 US dollars: 0 where it used nothing, None where nobody knows."""
+        """Its cost in nano-dollars: 0 where it used nothing, None where it is unknown."""
         is_nothing = self.usage is None and self.ttft is None
         return 0 if self.cost_nanos is None and is_nothing else self.cost_nanos
 

@@ -1,4 +1,4 @@
-"""What the gateway must know of a caller's body, read without touching the rest of it.
+"""Reads the fields of a caller's body that the gateway needs, and leaves the rest alone.
 
 The bytes stay the caller's. ``parse_request_fields`` builds no objects for the messages;
 ``replace_fields`` changes top-level fields and leaves every other value byte for byte as it came.
@@ -44,13 +44,13 @@ class RequestMetadata(msgspec.Struct, frozen=True):
 
 
 class StreamOptions(msgspec.Struct, frozen=True):
-    """How the caller wants its stream."""
+    """Options of the caller's stream."""
 
     include_usage: bool | None = None
 
 
 class _Tool(msgspec.Struct, frozen=True):
-    """What is read of a tool."""
+    """The one field of a tool that is read."""
 
     type: Any = None
 
@@ -146,7 +146,7 @@ _decode_raw_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def parse_request_fields(body: bytes) -> RequestFields:
-    """What the body asks for.
+    """The fields of a body that decide how its call is handled.
 
     Raises:
         InvalidCall: If it is not a JSON object or one of the fields we read has the wrong type.
@@ -182,7 +182,7 @@ def raw_field(body: bytes, name: str) -> bytes | None:
 
 
 def _lone_surrogate_hint(body: bytes) -> str:
-    """What is said of half a character in the body's beginning; "" where there is none."""
+    """A hint about a lone surrogate in the body's beginning; "" where there is none."""
     found = _LONE_SURROGATE.search(body, 0, _MAX_SURROGATE_SEARCH_BYTES)
     if found is None:
         return ""

@@ -42,7 +42,7 @@ class Timeline:
 
     @property
     def waited_s(self) -> float:
-        """How long the upstream and the caller were waited for."""
+        """Seconds spent waiting for the upstream and the caller."""
         return self.waiting.seconds
 
     def mark_first_content(self) -> None:

@@ -26,7 +26,7 @@ MIN_RATIO_CHECK_BYTES: Final = 1024 * 1024
 
 
 class GzipDecoder:
-    """A body packed by gzip or deflate, unpacked piece by piece."""
+    """Decodes a gzip or deflate body piece by piece."""
 
     def __init__(self) -> None:
         self._unpack = _decompressor()
@@ -71,7 +71,7 @@ class GzipDecoder:
         return packed
 
     def _last(self) -> bytes:
-        """What was held back for the end; b"" once there is nothing more."""
+        """The bytes held back for the end; b"" once there is nothing more."""
         piece = b"" if self._unpack.eof or not self._is_begun else self._unpack.flush()
         if self._is_begun and not piece and not self._unpack.eof:
             raise zlib.error("the packed body ended too soon")
@@ -88,7 +88,7 @@ class GzipDecoder:
 
 
 class UnsupportedCoding:
-    """A body packed in a way that we cannot unpack: nothing of it is passed on.
+    """A body in an unsupported coding: nothing of it is passed on.
 
     Args:
         coding: The way, as the upstream names it.
@@ -118,7 +118,7 @@ class UnsupportedCoding:
 
 
 def decoder_for(coding: str) -> GzipDecoder | UnsupportedCoding | None:
-    """What unpacks a body of this content coding; None for what is not packed."""
+    """The decoder for a body of this content coding; None for an identity coding."""
     coding = coding.strip().lower()
     if coding in {"gzip", "x-gzip", "deflate"}:
         return GzipDecoder()

@@ -7,7 +7,7 @@ from proxy.upstream.port import CancelledBeforeSend
 
 
 class PoolLimit:
-    """So many places; who finds one free does not wait, and others are served in turn."""
+    """Limits the connections in use at once; waiting calls are served in order."""
 
     __slots__ = ("_free", "_queue")
 
@@ -16,14 +16,14 @@ class PoolLimit:
         self._queue: dict[asyncio.Future[None], None] = {}
 
     def try_acquire(self) -> bool:
-        """Take a free place, or say that there is none."""
+        """Acquire a free connection slot; False if there is none."""
         if self._free == 0:
             return False
         self._free -= 1
         return True
 
     async def wait_for_turn(self) -> None:
-        """Wait for a place that somebody leaves, and take it.
+        """Wait for a slot that is released, and acquire it.
 
         Raises:
             Unsent: If it was cancelled meanwhile.
@@ -41,7 +41,7 @@ class PoolLimit:
             self._queue.pop(turn, None)
 
     def release(self) -> None:
-        """Leave a place to whoever has waited longest."""
+        """Release a slot to whoever has waited longest."""
         for turn in self._queue:
             if not turn.done():
                 del self._queue[turn]

@@ -1,4 +1,4 @@
-"""What the pipeline needs of an upstream's connection."""
+"""The port through which the pipeline reaches upstreams."""
 
 import asyncio
 from collections.abc import Mapping

@@ -172,7 +172,7 @@ def test_what_goes_as_it_came_is_not_planned_and_still_ended():
     made, _ = opened(stream(STREAM), then=run, again=True)
 
     assert told(made.line.desk) == ["begun", "ended"]
-    assert made.attempt.notes == ("the planned prompt was refused, so it went as it came",)
+    assert made.attempt.notes == ("the planned prompt was refused, so it was sent unmodified",)
     assert made.changed is None
     assert made.refused(broken()) is None
 
