@@ -6,7 +6,7 @@ Everything is built here and handed down as arguments; leaving the context close
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
@@ -15,6 +15,7 @@ from contextlib import (
 )
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.types import ASGIApp
@@ -256,14 +257,12 @@ async def _dependencies(
 
     The last one takes the dependencies of the gateway's own calls from then on.
     """
-    settings, opened, registry = context.settings, context.opened, context.route_health
+    opened, registry = context.opened, context.route_health
     context.publish(RouteHealthMetrics(registry, ticks))
     news = RouteAlerts(registry, ticks, context.now, context.alert, context.catalog)
     context.follow(news.prepare)
     watching = context.tasks.keep(news.run)
-    days = settings.retention_days
-    judge = partial(suspend_harmful_features, opened, days, context.now, context.alert)
-    judging = context.tasks.keep(judge)
+    judging = context.tasks.keep(_guard(context))
     async with (
         running_budgets(context) as entry,
         running_objectives(context) as wheel,
@@ -284,7 +283,7 @@ async def _dependencies(
             estimator=context.estimator,
             planning=planning,
             pseudonymizer=Pseudonymizer(opened.secret),
-            retry_policy=_retry_policy(settings),
+            retry_policy=_retry_policy(context.settings),
             tasks=context.tasks,
             limits=entry,
             router=wheel,
@@ -298,6 +297,12 @@ async def _dependencies(
         noted_at = partial(_ask_notes_with, noting, ticks)
         noted_at(deps)
         yield deps, kept, (entry, wheel), noted_at
+
+
+def _guard(context: AppContext) -> Callable[[], Coroutine[Any, Any, None]]:
+    """The task that suspends planning where it harms, and deletes old receipts."""
+    days = context.settings.retention_days
+    return partial(suspend_harmful_features, context.opened, days, context.now, context.alert)
 
 
 def _ask_notes_with(

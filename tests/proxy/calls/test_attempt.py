@@ -103,13 +103,13 @@ def test_an_answer_is_brought_to_its_first_content():
 
     assert failure is None
     assert made.answer is not None
-    assert (made.was_sent, made.was_taken) == (True, True)
+    assert (made.was_sent, made.was_accepted) == (True, True)
     assert made.line.timeline.ttft == pytest.approx(3.0)
     assert told(made.line.desk) == ["planned", "begun", "ended"]
 
 
 @pytest.mark.parametrize(
-    ("script", "code", "was_taken"),
+    ("script", "code", "was_accepted"),
     [
         (failing(503), "upstream_overloaded", False),
         (broken(), "upstream_connection_broken", False),
@@ -121,11 +121,11 @@ def test_an_answer_is_brought_to_its_first_content():
         (Scripted([chunk("a")]), "upstream_malformed", True),
     ],
 )
-def test_a_failure_before_that_is_handed_back(script, code, was_taken):
+def test_a_failure_before_that_is_handed_back(script, code, was_accepted):
     made, failure = opened(script, then=run)
 
     assert failure.code == code
-    assert made.was_taken is was_taken
+    assert made.was_accepted is was_accepted
     assert made.answer is None
 
 
@@ -163,24 +163,24 @@ def test_the_caller_is_told_of_its_limits_and_where_it_went():
     limits = Admits(lambda prepared: Admitted(prepared, {"x-left": "1"}, ("a note",)))
     made, _ = opened(stream(STREAM), then=run, limits=limits, moved="chat: level 1")
 
-    assert made.attempt.headers == {"x-left": "1", "x-thriftgate-moved": "chat: level 1"}
-    assert made.attempt.notes[-1] == "a note"
-    assert made.attempt.moved == "chat: level 1"
+    assert made.info.headers == {"x-left": "1", "x-thriftgate-moved": "chat: level 1"}
+    assert made.info.notes[-1] == "a note"
+    assert made.info.moved == "chat: level 1"
 
 
 def test_what_goes_as_it_came_is_not_planned_and_still_ended():
-    made, _ = opened(stream(STREAM), then=run, again=True)
+    made, _ = opened(stream(STREAM), then=run, is_resent=True)
 
     assert told(made.line.desk) == ["begun", "ended"]
-    assert made.attempt.notes == ("the planned prompt was refused, so it was sent unmodified",)
+    assert made.info.notes == ("the planned prompt was refused, so it was sent unmodified",)
     assert made.changed is None
     assert made.refused(broken()) is None
 
 
 @pytest.mark.parametrize(
-    ("script", "was_taken"), [(SILENCE, True), (CONNECTING, False), (stream(SILENCE), True)]
+    ("script", "was_accepted"), [(SILENCE, True), (CONNECTING, False), (stream(SILENCE), True)]
 )
-def test_what_is_cancelled_leaves_nothing_open(script, was_taken):
+def test_what_is_cancelled_leaves_nothing_open(script, was_accepted):
     async def cancel(made: Attempt, _: FakeTransport) -> Attempt:
         task = asyncio.get_running_loop().create_task(begin(made))
         await asyncio.sleep(1)
@@ -191,7 +191,7 @@ def test_what_is_cancelled_leaves_nothing_open(script, was_taken):
         assert task.cancelled()
         return made
 
-    assert opened(script, then=cancel).was_taken is was_taken
+    assert opened(script, then=cancel).was_accepted is was_accepted
 
 
 def test_a_route_that_is_full_is_a_failure_like_another():

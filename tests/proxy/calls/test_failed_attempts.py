@@ -40,7 +40,7 @@ class Rested(NoWatchdog):
     def __init__(self) -> None:
         self.waits: AwaitedEvent | None = AwaitedEvent.FIRST_BYTE
 
-    def rest(self) -> None:
+    def clear_deadline(self) -> None:
         self.waits = None
 
 

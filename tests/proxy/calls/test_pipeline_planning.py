@@ -101,7 +101,7 @@ def test_a_planned_prompt_that_is_refused_goes_again_as_it_came():
         (Outcome.FAILED, False),
         (Outcome.ANSWERED, True),
     ]
-    assert "as it came" in kept[1].notes[0]
+    assert "unmodified" in kept[1].notes[0]
     assert told == ["planned", "ended", "begun", "ended", "refused"]
 
 

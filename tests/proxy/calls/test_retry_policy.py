@@ -46,7 +46,7 @@ def test_what_the_upstream_says_not_to_retry_is_tried_elsewhere_alone():
 
 
 @given(
-    st.builds(RetryPolicy, retries=st.integers(0, 10), longest_pause=st.floats(0, 1e3)),
+    st.builds(RetryPolicy, retries=st.integers(0, 10), max_pause_s=st.floats(0, 1e3)),
     st.integers(0, 30),
     st.integers(1, 10),
     st.none() | st.floats(0, 1e6),
@@ -57,5 +57,5 @@ def test_attempts_and_pauses_are_bounded(patience, number, count, wait, retryabl
 
     if pause is not None:
         assert retryable
-        assert 0.0 <= pause <= patience.longest_pause
+        assert 0.0 <= pause <= patience.max_pause_s
         assert number + 1 < count + patience.retries
