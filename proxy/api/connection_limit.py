@@ -25,6 +25,14 @@ def connections_within(descriptors: int, max_calls: int) -> int:
     return descriptors - min(max_calls + _OWN_DESCRIPTORS, descriptors // 2)
 
 
+def connections_of_address(setting: int, total: int) -> int:
+    """Connections that one address may hold: what is set, and half of all callers' at most.
+
+    So one address cannot keep all others out, also where few files may be open.
+    """
+    return min(setting, max(1, total // 2))
+
+
 class ConnectionLimit:
     """Counts callers' open connections; says why one more is refused.
 
@@ -34,7 +42,8 @@ class ConnectionLimit:
 
     def __init__(self, *, total: int, per_address: int) -> None:
         self._total = total
-        self._per_address = per_address
+        self._per_address = connections_of_address(per_address, total)
+        self._is_setting_reachable = self._per_address == per_address
         self._by_address: Counter[str] = Counter()
         self.open = 0
 
@@ -45,12 +54,15 @@ class ConnectionLimit:
                 f"callers hold {self.open} connections, the most that the limit of open files"
                 " allows. Raise `ulimit -n` (LimitNOFILE) where the gateway runs"
             )
-        if address and self._by_address[_block(address)] >= self._per_address:
-            return (
-                f"this address holds {self._per_address} connections, the most that"
-                " THRIFTGATE_CONNECTIONS_PER_ADDRESS allows"
-            )
-        return ""
+        if not address or self._by_address[_block(address)] < self._per_address:
+            return ""
+        held = f"this address holds {self._per_address} connections"
+        if self._is_setting_reachable:
+            return f"{held}, the most that THRIFTGATE_CONNECTIONS_PER_ADDRESS allows"
+        return (
+            f"{held}, half of what the limit of open files allows all callers. Raise `ulimit -n`"
+            " (LimitNOFILE) where the gateway runs"
+        )
 
     def acquire(self, address: str) -> None:
         """Count a connection from this address; "" for one without."""

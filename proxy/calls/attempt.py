@@ -199,6 +199,7 @@ class Attempt:
             context.timeline,
             generates=call.method == "POST" and call.endpoint in GENERATING_ENDPOINTS,
             is_retrieval=call.method == "GET",
+            expects_stream=call.is_streaming,
         )
 
     async def commit(self, answer: UpstreamAnswer) -> None:

@@ -181,14 +181,14 @@ class Delivery:
         return self._answer.meter.is_complete or not self._answer.generates
 
     def _head(self) -> Head:
-        attempt, exchange = self._attempt, self._answer.exchange
+        attempt, answer = self._attempt, self._answer
         model = attempt.call.model
         if model and attempt.route is not None:
             model = answering_model(attempt.route.name, model)
-        headers = exchange.headers
+        headers = answer.headers
         if attempt.headers:
             headers = {**headers, **attempt.headers}
-        return Head(exchange.status, headers, model, attempt.notes)
+        return Head(answer.exchange.status, headers, model, attempt.notes)
 
     async def _settle(self, reason: ProxyError | None = None) -> Receipt:
         """The receipt, kept now unless it is already; the reason is why the answer is cut short."""

@@ -10,7 +10,7 @@ from proxy.providers.failures import failure_in, failure_of
 from proxy.providers.json_size import MAX_ANSWER, loose_sizes
 from proxy.providers.lenient import to_strict_json
 from proxy.providers.port import Reader, Wire
-from proxy.providers.sse import EventFramer, is_idle
+from proxy.providers.sse import EventFramer, begins_stream, is_idle
 from proxy.providers.stream_endings import early_failure, malformed_answer, unreadable_paid_answer
 from proxy.records.timeline import Timeline
 from proxy.upstream.port import UpstreamExchange
@@ -24,8 +24,8 @@ _MAX_WHOLE_BYTES: Final = 64 * 1024 * 1024
 #: What is nearly JSON begins so, and is read again at once where it is short.
 _NEAR_JSON_STARTS: Final = (b"{", b"[", b"\xef\xbb\xbf")
 _MAX_INLINE_REPAIR_BYTES: Final = 64 * 1024
-#: A stream begins so, whatever it is called.
-_EVENT_STARTS: Final = (b"data:", b"event:")
+#: Bytes that are read to tell whether an answer without a stream's label is one nevertheless.
+_MAX_SNIFFED_BYTES: Final = 64 * 1024
 
 
 class UpstreamAnswer:
@@ -37,6 +37,7 @@ class UpstreamAnswer:
         first_piece: Up to the commit point or a little after; if that is all of the answer, in
             the caller's words.
         generates: Whether it must be a stream of events or JSON, whatever it is called.
+        headers: The upstream's; a stream under another label is called what it is.
         is_retrieval: Whether it is something that the provider keeps, such as a log of events; an
             error in it is one of its events, and it may be empty.
         is_stream: Whether it is a stream of events.
@@ -44,8 +45,8 @@ class UpstreamAnswer:
     """
 
     __slots__ = (
-        "_frames", "_timeline", "_wire", "exchange", "first_piece", "generates", "is_retrieval",
-        "is_stream", "is_whole", "meter",
+        "_frames", "_may_be_mislabelled", "_timeline", "_unread", "_wire", "exchange",
+        "first_piece", "generates", "headers", "is_retrieval", "is_stream", "is_whole", "meter",
     )  # fmt: skip
 
     def __init__(
@@ -56,13 +57,28 @@ class UpstreamAnswer:
         *,
         generates: bool,
         is_retrieval: bool = False,
+        expects_stream: bool = False,
     ) -> None:
+        """Nothing is read of it yet.
+
+        Args:
+            exchange: Where it comes from.
+            wire: The upstream's kind.
+            timeline: The call's.
+            generates: See the class.
+            is_retrieval: See the class.
+            expects_stream: Whether the call asked for a stream; what begins as one then is one,
+                whatever it is labelled.
+        """
         self.exchange = exchange
+        self.headers = exchange.headers
         self._wire = wire
         self._timeline = timeline
         self._frames: EventFramer | None = None
         media = exchange.headers.get("content-type", "").lower()
         self.is_stream = media.startswith("text/event-stream")
+        self._may_be_mislabelled = expects_stream and generates and not self.is_stream
+        self._unread = b""
         self.generates = generates
         self.is_retrieval = is_retrieval
         self.is_whole = not self.is_stream and (generates or media.startswith("application/json"))
@@ -81,6 +97,8 @@ class UpstreamAnswer:
             UpstreamError: If the answer broke, if a stream had an error or its end before that, or
                 if what should be an answer is an error or cannot be read.
         """
+        if self._may_be_mislabelled:
+            await self._sniff()
         if self.is_stream:
             await self._commit_stream()
         elif self.is_whole:
@@ -108,6 +126,21 @@ class UpstreamAnswer:
                 return run
         return self._rest(self._frames)
 
+    async def _sniff(self) -> None:
+        """Read until it is known whether this is a stream; it is read again from its first byte.
+
+        Some servers label their streams `text/plain`, or not at all.
+        """
+        head, found = b"", None
+        while found is None and len(head) <= _MAX_SNIFFED_BYTES and (piece := await self._read()):
+            head += piece
+            found = begins_stream(head)
+        self._unread = head
+        if found:
+            self.is_stream, self.is_whole = True, False
+            self.meter = Meter(self._wire.usage, streamed=True)
+            self.headers = {**self.headers, "content-type": "text/event-stream"}
+
     async def _commit_stream(self) -> None:
         self._frames = EventFramer()
         if self.is_retrieval:
@@ -128,7 +161,7 @@ class UpstreamAnswer:
 
     async def _commit_whole(self, reader: Reader | None) -> None:
         with self._timeline.waiting:
-            body = await self.exchange.read_all(_MAX_WHOLE_BYTES)
+            body = self._unread + await self.exchange.read_all(_MAX_WHOLE_BYTES)
         if await _takes_long(body):
             self.first_piece = self._pass_unparsed(reader, body)
             return
@@ -192,7 +225,7 @@ class UpstreamAnswer:
         start = body.lstrip()
         if is_answer(body) or (self.meter.is_unreadable and start.startswith(b"{")):
             return
-        if self.meter.is_unreadable and start.startswith(_EVENT_STARTS):
+        if self.meter.is_unreadable and begins_stream(body):
             raise unreadable_paid_answer()
         self.meter.is_broken = True
         raise failure_of(body, self._wire.failure) or malformed_answer()
@@ -206,6 +239,9 @@ class UpstreamAnswer:
         return rest
 
     async def _read(self) -> bytes:
+        if unread := self._unread:
+            self._unread = b""
+            return unread
         with self._timeline.waiting:
             return await self.exchange.read()
 

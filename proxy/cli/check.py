@@ -48,7 +48,8 @@ def check() -> None:
         session.out.print(said, soft_wrap=True)
     for why in _notes(settings, known, policies):
         session.out.print(f"Note: {why}", soft_wrap=True)
-    session.out.print(descriptors(descriptor_limit(), settings.max_calls), soft_wrap=True)
+    files = descriptors(descriptor_limit(), settings.max_calls, settings.connections_per_address)
+    session.out.print(files, soft_wrap=True)
     told = f"{quantity(len(known.models), 'model')}, {quantity(len(known.upstreams), 'upstream')}"
     if settings.promises is not None:
         told = f"{told}, {count_policies(policies)}"

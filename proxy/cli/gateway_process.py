@@ -47,6 +47,9 @@ _log = logging.getLogger("thriftgate")
 #: Days of which `serve` says what planning saved, and seconds the ledger has to tell.
 _LATELY_DAYS: Final = 30
 _AT_ONCE: Final = 2.0
+#: The most calls in that time of which it asks how many conversations are still needed: to group
+#: more takes long, and where there are more `thriftgate savings` has mostly measured.
+_MAX_COMPARED_CALLS: Final = 100_000
 #: What the log says of calls while known keys are served.
 _MEANWHILE: Final = (
     "Calls of known keys are answered, neither planned nor compacted, others get 503"
@@ -119,7 +122,7 @@ async def _answer(
         serving.tune()
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, gateway.reload)
         _introduce(settings, known, running.listen())
-        await _print_savings(opened)
+        await _print_savings(settings, opened)
         await running.answer(gateway.app)
 
 
@@ -230,14 +233,25 @@ class _RunningServer:
         await serving.stop(self._server)
 
 
-async def _print_savings(opened: Store) -> None:
-    """Print what planning saved lately; nothing where the ledger does not answer at once."""
+async def _print_savings(settings: Settings, opened: Store) -> None:
+    """Print what planning saved lately and what it could; no more than the ledger tells at once."""
     since = session.now() - _LATELY_DAYS * 86_400.0
     with suppress(TimeoutError, SQLAlchemyError):
         async with asyncio.timeout(_AT_ONCE):
             found = await opened.ask(opened.savings.estimates, since)
-        if said := savings.summary(_LATELY_DAYS, found.values()):
-            session.err.print(said)
+            _print_known(savings.summary(_LATELY_DAYS, found.values()))
+            _print_known(await opened.ask(savings.observed_summary, opened))
+            calls = sum(each.calls for each in found.values())
+            if settings.control_share and calls <= _MAX_COMPARED_CALLS:
+                names = {team.id: team.name for team in await opened.ask(opened.teams.all)}
+                compared = await opened.ask(opened.savings.compare, since)
+                _print_known(savings.conversations_summary(compared, names))
+
+
+def _print_known(said: str) -> None:
+    """Print a sentence for who starts the gateway; nothing for an empty one."""
+    if said:
+        session.err.print(said, soft_wrap=True)
 
 
 def _welcome(opened: Store) -> None:

@@ -15,7 +15,7 @@ from proxy.records.amounts import cell, column, quantity
 
 if TYPE_CHECKING:
     from proxy.prefix.guard import ArmTotals, Interval
-    from proxy.records.feature_mode import LayoutScope
+    from proxy.records.feature_mode import LayoutScope, PlanningMode
     from proxy.store.sql.savings import Comparison, Estimate, MissSum
     from proxy.store.store import Store
 
@@ -85,6 +85,48 @@ def summary(days: int, found: Iterable[Estimate]) -> str:
     return (
         f"Planning saved {cell(total.nanos, _CENTS)} ({total.part:.0%}) of"
         f" {quantity(total.calls, 'call')} in the last {quantity(days, 'day')}, by estimate."
+    )
+
+
+def conversations_summary(found: Iterable[Comparison], names: Mapping[str, str]) -> str:
+    """How many conversations the measured figure still needs, in one sentence; "" for none.
+
+    Args:
+        found: The features; the one that needs fewest is named.
+        names: The teams' names, by their ids.
+    """
+    lacking = [(needed, each) for each in found if (needed := each.missing_conversations)]
+    if not lacking:
+        return ""
+    needed, nearest = min(lacking, key=lambda each: each[0])
+    feature = _feature(nearest.team, nearest.feature, names)
+    conversations = f"some {quantity(needed, 'more conversation')}"
+    if len(lacking) == 1:
+        return f"A measured figure needs {conversations} of {feature}."
+    return (
+        f"Of {len(lacking):,} features without a measured figure {feature} needs the fewest:"
+        f" {conversations}."
+    )
+
+
+def observed_summary(store: Store) -> str:
+    """What `apply` or `auto` should save where planning only observes; "" where nobody knows.
+
+    It blocks, and names the feature that should save most.
+    """
+    from proxy.records.feature_mode import PlanningMode
+
+    waiting = _waiting(store, mode=PlanningMode.OBSERVE)
+    if not waiting:
+        return ""
+    place, _, nanos = max(waiting, key=lambda each: each[2])
+    names = {team.id: team.name for team in store.teams.all()}
+    others = quantity(len(waiting) - 1, "other layout")
+    more = f", and {others} should save less" if len(waiting) > 1 else ""
+    return (
+        f"Planning only observes {_feature(place.team, place.feature, names)}: `apply` or `auto`"
+        f" should save {cell(nanos, _CENTS)} per 1,000 calls more (by estimate)"
+        f"{more}. See `thriftgate savings`."
     )
 
 
@@ -163,14 +205,23 @@ def _figures(found: Comparison, estimated: str, saved: str) -> tuple[str, ...]:
     )
 
 
-def _waiting(store: Store) -> list[tuple[LayoutScope, int, int]]:
-    """The newest proposals that nobody has decided on, where planning may not move text yet."""
+def _waiting(
+    store: Store, *, mode: PlanningMode | None = None
+) -> list[tuple[LayoutScope, int, int]]:
+    """The newest proposals that nobody has decided on, where planning may not move text yet.
+
+    Args:
+        store: Where they are.
+        mode: Only those of features with this mode; None for all.
+    """
     from proxy.prefix.layouts.layout import Layout
     from proxy.store.sql.layout_rows import ProposalState
 
     standings = store.layouts.standings()
     found = []
     for place in sorted(standings.places):
+        if mode is not None and standings.of(place).mode is not mode:
+            continue
         proposals = store.layouts.proposals(place)
         latest = proposals[-1] if proposals else None
         if latest is not None and latest.state is ProposalState.PROPOSED:
@@ -185,6 +236,10 @@ def _proposal_line(team: str, place: LayoutScope, version: int, nanos: int) -> s
         f" {cell(nanos, _CENTS)} per 1,000 calls more (by estimate): see `thriftgate layout show`,"
         f" version {version}."
     )
+
+
+def _feature(team: str, feature: str, names: Mapping[str, str]) -> str:
+    return f"feature {feature_name(feature)} of team {names.get(team, team)}"
 
 
 def _interval(found: Interval) -> str:

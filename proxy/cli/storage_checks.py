@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from proxy.api.connection_limit import connections_within
+from proxy.api.connection_limit import connections_of_address, connections_within
 
 #: Bytes below which a disk is soon full: the journal alone may wait with some tens of MiB.
 _LOW_SPACE_BYTES: Final = 1 << 30
@@ -47,10 +47,14 @@ def low_space_warning(folder: Path, free: Callable[[Path], int] | None = None) -
     return [f"{told}; when nothing is left and the database takes no receipts, calls are refused"]
 
 
-def descriptors(limit: int, max_calls: int) -> str:
+def descriptors(limit: int, max_calls: int, per_address: int) -> str:
     """The process's limit of open descriptors, and how many of them clients may take."""
     clients = connections_within(limit, max_calls)
-    return f"Open files: at most {limit:,}; clients may hold {clients:,} connections."
+    one = connections_of_address(per_address, clients)
+    return (
+        f"Open files: at most {limit:,}; clients may hold {clients:,} connections,"
+        f" one address {one:,} of them."
+    )
 
 
 def low_descriptor_warning(limit: int, max_calls: int) -> list[str]:

@@ -4,6 +4,7 @@ Source: WHATWG HTML, section 9.2, "Server-sent events" (2026-11).
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 import msgspec
 
@@ -13,6 +14,8 @@ _LONE = (b"\n", b"\r", b"\r\n")
 #: A run longer than this says more than that the upstream is alive.
 _PING = 96
 _BOM = b"\xef\xbb\xbf"
+#: The first line of a stream begins so: a field, or a comment.
+_LINE_STARTS: Final = (b"data:", b"event:", b"id:", b"retry:", b":")
 
 
 class EventFramer:
@@ -66,6 +69,19 @@ def parse_events(run: bytes) -> Iterator[ServerSentEvent]:
 def is_idle(run: bytes) -> bool:
     """True if a run of events only keeps the connection alive: comments, and pings by name."""
     return b"data:" not in run or (len(run) < _PING and b"ping" in run)
+
+
+def begins_stream(head: bytes) -> bool | None:
+    """True if an answer that begins so is a stream of events; None while too few bytes are known.
+
+    A byte order mark and white space before the first line are passed over.
+    """
+    if head != _BOM and _BOM.startswith(head):
+        return None
+    line = head.removeprefix(_BOM).lstrip()
+    if line.startswith(_LINE_STARTS):
+        return True
+    return None if any(start.startswith(line) for start in _LINE_STARTS) else False
 
 
 def _end(tail: bytearray, start: int) -> int:

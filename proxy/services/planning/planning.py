@@ -1,9 +1,10 @@
-"""Planning in a running gateway: threads, deadlines and the store around the planner::
+"""Planning in a running gateway: threads, deadlines and the store around the planner.
+
+::
 
     planned ── the call's conversation, known here or in the store ──▶ what is sent
        └──▶ a new or grown plan goes to the store meanwhile ── kept ──▶ before the answer's end
        └──▶ held back while another call writes what this one could read, where that pays
-    settled ── why the cache missed; its lessons go to a thread of their own
 
 Fails open: whatever goes wrong, the call is sent unmodified, with a reason.
 """

@@ -4,7 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.api.connection_limit import ConnectionLimit, ThrottledLog, connections_within
+from proxy.api.connection_limit import (
+    ConnectionLimit,
+    ThrottledLog,
+    connections_of_address,
+    connections_within,
+)
 
 
 @pytest.mark.parametrize(
@@ -45,6 +50,26 @@ def test_an_address_or_a_block_of_ipv6_addresses_has_its_own_limit(first, second
     limit.acquire(first)
 
     assert ("THRIFTGATE_CONNECTIONS_PER_ADDRESS" in limit.refusal(second)) is is_same
+
+
+@pytest.mark.parametrize(("descriptors", "held"), [(1_024, 256), (4_096, 1_024), (20_000, 4_096)])
+def test_one_address_never_keeps_all_others_out_however_few_files_may_be_open(descriptors, held):
+    total = connections_within(descriptors, 2_000)
+    limit = ConnectionLimit(total=total, per_address=4_096)
+    while not (why := limit.refusal("192.0.2.1")):
+        limit.acquire("192.0.2.1")
+
+    assert limit.open == held
+    assert ("THRIFTGATE_CONNECTIONS_PER_ADDRESS" in why) is (held == 4_096)
+    assert ("ulimit -n" in why) is (held < 4_096)
+    assert limit.refusal("192.0.2.2") == ""
+
+
+@pytest.mark.parametrize(
+    ("setting", "total", "held"), [(9, 100, 9), (9, 18, 9), (9, 17, 8), (9, 1, 1), (9, 0, 1)]
+)
+def test_an_address_has_what_is_set_or_half_of_all_and_one_at_least(setting, total, held):
+    assert connections_of_address(setting, total) == held
 
 
 @given(st.lists(st.sampled_from(["192.0.2.1", "192.0.2.2", "2001:db8::1", ""])))

@@ -13,11 +13,18 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 from typer.testing import CliRunner, Result
 
+from proxy.cli import session
 from proxy.cli.main import _TABLE, _commands
+from proxy.prefix.layouts.layout import Layout, LayoutMove
+from proxy.prefix.prompts.prompt import PromptSlot
+from proxy.records.feature_mode import LayoutScope
+from proxy.store.sql.ids import id_floor
 from proxy.store.store import Store
 from tests.fakes.receipts import a_receipt
 from tests.fakes.standing import standing
@@ -383,6 +390,43 @@ def test_a_hangup_signal_reloads_and_a_bad_file_is_named_with_its_line(tmp_path)
         process.send_signal(signal.SIGHUP)
         wait_for(tmp_path / "stderr", f"{catalog}:3: upstreams.mine.base_url")
         assert process.poll() is None
+
+
+@pytest.mark.parametrize("share", ["0.05", "0"])
+def test_serving_begins_with_what_planning_saved_and_could_save(share, tmp_path, folder):
+    told("team", "create", "acme")
+    now = session.now()
+    store = Store.open(f"sqlite:///{folder / 'thriftgate.db'}", folder / "journal")
+    team = store.teams.all()[0].id
+    planned: dict[str, Any] = {
+        "conversation": "c",
+        "arm": "treated",
+        "planning_nanos": 4_000_000_000,
+        "cost_nanos": 1_000_000_000,
+    }
+    call_id = id_floor(now)
+    store.keep(a_receipt(call_id=call_id, started=now, team=team, feature="chat", **planned))
+    move = LayoutMove(
+        before=None, after=None, slot=PromptSlot.VARIABLE, label="time", saving=2_500_000_000
+    )
+    moves = msgspec.json.encode(Layout(moves=(move,))).decode()
+    store.layouts.propose(LayoutScope(team, "chat", "gpt"), "digest", moves, now)
+    assert store.close(20)
+    with serving(tmp_path, {"THRIFTGATE_CONTROL_SHARE": share}) as process:
+        introduction(process)
+        last = "See `thriftgate savings`." if share == "0" else "of feature chat of team acme.\n"
+        wait_for(tmp_path / "stderr", last)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+    saved, could, *rest = (tmp_path / "stderr").read_text().splitlines()
+
+    assert saved == "Planning saved $4.00 (80%) of 1 call in the last 30 days, by estimate."
+    assert could == (
+        "Planning only observes feature chat of team acme: `apply` or `auto` should save $2.50"
+        " per 1,000 calls more (by estimate). See `thriftgate savings`."
+    )
+    needed = "A measured figure needs some 1,000 more conversations of feature chat of team acme."
+    assert rest == [*([needed] if share != "0" else []), "Thriftgate stopped."]
 
 
 def wait_for(file: Path, said: str) -> None:

@@ -6,11 +6,12 @@ import orjson
 import pytest
 
 from compaction.policy import CompactionMode
-from proxy.cli.savings import misses, savings
+from proxy.cli.savings import conversations_summary, misses, observed_summary, savings
 from proxy.prefix.layouts.layout import Layout, LayoutMove
 from proxy.prefix.prompts.prompt import PromptSlot
-from proxy.records.feature_mode import LayoutScope
+from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.records.receipt import Receipt
+from proxy.store.store import Store
 from slo.usage import Usage
 from tests.fakes.receipts import START, a_receipt
 from tests.fakes.typed import Typed, alone
@@ -76,17 +77,75 @@ def test_an_estimate_is_told_from_the_first_call(typed: Typed) -> None:
 
 
 def test_what_waits_for_approval_says_what_it_should_save(typed: Typed) -> None:
-    move = LayoutMove(
-        before=None, after=None, slot=PromptSlot.VARIABLE, label="time", saving=2_500_000_000
-    )
-    raw = orjson.dumps(msgspec.to_builtins(Layout(moves=(move,)))).decode()
     store = typed.open()
-    store.layouts.propose(LayoutScope("team_0", "chat", "gpt"), "digest", raw, START)
+    propose(store, "chat", 2_500_000_000)
     store.close(5)
 
     assert "Moving text in feature chat of team team_0 should save $2.50" in typed.said(SAVINGS)
     (waiting,) = orjson.loads(typed.said(SAVINGS, "--json"))["proposed"]
     assert (waiting["feature"], float(waiting["saves_usd_per_1k"])) == ("chat", 2.5)
+
+
+def propose(store: Store, feature: str, nanos: int) -> None:
+    """Have a layout wait that should save so much per 1,000 calls."""
+    move = LayoutMove(before=None, after=None, slot=PromptSlot.VARIABLE, label="time", saving=nanos)
+    raw = orjson.dumps(msgspec.to_builtins(Layout(moves=(move,)))).decode()
+    store.layouts.propose(LayoutScope("team_0", feature, "gpt"), feature, raw, START)
+
+
+@pytest.mark.parametrize(
+    ("needed", "said"),
+    [
+        ({}, ""),
+        ({"done": 300}, ""),
+        (
+            {"chat": 2, "done": 300},
+            "A measured figure needs some 1,000 more conversations of feature chat of team acme.",
+        ),
+        (
+            {"chat": 2, "code": 90, "done": 300},
+            (
+                "Of 2 features without a measured figure feature code of team acme needs the"
+                " fewest: some 60 more conversations."
+            ),
+        ),
+    ],
+)
+def test_the_feature_that_is_nearest_to_a_measured_figure_is_named(
+    typed: Typed, needed: dict[str, int], said: str
+) -> None:
+    for at, (feature, calls) in enumerate(needed.items()):
+        numbers = range(1000 * at + 1, 1000 * at + 1 + calls)
+        typed.keep(*(a_call(n, feature=feature) for n in numbers))
+    store = typed.open()
+    found = store.savings.compare(START - 86_400)
+    store.close(5)
+
+    assert conversations_summary(found, {"team_0": "acme"}) == said
+
+
+def test_what_moves_of_text_should_save_is_told_only_where_planning_observes(typed: Typed) -> None:
+    store = typed.open()
+    assert observed_summary(store) == ""
+    propose(store, "chat", 2_500_000_000)
+    propose(store, "code", 1_000_000_000)
+    both = observed_summary(store)
+    store.layouts.switch(LayoutScope("team_0", "chat"), PlanningMode.APPLY, "me", START)
+    code = observed_summary(store)
+    store.layouts.switch(LayoutScope("team_0", "code"), PlanningMode.OFF, "me", START)
+    none = observed_summary(store)
+    store.close(5)
+
+    assert both == (
+        "Planning only observes feature chat of team team_0: `apply` or `auto` should save $2.50"
+        " per 1,000 calls more (by estimate), and 1 other layout should save less."
+        " See `thriftgate savings`."
+    )
+    assert code == (
+        "Planning only observes feature code of team team_0: `apply` or `auto` should save $1.00"
+        " per 1,000 calls more (by estimate). See `thriftgate savings`."
+    )
+    assert none == ""
 
 
 def test_misses_come_with_their_price_an_example_and_the_mend(typed: Typed) -> None:

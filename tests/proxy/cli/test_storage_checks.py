@@ -105,9 +105,11 @@ def test_the_disk_itself_is_asked_where_the_folder_would_be(tmp_path: Path):
 
 
 def test_the_limit_of_open_files_is_shown_with_what_clients_may_hold():
-    assert descriptors(20_000, 2000) == (
-        "Open files: at most 20,000; clients may hold 17,744 connections."
+    assert descriptors(20_000, 2000, 4_096) == (
+        "Open files: at most 20,000; clients may hold 17,744 connections,"
+        " one address 4,096 of them."
     )
+    assert descriptors(1_024, 2000, 4_096).endswith("512 connections, one address 256 of them.")
 
 
 def test_a_limit_of_open_files_below_two_for_each_call_is_noted():

@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.providers.sse import EventFramer, ServerSentEvent, is_idle, parse_events
+from proxy.providers.sse import (
+    EventFramer,
+    ServerSentEvent,
+    begins_stream,
+    is_idle,
+    parse_events,
+)
 
 _LINES = st.sampled_from(
     [
@@ -151,3 +157,28 @@ def test_fields_are_read_as_the_standard_says(run: bytes, expected: list[ServerS
 )
 def test_what_only_keeps_a_connection_alive_is_idle(run, idle):
     assert is_idle(run) is idle
+
+
+@pytest.mark.parametrize(
+    ("head", "is_stream"),
+    [
+        (b"data: {}", True),
+        (b"event:x", True),
+        (b"id:1", True),
+        (b"retry: 9", True),
+        (b": ping", True),
+        (b"\xef\xbb\xbfdata:", True),
+        (b"\r\n \ndata:", True),
+        (b'{"data":1}', False),
+        (b"\xef\xbb\xbf{", False),
+        (b"<html>", False),
+        (b"\xffdata:", False),
+        (b"database", False),
+    ],
+)
+def test_a_stream_is_told_by_its_first_bytes_and_never_by_fewer(head, is_stream):
+    found = [begins_stream(head[:end]) for end in range(len(head) + 1)]
+
+    assert found[-1] is is_stream
+    assert set(found[: found.index(is_stream)]) == {None}
+    assert set(found[found.index(is_stream) :]) == {is_stream}
