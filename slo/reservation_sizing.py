@@ -72,13 +72,24 @@ class PriceQuote(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UsageBounds(msgspec.Struct, frozen=True, kw_only=True):
-    """How much a call may use of a unit: ``sure`` at least, then as ``OutputBounds`` says."""
+    """How much a call may use of a unit: ``sure`` at least, then as ``OutputBounds`` says.
+
+    Attributes:
+        upper_bound: What it cannot pass, however wrong the count of its prompt is; 0 where nobody
+            asked for it.
+    """
 
     sure: int
     typical: int
     likely: int
     worst: int
     is_guessed: bool = False
+    upper_bound: int = 0
+
+    @property
+    def most(self) -> int:
+        """The most that the call can use."""
+        return max(self.worst, self.upper_bound)
 
 
 class CounterView(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,7 +163,7 @@ def size_reservation(budget: Budget, need: UsageBounds, seen: CounterView) -> Re
     if not budget.hard:
         return ReservationRequest(amount=need.likely, limit=limit)
     if budget.hold is HoldPolicy.WORST:
-        return ReservationRequest(amount=need.worst, limit=limit)
+        return ReservationRequest(amount=need.most, limit=limit)
     beside = required_headroom(budget, need, seen) - need.likely
     within = min(limit - beside, limit // _MAX_GUESS_DIVISOR if need.is_guessed else limit)
     if seen.spent + seen.held + need.likely <= within:

@@ -1,6 +1,6 @@
 """A town with budgets: one dear model, whose calls of a thousand tokens may cost ten cents.
 
-Another is cheap, but may generate very much.
+Another is dear by its prompts, a third is cheap, but may generate very much.
 """
 
 import asyncio
@@ -27,6 +27,13 @@ id = "dear-lab"
 upstream = "lab"
 model = "gpt-lab"
 price = { input = "0", output = "100" }
+max_output = 4096
+
+[[models]]
+id = "heavy-lab"
+upstream = "lab"
+model = "gpt-lab"
+price = { input = "100", output = "100" }
 max_output = 4096
 
 [[models]]

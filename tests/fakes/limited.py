@@ -32,8 +32,11 @@ from tests.fakes.desk import FakeEstimator, LoopTasks, call, route
 NOW = 1_790_000_000.0
 BODY = b'{"model":"m","messages":[],"max_completion_tokens":1000}'
 ROUTE = route("one", max_output=4096)
-#: What the body above may cost at most: its bytes are 14 tokens, and 1,000 may be generated.
-WORST = 14 * 1_000 + 1000 * 4_000
+#: What the body above can cost at most: each of its bytes may be a token, its template adds 256,
+#: and 1,000 may be generated.
+WORST = (len(BODY) + 256) * 1_000 + 1000 * 4_000
+#: What it may cost by its likely tokens, which are a fourth of its bytes.
+LIKELY_WORST = 14 * 1_000 + 1000 * 4_000
 
 
 def budget(**fields: Any) -> Budget:
@@ -135,6 +138,10 @@ class Losable(LocalBudgetStore):
         await self._found()
         await asyncio.sleep(self.extend_delay)
         return await super().extend(name, counters, now, until)
+
+    async def condition(self, now: float) -> CountersCondition:
+        await self._found()
+        return await super().condition(now)
 
     async def _found(self) -> None:
         await asyncio.sleep(0)

@@ -179,6 +179,8 @@ class TestHowMuchIsHeld:
 
     def test_a_budget_that_holds_the_worst_always_does(self) -> None:
         worst = budget(hold=HoldPolicy.WORST)
+        bound = UsageBounds(sure=1, typical=2, likely=3, worst=4, upper_bound=9)
+        assert size_reservation(worst, bound, CounterView()).amount == 9
         assert held(worst, self.NEED, CounterView()) == 42
 
     def test_many_calls_cover_each_other_s_surprises(self) -> None:

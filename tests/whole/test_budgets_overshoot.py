@@ -6,6 +6,7 @@ Nothing settles late here, so nothing passes.
 """
 
 import asyncio
+import collections
 import math
 import random
 from dataclasses import dataclass, field
@@ -110,6 +111,40 @@ def test_the_limit_is_never_passed_and_nothing_refused_while_half_of_it_is_unspe
     assert found.answered > 5 * _CALLERS
     assert min(float(each["spent"]) for each in found.refusals) >= 2.5
     assert max(float(each["spent"]) + float(each["held"]) for each in found.refusals) <= 5
+
+
+async def crowd_of_digits(town: Budgeted, callers: int) -> collections.Counter[int]:
+    """What became of calls of nearly 16 KiB of digits, all of them sent at once."""
+    dice = random.Random(7)  # noqa: S311 - repeatable, not secret
+    digits = ",".join(str(dice.randint(0, 9)) for _ in range(7_800))
+    limits = httpx.Limits(max_connections=callers)
+    async with httpx.AsyncClient(trust_env=False, timeout=60, limits=limits) as client:
+
+        async def send(number: int) -> int:
+            said = [{"role": "user", "content": f"{number} {digits}"}]
+            asks = {"model": "heavy-lab", "max_completion_tokens": 1, "messages": said}
+            url = f"{town.url}/chat/completions"
+            answer = await client.post(url, json=asks, headers=town.headers())
+            return answer.status_code
+
+        async def open_the_gate() -> None:
+            await asyncio.sleep(3)  # all that may pass stand before it
+            town.gate.set()
+
+        town.gate.clear()
+        calls = (send(number) for number in range(callers))
+        statuses, _ = await asyncio.gather(asyncio.gather(*calls), open_the_gate())
+        return collections.Counter(statuses)
+
+
+def test_a_limit_with_worst_holds_is_never_passed_by_prompts_of_digits(monkeypatch, tmp_path):
+    monkeypatch.setenv("LAB_KEY", "lab-key")
+    with budgeted(tmp_path, FIVE) as town:
+        statuses = asyncio.run(crowd_of_digits(town, 40))
+        spent = town.costs()
+
+    assert set(statuses) == {200, 429}
+    assert LIMIT / 2 < spent <= LIMIT
 
 
 async def answered(town: Budgeted, each: int, callers: int = _CALLERS) -> int:

@@ -112,6 +112,30 @@ def test_a_stall_of_redis_refuses_no_call_and_all_of_them_are_counted(tmp_path):
     assert level.held == 0
 
 
+@pytest.mark.parametrize(
+    ("body", "statuses"), [(short_body, {200}), (long_body, {200, 429})], ids=["roomy", "spent"]
+)
+def test_a_stall_refuses_no_call_of_a_budget_that_is_too_small_for_leases(tmp_path, body, statuses):
+    """Of ten dollars no lease is given: a process would have to hold eight calls ahead."""
+    limit = 10
+    with night(tmp_path, {"closed": limit}, body) as found:
+        with found.crowds[0].calling(), found.crowds[1].calling():
+            time.sleep(1.0)
+            found.stall()
+            time.sleep(0.5)
+            found.stall()
+            time.sleep(0.5)
+        for each in found.gateways:
+            each.stop()
+        found.until_released("closed")
+        (level,) = found.ledger.levels(["closed"])
+        spent = found.ledger.spent()["closed"]
+
+    assert len([met for crowd in found.crowds for met in crowd.of("stalled", "closed")]) > 4
+    assert found.statuses() <= statuses
+    assert level.spent == spent <= limit * _NANOS
+
+
 def test_a_redis_that_stalls_again_and_again_lets_no_call_pass_the_limit(tmp_path):
     """Most of the limit is leased for some time, all of it is spent, and nothing stays held."""
     limit = 20

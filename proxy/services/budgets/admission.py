@@ -9,6 +9,7 @@ One reservation covers every budget a call counts in, in one step, first of what
 reserved ahead (``proxy.store.redis.leased_counters``). Settling never makes a caller wait. A
 process that dies settles nothing: what it held goes at its end.
 
+Counters that stall for a moment are waited for where a budget is closed (``counter_stalls``).
 Counters that have lost everything are as good as away to hard budgets, but for those whose
 ``on_loss`` is ``open``, until they have been given what the ledger knows. Within one beat they know
 again what is held for calls under way.
@@ -31,21 +32,26 @@ from proxy.records.receipt import Receipt
 from proxy.services.budgets import clamps
 from proxy.services.budgets.background_settlement import BackgroundSettlement
 from proxy.services.budgets.budget_matching import BudgetMatch, BudgetMatcher
+from proxy.services.budgets.counter_stalls import STALL_WAIT_S, CounterStalls
 from proxy.services.budgets.local_quota import TTL_S, LocalQuota
 from proxy.services.budgets.prediction import Predictor
 from proxy.services.budgets.pricing import Alternative, dearest_prompt
+from proxy.services.budgets.prompt_bounds import prompt_bound
 from proxy.services.budgets.refusals import (
     budget_refusal,
     counters_unavailable,
     rate_limit_headers,
+    unbounded,
     uncountable_refusal,
 )
 from proxy.services.budgets.reservation_requests import (
     PREDICTED,
     UNKNOWN,
     CountedBudget,
+    bounded,
     claim,
     first_uncountable,
+    holding_worst,
     is_worth_asking,
     minds_loss,
     needs,
@@ -83,7 +89,7 @@ class _Open(msgspec.Struct):
         route: Where it goes.
         counted: The budgets it counts in.
         wanted: What it may use.
-        tokens: Of its prompt; 0 where nobody predicted it.
+        tokens: Of its prompt, the most where a budget holds that; 0 where nobody predicted it.
         output: How much it may generate; None where nobody predicted it.
         sent: Whether it went to an upstream.
         holds_worst: Whether a budget holds its worst case, not what is likely.
@@ -147,6 +153,7 @@ class Admission:
         self.counters = store
         self._predictor = predictor
         self._settlement = BackgroundSettlement(lambda: self.counters, tasks, now)
+        self._stalls = CounterStalls(lambda: self.counters.condition(now()), tasks)
         self._now = now
         self.say: Callable[[Alert], object] | None = None
         self._thresholds = ThresholdWatch()
@@ -247,6 +254,14 @@ class Admission:
             prompt, tokens = dearest_prompt(said.tokens, route, prepared.body), said.tokens
             output = said.output
             wanted = needs(units, call, prompt, output, said.quote)
+            if (worst := holding_worst(found.counted, wanted)) is not None:
+                bound = await prompt_bound(prepared.body, call.body, call.endpoint, route)
+                if bound is None:
+                    raise unbounded(worst, route)
+                tokens = bound
+                prompt = dearest_prompt(tokens, route, prepared.body)
+                most = needs(units, call, prompt, output, said.quote)
+                wanted = bounded(wanted, most)
         if (each := first_uncountable(found.counted, wanted, call, route)) is not None:
             raise uncountable_refusal(each, route, later=call.is_background)
         name = f"{call.id}/{attempt.number}"
@@ -275,18 +290,24 @@ class Admission:
         now = self._now()
         if (levels := self._reserve_locally(opened, now)) is not None:
             return levels
-        if now < self._lost_until:
-            return self._admit_uncounted(opened)
-        try:
-            levels = await self._reserve_with_retry(opened)
-        except CountersReset:
-            return self._admit_uncounted(opened)
-        except StoreUnavailable as error:
-            self._lost_until = self._now() + _OUTAGE_PAUSE_S
-            _log.warning("Budgets are not counted just now: %s", error)
-            return self._admit_uncounted(opened)
-        self._local = None
-        return levels
+        clock = asyncio.get_running_loop().time
+        may_wait, deadline = _is_closed(opened.counted), clock() + STALL_WAIT_S
+        is_asked = now >= self._lost_until and not (may_wait and self._stalls.is_stalled)
+        while is_asked or (may_wait and await self._stalls.wait(deadline)):
+            is_asked = False
+            try:
+                levels = await self._reserve_with_retry(opened)
+            except CountersReset:
+                break
+            except StoreUnavailable as error:
+                self._lost_until = self._now() + _OUTAGE_PAUSE_S
+                self._stalls.note_loss()
+                _log.warning("Budgets are not counted just now: %s", error)
+            else:
+                self._local, self._lost_until = None, float("-inf")
+                self._stalls.note_answer()
+                return levels
+        return self._admit_uncounted(opened)
 
     def _reserve_locally(self, opened: _Open, now: float) -> Sequence[CounterLevel] | None:
         """Reserves from this process's leases; None where they do not cover it."""
@@ -361,7 +382,7 @@ class Admission:
             Unready: One of them does not.
         """
         bounded = [each for each in opened.counted if minds_loss(each.budget)]
-        if any(each.budget.on_loss is OnStoreLoss.CLOSED for each in bounded):
+        if _is_closed(bounded):
             raise counters_unavailable()
         if bounded:
             self._local = self._local or LocalQuota()
@@ -374,3 +395,10 @@ class Admission:
             if not self._local.reserve(opened.name, claims, self._now()):
                 raise counters_unavailable()
         return ()
+
+
+def _is_closed(counted: Collection[CountedBudget]) -> bool:
+    """True if a call is not to pass one of its budgets unseen."""
+    return any(
+        minds_loss(each.budget) and each.budget.on_loss is OnStoreLoss.CLOSED for each in counted
+    )

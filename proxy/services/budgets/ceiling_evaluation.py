@@ -13,6 +13,7 @@ from proxy.records.receipt import dollars
 from proxy.services.budgets import clamps
 from proxy.services.budgets.prediction import Predictor
 from proxy.services.budgets.pricing import AttemptPrice, Prediction, price_attempt, served_model
+from proxy.services.budgets.prompt_bounds import SMALL_BODY_BYTES, text_bound
 from proxy.services.budgets.refusals import (
     CeilingExcess,
     OverBudget,
@@ -63,6 +64,15 @@ class CeilingEvaluation:
     def worst_cost(self) -> int:
         """The most the call may cost; what it has cost so far where its price is unknown."""
         return self._spent + (self.worth.need.worst if self.worth is not None else 0)
+
+    def bound(self) -> int:
+        """What it may cost however wrong the guess at its prompt is, where that is all text."""
+        found, body = self._prediction, self.prepared.body
+        if found is None or self.worth is None or len(body) > SMALL_BODY_BYTES:
+            return self.worst_cost()
+        longest = max(found.tokens, text_bound(body, self.route))
+        worth = price_attempt(msgspec.structs.replace(found, tokens=longest), self.route, body)
+        return self._spent + (worth or self.worth).need.worst
 
     def likely_cost(self, total: int | None = None) -> int | None:
         """The likely cost with so many tokens at most; None where its price is unknown."""

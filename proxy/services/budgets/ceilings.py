@@ -7,8 +7,8 @@
              └─ OverCeiling
 
 What is predicted takes the prompt's tokens, what its cache should hold, the lengths learned of such
-answers, and what the call's earlier attempts cost. A small prompt is counted only where a guess
-from its length does not fit.
+answers, and what the call's earlier attempts cost. A small prompt is counted only where it may
+not fit: its length in bytes bounds its tokens.
 """
 
 from collections import Counter, OrderedDict
@@ -207,7 +207,7 @@ class CostCeilings(Collector):
         if attempt.call.endpoint not in GENERATING_ENDPOINTS:
             return case
         case.learn(await self._predictor.predict(attempt, prepared, route))
-        if case.worst_cost() > opened.ceilings[0].limit:
+        if case.bound() > opened.ceilings[0].limit:
             case.learn(await self._predictor.predict(attempt, prepared, route, exactly=True))
         return case
 

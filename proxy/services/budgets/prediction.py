@@ -1,4 +1,4 @@
-"""Predicts the use and cost of an attempt before it is sent: counted, learned and priced.
+"""Predicts the use and cost of an attempt before it is sent: counted, learned and price_attempt.
 
 Prompts are counted once for each call and model, however many budgets and ceilings ask. How long
 answers are is learned of each team's feature, model and output limit; until that says something,
@@ -28,15 +28,13 @@ from proxy.providers.port import PreparedRequest
 from proxy.records.receipt import Outcome, Receipt
 from proxy.services.budgets import clamps
 from proxy.services.budgets.pricing import Alternative, Prediction, price_attempt, served_model
+from proxy.services.budgets.prompt_bounds import SMALL_BODY_BYTES
 from proxy.store.sql.answers import PastAnswer
 from slo.output_length_model import OutputLengthModel
 from slo.reservation_sizing import OutputBounds, PriceQuote, UsageBounds, output_bounds
 
 _log = logging.getLogger("thriftgate.budgets")
 
-#: Bodies up to this size are at first not counted: a fourth of their bytes, half where they hold
-#: more than ASCII, is more tokens than they have.
-_MAX_INLINE_BYTES: Final = 16 * 1024
 #: Calls under way of which something is remembered.
 _MAX_CALLS: Final = 20_000
 #: How much longer an answer would have been, at a guess, that the ledger says was cut off.
@@ -265,12 +263,15 @@ class Predictor:
     def _guess(
         self, attempt: AttemptInfo, model: str, known: _Known, *, exactly: bool
     ) -> int | None:
-        """Tokens of the prompt as far as they can be told at once; None where not well enough."""
+        """Tokens that the prompt is likely to have, told at once; None where not well enough.
+
+        A small body has a fourth of its bytes, half of them where it holds more than ASCII.
+        """
         body = attempt.call.body
         counted = known.tokens.get((model, len(body)))
         if counted is not None:
             return counted
-        if exactly or len(body) > _MAX_INLINE_BYTES:
+        if exactly or len(body) > SMALL_BODY_BYTES:
             return None
         return -(-len(body) // (4 if body.isascii() else 2))
 

@@ -157,6 +157,20 @@ def uncountable_refusal(each: CountedBudget, route: Route, *, later: bool) -> Ov
     return error
 
 
+def unbounded(each: CountedBudget, route: Route) -> OverBudget:
+    """Why a call is refused of which nobody knows the most that it can use of a budget."""
+    budget = each.budget
+    return _uncountable(
+        f"The budget `{budget.name}` holds the most that a call can use, and nobody knows it of"
+        " this one: a part of its prompt is not text in its body (pictures, files, tools of the"
+        " provider, what it keeps), and the catalog states no `window` for its model. Whoever runs"
+        ' the gateway can write one, or hold = "p95" beside the limit.',
+        {"budget": budget.name, "scope": budget.scope, "of": each.whose},
+        route,
+        "usage_unknown",
+    )
+
+
 def _uncountable(
     message: str, details: Mapping[str, Any], route: Route, code: str = _UNPRICED
 ) -> OverBudget:

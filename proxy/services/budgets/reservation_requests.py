@@ -13,7 +13,15 @@ from proxy.records.call import Call
 from proxy.records.receipt import Outcome, Receipt
 from slo import budget as budgets
 from slo import window
-from slo.budget import Budget, BudgetIndex, BudgetUnit, OnStoreLoss, Subject, UnpricedPolicy
+from slo.budget import (
+    Budget,
+    BudgetIndex,
+    BudgetUnit,
+    HoldPolicy,
+    OnStoreLoss,
+    Subject,
+    UnpricedPolicy,
+)
 from slo.reservation_sizing import (
     CounterView,
     OutputBounds,
@@ -112,6 +120,40 @@ def needs(
             )
         found[unit] = known or UNKNOWN
     return found
+
+
+def bounded(
+    wanted: Mapping[BudgetUnit, UsageBounds], most: Mapping[BudgetUnit, UsageBounds]
+) -> dict[BudgetUnit, UsageBounds]:
+    """What a call may use of each unit, and can at most.
+
+    Args:
+        wanted: What it may use.
+        most: What it may use with the longest prompt that it can have.
+    """
+    return {
+        unit: msgspec.structs.replace(each, upper_bound=most[unit].worst)
+        if each is not UNKNOWN
+        else each
+        for unit, each in wanted.items()
+    }
+
+
+def holding_worst(
+    counted: Iterable[CountedBudget], wanted: Mapping[BudgetUnit, UsageBounds]
+) -> CountedBudget | None:
+    """The first budget that holds the most a call can use, where that is known and not nothing."""
+    for each in counted:
+        budget = each.budget
+        if (
+            budget.hard
+            and budget.hold is HoldPolicy.WORST
+            and budget.unit is not BudgetUnit.REQUESTS
+        ):
+            may = wanted[budget.unit]
+            if may is not UNKNOWN and may.worst:
+                return each
+    return None
 
 
 def is_uncountable(rule: UnpricedPolicy, call: Call, route: Route) -> bool:

@@ -16,7 +16,8 @@ from tests.fakes.admitted import (
     told,
     until_refused,
 )
-from tests.fakes.limited import WORST, Office, budget
+from tests.fakes.clock import ticks
+from tests.fakes.limited import LIKELY_WORST, WORST, Office, budget
 
 
 def test_without_counters_calls_pass_where_the_budget_is_open():
@@ -35,6 +36,53 @@ def test_without_counters_calls_are_told_to_come_back_where_the_budget_is_closed
         assert refused.value.retry_after == 2.0
 
     told(story, budget(on_loss=OnStoreLoss.CLOSED))
+
+
+@pytest.mark.parametrize("seconds", [0.4, 1.5, 2.5])
+def test_a_stall_refuses_no_call_of_a_closed_budget_and_holds_each_once(seconds):
+    async def story(office: Office) -> None:
+        office.store.is_lost = True
+        calls = []
+        for number in range(8):
+            calls.append(asyncio.ensure_future(office.admit(office.attempt(number))))
+            await asyncio.sleep(seconds / 8)
+        assert not any(each.done() for each in calls)
+        assert office.store.asked <= 4  # one finds out, the others wait for one answer
+        office.store.is_lost = False
+        await asyncio.gather(*calls)
+        assert await office.level(COUNTER) == CounterLevel(0, 8 * WORST)
+
+    told(story, budget(on_loss=OnStoreLoss.CLOSED))
+
+
+def test_an_outage_refuses_at_once_after_three_seconds_and_calls_pass_soon_after_its_end():
+    async def story(office: Office) -> None:
+        office.store.is_lost = True
+        began = ticks()
+        with pytest.raises(Unready):
+            await office.admit(office.attempt(1))
+        assert 2.9 < ticks() - began < 3.5
+        for number in range(2, 30):
+            before = ticks()
+            with pytest.raises(Unready):
+                await office.admit(office.attempt(number))
+            assert ticks() == before
+            await asyncio.sleep(0.3)
+        office.store.is_lost = False
+        await asyncio.sleep(1.1)
+        await office.admit(office.attempt(50))
+
+    told(story, budget(on_loss=OnStoreLoss.CLOSED))
+
+
+def test_a_call_that_no_budget_refuses_waits_for_nothing_during_a_stall():
+    async def story(office: Office) -> None:
+        office.store.is_lost = True
+        before = ticks()
+        await office.admit(office.attempt(1))
+        assert ticks() == before
+
+    told(story, budget(on_loss=OnStoreLoss.OPEN))
 
 
 def test_counters_that_were_lost_are_asked_again_a_little_later():
@@ -68,12 +116,14 @@ def test_emptied_counters_are_as_good_as_away_where_the_budget_is_closed_and_ask
     told(story, budget(on_loss=OnStoreLoss.CLOSED), budget(name="other", on_loss=OnStoreLoss.OPEN))
 
 
-@pytest.mark.parametrize("fields", [{"on_loss": OnStoreLoss.OPEN}, {"hard": False}])
-def test_emptied_counters_still_count_where_nothing_is_closed(fields):
+@pytest.mark.parametrize(
+    ("fields", "held"), [({"on_loss": OnStoreLoss.OPEN}, WORST), ({"hard": False}, LIKELY_WORST)]
+)
+def test_emptied_counters_still_count_where_nothing_is_closed(fields, held):
     async def story(office: Office) -> None:
         office.store.forget()
         await office.admit(office.attempt(1))
-        assert await office.level(COUNTER) == CounterLevel(0, WORST)
+        assert await office.level(COUNTER) == CounterLevel(0, held)
 
     told(story, budget(**fields))
 
@@ -161,9 +211,10 @@ def test_what_is_not_covered_ahead_is_asked_for_and_what_is_covered_goes_on_afte
 
 def test_a_call_that_is_refused_as_counters_did_not_answer_holds_nothing_once_they_are_back():
     async def story(office: Office) -> None:
-        office.store.stalls = 2
+        office.store.stalls = 1_000
         with pytest.raises(Unready):
             await office.admit(office.attempt(1))
+        office.store.stalls = 0
         await asyncio.sleep(1)
         office.store.go_on()
         assert await office.level(COUNTER) == CounterLevel(0, 0)

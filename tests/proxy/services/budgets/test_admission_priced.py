@@ -10,13 +10,13 @@ from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
 from proxy.records.receipt import Outcome
 from proxy.services.budgets.refusals import OverBudget
-from slo.budget import BudgetUnit, UnpricedPolicy
+from slo.budget import BudgetUnit, HoldPolicy, UnpricedPolicy
 from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
 from slo.reservations import CounterLevel
 from tests.fakes.admitted import ANSWERED, COST, COUNTER, settled, told
 from tests.fakes.ceilinged import model
 from tests.fakes.clock import played
-from tests.fakes.limited import ROUTE, WORST, Office, budget
+from tests.fakes.limited import BODY, ROUTE, WORST, Office, budget
 
 #: A model of the same provider at a quarter of the price.
 CHEAP = model("cheap", 1_000)
@@ -117,7 +117,68 @@ def test_what_an_attempt_may_cost_is_what_it_may_cost_on_its_own_route():
         await settled(office)
         other = replace(CHEAP.routes[0], max_output=500)
         await office.admit(msgspec.structs.replace(dear, route=other, number=1))
-        assert await office.level(COUNTER) == CounterLevel(0, (14 + 500) * 1_000)
+        assert await office.level(COUNTER) == CounterLevel(0, (len(BODY) + 256 + 500) * 1_000)
+
+    told(story, budget())
+
+
+PICTURE = (
+    b'{"model":"m","messages":[{"role":"user","content":[{"type":"image_url","image_url":'
+    b'{"url":"https://a/b"}}]}],"max_completion_tokens":1000}'
+)
+
+
+def test_a_budget_that_holds_the_worst_holds_each_byte_of_a_small_prompt_as_a_token():
+    body = BODY.replace(b"[]", b'[{"role":"user","content":"' + b"4," * 4_000 + b'"}]')
+
+    async def story(office: Office) -> None:
+        await office.admit(office.attempt(1, body))
+        level = await office.level(COUNTER)
+        assert level.held == (len(body) + 256) * 1_000 + 1_000 * 4_000
+
+    told(story, budget(limit=100 * WORST))
+
+
+def test_a_prompt_that_lies_elsewhere_may_fill_the_window_and_only_the_worst_holds_that():
+    over = replace(ROUTE, window=200_000)
+
+    async def story(office: Office) -> None:
+        await office.admit(office.attempt(1, PICTURE, over))
+        assert await office.level(COUNTER) == CounterLevel(0, 200_000 * 1_000 + 1_000 * 4_000)
+        assert (await office.level(COUNTER.replace("b/", "p/"))).held < WORST
+
+    limit = 100 * WORST
+    told(story, budget(limit=limit), budget(name="p", hold=HoldPolicy.P95, limit=limit))
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({}, "usage_unknown"),
+        ({"unit": BudgetUnit.TOKENS, "limit": 10_000}, "usage_unknown"),
+        ({"hold": HoldPolicy.P95}, ""),
+        ({"hard": False}, ""),
+        ({"unit": BudgetUnit.REQUESTS, "limit": 10}, ""),
+    ],
+)
+def test_a_prompt_without_a_bound_is_refused_where_the_worst_is_held(fields, code):
+    async def story(office: Office) -> None:
+        attempt = office.attempt(1, PICTURE)
+        if not code:
+            await office.admit(attempt)
+            return
+        with pytest.raises(OverBudget) as refused:
+            await office.admit(attempt)
+        assert refused.value.code == code
+
+    told(story, budget(**fields))
+
+
+def test_a_prompt_without_a_bound_passes_where_its_tokens_cost_nothing():
+    over = replace(ROUTE, tariff=Tariff(periods=(FREE,)))
+
+    async def story(office: Office) -> None:
+        await office.admit(office.attempt(1, PICTURE, over))
 
     told(story, budget())
 
@@ -132,9 +193,9 @@ def test_a_refusal_names_a_model_with_which_the_call_would_fit():
         await office.admit(second)
         with pytest.raises(OverBudget) as refused:
             await office.admit(office.attempt(3))
-        found = {"model": "cheap", "predicted": "0.001014"}
+        found = {"model": "cheap", "predicted": "0.001312"}
         assert refused.value.details["cheapest_alternative"] == found
-        assert "On `cheap` it may cost $0.001014 and fits." in refused.value.message
+        assert "On `cheap` it may cost $0.001312 and fits." in refused.value.message
 
     played(run())
 

@@ -148,9 +148,21 @@ def test_a_guess_that_does_not_fit_is_counted():
 
     admitted(hall.checked(hall.attempt()))
     assert len(hall.estimator.delivered) == 1
-    roomy = Hall(ceiling(WORST + 100_000))
+    roomy = Hall(ceiling(WORST + 400_000))
     roomy.checked(roomy.attempt())
     assert roomy.estimator.delivered == []
+
+
+def test_a_prompt_of_digits_is_counted_where_its_bytes_may_not_fit_and_a_guess_would():
+    text = ",".join("4" for _ in range(4000))
+    body = orjson.dumps(
+        {"model": "m", "messages": [{"role": "user", "content": text}], "max_tokens": 10}
+    )
+    hall = Hall(ceiling(len(body) // 2 * 1_000, on_exceed=(REFUSE,)))
+
+    hall.checked(hall.attempt(body=body))
+
+    assert len(hall.estimator.delivered) == 1
 
 
 def test_what_the_cache_holds_is_cheaper():

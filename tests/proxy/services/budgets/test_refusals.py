@@ -11,6 +11,7 @@ from proxy.services.budgets.refusals import (
     ceiling_refusal,
     counters_unavailable,
     rate_limit_headers,
+    unbounded,
     uncountable_refusal,
     unpriced_refusal,
 )
@@ -40,6 +41,14 @@ def test_a_budget_that_is_used_up_is_told_with_when_it_starts_anew():
     assert "2026-09-21 14:14 UTC" in error.message
     assert orjson.loads(envelope(error))["error"]["predicted"] == "0.25"
     assert (b"x-should-retry", b"false") in error_headers(error, b"r", 1)
+
+
+def test_a_prompt_without_a_bound_is_refused_with_what_would_bound_it():
+    error = unbounded(CountedBudget(budget(), "acme", "c", NOW + 90), route())
+
+    assert (error.status, error.code, error.retry_after) == (429, "usage_unknown", None)
+    assert "`window`" in error.message
+    assert error.details["budget"] == "b"
 
 
 def test_what_others_hold_may_be_free_soon():

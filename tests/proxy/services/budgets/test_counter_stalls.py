@@ -1,0 +1,108 @@
+"""Calls wait out a stall together; in an outage nobody waits."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from proxy.services.budgets.counter_stalls import STALL_WAIT_S, CounterStalls
+from proxy.store.redis.local_budget_store import StoreUnavailable
+from tests.fakes.clock import played, ticks
+from tests.fakes.desk import LoopTasks
+
+
+class Silent:
+    """Counters that say nothing until told to.
+
+    Attributes:
+        asked: How often they were asked.
+    """
+
+    def __init__(self) -> None:
+        self.is_silent = True
+        self.asked = 0
+
+    async def probe(self) -> None:
+        self.asked += 1
+        if self.is_silent:
+            raise StoreUnavailable("it does not answer")
+
+
+def told(story: Callable[[CounterStalls, Silent], Awaitable[None]]) -> None:
+    async def run() -> None:
+        silent = Silent()
+        await story(CounterStalls(silent.probe, LoopTasks()), silent)
+
+    played(run())
+
+
+def test_all_who_wait_go_on_once_the_counters_answer_and_one_asks_for_them():
+    async def story(stalls: CounterStalls, silent: Silent) -> None:
+        began = ticks()
+        stalls.note_loss()
+        assert stalls.is_stalled
+        waiting = [asyncio.ensure_future(stalls.wait(began + STALL_WAIT_S)) for _ in range(50)]
+        await asyncio.sleep(1.5)
+        silent.is_silent = False
+        assert all(await asyncio.gather(*waiting))
+        assert 1.5 <= ticks() - began < 1.8
+        assert not stalls.is_stalled
+        assert silent.asked <= 17
+
+    told(story)
+
+
+def test_nobody_waits_longer_than_a_stall_may_last_nor_at_all_in_an_outage():
+    async def story(stalls: CounterStalls, silent: Silent) -> None:
+        began = ticks()
+        stalls.note_loss()
+        await asyncio.sleep(2.0)
+        assert not await stalls.wait(ticks() + STALL_WAIT_S)
+        assert 2.9 < ticks() - began < 3.2
+        for _ in range(20):
+            await asyncio.sleep(1.0)
+            asked, before = silent.asked, ticks()
+            stalls.note_loss()
+            assert not stalls.is_stalled
+            assert not await stalls.wait(ticks() + STALL_WAIT_S)
+            assert ticks() == before
+            assert silent.asked == asked
+
+    told(story)
+
+
+def test_a_call_waits_until_its_own_deadline():
+    async def story(stalls: CounterStalls, silent: Silent) -> None:
+        began = ticks()
+        stalls.note_loss()
+        assert not await stalls.wait(began + 1.0)
+        assert ticks() - began == 1.0
+
+    told(story)
+
+
+def test_after_an_answer_or_some_quiet_seconds_a_loss_begins_a_stall_of_its_own():
+    async def story(stalls: CounterStalls, silent: Silent) -> None:
+        stalls.note_loss()
+        await asyncio.sleep(4.0)
+        assert not stalls.is_stalled
+        stalls.note_answer()
+        stalls.note_loss()
+        assert stalls.is_stalled
+        await asyncio.sleep(15.0)
+        assert not stalls.is_stalled
+        stalls.note_loss()
+        assert stalls.is_stalled
+
+    told(story)
+
+
+def test_no_more_than_a_thousand_calls_wait():
+    async def story(stalls: CounterStalls, silent: Silent) -> None:
+        stalls.note_loss()
+        deadline = ticks() + STALL_WAIT_S
+        waiting = [asyncio.ensure_future(stalls.wait(deadline)) for _ in range(1_000)]
+        await asyncio.sleep(0)
+        assert not await stalls.wait(deadline)
+        assert ticks() < deadline - 1
+        assert not any(await asyncio.gather(*waiting))
+
+    told(story)
