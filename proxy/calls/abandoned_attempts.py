@@ -12,7 +12,7 @@ import msgspec
 from proxy.calls.metering import Meter
 from proxy.calls.output_limits import lowered_limit, output_allowance
 from proxy.calls.ports import CallContext
-from proxy.calls.retry_policy import GENERATING_ENDPOINTS
+from proxy.calls.retry_policy import BILLED_ENDPOINTS
 from proxy.calls.settlement import AttemptInfo
 from proxy.errors import ProxyError
 from slo.usage import Usage
@@ -55,9 +55,22 @@ def may_be_billed(attempt: AttemptInfo, reason: ProxyError | None, meter: Meter 
     route, call = attempt.route, attempt.call
     if reason is None or not reason.leaves_upstream_running or route is None:
         return False
-    if call.method != "POST" or call.endpoint not in GENERATING_ENDPOINTS:
+    if call.method != "POST" or call.endpoint not in BILLED_ENDPOINTS:
         return False
-    return route.upstream.bills_abandoned and not (meter is not None and meter.is_complete)
+    if not route.upstream.bills_abandoned:
+        return False
+    return meter is None or not meter.has_ended(_asked_choices(attempt))
+
+
+def _asked_choices(attempt: AttemptInfo) -> int | None:
+    """As many answers as the call asks for; None where its body does not tell.
+
+    A text completion may have several prompts, and as many answers to each.
+    """
+    call, route = attempt.sent_call, attempt.route
+    if route is None or call.endpoint == "completions":
+        return None
+    return output_allowance(call.body, call.endpoint, route).choices
 
 
 def expected_output(context: CallContext, attempt: AttemptInfo) -> int:

@@ -17,12 +17,12 @@ from proxy.calls.deadlines import AwaitedEvent
 from proxy.calls.metering import Meter
 from proxy.calls.ports import CallContext, CheaperRoute, CompactionPort
 from proxy.calls.requirements import missing_capability
-from proxy.calls.retry_policy import GENERATING_ENDPOINTS
+from proxy.calls.retry_policy import BILLED_ENDPOINTS
 from proxy.calls.route_choice import RouteChoice, Untranslatable, is_overflow, skipped_header
 from proxy.calls.route_health import route_succeeded
 from proxy.calls.settlement import AttemptInfo, estimate_from_length
 from proxy.calls.translation import prepare
-from proxy.calls.upstream_answer import UpstreamAnswer
+from proxy.calls.upstream_answer import ExpectedAnswer, UpstreamAnswer
 from proxy.errors import InvalidCall, UpstreamError
 from proxy.prefix.planned import Passthrough, Planned
 from proxy.providers.kinds import WIRES
@@ -197,9 +197,9 @@ class Attempt:
             exchange,
             WIRES[route.upstream.kind],
             context.timeline,
-            generates=call.method == "POST" and call.endpoint in GENERATING_ENDPOINTS,
+            generates=call.method == "POST" and call.endpoint in BILLED_ENDPOINTS,
             is_retrieval=call.method == "GET",
-            expects_stream=call.is_streaming,
+            expected=ExpectedAnswer(call.is_streaming, has_text=call.endpoint != "embeddings"),
         )
 
     async def commit(self, answer: UpstreamAnswer) -> None:

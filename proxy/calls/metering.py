@@ -10,61 +10,18 @@ looks like it inside generated text is not believed, for only the places of the 
 Usage may come anywhere and more than once; what comes later replaces what it names anew.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import Any, Final
-
-import msgspec
 
 from proxy.prefix.explain.diagnostics import provider_reason
 from proxy.prefix.explain.reasons import ProviderReason
+from proxy.providers.answer_fields import AnswerFields, read_answer
 from proxy.providers.generated_text import Place, answer_pieces, has_content, stream_pieces
-from proxy.providers.json_size import MAX_ANSWER, ends_of, may_exceed
-from proxy.providers.lenient import to_strict_json
+from proxy.providers.json_size import MAX_ANSWER, MAX_OBJECTS, ends_of, may_exceed
 from proxy.providers.sse import ServerSentEvent, parse_events
 from proxy.providers.usage import merge_usage
 from slo.usage import Usage
-
-_Scalar = str | int | float | bool | list[msgspec.Raw] | None
-
-
-class _Part(msgspec.Struct):
-    """An object inside an answer that may carry its id, its usage or its service tier."""
-
-    id: Any = None
-    usage: Any = None
-    service_tier: Any = None
-
-
-class _Answer(_Part):
-    """The places of an answer or an event that are read; all others are skipped unparsed.
-
-    Attributes:
-        message: The beginning of an Anthropic stream.
-        response: The state of a Responses stream.
-        x_groq: Where Groq puts the usage of a stream.
-    """
-
-    type: Any = None
-    error: Any = None
-    message: _Part | _Scalar = None
-    response: _Part | _Scalar = None
-    x_groq: _Part | _Scalar = None
-
-    def answer_id(self) -> str:
-        """The answer's id, from the likeliest place; "" for none. ``x_groq`` has the request's."""
-        for part in (self, self.message, self.response):
-            if isinstance(part, _Part) and isinstance(part.id, str) and part.id:
-                return part.id
-        return ""
-
-    def parts(self) -> list[_Part]:
-        """The objects that may carry usage; the last one's counts most."""
-        inner = (self.message, self.response, self.x_groq)
-        return [*(part for part in inner if isinstance(part, _Part)), self]
-
-
-_DECODER: Final = msgspec.json.Decoder(_Answer)
 
 #: Source: OpenAI API reference and Anthropic, streaming messages (2026-11).
 _LAST_EVENTS: Final = frozenset(
@@ -93,8 +50,8 @@ _FAILURE_EVENTS: Final = frozenset({"error", "response.failed"})
 _MAX_REPAIRED_EVENT_BYTES: Final = 64 * 1024
 #: How many events are asked for the answer's id; some upstreams leave it out of the first.
 _MAX_EVENTS_ASKED_FOR_ID: Final = 8
-#: Why an answer ended; inside generated text its quotation marks would be escaped.
-_STOP_REASON: Final = re.compile(rb'"(?:finish|stop)_reason"\s*:\s*"')
+#: Choices whose ends are remembered: more than any provider generates in one call.
+_MAX_ENDED_CHOICES: Final = 1024
 
 
 class Meter:
@@ -115,7 +72,10 @@ class Meter:
     __slots__ = (
         "_buckets",
         "_end",
+        "_ended_choices",
+        "_ended_choices_at_usage",
         "_found",
+        "_has_text",
         "_kept",
         "_room",
         "_streamed",
@@ -137,9 +97,19 @@ class Meter:
         read: Callable[[Mapping[str, Any]], Usage | None],
         *,
         streamed: bool,
+        has_text: bool = True,
         bound: int = 4 * 1024 * 1024,
     ) -> None:
+        """Begin to watch.
+
+        Args:
+            read: Reads the upstream's usage objects.
+            streamed: Whether it is a stream of events.
+            has_text: Whether text is generated; embeddings are none.
+            bound: Bytes that are kept to count them.
+        """
         self._usage = read
+        self._has_text = has_text
         self._streamed = streamed
         self._room = bound
         self._kept: list[bytes] = []
@@ -147,6 +117,8 @@ class Meter:
         self._buckets: Usage | None = None
         self._to_ask = _MAX_EVENTS_ASKED_FOR_ID
         self._end = b"[DONE]"
+        self._ended_choices: set[bytes] = set()
+        self._ended_choices_at_usage = 0
         self.has_begun = False
         self.is_finished = False
         self.is_broken = False
@@ -171,6 +143,7 @@ class Meter:
             or self._end in run
             or b"error" in run
             or run.count(b'"usage"') != run.count(b'"usage":null')
+            or _has_stop_reason(run)
         ):
             self._look(run)
 
@@ -199,12 +172,23 @@ class Meter:
     def is_complete(self) -> bool:
         """True if the answer has its end: some upstreams say why they stop, but not that they have.
 
-        True where the end was not kept, for want of better knowledge.
+        Of several choices one has to have its end; use ``has_ended`` where that is not enough.
         """
-        return bool(
-            self.is_finished
-            or self.unkept_bytes
-            or any(map(_STOP_REASON.search, reversed(self._kept)))
+        return self.is_finished or bool(self._ended_choices)
+
+    def has_ended(self, choices: int | None) -> bool:
+        """True if the upstream generates nothing more, and what it did is known as well as ever.
+
+        That is where it said so, or where usage came with the last choice's end or after it. Before
+        that nobody knows how much was reasoned out of sight.
+
+        Args:
+            choices: As many as were asked for; None where nobody can tell.
+        """
+        return self.is_finished or bool(
+            choices is not None
+            and self._ended_choices_at_usage >= choices
+            and not self.has_implausible_usage
         )
 
     @property
@@ -216,12 +200,16 @@ class Meter:
     def has_implausible_usage(self) -> bool:
         """True if the usage cannot be true: text came, but no tokens were generated or sent.
 
-        Such a usage is a placeholder, as good as missing: estimate instead.
+        Such a usage is a placeholder, as good as missing: estimate instead. What takes long to look
+        through is taken to have text.
         """
         usage = self.usage
         if usage is None or (usage.generated_tokens and usage.prompt_tokens):
             return False
-        return any(True for _ in self._pieces())
+        if not self._has_text:
+            return False
+        is_dense = any(may_exceed(run, MAX_OBJECTS) for run in self._kept)
+        return is_dense or any(True for _ in self._pieces())
 
     def delivered_text(self) -> str:
         """The text generated so far, one line for each part of the answer.
@@ -261,12 +249,17 @@ class Meter:
         is_dense = self._streamed and may_exceed(event.data, MAX_ANSWER)
         if is_dense:
             event = ServerSentEvent(name=event.name, data=ends_of(event.data))
-        answer = _read(event.data, most=_MAX_REPAIRED_EVENT_BYTES if self._streamed else 0)
+        repaired = _MAX_REPAIRED_EVENT_BYTES if self._streamed else 0
+        answer = read_answer(event.data, max_repaired_bytes=repaired)
         if answer is None:
             self.is_unreadable = True
-            answer = _Answer()
-        kind = answer.type if isinstance(answer.type, str) else event.name
-        wrong = bool(answer.error) or kind in _FAILURE_EVENTS or event.name == "error"
+            answer = AnswerFields()
+        if self._streamed and b'_reason"' in event.data:
+            ended = islice(answer.ended_choices(), _MAX_ENDED_CHOICES - len(self._ended_choices))
+            self._ended_choices.update(ended)
+        kind = answer.kind
+        kind = event.name if kind is None else kind
+        wrong = answer.is_error or kind in _FAILURE_EVENTS or event.name == "error"
         self.is_finished = self.is_finished or kind in _LAST_EVENTS
         if wrong:
             self._note_failure(answer)
@@ -278,41 +271,31 @@ class Meter:
         self._note_usage(answer)
         self.miss_reason = provider_reason(event.data) or self.miss_reason
 
-    def _note_usage(self, answer: _Answer) -> None:
+    def _note_usage(self, answer: AnswerFields) -> None:
         """Take over what was used, and how it was served."""
         for part in answer.parts():
-            if isinstance(part.usage, dict):
+            if (usage := part.usage_object()) is not None:
                 if self._found:
-                    merge_usage(self._found, part.usage)
+                    merge_usage(self._found, usage)
                 else:
-                    self._found = part.usage
+                    self._found = usage
                 self._buckets = None
-            if isinstance(part.service_tier, str):
-                self.service_tier = part.service_tier
+                self._ended_choices_at_usage = len(self._ended_choices)
+            self.service_tier = part.tier() or self.service_tier
 
-    def _note_failure(self, answer: _Answer) -> None:
+    def _note_failure(self, answer: AnswerFields) -> None:
         """Take over what is said of a failure."""
         self.is_broken = True
-        self.has_final_usage = any(isinstance(part.usage, dict) for part in answer.parts())
+        self.has_final_usage = any(part.usage_object() is not None for part in answer.parts())
         self.upstream_id = self.upstream_id or answer.answer_id()[:256]
 
-    def _note_opening(self, kind: str, answer: _Answer) -> None:
+    def _note_opening(self, kind: str, answer: AnswerFields) -> None:
         """Learn from one of the first events the answer's id, and what the last one will hold."""
         self._end = _END_MARKS.get(kind.partition(".")[0], self._end)
         self.upstream_id = answer.answer_id()[:256]
         self._to_ask = 0 if self.upstream_id else self._to_ask - 1
 
 
-def _read(data: bytes, *, most: int) -> _Answer | None:
-    """The fields of an event's data; None if it is no JSON object.
-
-    Args:
-        data: The event's.
-        most: Bytes of what is read once more where it is only nearly JSON.
-    """
-    try:
-        return _DECODER.decode(data)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        pass
-    found = to_strict_json(data) if len(data) <= most else None
-    return _DECODER.decode(found) if found is not None and found[:1] == b"{" else None
+def _has_stop_reason(run: bytes) -> bool:
+    """True if a run may say why a choice ended; most runs say that it has not."""
+    return run.count(b'_reason"') != run.count(b'_reason":null')

@@ -1,13 +1,13 @@
 """An upstream's answer from its commit point on: what came first is here, the rest follows."""
 
 import asyncio
-from typing import Final
+from typing import Final, NamedTuple
 
 from proxy.calls.metering import Meter
 from proxy.errors import UpstreamError
 from proxy.providers.envelopes import is_answer
 from proxy.providers.failures import failure_in, failure_of
-from proxy.providers.json_size import MAX_ANSWER, loose_sizes
+from proxy.providers.json_size import MAX_ANSWER, ends_of, loose_sizes
 from proxy.providers.lenient import to_strict_json
 from proxy.providers.port import Reader, Wire
 from proxy.providers.sse import EventFramer, begins_stream, is_idle
@@ -28,6 +28,21 @@ _MAX_INLINE_REPAIR_BYTES: Final = 64 * 1024
 _MAX_SNIFFED_BYTES: Final = 64 * 1024
 
 
+class ExpectedAnswer(NamedTuple):
+    """What a call asked for.
+
+    Attributes:
+        is_stream: Whether it asked for a stream; what begins as one then is one.
+        has_text: Whether text is generated; embeddings are none.
+    """
+
+    is_stream: bool = False
+    has_text: bool = True
+
+
+_ANY_TEXT: Final = ExpectedAnswer()
+
+
 class UpstreamAnswer:
     """An answer that has begun.
 
@@ -45,8 +60,9 @@ class UpstreamAnswer:
     """
 
     __slots__ = (
-        "_frames", "_may_be_mislabelled", "_timeline", "_unread", "_wire", "exchange",
-        "first_piece", "generates", "headers", "is_retrieval", "is_stream", "is_whole", "meter",
+        "_frames", "_has_text", "_may_be_mislabelled", "_timeline", "_unread", "_wire", "exchange",
+        "first_piece", "generates",
+        "headers", "is_retrieval", "is_stream", "is_whole", "meter",
     )  # fmt: skip
 
     def __init__(
@@ -57,32 +73,32 @@ class UpstreamAnswer:
         *,
         generates: bool,
         is_retrieval: bool = False,
-        expects_stream: bool = False,
+        expected: ExpectedAnswer = _ANY_TEXT,
     ) -> None:
-        """Nothing is read of it yet.
+        """Take over an exchange whose head came.
 
         Args:
-            exchange: Where it comes from.
-            wire: The upstream's kind.
-            timeline: The call's.
-            generates: See the class.
-            is_retrieval: See the class.
-            expects_stream: Whether the call asked for a stream; what begins as one then is one,
-                whatever it is labelled.
+            exchange: Where the answer comes from.
+            wire: The upstream's format.
+            timeline: Of the attempt.
+            generates: Whether it must be a stream of events or JSON.
+            is_retrieval: Whether it is something that the provider keeps.
+            expected: What the call asked for.
         """
         self.exchange = exchange
         self.headers = exchange.headers
         self._wire = wire
         self._timeline = timeline
+        self._has_text = expected.has_text
         self._frames: EventFramer | None = None
         media = exchange.headers.get("content-type", "").lower()
         self.is_stream = media.startswith("text/event-stream")
-        self._may_be_mislabelled = expects_stream and generates and not self.is_stream
+        self._may_be_mislabelled = expected.is_stream and generates and not self.is_stream
         self._unread = b""
         self.generates = generates
         self.is_retrieval = is_retrieval
         self.is_whole = not self.is_stream and (generates or media.startswith("application/json"))
-        self.meter = Meter(wire.usage, streamed=self.is_stream)
+        self.meter = Meter(wire.usage, streamed=self.is_stream, has_text=expected.has_text)
         self.first_piece = b""
 
     async def commit(self, reader: Reader | None = None) -> None:
@@ -193,8 +209,11 @@ class UpstreamAnswer:
         is_short = len(body) <= _MAX_INLINE_REPAIR_BYTES
         read = to_strict_json(body) if is_short else await asyncio.to_thread(to_strict_json, body)
         if read is None:
+            if ends_of(body):  # it takes too long to read again, but for its usage
+                self.meter = Meter(self._wire.usage, streamed=False, has_text=self._has_text)
+                self.meter.feed_ends(body)
             return body
-        self.meter = Meter(self._wire.usage, streamed=False)
+        self.meter = Meter(self._wire.usage, streamed=False, has_text=self._has_text)
         self.meter.feed(read)
         return read
 

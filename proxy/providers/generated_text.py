@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import orjson
 
+from proxy.providers.json_size import MAX_OBJECTS, may_exceed
 from proxy.providers.lenient import to_strict_json
 from proxy.providers.sse import parse_events
 
@@ -75,8 +76,15 @@ _PARTS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "content_block_delta": ("delta", ("compaction_delta",)),
     "response.output_item.done": ("item", (_COMPACTION,)),
 }
-#: A string under a key, also one without an end.
-_BROKEN: Final = re.compile(rb'"([a-z_]+)"\s*:\s*"((?:[^"\\]|\\.)*)', re.DOTALL)
+#: A key of text and the beginning of its string; inside of strings, quotation marks are escaped.
+_TEXT_START: Final = re.compile(
+    rb'"(?:%s)"\s{0,8}:\s{0,8}"' % "|".join(sorted(_TEXT)).encode(), re.DOTALL
+)
+#: The rest of a string, also of one without an end.
+_STRING: Final = re.compile(rb'(?:[^"\\]|\\.)*+', re.DOTALL)
+#: Bytes that are searched at once, and how far the beginning of a text may reach beyond them.
+_WINDOW_BYTES: Final = 64 * 1024
+_LONGEST_TEXT_START_BYTES: Final = 64
 #: Deeper than any answer nests its text.
 _MAX_DEPTH: Final = 16
 
@@ -84,8 +92,9 @@ _MAX_DEPTH: Final = 16
 def stream_pieces(run: bytes) -> Iterator[tuple[Place, str]]:
     """The pieces of text in a run of whole server-sent events; malformed ones are skipped."""
     for event in parse_events(run):
-        value = _parse(event.data)
-        if isinstance(value, dict):
+        if may_exceed(event.data, MAX_OBJECTS):
+            yield from _scanned(event.data)
+        elif isinstance(value := _parse(event.data), dict):
             yield from _event_text(value)
 
 
@@ -96,11 +105,11 @@ def has_content(kind: str, data: bytes) -> bool:
 
     Args:
         kind: Its type; "" for one without.
-        data: What it says; what is not known is content.
+        data: What it says; what is not known is content, and so is what takes long to parse.
     """
     if kind in _OPENINGS:
         return False
-    value = _parse(data)
+    value = None if may_exceed(data, MAX_OBJECTS) else _parse(data)
     if not isinstance(value, dict):
         return True
     if kind in _PARTS:
@@ -114,13 +123,24 @@ def has_content(kind: str, data: bytes) -> bool:
 
 def answer_pieces(body: bytes) -> Iterator[tuple[Place, str]]:
     """The pieces of text in a JSON answer, and of one that was broken off as far as it came."""
-    value = _parse(body)
-    if value is not None:
-        yield from _within(value, ())
-        return
-    for found in _BROKEN.finditer(body):
-        if found[1].decode() in _TEXT:
-            yield (found.start(),), found[2].decode(errors="replace")
+    value = None if may_exceed(body, MAX_OBJECTS) else _parse(body)
+    yield from _scanned(body) if value is None else _within(value, ())
+
+
+def _scanned(text: bytes) -> Iterator[tuple[Place, str]]:
+    """The text in JSON that is broken off or takes too long to parse, as it is written there.
+
+    It builds no objects but the text; between two windows other threads run.
+    """
+    at = 0
+    while at < len(text):
+        end = at + _WINDOW_BYTES
+        found = _TEXT_START.search(text, at, end + _LONGEST_TEXT_START_BYTES)
+        if found is None:
+            at = end
+        elif (said := _STRING.match(text, found.end())) is not None:
+            yield (found.start(),), said[0].decode(errors="replace")
+            at = said.end() + 1
 
 
 def _parse(raw: bytes) -> object:

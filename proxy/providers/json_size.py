@@ -46,6 +46,9 @@ class JsonSize(NamedTuple):
 MAX_REQUEST: Final = JsonSize(keys=50_000, values=500_000)
 #: The most of an answer that is parsed on the event loop, by a parser that builds no objects.
 MAX_ANSWER: Final = JsonSize(keys=500_000, values=1_000_000)
+#: The most of what an upstream sent that is parsed into objects on the event loop or off it: some
+#: 10 ms of work, for a parser holds all threads up.
+MAX_OBJECTS: Final = JsonSize(keys=50_000, values=250_000)
 #: A text of fewer bytes has no more of either.
 SMALL_BYTES: Final = 250_000
 

@@ -9,7 +9,10 @@ import json
 from math import isfinite
 from typing import Final
 
-#: Longer texts are not read again; some 50 ms of work.
+from proxy.providers.json_size import MAX_OBJECTS, may_exceed
+
+#: Longer texts are not read again, and neither are those with very many keys: the parser holds up
+#: all threads.
 _MAX_BYTES: Final = 4 * 1024 * 1024
 
 
@@ -18,7 +21,7 @@ def to_strict_json(raw: bytes) -> bytes | None:
 
     What is no number becomes null, half of a surrogate pair a question mark.
     """
-    if len(raw) > _MAX_BYTES:
+    if len(raw) > _MAX_BYTES or may_exceed(raw, MAX_OBJECTS):
         return None
     try:
         text = raw.decode("utf-8-sig", "replace")

@@ -10,7 +10,7 @@ Source: Anthropic, cache diagnostics (2026-11) and anthropic 2.11; OpenAI, promp
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -80,11 +80,14 @@ class AnswerDiagnostics(msgspec.Struct, frozen=True):
     said: ProviderReason | None = None
 
 
+_Scalar = str | int | float | bool | None
+
+
 class _Cause(msgspec.Struct):
-    type: Any = None
-    reason: Any = None
-    cache_missed_input_tokens: Any = None
-    cache_missed_tokens: Any = None
+    type: _Scalar = None
+    reason: _Scalar = None
+    cache_missed_input_tokens: _Scalar = None
+    cache_missed_tokens: _Scalar = None
 
 
 class _Diagnostics(msgspec.Struct):

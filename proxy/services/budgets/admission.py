@@ -24,6 +24,7 @@ from typing import Final
 import msgspec
 
 from proxy.calls.ports import BackgroundTaskGroup
+from proxy.calls.retry_policy import BILLED_ENDPOINTS
 from proxy.calls.settlement import AttemptInfo, Pseudonymizer
 from proxy.catalog.entries import Route
 from proxy.errors import ProxyError
@@ -45,7 +46,6 @@ from proxy.services.budgets.refusals import (
     uncountable_refusal,
 )
 from proxy.services.budgets.reservation_requests import (
-    PREDICTED,
     UNKNOWN,
     CountedBudget,
     bounded,
@@ -249,7 +249,7 @@ class Admission:
     ) -> _Open:
         call, units = attempt.call, found.units
         wanted, tokens, output = dict.fromkeys(units, UNKNOWN), 0, None
-        if call.endpoint in PREDICTED and units != _REQUESTS:
+        if call.endpoint in BILLED_ENDPOINTS and units != _REQUESTS:
             said = await self._predictor.predict(attempt, prepared, route)
             prompt, tokens = dearest_prompt(said.tokens, route, prepared.body), said.tokens
             output = said.output

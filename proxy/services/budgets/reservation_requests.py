@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from proxy.calls.retry_policy import GENERATING_ENDPOINTS
+from proxy.calls.retry_policy import BILLED_ENDPOINTS
 from proxy.calls.settlement import Pseudonymizer
 from proxy.catalog.entries import Route
 from proxy.records.call import Call
@@ -36,8 +36,6 @@ from slo.usage import Usage
 #: Of what nobody can tell in advance something is held all the same: of what is used up it gets
 #: nothing.
 UNKNOWN: Final = UsageBounds(sure=1, typical=1, likely=1, worst=1)
-#: Endpoints of which can be told what a call may use; of all others only what it did.
-PREDICTED: Final = GENERATING_ENDPOINTS | {"responses/compact"}
 #: Endpoints that cost nothing by themselves. Source: OpenAI, pricing and API reference (2026-11).
 _FREE: Final = re.compile(
     r"(files|uploads|moderations|conversations)(/.+)?"
@@ -113,7 +111,7 @@ def needs(
     found = {}
     for unit in units:
         known = None
-        if unit is BudgetUnit.REQUESTS or call.endpoint in PREDICTED:
+        if unit is BudgetUnit.REQUESTS or call.endpoint in BILLED_ENDPOINTS:
             plain = Usage(input=prompt.prompt_tokens)
             known = usage_bounds(unit, prompt, output, quote) or usage_bounds(
                 unit, plain, output, quote

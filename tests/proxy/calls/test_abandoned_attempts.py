@@ -24,13 +24,14 @@ from proxy.calls.hedging import AttemptStalled, AttemptSuperseded
 from proxy.calls.hedging import AttemptTimedOut as LateInRace
 from proxy.calls.metering import Meter
 from proxy.calls.ports import CallContext
+from proxy.calls.retry_policy import BILLED_ENDPOINTS
 from proxy.calls.settlement import AttemptInfo
 from proxy.providers.usage import openai_usage
 from proxy.records.receipt import Outcome
 from proxy.records.timeline import Timeline
 from proxy.services.budgets.clamps import clamp_note
 from slo.usage import Usage
-from tests.fakes.answers import DONE, chunk, event, failing, stream
+from tests.fakes.answers import DONE, chunk, event, failing, stream, usage_chunk
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import ticks
 from tests.fakes.desk import ESTIMATE, FakeEstimator, HoldsNothing, call, desk, route
@@ -104,8 +105,21 @@ def test_an_answer_that_was_complete_when_its_caller_left_does_not_go_on():
     meter = Meter(openai_usage, streamed=True)
     meter.feed(chunk("a"))
     assert may_be_billed(attempt(), ClientDisconnected(), meter)
-    meter.feed(event({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}))
+    meter.feed(ENDS)
+    assert may_be_billed(attempt(), ClientDisconnected(), meter), "its reasoning is not known yet"
+    meter.feed(usage_chunk())
     assert not may_be_billed(attempt(), ClientDisconnected(), meter)
+    assert may_be_billed(attempt(n=2), ClientDisconnected(), meter), "another choice goes on"
+
+
+def test_a_text_completion_of_several_prompts_goes_on_until_it_says_that_it_is_done():
+    made = AttemptInfo(call=call(b'{"prompt":["a","b"]}', "completions"), route=BILLS)
+    meter = Meter(openai_usage, streamed=True)
+    for piece in (event({"choices": [{"text": "a"}]}), ENDS, usage_chunk()):
+        meter.feed(piece)
+    assert may_be_billed(made, ClientDisconnected(), meter)
+    meter.feed(DONE)
+    assert not may_be_billed(made, ClientDisconnected(), meter)
 
 
 def test_what_generates_nothing_does_not_go_on():
@@ -160,11 +174,15 @@ def test_more_than_expected_that_was_delivered_is_what_counts():
     assert settled(made, usual=500, usage=usage)[1] == Usage(input=11, output=400, reasoning=100)
 
 
+ENDS = event({"id": "c", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+SECOND = event({"choices": [{"index": 1, "delta": {"content": "b"}, "finish_reason": None}]})
 HANGS = {
     "before the headers": [SILENCE],
     "before the whole body": [Scripted([SILENCE])],
     "before the first event": [stream(SILENCE)],
     "midway": [stream(chunk("a"), SILENCE)],
+    "midway, with more than is kept": [stream(*[chunk("x" * 200_000)] * 22, SILENCE)],
+    "before its usage": [stream(chunk("a"), ENDS, SILENCE)],
 }
 
 
@@ -186,6 +204,29 @@ def test_a_call_that_is_abandoned_is_settled_at_its_output_limit(
         True,
     )
     assert done.last.cost_nanos == ESTIMATE.input * 1_000 + 1000 * 4_000
+
+
+def test_a_call_whose_second_choice_goes_on_is_settled_at_the_limit_of_both():
+    asked = call(body(stream=True, max_completion_tokens=1000, n=2))
+    pieces = (chunk("a"), ENDS, SECOND, usage_chunk(), SILENCE)
+
+    done = play(stream(*pieces), asked=asked, routes=(BILLS,), leaves_after=3.0)
+
+    assert done.last.usage is not None
+    assert done.last.usage.generated_tokens == 2000
+
+
+@pytest.mark.parametrize(
+    "script", [SILENCE, Scripted([SILENCE]), stream(b": hi\n\n", b'data: {"a":1}\n\n', SILENCE)]
+)
+@pytest.mark.parametrize("endpoint", sorted(BILLED_ENDPOINTS - {"embeddings", "completions"}))
+def test_what_budgets_hold_of_any_endpoint_is_what_its_call_is_settled_at(endpoint, script):
+    asked = call(orjson.dumps({"model": "m", "input": "x" * 4000}), endpoint)
+
+    done = play(script, asked=asked, routes=(BILLS,), leaves_after=3.0)
+
+    assert done.last.usage is not None
+    assert done.last.usage.generated_tokens == 4096
 
 
 @pytest.mark.parametrize("scripts", HANGS.values(), ids=HANGS)

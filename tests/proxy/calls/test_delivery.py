@@ -252,6 +252,15 @@ def test_an_embedding_is_priced_as_its_upstream_says():
     assert (kept.usage, kept.estimated) == (Usage(input=9), False)
 
 
+def test_no_text_is_looked_for_in_embeddings():
+    answer = b'{"data":[{"embedding":[0.1]}],"content":"x","usage":{"prompt_tokens":9}}'
+    _, kept, _ = deliver(call(ASKED, endpoint="embeddings"), Scripted([answer]))
+    assert (kept.usage, kept.estimated) == (Usage(input=9), False)
+
+    _, kept, _ = deliver(call(ASKED), Scripted([answer]))
+    assert kept.estimated
+
+
 def test_what_generates_nothing_has_the_usage_it_says_or_none():
     said = b'{"usage":{"input_tokens":9,"output_tokens":1}}'
     kept = [

@@ -235,11 +235,49 @@ def test_an_answer_is_complete_once_it_says_why_it_ends(last: bytes, is_complete
     assert meter.is_complete is is_complete
 
 
-def test_an_answer_whose_end_was_not_kept_may_be_complete() -> None:
+def test_the_end_of_an_answer_is_seen_though_it_is_not_kept() -> None:
     meter = Meter(openai_usage, streamed=True, bound=10)
     meter.feed(chunk("Hello"))
+    assert meter.unkept_bytes
+    assert not meter.is_complete
+    meter.feed(ended(0))
 
     assert meter.is_complete
+
+
+def ended(index: int, **rest: object) -> bytes:
+    return event({"choices": [{"index": index, "delta": {}, "finish_reason": "stop"}], **rest})
+
+
+USAGE = event({"choices": [], "usage": used(9, 2)})
+
+
+@pytest.mark.parametrize(
+    ("runs", "choices", "has_ended"),
+    [
+        ([ended(0)], 1, False),
+        ([ended(0), USAGE], 1, True),
+        ([ended(0, usage=used(9, 2))], 1, True),
+        ([USAGE, ended(0)], 1, False),
+        ([ended(0), USAGE], 2, False),
+        ([ended(0), ended(0), USAGE], 2, False),
+        ([ended(0), ended(1), USAGE], 2, True),
+        ([ended(0), ended(1), event({"usage": used(9, 0)})], 2, False),
+        ([ended(0), USAGE], None, False),
+        ([DONE], None, True),
+        (MESSAGES[:5], 1, False),
+        (MESSAGES[:6], 1, True),
+        (RESPONSES[:4], 1, False),
+        (RESPONSES, 1, True),
+        ([event({"choices": 5, "delta": 6, "finish_reason": "stop"}), USAGE], 1, False),
+    ],
+)
+def test_an_answer_has_ended_once_usage_follows_the_end_of_every_choice(
+    runs: list[bytes],
+    choices: int | None,
+    has_ended: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    assert metered(chunk("Hello"), *runs).has_ended(choices) is has_ended
 
 
 @pytest.mark.parametrize("body", [b'{"choices": [', b"[]", b"<html>", b"\xff", b""])

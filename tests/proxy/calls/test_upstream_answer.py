@@ -366,3 +366,16 @@ def test_other_calls_run_while_a_large_answer_is_measured():
         return turns
 
     assert played(work()) > 20
+
+
+def test_what_is_nearly_json_with_very_many_keys_is_passed_on_and_its_usage_read():
+    keys = b",".join([b'{"a":NaN}'] * 60_000)
+    body = b'{"id":"a","choices":[{"logprobs":[%b]}],"usage":%b}' % (
+        keys,
+        b'{"prompt_tokens":9,"completion_tokens":2}',
+    )
+    answer = asyncio.run(begun(Scripted([body]), generates=True))
+
+    assert answer.first_piece == body
+    assert answer.meter.usage == Usage(input=9, output=2)
+    assert answer.meter.upstream_id == "a"

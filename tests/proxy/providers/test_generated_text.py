@@ -201,3 +201,38 @@ def test_all_other_events_have_some(event):
 
 def test_what_cannot_be_read_counts_as_content():
     assert has_content("", b"{")
+
+
+#: More keys than are parsed into objects.
+DENSE = b",".join([b'"a":{"b":1}'] * 60_000)
+
+
+def test_the_text_of_an_answer_with_very_many_keys_is_found_without_parsing_it():
+    body = b'{%b,"choices":[{"message":{"content":"He said \\"text\\": \\"no\\"","x":"y"}}],%b'
+
+    for end in (DENSE + b"}", b'"text" : "to the end'):
+        found = [piece for _, piece in answer_pieces(body % (DENSE, end))]
+        assert found[0] == r"He said \"text\": \"no\""
+        assert found[1:] == (["to the end"] if b"end" in end else [])
+
+
+@pytest.mark.parametrize("gap", range(0, 80, 7))
+def test_text_is_found_wherever_it_stands_in_such_an_answer(gap):
+    filler = b"{%b}" % (DENSE[: 65_500 - 65_500 % 12] + b'"z":1' + b" " * gap)
+    body = b'{"a":[%b%b,"text":"Hello","b":{%b}' % (b" " * gap, filler, DENSE)
+
+    assert [piece for _, piece in answer_pieces(body)] == ["Hello"]
+
+
+def test_the_text_of_an_event_with_very_many_keys_is_found_too():
+    run = b'data: {"choices":[{"delta":{"content":"Hi"}}],%b}\n\n' % DENSE
+
+    assert [piece for _, piece in stream_pieces(run)] == ["Hi"]
+
+
+def test_an_event_with_very_many_keys_is_content():
+    role = b'{"choices":[{"index":0,"delta":{"role":"assistant"}}]%b}'
+
+    assert not has_content("", role % b"")
+    assert has_content("", role % (b"," + DENSE))
+    assert not has_content("response.created", role % (b"," + DENSE))

@@ -43,3 +43,10 @@ def test_json_says_the_same(value: object):
 
     assert found is not None
     assert orjson.loads(found) == value
+
+
+def test_what_has_very_many_keys_is_not_read_again():
+    few, many = ([b'{"a":NaN}'] * count for count in (20_000, 60_000))
+
+    assert to_strict_json(b"[%b]" % b",".join(few)) is not None
+    assert to_strict_json(b"[%b]" % b",".join(many)) is None

@@ -1,0 +1,166 @@
+"""The places of an answer that are read for metering; all others are skipped unparsed.
+
+Every field is kept raw and is decoded only where it is small or of a known shape. So an answer with
+a million keys builds no more objects than one with ten, wherever the keys stand.
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from proxy.providers.json_size import MAX_OBJECTS, may_exceed
+from proxy.providers.lenient import to_strict_json
+
+#: Bytes of a usage object; a longer one is none.
+_MAX_USAGE_BYTES: Final = 64 * 1024
+#: Why a choice ended; inside generated text its quotation marks would be escaped.
+_END: Final = b'"finish_reason":"'
+#: A longer value than this is not empty, however it is written.
+_MAX_EMPTY_BYTES: Final = 16
+_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_NOTHING: Final = msgspec.Raw(b"")
+
+
+class _Part(msgspec.Struct):
+    """An object inside an answer that may carry its id, its usage or its service tier."""
+
+    id: msgspec.Raw = _NOTHING
+    usage: msgspec.Raw = _NOTHING
+    service_tier: msgspec.Raw = _NOTHING
+
+    def usage_object(self) -> dict[str, Any] | None:
+        """Its usage; None where it has none."""
+        return _object(self.usage)
+
+    def tier(self) -> str:
+        """Its service tier; "" where it names none."""
+        return _text(self.service_tier)
+
+
+class _Choice(msgspec.Struct):
+    """A choice of a chunk, as far as it may say why it ended."""
+
+    index: msgspec.Raw = msgspec.Raw(b"0")
+    finish_reason: msgspec.Raw = _NOTHING
+
+
+class _Delta(msgspec.Struct):
+    """Anthropic's last delta of a message."""
+
+    stop_reason: msgspec.Raw = _NOTHING
+
+
+class AnswerFields(_Part):
+    """What is read of an answer or of an event.
+
+    Attributes:
+        message: The beginning of an Anthropic stream.
+        response: The state of a Responses stream.
+        x_groq: Where Groq puts the usage of a stream.
+    """
+
+    type: msgspec.Raw = _NOTHING
+    error: msgspec.Raw = _NOTHING
+    message: msgspec.Raw = _NOTHING
+    response: msgspec.Raw = _NOTHING
+    x_groq: msgspec.Raw = _NOTHING
+    choices: msgspec.Raw = _NOTHING
+    delta: msgspec.Raw = _NOTHING
+
+    @property
+    def kind(self) -> str | None:
+        """Its type; None where it names none."""
+        return _text(self.type) if _begins(self.type, b'"') else None
+
+    @property
+    def is_error(self) -> bool:
+        """True if it says that something went wrong."""
+        size = len(memoryview(self.error))
+        if not 0 < size <= _MAX_EMPTY_BYTES:
+            return size > 0
+        try:
+            return bool(msgspec.json.decode(self.error))
+        except _ERRORS:
+            return True
+
+    def answer_id(self) -> str:
+        """The answer's id, from the likeliest place; "" for none. ``x_groq`` has the request's."""
+        for part in (self, _part(self.message), _part(self.response)):
+            if part is not None and (said := _text(part.id)):
+                return said
+        return ""
+
+    def parts(self) -> list[_Part]:
+        """The objects that may carry usage; the last one's counts most."""
+        inner = map(_part, (self.message, self.response, self.x_groq))
+        return [*(part for part in inner if part is not None), self]
+
+    def ended_choices(self) -> list[bytes]:
+        """The indices of choices that say why they ended; Anthropic's answers have but one.
+
+        Of more choices than are parsed one is told of, and as the first.
+        """
+        try:
+            if _begins(self.delta, b"{") and _text(_delta(self.delta).stop_reason):
+                return [b"0"]
+            if not _begins(self.choices, b"["):
+                return []
+            if may_exceed(bytes(self.choices), MAX_OBJECTS):
+                return [b"0"] if _END in bytes(self.choices) else []
+            choices = _choices(self.choices)
+        except _ERRORS:
+            return []
+        return [bytes(each.index) for each in choices if _text(each.finish_reason)]
+
+
+_decode: Final = msgspec.json.Decoder(AnswerFields).decode
+_decode_part: Final = msgspec.json.Decoder(_Part).decode
+_choices: Final = msgspec.json.Decoder(list[_Choice]).decode
+_decode_text: Final = msgspec.json.Decoder(str).decode
+_delta: Final = msgspec.json.Decoder(_Delta).decode
+
+
+def read_answer(data: bytes, *, max_repaired_bytes: int) -> AnswerFields | None:
+    """What an answer or an event's data says; None if it is no JSON object.
+
+    Args:
+        data: JSON, or nearly so.
+        max_repaired_bytes: Bytes of what is read once more where it is only nearly JSON.
+    """
+    try:
+        return _decode(data)
+    except _ERRORS:
+        pass
+    found = to_strict_json(data) if len(data) <= max_repaired_bytes else None
+    return _decode(found) if found is not None and found[:1] == b"{" else None
+
+
+def _part(value: msgspec.Raw) -> _Part | None:
+    """An object's id, usage and tier; None where it is no object."""
+    return _decode_part(value) if _begins(value, b"{") else None
+
+
+def _object(value: msgspec.Raw) -> dict[str, Any] | None:
+    """A short object, also one with numbers that none can hold; None where it is none."""
+    if not _begins(value, b"{") or len(memoryview(value)) > _MAX_USAGE_BYTES:
+        return None
+    try:
+        found: dict[str, Any] = msgspec.json.decode(value)
+    except _ERRORS:
+        repaired = to_strict_json(bytes(value))
+        return None if repaired is None else msgspec.json.decode(repaired)
+    return found
+
+
+def _text(value: msgspec.Raw) -> str:
+    """A string; "" where it is none."""
+    if not _begins(value, b'"'):
+        return ""
+    try:
+        return _decode_text(value)
+    except _ERRORS:
+        return ""
+
+
+def _begins(value: msgspec.Raw, mark: bytes) -> bool:
+    return bytes(memoryview(value)[:1]) == mark
