@@ -131,7 +131,7 @@ def test_scripts_are_told_exact_amounts_and_null_for_what_is_unknown(typed):
             "unit": "usd",
             "window": "2026-09-21",
             "hard": True,
-            "limit": "0.04014",
+            "limit": "0.04312",
             "counters": [{"of": "*", "spent": None, "held": None}],
             "more": 0,
         },
