@@ -1,4 +1,4 @@
-"""What the page of promises may ask: a narrow port, and the rows it answers with."""
+"""What the policies page may ask: a narrow port, and the rows it answers with."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -33,7 +33,7 @@ HOME: Final = "/admin"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """What the page of promises shows; a part is None where it is not known just now."""
+    """What the policies page shows; a part is None where it is not known just now."""
 
     promises: Sequence[ObjectiveStatus] | None
     stays: Sequence[Reroute] | None
@@ -43,7 +43,7 @@ class Overview:
 
 
 def overview(shown: Overview, now: float) -> str:
-    """The page of promises, as it is at this time in seconds since the epoch."""
+    """The policies page, as it is at this time in seconds since the epoch."""
     return _render("overview.html", shown=shown, now=now)
 
 

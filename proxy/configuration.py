@@ -76,9 +76,9 @@ def read_policies(settings: Settings, known: Catalog | None = None) -> Policies:
         InvalidPolicies: With every mistake found.
         OSError: If the file cannot be read.
     """
-    if settings.promises is None:
+    if settings.policies is None:
         return Policies()
-    raw, file = settings.promises.read_bytes(), str(settings.promises)
+    raw, file = settings.policies.read_bytes(), str(settings.policies)
     try:
         top = parse(decode_toml(raw, file), file)
     except BadCatalog as bad:

@@ -53,7 +53,7 @@ class Reloader(Collector):
         self.snapshot = snapshot
         self._settings = settings
         self._now = now
-        self._files = [file for file in (settings.catalog, settings.promises) if file is not None]
+        self._files = [file for file in (settings.catalog, settings.policies) if file is not None]
         self._stamp = _stamp(self._files)
         self._rooms: list[Prepare] = []
         self._requested = asyncio.Event()

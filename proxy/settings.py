@@ -90,7 +90,7 @@ class Settings(BaseModel):
     """A TOML file that adds to and overrides the shipped catalog."""
     pass_unlisted_models: bool = True
     """True if models outside the catalog pass to the upstream whose names they match."""
-    promises: Path | None = None
+    policies: Path | None = None
     """A TOML file of budgets; none are kept without."""
     redis_url: str = ""
     """``redis://…`` where all processes count budgets together; empty is in each alone."""
@@ -137,7 +137,7 @@ class Settings(BaseModel):
     compaction_safety: float = Field(default=30.0, gt=0)
     """Number of times over a fold has to pay itself back by as many calls as were made."""
     control_share: float = Field(default=0.05, ge=0, le=1)
-    """The part of all conversations that is sent as it came, to measure savings against."""
+    """The part of all conversations that is sent unmodified, to measure savings against."""
     cache_marks_on_credit: bool = True
     """True if a feature's cache marks may cost one call's more than they have saved so far."""
     retention_days: int = Field(default=400, gt=0)

@@ -175,7 +175,7 @@ def budget_alert(
             ("starts anew", format_time(ends)),
         ),
         action=_action(budget, spent),
-        mend=f"Raise `limit` of `{budget.name}` in the file of promises, or spend less until then.",
+        mend=f"Raise `limit` of `{budget.name}` in the policies file, or spend less until then.",
         began=now,
         expires=ends,
     )

@@ -27,7 +27,7 @@ class ObjectiveProblem(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that is unsound.
 
     Attributes:
-        key: The entry at fault, as files of promises name it.
+        key: The entry at fault, as policies files name it.
         what: What is wrong, as the rest of a sentence about it.
         mend: What to do about it, as an imperative.
     """
@@ -47,7 +47,7 @@ def validate_objective(objective: Objective) -> tuple[ObjectiveProblem, ...]:
 
 
 def target_key(metric: Metric) -> str:
-    """What files of promises call the target of this metric: ``p``, ``at_most`` or ``floor``."""
+    """What policies files call the target of this metric: ``p``, ``at_most`` or ``floor``."""
     return _TARGETS.get(metric, "p")
 
 

@@ -11,7 +11,7 @@ from proxy.settings import PREFIX, Settings
 ROOT = Path(__file__).resolve().parents[1]
 CATALOG = PREFIX + "CATALOG"
 #: The setting that names the policies file, under its present name or its former one.
-POLICIES = next(PREFIX + n.upper() for n in ("policies", "promises") if n in Settings.model_fields)
+POLICIES = next(PREFIX + n.upper() for n in ("policies",) if n in Settings.model_fields)
 
 
 def examples(readme: str) -> str:

@@ -1,6 +1,6 @@
 """Outlines that tools print as YAML: names with values, lists with dashes; nothing cleverer.
 
-Whatever is unusual makes the whole text unreadable: it then stays as it came.
+Whatever is unusual makes the whole text unreadable: it then stays unmodified.
 """
 
 import json

@@ -28,7 +28,7 @@ _PASSED_HEADERS: Final = frozenset(
         "x-thriftgate-clamped",
         "x-thriftgate-compaction",
         "x-thriftgate-fallback-skipped",
-        "x-thriftgate-moved",
+        "x-thriftgate-fallback",
     }
 )
 _RATE_LIMIT_PREFIXES: Final = ("x-ratelimit-", "anthropic-ratelimit-")

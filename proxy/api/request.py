@@ -231,7 +231,7 @@ def unauthenticated_error(*, is_missing: bool) -> Unauthenticated:
 
 @lru_cache(maxsize=_MAX_CACHED_PATHS)
 def _endpoint(path: bytes) -> str:
-    """The path below /v1/: of those we know the usual spelling, else as it came."""
+    """The path below /v1/: of those we know the usual spelling, else unmodified."""
     endpoint = path.decode("latin-1")[len("/v1/") :]
     if endpoint.startswith(MODELS_PREFIX):  # SDKs escape the slashes of a model's name
         endpoint = endpoint.replace("%2F", "/").replace("%2f", "/")

@@ -104,7 +104,9 @@ class Attempt:
             route=choice.route,
             number=number,
             reroute_reason=choice.reroute_reason,
-            headers={"x-thriftgate-moved": choice.reroute_reason} if choice.reroute_reason else {},
+            headers={"x-thriftgate-fallback": choice.reroute_reason}
+            if choice.reroute_reason
+            else {},
         )
         self.planned: Planned | Passthrough = _RESENT_UNMODIFIED
         self.answer: UpstreamAnswer | None = None

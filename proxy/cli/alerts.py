@@ -38,7 +38,9 @@ def alerts(
             _show(terminal)
 
     @commands.command("test")
-    def test(sink: Annotated[str, typer.Argument(help="The sink's name in the promises.")]) -> None:
+    def test(
+        sink: Annotated[str, typer.Argument(help="The sink's name in the policies file.")],
+    ) -> None:
         """Send a sink a test alert that goes on, and say whether it took it, or why it did not.
 
         It is marked as a test, and no alert for its end follows.
@@ -93,7 +95,7 @@ def _outlet(terminal: Terminal, sinks: tuple[Sink, ...], name: str) -> Configure
     meant = [sink for sink in sinks if sink.name == name]
     if not meant:
         names = ", ".join(sink.name for sink in sinks) or "none"
-        terminal.fail(f"There is no sink {name} in the promises; there are: {names}.")
+        terminal.fail(f"There is no sink {name} in the policies file; there are: {names}.")
     from proxy.services.alerts.configured_sinks import configured_sinks, environment_variables
     from proxy.settings import upstream_keys
 

@@ -58,7 +58,7 @@ def budgets(
         promised = promises(chosen).budgets
         now = terminal.now()
         if not promised and not as_json:
-            terminal.say("There are no budgets. THRIFTGATE_PROMISES names the file they are in.")
+            terminal.say("There are no budgets. THRIFTGATE_POLICIES names the file they are in.")
             return
         with terminal.store() as store:
             from proxy.store.redis.local_budget_store import StoreUnavailable

@@ -51,7 +51,7 @@ def check() -> None:
     files = descriptors(descriptor_limit(), settings.max_calls, settings.connections_per_address)
     session.out.print(files, soft_wrap=True)
     told = f"{quantity(len(known.models), 'model')}, {quantity(len(known.upstreams), 'upstream')}"
-    if settings.promises is not None:
+    if settings.policies is not None:
         told = f"{told}, {count_policies(policies)}"
     session.out.print(f"Settings and catalog are sound: {told}.", soft_wrap=True)
 

@@ -40,7 +40,7 @@ _File = Annotated[
 ]
 _Force = Annotated[bool, typer.Option("--force", help="Fold whether it pays or not.")]
 _Mode = Annotated[CompactionMode, typer.Option(help="How far to go; no model is asked here.")]
-_Keep = Annotated[int, typer.Option(help="The last turns that stay as they came.", min=1)]
+_Keep = Annotated[int, typer.Option(help="The last turns that stay unmodified.", min=1)]
 _Target = Annotated[
     int, typer.Option(help="Tokens to come down to; 0 for as far as facts go.", min=0)
 ]

@@ -37,7 +37,7 @@ REASON_TEXTS: Final[Mapping[str, str]] = MappingProxyType(
         "trim": "trim goes no further",
         "native": "compaction is left to its provider",
         "client": "its client asks for a summary itself",
-        "control": "its conversation goes as it came, to compare others with",
+        "control": "its conversation goes unmodified, to compare others with",
         "dry_run": "it was only to be reckoned",
         "signed": "it holds signed thinking, before which nothing may change",
         "thinks": (

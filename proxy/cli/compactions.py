@@ -63,7 +63,7 @@ class _Desk:
         `folded` are calls in which facts stood for messages; `trimmed` are all others that went out
         shorter: tool results, and nothing else. `lost` is the share of values that tool calls
         needed of what was folded and did not find; `lost untreated` that which they would not have
-        found, had their conversation not gone as it came, and tells more: a model that is not
+        found, had their conversation not gone unmodified, and tells more: a model that is not
         shown a value can hardly ask for it.
         """
         default = self._settings().compaction
@@ -99,7 +99,7 @@ class _Desk:
         mode: CompactionMode,
         *,
         keep_turns: Annotated[
-            int | None, typer.Option(help="Last turns that stay as they came.", min=1)
+            int | None, typer.Option(help="Last turns that stay unmodified.", min=1)
         ] = None,
         target_tokens: Annotated[
             int | None, typer.Option(help="Tokens a prompt is to come down to.", min=1)

@@ -28,7 +28,7 @@ _CHAT: Final = "chat/completions"
 _BOM: Final = b"\xef\xbb\xbf"
 _EMPTY: Final = b"[]"
 INVALID: Final = "invalid"
-"""The code of a conversation that a provider would refuse, as it came or folded."""
+"""The code of a conversation that a provider would refuse, unmodified or folded."""
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _list = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
@@ -59,7 +59,7 @@ class DryRunResult(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         messages: What would be sent, each as JSON.
         facts: What stands for the messages folded away.
-        tokens_before: Tokens of the whole prompt as it came, tools included.
+        tokens_before: Tokens of the whole prompt unmodified, tools included.
         tokens_after: The same of what would be sent.
         folded: Whether facts stand for any of it.
         reason: Why, or why not, as a code.
@@ -71,14 +71,14 @@ class DryRunResult(msgspec.Struct, frozen=True, kw_only=True):
         segments: Which messages each part of the facts stands for, and what it weighs, by the
             counts it was decided with.
         lost: What stood in the folded messages and would not be sent any more.
-        keep_turns: The last turns that stay as they came.
+        keep_turns: The last turns that stay unmodified.
         target: Tokens it was to come down to; 0 for as far as facts go.
         target_missed: Tokens over the target; None where it is met, or there is none.
         kept_tokens: What would be sent beside the facts: system text, tools and the turns that
             stay; None where nothing is folded.
         calls: How many calls were made of it, the present one included; 0 where nobody can say.
         since_call: The call at which it was folded last; None where nothing is folded.
-        faults: What a provider would refuse in it as it came.
+        faults: What a provider would refuse in it unmodified.
         gateway: Why the gateway would not fold it at all, as a code; None where it would.
     """
 
@@ -225,7 +225,7 @@ class _Recompactor:
         """What is sent of the first messages.
 
         Raises:
-            Unfoldable: If they go as they came.
+            Unfoldable: If they go unmodified.
         """
         return self._fold(
             self._said.messages[:end],
@@ -288,7 +288,7 @@ def _body(said: ChatConversation, messages: Sequence[bytes]) -> bytes:
 
 
 def _compact(said: ChatConversation, again: _Recompactor) -> CompactedChat:
-    """What is sent; as it came wherever the gateway would leave it alone."""
+    """What is sent; unmodified wherever the gateway would leave it alone."""
     if why := client_compaction_kind(said.fields, said.messages):
         return _unmodified(said, why)
     try:

@@ -52,7 +52,7 @@ def _outcome_line(found: DryRunResult, came: int) -> str:
         )
     if found.changed:
         return f"Trimmed: tool results are said shorter, without loss. Not folded: {why}."
-    return f"Not folded: {why}. It would be sent as it came."
+    return f"Not folded: {why}. It would be sent unmodified."
 
 
 def _why(found: DryRunResult) -> str:
@@ -61,7 +61,7 @@ def _why(found: DryRunResult) -> str:
             single_line(each, _MAX_REASON_CHARS) for each in found.faults[:_MAX_FAULTS]
         )
         more = len(found.faults) - _MAX_FAULTS
-        return f"it is invalid as it came: {shown}{f'; and {more:,} more' if more > 0 else ''}"
+        return f"it is invalid unmodified: {shown}{f'; and {more:,} more' if more > 0 else ''}"
     if found.mode == CompactionMode.TRIM and found.reason == "nothing_to_fold":
         return (
             reason_text(CompactionMode.TRIM)

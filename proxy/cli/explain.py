@@ -76,7 +76,7 @@ def _planning(receipt: Receipt) -> str:
         why = PASSTHROUGH_TEXTS.get(receipt.unplanned_why, receipt.unplanned_why)
         return f"It was not planned{f': {why}' if why else ''}."
     if receipt.arm == "control":
-        return f"Conversation {receipt.conversation} is sent as it came, to compare with."
+        return f"Conversation {receipt.conversation} is sent unmodified, to compare with."
     layout = f"layout {receipt.layout}" if receipt.layout else "no layout"
     return f"Conversation {receipt.conversation} is planned, with {layout}."
 
@@ -139,7 +139,7 @@ def _left_alone(receipt: Receipt) -> Iterator[str]:
     if (mode, why) == (CompactionMode.NATIVE, _ASKED):
         yield "Its provider was asked to compact it (mode native)."
         return
-    yield f"Compaction (mode {mode}) left it as it came: {reason_text(why)}."
+    yield f"Compaction (mode {mode}) left it unmodified: {reason_text(why)}."
     if before is not None and after is not None and after < before:
         yield f"Of about {before:,} tokens it would have sent {after:,}."
 

@@ -285,9 +285,9 @@ def _introduce(settings: Settings, known: Catalog, port: int) -> None:
 
 
 def _policies(settings: Settings) -> str:
-    if settings.promises is None:
-        return "Promises: none; THRIFTGATE_PROMISES names a file of budgets and objectives"
-    return f"Promises: {count_policies(session.policies(settings))}, from {settings.promises}"
+    if settings.policies is None:
+        return "Policies: none; THRIFTGATE_POLICIES names a file of budgets and objectives"
+    return f"Policies: {count_policies(session.policies(settings))}, from {settings.policies}"
 
 
 def _listener(settings: Settings) -> socket.socket:

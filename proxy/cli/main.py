@@ -176,7 +176,9 @@ def _receipts(line: typer.Typer) -> None:
 def _lab(line: typer.Typer) -> None:
     from proxy.cli import session, simulator
 
-    line.command("lab")(simulator.simulator_command(session.terminal, session.shipped_catalog))
+    line.command("simulator")(
+        simulator.simulator_command(session.terminal, session.shipped_catalog)
+    )
 
 
 def _key(line: typer.Typer) -> None:
@@ -240,7 +242,7 @@ _TABLE: Final[dict[str, tuple[str, Callable[[typer.Typer], object]]]] = {
         _migrate,
     ),
     "replay": (
-        "What would recorded calls have cost, sent as they came, in better ways, and folded?",
+        "What would recorded calls have cost, sent unmodified, in better ways, and folded?",
         _replay,
     ),
     "report": (
@@ -252,7 +254,7 @@ _TABLE: Final[dict[str, tuple[str, Callable[[typer.Typer], object]]]] = {
         _compact,
     ),
     "savings": (
-        "What planning saved by feature, measured against conversations sent as they came.",
+        "What planning saved by feature, measured against conversations sent unmodified.",
         _savings,
     ),
     "misses": (
@@ -266,7 +268,7 @@ _TABLE: Final[dict[str, tuple[str, Callable[[typer.Typer], object]]]] = {
     ),
     "export": ("Receipts as JSON, one a line, as the calls arrived.", _export),
     "receipts": ("Put receipts that stand in a log alone into the ledger.", _receipts),
-    "lab": (
+    "simulator": (
         "Run the simulated upstream alone, until Ctrl-C: no key, no cost, nothing leaves here.",
         _lab,
     ),

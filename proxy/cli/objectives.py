@@ -61,7 +61,7 @@ def objectives(
     def imported(
         file: Annotated[Path, typer.Argument(help="Documents of OpenSLO v1, as YAML or JSON.")],
     ) -> None:
-        """Print documents of OpenSLO as tables for the file of promises; nothing is changed.
+        """Print documents of OpenSLO as tables for the policies file; nothing is changed.
 
         What has no meaning here is told in comments. If a document cannot be read, none is printed.
         """
@@ -94,7 +94,7 @@ def _show(
         terminal.print_json({"objectives": shown})
         return
     if not every:
-        terminal.say("There are no objectives. THRIFTGATE_PROMISES names the file they are in.")
+        terminal.say("There are no objectives. THRIFTGATE_POLICIES names the file they are in.")
         return
     columns = ("objective", "team", "feature", "calls", "what", "target", "enforce", "ladder")
     table = empty_table(*columns, *(COLUMNS if stand.told else ()))

@@ -32,13 +32,13 @@ def savings(terminal: Terminal) -> Callable[..., None]:
     """The command that says what was saved."""
 
     def savings_command(*, days: Days = 30, as_json: AsJson = False) -> None:
-        """What planning saved by feature, measured against conversations sent as they came.
+        """What planning saved by feature, measured against conversations sent unmodified.
 
         The estimate is there from the first call: what calls should have cost unmodified, by what
         caches should hold, less what they should have cost as they were sent. The measured figure
         needs conversations of both kinds; the interval beside it holds the truth in 95 of 100 such
         reports. Below it stand moves of text that wait for somebody's approval, and what
-        compaction saved, beside the same prompts as they came, its resets and notes paid for.
+        compaction saved, beside the same prompts unmodified, its resets and notes paid for.
         """
         since = terminal.since(days)
         with terminal.store() as store:

@@ -74,7 +74,7 @@ def policies(chosen: Settings, known: Catalog | None = None) -> Policies:
     except ValueError as error:
         fail(f"THRIFTGATE_REDIS_URL: {error}")
     except OSError as error:
-        fail(f"The promises cannot be read: {error}. THRIFTGATE_PROMISES names them.")
+        fail(f"The policies cannot be read: {error}. THRIFTGATE_POLICIES names them.")
 
 
 def store(chosen: Settings | None = None) -> Store:

@@ -1,4 +1,4 @@
-"""``thriftgate lab``: the simulated upstream by itself, for a gateway of one's own to stand before.
+"""``thriftgate simulator``: the simulated upstream by itself, for a gateway of one's own.
 
 It says everywhere that it is simulated: here, in the catalog's lines, in a header of every answer
 and in every answer's text.
@@ -87,7 +87,9 @@ def simulator_command(terminal: Terminal, shipped: Callable[[], Catalog]) -> Cal
         try:
             uvloop.run(_serve(terminal, made, known, (port, regime, phases)))
         except OSError as error:
-            terminal.fail(f"The lab cannot listen on port {port}: {error}. --port names another.")
+            terminal.fail(
+                f"The simulator cannot listen on port {port}: {error}. --port names another."
+            )
 
     return lab_command
 
@@ -138,7 +140,7 @@ async def _serve(
             # Never folded: most are to be copied.
             terminal.out.print(line, soft_wrap=True)
         await stopped.wait()
-    terminal.say("The lab stopped.")
+    terminal.say("The simulator stopped.")
 
 
 def _name(regime: str) -> str:
@@ -173,12 +175,12 @@ def _alone(regime: _Regime, base_url: str) -> str:
 
 def _welcome_text(base_url: str, lines: str, model: str, regime: str) -> Iterator[str]:
     """What a person who starts it has to know."""
-    yield f"The lab listens on {base_url}. It is SIMULATED: no provider is asked, nothing is paid."
+    yield f"The simulator listens on {base_url}. It is SIMULATED: no provider is asked or paid."
     yield "Model names and cache rules are the providers'; answers and waits are made up."
     yield ""
     yield "To stand a gateway before it, save these lines as lab.toml:"
     yield ""
-    yield "# The lab of `thriftgate lab`: every answer is simulated."
+    yield "# The simulator of `thriftgate simulator`: every answer is simulated."
     yield from lines.rstrip().splitlines()
     yield ""
     yield "In another terminal; the folder keeps simulated costs out of your ledger:"
@@ -190,7 +192,7 @@ def _welcome_text(base_url: str, lines: str, model: str, regime: str) -> Iterato
     yield _curl("http://127.0.0.1:8080/v1/chat/completions", "tg-…", model)
     yield ""
     if regime != _MARKED:
-        yield "Or the lab itself, with any key:"
+        yield "Or the simulator itself, with any key:"
         yield ""
         yield _curl(f"{base_url}/chat/completions", "any", model)
         yield ""

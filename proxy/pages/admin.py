@@ -87,7 +87,7 @@ def router(
 
     @routes.get(f"{HOME}/")
     async def overview_with_slash() -> Response:
-        """The page of promises, whose path ends in no slash."""
+        """The policies page, whose path ends in no slash."""
         return _redirect("")
 
     @routes.get(f"{HOME}/calls/{{call_id}}")

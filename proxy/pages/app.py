@@ -155,7 +155,7 @@ async def _counters(
     context: AppContext, entry: AdmissionGate | None
 ) -> AsyncIterator[BudgetStore | None]:
     """Where the pages ask for budgets: Redis by a connection of their own, or the process's."""
-    if context.settings.promises is None or not context.settings.redis_url:
+    if context.settings.policies is None or not context.settings.redis_url:
         yield None if entry is None else entry.counters
         return
     own = open_budget_store(context.settings, context.opened)

@@ -56,7 +56,7 @@ class ArrangedPrompt(msgspec.Struct, frozen=True, kw_only=True):
         bare: The same without marks.
         lines: The lines of its leading texts, by index of their block.
         given: The caller's own marks, by index of their block.
-        notes: What was left as it came, and why.
+        notes: What was left unmodified, and why.
     """
 
     prompt: Prompt

@@ -1,4 +1,4 @@
-"""Which conversations are planned, and which are sent as they came to compare with."""
+"""Which conversations are planned, and which are sent unmodified to compare with."""
 
 from hashlib import blake2b
 

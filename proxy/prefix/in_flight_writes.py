@@ -86,7 +86,7 @@ class InFlightWrites:
         """Find the write to wait for; None to send the call at once.
 
         Args:
-            planned: The call; one that is sent as it came, to compare with, never waits.
+            planned: The call; one that is sent unmodified, to compare with, never waits.
             now: Seconds since the epoch.
         """
         rates = planned.way.rates

@@ -158,7 +158,7 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
         headers: Sent beside it.
         plan: What holds for the conversation from now on; more than before where it grew.
         prompt: The prompt as it is sent, without the marks that were added.
-        notes: What was left as it came, and why.
+        notes: What was left unmodified, and why.
         question: What its provider is asked about the answer before; None for nothing.
         direct: The same call unmodified; None where nothing of it was modified.
         trial: The same call with its marks; None where marks cost nothing or none was asked for.

@@ -78,7 +78,7 @@ class Planner:
 
     Args:
         secret: Makes fingerprints that nobody else can make.
-        share: The part of all conversations that is sent as it came, to compare with.
+        share: The part of all conversations that is sent unmodified, to compare with.
         talks: Conversations remembered.
         credit: What a feature's marks may cost before they have earned it; None for one call's.
     """
@@ -183,7 +183,7 @@ class Planner:
             now: Seconds since the epoch.
 
         Raises:
-            Unplannable: If the body has to go as it came; says why.
+            Unplannable: If the body has to go unmodified; says why.
         """
         self._conversations.record_call(draft.chain, draft.resolved)
         plan = draft.plan_with_continuation(plan)

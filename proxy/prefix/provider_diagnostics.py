@@ -49,7 +49,7 @@ class ProviderDiagnostics:
     def add_question(self, planned: Planned, now: float) -> Planned:
         """The call with a question about the answer before it; as it is where there is none.
 
-        The control arm, which goes as it came, asks nothing; nor does a call whose caller asks.
+        The control arm, which goes unmodified, asks nothing; nor does a call whose caller asks.
         """
         way, said = planned.way, planned.prompt.fields
         rests = (self._resting.peek(way.upstream) or 0.0) > now

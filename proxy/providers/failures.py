@@ -140,13 +140,13 @@ def redact(text: str) -> str:
 
 
 def redact_keys(run: bytes) -> bytes:
-    """The bytes as they came, but for what looks like a key."""
+    """The bytes unmodified, but for what looks like a key."""
     text = run.decode("utf-8", "surrogateescape")
     return _SECRETS.sub("[redacted]", text).encode("utf-8", "surrogateescape")
 
 
 def redact_answer_keys(body: bytes) -> bytes:
-    """An answer in JSON as it came, but for what looks like a key in the strings of its error."""
+    """An answer in JSON unmodified, but for what looks like a key in the strings of its error."""
     error = raw_field(body, "error")
     if error is None:
         return body
@@ -157,7 +157,7 @@ def redact_answer_keys(body: bytes) -> bytes:
 
 
 def _redact_strings(run: bytes) -> bytes:
-    """A value in JSON as it came, but for what looks like a key in its strings."""
+    """A value in JSON unmodified, but for what looks like a key in its strings."""
     return _STRING.sub(_redact_string, _NAMED.sub(rb'\1"[redacted]"', run))
 
 
@@ -169,7 +169,7 @@ def _redact_string(found: re.Match[bytes]) -> bytes:
 
 
 def redact_error_keys(run: bytes) -> bytes:
-    """A run of a stream as it came, but for what looks like a key from its first error on."""
+    """A run of a stream unmodified, but for what looks like a key from its first error on."""
     told = _TELLS.search(run)
     before = max(run.rfind(blank, 0, told.start()) for blank in _BLANKS) if told else 0
     start = max(before, 0)

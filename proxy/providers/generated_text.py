@@ -122,7 +122,7 @@ def has_content(kind: str, data: bytes) -> bool:
 
 
 def answer_pieces(body: bytes) -> Iterator[tuple[Place, str]]:
-    """The pieces of text in a JSON answer, and of one that was broken off as far as it came."""
+    """The pieces of text in a JSON answer, and of one that was broken off as far unmodified."""
     value = None if may_exceed(body, MAX_OBJECTS) else _parse(body)
     yield from _scanned(body) if value is None else _within(value, ())
 

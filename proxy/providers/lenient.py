@@ -1,4 +1,4 @@
-"""JSON as providers really write it, for our own reading: the caller gets the bytes as they came.
+"""JSON as providers really write it, for our own reading: the caller gets the bytes unmodified.
 
 Python's servers write ``NaN`` and ``Infinity``; some answers begin with a byte order mark, hold a
 half of a surrogate pair or a control character within a string. None of that is JSON (RFC 8259),

@@ -19,7 +19,7 @@ _LINE_STARTS: Final = (b"data:", b"event:", b"id:", b"retry:", b":")
 
 
 class EventFramer:
-    """Cuts a byte stream between events; every byte comes out once, in order, as it came."""
+    """Cuts a byte stream between events; every byte comes out once, in order, unmodified."""
 
     __slots__ = ("_bound", "_tail")
 

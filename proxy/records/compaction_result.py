@@ -95,7 +95,7 @@ class CompactionResult(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def _outcome(self) -> str:
         if not self.is_folded:
-            return "as it came"
+            return "unmodified"
         return "trimmed" if self.messages == 0 else "folded"
 
 

@@ -13,7 +13,7 @@ EVERY_FAMILY: Final = ""
 class PlanningMode(StrEnum):
     """The steps that planning may take on a feature's prompts."""
 
-    OFF = "off"  #: Nothing: they are sent as they came.
+    OFF = "off"  #: Nothing: they are sent unmodified.
     OBSERVE = "observe"  #: Lossless steps; moves of text are only proposed.
     APPLY = "apply"  #: Declared and approved moves as well.
     AUTO = "auto"  #: Proposals approve themselves, under the guard.
@@ -59,7 +59,7 @@ class FeatureState(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_off(self) -> bool:
-        """True if prompts are sent as they came."""
+        """True if prompts are sent unmodified."""
         return self.mode is PlanningMode.OFF or bool(self.suspended)
 
     def layout_version(self, now: float) -> int:

@@ -69,7 +69,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         unplanned_why: Why planning sent it unmodified, as a code or a sentence; "" where it was
             planned, and where it was refused before.
         conversation: Keyed hash of the conversation in hex; "" where planning was off.
-        arm: Whether it was planned (treated) or sent as it came (control); "" where planning was
+        arm: Whether it was planned (treated) or sent unmodified (control); "" where planning was
             off.
         layout: The version of the layout applied; 0 for none.
         expected_read: Tokens the cache should have known; None where nobody can say.
@@ -85,7 +85,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         compaction_why: Why it was folded or was not, as a code; ``notes`` where the gateway itself
             asked for some.
         folded: Whether less was sent than came.
-        tokens_before: Tokens of the prompt as it came, by estimate; None where nobody reckoned.
+        tokens_before: Tokens of the prompt unmodified, by estimate; None where nobody reckoned.
         tokens_after: Tokens of what was sent, or would have been.
         reset: Whether it was the first call after a fold, so that its prefix moved.
         compaction_nanos: What folding saved of it in 1e-9 US dollars, below 0 where it cost more;
@@ -93,7 +93,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         needed: Values of its newest tool calls that stood in what was folded.
         lost: How many of them what was sent did not hold.
         folded_messages: Messages that facts stood for in what was sent, 0 where results alone were
-            said shorter; None where it went as it came, and in receipts older than this field.
+            said shorter; None where it went unmodified, and in receipts older than this field.
     """
 
     call_id: str

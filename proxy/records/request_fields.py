@@ -1,7 +1,7 @@
 """Reads the fields of a caller's body that the gateway needs, and leaves the rest alone.
 
 The bytes stay the caller's. ``parse_request_fields`` builds no objects for the messages;
-``replace_fields`` changes top-level fields and leaves every other value byte for byte as it came.
+``replace_fields`` changes top-level fields and leaves every other value byte for byte unmodified.
 """
 
 import re

@@ -44,7 +44,7 @@ class UpstreamExchange(Protocol):
     headers: Mapping[str, str]
 
     async def read(self) -> bytes:
-        """The next bytes of the body, as they came; b"" at its end.
+        """The next bytes of the body, unmodified; b"" at its end.
 
         Raises:
             UpstreamError: If the connection broke.

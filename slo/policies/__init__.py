@@ -1,1 +1,1 @@
-"""A file of promises, read: tables in, values out, every mistake with its line and its mend."""
+"""A policies file, read: tables in, values out, every mistake with its line and its mend."""

@@ -1,4 +1,4 @@
-"""The budgets of a file of promises.
+"""The budgets of a policies file.
 
 ::
 

@@ -1,4 +1,4 @@
-"""The cost ceilings of a file of promises.
+"""The cost ceilings of a policies file.
 
 ::
 

@@ -1,4 +1,4 @@
-"""The whole file of promises; each kind of table has a module beside this one."""
+"""The whole policies file; each kind of table has a module beside this one."""
 
 from collections.abc import Iterator
 

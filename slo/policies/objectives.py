@@ -1,4 +1,4 @@
-"""The objectives of a file of promises.
+"""The objectives of a policies file.
 
 ::
 

@@ -1,4 +1,4 @@
-"""The sinks of a file of promises: whom alerts are sent to.
+"""The sinks of a policies file: whom alerts are sent to.
 
 ::
 

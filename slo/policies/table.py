@@ -1,4 +1,4 @@
-"""A table of a file of promises, read entry by entry; what is wrong goes on one list.
+"""A table of a policies file, read entry by entry; what is wrong goes on one list.
 
 The text is parsed elsewhere, by whoever knows on which line things stand; a value is anything of
 the shape of ``LocatedValue``, as a parsed catalog is.
@@ -51,7 +51,7 @@ class LocatedValue(Protocol):
 
 
 class PolicyMistake(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing wrong with a file of promises.
+    """One thing wrong with a policies file.
 
     Attributes:
         file: Its name, as the reader knows it.
@@ -68,7 +68,7 @@ class PolicyMistake(msgspec.Struct, frozen=True, kw_only=True):
     fix: str
 
     def __str__(self) -> str:
-        """One line: ``promises.toml:7: budgets.a.limit: is 0; write 1 or more``."""
+        """One line: ``policies.toml:7: budgets.a.limit: is 0; write 1 or more``."""
         subject = f"{self.where}: " if self.where else ""
         return f"{self.file}:{self.line}: {subject}{self.what}; {self.fix}"
 

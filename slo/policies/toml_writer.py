@@ -1,4 +1,4 @@
-"""Objectives as the text of a file of promises, which reads as the same objectives again."""
+"""Objectives as the text of a policies file, which reads as the same objectives again."""
 
 import json
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ def objectives_toml(objectives: Iterable[Objective]) -> str:
 
 
 def target_text(objective: Objective) -> str:
-    """The target as files of promises say it: ``95``, ``"1%"`` or ``0.7``."""
+    """The target as policies files say it: ``95``, ``"1%"`` or ``0.7``."""
     share = Decimal(repr(objective.target))
     key = target_key(objective.metric)
     if key == "floor":

@@ -304,7 +304,7 @@ def keys(store: Store) -> dict[str, str]:
 @contextmanager
 def gateways(folder: Path, budgets: str, redis_url: str, *, count: int) -> Iterator[list[Served]]:
     """So many gateways on one ledger and one Redis, before one lab."""
-    (folder / "promises.toml").write_text(budgets)
+    (folder / "policies.toml").write_text(budgets)
     with ExitStack() as stack:
         _, catalog = stack.enter_context(standing(partial(lab_standing, folder, time_scale=0.0001)))
         catalog.write_text(catalog.read_text() + DEAR)
@@ -315,7 +315,7 @@ def gateways(folder: Path, budgets: str, redis_url: str, *, count: int) -> Itera
             stack.callback(made[-1].kill)
         for each in made:
             each.start(
-                THRIFTGATE_PROMISES=f"{folder / 'promises.toml'}", THRIFTGATE_REDIS_URL=redis_url
+                THRIFTGATE_POLICIES=f"{folder / 'policies.toml'}", THRIFTGATE_REDIS_URL=redis_url
             )
         yield made
 

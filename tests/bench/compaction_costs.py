@@ -1,7 +1,7 @@
 # ruff: noqa: T201 - a script prints its result
 """What recorded conversations cost if their real texts are folded, beside simpler policies.
 
-never: Sent as it came.
+never: Sent unmodified.
 trim: Tool results are said shorter, nothing else, at the route's own prices.
 ours: Folded by rules where the gate finds that it pays, at the route's own prices.
 always: At every call all but the last three turns is folded anew.
@@ -105,7 +105,7 @@ Sends = Callable[[Talk], Iterator[Sent]]
 
 
 def never(talk: Talk) -> Iterator[Sent]:
-    """Each call as it came."""
+    """Each call unmodified."""
     return (Sent(messages=talk.raws[: ask.end]) for ask in talk.asks)
 
 
@@ -138,7 +138,7 @@ def at_window(most: int, ids: Ids, talk: Talk) -> Iterator[Sent]:
 def _made(
     raws: Sequence[bytes], policy: CompactionPolicy, memory: CompactionMemory, fixed: int
 ) -> CompactedChat | None:
-    """What is sent in place of the messages; None where they go as they came."""
+    """What is sent in place of the messages; None where they go unmodified."""
     try:
         made = compact(raws, policy, memory=memory, around=ConversationContext(fixed=fixed))
     except CannotCompactError:

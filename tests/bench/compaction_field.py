@@ -68,7 +68,7 @@ class Outcome:
 
     Attributes:
         made: What is sent.
-        before: Its tokens as it came.
+        before: Its tokens unmodified.
         floor: Tokens of its system text and last three turns.
         after: Its tokens as sent.
         values: Values that the folded turns held, and how many of them still stand.

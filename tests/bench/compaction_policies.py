@@ -1,7 +1,7 @@
 # ruff: noqa: T201 - a script prints its result
 """What recorded sessions cost by when their history is folded: the gate beside simpler policies.
 
-never: Sent as it came.
+never: Sent unmodified.
 always: Whatever lies behind the last three steps is folded, at every call.
 window: Folded at 80 % of a window of 200,000 tokens, as agents' own compaction does.
 gate: As ``compaction.cost_model`` decides, from the prefix alone.
@@ -54,7 +54,7 @@ DATA: Final = Path(__file__).parents[3] / "shared/data"
 
 #: What costs more than another by more than luck.
 _MORE: Final = 1.0005
-#: Steps that stay as they came, and tokens or the part of the prompt that stay at least.
+#: Steps that stay unmodified, and tokens or the part of the prompt that stay at least.
 _STEPS: Final = 3
 _TAIL: Final = 8_000
 _TAIL_SHARE: Final = 0.25

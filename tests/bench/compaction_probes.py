@@ -69,7 +69,7 @@ class Call:
 
     Attributes:
         now: Messages it holds.
-        made: What is sent; None where it goes as it came.
+        made: What is sent; None where it goes unmodified.
         sent: The messages as they are sent.
     """
 
@@ -91,7 +91,7 @@ def calls(dialogue: Dialogue, policy: CompactionPolicy, count: Count) -> Iterato
 def folded(
     them: Sequence[bytes], policy: CompactionPolicy, memory: CompactionMemory, count: Count
 ) -> CompactedChat | None:
-    """What is sent; None where it goes as it came."""
+    """What is sent; None where it goes unmodified."""
     try:
         return compact(them, policy, memory=memory, around=ConversationContext(count=count))
     except CannotCompactError:

@@ -183,7 +183,7 @@ async def _simulator(folder: Path) -> AsyncIterator[tuple[Simulator, Path]]:
 @contextmanager
 def running(folder: Path) -> Iterator[Replicas]:
     """Two gateway processes on one PostgreSQL schema and one Redis."""
-    (folder / "promises.toml").write_text(_PROMISES)
+    (folder / "policies.toml").write_text(_PROMISES)
     with ExitStack() as stack:
         lab, catalog = stack.enter_context(standing(lambda: _simulator(folder)))
         first = stack.enter_context(served(folder, catalog, stack.enter_context(schema())))
@@ -191,7 +191,7 @@ def running(folder: Path) -> Iterator[Replicas]:
         stack.callback(second.kill)
         for each in (first, second):
             each.start(
-                THRIFTGATE_PROMISES=str(folder / "promises.toml"), THRIFTGATE_REDIS_URL=SERVER
+                THRIFTGATE_POLICIES=str(folder / "policies.toml"), THRIFTGATE_REDIS_URL=SERVER
             )
         yield Replicas((first, second), lab)
 

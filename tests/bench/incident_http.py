@@ -5,7 +5,7 @@ Usage: python -m tests.bench.incident_http [--seeds 1] [--rate 10]
 
 The hour of ``tests.bench.incident``, but over HTTP: callers, gateway and lab speak through real
 sockets, ten calls a second of virtual time, all streams, in conversations that keep their level.
-They share one loop whose time leaps (``tests.fakes.leaps``): delays are the lab's, and what the
+They share one loop whose time leaps (``tests.fakes.leaps``): delays are simulated, and what the
 processor takes for it all takes no time. ``moves`` are the gateway's log lines.
 """
 

@@ -37,7 +37,7 @@ class Fan:
     """What came of calls that began at once.
 
     Attributes:
-        charged: What the lab charged for each, as they reached it.
+        charged: What the simulator charged for each, as they reached it.
         firsts: Seconds to each call's first content byte.
         notes: What the gateway noted of each.
         dollars: What all of them cost together.

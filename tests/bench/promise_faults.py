@@ -86,7 +86,7 @@ class Met:
     Attributes:
         heard: What callers heard.
         receipts: All that the ledger holds.
-        charged: Nano-dollars that the lab charged.
+        charged: Nano-dollars that the simulator charged.
         moves: When objectives moved, and what the log said.
         breaker: What the breaker of ``big`` was when the fault ended, and in the end.
         alerts: What was told.

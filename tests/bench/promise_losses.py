@@ -222,8 +222,8 @@ def said(gateway: Served) -> list[str]:
 @contextmanager
 def gateways(folder: Path, count: int, database_url: str = "", **more: str) -> Iterator[Watched]:
     """So many gateways before one lab, on one database."""
-    (folder / "promises.toml").write_text(PROMISE)
-    settings = {"THRIFTGATE_PROMISES": f"{folder / 'promises.toml'}", "THRIFTGATE_PLANNING": "off"}
+    (folder / "policies.toml").write_text(PROMISE)
+    settings = {"THRIFTGATE_POLICIES": f"{folder / 'policies.toml'}", "THRIFTGATE_PLANNING": "off"}
     with ExitStack() as stack:
         lab, catalog = stack.enter_context(standing(partial(_lab, folder)))
         made = [stack.enter_context(served(folder, catalog, database_url))]
@@ -293,7 +293,7 @@ def leader_lost(folder: Path, server: OwnRedis, *, seconds: float = 4.0) -> Loss
             await watched.through("leader back", seconds)
 
     settings = {
-        "THRIFTGATE_PROMISES": f"{folder / 'promises.toml'}",
+        "THRIFTGATE_POLICIES": f"{folder / 'policies.toml'}",
         "THRIFTGATE_PLANNING": "off",
         "THRIFTGATE_REDIS_URL": server.url,
     }

@@ -68,7 +68,7 @@ class Budgeted:
 
     Attributes:
         keys: A key of each team, by its name.
-        gate: While it is shut, the lab answers nothing.
+        gate: While it is shut, the simulator answers nothing.
     """
 
     url: str
@@ -121,7 +121,7 @@ async def _budgeted(folder: Path, settings: Mapping[str, Any]) -> AsyncIterator[
         chosen = Settings(
             folder=folder / "gateway",
             catalog=catalog,
-            promises=folder / "promises.toml",
+            policies=folder / "policies.toml",
             **settings,
         )
         async with gateway(chosen) as running, serving(running.app) as url:
@@ -145,6 +145,6 @@ async def _budgeted(folder: Path, settings: Mapping[str, Any]) -> AsyncIterator[
 @contextmanager
 def budgeted(folder: Path, promises: str, **settings: Any) -> Iterator[Budgeted]:
     """A running town; its settings are the gateway's, as keyword arguments."""
-    (folder / "promises.toml").write_text(promises)
+    (folder / "policies.toml").write_text(promises)
     with standing(lambda: _budgeted(folder, settings)) as made:
         yield made

@@ -116,7 +116,7 @@ class HoldsNothing:
 
 
 class NoPlanning:
-    """Sends every call as it came.
+    """Sends every call unmodified.
 
     Attributes:
         told: What it was told of attempts, in order.

@@ -36,7 +36,7 @@ class Heard:
     @property
     def moved(self) -> str:
         """Why it is another model's; "" where it is not."""
-        return self.headers.get("x-thriftgate-moved", "")
+        return self.headers.get("x-thriftgate-fallback", "")
 
     @property
     def call(self) -> str:

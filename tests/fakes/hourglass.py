@@ -1,4 +1,4 @@
-"""A gateway before a lab whose time is told by a test: hours of traffic in seconds, on sockets.
+"""A gateway before a simulator whose time a test sets: hours of traffic in seconds, on sockets.
 
 Both speak through real sockets. Their one clock stands still until it is told to move, so caches
 grow old by the traffic's own times. Nothing is planned but for features that are told to be.
@@ -119,7 +119,7 @@ class Hourglass:
         store.board.refresh()
 
     def turn(self) -> None:
-        """Begin another day, with every cache of the lab empty."""
+        """Begin another day, with every cache of the simulator empty."""
         self.clock.turn()
         models = self.lab.settings.models
         self.lab._caches.update({name: cache_of(model) for name, model in models.items()})
@@ -133,7 +133,7 @@ class Hourglass:
 
 @asynccontextmanager
 async def lab_by_the_hour(folder: Path) -> AsyncIterator[tuple[Simulator, Path, Sand]]:
-    """A lab with a model of every regime, the catalog of a gateway before it, and its clock."""
+    """A simulator with a model of every regime, a gateway's catalog for it, and its clock."""
     clock = Sand()
     catalog = folder / "catalog.toml"
     shipped = read_catalog(read({}))

@@ -41,7 +41,7 @@ class Replicas:
     """Both gateways running.
 
     Attributes:
-        clock: The lab's time; the gateways' is the machine's.
+        clock: The simulator's time; the gateways' is the machine's.
         store: What both share, opened once more.
     """
 

@@ -108,13 +108,13 @@ class Second:
 @asynccontextmanager
 async def _second(folder: Path, promises: str, settings: dict[str, Any]) -> AsyncIterator[Second]:
     lab = Simulator(SimulatorSettings(models=MODELS), clock=time.monotonic, sleep=asyncio.sleep)
-    (folder / "promises.toml").write_text(promises)
+    (folder / "policies.toml").write_text(promises)
     async with serving(app(lab)) as upstream:
         (folder / "catalog.toml").write_text(_CATALOG.format(url=upstream))
         chosen = Settings(
             folder=folder / "gateway",
             catalog=folder / "catalog.toml",
-            promises=folder / "promises.toml",
+            policies=folder / "policies.toml",
             **settings,
         )
         async with gateway(chosen) as running, serving(running.app) as url:

@@ -111,7 +111,7 @@ class Town:
 async def lab_standing(
     folder: Path, *, time_scale: float = 0.0
 ) -> AsyncIterator[tuple[Simulator, Path]]:
-    """A lab, and the catalog of a gateway before it."""
+    """A simulator, and the catalog of a gateway before it."""
     lab = Simulator(
         SimulatorSettings(models=MODELS, time_scale=time_scale, keepalive=0.01),
         clock=time.monotonic,

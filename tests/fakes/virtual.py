@@ -1,4 +1,4 @@
-"""A gateway that keeps promises before a lab, on real sockets, in time that leaps.
+"""A gateway that keeps promises before a simulator, on real sockets, in time that leaps.
 
 Two models: ``big``, which callers ask for, and ``small``. Gateway, lab and callers share one loop,
 whose time is the only one there is (see ``leaps``); threads and disks take none of it.
@@ -146,7 +146,7 @@ class Virtual:
         return lane.breaker.state(asyncio.get_running_loop().time()).value
 
     def charged(self) -> int:
-        """Nano-dollars that the lab charged in all."""
+        """Nano-dollars that the simulator charged in all."""
         total = 0
         for each in self.lab.exchanges:
             if each.usage is not None:
@@ -195,7 +195,7 @@ async def virtual(
 
     Args:
         folder: Where it keeps what is its own.
-        promises: The file of promises.
+        promises: The policies file.
         more: What the catalog says of ``big`` besides.
         routes: What it says of the way there.
         settings: The gateway's.
@@ -206,14 +206,14 @@ async def virtual(
         clock=loop.time,
         sleep=asyncio.sleep,
     )
-    (folder / "promises.toml").write_text(promises)
+    (folder / "policies.toml").write_text(promises)
     async with serving(app(lab)) as upstream:
         catalog = CATALOG.format(url=upstream, more=more).replace('upstream = "lab"', routes, 1)
         (folder / "catalog.toml").write_text(catalog)
         chosen = Settings(
             folder=folder / "gateway",
             catalog=folder / "catalog.toml",
-            promises=folder / "promises.toml",
+            policies=folder / "policies.toml",
             planning=PlanningMode.OFF,
             **settings,
         )
@@ -256,7 +256,7 @@ def question(number: int, said: Sequence[Mapping[str, str]] = (), cue: str = "")
     Args:
         number: Tells it from others.
         said: What was said before.
-        cue: What the lab is to do with it.
+        cue: What the simulator is to do with it.
     """
     words = f"[[fault:words=2{',' if cue else ''}{cue}]] Question {number}?"
     return {

@@ -58,7 +58,7 @@ class Moved:
 
 
 def as_sent(body: bytes) -> Sent:
-    """The body as it came."""
+    """The body unmodified."""
     return Sent(body)
 
 
@@ -74,7 +74,7 @@ ROUTES: Mapping[str, Route] = {regime: route(regime) for regime in sorted(REGIME
 
 
 class Onlooker:
-    """Reads what goes to an upstream as the lab would; texts it has read are remembered."""
+    """Reads what goes to an upstream as the simulator would; texts it has read are remembered."""
 
     def __init__(self) -> None:
         self._vocabulary = Vocabulary()

@@ -117,21 +117,21 @@ def gateway(folder: Path) -> Iterator[tuple[str, str]]:
     """A gateway before a simulator of its own: its address and a key, for the block."""
     behind, port = free_port(), free_port()
     shipped = resources.files("proxy.catalog").joinpath("models.toml").read_text(encoding="utf8")
-    catalog, promises = folder / "catalog.toml", folder / "promises.toml"
+    catalog, promises = folder / "catalog.toml", folder / "policies.toml"
     catalog.write_text(redirected_catalog(load(shipped, None), f"http://127.0.0.1:{behind}/v1"))
     promises.write_text(PROMISES)
     environment = {
         "THRIFTGATE_FOLDER": str(folder / "gateway"),
         "THRIFTGATE_CATALOG": str(catalog),
         "THRIFTGATE_PORT": str(port),
-        "THRIFTGATE_PROMISES": str(promises),
+        "THRIFTGATE_POLICIES": str(promises),
         "THRIFTGATE_PLANNING": "auto",
         "THRIFTGATE_COMPACTION": "facts",
     }
     key = gateway_key(environment)
     with (
         (folder / "log").open("wb") as log,
-        process([command(), "lab", "--port", str(behind)], None, behind, log),
+        process([command(), "simulator", "--port", str(behind)], None, behind, log),
         process([command(), "serve"], None, port, log, **environment),
     ):
         yield f"http://127.0.0.1:{port}", key

@@ -22,8 +22,8 @@ limit = "5"
 
 
 def chosen(folder: Path, text: str = ONE) -> Settings:
-    (folder / "promises.toml").write_text(text)
-    return Settings(folder=folder, promises=folder / "promises.toml")
+    (folder / "policies.toml").write_text(text)
+    return Settings(folder=folder, policies=folder / "policies.toml")
 
 
 def test_mistakes_in_policies_name_their_lines(tmp_path):
@@ -68,7 +68,7 @@ def test_models_that_the_catalog_lacks_are_named_with_line_and_fix(tmp_path):
     with pytest.raises(InvalidPolicies) as bad:
         read_policies(found, known)
 
-    file, o = found.promises, "objectives.o.ladder"
+    file, o = found.policies, "objectives.o.ladder"
     assert str(bad.value).splitlines() == [
         f"{file}:8: {o}: names elsewher, which the catalog has not; did you mean elsewhere?",
         f"{file}:9: {o}: names smal, which the catalog has not; did you mean small?",
@@ -87,4 +87,4 @@ def test_models_that_the_catalog_lacks_are_named_with_line_and_fix(tmp_path):
 
 def test_a_policy_file_that_does_not_exist_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError):
-        read_policies(Settings(promises=tmp_path / "none.toml"))
+        read_policies(Settings(policies=tmp_path / "none.toml"))

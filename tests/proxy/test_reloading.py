@@ -42,7 +42,7 @@ class Room:
 def settings(tmp_path: Path) -> Settings:
     (tmp_path / "catalog.toml").write_text(MODEL.format("1"))
     (tmp_path / "policies.toml").write_text(BUDGET.format("5"))
-    return Settings(catalog=tmp_path / "catalog.toml", promises=tmp_path / "policies.toml")
+    return Settings(catalog=tmp_path / "catalog.toml", policies=tmp_path / "policies.toml")
 
 
 def reloader(settings: Settings, *rooms: Prepare) -> Reloader:

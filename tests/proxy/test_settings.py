@@ -17,7 +17,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "folder": ("/srv/x", Path("/srv/x")),
     "database_url": ("postgres://db/x", "postgres://db/x"),
     "catalog": ("mine.toml", Path("mine.toml")),
-    "promises": ("promises.toml", Path("promises.toml")),
+    "policies": ("policies.toml", Path("policies.toml")),
     "redis_url": ("redis://cache:6379/0", "redis://cache:6379/0"),
     "pass_unlisted_models": ("false", False),
     "private_budgets": ("1", True),

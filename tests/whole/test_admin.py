@@ -1,4 +1,4 @@
-"""Moved calls as whoever runs the gateway sees them: in the page of promises, over HTTP."""
+"""Moved calls as whoever runs the gateway sees them: in the policies page, over HTTP."""
 
 import time
 from collections.abc import Iterator
@@ -62,7 +62,7 @@ def test_a_call_that_fell_back_is_on_the_page_with_its_receipts(here, browser):
         answer = here.ask("main", extra_headers={"x-thriftgate-feature": "<script>x</script>"})
     finally:
         here.lab.suffer("main", "")
-    moved, call_id = answer.headers["x-thriftgate-moved"], answer.headers["x-request-id"]
+    moved, call_id = answer.headers["x-thriftgate-fallback"], answer.headers["x-request-id"]
 
     html = page(here, browser)
     assert f'href="/admin/calls/{call_id}"' in html
@@ -90,7 +90,7 @@ def test_a_call_that_a_pin_moves_is_on_the_page_with_who_pinned(here, browser):
     assert list(answer.parse())
 
     html = page(here, browser)
-    assert answer.headers["x-thriftgate-moved"] == "chat-ttft: rung 1, pinned"
+    assert answer.headers["x-thriftgate-fallback"] == "chat-ttft: rung 1, pinned"
     assert ">chat-ttft: rung 1, pinned</td>" in html
     assert answer.headers["x-request-id"] in html
     assert '<span class="state pinned">pinned</span>' in html

@@ -68,7 +68,7 @@ def test_a_recording_goes_to_the_upstream_of_its_deployment(here: Town) -> None:
     with (
         azure(here, azure_deployment="gpt-lab") as client,
         pytest.raises(
-            openai.NotFoundError, match="The lab has no /v1/audio/transcriptions"
+            openai.NotFoundError, match="The simulator has no /v1/audio/transcriptions"
         ) as caught,
     ):
         client.audio.transcriptions.create(model="anything", file=("a.wav", b"RIFF"))

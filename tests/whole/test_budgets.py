@@ -72,7 +72,7 @@ def within_a_minute() -> None:
 
 
 async def rush(town: Budgeted, calls: int) -> Counter[int]:
-    """Number of of so many calls at once had which status; the lab answers when all are decided."""
+    """Number of calls at once by status; the simulator answers when all are decided."""
     statuses: Counter[int] = Counter()
 
     async def one() -> None:
@@ -81,7 +81,7 @@ async def rush(town: Budgeted, calls: int) -> Counter[int]:
     async with asyncio.TaskGroup() as group:
         for _ in range(calls):
             group.create_task(one())
-        while sum(statuses.values()) + len(town.lab.exchanges) < calls:  # noqa: ASYNC110 - the lab's is another thread
+        while sum(statuses.values()) + len(town.lab.exchanges) < calls:  # noqa: ASYNC110 - the simulator's is another thread
             await asyncio.sleep(0.02)
         town.gate.set()
     return statuses

@@ -23,12 +23,12 @@ _SECONDS = 0.0001
 
 @pytest.fixture
 def four(tmp_path: Path) -> Iterator[tuple[list[Served], Simulator]]:
-    """Four gateways on one database and one Redis, before a lab that answers nothing yet."""
+    """Four gateways on one database and one Redis, before a simulator that answers nothing yet."""
     try:
         redis.Redis.from_url(SERVER, socket_connect_timeout=3, socket_timeout=3).ping()
     except redis.RedisError as error:
         pytest.skip(f"no Redis at THRIFTGATE_TEST_REDIS ({SERVER}): {error}")
-    (tmp_path / "promises.toml").write_text(FIVE)
+    (tmp_path / "policies.toml").write_text(FIVE)
     with ExitStack() as stack:
         lab, catalog = stack.enter_context(
             standing(lambda: lab_standing(tmp_path, time_scale=_SECONDS))
@@ -43,7 +43,7 @@ def four(tmp_path: Path) -> Iterator[tuple[list[Served], Simulator]]:
             gateways.append(sibling)
         for each in gateways:
             each.start(
-                THRIFTGATE_PROMISES=str(tmp_path / "promises.toml"), THRIFTGATE_REDIS_URL=SERVER
+                THRIFTGATE_POLICIES=str(tmp_path / "policies.toml"), THRIFTGATE_REDIS_URL=SERVER
             )
         yield gateways, lab
 
@@ -51,7 +51,7 @@ def four(tmp_path: Path) -> Iterator[tuple[list[Served], Simulator]]:
 async def rush(
     gateways: list[Served], lab: Simulator, calls: int, opened: asyncio.Event
 ) -> Counter[int]:
-    """Number of of so many calls at once had which status; the lab answers when all are decided."""
+    """Number of calls at once by status; the simulator answers when all are decided."""
     statuses: Counter[int] = Counter()
 
     async def one(number: int) -> None:
@@ -61,7 +61,7 @@ async def rush(
     async with asyncio.TaskGroup() as group:
         for number in range(calls):
             group.create_task(one(number))
-        while sum(statuses.values()) + len(lab.exchanges) < calls:  # noqa: ASYNC110 - the lab's is another thread
+        while sum(statuses.values()) + len(lab.exchanges) < calls:  # noqa: ASYNC110 - the simulator's is another thread
             await asyncio.sleep(0.02)
         opened.set()
     return statuses
@@ -94,8 +94,8 @@ def test_a_thousand_calls_to_four_processes_get_five_dollars_and_no_more(four):
 
 
 def test_a_second_process_that_would_count_for_itself_does_not_start(tmp_path):
-    (tmp_path / "promises.toml").write_text(FIVE)
-    promises = {"THRIFTGATE_PROMISES": str(tmp_path / "promises.toml")}
+    (tmp_path / "policies.toml").write_text(FIVE)
+    promises = {"THRIFTGATE_POLICIES": str(tmp_path / "policies.toml")}
     with ExitStack() as stack:
         _, catalog = stack.enter_context(standing(lambda: lab_standing(tmp_path)))
         first = stack.enter_context(served(tmp_path, catalog))

@@ -98,7 +98,7 @@ def test_a_caller_may_force_try_and_refuse_it(ask: Callable[..., Any]) -> None:
     off, wrong = ask(messages, header="off"), ask(messages, header="of")
 
     assert forced.headers[ASKED].startswith("folded; reason=")
-    assert dry.headers[ASKED].startswith("as it came; reason=dry_run: ")
+    assert dry.headers[ASKED].startswith("unmodified; reason=dry_run: ")
     assert ASKED not in off.headers
     assert "not 'of'" in wrong.headers["x-thriftgate-notes"]
 
@@ -110,10 +110,10 @@ def test_forcing_a_first_call_says_what_was_folded_and_why_or_that_nothing_was(
     said = long.headers[ASKED].split("; ")
 
     assert said[:3] == ["folded", "reason=forced", "no-more=nothing_to_fold"]
-    assert short.headers[ASKED].startswith("as it came; reason=nothing_to_fold; ")
+    assert short.headers[ASKED].startswith("unmodified; reason=nothing_to_fold; ")
 
 
 def test_a_clients_own_request_to_compact_goes_as_it_came(ask: Callable[..., Any]) -> None:
     wish = {"role": "user", "content": "/compact"}
 
-    assert ask([*conversation(12), wish]).headers[ASKED] == "as it came; reason=client"
+    assert ask([*conversation(12), wish]).headers[ASKED] == "unmodified; reason=client"

@@ -28,7 +28,7 @@ Half = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 @pytest.fixture
 def gateway(tmp_path: Path) -> Iterator[Served]:
-    """A gateway that is not started yet, before a lab, and room for the test's own connections."""
+    """A gateway not started yet, before a simulator, and room for the test's own connections."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = 4 * _HALF_OPEN  # one address gets half of what clients get, and they half of all
     if hard < needed:

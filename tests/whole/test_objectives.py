@@ -129,7 +129,7 @@ def test_a_models_fallback_answers_where_its_upstream_fails(here, cue, streamed)
     (first, last) = here.receipts(answer.headers["x-request-id"])
     assert (first.route, first.final, first.moved) == ("lab/main", False, "")
     assert (last.route, last.final) == ("lab/spare", True)
-    assert last.moved == answer.headers["x-thriftgate-moved"] == f"fallback: {first.error}"
+    assert last.moved == answer.headers["x-thriftgate-fallback"] == f"fallback: {first.error}"
 
 
 @pytest.mark.parametrize("model", ["narrow", "narrow-claude"])
@@ -140,7 +140,7 @@ def test_a_prompt_that_is_too_long_goes_to_a_model_with_room(here, model):
     receipts = here.receipts(answer.headers["x-request-id"])
     assert [each.final for each in receipts] == [False] * (len(receipts) - 1) + [True]
     assert answer.headers["x-thriftgate-model"] == "spare"
-    assert answer.headers["x-thriftgate-moved"] == "fallback: context_length_exceeded"
+    assert answer.headers["x-thriftgate-fallback"] == "fallback: context_length_exceeded"
     assert receipts[-1].moved == "fallback: context_length_exceeded"
     assert sum(each.cost_nanos or 0 for each in receipts) == receipts[-1].cost_nanos
 
@@ -185,7 +185,7 @@ def test_a_ceiling_lowers_the_output_limit_and_says_so(here):
 def test_a_ceiling_sends_a_call_to_a_cheaper_model_and_says_so(here):
     answer = here.ask("main", max_completion_tokens=1000, extra_headers=under("cheap"))
 
-    moved = answer.headers["x-thriftgate-moved"]
+    moved = answer.headers["x-thriftgate-fallback"]
     assert answer.headers["x-thriftgate-model"] == "spare"
     assert moved.startswith("the ceiling mill of $0.002 a call")
     assert float(answer.headers["x-thriftgate-cost-usd"]) <= 0.002

@@ -57,7 +57,7 @@ def tool(name: object, **fields: object) -> Json:
 TAGGED: Json = {"role": "user", "content": "<tg:variable>x</tg:variable>y"}
 TURN: list[Json] = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
 MARK = {"type": "text", "text": "x", "prompt_cache_breakpoint": {"mode": "explicit"}}
-#: Bodies that go as they came.
+#: Bodies that go unmodified.
 LEFT = {
     "two fields of messages": spelled(more=b'"messages":[{"role":"user","content":"lost?"}]'),
     "two models": spelled(more=b'"model":"other"'),

@@ -40,7 +40,7 @@ def key_of(here: Hourglass, team: str) -> str:
 
 
 def asked(here: Hourglass, sent: dict[str, Any], key: str = "") -> tuple[Usage, httpx.Response]:
-    """What the lab charged for a call, and its answer."""
+    """What the simulator charged for a call, and its answer."""
     here.clock.past += 30.0
     answer = here.client.post(
         f"{here.url}/chat/completions",
@@ -58,7 +58,7 @@ def asked(here: Hourglass, sent: dict[str, Any], key: str = "") -> tuple[Usage, 
 
 
 def received(here: Hourglass) -> Any:
-    """The body that the lab got last."""
+    """The body that the simulator got last."""
     return orjson.loads(here.lab.exchanges[-1].body)
 
 

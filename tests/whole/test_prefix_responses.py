@@ -27,7 +27,7 @@ def here(tmp_path: Path) -> Iterator[Hourglass]:
 
 
 def asked(here: Hourglass, feature: str = "desk", **sent: Any) -> tuple[Usage, httpx.Response]:
-    """What the lab charged for a call, and its answer."""
+    """What the simulator charged for a call, and its answer."""
     here.clock.past += 30.0
     here.gateway.store.board.refresh()
     here.lab.script(["words=20"])

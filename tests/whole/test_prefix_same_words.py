@@ -26,7 +26,7 @@ def here(tmp_path: Path) -> Iterator[Hourglass]:
 def served(
     here: Hourglass, regime: str, feature: str, departments: Iterable[int] = DEPARTMENTS
 ) -> list[Usage]:
-    """What the lab charged for each call of a feature."""
+    """What the simulator charged for each call of a feature."""
     here.turn()
     charged = []
     for department in departments:

@@ -22,7 +22,7 @@ def here(tmp_path: Path) -> Iterator[Hourglass]:
 
 
 def sent(here: Hourglass, header: str = "", **fields: Any) -> tuple[list[str], str]:
-    """The texts that the lab got, in order, and what the gateway says it left as it was."""
+    """The texts that the simulator got, in order, and what the gateway says it left as it was."""
     body = {
         "model": MODELS["openai-interval"],
         "messages": [

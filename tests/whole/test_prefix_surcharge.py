@@ -30,7 +30,7 @@ def here(tmp_path: Path) -> Iterator[Hourglass]:
 
 
 def asked(here: Hourglass, mode: PlanningMode) -> list[Usage]:
-    """What the lab charged for each of some calls, half a minute apart."""
+    """What the simulator charged for each of some calls, half a minute apart."""
     here.turn()
     here.plan(mode.value, mode)
     for number in range(CALLS):

@@ -64,7 +64,7 @@ def test_a_price_a_limit_and_an_objective_change_while_a_call_runs(running, tmp_
         front: Any = running.gateway.app
         until(lambda: front._flying == 1)
         catalog.write_text(catalog.read_text().replace('output = "100"', 'output = "50"'))
-        (tmp_path / "promises.toml").write_text(FIVE + OBJECTIVE.format("1ms"))
+        (tmp_path / "policies.toml").write_text(FIVE + OBJECTIVE.format("1ms"))
         until(lambda: reloads(running, "success") == 1)
         running.gate.set()
         answers = [before, under_way.result(), running.call()]
@@ -77,7 +77,7 @@ def test_a_price_a_limit_and_an_objective_change_while_a_call_runs(running, tmp_
     assert metric(running, good) == 1
 
     spent = sum(map(cost, answers))
-    (tmp_path / "promises.toml").write_text(FIVE.replace('"5"', f'"{spent + 0.001:.6f}"'))
+    (tmp_path / "policies.toml").write_text(FIVE.replace('"5"', f'"{spent + 0.001:.6f}"'))
     until(lambda: reloads(running, "success") == 2)
     refused = running.call()
     assert refused.status_code == 429
@@ -89,16 +89,16 @@ def test_a_bad_file_is_refused_whole_and_the_gateway_says_so(running, tmp_path):
     first = cost(running.call())
 
     catalog.write_text(catalog.read_text().replace('output = "100"', 'output = "50"'))
-    (tmp_path / "promises.toml").write_text(FIVE.replace('"5"', '"-1"'))
+    (tmp_path / "policies.toml").write_text(FIVE.replace('"5"', '"-1"'))
     until(lambda: reloads(running, "failure") >= 1)
 
     assert cost(running.call()) == pytest.approx(first, rel=0.2)
     ready = page(running, "/readyz")
     assert ready.status_code == 200
-    assert "promises.toml:7: budgets.day.limit" in ready.json()["notes"][0]
+    assert "policies.toml:7: budgets.day.limit" in ready.json()["notes"][0]
     assert metric(running, "thriftgate_config_last_reload_successful") == 0
 
-    (tmp_path / "promises.toml").write_text(FIVE)
+    (tmp_path / "policies.toml").write_text(FIVE)
     until(lambda: metric(running, "thriftgate_config_last_reload_successful") == 1)
     assert "notes" not in page(running, "/readyz").json()
     assert cost(running.call()) == pytest.approx(first / 2, rel=0.2)

@@ -293,10 +293,10 @@ limit = 2
 def test_budgets_that_only_the_process_counts_keep_it_waiting(
     installation: Installation, tmp_path: Path
 ) -> None:
-    promises = tmp_path / "promises.toml"
+    promises = tmp_path / "policies.toml"
     promises.write_text(BUDGET)
-    installation.run_once(THRIFTGATE_PROMISES=str(promises))
-    installation.start(THRIFTGATE_PROMISES=str(promises))
+    installation.run_once(THRIFTGATE_POLICIES=str(promises))
+    installation.start(THRIFTGATE_POLICIES=str(promises))
 
     assert installation.waits_because("Set THRIFTGATE_REDIS_URL")
 
@@ -314,9 +314,9 @@ def counters() -> Iterator[redis.Redis]:
 
 def with_budget(folder: Path, on_loss: str) -> dict[str, str]:
     """Settings of a gateway whose one budget is counted in Redis."""
-    promises = folder / "promises.toml"
+    promises = folder / "policies.toml"
     promises.write_text(f'{BUDGET}on_loss = "{on_loss}"\n')
-    return {"THRIFTGATE_PROMISES": str(promises), "THRIFTGATE_REDIS_URL": REDIS}
+    return {"THRIFTGATE_POLICIES": str(promises), "THRIFTGATE_REDIS_URL": REDIS}
 
 
 @pytest.mark.usefixtures("counters")

@@ -15,7 +15,7 @@ SEVERAL: Final = "*"
 
 
 class ExperimentArm(StrEnum):
-    """True if a conversation is planned or, to compare, sent as it came."""
+    """True if a conversation is planned or, to compare, sent unmodified."""
 
     TREATED = "treated"
     CONTROL = "control"

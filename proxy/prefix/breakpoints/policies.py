@@ -268,7 +268,7 @@ def _openai(
     """Marks, whether they are all, and why: explicit only where few calls are read to their end.
 
     Implicit mode charges for writing all of the prompt, so the stable mark costs nothing there,
-    and nothing is dearer than as it came.
+    and nothing is dearer than unmodified.
 
     Source: OpenAI, prompt caching guide, implicit and explicit mode (2026-09).
     """

@@ -19,7 +19,7 @@ from proxy.prefix.prompts.marks import MARKS, may_mark
 from proxy.prefix.prompts.objects import Unplannable, is_exact, members, write_object
 from proxy.prefix.prompts.prompt import Fingerprint
 
-#: No provider takes this many tools; a longer list is left as it came.
+#: No provider takes this many tools; a longer list is left unmodified.
 MAX_TOOLS: Final = 1024
 #: Bytes above which a tool's rendering, and the order of all of them, is not remembered.
 _SMALL: Final = 2**13
@@ -53,7 +53,7 @@ class _Tool(msgspec.Struct, frozen=True):
     """A tool, read.
 
     Attributes:
-        whole: Its one rendering; as it came where it is no function.
+        whole: Its one rendering; unmodified where it is no function.
         bare: The same without marks.
         marks: Its marks, by name.
         name: What the model calls it; "" where it has to stay in its place.
@@ -139,7 +139,7 @@ def _of(raw: bytes, fingerprint: Fingerprint) -> _Tool:
 
 
 def _read(raw: bytes, fingerprint: Fingerprint) -> _Tool:
-    """The tool; one that is not understood stays as it came."""
+    """The tool; one that is not understood stays unmodified."""
     try:
         kind, name, outer, inner = _open_tool(raw)
     except (Unplannable, msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -83,7 +83,7 @@ class _Head(msgspec.Struct):
 
 
 def place_pieces(prompt: Prompt, wish: PieceMoves, *, late: bool = True) -> PlacedPrompt:
-    """The prompt with every piece in its slot; as it came where nothing is wished.
+    """The prompt with every piece in its slot; unmodified where nothing is wished.
 
     Text of leading messages keeps the role it came with. Pieces of the conversation's own
     messages stay within them.

@@ -19,7 +19,7 @@ from proxy.prefix.prompts.prompt import (
 )
 from proxy.prefix.prompts.tagged import may_hold_tags
 
-#: Tags in one text above which it is left as it came, and pieces in all texts of a prompt.
+#: Tags in one text above which it is left unmodified, and pieces in all texts of a prompt.
 LIMIT: Final = 1000
 SLOTS: Final = {
     "stable": PromptSlot.STABLE,

@@ -7,7 +7,7 @@ brings anew changes no neighbours' order, and lists joined in another order turn
 all lists begin with the same tools, all stay: those behind them part no prefix that is shared.
 
 Their spelling likewise: the order of a tool's keys stays the caller's while the same tool comes in
-no other. Conversations that are sent as they came, to compare, then share a prefix with the rest.
+no other. Conversations that are sent unmodified, to compare, then share a prefix with the rest.
 
 Each process judges by what it saw itself, so until two have both seen enough, one conversation's
 first call may go in the caller's order from one and by name from the other; from its second call on

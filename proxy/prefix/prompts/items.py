@@ -247,7 +247,7 @@ def _tool(raw: bytes) -> bytes:
 
 
 def _flat(tool: bytes) -> bytes:
-    """The tool as it came; what was put beside it is put into it."""
+    """The tool unmodified; what was put beside it is put into it."""
     for kind, opening in _TOOL.items():
         if tool.startswith(opening):
             found = members(tool)

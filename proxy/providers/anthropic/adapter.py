@@ -144,7 +144,7 @@ class _ModelReader:
         return b""
 
     def end(self) -> bytes:
-        """The model; as it came where it cannot be read."""
+        """The model; unmodified where it cannot be read."""
         try:
             found = _model(self._body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

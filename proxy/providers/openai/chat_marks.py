@@ -5,7 +5,7 @@ cache of the route          markers
 ==========================  ======================================================
 OpenAI from GPT-5.6 on      ``cache_control`` becomes ``prompt_cache_breakpoint``
 another without markers     taken off: most of these APIs refuse fields unknown to them
-another, or an unknown one  as they came
+another, or an unknown one  unmodified
 ==========================  ======================================================
 
 Source: OpenAI, prompt caching guide (2026-09): models before GPT-5.6 refuse the new fields;
@@ -53,7 +53,7 @@ class TranslatedMarks(msgspec.Struct, frozen=True):
 
 
 def translate_marks(body: bytes, regime: str) -> TranslatedMarks:
-    """The body with its markers as this kind of cache takes them; as it came where it has none.
+    """The body with its markers as this kind of cache takes them; unmodified where it has none.
 
     Whatever else is in it stays as it was written. A body that cannot be read is left to the
     upstream to judge.

@@ -134,7 +134,7 @@ def messages(instructions: object, given: object, *, compacts: bool = False) -> 
 
     Args:
         instructions: As they came.
-        given: The input as it came.
+        given: The input unmodified.
         compacts: Whether the model reads the compactions sealed here.
 
     Raises:

@@ -46,7 +46,7 @@ class ConfiguredSink(msgspec.Struct, frozen=True):
 
         Args:
             group: The alerts.
-            letters: The same as they came from the outbox.
+            letters: The same unmodified from the outbox.
             at: When, in seconds since the epoch.
         """
         # Until somebody takes it, what is sent again goes by the same id.

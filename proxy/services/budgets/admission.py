@@ -5,14 +5,10 @@
     admit ─┬─ OverBudget, Unready                    nothing is held
            └─ held ── beat, every ten seconds ── settled, by the attempt's receipt
 
-One reservation covers every budget a call counts in, in one step, first of what the process has
-reserved ahead (``proxy.store.redis.leased_counters``). Settling never makes a caller wait. A
-process that dies settles nothing: what it held goes at its end.
+One reservation covers every budget of a call, first of what the process has reserved ahead
+(``leased_counters``). A process that dies settles nothing: what it held goes at its end.
 
-Counters that stall for a moment are waited for where a budget is closed (``counter_stalls``).
-Counters that have lost everything are as good as away to hard budgets, but for those whose
-``on_loss`` is ``open``, until they have been given what the ledger knows. Within one beat they know
-again what is held for calls under way.
+Counters that stall are waited for where a budget is closed. Emptied ones are away to closed budgets.
 """
 
 import asyncio
@@ -398,7 +394,7 @@ class Admission:
 
 
 def _is_closed(counted: Collection[CountedBudget]) -> bool:
-    """True if a call is not to pass one of its budgets unseen."""
+    """True if one of a call's budgets refuses what is not counted."""
     return any(
         minds_loss(each.budget) and each.budget.on_loss is OnStoreLoss.CLOSED for each in counted
     )

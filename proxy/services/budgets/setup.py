@@ -56,7 +56,7 @@ async def running_budgets(around: AppContext) -> AsyncIterator[AdmissionGate | N
     Raises:
         SingleInstanceRequired: If another process on the database counts budgets by itself.
     """
-    if around.settings.promises is None:
+    if around.settings.policies is None:
         yield None
         return
     async with AsyncExitStack() as stack:

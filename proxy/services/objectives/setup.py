@@ -34,7 +34,7 @@ async def running_objectives(around: AppContext) -> AsyncIterator[ObjectiveRoute
     It follows the file: objectives may come, go and change while the gateway runs, and those that
     stay go on from where they stand.
     """
-    if around.settings.promises is None:
+    if around.settings.policies is None:
         yield None
         return
     shared = open_objective_counters(around.settings, around.opened, around.now)

@@ -65,7 +65,7 @@ T = TypeVar("T")
 _MIN_THREAD_BYTES: Final = 48 * 1024
 #: Seconds the store has to say what was decided for a conversation.
 _STORE_DEADLINE_S: Final = 0.25
-#: Seconds after which a call goes as it came.
+#: Seconds after which a call goes unmodified.
 _PLANNING_DEADLINE_S: Final = 2.0
 #: Plans on their way to the store, and features whose calls are counted.
 _WAITING: Final = 1_024
@@ -160,7 +160,7 @@ class PromptPlanning:
                 self._school.submit(partial(self._run_locked, self._planner.end_call, planned))
 
     def refused(self, planned: Planned) -> None:
-        """Leave the feature alone for a while: an upstream took its prompt only as it came.
+        """Leave the feature alone for a while: an upstream took its prompt only unmodified.
 
         Where it was asked about its cache besides, that is left alone first.
         """
@@ -172,7 +172,7 @@ class PromptPlanning:
             self._refused.clear()
         self._refused[planned.place] = self._now() + _REFUSAL_PAUSE_S
         _log.error(
-            "An upstream refused a planned prompt of feature %r and took it as it came: planning"
+            "An upstream refused a planned prompt of feature %r and took it unmodified: planning"
             " leaves the feature alone for %d s",
             planned.place.feature,
             _REFUSAL_PAUSE_S,

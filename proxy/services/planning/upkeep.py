@@ -72,7 +72,7 @@ async def keep_known_keys(opened: Store, settings: Settings, now: Callable[[], f
 async def suspend_harmful_features(
     opened: Store, days: int, now: Callable[[], float], say: SendAlert
 ) -> None:
-    """Return features that planning makes dearer to being sent as they came; for ever.
+    """Return features that planning makes dearer to being sent unmodified; for ever.
 
     Args:
         opened: The store.

@@ -35,7 +35,7 @@ TOP_SERIES: Final = 100
 """Combinations of team, feature, model and route that have series of their own."""
 _OTHER: Final = "other"
 _BY_TRAFFIC: Final = ("team", "feature", "model", "route")
-#: Reasons for which conversations went as they came that are told apart; the rest is one.
+#: Reasons for which conversations went unmodified that are told apart; the rest is one.
 _REASONS: Final = 32
 
 
@@ -296,7 +296,7 @@ class Telemetry(Collector):
         yield from self._fold_money()
         unfolded = CounterMetricFamily(
             "thriftgate_unfolded_attempts",
-            "Attempts that compaction left as they came, by why",
+            "Attempts that compaction left unmodified, by why",
             labels=[*by_route, "reason"],
         )
         for labels, series in self._by_route():

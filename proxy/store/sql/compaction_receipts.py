@@ -34,13 +34,13 @@ class CompactionTotals(msgspec.Struct, frozen=True, kw_only=True):
             do not tell, those that were sent shorter other than by mode trim.
         trimmed: How many of them were sent shorter otherwise: tool results, and nothing else.
         resets: How many were the first after a fold.
-        tokens_before: Tokens of those sent shorter as they came, by estimate.
+        tokens_before: Tokens of those sent shorter unmodified, by estimate.
         tokens_after: Tokens of them as they were sent.
         nanos: What that saved in 1e-9 US dollars, resets paid for; None where nobody can say.
         notes_nanos: What asking a model for notes cost, which ``nanos`` does not hold.
         needed: Values that the folded ones' newest tool calls took from what was folded.
         lost: How many of them were not sent.
-        untreated_needed: The same of those that went as they came, and of what would have been
+        untreated_needed: The same of those that went unmodified, and of what would have been
             folded: a model that was shown all can need what it would not have been shown.
         untreated_lost: How many of them would not have been sent.
     """

@@ -72,7 +72,7 @@ class Compactions:
             mode: How far it may go.
             by: Who chose.
             now: Seconds since the epoch.
-            keep_turns: The last turns that stay as they came; None for the usual.
+            keep_turns: The last turns that stay unmodified; None for the usual.
             target: Tokens to come down to; None for as far as facts go.
         """
         own = {"mode": mode.value, "keep_turns": keep_turns, "target_tokens": target}

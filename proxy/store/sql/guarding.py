@@ -1,4 +1,4 @@
-"""Features that planning harms, returned to being sent as they came."""
+"""Features that planning harms, returned to being sent unmodified."""
 
 import msgspec
 

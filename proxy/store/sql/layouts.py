@@ -134,7 +134,7 @@ class Layouts:
             return hold.decide(by, now, mode=mode.value)
 
     def suspend(self, place: LayoutScope, reason: str, now: float) -> bool:
-        """Send the place's prompts as they came until a person resumes; False if it is so already.
+        """Send the place's prompts unmodified until a person resumes; False if it is so already.
 
         The reason and the moment of the first suspension stay.
         """

@@ -83,7 +83,7 @@ class LockedSettings:
         return self.standing
 
     def suspend(self, reason: str, now: float) -> None:
-        """Have the place's prompts sent as they came."""
+        """Have the place's prompts sent unmodified."""
         self._write(suspended=reason or "suspended", suspended_at=micros(now))
 
     def _judge(self, version: int, state: ProposalState, by: str, now: float) -> None:

@@ -1,1 +1,1 @@
-"""The demonstration: a gateway, the lab and two hundred calls."""
+"""The demonstration: a gateway, the simulator and two hundred calls."""

@@ -1,6 +1,6 @@
 """What the demo's calls would have come to otherwise: sent directly, or with layouts applied.
 
-Nothing is sent for it. As in ``thriftgate replay``, the lab's caches are shown what each way sends,
+Nothing is sent for it. As in ``thriftgate replay``, simulated caches are shown what each way sends,
 at the moments the calls were made, and what they bill is priced as the ledger's calls are.
 """
 

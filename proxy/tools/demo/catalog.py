@@ -1,4 +1,4 @@
-"""The shipped catalog with every upstream replaced by the lab: real names, prices and rules."""
+"""The shipped catalog with the simulator for every upstream: real names, prices and rules."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from proxy.catalog.entries import Upstream
 from proxy.providers.kinds import credentials
 from proxy.tools.simulator.models import MODELS, SimulatedModel, of_models
 
-#: Made up; the lab takes any.
+#: Made up; the simulator takes any.
 KEY = "sk-simulated"
 
 
@@ -21,7 +21,7 @@ def redirected_catalog(shipped: Catalog, base_url: str) -> str:
 
 
 def simulated_models(shipped: Catalog) -> Mapping[str, SimulatedModel]:
-    """What the lab must serve so that every model of the catalog answers."""
+    """What the simulator must serve so that every model of the catalog answers."""
     vectors = {name: model for name, model in MODELS.items() if model.dimensions}
     return of_models(shipped.models.values()) | vectors
 

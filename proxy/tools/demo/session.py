@@ -1,4 +1,4 @@
-"""The stage of the demo: the lab, and a gateway in a folder that is removed with it."""
+"""The stage of the demo: the simulator, and a gateway in a folder that is removed with it."""
 
 import asyncio
 import errno
@@ -34,7 +34,7 @@ _BACKLOG = 4096
 
 
 class DemoClock:
-    """The lab's time: it runs, and jumps ahead to the moments at which the calls are made.
+    """The simulator's time: it runs, and jumps ahead to the moments at which the calls are made.
 
     So prompt caches grow old between the turns of a conversation as they do in real use, although
     the calls follow each other at once.
@@ -59,7 +59,7 @@ class DemoClock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoSession:
-    """A running gateway in front of the lab.
+    """A running gateway in front of the simulator.
 
     Attributes:
         gateway: Its store and its catalog.
@@ -67,7 +67,7 @@ class DemoSession:
         keys: The secret of a key by its team's name.
         names: The teams' names by id.
         folder: Where its ledger is, while it runs.
-        clock: The lab's time.
+        clock: The simulator's time.
         since: When it was set up.
         served: Ends once the gateway was told to stop, by a signal for instance.
     """
@@ -84,11 +84,11 @@ class DemoSession:
 
 @asynccontextmanager
 async def run_session(*, now: datetime, start: datetime, port: int) -> AsyncIterator[DemoSession]:
-    """The lab and the gateway, taking calls; nothing is left of them afterwards.
+    """The simulator and the gateway, taking calls; nothing is left of them afterwards.
 
     Args:
         now: When the teams and keys are made.
-        start: What the lab's clock shows first.
+        start: What the simulator's clock shows first.
         port: Where the gateway listens, or on the next port that is free; 0 takes any.
 
     Raises:

@@ -1,1 +1,1 @@
-"""What recorded calls would have cost: sent as they came, planned, and at best."""
+"""What recorded calls would have cost: sent unmodified, planned, and at best."""

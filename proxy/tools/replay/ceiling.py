@@ -51,7 +51,7 @@ class IdealCache:
         Args:
             known: Tokens of it that were sent before.
             total: Tokens of it.
-            as_sent: Tokens of it that were read when it was sent as it came.
+            as_sent: Tokens of it that were read when it was sent unmodified.
         """
         limits = self._limits
         most = max(0, min(known, total - 1))

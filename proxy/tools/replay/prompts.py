@@ -1,4 +1,4 @@
-"""What a route's cache is shown of a chat body: the same as the lab makes of it."""
+"""What a route's cache is shown of a chat body: the same as the simulator makes of it."""
 
 from typing import Final
 

@@ -44,7 +44,7 @@ class _Answer:
 class UpstreamSimulation:
     """A simulated upstream that serves one call after another at their times.
 
-    An answer begins and ends as long after its call as the lab's models take. A later call of the
+    An answer begins and ends as long after its call as simulated models take. A later call of the
     same conversation that holds more messages shows that the answer had come by then.
 
     Args:

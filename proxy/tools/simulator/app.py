@@ -1,4 +1,4 @@
-"""The lab's HTTP surface: both wires under ``/v1``, every answer marked ``x-lab: simulated``."""
+"""The simulator's HTTP surface: both APIs under ``/v1``, answers marked ``x-lab: simulated``."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -36,7 +36,7 @@ _ALL = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
 def app(lab: Simulator) -> Starlette:
-    """The lab as an ASGI application."""
+    """The simulator as an ASGI application."""
     speeches = {
         "/v1/chat/completions": CHAT,
         "/v1/completions": COMPLETIONS,
@@ -127,7 +127,7 @@ def _authenticate(lab: Simulator, wire: WireName, request: Request) -> str:
     """The caller's key.
 
     Raises:
-        Refusal: If there is none, or not the lab's.
+        Refusal: If there is none, or not the simulator's.
     """
     headers = request.headers
     bearer = headers.get("authorization", "").removeprefix("Bearer ").strip()
@@ -233,7 +233,7 @@ def _moderation(lab: Simulator, body: Body, key: str, cues: FaultDirectives) -> 
 
 
 def _files(lab: Simulator, request: Request) -> Json:
-    """No files: a lab keeps none."""
+    """No files: a simulator keeps none."""
     return {"object": "list", "data": [], "has_more": False}
 
 
@@ -272,4 +272,4 @@ def _anthropic_model(name: str) -> Json:
 
 
 def _nowhere(request: Request) -> Json:
-    raise SimulatedRefusal(404, f"The lab has no {request.url.path}.")
+    raise SimulatedRefusal(404, f"The simulator has no {request.url.path}.")

@@ -10,7 +10,7 @@ from proxy.tools.simulator.refusals import SimulatedRefusal
 
 Body = Mapping[str, Any]
 
-#: Tokens of hidden reasoning by effort; the lab's own figures.
+#: Tokens of hidden reasoning by effort; the simulator's own figures.
 EFFORTS: Mapping[str, int] = {
     "none": 0,
     "minimal": 16,

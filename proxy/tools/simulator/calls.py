@@ -1,4 +1,4 @@
-"""One call to the lab, from its body to the steps that answer it."""
+"""One call to the simulator, from its body to the steps that answer it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -35,7 +35,7 @@ _ROLES: dict[str, Role] = {
 }
 _REASONING = re.compile(r"(gpt-5|gpt-6|o\d)")
 _MOST_CHOICES = 8
-_PICTURE = {"low": 85}  # tokens by detail; the lab's own figure for the others is below
+_PICTURE = {"low": 85}  # tokens by detail; the simulator's own figure for the others is below
 _USUAL_PICTURE = 765
 _FILE_CHARACTERS_PER_TOKEN = 4
 

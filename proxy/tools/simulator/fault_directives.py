@@ -1,7 +1,7 @@
-"""What the lab can be told to do to a call: faults, and what the simulated model answers.
+"""What the simulator can be told to do to a call: faults, and what the simulated model answers.
 
 A cue is ``name`` or ``name=value``; several are joined by commas. They come from the header
-``x-lab-fault``, from ``[[fault:…]]`` in the text of a closing user message, from the lab's own
+``x-lab-fault``, from ``[[fault:…]]`` in the text of a closing user message, from the upstream's own
 script (one entry per call), or from the model's name after a plus sign (``gpt-5.5+death``). What
 all calls to a model suffer until they are let be comes on top.
 """
@@ -79,9 +79,7 @@ def parse_directives(text: str) -> FaultDirectives:
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, _, value = part.partition("=")
         if name not in NAMES and not (name.isdigit() and 400 <= int(name) <= 599):
-            raise ValueError(
-                f"The lab knows no cue {name!r}; see proxy.tools.simulator.fault_directives.NAMES."
-            )
+            raise ValueError(f"The simulator knows no fault {name!r}; see fault_directives.NAMES.")
         if value and name != "call":
             float(value)
         entries.append((name, value))

@@ -16,7 +16,7 @@ from proxy.tools.simulator.replies import ReplyRequest, ReplyTool
 from proxy.tools.simulator.scripted_reply import ReadingContext
 from proxy.tools.simulator.streams import Json
 
-_PICTURE = 1_000  # tokens; the lab's own figure
+_PICTURE = 1_000  # tokens; the simulator's own figure
 _CHARACTERS_PER_TOKEN = 4
 _UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
 

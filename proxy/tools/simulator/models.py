@@ -1,4 +1,4 @@
-"""What the lab serves and how each model behaves."""
+"""What the simulator serves and how each model behaves."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ WireName = Literal["openai", "anthropic"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedModel:
-    """One model of the lab; times are in simulated seconds.
+    """One model of the simulator; times are in simulated seconds.
 
     Attributes:
         wire: Which of the two wires it answers on.
@@ -71,7 +71,7 @@ MODELS: Mapping[str, SimulatedModel] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatorSettings:
-    """How a lab behaves.
+    """How a simulator behaves.
 
     Attributes:
         models: What it serves, by name.

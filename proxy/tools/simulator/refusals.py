@@ -11,7 +11,7 @@ from proxy.tools.simulator.models import WireName
 
 
 class SimulatedRefusal(Exception):
-    """The lab answers with an error instead.
+    """The simulator answers with an error instead.
 
     Attributes:
         status: The HTTP status.

@@ -1,4 +1,4 @@
-"""A prompt as its tokens: what the lab's models would read, block by block.
+"""A prompt as its tokens: what the simulator's models would read, block by block.
 
 The format is that of OpenAI's open models: start, role, body, text, end; three tokens prime the
 answer. It gives the count that OpenAI documents for chat (three per message, its role, its text,

@@ -1,4 +1,4 @@
-"""One call as the lab answers it, before it is put into a provider's words."""
+"""One call as the simulator answers it, before it is put into a provider's words."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The lab on a port of its own, inside the event loop that asks for it."""
+"""The simulator on a port of its own, inside the event loop that asks for it."""
 
 import asyncio
 import os

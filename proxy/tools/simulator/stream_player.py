@@ -11,7 +11,7 @@ from proxy.tools.simulator.streams import StreamStep
 from proxy.tools.simulator.upstream import SimulatedExchange, Sleep
 from slo.usage import Usage
 
-#: The ASGI extension with which the lab's own server lets a connection be reset.
+#: The ASGI extension with which the simulator's own server lets a connection be reset.
 RESET = "thriftgate.lab.reset"
 
 
@@ -62,7 +62,7 @@ class PlayedResponse(Response):
                 await anyio.sleep_forever()  # until the watch sees the connection gone
             group.cancel_scope.cancel()
         if cut and reset is None:
-            raise ConnectionResetError("The lab cut the connection.")
+            raise ConnectionResetError("The simulator cut the connection.")
 
     async def _watch(self, receive: Receive, scope: anyio.CancelScope) -> None:
         while (await receive())["type"] != "http.disconnect":

@@ -23,11 +23,11 @@ CacheOf = Callable[[SimulatedModel], Cache]
 
 @dataclass(slots=True, kw_only=True)
 class SimulatedExchange:
-    """What the lab received and what it sent back.
+    """What the simulator received and what it sent back.
 
     Attributes:
         method: The HTTP method.
-        path: With the query, as it came.
+        path: With the query, unmodified.
         headers: Names in lower case.
         body: As it came.
         cues: What the call was told to suffer.
@@ -38,7 +38,7 @@ class SimulatedExchange:
         complete: Whether all that was to be sent has been.
         hung_up: Whether the client left before.
         request_id: As the answer's header says.
-        over: Set when the lab is done with it, however it ended.
+        over: Set when the simulator is done with it, however it ended.
     """
 
     method: str
@@ -132,7 +132,7 @@ class Simulator:
             ValueError: If the cue is unknown, or no such model is served.
         """
         if model not in self.settings.models:
-            raise ValueError(f"The lab serves no model {model!r}.")
+            raise ValueError(f"The simulator serves no model {model!r}.")
         self._suffers[model] = parse_directives(cue)
 
     def injected_fault(self, model: str) -> FaultDirectives:

@@ -163,7 +163,7 @@ def test_the_caller_is_told_of_its_limits_and_where_it_went():
     limits = Admits(lambda prepared: Admitted(prepared, {"x-left": "1"}, ("a note",)))
     made, _ = opened(stream(STREAM), then=run, limits=limits, moved="chat: level 1")
 
-    assert made.info.headers == {"x-left": "1", "x-thriftgate-moved": "chat: level 1"}
+    assert made.info.headers == {"x-left": "1", "x-thriftgate-fallback": "chat: level 1"}
     assert made.info.notes[-1] == "a note"
     assert made.info.moved == "chat: level 1"
 

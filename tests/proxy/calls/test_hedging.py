@@ -188,7 +188,7 @@ def test_another_model_is_no_hedge_but_follows_at_the_deadline():
     assert done.took == pytest.approx(11.0)
     assert [each.moved for each in done.receipts if each.final] == ["chat-ttft: in its place"]
     assert done.caller.head is not None
-    assert done.caller.head.headers["x-thriftgate-moved"] == "chat-ttft: in its place"
+    assert done.caller.head.headers["x-thriftgate-fallback"] == "chat-ttft: in its place"
 
 
 def test_a_last_resort_is_not_taken_because_others_are_late():

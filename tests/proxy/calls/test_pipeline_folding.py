@@ -31,7 +31,7 @@ SHORT = b'{"model":"m","messages":[{"role":"user","content":"In short."}]}'
 
 @dataclass
 class Folds:
-    """Folds every call, or leaves it as it came."""
+    """Folds every call, or leaves it unmodified."""
 
     kept: CompactionResult | None = None
     routes: list[str] = field(default_factory=list)
@@ -142,7 +142,7 @@ def test_where_folding_fails_the_callers_bytes_go_out_with_a_reason(why):
     assert (kept.compaction, kept.compaction_why, kept.folded) == ("facts", why, False)
     assert (kept.compaction_nanos, kept.reset) == (None, False)
     assert done.caller.head is not None
-    assert done.caller.head.headers["x-thriftgate-compaction"] == f"as it came; reason={why}"
+    assert done.caller.head.headers["x-thriftgate-compaction"] == f"unmodified; reason={why}"
 
 
 def test_trouble_is_noted():

@@ -100,7 +100,7 @@ def said(body: bytes) -> dict[str, Any]:
 
 
 def is_translated(done: Played, attempt: int) -> bool:
-    """True if an attempt went to the other model in its words, and all before it as they came."""
+    """True if an attempt went to the other model in its words, and all before it unmodified."""
     own = [body for name, body in done.sent if name != "small"]
     name, body = done.sent[attempt]
     assert all(body in {ASKED, STREAMED} for body in own)

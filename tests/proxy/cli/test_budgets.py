@@ -48,7 +48,7 @@ def rows(said: str) -> list[list[str]]:
 
 
 def test_without_budgets_it_says_how_to_have_some(typed):
-    assert "THRIFTGATE_PROMISES" in typed.said(alone(showing()))
+    assert "THRIFTGATE_POLICIES" in typed.said(alone(showing()))
 
 
 def test_what_is_spent_is_the_ledgers_word_where_each_counts_for_itself(typed):

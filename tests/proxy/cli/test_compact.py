@@ -63,7 +63,7 @@ def test_a_conversation_that_stays_is_told_with_the_reason(typed, tmp_path):
     said = typed.said(build, "compact", written(tmp_path, talk(0)), *WORDS)
 
     assert "Not folded: " in said
-    assert said.endswith("It would be sent as it came.\n")
+    assert said.endswith("It would be sent unmodified.\n")
     assert "Facts" not in said
 
 

@@ -50,7 +50,7 @@ def told(**fields: Any) -> list[str]:
 def test_a_fold_that_does_not_pay_yet_says_what_it_would_take() -> None:
     assert told(break_even=2.5) == [
         "any: 12,000 → 12,000 tokens, tools included.",
-        ("Not folded: it may end before a fold is paid back. It would be sent as it came."),
+        ("Not folded: it may end before a fold is paid back. It would be sent unmodified."),
         (
             "A fold now would pay itself back in 2.5 calls. Nobody knows how many will follow, so"
             " it is done once about 75 were made, 30 times as many; 60 were made."
@@ -119,11 +119,11 @@ def test_what_is_wrong_with_the_conversation_itself_is_named_and_bounded() -> No
     said = told(reason="invalid", faults=wrong)[1]
 
     assert said.startswith(
-        "Not folded: it is invalid as it came: messages[0] is wrong; messages[1]"
+        "Not folded: it is invalid unmodified: messages[0] is wrong; messages[1]"
     )
-    assert said.endswith("; and 2 more. It would be sent as it came.")
+    assert said.endswith("; and 2 more. It would be sent unmodified.")
     assert told(reason="invalid", faults=wrong[:1])[1].endswith(
-        ": messages[0] is wrong. It would be sent as it came."
+        ": messages[0] is wrong. It would be sent unmodified."
     )
 
 

@@ -78,7 +78,7 @@ def test_a_conversation_left_alone_is_told_as_such() -> None:
     )
 
     assert lines[1].endswith("at no known price.")
-    assert lines[2] == "Conversation cd is sent as it came, to compare with."
+    assert lines[2] == "Conversation cd is sent unmodified, to compare with."
 
 
 def test_what_the_gateway_changed_is_told() -> None:
@@ -155,7 +155,7 @@ def test_a_call_that_was_not_folded_says_why():
     )
 
     assert (
-        "Compaction (mode facts) left it as it came: it holds signed thinking, before which nothing"
+        "Compaction (mode facts) left it unmodified: it holds signed thinking, before which nothing"
         " may change."
     ) in list(attempt_lines(left, "acme"))
     assert any(

@@ -82,13 +82,13 @@ def test_check_notes_which_upstreams_have_no_key(monkeypatch):
 
 
 def test_check_notes_what_may_not_do_what_was_meant(tmp_path):
-    promises = tmp_path / "promises.toml"
+    promises = tmp_path / "policies.toml"
     promises.write_text(
         "[[budgets]]\n"
         'name = "b"\nscope = "team"\nof = "acmee"\nunit = "usd"\nwindow = "day"\nlimit = "1"\n'
     )
     told("team", "create", "acme")
-    said = told("check", promises=str(promises), redis_url="redis://:secret@127.0.0.1:1/0")
+    said = told("check", policies=str(promises), redis_url="redis://:secret@127.0.0.1:1/0")
 
     assert "Note: budgets.b.of: there is no team acmee; did you mean acme?" in said
     assert "Note: THRIFTGATE_REDIS_URL names a Redis that is away" in said
@@ -125,7 +125,7 @@ def test_a_catalog_that_is_not_there_is_told(command, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["check", "serve"])
-@pytest.mark.parametrize("name", ["catalog", "promises"])
+@pytest.mark.parametrize("name", ["catalog", "policies"])
 def test_a_file_that_is_no_text_is_told_with_its_line(command, name, tmp_path):
     strange = tmp_path / "strange.toml"
     strange.write_bytes("# ü\n# é\n".encode("latin-1"))
@@ -520,7 +520,7 @@ def test_version_and_help_import_nothing_that_does_work(words):
         (("report",), 1, {"port": "none"}),
         (("budgets",), 1, {"port": "none"}),
         (("demo", "--calls", "0"), 2, {}),
-        (("lab", "--regime", "none"), 2, {}),
+        (("simulator", "--regime", "none"), 2, {}),
         (("key", "create"), 2, {}),
         (("report", "--zone", "Nowhere/Town"), 1, {}),
     ],
@@ -531,7 +531,7 @@ def test_a_command_that_is_refused_has_imported_nothing_that_does_work(words, co
 
 @pytest.mark.parametrize(("command", "code"), [(("serve",), 1), (("compact", "none.json"), 2)])
 def test_a_command_that_needs_the_catalog_imports_only_what_reads_it(command, code, tmp_path):
-    settings = {} if code == 2 else {"promises": str(tmp_path / "none.toml")}
+    settings = {} if code == 2 else {"policies": str(tmp_path / "none.toml")}
 
     assert imported(*command, code=code, **settings) == {"proxy.configuration", "slo.policies"}
 
@@ -544,7 +544,7 @@ def test_a_command_that_reads_the_ledger_imports_no_server_and_no_migrations(wor
 
 
 def test_the_simulator_is_stopped_before_it_imports_a_database(tmp_path):
-    found = imported("lab", "--scenario", str(tmp_path / "none.toml"), code=1)
+    found = imported("simulator", "--scenario", str(tmp_path / "none.toml"), code=1)
 
     assert "proxy.tools.simulator" in found
     assert not found & {"alembic", "psycopg", "redis", "sqlalchemy"}
@@ -559,25 +559,25 @@ def test_the_list_of_commands_says_what_each_says_of_itself(name):
 
 
 def objected(folder: Path, ladder: str) -> str:
-    """A file of promises with one objective."""
+    """A policies file with one objective."""
     table = '[[objectives]]\nname = "o"\nmetric = "errors"\nat_most = "1%"\nenforce = "degrade"\n'
-    (folder / "promises.toml").write_text(f"{table}ladder = {ladder}\n")
-    return str(folder / "promises.toml")
+    (folder / "policies.toml").write_text(f"{table}ladder = {ladder}\n")
+    return str(folder / "policies.toml")
 
 
 def test_objectives_are_checked_shown_and_exported(tmp_path):
     promises = objected(tmp_path, '["elsewhere", "gpt-5.6-terra"]')
 
-    assert "upstreams, 1 objective." in told("check", promises=promises)
-    assert "at most 1%" in told("objectives", promises=promises)
-    assert "openslo/v1" in told("objectives", "export", promises=promises)
+    assert "upstreams, 1 objective." in told("check", policies=promises)
+    assert "at most 1%" in told("objectives", policies=promises)
+    assert "openslo/v1" in told("objectives", "export", policies=promises)
 
 
 @pytest.mark.parametrize("command", ["check", "serve"])
 def test_a_ladder_to_nowhere_is_told(command, tmp_path):
-    said = refused(command, promises=objected(tmp_path, '["gpt-5.6-tera"]'))
+    said = refused(command, policies=objected(tmp_path, '["gpt-5.6-tera"]'))
 
-    assert "promises.toml:6: objectives.o.ladder: names gpt-5.6-tera" in said
+    assert "policies.toml:6: objectives.o.ladder: names gpt-5.6-tera" in said
     assert "did you mean gpt-5.6-terra?" in said
 
 

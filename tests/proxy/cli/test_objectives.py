@@ -47,7 +47,7 @@ def typed(tmp_path):
 
 
 def test_without_objectives_it_says_how_to_have_some(typed):
-    assert "THRIFTGATE_PROMISES" in typed.said(showing())
+    assert "THRIFTGATE_POLICIES" in typed.said(showing())
 
 
 def test_each_objective_has_a_line(typed):
@@ -105,7 +105,7 @@ def test_they_are_exported_as_rules_for_prometheus(typed):
 def test_they_are_exported_as_promises(typed):
     said = typed.said(showing(*EVERY), "export", "--format", "toml")
 
-    assert promises_file.read(parse(said, "promises.toml")).objectives == EVERY
+    assert promises_file.read(parse(said, "policies.toml")).objectives == EVERY
 
 
 def test_of_no_objectives_nothing_is_exported(typed):
@@ -124,7 +124,7 @@ def test_what_was_exported_is_imported_as_tables_to_paste(typed, tmp_path):
     file = written(tmp_path, "---\n" + typed.said(showing(*EVERY), "export"))
     said = typed.said(showing(), "import", file)
 
-    assert promises_file.read(parse(said, "promises.toml")).objectives == EVERY
+    assert promises_file.read(parse(said, "policies.toml")).objectives == EVERY
 
 
 def test_what_is_passed_over_is_a_comment(typed, tmp_path):
@@ -133,7 +133,7 @@ def test_what_is_passed_over_is_a_comment(typed, tmp_path):
     said = typed.said(showing(), "import", file)
 
     assert said.startswith("# Passed over: Service s: its kind says nothing here.\n[[objectives]]")
-    assert promises_file.read(parse(said, "promises.toml")).objectives == (ERRORS,)
+    assert promises_file.read(parse(said, "policies.toml")).objectives == (ERRORS,)
 
 
 def test_one_document_that_cannot_be_read_refuses_all(typed, tmp_path):

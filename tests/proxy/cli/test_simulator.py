@@ -31,7 +31,10 @@ def shipped() -> Catalog:
 def told(folder: Path, *options: str) -> tuple[list[str], str]:
     """What it says until it waits, and what a call to it answers, made as it says."""
     with subprocess.Popen(  # noqa: S603 - our own program
-        [*PROGRAM, "lab", "--port", "0", *options], stdout=subprocess.PIPE, text=True, cwd=folder
+        [*PROGRAM, "simulator", "--port", "0", *options],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=folder,
     ) as running:
         assert running.stdout
         lines = []
@@ -41,7 +44,7 @@ def told(folder: Path, *options: str) -> tuple[list[str], str]:
                 break
         answer = called(next(line for line in reversed(lines) if line.startswith("curl ")))
         running.send_signal(signal.SIGINT)
-        assert running.stdout.read() == "The lab stopped.\n"
+        assert running.stdout.read() == "The simulator stopped.\n"
         assert running.wait(10) == os.EX_OK
     return lines, answer
 
@@ -49,7 +52,7 @@ def told(folder: Path, *options: str) -> tuple[list[str], str]:
 def called(curl: str) -> str:
     words = shlex.split(curl)
     headers = dict(word.split(": ") for word in words if ": " in word and not word.startswith("{"))
-    asked = Request(words[2], words[-1].encode(), headers)  # noqa: S310 - the lab's own address
+    asked = Request(words[2], words[-1].encode(), headers)  # noqa: S310 - the simulator's own address
     with urlopen(asked, timeout=10) as answer:  # noqa: S310
         assert answer.headers["x-lab"] == "simulated"
         return str(json.load(answer)["choices"][0]["message"]["content"])

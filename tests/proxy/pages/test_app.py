@@ -111,7 +111,7 @@ def test_a_callers_key_opens_no_page(settings: Settings) -> None:
 
 
 def test_what_is_held_is_told_by_the_counters_of_the_process(settings: Settings) -> None:
-    file = settings.folder.parent / "promises.toml"
+    file = settings.folder.parent / "policies.toml"
     told = (
         'name = "day"',
         'scope = "organization"',
@@ -144,10 +144,10 @@ def test_what_empty_parts_say_to_write_can_be_read(tmp_path: Path) -> None:
     nothing = Overview(promises=[], stays=[], moved=[], counters=[], notices=[])
     html = pages.overview(nothing, NOW)
     snippets = re.findall(r"<code>(\[\[.*?)</code>", html, re.DOTALL)
-    file = tmp_path / "promises.toml"
+    file = tmp_path / "policies.toml"
     file.write_text("\n\n".join(snippets).replace("&#34;", '"'))
 
-    found = read_policies(Settings(promises=file))
+    found = read_policies(Settings(policies=file))
     every = (found.objectives, found.budgets, found.ceilings, found.sinks)
     assert [len(each) for each in every] == [1, 1, 1, 1]
 

@@ -38,10 +38,10 @@ def test_the_call_is_sent_as_it_came_unless_another_stands_in_for_it():
 
 def test_what_a_header_says():
     assert NO_COMPACTION.header == ""
-    assert passthrough_result("facts", "signed").header == "as it came; reason=signed"
+    assert passthrough_result("facts", "signed").header == "unmodified; reason=signed"
     assert CompactionResult(
         mode="facts", why="dry_run: pays", before=9, after=3, break_even=2.57
-    ).header == ("as it came; reason=dry_run: pays; tokens=9->3; break-even=2.6")
+    ).header == ("unmodified; reason=dry_run: pays; tokens=9->3; break-even=2.6")
     assert RESET.header == "folded; reason=pays; tokens=10000->4000; reset=yes"
 
 

@@ -15,7 +15,7 @@ SHORT = '[[budgets]]\nname = "b"\nscope = "team"\nunit = "usd"\nwindow = "month"
 
 
 def promised(text: str) -> Policies:
-    return read(parse(text, "promises.toml"))
+    return read(parse(text, "policies.toml"))
 
 
 def mistakes(text: str) -> list[str]:
@@ -169,7 +169,7 @@ def test_a_mistake_is_named_with_its_line_and_its_mend(
     key: str, written: str, line: int, said: str
 ) -> None:
     (told,) = mistakes(with_(**{key: written}))
-    assert told.startswith(f"promises.toml:{line}: {said}")
+    assert told.startswith(f"policies.toml:{line}: {said}")
 
 
 def test_a_limit_of_tokens_is_a_whole_number_of_more_than_0() -> None:
@@ -198,14 +198,14 @@ def test_what_becomes_of_calls_without_a_price_is_said_of_hard_dollars_alone() -
 
 def test_a_name_that_is_used_twice_is_a_mistake_of_the_second() -> None:
     (told,) = mistakes(SHORT + "\n" + SHORT)
-    assert told.startswith("promises.toml:9: budgets.b.name: names a second budget; ")
+    assert told.startswith("policies.toml:9: budgets.b.name: names a second budget; ")
 
 
 def test_every_mistake_of_a_file_is_told_by_line() -> None:
     told = mistakes('budget = 3\n[[budgets]]\nhard = 1\n[[budgets]]\nname = "b"\n')
     lines = [int(each.split(":")[1]) for each in told]
     assert lines == sorted(lines)
-    assert told[0] == "promises.toml:1: budget: is not known; did you mean budgets?"
+    assert told[0] == "policies.toml:1: budget: is not known; did you mean budgets?"
     missing = {each.split(": ")[1] for each in told if "is missing" in each}
     assert {"budgets[0].name", "budgets[0].scope", "budgets.b.limit"} <= missing
     assert len(missing) == 9
@@ -214,18 +214,18 @@ def test_every_mistake_of_a_file_is_told_by_line() -> None:
 @pytest.mark.parametrize("text", ["budgets = 3", "budgets = [3]", "[budgets]\na = 1"])
 def test_what_is_no_list_of_tables_is_said_to_be_none(text: str) -> None:
     told = mistakes(text)
-    assert re.match(r"promises.toml:\d: budgets(\[0\])?: is (3|a table); write", told[0])
+    assert re.match(r"policies.toml:\d: budgets(\[0\])?: is (3|a table); write", told[0])
 
 
 def test_a_text_that_is_no_toml_is_for_who_parses_it() -> None:
-    with pytest.raises(BadCatalog, match=r"promises.toml:2: is not TOML"):
+    with pytest.raises(BadCatalog, match=r"policies.toml:2: is not TOML"):
         promised("[[budgets]]\nname = \n")
 
 
 def test_a_file_is_bounded_and_so_is_what_is_told_of_it() -> None:
     many = "".join(with_(name=f'"b{i}"') for i in range(MAX_ENTRIES + 1))
     (told,) = mistakes(many)
-    assert told == "promises.toml:6001: budgets: are over 1,000; merge some"
+    assert told == "policies.toml:6001: budgets: are over 1,000; merge some"
     several = mistakes("[[budgets]]\n" * 200)
     assert len(several) == MAX_MISTAKES_SHOWN + 1
     assert several[-1] == f"and {200 * 5 - MAX_MISTAKES_SHOWN} more"

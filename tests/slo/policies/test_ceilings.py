@@ -14,7 +14,7 @@ SHORT = '[[ceilings]]\nname = "c"\nlimit = "0.05"\n'
 
 
 def promised(text: str) -> Policies:
-    return read(parse(text, "promises.toml"))
+    return read(parse(text, "policies.toml"))
 
 
 def mistakes(text: str) -> list[str]:
@@ -123,13 +123,13 @@ MEND = "write dollars of at most 9 decimals as a string:"
 def test_a_mistake_is_named_with_its_line_and_its_mend(key, written, line, said):
     (told,) = mistakes(with_(**{key: written}))
 
-    assert told.startswith(f"promises.toml:{line}: {said}")
+    assert told.startswith(f"policies.toml:{line}: {said}")
 
 
 def test_a_name_that_is_used_twice_is_a_mistake_of_the_second():
     (told,) = mistakes(SHORT + "\n" + SHORT)
 
-    assert told.startswith("promises.toml:6: ceilings.c.name: names a second ceiling; ")
+    assert told.startswith("policies.toml:6: ceilings.c.name: names a second ceiling; ")
 
 
 KEYS = st.sampled_from(

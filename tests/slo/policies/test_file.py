@@ -9,7 +9,7 @@ OBJECTIVE = '[[objectives]]\nname = "b"\nmetric = "errors"\nat_most = "1%"\n'
 
 
 def promised(text: str) -> Policies:
-    return read(parse(text, "promises.toml"))
+    return read(parse(text, "policies.toml"))
 
 
 def test_no_file_is_no_promise() -> None:

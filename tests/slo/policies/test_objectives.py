@@ -19,7 +19,7 @@ CACHE = 'name = "o"\nmetric = "cache"\nfloor = 0.7\n'
 
 def promised(*tables: str) -> tuple[Objective, ...]:
     text = "".join(f"[[objectives]]\n{table}" for table in tables)
-    return read(parse(text, "promises.toml")).objectives
+    return read(parse(text, "policies.toml")).objectives
 
 
 def one(table: str) -> Objective:
@@ -30,7 +30,7 @@ def one(table: str) -> Objective:
 def mistakes(table: str) -> list[str]:
     with pytest.raises(InvalidPolicies) as bad:
         promised(table)
-    return [each.removeprefix("promises.toml:") for each in str(bad.value).split("\n")]
+    return [each.removeprefix("policies.toml:") for each in str(bad.value).split("\n")]
 
 
 def test_a_whole_objective_is_read_as_it_is_written() -> None:

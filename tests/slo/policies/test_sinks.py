@@ -22,7 +22,7 @@ def with_(**lines: str) -> str:
 
 
 def sinks(text: str) -> tuple[Sink, ...]:
-    return read(parse(text, "promises.toml")).sinks
+    return read(parse(text, "policies.toml")).sinks
 
 
 def mistakes(text: str) -> str:

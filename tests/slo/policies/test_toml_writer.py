@@ -11,7 +11,7 @@ from tests.fakes.promised import objective, objectives
 
 @given(st.lists(objectives(), max_size=3, unique_by=lambda each: each.name))
 def test_what_is_written_reads_as_the_same(every: list[Objective]) -> None:
-    assert read(parse(objectives_toml(every), "promises.toml")).objectives == tuple(every)
+    assert read(parse(objectives_toml(every), "policies.toml")).objectives == tuple(every)
 
 
 def test_what_goes_without_saying_is_not_said() -> None:

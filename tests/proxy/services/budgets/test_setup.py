@@ -30,8 +30,8 @@ limit = "5"
 
 
 def chosen(folder: Path, text: str = ONE, **fields: Any) -> Settings:
-    (folder / "promises.toml").write_text(text)
-    return Settings(folder=folder, promises=folder / "promises.toml", **fields)
+    (folder / "policies.toml").write_text(text)
+    return Settings(folder=folder, policies=folder / "policies.toml", **fields)
 
 
 def stood(folder: Path, *settings: Settings) -> tuple[list[Any], list[Collector]]:

@@ -82,7 +82,7 @@ def test_a_conversation_of_the_control_arm_is_reckoned_and_goes_as_it_came():
 def test_a_dry_run_says_what_it_would_do():
     found = kept(is_dry=True).fold
 
-    assert found.header == "as it came; reason=dry_run: pays; tokens=900->100"
+    assert found.header == "unmodified; reason=dry_run: pays; tokens=900->100"
     assert found.sent is None
 
 

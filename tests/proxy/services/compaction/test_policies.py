@@ -116,7 +116,7 @@ def test_openai_is_asked_to_compact_responses():
     held = orjson.loads(found.sent.body)["context_management"]
     assert held == [{"type": "compaction", "compact_threshold": 50_000}]
     assert not found.is_folded
-    assert found.header == "as it came; reason=asked"
+    assert found.header == "unmodified; reason=asked"
 
 
 def test_anthropic_is_asked_to_clear_old_results():

@@ -28,7 +28,7 @@ def surroundings(
     kept.secret = b"secret"
     around = AppContext(
         settings=cast(
-            Any, SimpleNamespace(redis_url=url, promises="policies.toml" if objectives else None)
+            Any, SimpleNamespace(redis_url=url, policies="policies.toml" if objectives else None)
         ),
         promises=cast(Any, SimpleNamespace(objectives=objectives)),
         catalog=town(),

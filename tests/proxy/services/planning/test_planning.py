@@ -189,7 +189,7 @@ def test_a_feature_whose_planned_prompt_was_refused_is_left_alone_for_a_while(st
 
     assert left == Passthrough("an upstream refused what was planned")
     assert isinstance(again, Planned)
-    assert "took it as it came" in caplog.text
+    assert "took it unmodified" in caplog.text
 
 
 def test_features_that_are_left_alone_are_bounded(store):

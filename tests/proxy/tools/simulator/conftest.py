@@ -1,4 +1,4 @@
-"""What the lab's tests share: one vocabulary, and a lab with a clock that never waits."""
+"""What the simulator's tests share: a vocabulary, and a simulator with a clock that never waits."""
 
 import pytest
 

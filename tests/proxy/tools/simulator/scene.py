@@ -1,4 +1,4 @@
-"""A lab in the test's process: calls through ASGI, or through a port where the socket matters."""
+"""A simulator in the test's process: calls through ASGI, or a port where the socket matters."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -73,7 +73,7 @@ class Scene:
         *,
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
-        """What the lab answers; a stream is read to its end."""
+        """What the simulator answers; a stream is read to its end."""
 
         async def sent() -> httpx.Response:
             transport = httpx.ASGITransport(app(self.lab))
@@ -131,7 +131,7 @@ def told(
     model: str = "gpt-6.1-sol",
     usage: Usage | None = None,
 ) -> ScriptedReply:
-    """One call as the lab answers it, with an answer of our choosing."""
+    """One call as the simulator answers it, with an answer of our choosing."""
     return ScriptedReply(
         id="7",
         created=1_790_000_000,

@@ -1,4 +1,4 @@
-"""The lab's HTTP surface."""
+"""The simulator's HTTP surface."""
 
 from collections.abc import Mapping
 from json import JSONDecodeError

@@ -35,7 +35,7 @@ SMALL = {
 
 
 def turns(count: int) -> list[list[Json]]:
-    """A conversation as it grows; what the model says is what the lab would not say."""
+    """A conversation as it grows; what the model says is what the simulator would not say."""
     said: list[Json] = [{"role": "system", "content": NOTES * 3}]
     grown = []
     for number in range(count):

@@ -1,4 +1,4 @@
-"""What the lab serves."""
+"""What the simulator serves."""
 
 from proxy.caches.regimes import REGIMES
 from proxy.catalog.entries import TRAITS, Model, Route, Upstream

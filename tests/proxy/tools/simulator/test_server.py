@@ -1,4 +1,4 @@
-"""The lab on a real port: what only a socket shows, and the providers' own SDKs."""
+"""The simulator on a real port: what only a socket shows, and the providers' own SDKs."""
 
 import asyncio
 import logging
@@ -110,7 +110,7 @@ def test_keep_alives_go_on_until_the_client_leaves(scene: Scene) -> None:
 
 
 def test_waiting_ends_when_the_client_leaves(vocabulary: Vocabulary) -> None:
-    """The lab would wait an hour for its first token; it does not."""
+    """The simulator would wait an hour for its first token; it does not."""
 
     async def act() -> None:
         lab = Simulator(
