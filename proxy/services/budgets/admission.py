@@ -8,7 +8,7 @@
 One reservation covers every budget of a call, first of what the process has reserved ahead
 (``leased_counters``). A process that dies settles nothing: what it held goes at its end.
 
-Counters that stall are waited for where a budget is closed. Emptied ones are away to closed budgets.
+Counters that stall are waited for where a budget is closed; emptied ones refuse there.
 """
 
 import asyncio
