@@ -1,0 +1,132 @@
+"""The rules of naming and prose that can be counted, in the words of the field.
+
+What is left of older names is counted, too: each number may only fall, and ends at none.
+"""
+
+import ast
+import re
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("proxy", "compaction", "slo", "dashboards", "migrations")
+MAX_LOOSE_MODULES = 6
+MAX_RANKS = 14
+#: Folders with a most of their own, by path.
+MAX_FILES = {"proxy/prefix": 71, "compaction/facts": 14}
+MAX_DOCSTRING_WORDS = 25
+MIN_LINES_OF_ONE_IMPORTER = 60
+#: Names that end like a participle and are none, or are the field's word for what they return.
+FIELD_WORDS = {"bound", "find", "found", "send", "extend", "read", "seed", "feed", "get", "head"}
+#: How many are left of what the rules rule out.
+LEFT = {
+    "duplicate public classes": 4,
+    "functions named by a bare participle": 170,
+    "docstrings that begin with What, Whether or How": 347,
+    "docstrings with a long first sentence": 0,
+    "short modules with one importer": 22,
+}
+_PARTICIPLE = re.compile(r"_?[a-z]+(ed|en|wn|ght|ld|pt|ft|nt|ut)\Z")
+Trees = dict[str, ast.Module]
+
+
+@pytest.fixture(scope="module")
+def modules() -> Trees:
+    """Each source by its path."""
+    return {
+        path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf8"))
+        for package in PACKAGES
+        for path in sorted((ROOT / package).rglob("*.py"))
+    }
+
+
+def documented(modules: Trees) -> list[tuple[str, str]]:
+    """Where each docstring stands, and its first paragraph."""
+    return [
+        (f"{path}:{getattr(node, 'name', '')}", text.partition("\n\n")[0])
+        for path, tree in modules.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and (text := ast.get_docstring(node))
+    ]
+
+
+def excess(found: list[str], what: str) -> list[str]:
+    """All that was found where it is more than was left; [] where it is not."""
+    return found if len(found) > LEFT[what] else []
+
+
+def test_public_class_names_occur_once(modules: Trees) -> None:
+    places = defaultdict(list)
+    for path, tree in modules.items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(path)
+    twice = [f"{name}: {', '.join(found)}" for name, found in places.items() if len(found) > 1]
+
+    assert excess(twice, "duplicate public classes") == []
+
+
+def test_functions_are_named_by_verbs_and_nouns(modules: Trees) -> None:
+    bare = [
+        f"{path}:{node.lineno} {node.name}"
+        for path, tree in modules.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and _PARTICIPLE.fullmatch(node.name)
+        and node.name.lstrip("_") not in FIELD_WORDS
+    ]
+
+    assert excess(bare, "functions named by a bare participle") == []
+
+
+def test_docstrings_say_what_comes_back(modules: Trees) -> None:
+    begun = [
+        where for where, text in documented(modules) if re.match(r"(What|Whether|How)\b", text)
+    ]
+
+    assert excess(begun, "docstrings that begin with What, Whether or How") == []
+
+
+def test_the_first_sentence_of_a_docstring_is_short(modules: Trees) -> None:
+    long = [
+        f"{where}: {sentence[:80]}"
+        for where, text in documented(modules)
+        if len((sentence := re.split(r"(?<=[.;:])\s", text)[0]).split()) > MAX_DOCSTRING_WORDS
+    ]
+
+    assert excess(long, "docstrings with a long first sentence") == []
+
+
+def test_a_short_module_with_one_importer_stands_in_its_importer(modules: Trees) -> None:
+    names = {path.removesuffix(".py").replace("/", "."): path for path in modules}
+    importers = defaultdict(set)
+    for path, tree in modules.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                for each in node.names:
+                    full = f"{node.module}.{each.name}"
+                    importers[full if full in names else node.module].add(path)
+    short = [
+        path
+        for name, path in names.items()
+        if not path.endswith("__init__.py")
+        and len(importers[name]) == 1
+        and len((ROOT / path).read_text(encoding="utf8").splitlines()) < MIN_LINES_OF_ONE_IMPORTER
+    ]
+
+    assert excess(short, "short modules with one importer") == []
+
+
+def test_the_rooms_stay_few(modules: Trees) -> None:
+    loose = {path for path in modules if re.fullmatch(r"proxy/\w+\.py", path)}
+    rules = (ROOT / "pyproject.toml").read_text(encoding="utf8")
+    inside = rules.partition('containers = ["proxy"]')[2]
+    ranks = re.findall(r'"[^"]+"', re.split(r"layers = \[|^\]", inside, flags=re.MULTILINE)[1])
+    files = Counter(folder for path in modules for folder in MAX_FILES if path.startswith(folder))
+
+    assert len(loose - {"proxy/__init__.py"}) <= MAX_LOOSE_MODULES
+    assert 0 < len(ranks) <= MAX_RANKS
+    assert all(files[folder] <= most for folder, most in MAX_FILES.items())
