@@ -96,7 +96,7 @@ class CompactionResult(msgspec.Struct, frozen=True, kw_only=True):
     def _outcome(self) -> str:
         if not self.is_folded:
             return "unmodified"
-        return "trimmed" if self.messages == 0 else "folded"
+        return "trimmed" if self.messages == 0 else "compacted"
 
 
 NO_COMPACTION: Final = CompactionResult()

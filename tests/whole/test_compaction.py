@@ -97,7 +97,7 @@ def test_a_caller_may_force_try_and_refuse_it(ask: Callable[..., Any]) -> None:
     forced, dry = ask(messages, header="force"), ask(messages, header="dry-run")
     off, wrong = ask(messages, header="off"), ask(messages, header="of")
 
-    assert forced.headers[ASKED].startswith("folded; reason=")
+    assert forced.headers[ASKED].startswith("compacted; reason=")
     assert dry.headers[ASKED].startswith("unmodified; reason=dry_run: ")
     assert ASKED not in off.headers
     assert "not 'of'" in wrong.headers["x-thriftgate-notes"]
@@ -109,7 +109,7 @@ def test_forcing_a_first_call_says_what_was_folded_and_why_or_that_nothing_was(
     long, short = ask(conversation(10), header="force"), ask(conversation(0), header="force")
     said = long.headers[ASKED].split("; ")
 
-    assert said[:3] == ["folded", "reason=forced", "no-more=nothing_to_fold"]
+    assert said[:3] == ["compacted", "reason=forced", "no-more=nothing_to_fold"]
     assert short.headers[ASKED].startswith("unmodified; reason=nothing_to_fold; ")
 
 

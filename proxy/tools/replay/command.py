@@ -63,7 +63,7 @@ def command(catalog: Callable[[], Catalog], now: Callable[[], float]) -> Callabl
         gap: _Gap = 2.0,
         as_json: _AsJson = False,
     ) -> None:
-        """What would recorded calls have cost, sent unmodified, in better ways, and folded?
+        """What would recorded calls have cost, sent unmodified, in better ways, and compacted?
 
         No call is made: the caches of the model's provider are simulated, prices are today's.
         Where no text of a feature was arranged, it says why.

@@ -58,7 +58,7 @@ class CompactedVariant:
         fold: What folds.
     """
 
-    name = "folded"
+    name = "compacted"
     shortens = True
 
     def __init__(

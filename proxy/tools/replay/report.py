@@ -20,7 +20,7 @@ from proxy.tools.replay.variant_totals import MissesByReason, VariantRow
 LEGEND: Final = (
     (
         "as sent: as recorded; marked: with the marks and keys that caches want; arranged: marked,"
-        " and what varies comes last; folded: arranged, and old turns as facts where that pays;"
+        " and what varies comes last; compacted: arranged, and old turns as facts where that pays;"
         " ceiling: a cache that forgets nothing, and a perfect order."
     ),
     (
@@ -29,7 +29,7 @@ LEGEND: Final = (
         " ceiling, in tokens read."
     ),
 )
-#: Why tokens were not read, and why calls were not folded, where the code alone says little.
+#: Why tokens were not read, and why calls were not compacted, where the code alone says little.
 _READING: Final[Mapping[MissReason, str]] = {
     MissReason.FIRST_SEEN: "seen for the first time",
     MissReason.BELOW_MINIMUM: "in prompts below the cache's minimum",
@@ -38,7 +38,7 @@ _READING: Final[Mapping[MissReason, str]] = {
 }
 _FOLDING: Final[Mapping[str, str]] = {
     "below_least": "too short to be worth it",
-    "floor": "too long by what cannot be folded",
+    "floor": "too long by what cannot be compacted",
     "signed": "thinking is signed together with what stood before it",
     "thinks": "the model always thinks",
 }
@@ -55,7 +55,7 @@ class ReportDetails(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         unmoved: Features of which nothing was arranged.
-        folded: What folding came to; None where it was not tried.
+        folded: What compaction came to; None where it was not tried.
     """
 
     unmoved: tuple[UnmovedFeature, ...] = ()
@@ -85,7 +85,7 @@ def report_json(
         "variants": outcome.variants,
         "sent_before_tokens": outcome.sent_before,
         "arranged_why": beside.unmoved,
-        "folded": _lengths(outcome, beside.folded),
+        "compacted": _lengths(outcome, beside.folded),
     }
     return msgspec.json.encode(said)
 
@@ -147,7 +147,7 @@ def _units(outcome: ReplayOutcome) -> Iterator[str]:
 
 
 def _lengths(outcome: ReplayOutcome, folded: CompactionTotals | None) -> dict[str, Any] | None:
-    """What folding came to, with the tokens of all prompts before and after it."""
+    """What compaction came to, with the tokens of all prompts before and after it."""
     after = [row.input_tokens for row in outcome.variants if row.name == CompactedVariant.name]
     if folded is None or not after:
         return None
@@ -156,12 +156,12 @@ def _lengths(outcome: ReplayOutcome, folded: CompactionTotals | None) -> dict[st
 
 
 def _folds(outcome: ReplayOutcome, folded: CompactionTotals) -> Iterator[str]:
-    """What folding came to, and why it left calls alone."""
+    """What compaction came to, and why it left calls alone."""
     found = _lengths(outcome, folded)
     if found is not None and (folded.calls or folded.trimmed):
         before, after = found["tokens_before"], found["tokens_after"]
         yield (
-            f"Folded: {folded.calls:,} of {quantity(outcome.calls, 'call')}, with"
+            f"Compacted: {folded.calls:,} of {quantity(outcome.calls, 'call')}, with"
             f" {quantity(folded.resets, 'reset')}; in {folded.trimmed:,} others tool results alone"
             f" were said shorter. All prompts: {before:,} → {after:,} tokens"
             f" ({after / before - 1:+.1%})."
@@ -169,7 +169,7 @@ def _folds(outcome: ReplayOutcome, folded: CompactionTotals) -> Iterator[str]:
     if folded.unfolded:
         top = sorted(folded.unfolded.items(), key=lambda one: -one[1])
         reasons = "; ".join(f"{_short(_folding(why))} ({count:,})" for why, count in top[:_SHOWN])
-        yield f"Not folded, {quantity(sum(folded.unfolded.values()), 'call')}: {reasons}."
+        yield f"Not compacted, {quantity(sum(folded.unfolded.values()), 'call')}: {reasons}."
 
 
 def _folding(code: str) -> str:

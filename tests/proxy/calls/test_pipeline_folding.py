@@ -114,7 +114,7 @@ def test_the_shorter_prompt_is_planned_sent_and_told():
     assert kept.compaction_nanos is not None
     assert done.caller.head is not None
     assert done.caller.head.headers["x-thriftgate-compaction"] == (
-        "folded; reason=pays; tokens=900->90; reset=no"
+        "compacted; reason=pays; tokens=900->90; reset=no"
     )
 
 

@@ -62,7 +62,7 @@ def catalog(lines: list[str], folder: Path) -> Catalog:
     """The catalog of a gateway that was given the lines as they stand."""
     start = next(n for n, line in enumerate(lines) if line.startswith("# "))
     end = next(n for n, line in enumerate(lines) if line.startswith("In another terminal"))
-    path = folder / "lab.toml"
+    path = folder / "simulator.toml"
     path.write_text("\n".join(lines[start:end]))
     return read_catalog(read({"THRIFTGATE_CATALOG": str(path)}))
 

@@ -42,7 +42,7 @@ def test_what_a_header_says():
     assert CompactionResult(
         mode="facts", why="dry_run: pays", before=9, after=3, break_even=2.57
     ).header == ("unmodified; reason=dry_run: pays; tokens=9->3; break-even=2.6")
-    assert RESET.header == "folded; reason=pays; tokens=10000->4000; reset=yes"
+    assert RESET.header == "compacted; reason=pays; tokens=10000->4000; reset=yes"
 
 
 def test_where_results_alone_were_said_shorter_a_header_does_not_say_folded():
@@ -64,7 +64,7 @@ def test_what_was_folded_earlier_says_why_it_was_and_why_no_more_is():
         after=6,
     )
 
-    assert held.header == "folded; reason=forced; no-more=nothing_to_fold; tokens=9->6; reset=no"
+    assert held.header == "compacted; reason=forced; no-more=nothing_to_fold; tokens=9->6; reset=no"
 
 
 def test_trouble_is_noted_and_a_decision_is_not():

@@ -35,8 +35,8 @@ def test_a_file_is_replayed_into_a_table(file):
     assert result.stdout.startswith("4 calls of ")
     assert "as marks (anthropic/marks, anthropic-breakpoint)" in result.stdout
     assert "ceiling" in result.stdout
-    assert "folded" in result.stdout
-    assert "Not folded, 4 calls: " in result.stdout
+    assert "compacted" in result.stdout
+    assert "Not compacted, 4 calls: " in result.stdout
     assert "calls.jsonl:5:" in result.stdout
     assert (
         "Nothing arranged, calls without a feature (4 calls):"
@@ -52,7 +52,7 @@ def test_every_row_and_column_of_the_table_is_explained_below_it(file):
     columns = head.split("  ")
     explained = " ".join(rows[5:7]).lower()
 
-    assert names == ["as sent", "marked", "arranged", "folded", "ceiling"]
+    assert names == ["as sent", "marked", "arranged", "compacted", "ceiling"]
     assert [name for name in names if f"{name}: " not in explained] == []
     found = [each.strip().lower() for each in columns[1:] if each.strip()]
     assert len(found) == 6
@@ -72,8 +72,8 @@ def test_json_is_one_line_and_nothing_else(file):
     found = orjson.loads(result.stdout)
     assert found["calls"] == 8
     assert [each["calls"] for each in found["arranged_why"]] == [8]
-    assert [each["name"] for each in found["variants"]][-2:] == ["folded", "ceiling"]
-    assert sum(found["folded"]["unfolded"].values()) == 8
+    assert [each["name"] for each in found["variants"]][-2:] == ["compacted", "ceiling"]
+    assert sum(found["compacted"]["unfolded"].values()) == 8
     assert result.stdout.count("\n") == 1
     assert result.stderr == ""
 
@@ -85,7 +85,7 @@ def test_a_route_without_known_rules_says_so(file):
 def test_what_a_column_does_not_tell_of_a_row_is_a_dash(file):
     rows = typed(str(file), "--model", "marks").stdout.splitlines()
 
-    assert next(row for row in rows if row.startswith("folded ")).endswith("–")  # noqa: RUF001
+    assert next(row for row in rows if row.startswith("compacted ")).endswith("–")  # noqa: RUF001
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def test_it_costs_less_than_what_was_sent_and_says_nothing_of_the_way_to_the_cei
     variants = (PlannedVariant(read, 0.0, arranges=True), CompactedVariant(read, 0.0))
     as_sent, arranged, row, _ = replay(timed(agent(40)), read, variants).variants
 
-    assert row.name == "folded"
+    assert row.name == "compacted"
     assert row.closed is None
     assert row.input_tokens < 0.7 * arranged.input_tokens
     assert row.refused == 0

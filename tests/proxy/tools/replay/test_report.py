@@ -150,23 +150,23 @@ def test_what_was_folded_is_told_with_the_lengths_of_all_prompts(vocabulary):
         trimmed=2,
         unfolded={"too_few_calls": 4, "signed": 5, "below_least": 1, "x": 1},
     )
-    rows = (ROW, msgspec.structs.replace(ROW, name="folded", input_tokens=800))
+    rows = (ROW, msgspec.structs.replace(ROW, name="compacted", input_tokens=800))
     outcome = ReplayOutcome(calls=14, unanswered=0, left_out={}, variants=rows)
 
     assert list(remarks(outcome, source(), ReportDetails(folded=folded))) == [
         (
-            "Folded: 3 of 14 calls, with 1 reset; in 2 others tool results alone were said"
+            "Compacted: 3 of 14 calls, with 1 reset; in 2 others tool results alone were said"
             " shorter. All prompts: 1,600 → 800 tokens (-50.0%)."
         ),
         (
-            "Not folded, 11 calls: thinking is signed together with what stood before it (5);"
+            "Not compacted, 11 calls: thinking is signed together with what stood before it (5);"
             " too few calls (4); too short to be worth it (1)."
         ),
     ]
     found = orjson.loads(
         report_json(outcome, source(), reading("marks", vocabulary), ReportDetails(folded=folded))
     )
-    assert found["folded"] == {
+    assert found["compacted"] == {
         "calls": 3,
         "resets": 1,
         "trimmed": 2,

@@ -76,9 +76,9 @@ def test_a_row_says_how_far_it_got():
 
 def test_a_row_of_other_prompts_got_nowhere_on_that_way():
     rows = []
-    for name, read in (("as sent", 20), ("folded", 10), ("ceiling", 80)):
+    for name, read in (("as sent", 20), ("compacted", 10), ("ceiling", 80)):
         sums = VariantTotals()
         sums.add(Usage(input=100, cache_read=read), 0)
         rows.append(sums.row(name))
 
-    assert [each.closed for each in with_closed_share(rows, {"folded"})] == [0, None, 1]
+    assert [each.closed for each in with_closed_share(rows, {"compacted"})] == [0, None, 1]
