@@ -188,7 +188,7 @@ class _Rows:
         }
         same = {name: first for name, cells in told.items() if (first := _common_cell(cells))}
         varied = {name: cells for name, cells in told.items() if name not in same}
-        absent = _mark(varied.values())
+        absent = _mark([*told.values(), [quoted(each) for each in keys]])
         named = "" if key is None else f'"key":{quoted(key)},'
         self._head = named + _head(same, varied, absent)
         filled = [[absent if c is None else c for c in cells] for cells in varied.values()]

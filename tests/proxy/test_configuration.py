@@ -27,9 +27,9 @@ def chosen(folder: Path, text: str = ONE) -> Settings:
 
 
 def test_mistakes_in_policies_name_their_lines(tmp_path):
-    with pytest.raises(InvalidPolicies, match=r"promises\.toml:7: budgets\.day\.limit"):
+    with pytest.raises(InvalidPolicies, match=r"policies\.toml:7: budgets\.day\.limit"):
         read_policies(chosen(tmp_path, ONE.replace('"5"', '"0"')))
-    with pytest.raises(InvalidPolicies, match=r"promises\.toml:1: is not TOML"):
+    with pytest.raises(InvalidPolicies, match=r"policies\.toml:1: is not TOML"):
         read_policies(chosen(tmp_path, "[[budgets]"))
 
 

@@ -57,11 +57,11 @@ def page(here: Second, browser: httpx.Client, path: str = "/admin") -> str:
 
 
 def test_a_call_that_fell_back_is_on_the_page_with_its_receipts(here, browser):
-    here.lab.suffer("main", "503")
+    here.lab.inject_fault("main", "503")
     try:
         answer = here.ask("main", extra_headers={"x-thriftgate-feature": "<script>x</script>"})
     finally:
-        here.lab.suffer("main", "")
+        here.lab.inject_fault("main", "")
     moved, call_id = answer.headers["x-thriftgate-fallback"], answer.headers["x-request-id"]
 
     html = page(here, browser)

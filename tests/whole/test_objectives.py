@@ -118,12 +118,12 @@ def test_people_are_told_of_a_move_once_and_that_it_is_over(came):
 @pytest.mark.parametrize("cue", ["503", "429=30", "death-before-content"])
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_models_fallback_answers_where_its_upstream_fails(here, cue, streamed):
-    here.lab.suffer("main", cue)
+    here.lab.inject_fault("main", cue)
     try:
         answer = here.ask("main", stream=streamed)
         assert list(answer.parse())
     finally:
-        here.lab.suffer("main", "")
+        here.lab.inject_fault("main", "")
 
     assert answer.headers["x-thriftgate-model"] == "spare"
     (first, last) = here.receipts(answer.headers["x-request-id"])

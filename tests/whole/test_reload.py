@@ -62,7 +62,7 @@ def test_a_price_a_limit_and_an_objective_change_while_a_call_runs(running, tmp_
         running.gate.clear()
         under_way = pool.submit(running.call)
         front: Any = running.gateway.app
-        until(lambda: front._flying == 1)
+        until(lambda: front._in_flight == 1)
         catalog.write_text(catalog.read_text().replace('output = "100"', 'output = "50"'))
         (tmp_path / "policies.toml").write_text(FIVE + OBJECTIVE.format("1ms"))
         until(lambda: reloads(running, "success") == 1)

@@ -103,6 +103,19 @@ def test_a_table_of_the_caller_is_never_taken_for_ours(value):
         assert told(parse_json(said)) == parse_json(raw)
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"~": {"number": None, "price": "~", "left": None}, "id": {"number": None, "price": "id"}},
+        [{"a": "~", "b": 1}, {"a": "~"}],
+    ],
+)
+def test_what_stands_for_an_absent_value_stands_nowhere_else_in_the_table(value):
+    raw = json.dumps(value)
+
+    assert told(parse_json(table_json(parse_json(raw)))) == parse_json(raw)
+
+
 @given(_nested(KEYS) | _alike(KEYS))
 def test_compact_json_says_the_same_in_no_more_letters(value):
     raw = json.dumps(value, ensure_ascii=False)

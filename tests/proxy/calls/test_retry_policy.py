@@ -53,7 +53,7 @@ def test_what_the_upstream_says_not_to_retry_is_tried_elsewhere_alone():
     st.booleans(),
 )
 def test_attempts_and_pauses_are_bounded(patience, number, count, wait, retryable):
-    pause = patience.pause(failed(wait=wait, retryable=retryable), number, count)
+    pause = patience.pause_before_retry(failed(wait=wait, retryable=retryable), number, count)
 
     if pause is not None:
         assert retryable

@@ -125,7 +125,7 @@ def test_what_is_held_is_told_by_the_counters_of_the_process(settings: Settings)
         page = (await got(running, "/admin", cookie=await signed_in(running))).body.decode()
         assert '<td data-name="Held" class="number">$0</td>' in page
 
-    within(with_token(settings, promises=file), work)
+    within(with_token(settings, policies=file), work)
 
 
 def test_the_token_is_in_no_log(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:

@@ -70,7 +70,7 @@ def test_counters_that_are_away_leave_the_ledgers_word(store: Store, away: Budge
 
 
 def test_counters_are_asked_also_where_the_ledger_is_away(store: Store, monkeypatch) -> None:
-    monkeypatch.setattr("proxy.store.sql.spendings.Spendings.of", broken)
+    monkeypatch.setattr("proxy.store.sql.spendings.Spendings.from_rollups", broken)
     everybodys, all_together = budget(name="each"), budget(name="all", scope="organization")
     found = asked(
         store,

@@ -16,11 +16,11 @@ from tests.fakes.receipts import a_receipt
 from tests.fakes.replicas_steered import objective
 
 _PARTS = {
-    "moved.calls": "fallback_rows.LastMoved.calls",
-    "moved.stays": "fallback_rows.LastMoved.stays",
-    "outbox.open": "outbox.Outbox.open",
-    "pins.held": "pins.Pins.held",
-    "spendings.of": "spendings.Spendings.of",
+    "moved.calls": "fallback_rows.RecentFallbacks.calls",
+    "moved.stays": "fallback_rows.RecentFallbacks.reroutes",
+    "outbox.open": "outbox.Outbox.open_alerts",
+    "pins.held": "pins.Pins.current_pins",
+    "spendings.of": "spendings.Spendings.from_rollups",
 }
 
 

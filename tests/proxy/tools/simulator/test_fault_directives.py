@@ -37,7 +37,7 @@ def test_a_number_is_the_status_to_refuse_with(text: str, status: int) -> None:
 
 @pytest.mark.parametrize("text", ["dearth", "200", "600", "death=soon"])
 def test_an_unknown_cue_is_an_error(text: str) -> None:
-    with pytest.raises(ValueError, match=r"cue|float"):
+    with pytest.raises(ValueError, match=r"fault|float"):
         parse_directives(text)
 
 
