@@ -13,7 +13,7 @@ from tests.fakes.hourglass import Hourglass, hourglass
 
 CALLS = 20
 #: Seconds that a simulated one takes: all calls are there before the first byte, on any machine.
-PACE = 2.0
+PACE = 3.0
 #: Some 20,000 tokens, and some 900.
 LONG, SHORT = 180, 8
 
@@ -53,7 +53,7 @@ def test_it_costs_a_fifth_and_less_than_a_simulated_second(ways: tuple[Fan, Fan]
     sent, held = ways
 
     assert held.dollars < 0.2 * sent.dollars
-    assert median(held.firsts) - median(sent.firsts) < 1.5 * PACE
+    assert median(held.firsts) - median(sent.firsts) < PACE
 
 
 def test_a_pair_of_short_prompts_does_not_wait(here: Hourglass) -> None:
