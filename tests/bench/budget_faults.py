@@ -175,16 +175,18 @@ def lost(folder: Path, redis: OwnRedis, *, lead: float, away: float) -> Loss:
                 team: (before[team] - level.spent) / _NANOS
                 for team, level in zip(TEAMS, ledger.levels(TEAMS), strict=True)
             }
-            while min(gaps(ledger)) < -NEARLY and time.monotonic() < began + 6 * SETTLED_AFTER_S:
+            end = began + 6 * SETTLED_AFTER_S
+            while not drift or min(gaps(ledger)) < -NEARLY:
                 drift = drift or published(gateway) > 0
-                time.sleep(0.5)
+                if time.monotonic() > end:
+                    break
+                time.sleep(0.1)
             repaired = time.monotonic() - began
         while min(gaps(ledger)) < 0 and time.monotonic() < began + 6 * SETTLED_AFTER_S:
             time.sleep(0.5)
         exact = time.monotonic() - began
-        said = ledger.levels(TEAMS)
-        gateway.stop()
-        spent = ledger.spent()
+        gateway.stop()  # what it spent of its leases is in Redis then, and its journal in the ledger
+        said, spent = ledger.levels(TEAMS), ledger.spent()
     return Loss(
         rows=[row(crowd, phase, team) for phase in PHASES for team in TEAMS],
         lacked=lacked,
