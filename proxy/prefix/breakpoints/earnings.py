@@ -65,15 +65,15 @@ class MarkEarnings(msgspec.Struct):
             return False
         if stake <= self.spare:
             return True
-        return on_credit and self._left >= 0.0 and earned >= _SHARE * self.spent
+        return on_credit and self._available >= 0.0 and earned >= _SHARE * self.spent
 
     @property
     def spare(self) -> float:
         """Money that may be lost now: what marks brought back and nothing else may lose already."""
-        return self._left + _ALLOWANCE * self.total
+        return self._available + _ALLOWANCE * self.total
 
     @property
-    def _left(self) -> float:
+    def _available(self) -> float:
         return self.balance + self.credit - self._at_stake
 
     def reserve_stake(self, number: int, stake: float, now: float) -> None:
