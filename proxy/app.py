@@ -157,7 +157,6 @@ async def gateway(
     known, policies = reloader.snapshot.catalog, reloader.snapshot.policies
     opened = opened or open_store(settings)
     telemetry = Telemetry(log_calls=settings.log_calls, team_name=opened.keyring.team_name)
-    telemetry.register(reloader)
     estimates = _estimates()
     try:
         async with _transport(settings, known) as pool, asyncio.TaskGroup() as group:
@@ -166,6 +165,7 @@ async def gateway(
             keeping = tasks.keep(partial(keep_known_keys, opened, settings, clock))
             alerting = running_alerts(policies.sinks, opened, tasks, clock, policies.budgets)
             async with alerting as alerts:
+                telemetry.register(reloader, alerts)
                 reloader.follow(sinks_of_policies(alerts, opened, tasks, clock))
                 context = AppContext(
                     settings=settings,

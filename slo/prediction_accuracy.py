@@ -42,11 +42,6 @@ class PredictionAccuracy:
         if predicted:
             self._add(settled / predicted)
 
-    @property
-    def share_within_limit(self) -> float | None:
-        """The part of the calls that cost no more than the ceiling; None of none."""
-        return self.within / self.calls if self.calls else None
-
     def error_quantile(self, part: float) -> float | None:
         """Settled cost over predicted, as this part of late calls stays at or below.
 

@@ -6,7 +6,7 @@ from slo.prediction_accuracy import PredictionAccuracy
 def test_of_no_calls_nothing_is_said():
     honesty = PredictionAccuracy()
 
-    assert honesty.share_within_limit is None
+    assert (honesty.calls, honesty.within) == (0, 0)
     assert honesty.error_quantile(0.95) is None
 
 
@@ -15,7 +15,6 @@ def test_the_share_is_of_calls_whose_cost_is_known():
     for settled in (1, 10, 11, None):
         honesty.record(settled, 5, 10)
 
-    assert honesty.share_within_limit == 2 / 3
     assert (honesty.calls, honesty.within, honesty.unpriced) == (3, 2, 1)
 
 
@@ -33,7 +32,7 @@ def test_what_was_not_predicted_has_no_error(predicted):
     honesty = PredictionAccuracy()
     honesty.record(5, predicted, 10)
 
-    assert honesty.share_within_limit == 1
+    assert honesty.within == honesty.calls == 1
     assert honesty.error_quantile(0.5) is None
 
 

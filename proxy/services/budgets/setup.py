@@ -2,11 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from functools import partial
 from typing import Final
 
+from prometheus_client import Metric
+from prometheus_client.core import CounterMetricFamily
+from prometheus_client.registry import Collector
 from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.app_context import AppContext
@@ -19,7 +22,7 @@ from proxy.services.budgets.ceilings import CostCeilings
 from proxy.services.budgets.counters import open_budget_store, with_leases
 from proxy.services.budgets.prediction import Predictor
 from proxy.services.budgets.reconciliation import Reconciler
-from proxy.store.redis.local_budget_store import BudgetStore, StoreUnavailable
+from proxy.store.redis.local_budget_store import BudgetStore, LocalBudgetStore, StoreUnavailable
 from proxy.store.sql.database import reason
 from slo.policies.file import Policies
 
@@ -70,6 +73,21 @@ async def running_budgets(around: AppContext) -> AsyncIterator[AdmissionGate | N
         commit()
         around.follow(room.prepare)
         yield room.entry
+
+
+class _ForgottenCounters(Collector):
+    """Counts the counters that this process forgot for want of room."""
+
+    def __init__(self, store: LocalBudgetStore) -> None:
+        self._store = store
+
+    def collect(self) -> Iterator[Metric]:
+        """The count, as Prometheus' own type."""
+        yield CounterMetricFamily(
+            "thriftgate_budget_counters_forgotten",
+            "Budget counters that this process forgot before their windows had ended",
+            value=self._store.forgotten_counters,
+        )
 
 
 class _Limits:
@@ -187,6 +205,8 @@ class _Limits:
         where = "in Redis, with all other processes" if is_shared else "in this process alone"
         _log.info("%s, counted %s", quantity(budgets, "budget"), where)
         self._around.publish(self._reconciler)
+        if isinstance(self._store, LocalBudgetStore):
+            self._around.publish(_ForgottenCounters(self._store))
         works = [self._admission.extend_reservations, self._reconciler.run]
         if is_shared:
             works.append(partial(_keep_comparing, self._store, self._around))
