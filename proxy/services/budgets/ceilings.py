@@ -40,7 +40,6 @@ from slo.ceiling import (
     CheaperModel,
     OutputClamped,
 )
-from slo.prediction_accuracy import PredictionAccuracy
 
 #: Teams' features of which it is remembered which ceilings they have.
 _MAX_FEATURES: Final = 4096
