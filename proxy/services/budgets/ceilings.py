@@ -39,6 +39,7 @@ from slo.ceiling import (
     CeilingRefused,
     CheaperModel,
     OutputClamped,
+    PredictionAccuracy,
 )
 
 #: Teams' features of which it is remembered which ceilings they have.
