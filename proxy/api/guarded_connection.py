@@ -11,14 +11,14 @@ from uvicorn.server import ServerState
 from proxy.api.arrival_deadlines import ArrivalDeadlines, ArrivalPhase, ArrivalTimeouts
 from proxy.api.connection_limit import ConnectionLimit, ThrottledLog
 from proxy.api.heads import STATUS
-from proxy.errors import InvalidCall, ProxyError, Unready, envelope
+from proxy.errors import CallerError, ProxyError, Unready, envelope
 
 _UNLIMITED: Final = 1 << 62
 _TIMEOUTS: Final = {
-    ArrivalPhase.HEADERS: InvalidCall(
+    ArrivalPhase.HEADERS: CallerError(
         "The request's headers did not arrive in time.", code="headers_timeout"
     ),
-    ArrivalPhase.BODY: InvalidCall("The request's body arrived too slowly.", code="body_timeout"),
+    ArrivalPhase.BODY: CallerError("The request's body arrived too slowly.", code="body_timeout"),
 }
 _LOG_LINES: Final = {
     ArrivalPhase.HEADERS: "closed, for no complete headers came within THRIFTGATE_HEADER_TIMEOUT",

@@ -115,7 +115,7 @@ class Store:
         Raises:
             ValueError: The URL names no database this can use.
             SQLAlchemyError: The database is away.
-            TablesTooNew: A newer version has migrated its tables.
+            OperatorError: A newer version has migrated its tables.
             OSError: The folder cannot be written.
         """
         with ExitStack() as undo:
@@ -231,7 +231,7 @@ def open_store(settings: Settings) -> Store:
     Raises:
         ValueError: The URL names no database that can be used.
         SQLAlchemyError: The database is away.
-        TablesTooNew: A newer version has migrated its tables.
+        OperatorError: A newer version has migrated its tables.
         OSError: The folder cannot be written.
     """
     settings.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -244,7 +244,7 @@ def check_database(url: str, secret: bytes) -> None:
     Raises:
         OtherInstallation: It is another one.
         SQLAlchemyError: The database is away.
-        TablesTooNew: A newer version has migrated its tables.
+        OperatorError: A newer version has migrated its tables.
     """
     engine = open_database(url)
     try:

@@ -9,10 +9,10 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.registry import Collector
 from redis.exceptions import RedisError
 
-from proxy.configuration import Snapshot, SnapshotRejected, read_policies
+from proxy.configuration import Snapshot, read_policies
+from proxy.errors import OperatorError
 from proxy.services.budgets.reconciliation import Reconciler
 from proxy.services.budgets.setup import (
-    SingleInstanceRequired,
     _ForgottenCounters,
     running_budgets,
 )
@@ -92,7 +92,7 @@ def test_counters_that_are_forgotten_for_want_of_room_are_a_metric():
 def test_a_second_gateway_that_counts_for_itself_is_refused(tmp_path):
     settings = chosen(tmp_path)
 
-    with pytest.raises(SingleInstanceRequired, match="THRIFTGATE_PRIVATE_BUDGETS"):
+    with pytest.raises(OperatorError, match="THRIFTGATE_PRIVATE_BUDGETS"):
         stood(tmp_path, settings, settings)
 
 
@@ -181,7 +181,7 @@ def test_a_reload_that_brings_budgets_is_refused_where_another_gateway_counts(tm
                 stack.callback(opened.close, 5)
                 here = around(chosen(tmp_path, text), opened, heard)
                 await stack.enter_async_context(running_budgets(here))
-            with pytest.raises(SnapshotRejected, match="THRIFTGATE_PRIVATE_BUDGETS"):
+            with pytest.raises(OperatorError, match="THRIFTGATE_PRIVATE_BUDGETS"):
                 await second.followed[0](snapshot(ONE, tmp_path))
 
     asyncio.run(run())
@@ -228,7 +228,7 @@ def test_budgets_that_the_process_counts_do_not_stand_without_the_database(tmp_p
         async with running_budgets(around(chosen(tmp_path), opened, Heard())):
             pass
 
-    with pytest.raises(SnapshotRejected, match="nobody knows what was spent"):
+    with pytest.raises(OperatorError, match="nobody knows what was spent"):
         asyncio.run(run())
     opened.close(0)
 
@@ -240,7 +240,7 @@ def test_a_reload_without_the_database_brings_no_budgets_that_the_process_counts
     async def run() -> None:
         async with running_budgets(around(chosen(tmp_path, ""), opened, heard)):
             (prepare,) = heard.followed
-            with pytest.raises(SnapshotRejected, match="nobody knows what was spent"):
+            with pytest.raises(OperatorError, match="nobody knows what was spent"):
                 await prepare(snapshot(ONE, tmp_path))
             opened.go_online()
             (await prepare(snapshot(ONE, tmp_path)))()
