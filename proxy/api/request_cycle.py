@@ -231,9 +231,20 @@ class ServerProtocol(GuardedConnection):
     cycle: RequestCycle | None  # type: ignore[assignment]
     _useless = 0
     _again = b""
+    _is_malformed = False
+    _answering: RequestResponseCycle | None = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Called by asyncio; uvicorn tells the request that came last, others may be before it."""
+        super().connection_lost(exc)
+        if self._answering is not None and not self._answering.response_complete:
+            self._answering.disconnected = True
+            self._answering.message_event.set()
 
     def data_received(self, data: bytes) -> None:
         """Called by asyncio."""
+        if self._is_malformed:
+            return
         self._useless += len(data)
         try:
             try:
@@ -242,7 +253,7 @@ class ServerProtocol(GuardedConnection):
                 self._stay(memoryview(data)[wish.args[0] :])
         except httptools.HttpParserError:
             self.logger.warning(_MALFORMED)
-            self.send_400_response(_MALFORMED)
+            self._refuse_malformed()
         if self._useless > _MAX_USELESS_BYTES and not self.transport.is_closing():
             self._refuse()
         if self.deadlines.phase in _ARRIVING:
@@ -284,7 +295,7 @@ class ServerProtocol(GuardedConnection):
         keep_alive = version != "1.0" and self.parser.should_keep_alive()
         before, self.cycle = self.cycle, RequestCycle(self, keep_alive=keep_alive)
         if before is None or before.response_complete:
-            self._start_asgi_task(self.cycle, self.app)
+            self._answer(self.cycle)
         else:
             self.flow.pause_reading()
             self.pipeline.appendleft((self.cycle, self.app))
@@ -315,7 +326,10 @@ class ServerProtocol(GuardedConnection):
         if self.flow.read_paused:
             self.flow.resume_reading()
         if self.pipeline:
-            self._start_asgi_task(*self.pipeline.pop())
+            self._answer(self.pipeline.pop()[0])
+            return
+        if self._is_malformed:
+            self.send_400_response(_MALFORMED)
             return
         if self.deadlines.phase is ArrivalPhase.ANSWER:
             self.deadlines.expect_next_request()
@@ -345,6 +359,26 @@ class ServerProtocol(GuardedConnection):
         kept = [b"%b: %b\r\n" % each for each in self.headers if each[0] != b"upgrade"]
         line = b"%b %b HTTP/%b\r\n" % (method, self.url, version.encode())
         return line + b"".join(kept) + b"\r\n"
+
+    def _answer(self, cycle: RequestResponseCycle) -> None:
+        """Let the app answer this request; those behind it wait for their turn."""
+        self._answering = cycle
+        self._start_asgi_task(cycle, self.app)
+
+    def _refuse_malformed(self) -> None:
+        """Refuse what is no HTTP once all before it is answered: answers come in turn."""
+        self._is_malformed = True
+        cycle = self.cycle
+        if cycle is None or cycle.response_complete:
+            self.send_400_response(_MALFORMED)
+        elif cycle.more_body and self.pipeline:
+            self.pipeline.popleft()  # it is malformed itself, and waits for its turn
+        elif cycle.more_body and cycle.response_started:
+            self.transport.close()
+        elif cycle.more_body:
+            cycle.disconnected = True
+            cycle.message_event.set()
+            self.send_400_response(_MALFORMED)
 
     def _refuse(self) -> None:
         if self.cycle is None or self.cycle.response_complete:

@@ -203,6 +203,16 @@ async def test_what_is_no_http_behind_a_wish_is_refused() -> None:
     assert said.startswith(b"HTTP/1.1 400 Bad Request\r\n")
 
 
+async def test_what_is_no_http_behind_a_request_is_refused_once_that_is_answered() -> None:
+    async with listening(speaking) as place:
+        said = await place.said(ONE + asked("/chunks") + b"no words\r\n\r\n")
+
+    ok, chunks, refused = said.split(b"HTTP/1.1 ")[1:]
+    assert ok.endswith(b"\r\n\r\nok")
+    assert chunks.endswith(b"\r\n0\r\n\r\n")
+    assert refused.startswith(b"400 Bad Request\r\n")
+
+
 @pytest.mark.parametrize("wish", [(), H2C])
 async def test_a_tunnel_is_wished_for_in_vain(wish: Sequence[str]) -> None:
     async with listening(speaking) as place:

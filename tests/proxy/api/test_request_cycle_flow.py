@@ -59,6 +59,19 @@ async def test_a_caller_that_hangs_up_midway_is_noticed() -> None:
     assert app.messages[0]["more_body"] is True
 
 
+async def test_a_caller_that_hangs_up_with_a_request_waiting_is_noticed_by_the_one_before() -> None:
+    app = Seen()
+    async with listening(app.app) as place:
+        async with place.connected() as (_, writer):
+            writer.write(asked("/b", "content-length: 2", method="POST") + b"he" + ONE)
+            await app.seen()
+        await turns()
+        app.go.set()
+        await app.seen()
+
+    assert [m["type"] for m in app.messages] == ["http.request", "http.disconnect"]
+
+
 async def test_pieces_that_came_meanwhile_are_received_as_one() -> None:
     app = Seen()
     async with listening(app.app) as place, place.connected() as (_, writer):
