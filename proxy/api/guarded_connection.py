@@ -5,12 +5,15 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from uvicorn import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 from uvicorn.server import ServerState
 
 from proxy.api.arrival_deadlines import ArrivalDeadlines, ArrivalPhase, ArrivalTimeouts
 from proxy.api.connection_limit import ConnectionLimit, ThrottledLog
-from proxy.api.heads import STATUS
 from proxy.errors import CallerError, ProxyError, Unready, envelope
 
 _UNLIMITED: Final = 1 << 62
@@ -139,7 +142,7 @@ class GuardedConnection(HttpToolsProtocol):
     def _refuse_with(self, status: int, error: ProxyError) -> None:
         body = envelope(error)
         self.transport.write(
-            STATUS[status] + b"\r\ncontent-type: application/json\r\nconnection: close\r\n"
+            STATUS_LINE[status] + b"content-type: application/json\r\nconnection: close\r\n"
             b"retry-after: 1\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
         )
         self.transport.close()

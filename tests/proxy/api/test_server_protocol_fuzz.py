@@ -15,7 +15,7 @@ from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from proxy.api.request_cycle import ServerProtocol
+from proxy.api.server_protocol import ServerProtocol
 from tests.proxy.api.talking import SAYS, Wire, body_of, length, part, start
 
 #: Words of the grammar, whole and spoiled, that random bytes would seldom hit.
