@@ -130,7 +130,8 @@ class GuardedConnection(HttpToolsProtocol):
         cycle = self.cycle
         is_begun = self.headers is not None
         if phase is ArrivalPhase.BODY:
-            is_begun = self._is_answering and not cycle.response_started
+            is_next = not self.pipeline  # else another's answer comes first, and may have begun
+            is_begun = is_next and self._is_answering and not cycle.response_started
         if is_begun:
             self._refuse_with(408, _TIMEOUTS[phase])
         else:

@@ -33,9 +33,7 @@ class ServerProtocol(GuardedConnection):
     def connection_lost(self, exc: Exception | None) -> None:
         """Called by asyncio; uvicorn tells the request that came last, others may be before it."""
         super().connection_lost(exc)
-        if self._answering is not None and not self._answering.response_complete:
-            self._answering.disconnected = True
-            self._answering.message_event.set()
+        self._end_answer()
 
     def data_received(self, data: bytes) -> None:
         """Called by asyncio."""
@@ -144,15 +142,24 @@ class ServerProtocol(GuardedConnection):
             self.send_400_response(_MALFORMED)
         elif cycle.more_body and self.pipeline:
             self.pipeline.popleft()  # it is malformed itself, and waits for its turn
-        elif cycle.more_body and cycle.response_started:
-            self.transport.close()
+            self.cycle = self.pipeline[0][0] if self.pipeline else self._answering
+            self.deadlines.expect_answer_taken()
         elif cycle.more_body:
-            cycle.disconnected = True
-            cycle.message_event.set()
-            self.send_400_response(_MALFORMED)
+            self._end_answer()
+            if cycle.response_started:
+                self.transport.close()
+            else:
+                self.send_400_response(_MALFORMED)
+
+    def _end_answer(self) -> None:
+        """Let the request that is being answered be one whose caller has left."""
+        if self._answering is not None and not self._answering.response_complete:
+            self._answering.disconnected = True
+            self._answering.message_event.set()
 
     def _refuse(self) -> None:
         if self.cycle is None or self.cycle.response_complete:
             self.send_400_response("The request goes on and says nothing.")
         else:
+            self._end_answer()
             self.transport.close()

@@ -109,6 +109,25 @@ def test_a_body_that_nobody_reads_after_its_refusal_closes_the_connection_withou
     played(work())
 
 
+def test_a_body_that_stops_behind_an_answer_under_way_is_not_told_of_within_that_answer():
+    async def app(_scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        await send(start(200, length(2)))
+        await asyncio.sleep(2)
+        await receive()  # until the caller leaves, as the gateway watches its callers
+
+    async def work() -> None:
+        calls, wire = wired(app=app, guard=_GUARD)
+        calls.data_received(ONE)
+        await asyncio.sleep(1)
+        calls.data_received(_POST + b"half")
+        await asyncio.sleep(90)
+        assert wire.is_closing()
+        assert not any(b" 408 " in each for each in wire.written)
+
+    played(work())
+
+
 def test_a_caller_that_is_to_wait_for_100_has_time_until_it_is_told_to_go_on():
     async def app(_scope: Scope, receive: Receive, _send: Send) -> None:
         await asyncio.sleep(60)

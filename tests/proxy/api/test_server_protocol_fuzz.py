@@ -209,6 +209,7 @@ def test_valid_requests_are_answered_as_uvicorn_answers_them_however_they_are_cu
 @given(SPOKEN | spoiled(), CUTS, st.integers(0, 2))
 @example(b"GET /plain HTTP/1.1\r\nhost: us\r\n\r\n" * 40, [], 0)
 @example(b"GET /plain HTTP/1.1\r\n\r\nGET /pieces HTTP/1.1\r\n\r\nno words\r\n\r\n", [], 0)
+@example(b"POST /chunks HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n0\0\r\n\r\n", [52, 53], 1)
 @example(b"GET /chunks HTTP/1.1\r\n\r\nno words\r\n\r\n", [24, 26], 2)
 def test_any_bytes_are_answered_in_turn_and_what_is_wrong_with_400(raw, cuts, slow):
     told, asked = asyncio.run(said(ServerProtocol, cut(raw, cuts), slow=slow))
