@@ -367,7 +367,7 @@ def _compaction(context: AppContext) -> Compactor:
     given = context.settings
     mode, share, safety = given.compaction, given.control_share, given.compaction_safety
     usual = CompactionDefaults(mode=mode, share=share, safety=safety)
-    context.publish(CompactedFeaturesCollector(lambda: context.opened.foldboard.chosen))
+    context.publish(CompactedFeaturesCollector(lambda: context.opened.foldboard.current))
     return Compactor(context.opened, context.tasks, now=context.now, say=context.alert, usual=usual)
 
 

@@ -170,7 +170,7 @@ def answers(told: bytes, asked: Sequence[str]) -> list[int]:
             continue
         method = asked[len(found)] if len(found) < len(asked) else ""
         found.append(status)
-        if method == "HEAD" or status in {204, 304}:
+        if (method == "HEAD" and status != 400) or status in {204, 304}:
             continue
         if sized := re.search(rb"\r\ncontent-length: (\d+)", head, re.IGNORECASE):
             assert len(rest) >= int(sized[1]) or is_closed
