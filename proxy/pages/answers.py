@@ -9,7 +9,7 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from proxy.api.passthrough import error_headers, internal_error
-from proxy.errors import NotFound, ProxyError, envelope
+from proxy.errors import CallerError, ProxyError, envelope
 
 _log = logging.getLogger("thriftgate.pages")
 
@@ -44,10 +44,14 @@ def add_error_handlers(pages: FastAPI, request_id: Callable[[], str]) -> None:
     pages.add_exception_handler(Exception, mistake)  # It is raised again, and so logged.
 
 
-def _not_found(error: HTTPException) -> NotFound:
+def _not_found(error: HTTPException) -> CallerError:
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        return NotFound("This path takes other methods; see `allow`.", code="method_not_allowed")
-    return NotFound("There is nothing at this path. Calls go to /v1/….", code="not_found")
+        return CallerError(
+            "This path takes other methods; see `allow`.", code="method_not_allowed", status=404
+        )
+    return CallerError(
+        "There is nothing at this path. Calls go to /v1/….", code="not_found", status=404
+    )
 
 
 def _error_response(error: ProxyError, request_id: str) -> Response:

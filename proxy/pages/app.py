@@ -116,7 +116,7 @@ async def _key(opened: Store, request: Request) -> Key:
     """The key that came with a request.
 
     Raises:
-        Unauthenticated: If none did, or one that opens nothing.
+        CallerError: If none did, or one that opens nothing.
     """
     given = request_token(request.scope)
     if not given:

@@ -127,7 +127,7 @@ class Compactor:
         place = (call.key.team, call.feature)
         if call.compaction or place in self._places:
             return True
-        setting = self._store.foldboard.chosen.of(*place)
+        setting = self._store.foldboard.current.of(*place)
         return setting.effective_mode(self._usual.mode) is not CompactionMode.OFF
 
     async def folded(self, call: Call, route: Route) -> CompactionResult:
@@ -135,7 +135,7 @@ class Compactor:
         if call.endpoint not in PLANNABLE_ENDPOINTS or call.method != "POST":
             return NO_COMPACTION
         place = (call.key.team, call.feature)
-        setting = self._store.foldboard.chosen.of(*place)
+        setting = self._store.foldboard.current.of(*place)
         asked = parse_compaction_request(call.compaction, setting, self._usual.mode)
         if asked.mode is CompactionMode.OFF or (
             asked.mode is not CompactionMode.NATIVE and call.endpoint != CHAT
@@ -191,7 +191,7 @@ class Compactor:
 
     def settled(self, receipt: Receipt) -> None:
         """Counts the outcome of a call, and judges its feature by it."""
-        chosen = self._store.foldboard.chosen
+        chosen = self._store.foldboard.current
         if receipt.compaction_why == NOTES:
             asked_for = (receipt.team, receipt.feature.removesuffix(summary_feature("")))
             self._proofs.charge(receipt, chosen.of(*asked_for).measured_from)

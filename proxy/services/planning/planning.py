@@ -126,7 +126,7 @@ class PromptPlanning:
             self._guard.suspend(*self._harmful.popleft())
         asked = eligibility.planning_request(call)
         where = layout_place(asked, route.model or call.model)
-        standing = self._store.board.standings.of(where)
+        standing = self._store.board.current.of(where)
         if standing.is_off or self._guard.is_suspended(where):
             off = standing.mode is PlanningMode.OFF and not standing.suspended
             return Passthrough(reason="off") if off else Passthrough("planning is suspended")
@@ -311,7 +311,7 @@ class PromptPlanning:
     async def _fetch(self, where: LayoutScope, version: int) -> None:
         """Have at hand a layout that holds no more, but for conversations that began with it."""
         at = (where, version)
-        if not version or at in self._moves or at in self._store.board.standings.moves:
+        if not version or at in self._moves or at in self._store.board.current.moves:
             return
         try:
             async with asyncio.timeout(_STORE_DEADLINE_S):
@@ -324,7 +324,7 @@ class PromptPlanning:
     def _layout(self, where: LayoutScope, version: int) -> Layout | None:
         """The layout of this version; None where there is none any more."""
         at = (where, version)
-        held = self._store.board.standings.moves.get(at)
+        held = self._store.board.current.moves.get(at)
         if held is not None:
             self._remember(at, held)
         return read_layout(self._moves.get(at, ""))
