@@ -8,8 +8,12 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.breakpoints.continuation import MIN_AGES_S, ContinuationModel, Prior
-from proxy.prefix.breakpoints.lone import SingleCallRun
+from proxy.prefix.breakpoints.continuation import (
+    MIN_AGES_S,
+    ContinuationModel,
+    Prior,
+    SingleCallRun,
+)
 from proxy.prefix.prediction.prompt_digests import MORE
 
 #: Upper ends of the gaps told apart, in seconds; the lifetimes that are sold are among them.
