@@ -13,8 +13,12 @@ from typing import Final
 import msgspec
 
 from proxy.caches.regime import Regime
-from proxy.prefix.breakpoints.cache_profile import LaterCalls, SavingsOutlook
-from proxy.prefix.breakpoints.search import MarkSearch, SearchProblem
+from proxy.prefix.breakpoints.mark_search import (
+    LaterCalls,
+    MarkSearch,
+    SavingsOutlook,
+    SearchProblem,
+)
 
 #: Live entries tried as what this call reads, longest first.
 _HITS: Final = 3
