@@ -8,8 +8,7 @@ import msgspec
 
 from proxy.caches.regime import Regime
 from proxy.prefix.breakpoints.keys import add_cache_key, is_explicit
-from proxy.prefix.breakpoints.optimum import Mark
-from proxy.prefix.breakpoints.placement import MarkPlacement, PromptEnd, place_marks
+from proxy.prefix.breakpoints.placement import Mark, MarkPlacement, PromptEnd, place_marks
 from proxy.prefix.breakpoints.plan import BreakpointPolicy, Plan
 from proxy.prefix.layouts.canonical import order_tools
 from proxy.prefix.layouts.layout import Layout, find_moves

@@ -24,7 +24,7 @@ from proxy.prefix.arrangement import (
 )
 from proxy.prefix.breakpoints import policies
 from proxy.prefix.breakpoints.keys import key_headers
-from proxy.prefix.breakpoints.optimum import Mark
+from proxy.prefix.breakpoints.placement import Mark
 from proxy.prefix.breakpoints.plan import (
     BreakpointPolicy,
     ExperimentArm,

@@ -8,8 +8,12 @@ import msgspec
 
 from proxy.caches.regime import Regime
 from proxy.prefix.breakpoints.keys import needs_key
-from proxy.prefix.breakpoints.optimum import CallToMark, Reuse, cheapest_marks
-from proxy.prefix.breakpoints.placement import is_cacheable_length
+from proxy.prefix.breakpoints.placement import (
+    CallToMark,
+    Reuse,
+    cheapest_marks,
+    is_cacheable_length,
+)
 from proxy.prefix.breakpoints.plan import BreakpointPolicy
 from proxy.prefix.breakpoints.reuse_statistics import ExpectedUses
 from proxy.prefix.prediction.prompt_digests import MAX_COMPARED_CALLS, PromptStart
