@@ -3,7 +3,7 @@
 from typing import Final
 
 from proxy.catalog.entries import Route
-from proxy.prefix.breakpoints.keys import needs_key
+from proxy.prefix.breakpoints.policies import needs_key
 from proxy.prefix.layouts.named import FIELD, named_slots
 from proxy.prefix.planned import Passthrough, PlanningRequest
 from proxy.prefix.prompts.objects import Unplannable

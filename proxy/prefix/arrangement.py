@@ -7,9 +7,9 @@ from typing import Final
 import msgspec
 
 from proxy.caches.regime import Regime
-from proxy.prefix.breakpoints.keys import add_cache_key, is_explicit
 from proxy.prefix.breakpoints.placement import Mark, MarkPlacement, PromptEnd, place_marks
 from proxy.prefix.breakpoints.plan import BreakpointPolicy, Plan
+from proxy.prefix.breakpoints.policies import add_cache_key, is_explicit
 from proxy.prefix.layouts.canonical import order_tools
 from proxy.prefix.layouts.layout import Layout, find_moves
 from proxy.prefix.layouts.named import named_slots

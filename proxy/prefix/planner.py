@@ -23,7 +23,6 @@ from proxy.prefix.arrangement import (
     unmodified_prompt,
 )
 from proxy.prefix.breakpoints import policies
-from proxy.prefix.breakpoints.keys import key_headers
 from proxy.prefix.breakpoints.placement import Mark
 from proxy.prefix.breakpoints.plan import (
     BreakpointPolicy,
@@ -32,6 +31,7 @@ from proxy.prefix.breakpoints.plan import (
     fork_plan,
     merge_plans,
 )
+from proxy.prefix.breakpoints.policies import key_headers
 from proxy.prefix.breakpoints.reuse_statistics import ReuseStatistics
 from proxy.prefix.conversation_state import ConversationState
 from proxy.prefix.conversations import Conversations

@@ -22,9 +22,9 @@ import msgspec
 from proxy.caches.regime import Regime
 from proxy.prefix.arrangement import ArrangedPrompt, MarkedPrompt, unmodified_prompt
 from proxy.prefix.breakpoints.earnings import MarkEarnings
-from proxy.prefix.breakpoints.keys import is_explicit
 from proxy.prefix.breakpoints.placement import Mark, partial_marks
 from proxy.prefix.breakpoints.plan import ExperimentArm
+from proxy.prefix.breakpoints.policies import is_explicit
 from proxy.prefix.explain.findings import CallEvidence
 from proxy.prefix.harm import CallCost, Harm, HarmWatch
 from proxy.prefix.planned import Draft, FullyMarkedCall, Planned, PlanningTarget, UnmodifiedCall
