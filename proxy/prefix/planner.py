@@ -28,6 +28,7 @@ from proxy.prefix.breakpoints.plan import (
     BreakpointPolicy,
     ExperimentArm,
     Plan,
+    assign_arm,
     fork_plan,
     merge_plans,
 )
@@ -35,7 +36,6 @@ from proxy.prefix.breakpoints.policies import key_headers
 from proxy.prefix.breakpoints.reuse_statistics import ReuseStatistics
 from proxy.prefix.conversation_state import ConversationState
 from proxy.prefix.conversations import Conversations
-from proxy.prefix.experiment_arms import assign_arm
 from proxy.prefix.explain.findings import CallEvidence
 from proxy.prefix.explain.reasons import CacheMiss, ProviderReason
 from proxy.prefix.harm import Harm

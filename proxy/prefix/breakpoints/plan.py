@@ -1,7 +1,8 @@
-"""The plan of a conversation: decided at its first call, it holds until its last."""
+"""A conversation's plan and experiment arm: decided at its first call, both hold to its last."""
 
 from collections.abc import Sequence
 from enum import StrEnum
+from hashlib import blake2b
 from itertools import islice
 from typing import Final
 
@@ -12,6 +13,8 @@ _MAX_TOOLS: Final = 1_024
 _MAX_POLICIES: Final = 64
 #: Stands for the conversations that end alike but for their last messages.
 SEVERAL: Final = "*"
+_ALL = 1 << 64
+_LABEL = b"arm"  # so that no other choice made from the same hash goes along with this one
 
 
 class ExperimentArm(StrEnum):
@@ -123,3 +126,16 @@ def _pointed(kept: Plan, more: Plan) -> Plan:
         return more if kept.conversation else kept
     same = kept.conversation == more.conversation
     return kept if same else Plan(conversation=SEVERAL)
+
+
+def assign_arm(conversation: bytes, share: float) -> ExperimentArm:
+    """The arm of a conversation: the same in every process, now and later.
+
+    A larger share only adds conversations to the control arm.
+
+    Args:
+        conversation: What identifies it.
+        share: The part of all conversations that is left alone, from 0 to 1.
+    """
+    drawn = int.from_bytes(blake2b(conversation, digest_size=8, person=_LABEL).digest(), "big")
+    return ExperimentArm.CONTROL if drawn < share * _ALL else ExperimentArm.TREATED

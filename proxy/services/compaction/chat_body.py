@@ -10,8 +10,7 @@ from compaction.compact import CompactedChat, ConversationContext
 from compaction.memory import CompactionMemory
 from compaction.policy import CompactionMode, CompactionPolicy
 from compaction.reading.chat_validation import chat_faults
-from proxy.prefix.breakpoints.plan import ExperimentArm
-from proxy.prefix.experiment_arms import assign_arm
+from proxy.prefix.breakpoints.plan import ExperimentArm, assign_arm
 from proxy.prefix.keyed import team_fingerprint
 from proxy.prefix.layouts.named import FIELD
 from proxy.prefix.message_cache import read_message
