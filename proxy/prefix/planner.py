@@ -38,7 +38,7 @@ from proxy.prefix.conversation_state import ConversationState
 from proxy.prefix.conversations import Conversations
 from proxy.prefix.explain.findings import CallEvidence
 from proxy.prefix.explain.reasons import CacheMiss, ProviderReason
-from proxy.prefix.harm import Harm
+from proxy.prefix.guard import Harm
 from proxy.prefix.keyed import team_fingerprint
 from proxy.prefix.layouts.canonical import movable_tools
 from proxy.prefix.layouts.layout import Layout

@@ -26,7 +26,7 @@ from proxy.prefix.breakpoints.placement import Mark, partial_marks
 from proxy.prefix.breakpoints.plan import ExperimentArm
 from proxy.prefix.breakpoints.policies import is_explicit
 from proxy.prefix.explain.findings import CallEvidence
-from proxy.prefix.harm import CallCost, Harm, HarmWatch
+from proxy.prefix.guard import CallCost, Harm, HarmWatch
 from proxy.prefix.planned import Draft, FullyMarkedCall, Planned, PlanningTarget, UnmodifiedCall
 from proxy.prefix.prediction.billing import (
     expected_usage,

@@ -32,7 +32,7 @@ from proxy.prefix.breakpoints.plan import ExperimentArm, Plan, merge_plans
 from proxy.prefix.explain.diagnostics import AnswerDiagnostics
 from proxy.prefix.explain.misses import provider_miss
 from proxy.prefix.explain.reasons import CacheMiss
-from proxy.prefix.harm import Harm
+from proxy.prefix.guard import Harm
 from proxy.prefix.layouts.layout import Layout, read_layout
 from proxy.prefix.lessons import LayoutLearner, is_due, layout_digest
 from proxy.prefix.observation import find_miss
