@@ -1,4 +1,4 @@
-"""Prefixes that are being written right now, and what a call that could read one does.
+"""Prefixes that are being written right now, and how long a call waits that could read one.
 
 ::
 
@@ -12,12 +12,13 @@ OpenAI says nothing; what is still computed can hardly be read.
 """
 
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Final
 
 import msgspec
 
+from proxy.caches.regime import Regime
 from proxy.prefix.breakpoints.plan import ExperimentArm
-from proxy.prefix.fan_out import PrefixWrite, max_wait_s
 from proxy.prefix.planned import Planned
 from proxy.prefix.prediction.lookups import (
     entry_keys,
@@ -28,6 +29,10 @@ from proxy.prefix.prediction.lookups import (
 from proxy.prefix.prediction.sent import SentCall
 from proxy.prefix.prompts.recent import LruCache
 
+#: Nobody waits longer than this, in seconds, whatever it saves.
+MAX_WAIT_S: Final = 5.0
+#: A first byte this many times later than expected is not waited for any more.
+_LATE: Final = 2.0
 #: What a second of one call's waiting may cost, in nano-dollars: a cent, 36 dollars an hour.
 #: Whoever waits for the answer is paid about that: an hour of work in the USA costs an employer 36
 #: dollars before tax and extras (Bureau of Labor Statistics, average hourly earnings, 2025). So
@@ -40,6 +45,50 @@ _MAX_LATENCY_CLASSES: Final = 1_024
 _MILLION: Final = 1_000_000
 #: What it takes to tell one kind of answer from another: upstream, model, whether it is streamed.
 LatencyClass = tuple[str, str, bool]
+
+
+class PrefixWrite(msgspec.Struct, frozen=True, kw_only=True):
+    """A call under way that nobody can read from yet.
+
+    Attributes:
+        since: When it was sent.
+        tokens: What it shares with the call that might wait, beyond what is cached already.
+        first_byte: Seconds its first byte is expected to take; 0 for unknown.
+        ttl: The lifetime the call that might wait would write these tokens with; "" for fresh.
+    """
+
+    since: float
+    tokens: int
+    first_byte: float
+    ttl: str = ""
+
+
+def max_wait_s(
+    writing: PrefixWrite, regime: Regime, now: float, fresh: float, second: float
+) -> float:
+    """Seconds to wait at most for its first byte; 0 for going at once.
+
+    It pays to wait where reading instead of writing saves more than the waiting costs.
+
+    Args:
+        writing: The call to wait for.
+        regime: The cache both use.
+        now: Seconds, on the clock of ``since``.
+        fresh: What a fresh token costs, in nano-dollars.
+        second: What a second of waiting may cost, in nano-dollars; 0 where nobody minds.
+
+    Source: Anthropic, prompt caching (2026-08): an entry can be used once the first response
+    begins.
+    """
+    left = writing.first_byte - (now - writing.since)
+    if writing.tokens < max(1, regime.least):
+        return 0.0
+    if writing.first_byte <= 0 or left <= 0 or left > MAX_WAIT_S:
+        return 0.0
+    price = regime.writes.get(writing.ttl, Fraction(1)) - regime.read
+    if float(price) * writing.tokens * fresh <= left * second:
+        return 0.0
+    return min(MAX_WAIT_S, left * _LATE)
 
 
 class WriteWait(msgspec.Struct, frozen=True):
