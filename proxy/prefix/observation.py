@@ -5,7 +5,7 @@ import msgspec
 from proxy.prefix.breakpoints.placement import is_cacheable_length
 from proxy.prefix.breakpoints.plan import Plan
 from proxy.prefix.breakpoints.reuse_statistics import ReadOutcome, SeenCall
-from proxy.prefix.conversation_state import ANSWERED, ConversationState
+from proxy.prefix.conversations import ANSWERED, ConversationState
 from proxy.prefix.explain.findings import CallEvidence
 from proxy.prefix.explain.misses import explain_miss, provider_miss
 from proxy.prefix.explain.reasons import CacheMiss, ProviderReason

@@ -34,8 +34,7 @@ from proxy.prefix.breakpoints.plan import (
 )
 from proxy.prefix.breakpoints.policies import key_headers
 from proxy.prefix.breakpoints.reuse_statistics import ReuseStatistics
-from proxy.prefix.conversation_state import ConversationState
-from proxy.prefix.conversations import Conversations
+from proxy.prefix.conversations import Conversations, ConversationState
 from proxy.prefix.explain.findings import CallEvidence
 from proxy.prefix.explain.reasons import CacheMiss, ProviderReason
 from proxy.prefix.guard import Harm

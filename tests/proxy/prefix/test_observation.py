@@ -1,7 +1,7 @@
 """What answered calls tell of their feature's habits."""
 
 from proxy.prefix.breakpoints.reuse_statistics import ReadOutcome
-from proxy.prefix.conversation_state import ConversationState
+from proxy.prefix.conversations import ConversationState
 from proxy.prefix.observation import CallObservation, observe_call
 from proxy.prefix.planned import Planned
 from slo.usage import Usage
