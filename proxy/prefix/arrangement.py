@@ -18,7 +18,7 @@ from proxy.prefix.layouts.tags import declared_slots
 from proxy.prefix.planned import Draft, PlanningTarget
 from proxy.prefix.prediction.prompt_digests import MAX_LEFT_OUT
 from proxy.prefix.prediction.sent import TextLines
-from proxy.prefix.prompts.bare import without_marks
+from proxy.prefix.prompts.fingerprints import without_marks
 from proxy.prefix.prompts.items import freeze_instructions, is_stored
 from proxy.prefix.prompts.marks import (
     MARKS,

@@ -6,8 +6,8 @@ from typing import Final
 import msgspec
 
 from proxy.prefix.prediction.sent import TextLines, leading_lines
-from proxy.prefix.prompts.bare import digest_without_marks, without_marks
 from proxy.prefix.prompts.conversation import message_digest
+from proxy.prefix.prompts.fingerprints import digest_without_marks, without_marks
 from proxy.prefix.prompts.marks import may_mark
 from proxy.prefix.prompts.objects import Unplannable, is_exact, members
 from proxy.prefix.prompts.prompt import (

@@ -38,7 +38,6 @@ from proxy.prefix.conversations import Conversations, ConversationState
 from proxy.prefix.explain.findings import CallEvidence
 from proxy.prefix.explain.reasons import CacheMiss, ProviderReason
 from proxy.prefix.guard import Harm
-from proxy.prefix.keyed import team_fingerprint
 from proxy.prefix.layouts.canonical import movable_tools
 from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.layouts.toolsets import Toolsets
@@ -60,6 +59,7 @@ from proxy.prefix.prediction.prompt_digests import blocks_left_out, digest_start
 from proxy.prefix.prediction.sent import SentCall
 from proxy.prefix.prediction.unstored import UnstoredPrefixes
 from proxy.prefix.prompts.conversation import conversation_chain
+from proxy.prefix.prompts.fingerprints import team_fingerprint
 from proxy.prefix.prompts.prompt import ASSISTANT, parse_prompt
 from proxy.prefix.prompts.recent import LruCache
 from proxy.prefix.unmodified import MarkedVariant, UnmodifiedBaseline

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from proxy.prefix.prompts.bare import bare_json
+from proxy.prefix.prompts.fingerprints import bare_json
 from proxy.prefix.prompts.objects import Unplannable, members
 from proxy.prefix.prompts.prompt import (
     ASSISTANT,
