@@ -4,6 +4,8 @@
 
     shortened to little ─ too short ─ too little repeated ─ first seen ─ expired for long
       ─ place, parameter, divergence ─ unmarked ─ expired ─ elsewhere ─ provider's side
+
+A few words of the prompt stand in the finding where its team keeps prompts.
 """
 
 from collections.abc import Callable
@@ -11,16 +13,17 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.explain.excerpts import excerpt
 from proxy.prefix.explain.reasons import MissReason, ReasonConfidence
-from proxy.prefix.prediction.changes import CallTrace, PromptChange, first_change
+from proxy.prefix.prediction.changes import CallTrace, ChangeKind, PromptChange, first_change
 from proxy.prefix.prediction.lookups import stores_at_breakpoints
 from proxy.prefix.prediction.parameters import KEYS
 from proxy.prefix.prediction.prefix_chains import ExpectedRead
-from proxy.prefix.prediction.sent import SentCall
+from proxy.prefix.prediction.sent import SentCall, leading_text, split_lines
+from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.prompts.prompt import Prompt
 from proxy.records.amounts import quantity
 
+_SHOWN: Final = 40
 #: Source: OpenAI, prompt caching guide, routing (2025): calls of one prefix and key a minute.
 _PER_MINUTE: Final = 15
 #: After how many lifetimes nothing is left.
@@ -31,6 +34,43 @@ _SHORTENED: Final = 2
 _ROUGH: Final = 1.3
 #: Caches that promise nothing.
 _BEST_EFFORT: Final = frozenset({"implicit", "openai-interval", "prefix-unit"})
+
+
+def excerpt(sent: SentCall, at: PromptChange, shown: Prompt | None) -> str:
+    """The beginning of the line that changed, or a tool's name; "" where none may be shown."""
+    if shown is None or at.block is None or at.how is ChangeKind.REMOVED:
+        return ""
+    block = sent.blocks[at.block]
+    try:
+        if block.message < 0:
+            return _clean(_tool(shown.tools[block.part]).named)
+        return (
+            _clean(split_lines(leading_text(shown, block))[at.line]) if at.line is not None else ""
+        )
+    except (IndexError, Unplannable, msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return ""
+
+
+def _clean(words: str) -> str:
+    """Words that fit a line and do nothing to a terminal."""
+    kept = "".join(each if each.isprintable() else " " for each in words[: _SHOWN + 1]).strip()
+    return kept if len(words) <= _SHOWN + 1 else f"{kept}…"
+
+
+class _Function(msgspec.Struct):
+    name: str = ""
+
+
+class _Tool(msgspec.Struct):
+    name: str = ""
+    function: _Function | None = None
+
+    @property
+    def named(self) -> str:
+        return self.function.name if self.function is not None else self.name
+
+
+_tool = msgspec.json.Decoder(_Tool).decode
 
 
 class CallEvidence(msgspec.Struct, frozen=True, kw_only=True):
