@@ -30,12 +30,11 @@ from proxy.calls.route_target import route_target
 from proxy.catalog.entries import Route
 from proxy.prefix.breakpoints.plan import ExperimentArm, Plan, merge_plans
 from proxy.prefix.explain.diagnostics import AnswerDiagnostics
-from proxy.prefix.explain.misses import provider_miss
 from proxy.prefix.explain.reasons import CacheMiss
 from proxy.prefix.guard import Harm
 from proxy.prefix.layouts.layout import Layout, read_layout
 from proxy.prefix.lessons import LayoutLearner, is_due, layout_digest
-from proxy.prefix.observation import find_miss
+from proxy.prefix.observation import find_miss, provider_miss
 from proxy.prefix.planned import (
     Draft,
     Passthrough,

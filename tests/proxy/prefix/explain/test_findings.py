@@ -7,8 +7,8 @@ import pytest
 
 from proxy.caches.regime import Regime
 from proxy.prefix.explain.findings import CallEvidence, excerpt
-from proxy.prefix.explain.misses import explain_miss
 from proxy.prefix.explain.reasons import CacheMiss, MissReason, ReasonConfidence
+from proxy.prefix.observation import explain_miss
 from proxy.prefix.prediction.changes import CallTraces, ChangeKind, PromptChange
 from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
 from proxy.prefix.prediction.sent import SentCall
