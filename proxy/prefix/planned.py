@@ -10,12 +10,12 @@ from proxy.caches.regime import Regime
 from proxy.prefix.breakpoints.plan import Plan
 from proxy.prefix.breakpoints.policies import CacheKeySource
 from proxy.prefix.conversations import ResolvedConversation
-from proxy.prefix.explain.diagnostics import DiagnosticsQuestion
 from proxy.prefix.explain.findings import CallEvidence
 from proxy.prefix.message_cache import MessageCache
 from proxy.prefix.prediction.prefix_chains import ExpectedRead
 from proxy.prefix.prediction.sent import SentCall
 from proxy.prefix.prompts.conversation import ConversationChain
+from proxy.prefix.prompts.objects import members, write_object
 from proxy.prefix.prompts.prompt import Fingerprint, MessageReading, Prompt
 from proxy.records.feature_mode import LayoutScope
 from proxy.records.origin import UncompactedConversation
@@ -55,7 +55,7 @@ class PlanningTarget(msgspec.Struct, frozen=True, kw_only=True):
         model: The name the upstream knows the model by.
         late: Whether it takes system messages after the conversation.
         rates: What tokens cost; None where that is unknown.
-        asks: How it can be asked why its cache missed, as ``diagnostics.question`` names it; ""
+        asks: How it can be asked why its cache missed, as ``diagnostics_question`` names it; ""
             where it cannot.
     """
 
@@ -148,6 +148,32 @@ class FullyMarkedCall(msgspec.Struct, frozen=True, kw_only=True):
     expected: ExpectedRead
     is_live: bool = False
     number: int = 0
+
+
+class DiagnosticsQuestion(msgspec.Struct, frozen=True):
+    """The field and headers that ask a provider for its reason.
+
+    Attributes:
+        field: The field of the upstream's body.
+        value: Its value, a JSON object; what the caller says in that field goes before it.
+        headers: Headers beside it; each is a list to which this is added.
+    """
+
+    field: str
+    value: bytes
+    headers: Mapping[str, str] = {}
+
+    def merged_value(self, own: bytes) -> bytes | None:
+        """Its value with what the caller says in the same field; None where it cannot be put.
+
+        That is where the caller asks, or says what is no object.
+
+        Args:
+            own: The caller's value of the field, as JSON.
+        """
+        said = members(own) if own[:1] == b"{" else {}
+        asked = {**members(self.value), **said}
+        return None if asked == said or (not said and own != b"null") else write_object(asked)
 
 
 class Planned(msgspec.Struct, frozen=True, kw_only=True):
