@@ -4,7 +4,7 @@ from typing import Final
 
 from proxy.catalog.entries import Route
 from proxy.prefix.breakpoints.policies import needs_key
-from proxy.prefix.layouts.named import FIELD, named_slots
+from proxy.prefix.layouts.declared_slots import FIELD, named_slots
 from proxy.prefix.planned import Passthrough, PlanningRequest
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.prompts.prompt import parse_prompt

@@ -1,4 +1,4 @@
-"""True if JSON may hold the tags that ``proxy.prefix.layouts.tags`` reads; cheap."""
+"""True if JSON may hold the tags that ``proxy.prefix.layouts.declared_slots`` reads; cheap."""
 
 from typing import Final
 

@@ -11,7 +11,7 @@ from compaction.memory import CompactionMemory
 from compaction.policy import CompactionMode, CompactionPolicy
 from compaction.reading.chat_validation import chat_faults
 from proxy.prefix.breakpoints.plan import ExperimentArm, assign_arm
-from proxy.prefix.layouts.named import FIELD
+from proxy.prefix.layouts.declared_slots import FIELD
 from proxy.prefix.message_cache import read_message
 from proxy.prefix.prompts.conversation import conversation_chain
 from proxy.prefix.prompts.fingerprints import team_fingerprint
