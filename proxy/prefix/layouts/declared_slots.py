@@ -15,8 +15,7 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.layouts.order import RequestedMoves
-from proxy.prefix.layouts.pieces import TextPiece
+from proxy.prefix.layouts.order import RequestedMoves, TextPiece
 from proxy.prefix.prompts.objects import Unplannable, members
 from proxy.prefix.prompts.prompt import (
     AUTHORITY,

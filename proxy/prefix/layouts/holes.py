@@ -6,8 +6,7 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.layouts.order import PieceMoves
-from proxy.prefix.layouts.pieces import TextPiece
+from proxy.prefix.layouts.order import PieceMoves, TextPiece
 from proxy.prefix.layouts.units import split_units
 from proxy.prefix.prompts.prompt import (
     AUTHORITY,

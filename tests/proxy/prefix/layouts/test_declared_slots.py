@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.prefix.layouts.declared_slots import LIMIT, MOST, declared_slots, named_slots
-from proxy.prefix.layouts.order import place_pieces
-from proxy.prefix.layouts.pieces import TextPiece
+from proxy.prefix.layouts.order import TextPiece, place_pieces
 from proxy.prefix.prompts.prompt import PromptSlot, parse_prompt
 from tests.fakes.kept import kept
 

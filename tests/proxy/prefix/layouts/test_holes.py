@@ -5,7 +5,7 @@ from hashlib import blake2b
 import orjson
 
 from proxy.prefix.layouts.holes import TEXTS, Anchor, Hole, Words, instructions
-from proxy.prefix.layouts.pieces import TextPiece
+from proxy.prefix.layouts.order import TextPiece
 from proxy.prefix.prompts.prompt import PromptSlot, parse_prompt
 
 

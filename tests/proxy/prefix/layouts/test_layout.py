@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from proxy.prefix.layouts.holes import Anchor
 from proxy.prefix.layouts.layout import LIMIT, Layout, LayoutMove, find_moves, layout_lines
-from proxy.prefix.layouts.pieces import TextPiece
+from proxy.prefix.layouts.order import TextPiece
 from proxy.prefix.prompts.prompt import PromptSlot, parse_prompt
 from tests.fakes.kept import kept
 from tests.proxy.prefix.arranging import applied

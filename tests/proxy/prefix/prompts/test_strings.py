@@ -5,8 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
-from proxy.prefix.layouts.order import place_pieces
-from proxy.prefix.layouts.pieces import TextPiece
+from proxy.prefix.layouts.order import TextPiece, place_pieces
 from proxy.prefix.prompts.prompt import Prompt, PromptSlot, parse_prompt
 from proxy.prefix.prompts.strings import join_texts
 
