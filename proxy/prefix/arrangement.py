@@ -10,10 +10,10 @@ from proxy.caches.regime import Regime
 from proxy.prefix.breakpoints.placement import Mark, MarkPlacement, PromptEnd, place_marks
 from proxy.prefix.breakpoints.plan import BreakpointPolicy, Plan
 from proxy.prefix.breakpoints.policies import add_cache_key, is_explicit
-from proxy.prefix.layouts.canonical import order_tools
 from proxy.prefix.layouts.declared_slots import declared_slots, named_slots
 from proxy.prefix.layouts.layout import Layout, find_moves
 from proxy.prefix.layouts.order import RequestedMoves, place_pieces
+from proxy.prefix.layouts.tool_order import order_tools
 from proxy.prefix.planned import Draft, PlanningTarget
 from proxy.prefix.prediction.prompt_digests import MAX_LEFT_OUT
 from proxy.prefix.prediction.sent import TextLines

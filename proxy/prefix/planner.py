@@ -38,9 +38,8 @@ from proxy.prefix.conversations import Conversations, ConversationState
 from proxy.prefix.explain.findings import CallEvidence
 from proxy.prefix.explain.reasons import CacheMiss, ProviderReason
 from proxy.prefix.guard import Harm
-from proxy.prefix.layouts.canonical import movable_tools
 from proxy.prefix.layouts.layout import Layout
-from proxy.prefix.layouts.toolsets import Toolsets
+from proxy.prefix.layouts.tool_order import Toolsets, movable_tools
 from proxy.prefix.message_cache import MessageCache
 from proxy.prefix.observation import calls_before, find_miss, observe_call
 from proxy.prefix.planned import (
