@@ -7,8 +7,7 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.layouts.holes import instructions
-from proxy.prefix.layouts.layout import Layout, LayoutMove
+from proxy.prefix.layouts.layout import Layout, LayoutMove, instructions
 from proxy.prefix.layouts.learning import FeatureLearner
 from proxy.prefix.planned import Planned
 from proxy.prefix.prompts.prompt import RANK, Fingerprint, count_leading_roles

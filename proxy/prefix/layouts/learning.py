@@ -8,8 +8,7 @@ from typing import Final
 import msgspec
 
 from proxy.caches.regime import Regime
-from proxy.prefix.layouts.holes import Anchor
-from proxy.prefix.layouts.layout import Layout, LayoutMove
+from proxy.prefix.layouts.layout import Anchor, Layout, LayoutMove
 from proxy.prefix.layouts.samples import ConversationSample, Samples, SeenUnit
 from proxy.prefix.layouts.skeleton import Column, Gap, gaps, groups
 from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN, Fingerprint, PromptSlot
