@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from proxy.prefix.layouts.order import PieceMoves, RequestedMoves, TextPiece
-from proxy.prefix.layouts.units import split_units
+from proxy.prefix.layouts.samples import split_units
 from proxy.prefix.prompts.prompt import (
     AUTHORITY,
     RANK,
