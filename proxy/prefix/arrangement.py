@@ -15,8 +15,7 @@ from proxy.prefix.layouts.layout import Layout, find_moves
 from proxy.prefix.layouts.order import RequestedMoves, place_pieces
 from proxy.prefix.layouts.tool_order import order_tools
 from proxy.prefix.planned import Draft, PlanningTarget
-from proxy.prefix.prediction.prompt_digests import MAX_LEFT_OUT
-from proxy.prefix.prediction.sent import TextLines
+from proxy.prefix.prediction.sent_call import MAX_LEFT_OUT, TextLines
 from proxy.prefix.prompts.fingerprints import without_marks
 from proxy.prefix.prompts.items import freeze_instructions, is_stored
 from proxy.prefix.prompts.marks import (

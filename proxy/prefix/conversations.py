@@ -19,15 +19,15 @@ from typing import Final
 import msgspec
 
 from proxy.prefix.breakpoints.plan import SEVERAL, Plan
-from proxy.prefix.prediction.prompt_digests import (
+from proxy.prefix.prediction.sent_call import (
     MAX_COMPARED_CALLS,
     MAX_STARTS,
     PromptEnding,
     PromptStart,
+    SentCall,
     digest_end,
     digest_start,
 )
-from proxy.prefix.prediction.sent import SentCall
 from proxy.prefix.prompts.conversation import ConversationChain
 from proxy.prefix.prompts.recent import LruCache
 

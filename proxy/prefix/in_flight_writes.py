@@ -26,7 +26,7 @@ from proxy.prefix.prediction.lookups import (
     lookup_places,
     written_breakpoints,
 )
-from proxy.prefix.prediction.sent import SentCall
+from proxy.prefix.prediction.sent_call import SentCall
 from proxy.prefix.prompts.recent import LruCache
 
 #: Nobody waits longer than this, in seconds, whatever it saves.

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.prediction.sent import TextLines, leading_lines
+from proxy.prefix.prediction.sent_call import TextLines, leading_lines
 from proxy.prefix.prompts.conversation import message_digest
 from proxy.prefix.prompts.fingerprints import digest_without_marks, without_marks
 from proxy.prefix.prompts.marks import may_mark

@@ -21,8 +21,7 @@ from proxy.prefix.planned import Draft, Planned
 from proxy.prefix.prediction.changes import repeated_bytes
 from proxy.prefix.prediction.lookups import stores_at_breakpoints
 from proxy.prefix.prediction.prefix_chains import ExpectedRead
-from proxy.prefix.prediction.prompt_digests import MORE, blocks_left_out, digest_start
-from proxy.prefix.prediction.sent import SentCall
+from proxy.prefix.prediction.sent_call import MORE, SentCall, blocks_left_out, digest_start
 from proxy.prefix.prompts.prompt import Prompt, PromptSlot
 from slo.price import TokenRates
 from slo.usage import Usage

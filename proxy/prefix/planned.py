@@ -13,7 +13,7 @@ from proxy.prefix.conversations import ResolvedConversation
 from proxy.prefix.explain.findings import CallEvidence
 from proxy.prefix.message_cache import MessageCache
 from proxy.prefix.prediction.prefix_chains import ExpectedRead
-from proxy.prefix.prediction.sent import SentCall
+from proxy.prefix.prediction.sent_call import SentCall
 from proxy.prefix.prompts.conversation import ConversationChain
 from proxy.prefix.prompts.objects import members, write_object
 from proxy.prefix.prompts.prompt import Fingerprint, MessageReading, Prompt

@@ -54,8 +54,7 @@ from proxy.prefix.planned import (
 from proxy.prefix.prediction.changes import CallTraces
 from proxy.prefix.prediction.parameters import prefix_parameters
 from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
-from proxy.prefix.prediction.prompt_digests import blocks_left_out, digest_start
-from proxy.prefix.prediction.sent import SentCall
+from proxy.prefix.prediction.sent_call import SentCall, blocks_left_out, digest_start
 from proxy.prefix.prediction.unstored import UnstoredPrefixes
 from proxy.prefix.prompts.conversation import conversation_chain
 from proxy.prefix.prompts.fingerprints import team_fingerprint

@@ -38,7 +38,7 @@ from proxy.prefix.prediction.billing import (
 from proxy.prefix.prediction.lookups import has_stored_nothing
 from proxy.prefix.prediction.parameters import prefix_parameters
 from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
-from proxy.prefix.prediction.sent import SentCall
+from proxy.prefix.prediction.sent_call import SentCall
 from proxy.prefix.prediction.unstored import UnstoredPrefixes
 from proxy.prefix.prompts.marks import route_marks
 from proxy.prefix.prompts.prompt import PromptBlock

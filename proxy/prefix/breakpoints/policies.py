@@ -22,7 +22,7 @@ from proxy.prefix.breakpoints.placement import (
 )
 from proxy.prefix.breakpoints.plan import BreakpointPolicy
 from proxy.prefix.breakpoints.reuse_statistics import ExpectedUses
-from proxy.prefix.prediction.prompt_digests import MAX_COMPARED_CALLS, PromptStart
+from proxy.prefix.prediction.sent_call import MAX_COMPARED_CALLS, PromptStart
 from proxy.prefix.prompts.items import is_items
 from proxy.prefix.prompts.objects import members
 from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN, Prompt, PromptBlock, PromptSlot

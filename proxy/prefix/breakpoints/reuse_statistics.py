@@ -14,7 +14,7 @@ from proxy.prefix.breakpoints.continuation import (
     Prior,
     SingleCallRun,
 )
-from proxy.prefix.prediction.prompt_digests import MORE
+from proxy.prefix.prediction.sent_call import MORE
 
 #: Upper ends of the gaps told apart, in seconds; the lifetimes that are sold are among them.
 GAP_EDGES_S: Final = (1, 5, 20, 60, 180, 300, 600, 1_800, 3_600, 14_400, 43_200, 86_400)

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.prediction.sent import (
+from proxy.prefix.prediction.sent_call import (
     DIGEST_BYTES,
     MAX_DIGESTS,
     SentCall,

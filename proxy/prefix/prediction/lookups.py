@@ -9,7 +9,7 @@ from math import inf
 from typing import Final
 
 from proxy.caches.regime import Regime
-from proxy.prefix.prediction.sent import SentCall
+from proxy.prefix.prediction.sent_call import SentCall
 from slo.usage import Usage
 
 #: Earlier ends of messages looked up without a mark, and marks looked up.

@@ -28,7 +28,7 @@ from proxy.prefix.prediction.lookups import (
     used_entries,
     written_breakpoints,
 )
-from proxy.prefix.prediction.sent import SentCall, TextLines, TokenScale, split_fingerprints
+from proxy.prefix.prediction.sent_call import SentCall, TextLines, TokenScale, split_fingerprints
 from proxy.prefix.prediction.unstored import UnstoredPrefixes
 from proxy.prefix.prompts.recent import LruCache
 from slo.usage import Usage

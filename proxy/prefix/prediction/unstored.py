@@ -7,7 +7,7 @@ that a cache stores, an estimate says little, and only an answer tells whether a
 from typing import Final
 
 from proxy.prefix.prediction.lookups import has_stored_nothing
-from proxy.prefix.prediction.sent import SentCall, TokenScale
+from proxy.prefix.prediction.sent_call import SentCall, TokenScale
 from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN
 from proxy.prefix.prompts.recent import LruCache
 from slo.usage import Usage

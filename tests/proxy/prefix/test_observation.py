@@ -22,7 +22,7 @@ from proxy.prefix.observation import (
 from proxy.prefix.planned import Planned
 from proxy.prefix.prediction.changes import CallTraces
 from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
-from proxy.prefix.prediction.sent import SentCall
+from proxy.prefix.prediction.sent_call import SentCall
 from slo.price import TokenRates
 from slo.usage import Usage
 from tests.proxy.caches.prompts import tokens

@@ -15,7 +15,7 @@ from proxy.prefix.breakpoints.policies import (
     without_unread_marks,
 )
 from proxy.prefix.breakpoints.reuse_statistics import ExpectedUses, ReuseStatistics, SeenCall
-from proxy.prefix.prediction.prompt_digests import PromptStart
+from proxy.prefix.prediction.sent_call import PromptStart
 from tests.proxy.prefix.sendings import ANTHROPIC, INTERVAL, OPENAI
 
 ROAD = CacheKeySource(team="t", feature="f")

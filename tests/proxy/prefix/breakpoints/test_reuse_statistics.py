@@ -11,7 +11,7 @@ from proxy.prefix.breakpoints.reuse_statistics import (
     ReuseStatistics,
     SeenCall,
 )
-from proxy.prefix.prediction.prompt_digests import MAX_LEFT_OUT, MORE
+from proxy.prefix.prediction.sent_call import MAX_LEFT_OUT, MORE
 
 LIFETIMES = {"5m": 300.0, "1h": 3_600.0}
 #: Uses from which a five minute write at 1.25 and reads at 0.1 pay.

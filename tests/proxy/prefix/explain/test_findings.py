@@ -11,7 +11,7 @@ from proxy.prefix.explain.reasons import CacheMiss, MissReason, ReasonConfidence
 from proxy.prefix.observation import explain_miss
 from proxy.prefix.prediction.changes import CallTraces, ChangeKind, PromptChange
 from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
-from proxy.prefix.prediction.sent import SentCall
+from proxy.prefix.prediction.sent_call import SentCall
 from proxy.prefix.prompts.prompt import Prompt
 from slo.usage import Usage
 from tests.proxy.prefix.sendings import (

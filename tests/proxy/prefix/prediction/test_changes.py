@@ -12,7 +12,7 @@ from proxy.prefix.prediction.changes import (
     repeated_bytes,
     trace_call,
 )
-from proxy.prefix.prediction.sent import MAX_DIGESTS, SentCall
+from proxy.prefix.prediction.sent_call import MAX_DIGESTS, SentCall
 from tests.proxy.prefix.sendings import VLLM, sent
 
 RULES = "Be kind.\nBe brief.\nBe true."

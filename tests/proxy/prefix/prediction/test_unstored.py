@@ -3,7 +3,7 @@
 import pytest
 
 from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
-from proxy.prefix.prediction.sent import SentCall
+from proxy.prefix.prediction.sent_call import SentCall
 from proxy.prefix.prediction.unstored import UnstoredPrefixes
 from slo.usage import Usage
 from tests.proxy.prefix.sendings import ANTHROPIC, OPENAI, users
