@@ -51,8 +51,7 @@ from proxy.prefix.planned import (
     cache_key_source,
     layout_place,
 )
-from proxy.prefix.prediction.changes import CallTraces
-from proxy.prefix.prediction.parameters import prefix_parameters
+from proxy.prefix.prediction.changes import CallTraces, prefix_parameters
 from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
 from proxy.prefix.prediction.sent_call import SentCall, blocks_left_out, digest_start
 from proxy.prefix.prediction.unstored import UnstoredPrefixes

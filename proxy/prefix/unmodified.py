@@ -35,8 +35,8 @@ from proxy.prefix.prediction.billing import (
     storable_blocks,
     write_surcharge,
 )
+from proxy.prefix.prediction.changes import prefix_parameters
 from proxy.prefix.prediction.lookups import has_stored_nothing
-from proxy.prefix.prediction.parameters import prefix_parameters
 from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
 from proxy.prefix.prediction.sent_call import SentCall
 from proxy.prefix.prediction.unstored import UnstoredPrefixes

@@ -14,9 +14,8 @@ from typing import Final
 import msgspec
 
 from proxy.prefix.explain.reasons import MissReason, ReasonConfidence
-from proxy.prefix.prediction.changes import CallTrace, ChangeKind, PromptChange, first_change
+from proxy.prefix.prediction.changes import KEYS, CallTrace, ChangeKind, PromptChange, first_change
 from proxy.prefix.prediction.lookups import stores_at_breakpoints
-from proxy.prefix.prediction.parameters import KEYS
 from proxy.prefix.prediction.prefix_chains import ExpectedRead
 from proxy.prefix.prediction.sent_call import SentCall, leading_text, split_lines
 from proxy.prefix.prompts.objects import Unplannable
