@@ -52,9 +52,9 @@ from proxy.prefix.planned import (
     layout_place,
 )
 from proxy.prefix.prediction.changes import CallTraces, prefix_parameters
+from proxy.prefix.prediction.lookups import UnstoredPrefixes
 from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
 from proxy.prefix.prediction.sent_call import SentCall, blocks_left_out, digest_start
-from proxy.prefix.prediction.unstored import UnstoredPrefixes
 from proxy.prefix.prompts.conversation import conversation_chain
 from proxy.prefix.prompts.fingerprints import team_fingerprint
 from proxy.prefix.prompts.prompt import ASSISTANT, parse_prompt

@@ -36,10 +36,9 @@ from proxy.prefix.prediction.billing import (
     write_surcharge,
 )
 from proxy.prefix.prediction.changes import prefix_parameters
-from proxy.prefix.prediction.lookups import has_stored_nothing
+from proxy.prefix.prediction.lookups import UnstoredPrefixes, has_stored_nothing
 from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
 from proxy.prefix.prediction.sent_call import SentCall
-from proxy.prefix.prediction.unstored import UnstoredPrefixes
 from proxy.prefix.prompts.marks import route_marks
 from proxy.prefix.prompts.prompt import PromptBlock
 from proxy.prefix.prompts.recent import LruCache

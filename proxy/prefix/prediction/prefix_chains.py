@@ -18,6 +18,7 @@ import msgspec
 
 from proxy.prefix.prediction.lookups import (
     BY_MARK,
+    UnstoredPrefixes,
     has_stored_nothing,
     lifetime_s,
     lookup_places,
@@ -29,7 +30,6 @@ from proxy.prefix.prediction.lookups import (
     written_breakpoints,
 )
 from proxy.prefix.prediction.sent_call import SentCall, TextLines, TokenScale, split_fingerprints
-from proxy.prefix.prediction.unstored import UnstoredPrefixes
 from proxy.prefix.prompts.recent import LruCache
 from slo.usage import Usage
 
