@@ -26,7 +26,7 @@ from proxy.prefix.prompts.marks import (
     count_caller_marks,
     route_marks,
 )
-from proxy.prefix.prompts.objects import Unplannable
+from proxy.prefix.prompts.objects import Unplannable, may_hold_tags
 from proxy.prefix.prompts.prompt import (
     ASSISTANT,
     BYTES_PER_TOKEN,
@@ -39,7 +39,6 @@ from proxy.prefix.prompts.prompt import (
     parse_prompt,
 )
 from proxy.prefix.prompts.strings import join_texts
-from proxy.prefix.prompts.tagged import may_hold_tags
 
 _NOWHERE: Final = "a mark was left out: its message can carry none"
 

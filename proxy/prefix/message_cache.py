@@ -9,7 +9,7 @@ from proxy.prefix.prediction.sent_call import TextLines, leading_lines
 from proxy.prefix.prompts.conversation import message_digest
 from proxy.prefix.prompts.fingerprints import digest_without_marks, without_marks
 from proxy.prefix.prompts.marks import may_mark
-from proxy.prefix.prompts.objects import Unplannable, is_exact, members
+from proxy.prefix.prompts.objects import Unplannable, is_exact, may_hold_tags, members
 from proxy.prefix.prompts.prompt import (
     BlockJson,
     Fingerprint,
@@ -21,7 +21,6 @@ from proxy.prefix.prompts.prompt import (
     part_text,
 )
 from proxy.prefix.prompts.recent import LruCache
-from proxy.prefix.prompts.tagged import may_hold_tags
 
 #: Bytes of a block and of a text's lines besides their fingerprints, about.
 _BLOCK: Final = 250

@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from proxy.prefix.layouts.order import RequestedMoves, TextPiece
-from proxy.prefix.prompts.objects import Unplannable, members
+from proxy.prefix.prompts.objects import Unplannable, may_hold_tags, members
 from proxy.prefix.prompts.prompt import (
     AUTHORITY,
     Prompt,
@@ -25,7 +25,6 @@ from proxy.prefix.prompts.prompt import (
     parse_message,
     part_text,
 )
-from proxy.prefix.prompts.tagged import may_hold_tags
 
 #: Tags in one text above which it is left unmodified, and pieces in all texts of a prompt.
 LIMIT: Final = 1000

@@ -13,6 +13,13 @@ from typing import Final
 
 import msgspec
 
+from proxy.prefix.prompts.objects import (
+    is_plain_text,
+    replace_parts,
+    replace_text,
+    text_message,
+    text_part,
+)
 from proxy.prefix.prompts.prompt import (
     ASSISTANT,
     RANK,
@@ -22,13 +29,6 @@ from proxy.prefix.prompts.prompt import (
     count_leading,
     parse_message,
     part_text,
-)
-from proxy.prefix.prompts.splice import (
-    is_plain_text,
-    replace_parts,
-    replace_text,
-    text_message,
-    text_part,
 )
 
 _WHERE: Final = {

@@ -25,8 +25,14 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Final, NamedTuple
 
-from proxy.prefix.prompts.objects import Unplannable, elements, members, write_list, write_object
-from proxy.prefix.prompts.tagged import may_hold_tags
+from proxy.prefix.prompts.objects import (
+    Unplannable,
+    elements,
+    may_hold_tags,
+    members,
+    write_list,
+    write_object,
+)
 
 #: Bytes that an entry takes besides its texts, roughly.
 _ENTRY: Final = 512

@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from proxy.prefix.prompts.objects import is_plain_text, replace_parts
 from proxy.prefix.prompts.prompt import (
     Prompt,
     content_parts,
@@ -12,7 +13,6 @@ from proxy.prefix.prompts.prompt import (
     parse_message,
     part_text,
 )
-from proxy.prefix.prompts.splice import is_plain_text, replace_parts
 
 _QUOTE: Final = b'"'
 

@@ -15,6 +15,7 @@ from proxy.prefix.layouts.declared_slots import FIELD
 from proxy.prefix.message_cache import read_message
 from proxy.prefix.prompts.conversation import conversation_chain
 from proxy.prefix.prompts.fingerprints import team_fingerprint
+from proxy.prefix.prompts.objects import may_hold_tags
 from proxy.prefix.prompts.prompt import (
     ASSISTANT,
     Prompt,
@@ -22,7 +23,6 @@ from proxy.prefix.prompts.prompt import (
     parse_message,
     parse_prompt,
 )
-from proxy.prefix.prompts.tagged import may_hold_tags
 from proxy.records.call import Call
 from proxy.records.compaction_result import CompactionResult, passthrough_result
 from proxy.records.origin import UncompactedConversation
