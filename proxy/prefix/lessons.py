@@ -10,8 +10,8 @@ import msgspec
 from proxy.prefix.layouts.layout import Layout, LayoutMove, instructions
 from proxy.prefix.layouts.learning import FeatureLearner
 from proxy.prefix.planned import Planned
+from proxy.prefix.prompts.lru_cache import LruCache
 from proxy.prefix.prompts.prompt import RANK, Fingerprint, count_leading_roles
-from proxy.prefix.prompts.recent import LruCache
 from proxy.records.feature_mode import LayoutScope
 
 #: Sets of tools of one feature whose instructions are told apart.

@@ -8,6 +8,7 @@ import msgspec
 from proxy.prefix.prediction.sent_call import TextLines, leading_lines
 from proxy.prefix.prompts.conversation import message_digest
 from proxy.prefix.prompts.fingerprints import digest_without_marks, without_marks
+from proxy.prefix.prompts.lru_cache import LruCache
 from proxy.prefix.prompts.marks import may_mark
 from proxy.prefix.prompts.objects import Unplannable, is_exact, may_hold_tags, members
 from proxy.prefix.prompts.prompt import (
@@ -20,7 +21,6 @@ from proxy.prefix.prompts.prompt import (
     leading_blocks,
     part_text,
 )
-from proxy.prefix.prompts.recent import LruCache
 
 #: Bytes of a block and of a text's lines besides their fingerprints, about.
 _BLOCK: Final = 250

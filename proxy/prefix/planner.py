@@ -57,8 +57,8 @@ from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
 from proxy.prefix.prediction.sent_call import SentCall, blocks_left_out, digest_start
 from proxy.prefix.prompts.conversation import conversation_chain
 from proxy.prefix.prompts.fingerprints import team_fingerprint
+from proxy.prefix.prompts.lru_cache import LruCache
 from proxy.prefix.prompts.prompt import ASSISTANT, parse_prompt
-from proxy.prefix.prompts.recent import LruCache
 from proxy.prefix.unmodified import MarkedVariant, UnmodifiedBaseline
 from proxy.records.feature_mode import LayoutScope
 from slo.usage import Usage

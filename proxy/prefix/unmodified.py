@@ -39,9 +39,9 @@ from proxy.prefix.prediction.changes import prefix_parameters
 from proxy.prefix.prediction.lookups import UnstoredPrefixes, has_stored_nothing
 from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
 from proxy.prefix.prediction.sent_call import SentCall
+from proxy.prefix.prompts.lru_cache import LruCache
 from proxy.prefix.prompts.marks import route_marks
 from proxy.prefix.prompts.prompt import PromptBlock
-from proxy.prefix.prompts.recent import LruCache
 from proxy.records.feature_mode import LayoutScope
 from slo.usage import Usage
 

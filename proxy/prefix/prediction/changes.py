@@ -22,9 +22,9 @@ from proxy.prefix.prediction.sent_call import (
     SentCall,
     split_fingerprints,
 )
+from proxy.prefix.prompts.lru_cache import LruCache
 from proxy.prefix.prompts.objects import members
 from proxy.prefix.prompts.prompt import Fingerprint, Prompt
-from proxy.prefix.prompts.recent import LruCache
 
 #: Fields that choose which cache is asked rather than what it holds.
 KEYS: Final = frozenset({"prompt_cache_key", "cache_salt"})

@@ -14,8 +14,8 @@ from typing import Final
 
 from proxy.caches.regime import Regime
 from proxy.prefix.prediction.sent_call import SentCall, TokenScale
+from proxy.prefix.prompts.lru_cache import LruCache
 from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN
-from proxy.prefix.prompts.recent import LruCache
 from slo.usage import Usage
 
 #: Earlier ends of messages looked up without a mark, and marks looked up.

@@ -30,7 +30,7 @@ from proxy.prefix.prediction.lookups import (
     written_breakpoints,
 )
 from proxy.prefix.prediction.sent_call import SentCall, TextLines, TokenScale, split_fingerprints
-from proxy.prefix.prompts.recent import LruCache
+from proxy.prefix.prompts.lru_cache import LruCache
 from slo.usage import Usage
 
 _MINUTE: Final = 60.0

@@ -1,4 +1,4 @@
-"""JSON objects and lists in their pieces, each as it was written, and written again with other words."""
+"""JSON of prompts in its pieces, each as it was written, and written again with other words."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
