@@ -143,7 +143,7 @@ class ResolvedConversation(msgspec.Struct, frozen=True, kw_only=True):
     beside: tuple[bytes, ...] = ()
 
 
-class _Latest(msgspec.Struct, frozen=True, gc=False):
+class _LatestCall(msgspec.Struct, frozen=True, gc=False):
     """The latest call of a conversation.
 
     Attributes:
@@ -165,12 +165,12 @@ class _Latest(msgspec.Struct, frozen=True, gc=False):
     changes: bool = False
 
     @property
-    def went_on(self) -> bool:
+    def has_second_call(self) -> bool:
         """True if a second call of the conversation was seen here."""
         return self.whole != self.first
 
 
-_NEVER: Final = _Latest()
+_NEVER: Final = _LatestCall()
 
 
 class Conversations:
@@ -185,22 +185,22 @@ class Conversations:
         self._whole: LruCache[bytes, bytes] = LruCache(calls)
         self._shortened: LruCache[bytes, bytes] = LruCache(talks)
         self._answers: LruCache[bytes, bytes] = LruCache(talks)
-        self._latest: LruCache[bytes, _Latest] = LruCache(talks)
+        self._latest: LruCache[bytes, _LatestCall] = LruCache(talks)
 
     def resolve(self, chain: ConversationChain) -> ResolvedConversation:
         """The conversation that a call with this chain belongs to."""
         same = self._whole.get(chain.whole)
         if same is not None:
             return ResolvedConversation(name=same, begins=True)
-        name, source = self._by_place(chain)
+        name, source = self._find_by_place(chain)
         if name:
-            return ResolvedConversation(name=name, is_sure=self._latest_call(name).went_on)
-        name, other = self._by_answer(chain)
+            return ResolvedConversation(name=name, is_sure=self._latest_call(name).has_second_call)
+        name, other = self._find_by_answer(chain)
         if name:
             return ResolvedConversation(
                 name=name, is_sure=self._latest_call(name).changes, is_changed=True
             )
-        name, last = self._by_shortened(chain)
+        name, last = self._find_by_first_call(chain)
         if name:
             return ResolvedConversation(name=name, is_sure=False, is_changed=True)
         source = source or other or last
@@ -223,11 +223,11 @@ class Conversations:
             return  # one that it went on from: an older call that is sent again
         answer = next(chain.latest_answers(), b"")
         if answer:
-            _share(self._answers, answer, name)
+            _record_value(self._answers, answer, name)
         if chain.whole == name:
             for value in chain.values_before(length):
-                _share(self._shortened, value, name)
-        latest = _Latest(
+                _record_value(self._shortened, value, name)
+        latest = _LatestCall(
             length=length,
             whole=chain.whole,
             first=before.first or chain.whole,
@@ -238,28 +238,28 @@ class Conversations:
         )
         self._latest.put(name, latest)
 
-    def load(self, held: Mapping[str, Plan]) -> None:
+    def load_plans(self, held: Mapping[str, Plan]) -> None:
         """Take over what other processes kept, by the values (hex) that they kept it under."""
         for name, plan in held.items():
             value = bytes.fromhex(name)
             if not plan.conversation:
-                self._load(value, plan)
+                self._load_plan(value, plan)
             elif plan.conversation != SEVERAL:
-                _share(self._shortened, value, bytes.fromhex(plan.conversation))
+                _record_value(self._shortened, value, bytes.fromhex(plan.conversation))
 
     def _unshared_values(self, chain: ConversationChain) -> tuple[bytes, ...]:
         """The values of a first call without its last messages that few conversations have."""
         values = chain.values_before(len(chain.said))
         return tuple([one for one in values if self._shortened.peek(one) != _SEVERAL])
 
-    def _load(self, name: bytes, plan: Plan) -> None:
+    def _load_plan(self, name: bytes, plan: Plan) -> None:
         known = self._latest_call(name)
         if self._whole.peek(name) is None:
             self._whole.put(name, name)
         onward = tuple(map(bytes.fromhex, plan.onward))
         self._latest.put(name, msgspec.structs.replace(known, onward=onward))
 
-    def _by_place(self, chain: ConversationChain) -> tuple[bytes, bytes]:
+    def _find_by_place(self, chain: ConversationChain) -> tuple[bytes, bytes]:
         """The conversation that went up to where an answer stands, or the one it parts from."""
         for at in chain.places:
             name = self._whole.get(chain.values[at])
@@ -274,10 +274,10 @@ class Conversations:
             return False
         return _may_go_on(chain, known)
 
-    def _latest_call(self, name: bytes) -> _Latest:
+    def _latest_call(self, name: bytes) -> _LatestCall:
         return self._latest.peek(name) or _NEVER
 
-    def _by_answer(self, chain: ConversationChain) -> tuple[bytes, bytes]:
+    def _find_by_answer(self, chain: ConversationChain) -> tuple[bytes, bytes]:
         """The conversation whose latest answer it answers, or the one it parts from there."""
         for key in chain.latest_answers():
             name = self._answers.get(key)
@@ -287,7 +287,7 @@ class Conversations:
                 return (name, b"") if is_next else (b"", name)
         return b"", b""
 
-    def _by_shortened(self, chain: ConversationChain) -> tuple[bytes, bytes]:
+    def _find_by_first_call(self, chain: ConversationChain) -> tuple[bytes, bytes]:
         """The conversation whose first call it goes on from but for a few messages, or parts from.
 
         It lacks them, or has as many others in their place. A beginning that many conversations
@@ -299,22 +299,22 @@ class Conversations:
                 name = self._shortened.get(value) or b""
                 known = self._latest_call(name)
                 left = known.length - (at - others) if known.length else others
-                is_first = not known.went_on and others in (0, left)
+                is_first = not known.has_second_call and others in (0, left)
                 if name and is_first and _may_go_on(chain, known):
                     return name, b""
                 source = source or name
         return b"", source
 
 
-def _may_go_on(chain: ConversationChain, known: _Latest) -> bool:
+def _may_go_on(chain: ConversationChain, known: _LatestCall) -> bool:
     """True if no other process saw the conversation go on otherwise before it did here."""
-    if known.went_on or not known.onward:
+    if known.has_second_call or not known.onward:
         return True
     whole, answer = known.onward
     return chain.goes_on_from(whole, answer)
 
 
-def _share(among: LruCache[bytes, bytes], value: bytes, name: bytes) -> None:
+def _record_value(among: LruCache[bytes, bytes], value: bytes, name: bytes) -> None:
     """Note that a conversation has this value, or that several do."""
     held = among.get(value)
     among.put(value, name if held in (None, name) else _SEVERAL)

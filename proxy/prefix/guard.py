@@ -149,7 +149,7 @@ class _Estimate(msgspec.Struct, frozen=True):
     value: float
     error: float
 
-    def within(self, errors: float) -> tuple[float, float]:
+    def interval(self, errors: float) -> tuple[float, float]:
         return self.value - errors * self.error, self.value + errors * self.error
 
 
@@ -177,12 +177,12 @@ def compare_arms(treated: ArmTotals, control: ArmTotals) -> ArmComparison:
             f"{quantity(fewest, 'conversation')} in the smaller arm; {MIN_CONVERSATIONS} are needed"
         )
         return ArmComparison(finding=ComparisonFinding.NOT_ENOUGH, why=why)
-    cost, hits = _cost(treated, control), _hits(treated, control)
-    harm = _harm(cost, hits, _bound(treated, control))
-    low, high = hits.within(_NORMAL)
+    cost, hits = _log_cost_ratio(treated, control), _hit_rate_difference(treated, control)
+    harm = _harm_reason(cost, hits, _error_bound(treated, control))
+    low, high = hits.interval(_NORMAL)
     return ArmComparison(
         finding=ComparisonFinding.WORSE if harm else ComparisonFinding.MEASURED,
-        saving=None if cost is None else _saving(cost),
+        saving=None if cost is None else _saving_interval(cost),
         hits=Interval(low, hits.value, high),
         why=harm or f"{control.conversations} conversations were sent unmodified",
     )
@@ -203,41 +203,42 @@ def conversations_needed(treated: ArmTotals, control: ArmTotals, share: float) -
     )
 
 
-def _harm(cost: _Estimate | None, hits: _Estimate, errors: float) -> str:
+def _harm_reason(cost: _Estimate | None, hits: _Estimate, errors: float) -> str:
     """What is worse in the treated arm beyond chance; "" where nothing is.
 
     A lower hit rate is no harm where it is what saves money: a write that is not made is not read.
     """
-    low, high = (0.0, 0.0) if cost is None else cost.within(errors)
+    low, high = (0.0, 0.0) if cost is None else cost.interval(errors)
     if cost is not None and low > 0:
         return f"a token costs {math.expm1(cost.value):.1%} more than where nothing is planned"
-    if hits.within(errors)[1] < 0 and high >= 0:
+    if hits.interval(errors)[1] < 0 and high >= 0:
         return f"the hit rate is {-hits.value:.1%} lower than where nothing is planned"
     return ""
 
 
-def _cost(treated: ArmTotals, control: ArmTotals) -> _Estimate | None:
+def _log_cost_ratio(treated: ArmTotals, control: ArmTotals) -> _Estimate | None:
     """The logarithm of treated cost per token over control; None unless both paid something."""
     if treated.cost <= 0 or control.cost <= 0:
         return None
     relative = [
-        _variance(arm, arm.cost, arm.cost_cost, arm.cost_tokens) / (arm.cost / arm.tokens) ** 2
+        _rate_variance(arm, arm.cost, arm.cost_cost, arm.cost_tokens) / (arm.cost / arm.tokens) ** 2
         for arm in (treated, control)
     ]
     ratio = (treated.cost / treated.tokens) / (control.cost / control.tokens)
     return _Estimate(math.log(ratio), math.sqrt(sum(relative)))
 
 
-def _hits(treated: ArmTotals, control: ArmTotals) -> _Estimate:
+def _hit_rate_difference(treated: ArmTotals, control: ArmTotals) -> _Estimate:
     """The treated hit rate less the control's."""
     variances = [
-        _variance(arm, arm.reads, arm.reads_reads, arm.reads_tokens) for arm in (treated, control)
+        _rate_variance(arm, arm.reads, arm.reads_reads, arm.reads_tokens)
+        for arm in (treated, control)
     ]
     difference = treated.reads / treated.tokens - control.reads / control.tokens
     return _Estimate(difference, math.sqrt(sum(variances)))
 
 
-def _variance(arm: ArmTotals, total: int, squares: float, products: float) -> float:
+def _rate_variance(arm: ArmTotals, total: int, squares: float, products: float) -> float:
     """The variance of ``total`` ÷ tokens."""
     rate = total / arm.tokens
     rest = squares - 2 * rate * products + rate * rate * arm.tokens_tokens
@@ -245,15 +246,15 @@ def _variance(arm: ArmTotals, total: int, squares: float, products: float) -> fl
     return max(rest, 0.0) * scale
 
 
-def _bound(treated: ArmTotals, control: ArmTotals) -> float:
+def _error_bound(treated: ArmTotals, control: ArmTotals) -> float:
     """Number of standard errors hold at all looks together."""
     seen = 1 / (1 / treated.conversations + 1 / control.conversations)
     pace = _PACE * seen
     return math.sqrt((1 + 1 / pace) * (math.log1p(pace) + _ODDS))
 
 
-def _saving(cost: _Estimate) -> Interval:
-    low, high = cost.within(_NORMAL)
+def _saving_interval(cost: _Estimate) -> Interval:
+    low, high = cost.interval(_NORMAL)
     return Interval(-math.expm1(high), -math.expm1(cost.value), -math.expm1(low))
 
 
@@ -293,7 +294,7 @@ class Harm(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class _Open(NamedTuple):
+class _PendingCall(NamedTuple):
     """A call that is not judged yet: what it cost more, its direct cost, when its marks die."""
 
     more: float
@@ -306,10 +307,10 @@ class HarmWatch:
 
     def __init__(self) -> None:
         self._judged: deque[tuple[float, float]] = deque(maxlen=WINDOW)
-        self._open: OrderedDict[int, _Open] = OrderedDict()
+        self._open: OrderedDict[int, _PendingCall] = OrderedDict()
         self._latest = 0.0
 
-    def observe(self, now: float, call: CallCost, before: int) -> int:
+    def record_call(self, now: float, call: CallCost, before: int) -> int:
         """Count a call; its number comes back while it waits to be judged, else 0.
 
         Args:
@@ -323,19 +324,19 @@ class HarmWatch:
             self._open.clear()
         self._latest = max(now, self._latest)
         if (earlier := self._open.pop(before, None)) is not None:
-            self._judge(earlier)
+            self._judge_call(earlier)
         self._judge_expired(now)
-        found = _Open(call.planned - call.direct, call.direct, now + call.lives)
+        found = _PendingCall(call.planned - call.direct, call.direct, now + call.lives)
         if call.surcharge <= 0.0:
-            self._judge(found)
+            self._judge_call(found)
             return 0
         number = next(_numbers)
         self._open[number] = found
         if len(self._open) > _MAX_OPEN:
-            self._judge(self._open.popitem(last=False)[1])
+            self._judge_call(self._open.popitem(last=False)[1])
         return number
 
-    def harm(self, now: float) -> Harm | None:
+    def current_harm(self, now: float) -> Harm | None:
         """Return the harm that the latest judged calls show; None unless they are surely dearer."""
         self._judge_expired(now)
         calls = len(self._judged)
@@ -353,7 +354,7 @@ class HarmWatch:
     def _judge_expired(self, now: float) -> None:
         """Judge the calls whose marks have died."""
         while self._open and next(iter(self._open.values())).until < now:
-            self._judge(self._open.popitem(last=False)[1])
+            self._judge_call(self._open.popitem(last=False)[1])
 
-    def _judge(self, call: _Open) -> None:
+    def _judge_call(self, call: _PendingCall) -> None:
         self._judged.append((call.more, call.direct))

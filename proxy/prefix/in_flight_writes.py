@@ -143,7 +143,7 @@ class InFlightWrites:
             return None
         if rates is None or rates.input is None:
             return None
-        found = self._found(planned, now)
+        found = self._longest_write(planned, now)
         if found is None:
             return None
         writer, writing = found
@@ -171,7 +171,7 @@ class InFlightWrites:
         write = self._writes.get(id(planned.evidence.sent))
         if write is None:
             return None
-        self._first_bytes.put(write.lane, self._average(write, now))
+        self._first_bytes.put(write.lane, self._average_first_byte_s(write, now))
         for key, until in write.points.items():
             self._readable.put(key, until)
         return self.forget_write(planned)
@@ -186,7 +186,7 @@ class InFlightWrites:
             del self._writers[key]
         return writer
 
-    def _found(self, planned: Planned, now: float) -> tuple[int, PrefixWrite] | None:
+    def _longest_write(self, planned: Planned, now: float) -> tuple[int, PrefixWrite] | None:
         """Who writes the longest prefix that the call looks for, and how much more that is."""
         evidence = planned.evidence
         sent, scale = evidence.sent, evidence.expected.scale
@@ -205,14 +205,14 @@ class InFlightWrites:
             since=write.since,
             tokens=scale.tokens_of(sent.ends[end]) - there,
             first_byte=self._first_bytes.peek(write.lane) or 0.0,
-            ttl=_ttl(sent, end),
+            ttl=_written_lifetime(sent, end),
         )
 
     def _is_readable(self, key: int, now: float) -> bool:
         until = self._readable.peek(key)
         return until is not None and until >= now
 
-    def _average(self, write: _Write, now: float) -> float:
+    def _average_first_byte_s(self, write: _Write, now: float) -> float:
         took = max(0.0, now - write.since)
         before = self._first_bytes.peek(write.lane)
         return took if before is None else before + _NEW * (took - before)
@@ -231,7 +231,7 @@ def _new_entries(planned: Planned) -> Iterator[tuple[int, float]]:
             yield sent.points[at] + by, lifetime_s(sent.regime, ttl)
 
 
-def _ttl(sent: SentCall, at: int) -> str:
+def _written_lifetime(sent: SentCall, at: int) -> str:
     """The lifetime the call would write so many of its blocks with; "" for none."""
     behind = [mark for mark in sent.marks if mark >= at - 1]
     return sent.marks[min(behind)] if behind else ""

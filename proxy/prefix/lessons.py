@@ -58,7 +58,7 @@ class LayoutLearner:
         )
         if not first:
             return
-        learner, mark = self._learner(planned), hash(messages[:first]) or 1
+        learner, mark = self._learner_of(planned), hash(messages[:first]) or 1
         begins, history = not draft.turns, sum(map(len, messages[first:]))
         if learner.observe_without_texts(
             draft.conversation, now, first=begins, history=history, mark=mark
@@ -81,7 +81,7 @@ class LayoutLearner:
         )
         return Layout(moves=moves) if moves else None
 
-    def _learner(self, planned: Planned) -> FeatureLearner:
+    def _learner_of(self, planned: Planned) -> FeatureLearner:
         """The one of its feature and tools, in whatever order they come."""
         draft = planned.draft
         tools = draft.prompt.tools

@@ -73,13 +73,13 @@ class SharedPrefixIndex:
             Unplannable: If a message cannot be read, or their parts are too many.
         """
         key = (fingerprint, hash(prompt.tools), hash(prompt.messages[:first]), prompt.semi)
-        return self._known.get_or_make(key, lambda: _read(prompt, fingerprint, first))
+        return self._known.get_or_make(key, lambda: _read_shared_prefix(prompt, fingerprint, first))
 
 
-def _read(prompt: Prompt, fingerprint: Fingerprint, first: int) -> SharedPrefix:
+def _read_shared_prefix(prompt: Prompt, fingerprint: Fingerprint, first: int) -> SharedPrefix:
     found = tuple(leading_blocks(prompt, fingerprint, first))
     pieces = BlockJson(prompt)
-    known = [digest_without_marks(pieces.of(block), fingerprint) for block in found]
+    known = [digest_without_marks(pieces.block_json(block), fingerprint) for block in found]
     lines = leading_lines(prompt, found, fingerprint)
     return SharedPrefix(
         found, tuple(without_marks(found, known)), lines, any(map(may_mark, prompt.tools))
@@ -118,9 +118,9 @@ class MessageCache:
         keys = [(fingerprint, hash(message)) for message in messages]
         known = map(self._known.get, keys)
         every = zip(known, keys, messages, strict=True)
-        return tuple([one or self._read(key, raw) for one, key, raw in every])
+        return tuple([one or self._read_message(key, raw) for one, key, raw in every])
 
-    def _read(self, key: _MessageKey, message: bytes) -> MessageReading:
+    def _read_message(self, key: _MessageKey, message: bytes) -> MessageReading:
         found = self._older.get(key) or read_message(key[0], message)
         if len(self._known) >= self._half:
             self._older, self._known = self._known, {}
@@ -139,7 +139,7 @@ def read_message(fingerprint: Fingerprint, message: bytes) -> MessageReading:
     if role is None:
         raise Unplannable("not a message: its role is no text")
     content = found.get("content", b"null")
-    if not is_exact(message, found) or (content[:1] == b"[" and not _exact(content)):
+    if not is_exact(message, found) or (content[:1] == b"[" and not _has_exact_parts(content)):
         raise Unplannable("a key of a message stands twice or is escaped")
     bare, digest = digest_without_marks(message, fingerprint), fingerprint(message)
     says = message_digest(message, found, fingerprint)
@@ -148,7 +148,7 @@ def read_message(fingerprint: Fingerprint, message: bytes) -> MessageReading:
     return MessageReading(role, digest, may_mark(message), may_hold_tags(message), bare, says)
 
 
-def _exact(content: bytes) -> bool:
+def _has_exact_parts(content: bytes) -> bool:
     """True if no key of a part stands twice or is escaped."""
     objects = [part for part in content_parts(msgspec.Raw(content)) if part[:1] == b"{"]
     return all(is_exact(part, members(part)) for part in objects)

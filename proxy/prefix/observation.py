@@ -59,7 +59,7 @@ def explain_miss(
     expected = evidence.expected.rescale(total)
     could = _readable_tokens(evidence, expected, total)
     lost = max(0, could - usage.cache_read)
-    slack = _slack(evidence.sent, could, total)
+    slack = _allowed_shortfall(evidence.sent, could, total)
     if lost <= slack and (could or usage.cache_read):
         return provider_miss(told, usage, rates)
     found = find_reason(
@@ -75,7 +75,7 @@ def explain_miss(
     )
     if told is not None:
         found = _merge_reasons(found, told)
-        lost = max(lost, _at_most(told.tokens or 0, usage))
+        lost = max(lost, _cap_at_unread(told.tokens or 0, usage))
     return CacheMiss(
         reason=found.reason,
         detail=found.detail,
@@ -99,7 +99,7 @@ def provider_miss(
         return None
     lost, nanos = told.tokens, None
     if lost is not None and usage is not None:
-        lost = _at_most(lost, usage)
+        lost = _cap_at_unread(lost, usage)
         nanos = lost_nanos(lost, usage, rates)
     return CacheMiss(
         reason=told.reason,
@@ -140,7 +140,7 @@ def lost_nanos(tokens: int, usage: Usage, rates: TokenRates | None) -> int | Non
     return round((paid - tokens * rates.cache_read) / _MILLION)
 
 
-def _at_most(lost: int, usage: Usage) -> int:
+def _cap_at_unread(lost: int, usage: Usage) -> int:
     """No more tokens than were not read."""
     return min(lost, usage.prompt_tokens - usage.cache_read)
 
@@ -153,7 +153,7 @@ def _readable_tokens(evidence: CallEvidence, expected: ExpectedRead, total: int)
     return min(max(again, expected.known), most)
 
 
-def _slack(sent: SentCall, could: int, total: int) -> int:
+def _allowed_shortfall(sent: SentCall, could: int, total: int) -> int:
     """A shortfall that may come from steps, or from bytes that stood for tokens.
 
     Texts differ in tokens per byte: the more else there is in a prompt, the less is known of a
@@ -192,38 +192,40 @@ class CallObservation(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int
 
 
-def observe_call(planned: Planned, usage: Usage | None, talk: ConversationState) -> CallObservation:
+def observe_call(
+    planned: Planned, usage: Usage | None, state: ConversationState
+) -> CallObservation:
     """Return what reuse statistics learn from an answered call.
 
     Args:
         planned: The call.
         usage: What its provider counted; None where it did not.
-        talk: Its conversation before it.
+        state: Its conversation before it.
     """
     draft, evidence = planned.draft, planned.evidence
     sent, expected = evidence.sent, evidence.expected
     total = usage.prompt_tokens if usage is not None else sent.estimate
     known = expected.rescale(total).known
     counts = is_cacheable_length(total, sent.regime)
-    gap = max(0.0, evidence.now - talk.latest) if talk.calls else 0.0
-    answered = draft.turns > talk.turns or gap >= ANSWERED
+    gap = max(0.0, evidence.now - state.latest) if state.calls else 0.0
+    answered = draft.turns > state.turns or gap >= ANSWERED
     begins = digest_start(sent.blocks)
     shares = known * 10 >= total * _stable_share(sent) * 9
     whole = not sent.regime.takes_marks or expected.same >= begins.stable
-    follows = talk.calls > 0 and not sent.compacted  # what we shortened says nothing of habits
-    extends = answered and _extends(sent, talk, known) if follows else None
+    follows = state.calls > 0 and not sent.compacted  # what we shortened says nothing of habits
+    extends = answered and _is_extension(sent, state, known) if follows else None
     seen = SeenCall(
-        before=calls_before(draft, planned.plan, talk),
+        before=calls_before(draft, planned.plan, state),
         gap=gap,
         extends=extends,
-        left=_blocks_left_out(sent, talk, answered=answered, extends=extends),
+        left=_blocks_left_out(sent, state, answered=answered, extends=extends),
         counts=counts,
-        counted=not talk.calls or is_cacheable_length(talk.tokens, sent.regime),
+        counted=not state.calls or is_cacheable_length(state.tokens, sent.regime),
         repeats=counts and known >= total and (expected.idle or 0.0) >= ANSWERED,
         shares=shares and whole,
         equips=expected.same >= begins.tools,
         layout=planned.plan.layout,
-        reads=_reads(evidence, usage),
+        reads=_read_outcome(evidence, usage),
     )
     return CallObservation(seen=seen, compares=follows and answered, tokens=total)
 
@@ -244,47 +246,47 @@ def find_miss(
     return explain_miss(planned.evidence, usage, planned.way.rates, told=told, shown=shown)
 
 
-def calls_before(draft: Draft, plan: Plan, talk: ConversationState) -> int:
+def calls_before(draft: Draft, plan: Plan, state: ConversationState) -> int:
     """Number of calls its conversation had, at least.
 
     Answers in a prompt whose conversation nobody knew may be examples that its caller wrote.
     """
-    return max(talk.calls, 0 if plan.joined else draft.turns)
+    return max(state.calls, 0 if plan.joined else draft.turns)
 
 
-def _reads(evidence: CallEvidence, usage: Usage | None) -> ReadOutcome | None:
+def _read_outcome(evidence: CallEvidence, usage: Usage | None) -> ReadOutcome | None:
     """True if what should have been read was, as its provider counted; None for nothing to say."""
     sent = evidence.sent
     if usage is None or not sent.regime.takes_marks or not evidence.expected.tokens:
         return None
     expected = evidence.expected.rescale(usage.prompt_tokens)
     enough = usage.cache_read * 10 >= expected.tokens * 9
-    talk = sent.ends[sent.stretches.talk.start]
+    talk = sent.ends[sent.block_ranges.messages.start]
     return ReadOutcome(in_talk=expected.tokens > expected.scale.tokens_of(talk), came_true=enough)
 
 
-def _extends(sent: SentCall, talk: ConversationState, known: int) -> bool:
+def _is_extension(sent: SentCall, state: ConversationState, known: int) -> bool:
     """True if a call begins with all that one of the latest of its conversation sent.
 
     Where what is stored ends at marks, nearly all is not enough.
     """
-    if known * 10 < talk.tokens * 9:
+    if known * 10 < state.tokens * 9:
         return False
-    return not sent.regime.takes_marks or not set(sent.points).isdisjoint(talk.points)
+    return not sent.regime.takes_marks or not set(sent.points).isdisjoint(state.points)
 
 
 def _blocks_left_out(
-    sent: SentCall, talk: ConversationState, *, answered: bool, extends: bool | None
+    sent: SentCall, state: ConversationState, *, answered: bool, extends: bool | None
 ) -> int:
     """Number of blocks at the end of one of the latest calls of its conversation it leaves out."""
     if extends:
         return 0
     if not answered or not sent.regime.takes_marks:
         return MORE
-    return blocks_left_out(sent.blocks, talk.endings) or MORE
+    return blocks_left_out(sent.blocks, state.endings) or MORE
 
 
 def _stable_share(call: SentCall) -> float:
     """Which share of a prompt is its stable slot; 0 for an empty prompt."""
-    front = call.blocks[: call.stretches.talk.start]
+    front = call.blocks[: call.block_ranges.messages.start]
     return sum(block.size for block in front if block.slot is PromptSlot.STABLE) / max(1, call.size)

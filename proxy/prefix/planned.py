@@ -163,17 +163,19 @@ class DiagnosticsQuestion(msgspec.Struct, frozen=True):
     value: bytes
     headers: Mapping[str, str] = {}
 
-    def merged_value(self, own: bytes) -> bytes | None:
+    def merged_value(self, caller_value: bytes) -> bytes | None:
         """Its value with what the caller says in the same field; None where it cannot be put.
 
         That is where the caller asks, or says what is no object.
 
         Args:
-            own: The caller's value of the field, as JSON.
+            caller_value: The caller's value of the field, as JSON.
         """
-        said = members(own) if own[:1] == b"{" else {}
+        said = members(caller_value) if caller_value[:1] == b"{" else {}
         asked = {**members(self.value), **said}
-        return None if asked == said or (not said and own != b"null") else write_object(asked)
+        return (
+            None if asked == said or (not said and caller_value != b"null") else write_object(asked)
+        )
 
 
 class Planned(msgspec.Struct, frozen=True, kw_only=True):
@@ -230,9 +232,9 @@ def layout_place(asked: PlanningRequest, model: str) -> LayoutScope:
     return LayoutScope(asked.team, asked.feature, family[0].lower() if family else "")
 
 
-def cache_key_source(draft: Draft, way: PlanningTarget) -> CacheKeySource:
+def cache_key_source(draft: Draft, target: PlanningTarget) -> CacheKeySource:
     """The hashes that a call's cache keys are made of."""
     asked = draft.asked
-    names = (f"{asked.team}\0{way.model}", f"{asked.team}\0{asked.feature}\0{way.model}")
+    names = (f"{asked.team}\0{target.model}", f"{asked.team}\0{asked.feature}\0{target.model}")
     team, feature = (draft.fingerprint(name.encode(errors="replace")).hex()[:16] for name in names)
     return CacheKeySource(team=team, feature=feature)

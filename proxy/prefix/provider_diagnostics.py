@@ -135,12 +135,16 @@ def provider_reason(answer: bytes) -> ProviderReason | None:
 def _reason_in(part: _Answer) -> ProviderReason | None:
     if part.diagnostics is not None and part.diagnostics.cache_miss_reason is not None:
         cause = part.diagnostics.cache_miss_reason
-        return _named(_ANTHROPIC, cause.type, cause.cache_missed_input_tokens)
+        return _known_reason(_ANTHROPIC, cause.type, cause.cache_missed_input_tokens)
     found = part.prompt_cache_diagnostics
-    return _named(_OPENAI, found.reason, found.cache_missed_tokens) if found is not None else None
+    return (
+        _known_reason(_OPENAI, found.reason, found.cache_missed_tokens)
+        if found is not None
+        else None
+    )
 
 
-def _named(
+def _known_reason(
     names: Mapping[str, tuple[MissReason, str]], name: object, tokens: object
 ) -> ProviderReason | None:
     found = names.get(name) if isinstance(name, str) else None
@@ -185,7 +189,7 @@ class ProviderDiagnostics:
             return planned
         if said.get(_RETENTION, b"null") != b"null":
             return planned
-        found = diagnostics_question(way.asks, self._previous(planned))
+        found = diagnostics_question(way.asks, self._previous_answer(planned))
         if found is None or found.merged_value(said.get(found.field, b"null")) is None:
             return planned
         return msgspec.structs.replace(planned, question=found)
@@ -198,7 +202,7 @@ class ProviderDiagnostics:
         """
         if planned.way.asks and answer:
             named = "" if planned.prompt.tail or not _can_ask(planned) else answer
-            self._latest.put(_key(planned), _LatestAnswer(named, planned.draft.turns))
+            self._latest.put(_conversation_key(planned), _LatestAnswer(named, planned.draft.turns))
 
     def record_refusal(self, planned: Planned, now: float) -> bool:
         """True if a refused call asked; then its upstream is asked nothing for a while."""
@@ -207,9 +211,9 @@ class ProviderDiagnostics:
         self._resting.put(planned.way.upstream, now + RETRY_AFTER_S)
         return True
 
-    def _previous(self, planned: Planned) -> str:
+    def _previous_answer(self, planned: Planned) -> str:
         """The answer that the call goes on from; "" where it is not known."""
-        latest = self._latest.get(_key(planned))
+        latest = self._latest.get(_conversation_key(planned))
         goes_on = latest is not None and latest.turns < planned.draft.turns
         return latest.id if latest is not None and goes_on else ""
 
@@ -220,5 +224,5 @@ def _can_ask(planned: Planned) -> bool:
     return is_kept if planned.way.asks == _RESPONSES else bool(planned.way.asks)
 
 
-def _key(planned: Planned) -> tuple[bytes, str]:
+def _conversation_key(planned: Planned) -> tuple[bytes, str]:
     return planned.draft.conversation, planned.way.upstream

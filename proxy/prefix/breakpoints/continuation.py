@@ -71,17 +71,17 @@ class ContinuationModel:
             self._young[bucket % _BUCKET_COUNT] -= 1
             self._ripe += 1.0
 
-    def share(self, prior: Prior, heard: Sequence[float] = ()) -> float:
+    def share(self, prior: Prior, follower_shares: Sequence[float] = ()) -> float:
         """The share followed; never more than 1.
 
         Args:
             prior: What is believed.
-            heard: Which share of the followers has come by each of ``AGES``: so much an event of
-                that age counts as not followed; () for nothing before it is ripe.
+            follower_shares: The share of followers that has come by each of ``MIN_AGES_S``: an
+                event of that age counts as so much not followed; () for nothing before it is ripe.
         """
         young = sum(
             self._young[(self._bucket - age) % _BUCKET_COUNT] * share
-            for age, share in enumerate(heard)
+            for age, share in enumerate(follower_shares)
         )
         seen = self._followed + prior.share * prior.weight
         return min(1.0, seen / (self._ripe + young + prior.weight))
@@ -90,11 +90,11 @@ class ContinuationModel:
         """The bucket of now, once those that grew old meanwhile are counted."""
         newest = max(int(now // _BUCKET_S), self._bucket)
         for bucket in range(max(self._bucket + 1, newest - _BUCKET_COUNT + 1), newest + 1):
-            self._judge(bucket % _BUCKET_COUNT)
+            self._judge_bucket(bucket % _BUCKET_COUNT)
         self._bucket = newest
         return newest
 
-    def _judge(self, at: int) -> None:
+    def _judge_bucket(self, at: int) -> None:
         count, self._young[at] = self._young[at], 0
         if count:
             kept = _DECAY**count

@@ -84,7 +84,7 @@ def merge_plans(kept: Plan, more: Plan) -> Plan:
     with a newer layout takes the kept one's place. A plan takes the place of what stands for one.
     """
     if kept.conversation or more.conversation:
-        return _pointed(kept, more)
+        return _merge_references(kept, more)
     if more.anew and more.layout > kept.layout:
         return more
     known = frozenset(kept.tools)
@@ -101,26 +101,26 @@ def merge_plans(kept: Plan, more: Plan) -> Plan:
     )
 
 
-def fork_plan(plan: Plan, own: ExperimentArm, tools: Sequence[str]) -> Plan:
+def fork_plan(plan: Plan, arm: ExperimentArm, tools: Sequence[str]) -> Plan:
     """The plan of a conversation that parts from the one with this plan.
 
     Nothing that was sent changes. Where that leaves the choice, it is in an arm of its own.
 
     Args:
         plan: What holds for the one that it began as.
-        own: The arm that is drawn for it.
+        arm: The arm that is drawn for it.
         tools: Fingerprints (hex) of its tools that have an order, as its caller lists them.
     """
     inherited = msgspec.structs.replace(plan, anew=False, onward=())
     place = {tool: at for at, tool in enumerate(plan.tools)}
     held = [place[tool] for tool in tools if tool in place]
     has_moved = plan.layout > 0 or held != sorted(held) or bool(held and not plan.as_came)
-    if plan.arm is own or has_moved:
+    if plan.arm is arm or has_moved:
         return inherited
-    return Plan(arm=own, joined=True)
+    return Plan(arm=arm, joined=True)
 
 
-def _pointed(kept: Plan, more: Plan) -> Plan:
+def _merge_references(kept: Plan, more: Plan) -> Plan:
     """What holds where at least one of two stands for a plan that is kept elsewhere."""
     if not kept.conversation or not more.conversation:
         return more if kept.conversation else kept

@@ -147,7 +147,7 @@ def conversation_shape(
 
 
 def choose_policy(
-    shape: ConversationShape, uses: ExpectedUses, regime: Regime, road: CacheKeySource
+    shape: ConversationShape, uses: ExpectedUses, regime: Regime, key_source: CacheKeySource
 ) -> BreakpointPolicy:
     """Choose the conversation's marks and key; marks nothing where writes are free.
 
@@ -155,18 +155,18 @@ def choose_policy(
         shape: Its first call.
         uses: What is expected of it.
         regime: The cache of its route.
-        road: What keys are made of.
+        key_source: The hashes that keys are made of.
     """
-    sent = conversation_cache_key(regime, road)
+    sent = conversation_cache_key(regime, key_source)
     if not regime.takes_marks or not regime.writes:
         return BreakpointPolicy(
             key=sent, why="nothing is charged for writing, so nothing is marked"
         )
-    marks = _best(shape, uses, regime)
+    marks = _best_lifetimes(shape, uses, regime)
     if regime.name == _OPENAI:
-        marks, explicit, why = _openai(shape, uses, marks, regime)
+        marks, explicit, why = _choose_openai_marks(shape, uses, marks, regime)
     else:
-        explicit, why = False, _reason(marks, shape)
+        explicit, why = False, _policy_reason(marks, shape)
     return BreakpointPolicy(
         tools=marks.get("tools", ""),
         stable=marks.get("stable", ""),
@@ -186,12 +186,12 @@ def blocks_left_unmarked(repeats: Sequence[float], sizes: Sequence[int]) -> int:
         repeats: The share of later calls that repeat all but so many blocks, by how many.
         sizes: Tokens of the conversation without so many.
     """
-    worth = [_read(repeats, sizes, at) for at in range(len(sizes))]
+    worth = [_expected_read_tokens(repeats, sizes, at) for at in range(len(sizes))]
     best = max(range(len(worth)), key=worth.__getitem__)
     return best if worth[best] > worth[0] * _CLEAR else 0
 
 
-def _read(repeats: Sequence[float], sizes: Sequence[int], at: int) -> float:
+def _expected_read_tokens(repeats: Sequence[float], sizes: Sequence[int], at: int) -> float:
     """Tokens that an average later call reads, where marks always leave out so many blocks.
 
     One that repeats less reads up to an earlier mark, if that was before what is not repeated.
@@ -271,17 +271,17 @@ def _are_all_new(before: Sequence[PromptStart], now: PromptStart) -> bool:
     return len(before) >= _ALL_NEW and len(firsts) > len(before)
 
 
-def conversation_cache_key(regime: Regime, road: CacheKeySource) -> str:
+def conversation_cache_key(regime: Regime, key_source: CacheKeySource) -> str:
     """The key that brings calls of one prefix together; "" for none.
 
     What keeps teams apart is no matter of a plan: it holds for every call, planned or not.
     """
     if not _ROUTED.isdisjoint({(regime.name, regime.provider), (regime.name, "")}):
-        return road.feature
-    return road.team if needs_key(regime.name, regime.provider) else ""
+        return key_source.feature
+    return key_source.team if needs_key(regime.name, regime.provider) else ""
 
 
-def _best(shape: ConversationShape, uses: ExpectedUses, regime: Regime) -> dict[str, str]:
+def _best_lifetimes(shape: ConversationShape, uses: ExpectedUses, regime: Regime) -> dict[str, str]:
     """The lifetime of the mark after each slot that pays; the history may grow over the least."""
     sizes = (shape.tools, shape.stable - shape.tools, shape.semi, shape.history)
     ends = tuple(accumulate(sizes))
@@ -316,7 +316,7 @@ def _with_usual_lifetime(regime: Regime) -> Regime:
     return msgspec.structs.replace(regime, writes={usual: regime.writes[usual]})
 
 
-def _openai(
+def _choose_openai_marks(
     shape: ConversationShape, uses: ExpectedUses, marks: dict[str, str], regime: Regime
 ) -> tuple[dict[str, str], bool, str]:
     """Marks, whether they are all, and why: explicit only where few calls are read to their end.
@@ -327,7 +327,7 @@ def _openai(
     Source: OpenAI, prompt caching guide, implicit and explicit mode (2026-09).
     """
     if "history" not in marks and uses.is_lone:
-        return marks, True, _reason(marks, shape)
+        return marks, True, _policy_reason(marks, shape)
     why = "it is likely to go on, and the provider writes its end by itself"
     if "history" not in marks:
         why = "too little is known to switch off the provider's own choice"
@@ -339,7 +339,7 @@ def _openai(
     return marks, False, why
 
 
-def _reason(marks: Mapping[str, str], shape: ConversationShape) -> str:
+def _policy_reason(marks: Mapping[str, str], shape: ConversationShape) -> str:
     if not marks:
         return "nothing is expected to be read again often enough to pay for writing it"
     places = " and ".join(f"{slot} ({ttl})" for slot, ttl in marks.items())

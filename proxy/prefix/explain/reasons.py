@@ -132,14 +132,16 @@ def explanation_lines(
         lines.append(f"To be expected, as the prompt was sent: {could}.")
     if miss is None:
         return lines
-    lines += [_why(miss)]
+    lines += [_reason_line(miss)]
     if miss.tokens:
-        lines.append(f"Could have been read besides: {miss.tokens:,} tokens; {_price(miss.nanos)}.")
+        lines.append(
+            f"Could have been read besides: {miss.tokens:,} tokens; {_savings_text(miss.nanos)}."
+        )
     mend = FIXES[miss.reason]
     return [*lines, mend if mend.startswith(_NOTHING) else f"Fix: {mend}"]
 
 
-def _why(miss: CacheMiss) -> str:
+def _reason_line(miss: CacheMiss) -> str:
     sure = (
         f" ({miss.confidence})" if miss.confidence not in {None, ReasonConfidence.CERTAIN} else ""
     )
@@ -147,7 +149,7 @@ def _why(miss: CacheMiss) -> str:
     return f"Why not more: {_REASONS[miss.reason]}{sure}{detail}."
 
 
-def _price(nanos: int | None) -> str:
+def _savings_text(nanos: int | None) -> str:
     """What reading the tokens would have changed, in dollars."""
     if nanos is None:
         return "what that would have saved is not known"

@@ -60,7 +60,7 @@ def declared_slots(prompt: Prompt) -> RequestedMoves:
         if not may_hold_tags(raw) or (message := parse_message(raw)).role not in SPEAKERS:
             continue
         for at, part in enumerate(content_parts(message.content)):
-            found = _pieces(part_text(part) or "", room) if may_hold_tags(part) else ()
+            found = _tagged_pieces(part_text(part) or "", room) if may_hold_tags(part) else ()
             if isinstance(found, str):
                 notes.append(f"tags of message {number} stay as text: {found}")
             elif found:
@@ -69,12 +69,12 @@ def declared_slots(prompt: Prompt) -> RequestedMoves:
     return RequestedMoves(wish, tuple(notes))
 
 
-def _pieces(said: str, most: int) -> tuple[TextPiece, ...] | str:
+def _tagged_pieces(said: str, most: int) -> tuple[TextPiece, ...] | str:
     """The text in pieces without its tags; none without tags; or what is wrong with them."""
     found: list[TextPiece] = []
     start, opened = 0, ""
     for count, tag in enumerate(_TAG.finditer(said)):
-        wrong = _wrong(tag, opened) if count < most else "too many"
+        wrong = _tag_error(tag, opened) if count < most else "too many"
         if wrong:
             return wrong
         found.append(TextPiece(SLOTS[opened or "stable"], said[start : tag.start()]))
@@ -85,7 +85,7 @@ def _pieces(said: str, most: int) -> tuple[TextPiece, ...] | str:
     return tuple(piece for piece in found if piece.text or piece.slot is not PromptSlot.STABLE)
 
 
-def _wrong(tag: re.Match[str], opened: str) -> str:
+def _tag_error(tag: re.Match[str], opened: str) -> str:
     """What is wrong with a tag where another is open, or none; "" for nothing."""
     closes, name, ends = tag.groups()
     if not ends or name not in SLOTS:
@@ -107,7 +107,7 @@ def named_slots(prompt: Prompt, header: str) -> RequestedMoves:
     """
     wish: dict[_Place, tuple[TextPiece, ...]] = {}
     notes: list[str] = []
-    said = header or _metadata(prompt)
+    said = header or _slots_in_metadata(prompt)
     for number, one in enumerate(said.split(",", MOST)) if said.strip() else ():
         found = _named_texts(prompt, one) if number < MOST else "there are too many"
         if isinstance(found, str):
@@ -117,7 +117,7 @@ def named_slots(prompt: Prompt, header: str) -> RequestedMoves:
     return RequestedMoves(wish, tuple(notes))
 
 
-def _metadata(prompt: Prompt) -> str:
+def _slots_in_metadata(prompt: Prompt) -> str:
     """What the metadata says of slots; "" for nothing, or where that is no text."""
     raw = prompt.fields.get("metadata")
     if raw is None or FIELD.encode() not in raw:
@@ -140,14 +140,14 @@ def _named_texts(prompt: Prompt, one: str) -> dict[_Place, tuple[TextPiece, ...]
     message = parse_message(prompt.messages[number])
     if message.role not in SPEAKERS:
         return "only instructions and a user's words have slots"
-    found = dict(_texts(content_parts(message.content), number, slot))
+    found = dict(_texts_of_message(content_parts(message.content), number, slot))
     if match[2] is None:
         return found or "the message has no text"
     at = (number, int(match[2]))
     return {at: found[at]} if at in found else "the message has no such text"
 
 
-def _texts(
+def _texts_of_message(
     content: tuple[bytes, ...], number: int, slot: PromptSlot
 ) -> Iterator[tuple[_Place, tuple[TextPiece, ...]]]:
     for at, one in enumerate(content):

@@ -99,9 +99,9 @@ class Words:
             ends = tuple(accumulate(map(len, found)))
             self._texts.append(_Text(at, said, len(self._units), ends))
             self._units += found
-        self._found = self._standing(anchors, fingerprint)
+        self._found = self._anchor_positions(anchors, fingerprint)
 
-    def _standing(
+    def _anchor_positions(
         self, wanted: Sequence[Anchor], fingerprint: Fingerprint
     ) -> dict[Anchor, list[int]]:
         sizes = frozenset(anchor.size for anchor in wanted)
@@ -114,22 +114,22 @@ class Words:
                 found[anchor].append(number)
         return found
 
-    def hole(self, before: Anchor | None, after: Anchor | None) -> Hole | str:
+    def find_hole(self, before: Anchor | None, after: Anchor | None) -> Hole | str:
         """The units between two anchors, or why there is no such place."""
         start, end = 0, len(self._units)
         if before is not None:
             stands = self._found[before]
             if len(stands) != 1:
-                return _why("before", stands)
+                return _anchor_problem("before", stands)
             start = stands[0] + 1
         if after is not None:
             stands = self._found[after]
             if len(stands) != 1:
-                return _why("after", stands)
+                return _anchor_problem("after", stands)
             end = stands[0]
         return Hole(start, end) if start <= end else "the lines around it changed places"
 
-    def entries(self, hole: Hole) -> list[tuple[int, int]]:
+    def worded_units(self, hole: Hole) -> list[tuple[int, int]]:
         """The units of a place that hold words, each with the blank ones behind it."""
         found: list[tuple[int, int]] = []
         start = hole.start
@@ -141,21 +141,21 @@ class Words:
             start = number + 1 if found else start
         return found
 
-    def pieces(self, runs: Sequence[Run]) -> dict[tuple[int, int], tuple[TextPiece, ...]]:
+    def split_texts(self, runs: Sequence[Run]) -> dict[tuple[int, int], tuple[TextPiece, ...]]:
         """The texts that runs of units are taken from, in pieces; runs are apart and in order."""
         found: dict[tuple[int, int], tuple[TextPiece, ...]] = {}
         for one in self._texts:
-            cuts = [cut for run in runs if (cut := _cut(one, run)) is not None]
+            cuts = [cut for run in runs if (cut := _character_run(one, run)) is not None]
             if cuts:
-                found[one.at] = tuple(_pieces(one.said, cuts))
+                found[one.at] = tuple(_pieces_at_cuts(one.said, cuts))
         return found
 
 
-def _why(side: str, stands: Sequence[int]) -> str:
+def _anchor_problem(side: str, stands: Sequence[int]) -> str:
     return f"the line {side} it {'stands twice' if stands else 'is gone'}"
 
 
-def _cut(one: _Text, run: Run) -> Run | None:
+def _character_run(one: _Text, run: Run) -> Run | None:
     """The characters of a text that a run takes; None for none."""
     start, end, slot, label = run
     until = one.first + len(one.ends)
@@ -171,7 +171,7 @@ def _cut(one: _Text, run: Run) -> Run | None:
     return begin, one.ends[high - one.first - 1], slot, label
 
 
-def _pieces(said: str, cuts: Sequence[Run]) -> list[TextPiece]:
+def _pieces_at_cuts(said: str, cuts: Sequence[Run]) -> list[TextPiece]:
     found: list[TextPiece] = []
     at = 0
     for start, end, slot, label in cuts:
@@ -251,17 +251,17 @@ def find_moves(
     words = Words(prompt, anchors, fingerprint, declared or {})
     runs: list[_Run] = []
     notes: list[str] = []
-    for hole, group in _holes(moves, words):
+    for hole, group in _find_holes(moves, words):
         if isinstance(hole, str):
             notes += [f"{move.label} stays: {hole}" for move in group]
         else:
-            runs += _runs(words, hole, group)
-    kept = list(_apart(sorted(runs, key=lambda run: (run.start, run.end)), notes))
-    wish = words.pieces([(run.start, run.end, run.move.slot, run.move.label) for run in kept])
+            runs += _unit_runs(words, hole, group)
+    kept = list(_without_overlaps(sorted(runs, key=lambda run: (run.start, run.end)), notes))
+    wish = words.split_texts([(run.start, run.end, run.move.slot, run.move.label) for run in kept])
     return RequestedMoves({**wish, **(declared or {})}, tuple(notes))
 
 
-def _holes(
+def _find_holes(
     moves: Sequence[LayoutMove], words: Words
 ) -> Iterator[tuple[Hole | str, list[LayoutMove]]]:
     """Each place that moves speak of, or why it cannot be found; with its moves."""
@@ -269,12 +269,12 @@ def _holes(
     for move in moves:
         groups.setdefault((move.before, move.after), []).append(move)
     for (before, after), group in groups.items():
-        yield words.hole(before, after), sorted(group, key=lambda move: move.at)
+        yield words.find_hole(before, after), sorted(group, key=lambda move: move.at)
 
 
-def _runs(words: Words, hole: Hole, group: Sequence[LayoutMove]) -> list[_Run]:
+def _unit_runs(words: Words, hole: Hole, group: Sequence[LayoutMove]) -> list[_Run]:
     """Which units each move takes."""
-    entries = words.entries(hole)
+    entries = words.worded_units(hole)
     if all(move.of == len(entries) >= move.at + move.count and move.count for move in group):
         return [
             _Run(entries[move.at][0], entries[move.at + move.count - 1][1], move) for move in group
@@ -288,7 +288,7 @@ def _runs(words: Words, hole: Hole, group: Sequence[LayoutMove]) -> list[_Run]:
     return runs
 
 
-def _apart(runs: Sequence[_Run], notes: list[str]) -> Iterator[_Run]:
+def _without_overlaps(runs: Sequence[_Run], notes: list[str]) -> Iterator[_Run]:
     """The runs that don't overlap one before; says which do."""
     end = 0
     for run in runs:
@@ -311,10 +311,10 @@ def read_layout(raw: str) -> Layout | None:
 def layout_lines(layout: Layout) -> list[str]:
     """The layout in lines to read."""
     moves = quantity(len(layout.moves), "move")
-    return [f"layout {layout.version}: {moves}", *map(_line, layout.moves)]
+    return [f"layout {layout.version}: {moves}", *map(_move_line, layout.moves)]
 
 
-def _line(move: LayoutMove) -> str:
+def _move_line(move: LayoutMove) -> str:
     dollars = Decimal(move.saving).scaleb(-9).quantize(Decimal("0.0001"))
     return (
         f"{move.label}: {move.shows or 'text'} {_VARIES[move.slot]} → {move.slot.value} slot"

@@ -76,7 +76,7 @@ def split_text(pieces: Sequence[TextPiece], *, last: bool) -> SplitText:
         pieces: The text.
         last: Whether no stable text follows it; semi-stable pieces at its end then stay there.
     """
-    solid = [at for at, piece in enumerate(pieces) if _solid(piece)]
+    solid = [at for at, piece in enumerate(pieces) if _is_stable_text(piece)]
     end = solid[-1] + 1 if solid else 0
     ends = [p for p in pieces[end:] if p.slot is not PromptSlot.VARIABLE]
     if not last or all(p.slot is PromptSlot.STABLE for p in ends):
@@ -106,7 +106,7 @@ def reference_text(pieces: Sequence[TextPiece]) -> str:
     return "\n".join(f"[{p.label} is given {_WHERE[p.slot]}.]" for p in pieces)
 
 
-def _solid(piece: TextPiece) -> bool:
+def _is_stable_text(piece: TextPiece) -> bool:
     return piece.slot is PromptSlot.STABLE and not piece.text.isspace() and piece.text != ""
 
 
@@ -116,7 +116,7 @@ def _moved_pieces(pieces: Sequence[TextPiece]) -> tuple[TextPiece, ...]:
 
 def _stable_text(pieces: Sequence[TextPiece], where: Mapping[PromptSlot, str]) -> str:
     """The stable text; a reference stands where a piece left from between two others."""
-    solid = [at for at, piece in enumerate(pieces) if _solid(piece)]
+    solid = [at for at, piece in enumerate(pieces) if _is_stable_text(piece)]
     inner = range(solid[0], solid[-1]) if solid else range(0)
     found: list[str] = []
     gone: list[TextPiece] = []
@@ -124,13 +124,13 @@ def _stable_text(pieces: Sequence[TextPiece], where: Mapping[PromptSlot, str]) -
         if piece.slot is not PromptSlot.STABLE:
             gone += [piece] if at in inner else []
         elif piece.text:
-            found += [_bridge(found[-1], gone, piece.text, where)] if gone else []
+            found += [_references_between(found[-1], gone, piece.text, where)] if gone else []
             found.append(piece.text)
             gone = []
     return "".join(found)
 
 
-def _bridge(
+def _references_between(
     before: str, gone: Sequence[TextPiece], after: str, where: Mapping[PromptSlot, str]
 ) -> str:
     """The references between two texts: on lines of their own, or within a line."""
@@ -176,7 +176,7 @@ class _Head(msgspec.Struct):
     semi: tuple[int, int] | None = None
     moved: list[_Moved] = []
 
-    def of(self, slot: PromptSlot) -> dict[str, list[TextPiece]]:
+    def pieces_in_slot(self, slot: PromptSlot) -> dict[str, list[TextPiece]]:
         """What left its place for a slot, by role."""
         found: dict[str, list[TextPiece]] = {}
         for moved in self.moved:
@@ -204,12 +204,12 @@ def place_pieces(prompt: Prompt, wish: PieceMoves, *, late: bool = True) -> Plac
         return PlacedPrompt(prompt)
     first = count_leading(prompt)
     wish, notes = _allow_moves(_with_labels(wish), prompt, first)
-    head = _head(prompt, wish, first)
-    _end(head)
+    head = _ordered_head(prompt, wish, first)
+    _append_semi_stable(head)
     spoken = list(prompt.messages[first:])
     for number in {at for at, _ in wish if first <= at < len(prompt.messages)}:
         spoken[number - first] = _reordered_message(prompt, number, wish)
-    tail = _tail_length(spoken, head.of(PromptSlot.VARIABLE), late=late)
+    tail = _tail_length(spoken, head.pieces_in_slot(PromptSlot.VARIABLE), late=late)
     messages = (*head.messages, *spoken)
     found = msgspec.structs.replace(prompt, messages=messages, semi=head.semi, tail=tail)
     return PlacedPrompt(found, notes)
@@ -236,14 +236,14 @@ def _allow_moves(
         return wish, ()
     if first == len(prompt.messages):
         note = "what varies ends the instructions: no conversation follows them"
-        return _instead(wish, first, PromptSlot.SEMI_STABLE), (note,)
+        return _with_other_slot(wish, first, PromptSlot.SEMI_STABLE), (note,)
     if parse_message(prompt.messages[-1]).role == ASSISTANT:
         note = "what varies stays in its place: the last message is an answer to go on with"
-        return _instead(wish, first, PromptSlot.STABLE), (note,)
+        return _with_other_slot(wish, first, PromptSlot.STABLE), (note,)
     return wish, ()
 
 
-def _instead(wish: PieceMoves, first: int, slot: PromptSlot) -> PieceMoves:
+def _with_other_slot(wish: PieceMoves, first: int, slot: PromptSlot) -> PieceMoves:
     """The wish with another slot for what varies in the leading messages."""
     return {
         at: [
@@ -256,10 +256,10 @@ def _instead(wish: PieceMoves, first: int, slot: PromptSlot) -> PieceMoves:
     }
 
 
-def _head(prompt: Prompt, wish: PieceMoves, first: int) -> _Head:
+def _ordered_head(prompt: Prompt, wish: PieceMoves, first: int) -> _Head:
     """The leading messages with what stays in them, each slot's words in order."""
     every = [content_parts(parse_message(raw).content) for raw in prompt.messages[:first]]
-    cuts = _cuts(every, wish)
+    cuts = _split_parts(every, wish)
     head = _Head(messages=[], moved=[])
     for number, found in enumerate(every):
         raw = prompt.messages[number]
@@ -270,7 +270,7 @@ def _head(prompt: Prompt, wish: PieceMoves, first: int) -> _Head:
         kept: list[bytes] = []
         for at, one in enumerate(found):
             pieces = cuts.get((number, at), SplitText(kept="", whole=True))
-            stays, semi = _stays(one, pieces)
+            stays, semi = _remaining_parts(one, pieces)
             if semi and head.semi is None:
                 head.semi = (len(head.messages), len(kept) + len(stays) - 1)
             kept += stays
@@ -280,7 +280,9 @@ def _head(prompt: Prompt, wish: PieceMoves, first: int) -> _Head:
     return head
 
 
-def _cuts(every: Sequence[Sequence[bytes]], wish: PieceMoves) -> dict[tuple[int, int], SplitText]:
+def _split_parts(
+    every: Sequence[Sequence[bytes]], wish: PieceMoves
+) -> dict[tuple[int, int], SplitText]:
     """What stays and what goes of each part that is wished about."""
     found: dict[tuple[int, int], SplitText] = {}
     last = True
@@ -295,7 +297,7 @@ def _cuts(every: Sequence[Sequence[bytes]], wish: PieceMoves) -> dict[tuple[int,
     return found
 
 
-def _stays(raw: bytes, found: SplitText) -> tuple[list[bytes], bool]:
+def _remaining_parts(raw: bytes, found: SplitText) -> tuple[list[bytes], bool]:
     """What stands where the part stood, and whether the last of it is semi-stable."""
     if found.whole:
         return [raw], False
@@ -308,9 +310,9 @@ def _stays(raw: bytes, found: SplitText) -> tuple[list[bytes], bool]:
     return [replace_text(raw, reference_text(found.gone))], False
 
 
-def _end(head: _Head) -> None:
+def _append_semi_stable(head: _Head) -> None:
     """Put what is semi-stable at the end of the instructions."""
-    for role, pieces in head.of(PromptSlot.SEMI_STABLE).items():
+    for role, pieces in head.pieces_in_slot(PromptSlot.SEMI_STABLE).items():
         words = labelled_text(pieces)
         if head.messages and parse_message(head.messages[-1]).role == role:
             last = head.messages[-1]

@@ -92,17 +92,17 @@ class Toolsets:
         Returns:
             Their fingerprints.
         """
-        self._spell(came[:_TOOLS])
+        self._record_spelling(came[:_TOOLS])
         names = [tool.name for tool in came[:_TOOLS]]
         before = names if self._head is None else self._head
-        self._head = tuple(names[: _common(before, names)])
+        self._head = tuple(names[: _common_length(before, names)])
         if not self._is_shuffled:
-            self._note(names)
+            self._record_order(names)
         if self._is_shuffled and len(self._head) < _HEAD:
             came = sorted(came, key=lambda tool: tool.name)
         return tuple(tool.known for tool in came)
 
-    def _spell(self, came: Sequence[ToolRecord]) -> None:
+    def _record_spelling(self, came: Sequence[ToolRecord]) -> None:
         """Compare tools with the same ones before."""
         if self.is_respelled:
             return
@@ -113,7 +113,7 @@ class Toolsets:
         )
         self.is_respelled = any(now != before for now, before in spelt)
 
-    def _note(self, names: Sequence[str]) -> None:
+    def _record_order(self, names: Sequence[str]) -> None:
         """Compare a list with those before it; of two neighbours their first order counts."""
         pairs = list(pairwise(names))
         same = [hash(pair) for pair in pairs if hash(pair[::-1]) not in self._pairs]
@@ -125,7 +125,7 @@ class Toolsets:
         self._pairs.update(same)
 
 
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
+def _common_length(one: Sequence[str], other: Sequence[str]) -> int:
     """Number of names both lists begin with."""
     pairs = zip(one, other, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
@@ -168,7 +168,7 @@ class _Tool(msgspec.Struct, frozen=True):
     spelling: int = 0
 
     @property
-    def stops(self) -> bool:
+    def can_carry_mark(self) -> bool:
         """True if it may carry a mark."""
         return may_mark(self.whole)
 
@@ -211,8 +211,8 @@ def order_tools(
 def _order_tools(
     tools: tuple[bytes, ...], known: tuple[str, ...], fingerprint: Fingerprint, *, as_came: bool
 ) -> OrderedTools:
-    found = [_of(tool, fingerprint) for tool in tools]
-    planned, why = _reorder(found, known)
+    found = [_cached_tool(tool, fingerprint) for tool in tools]
+    planned, why = _reorder_functions(found, known)
     if not _same_before_each_mark(found, planned):
         planned, why = found, "marks stand between tools that would change places"
     pairs = zip(found, planned, strict=True)
@@ -226,31 +226,33 @@ _lately = lru_cache(maxsize=256)(_order_tools)
 
 def movable_tools(tools: Sequence[bytes], fingerprint: Fingerprint) -> list[ToolRecord]:
     """The tools that may change places, in the caller's order; none where there are too many."""
-    found = [_of(tool, fingerprint) for tool in tools] if len(tools) <= MAX_TOOLS else []
+    found = [_cached_tool(tool, fingerprint) for tool in tools] if len(tools) <= MAX_TOOLS else []
     return [ToolRecord(tool.known, tool.name, tool.spelling) for tool in found if tool.name]
 
 
-def _of(raw: bytes, fingerprint: Fingerprint) -> _Tool:
+def _cached_tool(raw: bytes, fingerprint: Fingerprint) -> _Tool:
     """The tool, remembered where it is not large."""
-    return (_known if len(raw) <= _SMALL else _read)(raw, fingerprint)
+    return (_known if len(raw) <= _SMALL else _read_tool)(raw, fingerprint)
 
 
-def _read(raw: bytes, fingerprint: Fingerprint) -> _Tool:
+def _read_tool(raw: bytes, fingerprint: Fingerprint) -> _Tool:
     """The tool; one that is not understood stays unmodified."""
     try:
         kind, name, outer, inner = _open_tool(raw)
     except (Unplannable, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _Tool(raw, b"", {}, "", "")
-    marks = _marks(inner) | _marks(outer)
-    whole = plain = _render({**outer, kind: _render(inner)})
+    marks = _own_marks(inner) | _own_marks(outer)
+    whole = plain = _render_sorted({**outer, kind: _render_sorted(inner)})
     if marks:
-        plain = _render(_without_marks({**outer, kind: _render(_without_marks(inner))}))
+        plain = _render_sorted(
+            _without_marks({**outer, kind: _render_sorted(_without_marks(inner))})
+        )
     spelling = hash(tuple(outer.items()))
     return _Tool(whole, plain, marks, name, fingerprint(plain).hex(), raw, spelling)
 
 
 #: Tools seen lately, in any conversation: at most 24 MiB.
-_known = lru_cache(maxsize=1024)(_read)
+_known = lru_cache(maxsize=1024)(_read_tool)
 
 
 def _open_tool(raw: bytes) -> tuple[str, str, dict[str, bytes], dict[str, bytes]]:
@@ -259,18 +261,18 @@ def _open_tool(raw: bytes) -> tuple[str, str, dict[str, bytes], dict[str, bytes]
     Raises:
         Unplannable: If it is no function, or cannot be written again as it is.
     """
-    outer = _exact(msgspec.json.format(raw, indent=-1))
+    outer = _exact_members(msgspec.json.format(raw, indent=-1))
     kind = _word(outer.get("type", b'"function"'))
     if kind not in _KINDS or kind not in outer:
         raise Unplannable("not a function")
-    inner = _exact(outer[kind])
+    inner = _exact_members(outer[kind])
     name = _word(inner.get("name", b'""'))
     if not name:
         raise Unplannable("a function without a name")
     return kind, name, outer, inner
 
 
-def _exact(compact: bytes) -> dict[str, bytes]:
+def _exact_members(compact: bytes) -> dict[str, bytes]:
     """The members of an object that is written without spaces.
 
     Raises:
@@ -282,14 +284,14 @@ def _exact(compact: bytes) -> dict[str, bytes]:
     return found
 
 
-def _render(found: Mapping[str, bytes]) -> bytes:
+def _render_sorted(found: Mapping[str, bytes]) -> bytes:
     """The object with its keys in the one order."""
     return write_object(
         dict(sorted(found.items(), key=lambda one: (_RANK.get(one[0], 99), one[0])))
     )
 
 
-def _marks(found: Mapping[str, bytes]) -> dict[str, bytes]:
+def _own_marks(found: Mapping[str, bytes]) -> dict[str, bytes]:
     return {name: found[name] for name in MARKS if found.get(name, b"null") != b"null"}
 
 
@@ -297,7 +299,7 @@ def _without_marks(found: Mapping[str, bytes]) -> dict[str, bytes]:
     return {name: raw for name, raw in found.items() if name not in MARKS or raw == b"null"}
 
 
-def _reorder(found: Sequence[_Tool], known: Sequence[str]) -> tuple[Sequence[_Tool], str]:
+def _reorder_functions(found: Sequence[_Tool], known: Sequence[str]) -> tuple[Sequence[_Tool], str]:
     """The tools with functions in their order among themselves, and why not where they are not."""
     able = [tool for tool in found if tool.name]
     if len({tool.name for tool in able}) < len(able):
@@ -314,7 +316,7 @@ def _same_before_each_mark(found: Sequence[_Tool], planned: Sequence[_Tool]) -> 
     for was, now in zip(found, planned, strict=True):
         apart ^= {id(was)}
         apart ^= {id(now)}
-        if apart and was.stops:
+        if apart and was.can_carry_mark:
             return False
     return True
 

@@ -58,18 +58,18 @@ def entry_keys(sent: SentCall, at: int) -> tuple[int, ...]:
 
 def lookup_places(sent: SentCall) -> Iterator[int]:
     """Number of blocks stand before each place where an entry is looked for."""
-    marks = _marks(sent)
+    marks = _mark_places(sent)
     if sent.regime.name == "prefix-unit":
         yield from max_prefix_blocks(sent)
     elif sent.regime.name == "openai-breakpoint":
         yield from (at + 1 for at in marks[-_MARKS:])
         if not sent.explicit:
-            ends = sent.eligible
+            ends = sent.implicit_breakpoints
             yield from ends[-_ENDS - 1 :]
             yield from ends[:1]
     else:
         for mark in marks:
-            yield from _window(sent, mark)
+            yield from _lookup_window(sent, mark)
 
 
 def written_breakpoints(sent: SentCall, known: int) -> Iterator[tuple[int, str, int]]:
@@ -86,19 +86,19 @@ def written_breakpoints(sent: SentCall, known: int) -> Iterator[tuple[int, str, 
         yield from ((at, "", BY_RULE) for at in {known, len(sent.blocks)} if at)
         return
     by_rule = sent.regime.name == "openai-breakpoint" and not sent.explicit
-    marks = _marks(sent)
+    marks = _mark_places(sent)
     for at in marks[max(0, len(marks) - sent.regime.marks + by_rule) :]:
         yield at + 1, sent.marks[at], BY_MARK
     if by_rule:
-        last = sent.eligible[-1:]
+        last = sent.implicit_breakpoints[-1:]
         yield from ((at, "", BY_RULE) for at in last if at - 1 not in sent.marks)
 
 
-def _marks(sent: SentCall) -> list[int]:
+def _mark_places(sent: SentCall) -> list[int]:
     return sorted(at for at in sent.marks if 0 <= at < len(sent.blocks))
 
 
-def _window(sent: SentCall, mark: int) -> range:
+def _lookup_window(sent: SentCall, mark: int) -> range:
     """Number of blocks stand before each place looked at from a mark, its own first.
 
     Source: Anthropic, prompt caching, 20-block lookback (2026-08): consecutive tool results are
@@ -165,11 +165,11 @@ class UnstoredPrefixes:
     def __init__(self) -> None:
         self._until: LruCache[int, float] = LruCache(_MOST)
 
-    def has(self, point: int, now: float) -> bool:
+    def is_unstored(self, point: int, now: float) -> bool:
         """True if the prefix that ends here is known not to be stored."""
         return (self._until.peek(point) or 0.0) > now
 
-    def observe(
+    def record_answer(
         self, sent: SentCall, hit: int, scale: TokenScale, usage: Usage, now: float
     ) -> bool:
         """Learn from an answer; whether a prefix proved not to be stored.

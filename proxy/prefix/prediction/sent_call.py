@@ -86,7 +86,7 @@ class TokenScale(msgspec.Struct, frozen=True, kw_only=True):
         beyond = (size - self.counted_size) * (self.total - self.counted)
         return self.counted + (beyond // rest if rest else 0)
 
-    def of(self, total: int) -> "TokenScale":
+    def with_total(self, total: int) -> "TokenScale":
         """The same once the provider counted all of the prompt."""
         if total < self.counted:
             return TokenScale(size=self.size, total=total)
@@ -97,12 +97,12 @@ class BlockRanges(msgspec.Struct, frozen=True):
     """Which blocks of a call are what, by index.
 
     Attributes:
-        talk: The messages that a later call may repeat.
+        messages: The messages that a later call may repeat.
     """
 
     tools: range
     heads: range
-    talk: range
+    messages: range
 
 
 class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -145,7 +145,7 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """
         at = hash((self.place, *sorted(self.early.items())))
         found = [at]
-        talk = self.stretches.talk.start
+        talk = self.block_ranges.messages.start
         for block in self.blocks[:talk]:
             at = hash((at, block.digest))
             found.append(at)
@@ -156,7 +156,7 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return tuple(found)
 
     @cached_property
-    def stretches(self) -> BlockRanges:
+    def block_ranges(self) -> BlockRanges:
         """Which of its blocks are tools, leading texts, and messages that may be repeated."""
         blocks = self.blocks
         tools = next((at for at, block in enumerate(blocks) if block.message >= 0), len(blocks))
@@ -167,12 +167,16 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         )
 
     @cached_property
-    def prints(self) -> tuple[bytes, bytes, bytes]:
+    def short_fingerprints(self) -> tuple[bytes, bytes, bytes]:
         """The beginnings of the fingerprints of each stretch, joined; of ``PRINTS`` at most."""
-        of = self.stretches
-        return self._joined(of.tools), self._joined(of.heads), self._joined(of.talk)
+        of = self.block_ranges
+        return (
+            self._joined_digests(of.tools),
+            self._joined_digests(of.heads),
+            self._joined_digests(of.messages),
+        )
 
-    def _joined(self, which: range) -> bytes:
+    def _joined_digests(self, which: range) -> bytes:
         blocks = self.blocks[which.start : min(which.stop, which.start + MAX_DIGESTS)]
         return b"".join([block.digest[:DIGEST_BYTES] for block in blocks])
 
@@ -182,13 +186,13 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return tuple(accumulate([block.size for block in self.blocks], initial=0))
 
     @cached_property
-    def eligible(self) -> tuple[int, ...]:
+    def implicit_breakpoints(self) -> tuple[int, ...]:
         """Number of blocks stand before each message's end that may be an implicit breakpoint.
 
         Source: OpenAI, prompt caching guide, implicit mode (2026-09).
         """
-        blocks, talk = self.blocks, self.stretches.talk.start
-        leads = talk > len(self.stretches.tools)
+        blocks, talk = self.blocks, self.block_ranges.messages.start
+        leads = talk > len(self.block_ranges.tools)
         roles = [block.role for block in blocks[talk:]]
         ends = [
             at
@@ -239,7 +243,7 @@ def leading_lines(
         if is_in_conversation(block) or len(found) >= MAX_TEXTS:
             break
         if block.message >= 0 and block.size <= MAX_TEXT_BYTES:
-            found[index] = _lines(part_text(pieces.of(block)) or "", fingerprint)
+            found[index] = _text_lines(part_text(pieces.block_json(block)) or "", fingerprint)
     return found
 
 
@@ -249,7 +253,7 @@ def leading_text(prompt: Prompt, block: PromptBlock) -> str:
     Raises:
         Unplannable: If its message cannot be read.
     """
-    return part_text(BlockJson(prompt).of(block)) or ""
+    return part_text(BlockJson(prompt).block_json(block)) or ""
 
 
 def split_lines(words: str) -> list[str]:
@@ -263,7 +267,7 @@ def split_fingerprints(joined: bytes) -> list[bytes]:
     return [joined[at : at + DIGEST_BYTES] for at in range(0, len(joined), DIGEST_BYTES)]
 
 
-def _lines(words: str, fingerprint: Fingerprint) -> TextLines:
+def _text_lines(words: str, fingerprint: Fingerprint) -> TextLines:
     encoded = [line.encode("utf8", "surrogatepass") for line in split_lines(words)]
     digests = b"".join([fingerprint(line)[:DIGEST_BYTES] for line in encoded])
     sizes = array("I", map(len, encoded))
@@ -297,8 +301,8 @@ def digest_start(blocks: Sequence[PromptBlock]) -> PromptStart:
     return PromptStart(
         tools=sum(1 for _ in takewhile(lambda block: block.message < 0, blocks)),
         stable=stable,
-        head=_hash(blocks[:stable]),
-        first=_hash(blocks[: before + 1]),
+        head=_blocks_hash(blocks[:stable]),
+        first=_blocks_hash(blocks[: before + 1]),
     )
 
 
@@ -320,7 +324,7 @@ def digest_end(blocks: Sequence[PromptBlock]) -> PromptEnding:
     """Digest the end of these blocks; the digests say nothing to another process."""
     begins = max(0, len(blocks) - MAX_LEFT_OUT)
     last = b"".join([block.digest[:DIGEST_BYTES] for block in blocks[begins:]])
-    return PromptEnding(begins, _hash(blocks[:begins]), last)
+    return PromptEnding(begins, _blocks_hash(blocks[:begins]), last)
 
 
 def blocks_left_out(blocks: Sequence[PromptBlock], before: Sequence[PromptEnding]) -> int:
@@ -343,12 +347,12 @@ def blocks_left_out(blocks: Sequence[PromptBlock], before: Sequence[PromptEnding
 def _repeated_blocks(blocks: Sequence[PromptBlock], before: PromptEnding) -> int:
     """Number of blocks of an earlier call this one begins with; 0 for fewer than are told apart."""
     at = before.begins
-    if _hash(blocks[:at]) != before.head:
+    if _blocks_hash(blocks[:at]) != before.head:
         return 0
     pairs = zip(blocks[at:], split_fingerprints(before.last), strict=False)
     same = takewhile(lambda pair: pair[0].digest[:DIGEST_BYTES] == pair[1], pairs)
     return at + sum(1 for _ in same)
 
 
-def _hash(blocks: Sequence[PromptBlock]) -> int:
+def _blocks_hash(blocks: Sequence[PromptBlock]) -> int:
     return hash(tuple([block.digest for block in blocks]))

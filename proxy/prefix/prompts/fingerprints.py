@@ -86,22 +86,22 @@ def bare_json(raw: bytes) -> bytes:
     """
     try:
         found = msgspec.json.decode(raw)
-        return msgspec.json.encode(_text(_block(found)))
+        return msgspec.json.encode(_as_lone_text(_without_mark_members(found)))
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         raise Unplannable(f"not a block: {error}") from None
 
 
-def _block(found: Any) -> Any:  # noqa: ANN401 - any JSON there is
+def _without_mark_members(found: Any) -> Any:  # noqa: ANN401 - any JSON there is
     if not isinstance(found, dict):
         return found
     kept = {name: value for name, value in found.items() if name not in _MARKS}
     content = kept.get("content")
     if isinstance(content, list):
-        pieces = [_block(part) for part in content]
-        kept["content"] = _text(pieces[0]) if len(pieces) == 1 else pieces
+        pieces = [_without_mark_members(part) for part in content]
+        kept["content"] = _as_lone_text(pieces[0]) if len(pieces) == 1 else pieces
     return kept
 
 
-def _text(found: Any) -> Any:  # noqa: ANN401 - any JSON there is
+def _as_lone_text(found: Any) -> Any:  # noqa: ANN401 - any JSON there is
     plain = isinstance(found, dict) and found.keys() == {"type", "text"}
     return found["text"] if plain and found["type"] == "text" else found

@@ -68,19 +68,19 @@ def is_exact(raw: bytes, found: Mapping[str, bytes]) -> bool:
 def _is_exact(raw: bytes, found: Mapping[str, bytes]) -> bool:
     """The same for one that may be written with white space."""
     at = raw.find(b"{") + 1
-    ends = b"," if found else raw[_after(raw, at) :][:1]
+    ends = b"," if found else raw[_skip_white_space(raw, at) :][:1]
     for name, value in found.items():
         for piece in (msgspec.json.encode(name), b":", value):
-            at = _after(raw, at)
+            at = _skip_white_space(raw, at)
             if ends != b"," or not raw.startswith(piece, at):
                 return False
             at += len(piece)
-        at = _after(raw, at) + 1
+        at = _skip_white_space(raw, at) + 1
         ends = raw[at - 1 : at]
     return ends == b"}"
 
 
-def _after(raw: bytes, at: int) -> int:
+def _skip_white_space(raw: bytes, at: int) -> int:
     """Where the white space ends that begins there."""
     found = _gap(raw, at)
     return found.end() if found else at
@@ -111,11 +111,11 @@ def replace_text(raw: bytes, text: str) -> bytes:
 def replace_parts(message: bytes, parts: Sequence[bytes]) -> bytes:
     """The message with these parts; a single JSON string is its content as such."""
     plain = len(parts) == 1 and parts[0][:1] == b'"'
-    content = parts[0] if plain else write_list(map(_part, parts))
+    content = parts[0] if plain else write_list(map(_as_content_part, parts))
     return write_object({**members(message), _CONTENT: content})
 
 
-def _part(raw: bytes) -> bytes:
+def _as_content_part(raw: bytes) -> bytes:
     return b'{"type":"text","text":' + raw + b"}" if raw[:1] == b'"' else raw
 
 

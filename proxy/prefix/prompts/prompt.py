@@ -250,7 +250,7 @@ class BlockJson:
         self._message = -1
         self._parts: tuple[bytes, ...] = ()
 
-    def of(self, block: PromptBlock) -> bytes:
+    def block_json(self, block: PromptBlock) -> bytes:
         """The JSON of a block.
 
         Raises:

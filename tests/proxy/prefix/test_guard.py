@@ -187,8 +187,8 @@ def test_whatever_was_measured_there_is_a_verdict_in_finite_numbers(treated, con
 def fed(watch: HarmWatch, *calls: tuple[float, float], gap: float = 10.0) -> Harm | None:
     """What is found after calls of (planned, direct), each of a conversation of its own."""
     for at, (planned, direct) in enumerate(calls):
-        watch.observe(NOW + at * gap, CallCost(planned=planned, direct=direct), 0)
-    return watch.harm(NOW + len(calls) * gap)
+        watch.record_call(NOW + at * gap, CallCost(planned=planned, direct=direct), 0)
+    return watch.current_harm(NOW + len(calls) * gap)
 
 
 def test_a_feature_that_is_dearer_with_every_call_is_found_within_fifty():
@@ -225,19 +225,19 @@ def test_marks_that_may_still_be_read_are_no_loss_yet():
     watch = HarmWatch()
     call = CallCost(planned=125.0, direct=100.0, surcharge=25.0, lives=300.0)
     for at in range(40):
-        watch.observe(NOW + at, call, 0)
+        watch.record_call(NOW + at, call, 0)
 
-    assert watch.harm(NOW + 40) is None
-    assert watch.harm(NOW + 1_000) is not None
+    assert watch.current_harm(NOW + 40) is None
+    assert watch.current_harm(NOW + 1_000) is not None
 
 
 def test_a_mark_that_the_next_call_of_its_conversation_did_not_read_is_a_loss():
     watch, before = HarmWatch(), 0
     call = CallCost(planned=125.0, direct=100.0, surcharge=25.0, lives=300.0)
     for at in range(40):
-        before = watch.observe(NOW + at, call, before)
+        before = watch.record_call(NOW + at, call, before)
 
-    assert watch.harm(NOW + 40) is not None
+    assert watch.current_harm(NOW + 40) is not None
 
 
 @given(st.integers(0, 1_000))
@@ -255,16 +255,16 @@ def test_marks_that_die_unread_are_found_however_many_calls_come_while_they_live
     watch = HarmWatch()
     call = CallCost(planned=125.0, direct=100.0, surcharge=25.0, lives=lives)
     end = NOW
-    while watch.harm(end) is None and end < NOW + 2 * lives + 100 * gap:
-        watch.observe(end, call, 0)
+    while watch.current_harm(end) is None and end < NOW + 2 * lives + 100 * gap:
+        watch.record_call(end, call, 0)
         end += gap
 
-    assert watch.harm(end) is not None
+    assert watch.current_harm(end) is not None
 
 
 def test_a_feature_is_judged_afresh_after_hours_without_a_call():
     watch = HarmWatch()
     fed(watch, *[(142.0, 100.0)] * WINDOW)
-    watch.observe(NOW + 100_000.0, CallCost(planned=100.0, direct=100.0), 0)
+    watch.record_call(NOW + 100_000.0, CallCost(planned=100.0, direct=100.0), 0)
 
-    assert watch.harm(NOW + 100_000.0) is None
+    assert watch.current_harm(NOW + 100_000.0) is None

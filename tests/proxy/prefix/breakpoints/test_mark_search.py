@@ -58,7 +58,7 @@ def board(**changed):
 
 def best(board, kinds, hit=-1, room=4, value=NEVER):
     search = MarkSearch(board, SavingsOutlook(board.tokens, kinds, board.fees), hit)
-    search.run(room, value)
+    search.search(room, value)
     return search
 
 

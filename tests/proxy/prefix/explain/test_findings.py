@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from proxy.caches.regime import Regime
-from proxy.prefix.explain.findings import CallEvidence, excerpt
+from proxy.prefix.explain.findings import CallEvidence, change_excerpt
 from proxy.prefix.explain.reasons import CacheMiss, MissReason, ReasonConfidence
 from proxy.prefix.observation import explain_miss
 from proxy.prefix.prediction.changes import CallTraces, ChangeKind, PromptChange
@@ -34,13 +34,13 @@ ON = (*ALONE, ("assistant", "Hello you"), ("user", "What now?"))
 
 def shown(at: PromptChange, *messages: tuple[str, str], tools: tuple[str, ...] = ()) -> str:
     prompt, blocks = body(*messages, tools=tools)
-    return excerpt(SentCall(regime=VLLM, blocks=blocks), at, prompt)
+    return change_excerpt(SentCall(regime=VLLM, blocks=blocks), at, prompt)
 
 
 def line(
     at: int | None, how: ChangeKind = ChangeKind.CHANGED, block: int | None = 0
 ) -> PromptChange:
-    return PromptChange(place="system line 1", how=how, block=block, line=at)
+    return PromptChange(place="system line 1", kind=how, block=block, line=at)
 
 
 def test_the_line_that_changed_is_shown():
@@ -56,20 +56,20 @@ def test_what_would_reach_a_terminal_is_made_harmless():
 
 
 def test_a_tool_is_shown_by_its_name():
-    changed = PromptChange(place="tools[1]", how=ChangeKind.MOVED, block=1)
+    changed = PromptChange(place="tools[1]", kind=ChangeKind.MOVED, block=1)
 
     assert shown(changed, ("user", "a"), tools=("a", "find")) == "find"
 
 
 def test_a_tool_of_another_kind_is_shown_by_its_name_too():
-    changed = PromptChange(place="tools[0]", how=ChangeKind.CHANGED, block=0)
+    changed = PromptChange(place="tools[0]", kind=ChangeKind.CHANGED, block=0)
     tool = (b'{"type": "web_search", "name": "web"}',)
     prompt, blocks = body(("user", "a"), tools=("a",))
 
     call = SentCall(regime=VLLM, blocks=blocks)
-    assert excerpt(call, changed, msgspec.structs.replace(prompt, tools=tool)) == "web"
-    assert excerpt(call, changed, msgspec.structs.replace(prompt, tools=(b"1",))) == ""
-    assert excerpt(call, changed, msgspec.structs.replace(prompt, tools=())) == ""
+    assert change_excerpt(call, changed, msgspec.structs.replace(prompt, tools=tool)) == "web"
+    assert change_excerpt(call, changed, msgspec.structs.replace(prompt, tools=(b"1",))) == ""
+    assert change_excerpt(call, changed, msgspec.structs.replace(prompt, tools=())) == ""
 
 
 def test_nothing_is_shown_of_what_is_gone_or_unknown_or_not_to_be_shown():
@@ -78,7 +78,7 @@ def test_nothing_is_shown_of_what_is_gone_or_unknown_or_not_to_be_shown():
     assert shown(line(None), ("system", "a")) == ""
     assert shown(line(9), ("system", "a")) == ""
     _, blocks = body(("system", "a"))
-    assert excerpt(SentCall(regime=VLLM, blocks=blocks), line(0), None) == ""
+    assert change_excerpt(SentCall(regime=VLLM, blocks=blocks), line(0), None) == ""
 
 
 class House:

@@ -52,32 +52,35 @@ def words(*texts, passed=None):
 def test_a_place_lies_between_its_anchors():
     found = words("Line one\nx\n Line two \n")
 
-    assert found.hole(ONE, TWO) == Hole(1, 2)
-    assert found.hole(None, ONE) == Hole(0, 0)
-    assert found.hole(TWO, None) == Hole(3, 3)
+    assert found.find_hole(ONE, TWO) == Hole(1, 2)
+    assert found.find_hole(None, ONE) == Hole(0, 0)
+    assert found.find_hole(TWO, None) == Hole(3, 3)
 
 
 def test_a_place_may_be_missing_or_unclear():
-    assert words("x\nLine two").hole(ONE, TWO) == "the line before it is gone"
-    assert words("Line one\nx").hole(ONE, TWO) == "the line after it is gone"
-    assert words("Line one\nLine one\nLine two").hole(ONE, TWO) == "the line before it stands twice"
-    assert words("Line two\nLine one").hole(ONE, TWO) == "the lines around it changed places"
+    assert words("x\nLine two").find_hole(ONE, TWO) == "the line before it is gone"
+    assert words("Line one\nx").find_hole(ONE, TWO) == "the line after it is gone"
+    assert (
+        words("Line one\nLine one\nLine two").find_hole(ONE, TWO)
+        == "the line before it stands twice"
+    )
+    assert words("Line two\nLine one").find_hole(ONE, TWO) == "the lines around it changed places"
 
 
 def test_a_unit_of_the_same_length_is_no_anchor():
-    assert words("Lane one\nLine two").hole(ONE, TWO) == "the line before it is gone"
+    assert words("Lane one\nLine two").find_hole(ONE, TWO) == "the line before it is gone"
 
 
 def test_blank_units_go_with_the_words_before_them():
     found = words("\nfirst\n\n\nsecond\n \n")
 
-    assert found.entries(Hole(0, 6)) == [(0, 4), (4, 6)]
-    assert found.entries(Hole(2, 4)) == []
+    assert found.worded_units(Hole(0, 6)) == [(0, 4), (4, 6)]
+    assert found.worded_units(Hole(2, 4)) == []
 
 
 def test_runs_cut_texts_into_pieces():
     found = words("Line one\nx\ny\n", "z\n", "Line two")
-    pieces = found.pieces([(1, 4, PromptSlot.VARIABLE, "it")])
+    pieces = found.split_texts([(1, 4, PromptSlot.VARIABLE, "it")])
 
     assert pieces == {
         (0, 0): (
@@ -95,8 +98,8 @@ def test_runs_cut_texts_into_pieces():
 
 def test_an_empty_place_is_behind_the_unit_before_it():
     found = words("Line one\n", "Line two\n")
-    first = found.pieces([(0, 0, PromptSlot.VARIABLE, "it")])
-    second = found.pieces([(1, 1, PromptSlot.VARIABLE, "it")])
+    first = found.split_texts([(0, 0, PromptSlot.VARIABLE, "it")])
+    second = found.split_texts([(1, 1, PromptSlot.VARIABLE, "it")])
 
     assert first[0, 0][2] == TextPiece(PromptSlot.STABLE, "Line one\n")
     assert second[0, 0][0] == TextPiece(PromptSlot.STABLE, "Line one\n")
@@ -104,7 +107,7 @@ def test_an_empty_place_is_behind_the_unit_before_it():
 
 
 def test_texts_that_are_passed_over_hold_no_place():
-    assert words("Line one", "Line two", passed={(0, 0): ()}).hole(ONE, None) == (
+    assert words("Line one", "Line two", passed={(0, 0): ()}).find_hole(ONE, None) == (
         "the line before it is gone"
     )
 
@@ -112,7 +115,7 @@ def test_texts_that_are_passed_over_hold_no_place():
 def test_only_so_many_texts_are_looked_at():
     found = words(*["x"] * TEXTS, "Line one")
 
-    assert found.hole(ONE, None) == "the line before it is gone"
+    assert found.find_hole(ONE, None) == "the line before it is gone"
 
 
 def test_instructions_are_the_texts_before_the_conversation():

@@ -102,24 +102,24 @@ def test_tools_that_moved_changed_came_or_went_are_named():
         went(tools("a", "b", "c"), tools(*after))
         for after in [("a", "c", "b"), ("a", "x", "c"), ("a", "x", "b", "c"), ("a", "c")]
     ]
-    assert [each and (each.place, each.how) for each in found] == [
+    assert [each and (each.place, each.kind) for each in found] == [
         ("tools[1]", ChangeKind.MOVED),
         ("tools[1]", ChangeKind.CHANGED),
         ("tools[1]", ChangeKind.ADDED),
         ("tools[1]", ChangeKind.REMOVED),
     ]
     assert went(tools("a"), tools("a", "b")) == PromptChange(
-        place="tools[1]", how=ChangeKind.ADDED, block=1
+        place="tools[1]", kind=ChangeKind.ADDED, block=1
     )
     assert went(tools("a", "b"), tools("a")) == PromptChange(
-        place="tools[1]", how=ChangeKind.REMOVED
+        place="tools[1]", kind=ChangeKind.REMOVED
     )
 
 
 def test_the_line_of_a_system_text_is_named():
     found = went(call(RULES, *TALK), call(RULES.replace("brief", "long"), *TALK))
 
-    assert found == PromptChange(place="system line 2", how=ChangeKind.CHANGED, block=0, line=1)
+    assert found == PromptChange(place="system line 2", kind=ChangeKind.CHANGED, block=0, line=1)
 
 
 def test_of_several_leading_texts_the_one_is_named():
@@ -127,13 +127,13 @@ def test_of_several_leading_texts_the_one_is_named():
     after = call(RULES, ("developer", "x\nz"), *TALK)
 
     assert went(before, after) == PromptChange(
-        place="developer[1] line 2", how=ChangeKind.CHANGED, block=1, line=1
+        place="developer[1] line 2", kind=ChangeKind.CHANGED, block=1, line=1
     )
     assert went(before, call(RULES, *TALK)) == PromptChange(
-        place="system[1]", how=ChangeKind.REMOVED
+        place="system[1]", kind=ChangeKind.REMOVED
     )
     assert went(before, sent(VLLM, *TALK)) == PromptChange(
-        place="system[0]", how=ChangeKind.REMOVED
+        place="system[0]", kind=ChangeKind.REMOVED
     )
 
 
@@ -141,7 +141,7 @@ def test_a_text_without_known_lines_is_named_as_a_whole():
     plain = SentCall(regime=VLLM, blocks=call(RULES).blocks)
     other = SentCall(regime=VLLM, blocks=call("x").blocks)
 
-    assert went(plain, other) == PromptChange(place="system", how=ChangeKind.CHANGED, block=0)
+    assert went(plain, other) == PromptChange(place="system", kind=ChangeKind.CHANGED, block=0)
     assert repeated_bytes(other, trace_call(plain, 0)) == 0
 
 
@@ -149,21 +149,21 @@ def test_a_difference_in_spelling_that_no_line_shows_is_the_whole_texts():
     before, after = call(RULES), call("x")
     after = SentCall(regime=VLLM, blocks=after.blocks, lines=before.lines)
 
-    assert went(before, after) == PromptChange(place="system", how=ChangeKind.CHANGED, block=0)
+    assert went(before, after) == PromptChange(place="system", kind=ChangeKind.CHANGED, block=0)
 
 
 def test_an_edited_message_is_named_by_its_index():
     found = went(call(RULES, *TALK[:3]), call(RULES, ("user", "x"), *TALK[1:]))
 
-    assert found == PromptChange(place="messages[1]", how=ChangeKind.CHANGED, block=1, dropped=1)
+    assert found == PromptChange(place="messages[1]", kind=ChangeKind.CHANGED, block=1, dropped=1)
 
 
 def test_messages_that_are_gone_are_counted():
     found = went(call(RULES, *TALK), call(RULES, *TALK[3:], ("user", "f")))
 
-    assert found == PromptChange(place="messages[1]", how=ChangeKind.REMOVED, block=1, dropped=3)
+    assert found == PromptChange(place="messages[1]", kind=ChangeKind.REMOVED, block=1, dropped=3)
     assert went(call(RULES, *TALK), call(RULES)) == PromptChange(
-        place="messages[1]", how=ChangeKind.REMOVED, dropped=5
+        place="messages[1]", kind=ChangeKind.REMOVED, dropped=5
     )
 
 
@@ -257,7 +257,7 @@ def test_of_a_very_long_conversation_an_early_change_is_found_and_what_is_compar
 
     found = went(before, after)
 
-    assert found == PromptChange(place="messages[6]", how=ChangeKind.ADDED, block=6)
+    assert found == PromptChange(place="messages[6]", kind=ChangeKind.ADDED, block=6)
     again, compared = repeated_bytes(after, trace_call(before, 0)), after.blocks[: MAX_DIGESTS + 1]
     assert again == sum(block.size for block in compared) - after.blocks[6].size
 

@@ -37,8 +37,8 @@ def test_equal_beginnings_have_equal_points():
 
 
 def test_without_a_conversation_only_the_end_of_leading_texts_may_be_a_breakpoint():
-    assert sent(VLLM, ("system", "a")).eligible == (1,)
-    assert sent(VLLM).eligible == ()
+    assert sent(VLLM, ("system", "a")).implicit_breakpoints == (1,)
+    assert sent(VLLM).implicit_breakpoints == ()
 
 
 def test_what_shapes_the_prefix_parts_all_of_it():
@@ -72,11 +72,11 @@ def test_tokens_are_reckoned_from_bytes_where_nobody_counted():
 
 
 def test_bytes_beyond_what_was_counted_are_reckoned_by_what_was():
-    scale = users(VLLM, ("a", 100), ("b", 100)).scale(400, 40).of(200)
+    scale = users(VLLM, ("a", 100), ("b", 100)).scale(400, 40).with_total(200)
 
     assert [scale.tokens_of(size) for size in (0, 200, 400, 600, 800)] == [0, 20, 40, 120, 200]
-    assert scale.of(80).tokens_of(600) == 60
-    assert scale.of(20).tokens_of(400) == 10
+    assert scale.with_total(80).tokens_of(600) == 60
+    assert scale.with_total(20).tokens_of(400) == 10
 
 
 @given(st.text())

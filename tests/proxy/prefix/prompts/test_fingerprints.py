@@ -52,7 +52,7 @@ def chat(system: object, user: object, tool: dict[str, object]) -> Prompt:
 
 def digests(prompt: Prompt) -> list[bytes]:
     found, pieces = blocks(prompt, fingerprint), BlockJson(prompt)
-    known = [digest_without_marks(pieces.of(block), fingerprint) for block in found]
+    known = [digest_without_marks(pieces.block_json(block), fingerprint) for block in found]
     return [block.digest for block in without_marks(found, known)]
 
 
@@ -104,7 +104,7 @@ def test_a_blocks_json_is_found():
     prompt, found = body(("system", "a"), ("user", "b"), tools=("t",))
     pieces = BlockJson(prompt)
 
-    assert [pieces.of(block) for block in found] == [
+    assert [pieces.block_json(block) for block in found] == [
         prompt.tools[0],
         b'"a"',
         prompt.messages[1],
