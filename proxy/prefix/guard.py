@@ -204,7 +204,7 @@ def conversations_needed(treated: ArmTotals, control: ArmTotals, share: float) -
 
 
 def _harm_reason(cost: _Estimate | None, hits: _Estimate, errors: float) -> str:
-    """What is worse in the treated arm beyond chance; "" where nothing is.
+    """The reason why the treated arm is worse beyond chance; "" where it is not.
 
     A lower hit rate is no harm where it is what saves money: a write that is not made is not read.
     """
@@ -247,7 +247,7 @@ def _rate_variance(arm: ArmTotals, total: int, squares: float, products: float) 
 
 
 def _error_bound(treated: ArmTotals, control: ArmTotals) -> float:
-    """Number of standard errors hold at all looks together."""
+    """Number of standard errors of the bound that holds at all looks together."""
     seen = 1 / (1 / treated.conversations + 1 / control.conversations)
     pace = _PACE * seen
     return math.sqrt((1 + 1 / pace) * (math.log1p(pace) + _ODDS))
@@ -275,7 +275,7 @@ class CallCost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Harm(msgspec.Struct, frozen=True, kw_only=True):
-    """That planning makes a feature surely dearer.
+    """Evidence that planning makes a feature surely dearer.
 
     Attributes:
         calls: The calls judged last, which show it.

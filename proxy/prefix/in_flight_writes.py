@@ -92,7 +92,7 @@ def max_wait_s(
 
 
 class WriteWait(msgspec.Struct, frozen=True):
-    """Which call to wait for, and how many seconds at most."""
+    """The call to wait for, and the seconds to wait at most."""
 
     writer: int
     seconds: float
@@ -187,7 +187,7 @@ class InFlightWrites:
         return writer
 
     def _longest_write(self, planned: Planned, now: float) -> tuple[int, PrefixWrite] | None:
-        """Who writes the longest prefix that the call looks for, and how much more that is."""
+        """The call that writes the longest prefix that this one looks for, and that write."""
         evidence = planned.evidence
         sent, scale = evidence.sent, evidence.expected.scale
         writer, end, there = 0, 0, evidence.expected.tokens
@@ -219,7 +219,7 @@ class InFlightWrites:
 
 
 def _new_entries(planned: Planned) -> Iterator[tuple[int, float]]:
-    """What a call's new entries are stored under, and the seconds they live.
+    """The keys of a call's new entries, and the seconds they live.
 
     Those that add too little to what is there are not worth a wait to anybody.
     """

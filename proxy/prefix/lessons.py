@@ -121,5 +121,5 @@ def _merge_moves(moves: Sequence[LayoutMove]) -> tuple[LayoutMove, ...]:
 
 
 def _moved_text(move: LayoutMove) -> tuple[object, ...]:
-    """Which text a move takes."""
+    """The text that a move takes."""
     return move.before, move.after, move.at, move.count, move.of

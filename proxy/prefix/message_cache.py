@@ -30,7 +30,7 @@ _MessageKey = tuple[Fingerprint, int]
 
 
 class SharedPrefix(msgspec.Struct, frozen=True):
-    """What stands before a conversation.
+    """The part of a prompt that stands before its conversation.
 
     Attributes:
         blocks: Its blocks.
@@ -67,7 +67,7 @@ class SharedPrefixIndex:
         return len(self._known)
 
     def read_prefix(self, prompt: Prompt, fingerprint: Fingerprint, first: int) -> SharedPrefix:
-        """What stands in a prompt before its message ``first``.
+        """The part of a prompt before its message ``first``.
 
         Raises:
             Unplannable: If a message cannot be read, or their parts are too many.

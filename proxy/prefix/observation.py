@@ -287,6 +287,6 @@ def _blocks_left_out(
 
 
 def _stable_share(call: SentCall) -> float:
-    """Which share of a prompt is its stable slot; 0 for an empty prompt."""
+    """The share of a prompt that is its stable slot; 0 for an empty prompt."""
     front = call.blocks[: call.block_ranges.messages.start]
     return sum(block.size for block in front if block.slot is PromptSlot.STABLE) / max(1, call.size)

@@ -48,7 +48,7 @@ class PlanningRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlanningTarget(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a call is sent.
+    """The upstream and model that a call is sent to.
 
     Attributes:
         upstream: Its name.
@@ -89,7 +89,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def conversation(self) -> bytes:
-        """Which conversation it belongs to: 16 bytes, the same on every replica."""
+        """The id of its conversation: 16 bytes, the same on every replica."""
         return self.resolved.name
 
     def stored_keys(self, plan: Plan | None) -> tuple[str, ...]:
@@ -105,7 +105,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys(name.hex() for name in names))
 
     def related_keys(self) -> dict[str, Plan]:
-        """What leads to its conversation from elsewhere, by where that is kept, in hex."""
+        """The plans that refer to its conversation, by the key (hex) that they are stored under."""
         there = Plan(conversation=self.conversation.hex())
         return {value.hex(): there for value in self.resolved.beside}
 

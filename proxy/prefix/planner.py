@@ -254,7 +254,7 @@ class Planner:
         self._unmodified.release_stake(planned)
 
     def take_harm(self, place: LayoutScope, now: float) -> Harm | None:
-        """That planning makes the place's calls surely dearer; None where it does not.
+        """The harm that planning surely does to the place's calls; None where it does none.
 
         Once it was told, the place is judged by its next calls alone.
         """

@@ -292,7 +292,7 @@ class UnmodifiedBaseline:
         earnings.earned = min(0.0, earnings.earned)
 
     def current_harm(self, place: LayoutScope, now: float) -> Harm | None:
-        """That planning makes the place's calls surely dearer; None where it does not."""
+        """The harm that planning surely does to the place's calls; None where it does none."""
         watch = self._watches.peek(place)
         return watch.current_harm(now) if watch is not None else None
 
@@ -309,13 +309,13 @@ def _is_refused(usage: Usage, expected: Usage, regime: Regime) -> bool:
 
 
 def _token_price(target: PlanningTarget) -> float:
-    """What a fresh token costs on this way, in any unit; 1 where nobody knows."""
+    """The price of a fresh token at this target, in any unit; 1 where it is unknown."""
     rates = target.rates
     return float(rates.input) if rates is not None and rates.input else 1.0
 
 
 def _extra_write_cost(marked: Usage, unmodified: Usage, regime: Regime) -> float:
-    """What a prompt pays for writing over what it would have paid, in fresh tokens."""
+    """The extra cost of writing over what a prompt would have paid unmodified, in fresh tokens."""
     return write_surcharge(marked, regime) - write_surcharge(unmodified, regime)
 
 

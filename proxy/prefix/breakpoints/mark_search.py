@@ -94,7 +94,7 @@ class SavingsOutlook:
 
 
 def _best_token_saving(sums: Sequence[float], fees: Sequence[float], rank: int) -> float:
-    """What a written token saves at the best lifetime up to a rank; 0 where none pays."""
+    """Tokens that a written token saves at the best lifetime up to a rank; 0 where none pays."""
     best = worth = 0.0
     for each in range(rank + 1):
         worth += sums[each]
@@ -226,7 +226,7 @@ class MarkSearch:
         return last >= self._last_given
 
     def _savings_bound(self, each: _Set) -> float:
-        """What the set can save at most, whatever marks are added to it."""
+        """The upper bound on what the set saves, whatever marks are added to it."""
         outlook, hit, front = self._outlook, self._hit, each.front
         paid = max(hit, self._last_given)
         hope = each.value
@@ -243,7 +243,7 @@ class MarkSearch:
         return hope
 
     def _longer_lifetime_bound(self, each: _Set) -> float:
-        """What a mark could save by keeping for longer what is live."""
+        """The upper bound on what a mark saves by keeping live entries for longer."""
         tokens = self._board.tokens
         upto = min(each.front, self._hit)
         worth = self._outlook.token_worths(each.front)

@@ -225,7 +225,7 @@ def partial_marks(
 def _wished_marks(
     policy: BreakpointPolicy, blocks: Sequence[PromptBlock], regime: Regime, ends: PromptEnd
 ) -> list[_Wish]:
-    """What the policy asks for, the most useful first."""
+    """The marks that the policy asks for, the most useful first."""
     end = _blocks_before_tail(blocks, ends.tail)
     upto = max(0, end - policy.back)
     last = (
@@ -254,7 +254,7 @@ def _wished_marks(
 
 
 def _blocks_before_tail(blocks: Sequence[PromptBlock], tail: int) -> int:
-    """Number of blocks stand before the messages that vary per call."""
+    """Number of blocks before the messages that vary per call."""
     if tail <= 0 or not blocks:
         return len(blocks)
     first = blocks[-1].message - tail + 1

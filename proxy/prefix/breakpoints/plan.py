@@ -18,7 +18,7 @@ _LABEL = b"arm"  # so that no other choice made from the same hash goes along wi
 
 
 class ExperimentArm(StrEnum):
-    """True if a conversation is planned or, to compare, sent unmodified."""
+    """The arm of a conversation: planned, or sent unmodified to compare."""
 
     TREATED = "treated"
     CONTROL = "control"
@@ -121,7 +121,7 @@ def fork_plan(plan: Plan, arm: ExperimentArm, tools: Sequence[str]) -> Plan:
 
 
 def _merge_references(kept: Plan, more: Plan) -> Plan:
-    """What holds where at least one of two stands for a plan that is kept elsewhere."""
+    """The merged plan where at least one of two refers to a plan that is kept elsewhere."""
     if not kept.conversation or not more.conversation:
         return more if kept.conversation else kept
     same = kept.conversation == more.conversation

@@ -202,7 +202,7 @@ def _expected_read_tokens(repeats: Sequence[float], sizes: Sequence[int], at: in
 
 
 def decision_stage(turns: int, calls: int = 0) -> int:
-    """Which of a conversation's decisions holds after so many answers; 0 is its first.
+    """The number of the decision that holds after so many answers; 0 is a conversation's first.
 
     It is decided again when an answer came, and whenever there are twice as many: by then it is
     known that it goes on, and how. Marks are no part of a prefix, so they may change. One that

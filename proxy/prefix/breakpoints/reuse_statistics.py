@@ -240,7 +240,7 @@ class ReuseStatistics:
         )
 
     def _continuation_shares(self, before: int, *, is_open: bool) -> tuple[float, float]:
-        """How likely a conversation has another call, and then one more."""
+        """The probability that a conversation has another call, and then one more."""
         heard = [self._gaps.share_within(age) for age in MIN_AGES_S]
         now, then = (
             self._goes_on[_conversation_stage(before)],
@@ -264,7 +264,7 @@ class ReuseStatistics:
 
 
 class _DecayingShare:
-    """How often something is so; forgets."""
+    """The share of events in which something is true; forgets."""
 
     def __init__(self, prior: Prior) -> None:
         self._so = prior.share * prior.weight
@@ -280,7 +280,7 @@ class _DecayingShare:
 
 
 class _ReadReliability:
-    """How often the provider reads what should be there; forgets.
+    """The share of expected reads that the provider makes; forgets.
 
     Where none of the first few was read, nothing is expected for an hour: marks are written in
     vain there, whatever the reason.
@@ -303,7 +303,7 @@ class _ReadReliability:
 
 
 class _LeftOutEnds:
-    """How much later calls leave out of the end of the one before; forgets."""
+    """A histogram of blocks that calls leave out at the end of the one before; forgets."""
 
     def __init__(self) -> None:
         self._counts = [0.0] * (MORE + 1)
@@ -322,7 +322,7 @@ class _LeftOutEnds:
 
 
 class _SharedStarts:
-    """What calls in one layout have in common with those before them.
+    """The parts that calls in one layout share with those before them.
 
     Attributes:
         extends: What later calls of a conversation leave out of the one before.
@@ -373,10 +373,10 @@ class _Gaps:
 
 
 def _conversation_stage(before: int) -> int:
-    """Which conversations a call tells of: those that have come about as far."""
+    """The group of conversations that a call counts for: those that have come about as far."""
     return min(before.bit_length(), _STAGES - 1)
 
 
 def _expected_followers(share: float) -> float:
-    """Number of follow one another, if each is followed with this chance."""
+    """Number of calls that follow one another, if each is followed with this probability."""
     return min(_MAX_CHAIN, share / (1.0 - share)) if share < 1.0 else _MAX_CHAIN

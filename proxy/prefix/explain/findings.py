@@ -137,7 +137,7 @@ def find_reason(case: MissCase) -> MissFinding:
 
 
 def _check_compaction(case: MissCase) -> MissFinding | None:
-    """What is repeated is too little to be read because the gateway moved the prefix."""
+    """Find that too little is repeated because the gateway shortened the conversation."""
     before, sent = case.evidence.before, case.evidence.sent
     if not sent.compacted or before is None or case.could >= max(sent.regime.least, 1):
         return None
@@ -172,7 +172,7 @@ def _check_first_seen(case: MissCase) -> MissFinding | None:
 
 
 def _check_long_idle(case: MissCase) -> MissFinding | None:
-    """Idle for so long that nothing else matters."""
+    """Find that the prefix was idle for so long that nothing else matters."""
     lives = max(case.evidence.sent.regime.lifetimes.values(), default=None)
     before = case.evidence.before
     since = [case.expected.idle] if case.expected.idle is not None else []
@@ -185,7 +185,7 @@ def _check_long_idle(case: MissCase) -> MissFinding | None:
 
 
 def _check_prefix_changes(case: MissCase) -> MissFinding | None:
-    """What is repeated does not stand in a prefix that was sent before."""
+    """Find that the repeated text does not stand in a prefix that was sent before."""
     before, sent = case.evidence.before, case.evidence.sent
     if case.expected.known >= case.enough or before is None:
         return None
@@ -239,7 +239,7 @@ def _compaction_finding(sure: ReasonConfidence) -> MissFinding:
 
 
 def _continuation_confidence(sent: SentCall, before: CallTrace) -> ReasonConfidence:
-    """How well is known that the one goes on from the other."""
+    """The confidence that the one call goes on from the other."""
     return (
         ReasonConfidence.CERTAIN if before.is_same_conversation(sent) else ReasonConfidence.LIKELY
     )

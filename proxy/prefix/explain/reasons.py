@@ -150,7 +150,7 @@ def _reason_line(miss: CacheMiss) -> str:
 
 
 def _savings_text(nanos: int | None) -> str:
-    """What reading the tokens would have changed, in dollars."""
+    """The change of cost had the tokens been read, in dollars."""
     if nanos is None:
         return "what that would have saved is not known"
     whole, rest = divmod(abs(nanos), _NANOS)

@@ -86,7 +86,7 @@ def _tagged_pieces(said: str, most: int) -> tuple[TextPiece, ...] | str:
 
 
 def _tag_error(tag: re.Match[str], opened: str) -> str:
-    """What is wrong with a tag where another is open, or none; "" for nothing."""
+    """The error of a tag where another is open, or none; "" for a correct one."""
     closes, name, ends = tag.groups()
     if not ends or name not in SLOTS:
         return "one is none of ours"
@@ -118,7 +118,7 @@ def named_slots(prompt: Prompt, header: str) -> RequestedMoves:
 
 
 def _slots_in_metadata(prompt: Prompt) -> str:
-    """What the metadata says of slots; "" for nothing, or where that is no text."""
+    """The slots that the metadata declares; "" for none, or where that is no text."""
     raw = prompt.fields.get("metadata")
     if raw is None or FIELD.encode() not in raw:
         return ""

@@ -273,7 +273,7 @@ def _find_holes(
 
 
 def _unit_runs(words: Words, hole: Hole, group: Sequence[LayoutMove]) -> list[_Run]:
-    """Which units each move takes."""
+    """The units that each move takes."""
     entries = words.worded_units(hole)
     if all(move.of == len(entries) >= move.at + move.count and move.count for move in group):
         return [

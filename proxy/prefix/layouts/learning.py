@@ -145,7 +145,7 @@ class _CacheableCalls(msgspec.Struct, frozen=True):
 
 
 def _cacheable_calls(group: Sequence[ConversationSample], lack: int) -> _CacheableCalls:
-    """Which calls are long enough, where instructions alone lack so many bytes."""
+    """The calls that are long enough, where instructions alone lack so many bytes."""
     calls = sum(sample.calls for sample in group)
     opens = lack <= 0
     beyond = [sample.later_lengths(max(0, lack)) for sample in group]
@@ -224,13 +224,13 @@ def _target_slot(gap: Gap, column: Column) -> PromptSlot | None:
 
 
 def _differing_share(values: Sequence[tuple[bytes, ...]]) -> Fraction:
-    """Which share of the pairs of a conversation's variants differ here."""
+    """The share of pairs of a conversation's variants that differ here."""
     pairs = list(combinations(values, 2))
     return Fraction(sum(a != b for a, b in pairs), len(pairs) or 1)
 
 
 def _own_share(column: Column) -> Fraction:
-    """Which share of the conversations has a text of its own here."""
+    """The share of conversations that have a text of their own here."""
     return Fraction(len({values[0] for values in column.values}), len(column.values))
 
 
@@ -293,7 +293,7 @@ def _unit_anchor(unit: SeenUnit | None) -> Anchor | None:
 
 
 def _visible_lines(columns: Sequence[Column]) -> str:
-    """What a reader may see of columns: their lines, and how the first begins."""
+    """The description of columns for a reader: their lines, and how the first begins."""
     first, last = columns[0], columns[-1]
     end = last.line + max(0, sum(unit.lines for unit in last.example) - 1)
     lines = f"line {first.line}" if end == first.line else f"lines {first.line} to {end}"

@@ -102,7 +102,7 @@ def labelled_text(pieces: Sequence[TextPiece]) -> str:
 
 
 def reference_text(pieces: Sequence[TextPiece]) -> str:
-    """What stands where pieces stood."""
+    """The reference that stands where pieces stood."""
     return "\n".join(f"[{p.label} is given {_WHERE[p.slot]}.]" for p in pieces)
 
 
@@ -177,7 +177,7 @@ class _Head(msgspec.Struct):
     moved: list[_Moved] = []
 
     def pieces_in_slot(self, slot: PromptSlot) -> dict[str, list[TextPiece]]:
-        """What left its place for a slot, by role."""
+        """The pieces that left their place for a slot, by role."""
         found: dict[str, list[TextPiece]] = {}
         for moved in self.moved:
             if moved.piece.slot is slot:
@@ -283,7 +283,7 @@ def _ordered_head(prompt: Prompt, wish: PieceMoves, first: int) -> _Head:
 def _split_parts(
     every: Sequence[Sequence[bytes]], wish: PieceMoves
 ) -> dict[tuple[int, int], SplitText]:
-    """What stays and what goes of each part that is wished about."""
+    """Each part with a requested move, split into the text that stays and what goes."""
     found: dict[tuple[int, int], SplitText] = {}
     last = True
     for number in reversed(range(len(every))):
@@ -298,7 +298,7 @@ def _split_parts(
 
 
 def _remaining_parts(raw: bytes, found: SplitText) -> tuple[list[bytes], bool]:
-    """What stands where the part stood, and whether the last of it is semi-stable."""
+    """The parts that remain where one stood, and whether the last of them is semi-stable."""
     if found.whole:
         return [raw], False
     kept = found.kept if found.kept.strip() else ""
@@ -344,7 +344,7 @@ def _reordered_message(prompt: Prompt, number: int, wish: PieceMoves) -> bytes:
 def _tail_length(
     spoken: list[bytes], varying: Mapping[str, Sequence[TextPiece]], *, late: bool
 ) -> int:
-    """Number of messages at the end vary, once what varies is there."""
+    """Number of messages at the end that vary, once the variable pieces stand there."""
     if not varying:
         return 0
     if late:

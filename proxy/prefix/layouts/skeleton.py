@@ -77,7 +77,7 @@ def group_by_template(samples: Sequence[ConversationSample]) -> list[list[Conver
 
 
 def find_gaps(group: Sequence[ConversationSample]) -> list[Gap]:
-    """What stands between the units that recur in a group, from the start to the end; or none."""
+    """The gaps between the units that recur in a group, from the start to the end; or none."""
     every = [[(v, _unique_units(v)) for v in sample.variants.values()] for sample in group]
     common = _common_units([once for variants in every for _, once in variants])
     fits = [[(v, once) for v, once in vs if common <= once.keys()] for vs in every]
@@ -91,7 +91,7 @@ def find_gaps(group: Sequence[ConversationSample]) -> list[Gap]:
 
 
 class _Places:
-    """Where the units of the skeleton stand in a variant."""
+    """The positions of the units of the skeleton in a variant."""
 
     def __init__(self, variant: Variant, marks: Sequence[bytes]) -> None:
         wanted = frozenset(marks)
@@ -99,7 +99,7 @@ class _Places:
         self.stands = [-1, *(n for n, u in enumerate(variant) if u.print in wanted), len(variant)]
 
     def units_between(self, gap: int) -> Variant:
-        """What stands between two of them."""
+        """The units between two of them."""
         return self.variant[self.stands[gap] + 1 : self.stands[gap + 1]]
 
     def unit_lines(self, gap: int) -> list[int]:

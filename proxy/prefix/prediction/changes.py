@@ -128,7 +128,7 @@ class PromptChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CallTrace(msgspec.Struct, frozen=True, kw_only=True):
-    """What stays of a call.
+    """The trace that is kept of a call.
 
     Attributes:
         at: When it was sent.
@@ -192,7 +192,7 @@ class CallTraces:
 
 
 def trace_call(sent: SentCall, now: float) -> CallTrace:
-    """What stays of a call."""
+    """The trace that is kept of a call."""
     tools, heads, talk = sent.short_fingerprints
     texts = sent.block_ranges.heads[:MAX_DIGESTS]
     room = _lines_per_text(texts)
@@ -279,7 +279,7 @@ def _message_change(sent: SentCall, before: CallTrace) -> PromptChange | None:
 
 
 def _dropped_count(ours: bytes, theirs: bytes) -> int:
-    """Number of different prints are gone; the last may stand beyond what is kept of ours."""
+    """Number of different prints that are gone; the last may stand beyond what is kept of ours."""
     here, there = frozenset(split_fingerprints(ours)), split_fingerprints(theirs)
     while there and len(ours) == MAX_DIGESTS * DIGEST_BYTES and there[-1] not in here:
         there.pop()
@@ -325,7 +325,7 @@ def _change_kind(ours_was_there: bool, theirs_is_here: bool) -> ChangeKind:  # n
 
 
 def _lines_per_text(texts: range) -> int:
-    """Number of lines of each leading text are compared; ``PRINTS`` of them all, or one of each."""
+    """Number of lines compared of each leading text: ``MAX_DIGESTS`` in all, or one each."""
     return MAX_DIGESTS // max(1, len(texts)) or 1
 
 
@@ -340,7 +340,7 @@ def _common_line_bytes(sent: SentCall, at: int, lines: set[bytes], room: int) ->
 
 
 def _repeated_block_bytes(sent: SentCall, which: range, ours: bytes, before: bytes) -> int:
-    """Bytes of blocks that were there before, each as often as it was; of ``PRINTS`` blocks."""
+    """Bytes of blocks that were there before, each as often; of ``MAX_DIGESTS`` blocks."""
     same = _count_common_prints(ours, before)
     size = sent.ends[which.start + same] - sent.ends[which.start]
     left = Counter(split_fingerprints(before[same * DIGEST_BYTES :]))

@@ -57,7 +57,7 @@ def entry_keys(sent: SentCall, at: int) -> tuple[int, ...]:
 
 
 def lookup_places(sent: SentCall) -> Iterator[int]:
-    """Number of blocks stand before each place where an entry is looked for."""
+    """Number of blocks before each place where an entry is looked for."""
     marks = _mark_places(sent)
     if sent.regime.name == "prefix-unit":
         yield from max_prefix_blocks(sent)
@@ -73,7 +73,7 @@ def lookup_places(sent: SentCall) -> Iterator[int]:
 
 
 def written_breakpoints(sent: SentCall, known: int) -> Iterator[tuple[int, str, int]]:
-    """Number of blocks stand before each breakpoint, its lifetime, and who writes it.
+    """Number of blocks before each breakpoint, its lifetime, and who writes it.
 
     Source: OpenAI, prompt caching guide, implicit mode (2026-09); DeepSeek, context caching
     (2026-11): the whole prompt, and what it shares with an earlier one.
@@ -99,7 +99,7 @@ def _mark_places(sent: SentCall) -> list[int]:
 
 
 def _lookup_window(sent: SentCall, mark: int) -> range:
-    """Number of blocks stand before each place looked at from a mark, its own first.
+    """Number of blocks before each place looked at from a mark, its own first.
 
     Source: Anthropic, prompt caching, 20-block lookback (2026-08): consecutive tool results are
     one position; on Bedrock they are not.
@@ -120,7 +120,7 @@ def _lookup_window(sent: SentCall, mark: int) -> range:
 
 
 def used_entries(sent: SentCall, live: list[int]) -> list[int]:
-    """Which of the live entries a call uses; the longest stands first and is read."""
+    """The live entries that a call uses; the longest stands first and is read."""
     if sent.regime.name == "openai-breakpoint":
         return live
     if sent.regime.name == "prefix-unit":

@@ -102,7 +102,7 @@ class _Entry(NamedTuple):
 
 
 class _Stored(NamedTuple):
-    """What is stored at the end of a prefix, by who wrote it.
+    """The entries at the end of a prefix, by who wrote them.
 
     What no mark wrote is not read where the provider's own choice is switched off.
     """
@@ -111,7 +111,7 @@ class _Stored(NamedTuple):
     by_rule: _Entry | None = None
 
     def readable_entry(self, *, explicit: bool) -> _Entry | None:
-        """What is read of it; of two, the one that lives longer."""
+        """The entry that is read; of two, the one that lives longer."""
         mark, rule = self.by_mark, None if explicit else self.by_rule
         return max(mark, rule, key=sum) if mark and rule else mark or rule
 
@@ -233,7 +233,7 @@ class PrefixChainIndex:
             self._sent.put(point, used)
 
     def _known_blocks(self, sent: SentCall) -> int:
-        """Number of blocks of it were sent before."""
+        """Number of its blocks that were sent before."""
         points = sent.points
         return next((at for at in max_prefix_blocks(sent) if points[at] in self._sent), 0)
 

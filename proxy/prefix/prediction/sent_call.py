@@ -94,7 +94,7 @@ class TokenScale(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BlockRanges(msgspec.Struct, frozen=True):
-    """Which blocks of a call are what, by index.
+    """The ranges of a call's blocks by kind, by index.
 
     Attributes:
         messages: The messages that a later call may repeat.
@@ -157,7 +157,7 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def block_ranges(self) -> BlockRanges:
-        """Which of its blocks are tools, leading texts, and messages that may be repeated."""
+        """The ranges of its tools, leading texts, and messages that may be repeated."""
         blocks = self.blocks
         tools = next((at for at, block in enumerate(blocks) if block.message >= 0), len(blocks))
         end = range(tools, len(blocks))
@@ -168,7 +168,7 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def short_fingerprints(self) -> tuple[bytes, bytes, bytes]:
-        """The beginnings of the fingerprints of each stretch, joined; of ``PRINTS`` at most."""
+        """The beginnings of the fingerprints of each range, joined; of ``MAX_DIGESTS`` at most."""
         of = self.block_ranges
         return (
             self._joined_digests(of.tools),
@@ -187,7 +187,7 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def implicit_breakpoints(self) -> tuple[int, ...]:
-        """Number of blocks stand before each message's end that may be an implicit breakpoint.
+        """Number of blocks before each message's end that may be an implicit breakpoint.
 
         Source: OpenAI, prompt caching guide, implicit mode (2026-09).
         """
@@ -257,7 +257,7 @@ def leading_text(prompt: Prompt, block: PromptBlock) -> str:
 
 
 def split_lines(words: str) -> list[str]:
-    """The lines of a text, their ends included; beyond ``LINES`` the rest is one."""
+    """The lines of a text, their ends included; beyond ``MAX_LINES`` the rest is one."""
     found = words.split("\n", MAX_LINES)
     return [*(f"{line}\n" for line in found[:-1]), found[-1]]
 

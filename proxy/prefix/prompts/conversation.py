@@ -46,7 +46,7 @@ _FIRST_PLACES, _LAST_PLACES = 8, 24
 
 
 class ConversationChain(msgspec.Struct, frozen=True):
-    """What a caller's messages say, as far as it tells conversations apart.
+    """Digests of a caller's messages, as far as they tell conversations apart.
 
     Attributes:
         values: Stands for all that was said up to each message; first for nothing said.
@@ -71,7 +71,7 @@ class ConversationChain(msgspec.Struct, frozen=True):
 
     @property
     def places(self) -> Iterator[int]:
-        """Number of messages stand before each answer, from the latest answer to the first."""
+        """Number of messages before each answer, from the latest answer to the first."""
         return (begin for begin, _ in reversed(self.answers) if begin)
 
     def holds(self, value: bytes, length: int) -> bool:
@@ -116,7 +116,7 @@ class ConversationChain(msgspec.Struct, frozen=True):
 def conversation_chain(
     prompt: Prompt, readings: Sequence[MessageReading], who: Sequence[str], fingerprint: Fingerprint
 ) -> ConversationChain:
-    """What a call's messages say, behind the instructions that lead them.
+    """The chain of a call's messages, behind the instructions that lead them.
 
     Args:
         prompt: As the caller wrote it.
@@ -144,7 +144,7 @@ def conversation_chain(
 
 
 def _answer_runs(is_answer: Sequence[bool]) -> Iterator[tuple[int, int]]:
-    """Where each run of answers begins and ends."""
+    """The start and end of each run of answers."""
     begin = -1
     for at, here in enumerate(is_answer):
         if here and begin < 0:
@@ -197,7 +197,7 @@ def _join_pieces(pieces: Sequence[bytes]) -> bytes:
 
 
 def _caller_hints(prompt: Prompt) -> Iterator[bytes]:
-    """What the caller itself says of the conversation, always as many pieces; b"" for null."""
+    """The names that the caller gives the conversation, always as many pieces; b"" for null."""
     fields = prompt.fields
     yield from _member_values(fields, _HINTS)
     yield from _member_values(_field_members(fields.get("metadata")), _METADATA)

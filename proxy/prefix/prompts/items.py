@@ -163,7 +163,7 @@ def read_items(
 
 
 def empty_fields(fields: Mapping[str, bytes]) -> dict[str, bytes]:
-    """The fields without what ``read`` gives; each keeps its place."""
+    """The fields without those that ``read_items`` returns; each keeps its place."""
     found = dict(fields)
     if INPUT in found:
         found[INPUT] = _TEXT if found[INPUT][:1] == _TEXT else b""

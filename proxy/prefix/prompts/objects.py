@@ -81,7 +81,7 @@ def _is_exact(raw: bytes, found: Mapping[str, bytes]) -> bool:
 
 
 def _skip_white_space(raw: bytes, at: int) -> int:
-    """Where the white space ends that begins there."""
+    """The index behind the white space that begins there."""
     found = _gap(raw, at)
     return found.end() if found else at
 
