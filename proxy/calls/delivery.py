@@ -14,7 +14,7 @@ from proxy.calls.settlement import (
 )
 from proxy.calls.upstream_answer import UpstreamAnswer, translate_piece
 from proxy.errors import ProxyError, UpstreamError
-from proxy.prefix.explain.diagnostics import AnswerDiagnostics
+from proxy.prefix.provider_diagnostics import AnswerDiagnostics
 from proxy.providers.failures import redact_answer_keys, redact_error_keys, redact_keys
 from proxy.providers.json_size import MAX_ANSWER, may_exceed
 from proxy.providers.port import Reader

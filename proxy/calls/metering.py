@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
-from proxy.prefix.explain.diagnostics import provider_reason
 from proxy.prefix.explain.reasons import ProviderReason
+from proxy.prefix.provider_diagnostics import provider_reason
 from proxy.providers.answer_fields import AnswerFields, read_answer
 from proxy.providers.generated_text import Place, answer_pieces, has_content, stream_pieces
 from proxy.providers.json_size import MAX_ANSWER, MAX_OBJECTS, ends_of, may_exceed

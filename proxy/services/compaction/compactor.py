@@ -29,8 +29,8 @@ from proxy.calls.ports import BackgroundTaskGroup
 from proxy.calls.route_target import route_target
 from proxy.catalog.entries import Route
 from proxy.prefix.planned import PlanningTarget
+from proxy.prefix.prompts.lru_cache import LruCache
 from proxy.prefix.prompts.objects import Unplannable
-from proxy.prefix.prompts.recent import LruCache
 from proxy.records.amounts import quantity
 from proxy.records.call import Call
 from proxy.records.compaction_result import (

@@ -29,13 +29,11 @@ from proxy.calls.ports import BackgroundTaskGroup
 from proxy.calls.route_target import route_target
 from proxy.catalog.entries import Route
 from proxy.prefix.breakpoints.plan import ExperimentArm, Plan, merge_plans
-from proxy.prefix.explain.diagnostics import AnswerDiagnostics
-from proxy.prefix.explain.misses import provider_miss
 from proxy.prefix.explain.reasons import CacheMiss
-from proxy.prefix.harm import Harm
+from proxy.prefix.guard import Harm
 from proxy.prefix.layouts.layout import Layout, read_layout
 from proxy.prefix.lessons import LayoutLearner, is_due, layout_digest
-from proxy.prefix.observation import find_miss
+from proxy.prefix.observation import find_miss, provider_miss
 from proxy.prefix.planned import (
     Draft,
     Passthrough,
@@ -47,7 +45,7 @@ from proxy.prefix.planned import (
 from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.items import is_stored
 from proxy.prefix.prompts.objects import Unplannable
-from proxy.prefix.provider_diagnostics import ProviderDiagnostics
+from proxy.prefix.provider_diagnostics import AnswerDiagnostics, ProviderDiagnostics
 from proxy.records.amounts import quantity
 from proxy.records.call import Call
 from proxy.records.feature_mode import FeatureState, LayoutScope, PlanningMode

@@ -7,8 +7,13 @@ import pytest
 from proxy.caches.regime import Regime
 from proxy.calls.translation import prepare
 from proxy.prefix.breakpoints.plan import Plan
-from proxy.prefix.explain.diagnostics import DiagnosticsQuestion
-from proxy.prefix.planned import Passthrough, Planned, PlanningRequest, PlanningTarget
+from proxy.prefix.planned import (
+    DiagnosticsQuestion,
+    Passthrough,
+    Planned,
+    PlanningRequest,
+    PlanningTarget,
+)
 from proxy.prefix.planner import Planner
 from proxy.providers.diagnostics_filter import DiagnosticsFilter
 from proxy.providers.kinds import WIRES

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.prefix.harm import Harm
+from proxy.prefix.guard import Harm
 from proxy.records.feature_mode import LayoutScope
 from proxy.services.planning.guard import PlanningGuard, suspension_alert
 from proxy.store.store import Store

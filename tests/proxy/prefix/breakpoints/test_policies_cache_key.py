@@ -4,8 +4,8 @@ import orjson
 import pytest
 
 from proxy.caches.regime import Regime
-from proxy.prefix.breakpoints.keys import add_cache_key, is_explicit, key_headers
 from proxy.prefix.breakpoints.plan import BreakpointPolicy
+from proxy.prefix.breakpoints.policies import add_cache_key, is_explicit, key_headers
 from proxy.prefix.prompts.prompt import Prompt, parse_prompt
 from tests.fakes.kept import kept
 

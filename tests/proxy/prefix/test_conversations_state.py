@@ -1,7 +1,7 @@
 """What is remembered of a conversation from call to call."""
 
-from proxy.prefix.conversation_state import ConversationState
-from proxy.prefix.prediction.prompt_digests import digest_start
+from proxy.prefix.conversations import ConversationState
+from proxy.prefix.prediction.sent_call import digest_start
 from tests.proxy.prefix.askings import NOW, WAYS, Process, asked, body, talk
 
 CLAUDE = WAYS["anthropic-breakpoint"]

@@ -1,15 +1,16 @@
-"""The search behind the planner of marks: the most promising mark set first, until none is left.
+"""Searches the most profitable set of marks: the most promising one first, until none is left.
 
-Lifetimes are ranks, the shortest 0; blocks are indices, -1 for "none".
+``SavingsOutlook`` bounds what later calls can save from each place of a prompt on; ``MarkSearch``
+drops every set that cannot reach the best so far. Lifetimes are ranks, the shortest 0; blocks are
+indices, -1 for "none".
 """
 
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Final
 
 import msgspec
-
-from proxy.prefix.breakpoints.cache_profile import SavingsOutlook
 
 #: Partial mark sets looked at before the best so far is taken; bounds what odd prompts cost.
 _MAX_STEPS: Final = 2_000
@@ -19,6 +20,86 @@ _MIN_GAIN_TOKENS: Final = 1e-6
 _NEVER: Final = float("-inf")
 
 _Chosen = tuple[tuple[int, int], ...]
+
+
+class LaterCalls(msgspec.Struct, frozen=True):
+    """Later calls that share the same prefix.
+
+    Attributes:
+        upto: The last block shared.
+        worth: What it saves, by rank, that a token can be read for so long and no longer.
+    """
+
+    upto: int
+    worth: tuple[float, ...]
+
+
+class SavingsOutlook:
+    """Sums over later calls, by how far they share the prompt.
+
+    Attributes:
+        ends: Where what is shared ends, in order.
+    """
+
+    def __init__(
+        self, tokens: Sequence[int], kinds: Sequence[LaterCalls], fees: Sequence[float]
+    ) -> None:
+        ranks = range(len(fees))
+        self.ends = sorted({kind.upto for kind in kinds})
+        self._tokens = tokens
+        self._all = self._worth_sums(kinds, ranks)
+        self._density = [
+            [_best_token_saving(sums, fees, rank) for sums in self._all] for rank in ranks
+        ]
+        self._paid = [self._sums_beyond(density) for density in self._density]
+        self._sum = [sum(sums) for sums in self._all]
+        self._free = self._sums_beyond(self._sum)
+
+    def token_worths(self, block: int) -> tuple[float, ...]:
+        """By rank, what a token is worth to all kinds that share a block."""
+        return self._all[bisect_left(self.ends, block)]
+
+    def savings_bound(self, block: int, rank: int) -> float:
+        """Upper bound on what marks of at most this rank save beyond a block, fees taken off."""
+        return self._sum_from(block, self._density[rank], self._paid[rank])
+
+    def savings_bound_without_fees(self, block: int) -> float:
+        """Upper bound on savings beyond a block if writing cost nothing extra."""
+        return self._sum_from(block, self._sum, self._free)
+
+    def _worth_sums(self, kinds: Sequence[LaterCalls], ranks: range) -> list[tuple[float, ...]]:
+        """By place and rank, what a token is worth to the kinds that share it."""
+        return [
+            *(
+                tuple(sum(kind.worth[rank] for kind in kinds if kind.upto >= end) for rank in ranks)
+                for end in self.ends
+            ),
+            (0.0,) * len(ranks),
+        ]
+
+    def _sums_beyond(self, density: Sequence[float]) -> list[float]:
+        """By place, the sum over all tokens beyond its end."""
+        tokens = self._tokens
+        sums = [0.0]
+        for at in range(len(self.ends) - 1, 0, -1):
+            size = tokens[self.ends[at]] - tokens[self.ends[at - 1]]
+            sums.append(sums[-1] + density[at] * size)
+        return sums[::-1]
+
+    def _sum_from(self, block: int, density: Sequence[float], beyond: Sequence[float]) -> float:
+        at = bisect_left(self.ends, block)
+        if at == len(self.ends):
+            return 0.0
+        return density[at] * (self._tokens[self.ends[at]] - self._tokens[block]) + beyond[at]
+
+
+def _best_token_saving(sums: Sequence[float], fees: Sequence[float], rank: int) -> float:
+    """Tokens that a written token saves at the best lifetime up to a rank; 0 where none pays."""
+    best = worth = 0.0
+    for each in range(rank + 1):
+        worth += sums[each]
+        best = max(best, worth - fees[each])
+    return best
 
 
 class SearchProblem(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +123,7 @@ class SearchProblem(msgspec.Struct, frozen=True, kw_only=True):
     least: int
     reach: int
 
-    def finds(self, mark: int, entry: int) -> bool:
+    def is_in_reach(self, mark: int, entry: int) -> bool:
         """True if a lookup from a mark comes past an entry."""
         return entry <= mark < entry + self.reach
 
@@ -93,27 +174,27 @@ class MarkSearch:
         self._places: list[int] = []
         self._seen: dict[tuple[object, ...], float] = {}
 
-    def run(self, room: int, value: float) -> None:
+    def search(self, room: int, value: float) -> None:
         """Look for a set of at most ``room`` marks that saves more than ``value``."""
         self.value = value
         board = self._board
-        if any(board.finds(mark, at) for mark in board.given for at in self._over):
+        if any(board.is_in_reach(mark, at) for mark in board.given for at in self._over):
             return
-        root = self._root()
-        hope = self._hope(root)
+        root = self._empty_set()
+        hope = self._savings_bound(root)
         if hope <= value + _MIN_GAIN_TOKENS:
             return
-        self._places = self._candidates()
-        self._finish(root)
+        self._places = self._candidate_blocks()
+        self._keep_if_best(root)
         heap = [(-hope, 0, root)]
         looked = 0
         while heap and looked < _MAX_STEPS and -heap[0][0] > self.value + _MIN_GAIN_TOKENS:
-            for each in self._next(heappop(heap)[2], room):
+            for each in self._larger_sets(heappop(heap)[2], room):
                 looked += 1
-                self._finish(each)
+                self._keep_if_best(each)
                 if len(each.chosen) == room and self._is_past_given(each):
                     continue
-                hope = self._hope(each)
+                hope = self._savings_bound(each)
                 if hope > self.value + _MIN_GAIN_TOKENS and self._is_new(each):
                     heappush(heap, (-hope, looked, each))
 
@@ -125,7 +206,7 @@ class MarkSearch:
         self._seen[key] = each.value
         return True
 
-    def _root(self) -> _Set:
+    def _empty_set(self) -> _Set:
         root = _Set()
         ranks = len(self._board.fees)
         root.start, root.chosen, root.front = 0, (), -1
@@ -135,7 +216,7 @@ class MarkSearch:
         root.value = self._board.gain * self._board.tokens[self._hit]
         return root
 
-    def _finish(self, each: _Set) -> None:
+    def _keep_if_best(self, each: _Set) -> None:
         """Take the set as it is, if it is whole and the best so far."""
         if each.value > self.value + _MIN_GAIN_TOKENS and each.hit and self._is_past_given(each):
             self.best, self.value = each.chosen, each.value
@@ -144,8 +225,8 @@ class MarkSearch:
         last = self._places[each.start - 1] if each.start else -1
         return last >= self._last_given
 
-    def _hope(self, each: _Set) -> float:
-        """What the set can save at most, whatever marks are added to it."""
+    def _savings_bound(self, each: _Set) -> float:
+        """The upper bound on what the set saves, whatever marks are added to it."""
         outlook, hit, front = self._outlook, self._hit, each.front
         paid = max(hit, self._last_given)
         hope = each.value
@@ -158,11 +239,11 @@ class MarkSearch:
                 + outlook.savings_bound(paid, each.lowest)
             )
         if hit >= 0:
-            hope += self._raise(each)
+            hope += self._longer_lifetime_bound(each)
         return hope
 
-    def _raise(self, each: _Set) -> float:
-        """What a mark could save by keeping for longer what is live."""
+    def _longer_lifetime_bound(self, each: _Set) -> float:
+        """The upper bound on what a mark saves by keeping live entries for longer."""
         tokens = self._board.tokens
         upto = min(each.front, self._hit)
         worth = self._outlook.token_worths(each.front)
@@ -172,7 +253,7 @@ class MarkSearch:
             for rank in range(high + 1)
         )
 
-    def _next(self, each: _Set, room: int) -> Iterator[_Set]:
+    def _larger_sets(self, each: _Set, room: int) -> Iterator[_Set]:
         """Each set with one mark more."""
         given = self._board.given
         full = len(each.chosen) >= room
@@ -180,23 +261,23 @@ class MarkSearch:
             block = self._places[at]
             if block in given:
                 if given[block] <= each.own:
-                    yield self._with(each, at, given[block])
+                    yield self._with_mark(each, at, given[block])
                 return
             if not full:
-                for rank in self._ranks(block, each.lowest):
-                    child = self._with(each, at, rank)
+                for rank in self._allowed_ranks(block, each.lowest):
+                    child = self._with_mark(each, at, rank)
                     child.chosen = (*each.chosen, (block, rank))
                     child.own = child.lowest
                     yield child
 
-    def _ranks(self, block: int, lowest: int) -> range:
+    def _allowed_ranks(self, block: int, lowest: int) -> range:
         """The lifetimes a mark may have here, after marks down to a rank."""
         if block > self._hit:
             return range(lowest + 1)
         rank = self._board.cached[block]
         return range(rank, rank + (rank <= lowest))
 
-    def _with(self, before: _Set, at: int, rank: int) -> _Set:
+    def _with_mark(self, before: _Set, at: int, rank: int) -> _Set:
         """The set with a mark at a place, by whomever."""
         board, hit = self._board, self._hit
         block = self._places[at]
@@ -205,26 +286,26 @@ class MarkSearch:
         each.lowest, each.own = min(before.lowest, rank), before.own
         each.front, each.found, each.value = before.front, before.found, before.value
         each.hit = before.hit
-        if not each.hit and board.finds(block, hit):
+        if not each.hit and board.is_in_reach(block, hit):
             each.hit = True
             worth = self._outlook.token_worths(block)
-            self._rise(each, hit, self._rank, worth)
+            self._extend_reads(each, hit, self._rank, worth)
         tokens = board.tokens[block]
         if tokens > board.tokens[hit]:
             if tokens >= board.least:
                 base = max(board.tokens[hit], board.tokens[each.front])
                 each.value -= board.fees[rank] * (tokens - base)
-                self._add(each, block, rank)
+                self._advance_front(each, block, rank)
         elif block <= hit and block in board.cached:
-            self._add(each, block, board.cached[block])
+            self._advance_front(each, block, board.cached[block])
         return each
 
-    def _add(self, each: _Set, block: int, rank: int) -> None:
+    def _advance_front(self, each: _Set, block: int, rank: int) -> None:
         """Let later calls read up to a block."""
-        self._rise(each, block, rank, self._outlook.token_worths(block))
+        self._extend_reads(each, block, rank, self._outlook.token_worths(block))
         each.front = block
 
-    def _rise(self, each: _Set, block: int, rank: int, worth: tuple[float, ...]) -> None:
+    def _extend_reads(self, each: _Set, block: int, rank: int, worth: tuple[float, ...]) -> None:
         tokens, found = self._board.tokens, each.found
         end = tokens[block]
         value = each.value
@@ -233,7 +314,7 @@ class MarkSearch:
         each.value = value
         each.found = (block,) * (rank + 1) + found[rank + 1 :]
 
-    def _candidates(self) -> list[int]:
+    def _candidate_blocks(self) -> list[int]:
         """The blocks where a mark may stand in the best set, and the caller's, in order."""
         board, hit = self._board, self._hit
         wanted = list(self._outlook.ends)
@@ -241,12 +322,12 @@ class MarkSearch:
         places = set(board.given)
         if hit >= 0:
             wanted.append(min(hit + board.reach, len(board.tokens) - 1) - 1)
-            places.add(self._above(hit + 1))
-            places.update(at for at in self._alive() if at not in board.given)
-        places.update(map(self._below, wanted))
+            places.add(self._first_writable_block(hit + 1))
+            places.update(at for at in self._live_entries() if at not in board.given)
+        places.update(map(self._last_writable_block, wanted))
         return sorted(places - {-1})
 
-    def _alive(self) -> Iterator[int]:
+    def _live_entries(self) -> Iterator[int]:
         """The live entries up to the hit that later calls would read, and the hit."""
         yield self._hit
         cached = self._board.cached
@@ -255,13 +336,13 @@ class MarkSearch:
             for end in self._outlook.ends:
                 yield max((at for at in known if at <= end and cached[at] >= rank), default=-1)
 
-    def _below(self, block: int) -> int:
+    def _last_writable_block(self, block: int) -> int:
         """The last block up to this one that can be marked to write it; -1 for none."""
         while block > self._hit and not self._is_free(block):
             block -= 1
         return block if block > self._hit else -1
 
-    def _above(self, block: int) -> int:
+    def _first_writable_block(self, block: int) -> int:
         """The first block from this one on that can be marked to write it; -1 for none."""
         block = max(block, self._hit + 1)
         end = len(self._board.tokens) - 1
@@ -274,5 +355,5 @@ class MarkSearch:
         return (
             block not in board.given
             and board.tokens[block] >= board.least
-            and not any(board.finds(block, at) for at in self._over)
+            and not any(board.is_in_reach(block, at) for at in self._over)
         )

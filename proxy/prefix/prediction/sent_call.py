@@ -1,12 +1,19 @@
-"""One call as the caches see it: its blocks, its marks, and what else shapes its prefix.
+"""One call as the caches see it: its blocks, marks, other cache inputs, and its start and end.
 
 All of it is fingerprints and sizes: no word of the prompt stays here.
+
+A prompt begins with its tools, its stable slot, and all up to its conversation's first message.
+Where that changes between two calls of a conversation, the later one reads nothing that the one
+before wrote behind the change, whatever the provider does.
+
+Text that a call says at its end alone, such as a reminder behind the last message, is not said
+there in the next one, and what was written with it is not read.
 """
 
 from array import array
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, takewhile
 from typing import Final
 
 import msgspec
@@ -32,6 +39,14 @@ MAX_LINES: Final = 512
 MAX_TEXTS: Final = 256
 #: Bytes beyond which a text is not taken apart.
 MAX_TEXT_BYTES: Final = 2**18
+#: Calls of a conversation that are compared with the next one.
+MAX_COMPARED_CALLS: Final = 4
+#: Openings of its calls that are remembered; several agents may speak in one conversation.
+MAX_STARTS: Final = 12
+#: Blocks at the end of a call that are told apart where a later one does not repeat them.
+MAX_LEFT_OUT: Final = 12
+#: So many were not repeated, or more.
+MORE: Final = MAX_LEFT_OUT + 1
 
 
 class TextLines(msgspec.Struct, frozen=True):
@@ -71,7 +86,7 @@ class TokenScale(msgspec.Struct, frozen=True, kw_only=True):
         beyond = (size - self.counted_size) * (self.total - self.counted)
         return self.counted + (beyond // rest if rest else 0)
 
-    def of(self, total: int) -> "TokenScale":
+    def with_total(self, total: int) -> "TokenScale":
         """The same once the provider counted all of the prompt."""
         if total < self.counted:
             return TokenScale(size=self.size, total=total)
@@ -79,15 +94,15 @@ class TokenScale(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BlockRanges(msgspec.Struct, frozen=True):
-    """Which blocks of a call are what, by index.
+    """The ranges of a call's blocks by kind, by index.
 
     Attributes:
-        talk: The messages that a later call may repeat.
+        messages: The messages that a later call may repeat.
     """
 
     tools: range
     heads: range
-    talk: range
+    messages: range
 
 
 class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -130,7 +145,7 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """
         at = hash((self.place, *sorted(self.early.items())))
         found = [at]
-        talk = self.stretches.talk.start
+        talk = self.block_ranges.messages.start
         for block in self.blocks[:talk]:
             at = hash((at, block.digest))
             found.append(at)
@@ -141,8 +156,8 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return tuple(found)
 
     @cached_property
-    def stretches(self) -> BlockRanges:
-        """Which of its blocks are tools, leading texts, and messages that may be repeated."""
+    def block_ranges(self) -> BlockRanges:
+        """The ranges of its tools, leading texts, and messages that may be repeated."""
         blocks = self.blocks
         tools = next((at for at, block in enumerate(blocks) if block.message >= 0), len(blocks))
         end = range(tools, len(blocks))
@@ -152,12 +167,16 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         )
 
     @cached_property
-    def prints(self) -> tuple[bytes, bytes, bytes]:
-        """The beginnings of the fingerprints of each stretch, joined; of ``PRINTS`` at most."""
-        of = self.stretches
-        return self._joined(of.tools), self._joined(of.heads), self._joined(of.talk)
+    def short_fingerprints(self) -> tuple[bytes, bytes, bytes]:
+        """The beginnings of the fingerprints of each range, joined; of ``MAX_DIGESTS`` at most."""
+        of = self.block_ranges
+        return (
+            self._joined_digests(of.tools),
+            self._joined_digests(of.heads),
+            self._joined_digests(of.messages),
+        )
 
-    def _joined(self, which: range) -> bytes:
+    def _joined_digests(self, which: range) -> bytes:
         blocks = self.blocks[which.start : min(which.stop, which.start + MAX_DIGESTS)]
         return b"".join([block.digest[:DIGEST_BYTES] for block in blocks])
 
@@ -167,13 +186,13 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return tuple(accumulate([block.size for block in self.blocks], initial=0))
 
     @cached_property
-    def eligible(self) -> tuple[int, ...]:
-        """Number of blocks stand before each message's end that may be an implicit breakpoint.
+    def implicit_breakpoints(self) -> tuple[int, ...]:
+        """Number of blocks before each message's end that may be an implicit breakpoint.
 
         Source: OpenAI, prompt caching guide, implicit mode (2026-09).
         """
-        blocks, talk = self.blocks, self.stretches.talk.start
-        leads = talk > len(self.stretches.tools)
+        blocks, talk = self.blocks, self.block_ranges.messages.start
+        leads = talk > len(self.block_ranges.tools)
         roles = [block.role for block in blocks[talk:]]
         ends = [
             at
@@ -224,7 +243,7 @@ def leading_lines(
         if is_in_conversation(block) or len(found) >= MAX_TEXTS:
             break
         if block.message >= 0 and block.size <= MAX_TEXT_BYTES:
-            found[index] = _lines(part_text(pieces.of(block)) or "", fingerprint)
+            found[index] = _text_lines(part_text(pieces.block_json(block)) or "", fingerprint)
     return found
 
 
@@ -234,11 +253,11 @@ def leading_text(prompt: Prompt, block: PromptBlock) -> str:
     Raises:
         Unplannable: If its message cannot be read.
     """
-    return part_text(BlockJson(prompt).of(block)) or ""
+    return part_text(BlockJson(prompt).block_json(block)) or ""
 
 
 def split_lines(words: str) -> list[str]:
-    """The lines of a text, their ends included; beyond ``LINES`` the rest is one."""
+    """The lines of a text, their ends included; beyond ``MAX_LINES`` the rest is one."""
     found = words.split("\n", MAX_LINES)
     return [*(f"{line}\n" for line in found[:-1]), found[-1]]
 
@@ -248,8 +267,92 @@ def split_fingerprints(joined: bytes) -> list[bytes]:
     return [joined[at : at + DIGEST_BYTES] for at in range(0, len(joined), DIGEST_BYTES)]
 
 
-def _lines(words: str, fingerprint: Fingerprint) -> TextLines:
+def _text_lines(words: str, fingerprint: Fingerprint) -> TextLines:
     encoded = [line.encode("utf8", "surrogatepass") for line in split_lines(words)]
     digests = b"".join([fingerprint(line)[:DIGEST_BYTES] for line in encoded])
     sizes = array("I", map(len, encoded))
     return TextLines(digests, sizes, sum(sizes))
+
+
+class PromptStart(msgspec.Struct, frozen=True):
+    """The digest of a prompt's start.
+
+    Attributes:
+        tools: How many blocks are tools.
+        stable: How many are the stable slot, tools among them.
+        head: Stands for the stable slot.
+        first: Stands for all up to the conversation's first message, and for that.
+    """
+
+    tools: int
+    stable: int
+    head: int
+    first: int
+
+
+def digest_start(blocks: Sequence[PromptBlock]) -> PromptStart:
+    """Digest the start of these blocks.
+
+    What stands for blocks is Python's own hash of fingerprints, so it says nothing to another
+    process.
+    """
+    stable = sum(1 for _ in takewhile(lambda block: block.slot is PromptSlot.STABLE, blocks))
+    before = sum(1 for _ in takewhile(lambda block: block.slot is not PromptSlot.VARIABLE, blocks))
+    return PromptStart(
+        tools=sum(1 for _ in takewhile(lambda block: block.message < 0, blocks)),
+        stable=stable,
+        head=_blocks_hash(blocks[:stable]),
+        first=_blocks_hash(blocks[: before + 1]),
+    )
+
+
+class PromptEnding(msgspec.Struct, frozen=True, gc=False):
+    """The digest of a prompt's end, as far as later calls may repeat it.
+
+    Attributes:
+        begins: How many blocks stand before the last ones.
+        head: Stands for those.
+        last: The beginnings of the last ones' fingerprints, joined; of ``BACK`` at most.
+    """
+
+    begins: int
+    head: int
+    last: bytes
+
+
+def digest_end(blocks: Sequence[PromptBlock]) -> PromptEnding:
+    """Digest the end of these blocks; the digests say nothing to another process."""
+    begins = max(0, len(blocks) - MAX_LEFT_OUT)
+    last = b"".join([block.digest[:DIGEST_BYTES] for block in blocks[begins:]])
+    return PromptEnding(begins, _blocks_hash(blocks[:begins]), last)
+
+
+def blocks_left_out(blocks: Sequence[PromptBlock], before: Sequence[PromptEnding]) -> int:
+    """Number of blocks at the end of an earlier call this one does not repeat.
+
+    Callers may take turns: it is compared with the call it repeats most of, the latest of such.
+    ``MORE`` where it repeats no message of any, or leaves out more than are told apart.
+
+    Args:
+        blocks: This call's.
+        before: How the latest calls of its conversation ended, the latest last.
+    """
+    shared = [(_repeated_blocks(blocks, each), each) for each in reversed(before)]
+    repeats, last = max(shared, key=lambda one: one[0], default=(0, None))
+    if last is None or not repeats or not is_in_conversation(blocks[repeats - 1]):
+        return MORE
+    return last.begins + len(last.last) // DIGEST_BYTES - repeats
+
+
+def _repeated_blocks(blocks: Sequence[PromptBlock], before: PromptEnding) -> int:
+    """Number of blocks of an earlier call this one begins with; 0 for fewer than are told apart."""
+    at = before.begins
+    if _blocks_hash(blocks[:at]) != before.head:
+        return 0
+    pairs = zip(blocks[at:], split_fingerprints(before.last), strict=False)
+    same = takewhile(lambda pair: pair[0].digest[:DIGEST_BYTES] == pair[1], pairs)
+    return at + sum(1 for _ in same)
+
+
+def _blocks_hash(blocks: Sequence[PromptBlock]) -> int:
+    return hash(tuple([block.digest for block in blocks]))

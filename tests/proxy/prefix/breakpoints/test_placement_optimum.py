@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from proxy.caches.regime import Regime
-from proxy.prefix.breakpoints.optimum import CallToMark, Mark, Reuse, cheapest_marks
+from proxy.prefix.breakpoints.placement import CallToMark, Mark, Reuse, cheapest_marks
 from tests.proxy.prefix.sendings import ANTHROPIC
 
 LIFETIMES = ANTHROPIC.lifetimes

@@ -1,13 +1,48 @@
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from proxy.prefix.prompts.bare import bare_json, digest_without_marks, without_marks
+from proxy.prefix.prompts.fingerprints import (
+    bare_json,
+    digest_without_marks,
+    keyed_hash,
+    without_marks,
+)
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.prompts.prompt import BlockJson, Prompt, parse_prompt
 from tests.proxy.prefix.sendings import blocks, body, fingerprint
 
+SECRET = b"s" * 32
 MARK = {"cache_control": {"type": "ephemeral"}}
 BREAK = {"prompt_cache_breakpoint": {"mode": "explicit"}}
+
+
+@given(st.binary(max_size=9_000), st.binary(max_size=9_000))
+def test_equal_texts_are_seen_to_be_equal_and_nothing_else_is(one, other):
+    digest = keyed_hash(SECRET, "team")
+
+    assert (digest(one) == digest(other)) == (one == other)
+    assert len(digest(one)) == 16
+
+
+@pytest.mark.parametrize("length", [0, 1, 4095, 4096, 100_000])
+def test_another_team_or_installation_has_others(length):
+    text = b"x" * length
+    found = {
+        keyed_hash(SECRET, "team")(text),
+        keyed_hash(SECRET, "other")(text),
+        keyed_hash(b"t" * 32, "team")(text),
+    }
+
+    assert len(found) == 3
+
+
+def test_a_hash_is_the_same_in_every_process():
+    digest = keyed_hash(SECRET, "team")
+
+    assert digest(b"Hello").hex() == "4fd4f2dad2d328a4a821cd22a02de540"
+    assert digest(b"Hello" * 1000).hex() == "b1a963553e542715d39eaac60aa90dc9"
 
 
 def chat(system: object, user: object, tool: dict[str, object]) -> Prompt:
@@ -17,7 +52,7 @@ def chat(system: object, user: object, tool: dict[str, object]) -> Prompt:
 
 def digests(prompt: Prompt) -> list[bytes]:
     found, pieces = blocks(prompt, fingerprint), BlockJson(prompt)
-    known = [digest_without_marks(pieces.of(block), fingerprint) for block in found]
+    known = [digest_without_marks(pieces.block_json(block), fingerprint) for block in found]
     return [block.digest for block in without_marks(found, known)]
 
 
@@ -69,7 +104,7 @@ def test_a_blocks_json_is_found():
     prompt, found = body(("system", "a"), ("user", "b"), tools=("t",))
     pieces = BlockJson(prompt)
 
-    assert [pieces.of(block) for block in found] == [
+    assert [pieces.block_json(block) for block in found] == [
         prompt.tools[0],
         b'"a"',
         prompt.messages[1],

@@ -43,11 +43,11 @@ class LruCache(Generic[K, V]):
             self._held.move_to_end(key)
         return found
 
-    def get_or_make(self, key: K, made: Callable[[], V]) -> V:
+    def get_or_make(self, key: K, make: Callable[[], V]) -> V:
         """The value of a key, which is used by this; made where there is none."""
         found = self.get(key)
         if found is None:
-            found = made()
+            found = make()
             self.put(key, found)
         return found
 
