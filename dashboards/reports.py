@@ -164,6 +164,6 @@ class Reports(Protocol):
         """
         ...
 
-    def unpriced(self, period: ReportPeriod) -> Sequence[Spend]:
+    def unpriced_spend(self, period: ReportPeriod) -> Sequence[Spend]:
         """Where calls had no known price, by team, feature, model and route."""
         ...

@@ -99,7 +99,7 @@ class GuardedConnection(HttpToolsProtocol):
         return self.deadlines.phase is ArrivalPhase.HEADERS or self.cycle.waiting_for_100_continue
 
     @property
-    def unsent(self) -> int:
+    def unsent_bytes(self) -> int:
         """Bytes of answers that the caller has not taken yet."""
         return self.transport.get_write_buffer_size()
 

@@ -31,7 +31,7 @@ _LONG: Final = 3_600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rules:
-    """What a regime's rules come to for planning; lifetimes "" is the one nobody chooses."""
+    """The rules of a regime, as planning needs them; lifetime "" is the default one."""
 
     least: int
     lifetimes: Mapping[str, float]

@@ -131,7 +131,7 @@ class Attempt:
         """Have the prompt arranged for the route's cache, unless that was refused before."""
         if not self._is_resent:
             planning = self.context.deps.planning
-            self.planned = await planning.planned(self.info.sent_call, self.choice.route)
+            self.planned = await planning.plan(self.info.sent_call, self.choice.route)
             self._is_planned = True
 
     async def translate(self) -> PreparedRequest | Untranslatable:
@@ -225,7 +225,7 @@ class Attempt:
         if context.call.is_streaming:
             health.of(route).ttft.record(self.ttft, now)
         health.record_outcome(route, None, self._sent_at, now)
-        context.deps.planning.begun(self.planned)
+        context.deps.planning.note_answer_started(self.planned)
 
     @property
     def changed_plan(self) -> Planned | None:
@@ -266,7 +266,7 @@ class Attempt:
         if self.was_sent:
             self._leave_route(failure)
         if self._is_planned:
-            self.context.deps.planning.ended(self.planned)
+            self.context.deps.planning.note_attempt_ended(self.planned)
 
     def add_request_id(self, failure: UpstreamError) -> None:
         """Have a failure tell the caller the provider's id of the request, where it gave one."""

@@ -98,7 +98,7 @@ def _note_accepted_unmodified(context: CallContext, routes: RouteSequence) -> No
     """Tell whoever changed the prompt that it was taken without; the one that went last."""
     folding = context.deps.compaction
     if routes.refused_plan is not None:
-        context.deps.planning.refused(routes.refused_plan)
+        context.deps.planning.note_refusal(routes.refused_plan)
     elif routes.refused_compaction is not None and folding is not None:
         folding.refused(context.call, routes.refused_compaction)
 

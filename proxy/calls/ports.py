@@ -102,27 +102,27 @@ class Estimator(Protocol):
 class PlanningPort(Protocol):
     """Puts prompts into the form that caches read most of."""
 
-    async def planned(self, call: Call, route: Route) -> Planned | Passthrough:
+    async def plan(self, call: Call, route: Route) -> Planned | Passthrough:
         """The prompt for this route, or the reason that it is sent unmodified; never raises."""
         ...
 
-    def begun(self, planned: Planned | Passthrough) -> None:
+    def note_answer_started(self, planned: Planned | Passthrough) -> None:
         """The answer begins: others may read what the call wrote."""
         ...
 
-    def ended(self, planned: Planned | Passthrough) -> None:
+    def note_attempt_ended(self, planned: Planned | Passthrough) -> None:
         """The attempt is over, however it ended; said once of each call that was planned."""
         ...
 
-    def refused(self, planned: Planned) -> None:
+    def note_refusal(self, planned: Planned) -> None:
         """Note that an upstream refused a planned prompt, and accepted it unmodified."""
         ...
 
-    async def kept(self, planned: Planned | Passthrough) -> None:
+    async def wait_until_stored(self, planned: Planned | Passthrough) -> None:
         """Wait until what was decided for the call's conversation is kept, not for long."""
         ...
 
-    def settled(
+    def settle(
         self, planned: Planned | Passthrough, usage: Usage | None, heard: AnswerDiagnostics
     ) -> CacheMiss | None:
         """Why less was read from the cache than could have been; None where nobody can say."""

@@ -29,7 +29,7 @@ _MAX_SNIFFED_BYTES: Final = 64 * 1024
 
 
 class ExpectedAnswer(NamedTuple):
-    """What a call asked for.
+    """The form of answer that a call asked for.
 
     Attributes:
         is_stream: Whether it asked for a stream; what begins as one then is one.

@@ -61,7 +61,7 @@ def load(
         raise BadCatalog(found)
     stated = {node.value["id"].value for node in files[0].elements("models")}
     whole = {
-        name: model if name in stated else _completed(model, families)
+        name: model if name in stated else _complete_from_families(model, families)
         for name, model in listed.items()
     }
     return Catalog(
@@ -104,7 +104,7 @@ def _default_upstream(files: list[TableFields], upstreams: Collection[str]) -> s
     return next((name for name in reversed(said) if name), "")
 
 
-def _completed(model: Model, families: tuple[Family, ...]) -> Model:
+def _complete_from_families(model: Model, families: tuple[Family, ...]) -> Model:
     """The model with what its family says where its entry does not."""
     routes = tuple(
         inherit_from_family(route, {model.id, route.model} - {""}, families)
@@ -137,19 +137,21 @@ def _model(
         problems.append(node.problem("has both upstream and routes", mend))
     elif "routes" in table.nodes and not nodes:
         problems.append(table.nodes["routes"].problem("is empty", 'write [{ upstream = "…" }]'))
-    whole = [_inheriting(own, each, problems) for each in nodes] or [replace(node, value=own)]
+    whole = [_inherit_fields(own, each, problems) for each in nodes] or [replace(node, value=own)]
     routes = [_route(name, each, places, problems) for each in whole]
     return Model(
         id=name,
-        routes=_named(routes, node, problems),
+        routes=_name_routes(routes, node, problems),
         created=table.get("created", int) or 0,
         retires=table.get("retires", date),
-        fallbacks=_others(table, "fallbacks", name, known),
-        when_too_long=_others(table, "when_too_long", name, known),
+        fallbacks=_other_models(table, "fallbacks", name, known),
+        when_too_long=_other_models(table, "when_too_long", name, known),
     )
 
 
-def _others(table: TableFields, key: str, name: str, known: Collection[str]) -> tuple[str, ...]:
+def _other_models(
+    table: TableFields, key: str, name: str, known: Collection[str]
+) -> tuple[str, ...]:
     """Names of other models of the catalog."""
     places = table.elements(key)
     found = [checked_choice(place, known, table.problems) for place in places]
@@ -159,7 +161,7 @@ def _others(table: TableFields, key: str, name: str, known: Collection[str]) -> 
     return tuple(other for other in found if other not in {"", name})
 
 
-def _inheriting(own: Table, route: Node, problems: list[Problem]) -> Node:
+def _inherit_fields(own: Table, route: Node, problems: list[Problem]) -> Node:
     """A route's fields over those its model says for all routes."""
     said = checked_value(route, dict, problems) or {}
     return replace(route, value={**own, **said})
@@ -214,7 +216,7 @@ def _abilities(table: TableFields) -> frozenset[str] | None:
     return frozenset(found - {""})
 
 
-def _named(routes: list[Route], node: Node, problems: list[Problem]) -> tuple[Route, ...]:
+def _name_routes(routes: list[Route], node: Node, problems: list[Problem]) -> tuple[Route, ...]:
     """The routes with names of their own, also where several go to one upstream."""
     shared = Counter(route.name for route in routes)
     named = tuple(

@@ -25,7 +25,7 @@ def tariff(node: Node, discount: Fraction, problems: list[Problem]) -> Tariff:
     prices = replace(node, value={k: v for k, v in table.nodes.items() if k != "changes"})
     periods = [_period(prices, problems)]
     for change in changes:
-        prices = _changed(prices, change, problems)
+        prices = _apply_change(prices, change, problems)
         periods.append(_period(prices, problems))
     for (before, after), change in zip(pairwise(periods), changes, strict=True):
         if before.since >= after.since > _EVER:
@@ -33,7 +33,7 @@ def tariff(node: Node, discount: Fraction, problems: list[Problem]) -> Tariff:
     return Tariff(periods=tuple(periods), discount=discount)
 
 
-def _changed(before: Node, change: Node, problems: list[Problem]) -> Node:
+def _apply_change(before: Node, change: Node, problems: list[Problem]) -> Node:
     """The prices after a change: what it does not restate stays, if it can be told to stay.
 
     Service tiers with rates of their own cannot when the standard rates move: the provider has
@@ -46,12 +46,12 @@ def _changed(before: Node, change: Node, problems: list[Problem]) -> Node:
     moves = any(bucket in later.nodes for bucket in _BUCKETS)
     if moves and "long" in said and "long" not in later.nodes:
         problems.append(change.problem("moves rates but not those of long calls", "restate long"))
-    service = {**_kept(said, moves=moves), **_entries(later, "service", _TIERS)}
+    service = {**_surviving_tiers(said, moves=moves), **_entries(later, "service", _TIERS)}
     merged = {**said, **later.nodes, "service": replace(change, value=service)}
     return replace(change, value=merged)
 
 
-def _kept(said: Mapping[str, Node], *, moves: bool) -> dict[str, Node]:
+def _surviving_tiers(said: Mapping[str, Node], *, moves: bool) -> dict[str, Node]:
     """The service tiers that outlive a change, which moves the standard rates or not."""
     tiers = said["service"].value if "service" in said else {}
     if not isinstance(tiers, dict):
@@ -70,9 +70,9 @@ def _period(prices: Node, problems: list[Problem]) -> PricePeriod:
     sheets = {"": standard}
     for tier, node in _entries(table, "service", _TIERS).items():
         if _is_listed(node):
-            sheets[tier] = _listed(node, standard, problems)
+            sheets[tier] = _listed_sheet(node, standard, problems)
         elif (factor := numbers.factor(node, problems)) is not None:
-            sheets[tier] = _scaled(node, standard, factor, problems)
+            sheets[tier] = _scale_sheet(node, standard, factor, problems)
     since, fast, off_peak = (table.nodes.get(key) for key in ("since", "fast", "off_peak"))
     moment = numbers.timestamp(since, problems) if since else None
     return PricePeriod(
@@ -119,7 +119,7 @@ def _steps(table: TableFields) -> tuple[PriceStep, ...]:
     return tuple(steps)
 
 
-def _listed(node: Node, standard: PriceSheet, problems: list[Problem]) -> PriceSheet:
+def _listed_sheet(node: Node, standard: PriceSheet, problems: list[Problem]) -> PriceSheet:
     """A service tier with rates of its own.
 
     Where long calls have rates of their own at standard service and are not listed here, what
@@ -130,20 +130,20 @@ def _listed(node: Node, standard: PriceSheet, problems: list[Problem]) -> PriceS
     return PriceSheet(rates=_rates(table), steps=_steps(table) or unknown)
 
 
-def _scaled(
+def _scale_sheet(
     node: Node, standard: PriceSheet, factor: Fraction, problems: list[Problem]
 ) -> PriceSheet:
     """The standard sheet times a factor."""
 
-    def scaled(rates: TokenRates) -> TokenRates:
+    def scale(rates: TokenRates) -> TokenRates:
         exact = {key: (getattr(rates, key) or 0) * factor for key in _BUCKETS}
         if any(rate.denominator != 1 for rate in exact.values()):
             problems.append(node.problem("makes prices of over 9 decimals", "list the rates"))
         known = [key for key in _BUCKETS if getattr(rates, key) is not None]
         return TokenRates(**{key: int(exact[key]) for key in known})
 
-    steps = tuple(PriceStep(above=step.above, rates=scaled(step.rates)) for step in standard.steps)
-    return PriceSheet(rates=scaled(standard.rates), steps=steps)
+    steps = tuple(PriceStep(above=step.above, rates=scale(step.rates)) for step in standard.steps)
+    return PriceSheet(rates=scale(standard.rates), steps=steps)
 
 
 def _regions(table: TableFields) -> dict[str, Fraction]:

@@ -54,7 +54,7 @@ def _address(table: TableFields) -> str:
     place = table.nodes.get("base_url", table.node)
     try:
         address = urlsplit(said if said.startswith(("http://", "https://")) else "")
-        faults = list(_faults(address, address.port))
+        faults = list(_address_faults(address, address.port))
     except ValueError:
         mend = f"{_MEND}, a port from 1 to 65535"
         table.problems.append(place.problem("has a host or port that is none", mend))
@@ -68,8 +68,8 @@ def _address(table: TableFields) -> str:
     return address._replace(path=address.path.rstrip("/")).geturl()
 
 
-def _faults(address: SplitResult, port: int | None) -> Iterator[tuple[str, str]]:
-    """What is wrong with an address, each with its mend."""
+def _address_faults(address: SplitResult, port: int | None) -> Iterator[tuple[str, str]]:
+    """The faults of an address, each with its fix."""
     if not address.scheme:
         yield "is no http:// or https:// address", _MEND
     elif not _is_host(address.hostname or ""):
@@ -105,7 +105,7 @@ def _headers(table: TableFields) -> dict[str, str]:
         value = headers[name] = checked_value(node, str, table.problems) or ""
         _check_name(name, node, table.problems)
         if not _VALUE.fullmatch(value):
-            table.problems.append(_unsent(value, node))
+            table.problems.append(_header_problem(value, node))
     return headers
 
 
@@ -115,7 +115,7 @@ def _check_name(name: str, node: Node, problems: list[Problem]) -> None:
         problems.append(node.problem(f"names the header {name!r}, which can be none", mend))
 
 
-def _unsent(value: str, node: Node) -> Problem:
+def _header_problem(value: str, node: Node) -> Problem:
     """Why a header cannot be sent; its value may be a secret and is not told."""
     if any(letter in value for letter in "\r\n"):
         return node.problem("holds a line end", "write it on one line")

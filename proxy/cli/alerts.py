@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     from slo.policies.sinks import Sink
 
 _MAX_ALERTS: Final = 50
-_LATELY: Final = 20
+_MAX_NOTIFICATIONS: Final = 20
 
 
 def alerts(
     terminal: Terminal,
     settings: Callable[[], Settings],
-    promises: Callable[[Settings], Policies],
+    policies: Callable[[Settings], Policies],
 ) -> typer.Typer:
     """The group of commands; by itself it shows alerts."""
-    commands = typer.Typer(help="What is wrong now, and who was told.")
+    commands = typer.Typer(help="Show open alerts, and who was notified.")
 
     @commands.callback(invoke_without_command=True)
-    def shown(context: typer.Context) -> None:
-        """What is wrong now, and what sinks were told lately."""
+    def show_alerts(context: typer.Context) -> None:
+        """Show open alerts, and the latest notifications of sinks."""
         if context.invoked_subcommand is None:
             _show(terminal)
 
@@ -45,7 +45,7 @@ def alerts(
 
         It is marked as a test, and no alert for its end follows.
         """
-        sinks = promises(settings()).sinks
+        sinks = policies(settings()).sinks
         from proxy.services.alerts.http_sender import DeliveryFailed
 
         outlet = _outlet(terminal, sinks, sink)
@@ -62,7 +62,7 @@ def alerts(
 def _show(terminal: Terminal) -> None:
     with terminal.store() as store:
         found = store.outbox.open_alerts(_MAX_ALERTS)
-        letters = store.outbox.last_messages(_LATELY)
+        letters = store.outbox.last_messages(_MAX_NOTIFICATIONS)
     if found:
         table = empty_table("severity", "since", "alert", "id")
         for alert in found:

@@ -39,7 +39,7 @@ class _Shown(NamedTuple):
 def budgets(
     terminal: Terminal,
     settings: Callable[[], Settings],
-    promises: Callable[[Settings], Policies],
+    policies: Callable[[Settings], Policies],
 ) -> Callable[..., None]:
     """The command that shows budgets."""
 
@@ -47,7 +47,7 @@ def budgets(
         *,
         as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
     ) -> None:
-        """What is spent and held of each budget in the window of now.
+        """Show what is spent and held of each budget in the present window.
 
         Of a budget that everybody has one of, the twenty of which most is spent. With
         THRIFTGATE_REDIS_URL it is what the counters say. Without, each gateway counts for itself
@@ -55,7 +55,7 @@ def budgets(
         their keyed hash.
         """
         chosen = settings()
-        promised = promises(chosen).budgets
+        promised = policies(chosen).budgets
         now = terminal.now()
         if not promised and not as_json:
             terminal.say("There are no budgets. THRIFTGATE_POLICIES names the file they are in.")
@@ -142,7 +142,7 @@ def _amounts(budget: Budget, row: CounterRow) -> tuple[int | None, ...]:
 
 
 def _json(shown: _Shown, now: float) -> dict[str, Any]:
-    """A budget for scripts; dollars are texts, as in the promises, and null is what is unknown."""
+    """A budget for scripts; dollars are texts, as in the policies, and null is what is unknown."""
     budget = shown.budget
     rows = [
         {

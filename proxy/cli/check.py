@@ -23,7 +23,7 @@ _log = logging.getLogger("thriftgate")
 
 
 def check() -> None:
-    """Validate settings and catalog, and try the folder; name file, line and mend of problems."""
+    """Validate settings and catalog, and try the folder; name file, line and fix of problems."""
     settings = session.settings()
     known = session.catalog(settings)
     from proxy.api.serving import descriptor_limit
@@ -57,7 +57,7 @@ def check() -> None:
 
 
 def _notes(settings: Settings, known: Catalog, policies: Policies) -> Iterator[str]:
-    """What is sound and may not do what was meant, in sentences."""
+    """Notes on what is valid and may not do what was meant, in sentences."""
     from proxy.api.serving import descriptor_limit
     from proxy.cli.storage_checks import low_descriptor_warning, low_space_warning
     from proxy.cli.warnings import assumptions, policy_warnings, teams, unserved_mode_warning

@@ -1,4 +1,4 @@
-"""``thriftgate compaction``: how far each feature's conversations are folded, and what it saves."""
+"""``thriftgate compaction``: the compaction mode of each feature, and what it saves."""
 
 from __future__ import annotations
 
@@ -40,17 +40,15 @@ def compactions(terminal: Terminal, settings: Callable[[], Settings]) -> typer.T
         terminal: Where they speak.
         settings: How the gateway runs: the mode of features for which nobody chose one.
     """
-    commands = typer.Typer(
-        no_args_is_help=True, help="See and choose how features' conversations are folded."
-    )
-    desk = _Desk(terminal, settings)
+    commands = typer.Typer(no_args_is_help=True, help="Show and choose the compaction of features.")
+    desk = _Commands(terminal, settings)
     commands.command("list")(desk.all)
     commands.command("mode")(desk.mode)
     commands.command("resume")(desk.resume)
     return commands
 
 
-class _Desk:
+class _Commands:
     """The commands."""
 
     def __init__(self, terminal: Terminal, settings: Callable[[], Settings]) -> None:
@@ -58,11 +56,11 @@ class _Desk:
         self._settings = settings
 
     def all(self, *, days: Days = 30, as_json: AsJson = False) -> None:
-        """All features that have a mode or were folded, and what that saved, resets and notes paid.
+        """List features that have a mode or were compacted, with savings net of resets and notes.
 
         `folded` are calls in which facts stood for messages; `trimmed` are all others that went out
         shorter: tool results, and nothing else. `lost` is the share of values that tool calls
-        needed of what was folded and did not find; `lost untreated` that which they would not have
+        needed of compacted text and did not find; `lost untreated` that which they would not have
         found, had their conversation not gone unmodified, and tells more: a model that is not
         shown a value can hardly ask for it.
         """
@@ -108,7 +106,7 @@ class _Desk:
     ) -> None:
         """Set how far a feature is compacted: off, trim, facts, facts+model or native.
 
-        Conversations that are under way begin otherwise once, for what is folded changes.
+        The prefix of running conversations changes once, and their cache is written anew.
         """
         with self._terminal.store() as store:
             place = (self._terminal.team(store, team), feature)
@@ -130,7 +128,7 @@ class _Desk:
             self._terminal.say(f"There is no call of team {team} with it yet.")
 
     def resume(self, team: _Team, feature: _Feature, *, by: _By = "") -> None:
-        """Compact a feature that was stepped back as it was chosen, and prove it afresh."""
+        """Return a feature that stepped back to its chosen mode; its losses are measured anew."""
         with self._terminal.store() as store:
             place = (self._terminal.team(store, team), feature)
             resumed = store.compactions.resume(place, by, self._terminal.now())

@@ -82,7 +82,7 @@ class _Desk:
     def show(
         self, team: _Team, feature: _Feature, *, family: _Family = "", as_json: AsJson = False
     ) -> None:
-        """What holds for a feature, and each version of its layout with its moves."""
+        """Show a feature's settings, and each version of its layout with its moves."""
         with self._terminal.store() as store:
             standings = store.layouts.standings()
             whole = self._whole(store, team, feature)
@@ -246,7 +246,7 @@ def _proposal_lines(proposal: Proposal) -> Iterator[str]:
 
 
 def _feature_warning(team: str, feature: str, called: Sequence[str]) -> str:
-    """What makes one think that the feature is not the one that was meant."""
+    """Warns that the named feature may not be the one that was meant."""
     near = ", ".join(feature_name(each) for each in get_close_matches(feature, called))
     hint = f" Near it: {near}." if near else ""
     return f"There is no call of team {team} with feature {feature_name(feature)} yet.{hint}"

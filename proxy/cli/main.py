@@ -234,7 +234,7 @@ _TABLE: Final[dict[str, tuple[str, Callable[[typer.Typer], object]]]] = {
         _demo,
     ),
     "check": (
-        "Validate settings and catalog, and try the folder; name file, line and mend of problems.",
+        "Validate settings and catalog, and try the folder; name file, line and fix of problems.",
         _check,
     ),
     "migrate": (
@@ -250,20 +250,20 @@ _TABLE: Final[dict[str, tuple[str, Callable[[typer.Typer], object]]]] = {
         _report,
     ),
     "compact": (
-        "What would be sent of a conversation, the facts in it, and why; nothing is sent.",
+        "Show what would be sent of a conversation, its facts, and why; nothing is sent.",
         _compact,
     ),
     "savings": (
-        "What planning saved by feature, measured against conversations sent unmodified.",
+        "Show what planning saved by feature, against conversations sent unmodified.",
         _savings,
     ),
     "misses": (
         "Why caches were read less than they could be: the dearest feature and reason first.",
         _misses,
     ),
-    "budgets": ("What is spent and held of each budget in the window of now.", _budgets),
+    "budgets": ("Show what is spent and held of each budget in the present window.", _budgets),
     "explain": (
-        "What one call was, what its cache gave and could have given, and why not more.",
+        "Explain one call: cost, what its cache gave and could have given, and why not more.",
         _explain,
     ),
     "export": ("Receipts as JSON, one a line, as the calls arrived.", _export),
@@ -276,7 +276,7 @@ _TABLE: Final[dict[str, tuple[str, Callable[[typer.Typer], object]]]] = {
     "team": ("Make and list teams, keep their prompts.", _team),
     "user": ("Look up end users, who are kept as hashes.", _user),
     "layout": ("See, approve and roll back how features' prompts are arranged.", _layout),
-    "compaction": ("See and choose how features' conversations are folded.", _compaction),
-    "objectives": ("What is promised of calls, and the same in others' formats.", _objectives),
-    "alerts": ("What is wrong now, and who was told.", _alerts),
+    "compaction": ("Show and choose the compaction of features.", _compaction),
+    "objectives": ("Show objectives; export, import and pin them.", _objectives),
+    "alerts": ("Show open alerts, and who was notified.", _alerts),
 }

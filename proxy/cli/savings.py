@@ -32,7 +32,7 @@ def savings(terminal: Terminal) -> Callable[..., None]:
     """The command that says what was saved."""
 
     def savings_command(*, days: Days = 30, as_json: AsJson = False) -> None:
-        """What planning saved by feature, measured against conversations sent unmodified.
+        """Show what planning saved by feature, against conversations sent unmodified.
 
         The estimate is there from the first call: what calls should have cost unmodified, by what
         caches should hold, less what they should have cost as they were sent. The measured figure
@@ -71,7 +71,7 @@ def savings(terminal: Terminal) -> Callable[..., None]:
 
 
 def summary(days: int, found: Iterable[Estimate]) -> str:
-    """What planning should have saved of all calls, in one sentence; "" where there were none."""
+    """The estimated savings of all calls, in one sentence; "" without calls."""
     from proxy.store.sql.savings import Estimate
 
     every = tuple(found)
@@ -89,7 +89,7 @@ def summary(days: int, found: Iterable[Estimate]) -> str:
 
 
 def conversations_summary(found: Iterable[Comparison], names: Mapping[str, str]) -> str:
-    """How many conversations the measured figure still needs, in one sentence; "" for none.
+    """The number of conversations a measured figure still needs, in one sentence; "" for none.
 
     Args:
         found: The features; the one that needs fewest is named.
@@ -110,7 +110,7 @@ def conversations_summary(found: Iterable[Comparison], names: Mapping[str, str])
 
 
 def observed_summary(store: Store) -> str:
-    """What `apply` or `auto` should save where planning only observes; "" where nobody knows.
+    """The savings to expect of `apply` or `auto` where planning only observes; "" if unknown.
 
     It blocks, and names the feature that should save most.
     """
@@ -251,7 +251,7 @@ def _rate(sample: ArmTotals) -> str:
 
 
 def _saved_nanos(found: Comparison) -> int | None:
-    """What the treated calls would have cost more in 1e-9 US dollars; an estimate."""
+    """The estimated savings on the treated calls, in 1e-9 US dollars."""
     from proxy.cli import json_documents
 
     saving = found.verdict.saving

@@ -174,7 +174,7 @@ def _alone(regime: _Regime, base_url: str) -> str:
 
 
 def _welcome_text(base_url: str, lines: str, model: str, regime: str) -> Iterator[str]:
-    """What a person who starts it has to know."""
+    """The lines that tell a person how to use the simulator."""
     yield f"The simulator listens on {base_url}. It is SIMULATED: no provider is asked or paid."
     yield "Model names and cache rules are the providers'; answers and waits are made up."
     yield ""

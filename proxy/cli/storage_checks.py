@@ -1,4 +1,4 @@
-"""What the machine allows: room and rights in ``THRIFTGATE_FOLDER``, open descriptors.
+"""Checks of the machine: room and rights in ``THRIFTGATE_FOLDER``, open descriptors.
 
 For ``thriftgate check``.
 """
@@ -20,7 +20,7 @@ _FIX: Final = "give it to the user whom the gateway runs as, or name another fol
 
 
 def folder_problem(folder: Path) -> str:
-    """Why nothing can be kept in the folder, and the mend; "" where all is well.
+    """Why nothing can be kept in the folder, and the fix; "" where all is well.
 
     It is tried in what is there, or where the folder would be made; nothing is left of that.
     """
@@ -76,7 +76,7 @@ def _nearest(folder: Path) -> Path:
 
 
 def _unwritable_contents(folder: Path) -> Iterator[str]:
-    """What of the folder's own things cannot be written, which another user may have made."""
+    """Files of the folder that cannot be written, which another user may have made."""
     journal, ledger = folder / "journal", folder / "thriftgate.db"
     if journal.exists() and _write_problem(journal):
         yield str(journal)

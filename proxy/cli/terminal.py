@@ -1,4 +1,4 @@
-"""What a command needs of the command line."""
+"""The terminal of a command: its output, its clock, its store."""
 
 import re
 import textwrap
@@ -54,7 +54,7 @@ class Terminal:
         return self.now() - days * 86_400.0
 
     def say(self, *lines: str) -> None:
-        """Print lines: each whole, or folded between words where a terminal has no room for it."""
+        """Print lines: each whole, or wrapped between words where a terminal has no room for it."""
         for line in lines:
             for part in _wrap_line(line, self.out.width) if self.out.is_terminal else [line]:
                 self.out.print(part, soft_wrap=True)
@@ -109,7 +109,7 @@ class Terminal:
 
 
 def sentence(error: Exception) -> str:
-    """What an error says, as a sentence begins."""
+    """An error's text with a capital letter."""
     text = str(error)
     return text[:1].upper() + text[1:]
 

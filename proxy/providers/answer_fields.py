@@ -51,7 +51,7 @@ class _Delta(msgspec.Struct):
 
 
 class AnswerFields(_Part):
-    """What is read of an answer or of an event.
+    """The fields that are read of an answer or of an event.
 
     Attributes:
         message: The beginning of an Anthropic stream.
@@ -121,7 +121,7 @@ _delta: Final = msgspec.json.Decoder(_Delta).decode
 
 
 def read_answer(data: bytes, *, max_repaired_bytes: int) -> AnswerFields | None:
-    """What an answer or an event's data says; None if it is no JSON object.
+    """The fields of an answer or of an event's data; None if it is no JSON object.
 
     Args:
         data: JSON, or nearly so.

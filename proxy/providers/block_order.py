@@ -82,7 +82,7 @@ class BlockOrder:
         return told
 
     def end(self) -> list[Any]:
-        """What to tell of all behind the last block; nothing where it is words, then calls."""
+        """The entries for all behind the last block; none where it is words, then calls."""
         self._end_words()
         is_plain = all(place["type"] == _CALLED for place in self._before[1:])
         return [] if is_plain or not self._holds_opaque else self._before
@@ -118,7 +118,7 @@ def without_number(told: Raw) -> Raw:
 
 
 def entry_kind(told: Raw) -> str:
-    """What an entry of ``thinking_blocks`` is; "" for what is none."""
+    """The type of an entry of ``thinking_blocks``; "" if it is none."""
     try:
         return _kind(told).type
     except _UNREADABLE:
@@ -150,7 +150,7 @@ def restore_order(
 
 
 def _found(raw: Raw, said: "_MessageWords", left: dict[str, Block]) -> list[Block] | None:
-    """What stood at this place; None where it is not there."""
+    """The blocks that stood at this place; None where they are missing or changed."""
     try:
         place = _place(raw)
     except _UNREADABLE:

@@ -36,7 +36,7 @@ class Breakpoint(msgspec.Struct):
 
 
 class CacheMarkable(msgspec.Struct):
-    """What may carry a marker: Anthropic's as it is, or OpenAI's."""
+    """Anything that may carry a cache marker: Anthropic's as it is, or OpenAI's."""
 
     cache_control: Raw = Raw()
     prompt_cache_breakpoint: Breakpoint | None = None
@@ -126,7 +126,7 @@ class AnswerSchema(msgspec.Struct):
 
 
 class ResponseFormat(msgspec.Struct):
-    """How the answer must look."""
+    """The format that the answer must have."""
 
     type: str
     json_schema: AnswerSchema | None = None

@@ -76,7 +76,7 @@ def _words(said: object) -> str:
 
 
 def _field_complaint(said: object) -> str:
-    """What FastAPI has against a field, and which, or a line as it is; "" for anything else."""
+    """FastAPI's complaint about a field, with its name, or the line itself; "" for others."""
     if isinstance(said, str):
         return said
     if not isinstance(said, dict) or not isinstance(said.get("msg"), str):
@@ -87,7 +87,7 @@ def _field_complaint(said: object) -> str:
 
 
 def _decode(body: bytes) -> object:
-    """What a JSON body says; None if it is too long or none."""
+    """Decode a JSON body; None if it is too long or none."""
     if len(body) > _LONGEST:
         return None
     try:
@@ -113,7 +113,7 @@ def _of_responses(data: bytes) -> Mapping[str, Any]:
 
 
 class _Answered(msgspec.Struct):
-    """What answers have: Responses, chat and completions, Messages, embeddings."""
+    """The fields that answers have: Responses, chat and completions, Messages, embeddings."""
 
     output: list[msgspec.Raw] | None = None
     choices: list[msgspec.Raw] | None = None

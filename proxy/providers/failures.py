@@ -1,4 +1,4 @@
-"""What an upstream's error status means for the caller; shared by the wires.
+"""Translates an upstream's error status into the caller's error; shared by the wires.
 
 =================  ======  =====================  =========
 upstream           caller  code                   retryable
@@ -187,7 +187,7 @@ def status_of(error: Mapping[str, Any]) -> int:
 def failure_in(
     run: bytes, fail: Callable[[int, Mapping[str, str], bytes], UpstreamError]
 ) -> UpstreamError | None:
-    """What the first error event of a run means, in the words of ``fail``; None without one."""
+    """The error of the first error event of a run, as ``fail`` translates it; None without one."""
     for event in parse_events(run):
         if error := error_in(event.data):
             return _interpret_error(error, fail)
@@ -197,7 +197,7 @@ def failure_in(
 def failure_of(
     body: bytes, fail: Callable[[int, Mapping[str, str], bytes], UpstreamError]
 ) -> UpstreamError | None:
-    """What an error body that came with a good status means; None for any other body."""
+    """The error of a body that came with a good status; None for any other body."""
     error = envelope_of(body)
     return _interpret_error(error, fail) if error else None
 
@@ -224,7 +224,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def openai_failure(status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:
-    """What an error of an OpenAI-type upstream means for the caller.
+    """Translate an error of an OpenAI-type upstream into the caller's.
 
     Source: OpenAI API reference, error codes (2026-11).
     """

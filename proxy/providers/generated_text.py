@@ -93,7 +93,7 @@ def stream_pieces(run: bytes) -> Iterator[tuple[Place, str]]:
     """The pieces of text in a run of whole server-sent events; malformed ones are skipped."""
     for event in parse_events(run):
         if may_exceed(event.data, MAX_OBJECTS):
-            yield from _scanned(event.data)
+            yield from _scan_text(event.data)
         elif isinstance(value := _parse(event.data), dict):
             yield from _event_text(value)
 
@@ -124,10 +124,10 @@ def has_content(kind: str, data: bytes) -> bool:
 def answer_pieces(body: bytes) -> Iterator[tuple[Place, str]]:
     """The pieces of text in a JSON answer, and of one that was broken off as far unmodified."""
     value = None if may_exceed(body, MAX_OBJECTS) else _parse(body)
-    yield from _scanned(body) if value is None else _within(value, ())
+    yield from _scan_text(body) if value is None else _within(value, ())
 
 
-def _scanned(text: bytes) -> Iterator[tuple[Place, str]]:
+def _scan_text(text: bytes) -> Iterator[tuple[Place, str]]:
     """The text in JSON that is broken off or takes too long to parse, as it is written there.
 
     It builds no objects but the text; between two windows other threads run.

@@ -99,7 +99,7 @@ def _end(tail: bytearray, start: int) -> int:
 
 
 def _parse_event(block: bytes) -> ServerSentEvent | None:
-    """What the lines of one event say; None if they carry no data."""
+    """Parse the lines of one event; None if they carry no data."""
     name, values = b"", []
     for line in block.split(b"\n"):
         field, _, value = line.partition(b":")

@@ -46,7 +46,7 @@ _KEPT: Final = frozenset({"item_reference", "reasoning"})
 
 
 class _Item(msgspec.Struct):
-    """What tells an item of a Responses call from a reference to one that is kept."""
+    """The fields that tell an item of a Responses call from a reference to a stored one."""
 
     type: str | None = None
     role: msgspec.Raw = _ABSENT

@@ -59,7 +59,7 @@ def note_dropped_fields(names: frozenset[str], notes: list[str]) -> None:
 
 
 def max_tokens(body: ChatBody, route: Route, notes: list[str]) -> int:
-    """How long the answer may be; the Messages API must be told.
+    """The ``max_tokens`` of the request, which the Messages API requires.
 
     Raises:
         InvalidCall: If the caller's own limit is below one.

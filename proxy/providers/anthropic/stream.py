@@ -213,7 +213,7 @@ class AnswerStream:
         return b""
 
     def _close_block(self) -> bytes:
-        """What can be said only when a block is whole."""
+        """End the open block: the chunk that needs all of it, such as its citations."""
         ended, self._open = self._open, _Open({}, 0)
         if ended.kind == "tool_use" and not ended.pieces:
             return self._arguments_chunk(orjson.dumps(ended.block.get("input") or {}).decode())
@@ -264,7 +264,7 @@ class AnswerStream:
         return self._head + _CHOICE + orjson.dumps(delta) + _OPEN_END + self._tail
 
     def _opening(self, name: str) -> bytes:
-        """How every chunk begins, up to its choices."""
+        """The beginning of every chunk, up to its choices."""
         fields = {
             "id": name,
             "object": "chat.completion.chunk",
@@ -289,7 +289,7 @@ def _whole(ended: _Open) -> dict[str, Any]:
 
 
 def _read(data: bytes) -> _Happening:
-    """What an event says, also where it is only nearly JSON."""
+    """Decode an event, also where it is only nearly JSON."""
     try:
         return _happening(data)
     except msgspec.DecodeError:

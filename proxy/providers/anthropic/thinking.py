@@ -25,7 +25,7 @@ _MIN_BUDGET_TOKENS: Final = 1_024
 
 
 class Thinking(msgspec.Struct, frozen=True):
-    """How the model is told to think.
+    """The thinking settings of a request.
 
     Attributes:
         field: The ``thinking`` of the request; None to leave it out.
@@ -60,7 +60,7 @@ def thinking(
     room: int,
     forced: bool,
 ) -> Thinking:
-    """How the model is told to think.
+    """The thinking settings that the caller asks for, by the traits of the model.
 
     Args:
         body: The caller's; its own ``thinking`` goes before what an effort would mean.

@@ -41,7 +41,7 @@ _NO_CHOICES: Final = re.compile(rb'"choices"\s*:\s*\[\s*\]')
 
 
 class _CacheRequest(msgspec.Struct, frozen=True):
-    """What a route's cache changes of a request."""
+    """The changes that a route's cache needs in a request."""
 
     body: bytes
     notes: tuple[str, ...] = ()
@@ -91,7 +91,7 @@ class OpenAIWire:
         return BillingTerms(service_tier=price_tier(answered or asked), region=region)
 
     def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:
-        """What an OpenAI-type error means for the caller."""
+        """Translate an OpenAI-type error into the caller's."""
         return openai_failure(status, headers, body)
 
     def _fields(self, call: Call, route: Route) -> dict[str, bytes]:

@@ -105,7 +105,7 @@ class _Reader(msgspec.Struct):
         return changed
 
     def notes(self) -> tuple[str, ...]:
-        """What was done, a sentence each."""
+        """The changes that were made, a sentence each."""
         notes = []
         if self.said:
             notes.append(f"said {self.said} cache markers as breakpoints, stored for 30 minutes")

@@ -85,7 +85,7 @@ class Annotation(msgspec.Struct, frozen=True):
 
 
 class Delta(msgspec.Struct, frozen=True):
-    """What a message gains."""
+    """The change of a message in one chunk."""
 
     content: str | list[TextPart] | None = None
     refusal: str | None = None

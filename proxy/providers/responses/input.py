@@ -74,7 +74,7 @@ class CustomCall(InputItem, frozen=True, tag="custom_tool_call"):
 
 
 class CallOutput(InputItem, frozen=True, tag="function_call_output"):
-    """What came of a call."""
+    """The result of a call."""
 
     call_id: str
     output: Content
@@ -89,11 +89,11 @@ class CallOutput(InputItem, frozen=True, tag="function_call_output"):
 
 
 class CustomOutput(CallOutput, frozen=True, tag="custom_tool_call_output"):
-    """What came of a call with free text."""
+    """The result of a call with free text."""
 
 
 class InputReasoning(InputItem, frozen=True, tag="reasoning"):
-    """What the model thought; only what was sealed here goes back, the rest is left out."""
+    """Reasoning of the model; only what was sealed here goes back, the rest is left out."""
 
     encrypted_content: str | None = None
 
@@ -102,7 +102,7 @@ class InputReasoning(InputItem, frozen=True, tag="reasoning"):
 
 
 class InputCompaction(InputItem, frozen=True, tag="compaction"):
-    """What stands for all before it; its block is sealed here, and nobody else's can be read."""
+    """The compaction of all before it; only a block that was sealed here can be read."""
 
     encrypted_content: str
 

@@ -1,4 +1,4 @@
-"""What a Responses caller calls the things that were said in chat for it.
+"""Translates names of chat fields in errors and notes into those of the Responses API.
 
 ::
 

@@ -70,7 +70,7 @@ def _text_piece(message: Delta, start: int, words: str) -> Delta:
 
 
 def _thinking(block: Raw) -> str:
-    """What it says of the reasoning; "" for nothing."""
+    """The text of a reasoning block; "" where it has none."""
     try:
         return _thought(block).thinking
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

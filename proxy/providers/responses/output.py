@@ -42,7 +42,7 @@ class ResponseOutput:
         self._start = 0
 
     def gain(self, delta: Delta, tokens: list[Token]) -> Iterator[Event]:
-        """What a message gains: a compaction first, reasoning, words, then calls."""
+        """The events of a delta: of a compaction first, reasoning, words, then calls."""
         opaque = blocks_of(delta.thinking_blocks or [])
         for block in filter(is_compaction, opaque):
             yield from self._begin(OutputCompaction(self._next()[0], block))

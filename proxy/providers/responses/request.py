@@ -171,7 +171,7 @@ def _edits(value: object) -> Json:
 
 
 def _extras(asked: Json) -> Json:
-    """What a chat upstream must be asked for that a Responses one gives unasked, or by name."""
+    """The chat fields that ask for what a Responses upstream gives unasked, or by name."""
     extras: Json = {}
     if asked.get("stream") is True:
         options = convert_value(asked.get("stream_options") or {}, dict[str, Any], "stream_options")

@@ -34,7 +34,7 @@ _MAX_UNSETTLED: Final = 10_000
 
 
 class _Unsettled(NamedTuple):
-    """What a reservation came to, by counter, and when; None for one that came to nothing."""
+    """The amounts a reservation used, by counter, and when it ended; None if it was released."""
 
     amounts: Mapping[str, int]
     ended: float | None

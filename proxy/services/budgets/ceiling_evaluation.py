@@ -66,7 +66,7 @@ class CeilingEvaluation:
         return self._spent + (self.worth.need.worst if self.worth is not None else 0)
 
     def bound(self) -> int:
-        """What it may cost however wrong the guess at its prompt is, where that is all text."""
+        """The most it may cost however wrong the guess at its prompt is, where that is all text."""
         found, body = self._prediction, self.prepared.body
         if found is None or self.worth is None or len(body) > SMALL_BODY_BYTES:
             return self.worst_cost()

@@ -118,7 +118,7 @@ def unpriced_refusal(limit: str, details: Mapping[str, Any], route: Route) -> Ov
         route: Where it would go.
     """
     unlisted = " Its model is not in the catalog, so check its name." if "*" in route.name else ""
-    return _uncountable(
+    return _over_uncountable_budget(
         f"{limit} limits dollars, and nobody knows what this call costs on the upstream"
         f" `{route.upstream.name}`.{unlisted} Ask for a model whose price is known (GET /v1/models"
         " lists models). Whoever runs the gateway"
@@ -145,7 +145,7 @@ def uncountable_refusal(each: CountedBudget, route: Route, *, later: bool) -> Ov
     what, mend, code = "tokens", "hard = false", "usage_unknown"
     if budget.unit is BudgetUnit.USD:
         what, mend, code = "dollars", 'unpriced = "allow"', _UNPRICED
-    error = _uncountable(
+    error = _over_uncountable_budget(
         f"{limit} limits {what}, and what a call used that is answered in the background is not"
         " told here. Leave `background` out. Whoever runs the gateway can write"
         f" {mend} beside the limit.",
@@ -157,10 +157,10 @@ def uncountable_refusal(each: CountedBudget, route: Route, *, later: bool) -> Ov
     return error
 
 
-def unbounded(each: CountedBudget, route: Route) -> OverBudget:
+def unbounded_refusal(each: CountedBudget, route: Route) -> OverBudget:
     """Why a call is refused of which nobody knows the most that it can use of a budget."""
     budget = each.budget
-    return _uncountable(
+    return _over_uncountable_budget(
         f"The budget `{budget.name}` holds the most that a call can use, and nobody knows it of"
         " this one: a part of its prompt is not text in its body (pictures, files, tools of the"
         " provider, what it keeps), and the catalog states no `window` for its model. Whoever runs"
@@ -171,7 +171,7 @@ def unbounded(each: CountedBudget, route: Route) -> OverBudget:
     )
 
 
-def _uncountable(
+def _over_uncountable_budget(
     message: str, details: Mapping[str, Any], route: Route, code: str = _UNPRICED
 ) -> OverBudget:
     error = OverBudget(message, code=code)

@@ -120,10 +120,10 @@ def needs(
     return found
 
 
-def bounded(
+def with_upper_bounds(
     wanted: Mapping[BudgetUnit, UsageBounds], most: Mapping[BudgetUnit, UsageBounds]
 ) -> dict[BudgetUnit, UsageBounds]:
-    """What a call may use of each unit, and can at most.
+    """Bounds of what a call may use of each unit, with the most that it can use.
 
     Args:
         wanted: What it may use.
@@ -137,7 +137,7 @@ def bounded(
     }
 
 
-def holding_worst(
+def first_worst_case_budget(
     counted: Iterable[CountedBudget], wanted: Mapping[BudgetUnit, UsageBounds]
 ) -> CountedBudget | None:
     """The first budget that holds the most a call can use, where that is known and not nothing."""
@@ -232,7 +232,7 @@ def _labels(body: bytes) -> Mapping[str, str]:
     return {str(name): text for name, text in found.items() if isinstance(text, str)}
 
 
-def minds_loss(budget: Budget) -> bool:
+def is_enforced_without_counters(budget: Budget) -> bool:
     """True if calls do not just pass the budget while its counters are away or empty."""
     return budget.hard and budget.on_loss is not OnStoreLoss.OPEN
 

@@ -117,7 +117,7 @@ class PromptPlanning:
         self._round = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
 
-    async def planned(self, call: Call, route: Route) -> Planned | Passthrough:
+    async def plan(self, call: Call, route: Route) -> Planned | Passthrough:
         """Plan the call for this route, or say why it is sent unmodified."""
         none = eligibility.skip_reason(call, route)
         if none is not None:
@@ -147,19 +147,19 @@ class PromptPlanning:
             why = "planning failed"
         return Passthrough(why)
 
-    def begun(self, planned: Planned | Passthrough) -> None:
+    def note_answer_started(self, planned: Planned | Passthrough) -> None:
         """Let calls that were held back read what this one wrote, for its answer begins."""
         if isinstance(planned, Planned):
             self._fanout.note_begun(planned)
 
-    def ended(self, planned: Planned | Passthrough) -> None:
+    def note_attempt_ended(self, planned: Planned | Passthrough) -> None:
         """The attempt is over; calls that are still held back for it go."""
         if isinstance(planned, Planned):
             self._fanout.note_ended(planned)
             if planned.trial is not None and planned.trial.number:
                 self._school.submit(partial(self._run_locked, self._planner.end_call, planned))
 
-    def refused(self, planned: Planned) -> None:
+    def note_refusal(self, planned: Planned) -> None:
         """Leave the feature alone for a while: an upstream took its prompt only unmodified.
 
         Where it was asked about its cache besides, that is left alone first.
@@ -178,7 +178,7 @@ class PromptPlanning:
             _REFUSAL_PAUSE_S,
         )
 
-    async def kept(self, planned: Planned | Passthrough) -> None:
+    async def wait_until_stored(self, planned: Planned | Passthrough) -> None:
         """Wait until the store has what was decided for the call's conversation, not for long."""
         if not isinstance(planned, Planned):
             return
@@ -190,7 +190,7 @@ class PromptPlanning:
                 while conversation in self._keeping:
                     await self._round.wait()
 
-    def settled(
+    def settle(
         self,
         planned: Planned | Passthrough,
         usage: Usage | None,
@@ -297,7 +297,7 @@ class PromptPlanning:
             return work(*args, **kwargs)
 
     async def _fetch_plans(self, names: Sequence[str]) -> Mapping[str, Plan]:
-        """What the store has under these names; nothing where it does not say.
+        """Fetch the plans under these names; none where the store does not answer.
 
         While it does not answer, the text of a conversation that is not known stays where it is.
         """
@@ -341,9 +341,9 @@ class PromptPlanning:
             return
         self._keeping[conversation] = (draft.without_words(), plan)
         if self._keeper is None or self._keeper.done():
-            self._keeper = self._tasks.start(self._kept_all)
+            self._keeper = self._tasks.start(self._store_waiting_plans)
 
-    async def _kept_all(self) -> None:
+    async def _store_waiting_plans(self) -> None:
         """Bring to the store what waits, all of it at a time."""
         while self._keeping:
             some = dict(self._keeping)

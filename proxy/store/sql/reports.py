@@ -95,7 +95,7 @@ class LedgerReports:
             for key, found in durations.items()
         }
 
-    def unpriced(self, period: ReportPeriod) -> list[Spend]:
+    def unpriced_spend(self, period: ReportPeriod) -> list[Spend]:
         """See ``Reports.unpriced``."""
         by: tuple[Part, ...] = ("team", "feature", "model", "route")
         return [row for row in self.spend(period, by) if row.unpriced]

@@ -52,9 +52,9 @@ class SlowPlanning(NoPlanning):
         super().__init__()
         self._takes = takes
 
-    async def planned(self, call: Call, route: Route) -> Passthrough:
+    async def plan(self, call: Call, route: Route) -> Passthrough:
         await asyncio.sleep(self._takes)
-        return await super().planned(call, route)
+        return await super().plan(call, route)
 
 
 @dataclass

@@ -69,7 +69,7 @@ class Hears(NoPlanning):
         self.heard: list[Call] = []
         self._changes = changes
 
-    async def planned(self, call: Call, route: Route) -> Any:
+    async def plan(self, call: Call, route: Route) -> Any:
         self.told.append("planned")
         self.heard.append(call)
         if not self._changes:

@@ -41,9 +41,9 @@ def test_planning_hears_of_an_attempt_whose_caller_left_before_it_began(first):
 
 def test_a_caller_that_leaves_while_its_call_is_held_back_pays_nothing():
     class Holding(NoPlanning):
-        async def planned(self, call: Call, route: Route) -> Passthrough:
+        async def plan(self, call: Call, route: Route) -> Passthrough:
             await asyncio.sleep(5.0)
-            return await super().planned(call, route)
+            return await super().plan(call, route)
 
     async def work() -> tuple[list[Receipt], list[str], float]:
         table, ledger = desk(FakeTransport([]))
@@ -69,7 +69,7 @@ def test_planning_hears_of_an_attempt_that_cannot_be_said_on_its_route():
 class Arranging(NoPlanning):
     """Changes every prompt, to something that an upstream may not take."""
 
-    async def planned(self, call: Call, route: Route) -> Any:
+    async def plan(self, call: Call, route: Route) -> Any:
         self.told.append("planned")
         found = ready.planned(users(ANTHROPIC, ("rules", 10)))
         return msgspec.structs.replace(found, body=call.body + b" ")
@@ -119,7 +119,7 @@ def test_a_prompt_that_is_refused_either_way_is_not_plannings_fault():
 class Asking(NoPlanning):
     """Asks every upstream a question, which it may not take."""
 
-    async def planned(self, call: Call, route: Route) -> Any:
+    async def plan(self, call: Call, route: Route) -> Any:
         self.told.append("planned")
         found = ready.planned(users(ANTHROPIC, ("rules", 10)))
         return msgspec.structs.replace(

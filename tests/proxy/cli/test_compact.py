@@ -48,9 +48,9 @@ def test_a_person_is_told_what_became_of_it(typed, file):
     assert lines[0].startswith("breakpoints: ")
     assert "→" in lines[0]
     assert "(−" in lines[0]  # noqa: RUF001
-    assert lines[1].startswith("Folded: facts stand for ")
+    assert lines[1].startswith("Compacted: facts stand for ")
     assert lines[1].endswith("it was asked for, whether it pays or not.")
-    assert lines[2].startswith("The fold pays itself back in ")
+    assert lines[2].startswith("Compaction pays itself back in ")
     assert lines[2].endswith(" calls, this one included; 19 were made so far.")
     assert "  rule (1)" in lines
     assert "    [1] Never write to ann@example.com." in lines
@@ -62,15 +62,15 @@ def test_a_person_is_told_what_became_of_it(typed, file):
 def test_a_conversation_that_stays_is_told_with_the_reason(typed, tmp_path):
     said = typed.said(build, "compact", written(tmp_path, talk(0)), *WORDS)
 
-    assert "Not folded: " in said
+    assert "Not compacted: " in said
     assert said.endswith("It would be sent unmodified.\n")
     assert "Facts" not in said
 
 
-def test_results_said_shorter_are_told_apart_from_a_fold(typed, file):
+def test_trimmed_results_are_reported_apart_from_a_compaction(typed, file):
     said = typed.said(build, "compact", file, "--mode", "trim", *WORDS)
 
-    assert "Trimmed: tool results are said shorter, without loss. Not folded: trim goes no" in said
+    assert "Trimmed: tool results are shorter, without loss. Not compacted: trim goes no" in said
     assert "more" in said
 
 
@@ -113,10 +113,10 @@ def test_a_terminal_gets_no_escape_codes_of_a_tools_text(typed, tmp_path):
 def test_what_is_lost_is_named_and_counted():
     many = tuple(f"value-{n}" for n in range(20))
 
-    assert "(20): value-0, " in compact._lost(many)
-    assert compact._lost(many).endswith("value-11 and 8 more.")
-    assert "(1,000 or more): " in compact._lost(many * 50)
-    assert compact._lost(()) == "Lost: no id, amount, date or path of the folded messages."
+    assert "(20): value-0, " in compact._lost_line(many)
+    assert compact._lost_line(many).endswith("value-11 and 8 more.")
+    assert "(1,000 or more): " in compact._lost_line(many * 50)
+    assert compact._lost_line(()) == "Lost: no id, amount, date or path of the compacted messages."
 
 
 def test_a_message_of_an_unknown_shape_is_shown_all_the_same():

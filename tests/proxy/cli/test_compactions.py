@@ -121,7 +121,9 @@ def test_a_feature_that_was_never_called_is_listed_with_what_was_chosen(
     assert row.endswith("chosen")
 
 
-def test_what_was_only_trimmed_is_told_apart_from_folds(typed: Typed, team: str) -> None:
+def test_compaction_list_counts_trimmed_calls_apart_from_compacted_ones(
+    typed: Typed, team: str
+) -> None:
     typed.keep(
         a_receipt(
             2,

@@ -1,4 +1,4 @@
-"""A conversation folded by itself."""
+"""A dry run of compaction."""
 
 from collections.abc import Callable
 from typing import Any
@@ -61,7 +61,7 @@ def tried(said: ChatConversation, policy: CompactionPolicy = FORCED) -> DryRunRe
     return dry_run(said, policy, model="any", upstream_model="gpt-5.6-terra")
 
 
-def test_a_forced_conversation_is_folded_and_what_is_sent_weighs_what_is_told():
+def test_a_forced_dry_run_compacts_and_reports_the_tokens_that_are_sent():
     said = of(*talk())
     found = tried(said)
 
@@ -111,7 +111,7 @@ def test_off_leaves_everything():
     assert (found.reason, found.changed, found.mode) == ("off", False, "off")
 
 
-def test_trim_says_results_shorter_and_folds_nothing():
+def test_a_dry_run_of_trim_shortens_results_and_compacts_nothing():
     found = tried(of(*talk()), CompactionPolicy(mode=CompactionMode.TRIM))
 
     assert found.changed
@@ -139,7 +139,7 @@ def test_what_the_gateway_leaves_alone_is_left_alone_here(said, reason):
 
 
 def folds_to(*messages: Any, tokens: int = 0) -> Callable[..., CompactedChat]:
-    """Folds whatever it is to these messages."""
+    """Compacts any conversation to these messages."""
     raws = tuple(map(orjson.dumps, messages))
     return lambda *_, **__: CompactedChat(
         messages=raws, changed=True, reason="pays", tokens_before=0, tokens_after=tokens
@@ -157,7 +157,7 @@ def folds_to(*messages: Any, tokens: int = 0) -> Callable[..., CompactedChat]:
 def test_what_would_be_longer_or_refused_goes_as_it_came(sent, why):
     said = of({"role": "user", "content": "Hi there!"})
     fold = folds_to(*sent, tokens=int(why == "grew"))
-    found = dry_run(said, FORCED, model="any", upstream_model="gpt-5.6-terra", fold=fold)
+    found = dry_run(said, FORCED, model="any", upstream_model="gpt-5.6-terra", compactor=fold)
 
     assert (found.reason, found.changed, found.folded) == (why, False, False)
     assert [bytes(each) for each in found.messages] == list(said.messages)
@@ -219,7 +219,7 @@ def test_a_target_that_was_missed_is_told_with_what_stands_in_its_way():
     assert (met.target_missed, none.target_missed) == (None, None)
 
 
-def test_a_fold_of_an_earlier_call_is_told_with_that_call():
+def test_a_dry_run_reports_the_call_of_an_earlier_compaction():
     eager, whole = CompactionPolicy(prices=FORCED.prices, force=True), talk(40)
     said = [tried(of(*whole[: 4 * n + 2]), eager) for n in range(10, 41, 2)]
     since = [found.since_call for found in said if found.since_call is not None]
@@ -232,7 +232,7 @@ def test_a_fold_of_an_earlier_call_is_told_with_that_call():
     assert tried(of(*talk()), FORCED).since_call == 19
 
 
-def test_why_the_gateway_leaves_it_alone_is_told_beside_what_a_fold_would_bring():
+def test_a_dry_run_reports_the_gateways_refusal_beside_what_compaction_would_save():
     found = dry_run(
         of(*talk()), FORCED, model="any", upstream_model="gpt-5.6-terra", gateway="thinks"
     )

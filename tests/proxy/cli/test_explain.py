@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from proxy.cli.compaction_reasons import REASON_TEXTS
 from proxy.cli.explain import attempt_lines, explain
 from proxy.records.receipt import Outcome
 from slo.usage import Usage
@@ -122,7 +123,7 @@ def test_a_call_that_was_moved_says_so():
     assert "It went there in place of what it asked for: chat-ttft: rung 2." in lines
 
 
-def test_a_call_that_was_folded_says_what_was_sent_and_what_that_saved():
+def test_explain_of_a_compacted_call_says_what_was_sent_and_saved():
     folded = a_receipt(
         1,
         compaction="facts",
@@ -138,17 +139,17 @@ def test_a_call_that_was_folded_says_what_was_sent_and_what_that_saved():
     lines = list(attempt_lines(folded, "acme"))
 
     assert (
-        "Folded (mode facts): about 12,034 tokens came, 2,987 were sent;"
-        " it was the first call after a fold."
+        "Compacted (mode facts): about 12,034 tokens came, 2,987 were sent;"
+        " it was the first call after a compaction."
     ) in lines
-    assert "Why: enough calls are to be expected for the fold to pay." in lines
+    assert "Why: enough calls are to be expected for the compaction to pay." in lines
     assert "Saved by that, resets paid for: -$0.0015." in lines
     assert (
-        "Its last tool calls needed 3 values of what was folded: 2 of them are in what is sent."
+        "Its last tool calls needed 3 values of compacted text: 2 of them are in what is sent."
     ) in lines
 
 
-def test_a_call_that_was_not_folded_says_why():
+def test_explain_of_a_call_that_was_not_compacted_says_why():
     left = a_receipt(1, compaction="facts", compaction_why="signed")
     dry = a_receipt(
         1, compaction="facts", compaction_why="dry_run: pays", tokens_before=9_000, tokens_after=900
@@ -160,7 +161,8 @@ def test_a_call_that_was_not_folded_says_why():
     ) in list(attempt_lines(left, "acme"))
     assert any(
         line.endswith(
-            "it was only to be reckoned; else: enough calls are to be expected for the fold to pay."
+            "it was only to be calculated; else: enough calls are to be expected for the compaction"
+            " to pay."
         )
         for line in attempt_lines(dry, "acme")
     )
@@ -176,35 +178,39 @@ def shortened(**fields: object) -> str:
     return " ".join(lines[at : at + 2])
 
 
-def test_results_said_shorter_are_told_apart_from_a_fold():
+def test_explain_reports_trimmed_results_apart_from_a_compaction():
     trimmed = shortened(compaction="trim", compaction_why="nothing_to_fold")
 
     assert trimmed.startswith("Trimmed, tool results alone and without loss (mode trim): about 900")
-    assert "fold" not in trimmed.split("Read from")[0]
+    assert "compact" not in trimmed.split("Read from")[0]
 
 
-def test_why_no_more_was_folded_is_told_as_such():
+def test_explain_says_why_no_more_was_compacted():
     either = shortened(compaction="facts", compaction_why="cooling_down")
     surely = shortened(compaction="facts", compaction_why="cooling_down", needed=2)
 
-    assert either.startswith("Sent shorter, folded earlier or tool results alone (mode facts): ")
-    assert either.endswith("No more was folded at this call: the last fold was a short while ago.")
-    assert surely.startswith("Folded (mode facts): ")
+    assert either.startswith("Sent shorter, compacted earlier or tool results alone (mode facts): ")
+    assert either.endswith(
+        "No more was compacted at this call: the last compaction was a short while ago."
+    )
+    assert surely.startswith("Compacted (mode facts): ")
 
 
-def test_a_receipt_that_counts_folded_messages_tells_a_trimmed_call_from_a_folded_one():
+def test_explain_tells_a_trimmed_call_from_a_compacted_one_by_its_messages():
     trimmed = shortened(compaction="facts", compaction_why="too_few_calls", folded_messages=0)
     folded = shortened(compaction="facts", compaction_why="pays", folded_messages=1_204)
     earlier = shortened(compaction="facts", compaction_why="cooling_down", folded_messages=1)
 
     assert trimmed.startswith("Trimmed, tool results alone and without loss (mode facts): ")
-    assert "No message was folded: nothing is known before" in trimmed
-    assert folded.startswith("Folded, 1,204 messages as facts (mode facts): about 900 tokens came")
-    assert earlier.startswith("Folded, 1 message as facts (mode facts): ")
-    assert "No more was folded at this call" in earlier
+    assert f"No message was compacted: {REASON_TEXTS['too_few_calls']}." in trimmed
+    assert folded.startswith(
+        "Compacted, 1,204 messages as facts (mode facts): about 900 tokens came"
+    )
+    assert earlier.startswith("Compacted, 1 message as facts (mode facts): ")
+    assert "No more was compacted at this call" in earlier
 
 
-def test_thinking_that_forbids_a_fold_is_told_in_a_sentence():
+def test_explain_says_in_a_sentence_that_signed_thinking_forbids_compaction():
     lines = list(attempt_lines(a_receipt(1, compaction="facts", compaction_why="thinks"), "acme"))
 
     assert any("thinking is signed" in line and "native" in line for line in lines)
@@ -213,7 +219,7 @@ def test_thinking_that_forbids_a_fold_is_told_in_a_sentence():
 def test_a_question_for_notes_is_told_as_the_gateways_own():
     lines = list(attempt_lines(a_receipt(1, compaction_why="notes"), "acme"))
 
-    assert "The gateway itself asked it, for notes on a conversation that was folded." in lines
+    assert "The gateway itself asked it, for notes on a conversation that was compacted." in lines
 
 
 def test_a_providers_own_compaction_is_told():
@@ -227,6 +233,4 @@ def test_a_single_value_that_was_needed_is_told_in_the_singular(lost: int, said:
     folded = a_receipt(1, compaction="facts", folded=True, folded_messages=1, needed=1, lost=lost)
     lines = list(attempt_lines(folded, "acme"))
 
-    assert (
-        f"Its last tool calls needed 1 value of what was folded: {said} in what is sent." in lines
-    )
+    assert f"Its last tool calls needed 1 value of compacted text: {said} in what is sent." in lines

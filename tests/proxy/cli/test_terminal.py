@@ -52,7 +52,7 @@ def a_narrow_console() -> Console:
     return Console(width=44, force_terminal=True, color_system=None, markup=False)
 
 
-def test_a_terminal_folds_lines_between_words_and_keeps_commands_whole(tmp_path: Path) -> None:
+def test_a_terminal_wraps_lines_between_words_and_keeps_commands_whole(tmp_path: Path) -> None:
     console = a_narrow_console()
     with console.capture() as captured:
         a_terminal(Typed(tmp_path, NOW), console).say(

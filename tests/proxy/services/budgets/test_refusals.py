@@ -11,7 +11,7 @@ from proxy.services.budgets.refusals import (
     ceiling_refusal,
     counters_unavailable,
     rate_limit_headers,
-    unbounded,
+    unbounded_refusal,
     uncountable_refusal,
     unpriced_refusal,
 )
@@ -44,7 +44,7 @@ def test_a_budget_that_is_used_up_is_told_with_when_it_starts_anew():
 
 
 def test_a_prompt_without_a_bound_is_refused_with_what_would_bound_it():
-    error = unbounded(CountedBudget(budget(), "acme", "c", NOW + 90), route())
+    error = unbounded_refusal(CountedBudget(budget(), "acme", "c", NOW + 90), route())
 
     assert (error.status, error.code, error.retry_after) == (429, "usage_unknown", None)
     assert "`window`" in error.message

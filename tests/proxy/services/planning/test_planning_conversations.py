@@ -64,7 +64,7 @@ def test_a_conversation_nobody_has_heard_of_is_joined(store):
 def test_a_conversation_the_store_says_nothing_of_is_joined_in_time(tmp_path, kind, caplog):
     store = opened(tmp_path, kind)
     with made(store) as planning:
-        found = planned(played(planning.planned(chat(1), ROUTE)))
+        found = planned(played(planning.plan(chat(1), ROUTE)))
     store.close(5)
 
     assert found.plan.joined
@@ -89,7 +89,7 @@ def test_of_calls_that_begin_a_conversation_at_once_the_first_decides(store):
         calls = (
             call(body(said("system", LARGE), said("user", "Well?"), tools=each)) for each in tools
         )
-        return await asyncio.gather(*(planning.planned(each, ROUTE) for each in calls))
+        return await asyncio.gather(*(planning.plan(each, ROUTE) for each in calls))
 
     with made(store) as planning:
         found = run(work(planning))
@@ -113,7 +113,7 @@ def test_a_tool_another_process_met_first_keeps_its_place(store):
 
 def test_a_call_that_was_not_planned_has_nothing_to_wait_for(store):
     with made(store) as planning:
-        run(planning.kept(Passthrough()))
+        run(planning.wait_until_stored(Passthrough()))
 
 
 def test_an_answer_does_not_wait_long_for_a_store_that_is_slow(tmp_path):
@@ -121,9 +121,9 @@ def test_an_answer_does_not_wait_long_for_a_store_that_is_slow(tmp_path):
 
     async def work(planning: PromptPlanning) -> float:
         loop = asyncio.get_running_loop()
-        found = await planning.planned(chat(), ROUTE)
+        found = await planning.plan(chat(), ROUTE)
         began = loop.time()
-        await planning.kept(found)
+        await planning.wait_until_stored(found)
         return loop.time() - began
 
     with made(store) as planning:
@@ -147,12 +147,12 @@ def test_an_answer_waits_for_its_own_plan_and_for_no_other(store):
     """A gateway that begins conversations all the time never has nothing to keep."""
 
     async def work(planning: PromptPlanning) -> None:
-        found, others = await planning.planned(chat(), ROUTE), count()
+        found, others = await planning.plan(chat(), ROUTE), count()
         async with asyncio.TaskGroup() as group:
-            task = group.create_task(planning.kept(found))
+            task = group.create_task(planning.wait_until_stored(found))
             while not task.done():
                 other = call(body(*talk(0, opening=f"I am {next(others)}.")))
-                await planning.planned(other, ROUTE)
+                await planning.plan(other, ROUTE)
                 await asyncio.sleep(0)
             assert planning._keeping
 
@@ -164,7 +164,7 @@ def test_plans_on_their_way_to_the_store_are_bounded(store):
     with made(store) as planning:
         waiting: dict[str, Any] = {str(number): None for number in range(planning_._WAITING)}
         planning._keeping = waiting
-        found = planned(run(planning.planned(chat(), ROUTE)))
+        found = planned(run(planning.plan(chat(), ROUTE)))
 
         assert len(planning._keeping) == planning_._WAITING
         assert planning._planner.known_plan(found.draft) == found.plan
@@ -174,7 +174,7 @@ def test_what_waits_for_the_store_holds_no_words(tmp_path):
     store = opened(tmp_path, Slow)
 
     async def work(planning: PromptPlanning) -> Draft:
-        await planning.planned(chat(), ROUTE)
+        await planning.plan(chat(), ROUTE)
         ((draft, _),) = planning._keeping.values()
         return draft
 
@@ -253,7 +253,7 @@ def test_of_sessions_that_go_on_at_once_with_what_all_began_each_is_its_own(stor
     async def work(planning: PromptPlanning) -> list[set[bytes]]:
         found: list[set[bytes]] = [set() for _ in sessions]
         for turn in range(4):
-            calls = [planning.planned(each[turn], ROUTE) for each in sessions]
+            calls = [planning.plan(each[turn], ROUTE) for each in sessions]
             for at, one in enumerate(await asyncio.gather(*calls)):
                 found[at] |= {planned(one).draft.conversation} if turn else set()
         return found

@@ -108,7 +108,7 @@ def test_a_layout_the_store_says_nothing_of_moves_nothing(tmp_path, kind, caplog
     with made(store) as planning:
         draft = planning._planner.read_call(eligibility.planning_request(numbered()))
         planning._planner.adopt_plan(draft, Plan(layout=9))
-        found = played(planning.planned(numbered(), ROUTE))
+        found = played(planning.plan(numbered(), ROUTE))
     store.close(5)
 
     assert opening(found).startswith("Call number")
