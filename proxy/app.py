@@ -192,7 +192,7 @@ async def gateway(
 def _estimates() -> UsageEstimates:
     """Token counts, their vocabularies being loaded in the background."""
     made = UsageEstimates()
-    made.warm()
+    made.load_vocabularies()
     return made
 
 

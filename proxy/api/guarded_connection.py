@@ -13,7 +13,7 @@ from proxy.api.connection_limit import ConnectionLimit, ThrottledLog
 from proxy.api.heads import STATUS
 from proxy.errors import InvalidCall, ProxyError, Unready, envelope
 
-_UNLIMITED: Final = 1 << 62
+_NO_LIMIT: Final = 1 << 62
 _TIMEOUTS: Final = {
     ArrivalPhase.HEADERS: InvalidCall(
         "The request's headers did not arrive in time.", code="headers_timeout"
@@ -28,7 +28,7 @@ _LOG_LINES: Final = {
 
 
 def _unlimited_guard() -> ConnectionLimit:
-    return ConnectionLimit(total=_UNLIMITED, per_address=_UNLIMITED)
+    return ConnectionLimit(total=_NO_LIMIT, per_address=_NO_LIMIT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -128,7 +128,7 @@ def read_head(scope: Scope) -> RequestHead:
     found: dict[bytes, str] = {}
     for name, value in scope["headers"]:
         if name in _READ:
-            found[name] = text = _words(value) if name in _OURS else value.decode("latin-1")
+            found[name] = text = _decode_header(value) if name in _OURS else value.decode("latin-1")
             if name in _FORWARDED:
                 forwarded[_FORWARDED[name]] = text
     if _HANDSHAKE in found:
@@ -142,12 +142,12 @@ def read_head(scope: Scope) -> RequestHead:
         forwarded=forwarded,
         feature=found.get(b"x-thriftgate-feature", ""),
         conversation=found.get(b"x-thriftgate-conversation", ""),
-        session=_session(found),
+        session=_session_hash(found),
         slots=found.get(b"x-thriftgate-slots", ""),
         compaction=found.get(b"x-thriftgate-compaction", ""),
         wants_trailer=found.get(b"x-thriftgate-trailer") == "1",
         length=int(length) if length.isdecimal() and len(length) < _MAX_LENGTH_DIGITS else 0,
-        media=_media(found.get(b"content-type", "")),
+        media=_media_type(found.get(b"content-type", "")),
         encoding=found.get(b"content-encoding", "").strip().lower().replace("identity", ""),
         deployment=scope.get(DEPLOYMENT, ""),
     )
@@ -255,7 +255,7 @@ def _endpoint(path: bytes) -> str:
     return endpoint
 
 
-def _words(value: bytes) -> str:
+def _decode_header(value: bytes) -> str:
     """A header's value as people wrote it: UTF-8, else Latin-1."""
     try:
         return value.decode()
@@ -263,7 +263,7 @@ def _words(value: bytes) -> str:
         return value.decode("latin-1")
 
 
-def _session(found: Mapping[bytes, str]) -> str:
+def _session_hash(found: Mapping[bytes, str]) -> str:
     """A hash of the names that session headers give; "" where there are none."""
     given = sorted(name for name in _SESSIONS & found.keys() if found[name])
     if not given:
@@ -273,7 +273,7 @@ def _session(found: Mapping[bytes, str]) -> str:
 
 
 @lru_cache(maxsize=_MAX_CACHED_PATHS)
-def _media(content_type: str) -> str:
+def _media_type(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
 
 

@@ -167,7 +167,7 @@ class RequestCycle(RequestResponseCycle):
         framed = head_format(names)
         is_told = False
         for start, at in framed.framing:
-            if self._frame(start, values[at]):
+            if self._note_framing(start, values[at]):
                 is_told = True
         opening = render_head(STATUS[status], framed, values)
         if not self.keep_alive and not is_told:
@@ -177,7 +177,7 @@ class RequestCycle(RequestResponseCycle):
             opening += b"transfer-encoding: chunked\r\n"
         self._head = opening + b"\r\n"
 
-    def _frame(self, start: bytes, value: bytes) -> bool:
+    def _note_framing(self, start: bytes, value: bytes) -> bool:
         """Note where the answer ends; whether this says that the connection ends with it."""
         if start == LENGTH and self.chunked_encoding is None:
             self.expected_content_length = int(value)
@@ -203,13 +203,13 @@ class RequestCycle(RequestResponseCycle):
             raise RuntimeError("the answer is shorter than its content-length")
         self.response_started = True
         if self._head:
-            piece = self._behind_head(piece)
+            piece = self._with_head(piece)
         if piece:
             self.transport.write(piece)
         if not more:
             self._end()
 
-    def _behind_head(self, piece: bytes) -> bytes:
+    def _with_head(self, piece: bytes) -> bytes:
         """The head with the piece behind it; of a long piece the head is sent before, uncopied."""
         before, self._head = self._head, b""
         if len(piece) <= _MAX_COPIED_BYTES:
@@ -239,7 +239,7 @@ class ServerProtocol(GuardedConnection):
             try:
                 self.parser.feed_data(data)
             except httptools.HttpParserUpgrade as wish:
-                self._stay(memoryview(data)[wish.args[0] :])
+                self._parse_without_upgrade(memoryview(data)[wish.args[0] :])
         except httptools.HttpParserError:
             self.logger.warning(_MALFORMED)
             self.send_400_response(_MALFORMED)
@@ -264,7 +264,7 @@ class ServerProtocol(GuardedConnection):
             if self._again:
                 return
         self.deadlines.expect_body()
-        path, raw_path, query = _address(self.url)
+        path, raw_path, query = _split_target(self.url)
         self.scope = {
             "type": "http",
             "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
@@ -320,7 +320,7 @@ class ServerProtocol(GuardedConnection):
         if self.deadlines.phase is ArrivalPhase.ANSWER:
             self.deadlines.expect_next_request()
 
-    def _stay(self, rest: memoryview) -> None:
+    def _parse_without_upgrade(self, rest: memoryview) -> None:
         """Read the request again as one that wishes for no other protocol, and then the rest.
 
         The parser stops at such a wish, and would take the request's body for the next request.
@@ -354,7 +354,7 @@ class ServerProtocol(GuardedConnection):
 
 
 @lru_cache(maxsize=_MAX_CACHED_ADDRESSES)
-def _address(url: bytes) -> tuple[str, bytes, bytes]:
+def _split_target(url: bytes) -> tuple[str, bytes, bytes]:
     """A request's path, the path still encoded, and what is asked there.
 
     Raises:

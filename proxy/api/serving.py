@@ -110,7 +110,7 @@ async def stop(stopped: uvicorn.Server) -> None:
         await asyncio.wait(calls, timeout=_SETTLE_TIMEOUT_S)
 
 
-def tune() -> None:
+def tune_garbage_collector() -> None:
     """Tell the interpreter that what is loaded now stays, and that calls leave little garbage.
 
     A full collection walks everything that is alive, for a tenth of a second once the gateway is

@@ -122,7 +122,7 @@ class Attempt:
         self.ttft: float | None = None
 
     async def compact(self) -> None:
-        """Have the prompt shortened where its feature or its caller asks for that."""
+        """Have the prompt compacted where its feature or its caller asks for that."""
         compaction = self.context.deps.compaction
         if compaction is not None and compaction.has_part(self.context.call):
             await self._compact(compaction)
@@ -178,7 +178,7 @@ class Attempt:
             UpstreamError: If there is none, or it is an error.
         """
         context, route = self.context, self.choice.route
-        await context.deps.route_health.of(route).acquire(context.timeline.now())
+        await context.deps.route_health.health_of(route).acquire(context.timeline.now())
         self.was_sent = True
         self._sent_at = context.timeline.now()
         context.watchdog.set_deadline(
@@ -223,7 +223,7 @@ class Attempt:
         health, now = context.deps.route_health, context.timeline.now()
         self.ttft = now - self._sent_at
         if context.call.is_streaming:
-            health.of(route).ttft.record(self.ttft, now)
+            health.health_of(route).ttft.record(self.ttft, now)
         health.record_outcome(route, None, self._sent_at, now)
         context.deps.planning.note_answer_started(self.planned)
 
@@ -256,7 +256,7 @@ class Attempt:
         return fold if may_be else None
 
     def close(self, failure: BaseException | None = None) -> None:
-        """Let go of all it holds; said once, however it ended.
+        """Release all it holds; called once, however it ended.
 
         Args:
             failure: Why it ended before its commit point; None where it got there.
@@ -282,7 +282,7 @@ class Attempt:
         )
         if failure is not None:
             registry.record_outcome(route, failure, self._sent_at, now)
-        health = registry.of(route)
+        health = registry.health_of(route)
         if health.limit is None:
             return
         usage = self.answer.meter.usage if self.answer is not None else None
@@ -310,7 +310,7 @@ class Attempt:
         return own is None or own.id != self.choice.model
 
     async def _compact(self, folding: CompactionPort) -> None:
-        """Have the prompt shortened where its feature asks for that; the caller is told."""
+        """Have the prompt compacted where its feature asks for that; a header tells the caller."""
         if self._is_resent and self._refused_compaction is None:
             return
         if self._refused_compaction is None:
@@ -333,7 +333,7 @@ class Attempt:
             self.info = msgspec.structs.replace(self.info, headers=headers)
 
     async def _prepare(self) -> PreparedRequest | Untranslatable:
-        """The request; for a model in another's place, why it cannot be said to that one.
+        """The request; for a substitute model, why it cannot be translated.
 
         Raises:
             InvalidCall: If it cannot be said to the upstream of the model that was asked for.

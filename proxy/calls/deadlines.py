@@ -21,7 +21,7 @@ TaskStarter = Callable[[Callable[[], Coroutine[Any, Any, None]]], asyncio.Task[N
 
 
 class ClientDisconnected(ProxyError):
-    """The caller left before its answer was complete; nobody is there to be told."""
+    """The caller left before its answer was complete."""
 
     status = 499
     leaves_upstream_running = True
@@ -45,7 +45,7 @@ class UpstreamTimeout(UpstreamError):
 
 
 class GatewayInterrupted(ProxyError):
-    """The gateway itself ended the call: the process was told to stop, or we made a mistake."""
+    """The gateway itself ended the call: at shutdown, or by a fault of its own."""
 
     leaves_upstream_running = True
 

@@ -177,7 +177,7 @@ class Delivery:
 
     @property
     def _is_complete(self) -> bool:
-        """True if a stream that has ended had said all; of those we do not know, nobody can say."""
+        """True if a stream ended completely; also where its format does not tell."""
         return self._answer.meter.is_complete or not self._answer.generates
 
     def _head(self) -> Head:

@@ -95,7 +95,7 @@ def record_refusal(call: Call, refusal: ProxyError, deps: Dependencies, timeline
 
 
 def _note_accepted_unmodified(context: CallContext, routes: RouteSequence) -> None:
-    """Tell whoever changed the prompt that it was taken without; the one that went last."""
+    """Notify planning or compaction that the prompt was refused modified, and taken unmodified."""
     folding = context.deps.compaction
     if routes.refused_plan is not None:
         context.deps.planning.note_refusal(routes.refused_plan)

@@ -67,7 +67,7 @@ class Caller(Protocol):
         ...
 
     def note_attempt(self, receipt: Receipt) -> None:
-        """Another attempt of the call ended like this: what it cost is the call's cost, too."""
+        """Note another attempt of the call, whose cost is part of the call's."""
         ...
 
     async def wait_until_gone(self) -> None:
@@ -107,11 +107,11 @@ class PlanningPort(Protocol):
         ...
 
     def note_answer_started(self, planned: Planned | Passthrough) -> None:
-        """The answer begins: others may read what the call wrote."""
+        """Note that the answer begins: other calls may read what this one wrote."""
         ...
 
     def note_attempt_ended(self, planned: Planned | Passthrough) -> None:
-        """The attempt is over, however it ended; said once of each call that was planned."""
+        """Note that the attempt is over, however it ended; called once for each planned call."""
         ...
 
     def note_refusal(self, planned: Planned) -> None:
@@ -125,7 +125,7 @@ class PlanningPort(Protocol):
     def settle(
         self, planned: Planned | Passthrough, usage: Usage | None, heard: AnswerDiagnostics
     ) -> CacheMiss | None:
-        """Why less was read from the cache than could have been; None where nobody can say."""
+        """Learn from the call's usage; returns the reason of a cache miss, if there is one."""
         ...
 
 
@@ -181,7 +181,7 @@ class SpendingLimits(Protocol):
     async def admit(
         self, attempt: AttemptInfo, prepared: PreparedRequest, fits: Callable[[str], bool]
     ) -> Admitted | CheaperRoute:
-        """Hold it, or say where it fits.
+        """Reserve what the attempt may use, or return the route on which it fits.
 
         Args:
             attempt: The attempt.
@@ -223,7 +223,7 @@ class BackgroundTaskGroup(Protocol):
         ...
 
     def end(self, *tasks: asyncio.Task[None]) -> None:
-        """Cancel tasks of the group until they have ended; nobody waits for that here."""
+        """Cancel tasks of the group until they have ended; returns at once."""
         ...
 
 

@@ -38,7 +38,9 @@ class RouteSequence:
         self.decision = decision
         choices = decision.choices
         self._choices = list(
-            choices if decision.is_trial else context.deps.route_health.failing_last(choices, now)
+            choices
+            if decision.is_trial
+            else context.deps.route_health.sort_failing_last(choices, now)
         )
         self._position = 0
         self._number = self._open_attempts = 0
@@ -53,7 +55,7 @@ class RouteSequence:
 
     @property
     def attempt_count(self) -> int:
-        """Number of attempts there were."""
+        """The number of attempts so far."""
         return self._number
 
     @property
@@ -158,11 +160,11 @@ class RouteSequence:
         wait its deadline for it.
         """
         registry, first = self._context.deps.route_health, self._choices[0]
-        if len(self._choices) == 1 or registry.of(first.route).ttft.median(now) != inf:
+        if len(self._choices) == 1 or registry.health_of(first.route).ttft.median(now) != inf:
             return
         for choice in self._choices[1:]:
             if choice.model == first.model and self._is_ready(choice):
-                usual = registry.of(choice.route).ttft.median(now)
+                usual = registry.health_of(choice.route).ttft.median(now)
                 if usual is not None and usual != inf:
                     self._choices.remove(choice)
                     self._choices.insert(0, choice)
@@ -173,7 +175,7 @@ class RouteSequence:
         if choice.is_last_resort:
             return False
         deps, now = self._context.deps, self._context.timeline.now()
-        return deps.route_health.of(choice.route).breaker.seconds_until_admission(now) <= 0
+        return deps.route_health.health_of(choice.route).breaker.seconds_until_admission(now) <= 0
 
     def _append_fallbacks(self, failure: UpstreamError) -> None:
         """Let the models follow that may answer in place of the one asked for, once."""

@@ -105,7 +105,7 @@ def attempt_cost(attempt: AttemptInfo, end: AttemptOutcome) -> CallCost | None:
 
 
 def billing_terms(attempt: AttemptInfo, tier: str, usage: Mapping[str, Any]) -> BillingTerms:
-    """On what terms an attempt was served, by what the answer says, else by what was asked.
+    """The billing terms of an attempt, by the answer, else by the request.
 
     Args:
         attempt: The attempt.
@@ -257,5 +257,5 @@ def _kept_prompt(call: Call) -> str | None:
 
 
 def estimate_from_length(call: Call, delivered: str) -> Usage:
-    """A usage from lengths alone, for when nobody can wait: four letters are about a token."""
+    """Estimate usage from lengths alone, without waiting: four letters are about a token."""
     return Usage(input=len(call.body) // 4, output=len(delivered) // 4)

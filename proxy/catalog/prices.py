@@ -19,7 +19,7 @@ _EVER = float("-inf")
 
 
 def tariff(node: Node, discount: Fraction, problems: list[Problem]) -> Tariff:
-    """The prices a table says, through time; what is wrong with it goes on ``problems``."""
+    """Read the prices of a table, through time; its faults are added to ``problems``."""
     table = TableFields(node, (*_CHANGE, "changes"), problems)
     changes = table.elements("changes")
     prices = replace(node, value={k: v for k, v in table.nodes.items() if k != "changes"})
@@ -34,7 +34,7 @@ def tariff(node: Node, discount: Fraction, problems: list[Problem]) -> Tariff:
 
 
 def _apply_change(before: Node, change: Node, problems: list[Problem]) -> Node:
-    """The prices after a change: what it does not restate stays, if it can be told to stay.
+    """The prices after a change: what it does not restate stays, where that is certain.
 
     Service tiers with rates of their own cannot when the standard rates move: the provider has
     said nothing about them, so they are unknown from then on.
@@ -97,12 +97,12 @@ def _rates(table: TableFields) -> TokenRates:
     )
     if rates.input is not None and (rates.cache_read or 0) > rates.input:
         what = "is dearer than input"
-        mend = "check it: reading from a cache is cheaper everywhere"
-        table.problems.append(nodes["cache_read"].problem(what, mend, warning=True))
+        fix = "check it: reading from a cache is cheaper everywhere"
+        table.problems.append(nodes["cache_read"].problem(what, fix, warning=True))
     if "input" in nodes and "output" not in nodes:
         what = "has no output, so what generates any is of unknown cost"
-        mend = 'write output, "0" where nothing is generated'
-        table.problems.append(table.node.problem(what, mend, warning=True))
+        fix = 'write output, "0" where nothing is generated'
+        table.problems.append(table.node.problem(what, fix, warning=True))
     return rates
 
 
@@ -159,7 +159,7 @@ def _off_peak(node: Node, problems: list[Problem]) -> OffPeakDiscount | None:
     factor = table.nodes.get("factor")
     if factor is None:
         problems.append(node.problem("has no factor", 'write factor = "0.5"'))
-    windows = [numbers.window(each, problems) for each in table.elements("peak")]
+    windows = [numbers.peak_window(each, problems) for each in table.elements("peak")]
     holidays = [checked_value(each, date, problems) for each in table.elements("holidays")]
     times = numbers.factor(factor, problems) if factor else None
     if times is None:
@@ -167,5 +167,5 @@ def _off_peak(node: Node, problems: list[Problem]) -> OffPeakDiscount | None:
     return OffPeakDiscount(
         factor=times,
         peak=tuple(window for window in windows if window is not None),
-        holidays=frozenset(numbers.day(each) for each in holidays if each is not None),
+        holidays=frozenset(numbers.days_since_epoch(each) for each in holidays if each is not None),
     )

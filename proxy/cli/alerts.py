@@ -1,4 +1,4 @@
-"""``thriftgate alerts``: what is wrong now, what sinks were told, and whether they can be."""
+"""``thriftgate alerts``: shows open alerts and notifications, and tests sinks."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def alerts(
         sinks = policies(settings()).sinks
         from proxy.services.alerts.http_sender import DeliveryFailed
 
-        outlet = _outlet(terminal, sinks, sink)
+        outlet = _find_sink(terminal, sinks, sink)
         try:
             asyncio.run(_send_test(outlet, terminal.now()))
         except DeliveryFailed as why:
@@ -83,7 +83,7 @@ def _row(alert: Alert) -> tuple[str, ...]:
 
 
 def _delivery_row(letter: OutboxMessage) -> tuple[str, ...]:
-    """A row of what a sink was told; what it would not take says why."""
+    """The row of a notification, with the reason where the sink refused it."""
     title = letter.alert.title
     if letter.why:
         state = "is tried again" if letter.due is not None else "was given up"
@@ -91,7 +91,7 @@ def _delivery_row(letter: OutboxMessage) -> tuple[str, ...]:
     return letter.sink, format_time(letter.sent or 0.0), letter.phase, title
 
 
-def _outlet(terminal: Terminal, sinks: tuple[Sink, ...], name: str) -> ConfiguredSink:
+def _find_sink(terminal: Terminal, sinks: tuple[Sink, ...], name: str) -> ConfiguredSink:
     meant = [sink for sink in sinks if sink.name == name]
     if not meant:
         names = ", ".join(sink.name for sink in sinks) or "none"

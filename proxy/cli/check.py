@@ -28,7 +28,7 @@ def check() -> None:
     known = session.catalog(settings)
     from proxy.api.serving import descriptor_limit
     from proxy.catalog.problems import report
-    from proxy.cli.storage_checks import descriptors, folder_problem
+    from proxy.cli.storage_checks import descriptor_counts, folder_problem
     from proxy.cli.warnings import notes_model_obstacle
     from proxy.store.sql.database import open_database
 
@@ -48,7 +48,9 @@ def check() -> None:
         session.out.print(said, soft_wrap=True)
     for why in _notes(settings, known, policies):
         session.out.print(f"Note: {why}", soft_wrap=True)
-    files = descriptors(descriptor_limit(), settings.max_calls, settings.connections_per_address)
+    files = descriptor_counts(
+        descriptor_limit(), settings.max_calls, settings.connections_per_address
+    )
     session.out.print(files, soft_wrap=True)
     told = f"{quantity(len(known.models), 'model')}, {quantity(len(known.upstreams), 'upstream')}"
     if settings.policies is not None:
@@ -104,7 +106,7 @@ def upstreams_by_key(known: Catalog) -> tuple[list[str], list[str]]:
 
 
 def count_policies(policies: Policies) -> str:
-    """Number of policies of each kind there are, as ``2 budgets, 1 objective``."""
+    """The number of policies of each kind, such as ``2 budgets, 1 objective``."""
     counts = {
         "budget": policies.budgets,
         "ceiling": policies.ceilings,

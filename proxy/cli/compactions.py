@@ -42,7 +42,7 @@ def compactions(terminal: Terminal, settings: Callable[[], Settings]) -> typer.T
     """
     commands = typer.Typer(no_args_is_help=True, help="Show and choose the compaction of features.")
     desk = _Commands(terminal, settings)
-    commands.command("list")(desk.all)
+    commands.command("list")(desk.list_features)
     commands.command("mode")(desk.mode)
     commands.command("resume")(desk.resume)
     return commands
@@ -55,7 +55,7 @@ class _Commands:
         self._terminal = terminal
         self._settings = settings
 
-    def all(self, *, days: Days = 30, as_json: AsJson = False) -> None:
+    def list_features(self, *, days: Days = 30, as_json: AsJson = False) -> None:
         """List features that have a mode or were compacted, with savings net of resets and notes.
 
         `folded` are calls in which facts stood for messages; `trimmed` are all others that went out
@@ -68,7 +68,8 @@ class _Commands:
         with self._terminal.store() as store:
             names = self._terminal.names(store)
             found = _rows(
-                store.compactions.all_settings(), store.foldings.totals(self._terminal.since(days))
+                store.compactions.all_settings(),
+                store.foldings.totals(self._terminal.days_ago(days)),
             )
         if as_json:
             from proxy.cli import json_documents

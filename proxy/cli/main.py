@@ -173,7 +173,7 @@ def _receipts(line: typer.Typer) -> None:
     line.add_typer(receipts.receipts(session.terminal, session.settings), name="receipts")
 
 
-def _lab(line: typer.Typer) -> None:
+def _simulator(line: typer.Typer) -> None:
     from proxy.cli import session, simulator
 
     line.command("simulator")(
@@ -270,7 +270,7 @@ _TABLE: Final[dict[str, tuple[str, Callable[[typer.Typer], object]]]] = {
     "receipts": ("Put receipts that stand in a log alone into the ledger.", _receipts),
     "simulator": (
         "Run the simulated upstream alone, until Ctrl-C: no key, no cost, nothing leaves here.",
-        _lab,
+        _simulator,
     ),
     "key": ("Make, list and revoke callers' keys.", _key),
     "team": ("Make and list teams, keep their prompts.", _team),

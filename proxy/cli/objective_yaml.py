@@ -8,8 +8,8 @@ import yaml
 
 from proxy.cli.terminal import Terminal
 
-_MOST_BYTES: Final = 4 * 1024 * 1024
-_WIDE: Final = 10_000
+_MAX_BYTES: Final = 4 * 1024 * 1024
+_LINE_COLUMNS: Final = 10_000
 
 
 class _Dumper(yaml.SafeDumper):
@@ -30,7 +30,9 @@ _Dumper.add_representer(str, _represent_text)
 def dump(documents: Iterable[object]) -> str:
     """The documents as YAML, one after the other."""
     return str(
-        yaml.dump_all(documents, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDE)
+        yaml.dump_all(
+            documents, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_LINE_COLUMNS
+        )
     )
 
 
@@ -38,9 +40,9 @@ def read_documents(terminal: Terminal, file: Path) -> list[Any]:
     """The documents in a file, empty ones left out; ends the command where it is no YAML."""
     try:
         with file.open("rb") as opened:
-            text = opened.read(_MOST_BYTES + 1)
-        if len(text) > _MOST_BYTES:
-            return terminal.fail(f"{file} has over {_MOST_BYTES // 1024 // 1024} MiB: split it.")
+            text = opened.read(_MAX_BYTES + 1)
+        if len(text) > _MAX_BYTES:
+            return terminal.fail(f"{file} has over {_MAX_BYTES // 1024 // 1024} MiB: split it.")
         return [each for each in yaml.safe_load_all(text) if each is not None]
     except OSError as error:
         return terminal.fail(f"{file} cannot be read: {error.strerror}.")

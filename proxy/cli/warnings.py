@@ -39,12 +39,12 @@ def notes_model_obstacle(settings: Settings, known: Catalog) -> str:
     if not name or known.find(name) is not None:
         return ""
     close = get_close_matches(name, known.models, n=1)
-    mend = f"did you mean {close[0]}?" if close else "the catalog lists those there are"
-    return f"THRIFTGATE_COMPACTION_MODEL: there is no model {name}; {mend}"
+    fix = f"did you mean {close[0]}?" if close else "the catalog lists those there are"
+    return f"THRIFTGATE_COMPACTION_MODEL: there is no model {name}; {fix}"
 
 
 def unserved_mode_warning(settings: Settings, mode: CompactionMode) -> list[str]:
-    """That a mode wants notes and nobody takes them, in a sentence; [] where all is well."""
+    """A warning that a mode wants notes and no model takes them; [] where one does."""
     if settings.compaction_model or mode is not CompactionMode.FACTS_MODEL:
         return []
     why = "THRIFTGATE_COMPACTION_MODEL is not set here; where the gateway runs it must be"
@@ -148,7 +148,7 @@ def _ladders_without_routes(policies: Policies, known: Catalog) -> Iterator[str]
 
 
 def _undescribed_models(policies: Policies, known: Catalog) -> Iterator[str]:
-    """Models to which calls are to go, of which nobody said whether they can take them."""
+    """Models of ladders and ceilings whose fields do not tell which calls they can take."""
     found = {
         f"objectives.{each.name}.ladder": ladder_levels.model_levels(each)
         for each in policies.objectives
@@ -182,8 +182,8 @@ def _unknown_teams(policies: Policies, teams: Collection[str] | None) -> Iterato
         if teams is None or team in {*teams, EVERY, ""}:
             continue
         close = get_close_matches(team, teams, n=1)
-        mend = f"did you mean {close[0]}?" if close else "`thriftgate team list` shows them"
-        yield f"{where}: there is no team {team}; {mend}"
+        fix = f"did you mean {close[0]}?" if close else "`thriftgate team list` shows them"
+        yield f"{where}: there is no team {team}; {fix}"
 
 
 def _team_references(found: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, str]]:

@@ -22,11 +22,11 @@ def add_error_handlers(pages: FastAPI, request_id: Callable[[], str]) -> None:
         request_id: Makes the id of a request whose answer is an error.
     """
 
-    async def answer_refusal(_request: Request, error: Exception) -> Response:
+    async def refused(_request: Request, error: Exception) -> Response:
         assert isinstance(error, ProxyError)  # noqa: S101 - registered for no other
         return _error_response(error, request_id())
 
-    async def answer_http_error(_request: Request, error: Exception) -> Response:
+    async def lost(_request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 - registered for no other
         answer = _error_response(_not_found(error), request_id())
         answer.status_code = error.status_code
@@ -34,14 +34,14 @@ def add_error_handlers(pages: FastAPI, request_id: Callable[[], str]) -> None:
             answer.headers[name] = value
         return answer
 
-    async def answer_failure(request: Request, _error: Exception) -> Response:
+    async def mistake(request: Request, _error: Exception) -> Response:
         failed = request_id()
         _log.error("Our own mistake on %s, page %s; traceback follows", failed, request.url.path)
         return _error_response(internal_error(failed), failed)
 
-    pages.add_exception_handler(ProxyError, answer_refusal)
-    pages.add_exception_handler(HTTPException, answer_http_error)
-    pages.add_exception_handler(Exception, answer_failure)  # It is raised again, and so logged.
+    pages.add_exception_handler(ProxyError, refused)
+    pages.add_exception_handler(HTTPException, lost)
+    pages.add_exception_handler(Exception, mistake)  # It is raised again, and so logged.
 
 
 def _not_found(error: HTTPException) -> NotFound:

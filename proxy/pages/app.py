@@ -121,7 +121,7 @@ async def _key(opened: Store, request: Request) -> Key:
     given = request_token(request.scope)
     if not given:
         raise unauthenticated_error(is_missing=True)
-    key = opened.keyring.find(given) or await opened.keyring.look(given)
+    key = opened.keyring.find(given) or await opened.keyring.fetch(given)
     if key is None or key.revoked:
         raise unauthenticated_error(is_missing=False)
     return key

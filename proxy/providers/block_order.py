@@ -65,23 +65,23 @@ class BlockOrder:
         self._words: list[str] = []
         self._holds_opaque = False
 
-    def say(self, words: str) -> None:
+    def note_words(self, words: str) -> None:
         """Words come."""
         self._words.append(words)
 
-    def call(self, name: str) -> None:
+    def note_call(self, name: str) -> None:
         """A call with this id comes."""
         self._end_words()
         self._before.append({"type": _CALLED, "id": name})
 
-    def opaque(self, block: object) -> list[Any]:
+    def entries_for_block(self, block: object) -> list[Any]:
         """An opaque block comes; what to tell for it: all that stood before, then itself."""
         self._end_words()
         told, self._before = [*self._before, block], []
         self._holds_opaque = True
         return told
 
-    def end(self) -> list[Any]:
+    def final_entries(self) -> list[Any]:
         """The entries for all behind the last block; none where it is words, then calls."""
         self._end_words()
         is_plain = all(place["type"] == _CALLED for place in self._before[1:])
@@ -142,14 +142,14 @@ def restore_order(
     for raw in told:
         if entry_kind(raw) not in PLACES:
             content.append(raw)
-        elif (found := _found(raw, said, left)) is not None:
+        elif (found := _blocks_at_place(raw, said, left)) is not None:
             content += found
         else:
             return None
-    return [*content, *said.rest(), *left.values()]
+    return [*content, *said.remaining_blocks(), *left.values()]
 
 
-def _found(raw: Raw, said: "_MessageWords", left: dict[str, Block]) -> list[Block] | None:
+def _blocks_at_place(raw: Raw, said: "_MessageWords", left: dict[str, Block]) -> list[Block] | None:
     """The blocks that stood at this place; None where they are missing or changed."""
     try:
         place = _place(raw)
@@ -185,7 +185,7 @@ class _MessageWords:
                 self._number, self._start = self._number + 1, 0
         return found
 
-    def rest(self) -> list[Block]:
+    def remaining_blocks(self) -> list[Block]:
         """All that is left."""
         return self.take(sum(len(block["text"]) for block in self._blocks))
 

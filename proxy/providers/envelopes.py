@@ -6,9 +6,9 @@ from typing import Any, Final
 import msgspec
 
 #: Longest body that is read for an error.
-_LONGEST: Final = 256 * 1024
+_MAX_BODY_BYTES: Final = 256 * 1024
 #: How many complaints of a list are told.
-_COMPLAINTS: Final = 8
+_MAX_COMPLAINTS: Final = 8
 
 
 def envelope_of(body: bytes) -> Mapping[str, Any]:
@@ -71,7 +71,7 @@ def _words(said: object) -> str:
     if isinstance(said, dict):
         said = said.get("detail") or said.get("message")
     if isinstance(said, list):
-        return "; ".join(filter(None, map(_field_complaint, said[:_COMPLAINTS])))
+        return "; ".join(filter(None, map(_field_complaint, said[:_MAX_COMPLAINTS])))
     return said if isinstance(said, str) else ""
 
 
@@ -88,7 +88,7 @@ def _field_complaint(said: object) -> str:
 
 def _decode(body: bytes) -> object:
     """Decode a JSON body; None if it is too long or none."""
-    if len(body) > _LONGEST:
+    if len(body) > _MAX_BODY_BYTES:
         return None
     try:
         return msgspec.json.decode(body)

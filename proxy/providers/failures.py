@@ -102,7 +102,7 @@ _NAMED: Final = re.compile(
     rb'("(?:(?:x-)?api[-_ ]?key|authorization)"\s*:\s*)"(?:[^"\\]|\\.)*"', re.IGNORECASE
 )
 #: The longest error object in an answer that is looked through.
-_ERROR: Final = 64 * 1024
+_MAX_ERROR_BYTES: Final = 64 * 1024
 #: The fields of an error object that are read; all others are passed on as they are.
 _READ: Final = frozenset({"message", "type", "param", "code"})
 #: What the caller's own model generated: it holds none of the gateway's secrets.
@@ -150,7 +150,7 @@ def redact_answer_keys(body: bytes) -> bytes:
     error = raw_field(body, "error")
     if error is None:
         return body
-    if len(error) > _ERROR:
+    if len(error) > _MAX_ERROR_BYTES:
         return replace_fields(body, {"error": b'{"message":"[redacted]"}'})
     clean = _redact_strings(error)
     return body if clean == error else replace_fields(body, {"error": clean})
@@ -239,7 +239,7 @@ def openai_failure(status: int, headers: Mapping[str, str], body: bytes) -> Upst
         kind=text(said.get("type")),
     )
     if is_about_the_call:
-        error.details = _further_fields(said) | _as_told(said)
+        error.details = _further_fields(said) | _numeric_fields(said)
     elif status not in _OURS:
         error.details = _further_fields(said)
     return error
@@ -265,7 +265,7 @@ def _further_fields(said: Mapping[str, Any]) -> dict[str, Any]:
     return clean | {_GENERATED: generated} if isinstance(generated, str) else clean
 
 
-def _as_told(said: Mapping[str, Any]) -> dict[str, Any]:
+def _numeric_fields(said: Mapping[str, Any]) -> dict[str, Any]:
     """A code or type that the upstream gave as null or as a number, as it gave it."""
     found = {name: said[name] for name in ("code", "type") if name in said}
     return {name: value for name, value in found.items() if value is None or type(value) is int}

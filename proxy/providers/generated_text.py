@@ -114,17 +114,17 @@ def has_content(kind: str, data: bytes) -> bool:
         return True
     if kind in _PARTS:
         part, silent = _PARTS[kind]
-        return _under_key(value, part).get("type") not in silent
+        return _object_under_key(value, part).get("type") not in silent
     if kind == "message_delta":
-        return bool(_under_key(value, "delta").get("stop_reason"))
+        return bool(_object_under_key(value, "delta").get("stop_reason"))
     choices = value.get("choices")
-    return not isinstance(choices, list) or any(map(_is_said, choices))
+    return not isinstance(choices, list) or any(map(_has_content, choices))
 
 
 def answer_pieces(body: bytes) -> Iterator[tuple[Place, str]]:
     """The pieces of text in a JSON answer, and of one that was broken off as far unmodified."""
     value = None if may_exceed(body, MAX_OBJECTS) else _parse(body)
-    yield from _scan_text(body) if value is None else _within(value, ())
+    yield from _scan_text(body) if value is None else _texts_within(value, ())
 
 
 def _scan_text(text: bytes) -> Iterator[tuple[Place, str]]:
@@ -165,45 +165,45 @@ def _event_text(value: dict[str, Any]) -> Iterator[tuple[Place, str]]:
             place = (value.get(key) for key in ("output_index", "content_index", "summary_index"))
             yield (kind, *(n for n in place if isinstance(n, int))), delta
     elif kind == "response.output_item.added":
-        yield from _within(value.get("item"), (kind, _index(value, "output_index", 0)))
+        yield from _texts_within(value.get("item"), (kind, _index(value, "output_index", 0)))
     elif "." not in kind:
-        yield from _within(value, (_index(value, "index", 0),))
+        yield from _texts_within(value, (_index(value, "index", 0),))
 
 
-def _is_said(choice: object) -> bool:
+def _has_content(choice: object) -> bool:
     """True if a choice of a chunk has more than the role of who speaks."""
     if not isinstance(choice, dict):
         return True
     if any(choice.get(key) for key in ("finish_reason", "text", "message")):
         return True
-    return any(value for key, value in _under_key(choice, "delta").items() if key != "role")
+    return any(value for key, value in _object_under_key(choice, "delta").items() if key != "role")
 
 
-def _under_key(value: dict[str, Any], key: str) -> dict[str, Any]:
+def _object_under_key(value: dict[str, Any], key: str) -> dict[str, Any]:
     """The object under a key; an empty one where there is none."""
     found = value.get(key)
     return found if isinstance(found, dict) else {}
 
 
-def _within(value: object, place: Place) -> Iterator[tuple[Place, str]]:
+def _texts_within(value: object, place: Place) -> Iterator[tuple[Place, str]]:
     if len(place) > _MAX_DEPTH:
         return
     if isinstance(value, list):
         for position, item in enumerate(value):
-            yield from _within(item, (*place, _index(item, "index", position)))
+            yield from _texts_within(item, (*place, _index(item, "index", position)))
     elif isinstance(value, dict):
         for key, inner in value.items():
             if key != "reasoning" or not value.get("reasoning_content"):
-                yield from _under(key, inner, place)
+                yield from _texts_under_key(key, inner, place)
 
 
-def _under(key: str, inner: object, place: Place) -> Iterator[tuple[Place, str]]:
+def _texts_under_key(key: str, inner: object, place: Place) -> Iterator[tuple[Place, str]]:
     """The text under one key of an object."""
     if isinstance(inner, str):
         if inner and key in _TEXT:
             yield (*place, key), inner
     elif key in _AROUND:
-        yield from _within(inner, (*place, key))
+        yield from _texts_within(inner, (*place, key))
     elif key == "input" and isinstance(inner, dict) and inner:
         yield (*place, key), orjson.dumps(inner).decode()
 

@@ -59,7 +59,7 @@ from proxy.store.sql.teams import Teams
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_THREADS = 4
+_MAX_THREADS = 4
 _FACT = "installation secret"
 
 
@@ -83,7 +83,7 @@ class Store:
         self._engine = engine
         self._gate: ConnectionGate | None = None
         self._online = asyncio.Event()
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="store")
+        self._threads = ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix="store")
         self.secret = secret or _secret(engine)
         self.keyring = ApiKeyCache(engine, self._threads)
         self.ledger = ReceiptLedger(engine, folder)
@@ -186,7 +186,7 @@ class Store:
             SQLAlchemyError: The database is away.
         """
         receipts = [decode(encode(each)) for each in receipts]
-        known = self.ledger.holds(receipts)
+        known = self.ledger.recorded_attempts(receipts)
         self._insert(receipts)
         return len({(each.call_id, each.attempt) for each in receipts} - known)
 

@@ -20,7 +20,7 @@ from proxy.tokens.vocabulary import Tokenizer, Vocabulary, vocabulary
 from proxy.tokens.weight import PRIMING, part_tokens
 
 #: What surrounds a list of tools, less what a system message saves beside it. Fitted likewise.
-_TOOLS: Final = 6
+_TOOLS_TOKENS: Final = 6
 
 #: Whose bodies are known; ``messages`` is Anthropic's.
 _ENDPOINTS: Final = {"chat/completions", "completions", "embeddings", "messages", "responses"}
@@ -84,7 +84,7 @@ class TokenCounter:
                 return self._count_prompt(_PROMPT.decode(body), endpoint, name)
             except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
                 pass  # The upstream will refuse it; until then it is as long as its text.
-        return self._weigh(name, _whole, body)
+        return self._weigh(name, _body_text, body)
 
     def generated_tokens(self, text: str, model: str) -> int:
         """Tokens of a generated text."""
@@ -138,7 +138,7 @@ def _tools(raw: bytes, count: Count) -> int:
     tools = _parse(raw)
     if not isinstance(tools, list) or not tools:
         return 0
-    return _TOOLS + count(declaration(tools))
+    return _TOOLS_TOKENS + count(declaration(tools))
 
 
 def _schema(raw: bytes, count: Count) -> int:
@@ -155,16 +155,16 @@ def _text_or_ids(raw: bytes, count: Count) -> int:
     """Tokens of a text, of several, or of what is tokens already."""
     value = _parse(raw)
     several = value if isinstance(value, list) else [value]
-    return sum(_one(item, count) for item in several)
+    return sum(_item_tokens(item, count) for item in several)
 
 
-def _one(item: object, count: Count) -> int:
+def _item_tokens(item: object, count: Count) -> int:
     if isinstance(item, str):
         return count(item)
     return len(item) if isinstance(item, list) else int(isinstance(item, int))
 
 
-def _whole(raw: bytes, count: Count) -> int:
+def _body_text(raw: bytes, count: Count) -> int:
     """Tokens of the body's own text; 0 if it is none."""
     try:
         return count(raw.decode())

@@ -1,4 +1,4 @@
-"""True if a prompt's tokens can be told from the body alone, and from its texts alone."""
+"""Checks whether a prompt's tokens can be counted from the body alone, and from its texts alone."""
 
 from typing import Final
 

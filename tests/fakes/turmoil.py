@@ -100,7 +100,7 @@ class Turmoil(HoldsNothing):
         self.lanes = RouteHealthRegistry()
         if room is not None:
             for each in routes(known):
-                self.lanes.of(each).limit = ConcurrencyLimit(room, room, room)
+                self.lanes.health_of(each).limit = ConcurrencyLimit(room, room, room)
         self.desk = Dependencies(
             catalog=known,
             transport=self,

@@ -18,7 +18,13 @@ from typing import Any, TypeVar, cast
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from proxy.api.serving import descriptor_limit, listener, raise_descriptor_limit, server, tune
+from proxy.api.serving import (
+    descriptor_limit,
+    listener,
+    raise_descriptor_limit,
+    server,
+    tune_garbage_collector,
+)
 from proxy.app import Gateway, gateway
 from proxy.catalog.problems import BadCatalog
 from proxy.configuration import read_catalog
@@ -353,7 +359,7 @@ def as_it_was() -> Iterator[None]:
 
 @pytest.mark.usefixtures("as_it_was")
 def test_tuning_leaves_what_is_loaded_out_of_collections():
-    tune()
+    tune_garbage_collector()
 
     assert gc.get_freeze_count() > 1000
     assert sys.getswitchinterval() == pytest.approx(0.001)

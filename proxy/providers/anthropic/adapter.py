@@ -95,8 +95,8 @@ def _translate_request(call: Call, route: Route) -> MessagesRequest:
     try:
         said = messages_body(asked.body, route)
     except InvalidCall as error:
-        raise asked.names.error(error) from None
-    return replace(said, notes=(*asked.notes, *map(asked.names.words, said.notes)))
+        raise asked.names.translate_error(error) from None
+    return replace(said, notes=(*asked.notes, *map(asked.names.translate_note, said.notes)))
 
 
 def _headers(given: Mapping[str, str], needed: tuple[str, ...], route: Route) -> dict[str, str]:

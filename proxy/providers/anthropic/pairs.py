@@ -22,7 +22,7 @@ def pair_tool_calls(turns: list[Turn]) -> list[Turn]:
     """
     seen: Counter[str] = Counter()
     for turn, after in pairwise([Turn("user"), *turns, Turn("user")]):
-        calls, results = _of(turn, "tool_use"), _of(after, "tool_result")
+        calls, results = _ids_of_kind(turn, "tool_use"), _ids_of_kind(after, "tool_result")
         ids = _check_ids([call["id"] for call in calls], [one["tool_use_id"] for one in results])
         seen.update(ids)
         fresh = {name: f"{name}_{seen[name]}" if seen[name] > 1 else name for name in ids}
@@ -33,7 +33,7 @@ def pair_tool_calls(turns: list[Turn]) -> list[Turn]:
     return turns
 
 
-def _of(turn: Turn, kind: str) -> list[Block]:
+def _ids_of_kind(turn: Turn, kind: str) -> list[Block]:
     return [block for block in turn.blocks if block["type"] == kind]
 
 

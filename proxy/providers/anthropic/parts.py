@@ -32,7 +32,7 @@ def blocks(message: ChatMessage, at: str) -> list[Block]:
     Raises:
         InvalidCall: If a part cannot be said to this kind of model.
     """
-    return [block for block in _blocks(message, at) if says(block)]
+    return [block for block in _blocks(message, at) if has_words(block)]
 
 
 def texts(message: ChatMessage, at: str) -> list[Block]:
@@ -50,7 +50,7 @@ def texts(message: ChatMessage, at: str) -> list[Block]:
     return _blocks(message, at)
 
 
-def says(block: Block) -> bool:
+def has_words(block: Block) -> bool:
     """True if it says anything: Anthropic refuses text blocks that hold only whitespace."""
     return block["type"] != "text" or bool(block["text"].strip())
 

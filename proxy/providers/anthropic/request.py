@@ -14,10 +14,10 @@ from proxy.providers.anthropic.params import (
     end_user,
     max_tokens,
     note_dropped_fields,
-    refuse,
+    refuse_unsupported,
     sampling,
     service_tier,
-    stop,
+    stop_sequences,
 )
 from proxy.providers.anthropic.parts import text
 from proxy.providers.anthropic.schema import close_objects
@@ -60,7 +60,7 @@ def messages_body(body: bytes, route: Route) -> MessagesRequest:
     """
     asked, names = read(body)
     notes: list[str] = []
-    refuse(asked, names)
+    refuse_unsupported(asked, names)
     if not asked.messages:
         raise invalid_parameter(
             "messages", "There is nothing to answer: send at least one message."
@@ -97,7 +97,7 @@ def _messages_request(asked: ChatBody, route: Route, notes: list[str]) -> dict[s
             "messages": [{"role": turn.role, "content": turn.content} for turn in found],
             "thinking": thought.field,
             "output_config": output,
-            "stop_sequences": stop(asked, notes),
+            "stop_sequences": stop_sequences(asked, notes),
             "service_tier": service_tier(asked, notes),
             "metadata": {"user_id": user} if user else None,
             "cache_control": asked.cache_control if is_given(asked.cache_control) else None,

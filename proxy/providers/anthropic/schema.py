@@ -41,7 +41,7 @@ def _close(found: object) -> bool:
         one = left.pop()
         if not isinstance(one, dict):
             continue
-        left.extend(_within(one))
+        left.extend(_subschemas(one))
         if _is_object(one) and "additionalProperties" not in one:
             one["additionalProperties"] = False
             was_open = True
@@ -54,7 +54,7 @@ def _is_object(schema: dict[str, Any]) -> bool:
     return kind == "object" or (isinstance(kind, list) and "object" in kind)
 
 
-def _within(schema: dict[str, Any]) -> Iterator[Any]:
+def _subschemas(schema: dict[str, Any]) -> Iterator[Any]:
     """The schemas directly inside this one; examples and constants are none."""
     for name in _BY_NAME:
         inner = schema.get(name)

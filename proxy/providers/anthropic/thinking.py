@@ -127,14 +127,14 @@ def _budget_thinking(budget: int, turns: list[Turn], notes: list[str], *, forced
         notes.append("left thinking out: the model cannot think when a tool is forced")
     elif budget < _MIN_BUDGET_TOKENS:
         notes.append("left thinking out: max_tokens leaves no room for it")
-    elif _thoughtless(turns):
+    elif _answers_tools_without_thinking(turns):
         notes.append("left thinking out: the thinking_blocks of the last tool calls are missing")
     else:
         return Thinking({"type": "enabled", "budget_tokens": budget})
     return Thinking()
 
 
-def _thoughtless(turns: list[Turn]) -> bool:
+def _answers_tools_without_thinking(turns: list[Turn]) -> bool:
     """True if tools are being answered whose calls came without their thinking.
 
     Such a turn must begin with thinking on models that are told a budget, and a client that drops

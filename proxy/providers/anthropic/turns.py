@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from msgspec import Raw
 
-from proxy.providers.anthropic.parts import blocks, says, text, texts
+from proxy.providers.anthropic.parts import blocks, has_words, text, texts
 from proxy.providers.anthropic.tools import tool_result, tool_use
 from proxy.providers.block_order import (
     OPAQUE,
@@ -58,7 +58,7 @@ def system(messages: list[ChatMessage]) -> tuple[list[Block], int]:
     for number, message in enumerate(messages):
         if message.role not in _SYSTEM:
             return found, number
-        found += mark_last_block(_said(message, f"messages[{number}]"), message)
+        found += mark_last_block(_text_blocks(message, f"messages[{number}]"), message)
     return found, len(messages)
 
 
@@ -76,8 +76,8 @@ def turns(
     for number in range(start, len(messages)):
         message, at = messages[number], f"messages[{number}]"
         if message.role in _SYSTEM:
-            mid = "mid_system" in traits and _may_stand(found, messages, number)
-            _add_system(found, mark_last_block(_said(message, at), message), notes, mid=mid)
+            mid = "mid_system" in traits and _is_allowed_midway(found, messages, number)
+            _add_system(found, mark_last_block(_text_blocks(message, at), message), notes, mid=mid)
         elif message.role == "user":
             said = mark_last_block(blocks(message, at) or [text(_EMPTY)], message)
             _turn(found, "user").content.extend(said)
@@ -123,7 +123,7 @@ def _turn(found: list[Turn], role: _Speaker) -> Turn:
     return found[-1]
 
 
-def _may_stand(found: list[Turn], messages: list[ChatMessage], number: int) -> bool:
+def _is_allowed_midway(found: list[Turn], messages: list[ChatMessage], number: int) -> bool:
     """True if a system message here follows a user turn and is last or answered by the model."""
     if not found or found[-1].role == "assistant":
         return False
@@ -163,10 +163,10 @@ def _add_assistant(found: list[Turn], message: ChatMessage, at: str) -> None:
         for number, call in enumerate(message.tool_calls or ())
     ]
     told = _opaque_blocks(message, f"{at}.thinking_blocks")
-    content = _saying(restore_order(told, words, calls))
+    content = _without_empty_blocks(restore_order(told, words, calls))
     if not content or _is_thought(content[-1]):
         opaque = [raw for raw in told if entry_kind(raw) in OPAQUE]
-        content = _saying([*opaque, *words, *(call for _, call in calls)])
+        content = _without_empty_blocks([*opaque, *words, *(call for _, call in calls)])
     if content:
         mark_last_block([block for block in content if isinstance(block, dict)], message)
         _turn(found, "assistant").content.extend(content)
@@ -182,8 +182,8 @@ def _opaque_blocks(message: ChatMessage, at: str) -> list[Raw]:
     return told
 
 
-def _saying(content: Content | None) -> Content:
-    return [one for one in content or () if isinstance(one, Raw) or says(one)]
+def _without_empty_blocks(content: Content | None) -> Content:
+    return [one for one in content or () if isinstance(one, Raw) or has_words(one)]
 
 
 def _is_thought(block: Block | Raw) -> bool:
@@ -191,8 +191,8 @@ def _is_thought(block: Block | Raw) -> bool:
     return isinstance(block, Raw) and not is_compaction(block)
 
 
-def _said(message: ChatMessage, at: str) -> list[Block]:
-    return [block for block in texts(message, at) if says(block)]
+def _text_blocks(message: ChatMessage, at: str) -> list[Block]:
+    return [block for block in texts(message, at) if has_words(block)]
 
 
 def _add_result(found: list[Turn], result: Block) -> None:

@@ -64,9 +64,9 @@ class OpenAIWire:
             InvalidCall: If a Responses call cannot be said to an upstream that knows chat alone.
         """
         if call.endpoint == "responses" and not route.upstream.serves_responses:
-            return _in_chat(call, route)
+            return _as_chat_request(call, route)
         fields = self._fields(call, route)
-        found = _for_cache(call, call.body, call.endpoint, route)
+        found = _adapt_to_cache(call, call.body, call.endpoint, route)
         fields |= found.fields
         return PreparedRequest(
             method=call.method,
@@ -150,10 +150,10 @@ def _with_fields(call: Call, body: bytes, fields: Mapping[str, bytes]) -> bytes:
     return with_model(body, content_type, msgspec.json.decode(fields["model"], type=str))
 
 
-def _in_chat(call: Call, route: Route) -> PreparedRequest:
+def _as_chat_request(call: Call, route: Route) -> PreparedRequest:
     """A Responses call as a chat completion, and the way back."""
     asked = chat_body(call.body)
-    found = _for_cache(call, asked.body, _CHAT, route)
+    found = _adapt_to_cache(call, asked.body, _CHAT, route)
     model = {"model": msgspec.json.encode(route.model)} if route.model else {}
     fields = {**model, **found.fields}
     reader = responses_reader(PassthroughReader(), call.body, call.is_streaming, call.arrived)
@@ -167,7 +167,7 @@ def _in_chat(call: Call, route: Route) -> PreparedRequest:
     )
 
 
-def _for_cache(call: Call, body: bytes, endpoint: str, route: Route) -> _CacheRequest:
+def _adapt_to_cache(call: Call, body: bytes, endpoint: str, route: Route) -> _CacheRequest:
     """The body as the route's cache takes it, in its own team's part of that."""
     if call.fields is None:
         return _CacheRequest(body)

@@ -97,7 +97,7 @@ class Echo(msgspec.Struct, frozen=True, kw_only=True):
         return same | changed | more
 
 
-def tail(chat_id: str, body: bytes) -> str:
+def id_suffix(chat_id: str, body: bytes) -> str:
     """The suffix of a response's ids: the chat id's own ending, or a digest of the request."""
     return chat_id.removeprefix("chatcmpl-") or sha256(body).hexdigest()[:32]
 

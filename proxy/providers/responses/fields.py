@@ -51,7 +51,7 @@ def convert_value(value: object, shape: type[Shape], at: str) -> Shape:
         ) from None
 
 
-def known_kinds(values: Iterable[object], known: Iterable[str], at: str, mend: str) -> None:
+def known_kinds(values: Iterable[object], known: Iterable[str], at: str, fix: str) -> None:
     """Nothing happens if every ``type`` found in the values is a known one.
 
     Raises:
@@ -62,7 +62,7 @@ def known_kinds(values: Iterable[object], known: Iterable[str], at: str, mend: s
         kind = value.get("type") if isinstance(value, dict) else None
         if isinstance(kind, str) and kind not in allowed:
             raise InvalidCall(
-                f"`{kind}` is not supported for this model. {mend}",
+                f"`{kind}` is not supported for this model. {fix}",
                 code="unsupported_value",
                 param=f"{at}[{place}].type",
             )

@@ -93,7 +93,7 @@ class OutputPart:
         said = {"type": f"response.{self.kind}.delta", **self._place, "delta": text}
         if self.kind == "refusal":
             return said
-        found = [token.said() for token in tokens]
+        found = [token.for_responses() for token in tokens]
         self._tokens += found
         return said | {"logprobs": found}
 

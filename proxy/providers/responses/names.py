@@ -49,15 +49,15 @@ class ParameterNames:
         """Of the caller's own fields, which ``chat_body`` has accepted."""
         self._asked = {name: value for name, value in asked.items() if value is not None}
 
-    def error(self, error: InvalidCall) -> InvalidCall:
+    def translate_error(self, error: InvalidCall) -> InvalidCall:
         """The same refusal in the caller's names."""
         if error.param is None:
-            return InvalidCall(self.words(error.message), code=error.code)
+            return InvalidCall(self.translate_note(error.message), code=error.code)
         param = self._place(error.param)
         said = error.message.replace(f"`{error.param}`", f"`{param}`")
-        return InvalidCall(self.words(said), code=error.code, param=param)
+        return InvalidCall(self.translate_note(said), code=error.code, param=param)
 
-    def words(self, sentence: str) -> str:
+    def translate_note(self, sentence: str) -> str:
         """The same sentence in the caller's names."""
         return _WORD.sub(lambda found: self._translate_word(found[0]), sentence)
 

@@ -36,7 +36,7 @@ class OpaqueParts(msgspec.Struct, omit_defaults=True):
     def join(self, later: "OpaqueParts", order: BlockOrder) -> None:
         """Add later parts, with a note on what stood between, which ``order`` knows."""
         for block in later.thinking_blocks:
-            self.thinking_blocks += order.opaque(block)
+            self.thinking_blocks += order.entries_for_block(block)
         self.reasoning_content += later.reasoning_content
 
 

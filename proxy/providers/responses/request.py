@@ -134,10 +134,10 @@ def _unstored_notes(asked: Json) -> Iterator[str]:
 
 
 def _refuse_state(asked: Json) -> None:
-    for name, mend in _STATEFUL.items():
+    for name, fix in _STATEFUL.items():
         if asked.get(name):
             raise InvalidCall(
-                f"`{name}` is not supported for this model. {mend}",
+                f"`{name}` is not supported for this model. {fix}",
                 code="unsupported_parameter",
                 param=name,
             )

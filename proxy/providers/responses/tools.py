@@ -9,7 +9,7 @@ import msgspec
 
 from proxy.providers.responses.fields import Json, convert_value, known_kinds
 
-_MEND: Final = "Built-in tools run at OpenAI: offer a `function` tool and run it yourself."
+_FIX: Final = "Built-in tools run at OpenAI: offer a `function` tool and run it yourself."
 
 
 class FunctionTool(msgspec.Struct, frozen=True, tag_field="type", tag="function"):
@@ -87,7 +87,7 @@ def chat_tools(given: object, choice: object, parallel: object) -> Json:
         InvalidCall: If a tool or the choice is one that only OpenAI can run.
     """
     tools = convert_value(given, list[Any] | None, "tools") or []  # type: ignore[arg-type]  # a union is an annotation, not a type
-    known_kinds(tools, ("function", "custom"), "tools", _MEND)
+    known_kinds(tools, ("function", "custom"), "tools", _FIX)
     said = [tool.chat() for tool in convert_value(tools, list[AnyTool], "tools")]
     wanted = None if choice is None else _choice(choice)
     if said:

@@ -47,7 +47,7 @@ from proxy.services.budgets.reservation_requests import (
     claim,
     first_uncountable,
     first_worst_case_budget,
-    is_enforced_without_counters,
+    holds_on_loss,
     is_worth_asking,
     needs,
     used_amount,
@@ -163,7 +163,7 @@ class Admission:
         self._matcher = BudgetMatcher(budgets, self._seal)
 
     async def admit(self, attempt: AttemptInfo, prepared: PreparedRequest) -> Mapping[str, str]:
-        """Hold what the attempt may use; headers that tell the caller what is left.
+        """Reserve what the attempt may use; returns headers with what is left.
 
         Raises:
             OverBudget: It does not fit into a budget, or nobody will know what it used of one.
@@ -320,7 +320,7 @@ class Admission:
             return await self._reserve_in_store(opened)
 
     async def _reserve_in_store(self, opened: _Open) -> Sequence[CounterLevel]:
-        only_whole = any(is_enforced_without_counters(each.budget) for each in opened.counted)
+        only_whole = any(holds_on_loss(each.budget) for each in opened.counted)
         for rest in reversed(range(_MAX_ROUNDS)):
             now = self._now()
             claims = [self._claim(each, opened, now) for each in opened.counted]
@@ -360,7 +360,7 @@ class Admission:
         return said.levels
 
     def _remember_view(self, each: CountedBudget, heard: _CounterView) -> None:
-        """Remember what a counter said, and tell of a threshold that it passed."""
+        """Remember a counter's level, and report a threshold that it passed."""
         self._heard[each.counter] = heard
         self._heard.move_to_end(each.counter)
         if len(self._heard) > _MAX_COUNTER_VIEWS:
@@ -377,7 +377,7 @@ class Admission:
         Raises:
             Unready: One of them does not.
         """
-        bounded = [each for each in opened.counted if is_enforced_without_counters(each.budget)]
+        bounded = [each for each in opened.counted if holds_on_loss(each.budget)]
         if _is_closed(bounded):
             raise counters_unavailable()
         if bounded:
@@ -396,6 +396,5 @@ class Admission:
 def _is_closed(counted: Collection[CountedBudget]) -> bool:
     """True if one of a call's budgets refuses what is not counted."""
     return any(
-        is_enforced_without_counters(each.budget) and each.budget.on_loss is OnStoreLoss.CLOSED
-        for each in counted
+        holds_on_loss(each.budget) and each.budget.on_loss is OnStoreLoss.CLOSED for each in counted
     )

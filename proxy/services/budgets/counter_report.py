@@ -1,4 +1,4 @@
-"""Reports a budget's counters: by the ledger, and by the store where it can be asked."""
+"""Reports a budget's counters: by the ledger, and by the store where it is shared."""
 
 from heapq import nlargest, nsmallest
 from typing import Final
@@ -13,11 +13,11 @@ from slo.reservations import CounterLevel
 #: Counters of one budget that are looked at.
 _MAX_COUNTERS: Final = 5_000
 #: Counters asked for at once.
-_BATCH_COUNTERS: Final = 100
+_COUNTERS_PER_BATCH: Final = 100
 
 
 class CounterRow(msgspec.Struct, frozen=True):
-    """One counter of a budget; its figures are None where nobody can say."""
+    """One counter of a budget; its figures are None where they are unknown."""
 
     whose: str
     spent: int | None
@@ -25,7 +25,7 @@ class CounterRow(msgspec.Struct, frozen=True):
 
 
 def unknown_rows(budget: Budget) -> list[CounterRow]:
-    """The row of a budget of which nobody can say anything."""
+    """The row of a budget of which nothing is known."""
     return [CounterRow(budget.of, None)]
 
 
@@ -96,8 +96,8 @@ async def levels(store: BudgetStore, counters: list[str], now: float) -> list[Co
         StoreUnavailable: They are out of reach.
     """
     found: list[CounterLevel] = []
-    for start in range(0, len(counters), _BATCH_COUNTERS):
-        found += await store.levels(counters[start : start + _BATCH_COUNTERS], now)
+    for start in range(0, len(counters), _COUNTERS_PER_BATCH):
+        found += await store.levels(counters[start : start + _COUNTERS_PER_BATCH], now)
     return found
 
 

@@ -110,7 +110,7 @@ def budget_refusal(
 
 
 def unpriced_refusal(limit: str, details: Mapping[str, Any], route: Route) -> OverBudget:
-    """Why a call is refused whose price nobody knows.
+    """The refusal of a call at an unknown price.
 
     Args:
         limit: What limits its dollars, such as ``The budget `day```.
@@ -130,7 +130,7 @@ def unpriced_refusal(limit: str, details: Mapping[str, Any], route: Route) -> Ov
 
 
 def uncountable_refusal(each: CountedBudget, route: Route, *, later: bool) -> OverBudget:
-    """Why a call is refused of which nobody will know what it used of a budget.
+    """The refusal of a call whose use of a budget cannot be known afterwards.
 
     Args:
         each: The budget.
@@ -142,13 +142,13 @@ def uncountable_refusal(each: CountedBudget, route: Route, *, later: bool) -> Ov
     details = {"budget": budget.name, "scope": budget.scope, "of": each.whose}
     if not later:
         return unpriced_refusal(limit, details, route)
-    what, mend, code = "tokens", "hard = false", "usage_unknown"
+    what, fix, code = "tokens", "hard = false", "usage_unknown"
     if budget.unit is BudgetUnit.USD:
-        what, mend, code = "dollars", 'unpriced = "allow"', _UNPRICED
+        what, fix, code = "dollars", 'unpriced = "allow"', _UNPRICED
     error = _over_uncountable_budget(
         f"{limit} limits {what}, and what a call used that is answered in the background is not"
         " told here. Leave `background` out. Whoever runs the gateway can write"
-        f" {mend} beside the limit.",
+        f" {fix} beside the limit.",
         details,
         route,
         code,
@@ -158,7 +158,7 @@ def uncountable_refusal(each: CountedBudget, route: Route, *, later: bool) -> Ov
 
 
 def unbounded_refusal(each: CountedBudget, route: Route) -> OverBudget:
-    """Why a call is refused of which nobody knows the most that it can use of a budget."""
+    """The refusal of a call whose highest use of a budget is unknown."""
     budget = each.budget
     return _over_uncountable_budget(
         f"The budget `{budget.name}` holds the most that a call can use, and nobody knows it of"
@@ -212,7 +212,7 @@ def counters_unavailable() -> Unready:
 def rate_limit_headers(
     counted: Sequence[CountedBudget], levels: Sequence[CounterLevel], now: float
 ) -> dict[str, str]:
-    """Number of requests and tokens are left this minute, of the tightest budget of each.
+    """Headers with the requests and tokens left this minute, by the tightest budget of each.
 
     Source: OpenAI API reference, rate limits in headers (2026-11).
     """

@@ -26,13 +26,13 @@ from slo.policies.file import Policies
 _log = logging.getLogger("thriftgate.budgets")
 
 #: Seconds between two comparisons of this process's clock with Redis's.
-_COMPARED_EVERY_S: Final = 10.0
+_COMPARE_INTERVAL_S: Final = 10.0
 _AT_RISK: Final = (
     "budgets that this process counts by itself cannot begin while the database is away: nobody"
     " knows what was spent"
 )
 #: Seconds between two attempts to take the lock of who counts budgets.
-_LOCKED_EVERY_S: Final = 5.0
+_LOCK_RETRY_S: Final = 5.0
 
 
 class SingleInstanceRequired(Exception):
@@ -106,8 +106,8 @@ class _Limits:
         """Get ready for a snapshot; what makes it hold.
 
         Raises:
-            Refused: If it has budgets, and another process counts such by itself, or this one
-                would count them without knowing what was spent.
+            SnapshotRejected: If it has budgets, and another process counts such by itself, or
+                this one would count them without knowing what was spent.
         """
         policies = snapshot.policies
         if self._around.opened.is_offline:
@@ -132,15 +132,15 @@ class _Limits:
         """Defer what needs the database, which is away since the gateway started.
 
         Raises:
-            Refused: If it has budgets that would begin at nothing.
+            SnapshotRejected: If it has budgets that would begin at nothing.
         """
         if policies.budgets and not self._store.is_shared:
             raise SnapshotRejected(_AT_RISK)
         if not self._is_deferred:
             self._is_deferred = True
-            self._running.append(self._around.tasks.keep(self._do_deferred))
+            self._running.append(self._around.tasks.keep(self._apply_deferred))
 
-    async def _do_deferred(self) -> None:
+    async def _apply_deferred(self) -> None:
         """Do what a start without the database has deferred, once there is one.
 
         Budgets in Redis need neither meanwhile: the lock keeps other processes from counting by
@@ -153,14 +153,14 @@ class _Limits:
                 await opened.ask(self._check_alone)
             except SQLAlchemyError as error:
                 _log.warning("The lock for counting budgets is not held yet: %s", reason(error))
-                await asyncio.sleep(_LOCKED_EVERY_S)
+                await asyncio.sleep(_LOCK_RETRY_S)
         await self._predictor.begin(partial(opened.ask, opened.answers.last))
 
     def _check_alone(self) -> None:
-        """Take the lock of whoever counts by itself; blocks.
+        """Take the lock of the one process that may count by itself; blocks.
 
         Raises:
-            Refused: Another process has it.
+            SnapshotRejected: Another process has it.
         """
         with ExitStack() as block:
             is_alone = block.enter_context(self._around.opened.singleton_lock())
@@ -202,12 +202,12 @@ class _Limits:
 async def _keep_comparing(store: BudgetStore, around: AppContext) -> None:
     """Compare the clock with that of the counters now and then, for ever."""
     while True:
-        await asyncio.sleep(_COMPARED_EVERY_S)
+        await asyncio.sleep(_COMPARE_INTERVAL_S)
         await _compare_clock(store, around)
 
 
 async def _compare_clock(store: BudgetStore, around: AppContext) -> None:
-    """Let the gateway's clock know what the counters' clock says, if they can be asked."""
+    """Compare the gateway's clock with that of the counters, if they answer."""
     with suppress(StoreUnavailable):
         shared = await store.time()
         if shared is not None:

@@ -49,7 +49,7 @@ class Notes:
             return connection.execute(query).one_or_none() is not None
 
     def claim(self, part: str, here: str, now: float) -> tuple[str, ...]:
-        """The notes on a part that a fold takes: those it took before, else what there is now.
+        """The notes for a compaction of a part: those it took before, else the present ones.
 
         Retention counts from the last time this was asked.
 
@@ -63,7 +63,7 @@ class Notes:
             return _decode(connection.execute(_CLAIM, values).scalar_one())
 
     def retain(self, since: float, budget: float) -> int:
-        """Number of rows were deleted because nobody asked for them after ``since``.
+        """Delete notes that nobody asked for after ``since``; returns their number.
 
         Args:
             since: Seconds since the epoch.

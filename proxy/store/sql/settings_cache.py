@@ -54,7 +54,7 @@ class LayoutSettingsCache:
             self._learn()
 
     def _learn(self) -> None:
-        """Take over what holds; what of it cannot be read is told.
+        """Read the settings; those that cannot be read are logged.
 
         A place whose mode cannot be read keeps what was last known of it, if anything.
         """

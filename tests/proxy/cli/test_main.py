@@ -174,7 +174,7 @@ def test_tables_of_a_newer_version_end_every_command_with_the_reason(command, fo
 
 
 @pytest.mark.parametrize("command", ["check", "serve", "migrate", "report"])
-def test_a_folder_that_cannot_be_is_told_with_its_mend(command, tmp_path):
+def test_a_folder_that_cannot_be_is_told_with_its_fix(command, tmp_path):
     (tmp_path / "file").touch()
     said = refused(command, folder=str(tmp_path / "file" / "below"), port="0")
 

@@ -95,7 +95,7 @@ def test_pin_to_level_0_sends_calls_to_what_they_ask_for(typed):
 
 
 @pytest.mark.parametrize(
-    ("words", "mend"),
+    ("words", "fix"),
     [
         (("nothing", "0"), "Known are: chat-ttft"),
         (("chat-ttft", "3"), "Its levels are: 0 (what calls ask for), 1 (elsewhere), 2 (small)."),
@@ -105,8 +105,8 @@ def test_pin_to_level_0_sends_calls_to_what_they_ask_for(typed):
         (("chat-ttft", "1", "--for", "31d"), "up to 30 days"),
     ],
 )
-def test_what_cannot_be_pinned_is_told_with_its_mend(typed, words, mend):
-    assert mend in typed.refused(group, "pin", *words)
+def test_what_cannot_be_pinned_is_told_with_its_fix(typed, words, fix):
+    assert fix in typed.refused(group, "pin", *words)
 
 
 def test_what_is_not_pinned_cannot_be_released(typed):

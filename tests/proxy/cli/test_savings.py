@@ -148,7 +148,7 @@ def test_what_moves_of_text_should_save_is_told_only_where_planning_observes(typ
     assert none == ""
 
 
-def test_misses_come_with_their_price_an_example_and_the_mend(typed: Typed) -> None:
+def test_misses_come_with_their_price_an_example_and_the_fix(typed: Typed) -> None:
     typed.keep(
         a_call(1, miss="diverged", miss_tokens=2_000, miss_nanos=6_000_000),
         a_call(2, miss="of_tomorrow", miss_tokens=5),

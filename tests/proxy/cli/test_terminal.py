@@ -39,7 +39,7 @@ def test_times_and_features_are_written_out(tmp_path: Path) -> None:
     assert format_time(NOW) == "2026-09-21 14:13 UTC"
     assert format_time(0.0) == "never"
     assert (feature_name("chat"), feature_name("")) == ("chat", "(none)")
-    assert a_terminal(Typed(tmp_path, NOW), Console()).since(2) == NOW - 172_800
+    assert a_terminal(Typed(tmp_path, NOW), Console()).days_ago(2) == NOW - 172_800
 
 
 def test_figures_stand_to_the_right() -> None:

@@ -135,7 +135,7 @@ def test_a_key_revoked_by_one_process_closes_in_another_within_three_seconds(
     gateway = Store.open(url, tmp_path / "b")
     team = admin.teams.create("support", now=1.0)
     key, secret = admin.teams.create_key(team.id, "", now=1.0)
-    looked = asyncio.run(gateway.keyring.look(secret))
+    looked = asyncio.run(gateway.keyring.fetch(secret))
     revoked_at = time.monotonic()
     admin.teams.revoke(key.id, now=2.0)
     found = gateway.keyring.find(secret)
@@ -186,7 +186,7 @@ def test_an_offline_store_s_database_is_away_to_whoever_asks_it(tmp_path: Path) 
     with pytest.raises(OperationalError, match="away since the gateway started"):
         store.teams.all()
     with pytest.raises(Unready):
-        asyncio.run(store.keyring.look("tg-" + "x" * 40))
+        asyncio.run(store.keyring.fetch("tg-" + "x" * 40))
     store.close(0)
 
 

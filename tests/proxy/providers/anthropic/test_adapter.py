@@ -153,12 +153,12 @@ def test_the_wire_reads_its_own_usage_and_errors() -> None:
 
 
 @pytest.mark.parametrize(
-    ("endpoint", "mend"),
+    ("endpoint", "fix"),
     [("messages", "/v1/chat/completions"), ("embeddings", "another provider")],
 )
-def test_what_anthropic_does_not_serve_is_told_with_a_mend(endpoint, mend):
+def test_what_anthropic_does_not_serve_is_told_with_a_fix(endpoint, fix):
     asked = call(b'{"model":"claude-x"}', endpoint)
-    with pytest.raises(InvalidCall, match=mend):
+    with pytest.raises(InvalidCall, match=fix):
         AnthropicWire().request(asked, route(kind="anthropic"))
 
 

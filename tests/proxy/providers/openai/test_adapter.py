@@ -209,7 +209,7 @@ def test_of_any_stream_cut_anywhere_only_usage_chunks_are_taken(makes, places, e
     for cut in cuts:
         got += taken.feed(frames.feed(whole[:cut]))
         whole = whole[cut:]
-    got += taken.feed(frames.feed(whole)) + taken.feed(frames.rest()) + taken.end()
+    got += taken.feed(frames.feed(whole)) + taken.feed(frames.unfinished_event()) + taken.end()
 
     assert got == wanted
 

@@ -170,7 +170,7 @@ def test_log_probabilities_stay_with_their_words() -> None:
     token = Token(token="Hi", logprob=-0.5)
     list(output.gain(Delta(content="Hi"), [token]))
 
-    assert output.items()[0]["content"][0]["logprobs"] == [token.said()]
+    assert output.items()[0]["content"][0]["logprobs"] == [token.for_responses()]
 
 
 def test_a_compaction_is_an_item_of_its_own_among_the_thoughts() -> None:

@@ -71,19 +71,19 @@ def test_what_never_fits_is_not_to_be_tried_again():
 
 
 @pytest.mark.parametrize(
-    ("unit", "mend"),
+    ("unit", "fix"),
     [
         (BudgetUnit.USD, "`max_tokens` or send a shorter prompt, or ask for a cheaper model."),
         (BudgetUnit.TOKENS, "`max_tokens` or send a shorter prompt."),
     ],
 )
-def test_what_never_fits_is_told_which_field_to_lower(unit, mend):
+def test_what_never_fits_is_told_which_field_to_lower(unit, fix):
     each = CountedBudget(budget(limit=5, unit=unit), "acme", "c", NOW + 90)
     error = budget_refusal(
         each, ReservationRefused(0, CounterLevel(0, 0), None), 6, NOW, field="max_tokens"
     )
 
-    assert error.message.endswith(f"It never fits: lower {mend}")
+    assert error.message.endswith(f"It never fits: lower {fix}")
     assert orjson.loads(envelope(error))["error"]["param"] == "max_tokens"
     later = budget_refusal(
         each, ReservationRefused(0, CounterLevel(4, 0), None), 2, NOW, field="max_tokens"
@@ -167,13 +167,13 @@ def test_who_runs_the_gateway_is_told_how_to_say_a_price():
 
 
 @pytest.mark.parametrize(
-    ("unit", "code", "limits", "mend"),
+    ("unit", "code", "limits", "fix"),
     [
         (BudgetUnit.USD, "price_unknown", "dollars", 'unpriced = "allow"'),
         (BudgetUnit.TOKENS, "usage_unknown", "tokens", "hard = false"),
     ],
 )
-def test_who_asks_in_the_background_is_told_what_to_leave_out(unit, code, limits, mend):
+def test_who_asks_in_the_background_is_told_what_to_leave_out(unit, code, limits, fix):
     each = CountedBudget(budget(unit=unit), "acme", "c", NOW + 60)
     error = uncountable_refusal(each, route("up"), later=True)
 
@@ -181,12 +181,12 @@ def test_who_asks_in_the_background_is_told_what_to_leave_out(unit, code, limits
     assert error.details == {"budget": "b", "scope": "team", "of": "acme", "upstream": "up"}
     assert error.message.startswith(f"The budget `b` limits {limits}, and what a call used")
     assert "Leave `background` out." in error.message
-    assert f"can write {mend} beside the limit." in error.message
+    assert f"can write {fix} beside the limit." in error.message
     assert (b"x-should-retry", b"false") in error_headers(error, b"r", 1)
 
 
 @pytest.mark.parametrize(
-    ("sure", "tokens", "mend", "param"),
+    ("sure", "tokens", "fix", "param"),
     [
         (6, None, "Send a shorter prompt, or ask for a cheaper model.", None),
         (6, 12, "Send a shorter prompt, or ask for a cheaper model.", None),
@@ -194,7 +194,7 @@ def test_who_asks_in_the_background_is_told_what_to_leave_out(unit, code, limits
         (1, 12, "With max_output_tokens of 12 it fits.", "max_output_tokens"),
     ],
 )
-def test_a_ceiling_says_what_to_ask_for(sure, tokens, mend, param):
+def test_a_ceiling_says_what_to_ask_for(sure, tokens, fix, param):
     error = ceiling_refusal(
         CeilingExcess(
             ceiling=Ceiling(name="c", limit=5),
@@ -204,7 +204,7 @@ def test_a_ceiling_says_what_to_ask_for(sure, tokens, mend, param):
         )
     )
 
-    assert error.message.endswith(mend)
+    assert error.message.endswith(fix)
     assert error.param == param
     assert orjson.loads(envelope(error))["error"]["code"] == "cost_ceiling"
     assert (b"x-should-retry", b"false") in error_headers(error, b"r", 1)

@@ -63,7 +63,7 @@ async def kept(planning: PromptPlanning, asked: Call) -> Planned:
     found = await planning.plan(asked, ROUTE)
     assert isinstance(found, Planned)
     async with asyncio.timeout(20):  # each wait of its own is short, for a caller waits with it
-        while planning._keeping:
+        while planning._unstored:
             await planning.wait_until_stored(found)
     return found
 

@@ -87,7 +87,7 @@ def test_what_cannot_be_planned_goes_as_it_came_with_the_reason(store):
 
     assert isinstance(found, Passthrough)
     assert found.why.startswith("not a chat body")
-    assert len(found.why) <= planning_._WORDS
+    assert len(found.why) <= planning_._MAX_REASON_CHARS
 
 
 def test_a_planner_that_fails_costs_no_call(store, caplog):
@@ -195,7 +195,9 @@ def test_a_feature_whose_planned_prompt_was_refused_is_left_alone_for_a_while(st
 def test_features_that_are_left_alone_are_bounded(store):
     with made(store) as planning:
         found = planned(run(planning.plan(chat(), ROUTE)))
-        planning._refused = {LayoutScope("t", str(n)): 0.0 for n in range(planning_._WAITING + 1)}
+        planning._refused = {
+            LayoutScope("t", str(n)): 0.0 for n in range(planning_._MAX_WAITING_PLANS + 1)
+        }
         planning.note_refusal(found)
 
     assert planning._refused.keys() == {found.place}

@@ -154,7 +154,7 @@ def test_an_answer_waits_for_its_own_plan_and_for_no_other(store):
                 other = call(body(*talk(0, opening=f"I am {next(others)}.")))
                 await planning.plan(other, ROUTE)
                 await asyncio.sleep(0)
-            assert planning._keeping
+            assert planning._unstored
 
     with made(store) as planning:
         run(work(planning))
@@ -162,11 +162,13 @@ def test_an_answer_waits_for_its_own_plan_and_for_no_other(store):
 
 def test_plans_on_their_way_to_the_store_are_bounded(store):
     with made(store) as planning:
-        waiting: dict[str, Any] = {str(number): None for number in range(planning_._WAITING)}
-        planning._keeping = waiting
+        waiting: dict[str, Any] = {
+            str(number): None for number in range(planning_._MAX_WAITING_PLANS)
+        }
+        planning._unstored = waiting
         found = planned(run(planning.plan(chat(), ROUTE)))
 
-        assert len(planning._keeping) == planning_._WAITING
+        assert len(planning._unstored) == planning_._MAX_WAITING_PLANS
         assert planning._planner.known_plan(found.draft) == found.plan
 
 
@@ -175,7 +177,7 @@ def test_what_waits_for_the_store_holds_no_words(tmp_path):
 
     async def work(planning: PromptPlanning) -> Draft:
         await planning.plan(chat(), ROUTE)
-        ((draft, _),) = planning._keeping.values()
+        ((draft, _),) = planning._unstored.values()
         return draft
 
     with made(store) as planning:

@@ -28,7 +28,7 @@ from tests.proxy.services.planning.plannings import (
 
 def lessons_are_learned(planning: PromptPlanning) -> None:
     over = threading.Event()
-    planning._school.submit(over.set)
+    planning._learner.submit(over.set)
     assert over.wait(10)
 
 
@@ -132,7 +132,9 @@ def test_a_lesson_that_fails_harms_no_other(store, caplog):
 
 def test_features_whose_calls_are_counted_are_bounded(store):
     with made(store) as planning:
-        planning._calls.update(LayoutScope("t", str(n)) for n in range(planning_._WAITING))
+        planning._calls.update(
+            LayoutScope("t", str(n)) for n in range(planning_._MAX_WAITING_PLANS)
+        )
         found = run(kept(planning, chat()))
         planning.settle(found, None)
         lessons_are_learned(planning)
