@@ -68,7 +68,7 @@ def test_a_conversation_the_store_says_nothing_of_is_joined_in_time(tmp_path, ki
     store.close(5)
 
     assert found.plan.joined
-    assert "is not known" in caplog.text
+    assert "The plan of a conversation could not be read" in caplog.text
 
 
 def test_the_first_to_keep_a_plan_decides_for_both(store):
@@ -140,7 +140,7 @@ def test_a_plan_that_could_not_be_kept_holds_here(tmp_path, caplog):
         assert planning._planner.known_plan(begun.draft) == begun.plan
     store.close(5)
 
-    assert "for 1 conversation is lost" in caplog.text
+    assert "The plans of 1 conversation could not be stored" in caplog.text
 
 
 def test_an_answer_waits_for_its_own_plan_and_for_no_other(store):

@@ -112,7 +112,7 @@ def test_a_layout_the_store_says_nothing_of_moves_nothing(tmp_path, kind, caplog
     store.close(5)
 
     assert opening(found).startswith("Call number")
-    assert "A layout is not known" in caplog.text
+    assert "A layout could not be read" in caplog.text
 
 
 def test_a_layout_that_cannot_be_read_moves_nothing(store):

@@ -103,7 +103,7 @@ def test_where_a_call_that_asked_was_refused_the_question_goes_before_the_plan(s
     assert about(second) is None
     assert third == Passthrough("an upstream refused what was planned")
     assert about(fourth) is not None
-    assert "it is not asked" in caplog.text
+    assert "is not asked for them again" in caplog.text
 
 
 def respond(*, stored: bool, **fields: Any) -> Call:

@@ -114,7 +114,7 @@ def test_the_guard_goes_on_after_a_look_that_failed(tmp_path, caplog):
     watched(opened, nobody, 0.6)
 
     assert len(opened.asked) == 2
-    assert "not measured" in caplog.text
+    assert "could not be measured" in caplog.text
 
 
 def test_a_feature_that_is_suspended_is_told_of(tmp_path, caplog):
