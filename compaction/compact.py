@@ -210,10 +210,10 @@ def _sent_messages(planner: CompactionPlanner, state: CompactionState) -> list[b
     messages = planner.talk.messages
     sent = [message.raw for message in messages[: planner.talk.lead]]
     for each in state.folds:
-        sent.append(_message(each.segment.text))
+        sent.append(_user_message(each.segment.text))
         sent += [messages[at].raw for at in each.kept]
     return sent + state.tail.sent_messages(planner.talk)
 
 
-def _message(text: str) -> bytes:
+def _user_message(text: str) -> bytes:
     return b'{"role":"user","content":' + orjson.dumps(text) + b"}"

@@ -140,10 +140,10 @@ def turn_cut(said: ConversationView, at: int, last: int, keep: int) -> int:
     known = said.units_between(last, at)
     if not known:
         return last
-    turns = _turns(known, keep)
+    turns = _turns_start(known, keep)
     if turns > last and said.tokens_between(turns, at) <= _LONG:
         return turns
-    steps = max(_steps(said, known, at, keep), turns)
+    steps = max(_steps_start(said, known, at, keep), turns)
     return steps if turns > last or said.tokens_between(last, at) > _LONG else last
 
 
@@ -160,14 +160,14 @@ def _words(message: ParsedMessage) -> str:
     return "\n".join([message.text, *called])
 
 
-def _turns(known: Sequence[MessageUnit], keep: int) -> int:
+def _turns_start(known: Sequence[MessageUnit], keep: int) -> int:
     """The index where the last turns begin; the start of all where there are no more."""
     first = known[-1].turn - keep + 1
     begins = known[bisect_left(known, first, key=_turn) % len(known)]
     return begins.start if begins.turn == first > 0 else known[0].start
 
 
-def _steps(said: ConversationView, known: Sequence[MessageUnit], at: int, keep: int) -> int:
+def _steps_start(said: ConversationView, known: Sequence[MessageUnit], at: int, keep: int) -> int:
     """The index where the last steps that weigh enough begin."""
     enough = min(_TAIL, int(said.cumulative_tokens[at] * _TAIL_SHARE))
     for unit in reversed(known[: -keep or None]):

@@ -77,12 +77,12 @@ def lost_values(
     known = TokenIndex(
         told
         for raw in sent
-        for text in _texts(parse_message(raw))
+        for text in _message_texts(parse_message(raw))
         for told in _stated_texts(text, said)
     )
     found: dict[Tokens, str] = {}
     for at in range(planner.talk.lead, state.folds[-1].segment.end):
-        for text in () if at in kept else _texts(messages[at]):
+        for text in () if at in kept else _message_texts(messages[at]):
             named = named_values(redact_secrets(text)).items()
             found |= {value: written for value, written in named if value not in known}
         if len(found) > _NAMED:
@@ -96,10 +96,10 @@ def _stated_texts(text: str, said: Mapping[str, Sequence[Fact]]) -> Iterator[str
         yield text
     else:
         for fact in said[text]:
-            yield _counts("", fact.text) if fact.kind is FactKind.GONE else fact.text
+            yield _counts("", fact.text) if fact.kind is FactKind.OMITTED else fact.text
 
 
-def _texts(message: ParsedMessage) -> Iterator[str]:
+def _message_texts(message: ParsedMessage) -> Iterator[str]:
     """The texts of a message and its tool calls; of JSON each value by itself."""
     yield from _json_leaves(message.text)
     for call in message.calls:

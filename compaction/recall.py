@@ -12,7 +12,7 @@ import msgspec
 import orjson
 
 from compaction.conversation_view import ConversationView
-from compaction.facts.rendering import flatten
+from compaction.facts.rendering import flatten_text
 from compaction.reading.message import CannotCompactError, ParsedMessage, Voice
 from compaction.reading.redaction import redact_secrets
 from compaction.reading.text_analysis_cache import TextAnalyzer, analyze_uncached
@@ -105,11 +105,11 @@ def _quote_message(said: ConversationView, at: int, name: str) -> str:
     """Quotes a compacted message on one line; only the words around the name where it is long."""
     message = said.messages[at]
     if message.voice is Voice.USER:
-        return f"user: {_excerpt_around(flatten(message.text), name)}"
+        return f"user: {_excerpt_around(flatten_text(message.text), name)}"
     safe = redact_secrets(message.text)
     if message.voice is not Voice.RESULT:
-        return f"{message.voice.value}: {_excerpt_around(flatten(safe), name)}"
-    excerpt = _excerpt_around(flatten(compress_result(safe)), name)
+        return f"{message.voice.value}: {_excerpt_around(flatten_text(safe), name)}"
+    excerpt = _excerpt_around(flatten_text(compress_result(safe)), name)
     return f"{redact_secrets(said.short_call(at))} → {excerpt}"
 
 

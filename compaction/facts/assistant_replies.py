@@ -9,7 +9,7 @@ import msgspec
 
 from compaction.facts.fact import Fact, FactKind
 from compaction.facts.region_contents import RegionContents
-from compaction.facts.rendering import flatten, sentences, text_head
+from compaction.facts.rendering import flatten_text, sentences, text_head
 from compaction.facts.statements import settled_kind
 from compaction.facts.values import KeptWords, figure_words
 from compaction.reading.message import ParsedMessage, Voice
@@ -127,7 +127,7 @@ class _Sentence(msgspec.Struct, frozen=True, gc=False):
     figures: tuple[str, ...]
 
 
-class _Around(msgspec.Struct, frozen=True):
+class _TextContext(msgspec.Struct, frozen=True):
     """The context of a text: what it refers to, and which lines stand already.
 
     Attributes:
@@ -161,40 +161,40 @@ def assistant_reply_facts(
     acted = {each.turn for each in part.exchanges if each.is_action}
     stands = stands or (KeptWords("") if most else None)
     for left, (at, message) in zip(range(len(said), 0, -1), said, strict=True):
-        answer = _answer(part, at)
-        around = _Around(
+        answer = _user_answer(part, at)
+        around = _TextContext(
             refers=reference_strength(answer.text) if answer else ReferenceStrength.NOT,
             acted=part.turn_of(at) in acted,
             stands=stands,
             commits=most > 0,
         )
         if most and answer is not None and at + 1 == part.region.end:
-            them = list(_telling(message.text))
-            text = _fitting(them, [1 + each.endswith("?") for each in them], most)
+            them = list(_telling_sentences(message.text))
+            text = _worthiest_sentences(them, [1 + each.endswith("?") for each in them], most)
         else:
             room = (_NEW if left <= _NEWEST else _OLD) if stands is not None else _QUESTION
-            text = _leaned_on(part.find(_read, message.text), around, room)
+            text = _referenced_sentences(part.find(_analyze_sentences, message.text), around, room)
         if text:
             if stands:
                 stands.add_line(text)
             yield Fact(kind=FactKind.ASKED, text=text, turns=(part.turn_of(at),), messages=(at,))
 
 
-def _answer(part: RegionContents, at: int) -> ParsedMessage | None:
+def _user_answer(part: RegionContents, at: int) -> ParsedMessage | None:
     """The user's words right behind a message."""
     messages = part.region.messages
     answer = messages[at + 1] if at + 1 < len(messages) else None
     return answer if answer is not None and answer.voice is Voice.USER else None
 
 
-def _telling(text: str) -> Iterator[str]:
+def _telling_sentences(text: str) -> Iterator[str]:
     """The sentences of a text that name, list, count or ask something, or tell what came about."""
     for sentence in _sentences(text):
-        if _TELLS(sentence) or _outcome(sentence) or _promises(sentence):
+        if _TELLS(sentence) or _states_outcome(sentence) or _promises(sentence):
             yield sentence
 
 
-def _outcome(sentence: str) -> bool:
+def _states_outcome(sentence: str) -> bool:
     """True if a sentence tells of something that has come about."""
     small = (sentence if sentence.isascii() else sentence.translate(_CASES)).lower()
     return bool(_begins(small) or _by_us(small) or _by_now(small))
@@ -211,7 +211,7 @@ def _sentences(text: str) -> list[str]:
     return list(sentences(_NUMBERED.sub(r"\1)", bare)))
 
 
-def _read(text: str) -> tuple[_Sentence, ...]:
+def _analyze_sentences(text: str) -> tuple[_Sentence, ...]:
     """The sentences of a text, with what may lean on each."""
     return tuple([_Sentence(each, *_sentence_tone(each)) for each in _sentences(text)])
 
@@ -224,17 +224,17 @@ def _sentence_tone(sentence: str) -> tuple[_Tone, tuple[str, ...]]:
         return _Tone.WAITS, ()
     if _promises(sentence):
         return _Tone.PROMISES, ()
-    return _Tone.TELLS if _outcome(sentence) else _Tone.SAYS, figure_words(sentence)
+    return _Tone.TELLS if _states_outcome(sentence) else _Tone.SAYS, figure_words(sentence)
 
 
-def _leaned_on(them: Sequence[_Sentence], around: _Around, room: int) -> str:
+def _referenced_sentences(them: Sequence[_Sentence], around: _TextContext, room: int) -> str:
     """The sentences of a text that something leans on; "" for none."""
-    worth = [_worth(each, around) for each in them]
+    worth = [_sentence_worth(each, around) for each in them]
     worth = [each and each * (settled_kind(them[at].text) is None) for at, each in enumerate(worth)]
-    return _fitting([each.text for each in them], worth, room) if any(worth) else ""
+    return _worthiest_sentences([each.text for each in them], worth, room) if any(worth) else ""
 
 
-def _worth(sentence: _Sentence, around: _Around) -> int:
+def _sentence_worth(sentence: _Sentence, around: _TextContext) -> int:
     """The worth of a sentence; 0 for none."""
     tone = sentence.tone
     if tone is _Tone.ASKS:
@@ -253,7 +253,7 @@ def _may_list_options(sentence: str) -> bool:
     return bool(_TELLS(sentence) or _OFFERS(sentence))
 
 
-def _statement_worth(sentence: _Sentence, around: _Around) -> int:
+def _statement_worth(sentence: _Sentence, around: _TextContext) -> int:
     """The worth of a sentence for a promise, an outcome or a value in it."""
     tells = sentence.tone is _Tone.TELLS and not around.acted
     if around.commits and (tells or sentence.tone is _Tone.PROMISES):
@@ -262,12 +262,12 @@ def _statement_worth(sentence: _Sentence, around: _Around) -> int:
     return _HOLDS if any(each not in stands for each in sentence.figures) else 0
 
 
-def _fitting(them: Sequence[str], worth: Sequence[int], room: int) -> str:
+def _worthiest_sentences(them: Sequence[str], worth: Sequence[int], room: int) -> str:
     """The sentences that are worth most in so many characters, in their order."""
     taken: dict[int, str] = {}
     for at in sorted(range(len(them)), key=lambda at: (-worth[at], at)):
         if not worth[at] or (taken and room < _MIN_CUT_CHARS):
             break
-        taken[at] = text_head(flatten(them[at]), room)
+        taken[at] = text_head(flatten_text(them[at]), room)
         room -= len(taken[at]) + 1
     return " ".join([taken[at] for at in sorted(taken)])

@@ -10,7 +10,7 @@ from compaction.facts.call_lines import call_line, is_read_only, parse_arguments
 from compaction.facts.call_outcomes import ERROR, CallOutcome, action_outcome, tells_of_failure
 from compaction.facts.fact import Fact, FactKind
 from compaction.facts.region_contents import RegionContents, ToolExchange
-from compaction.facts.rendering import flatten, unquote_json
+from compaction.facts.rendering import flatten_text, unquote_json
 from compaction.reading.message import Voice
 from compaction.reading.redaction import redact_secrets
 from compaction.results.pruning import MentionedWords, PruningDetail, words_of
@@ -41,7 +41,7 @@ def exchange_fact(
 ) -> Fact:
     """A call and what came back as a fact; an action's line ends with how it ended."""
     ended = action_outcome(each)
-    result = unquote_json(flatten(say(each.result)))
+    result = unquote_json(flatten_text(say(each.result)))
     result = "" if _says_no_more(result, ended) else result
     text = (
         call_line(each.called, _ARGUMENT if each.result else _THOUGHT, result)
@@ -49,7 +49,7 @@ def exchange_fact(
         else "result"
     )
     is_action = kind is FactKind.ACTION
-    back = result if is_action or result else _instead(each, ended)
+    back = result if is_action or result else _outcome_in_place(each, ended)
     line = redact_secrets(f"{text}{ARROW}{back}" if back else text)
     is_left_out = ended.startswith(ERROR) and (ended.partition(": ")[2] or ended) not in line
     return Fact(
@@ -62,7 +62,7 @@ def exchange_fact(
     )
 
 
-def _instead(each: ToolExchange, ended: str) -> str:
+def _outcome_in_place(each: ToolExchange, ended: str) -> str:
     """The outcome of a call whose result is left out; "" for a read that succeeded."""
     if ended.startswith(ERROR) or not is_read_only(each.called):
         return ended
@@ -108,7 +108,7 @@ def record_facts(
         say: Says a result on one line; "" leaves it out.
         stands: Whether the result of each exchange still stands.
     """
-    before = _before(part)
+    before = _earlier_record_turns(part)
     for each, still in zip(part.exchanges, stands, strict=True):
         if still and not each.is_action and not _is_thought(each):
             yield exchange_fact(each, FactKind.RECORD, say, each.key, before.get(each.key, 0))
@@ -118,7 +118,7 @@ def _is_thought(each: ToolExchange) -> bool:
     return not each.result and each.called.name[:_MAX_NAME_CHARS].lower() in _THINK
 
 
-def _before(part: RegionContents) -> Mapping[str, int]:
+def _earlier_record_turns(part: RegionContents) -> Mapping[str, int]:
     """The turn of the latest record of each call in the segments before, by its key."""
     return {
         fact.key: fact.turns[-1]
@@ -171,7 +171,7 @@ _MAX_LATER_RESULTS: Final = 8
 _ID: Final = ("id", "number", "uuid")
 
 
-class _ToldObject(msgspec.Struct, frozen=True):
+class _ReturnedObject(msgspec.Struct, frozen=True):
     """The object that a result is about.
 
     Attributes:
@@ -191,7 +191,7 @@ def current_results(exchanges: Sequence[ToolExchange]) -> tuple[bool, ...]:
     """
     stands = [True] * len(exchanges)
     asked: set[str] = set()
-    told: dict[bytes, list[_ToldObject]] = {}
+    told: dict[bytes, list[_ReturnedObject]] = {}
     for at in range(len(exchanges) - 1, -1, -1):
         each = exchanges[at]
         if not each.result or tells_of_failure(each.result):
@@ -202,20 +202,20 @@ def current_results(exchanges: Sequence[ToolExchange]) -> tuple[bool, ...]:
     return tuple(stands)
 
 
-def _is_superseded(each: ToolExchange, told: dict[bytes, list[_ToldObject]]) -> bool:
+def _is_superseded(each: ToolExchange, told: dict[bytes, list[_ReturnedObject]]) -> bool:
     """True if a later result tells as much; what this one tells of is noted."""
-    ids, keys = _object(each.result)
+    ids, keys = _object_ids_and_keys(each.result)
     read = parse_arguments(each.called)
     if not ids or not isinstance(read, dict):
         return False
     later = told.setdefault(ids, [])
     fits = any(keys <= one.keys and _is_subset(read, one.asked) for one in later)
     if len(later) < _MAX_LATER_RESULTS:
-        later.append(_ToldObject(read, keys))
+        later.append(_ReturnedObject(read, keys))
     return fits
 
 
-def _object(result: str) -> tuple[bytes, frozenset[str]]:
+def _object_ids_and_keys(result: str) -> tuple[bytes, frozenset[str]]:
     """The ids of an object that came back, and its keys; nothing for what is none."""
     if result[:1] != "{":
         return b"", frozenset()
@@ -244,7 +244,7 @@ def mentioned_words(part: RegionContents) -> MentionedWords:
     return words_of(texts)
 
 
-def say_pruned(part: RegionContents, detail: PruningDetail) -> ResultFormatter:
+def pruned_formatter(part: RegionContents, detail: PruningDetail) -> ResultFormatter:
     """Says results by what tells in them or was spoken of, in so much detail."""
     said = mentioned_words(part)
     return lambda result: pruned_result_line(result, said, detail)

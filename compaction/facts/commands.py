@@ -70,7 +70,7 @@ def call_purposes(part: RegionContents, places: Iterable[int], weight: int) -> M
         first.setdefault(part.exchanges[at].messages[0], at)
     found: dict[int, str] = {}
     for message, at in reversed(first.items()):
-        text = _purpose(said[message].text, part.exchanges[at]) if message in said else ""
+        text = _call_purpose(said[message].text, part.exchanges[at]) if message in said else ""
         cost = estimate_tokens(text) + _AROUND
         if text and cost <= room:
             room -= cost
@@ -78,7 +78,7 @@ def call_purposes(part: RegionContents, places: Iterable[int], weight: int) -> M
     return found
 
 
-def _purpose(text: str, each: ToolExchange) -> str:
+def _call_purpose(text: str, each: ToolExchange) -> str:
     """The last sentence before a call that tells something; "" for none, and for a decision.
 
     Decisions have lines of their own. What a long text is cut in is no sentence. Nor is one told
@@ -160,7 +160,7 @@ def names_to_keep(
     here = len(part.exchanges)
     stood = _words_sent_before(part)
     new = [name for name in seen if name not in stood]
-    ranked = sorted(new, key=lambda name: _score(seen[name], here), reverse=True)
+    ranked = sorted(new, key=lambda name: _name_score(seen[name], here), reverse=True)
     room = _NamesRoom(seen, said)
     paths = [name for name in ranked if seen[name].weight == PATH_RANK]
     size = max(_MIN_NAME_TOKENS, region_tokens(part) * _NAMES_SHARE) * share
@@ -193,7 +193,7 @@ class _NamesRoom:
             if cost < room and name not in covered:
                 room -= cost
                 self.kept.add(name)
-                _cover(name, covered)
+                _add_covered_names(name, covered)
         return room
 
     def holds(self, at: int, names: Iterable[str]) -> bool:
@@ -214,7 +214,7 @@ def _words_sent_before(part: RegionContents) -> set[str]:
     return {word for fact in facts for word in fact.text.split()}
 
 
-def _score(name: _SeenName, here: int) -> float:
+def _name_score(name: _SeenName, here: int) -> float:
     """The score of a name; equal ones stay in the order of their first appearance."""
     return name.weight * (1 + log2(name.times)) / (1 + (here - 1 - name.last) / _HALF)
 
@@ -262,11 +262,11 @@ def _covered_names(text: str) -> set[str]:
     """All that stands in a text as a name."""
     covered: set[str] = set()
     for word in _words(text):
-        _cover(word, covered)
+        _add_covered_names(word, covered)
     return covered
 
 
-def _cover(word: str, covered: set[str]) -> None:
+def _add_covered_names(word: str, covered: set[str]) -> None:
     """Note what stands where a name does: its parts, and the ends of a path."""
     covered.add(word)
     covered.update(_parts(word))
@@ -323,7 +323,7 @@ def command_facts(
     shown, short = names_to_keep(part, whole, latest, names / MAX_NAMES_CHARS)
     for at, line in lines.items():
         each = part.exchanges[at]
-        more = _more(ended[at], short=at in short, empty=not shown.get(at))
+        more = _more_sign(ended[at], short=at in short, empty=not shown.get(at))
         named = " ".join([*shown.get(at, ()), *more])
         yield Fact(
             kind=FactKind.COMMAND,
@@ -357,7 +357,7 @@ def _outcome_texts(part: RegionContents, ended: Mapping[int, CallOutcome]) -> Ma
     return told
 
 
-def _more(ended: CallOutcome, *, short: bool, empty: bool) -> tuple[str, ...]:
+def _more_sign(ended: CallOutcome, *, short: bool, empty: bool) -> tuple[str, ...]:
     """The sign that more came back than is said: other names, or what has none."""
     if ended.is_whole:
         return ()

@@ -95,25 +95,25 @@ class RegionContents(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_region(region: Region, find: TextAnalyzer = analyze_uncached) -> RegionContents:
     """Reads the contents of a region."""
-    turns = _turns(region)
+    turns = _message_turns(region)
     said: dict[Voice, list[tuple[int, ParsedMessage]]] = {}
     for at in range(region.start, region.end):
         message = region.messages[at]
         if at not in region.held:
-            safe = message if message.voice is Voice.USER else _safe(message, find)
+            safe = message if message.voice is Voice.USER else _redacted_message(message, find)
             said.setdefault(message.voice, []).append((at, safe))
     results = dict(said.get(Voice.RESULT, ()))
     exchanges = tuple(_exchanges(region, turns, results))
     return RegionContents(region=region, turns=turns, exchanges=exchanges, said=said, find=find)
 
 
-def _safe(message: ParsedMessage, find: TextAnalyzer) -> ParsedMessage:
+def _redacted_message(message: ParsedMessage, find: TextAnalyzer) -> ParsedMessage:
     """The message without keys and passwords."""
     text = find(redact_secrets, message.text)
     return message if text == message.text else msgspec.structs.replace(message, text=text)
 
 
-def _turns(region: Region) -> tuple[int, ...]:
+def _message_turns(region: Region) -> tuple[int, ...]:
     """The turn of each message of a region."""
     turns = [0] * (region.end - region.start)
     units = region.units

@@ -8,10 +8,10 @@ import msgspec
 
 from compaction.facts.fact import Fact, FactKind
 from compaction.facts.region_contents import RegionContents
-from compaction.facts.rendering import flatten, sentences
+from compaction.facts.rendering import flatten_text, sentences
 from compaction.reading.message import Voice
 from compaction.reading.redaction import redact_secrets
-from compaction.results.value_leaves import identifies, value_leaves
+from compaction.results.value_leaves import is_identifier, value_leaves
 
 _MONEY: Final = "$€£"
 #: What may end a sentence behind a value.
@@ -113,13 +113,13 @@ def _sentences_holding(text: str, new: Sequence[str]) -> Iterator[str]:
         held = [value for value in left if value in sentence]
         if held and len(sentence) <= _LONGEST_SENTENCE:
             left = [value for value in left if value not in held]
-            yield flatten(sentence)
+            yield flatten_text(sentence)
 
 
 def names_fact(part: RegionContents, found: Iterable[str]) -> Iterator[Fact]:
     """These names of code on one line; nothing for none."""
     last = part.region.end - 1
-    text = flatten(" ".join(found))
+    text = flatten_text(" ".join(found))
     if text:
         yield Fact(kind=FactKind.VALUE, text=text, turns=(part.turn_of(last),), messages=(last,))
 
@@ -195,5 +195,5 @@ def _without_punctuation(word: str) -> str:
 def _is_telling(value: str) -> bool:
     """True if a word is a figure that may stand in a result, or names something."""
     if _DIGIT(value):
-        return not _PASSING(value) or ("_" in value and identifies(value))
-    return "_" in value and identifies(value)
+        return not _PASSING(value) or ("_" in value and is_identifier(value))
+    return "_" in value and is_identifier(value)

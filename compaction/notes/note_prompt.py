@@ -115,13 +115,13 @@ def render_region(part: RegionContents, bound: int = MAX_REGION_BYTES) -> list[s
     """
     lines: list[bytes] = []
     for cut in _CUTS:
-        lines = [_line(turn, message, cut) for turn, _, message in compacted_messages(part)]
+        lines = [_message_line(turn, message, cut) for turn, _, message in compacted_messages(part)]
         if sum(map(len, lines)) + len(lines) <= bound:
             break
-    return [line.decode() for line in _latest(lines, bound)]
+    return [line.decode() for line in _last_lines_within(lines, bound)]
 
 
-def _latest(lines: Sequence[bytes], bound: int) -> Sequence[bytes]:
+def _last_lines_within(lines: Sequence[bytes], bound: int) -> Sequence[bytes]:
     """The last lines that fit."""
     held, start = 0, len(lines)
     while start and held + len(lines[start - 1]) + 1 <= bound:
@@ -130,20 +130,23 @@ def _latest(lines: Sequence[bytes], bound: int) -> Sequence[bytes]:
     return lines[start:]
 
 
-def _line(turn: int, message: ParsedMessage, cut: int) -> bytes:
+def _message_line(turn: int, message: ParsedMessage, cut: int) -> bytes:
     told: dict[str, Any] = {"turn": turn, "who": _WHO[message.voice]}
     if message.text:
         named = "data" if message.voice is Voice.RESULT else "text"
-        told[named] = _sendable(message.text, cut)
+        told[named] = _redacted_excerpt(message.text, cut)
     if message.calls:
         told["calls"] = [
-            {"tool": _sendable(call.name, cut), "with": _sendable(call.arguments, cut)}
+            {
+                "tool": _redacted_excerpt(call.name, cut),
+                "with": _redacted_excerpt(call.arguments, cut),
+            }
             for call in message.calls
         ]
     return orjson.dumps(told)
 
 
-def _sendable(text: str, cut: int) -> str:
+def _redacted_excerpt(text: str, cut: int) -> str:
     """Head and suffix of a text, its secrets left out before it is cut, so that none is halved."""
     clean = redact_secrets(text).encode(errors="replace").decode()
     if len(clean) <= cut:
@@ -159,7 +162,7 @@ def _known_fact_lines(known: Sequence[Fact]) -> Iterator[str]:
         if fact.kind in NOTED_KINDS:
             told = {
                 "kind": fact.kind,
-                "text": _sendable(fact.text, MAX_NOTE_CHARS),
+                "text": _redacted_excerpt(fact.text, MAX_NOTE_CHARS),
                 "turns": fact.turns,
             }
             line = orjson.dumps(told).decode()

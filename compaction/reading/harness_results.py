@@ -27,20 +27,20 @@ _function = re.compile(r"<function=([\w.-]{1,64})>").match
 _invoke = re.compile(r'<invoke name="([\w.-]{1,64})">').match
 
 
-class _Asking(msgspec.Struct):
+class _HermesCall(msgspec.Struct):
     name: str
     arguments: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-_asking = msgspec.json.Decoder(_Asking).decode
+_asking = msgspec.json.Decoder(_HermesCall).decode
 
 
 def pair_call_with_result(
     said: ParsedMessage, told: ParsedMessage
 ) -> tuple[ParsedMessage, ParsedMessage] | None:
     """The two as a call and its result; None where the second is a person's."""
-    for asked in _call_readers(told.text):
-        called = asked(said.text)
+    for read_call in _call_readers(told.text):
+        called = read_call(said.text)
         if called is not None:
             calling = msgspec.structs.replace(said, calls=(called,))
             return calling, msgspec.structs.replace(told, voice=Voice.RESULT)
@@ -111,11 +111,11 @@ def _tagged_call_reader(name: str) -> CallReader:
     """A reader of the text between the last tags of this name."""
     opening, closing, called = f"<{name}>", f"</{name}>", _TAGS.get(name, name)
 
-    def asked(text: str) -> CalledTool | None:
+    def read_tagged_call(text: str) -> CalledTool | None:
         body = _text_between(text, opening, closing)
         return None if body is None else CalledTool("", called, body.strip())
 
-    return asked
+    return read_tagged_call
 
 
 def _text_between(text: str, opening: str, closing: str) -> str | None:
@@ -133,7 +133,7 @@ def _named_tag_reader(
 ) -> CallReader:
     """The last of the tags that hold the tool's name."""
 
-    def asked(text: str) -> CalledTool | None:
+    def read_named_call(text: str) -> CalledTool | None:
         start = text.rfind(opening)
         found = named(text, start) if start >= 0 else None
         if found is None:
@@ -142,7 +142,7 @@ def _named_tag_reader(
         body = text[found.end() :] if end < 0 else text[found.end() : end]
         return CalledTool("", found.group(1), body.strip())
 
-    return asked
+    return read_named_call
 
 
 def _action_call(text: str) -> CalledTool | None:

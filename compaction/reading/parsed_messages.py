@@ -53,10 +53,12 @@ class ParsedMessageCache:
             CannotCompactError: If one cannot be read.
         """
         known = self._known.get
-        found = [known((scope, raw, count)) or self._read(scope, raw, count) for raw in raws]
+        found = [
+            known((scope, raw, count)) or self._cached_message(scope, raw, count) for raw in raws
+        ]
         return assign_voices(found, partial(self._cached_pair, scope))
 
-    def _read(self, scope: bytes, raw: bytes, count: Count) -> ParsedMessage:
+    def _cached_message(self, scope: bytes, raw: bytes, count: Count) -> ParsedMessage:
         found = parse_message(raw, count)
         self._known.store((scope, raw, count), found, 2 * len(raw) + _BESIDE)
         return found

@@ -32,10 +32,10 @@ def _final_line_states(text: str) -> str:
     text = text.replace("\r\n", "\n")
     if "\r" not in text or "\n" not in text:
         return text
-    return "\n".join([_last(line) if "\r" in line else line for line in text.split("\n")])
+    return "\n".join([_final_state(line) if "\r" in line else line for line in text.split("\n")])
 
 
-def _last(line: str) -> str:
+def _final_state(line: str) -> str:
     *before, last = states = [state for state in line.split("\r") if state.strip()] or [""]
     if any(_wrong(state) or not _moving(state) for state in before):
         return "\r".join(states)

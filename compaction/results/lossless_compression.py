@@ -44,7 +44,7 @@ def compact_json_of(text: str) -> str:
 
 def compress_prose(text: str) -> str:
     """Plain text said as shortly, with the JSON that stands in it."""
-    return _in_prose(compress_log(text))
+    return _compress_embedded_json(compress_log(text))
 
 
 def parse_result(text: str) -> Value:
@@ -85,7 +85,7 @@ def _escape_line_ends(told: str) -> str:
     return _odd(lambda found: f"\\u{ord(found[0]):04x}", told)
 
 
-def _in_prose(text: str) -> str:
+def _compress_embedded_json(text: str) -> str:
     """The text with the JSON that stands in it on lines of its own said shorter."""
     pieces: list[str] = []
     done = 0

@@ -7,7 +7,7 @@ from typing import Final
 
 from compaction.results.log_text import compress_log
 from compaction.results.result_lines import one_line
-from compaction.results.value_leaves import MAX_WORD_CHARS, TRAILING, identifies
+from compaction.results.value_leaves import MAX_WORD_CHARS, TRAILING, is_identifier
 
 #: How telling a name is by what it stands for; a path is looked up again more than all else.
 PATH_RANK: Final = 4
@@ -92,23 +92,23 @@ def fault_lines(text: str, most: int = MAX_FAULT_LINES, *, wrong: bool = True) -
     if not any(map(text.__contains__, _SIGNS)):
         return ""
     lines = list(dict.fromkeys(compress_log(text[-_SEEN:]).split("\n")))
-    found = _sure(lines)
+    found = _certain_fault_lines(lines)
     if wrong and not found[0]:
         lines = list(
             dict.fromkeys([line.strip() for line in compress_log(text[-_SEEN_WEAK:]).split("\n")])
         )
-        found = _sure(lines)
+        found = _certain_fault_lines(lines)
         found[0] = [at for at, line in enumerate(lines) if _fault(line[:_LONGEST_FAULT])]
     kept = sorted(_latest_of_each_kind(found, most))
-    return one_line("\n".join([_bare(lines[at]) for at in kept]))
+    return one_line("\n".join([_strip_rulers(lines[at]) for at in kept]))
 
 
-def _bare(line: str) -> str:
+def _strip_rulers(line: str) -> str:
     """A line without the rulers around it and the room within it."""
     return " ".join(line[: 2 * _LONGEST_FAULT].strip(_RULER).split())[:_LONGEST_FAULT]
 
 
-def _sure(lines: Sequence[str]) -> list[list[int]]:
+def _certain_fault_lines(lines: Sequence[str]) -> list[list[int]]:
     """The places of the lines of each kind that can mean nothing else."""
     found: list[list[int]] = [[] for _ in _KINDS]
     traced = False
@@ -158,7 +158,7 @@ def _names_of_word(word: str) -> RankedNames:
         return ()
     bare = word.rstrip(_BEHIND)
     if "/" in bare or ("." in bare and is_file(bare)):
-        return ((bare, CALLED_RANK if "://" in bare else PATH_RANK),) if identifies(bare) else ()
+        return ((bare, CALLED_RANK if "://" in bare else PATH_RANK),) if is_identifier(bare) else ()
     first, *members = bare.split(".")
     names = [(name, NAMED_RANK) for name in members if _is_word(name)]
     if word[-1] == "(":

@@ -38,10 +38,10 @@ _empty = re.compile(r"^[ ]*[\w-]{1,40}: (?:\[\]|\{\}|''|\"\"|null|false)\n", re.
 
 def result_line(text: str, find: TextAnalyzer = analyze_uncached) -> str:
     """The result on one line: JSON whole, of a long plain text its ends and the ids between."""
-    return find(compact_json_of, text) or find(_plain, text)
+    return find(compact_json_of, text) or find(_plain_text_line, text)
 
 
-def _plain(text: str) -> str:
+def _plain_text_line(text: str) -> str:
     """The same of a text that is no JSON: whole where it is an outline."""
     try:
         return one_line_json(parse_outline(text))
@@ -57,7 +57,7 @@ def pruned_result_line(
 ) -> str:
     """The same by what tells in it, or was spoken of; without empty members and long prose."""
     try:
-        return one_line_json(telling_values(_value(text), said, _prose, detail))
+        return one_line_json(telling_values(_parse_value(text), said, _prose_line, detail))
     except UnreadableValue:
         pass
     if _is_structured(text):
@@ -65,7 +65,7 @@ def pruned_result_line(
     return _head_and_tail(compress_fully(text), MAX_TEXT_CHARS // 2)
 
 
-def _value(text: str) -> Value:
+def _parse_value(text: str) -> Value:
     """The value that a text is, as JSON or as an outline.
 
     Raises:
@@ -101,7 +101,7 @@ def _head_and_tail(text: str, most: int) -> str:
     first, last = _line_end(text, most * 2 // 3), _line_start(text, len(text) - most // 3)
     head, cut, tail = text[:first], text[first:last], text[last:]
     lines = cut.strip(" ¶").split(_END)
-    held = _fitting([line for line in lines if find_ids(line)])
+    held = _lines_that_fit([line for line in lines if find_ids(line)])
     if held == lines:
         return text
     gone = len(cut) - sum(map(len, held))
@@ -122,7 +122,7 @@ def _line_start(text: str, at: int) -> int:
     return found if found >= 0 else len(text)
 
 
-def _fitting(lines: Sequence[str]) -> list[str]:
+def _lines_that_fit(lines: Sequence[str]) -> list[str]:
     """The first of these lines that there is room for."""
     room = _LONGEST_IDS
     kept: list[str] = []
@@ -134,5 +134,5 @@ def _fitting(lines: Sequence[str]) -> list[str]:
     return kept
 
 
-def _prose(text: str) -> str:
+def _prose_line(text: str) -> str:
     return _head_and_tail(text, MAX_PROSE_CHARS) if len(text) > MAX_PROSE_CHARS else text
