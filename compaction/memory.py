@@ -25,11 +25,13 @@ class CompactionMemory:
         most: Bytes of what is sent in place of messages that are remembered with them.
     """
 
-    def __init__(self, talks: int = _MAX_CONVERSATIONS, most: int = _MAX_BYTES) -> None:
-        self.readings = ParsedMessageCache()
-        self.findings = TextAnalysisCache()
-        self._talks = talks
-        self._most = most
+    def __init__(
+        self, conversations: int = _MAX_CONVERSATIONS, max_bytes: int = _MAX_BYTES
+    ) -> None:
+        self.parsed_messages = ParsedMessageCache()
+        self.text_analyses = TextAnalysisCache()
+        self._max_conversations = conversations
+        self._max_bytes = max_bytes
         self._held = 0
         self._states: OrderedDict[bytes, CompactionState] = OrderedDict()
 
@@ -47,14 +49,14 @@ class CompactionMemory:
             self._held -= _state_bytes(before)
         self._states[key] = state
         self._held += _state_bytes(state)
-        while len(self._states) > self._talks or self._held > self._most:
+        while len(self._states) > self._max_conversations or self._held > self._max_bytes:
             _, dropped = self._states.popitem(last=False)
             self._held -= _state_bytes(dropped)
 
 
 def _state_bytes(state: CompactionState) -> int:
     """Bytes that a state holds, approximately."""
-    tail = state.tail
-    said = sum(len(each.raw) + _ENTRY_BYTES for each in tail.said.values())
-    segments = sum(4 * len(each.segment.text) for each in state.folds)
+    tail = state.suffix
+    said = sum(len(each.raw) + _ENTRY_BYTES for each in tail.replaced.values())
+    segments = sum(4 * len(each.segment.text) for each in state.parts)
     return 512 + said + _ENTRY_BYTES * len(tail.seen) + segments

@@ -135,7 +135,7 @@ class Settings(BaseModel):
     compaction_model: str = ""
     """The model that facts+model asks for notes, through the gateway; empty takes none."""
     compaction_safety: float = Field(default=30.0, gt=0)
-    """Number of times over a fold has to pay itself back by as many calls as were made."""
+    """Number of times over a compaction has to pay itself back by as many calls as were made."""
     control_share: float = Field(default=0.05, ge=0, le=1)
     """The part of all conversations that is sent unmodified, to measure savings against."""
     cache_marks_on_credit: bool = True

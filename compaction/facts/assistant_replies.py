@@ -17,9 +17,9 @@ from compaction.reading.message import ParsedMessage, Voice
 #: Characters of an answer that is short.
 _SHORT_ANSWER_CHARS: Final = 40
 #: Characters of an answer that takes something up, or chooses; a longer one says what it means.
-_TAKEN_UP: Final = 120
+_MAX_REFERRING_ANSWER_CHARS: Final = 120
 #: Characters of an answer that is a letter, or a number, of what was offered.
-_LETTER: Final = 20
+_MAX_LETTER_ANSWER_CHARS: Final = 20
 _chooses: Final = re.compile(
     r"""\b(?:
       (?:the|that|this|your|my)\ (?:very\ )?(?:first|second|third|fourth|fifth|last|other|former
@@ -42,10 +42,10 @@ class ReferenceStrength(IntEnum):
 
 def reference_strength(answer: str) -> ReferenceStrength:
     """The degree to which an answer needs what it answers."""
-    if len(answer) > _TAKEN_UP:
+    if len(answer) > _MAX_REFERRING_ANSWER_CHARS:
         return ReferenceStrength.NOT
     small = answer.strip().lower()
-    if _chooses(small) or (len(small) <= _LETTER and _letter(small)):
+    if _chooses(small) or (len(small) <= _MAX_LETTER_ANSWER_CHARS and _letter(small)):
         return ReferenceStrength.CHOOSES
     says_more = len(small) > _SHORT_ANSWER_CHARS or any(map(str.isdigit, small))
     return ReferenceStrength.NOT if says_more else ReferenceStrength.AGREES
@@ -54,9 +54,9 @@ def reference_strength(answer: str) -> ReferenceStrength:
 #: Characters that stay of what the first message behind the part answers.
 MAX_REPLY_CHARS: Final = 450
 #: Characters that stay of each of the newest texts, and how many those are; of an older one.
-_NEW, _NEWEST, _OLD = 300, 3, 160
+_NEW_TEXT_CHARS, _NEWEST_TEXTS, _OLD_TEXT_CHARS = 300, 3, 160
 #: Characters that stay of a question where there is room for no more.
-_QUESTION: Final = 120
+_QUESTION_CHARS: Final = 120
 #: Characters of a message that are looked through, from its beginning and from its end.
 _SCANNED_CHARS: Final = 2_000
 #: Fewer characters than this of a sentence that is cut tell nothing.
@@ -100,7 +100,7 @@ _CASES: Final = {0x130: "i", 0x131: "i", 0x17F: "s"}
 #: How sentences begin that ask for something without a question, or hang on it.
 _waits: Final = re.compile(r"(?:please|once|if you|take your|feel free)\b", re.IGNORECASE).match
 #: What a sentence is worth that lets a reply be understood, tells of an outcome, or holds a value.
-_ASKS, _LISTS, _COMMITS, _HOLDS = 4, 3, 2, 1
+_QUESTION_WORTH, _OPTIONS_WORTH, _COMMITMENT_WORTH, _VALUE_WORTH = 4, 3, 2, 1
 
 
 class _Tone(Enum):
@@ -172,7 +172,11 @@ def assistant_reply_facts(
             them = list(_telling_sentences(message.text))
             text = _worthiest_sentences(them, [1 + each.endswith("?") for each in them], most)
         else:
-            room = (_NEW if left <= _NEWEST else _OLD) if stands is not None else _QUESTION
+            room = (
+                (_NEW_TEXT_CHARS if left <= _NEWEST_TEXTS else _OLD_TEXT_CHARS)
+                if stands is not None
+                else _QUESTION_CHARS
+            )
             text = _referenced_sentences(part.find(_analyze_sentences, message.text), around, room)
         if text:
             if stands:
@@ -238,13 +242,13 @@ def _sentence_worth(sentence: _Sentence, around: _TextContext) -> int:
     """The worth of a sentence; 0 for none."""
     tone = sentence.tone
     if tone is _Tone.ASKS:
-        return _ASKS if around.refers else 0
+        return _QUESTION_WORTH if around.refers else 0
     if (
         around.refers is ReferenceStrength.CHOOSES
         and tone is not _Tone.WAITS
         and _may_list_options(sentence.text)
     ):
-        return _LISTS
+        return _OPTIONS_WORTH
     return 0 if around.stands is None or tone is _Tone.WAITS else _statement_worth(sentence, around)
 
 
@@ -257,9 +261,9 @@ def _statement_worth(sentence: _Sentence, around: _TextContext) -> int:
     """The worth of a sentence for a promise, an outcome or a value in it."""
     tells = sentence.tone is _Tone.TELLS and not around.acted
     if around.commits and (tells or sentence.tone is _Tone.PROMISES):
-        return _COMMITS
+        return _COMMITMENT_WORTH
     stands = around.stands or ()
-    return _HOLDS if any(each not in stands for each in sentence.figures) else 0
+    return _VALUE_WORTH if any(each not in stands for each in sentence.figures) else 0
 
 
 def _worthiest_sentences(them: Sequence[str], worth: Sequence[int], room: int) -> str:

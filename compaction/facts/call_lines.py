@@ -141,9 +141,9 @@ def _name_words(called: CalledTool) -> list[str]:
 
 
 #: Calls are alike that begin with the same characters, so many,
-_HEAD: Final = 24
+_MIN_SHARED_HEAD_CHARS: Final = 24
 #: and of which this share is the same.
-_ALIKE: Final = 0.6
+_MIN_SHARED_SHARE: Final = 0.6
 #: A word is not parted where it is found within so many characters.
 _MAX_WORD_CHARS: Final = 40
 
@@ -162,14 +162,17 @@ class CallFormatter:
         if len(text) <= self._most:
             return call_line(called, self._most)
         text = redact_secrets(text)
-        kind = (called.name, text[:_HEAD])
+        kind = (called.name, text[:_MIN_SHARED_HEAD_CHARS])
         other = _difference(self._whole.get(kind, ""), text)
         if not other:
             self._whole[kind] = text
             return call_line(called, self._most)
-        short = f"{text[:_HEAD]}… as above, but …{other}…"
+        short = f"{text[:_MIN_SHARED_HEAD_CHARS]}… as above, but …{other}…"
         written = orjson.dumps({**read, name: short}).decode() if name else short
-        return call_line(msgspec.structs.replace(called, arguments=written), self._most + 2 * _HEAD)
+        return call_line(
+            msgspec.structs.replace(called, arguments=written),
+            self._most + 2 * _MIN_SHARED_HEAD_CHARS,
+        )
 
 
 def _longest_argument(read: Any, raw: str) -> tuple[str, str]:  # noqa: ANN401 # whatever JSON the model wrote
@@ -185,7 +188,7 @@ def _difference(base: str, text: str) -> str:
     first = _shared_prefix_length(base, text, len(base), len(text))
     rest = min(len(base), len(text)) - first
     last = _shared_prefix_length(base[::-1], text[::-1], rest, rest)
-    if first + last < _ALIKE * len(text):
+    if first + last < _MIN_SHARED_SHARE * len(text):
         return ""
     start = max(text.rfind(" ", 0, first + 1), first - _MAX_WORD_CHARS, 0)
     end = text.find(" ", len(text) - last)

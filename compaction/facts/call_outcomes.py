@@ -56,7 +56,7 @@ _EXIT_EDGE_CHARS: Final = 200
 #: Characters of what came back that stay as they are.
 MAX_SHORT_ANSWER_CHARS: Final = 120
 #: Characters of the last line of an answer, where only its exit says that it failed.
-_REASON: Final = 160
+_MAX_LAST_LINE_CHARS: Final = 160
 
 
 class CallOutcome:
@@ -110,7 +110,7 @@ class CallOutcome:
         told = self.faults(most)
         if told or not most or not self.is_wrong or not self.exit:
             return told
-        return self.body.rpartition("\n")[2].strip()[:_REASON]
+        return self.body.rpartition("\n")[2].strip()[:_MAX_LAST_LINE_CHARS]
 
 
 OK: Final = "ok"
@@ -212,9 +212,9 @@ _WRAPS: Final = frozenset({"result", "data", "response", "body", "output"})
 _CODES: Final = frozenset({"status", "statuscode", "httpstatus", "httpcode", "code"})
 _WORDS: Final = ("message", "reason", "detail", "details", "msg", "description", "error", "result")
 #: An object of more members is a record: its state and its words are the record's own.
-_FEW: Final = 3
+_MAX_PLAIN_MEMBERS: Final = 3
 #: Levels of a record that are looked through.
-_DEEPEST: Final = 6
+_MAX_DEPTH: Final = 6
 
 
 def action_outcome(each: ToolExchange) -> str:
@@ -293,7 +293,7 @@ def _value_outcome(value: Value) -> str:
 
 def _fails_within(value: Value, depth: int) -> bool:
     """True if a record, or one in it, is in a state of failure: nobody can say whose fault."""
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         return True
     if isinstance(value, list):
         return any(_fails_within(each, depth + 1) for each in value if isinstance(each, dict))
@@ -345,7 +345,7 @@ def _is_none(held: Value) -> bool:
 
 def _state_outcomes(named: Mapping[str, Value]) -> Iterator[str]:
     """The outcomes that a small object's state and sentences tell of; ok where they are neutral."""
-    if len(named) > _FEW:
+    if len(named) > _MAX_PLAIN_MEMBERS:
         return
     is_record = any(key.endswith("id") for key in named)
     for key, held in named.items():

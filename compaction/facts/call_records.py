@@ -22,13 +22,13 @@ ResultFormatter = Callable[[str], str]
 #: Stands between a call, what came back, and how it ended.
 ARROW: Final = " → "
 #: Characters of an argument that stay.
-_ARGUMENT: Final = 400
+_MAX_ARGUMENT_CHARS: Final = 400
 #: The same where nothing came back: thoughts, and what still waits.
-_THOUGHT: Final = 100
+_MAX_THOUGHT_CHARS: Final = 100
 #: Stands for a result that is left out: without an arrow nothing came back.
 _LEFT_OUT: Final = "…"
 #: Characters of a result before the words of its error that say no more than that it is one.
-_TITLE: Final = 12
+_MAX_TITLE_CHARS: Final = 12
 
 
 def say_nothing(_: str) -> str:
@@ -44,7 +44,7 @@ def exchange_fact(
     result = unquote_json(flatten_text(say(each.result)))
     result = "" if _says_no_more(result, ended) else result
     text = (
-        call_line(each.called, _ARGUMENT if each.result else _THOUGHT, result)
+        call_line(each.called, _MAX_ARGUMENT_CHARS if each.result else _MAX_THOUGHT_CHARS, result)
         if each.key
         else "result"
     )
@@ -72,7 +72,7 @@ def _outcome_in_place(each: ToolExchange, ended: str) -> str:
 def _says_no_more(result: str, ended: str) -> bool:
     """True if a result says no more than how its call ended."""
     words = ended.partition(": ")[2] or ended
-    return result.endswith(words) and len(result) <= len(words) + _TITLE
+    return result.endswith(words) and len(result) <= len(words) + _MAX_TITLE_CHARS
 
 
 def action_facts(
@@ -129,9 +129,9 @@ def _earlier_record_turns(part: RegionContents) -> Mapping[str, int]:
 
 
 #: Characters of a call that stay.
-_CALL: Final = 80
+_MAX_CALL_CHARS: Final = 80
 #: Lines that stay of what went wrong, and of what was fixed.
-_LINES, _MENDED = 2, 1
+_MAX_ERROR_LINES, _MAX_FIXED_LINES = 2, 1
 
 
 def error_facts(part: RegionContents) -> Iterator[Fact]:
@@ -159,10 +159,10 @@ def error_facts(part: RegionContents) -> Iterator[Fact]:
 
 def _failed_call_line(each: ToolExchange, ended: CallOutcome, *, mended: bool) -> str:
     """A call with what went wrong in it; "" where it does not say so."""
-    wrong = ended.faults(_MENDED if mended else _LINES)
+    wrong = ended.faults(_MAX_FIXED_LINES if mended else _MAX_ERROR_LINES)
     if not wrong:
         return ""
-    text = f"{call_line(each.called, _CALL)}: {wrong}"
+    text = f"{call_line(each.called, _MAX_CALL_CHARS)}: {wrong}"
     return redact_secrets(f"{text} (went well later)" if mended else text)
 
 

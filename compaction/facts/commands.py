@@ -35,11 +35,11 @@ _MAX_PURPOSE_CHARS: Final = 100
 #: What ends one and says nothing.
 _ENDS: Final = ".: "
 #: Tokens around one.
-_AROUND: Final = 2
+_PURPOSE_FRAME_TOKENS: Final = 2
 #: Characters of a text that are looked through, up to where the call begins.
 _SCANNED_CHARS: Final = 1_000
 #: Characters of a call by which it is found in the text that it is written in.
-_HEAD: Final = 40
+_CALL_HEAD_CHARS: Final = 40
 #: A line that only frames what is called, and what only says that words are thoughts.
 _frames: Final = re.compile(r"`{3}|~{3}|</?[\w=.-]{1,64}>|[A-Z]{2,}$|Action:").match
 _THOUGHT: Final = re.compile(r"(?:THOUGHT|Thought|DISCUSSION|Reasoning):\s*")
@@ -71,7 +71,7 @@ def call_purposes(part: RegionContents, places: Iterable[int], weight: int) -> M
     found: dict[int, str] = {}
     for message, at in reversed(first.items()):
         text = _call_purpose(said[message].text, part.exchanges[at]) if message in said else ""
-        cost = estimate_tokens(text) + _AROUND
+        cost = estimate_tokens(text) + _PURPOSE_FRAME_TOKENS
         if text and cost <= room:
             room -= cost
             found[at] = text
@@ -84,7 +84,7 @@ def _call_purpose(text: str, each: ToolExchange) -> str:
     Decisions have lines of their own. What a long text is cut in is no sentence. Nor is one told
     that held a secret: another may stand beside it that does not look like one.
     """
-    asked = each.called.arguments[:_HEAD]
+    asked = each.called.arguments[:_CALL_HEAD_CHARS]
     end = text.rfind(asked) if asked else -1
     end = end if end >= 0 else len(text)
     spoken = _spoken_sentences(text[max(0, end - _SCANNED_CHARS) : end])
@@ -116,13 +116,13 @@ def _spoken_sentences(text: str) -> Iterator[str]:
 
 #: The share of a part's tokens that paths and names may take, and of that room the paths'.
 _NAMES_SHARE: Final = 0.15
-_PATHS: Final = 0.75
+_PATHS_SHARE: Final = 0.75
 #: Tokens that a short part has in any case.
 _MIN_NAME_TOKENS: Final = 100
 #: After so many further calls a name counts half.
-_HALF: Final = 6
+_NAME_HALF_LIFE_CALLS: Final = 6
 #: Folders of a path that are looked at.
-_DEEPEST: Final = 16
+_MAX_PATH_FOLDERS: Final = 16
 #: Facts whose lines name what was shown, each name by itself.
 _NAMING: Final = (FactKind.COMMAND, FactKind.FILE)
 _words = re.compile(r"[\w.@/+~%#-]+").findall
@@ -164,9 +164,10 @@ def names_to_keep(
     room = _NamesRoom(seen, said)
     paths = [name for name in ranked if seen[name].weight == PATH_RANK]
     size = max(_MIN_NAME_TOKENS, region_tokens(part) * _NAMES_SHARE) * share
-    left = room.take(paths, size * _PATHS)
+    left = room.take(paths, size * _PATHS_SHARE)
     left = room.take(
-        (name for name in ranked if seen[name].weight != PATH_RANK), size - size * _PATHS + left
+        (name for name in ranked if seen[name].weight != PATH_RANK),
+        size - size * _PATHS_SHARE + left,
     )
     room.take(paths, left)
     told: dict[int, list[str]] = {}
@@ -205,7 +206,7 @@ def region_tokens(part: RegionContents) -> int:
     """The tokens of the region."""
     region = part.region
     held = enumerate(region.messages[region.start : region.end], region.start)
-    return sum(message.tokens for at, message in held if at not in region.held)
+    return sum(message.tokens for at, message in held if at not in region.kept)
 
 
 def _words_sent_before(part: RegionContents) -> set[str]:
@@ -216,7 +217,9 @@ def _words_sent_before(part: RegionContents) -> set[str]:
 
 def _name_score(name: _SeenName, here: int) -> float:
     """The score of a name; equal ones stay in the order of their first appearance."""
-    return name.weight * (1 + log2(name.times)) / (1 + (here - 1 - name.last) / _HALF)
+    return (
+        name.weight * (1 + log2(name.times)) / (1 + (here - 1 - name.last) / _NAME_HALF_LIFE_CALLS)
+    )
 
 
 def _names_seen(
@@ -270,7 +273,7 @@ def _add_covered_names(word: str, covered: set[str]) -> None:
     """Note what stands where a name does: its parts, and the ends of a path."""
     covered.add(word)
     covered.update(_parts(word))
-    steps = word.split("/", _DEEPEST)
+    steps = word.split("/", _MAX_PATH_FOLDERS)
     for at in range(1, len(steps)):
         covered.add("/".join(steps[at:]))
         covered.add("/".join(steps[:at]))
@@ -281,7 +284,7 @@ MAX_ARGUMENT_CHARS: Final = 160
 #: All the room that there is for names.
 MAX_NAMES_CHARS: Final = 400
 #: The share of a part's tokens that the lines that say what went wrong may take,
-_FAULTS: Final = 0.03
+_FAULTS_SHARE: Final = 0.03
 #: and what a short part has in any case.
 _MIN_FAULT_CHARS: Final = 300
 #: Stands where something was left out, so that no list is read as if it were whole.
@@ -347,7 +350,7 @@ def _command_with_outcome(each: ToolExchange, said: str) -> str:
 
 def _outcome_texts(part: RegionContents, ended: Mapping[int, CallOutcome]) -> Mapping[int, str]:
     """The outcome of each; the latest name all failures, others as many as fit."""
-    room = max(_MIN_FAULT_CHARS, region_tokens(part) * _FAULTS)
+    room = max(_MIN_FAULT_CHARS, region_tokens(part) * _FAULTS_SHARE)
     told: dict[int, str] = {}
     for at in reversed(list(ended)):
         most = MAX_FAULT_LINES if room > 0 else int(ended[at].is_wrong)

@@ -11,8 +11,8 @@ from compaction.facts.call_records import (
     action_facts,
     current_results,
     error_facts,
-    record_facts,
     pruned_formatter,
+    record_facts,
 )
 from compaction.facts.commands import MAX_NAMES_CHARS, command_facts
 from compaction.facts.fact import DetailLevel, Fact, Region, Segment
@@ -31,17 +31,17 @@ from compaction.results.result_profile import ResultProfile, result_profile
 __all__ = ["DetailLadder", "Region", "segment_at", "segment_within"]
 
 #: Characters of the names in a command's output that a level keeps.
-_NAMES: Final[Mapping[DetailLevel, int]] = {
+_MAX_NAMES_CHARS: Final[Mapping[DetailLevel, int]] = {
     DetailLevel.FACTS: MAX_NAMES_CHARS,
     DetailLevel.PRUNED: MAX_NAMES_CHARS // 2,
     DetailLevel.VALUES: MAX_NAMES_CHARS // 4,
 }
 #: Pruning is left out where facts take so many times the room there is: of records, of commands.
-_FAR, _FAR_AGAIN = 1.6, 1.25
+_RECORDS_PRUNING_FACTOR, _COMMANDS_PRUNING_FACTOR = 1.6, 1.25
 #: The share of a part that is spent on more than users' words where those are too much already.
-_LEAST: Final = 16
+_MIN_OTHER_FACTS_DIVISOR: Final = 16
 #: The part of the level before it that the last level takes by default.
-_HALF: Final = 2
+_LAST_LEVEL_DIVISOR: Final = 2
 
 
 def segment_at(region: Region, level: DetailLevel, count: Count) -> Segment:
@@ -49,7 +49,7 @@ def segment_at(region: Region, level: DetailLevel, count: Count) -> Segment:
     ladder = DetailLadder(region, count)
     if level is not DetailLevel.BARE:
         return ladder.segment_at(level)
-    return ladder.bare_segment(ladder.segment_at(DetailLevel.VALUES).tokens // _HALF)
+    return ladder.bare_segment(ladder.segment_at(DetailLevel.VALUES).tokens // _LAST_LEVEL_DIVISOR)
 
 
 def segment_within(region: Region, most: int, count: Count) -> Segment:
@@ -85,7 +85,7 @@ class DetailLadder:
         self._before = sum(
             message.tokens
             for at, message in enumerate(messages, region.start)
-            if at not in region.held
+            if at not in region.kept
         )
 
     def segment_within(self, most: int) -> Segment:
@@ -112,7 +112,7 @@ class DetailLadder:
     @property
     def _pruning_factor(self) -> float:
         """Number of times the room facts may take for pruning to be worth a try."""
-        return _FAR_AGAIN if self._is_rereadable else _FAR
+        return _COMMANDS_PRUNING_FACTOR if self._is_rereadable else _RECORDS_PRUNING_FACTOR
 
     def segment_at(self, level: DetailLevel) -> Segment:
         """The segment at a detail level, as long as it happens to be."""
@@ -123,7 +123,7 @@ class DetailLadder:
     def bare_segment(self, most: int) -> Segment:
         """The segment of the last level in at most so many tokens."""
         if most not in self._bare:
-            facts = self._size_fitter.facts_within(most, self._before // _LEAST)
+            facts = self._size_fitter.facts_within(most, self._before // _MIN_OTHER_FACTS_DIVISOR)
             self._bare[most] = self._build_segment(DetailLevel.BARE, facts)
         return self._bare[most]
 
@@ -179,7 +179,7 @@ class DetailLadder:
 
     def _command_facts(self, rung: DetailLevel) -> Iterator[Fact]:
         """Commands, errors and files, where results can be read again."""
-        yield from command_facts(self._read, _NAMES[rung])
+        yield from command_facts(self._read, _MAX_NAMES_CHARS[rung])
         yield from error_facts(self._read)
         yield from file_facts(self._read)
 

@@ -97,6 +97,6 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
     start: int
     end: int
     part: int = 1
-    held: frozenset[int] = frozenset()
+    kept: frozenset[int] = frozenset()
     earlier: tuple[Segment, ...] = ()
     notes: tuple[str, ...] = ()

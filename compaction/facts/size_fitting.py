@@ -17,9 +17,9 @@ from compaction.facts.call_records import (
     ResultFormatter,
     action_facts,
     error_facts,
+    pruned_formatter,
     record_facts,
     say_nothing,
-    pruned_formatter,
 )
 from compaction.facts.commands import MAX_NAMES_CHARS, command_facts
 from compaction.facts.fact import Fact, FactKind

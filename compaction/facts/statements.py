@@ -26,7 +26,7 @@ def goal_facts(part: RegionContents) -> Iterator[Fact]:
     region = part.region
     for at, message in enumerate(region.messages[: region.end]):
         if message.voice is Voice.USER and message.text.strip():
-            if at >= region.start and at not in region.held:
+            if at >= region.start and at not in region.kept:
                 text = flatten_text(message.text)[:_MAX_GOAL_CHARS].rstrip()
                 yield Fact(kind=FactKind.GOAL, text=text, turns=(part.turn_of(at),), messages=(at,))
             return
@@ -109,9 +109,9 @@ def is_directive(sentence: str) -> bool:
 #: Characters of a message that stay: about 2,000 tokens of English.
 MAX_USER_CHARS: Final = 8_000
 #: Characters of the name of who of several users speaks.
-_NAME: Final = 64
+_MAX_NAME_CHARS: Final = 64
 #: Characters of the ids that are named of what was cut, at most.
-_IDS: Final = 1_600
+_MAX_IDS_CHARS: Final = 1_600
 
 
 def user_facts(part: RegionContents, most: int = MAX_USER_CHARS, short: int = 0) -> Iterator[Fact]:
@@ -129,7 +129,7 @@ def user_facts(part: RegionContents, most: int = MAX_USER_CHARS, short: int = 0)
             else shorten_user_text(message.text, most)
         )
         if message.name and text:
-            text = f"{flatten_text(message.name)[:_NAME]}: {text}"
+            text = f"{flatten_text(message.name)[:_MAX_NAME_CHARS]}: {text}"
         if text:
             turn = part.turn_of(at)
             yield Fact(kind=FactKind.USER, text=text, turns=(turn,), messages=(at,), key=str(turn))
@@ -141,7 +141,7 @@ def shorten_user_text(text: str, most: int) -> str:
         return flatten_text(text)
     first, last = head_and_tail_bounds(text, most)
     gone = text[first:last]
-    named = " ".join(words_that_fit(find_ids(gone), min(_IDS, most // 3)))
+    named = " ".join(words_that_fit(find_ids(gone), min(_MAX_IDS_CHARS, most // 3)))
     cut = f"[… {len(gone)} characters cut{'; in them: ' if named else ''}{named} …]"
     return f"{flatten_text(text[:first])} {cut} {flatten_text(text[last:])}"
 

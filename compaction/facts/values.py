@@ -39,9 +39,9 @@ _DAY: Final = re.compile(
 _BETWEEN: Final = ",;()[]{}\"'=|"
 _WORD: Final = re.compile(rf"[^\s{re.escape(_BETWEEN)}]+")
 #: How often a value must have come for more of that to make no difference.
-_AGAIN: Final = 3
+_MAX_COUNTED_TIMES: Final = 3
 #: Characters of a sentence that stays for a value in it.
-_LONGEST_SENTENCE: Final = 300
+_MAX_SENTENCE_CHARS: Final = 300
 #: The values of a text.
 ValueFinder = Callable[[str], tuple[str, ...]]
 #: A message, and the values that it tells.
@@ -111,7 +111,7 @@ def _sentences_holding(text: str, new: Sequence[str]) -> Iterator[str]:
     left = list(new)
     for sentence in sentences(text):
         held = [value for value in left if value in sentence]
-        if held and len(sentence) <= _LONGEST_SENTENCE:
+        if held and len(sentence) <= _MAX_SENTENCE_CHARS:
             left = [value for value in left if value not in held]
             yield flatten_text(sentence)
 
@@ -169,7 +169,9 @@ def count_occurrences(them: Iterable[MessageValues]) -> Mapping[str, ValueOccurr
 def rank_values(found: Mapping[str, ValueOccurrences]) -> list[str]:
     """The values by what they are worth: those that came again, then the newest."""
     return sorted(
-        found, key=lambda value: (min(found[value].times, _AGAIN), found[value].last), reverse=True
+        found,
+        key=lambda value: (min(found[value].times, _MAX_COUNTED_TIMES), found[value].last),
+        reverse=True,
     )
 
 

@@ -14,9 +14,9 @@ _QUOTED: Final = re.compile(r"\"([^\"\n]{2,200})\"|`([^`\n]{2,200})`|“([^”\n
 _WORD: Final = re.compile(r"[^\W\d_]{4,40}")
 _SPACE: Final = re.compile(r"\s+")
 #: Characters of a word that are compared: "booked" stands on "booking".
-_STEM: Final = 4
+_STEM_CHARS: Final = 4
 #: The share of a sentence's words that have to have been said.
-_SAID: Final = 0.6
+_MIN_SAID_SHARE: Final = 0.6
 #: Words of an order. Which were not said by a person are not taken from anybody else.
 _ORDERS: Final = re.compile(
     r"(?i)\b(always|never|must|ignore|disregard|obey|instead|should|shall|forget|override"
@@ -62,13 +62,13 @@ def holds_token(token: str, source: str) -> bool:
 
 def word_stems(text: str) -> frozenset[str]:
     """The beginnings of a text's longer words, the same in all their forms."""
-    return frozenset(word[:_STEM] for word in _WORD.findall(text.casefold()))
+    return frozenset(word[:_STEM_CHARS] for word in _WORD.findall(text.casefold()))
 
 
 def is_worded_from(sentence: str, said: Collection[str]) -> bool:
     """True if most words of a sentence are among the stems that were said."""
     words = word_stems(sentence)
-    return sum(word in said for word in words) >= _SAID * len(words)
+    return sum(word in said for word in words) >= _MIN_SAID_SHARE * len(words)
 
 
 def order_words(sentence: str) -> frozenset[str]:

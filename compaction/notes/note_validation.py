@@ -32,7 +32,7 @@ from compaction.reading.redaction import redact_secrets
 
 #: Changes whenever the instruction or the checks change what notes a part gets.
 NOTES_KEY_VERSION: Final = b"1"
-_SIZE: Final = 16
+_KEY_BYTES: Final = 16
 
 
 def notes_key(before: bytes, here: bytes, *, scope: bytes = b"", model: str = "") -> str:
@@ -47,7 +47,7 @@ def notes_key(before: bytes, here: bytes, *, scope: bytes = b"", model: str = ""
         scope: Whose conversation it is: no notes are shared beyond it.
         model: The model that is asked.
     """
-    made = blake2b(digest_size=_SIZE, person=b"notes")
+    made = blake2b(digest_size=_KEY_BYTES, person=b"notes")
     for piece in (NOTES_KEY_VERSION, scope, before, here, model.encode(errors="replace")):
         made.update(len(piece).to_bytes(8, "big"))
         made.update(piece)
@@ -55,12 +55,12 @@ def notes_key(before: bytes, here: bytes, *, scope: bytes = b"", model: str = ""
 
 
 #: Characters of an answer that are read, and of all notes together.
-_READ: Final = 64_000
-_TOTAL: Final = 6_000
-_CITED: Final = 16
-_SHORTEST: Final = 4
+_MAX_ANSWER_CHARS: Final = 64_000
+_MAX_NOTES_CHARS: Final = 6_000
+_MAX_CITED_TURNS: Final = 16
+_MIN_NOTE_CHARS: Final = 4
 #: What only a user can want, and what only people can settle or plan.
-_WANTED: Final = frozenset({FactKind.RULE, FactKind.GOAL})
+_QUOTED_KINDS: Final = frozenset({FactKind.RULE, FactKind.GOAL})
 _SETTLED: Final = frozenset({FactKind.DECISION, FactKind.TODO})
 _PEOPLE: Final = frozenset({Voice.USER, Voice.ASSISTANT})
 #: The one way in which an answer is complete.
@@ -158,7 +158,7 @@ def validate_notes(
     facts: list[Fact] = []
     rejected: Counter[RejectionReason] = Counter()
     had = {_note_identity(fact.kind, fact.text) for fact in known}
-    left = _TOTAL
+    left = _MAX_NOTES_CHARS
     source = cache(
         partial(_note_source, {at: message for _, at, message in compacted_messages(part)})
     )
@@ -179,7 +179,7 @@ def validate_notes(
 
 def _note_lines(answer: str) -> list[str]:
     """The lines that say something."""
-    lines = (line.strip() for line in answer[:_READ].split("\n"))
+    lines = (line.strip() for line in answer[:_MAX_ANSWER_CHARS].split("\n"))
     return [line for line in lines if line and not line.startswith("```")]
 
 
@@ -218,7 +218,7 @@ def _validated_fact(line: str, part: RegionContents, source: Callable[[int], _So
     if redact_secrets(text) != text:
         raise _NoteRejected(RejectionReason.SECRET)
     sources = [source(at) for _, at, _ in cited]
-    if kind in _WANTED:
+    if kind in _QUOTED_KINDS:
         text, messages = _quoted_rule(text, sources)
     else:
         messages = _grounding_messages(kind, text, sources)
@@ -245,9 +245,9 @@ def _parse_line(line: str) -> _Line:
     if kind is None:
         raise _NoteRejected(RejectionReason.KIND)
     text = on_one_line(found.text)
-    if not _SHORTEST <= len(text) <= MAX_NOTE_CHARS:
+    if not _MIN_NOTE_CHARS <= len(text) <= MAX_NOTE_CHARS:
         raise _NoteRejected(RejectionReason.LENGTH)
-    if not 0 < len(found.turns) <= _CITED:
+    if not 0 < len(found.turns) <= _MAX_CITED_TURNS:
         raise _NoteRejected(RejectionReason.TURN)
     return _Line(kind, text, frozenset(found.turns))
 

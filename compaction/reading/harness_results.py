@@ -19,8 +19,8 @@ CallReader = Callable[[str], CalledTool | None]
 PairReader = Callable[[ParsedMessage, ParsedMessage], tuple[ParsedMessage, ParsedMessage] | None]
 
 #: How much of an end is looked at, and how long a tool's name may be.
-_END: Final = 2_000
-_NAME: Final = 64
+_SCANNED_END_CHARS: Final = 2_000
+_MAX_TOOL_NAME_CHARS: Final = 64
 _FENCE: Final = "```"
 
 _function = re.compile(r"<function=([\w.-]{1,64})>").match
@@ -36,14 +36,14 @@ _asking = msgspec.json.Decoder(_HermesCall).decode
 
 
 def pair_call_with_result(
-    said: ParsedMessage, told: ParsedMessage
+    caller: ParsedMessage, answer: ParsedMessage
 ) -> tuple[ParsedMessage, ParsedMessage] | None:
     """The two as a call and its result; None where the second is a person's."""
-    for read_call in _call_readers(told.text):
-        called = read_call(said.text)
+    for read_call in _call_readers(answer.text):
+        called = read_call(caller.text)
         if called is not None:
-            calling = msgspec.structs.replace(said, calls=(called,))
-            return calling, msgspec.structs.replace(told, voice=Voice.RESULT)
+            calling = msgspec.structs.replace(caller, calls=(called,))
+            return calling, msgspec.structs.replace(answer, voice=Voice.RESULT)
     return None
 
 
@@ -82,11 +82,14 @@ def _call_readers(text: str) -> Iterator[CallReader]:
     for opening, asks in _FRAMES:
         if text.startswith(opening):
             yield from asks
-    if text[-_END:].rstrip().endswith("bash-$") and "(Current directory: " in text[-_END:]:
+    if (
+        text[-_SCANNED_END_CHARS:].rstrip().endswith("bash-$")
+        and "(Current directory: " in text[-_SCANNED_END_CHARS:]
+    ):
         yield from (_fenced_call, _tagged_call_reader("command"))
     if text.startswith("["):
-        name = text[1 : _NAME + 1].partition(" for '")[0]
-        if name.isidentifier() and "] Result:" in text[:_END]:
+        name = text[1 : _MAX_TOOL_NAME_CHARS + 1].partition(" for '")[0]
+        if name.isidentifier() and "] Result:" in text[:_SCANNED_END_CHARS]:
             yield _tagged_call_reader(name)
 
 
@@ -152,7 +155,7 @@ def _action_call(text: str) -> CalledTool | None:
         return None
     name, _, asked = after.partition("\n")
     asked = asked.strip().removeprefix("Action Input:").strip()
-    return CalledTool("", name.strip()[:_NAME], asked)
+    return CalledTool("", name.strip()[:_MAX_TOOL_NAME_CHARS], asked)
 
 
 def _hermes_call(text: str) -> CalledTool | None:

@@ -16,10 +16,10 @@ from compaction.results.json_values import MAX_DEPTH, Number, UnreadableValue, V
 #: Objects are alike when this share of all cells of their table would be filled.
 MIN_FILLED_SHARE: Final = 0.6
 #: How far objects inside of rows become columns of their own.
-_FLAT: Final = 3
-_MOST_COLUMNS: Final = 200
+_MAX_FLATTENED_LEVELS: Final = 3
+_MAX_COLUMNS: Final = 200
 #: What the frame of a table costs, in characters.
-_FRAME: Final = 30
+_FRAME_CHARS: Final = 30
 _WORDS: Final[Mapping[object, str]] = {None: "null", True: "true", False: "false"}
 _ABSENT: Final = "~"
 
@@ -113,10 +113,10 @@ def _grouped_json(groups: Sequence[list[Value]], rows: "_Rows") -> str:
 
 def _table_columns(items: Sequence[dict[str, Value]], keys: Sequence[str] = ()) -> Columns | None:
     """The cells by column where these objects are alike and a table of them is shorter."""
-    columns = _flattened_columns(items, _FLAT)
+    columns = _flattened_columns(items, _MAX_FLATTENED_LEVELS)
     if columns is None:
         return None
-    saved = -_FRAME
+    saved = -_FRAME_CHARS
     if _key_column(columns, keys) is not None:
         saved += sum(map(len, keys)) + 3 * (len(keys) - 2)
     for name, cells in columns.items():
@@ -130,7 +130,7 @@ def _flattened_columns(items: Sequence[dict[str, Value]], levels: int) -> Column
     if "columns" in names:
         raise AlreadyTabular
     room = len(items) * len(names)
-    if not 0 < len(names) <= _MOST_COLUMNS or sum(map(len, items)) < MIN_FILLED_SHARE * room:
+    if not 0 < len(names) <= _MAX_COLUMNS or sum(map(len, items)) < MIN_FILLED_SHARE * room:
         return None
     if any("." in name for name in names):
         return None

@@ -13,9 +13,9 @@ MAX_REMAINING_SHARE: Final = 0.9
 #: Below this many characters there is nothing to gain.
 MIN_RESULT_CHARS: Final = 64
 #: How often a value is looked for inside of prose.
-_TRIES: Final = 8
+_MAX_TRIES: Final = 8
 #: Values inside of prose are taken up from this many characters on.
-_LEAST_INSIDE: Final = 200
+_MIN_EMBEDDED_CHARS: Final = 200
 
 _odd = re.compile("[\x85\u2028\u2029\ud800-\udfff]").sub
 _begins = re.compile(r"^[ \t]*(?=[\[{])", re.MULTILINE).finditer
@@ -90,13 +90,13 @@ def _compress_embedded_json(text: str) -> str:
     pieces: list[str] = []
     done = 0
     for tries, found in enumerate(_begins(text)):
-        if tries >= _TRIES:
+        if tries >= _MAX_TRIES:
             break
         if found.end() < done:
             continue
         try:
             value, end = parse_json_at(text, found.end())
-            if end - found.end() >= _LEAST_INSIDE:
+            if end - found.end() >= _MIN_EMBEDDED_CHARS:
                 pieces += (text[done : found.end()], one_line_json(value))
                 done = end
         except UnreadableValue:

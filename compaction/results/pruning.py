@@ -42,11 +42,11 @@ VALUES: Final = PruningDetail(first=3, short=5, names=False, prose=120)
 SPOKEN: Final = PruningDetail(first=1, short=1, names=False, prose=120)
 
 #: Letters of a string from which on it is prose, and what it names may be needed.
-_PROSE: Final = 40
+_MIN_PROSE_CHARS: Final = 40
 #: Letters of a name that may be a value itself.
-_LONGEST: Final = 256
+_MAX_NAME_CHARS: Final = 256
 #: A value of fewer letters is spoken of by chance.
-_LEAST: Final = 3
+_MIN_MENTIONED_CHARS: Final = 3
 _words = re.compile(r"[^\s\"'`,;:()\[\]{}<>|=]+").findall
 _parts = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])").findall
 #: What names that tell are made of.
@@ -146,7 +146,7 @@ def _is_column_kept(
 def _is_key(name: str) -> bool:
     """True if a name of a member is a value itself: an account, an address of mail."""
     is_word = name.isidentifier() and not _figures(name)
-    return len(name) <= _LONGEST and not is_word and is_identifier(name)
+    return len(name) <= _MAX_NAME_CHARS and not is_word and is_identifier(name)
 
 
 def _is_value(cell: str) -> bool:
@@ -164,7 +164,9 @@ def _is_telling_value(cell: str) -> bool:
 
 
 def _is_mentioned(cell: str, said: MentionedWords) -> bool:
-    return len(cell) >= _LEAST and all(word.rstrip(".!?") in said for word in _words(cell))
+    return len(cell) >= _MIN_MENTIONED_CHARS and all(
+        word.rstrip(".!?") in said for word in _words(cell)
+    )
 
 
 def _prune_value(value: Value, path: _Path, keeps: Container[_Path], says: _MemberFormat) -> Value:
@@ -193,7 +195,7 @@ def _naming_sentences(value: Value, most: int) -> Value:
 
     A list of which some stays would stand beside others in another order than it came in.
     """
-    if not isinstance(value, str) or isinstance(value, Number) or len(value) < _PROSE:
+    if not isinstance(value, str) or isinstance(value, Number) or len(value) < _MIN_PROSE_CHARS:
         return ""
     held = [each.strip() for each in _sentences(value) if value_leaves(each)]
     return " ".join(_sentences_that_fit(held, most))

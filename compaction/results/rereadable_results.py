@@ -19,12 +19,12 @@ NAMED_RANK: Final = 1
 RankedNames = tuple[tuple[str, int], ...]
 
 #: Characters of a line that says what went wrong, and how many such lines stay.
-_LONGEST_FAULT: Final = 240
+_MAX_FAULT_CHARS: Final = 240
 MAX_FAULT_LINES: Final = 3
 #: Characters of a text that is searched for them: its end says how it ended.
-_SEEN: Final = 64_000
+_SCANNED_CHARS: Final = 64_000
 #: The same for lines that may be of something else.
-_SEEN_WEAK: Final = 8_000
+_SCANNED_WEAK_CHARS: Final = 8_000
 
 #: What an exception or an error begins with, in a terminal or in a log; nothing else looks so.
 _head = re.compile(
@@ -91,21 +91,23 @@ def fault_lines(text: str, most: int = MAX_FAULT_LINES, *, wrong: bool = True) -
     """
     if not any(map(text.__contains__, _SIGNS)):
         return ""
-    lines = list(dict.fromkeys(compress_log(text[-_SEEN:]).split("\n")))
+    lines = list(dict.fromkeys(compress_log(text[-_SCANNED_CHARS:]).split("\n")))
     found = _certain_fault_lines(lines)
     if wrong and not found[0]:
         lines = list(
-            dict.fromkeys([line.strip() for line in compress_log(text[-_SEEN_WEAK:]).split("\n")])
+            dict.fromkeys(
+                [line.strip() for line in compress_log(text[-_SCANNED_WEAK_CHARS:]).split("\n")]
+            )
         )
         found = _certain_fault_lines(lines)
-        found[0] = [at for at, line in enumerate(lines) if _fault(line[:_LONGEST_FAULT])]
+        found[0] = [at for at, line in enumerate(lines) if _fault(line[:_MAX_FAULT_CHARS])]
     kept = sorted(_latest_of_each_kind(found, most))
     return one_line("\n".join([_strip_rulers(lines[at]) for at in kept]))
 
 
 def _strip_rulers(line: str) -> str:
     """A line without the rulers around it and the room within it."""
-    return " ".join(line[: 2 * _LONGEST_FAULT].strip(_RULER).split())[:_LONGEST_FAULT]
+    return " ".join(line[: 2 * _MAX_FAULT_CHARS].strip(_RULER).split())[:_MAX_FAULT_CHARS]
 
 
 def _certain_fault_lines(lines: Sequence[str]) -> list[list[int]]:

@@ -24,9 +24,9 @@ MAX_STRUCTURED_CHARS: Final = 12_000
 #: How much of a string of words pruning keeps.
 MAX_PROSE_CHARS: Final = 600
 #: The most characters of lines with ids that are said of what was cut.
-_LONGEST_IDS: Final = 600
+_MAX_ID_LINES_CHARS: Final = 600
 #: From one name of a value in so many lines on, a text is made of names and values.
-_DENSE: Final = 4
+_MAX_LINES_PER_NAME: Final = 4
 #: A line end; a token, where the usual sign for it is three.
 _END: Final = " ¶ "
 
@@ -79,7 +79,7 @@ def _parse_value(text: str) -> Value:
 
 def _is_structured(text: str) -> bool:
     """True if a text is made of names and values: YAML, a printed object of Python."""
-    return _named(text) is not None or len(_name(text)) * _DENSE > text.count("\n") + 1
+    return _named(text) is not None or len(_name(text)) * _MAX_LINES_PER_NAME > text.count("\n") + 1
 
 
 def one_line(text: str) -> str:
@@ -124,7 +124,7 @@ def _line_start(text: str, at: int) -> int:
 
 def _lines_that_fit(lines: Sequence[str]) -> list[str]:
     """The first of these lines that there is room for."""
-    room = _LONGEST_IDS
+    room = _MAX_ID_LINES_CHARS
     kept: list[str] = []
     for line in lines:
         room -= len(line) + len(_END)

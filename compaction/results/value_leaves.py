@@ -11,7 +11,7 @@ from compaction.results.lossless_compression import parse_result
 MAX_VALUE_CHARS: Final = 160
 #: Words longer than this name nothing: encoded bytes, minified code.
 MAX_WORD_CHARS: Final = 256
-_LEAST_NAME: Final = 6
+_MIN_NAME_CHARS: Final = 6
 #: What may stand behind a word and is no part of it.
 TRAILING: Final = ".,;:!?)]-+@~#%"
 
@@ -107,7 +107,7 @@ def is_identifier(word: str) -> bool:
     """True if a word names one thing."""
     if _plain_word(word) or len(word) > MAX_WORD_CHARS or not _identifies(word):
         return False
-    return not (len(word) < _LEAST_NAME and _letters(word)) and not _ordinary(word)
+    return not (len(word) < _MIN_NAME_CHARS and _letters(word)) and not _ordinary(word)
 
 
 def leaf_strings(value: Value) -> list[str]:

@@ -10,9 +10,9 @@ from typing import Final
 from compaction.results.json_values import MAX_DEPTH, Number, UnreadableValue, Value
 
 #: Fewer lines are a sentence with a colon in it as likely as an outline.
-_LEAST_LINES: Final = 3
+_MIN_LINES: Final = 3
 #: Longer texts are left as they are.
-_LONGEST: Final = 200_000
+_MAX_TEXT_CHARS: Final = 200_000
 _begins: Final = re.compile(r"(?:- )*[\w.@+-]{1,80}:(?: |$)|- ", re.MULTILINE).match
 _member: Final = re.compile(r"([\w.@+-]{1,80}|'[^'\n]{1,80}'):(?: +(.*))?\Z").match
 #: Plain words; none of the signs that mean more, no name in them, no comment.
@@ -36,10 +36,10 @@ def parse_outline(text: str) -> Value:
     Raises:
         UnreadableValue: If it is none, or one that could not be read with certainty.
     """
-    if len(text) > _LONGEST or not _begins(text):
+    if len(text) > _MAX_TEXT_CHARS or not _begins(text):
         raise UnreadableValue("plain text")
     lines = text.rstrip().split("\n")
-    if len(lines) < _LEAST_LINES:
+    if len(lines) < _MIN_LINES:
         raise UnreadableValue("too short for an outline")
     reader = _Reader(lines)
     value = reader.read_block(0, 0)

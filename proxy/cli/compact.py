@@ -30,7 +30,9 @@ _LOST: Final = 12
 #: Lost values that are looked for at most.
 _NAMED: Final = 1_000
 #: Modes in which the gateway itself changes what is sent.
-_FOLDING: Final = frozenset({CompactionMode.TRIM, CompactionMode.FACTS, CompactionMode.FACTS_MODEL})
+_COMPACTING_MODES: Final = frozenset(
+    {CompactionMode.TRIM, CompactionMode.FACTS, CompactionMode.FACTS_MODEL}
+)
 
 _File = Annotated[
     Path,
@@ -38,7 +40,7 @@ _File = Annotated[
         help='JSON: {"messages": […], "tools": […]}, other fields of a chat allowed; - for stdin.',
     ),
 ]
-_Force = Annotated[bool, typer.Option("--force", help="Fold whether it pays or not.")]
+_Force = Annotated[bool, typer.Option("--force", help="Compact whether it pays or not.")]
 _Mode = Annotated[CompactionMode, typer.Option(help="How far to go; no model is asked here.")]
 _Keep = Annotated[int, typer.Option(help="The last turns that stay unmodified.", min=1)]
 _Target = Annotated[
@@ -112,7 +114,9 @@ def _run_dry(terminal: Terminal, asked: _Asked) -> "tuple[DryRunResult, int]":
         ),
         model=model.id,
         upstream_model=route.model or model.id,
-        gateway="thinks" if policy.mode in _FOLDING and may_sign_thinking(said.body, route) else "",
+        gateway="thinks"
+        if policy.mode in _COMPACTING_MODES and may_sign_thinking(said.body, route)
+        else "",
     )
     return found, len(said.messages)
 
@@ -149,7 +153,7 @@ def _show(terminal: Terminal, found: "DryRunResult", came: int, model: str) -> N
         messages = quantity(len(found.messages), "message")
         terminal.say("", f"What would be sent ({messages}; --json has all)")
         _table(terminal, found, model)
-    if found.folded:
+    if found.compacted:
         terminal.say("", _lost(found.lost))
 
 
@@ -227,7 +231,7 @@ def _role_and_text(raw: bytes) -> tuple[str, str]:
 
 def _lost(lost: tuple[str, ...]) -> str:
     if not lost:
-        return "Lost: no id, amount, date or path of the folded messages."
+        return "Lost: no id, amount, date or path of the compacted messages."
     from proxy.cli.dry_run_report import single_line
 
     shown = ", ".join(single_line(each, _VALUE) for each in lost[:_LOST])

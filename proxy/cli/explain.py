@@ -20,8 +20,8 @@ _REASONS: Final = {reason.value: reason for reason in MissReason}
 #: With which a provider's own compaction was asked for.
 _ASKED: Final = "asked"
 _TRIMMED: Final = "Trimmed, tool results alone and without loss"
-#: Of receipts that are older than the count of folded messages.
-_EITHER: Final = "Sent shorter, folded earlier or tool results alone"
+#: Of receipts that are older than the count of compacted messages.
+_EITHER: Final = "Sent shorter, compacted earlier or tool results alone"
 
 
 def explain(terminal: Terminal) -> Callable[..., None]:
@@ -82,12 +82,12 @@ def _planning(receipt: Receipt) -> str:
 
 
 def _compaction(receipt: Receipt) -> Iterator[str]:
-    """What became of a conversation that may be folded; nothing where none is."""
+    """What became of a conversation that may be compacted; nothing where none is."""
     if not receipt.compaction:
         if receipt.compaction_why == NOTES:
-            yield "The gateway itself asked it, for notes on a conversation that was folded."
+            yield "The gateway itself asked it, for notes on a conversation that was compacted."
         return
-    if receipt.folded:
+    if receipt.compacted:
         yield from _shortened_line(receipt)
     else:
         yield from _left_alone(receipt)
@@ -99,25 +99,25 @@ def _compaction(receipt: Receipt) -> Iterator[str]:
         if receipt.needed == 1:
             these = "it is" if kept else "it is not"
         yield (
-            f"Its last tool calls needed {quantity(receipt.needed, 'value')} of what was folded:"
+            f"Its last tool calls needed {quantity(receipt.needed, 'value')} of what was compacted:"
             f" {these} in what is sent."
         )
 
 
 def _shortened_line(receipt: Receipt) -> Iterator[str]:
-    """How much shorter it was sent, and why no more of it was folded."""
-    why, messages = receipt.compaction_why, receipt.folded_messages
+    """How much shorter it was sent, and why no more of it was compacted."""
+    why, messages = receipt.compaction_why, receipt.compacted_messages
     if receipt.compaction == CompactionMode.TRIM:
         what, more = _TRIMMED, ""
     elif messages == 0:
-        what, more = _TRIMMED, f"No message was folded: {reason_text(why)}."
+        what, more = _TRIMMED, f"No message was compacted: {reason_text(why)}."
     elif why in COMPACTED_CODES:
-        what, more = f"Folded{_messages_text(messages)}", f"Why: {reason_text(why)}."
+        what, more = f"Compacted{_messages_text(messages)}", f"Why: {reason_text(why)}."
     else:
-        is_folded = messages or receipt.needed
-        what = f"Folded{_messages_text(messages)}" if is_folded else _EITHER
-        more = f"No more was folded at this call: {reason_text(why)}."
-    began = "; it was the first call after a fold" if receipt.reset else ""
+        is_compacted = messages or receipt.needed
+        what = f"Compacted{_messages_text(messages)}" if is_compacted else _EITHER
+        more = f"No more was compacted at this call: {reason_text(why)}."
+    began = "; it was the first call after a compaction" if receipt.reset else ""
     yield (
         f"{what} (mode {receipt.compaction}): about {receipt.tokens_before or 0:,} tokens came,"
         f" {receipt.tokens_after or 0:,} were sent{began}."

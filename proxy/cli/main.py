@@ -276,7 +276,7 @@ _TABLE: Final[dict[str, tuple[str, Callable[[typer.Typer], object]]]] = {
     "team": ("Make and list teams, keep their prompts.", _team),
     "user": ("Look up end users, who are kept as hashes.", _user),
     "layout": ("See, approve and roll back how features' prompts are arranged.", _layout),
-    "compaction": ("See and choose how features' conversations are folded.", _compaction),
+    "compaction": ("See and choose how features' conversations are compacted.", _compaction),
     "objectives": ("What is promised of calls, and the same in others' formats.", _objectives),
     "alerts": ("What is wrong now, and who was told.", _alerts),
 }

@@ -22,29 +22,29 @@ def add_error_handlers(pages: FastAPI, request_id: Callable[[], str]) -> None:
         request_id: Makes the id of a request whose answer is an error.
     """
 
-    async def refused(_request: Request, error: Exception) -> Response:
+    async def answer_proxy_error(_request: Request, error: Exception) -> Response:
         assert isinstance(error, ProxyError)  # noqa: S101 - registered for no other
         return _error_response(error, request_id())
 
-    async def lost(_request: Request, error: Exception) -> Response:
+    async def answer_http_error(_request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 - registered for no other
-        answer = _error_response(_not_found(error), request_id())
+        answer = _error_response(_not_found_error(error), request_id())
         answer.status_code = error.status_code
         for name, value in (error.headers or {}).items():
             answer.headers[name] = value
         return answer
 
-    async def mistake(request: Request, _error: Exception) -> Response:
+    async def answer_bug(request: Request, _error: Exception) -> Response:
         failed = request_id()
         _log.error("Our own mistake on %s, page %s; traceback follows", failed, request.url.path)
         return _error_response(internal_error(failed), failed)
 
-    pages.add_exception_handler(ProxyError, refused)
-    pages.add_exception_handler(HTTPException, lost)
-    pages.add_exception_handler(Exception, mistake)  # It is raised again, and so logged.
+    pages.add_exception_handler(ProxyError, answer_proxy_error)
+    pages.add_exception_handler(HTTPException, answer_http_error)
+    pages.add_exception_handler(Exception, answer_bug)  # It is raised again, and so logged.
 
 
-def _not_found(error: HTTPException) -> NotFound:
+def _not_found_error(error: HTTPException) -> NotFound:
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         return NotFound("This path takes other methods; see `allow`.", code="method_not_allowed")
     return NotFound("There is nothing at this path. Calls go to /v1/….", code="not_found")

@@ -50,14 +50,14 @@ async def pages_app(
     opened, make = context.opened, call_ids()
 
     async def authenticate(request: Request) -> Key:
-        return await _key(opened, request)
+        return await _authenticated_key(opened, request)
 
     troubles, notes = _readiness(context, reloader)
 
     def request_id() -> str:
         return make(context.now())
 
-    async def name(answer: Response) -> None:
+    async def name_request(answer: Response) -> None:
         answer.headers["x-request-id"] = request_id()
 
     pages = FastAPI(
@@ -67,10 +67,10 @@ async def pages_app(
     pages.include_router(health.router(troubles, notes, telemetry.prometheus_text))
     pages.include_router(
         models.router(lambda: reloader.snapshot.catalog, authenticate, can_answer),
-        dependencies=[Depends(name)],
+        dependencies=[Depends(name_request)],
     )
     pages.include_router(receipts.router(kept, authenticate))
-    async with _admin(context, *limits, ticks) as admins:
+    async with _admin_router(context, *limits, ticks) as admins:
         pages.include_router(admins)
         add_error_handlers(pages, request_id)
         yield pages
@@ -112,7 +112,7 @@ def _can_answer(
     )
 
 
-async def _key(opened: Store, request: Request) -> Key:
+async def _authenticated_key(opened: Store, request: Request) -> Key:
     """The key that came with a request.
 
     Raises:
@@ -128,10 +128,10 @@ async def _key(opened: Store, request: Request) -> Key:
 
 
 @asynccontextmanager
-async def _admin(
+async def _admin_router(
     context: AppContext,
     entry: AdmissionGate | None,
-    wheel: ObjectiveRouter | None,
+    router: ObjectiveRouter | None,
     ticks: Callable[[], float],
 ) -> AsyncIterator[APIRouter]:
     """The pages below /admin; closed where there is no token."""
@@ -139,9 +139,9 @@ async def _admin(
     if not secret:
         yield admin.disabled_router()
         return
-    async with _counters(context, entry) as store:
+    async with _budget_store(context, entry) as store:
         budgets = context.promises.budgets
-        board = LiveBoard(context.opened, budgets, wheel=wheel, counters=store, now=context.now)
+        board = LiveBoard(context.opened, budgets, router=router, counters=store, now=context.now)
 
         async def prepare(snapshot: Snapshot) -> Callable[[], None]:
             return lambda: board.update(snapshot.policies.budgets)
@@ -151,7 +151,7 @@ async def _admin(
 
 
 @asynccontextmanager
-async def _counters(
+async def _budget_store(
     context: AppContext, entry: AdmissionGate | None
 ) -> AsyncIterator[BudgetStore | None]:
     """Where the pages ask for budgets: Redis by a connection of their own, or the process's."""

@@ -24,7 +24,7 @@ def told() -> dict[str, set[str]]:
     """The metrics of a gateway that compacts, each with its labels."""
     telemetry = Telemetry(log_calls=False)
     telemetry.register(CompactedFeaturesCollector(SettingsSnapshot))
-    telemetry.observe(a_receipt(1, compaction="facts", folded=True))
+    telemetry.observe(a_receipt(1, compaction="facts", compacted=True))
     telemetry.observe(a_receipt(1, compaction="facts", compaction_why="control"))
     found = SAMPLE.findall(telemetry.prometheus_text().decode())
     return {name: set(LABEL.findall(labels)) for name, labels in found}

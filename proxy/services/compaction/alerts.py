@@ -8,7 +8,7 @@ from proxy.services.compaction.live_quality import WINDOW_S, CompactionSums, Pla
 from slo.alert import Alert, Severity, format_amount, stable_id
 from slo.budget import BudgetUnit
 
-_DAY: Final = 86_400
+_DAY_S: Final = 86_400
 
 
 def stepped_back_alert(
@@ -32,7 +32,7 @@ def stepped_back_alert(
 def higher_cost_alert(place: Place, sums: CompactionSums, now: float) -> Alert:
     """The alert that a feature's prompts became smaller but more expensive; once a day."""
     named = _feature_label(place)
-    day = str(int(now // _DAY))
+    day = str(int(now // _DAY_S))
     return Alert(
         id=stable_id("compaction", "dearer", *place, day),
         kind="compaction",
@@ -40,7 +40,7 @@ def higher_cost_alert(place: Place, sums: CompactionSums, now: float) -> Alert:
         severity=Severity.TICKET,
         title=f"Compaction of {named} sends less and costs more",
         facts=(
-            ("calls compacted", f"{sums.folded:,}"),
+            ("calls compacted", f"{sums.compacted:,}"),
             ("tokens not sent", f"{sums.tokens:,}"),
             ("saved", format_amount(BudgetUnit.USD, sums.nanos)),
         ),

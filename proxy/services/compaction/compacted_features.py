@@ -27,7 +27,7 @@ class CompactedFeaturesCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """The features by how they stand; none of those that nobody chose and nobody stepped."""
-        counts = Counter(map(_state, self._chosen().features.values()))
+        counts = Counter(map(_feature_state, self._chosen().features.values()))
         features = GaugeMetricFamily(
             "thriftgate_compacted_features",
             "Features whose compaction was chosen, by whether the live proof stepped them back",
@@ -38,7 +38,7 @@ class CompactedFeaturesCollector(Collector):
         yield features
 
 
-def _state(setting: FeatureSettings) -> str:
+def _feature_state(setting: FeatureSettings) -> str:
     """The state of a feature; "" where it is not compacted by anybody's choice."""
     if setting.stepped is not None:
         return STEPPED_BACK

@@ -302,11 +302,11 @@ def test_a_small_call_that_was_not_planned_has_the_reason_in_its_receipt():
     assert (made.unplanned_why, told(Passthrough()).unplanned_why) == ("under_2_kb", "")
 
 
-def test_a_folded_call_says_what_was_sent_and_what_that_saved():
-    fold = CompactionResult(
+def test_a_compacted_call_says_what_was_sent_and_what_that_saved():
+    compaction = CompactionResult(
         mode="facts",
         why="pays",
-        is_folded=True,
+        is_compacted=True,
         messages=12,
         before=600,
         after=150,
@@ -314,20 +314,20 @@ def test_a_folded_call_says_what_was_sent_and_what_that_saved():
         lost=1,
     )
     kept = build_receipt(
-        AttemptInfo(call=call(BODY), route=there(), compaction=fold),
+        AttemptInfo(call=call(BODY), route=there(), compaction=compaction),
         ended(),
         Timeline(Ticks()),
         SEAL,
     )
     guessed = build_receipt(
-        AttemptInfo(call=call(BODY), route=there(), compaction=fold),
+        AttemptInfo(call=call(BODY), route=there(), compaction=compaction),
         ended(estimated=True),
         Timeline(Ticks()),
         SEAL,
     )
 
-    assert (kept.compaction, kept.compaction_why, kept.folded) == ("facts", "pays", True)
-    assert kept.folded_messages == 12
+    assert (kept.compaction, kept.compaction_why, kept.compacted) == ("facts", "pays", True)
+    assert kept.compacted_messages == 12
     assert (kept.tokens_before, kept.tokens_after, kept.needed, kept.lost) == (600, 150, 4, 1)
     assert kept.compaction_nanos == 450 * 90
     assert guessed.compaction_nanos is None

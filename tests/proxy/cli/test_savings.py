@@ -213,13 +213,13 @@ def test_on_a_narrow_terminal_ids_and_findings_stay_whole(typed: Typed) -> None:
     assert all(len(line) <= 80 for line in (misses_said + savings_said).splitlines())
 
 
-def folded(n: int, **changes: Any) -> Receipt:
+def compacted(n: int, **changes: Any) -> Receipt:
     fields: dict[str, Any] = {
         "team": "team_0",
         "feature": "support",
         "compaction": "facts",
         "compaction_why": "pays",
-        "folded": True,
+        "compacted": True,
         "tokens_before": 12_000,
         "tokens_after": 3_000,
         "compaction_nanos": 20_000_000,
@@ -237,10 +237,10 @@ def test_what_compaction_saved_stands_below_its_model_paid_and_steps_back_counte
     typed: Typed,
 ) -> None:
     typed.keep(
-        *(folded(n) for n in range(4)),
+        *(compacted(n) for n in range(4)),
         notes_for(5, "support", 30_000_000),
-        folded(6, feature="code", compaction_nanos=-5_000_000, folded_messages=0),
-        folded(7, feature="plain", compaction="", folded=False, compaction_nanos=None),
+        compacted(6, feature="code", compaction_nanos=-5_000_000, compacted_messages=0),
+        compacted(7, feature="plain", compaction="", compacted=False, compaction_nanos=None),
     )
     store = typed.open()
     store.compactions.step_back(("team_0", "code"), CompactionMode.TRIM, "9 of 100 lost", START)
@@ -261,7 +261,7 @@ def test_what_compaction_saved_stands_below_its_model_paid_and_steps_back_counte
 
 
 def test_what_compaction_saved_as_json(typed: Typed) -> None:
-    typed.keep(folded(1), notes_for(2, "support", 50_000_000))
+    typed.keep(compacted(1), notes_for(2, "support", 50_000_000))
     store = typed.open()
     store.compactions.step_back(("team_0", "gone"), CompactionMode.OFF, "9 of 100 lost", START)
     store.close(5)

@@ -17,7 +17,7 @@ def test_a_step_back_names_what_was_found_and_how_to_mend_it():
 
 
 def test_smaller_but_dearer_is_told_once_a_day():
-    sums = CompactionSums(folded=40, tokens=9_000, nanos=-2_000_000_000)
+    sums = CompactionSums(compacted=40, tokens=9_000, nanos=-2_000_000_000)
     first, later = higher_cost_alert(PLACE, sums, NOW), higher_cost_alert(PLACE, sums, NOW + 60)
 
     assert first.id == later.id

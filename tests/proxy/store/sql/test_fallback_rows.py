@@ -140,7 +140,7 @@ def test_a_stay_says_whence_and_whither_calls_went_why_and_how_long(engine, move
     assert first == Reroute(
         objective="chat",
         source="",
-        rung="small",
+        level="small",
         state="degraded",
         why="reason 0",
         began=START,
