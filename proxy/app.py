@@ -42,7 +42,7 @@ from proxy.services.alerts.setup import running_alerts, sinks_of_policies
 from proxy.services.background import BackgroundTasks
 from proxy.services.budgets.admission_gate import AdmissionGate
 from proxy.services.budgets.setup import running_budgets
-from proxy.services.compaction.compacted_features import CompactedFeaturesCollector
+from proxy.services.compaction.alerts import CompactedFeaturesCollector
 from proxy.services.compaction.compactor import Compactor
 from proxy.services.compaction.summariser import Summariser, build_summariser
 from proxy.services.compaction.summary_request import call_server

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from proxy.records.compaction_settings import SettingsSnapshot
-from proxy.services.compaction.compacted_features import CompactedFeaturesCollector
+from proxy.services.compaction.alerts import CompactedFeaturesCollector
 from proxy.services.telemetry.telemetry import Telemetry
 from tests.fakes.receipts import a_receipt
 

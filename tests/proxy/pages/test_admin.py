@@ -10,7 +10,7 @@ from fastapi import FastAPI
 
 from proxy.pages import admin
 from proxy.pages.admin_sessions import IDLE_TIMEOUT_S, MAX_FAILURES
-from proxy.pages.answers import add_error_handlers
+from proxy.pages.app import add_error_handlers
 from tests.fakes.asgi import Connection, asked, refusal, scope
 from tests.fakes.board import CALL, NOW, FakeBoard, a_rerouted_call, overview
 from tests.fakes.steered import Watch
