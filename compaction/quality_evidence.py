@@ -20,11 +20,11 @@ MAX_LOST_SHARE: Final = 0.02
 #: Ids needed before anything is judged.
 MIN_NEEDED_VALUES: Final = 20
 #: Standard errors of the bound: 95 % of a one-sided judgement.
-_SURE: Final = 1.645
+_BOUND_STANDARD_ERRORS: Final = 1.645
 
 #: What comes after each mode that compacts; the others compaction nothing, so nothing tells of
 #: them.
-_GENTLER: Final = {
+_GENTLER_MODES: Final = {
     # A model's notes only add to facts: without them more is lost.
     CompactionMode.FACTS_MODEL: CompactionMode.TRIM,
     CompactionMode.FACTS: CompactionMode.TRIM,
@@ -69,7 +69,7 @@ def next_mode(
     """
     if found.needed < least or lowest_likely_share(found) <= threshold:
         return mode
-    return _GENTLER.get(mode, mode)
+    return _GENTLER_MODES.get(mode, mode)
 
 
 def lowest_likely_share(found: QualityEvidence) -> float:
@@ -80,7 +80,7 @@ def lowest_likely_share(found: QualityEvidence) -> float:
     """
     if not found.needed:
         return 0.0
-    n, share, square = found.needed, found.share, _SURE * _SURE
+    n, share, square = found.needed, found.share, _BOUND_STANDARD_ERRORS * _BOUND_STANDARD_ERRORS
     middle = share + square / (2 * n)
-    spread = _SURE * sqrt(share * (1 - share) / n + square / (4 * n * n))
+    spread = _BOUND_STANDARD_ERRORS * sqrt(share * (1 - share) / n + square / (4 * n * n))
     return max((middle - spread) / (1 + square / n), 0.0)

@@ -24,7 +24,7 @@ class FactKind(StrEnum):
     COMMAND = "command"  #: A command and how it ended.
     ERROR = "error"  #: What went wrong, and what fixed it where that is known.
     VALUE = "value"  #: Sentences whose ids, amounts or dates stand nowhere else; names of code.
-    GONE = "gone"  #: Actions and results that do not stand here any more, by their tools.
+    OMITTED = "gone"  #: Actions and results that do not stand here any more, by their tools.
 
 
 class Fact(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -97,6 +97,6 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
     start: int
     end: int
     part: int = 1
-    held: frozenset[int] = frozenset()
+    kept: frozenset[int] = frozenset()
     earlier: tuple[Segment, ...] = ()
     notes: tuple[str, ...] = ()

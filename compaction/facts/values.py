@@ -8,10 +8,10 @@ import msgspec
 
 from compaction.facts.fact import Fact, FactKind
 from compaction.facts.region_contents import RegionContents
-from compaction.facts.rendering import flatten, sentences
+from compaction.facts.rendering import flatten_text, sentences
 from compaction.reading.message import Voice
 from compaction.reading.redaction import redact_secrets
-from compaction.results.value_leaves import identifies, value_leaves
+from compaction.results.value_leaves import is_identifier, value_leaves
 
 _MONEY: Final = "$€£"
 #: What may end a sentence behind a value.
@@ -39,9 +39,9 @@ _DAY: Final = re.compile(
 _BETWEEN: Final = ",;()[]{}\"'=|"
 _WORD: Final = re.compile(rf"[^\s{re.escape(_BETWEEN)}]+")
 #: How often a value must have come for more of that to make no difference.
-_AGAIN: Final = 3
+_MAX_COUNTED_TIMES: Final = 3
 #: Characters of a sentence that stays for a value in it.
-_LONGEST_SENTENCE: Final = 300
+_MAX_SENTENCE_CHARS: Final = 300
 #: The values of a text.
 ValueFinder = Callable[[str], tuple[str, ...]]
 #: A message, and the values that it tells.
@@ -111,15 +111,15 @@ def _sentences_holding(text: str, new: Sequence[str]) -> Iterator[str]:
     left = list(new)
     for sentence in sentences(text):
         held = [value for value in left if value in sentence]
-        if held and len(sentence) <= _LONGEST_SENTENCE:
+        if held and len(sentence) <= _MAX_SENTENCE_CHARS:
             left = [value for value in left if value not in held]
-            yield flatten(sentence)
+            yield flatten_text(sentence)
 
 
 def names_fact(part: RegionContents, found: Iterable[str]) -> Iterator[Fact]:
     """These names of code on one line; nothing for none."""
     last = part.region.end - 1
-    text = flatten(" ".join(found))
+    text = flatten_text(" ".join(found))
     if text:
         yield Fact(kind=FactKind.VALUE, text=text, turns=(part.turn_of(last),), messages=(last,))
 
@@ -169,7 +169,9 @@ def count_occurrences(them: Iterable[MessageValues]) -> Mapping[str, ValueOccurr
 def rank_values(found: Mapping[str, ValueOccurrences]) -> list[str]:
     """The values by what they are worth: those that came again, then the newest."""
     return sorted(
-        found, key=lambda value: (min(found[value].times, _AGAIN), found[value].last), reverse=True
+        found,
+        key=lambda value: (min(found[value].times, _MAX_COUNTED_TIMES), found[value].last),
+        reverse=True,
     )
 
 
@@ -195,5 +197,5 @@ def _without_punctuation(word: str) -> str:
 def _is_telling(value: str) -> bool:
     """True if a word is a figure that may stand in a result, or names something."""
     if _DIGIT(value):
-        return not _PASSING(value) or ("_" in value and identifies(value))
-    return "_" in value and identifies(value)
+        return not _PASSING(value) or ("_" in value and is_identifier(value))
+    return "_" in value and is_identifier(value)

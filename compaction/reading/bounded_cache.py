@@ -34,15 +34,15 @@ class BoundedCache(Generic[K, V]):
         found = self._older.get(key)
         if found is None:
             return None
-        self._store(key, found)
+        self._insert(key, found)
         return found[0]
 
     def store(self, key: K, value: V, weight: int) -> None:
         """Keep a value, if it alone does not weigh too much."""
         if weight <= self._heaviest:
-            self._store(key, (value, weight))
+            self._insert(key, (value, weight))
 
-    def _store(self, key: K, held: tuple[V, int]) -> None:
+    def _insert(self, key: K, held: tuple[V, int]) -> None:
         if len(self._newer) >= self._most or self._weight + held[1] > self._heaviest:
             self._older, self._newer, self._weight = self._newer, {}, 0
         self._newer[key] = held

@@ -11,8 +11,8 @@ from compaction.reading.message_parser import parse_message
 from compaction.reading.token_estimate import estimate_tokens
 
 #: What a message takes beside its JSON, which it holds a second time as text; and what a pair does.
-_BESIDE: Final = 800
-_PAIR: Final = 1_200
+_MESSAGE_OVERHEAD_BYTES: Final = 800
+_PAIR_BYTES: Final = 1_200
 
 _Pair = tuple[ParsedMessage, ParsedMessage]
 
@@ -53,12 +53,14 @@ class ParsedMessageCache:
             CannotCompactError: If one cannot be read.
         """
         known = self._known.get
-        found = [known((scope, raw, count)) or self._read(scope, raw, count) for raw in raws]
+        found = [
+            known((scope, raw, count)) or self._cached_message(scope, raw, count) for raw in raws
+        ]
         return assign_voices(found, partial(self._cached_pair, scope))
 
-    def _read(self, scope: bytes, raw: bytes, count: Count) -> ParsedMessage:
+    def _cached_message(self, scope: bytes, raw: bytes, count: Count) -> ParsedMessage:
         found = parse_message(raw, count)
-        self._known.store((scope, raw, count), found, 2 * len(raw) + _BESIDE)
+        self._known.store((scope, raw, count), found, 2 * len(raw) + _MESSAGE_OVERHEAD_BYTES)
         return found
 
     def _cached_pair(self, scope: bytes, said: ParsedMessage, told: ParsedMessage) -> _Pair | None:
@@ -66,5 +68,5 @@ class ParsedMessageCache:
         known = self._pairs.get(key)
         if known is None:
             known = (pair_call_with_result(said, told),)
-            self._pairs.store(key, known, 2 * (len(said.raw) + len(told.raw)) + _PAIR)
+            self._pairs.store(key, known, 2 * (len(said.raw) + len(told.raw)) + _PAIR_BYTES)
         return known[0]

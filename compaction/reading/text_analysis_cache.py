@@ -14,12 +14,12 @@ from compaction.reading.bounded_cache import BoundedCache
 F = TypeVar("F", str, tuple[Any, ...])
 
 #: What an entry takes beside its text, and what each thing found takes beside its letters.
-_BESIDE: Final = 300
-_EACH: Final = 200
+_ENTRY_OVERHEAD_BYTES: Final = 300
+_ITEM_OVERHEAD_BYTES: Final = 200
 #: Bytes of a letter, at most.
-_LETTER: Final = 4
+_MAX_LETTER_BYTES: Final = 4
 #: Shorter texts are looked through as quickly as they are found.
-_SHORT: Final = 24
+_MIN_CACHED_CHARS: Final = 24
 
 
 class TextAnalyzer(Protocol):
@@ -53,7 +53,7 @@ class TextAnalysisCache:
         known, keep = self._known.get, self._known.store
 
         def find(look: Callable[[str], F], text: str) -> F:
-            if len(text) < _SHORT:
+            if len(text) < _MIN_CACHED_CHARS:
                 return look(text)
             key = scope, look, text
             found: F | None = known(key)
@@ -68,8 +68,12 @@ class TextAnalysisCache:
 def _entry_bytes(text: str, found: str | tuple[Any, ...]) -> int:
     """Bytes that an entry takes, about."""
     if isinstance(found, str):
-        return _BESIDE + _LETTER * (len(text) + len(found))
-    return _BESIDE + 2 * _LETTER * len(text) + _EACH * _count_items(found)
+        return _ENTRY_OVERHEAD_BYTES + _MAX_LETTER_BYTES * (len(text) + len(found))
+    return (
+        _ENTRY_OVERHEAD_BYTES
+        + 2 * _MAX_LETTER_BYTES * len(text)
+        + _ITEM_OVERHEAD_BYTES * _count_items(found)
+    )
 
 
 def _count_items(found: tuple[Any, ...]) -> int:

@@ -34,7 +34,7 @@ def connections_of_address(setting: int, total: int) -> int:
 
 
 class ConnectionLimit:
-    """Counts callers' open connections; says why one more is refused.
+    """Counts callers' open connections, and refuses those over the limit.
 
     Attributes:
         open: How many are open now.

@@ -100,7 +100,7 @@ class Endpoint:
         self._watchdog_timer = WatchdogTimer(deps.tasks.start)
 
     def update(self, deps: Dependencies) -> None:
-        """Answer calls that arrive from now on at this desk; those under way keep theirs."""
+        """Use these dependencies for calls that arrive from now on; calls under way keep theirs."""
         self._deps = deps
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

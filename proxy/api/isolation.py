@@ -60,7 +60,7 @@ _CACHE: Final = b"prompt cache"
 
 
 class NoWebSockets(CallerError):
-    """A handshake for a WebSocket, which is to be asked over HTTP instead.
+    """A handshake for a WebSocket, which must be sent over HTTP instead.
 
     Source: RFC 9110, section 15.5.22 (2022-06). Codex turns to HTTP at once on this status and
     tries again for some seconds on any other (openai/codex#43353, 2026-09).
@@ -77,7 +77,7 @@ class NoWebSockets(CallerError):
 
 
 class WrongMethod(CallerError):
-    """A path that takes POST alone was asked otherwise."""
+    """A call by another method to a path that takes POST alone."""
 
     status = 405
     headers: Mapping[str, str] = MappingProxyType({"allow": "POST"})

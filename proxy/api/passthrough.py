@@ -113,7 +113,7 @@ class Relay:
         return b": thriftgate " + orjson.dumps(account) + b"\n\n"
 
     def note_attempt(self, receipt: Receipt) -> None:
-        """Count what another attempt of the call cost to what the call is said to cost."""
+        """Add the cost of another attempt to the cost that the caller is told."""
         self._earlier_cost_nanos = total_nanos((self._earlier_cost_nanos, receipt.spent_nanos))
 
     async def wait_until_gone(self) -> None:
@@ -202,7 +202,7 @@ def _passed_names(names: tuple[str, ...]) -> tuple[tuple[str, bytes], ...]:
 
 
 def _header_value(text: str) -> bytes:
-    """A text as a header's value: callers' words are in it, and must not end the line."""
+    """A text as a header's value; callers' text in it must not end the line."""
     if not text.isprintable():
         text = "".join(c for c in text if c.isprintable())
     return text.encode("latin-1", "replace")

@@ -1,4 +1,4 @@
-"""A request as it arrives: what its head says, and its body within the limits."""
+"""Reads a request: the fields of its head, and its body within the limits."""
 
 import asyncio
 import re

@@ -76,7 +76,7 @@ class Cache(Protocol):
     """
 
     def serve(self, prompt: CachedPrompt, now: float) -> Served:
-        """Say how the prompt is served at ``now`` (seconds), and remember what it will store.
+        """Serve the prompt at ``now`` (seconds), and remember what it will store.
 
         Raises:
             ValueError: The provider would refuse the prompt's marks with a 400; says why.

@@ -250,10 +250,10 @@ class Attempt:
 
         A prompt that is too long compacted is longer unmodified.
         """
-        fold = self.info.compaction
-        is_other = fold.call(self.context.call).body is not self.context.call.body
+        result = self.info.compaction
+        is_other = result.call(self.context.call).body is not self.context.call.body
         may_be = is_other and failure.status in _REFUSED_STATUSES and not is_overflow(failure)
-        return fold if may_be else None
+        return result if may_be else None
 
     def close(self, failure: BaseException | None = None) -> None:
         """Release all it holds; called once, however it ended.
@@ -309,22 +309,22 @@ class Attempt:
         own = self.context.deps.catalog.find(self.context.call.model)
         return own is None or own.id != self.choice.model
 
-    async def _compact(self, folding: CompactionPort) -> None:
+    async def _compact(self, compaction: CompactionPort) -> None:
         """Have the prompt compacted where its feature asks for that; a header tells the caller."""
         if self._is_resent and self._refused_compaction is None:
             return
         if self._refused_compaction is None:
-            fold = await folding.folded(self.context.call, self.choice.route)
+            result = await compaction.compact(self.context.call, self.choice.route)
         else:
-            fold = await folding.left(
+            result = await compaction.track_unmodified(
                 self.context.call, passthrough_result(self._refused_compaction.mode, "refused")
             )
-        if fold is NO_COMPACTION:
+        if result is NO_COMPACTION:
             return
         headers = dict(self.info.headers)
-        if fold.header:
-            headers["x-thriftgate-compaction"] = fold.header
-        self.info = msgspec.structs.replace(self.info, compaction=fold, headers=headers)
+        if result.header:
+            headers["x-thriftgate-compaction"] = result.header
+        self.info = msgspec.structs.replace(self.info, compaction=result, headers=headers)
 
     def _add_skipped_header(self) -> None:
         """Tell the caller which models cannot take the call."""

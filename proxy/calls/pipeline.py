@@ -96,11 +96,11 @@ def record_refusal(call: Call, refusal: ProxyError, deps: Dependencies, timeline
 
 def _note_accepted_unmodified(context: CallContext, routes: RouteSequence) -> None:
     """Notify planning or compaction that the prompt was refused modified, and taken unmodified."""
-    folding = context.deps.compaction
+    compaction = context.deps.compaction
     if routes.refused_plan is not None:
         context.deps.planning.note_refusal(routes.refused_plan)
-    elif routes.refused_compaction is not None and folding is not None:
-        folding.refused(context.call, routes.refused_compaction)
+    elif routes.refused_compaction is not None and compaction is not None:
+        compaction.record_refusal(context.call, routes.refused_compaction)
 
 
 def _decide(context: CallContext) -> RoutingDecision:

@@ -136,15 +136,15 @@ class CompactionPort(Protocol):
         """True if it may have to do with the call: the call or its feature asks, or did lately."""
         ...
 
-    async def folded(self, call: Call, route: Route) -> CompactionResult:
+    async def compact(self, call: Call, route: Route) -> CompactionResult:
         """The prompt for this route, or the reason that it is sent unmodified; never raises."""
         ...
 
-    async def left(self, call: Call, fold: CompactionResult) -> CompactionResult:
+    async def track_unmodified(self, call: Call, result: CompactionResult) -> CompactionResult:
         """The result of a call that is sent unmodified; notes it where the one before was not."""
         ...
 
-    def refused(self, call: Call, fold: CompactionResult) -> None:
+    def record_refusal(self, call: Call, result: CompactionResult) -> None:
         """Note that an upstream refused a compacted call, and accepted it unmodified."""
         ...
 

@@ -123,11 +123,13 @@ class RouteSequence:
         self._open_attempts = 0
         if not isinstance(failure, Untranslatable):
             self._upstream_failure = failure
-        misfolded = attempt.refused_compaction(failure)
-        self.refused_plan = None if misfolded is not None else attempt.refused_plan(failure)
-        if misfolded is not None or self.refused_plan is None:
-            self.refused_compaction = misfolded
-        if misfolded is not None or self.refused_plan is not None:
+        refused_compaction = attempt.refused_compaction(failure)
+        self.refused_plan = (
+            None if refused_compaction is not None else attempt.refused_plan(failure)
+        )
+        if refused_compaction is not None or self.refused_plan is None:
+            self.refused_compaction = refused_compaction
+        if refused_compaction is not None or self.refused_plan is not None:
             return 0.0
         deps = self._context.deps
         if self.is_last:

@@ -153,7 +153,7 @@ def _show(terminal: Terminal, found: "DryRunResult", came: int, model: str) -> N
         messages = quantity(len(found.messages), "message")
         terminal.say("", f"What would be sent ({messages}; --json has all)")
         _show_messages(terminal, found, model)
-    if found.folded:
+    if found.compacted:
         terminal.say("", _lost_line(found.lost))
 
 

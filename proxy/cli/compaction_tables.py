@@ -94,7 +94,9 @@ def show(terminal: Terminal, found: Sequence[FeatureCompaction], names: Mapping[
 def _counts(found: FeatureCompaction) -> tuple[str, ...]:
     sums = found.sums
     counts = (
-        (0, 0, 0) if sums is None else (sums.calls, sums.folded + sums.trimmed, sums.tokens_saved)
+        (0, 0, 0)
+        if sums is None
+        else (sums.calls, sums.compacted + sums.trimmed, sums.tokens_saved)
     )
     return tuple(f"{each:,}" for each in counts)
 

@@ -1,4 +1,4 @@
-"""``thriftgate compaction``: the compaction mode of each feature, and what it saves."""
+"""``thriftgate compaction``: each feature's compaction mode, and what compaction saves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Feature = Annotated[str, typer.Argument(help='The feature; "" for calls that na
 _By = Annotated[str, typer.Option(envvar="USER", help="Who decides.")]
 _FIGURES = (
     "calls",
-    "folded",
+    "compacted",
     "trimmed",
     "resets",
     "tokens saved",
@@ -56,20 +56,20 @@ class _Commands:
         self._settings = settings
 
     def list_features(self, *, days: Days = 30, as_json: AsJson = False) -> None:
-        """List features that have a mode or were compacted, with savings net of resets and notes.
+        """List features that have a mode or were compacted, and their savings net of costs.
 
-        `folded` are calls in which facts stood for messages; `trimmed` are all others that went out
-        shorter: tool results, and nothing else. `lost` is the share of values that tool calls
-        needed of compacted text and did not find; `lost untreated` that which they would not have
-        found, had their conversation not gone unmodified, and tells more: a model that is not
-        shown a value can hardly ask for it.
+        `compacted` counts calls in which facts stood for messages; `trimmed` counts calls in which
+        only tool results were shortened. `lost` is the share of values that tool calls needed of
+        compacted text and that were not sent. `lost untreated` is the same share of conversations
+        that were sent unmodified, for comparison; it tells more, because a model that is not shown
+        a value can hardly ask for it.
         """
         default = self._settings().compaction
         with self._terminal.store() as store:
             names = self._terminal.names(store)
             found = _rows(
                 store.compactions.all_settings(),
-                store.foldings.totals(self._terminal.days_ago(days)),
+                store.compaction_receipts.totals(self._terminal.days_ago(days)),
             )
         if as_json:
             from proxy.cli import json_documents
@@ -107,7 +107,7 @@ class _Commands:
     ) -> None:
         """Set how far a feature is compacted: off, trim, facts, facts+model or native.
 
-        The prefix of running conversations changes once, and their cache is written anew.
+        Conversations under way lose their prompt cache once, because their prefix changes.
         """
         with self._terminal.store() as store:
             place = (self._terminal.team(store, team), feature)
@@ -129,7 +129,7 @@ class _Commands:
             self._terminal.say(f"There is no call of team {team} with it yet.")
 
     def resume(self, team: _Team, feature: _Feature, *, by: _By = "") -> None:
-        """Return a feature that stepped back to its chosen mode; its losses are measured anew."""
+        """Compact a feature that was stepped back as it was chosen, and prove it afresh."""
         with self._terminal.store() as store:
             place = (self._terminal.team(store, team), feature)
             resumed = store.compactions.resume(place, by, self._terminal.now())
@@ -161,7 +161,7 @@ def _figures(found: CompactionTotals | None, saved: str) -> tuple[str, ...]:
         _share(found.lost, found.needed),
         _share(found.untreated_lost, found.untreated_needed),
     )
-    counts = (found.calls, found.folded, found.trimmed, found.resets, found.tokens_saved)
+    counts = (found.calls, found.compacted, found.trimmed, found.resets, found.tokens_saved)
     return (*(f"{each:,}" for each in counts), saved, *lost)
 
 

@@ -1,6 +1,6 @@
 """A dry run of compaction: a conversation from a file, compacted as the gateway would.
 
-The gateway's own quick counts decide what is done. The figures of the whole prompt are
+What is done is decided by the gateway's own quick counts. What is told of the whole prompt is
 counted exactly, so far as the model's vocabulary is published.
 """
 
@@ -58,19 +58,19 @@ class DryRunResult(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         messages: What would be sent, each as JSON.
-        facts: The facts that replace messages.
+        facts: What stands for the compacted messages.
         tokens_before: Tokens of the whole prompt unmodified, tools included.
         tokens_after: The same of what would be sent.
-        folded: Whether facts stand for any of it.
+        compacted: Whether facts stand for any of it.
         reason: Why, or why not, as a code.
-        changed: Whether anything would be sent modified.
-        folded_messages: How many messages the facts stand for.
+        changed: Whether anything would be sent otherwise than it came.
+        compacted_messages: How many messages the facts stand for.
         mode: How far it was allowed to go.
         model: Whose prices and tokens these are.
         break_even: N*: calls that pay the compaction back, this one included; None where none do.
         segments: Which messages each part of the facts stands for, and what it weighs, by the
             counts it was decided with.
-        lost: Values of the compacted messages that would not be sent any more.
+        lost: What stood in the compacted messages and would not be sent any more.
         keep_turns: The last turns that stay unmodified.
         target: Tokens it was to come down to; 0 for as far as facts go.
         target_missed: Tokens over the target; None where it is met, or there is none.
@@ -86,10 +86,10 @@ class DryRunResult(msgspec.Struct, frozen=True, kw_only=True):
     facts: tuple[Fact, ...]
     tokens_before: int
     tokens_after: int
-    folded: bool
+    compacted: bool
     reason: str
     changed: bool
-    folded_messages: int
+    compacted_messages: int
     mode: str
     model: str
     break_even: float | None
@@ -160,36 +160,34 @@ def dry_run(
     model: str,
     upstream_model: str,
     gateway: str = "",
-    compactor: Callable[..., CompactedChat] = compact,
+    compact_chat: Callable[..., CompactedChat] = compact,
 ) -> DryRunResult:
     """Compact a conversation as the gateway would, and report the result.
 
     Args:
         said: The conversation.
-        policy: The settings of compaction.
+        policy: How it may be compacted.
         model: The public name of the model it goes to.
         upstream_model: The name that the upstream knows it by.
-        gateway: Why the gateway would leave it alone, whatever compaction saves, as a code.
-        compactor: The function that compacts.
+        gateway: Why the gateway would leave it alone, whatever a compaction brings, as a code.
+        compact_chat: Compacts the messages.
     """
     scale = TokenScale(upstream_model)
-    again = _Recompactor(said, policy, upstream_model, compactor)
+    again = _Recompactor(said, policy, upstream_model, compact_chat)
     wrong = chat_faults(said.messages, said.messages)
     found = _unmodified_chat(said, INVALID) if wrong else _compact(said, again)
     before = scale.prompt_tokens(said.body)
-    after = (
-        scale.prompt_tokens(_body_with_messages(said, found.messages)) if found.changed else before
-    )
-    points = () if wrong else tuple(again.call_lengths())
+    after = scale.prompt_tokens(_body_with(said, found.messages)) if found.changed else before
+    points = () if wrong else tuple(again.points())
     return DryRunResult(
         messages=_without_whitespace(found.messages),
         facts=found.facts,
         tokens_before=before,
         tokens_after=after,
-        folded=bool(found.segments),
+        compacted=bool(found.segments),
         reason=found.reason,
         changed=found.changed,
-        folded_messages=found.folded,
+        compacted_messages=found.compacted_messages,
         mode=policy.mode.value,
         model=model,
         break_even=found.break_even,
@@ -198,9 +196,7 @@ def dry_run(
         keep_turns=policy.keep_turns,
         target=policy.target,
         target_missed=after - policy.target if 0 < policy.target < after else None,
-        kept_tokens=scale.prompt_tokens(_body_without_facts(said, found))
-        if found.segments
-        else None,
+        kept_tokens=scale.prompt_tokens(_without_facts(said, found)) if found.segments else None,
         calls=len(points),
         since_call=again.last_compaction(found, points),
         faults=wrong,
@@ -216,11 +212,11 @@ class _Recompactor:
         said: ChatConversation,
         policy: CompactionPolicy,
         model: str,
-        fold: Callable[..., CompactedChat],
+        compact_chat: Callable[..., CompactedChat],
     ) -> None:
         self._said = said
         self._policy = policy
-        self._fold = fold
+        self._compact_chat = compact_chat
         self._memory = CompactionMemory()
         count = token_counter(model)
         self._around = ConversationContext(fixed=tool_tokens(said.tools, count), count=count)
@@ -231,7 +227,7 @@ class _Recompactor:
         Raises:
             CannotCompactError: If they go unmodified.
         """
-        return self._fold(
+        return self._compact_chat(
             self._said.messages[:end],
             self._policy,
             memory=self._memory,
@@ -239,9 +235,9 @@ class _Recompactor:
             names_lost=names_lost,
         )
 
-    def call_lengths(self) -> Iterator[int]:
+    def points(self) -> Iterator[int]:
         """The number of messages at each call; none where it is unknown."""
-        read = self._memory.readings.messages
+        read = self._memory.parsed_messages.messages
         try:
             said = view_conversation(
                 read(self._said.messages, self._around.count, self._around.scope)
@@ -261,7 +257,7 @@ class _Recompactor:
 
 
 def _without_whitespace(messages: Sequence[bytes]) -> tuple[msgspec.Raw, ...]:
-    """The messages without whitespace between their parts."""
+    """The messages without room between their parts."""
     return tuple(msgspec.Raw(msgspec.json.format(each, indent=-1)) for each in messages)
 
 
@@ -271,7 +267,7 @@ def _fact_parts(found: CompactedChat) -> tuple[dict[str, Any], ...]:
         {
             "start": each.start,
             "end": each.end,
-            "rung": each.level.name.lower(),
+            "level": each.level.name.lower(),
             "tokens_before": each.before,
             "tokens_after": each.tokens,
         }
@@ -279,14 +275,14 @@ def _fact_parts(found: CompactedChat) -> tuple[dict[str, Any], ...]:
     )
 
 
-def _body_without_facts(said: ChatConversation, found: CompactedChat) -> bytes:
+def _without_facts(said: ChatConversation, found: CompactedChat) -> bytes:
     """The body that is sent, without the facts."""
     texts = [orjson.dumps(each.text) for each in found.segments]
     kept = [raw for raw in found.messages if not any(text in raw for text in texts)]
-    return _body_with_messages(said, kept)
+    return _body_with(said, kept)
 
 
-def _body_with_messages(said: ChatConversation, messages: Sequence[bytes]) -> bytes:
+def _body_with(said: ChatConversation, messages: Sequence[bytes]) -> bytes:
     """The body with other messages."""
     return replace_fields(said.body, {"messages": _join_messages(messages)})
 
@@ -298,7 +294,7 @@ def _compact(said: ChatConversation, again: _Recompactor) -> CompactedChat:
     try:
         found = again.compact(len(said.messages), names_lost=True)
     except CannotCompactError as why:
-        return _unmodified_chat(said, str(why) or "unfoldable")
+        return _unmodified_chat(said, str(why) or "not_compactable")
     if found.changed and found.tokens_after > found.tokens_before:
         return _unmodified_chat(said, "grew")
     if found.changed and chat_faults(found.messages, said.messages):

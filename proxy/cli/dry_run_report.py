@@ -40,18 +40,18 @@ def single_line(text: str, most: int) -> str:
 
 
 def _outcome_line(found: DryRunResult, came: int) -> str:
-    """The line that says whether it is compacted, and why."""
+    """True if it is compacted, and why or why not."""
     why = _reason(found)
-    if found.folded:
-        many = f"Compacted: facts stand for {found.folded_messages:,} of {came:,} messages"
-        if _is_folded_now(found):
+    if found.compacted:
+        many = f"Compacted: facts stand for {found.compacted_messages:,} of {came:,} messages"
+        if _is_compacted_now(found):
             return f"{many}; {why}."
         return (
             f"{many} since call {found.since_call:,} of {found.calls:,};"
             f" nothing more is compacted now: {why}."
         )
     if found.changed:
-        return f"Trimmed: tool results are shorter, without loss. Not compacted: {why}."
+        return f"Trimmed: tool results are said shorter, without loss. Not compacted: {why}."
     return f"Not compacted: {why}. It would be sent unmodified."
 
 
@@ -62,16 +62,16 @@ def _reason(found: DryRunResult) -> str:
         )
         more = len(found.faults) - _MAX_FAULTS
         return f"it is invalid unmodified: {shown}{f'; and {more:,} more' if more > 0 else ''}"
-    if found.mode == CompactionMode.TRIM and found.reason == "nothing_to_fold":
+    if found.mode == CompactionMode.TRIM and found.reason == "nothing_to_compact":
         return (
             reason_text(CompactionMode.TRIM)
             if found.changed
-            else "no tool result can be made shorter without loss"
+            else "no tool result is shorter said otherwise"
         )
     return single_line(reason_text(found.reason), 2 * _MAX_REASON_CHARS)
 
 
-def _is_folded_now(found: DryRunResult) -> bool:
+def _is_compacted_now(found: DryRunResult) -> bool:
     return found.reason in COMPACTED_CODES or found.since_call in {None, found.calls}
 
 
@@ -80,19 +80,19 @@ def _price_line(found: DryRunResult) -> Iterator[str]:
     calls = found.break_even
     if calls is None:
         return
-    if found.folded and _is_folded_now(found):
+    if found.compacted and _is_compacted_now(found):
         yield (
-            f"Compaction pays itself back in {calls:.1f} calls, this one included;"
+            f"The compaction pays itself back in {calls:.1f} calls, this one included;"
             f" {_calls_text(found.calls)} so far."
         )
         return
-    compacting = "Compacting more" if found.folded else "Compacting it"
+    a_compaction = "Another compaction" if found.compacted else "A compaction"
     if found.reason != "does_not_pay":
-        yield f"{compacting} now would pay itself back in {calls:.1f} calls, this one included."
+        yield f"{a_compaction} now would pay itself back in {calls:.1f} calls, this one included."
         return
     due = ceil(SAFETY_FACTOR * calls)
     yield (
-        f"{compacting} now would pay itself back in {calls:.1f} calls. Nobody knows how many will"
+        f"{a_compaction} now would pay itself back in {calls:.1f} calls. Nobody knows how many will"
         f" follow, so it is done once about {due:,} were made, {SAFETY_FACTOR:.0f} times as many;"
         f" {_calls_text(found.calls)}{_calls_needed(found, due)}."
     )
@@ -107,13 +107,13 @@ def _calls_text(calls: int) -> str:
 
 
 def _missed_target_line(found: DryRunResult) -> str:
-    """The line on a missed target: by how much, and why."""
+    """By how much a target is missed, and what stands in its way."""
     said = f"The target of {found.target:,} tokens was missed by {found.target_missed:,}"
     kept = found.kept_tokens
     if kept is None:
         return f"{said}: nothing was compacted."
     turns = "turn" if found.keep_turns == 1 else f"{found.keep_turns:,} turns"
-    rest = f"the last {turns}" if _is_folded_now(found) else "what came after the compaction"
+    rest = f"the last {turns}" if _is_compacted_now(found) else "what came after the compaction"
     what = f"system text, tools and {rest}"
     if kept > found.target:
         return f"{said}: {what} alone weigh {kept:,}."

@@ -87,7 +87,7 @@ def _compaction_lines(receipt: Receipt) -> Iterator[str]:
         if receipt.compaction_why == NOTES:
             yield "The gateway itself asked it, for notes on a conversation that was compacted."
         return
-    if receipt.folded:
+    if receipt.compacted:
         yield from _shortened_lines(receipt)
     else:
         yield from _unmodified_lines(receipt)
@@ -99,14 +99,14 @@ def _compaction_lines(receipt: Receipt) -> Iterator[str]:
         if receipt.needed == 1:
             these = "it is" if kept else "it is not"
         yield (
-            f"Its last tool calls needed {quantity(receipt.needed, 'value')} of compacted text:"
+            f"Its last tool calls needed {quantity(receipt.needed, 'value')} of what was compacted:"
             f" {these} in what is sent."
         )
 
 
 def _shortened_lines(receipt: Receipt) -> Iterator[str]:
     """The lines on how much shorter it was sent, and why no more of it was compacted."""
-    why, messages = receipt.compaction_why, receipt.folded_messages
+    why, messages = receipt.compaction_why, receipt.compacted_messages
     if receipt.compaction == CompactionMode.TRIM:
         what, more = _TRIMMED_TEXT, ""
     elif messages == 0:
@@ -114,8 +114,8 @@ def _shortened_lines(receipt: Receipt) -> Iterator[str]:
     elif why in COMPACTED_CODES:
         what, more = f"Compacted{_messages_text(messages)}", f"Why: {reason_text(why)}."
     else:
-        is_folded = messages or receipt.needed
-        what = f"Compacted{_messages_text(messages)}" if is_folded else _SHORTER_TEXT
+        is_compacted = messages or receipt.needed
+        what = f"Compacted{_messages_text(messages)}" if is_compacted else _SHORTER_TEXT
         more = f"No more was compacted at this call: {reason_text(why)}."
     began = "; it was the first call after a compaction" if receipt.reset else ""
     yield (

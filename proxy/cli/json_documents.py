@@ -174,13 +174,13 @@ def compactions(
 def _compaction_sums(found: CompactionTotals | None) -> Document:
     """The totals of compaction; zeros where nothing was called."""
     if found is None:
-        counts = ("calls", "folded", "trimmed", "resets", "tokens_saved")
+        counts = ("calls", "compacted", "trimmed", "resets", "tokens_saved")
         return dict.fromkeys(counts, 0) | dict.fromkeys(
             ("saved_usd", "notes_usd", "lost_share", "untreated_lost_share")
         )
     return {
         "calls": found.calls,
-        "folded": found.folded,
+        "compacted": found.compacted,
         "trimmed": found.trimmed,
         "resets": found.resets,
         "tokens_saved": found.tokens_saved,

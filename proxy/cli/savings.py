@@ -48,7 +48,7 @@ def savings(terminal: Terminal) -> Callable[..., None]:
             found = store.savings.compare(since)
             waiting = _undecided_proposals(store)
             places = compaction_tables.feature_compactions(
-                store.compactions.all_settings(), store.foldings.totals(since)
+                store.compactions.all_settings(), store.compaction_receipts.totals(since)
             )
         if as_json:
             document = json_documents.savings(days, found, places, names)

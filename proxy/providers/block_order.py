@@ -1,4 +1,4 @@
-"""Where words and calls stood among the opaque blocks of an answer: told, and restored.
+"""Keeps the order of words, calls and opaque blocks of an answer, and restores it.
 
 A chat message holds words, calls and opaque blocks apart. A signed block that is moved breaks the
 conversation or its cached prefix. So what stood before such a block is told in front of it::
@@ -56,7 +56,7 @@ _place = msgspec.json.Decoder(_Place).decode
 
 
 class BlockOrder:
-    """Tells where things stand, while an answer goes by in its own order."""
+    """Notes the order of words, calls and opaque blocks while an answer passes."""
 
     __slots__ = ("_before", "_holds_opaque", "_words")
 
@@ -66,16 +66,16 @@ class BlockOrder:
         self._holds_opaque = False
 
     def note_words(self, words: str) -> None:
-        """Words come."""
+        """Note words of the answer."""
         self._words.append(words)
 
     def note_call(self, name: str) -> None:
-        """A call with this id comes."""
+        """Note a call with this id."""
         self._end_words()
         self._before.append({"type": _CALLED, "id": name})
 
     def entries_for_block(self, block: object) -> list[Any]:
-        """An opaque block comes; what to tell for it: all that stood before, then itself."""
+        """The entries for an opaque block: all that stood before, then itself."""
         self._end_words()
         told, self._before = [*self._before, block], []
         self._holds_opaque = True
@@ -94,7 +94,7 @@ class BlockOrder:
 
 
 def number_entries(told: list[dict[str, Any]], before: int) -> list[dict[str, Any]]:
-    """The entries as a stream tells them: OpenAI's client joins lists by number alone.
+    """The entries with numbers, by which OpenAI's client joins lists of a stream.
 
     Args:
         told: Some entries of ``thinking_blocks``.

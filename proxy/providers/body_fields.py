@@ -133,7 +133,7 @@ class ResponseFormat(msgspec.Struct):
 
 
 class ChatBody(msgspec.Struct, kw_only=True):
-    """The fields this wire can say or must refuse; all others are dropped with a note."""
+    """The fields this wire translates or refuses; all others are dropped with a note."""
 
     messages: list[ChatMessage]
     model: str = ""
@@ -198,5 +198,5 @@ def invalid_parameter(param: str, message: str) -> InvalidCall:
 
 
 def unsupported_parameter(param: str, message: str) -> InvalidCall:
-    """A wish that cannot be said to this model without changing its meaning."""
+    """The error of a parameter that cannot be translated without changing its meaning."""
     return InvalidCall(message, code="unsupported_value", param=param)

@@ -1,4 +1,4 @@
-"""Keeps teams out of each other's caches, where an upstream lets a call say whose it is.
+"""Keeps teams out of each other's caches, where the upstream takes a key or salt for that.
 
 =====================  =======================================  ============================
 upstream               said in                                  where the caller said nothing

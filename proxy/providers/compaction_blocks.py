@@ -114,7 +114,7 @@ def merge_betas(always: Mapping[str, str], caller: Mapping[str, str], needed: It
 
 
 def applied_edits(found: object) -> dict[str, Any] | None:
-    """An answer's ``context_management`` where it tells of an edit; None where nothing was done."""
+    """An answer's ``context_management`` where it reports an edit; None where nothing was done."""
     if not isinstance(found, dict):
         return None
     edits = found.get("applied_edits")

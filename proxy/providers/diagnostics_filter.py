@@ -1,4 +1,4 @@
-"""A Responses answer without what only we asked of its cache.
+"""Removes the cache diagnostics that only the gateway asked for from a Responses answer.
 
 ::
 

@@ -35,12 +35,12 @@ def envelope_of(body: bytes) -> Mapping[str, Any]:
 
 
 def error_in(event: bytes) -> Mapping[str, Any]:
-    """The error that an event of a stream tells; empty if it tells none."""
+    """The error in an event of a stream; empty if there is none."""
     return _error_of(_decode(event)) or _of_responses(event)
 
 
 def is_answer(body: bytes) -> bool:
-    """True if a body has something of an answer, whatever else it says.
+    """True if a body has some field of an answer, whatever else it has.
 
     A response that failed is one: OpenAI's SDK gives it to its caller as such.
 
@@ -67,7 +67,7 @@ def _error_of(said: object) -> Mapping[str, Any]:
 
 
 def _words(said: object) -> str:
-    """The words of an envelope that has no error object; "" for none."""
+    """The message of an envelope that has no error object; "" for none."""
     if isinstance(said, dict):
         said = said.get("detail") or said.get("message")
     if isinstance(said, list):
@@ -97,7 +97,7 @@ def _decode(body: bytes) -> object:
 
 
 def _of_responses(data: bytes) -> Mapping[str, Any]:
-    """The error that an event of a Responses stream tells; empty if it tells none.
+    """The error in an event of a Responses stream; empty if there is none.
 
     Source: OpenAI API reference, streaming events: error, response.failed (2026-11).
     """
@@ -126,7 +126,7 @@ class _Failed(msgspec.Struct):
 
 
 class _Told(msgspec.Struct):
-    """An event of a Responses stream, as far as it may tell of an error."""
+    """An event of a Responses stream, as far as it may hold an error."""
 
     type: str = ""
     code: str | None = None

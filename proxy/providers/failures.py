@@ -13,7 +13,7 @@ upstream           caller  code                   retryable
 anything else      502     upstream_error         no
 =================  ======  =====================  =========
 
-Elsewhere is on another route alone: what only the gateway's operator can mend is not worth a
+Elsewhere is on another route alone: what only the gateway's operator can fix is not worth a
 caller's own retry.
 
 An upstream's words are passed on only where the caller can fix the call with them, and only from
@@ -123,7 +123,7 @@ _BLANKS: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
 class GatewayMisconfigured(UpstreamError):
     """The gateway's own key or account is at fault.
 
-    Another route may do, but only whoever runs the gateway can mend this one.
+    Another route may do, but only whoever runs the gateway can fix this one.
     """
 
     is_worth_retrying = False
@@ -320,7 +320,7 @@ def _refused_call(
     param: str = "",
     kind: str = "",
 ) -> UpstreamError:
-    """The error for the caller in the upstream's words; the arguments are those of ``failure``."""
+    """The error for the caller with the upstream's message; arguments as for ``failure``."""
     error = UpstreamError(
         redact(message) or f"The upstream refused the call with status {status}.",
         status=status,
@@ -336,7 +336,7 @@ def _refused_call(
 
 
 def _keep_headers(error: UpstreamError, headers: Mapping[str, str]) -> None:
-    """Keep what the upstream's headers say of its limits, and of whether to retry.
+    """Keep the upstream's headers on its limits, and on whether to retry.
 
     Source: openai-python, ``_should_retry`` and ``_parse_retry_after_header`` (2026-11).
     """

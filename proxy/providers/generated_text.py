@@ -1,4 +1,4 @@
-"""The generated text in what an upstream sent: what is counted when it does not say itself.
+"""Finds the generated text of an answer, to count it where the upstream reports no usage.
 
 And where it begins, for streams open with events that say nothing yet.
 """

@@ -89,7 +89,7 @@ class Wire(Protocol):
     def terms(
         self, asked: str, answered: str, usage: Mapping[str, Any], region: str
     ) -> BillingTerms:
-        """On what terms a call was served, by what its answer says, else by what was asked.
+        """The billing terms of a call, by its answer, else by its request.
 
         Args:
             asked: The service tier asked for; "" for none.

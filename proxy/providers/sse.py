@@ -1,4 +1,4 @@
-"""Server-sent events: whole ones out of any chunking, and what they say.
+"""Server-sent events: frames them out of any chunking, and parses them.
 
 Source: WHATWG HTML, section 9.2, "Server-sent events" (2026-11).
 """

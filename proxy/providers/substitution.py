@@ -1,4 +1,4 @@
-"""A request that another model answers, in the words which that model takes; pure.
+"""Translates a request for a substitute model into the fields which that model takes; pure.
 
 What only steers an answer is said in other words or left out, each with a note. What would change
 what the answer means is not touched here: a model that cannot take it is no substitute, and is
@@ -133,7 +133,7 @@ def translate_for_substitute(prepared: PreparedRequest, route: Route) -> Prepare
 
 
 class _Translation:
-    """One body on its way into another model's words; what stays is byte for byte its own."""
+    """The translation of one body for another model; what stays is byte for byte its own."""
 
     def __init__(self, fields: Fields, traits: frozenset[str]) -> None:
         self.fields = fields
@@ -141,7 +141,7 @@ class _Translation:
         self._traits = traits
 
     def run(self, endpoint: str) -> None:
-        """Say each field in the model's words; one that cannot be read keeps none from the rest."""
+        """Translate each field; one that cannot be read does not stop the others."""
         steps: tuple[Callable[[], None], ...] = ()
         if endpoint == _CHAT:
             steps = self._limit, self._say_thinking, self._chat_effort, self._messages
@@ -155,7 +155,7 @@ class _Translation:
                 self._keep(name, trait)
 
     def _limit(self) -> None:
-        """Say the output limit in the field that the model knows."""
+        """Move the output limit to the field that the model knows."""
         for name, other in (_LIMITS, _LIMITS[::-1]):
             if name not in self.fields or name in self._traits or other not in self._traits:
                 continue
@@ -168,7 +168,7 @@ class _Translation:
             self.notes.append(f"sent {name} as {other}")
 
     def _say_thinking(self) -> None:
-        """Say Anthropic's ``thinking`` as an effort."""
+        """Translate Anthropic's ``thinking`` to an effort."""
         raw = self.fields.pop("thinking", None)
         if raw is None:
             return
@@ -282,7 +282,7 @@ class _Translation:
         return raw is not None and bytes(raw) == b'"none"'
 
     def _messages(self) -> None:
-        """Say the role ``developer`` as ``system``; leave out thoughts in others' words."""
+        """Make the role ``developer`` ``system``; leave out thinking of other providers."""
         raw = self.fields.get("messages")
         if raw is None:
             return

@@ -4,7 +4,7 @@
 
     receipt ─ journal (a file, on the event loop) ─ drain (a thread) ─ calls and rollups
     keyring (memory) ─ keys                 board (memory) ─ layouts
-                                            foldboard (memory) ─ compactions
+                                            compaction_settings (memory) ─ compactions
     ledger, reports, teams, plans, notes, outbox, savings ─ the same database, on threads
 """
 
@@ -67,7 +67,7 @@ class Store:
     """The parts of the store, running.
 
     All but ``journal.append``, ``keep``, ``keyring.find``, ``keyring.look``,
-    ``board.standings`` and ``foldboard.chosen`` may block: call them through ``ask``.
+    ``board.standings`` and ``compaction_settings.chosen`` may block: call them through ``ask``.
 
     Attributes:
         secret: 32 random bytes of this installation, for keyed hashes.
@@ -97,8 +97,8 @@ class Store:
         self.layouts = Layouts(engine, mode=mode)
         self.board = LayoutSettingsCache(self.layouts)
         self.compactions = Compactions(engine)
-        self.foldboard = CompactionSettingsCache(self.compactions)
-        self.foldings = CompactionReceipts(engine)
+        self.compaction_settings = CompactionSettingsCache(self.compactions)
+        self.compaction_receipts = CompactionReceipts(engine)
         self.notes = Notes(engine)
         self.savings = Savings(engine)
         self.moved = RecentFallbacks(engine)
@@ -126,7 +126,7 @@ class Store:
             undo.callback(store.close, 0.0)
             store.keyring.start()
             store.board.start()
-            store.foldboard.start()
+            store.compaction_settings.start()
             store.journal.start()
             store.drain.start()
             undo.pop_all()
@@ -149,7 +149,9 @@ class Store:
         store._gate = gate
         store.keyring.restore(known.by_hash(), known.teams)
         store.board.standings = FeatureStates(mode=PlanningMode.OFF)
-        store.foldboard.chosen = SettingsSnapshot(unlisted=FeatureSettings(mode=Compaction.OFF))
+        store.compaction_settings.chosen = SettingsSnapshot(
+            unlisted=FeatureSettings(mode=Compaction.OFF)
+        )
         store.journal.start()
         store.drain.start()
         return store
@@ -166,7 +168,7 @@ class Store:
         self._gate.is_open = True
         self.keyring.watch()
         self.board.watch()
-        self.foldboard.watch()
+        self.compaction_settings.watch()
         self._online.set()
 
     async def wait_until_online(self) -> None:
@@ -201,7 +203,7 @@ class Store:
 
     def trouble(self) -> list[str]:
         """A description of what is wrong, in sentences; receipts are lost by none of it."""
-        running = (self.journal, self.drain, self.keyring, self.board, self.foldboard)
+        running = (self.journal, self.drain, self.keyring, self.board, self.compaction_settings)
         parts = (part.trouble for part in running)
         return [trouble for trouble in parts if trouble is not None]
 
@@ -219,7 +221,7 @@ class Store:
         self.journal.log_waiting()
         self.keyring.close()
         self.board.close()
-        self.foldboard.close()
+        self.compaction_settings.close()
         self._threads.shutdown(wait=drained, cancel_futures=True)
         self._engine.dispose()
         return drained

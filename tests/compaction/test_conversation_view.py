@@ -73,7 +73,7 @@ def test_the_last_turns_stay():
     assert end - found == 5
 
 
-def test_where_there_are_no_more_turns_than_stay_nothing_is_folded():
+def test_where_there_are_no_more_turns_than_stay_nothing_is_compacted():
     said = heard(chat(2))
 
     assert turn_cut(said, len(said.messages), said.lead, 3) == said.lead

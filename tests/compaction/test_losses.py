@@ -42,7 +42,7 @@ def test_numbers_of_turns_and_of_what_is_gone_keep_no_amount():
     assert compact(raws, policy, memory=CompactionMemory(), names_lost=True).lost == ("2", "3")
 
 
-def test_nothing_is_lost_where_nothing_was_folded():
+def test_nothing_is_lost_where_nothing_was_compacted():
     assert not compact([user("Now?")], _POLICY, memory=CompactionMemory(), names_lost=True).lost
 
 
@@ -52,7 +52,7 @@ def seen(raws: list[bytes]) -> tuple[int, int] | None:
     return None if found is None else (found.needed, found.lost)
 
 
-def test_a_call_that_needs_what_was_folded_is_counted():
+def test_a_call_that_needs_what_was_compacted_is_counted():
     gone = compact(
         [*read(), user("Now?")], _POLICY, memory=CompactionMemory(), names_lost=True
     ).lost
@@ -173,10 +173,10 @@ def test_what_is_said_to_be_lost_equals_an_independent_scan(said, target):
 
     found = compact(raws, policy, memory=CompactionMemory(), names_lost=True)
 
-    folded = {each for _, held, _ in said for each in held} if found.segments else set()
+    compacted = {each for _, held, _ in said for each in held} if found.segments else set()
     texts = sent_texts(found.messages)
     assert {spelt(each) for each in found.lost} == {
-        spelt(each).strip("#") for each in folded if not stands(texts, each)
+        spelt(each).strip("#") for each in compacted if not stands(texts, each)
     }
 
 

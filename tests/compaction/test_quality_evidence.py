@@ -27,7 +27,7 @@ def test_evidence_adds_up():
         (CompactionMode.NATIVE, CompactionMode.NATIVE),
     ],
 )
-def test_a_mode_that_folds_and_loses_too_much_steps_back(mode, gentler):
+def test_a_mode_that_compacts_and_loses_too_much_steps_back(mode, gentler):
     assert next_mode(mode, QualityEvidence(needed=100, lost=20)) is gentler
 
 

@@ -2,7 +2,7 @@ import pytest
 
 from dashboards import formatting
 from slo.budget import BudgetUnit
-from tests.fakes.board import a_moved, a_promise
+from tests.fakes.board import a_rerouted_call, an_objective
 
 
 def test_a_time_is_told_to_the_second_in_utc():
@@ -69,7 +69,7 @@ def test_what_has_no_name_is_told_what_it_is():
     ],
 )
 def test_how_a_moved_call_ended_is_told_where_nothing_answered_it(outcome, error, said):
-    assert formatting.call_ending(a_moved(outcome=outcome, error=error)) == said
+    assert formatting.call_ending(a_rerouted_call(outcome=outcome, error=error)) == said
 
 
 def test_what_nobody_has_a_price_for_is_not_free():
@@ -90,4 +90,4 @@ def test_what_nobody_has_a_price_for_is_not_free():
 def test_what_is_healthy_says_what_of_it_may_be_missed(fields, said):
     healthy = {"state": "healthy", "level": 0, "why": ""}
 
-    assert formatting.objective_reason(a_promise(**(healthy | fields))) == said
+    assert formatting.objective_reason(an_objective(**(healthy | fields))) == said

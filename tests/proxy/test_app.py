@@ -155,7 +155,7 @@ def test_leaving_drains_the_journal_and_ends_every_thread(settings):
         assert store.close(5)
 
 
-def test_receipts_that_could_not_be_drained_are_told_of(settings, caplog):
+def test_receipts_that_could_not_be_drained_are_logged(settings, caplog):
     class Unhurried(Store):
         def close(self, deadline: float) -> bool:
             assert deadline == 5.0
@@ -225,7 +225,7 @@ def test_a_receipt_that_cannot_be_read_now_is_worth_a_retry(settings):
         ("/v1/models", "DELETE", 405),
     ],
 )
-def test_what_is_not_there_is_told_in_the_envelope(settings, path, method, status):
+def test_what_is_not_there_is_reported_in_the_envelope(settings, path, method, status):
     async def work(running: Gateway, key: str) -> None:
         connection = await got(running, path, key, method)
         assert connection.status == status

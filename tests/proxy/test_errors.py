@@ -17,7 +17,7 @@ from proxy.errors import ProxyError, UpstreamError, envelope
         (errors.UnsupportedMedia, 415),
     ],
 )
-def test_what_the_caller_mends_has_its_status_and_is_not_retried(kind, status):
+def test_what_the_caller_must_fix_has_its_status_and_is_not_retried(kind, status):
     error = kind("Mend it.", code="bad", param="model")
 
     assert isinstance(error, errors.CallerError)

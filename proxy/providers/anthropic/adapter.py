@@ -45,7 +45,7 @@ class AnthropicWire:
     key_header = "x-api-key"
 
     def request(self, call: Call, route: Route) -> PreparedRequest:
-        """The call in Anthropic's words, always from the caller's own bytes.
+        """The call in Anthropic's format, always made from the caller's own bytes.
 
         Raises:
             InvalidCall: If it cannot be said without changing its meaning.
@@ -71,7 +71,7 @@ class AnthropicWire:
     def terms(
         self, asked: str, answered: str, usage: Mapping[str, Any], region: str
     ) -> BillingTerms:
-        """The usage object alone tells tier, region and speed.
+        """Tier, region and speed of an answer, by its usage object alone.
 
         Source: Anthropic, Messages API, usage (2026-11).
         """
@@ -88,7 +88,7 @@ class AnthropicWire:
 
 
 def _translate_request(call: Call, route: Route) -> MessagesRequest:
-    """The call in Anthropic's words; notes and refusals in those of the caller."""
+    """Translate the call to Anthropic's format; notes and refusals name the caller's fields."""
     if call.endpoint == _CHAT:
         return messages_body(call.body, route)
     asked = chat_body(call.body, compacts=True)

@@ -169,7 +169,7 @@ def annotations(
 
 
 def tier_of(usage: Mapping[str, Any]) -> str | None:
-    """The service tier in OpenAI's words; None where the answer names none."""
+    """The service tier by OpenAI's name; None where the answer names none."""
     tier = usage.get("service_tier")
     return _TIERS.get(tier) if isinstance(tier, str) else None
 

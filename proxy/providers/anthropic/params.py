@@ -109,7 +109,7 @@ def stop_sequences(body: ChatBody, notes: list[str]) -> list[str]:
 
 
 def service_tier(body: ChatBody, notes: list[str]) -> str | None:
-    """The tier in Anthropic's words; None for its default, the best the account has."""
+    """The tier by Anthropic's name; None for its default, the best the account has."""
     if body.service_tier in {None, "auto", "priority"}:
         return None
     if body.service_tier != "default":

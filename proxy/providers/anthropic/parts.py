@@ -23,7 +23,7 @@ _ENDINGS: Final = {"pdf": "application/pdf", "txt": "text/plain", "md": "text/pl
 
 
 def blocks(message: ChatMessage, at: str) -> list[Block]:
-    """The content of a message as blocks, in order; text that says nothing is left out.
+    """The content of a message as blocks, in order; blank text is left out.
 
     Args:
         message: Whose content.
@@ -36,7 +36,7 @@ def blocks(message: ChatMessage, at: str) -> list[Block]:
 
 
 def texts(message: ChatMessage, at: str) -> list[Block]:
-    """The same for roles that may hold text only, with the text that says nothing.
+    """The same for roles that may hold text only; blank text stays.
 
     Raises:
         InvalidCall: If there is anything else.
@@ -51,7 +51,7 @@ def texts(message: ChatMessage, at: str) -> list[Block]:
 
 
 def has_words(block: Block) -> bool:
-    """True if it says anything: Anthropic refuses text blocks that hold only whitespace."""
+    """True if the block is not blank: Anthropic refuses text of whitespace alone."""
     return block["type"] != "text" or bool(block["text"].strip())
 
 

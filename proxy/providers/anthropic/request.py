@@ -39,7 +39,7 @@ _JSON_ONLY: Final = "Answer with one JSON object and nothing else."
 
 
 class MessagesRequest(msgspec.Struct, frozen=True):
-    """A request in Anthropic's words.
+    """A request in Anthropic's format.
 
     Attributes:
         body: The JSON to send.
@@ -107,7 +107,7 @@ def _messages_request(asked: ChatBody, route: Route, notes: list[str]) -> dict[s
 
 
 def _without_empty_fields(fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields that say something."""
+    """The fields without those that are empty."""
     return {name: value for name, value in fields.items() if value not in (None, [], {})}
 
 

@@ -18,7 +18,7 @@ _NOTE: Final = "closed the objects of response_format: the model promises no oth
 
 
 def close_objects(schema: Raw, notes: list[str]) -> Raw:
-    """The schema with ``additionalProperties: false`` in each object that does not say.
+    """The schema with ``additionalProperties: false`` in each object that does not set it.
 
     The caller's own bytes where all do; what says otherwise is left for the upstream to refuse.
     """

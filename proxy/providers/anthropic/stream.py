@@ -143,7 +143,7 @@ class AnswerStream:
         return b"".join(chunks)
 
     def end(self) -> bytes:
-        """The last chunks, where the upstream said why it stops but not that it has.
+        """The last chunks, where the upstream sent a stop reason but no end.
 
         Raises:
             UpstreamError: If the upstream ended in the middle of its answer.
@@ -155,7 +155,7 @@ class AnswerStream:
         return self._final_chunks()
 
     def _chunks_for_event(self, event: _StreamEvent) -> bytes:
-        """The chunks for one event; unknown events say nothing."""
+        """The chunks for one event; none for unknown events."""
         if event.type == "content_block_delta" and event.delta is not None:
             return self._delta_chunk(event.delta)
         if event.type == "content_block_start" and event.content_block is not None:
@@ -183,7 +183,7 @@ class AnswerStream:
         return b""
 
     def _open_block(self, block: dict[str, Any]) -> bytes:
-        """The first chunk of a block: a tool's name, or what it already says."""
+        """The first chunk of a block: a tool's name, or its first text."""
         self._open = _Open(block, self._written)
         if self._open.kind == "tool_use":
             call = {"name": block.get("name", ""), "arguments": ""}
@@ -235,7 +235,7 @@ class AnswerStream:
         return self._chunk({"content": words})
 
     def _arguments_chunk(self, piece: str) -> bytes:
-        """A piece of a tool call's arguments; an empty one says nothing."""
+        """The chunk for a piece of a tool call's arguments; none for an empty piece."""
         if not piece:
             return b""
         self._open.pieces.append(piece)
@@ -256,7 +256,7 @@ class AnswerStream:
         return order + self._head + _CHOICE + last + told + self._tail + counted + _DONE
 
     def _error_chunk(self, error: UpstreamError) -> bytes:
-        """The event that tells the caller, after which nothing follows."""
+        """The error event that ends the stream."""
         self._ends = True
         return error_event("chat/completions", error)
 

@@ -37,7 +37,7 @@ class Thinking(msgspec.Struct, frozen=True):
 
     @property
     def is_on(self) -> bool:
-        """True if the model was told to think, which rules out sampling and prefill."""
+        """True if thinking is on, which rules out sampling and prefill."""
         return self.field is not None and self.field != _OFF
 
 

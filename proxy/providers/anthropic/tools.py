@@ -139,7 +139,7 @@ def _schema(parameters: Raw, at: str) -> Raw | dict[str, Any]:
 
 
 def _choice(choice: str | ToolChoice | None, offered: list[ToolDefinition]) -> dict[str, Any]:
-    """The choice in Anthropic's words."""
+    """The choice in Anthropic's format."""
     plain = {"none": "none", "auto": "auto", "required": "any"}
     if choice is None or isinstance(choice, str):
         if choice is not None and choice not in plain:
@@ -159,7 +159,7 @@ def _choice(choice: str | ToolChoice | None, offered: list[ToolDefinition]) -> d
 def _allowed_choice(
     mode: str, allowed: list[ToolDefinition], offered: list[ToolDefinition]
 ) -> dict[str, Any]:
-    """The few restrictions that can be said without touching the list of tools.
+    """Restrict the choice as far as possible without touching the list of tools.
 
     A shorter list would be a new prefix, and every cached token of the conversation would be lost.
     """

@@ -1,4 +1,4 @@
-"""The OpenAI wire: what the caller said goes on unmodified, but for the model's name upstream.
+"""The OpenAI wire: forwards the caller's bytes unmodified, but for the model's upstream name.
 
 Cache markers that the route's cache would refuse or not see are said in its words or taken off,
 and where there are several teams each says whose cache it is to meet.

@@ -76,7 +76,7 @@ def translate_marks(body: bytes, regime: str) -> TranslatedMarks:
 
 
 class _Reader(msgspec.Struct):
-    """Says markers in other words or takes them off, and counts both.
+    """Translates or removes cache markers, and counts both.
 
     Attributes:
         translates: Whether Anthropic's markers are said as OpenAI's.

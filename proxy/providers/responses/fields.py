@@ -1,4 +1,4 @@
-"""A Responses body read piece by piece; whatever is wrong with it names its parameter and mend."""
+"""A Responses body read piece by piece; each error names its parameter and fix."""
 
 from collections.abc import Iterable
 from typing import Any, TypeVar
@@ -55,7 +55,7 @@ def known_kinds(values: Iterable[object], known: Iterable[str], at: str, fix: st
     """Nothing happens if every ``type`` found in the values is a known one.
 
     Raises:
-        InvalidCall: If one is not; it says how to mend it.
+        InvalidCall: If one is not; it says how to fix it.
     """
     allowed = frozenset(known)
     for place, value in enumerate(values):

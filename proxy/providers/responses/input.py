@@ -33,11 +33,11 @@ _FIX: Final = (
 
 
 class InputItem(msgspec.Struct, frozen=True, tag_field="type"):
-    """One item; ids and statuses of earlier answers are not said again."""
+    """One item; ids and statuses of earlier answers are left out."""
 
 
 class InputMessage(InputItem, frozen=True, tag="message"):
-    """Something said."""
+    """A message."""
 
     role: Literal["user", "system", "developer", "assistant"]
     content: Content

@@ -1,4 +1,4 @@
-"""Output items while they grow: each turns what it gains into the events that say so.
+"""Output items while they grow: each turns its additions into events.
 
 ::
 
@@ -186,7 +186,7 @@ class OutputCompaction:
         }
 
     def close(self) -> Iterator[Event]:
-        """There is nothing more to say."""
+        """Nothing: it has no further events."""
         yield from ()
 
     def item(self, status: str) -> Json:

@@ -50,7 +50,7 @@ class ParameterNames:
         self._asked = {name: value for name, value in asked.items() if value is not None}
 
     def translate_error(self, error: InvalidCall) -> InvalidCall:
-        """The same refusal in the caller's names."""
+        """An error with the caller's names of fields."""
         if error.param is None:
             return InvalidCall(self.translate_note(error.message), code=error.code)
         param = self._place(error.param)
@@ -58,7 +58,7 @@ class ParameterNames:
         return InvalidCall(self.translate_note(said), code=error.code, param=param)
 
     def translate_note(self, sentence: str) -> str:
-        """The same sentence in the caller's names."""
+        """A sentence with the caller's names of fields."""
         return _WORD.sub(lambda found: self._translate_word(found[0]), sentence)
 
     def _translate_word(self, word: str) -> str:

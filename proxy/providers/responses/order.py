@@ -1,4 +1,4 @@
-"""A whole chat message, unfolded: what it says, one piece after another, in the model's order.
+"""A whole chat message in pieces, in the order of the model.
 
 Source: OpenAI API reference, Responses, output items (2026-11).
 """
@@ -21,7 +21,7 @@ _thought = msgspec.json.Decoder(_Thought).decode
 
 
 def in_order(message: Delta) -> Iterator[Delta]:
-    """The pieces of the message; itself alone where nobody told an order.
+    """The pieces of the message in order; itself alone where the order is unknown.
 
     Reasoning comes from the blocks themselves, where together they say what the message does.
     """
@@ -51,7 +51,7 @@ def blocks_of(told: list[Raw]) -> list[Raw]:
 
 
 def _content(message: Delta, told: list[Raw]) -> Content | None:
-    """Text, calls and blocks as they stood; None where that cannot be told."""
+    """Text, calls and blocks in their order; None where that is unknown."""
     words = [{"text": message.text}] if message.text else []
     parts = enumerate(message.tool_calls or ())
     calls = [(part.id or "", {"call": replace(part, index=number)}) for number, part in parts]

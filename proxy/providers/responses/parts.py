@@ -1,4 +1,4 @@
-"""Content parts of the Responses API and how each is said in chat.
+"""Content parts of the Responses API, and their translation to chat.
 
 Source: OpenAI API reference, Responses and Chat Completions, content parts (2026-11).
 """
@@ -38,7 +38,7 @@ class InputText(InputPart, frozen=True, kw_only=True, tag="input_text"):
 
 
 class OutputText(InputText, frozen=True, kw_only=True, tag="output_text"):
-    """Text the model said earlier; its annotations and log probabilities are not said again."""
+    """Earlier text of the model; its annotations and log probabilities are left out."""
 
 
 class RefusalText(InputPart, frozen=True, kw_only=True, tag="refusal"):
@@ -83,7 +83,7 @@ class InputFile(InputPart, frozen=True, kw_only=True, tag="input_file"):
 
 
 class InputAudio(InputPart, frozen=True, kw_only=True, tag="input_audio"):
-    """Sound for the model; chat says it the same way."""
+    """Sound for the model; chat has the same form."""
 
     input_audio: dict[str, str]
 
@@ -96,5 +96,5 @@ Content = str | list[AnyPart]
 
 
 def chat_content(content: Content) -> str | list[Json]:
-    """The content as chat says it: text stays text, a list of parts stays a list."""
+    """The content in chat's form: text stays text, a list of parts stays a list."""
     return content if isinstance(content, str) else [part.chat() for part in content]

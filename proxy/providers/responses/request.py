@@ -86,7 +86,7 @@ class _Compaction(msgspec.Struct, frozen=True):
 
 
 class TranslatedRequest(msgspec.Struct, frozen=True):
-    """A Responses call in chat's words.
+    """A Responses call as a chat call.
 
     Attributes:
         body: The chat body that asks for the same.
@@ -100,7 +100,7 @@ class TranslatedRequest(msgspec.Struct, frozen=True):
 
 
 def chat_body(body: bytes, *, compacts: bool = False) -> TranslatedRequest:
-    """The call in chat's words; the same bytes for the same body.
+    """Translate the call to chat; the same bytes for the same body.
 
     Args:
         body: The Responses body.

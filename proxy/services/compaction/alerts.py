@@ -1,14 +1,21 @@
-"""Alerts of compaction: a feature was stepped back, or became more expensive."""
+"""Alerts and metrics about compacted features: stepped back, or more expensive."""
 
 import shlex
+from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import Final
 
+from prometheus_client import Metric
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
 from compaction.policy import CompactionMode
+from proxy.records.compaction_settings import FeatureSettings, SettingsSnapshot
 from proxy.services.compaction.live_quality import WINDOW_S, CompactionSums, Place
 from slo.alert import Alert, Severity, format_amount, stable_id
 from slo.budget import BudgetUnit
 
-_DAY: Final = 86_400
+_DAY_S: Final = 86_400
 
 
 def stepped_back_alert(
@@ -32,7 +39,7 @@ def stepped_back_alert(
 def higher_cost_alert(place: Place, sums: CompactionSums, now: float) -> Alert:
     """The alert that a feature's prompts became smaller but more expensive; once a day."""
     named = _feature_label(place)
-    day = str(int(now // _DAY))
+    day = str(int(now // _DAY_S))
     return Alert(
         id=stable_id("compaction", "dearer", *place, day),
         kind="compaction",
@@ -40,7 +47,7 @@ def higher_cost_alert(place: Place, sums: CompactionSums, now: float) -> Alert:
         severity=Severity.TICKET,
         title=f"Compaction of {named} sends less and costs more",
         facts=(
-            ("calls compacted", f"{sums.folded:,}"),
+            ("calls compacted", f"{sums.compacted:,}"),
             ("tokens not sent", f"{sums.tokens:,}"),
             ("saved", format_amount(BudgetUnit.USD, sums.nanos)),
         ),
@@ -61,3 +68,37 @@ def _feature_label(place: Place) -> str:
 
 def _command(verb: str, *words: str) -> str:
     return shlex.join(("thriftgate", "compaction", verb, *words))
+
+
+HOLDS: Final = "holds"
+STEPPED_BACK: Final = "stepped_back"
+
+
+class CompactedFeaturesCollector(Collector):
+    """Counts compacted features by state.
+
+    Args:
+        chosen: Returns the settings of features in force.
+    """
+
+    def __init__(self, chosen: Callable[[], SettingsSnapshot]) -> None:
+        self._chosen = chosen
+
+    def collect(self) -> Iterator[Metric]:
+        """The number of features in each state; those without a mode of their own are left out."""
+        counts = Counter(map(_feature_state, self._chosen().features.values()))
+        features = GaugeMetricFamily(
+            "thriftgate_compacted_features",
+            "Features whose compaction was chosen, by whether the live quality check stepped them back",
+            labels=["state"],
+        )
+        for state in (HOLDS, STEPPED_BACK):
+            features.add_metric([state], counts[state])
+        yield features
+
+
+def _feature_state(setting: FeatureSettings) -> str:
+    """The state of a feature; "" where it is not compacted by anybody's choice."""
+    if setting.stepped is not None:
+        return STEPPED_BACK
+    return HOLDS if setting.mode not in {None, CompactionMode.OFF} else ""

@@ -98,14 +98,14 @@ class CompactedCall(msgspec.Struct, frozen=True, kw_only=True):
         news: What is sent, where a part was compacted at this very call that a model may note.
     """
 
-    fold: CompactionResult
-    talk: ConversationIdentity | None = None
+    result: CompactionResult
+    conversation: ConversationIdentity | None = None
     is_decided: bool = False
-    news: CompactedChat | None = None
+    chat_to_note: CompactedChat | None = None
 
 
 def compact_call(
-    task: CompactionTask, fold: ChatCompactor, memory: CompactionMemory
+    task: CompactionTask, compact_chat: ChatCompactor, memory: CompactionMemory
 ) -> CompactedCall:
     """Compacts a call.
 
@@ -114,27 +114,31 @@ def compact_call(
         CannotCompactError: If its messages are sent unmodified.
     """
     prompt = parse_prompt(task.call.body)
-    talk = _talk(task.call, task.secret, prompt)
+    talk = _conversation_identity(task.call, task.secret, prompt)
     if talk is None:
-        return CompactedCall(fold=passthrough_result(task.policy.mode.value, "nothing_said"))
-    why = _left_alone(task.call, prompt, talk)
+        return CompactedCall(result=passthrough_result(task.policy.mode.value, "nothing_said"))
+    why = _skip_reason(task.call, prompt, talk)
     if why:
-        return CompactedCall(fold=passthrough_result(task.policy.mode.value, why), talk=talk)
-    found = fold(prompt.messages, task.policy, memory=memory, around=_around(task, prompt))
+        return CompactedCall(
+            result=passthrough_result(task.policy.mode.value, why), conversation=talk
+        )
+    found = compact_chat(
+        prompt.messages, task.policy, memory=memory, around=_conversation_context(task, prompt)
+    )
     why = _reason_to_send_unmodified(task, talk.name, prompt, found)
     if why:
         is_decided = not found.changed and not task.is_dry
         return CompactedCall(
-            fold=_compaction_result(task, found, why), talk=talk, is_decided=is_decided
+            result=_compaction_result(task, found, why), conversation=talk, is_decided=is_decided
         )
     body = msgspec.structs.replace(prompt, messages=found.messages).render()
     origin = UncompactedConversation(messages=talk.messages, turns=talk.turns, reset=found.reset)
     sent = msgspec.structs.replace(
         _compaction_result(task, found, found.reason),
         sent=msgspec.structs.replace(task.call, body=body, origin=origin),
-        is_folded=True,
-        messages=found.folded,
-        folded_why=found.folded_why,
+        is_compacted=True,
+        messages=found.compacted_messages,
+        last_compacted_why=found.last_compacted_why,
         reset=found.reset,
         break_even=found.break_even,
     )
@@ -143,7 +147,7 @@ def compact_call(
         if task.policy.mode is CompactionMode.FACTS_MODEL and found.region is not None
         else None
     )
-    return CompactedCall(fold=sent, talk=talk, is_decided=True, news=news)
+    return CompactedCall(result=sent, conversation=talk, is_decided=True, chat_to_note=news)
 
 
 def identify_conversation(call: Call, secret: bytes) -> ConversationIdentity | None:
@@ -152,10 +156,12 @@ def identify_conversation(call: Call, secret: bytes) -> ConversationIdentity | N
     Raises:
         Unplannable: If its body cannot be read.
     """
-    return _talk(call, secret, parse_prompt(call.body))
+    return _conversation_identity(call, secret, parse_prompt(call.body))
 
 
-def _talk(call: Call, secret: bytes, prompt: Prompt) -> ConversationIdentity | None:
+def _conversation_identity(
+    call: Call, secret: bytes, prompt: Prompt
+) -> ConversationIdentity | None:
     """The conversation of a call; None where nothing is said in it.
 
     It is named by what stands before its first answer, so that all replicas name it alike without
@@ -176,7 +182,7 @@ def _talk(call: Call, secret: bytes, prompt: Prompt) -> ConversationIdentity | N
     )
 
 
-def _around(task: CompactionTask, prompt: Prompt) -> ConversationContext:
+def _conversation_context(task: CompactionTask, prompt: Prompt) -> ConversationContext:
     """The scope of a conversation, its fixed tokens and its token counter."""
     count = token_counter(task.model)
     return ConversationContext(
@@ -216,7 +222,7 @@ def _compaction_result(task: CompactionTask, found: CompactedChat, why: str) -> 
     )
 
 
-def _left_alone(call: Call, prompt: Prompt, talk: ConversationIdentity) -> str:
+def _skip_reason(call: Call, prompt: Prompt, talk: ConversationIdentity) -> str:
     """The reason to skip a call; "" for none.
 
     Slots that a caller names stand at messages that compacting may take away.

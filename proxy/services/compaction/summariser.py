@@ -75,7 +75,7 @@ class _Question(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    asked: Call
+    call: Call
     region: Region
     known: Sequence[Fact]
     size: int
@@ -106,7 +106,7 @@ class Summariser:
         self._lock = threading.Lock()
         self._away_until = 0.0
         # Of its own: where the store hangs, no other work of it waits behind.
-        self._desk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="notes")
+        self._store_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="notes")
         self._asked: LruCache[str, bool] = LruCache(_MAX_ASKED_PARTS)
         self._waiting: deque[_Question] = deque()
         self._running: set[asyncio.Task[None]] = set()
@@ -143,7 +143,7 @@ class Summariser:
             taken = self._taken.get(name)
         if taken is not None:
             return taken
-        found = self._claim_notes(_name(before), name)
+        found = self._claim_notes(_part_name(before), name)
         with self._lock:  # two threads may ask at once: what the first was told holds for both
             return self._taken.get_or_make(name, lambda: found)
 
@@ -154,7 +154,7 @@ class Summariser:
             call: The unmodified call.
             found: What is sent of it.
         """
-        region, name = found.region, _name(found.newest)
+        region, name = found.region, _part_name(found.newest)
         if region is None or self.serve is None or self._is_closed or name in self._asked:
             return
         size = sum(len(each.raw) for each in region.messages[region.start : region.end])
@@ -166,19 +166,19 @@ class Summariser:
         self._waiting.append(
             _Question(
                 name=name,
-                asked=request_template(call),
-                region=_alone(region),
+                call=request_template(call),
+                region=_without_surroundings(region),
                 known=found.segments[-1].facts,
                 size=size,
             )
         )
-        self._go_on()
+        self._start_questions()
 
     async def stop(self) -> None:
         """Ask nothing more; what is asked just now is cut off, and leaves its receipts."""
         self._is_closed = True
         self._waiting.clear()
-        self._desk.shutdown(wait=False, cancel_futures=True)
+        self._store_thread.shutdown(wait=False, cancel_futures=True)
         if running := list(self._running):
             self._tasks.end(*running)
             await asyncio.wait(running, timeout=_STOP_DEADLINE_S)
@@ -188,7 +188,7 @@ class Summariser:
         now = self._now()
         if now < self._away_until or self._is_closed:
             return ()
-        asked = self._desk.submit(self._store.notes.claim, of, here, now)
+        asked = self._store_thread.submit(self._store.notes.claim, of, here, now)
         try:
             return asked.result(_STORE_DEADLINE_S)
         except (TimeoutError, SQLAlchemyError) as error:
@@ -197,42 +197,42 @@ class Summariser:
             _log.warning("Notes are left out of compactions for %d s: %r", _STORE_PAUSE_S, error)
             return ()
 
-    def _go_on(self) -> None:
+    def _start_questions(self) -> None:
         """Begin with as many questions as may be under way."""
         while self._waiting and len(self._running) < _MAX_CONCURRENT_QUESTIONS:
             question_ = self._waiting.popleft()
             task = self._tasks.start(partial(self._ask_and_store, question_))
             self._running.add(task)
-            task.add_done_callback(partial(self._over, question_))
+            task.add_done_callback(partial(self._end_question, question_))
 
-    def _over(self, question_: _Question, task: asyncio.Task[None]) -> None:
+    def _end_question(self, question_: _Question, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
         self._held -= question_.size
-        self._go_on()
+        self._start_questions()
 
     async def _ask_and_store(self, question_: _Question) -> None:
         """Asks, and stores the valid notes of the answer; whatever fails, there are no notes."""
         try:
             async with asyncio.timeout(_ANSWER_DEADLINE_S):
-                await self._take_notes(question_)
+                await self._ask_for_notes(question_)
         except ProxyError as error:
             _log.info("There are no notes on a part: %s (%s)", error.code, error.message)
         except (TimeoutError, SQLAlchemyError) as error:
             _log.warning("There are no notes on a part: %r", error)
 
-    async def _take_notes(self, asked: _Question) -> None:
+    async def _ask_for_notes(self, asked: _Question) -> None:
         store = self._store
         serve = self.serve
         if serve is None or await store.ask(store.notes.has, asked.name):
             return
-        read, body = await asyncio.to_thread(_request, asked, self._model)
+        read, body = await asyncio.to_thread(_note_request, asked, self._model)
         now, reply = self._now(), SummaryReply()
-        await serve(summary_call(asked.asked, body, self._call_id(now), now), reply)
+        await serve(summary_call(asked.call, body, self._call_id(now), now), reply)
         text, finish = answer_text(reply)
         found = await asyncio.to_thread(validate_notes, text, finish, read, asked.known)
         _log.info(
             "Notes on a part for feature %r: %d lines kept, rejected %s",
-            asked.asked.feature,
+            asked.call.feature,
             len(found.facts),
             _rejection_counts(found) or "none",
         )
@@ -240,15 +240,15 @@ class Summariser:
             await store.ask(store.notes.keep, asked.name, found.lines(), self._now())
 
 
-def build_summariser(around: AppContext) -> Summariser | None:
+def build_summariser(context: AppContext) -> Summariser | None:
     """The notebook of a gateway; None where no model is named, or one that nobody knows."""
-    model = around.settings.compaction_model
-    if around.catalog.find(model) is None:
+    model = context.settings.compaction_model
+    if context.catalog.find(model) is None:
         return None
-    return Summariser(around.opened, around.tasks, model=model, now=around.now)
+    return Summariser(context.opened, context.tasks, model=model, now=context.now)
 
 
-def _name(key: bytes) -> str:
+def _part_name(key: bytes) -> str:
     """The name of a part, whichever model is asked: another one's notes do not move what is sent.
 
     A compaction that takes notes has another name than the part it makes, for it names both.
@@ -256,7 +256,7 @@ def _name(key: bytes) -> str:
     return notes_key(b"", key)
 
 
-def _alone(region: Region) -> Region:
+def _without_surroundings(region: Region) -> Region:
     """The part without what was said beside it, so that little is held while it waits."""
     messages = region.messages
     first = messages[region.start : region.start + 1]
@@ -269,7 +269,7 @@ def _alone(region: Region) -> Region:
     )
 
 
-def _request(asked: _Question, model: str) -> tuple[RegionContents, bytes]:
+def _note_request(asked: _Question, model: str) -> tuple[RegionContents, bytes]:
     """The part read, and the body that asks about it."""
     read = read_region(asked.region)
     return read, note_request_body(read, asked.known, model=model)

@@ -68,12 +68,12 @@ class SummaryReply:
         """Nothing: whoever asks stays until it is told, or ends the call."""
 
 
-class _Said(msgspec.Struct, frozen=True):
+class _AnswerMessage(msgspec.Struct, frozen=True):
     content: str | None = None
 
 
 class _Choice(msgspec.Struct, frozen=True):
-    message: _Said = _Said()
+    message: _AnswerMessage = _AnswerMessage()
     finish_reason: str | None = None
 
 
@@ -84,19 +84,19 @@ class _Answer(msgspec.Struct, frozen=True):
 _answer = msgspec.json.Decoder(_Answer).decode
 
 
-def call_server(desk: Dependencies, ticks: Callable[[], float]) -> CallServer:
+def call_server(deps: Dependencies, ticks: Callable[[], float]) -> CallServer:
     """A server of calls that serves them as the API does.
 
     Args:
-        desk: Where calls are served.
+        deps: Where calls are served.
         ticks: Seconds of a clock that goes forward.
     """
 
-    async def served(call: Call, caller: Caller) -> None:
-        with CallWatchdog(WatchdogTimer(desk.tasks.start)) as watch:
-            await serve(CallContext(call, caller, desk, watch, Timeline(ticks)))
+    async def serve_call(call: Call, caller: Caller) -> None:
+        with CallWatchdog(WatchdogTimer(deps.tasks.start)) as watch:
+            await serve(CallContext(call, caller, deps, watch, Timeline(ticks)))
 
-    return served
+    return serve_call
 
 
 def request_template(call: Call) -> Call:

@@ -115,7 +115,7 @@ def _stays(newest: list[Alert]) -> list[Reroute]:
         Reroute(
             objective=alert.subject,
             source=_source(alert, newest[at + 1 :]),
-            rung=_rung(alert),
+            level=_rung(alert),
             state=dict(alert.facts).get("state", ""),
             why=dict(alert.facts).get("why", ""),
             began=alert.began,

@@ -1,8 +1,8 @@
 """A model's notes on parts of conversations, and which compactions took which notes.
 
 Rows are named by what identifies a part: that holds whose conversation it is, so no team meets
-another's. The first to bring notes on a part decides, and what one fold took it takes for ever, in
-every process: what is sent of a conversation must not change once it was sent.
+another's. The first to bring notes on a part decides, and what one compaction took it takes for
+ever, in every process: what is sent of a conversation must not change once it was sent.
 """
 
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ class Notes:
 
         Args:
             part: The name of the part.
-            here: The name of the fold; no part has the same.
+            here: The name of the compaction; no part has the same.
             now: Seconds since the epoch.
         """
         values = {"here": here, "part": part, "used": micros(now)}

@@ -95,7 +95,7 @@ def test_where_no_cut_is_enough_only_the_words_stay(weight):
 
     made = segment_within(region(*ORDERS), 9_000, hopeless)
 
-    assert {fact.kind for fact in made.facts} == {FactKind.USER, FactKind.GOAL, FactKind.GONE}
+    assert {fact.kind for fact in made.facts} == {FactKind.USER, FactKind.GOAL, FactKind.OMITTED}
 
 
 def test_a_target_that_is_too_small_is_missed_and_what_is_gone_is_named():
@@ -141,7 +141,7 @@ def test_a_record_is_offered_with_less_and_less_of_its_rows_and_last_without():
     part = parted(*DESK)
     offer = record_candidates(part, current_results(part.exchanges))
 
-    (orders,) = [each for each in offer.exchanged if each[0].text.startswith("list_orders")]
+    (orders,) = [each for each in offer.exchanges if each[0].text.startswith("list_orders")]
     rows = [each.text.count("W10") for each in orders]
     assert rows == [5, 3, 0]
     assert orders[0].text.endswith("of:9}")
@@ -152,9 +152,9 @@ def test_calls_whose_values_were_named_again_come_first_and_then_the_newest():
     part = parted(*DESK)
     offer = record_candidates(part, current_results(part.exchanges))
 
-    first = [each[0].text.partition("(")[0] for each in offer.exchanged]
+    first = [each[0].text.partition("(")[0] for each in offer.exchanges]
     assert first == ["list_orders", "transfer", "get_owner", "get_owner"]
-    assert "ana_vo_12" in offer.exchanged[2][0].text
+    assert "ana_vo_12" in offer.exchanges[2][0].text
 
 
 def test_goals_and_rules_are_marks_and_sentences_with_values_are_said():
@@ -162,7 +162,7 @@ def test_goals_and_rules_are_marks_and_sentences_with_values_are_said():
     offer = record_candidates(part, current_results(part.exchanges))
 
     assert {each.kind for each in offer.marks} == {FactKind.GOAL, FactKind.RULE}
-    assert any("$52 with tax" in each.text for each in offer.said)
+    assert any("$52 with tax" in each.text for each in offer.statements)
     assert not offer.names
 
 
@@ -177,4 +177,4 @@ def test_of_what_can_be_had_again_names_are_offered_and_of_records_none():
 
     assert {"src/app.py", "src/lib.py"} <= set(offer.names)
     assert not {"20417", "W-4711"} & set(offer.names)
-    assert {each[0].kind for each in offer.exchanged} == {FactKind.COMMAND, FactKind.FILE}
+    assert {each[0].kind for each in offer.exchanges} == {FactKind.COMMAND, FactKind.FILE}

@@ -13,7 +13,7 @@ from compaction.reading.turns import split_units
 def of(*said: dict[str, Any], start: int = 0, held: frozenset[int] = frozenset()) -> RegionContents:
     messages = tuple(parse_message(orjson.dumps(each)) for each in said)
     region = Region(
-        messages=messages, units=split_units(messages), start=start, end=len(messages), held=held
+        messages=messages, units=split_units(messages), start=start, end=len(messages), kept=held
     )
     return read_region(region)
 

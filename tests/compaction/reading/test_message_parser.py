@@ -174,7 +174,7 @@ def test_another_count_weighs_in():
         b'{"role": "user", "tool_calls": [{"id": "a"}]}',
     ],
 )
-def test_what_is_no_message_is_not_folded(source):
+def test_what_is_no_message_is_not_compacted(source):
     with pytest.raises(CannotCompactError):
         parse_message(source)
 

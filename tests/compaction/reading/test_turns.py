@@ -80,7 +80,7 @@ def test_a_unit_is_open_while_a_call_of_it_waits(said, found):
         [user(), calling("a"), calling("a"), result("a")],
     ],
 )
-def test_results_that_answer_nothing_and_doubled_ids_are_not_folded(said):
+def test_results_that_answer_nothing_and_doubled_ids_are_not_compacted(said):
     with pytest.raises(CannotCompactError):
         split_units(messages(said))
     with pytest.raises(CannotCompactError):

@@ -9,7 +9,7 @@ from compaction.results.json_values import MAX_DEPTH, UnreadableValue
 from compaction.results.value_leaves import (
     MAX_VALUE_CHARS,
     find_ids,
-    identifies,
+    is_identifier,
     leaf_strings,
     value_leaves,
 )
@@ -88,14 +88,14 @@ def test_values_and_ids_stand_in_the_text_once(text):
 
 @pytest.mark.parametrize("word", IDS)
 def test_what_names_one_thing_is_an_id(word):
-    assert identifies(word)
+    assert is_identifier(word)
     assert find_ids(f"Look at {word}, please.") == (word,)
     assert word in value_leaves(f"Look at {word}, please.")
 
 
 @pytest.mark.parametrize("word", NO_IDS)
 def test_words_years_dates_and_measures_are_none(word):
-    assert not identifies(word)
+    assert not is_identifier(word)
 
 
 def test_ids_of_json_are_those_of_its_values_and_of_telling_keys():
@@ -112,7 +112,7 @@ def test_ids_of_the_arguments_of_several_calls_are_those_of_their_values():
 
 @pytest.mark.parametrize("word", ["Credit/debit", "n/g", "s/a_b/c/g", "y/abc_d/efg"])
 def test_choices_and_expressions_of_sed_are_no_paths(word):
-    assert not identifies(word)
+    assert not is_identifier(word)
 
 
 def test_telling_keys_are_values():

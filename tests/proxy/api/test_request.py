@@ -69,7 +69,7 @@ def test_a_head_that_says_nothing_is_read_as_nothing():
         "x-session-id",
     ],
 )
-def test_headers_that_name_a_session_are_read_and_told_apart(name):
+def test_headers_that_name_a_session_are_read_and_kept_apart(name):
     one, same, other, nameless = (
         read_head(scope(headers={name: value})).session for value in ("one", "one", "two", "")
     )
@@ -169,7 +169,7 @@ def test_all_that_needs_no_escape_is_read_without():
         "files/a;b",
     ],
 )
-def test_a_path_we_do_not_know_stays_as_it_came(raw):
+def test_a_path_we_do_not_know_stays_unmodified(raw):
     assert read_head(scope(f"/v1/{raw}", raw=f"/v1/{raw}")).endpoint == raw
 
 
@@ -214,7 +214,7 @@ def test_a_server_that_gives_no_raw_path_gives_the_decoded_one():
         ("/v1/v1/" + "a" * 200, "/v1/" + "a" * 100 + "?"),
     ],
 )
-def test_a_prefix_that_stands_twice_is_told_with_the_path_that_was_meant(path, meant):
+def test_a_prefix_that_stands_twice_is_reported_with_the_path_that_was_meant(path, meant):
     with pytest.raises(NotFound, match="base_url ends in /v1 already") as caught:
         read_head(scope(path))
 
@@ -333,7 +333,7 @@ def test_a_caller_that_leaves_before_the_end_of_its_body_is_gone(connection):
         received(connection)
 
 
-def test_a_missing_key_and_a_bad_one_are_told_apart():
+def test_a_missing_key_and_a_bad_one_are_kept_apart():
     missing, bad = unauthenticated_error(is_missing=True), unauthenticated_error(is_missing=False)
 
     assert (missing.status, missing.code) == (401, "missing_api_key")

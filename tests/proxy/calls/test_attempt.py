@@ -157,7 +157,7 @@ def test_what_has_moved_fits_nowhere_else():
     assert limits.fits == [False, False]
 
 
-def test_the_caller_is_told_of_its_limits_and_where_it_went():
+def test_the_caller_is_notified_of_its_limits_and_where_it_went():
     limits = Admits(lambda prepared: Admitted(prepared, {"x-left": "1"}, ("a note",)))
     made, _ = opened(stream(STREAM), then=run, limits=limits, moved="chat: level 1")
 
@@ -166,7 +166,7 @@ def test_the_caller_is_told_of_its_limits_and_where_it_went():
     assert made.info.reroute_reason == "chat: level 1"
 
 
-def test_what_goes_as_it_came_is_not_planned_and_still_ended():
+def test_what_goes_unmodified_is_not_planned_and_still_ended():
     made, _ = opened(stream(STREAM), then=run, is_resent=True)
 
     assert told(made.context.deps) == ["begun", "ended"]

@@ -93,7 +93,7 @@ def arranged(
     return played(work())
 
 
-def test_a_planned_prompt_that_is_refused_goes_again_as_it_came():
+def test_a_planned_prompt_that_is_refused_goes_again_unmodified():
     kept, transport, told = arranged(failing(400), Scripted([COMPLETION]))
 
     assert [sent.body for _, sent in transport.sent] == [ASKED + b" ", ASKED]

@@ -50,7 +50,7 @@ def test_a_person_is_told_what_became_of_it(typed, file):
     assert "(−" in lines[0]  # noqa: RUF001
     assert lines[1].startswith("Compacted: facts stand for ")
     assert lines[1].endswith("it was asked for, whether it pays or not.")
-    assert lines[2].startswith("Compaction pays itself back in ")
+    assert lines[2].startswith("The compaction pays itself back in ")
     assert lines[2].endswith(" calls, this one included; 19 were made so far.")
     assert "  rule (1)" in lines
     assert "    [1] Never write to ann@example.com." in lines
@@ -67,10 +67,12 @@ def test_a_conversation_that_stays_is_told_with_the_reason(typed, tmp_path):
     assert "Facts" not in said
 
 
-def test_trimmed_results_are_reported_apart_from_a_compaction(typed, file):
+def test_results_said_shorter_are_kept_apart_from_a_compaction(typed, file):
     said = typed.said(build, "compact", file, "--mode", "trim", *WORDS)
 
-    assert "Trimmed: tool results are shorter, without loss. Not compacted: trim goes no" in said
+    assert (
+        "Trimmed: tool results are said shorter, without loss. Not compacted: trim goes no" in said
+    )
     assert "more" in said
 
 
@@ -79,7 +81,7 @@ def test_json_is_one_document_with_the_names_that_were_promised(typed, file):
 
     found = orjson.loads(said)
     assert said.count("\n") == 1
-    assert found["folded"] is True
+    assert found["compacted"] is True
     assert found["reason"] == "forced"
     assert found["tokens_after"] < found["tokens_before"]
     assert {"kind", "text", "turns"} <= found["facts"][0].keys()
@@ -150,7 +152,7 @@ def test_the_gateways_own_command_line_has_it_and_reads_what_is_piped():
     found = orjson.loads(shell("-", "--json", "--force", stdin=body).stdout)
 
     assert found["model"] == "gpt-5.6-terra"
-    assert found["folded"] is True
+    assert found["compacted"] is True
     piped = shell("-", stdin=b"{")
     assert piped.exit_code == 1
     assert "stdin holds no JSON" in piped.stderr
@@ -187,7 +189,7 @@ def test_a_model_whose_thinking_is_signed_is_told_to_be_left_alone():
     assert orjson.loads(shell("-", "--json", stdin=body).stdout)["gateway"] is None
 
 
-def test_a_target_that_cannot_be_met_is_told(typed, file):
+def test_a_target_that_cannot_be_met_is_reported(typed, file):
     said = typed.said(build, "compact", file, "--force", "--target-tokens", "100", *WORDS)
     found = orjson.loads(
         typed.said(build, "compact", file, "--force", "--target-tokens", "100", "--json", *WORDS)

@@ -95,7 +95,7 @@ def test_what_gateways_say_is_shown(typed):
     ]
 
 
-def test_what_was_said_long_ago_is_told_as_that(typed):
+def test_what_was_said_long_ago_is_reported_as_that(typed):
     tell(typed, {"chat": told(NOW - 31)})
 
     assert "No gateway has said anything since" in typed.said(group)

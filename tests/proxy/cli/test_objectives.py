@@ -145,5 +145,5 @@ def test_one_document_that_cannot_be_read_refuses_all(typed, tmp_path):
     assert read_openslo(made).objectives == (ERRORS,)
 
 
-def test_a_file_that_says_nothing_is_told(typed, tmp_path):
+def test_a_file_that_says_nothing_is_reported(typed, tmp_path):
     assert "There is no SLO in" in typed.refused(showing(), "import", written(tmp_path, ""))

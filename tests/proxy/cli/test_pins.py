@@ -105,7 +105,7 @@ def test_pin_to_level_0_sends_calls_to_what_they_ask_for(typed):
         (("chat-ttft", "1", "--for", "31d"), "up to 30 days"),
     ],
 )
-def test_what_cannot_be_pinned_is_told_with_its_fix(typed, words, fix):
+def test_what_cannot_be_pinned_is_reported_with_its_fix(typed, words, fix):
     assert fix in typed.refused(group, "pin", *words)
 
 

@@ -103,7 +103,7 @@ def command() -> Callable[[Terminal], typer.Typer]:
     return alone(lambda terminal: simulator_command(terminal, shipped))
 
 
-def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
+def test_a_port_that_is_taken_is_reported(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
 

@@ -93,5 +93,5 @@ def test_in_a_pipe_a_row_is_a_line_however_long(tmp_path: Path) -> None:
     assert captured.get().splitlines()[1] == "acme  call_" + "1" * 26
 
 
-def test_an_error_is_told_as_a_sentence() -> None:
+def test_an_error_is_reported_as_a_sentence() -> None:
     assert sentence(ValueError("no layout")) == "No layout"

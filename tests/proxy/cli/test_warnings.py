@@ -85,7 +85,7 @@ def test_a_model_of_which_little_is_said_takes_few_calls():
     assert policy_warnings(promises, catalog(small=(bare, KNOWN)), None) == []
 
 
-def test_what_is_promised_of_a_team_that_does_not_exist_is_told():
+def test_what_is_promised_of_a_team_that_does_not_exist_is_reported():
     promises = Policies(
         budgets=(
             budget(of="acmee"),

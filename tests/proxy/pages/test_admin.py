@@ -10,9 +10,9 @@ from fastapi import FastAPI
 
 from proxy.pages import admin
 from proxy.pages.admin_sessions import IDLE_TIMEOUT_S, MAX_FAILURES
-from proxy.pages.answers import add_error_handlers
+from proxy.pages.app import add_error_handlers
 from tests.fakes.asgi import Connection, asked, refusal, scope
-from tests.fakes.board import CALL, NOW, FakeBoard, a_moved, overview
+from tests.fakes.board import CALL, NOW, FakeBoard, a_rerouted_call, overview
 from tests.fakes.steered import Watch
 
 TOKEN = "an-admin-token-of-24-chars"
@@ -327,8 +327,8 @@ def test_a_part_that_is_not_known_leaves_the_page_standing() -> None:
 
 
 def test_a_script_in_a_features_name_is_text() -> None:
-    evil: Any = a_moved(feature="<script>alert(1)</script>")
-    browser = Browser(FakeBoard(page=overview(moved=[evil])))
+    evil: Any = a_rerouted_call(feature="<script>alert(1)</script>")
+    browser = Browser(FakeBoard(page=overview(rerouted_calls=[evil])))
     browser.sign_in()
 
     assert "<script" not in text(browser.get())

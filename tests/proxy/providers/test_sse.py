@@ -176,7 +176,7 @@ def test_what_only_keeps_a_connection_alive_is_idle(run, idle):
         (b"database", False),
     ],
 )
-def test_a_stream_is_told_by_its_first_bytes_and_never_by_fewer(head, is_stream):
+def test_a_stream_is_reported_by_its_first_bytes_and_never_by_fewer(head, is_stream):
     found = [begins_stream(head[:end]) for end in range(len(head) + 1)]
 
     assert found[-1] is is_stream

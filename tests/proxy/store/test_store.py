@@ -172,7 +172,9 @@ def test_an_offline_store_knows_its_keys_and_secret_and_plans_and_compacts_nothi
     store, key = offline_store(tmp_path)
     found = store.keyring.find(key)
     mode = store.board.standings.of(LayoutScope("team", "feature")).mode
-    compaction = store.foldboard.chosen.of("team", "feature").effective_mode(Compaction.FACTS)
+    compaction = store.compaction_settings.chosen.of("team", "feature").effective_mode(
+        Compaction.FACTS
+    )
     troubles = store.trouble()
     store.close(0)
 
@@ -221,10 +223,12 @@ def test_a_store_that_is_online_learns_what_holds(tmp_path: Path) -> None:
     store, _ = offline_store(tmp_path)
     store.go_online()
     store.go_online()
-    for each in (store.keyring, store.board, store.foldboard):
+    for each in (store.keyring, store.board, store.compaction_settings):
         each.refresh()
     mode = store.board.standings.of(LayoutScope("team", "feature")).mode
-    unlisted = store.foldboard.chosen.of("team", "feature").effective_mode(Compaction.FACTS)
+    unlisted = store.compaction_settings.chosen.of("team", "feature").effective_mode(
+        Compaction.FACTS
+    )
     is_current = store.keyring.is_current
     store.close(10)
 

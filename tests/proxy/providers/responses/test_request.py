@@ -88,7 +88,7 @@ def test_each_field_is_said_in_chat(asked: Any, said: Any) -> None:
         ({"instructions": ["x"]}, "instructions", "Expected"),
     ],
 )  # fmt: skip
-def test_what_chat_cannot_say_is_refused_with_the_way_to_mend_it(
+def test_what_chat_cannot_say_is_refused_with_the_way_to_fix_it(
     asked: Any, param: str, fix: str
 ) -> None:
     with pytest.raises(InvalidCall, match=fix) as caught:

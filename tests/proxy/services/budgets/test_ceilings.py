@@ -30,7 +30,7 @@ def limit(found: Admitted | CheaperRoute, field: str = "max_completion_tokens") 
     return orjson.loads(admitted(found).prepared.body).get(field)
 
 
-def test_what_fits_goes_as_it_came():
+def test_what_fits_goes_unmodified():
     hall = Hall(ceiling())
     found = admitted(hall.checked(hall.attempt()))
 
@@ -228,7 +228,7 @@ def test_a_refusal_says_what_it_may_cost_and_what_would_be_cheaper():
     assert "With max_completion_tokens of 22 it fits. On `a` it may cost" in error.message
 
 
-def test_a_prompt_that_is_too_dear_by_itself_is_told_apart():
+def test_a_prompt_that_is_too_dear_by_itself_is_kept_apart():
     hall = Hall(ceiling(1_000))
 
     with pytest.raises(OverCeiling, match="Send a shorter prompt") as refused:

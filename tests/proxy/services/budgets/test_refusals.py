@@ -33,7 +33,7 @@ def refused(
     return budget_refusal(each, ReservationRefused(0, CounterLevel(spent, held), frees), asks, NOW)
 
 
-def test_a_budget_that_is_used_up_is_told_with_when_it_starts_anew():
+def test_a_budget_that_is_used_up_is_reported_with_when_it_starts_anew():
     error = refused(3 * DOLLAR, 0, limit=3 * DOLLAR, asks=DOLLAR // 4)
 
     assert (error.status, error.code, error.retry_after) == (429, "budget_exceeded", 90)
@@ -110,7 +110,7 @@ def test_a_rate_says_so_and_what_is_left(unit):
         ("feature", "", "of calls that name no feature"),
     ],
 )
-def test_whose_budget_it_is_is_told(scope, whose, said):
+def test_whose_budget_it_is_is_reported(scope, whose, said):
     each = CountedBudget(budget(scope=scope), whose, "c", NOW + 9)
 
     assert (
@@ -119,7 +119,7 @@ def test_whose_budget_it_is_is_told(scope, whose, said):
     )
 
 
-def test_the_tightest_of_several_is_told():
+def test_the_tightest_of_several_is_reported():
     pairs = [(10, CounterLevel(1, 1)), (9, CounterLevel(5, 0)), (100, CounterLevel(0, 0))]
     each = [
         CountedBudget(

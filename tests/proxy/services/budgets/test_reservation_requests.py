@@ -105,7 +105,7 @@ def test_of_what_nobody_can_tell_a_little_is_needed():
 
 
 @pytest.mark.parametrize(("endpoint", "worst"), [("responses/compact", 8), ("images/edits", 1)])
-def test_what_a_compaction_may_use_is_told_and_what_a_picture_may_is_not(endpoint, worst):
+def test_what_a_compaction_may_use_is_reported_and_what_a_picture_may_is_not(endpoint, worst):
     output = OutputBounds(typical=1, likely=2, worst=3)
     quote = PriceQuote(tariff=None, at=NOW)
 

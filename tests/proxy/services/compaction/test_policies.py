@@ -115,7 +115,7 @@ def test_openai_is_asked_to_compact_responses():
     assert found.sent is not None
     held = orjson.loads(found.sent.body)["context_management"]
     assert held == [{"type": "compaction", "compact_threshold": 50_000}]
-    assert not found.is_folded
+    assert not found.is_compacted
     assert found.header == "unmodified; reason=asked"
 
 

@@ -75,7 +75,7 @@ def test_it_is_sent_metered_and_priced_as_a_call_of_its_own_feature():
     assert (receipt.feature, receipt.call_id) == ("chat/compaction", "call_2")
     assert receipt.usage is not None
     assert receipt.cost_nanos
-    assert (receipt.compaction, receipt.compaction_why, receipt.folded) == ("", "notes", False)
+    assert (receipt.compaction, receipt.compaction_why, receipt.compacted) == ("", "notes", False)
 
 
 def test_a_budget_that_is_spent_refuses_it():

@@ -55,7 +55,7 @@ def test_what_is_short_is_done_at_once_and_the_rest_in_a_thread():
     here, there, memory = played(work)
 
     assert here == "MainThread"
-    assert there.startswith("folding")
+    assert there.startswith("compaction")
     assert isinstance(memory, CompactionMemory)
 
 
@@ -71,7 +71,7 @@ def test_what_is_short_goes_to_the_thread_while_that_works():
     hog, short = played(work)
 
     assert hog == "slow"
-    assert short.startswith("folding")
+    assert short.startswith("compaction")
 
 
 def test_a_team_that_holds_up_its_thread_is_busy_and_others_are_served():
@@ -86,7 +86,7 @@ def test_a_team_that_holds_up_its_thread_is_busy_and_others_are_served():
 
     others, after = played(work)
 
-    assert all(each.startswith("folding") for each in [*others, after])
+    assert all(each.startswith("compaction") for each in [*others, after])
 
 
 def test_where_all_threads_are_held_up_calls_are_late():

@@ -60,27 +60,27 @@ def test_tags_are_taken_off_however_small_a_prompt_is(store):
     assert b"<tg:" not in found.body
 
 
-def test_what_is_huge_goes_as_it_came(store):
+def test_what_is_huge_goes_unmodified(store):
     asked = call(body(said("user", "x" * eligibility.MAX_PLANNED_BYTES)))
     with made(store) as planning:
         assert run(planning.plan(asked, ROUTE)) == Passthrough("the prompt is too large to plan")
 
 
-def test_a_feature_for_which_planning_is_off_goes_as_it_came(tmp_path):
+def test_a_feature_for_which_planning_is_off_goes_unmodified(tmp_path):
     store = opened(tmp_path, Store, PlanningMode.OFF)
     with made(store) as planning:
         assert run(planning.plan(chat(), ROUTE)) == Passthrough(reason="off")
     store.close(5)
 
 
-def test_a_feature_that_is_suspended_goes_as_it_came_and_says_so(store):
+def test_a_feature_that_is_suspended_goes_unmodified_and_says_so(store):
     store.layouts.suspend(PLACE.all_families, "it cost more", NOW)
     store.board.refresh()
     with made(store) as planning:
         assert run(planning.plan(chat(), ROUTE)) == Passthrough("planning is suspended")
 
 
-def test_what_cannot_be_planned_goes_as_it_came_with_the_reason(store):
+def test_what_cannot_be_planned_goes_unmodified_with_the_reason(store):
     asked = call(orjson.dumps({"model": "m", "messages": "x" * 4_096}))
     with made(store) as planning:
         found = run(planning.plan(asked, ROUTE))

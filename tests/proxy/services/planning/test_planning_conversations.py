@@ -217,7 +217,7 @@ def identities(
     return run(work())
 
 
-def test_sessions_that_begin_alike_are_told_apart_by_all_replicas(store):
+def test_sessions_that_begin_alike_are_kept_apart_by_all_replicas(store):
     sessions = [session(f"S{n}", said("user", f"I am {n}.")) for n in range(10)]
     with made(store, Planner(SECRET, share=0.5)) as one, made(store, Planner(SECRET)) as two:
         found = identities(sessions, one, two)

@@ -104,7 +104,7 @@ def test_calls_that_show_nothing_propose_nothing(store):
     assert store.layouts.proposals(PLACE) == []
 
 
-def test_a_lesson_the_store_does_not_take_is_told_of(store, caplog):
+def test_a_lesson_the_store_does_not_take_is_reported(store, caplog):
     def propose(*args: object) -> None:
         raise OperationalError("INSERT", {}, OSError("away"))
 

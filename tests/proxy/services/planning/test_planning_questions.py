@@ -68,7 +68,7 @@ SAID = AnswerDiagnostics(
 )
 
 
-def test_what_a_provider_says_is_told_without_waiting_for_a_prompt_that_is_planned(store):
+def test_what_a_provider_says_is_reported_without_waiting_for_a_prompt_that_is_planned(store):
     with made(store) as planning:
         found = run(asked(planning, 0))
         with planning._lock:
@@ -79,7 +79,7 @@ def test_what_a_provider_says_is_told_without_waiting_for_a_prompt_that_is_plann
     assert miss.tokens == 8_000
 
 
-def test_what_a_provider_says_of_a_long_call_is_told(store):
+def test_what_a_provider_says_of_a_long_call_is_reported(store):
     with made(store) as planning:
         found = run(asked(planning, planning_._MAX_INLINE_BLOCKS // 2))
         miss = planning.settle(found, ANSWERED, SAID)
@@ -129,7 +129,7 @@ def test_no_layout_is_begun_where_a_provider_keeps_what_it_is_sent(tmp_path):
     store.close(5)
 
 
-def test_a_response_that_goes_on_from_another_goes_as_it_came_and_says_why(store):
+def test_a_response_that_goes_on_from_another_goes_unmodified_and_says_why(store):
     with made(store) as planning:
         found = run(planning.plan(respond(stored=True, previous_response_id="resp_1"), OPENAI))
 

@@ -111,7 +111,7 @@ def test_retention_without_time_does_nothing_and_says_so(
     assert len(ledger_of(engine)) == 1
 
 
-def test_attempts_that_the_ledger_has_are_told_from_those_it_lacks(
+def test_attempts_that_the_ledger_has_are_kept_apart_from_those_it_lacks(
     engine: Engine, ledger: ReceiptLedger
 ) -> None:
     inserter(engine)([ANSWERED, a_receipt(5)])

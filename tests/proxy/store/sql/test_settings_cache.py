@@ -87,7 +87,7 @@ def test_with_a_mode_of_a_later_version_the_last_known_holds(engine: Engine) -> 
     assert board.trouble is None
 
 
-def test_a_row_that_cannot_be_read_is_told_with_its_mend_and_stops_nothing(
+def test_a_row_that_cannot_be_read_is_reported_with_its_fix_and_stops_nothing(
     engine: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
     layouts = Layouts(engine)
