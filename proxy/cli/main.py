@@ -277,6 +277,6 @@ _TABLE: Final[dict[str, tuple[str, Callable[[typer.Typer], object]]]] = {
     "user": ("Look up end users, who are kept as hashes.", _user),
     "layout": ("See, approve and roll back how features' prompts are arranged.", _layout),
     "compaction": ("Show and choose the compaction of features.", _compaction),
-    "objectives": ("Show objectives; export, import and pin them.", _objectives),
+    "objectives": ("Objectives of calls, their states, and other formats of them.", _objectives),
     "alerts": ("Show open alerts, and who was notified.", _alerts),
 }

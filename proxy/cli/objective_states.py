@@ -36,7 +36,7 @@ class ObjectiveStates(NamedTuple):
     notes: tuple[str, ...] = ()
 
     def cells(self, objective: str) -> tuple[str, ...]:
-        """An objective's state, level, since when, and why; ? where that is unknown."""
+        """An objective's state, fallback level, since when, and why; ? where not known."""
         told = self.published.get(objective)
         if told is None:
             return _UNKNOWN

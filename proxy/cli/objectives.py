@@ -31,7 +31,7 @@ class Format(StrEnum):
 _Format = Annotated[
     Format,
     typer.Option(
-        "--format", help="OpenSLO v1, rules for Prometheus, or TOML for the policies file."
+        "--format", help="OpenSLO v1, rules for Prometheus, or tables of the policies file."
     ),
 ]
 
@@ -42,13 +42,13 @@ def objectives(
     policies: Callable[[Settings], Policies],
 ) -> typer.Typer:
     """The group of commands; by itself it shows objectives."""
-    commands = typer.Typer(help="Show objectives; export, import and pin them.")
+    commands = typer.Typer(help="Objectives of calls, their states, and other formats of them.")
 
     @commands.callback(invoke_without_command=True)
     def show_objectives(context: typer.Context, *, as_json: AsJson = False) -> None:
-        """Show every objective: its calls and target, what is done if it is missed, its state.
+        """Every objective: its calls and target, its enforcement, and its state.
 
-        State, level, since and reason are known where gateways share a Redis.
+        State, fallback level, since and reason are shown where gateways share a Redis.
         """
         if context.invoked_subcommand is None:
             chosen = settings()
@@ -65,7 +65,7 @@ def objectives(
     ) -> None:
         """Print documents of OpenSLO as tables for the policies file; nothing is changed.
 
-        Comments name what has no meaning here. If a document cannot be read, none is printed.
+        Comments name the parts that are skipped. If a document cannot be read, none is printed.
         """
         from proxy.cli.objective_yaml import read_documents
         from slo.openslo.reading import read_openslo

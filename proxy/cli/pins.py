@@ -1,4 +1,4 @@
-"""``thriftgate objectives pin``: holds an objective at one fallback level for a while."""
+"""``thriftgate objectives pin``: sets an objective's fallback level by hand, for a while."""
 
 from __future__ import annotations
 
@@ -41,13 +41,14 @@ def add(
     def pin(
         name: _Name,
         level: Annotated[
-            str, typer.Argument(help="0: as calls ask; 1 and on: down its ladder; or its name.")
+            str,
+            typer.Argument(help="Fallback level: 0 for what calls ask for, 1 and on, or its name."),
         ],
         span: Annotated[str, typer.Option("--for", help="How long, such as 30m or 4h.")] = "1h",
         why: Annotated[str, typer.Option(help="Why, for others to read.")] = "",
         by: _By = "",
     ) -> None:
-        """Hold new conversations at one fallback level; gateways follow within seconds."""
+        """Send new conversations to one fallback level; gateways follow within seconds."""
         objective = _find_objective(terminal, policies(settings()), name)
         number = _level_number(terminal, objective, level)
         lasts = _span(terminal, span)
@@ -66,17 +67,17 @@ def add(
                 )
             )
         whose = f", {only}," if (only := request_kind_text(objective.calls)) else ""
-        where = f"level {number} ({_level_names(objective)[number]})"
+        where = f"fallback level {number} ({_level_names(objective)[number]})"
         terminal.say(f"{name} is pinned to {where}{whose} until {format_time(now + lasts)}.")
 
     @commands.command("release")
     def release(name: _Name) -> None:
-        """Release a pin: the objective follows its measurements again."""
+        """Release a pin: the objective returns to its former level and follows measurements."""
         with terminal.store() as store:
             was = store.pins.release(name, terminal.now())
         if not was:
             terminal.fail(f"{name} is not pinned.")
-        terminal.say(f"{name} follows its measurements again.")
+        terminal.say(f"{name} follows measurements again.")
 
 
 def _add_pin_list(commands: typer.Typer, terminal: Terminal) -> None:
@@ -115,19 +116,21 @@ def _find_objective(terminal: Terminal, promised: Policies, name: str) -> Object
     return terminal.fail(f"There is no objective {name}. Known are: {known}.")
 
 
-def _level_number(terminal: Terminal, objective: Objective, named: str) -> int:
-    """The number of a level that is given by its number or its name."""
+def _level_number(terminal: Terminal, objective: Objective, level: str) -> int:
+    """The number of a fallback level that is given by its number or its name."""
     every = _level_names(objective)
     numbers = {str(n): n for n in range(len(every))}
     names = {name: n for n, name in enumerate(objective.ladder, start=1)}
-    if (level := (names | numbers).get(named)) is not None:
-        return level
+    if (number := (names | numbers).get(level)) is not None:
+        return number
     known = ", ".join(f"{n} ({what})" for n, what in enumerate(every))
-    return terminal.fail(f"{objective.name} has no level {named}. Its levels are: {known}.")
+    return terminal.fail(
+        f"{objective.name} has no fallback level {level}. Its levels are: {known}."
+    )
 
 
 def _level_names(objective: Objective) -> tuple[str, ...]:
-    """The models of an objective's levels, by number."""
+    """The names of its fallback levels, by number."""
     return ("what calls ask for", *objective.ladder)
 
 

@@ -46,10 +46,10 @@ def test_a_pin_is_set_listed_and_released(typed):
     said = typed.said(group, "pin", "chat-ttft", "2", "--for", "4h", "--why", "gpu 3 burns")
     shown = typed.said(group, "pins")
 
-    assert "pinned to level 2 (small) until" in said
+    assert "pinned to fallback level 2 (small) until" in said
     assert "chat-ttft" in shown
     assert "gpu 3 burns" in shown
-    assert "follows its measurements again" in typed.said(group, "release", "chat-ttft")
+    assert "follows measurements again" in typed.said(group, "release", "chat-ttft")
     assert "Nothing is pinned." in typed.said(group, "pins")
 
 
@@ -71,11 +71,11 @@ def test_what_was_pinned_stays_to_be_seen_with_who_set_it(typed):
 @pytest.mark.parametrize(
     ("level", "said"), [("small", "level 2 (small)"), ("elsewhere", "level 1 (")]
 )
-def test_pin_takes_a_level_by_its_name(typed, level, said):
+def test_a_fallback_level_may_be_given_by_its_name(typed, level, said):
     assert said in typed.said(group, "pin", "chat-ttft", level)
 
 
-def test_pin_takes_a_number_as_a_levels_number_before_its_name(typed):
+def test_a_number_is_a_fallback_levels_number_before_it_is_a_name(typed):
     two = msgspec.structs.replace(CHAT, ladder=("2", "1", "7b"))
     said = [typed.said(of(two), "pin", "chat-ttft", level) for level in ("1", "7b")]
 
@@ -90,7 +90,7 @@ def test_a_pin_of_streams_alone_says_so(typed):
     )
 
 
-def test_pin_to_level_0_sends_calls_to_what_they_ask_for(typed):
+def test_fallback_level_0_is_what_calls_ask_for(typed):
     assert "level 0 (what calls ask for)" in typed.said(group, "pin", "chat-ttft", "0")
 
 
@@ -99,8 +99,8 @@ def test_pin_to_level_0_sends_calls_to_what_they_ask_for(typed):
     [
         (("nothing", "0"), "Known are: chat-ttft"),
         (("chat-ttft", "3"), "Its levels are: 0 (what calls ask for), 1 (elsewhere), 2 (small)."),
-        (("chat-ttft", "smal"), "chat-ttft has no level smal."),
-        (("chat-ttft", "\N{SUPERSCRIPT TWO}"), "has no level"),
+        (("chat-ttft", "smal"), "chat-ttft has no fallback level smal."),
+        (("chat-ttft", "\N{SUPERSCRIPT TWO}"), "has no fallback level"),
         (("chat-ttft", "1", "--for", "soon"), "such as 30m, 4h or 2d"),
         (("chat-ttft", "1", "--for", "31d"), "up to 30 days"),
     ],
