@@ -29,7 +29,6 @@ from proxy.store.sql import schema
 from proxy.store.sql.answers import Answers
 from proxy.store.sql.api_key_cache import ApiKeyCache
 from proxy.store.sql.compaction_receipts import CompactionReceipts
-from proxy.store.sql.compaction_settings import CompactionSettingsCache
 from proxy.store.sql.compactions import Compactions
 from proxy.store.sql.database import (
     ConnectionGate,
@@ -51,7 +50,7 @@ from proxy.store.sql.pins import Pins
 from proxy.store.sql.plans import Plans
 from proxy.store.sql.reports import LedgerReports
 from proxy.store.sql.savings import Savings
-from proxy.store.sql.settings_cache import LayoutSettingsCache
+from proxy.store.sql.settings_cache import CompactionSettingsCache, LayoutSettingsCache
 from proxy.store.sql.singleton_lock import singleton_lock
 from proxy.store.sql.spendings import Spendings
 from proxy.store.sql.teams import Teams

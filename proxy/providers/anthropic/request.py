@@ -9,7 +9,6 @@ from typing import Any, Final
 import msgspec
 
 from proxy.catalog.entries import Route
-from proxy.providers.anthropic.pairs import pair_tool_calls
 from proxy.providers.anthropic.params import (
     end_user,
     max_tokens,
@@ -23,7 +22,7 @@ from proxy.providers.anthropic.parts import text
 from proxy.providers.anthropic.schema import close_objects
 from proxy.providers.anthropic.thinking import Thinking, thinking
 from proxy.providers.anthropic.tools import tool_choice, tools
-from proxy.providers.anthropic.turns import Turn, close_turns, system, turns
+from proxy.providers.anthropic.turns import Turn, close_turns, pair_tool_calls, system, turns
 from proxy.providers.body_fields import (
     ChatBody,
     invalid_parameter,

@@ -4,19 +4,22 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, update
 
+from compaction.policy import CompactionMode
 from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.store.sql import schema
+from proxy.store.sql.compactions import Compactions
 from proxy.store.sql.database import write_transaction
 from proxy.store.sql.layout_rows import UNKNOWN_MODE, write_settings
 from proxy.store.sql.layouts import Layouts
-from proxy.store.sql.settings_cache import LayoutSettingsCache
+from proxy.store.sql.settings_cache import CompactionSettingsCache, LayoutSettingsCache
 from proxy.store.store import Store
 
 NOW = 1_790_000_000.0
 PLACE = LayoutScope("team_1", "support")
+FEATURE = ("team_1", "support")
 
 
-def test_what_holds_at_the_start_is_known_and_a_change_is_noticed(engine: Engine) -> None:
+def test_layout_settings_are_known_at_the_start_and_a_change_is_noticed(engine: Engine) -> None:
     layouts = Layouts(engine)
     layouts.switch(PLACE, PlanningMode.AUTO, "ann", NOW)
     board = LayoutSettingsCache(layouts, every=60)
@@ -33,7 +36,7 @@ def test_what_holds_at_the_start_is_known_and_a_change_is_noticed(engine: Engine
     assert board.standings is second
 
 
-def test_with_the_database_away_the_last_known_holds(engine: Engine) -> None:
+def test_with_the_database_away_the_last_known_layout_settings_hold(engine: Engine) -> None:
     layouts = Layouts(engine)
     layouts.switch(PLACE, PlanningMode.AUTO, "ann", NOW)
     board = LayoutSettingsCache(layouts)
@@ -111,3 +114,38 @@ def test_a_row_that_cannot_be_read_is_reported_with_its_fix_and_stops_nothing(
     assert told[1].endswith("thriftgate layout rollback team_1 support --family gpt")
     layouts.switch(PLACE, PlanningMode.OBSERVE, "ann", NOW)
     assert not layouts.standings().of(PLACE).is_off
+
+
+def test_compaction_settings_are_known_at_the_start_and_a_change_is_noticed(engine: Engine) -> None:
+    compactions = Compactions(engine)
+    compactions.choose(FEATURE, CompactionMode.FACTS, "ann", NOW)
+    board = CompactionSettingsCache(compactions, every=60)
+    board.start()
+    first = board.chosen
+    compactions.step_back(FEATURE, CompactionMode.TRIM, "lost", NOW)
+    board.refresh()
+    second = board.chosen
+    board.refresh()
+    board.close()
+
+    assert first.of(*FEATURE).effective_mode(CompactionMode.OFF) is CompactionMode.FACTS
+    assert second.of(*FEATURE).effective_mode(CompactionMode.OFF) is CompactionMode.TRIM
+    assert board.chosen is second
+    assert board.trouble is None
+
+
+def test_with_the_database_away_the_last_known_compaction_settings_hold(engine: Engine) -> None:
+    compactions = Compactions(engine)
+    compactions.choose(FEATURE, CompactionMode.FACTS, "ann", NOW)
+    board = CompactionSettingsCache(compactions)
+    board.refresh()
+    with engine.begin() as connection:
+        connection.exec_driver_sql("ALTER TABLE meta RENAME TO away")
+    board.refresh()
+    trouble = board.trouble
+    with engine.begin() as connection:
+        connection.exec_driver_sql("ALTER TABLE away RENAME TO meta")
+    board.close()
+
+    assert trouble == "changes to compactions go unnoticed: the database is away"
+    assert board.chosen.of(*FEATURE).mode is CompactionMode.FACTS
