@@ -92,8 +92,8 @@ def lookback_blocks(prompt: CachedPrompt, mark: int, rules: AnthropicRules = ANT
 class AnthropicBreakpoints:
     """Anthropic's regime for all workspaces; bounded by ``Rules.most`` entries.
 
-    An entry is stored by ``serve`` and can be read by others from ``begun`` on, but its lifetime
-    runs from ``serve``: a call that fails leaves nothing to be read.
+    An entry is stored by ``serve`` and can be read by others from ``begin_answer`` on, but its
+    lifetime runs from ``serve``: a call that fails leaves nothing to be read.
     """
 
     def __init__(self, rules: AnthropicRules = ANTHROPIC) -> None:

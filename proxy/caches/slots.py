@@ -41,7 +41,7 @@ class _Slot:
 
 
 class ServerSlots:
-    """One server's slots. A slot is busy from ``serve`` to ``ended``.
+    """One server's slots. A slot is busy from ``serve`` to ``finish_answer``.
 
     When all are busy the least recently used is taken, as if it had ended just then.
     """

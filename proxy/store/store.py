@@ -65,7 +65,7 @@ _FACT = "installation secret"
 class Store:
     """The parts of the store, running.
 
-    All but ``journal.append``, ``keep``, ``keyring.find``, ``keyring.look``,
+    All but ``journal.append``, ``keep``, ``keyring.find``, ``keyring.fetch``,
     ``board.standings`` and ``compaction_settings.chosen`` may block: call them through ``ask``.
 
     Attributes:

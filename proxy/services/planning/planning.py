@@ -2,8 +2,8 @@
 
 ::
 
-    planned ── the call's conversation, known here or in the store ──▶ what is sent
-       └──▶ a new or grown plan goes to the store meanwhile ── kept ──▶ before the answer's end
+    plan ── the call's conversation, known here or in the store ──▶ what is sent
+       └──▶ a new or grown plan goes to the store ── wait_until_stored ──▶ before the answer's end
        └──▶ held back while another call writes what this one could read, where that pays
 
 Fails open: whatever goes wrong, the call is sent unmodified, with a reason.

@@ -111,7 +111,7 @@ class ApiKeyCache:
         return self._names.get(team, team)
 
     def find(self, token: str) -> Key | None:
-        """The key with this secret, revoked or not, if it is in memory; ``look`` knows the rest."""
+        """The key with this secret, revoked or not, if it is in memory; see ``fetch``."""
         return self._find(token_hash(token))
 
     async def fetch(self, token: str) -> Key | None:
