@@ -71,8 +71,8 @@ class Served:
 class Cache(Protocol):
     """One provider's prompt cache; time is an argument, chance a seed given at construction.
 
-    The order of a call is ``serve``, then ``begin_answer`` when the first byte of the answer leaves,
-    then ``finish_answer`` with what was generated. A call that fails is never begun.
+    The order of a call is ``serve``, then ``begin_answer`` when the first byte of the answer
+    leaves, then ``finish_answer`` with what was generated. A call that fails is never begun.
     """
 
     def serve(self, prompt: CachedPrompt, now: float) -> Served:

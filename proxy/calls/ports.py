@@ -123,7 +123,7 @@ class PlanningPort(Protocol):
         ...
 
     def settle(
-        self, planned: Planned | Passthrough, usage: Usage | None, heard: AnswerDiagnostics
+        self, planned: Planned | Passthrough, usage: Usage | None, diagnostics: AnswerDiagnostics
     ) -> CacheMiss | None:
         """Learn from the call's usage; returns the reason of a cache miss, if there is one."""
         ...

@@ -32,11 +32,11 @@ def summary_lines(found: DryRunResult, came: int) -> Iterator[str]:
         yield f"The gateway would leave it alone all the same: {reason_text(found.gateway)}."
 
 
-def single_line(text: str, most: int) -> str:
+def single_line(text: str, max_chars: int) -> str:
     """The text on one line, cut, and without what would move a terminal's cursor."""
-    line = " ".join(text[: 4 * most].split())
+    line = " ".join(text[: 4 * max_chars].split())
     line = "".join(each if each.isprintable() else "�" for each in line)
-    return line if len(line) <= most else line[: most - 1] + "…"
+    return line if len(line) <= max_chars else line[: max_chars - 1] + "…"
 
 
 def _outcome_line(found: DryRunResult, came: int) -> str:

@@ -93,53 +93,53 @@ class BlockOrder:
             self._before.append({"type": _SAID, "length": len(words), "digest": _digest(words)})
 
 
-def number_entries(told: list[dict[str, Any]], before: int) -> list[dict[str, Any]]:
+def number_entries(entries: list[dict[str, Any]], before: int) -> list[dict[str, Any]]:
     """The entries with numbers, by which OpenAI's client joins lists of a stream.
 
     Args:
-        told: Some entries of ``thinking_blocks``.
-        before: How many were told before; one that comes first and alone needs no number.
+        entries: Some entries of ``thinking_blocks``.
+        before: The number of entries before; one that comes first and alone needs no number.
     """
-    if before == 0 and len(told) == 1:
-        return told
-    return [one | {_INDEX: number} for number, one in enumerate(told, before)]
+    if before == 0 and len(entries) == 1:
+        return entries
+    return [one | {_INDEX: number} for number, one in enumerate(entries, before)]
 
 
-def without_number(told: Raw) -> Raw:
+def without_number(entry: Raw) -> Raw:
     """The entry without its number, all else byte for byte; itself where it cannot be read."""
-    if _MARK not in bytes(told):
-        return told
+    if _MARK not in bytes(entry):
+        return entry
     try:
-        members = _members(told)
+        members = _members(entry)
     except _UNREADABLE:
-        return told
+        return entry
     kept = {name: value for name, value in members.items() if name != _INDEX}
     return Raw(msgspec.json.encode(kept))
 
 
-def entry_kind(told: Raw) -> str:
+def entry_kind(entry: Raw) -> str:
     """The type of an entry of ``thinking_blocks``; "" if it is none."""
     try:
-        return _kind(told).type
+        return _kind(entry).type
     except _UNREADABLE:
         return ""
 
 
 def restore_order(
-    told: Sequence[Raw], words: Sequence[Block], calls: Sequence[tuple[str, Block]]
+    entries: Sequence[Raw], words: Sequence[Block], calls: Sequence[tuple[str, Block]]
 ) -> Content | None:
     """The content in the order it had; None where words or calls are no longer what they were.
 
     Args:
-        told: The ``thinking_blocks``.
+        entries: The ``thinking_blocks``.
         words: The text blocks, in order; they are cut where something stood among them.
-        calls: The calls with the ids they were told by, in order.
+        calls: The calls with the ids they have in the entries, in order.
     """
     left = dict(calls)
     if len(left) < len(calls):
         return None
     said, content = _MessageWords(words), list[Block | Raw]()
-    for raw in told:
+    for raw in entries:
         if entry_kind(raw) not in PLACES:
             content.append(raw)
         elif (found := _blocks_at_place(raw, said, left)) is not None:

@@ -142,7 +142,7 @@ class NoPlanning:
         pass
 
     def settle(
-        self, planned: Planned | Passthrough, usage: Usage | None, heard: AnswerDiagnostics
+        self, planned: Planned | Passthrough, usage: Usage | None, diagnostics: AnswerDiagnostics
     ) -> None:
         return None
 

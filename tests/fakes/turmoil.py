@@ -158,7 +158,7 @@ class Turmoil(HoldsNothing):
         await asyncio.sleep(0.5)
 
     def settle(
-        self, planned: Planned | Passthrough, usage: Usage | None, heard: AnswerDiagnostics
+        self, planned: Planned | Passthrough, usage: Usage | None, diagnostics: AnswerDiagnostics
     ) -> None:
         assert not self.planned_ended[id(planned)]
 

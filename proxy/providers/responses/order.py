@@ -45,9 +45,9 @@ def in_order(message: Delta) -> Iterator[Delta]:
             start += len(one["text"])
 
 
-def blocks_of(told: list[Raw]) -> list[Raw]:
+def blocks_of(entries: list[Raw]) -> list[Raw]:
     """The blocks of a delta as they were, without what tells where they or others stood."""
-    return [without_number(raw) for raw in told if entry_kind(raw) not in PLACES]
+    return [without_number(raw) for raw in entries if entry_kind(raw) not in PLACES]
 
 
 def _content(message: Delta, told: list[Raw]) -> Content | None:

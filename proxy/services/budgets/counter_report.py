@@ -30,7 +30,7 @@ def unknown_rows(budget: Budget) -> list[CounterRow]:
 
 
 def ledger_rows(
-    accounts: LedgerAccounts, budget: Budget, now: float, most: int | None = None
+    accounts: LedgerAccounts, budget: Budget, now: float, limit: int | None = None
 ) -> list[CounterRow]:
     """Rows by the ledger; one row without figures where it knows nothing; blocks.
 
@@ -38,7 +38,7 @@ def ledger_rows(
         accounts: The ledger's.
         budget: Which.
         now: Seconds since the epoch.
-        most: Rows, those of which it knows most to be spent; None for all.
+        limit: Rows, those of which it knows most to be spent; None for all.
 
     Raises:
         SQLAlchemyError: The database is away.
@@ -49,8 +49,8 @@ def ledger_rows(
     told: dict[str, int] = {**account.by}
     if _is_one(budget):
         told.setdefault(budget.of, 0)
-    if most is not None and len(told) > most:
-        told = dict(nlargest(most, told.items(), key=lambda item: item[1]))
+    if limit is not None and len(told) > limit:
+        told = dict(nlargest(limit, told.items(), key=lambda item: item[1]))
     is_whole = account.is_whole
     rows = [CounterRow(whose, amount if is_whole else None) for whose, amount in told.items()]
     return rows or unknown_rows(budget)
@@ -101,9 +101,9 @@ async def levels(store: BudgetStore, counters: list[str], now: float) -> list[Co
     return found
 
 
-def most_spent(rows: list[CounterRow], most: int) -> list[CounterRow]:
+def most_spent(rows: list[CounterRow], limit: int) -> list[CounterRow]:
     """The rows of which most is spent, in that order."""
-    return nsmallest(most, rows, key=lambda row: (-(row.spent or 0), -(row.held or 0), row.whose))
+    return nsmallest(limit, rows, key=lambda row: (-(row.spent or 0), -(row.held or 0), row.whose))
 
 
 def _names(budget: Budget, rows: list[CounterRow], now: float) -> dict[str, str]:

@@ -121,16 +121,16 @@ def needs(
 
 
 def with_upper_bounds(
-    wanted: Mapping[BudgetUnit, UsageBounds], most: Mapping[BudgetUnit, UsageBounds]
+    wanted: Mapping[BudgetUnit, UsageBounds], largest: Mapping[BudgetUnit, UsageBounds]
 ) -> dict[BudgetUnit, UsageBounds]:
     """Bounds of what a call may use of each unit, with the most that it can use.
 
     Args:
         wanted: What it may use.
-        most: What it may use with the longest prompt that it can have.
+        largest: What it may use with the longest prompt that it can have.
     """
     return {
-        unit: msgspec.structs.replace(each, upper_bound=most[unit].worst)
+        unit: msgspec.structs.replace(each, upper_bound=largest[unit].worst)
         if each is not UNKNOWN
         else each
         for unit, each in wanted.items()
@@ -237,8 +237,8 @@ def holds_on_loss(budget: Budget) -> bool:
     return budget.hard and budget.on_loss is not OnStoreLoss.OPEN
 
 
-def is_worth_asking(again: CounterClaim, said: ReservationRefused) -> bool:
+def is_worth_asking(again: CounterClaim, refused: ReservationRefused) -> bool:
     """True if a claim fits by the reported level, or would fit at another time than reported."""
-    spent, held = said.level.spent, said.level.held
+    spent, held = refused.level.spent, refused.level.held
     fits_alone = spent + again.amount <= again.limit
-    return held + spent + again.amount <= again.limit or fits_alone is (said.frees is None)
+    return held + spent + again.amount <= again.limit or fits_alone is (refused.frees is None)

@@ -47,7 +47,7 @@ class SingleInstanceRequired(Exception):
 
 
 @asynccontextmanager
-async def running_budgets(around: AppContext) -> AsyncIterator[AdmissionGate | None]:
+async def running_budgets(context: AppContext) -> AsyncIterator[AdmissionGate | None]:
     """Runs budgets and ceilings; yields the admission gate, None without a policies file.
 
     It follows the file: budgets and ceilings may come, go and change while the gateway runs, and
@@ -56,19 +56,19 @@ async def running_budgets(around: AppContext) -> AsyncIterator[AdmissionGate | N
     Raises:
         SingleInstanceRequired: If another process on the database counts budgets by itself.
     """
-    if around.settings.policies is None:
+    if context.settings.policies is None:
         yield None
         return
     async with AsyncExitStack() as stack:
-        room = _Limits(around, stack)
+        room = _Limits(context, stack)
         try:
-            commit = await room.prepare(Snapshot(around.catalog, around.promises))
+            commit = await room.prepare(Snapshot(context.catalog, context.promises))
         except SnapshotRejected:
-            if around.opened.is_offline:
+            if context.opened.is_offline:
                 raise
             raise SingleInstanceRequired from None
         commit()
-        around.follow(room.prepare)
+        context.follow(room.prepare)
         yield room.entry
 
 

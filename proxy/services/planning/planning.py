@@ -194,7 +194,7 @@ class PromptPlanning:
         self,
         planned: Planned | Passthrough,
         usage: Usage | None,
-        heard: AnswerDiagnostics = _NOTHING,
+        diagnostics: AnswerDiagnostics = _NOTHING,
     ) -> CacheMiss | None:
         """Learn from the call's usage; returns the reason of a cache miss, if there is one.
 
@@ -203,21 +203,21 @@ class PromptPlanning:
         Args:
             planned: The call.
             usage: What its provider counted; None where it did not.
-            heard: The diagnostics in its answer.
+            diagnostics: The diagnostics in its answer.
         """
         if not isinstance(planned, Planned):
             return None
-        self._diagnostics.record_answer(planned, heard.id)
+        self._diagnostics.record_answer(planned, diagnostics.id)
         is_long = len(planned.evidence.sent.blocks) > _MAX_INLINE_BLOCKS
         is_free = not is_long and self._lock.acquire(blocking=False)
         try:
             if is_free:
-                found = self._planner.settle_call(planned, usage, told=heard.said)
+                found = self._planner.settle_call(planned, usage, told=diagnostics.said)
             else:
-                found = find_miss(planned, usage, told=heard.said)
+                found = find_miss(planned, usage, told=diagnostics.said)
         except Exception:  # noqa: BLE001 - nor the answer
             _log.exception("A call's cache usage could not be evaluated and is not learned from")
-            return provider_miss(heard.said, usage, planned.way.rates)
+            return provider_miss(diagnostics.said, usage, planned.way.rates)
         finally:
             if is_free:
                 self._lock.release()
