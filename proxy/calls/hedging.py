@@ -30,6 +30,7 @@ from proxy.calls.settlement import AttemptInfo, AttemptOutcome, attempt_cost, es
 from proxy.errors import ProxyError, UpstreamError
 from proxy.records.receipt import Outcome
 from proxy.records.timeline import Timeline
+from slo.breaker import BreakerState
 from slo.hedges import hedge_delay_s, is_worth_hedging, may_begin_sooner
 
 _log = logging.getLogger("thriftgate.upstreams")
@@ -273,8 +274,8 @@ class HedgedAttempts:
             self._record_ended(task, attempt)
         else:
             self._note_superseded(task, attempt)
-            # That it was late, or another came first, is no failure: objectives judge of time.
-            attempt.close(why if isinstance(why, AttemptStalled) else asyncio.CancelledError())
+            is_failure = isinstance(why, AttemptStalled) or self._is_failed_probe(task, attempt)
+            attempt.close(why if is_failure else asyncio.CancelledError())
             if self._is_hedged:
                 self._is_hedged = False
                 hedges, now = self._context.deps.route_health.hedges, self._context.timeline.now()
@@ -285,6 +286,17 @@ class HedgedAttempts:
             record_cancelled(attempt, why, final=False)
         if over is not None:
             raise over
+
+    def _is_failed_probe(self, task: _AttemptTask, attempt: Attempt) -> bool:
+        """True if an attempt was late on a route that failed and is tried again.
+
+        Lateness alone is no failure: objectives judge of time. But a route that stays on trial
+        after it was late is tried again by the next call, and each would wait for it.
+        """
+        health = self._context.deps.route_health.of(attempt.choice.route)
+        now = self._context.timeline.now()
+        is_late = now - self._started_at[task] >= hedge_delay_s(self._deadline)
+        return is_late and health.breaker.state(now) is BreakerState.HALF_OPEN
 
     def _note_superseded(self, task: _AttemptTask, attempt: Attempt) -> None:
         """Remember of a route that lost how slow it is taken to be.

@@ -65,8 +65,8 @@ class RoutingDecision(msgspec.Struct, frozen=True, kw_only=True):
         deadline: Seconds to the first content byte, after which the next route is tried if there
             is one; None for as long as patience lasts.
         level: The fallback level it runs on; 0 for what the caller asked for.
-        is_trial: Whether it is to show how what was asked for does: its routes keep their order,
-            though some of them fail just now.
+        is_trial: Whether it is to show how what was asked for does: a route that has not begun of
+            late keeps its place, unless it fails.
         skipped: Models that would have been taken and cannot take the call, by name, and why.
     """
 
