@@ -155,7 +155,7 @@ def test_another_scope_or_policy_knows_nothing_of_it():
 
     assert not compact(raws, trim, memory=memory).compacted_messages
     one, other = (
-        compact(raws, WARM, memory=memory, around=ConversationContext(scope=scope))
+        compact(raws, WARM, memory=memory, context=ConversationContext(scope=scope))
         for scope in (b"", b"other")
     )
     assert one.messages == other.messages

@@ -89,8 +89,8 @@ class Compactor:
         store: Where the settings of features are kept.
         tasks: What shutdown waits for.
         now: Seconds since the epoch.
-        say: Takes alerts.
-        usual: What holds where nobody chose.
+        send_alert: Takes alerts.
+        defaults: What holds where nobody chose.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class Compactor:
             call=call,
             policy=compaction_policy(request, setting, target, route.window, self._defaults.safety),
             is_dry=request.is_dry,
-            share=self._defaults.share,
+            control_share=self._defaults.share,
             secret=self._store.secret,
             model=target.model,
         )
@@ -169,13 +169,17 @@ class Compactor:
         if call.endpoint != CHAT or (call.key.team, call.feature) not in self._compacted_features:
             return result
         try:
-            talk = await self._run_guarded(self._identify_conversation(call), call)
+            conversation = await self._run_guarded(self._identify_conversation(call), call)
         except Unplannable:
             return result
-        if talk is None:
+        if conversation is None:
             return result
         now = SentConversation(
-            result=result, conversation=talk, policy=None, at=self._now(), cache_lifetime_s=inf
+            result=result,
+            conversation=conversation,
+            policy=None,
+            at=self._now(),
+            cache_lifetime_s=inf,
         )
         return self._tracker.track(call, now)
 
@@ -228,7 +232,7 @@ class Compactor:
         try:
             work = partial(compact_call, task, self.compact_chat)
             found = await self._run_guarded(
-                self._workers.run(call.key.team, work, here=is_quick), call
+                self._workers.run(call.key.team, work, is_quick=is_quick), call
             )
             if found is not None:
                 return self._tracked_result(task, found, target)
@@ -280,11 +284,11 @@ class Compactor:
         self, task: CompactionTask, found: CompactedCall, target: PlanningTarget
     ) -> CompactionResult:
         """The result, with what the tracker knows of the call before it."""
-        talk, result, now = found.conversation, found.result, self._now()
-        if talk is None:
+        conversation, result, now = found.conversation, found.result, self._now()
+        if conversation is None:
             return result
         by, news = task.policy if found.is_decided else None, found.chat_to_note
-        if self._cool_downs.is_conversation_cooling(talk.name, now):
+        if self._cool_downs.is_conversation_cooling(conversation.name, now):
             result, by, news = passthrough_result(result.mode, "refused"), None, None
         if self._summariser is not None and news is not None:
             self._summariser.request_notes(task.call, news)
@@ -292,7 +296,7 @@ class Compactor:
         return self._tracker.track(
             task.call,
             SentConversation(
-                result=result, conversation=talk, policy=by, at=now, cache_lifetime_s=lives
+                result=result, conversation=conversation, policy=by, at=now, cache_lifetime_s=lives
             ),
         )
 

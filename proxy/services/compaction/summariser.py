@@ -68,7 +68,7 @@ class _Question(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: The part's.
-        asked: The call, but for its body.
+        call: The call, but for its body.
         region: The part.
         known: What rules found in it.
         size: Bytes of its messages.
@@ -120,7 +120,7 @@ class Summariser:
         policy: CompactionPolicy,
         *,
         memory: CompactionMemory,
-        around: ConversationContext,
+        context: ConversationContext,
     ) -> CompactedChat:
         """Compacts like ``compaction.compact.compact``, with notes where the mode wants some.
 
@@ -128,8 +128,8 @@ class Summariser:
             CannotCompactError: If it has to are sent unmodified.
         """
         if policy.mode is CompactionMode.FACTS_MODEL:
-            around = msgspec.structs.replace(around, notes=self.notes)
-        return compact(raws, policy, memory=memory, around=around)
+            context = msgspec.structs.replace(context, notes=self.notes)
+        return compact(raws, policy, memory=memory, context=context)
 
     def notes(self, before: bytes, here: bytes) -> tuple[str, ...]:
         """The notes on the previous part that this compaction takes; may wait for the store.
@@ -183,12 +183,12 @@ class Summariser:
             self._tasks.end(*running)
             await asyncio.wait(running, timeout=_STOP_DEADLINE_S)
 
-    def _claim_notes(self, of: str, here: str) -> tuple[str, ...]:
+    def _claim_notes(self, part: str, compaction: str) -> tuple[str, ...]:
         """The notes in the store; none where it does not answer in time."""
         now = self._now()
         if now < self._away_until or self._is_closed:
             return ()
-        asked = self._store_thread.submit(self._store.notes.claim, of, here, now)
+        asked = self._store_thread.submit(self._store.notes.claim, part, compaction, now)
         try:
             return asked.result(_STORE_DEADLINE_S)
         except (TimeoutError, SQLAlchemyError) as error:
@@ -220,24 +220,24 @@ class Summariser:
         except (TimeoutError, SQLAlchemyError) as error:
             _log.warning("There are no notes on a part: %r", error)
 
-    async def _ask_for_notes(self, asked: _Question) -> None:
+    async def _ask_for_notes(self, question: _Question) -> None:
         store = self._store
         serve = self.serve
-        if serve is None or await store.ask(store.notes.has, asked.name):
+        if serve is None or await store.ask(store.notes.has, question.name):
             return
-        read, body = await asyncio.to_thread(_note_request, asked, self._model)
+        read, body = await asyncio.to_thread(_note_request, question, self._model)
         now, reply = self._now(), SummaryReply()
-        await serve(summary_call(asked.call, body, self._call_id(now), now), reply)
+        await serve(summary_call(question.call, body, self._call_id(now), now), reply)
         text, finish = answer_text(reply)
-        found = await asyncio.to_thread(validate_notes, text, finish, read, asked.known)
+        found = await asyncio.to_thread(validate_notes, text, finish, read, question.known)
         _log.info(
             "Notes on a part for feature %r: %d lines kept, rejected %s",
-            asked.call.feature,
+            question.call.feature,
             len(found.facts),
             _rejection_counts(found) or "none",
         )
         if finish == "stop":
-            await store.ask(store.notes.keep, asked.name, found.lines(), self._now())
+            await store.ask(store.notes.keep, question.name, found.lines(), self._now())
 
 
 def build_summariser(context: AppContext) -> Summariser | None:
@@ -269,10 +269,10 @@ def _without_surroundings(region: Region) -> Region:
     )
 
 
-def _note_request(asked: _Question, model: str) -> tuple[RegionContents, bytes]:
+def _note_request(question: _Question, model: str) -> tuple[RegionContents, bytes]:
     """The part read, and the body that asks about it."""
-    read = read_region(asked.region)
-    return read, note_request_body(read, asked.known, model=model)
+    read = read_region(question.region)
+    return read, note_request_body(read, question.known, model=model)
 
 
 def _rejection_counts(found: ValidatedNotes) -> str:

@@ -48,13 +48,13 @@ HELD = "Flight KLT417 121"
 
 
 def test_the_question_of_a_bare_answer_stays():
-    assert texts(assistant_reply_facts(parted(OFFER, user("Yes")), stands=KeptWords(HELD))) == [
+    assert texts(assistant_reply_facts(parted(OFFER, user("Yes")), kept_words=KeptWords(HELD))) == [
         "Shall I book it?"
     ]
     assert (
         texts(
             assistant_reply_facts(
-                parted(OFFER, user("Yes, with card 7447")), stands=KeptWords(HELD)
+                parted(OFFER, user("Yes, with card 7447")), kept_words=KeptWords(HELD)
             )
         )
         == []
@@ -65,7 +65,7 @@ def test_the_question_of_a_bare_answer_stays():
 def test_a_choice_stays_with_what_there_was_to_choose_from():
     assert texts(
         assistant_reply_facts(
-            parted(assistant(CHOICE), user("The second one.")), stands=KeptWords(CHOICE)
+            parted(assistant(CHOICE), user("The second one.")), kept_words=KeptWords(CHOICE)
         )
     ) == [CHOICE]
     listed = parted(assistant("Which one?\n\n1. Rome\n2. Oslo"), user("the first"))
@@ -119,7 +119,7 @@ def test_an_outcome_is_not_said_beside_the_call_that_it_is_of():
 def test_a_value_that_stands_nowhere_else_stays_in_its_sentence():
     part = parted(assistant("Nice. The ref is HB-99812. It was 12 EUR."))
 
-    assert texts(assistant_reply_facts(part, stands=KeptWords("12 EUR"))) == [
+    assert texts(assistant_reply_facts(part, kept_words=KeptWords("12 EUR"))) == [
         "The ref is HB-99812."
     ]
     assert texts(assistant_reply_facts(parted(*[assistant("The ref is HB-99812.")] * 2))) == [
@@ -149,10 +149,12 @@ def test_it_is_bounded_and_the_question_is_the_last_to_go():
 
 
 def test_what_the_first_message_behind_does_not_answer_is_left_out():
-    assert texts(assistant_reply_facts(parted(OFFER), stands=KeptWords(HELD))) == []
+    assert texts(assistant_reply_facts(parted(OFFER), kept_words=KeptWords(HELD))) == []
     assert (
         texts(
-            assistant_reply_facts(parted(OFFER, assistant("And?"), end=1), stands=KeptWords(HELD))
+            assistant_reply_facts(
+                parted(OFFER, assistant("And?"), end=1), kept_words=KeptWords(HELD)
+            )
         )
         == []
     )

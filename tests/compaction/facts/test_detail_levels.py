@@ -142,7 +142,7 @@ def test_values_of_results_stay_where_the_results_do_not():
 def test_what_is_held_is_left_out_and_what_an_authority_said_too():
     system = {"role": "system", "content": "Be kind to penguins."}
     made = segment_at(
-        region(user("Hold me"), system, *TALK, held=frozenset([0])), DetailLevel.FACTS, len
+        region(user("Hold me"), system, *TALK, kept=frozenset([0])), DetailLevel.FACTS, len
     )
 
     assert "Hold me" not in made.text

@@ -21,7 +21,7 @@ def test_the_first_request_is_the_goal():
 
 def test_a_later_part_has_none():
     assert texts(goal_facts(parted(user("Book"), user("Go on"), start=1))) == []
-    assert texts(goal_facts(parted(user("Book"), user("Go on"), held=frozenset([0])))) == []
+    assert texts(goal_facts(parted(user("Book"), user("Go on"), kept=frozenset([0])))) == []
     assert texts(goal_facts(parted(assistant("Hi")))) == []
 
 

@@ -36,7 +36,7 @@ def test_every_message_is_a_line_with_its_turn_and_a_tools_text_is_data():
 
 
 def test_authority_and_what_stays_a_message_are_not_asked_about():
-    part = of(*BOOKING, held=frozenset({5}))
+    part = of(*BOOKING, kept=frozenset({5}))
 
     assert [at for _, at, _ in compacted_messages(part)] == [1, 2, 3, 4, 6]
     assert [at for _, at, _ in compacted_messages(part, {2})] == [6]

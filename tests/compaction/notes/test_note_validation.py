@@ -141,7 +141,7 @@ def test_a_wish_in_a_sentence_without_end_is_dropped():
 def test_nothing_is_noted_twice():
     known = (Fact(kind=FactKind.RULE, text="Never book basic economy.", turns=(1,)),)
     goal = line("goal", "I want to move booking W7GHI8 to 2024-05-17.", 1)
-    found = taken(line("rule", "Never book basic economy.", 1), goal, goal, known=known)
+    found = taken(line("rule", "Never book basic economy.", 1), goal, goal, known_facts=known)
 
     assert len(found.facts) == 1
     assert found.rejected == {RejectionReason.KNOWN: 2}

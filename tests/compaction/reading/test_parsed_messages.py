@@ -21,7 +21,7 @@ TOLD = user("OBSERVATION:\na.py")
 
 @given(conversations())
 def test_messages_are_read_as_they_are_without_a_memory(said):
-    readings = ParsedMessageCache(most=6)
+    readings = ParsedMessageCache(max_entries=6)
     once, again = readings.messages(raws(said)), readings.messages(raws(said))
 
     assert once == again == assign_voices(messages(said))
@@ -62,7 +62,7 @@ def test_one_message_that_cannot_be_read_spoils_all():
 
 
 def test_it_holds_no_more_than_it_may():
-    few, light = ParsedMessageCache(most=10), ParsedMessageCache(heaviest=10_000)
+    few, light = ParsedMessageCache(max_entries=10), ParsedMessageCache(max_bytes=10_000)
     for number in range(100):
         few.messages(raws([user(str(number))]))
         light.messages(raws([user("x" * 500 + str(number))]))

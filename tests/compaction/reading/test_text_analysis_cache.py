@@ -72,7 +72,7 @@ def paired(text):
 
 @pytest.mark.parametrize("look", [told, paired])
 def test_what_a_thing_holds_weighs_as_what_stands_alone(look):
-    alone, held = TextAnalysisCache(heaviest=200_000), TextAnalysisCache(heaviest=200_000)
+    alone, held = TextAnalysisCache(max_bytes=200_000), TextAnalysisCache(max_bytes=200_000)
     words = Looks().words
     for number in range(100):
         text = f"{'x ' * 60}{number}"
@@ -83,7 +83,7 @@ def test_what_a_thing_holds_weighs_as_what_stands_alone(look):
 
 
 def test_it_holds_no_more_than_it_may():
-    few, light = TextAnalysisCache(most=10), TextAnalysisCache(heaviest=20_000)
+    few, light = TextAnalysisCache(max_entries=10), TextAnalysisCache(max_bytes=20_000)
     for number in range(100):
         few.analyzer_for(b"a")(str.upper, f"{TEXT} {number}")
         light.analyzer_for(b"a")(Looks().words, f"{'x ' * 30}{number}")

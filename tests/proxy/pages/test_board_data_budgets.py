@@ -64,7 +64,7 @@ class Away(LocalBudgetStore):
 @pytest.mark.parametrize("away", [Away(), Away(30.0)])
 def test_counters_that_are_away_leave_the_ledgers_word(store: Store, away: BudgetStore) -> None:
     spent_by(store, "acme")
-    (found,) = asked(store, LiveBoard.counters, budget(), counters=away, patience=0.3) or ()
+    (found,) = asked(store, LiveBoard.counters, budget(), counters=away, timeout_s=0.3) or ()
 
     assert (found.spent, found.held) == (10**9, None)
 
@@ -78,7 +78,7 @@ def test_counters_are_asked_also_where_the_ledger_is_away(store: Store, monkeypa
         everybodys,
         all_together,
         counters=LocalBudgetStore(),
-        patience=0.3,
+        timeout_s=0.3,
     )
 
     assert [(row.budget, row.whose, row.spent, row.held) for row in found or ()] == [

@@ -72,7 +72,7 @@ def test_its_conversation_is_the_one_that_planning_knows():
 
 
 def test_a_conversation_of_the_control_arm_is_reckoned_and_goes_as_it_came():
-    found = kept(share=1.0).result
+    found = kept(control_share=1.0).result
 
     assert (found.why, found.sent, found.is_compacted) == ("control", None, False)
     assert found.messages is None
@@ -132,7 +132,7 @@ def test_only_what_is_sent_as_its_policy_has_it_is_decided():
     assert kept().is_decided
     assert kept(shorter=same).is_decided
     assert not kept(shorter=same, is_dry=True).is_decided
-    assert not kept(share=1.0).is_decided
+    assert not kept(control_share=1.0).is_decided
     assert not kept(shorter=Shorter(tokens_after=901)).is_decided
     assert not kept(chat(*talk(), said("user", "/compact"))).is_decided
 
