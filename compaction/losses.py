@@ -98,7 +98,7 @@ def _stated_texts(text: str, facts_by_text: Mapping[str, Sequence[Fact]]) -> Ite
         yield text
     else:
         for fact in facts_by_text[text]:
-            yield _counts("", fact.text) if fact.kind is FactKind.OMITTED else fact.text
+            yield _counts("", fact.text) if fact.kind is FactKind.GONE else fact.text
 
 
 def _message_texts(message: ParsedMessage) -> Iterator[str]:

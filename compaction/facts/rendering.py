@@ -106,7 +106,7 @@ _LABELS: Final[Mapping[FactKind, str]] = {
     FactKind.COMMAND: "ran",
     FactKind.ERROR: "error",
     FactKind.VALUE: "values",
-    FactKind.OMITTED: "gone",
+    FactKind.GONE: "gone",
 }
 #: Kinds that mark the words of the user they stand in, and are not said twice.
 _MARKS: Final = (FactKind.GOAL, FactKind.RULE)

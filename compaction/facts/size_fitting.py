@@ -175,7 +175,7 @@ class SizeFitter:
         told += [f"results of {_tool_counts(rest)}"] if rest else []
         turns = sorted({turn for each in gone for turn in each.turns})
         yield Fact(
-            kind=FactKind.OMITTED,
+            kind=FactKind.GONE,
             text="; ".join(told),
             turns=(turns[0], turns[-1]) if len(turns) > 1 else (turns[0],),
             messages=(self._part.region.end - 1,),

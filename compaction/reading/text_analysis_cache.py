@@ -79,12 +79,12 @@ def _entry_bytes(text: str, found: str | tuple[Any, ...]) -> int:
 
 
 def _count_items(found: tuple[Any, ...]) -> int:
-    """Number of things were found, with those that they hold."""
+    """The number of things found, with those that they hold."""
     return len(found) + sum([_count_nested_items(each) for each in found if type(each) is not str])
 
 
 def _count_nested_items(thing: object) -> int:
-    """Number of things a thing holds that was found."""
+    """The number of things that a found thing holds."""
     if isinstance(thing, tuple):
         return _count_items(thing)
     fields = msgspec.structs.astuple(thing) if isinstance(thing, msgspec.Struct) else ()

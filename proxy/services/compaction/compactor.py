@@ -2,10 +2,10 @@
 
 ::
 
-    compacted ── setting, header, prices of the route ──▶ what is sent, from the caller's own bytes
-    left ── it is sent unmodified after all: where that moves its prefix, that is said
-    refused ── an upstream took a call only unmodified: the conversation rests, then the feature
-    settled ── what was needed of what was compacted, and what it saved ──▶ step back, alert
+    compact ── setting, header, prices of the route ──▶ the call to send, from the caller's bytes
+    track_unmodified ── the call is sent unmodified after all: reports a changed prefix
+    record_refusal ── an upstream took a call only unmodified: cools down conversation, then feature
+    record_outcome ── values needed of compacted text, and savings ──▶ steps back, sends alerts
 
 Fails open: whatever goes wrong, the call is sent unmodified, with a reason.
 """
@@ -114,7 +114,7 @@ class Compactor:
         self._live_quality = LiveQuality()
         self._stepping_back: set[Place] = set()
         self._summariser: Summariser | None = None
-        #: What compactions.
+        #: Compacts the messages of a chat.
         self.compact_chat: ChatCompactor = compact
 
     def use_summariser(self, summariser: Summariser) -> None:
@@ -317,7 +317,9 @@ class Compactor:
                 self._send_alert(stepped_back_alert(place, mode, to, why, self._now()))
             await self._store.ask(self._store.compaction_settings.refresh)
         except SQLAlchemyError as error:
-            _log.warning("A feature was not stepped back: %s", error)
+            _log.warning(
+                "The database failed; compaction of %r was not stepped back: %s", place, error
+            )
         finally:
             self._live_quality.forget(place)
             self._stepping_back.discard(place)

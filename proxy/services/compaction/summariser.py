@@ -2,9 +2,8 @@
 
 ::
 
-    wanted ── once for each part that was compacted at a call ──▶ waits ─ asked ─ checked ─ kept
-    notes ◀── at a later compaction, on its thread ── what was kept by then is taken, once and for
-    ever
+    request_notes ── once for each compacted part ──▶ queue ─ ask the model ─ validate ─ store
+    notes ◀── at a later compaction, on its thread ── the stored notes, the same from then on
 
 No call waits for a model. What a compaction takes is written down under its own name, so every
 process that compacts the same conversation sends the same bytes; one that cannot ask the store
@@ -125,7 +124,7 @@ class Summariser:
         """Compacts like ``compaction.compact.compact``, with notes where the mode wants some.
 
         Raises:
-            CannotCompactError: If it has to are sent unmodified.
+            CannotCompactError: If the messages are sent unmodified.
         """
         if policy.mode is CompactionMode.FACTS_MODEL:
             context = msgspec.structs.replace(context, notes=self.notes)
@@ -159,7 +158,7 @@ class Summariser:
             return
         size = sum(len(each.raw) for each in region.messages[region.start : region.end])
         if len(self._waiting) >= _MAX_WAITING_QUESTIONS or self._held + size > _MAX_WAITING_BYTES:
-            _log.info("Too many questions wait already: no notes on a part of call %s", call.id)
+            _log.info("Too many requests for notes wait; none is made for call %s", call.id)
             return
         self._asked.put(name, value=True)
         self._held += size
@@ -194,7 +193,11 @@ class Summariser:
         except (TimeoutError, SQLAlchemyError) as error:
             asked.cancel()
             self._away_until = now + _STORE_PAUSE_S
-            _log.warning("Notes are left out of compactions for %d s: %r", _STORE_PAUSE_S, error)
+            _log.warning(
+                "The store did not return notes; compactions go without for %d s: %r",
+                _STORE_PAUSE_S,
+                error,
+            )
             return ()
 
     def _start_questions(self) -> None:
@@ -216,9 +219,9 @@ class Summariser:
             async with asyncio.timeout(_ANSWER_DEADLINE_S):
                 await self._ask_for_notes(question_)
         except ProxyError as error:
-            _log.info("There are no notes on a part: %s (%s)", error.code, error.message)
+            _log.info("A request for notes failed: %s (%s)", error.code, error.message)
         except (TimeoutError, SQLAlchemyError) as error:
-            _log.warning("There are no notes on a part: %r", error)
+            _log.warning("A request for notes failed: %r", error)
 
     async def _ask_for_notes(self, question: _Question) -> None:
         store = self._store
@@ -241,7 +244,7 @@ class Summariser:
 
 
 def build_summariser(context: AppContext) -> Summariser | None:
-    """The notebook of a gateway; None where no model is named, or one that nobody knows."""
+    """The summariser of a gateway; None where no model is named, or one that nobody knows."""
     model = context.settings.compaction_model
     if context.catalog.find(model) is None:
         return None

@@ -72,7 +72,7 @@ def test_a_choice_stays_with_what_there_was_to_choose_from():
     assert texts(assistant_reply_facts(listed)) == ["Which one? 1) Rome 2) Oslo"]
 
 
-def test_of_the_last_rung_only_questions_and_what_to_choose_from_stay():
+def test_the_last_level_keeps_only_questions_and_options_of_replies():
     part = parted(assistant("I will ask HB-1. Shall I?"), user("Yes"), assistant("I noted it."))
 
     assert texts(assistant_reply_facts(part, 0)) == ["Shall I?"]
@@ -127,7 +127,7 @@ def test_a_value_that_stands_nowhere_else_stays_in_its_sentence():
     ]
 
 
-def test_what_plans_tell_is_not_told_twice():
+def test_replies_do_not_repeat_plan_lines():
     assert texts(assistant_reply_facts(parted(assistant("I decided to skip HB-1.")))) == []
 
 
@@ -138,7 +138,7 @@ def test_what_tells_of_the_last_message_stays_without_its_layout():
     assert texts(assistant_reply_facts(part, 0)) == ["Shall I book it?"]
 
 
-def test_it_is_bounded_and_the_question_is_the_last_to_go():
+def test_a_reply_is_bounded_and_its_question_goes_last():
     told = assistant("It costs $121, then. " * 900 + "Shall I?")
     last = texts(assistant_reply_facts(parted(told, user("Yes, with card 7447"), end=1)))[0]
 

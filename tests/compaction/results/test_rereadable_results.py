@@ -17,7 +17,7 @@ from compaction.results.rereadable_results import (
 
 
 @given(st.text())
-def test_what_went_wrong_is_one_line(text):
+def test_fault_lines_stand_on_one_line(text):
     assert len(fault_lines(text).splitlines()) <= 1
 
 
@@ -66,7 +66,7 @@ def test_the_last_lines_that_tell_of_a_fault_stay(text, told):
         "Found 3 errors.",
     ],
 )
-def test_what_can_only_be_a_failure_is_told_wherever_it_stands(line):
+def test_a_certain_failure_is_found_wherever_it_stands(line):
     text = "so it goes\n" * 500 + line.replace("E ", "E   ", line[:2] == "E ") + "\nso\n" * 500
 
     assert fault_lines(text, is_failure=False) == line
@@ -85,7 +85,7 @@ def test_what_can_only_be_a_failure_is_told_wherever_it_stands(line):
         "E = Error",
     ],
 )
-def test_what_a_file_says_of_errors_is_no_failure(line):
+def test_errors_mentioned_in_a_file_are_no_failure(line):
     assert not fault_lines(f"so\n{line}\nso\n", is_failure=False)
 
 

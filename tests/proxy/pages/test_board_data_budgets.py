@@ -24,7 +24,7 @@ def test_without_counters_the_ledger_says_what_was_spent(store: Store) -> None:
     assert (found.spent, found.held, found.limit) == (10**9, None, LIMIT)
 
 
-def test_of_many_counters_those_with_most_spent_are_told(store: Store) -> None:
+def test_of_many_counters_those_with_most_spent_are_shown(store: Store) -> None:
     spent_by(store, *(f"team {n}" for n in range(15)))
     found = asked(store, LiveBoard.counters, budget(limit=LIMIT), budget(name="other")) or ()
 

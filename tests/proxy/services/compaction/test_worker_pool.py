@@ -46,7 +46,7 @@ async def stuck(threads, slow, team="hog"):
     await asyncio.sleep(WITHIN / 2)
 
 
-def test_what_is_short_is_done_at_once_and_the_rest_in_a_thread():
+def test_quick_work_runs_at_once_and_other_work_on_a_thread():
     async def work(threads, _slow, _free):
         here = await threads.run("a", quick, is_quick=True)
         there = await threads.run("a", quick, is_quick=False)
@@ -59,7 +59,7 @@ def test_what_is_short_is_done_at_once_and_the_rest_in_a_thread():
     assert isinstance(memory, CompactionMemory)
 
 
-def test_what_is_short_goes_to_the_thread_while_that_works():
+def test_quick_work_goes_to_the_thread_while_its_worker_is_busy():
     async def work(threads, slow, free):
         hog = start(threads.run("a", slow, is_quick=False))
         await asyncio.sleep(WITHIN / 4)
@@ -116,7 +116,7 @@ def test_a_team_may_have_so_many_waiting_and_no_more():
     assert not held
 
 
-def test_what_waits_is_dropped_with_its_caller():
+def test_waiting_work_is_dropped_with_its_caller():
     async def work(threads, slow, free):
         hog = start(threads.run("a", slow, is_quick=False))
         waits = start(threads.run("a", quick, is_quick=False))
@@ -132,7 +132,7 @@ def test_what_waits_is_dropped_with_its_caller():
     assert not played(work)
 
 
-def test_what_fails_there_fails_here():
+def test_an_error_on_a_worker_reaches_the_caller():
     async def work(threads, _slow, _free):
         with pytest.raises(ZeroDivisionError):
             await threads.run("a", lambda _: 1 // 0, is_quick=False)
