@@ -95,7 +95,7 @@ def compact(
     policy: CompactionPolicy,
     *,
     memory: CompactionMemory,
-    around: ConversationContext = _NO_CONTEXT,
+    context: ConversationContext = _NO_CONTEXT,
     names_lost: bool = False,
 ) -> CompactedChat:
     """Compacts the messages.
@@ -104,15 +104,15 @@ def compact(
         raws: Each message of a chat as JSON.
         policy: What holds for it.
         memory: What is known of earlier calls; conversations share nothing but time in it.
-        around: What stands around it.
+        context: What stands around it.
         names_lost: Whether to say what is lost, which takes long.
 
     Raises:
         CannotCompactError: If it has to be sent unmodified; says why.
     """
-    messages = memory.parsed_messages.messages(raws, around.count, around.scope)
+    messages = memory.parsed_messages.messages(raws, context.count, context.scope)
     if policy.mode in _UNTOUCHED:
-        tokens = around.fixed + sum(message.tokens for message in messages)
+        tokens = context.fixed + sum(message.tokens for message in messages)
         return CompactedChat(
             messages=tuple(raws),
             changed=False,
@@ -122,18 +122,18 @@ def compact(
         )
     if any(message.signed for message in messages):
         raise CannotCompactError("signed")
-    said = view_conversation(messages)
+    conversation = view_conversation(messages)
     keys = prefix_digests(
-        [message.digest for message in messages], _conversation_root(policy, around)
+        [message.digest for message in messages], _conversation_root(policy, context)
     )
     planner = CompactionPlanner(
-        conversation=said,
+        conversation=conversation,
         policy=policy,
-        fixed=around.fixed,
-        count=around.count,
-        notes=around.notes,
+        fixed=context.fixed,
+        count=context.count,
+        notes=context.notes,
         keys=keys,
-        find=memory.text_analyses.analyzer_for(around.scope),
+        find=memory.text_analyses.analyzer_for(context.scope),
     )
     before = _longest_known_state(memory, planner)
     state = planner.state_at_end(before or planner.initial_state())
@@ -141,9 +141,9 @@ def compact(
     return _compacted_chat(planner, state, names_lost=names_lost)
 
 
-def _conversation_root(policy: CompactionPolicy, around: ConversationContext) -> bytes:
+def _conversation_root(policy: CompactionPolicy, context: ConversationContext) -> bytes:
     """The digest root: equal messages under another policy or context are another conversation."""
-    held = msgspec.msgpack.encode((ALGORITHM_VERSION, policy, around.scope, around.fixed))
+    held = msgspec.msgpack.encode((ALGORITHM_VERSION, policy, context.scope, context.fixed))
     return blake2b(held, digest_size=16).digest()
 
 
@@ -168,19 +168,19 @@ def _longest_known_state(
 def _compacted_chat(
     planner: CompactionPlanner, state: CompactionState, *, names_lost: bool
 ) -> CompactedChat:
-    said = planner.conversation
+    conversation = planner.conversation
     parts = state.parts
     sent = _sent_messages(planner, state)
-    came = [message.raw for message in said.messages]
+    came = [message.raw for message in conversation.messages]
     changed = len(sent) != len(came) or any(a is not b for a, b in zip(sent, came, strict=True))
     last = parts[-1] if parts else None
-    head = planner.fixed + said.cumulative_tokens[said.lead]
+    head = planner.fixed + conversation.cumulative_tokens[conversation.lead]
     reset = last is not None and last.at == state.suffix.end
     return CompactedChat(
         messages=tuple(sent),
         changed=changed,
         reason=state.decision.reason.value,
-        tokens_before=planner.fixed + said.cumulative_tokens[-1],
+        tokens_before=planner.fixed + conversation.cumulative_tokens[-1],
         tokens_after=head + sum(each.tokens for each in parts) + state.suffix.tokens,
         compacted_messages=sum(
             each.segment.end - each.segment.start - len(each.kept) for each in parts
@@ -190,7 +190,7 @@ def _compacted_chat(
         break_even=state.decision.break_even,
         evidence=needed_values_evidence(planner, state) if parts else None,
         newest=planner.prefix_key(last.segment.end) if last is not None else b"",
-        region=_last_region(said, last) if reset and last is not None else None,
+        region=_last_region(conversation, last) if reset and last is not None else None,
         lost=lost_values(planner, state, sent) if names_lost and parts else (),
         last_compacted_why=last.reason.value
         if last is not None and last.reason is not None
@@ -198,11 +198,11 @@ def _compacted_chat(
     )
 
 
-def _last_region(said: ConversationView, last: CompactedPart) -> Region:
+def _last_region(conversation: ConversationView, last: CompactedPart) -> Region:
     """The region that was compacted last."""
     return Region(
-        messages=said.messages,
-        units=said.units,
+        messages=conversation.messages,
+        units=conversation.units,
         start=last.segment.start,
         end=last.segment.end,
         kept=frozenset(last.kept),

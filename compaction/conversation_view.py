@@ -126,33 +126,39 @@ def view_conversation(messages: Sequence[ParsedMessage]) -> ConversationView:
     )
 
 
-def turn_cut(said: ConversationView, at: int, last: int, keep: int) -> int:
+def turn_cut(conversation: ConversationView, at: int, last: int, keep_turns: int) -> int:
     """The end of the part to compact at a point; ``last`` where there is nothing to compact.
 
     The last turns stay. Where they are long, as an agent's are that works by itself, the last
     steps of them stay.
 
     Args:
-        said: The conversation.
+        conversation: The conversation.
         at: The point.
         last: Where the last cut stands, or where the conversation begins.
-        keep: Turns that stay.
+        keep_turns: Turns that stay.
     """
-    known = said.units_between(last, at)
+    known = conversation.units_between(last, at)
     if not known:
         return last
-    turns = _turns_start(known, keep)
-    if turns > last and said.tokens_between(turns, at) <= _LONG_TURN_TOKENS:
+    turns = _turns_start(known, keep_turns)
+    if turns > last and conversation.tokens_between(turns, at) <= _LONG_TURN_TOKENS:
         return turns
-    steps = max(_steps_start(said, known, at, keep), turns)
-    return steps if turns > last or said.tokens_between(last, at) > _LONG_TURN_TOKENS else last
+    steps = max(_steps_start(conversation, known, at, keep_turns), turns)
+    return (
+        steps if turns > last or conversation.tokens_between(last, at) > _LONG_TURN_TOKENS else last
+    )
 
 
-def step_cut(said: ConversationView, at: int, last: int, keep: int) -> int:
+def step_cut(conversation: ConversationView, at: int, last: int, keep_turns: int) -> int:
     """The same where few turns of many steps are all there is: their last steps stay."""
-    known = said.units_between(last, at)
+    known = conversation.units_between(last, at)
     turns = known[-1].turn - known[0].turn + 1 if known else 1
-    return known[-keep - 1].end if len(known) > max(keep, turns * _MIN_AGENT_STEPS) else last
+    return (
+        known[-keep_turns - 1].end
+        if len(known) > max(keep_turns, turns * _MIN_AGENT_STEPS)
+        else last
+    )
 
 
 def _words(message: ParsedMessage) -> str:
@@ -168,10 +174,12 @@ def _turns_start(known: Sequence[MessageUnit], keep: int) -> int:
     return begins.start if begins.turn == first > 0 else known[0].start
 
 
-def _steps_start(said: ConversationView, known: Sequence[MessageUnit], at: int, keep: int) -> int:
+def _steps_start(
+    conversation: ConversationView, known: Sequence[MessageUnit], at: int, keep: int
+) -> int:
     """The index where the last steps that weigh enough begin."""
-    enough = min(_SUFFIX_TOKENS, int(said.cumulative_tokens[at] * _MAX_SUFFIX_SHARE))
+    enough = min(_SUFFIX_TOKENS, int(conversation.cumulative_tokens[at] * _MAX_SUFFIX_SHARE))
     for unit in reversed(known[: -keep or None]):
-        if said.tokens_between(unit.end, at) >= enough:
+        if conversation.tokens_between(unit.end, at) >= enough:
             return unit.end
     return known[0].start

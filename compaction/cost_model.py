@@ -144,7 +144,7 @@ _COMPACTING_REASONS: Final = frozenset(
 )
 
 
-def rewrite_cost(prices: RelativePrices, at: CostInputs, asked: float = 0.0) -> float:
+def rewrite_cost(prices: RelativePrices, at: CostInputs, asked_model: float = 0.0) -> float:
     """The one-time cost of a compaction: segment and suffix are written instead of read.
 
     Of what stands before the cut, so is whatever is not read by itself.
@@ -152,7 +152,7 @@ def rewrite_cost(prices: RelativePrices, at: CostInputs, asked: float = 0.0) -> 
     Args:
         prices: What tokens cost.
         at: How the conversation stands.
-        asked: What a model was paid to write the segment; 0 for rules alone.
+        asked_model: What a model was paid to write the segment; 0 for rules alone.
     """
     anew = (
         at.segment
@@ -161,7 +161,7 @@ def rewrite_cost(prices: RelativePrices, at: CostInputs, asked: float = 0.0) -> 
         - at.fresh
         + _uncached_lead_tokens(prices, at.fixed + at.earlier_segments)
     )
-    return max(prices.write - prices.read, 0.0) * anew + asked
+    return max(prices.write - prices.read, 0.0) * anew + asked_model
 
 
 def break_even_calls(prices: RelativePrices, at: CostInputs, asked: float = 0.0) -> float:

@@ -92,13 +92,13 @@ def lost_values(
     return tuple(found.values())[:_MAX_LOST_VALUES]
 
 
-def _stated_texts(text: str, said: Mapping[str, Sequence[Fact]]) -> Iterator[str]:
+def _stated_texts(text: str, facts_by_text: Mapping[str, Sequence[Fact]]) -> Iterator[str]:
     """The statements of a text; of a segment neither turn numbers nor counts of what is gone."""
-    if text not in said:
+    if text not in facts_by_text:
         yield text
     else:
-        for fact in said[text]:
-            yield _counts("", fact.text) if fact.kind is FactKind.OMITTED else fact.text
+        for fact in facts_by_text[text]:
+            yield _counts("", fact.text) if fact.kind is FactKind.GONE else fact.text
 
 
 def _message_texts(message: ParsedMessage) -> Iterator[str]:

@@ -21,8 +21,8 @@ class CompactionMemory:
     """Bounded; one thread at a time may use it.
 
     Args:
-        talks: Conversations remembered.
-        most: Bytes of what is sent in place of messages that are remembered with them.
+        conversations: Conversations remembered.
+        max_bytes: Bytes of what is sent in place of messages that are remembered with them.
     """
 
     def __init__(

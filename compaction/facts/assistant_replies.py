@@ -144,43 +144,43 @@ class _TextContext(msgspec.Struct, frozen=True):
 
 
 def assistant_reply_facts(
-    part: RegionContents, most: int = MAX_REPLY_CHARS, stands: KeptWords | None = None
+    part: RegionContents, max_chars: int = MAX_REPLY_CHARS, kept_words: KeptWords | None = None
 ) -> Iterator[Fact]:
     """Of each text to the user the sentences that later words lean on, up to a cap.
 
     Args:
         part: What is compacted.
-        most: Characters that stay of what was said last; 0 for no more anywhere than questions,
+        max_chars: Characters that stay of the newest texts; 0 for no more anywhere than questions,
             and values where it is given what stands.
-        stands: The lines beside these; values that they hold need no sentence, and what is kept
+        kept_words: The lines beside these; values that they hold need no sentence, and what is kept
             is added to it.
     """
     said = [
         each for each in part.messages_of(Voice.ASSISTANT) if each[1].text and not each[1].calls
     ]
     acted = {each.turn for each in part.exchanges if each.is_action}
-    stands = stands or (KeptWords("") if most else None)
+    kept_words = kept_words or (KeptWords("") if max_chars else None)
     for left, (at, message) in zip(range(len(said), 0, -1), said, strict=True):
         answer = _user_answer(part, at)
         around = _TextContext(
             refers=reference_strength(answer.text) if answer else ReferenceStrength.NOT,
             acted=part.turn_of(at) in acted,
-            stands=stands,
-            commits=most > 0,
+            stands=kept_words,
+            commits=max_chars > 0,
         )
-        if most and answer is not None and at + 1 == part.region.end:
+        if max_chars and answer is not None and at + 1 == part.region.end:
             them = list(_telling_sentences(message.text))
-            text = _worthiest_sentences(them, [1 + each.endswith("?") for each in them], most)
+            text = _worthiest_sentences(them, [1 + each.endswith("?") for each in them], max_chars)
         else:
             room = (
                 (_NEW_TEXT_CHARS if left <= _NEWEST_TEXTS else _OLD_TEXT_CHARS)
-                if stands is not None
+                if kept_words is not None
                 else _QUESTION_CHARS
             )
             text = _referenced_sentences(part.find(_analyze_sentences, message.text), around, room)
         if text:
-            if stands:
-                stands.add_line(text)
+            if kept_words:
+                kept_words.add_line(text)
             yield Fact(kind=FactKind.ASKED, text=text, turns=(part.turn_of(at),), messages=(at,))
 
 
@@ -231,25 +231,35 @@ def _sentence_tone(sentence: str) -> tuple[_Tone, tuple[str, ...]]:
     return _Tone.TELLS if _states_outcome(sentence) else _Tone.SAYS, figure_words(sentence)
 
 
-def _referenced_sentences(them: Sequence[_Sentence], around: _TextContext, room: int) -> str:
+def _referenced_sentences(
+    sentences: Sequence[_Sentence], context: _TextContext, max_chars: int
+) -> str:
     """The sentences of a text that something leans on; "" for none."""
-    worth = [_sentence_worth(each, around) for each in them]
-    worth = [each and each * (settled_kind(them[at].text) is None) for at, each in enumerate(worth)]
-    return _worthiest_sentences([each.text for each in them], worth, room) if any(worth) else ""
+    worth = [_sentence_worth(each, context) for each in sentences]
+    worth = [
+        each and each * (settled_kind(sentences[at].text) is None) for at, each in enumerate(worth)
+    ]
+    return (
+        _worthiest_sentences([each.text for each in sentences], worth, max_chars)
+        if any(worth)
+        else ""
+    )
 
 
-def _sentence_worth(sentence: _Sentence, around: _TextContext) -> int:
+def _sentence_worth(sentence: _Sentence, context: _TextContext) -> int:
     """The worth of a sentence; 0 for none."""
     tone = sentence.tone
     if tone is _Tone.ASKS:
-        return _QUESTION_WORTH if around.refers else 0
+        return _QUESTION_WORTH if context.refers else 0
     if (
-        around.refers is ReferenceStrength.CHOOSES
+        context.refers is ReferenceStrength.CHOOSES
         and tone is not _Tone.WAITS
         and _may_list_options(sentence.text)
     ):
         return _OPTIONS_WORTH
-    return 0 if around.stands is None or tone is _Tone.WAITS else _statement_worth(sentence, around)
+    return (
+        0 if context.stands is None or tone is _Tone.WAITS else _statement_worth(sentence, context)
+    )
 
 
 def _may_list_options(sentence: str) -> bool:
@@ -257,21 +267,21 @@ def _may_list_options(sentence: str) -> bool:
     return bool(_TELLS(sentence) or _OFFERS(sentence))
 
 
-def _statement_worth(sentence: _Sentence, around: _TextContext) -> int:
+def _statement_worth(sentence: _Sentence, context: _TextContext) -> int:
     """The worth of a sentence for a promise, an outcome or a value in it."""
-    tells = sentence.tone is _Tone.TELLS and not around.acted
-    if around.commits and (tells or sentence.tone is _Tone.PROMISES):
+    tells = sentence.tone is _Tone.TELLS and not context.acted
+    if context.commits and (tells or sentence.tone is _Tone.PROMISES):
         return _COMMITMENT_WORTH
-    stands = around.stands or ()
+    stands = context.stands or ()
     return _VALUE_WORTH if any(each not in stands for each in sentence.figures) else 0
 
 
-def _worthiest_sentences(them: Sequence[str], worth: Sequence[int], room: int) -> str:
+def _worthiest_sentences(sentences: Sequence[str], worth: Sequence[int], room: int) -> str:
     """The sentences that are worth most in so many characters, in their order."""
     taken: dict[int, str] = {}
-    for at in sorted(range(len(them)), key=lambda at: (-worth[at], at)):
+    for at in sorted(range(len(sentences)), key=lambda at: (-worth[at], at)):
         if not worth[at] or (taken and room < _MIN_CUT_CHARS):
             break
-        taken[at] = text_head(flatten_text(them[at]), room)
+        taken[at] = text_head(flatten_text(sentences[at]), room)
         room -= len(taken[at]) + 1
     return " ".join([taken[at] for at in sorted(taken)])

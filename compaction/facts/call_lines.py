@@ -53,18 +53,21 @@ _BEFORE: Final = frozenset({"", " ", "{", "["})
 _BEHIND: Final = frozenset({"", " ", "}", "]"})
 
 
-def call_line(called: CalledTool, most: int, known: str = "") -> str:
+def call_line(called: CalledTool, max_value_chars: int, known: str = "") -> str:
     """A call on one line: ``name(key=value, …)``, each value at most so many characters.
 
     Args:
         called: The call.
-        most: Characters of a value that stay.
+        max_value_chars: Characters of a value that stay.
         known: What stands behind it on its line; what that says of a key is not said twice, but
             for the first value where it says all of them.
     """
     read = parse_arguments(called)
     if isinstance(read, dict):
-        given = [(flatten_text(key), _format_value(value, most)) for key, value in read.items()]
+        given = [
+            (flatten_text(key), _format_value(value, max_value_chars))
+            for key, value in read.items()
+        ]
         new = [
             f"{key}={value}"
             for key, value in given
@@ -72,7 +75,7 @@ def call_line(called: CalledTool, most: int, known: str = "") -> str:
         ]
         inner = ", ".join(new) if new else _first_short_value(given)
     else:
-        inner = head_and_tail(flatten_text(called.arguments), most)
+        inner = head_and_tail(flatten_text(called.arguments), max_value_chars)
     return f"{flatten_text(called.name)[:_MAX_NAME_CHARS]}({inner})"
 
 
@@ -92,12 +95,12 @@ def _first_short_value(given: Sequence[tuple[str, str]]) -> str:
     return next((value for _, value in given if len(value) <= _SHORT_VALUE_CHARS), "")
 
 
-def _format_value(value: Any, most: int) -> str:  # noqa: ANN401
+def _format_value(value: Any, max_chars: int) -> str:  # noqa: ANN401
     """A value on one line, without quotes where nothing is unclear without them."""
     if isinstance(value, str):
-        text = head_and_tail(value, most)
+        text = head_and_tail(value, max_chars)
         return text if _PLAIN(text) else _to_json(text)
-    return head_and_tail(unquote_json(_to_json(value)), most)
+    return head_and_tail(unquote_json(_to_json(value)), max_chars)
 
 
 def _to_json(value: Any) -> str:  # noqa: ANN401
@@ -151,8 +154,8 @@ _MAX_WORD_CHARS: Final = 40
 class CallFormatter:
     """Says calls one after the other; one like an earlier one by what is other in it."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_value_chars: int) -> None:
+        self._most = max_value_chars
         self._whole: dict[tuple[str, str], str] = {}
 
     def __call__(self, called: CalledTool) -> str:

@@ -68,14 +68,14 @@ class CallOutcome:
         is_wrong: Whether it is known to have failed.
     """
 
-    def __init__(self, each: ToolExchange) -> None:
-        result = each.result
+    def __init__(self, exchange: ToolExchange) -> None:
+        result = exchange.result
         found = _EXIT.search(result, 0, _EXIT_EDGE_CHARS) or _EXIT.search(
             result, max(0, len(result) - _EXIT_EDGE_CHARS)
         )
         self.exit = f"exit {found[1] or found[2]}" if found else ""
         self.body = _FRAME.sub("", result).strip()
-        self._is_miss = self.exit == "exit 1" and bool(_SEARCH(each.called.arguments))
+        self._is_miss = self.exit == "exit 1" and bool(_SEARCH(exchange.called.arguments))
         self.is_wrong = tells_of_failure(result) or (
             self.exit not in {"", "exit 0"} and not self._is_miss
         )
@@ -90,11 +90,11 @@ class CallOutcome:
         """True if it failed, or tells of what can only be a failure."""
         return self.is_wrong or bool(self.faults(1))
 
-    def faults(self, most: int = MAX_FAULT_LINES) -> str:
+    def faults(self, max_lines: int = MAX_FAULT_LINES) -> str:
         """The lines that say what went wrong, at most so many; "" for none."""
-        return fault_lines(self.body, most, wrong=self.is_wrong)
+        return fault_lines(self.body, max_lines, is_failure=self.is_wrong)
 
-    def text(self, most: int = MAX_FAULT_LINES) -> str:
+    def text(self, max_lines: int = MAX_FAULT_LINES) -> str:
         """All that came back where that is short, else the exit and what went wrong."""
         if not self.body:
             return f"{self.exit}, nothing found" if self._is_miss else self.exit
@@ -103,12 +103,12 @@ class CallOutcome:
             return (
                 flatten_text(self.body) if end in self.body else f"{end}: {flatten_text(self.body)}"
             )
-        return ": ".join(filter(None, [end, self._failure_text(most)]))
+        return ": ".join(filter(None, [end, self._failure_text(max_lines)]))
 
-    def _failure_text(self, most: int) -> str:
+    def _failure_text(self, max_lines: int) -> str:
         """The failure; the last line where nothing but the exit says that it failed."""
-        told = self.faults(most)
-        if told or not most or not self.is_wrong or not self.exit:
+        told = self.faults(max_lines)
+        if told or not max_lines or not self.is_wrong or not self.exit:
             return told
         return self.body.rpartition("\n")[2].strip()[:_MAX_LAST_LINE_CHARS]
 
@@ -217,9 +217,9 @@ _MAX_PLAIN_MEMBERS: Final = 3
 _MAX_DEPTH: Final = 6
 
 
-def action_outcome(each: ToolExchange) -> str:
+def action_outcome(exchange: ToolExchange) -> str:
     """The outcome of a call: ``ok``, ``error: …`` in the words of its result, or ``unknown``."""
-    text = each.result.strip()
+    text = exchange.result.strip()
     if len(text) > 1 and text[0] == text[-1] == '"' and '"' not in text[1:-1]:
         text = text[1:-1].strip()
     if not text:
@@ -227,20 +227,20 @@ def action_outcome(each: ToolExchange) -> str:
     try:
         found = _value_outcome(parse_result(text))
     except UnreadableValue:
-        found = _call_outcome(each, text)
+        found = _call_outcome(exchange, text)
     if (
         found == OK
         and len(text) <= _JUDGED_EDGE_CHARS
         and _undoes(text)
-        and not _undoing(each.called.name)
+        and not _undoing(exchange.called.name)
     ):
         found = UNKNOWN
     return found.replace("→", "->")
 
 
-def _call_outcome(each: ToolExchange, text: str) -> str:
+def _call_outcome(exchange: ToolExchange, text: str) -> str:
     """The outcome that a plain result tells of; a failure that its exit tells of counts too."""
-    ended = CallOutcome(each)
+    ended = CallOutcome(exchange)
     if ended.is_wrong:
         return _error_outcome(ended.faults(1) or ended.text(1) or text)
     if ended.exit == "exit 0":
@@ -308,10 +308,10 @@ def _fails_within(value: Value, depth: int) -> bool:
     )
 
 
-def _worst_outcome(told: Sequence[str]) -> str:
+def _worst_outcome(outcomes: Sequence[str]) -> str:
     """The first error among outcomes; else unknown where one is."""
-    wrong = next((each for each in told if each.startswith(ERROR)), "")
-    return wrong or (UNKNOWN if UNKNOWN in told else OK)
+    wrong = next((each for each in outcomes if each.startswith(ERROR)), "")
+    return wrong or (UNKNOWN if UNKNOWN in outcomes else OK)
 
 
 def _failure_words(named: Mapping[str, Value]) -> str:

@@ -37,36 +37,42 @@ def say_nothing(_: str) -> str:
 
 
 def exchange_fact(
-    each: ToolExchange, kind: FactKind, say: ResultFormatter, key: str = "", replaces: int = 0
+    exchange: ToolExchange,
+    kind: FactKind,
+    format_result: ResultFormatter,
+    key: str = "",
+    replaces: int = 0,
 ) -> Fact:
     """A call and what came back as a fact; an action's line ends with how it ended."""
-    ended = action_outcome(each)
-    result = unquote_json(flatten_text(say(each.result)))
+    ended = action_outcome(exchange)
+    result = unquote_json(flatten_text(format_result(exchange.result)))
     result = "" if _says_no_more(result, ended) else result
     text = (
-        call_line(each.called, _MAX_ARGUMENT_CHARS if each.result else _MAX_THOUGHT_CHARS, result)
-        if each.key
+        call_line(
+            exchange.called, _MAX_ARGUMENT_CHARS if exchange.result else _MAX_THOUGHT_CHARS, result
+        )
+        if exchange.key
         else "result"
     )
     is_action = kind is FactKind.ACTION
-    back = result if is_action or result else _outcome_in_place(each, ended)
+    back = result if is_action or result else _outcome_in_place(exchange, ended)
     line = redact_secrets(f"{text}{ARROW}{back}" if back else text)
     is_left_out = ended.startswith(ERROR) and (ended.partition(": ")[2] or ended) not in line
     return Fact(
         kind=kind,
         text=f"{line}{ARROW}{ended}" if is_action or is_left_out else line,
-        turns=(each.turn,),
-        messages=each.messages,
+        turns=(exchange.turn,),
+        messages=exchange.messages,
         key=key,
         replaces=replaces,
     )
 
 
-def _outcome_in_place(each: ToolExchange, ended: str) -> str:
+def _outcome_in_place(exchange: ToolExchange, ended: str) -> str:
     """The outcome of a call whose result is left out; "" for a read that succeeded."""
-    if ended.startswith(ERROR) or not is_read_only(each.called):
+    if ended.startswith(ERROR) or not is_read_only(exchange.called):
         return ended
-    return _LEFT_OUT if each.result else ""
+    return _LEFT_OUT if exchange.result else ""
 
 
 def _says_no_more(result: str, ended: str) -> bool:
@@ -76,18 +82,18 @@ def _says_no_more(result: str, ended: str) -> bool:
 
 
 def action_facts(
-    part: RegionContents, say: ResultFormatter, stands: Sequence[bool]
+    part: RegionContents, format_result: ResultFormatter, is_current: Sequence[bool]
 ) -> Iterator[Fact]:
     """Each call that changed something, with its outcome; equal ones stand each for itself.
 
     Args:
         part: What is compacted.
-        say: Says a result on one line; "" leaves it out.
-        stands: Whether the result of each exchange still stands; of others only how they ended.
+        format_result: Says a result on one line; "" leaves it out.
+        is_current: Whether the result of each exchange still stands; of others only how they ended.
     """
-    for each, still in zip(part.exchanges, stands, strict=True):
+    for each, still in zip(part.exchanges, is_current, strict=True):
         if each.is_action:
-            yield exchange_fact(each, FactKind.ACTION, say if still else say_nothing)
+            yield exchange_fact(each, FactKind.ACTION, format_result if still else say_nothing)
 
 
 #: Tools that only take a note of what was thought.
@@ -97,7 +103,7 @@ _MAX_NAME_CHARS: Final = 128
 
 
 def record_facts(
-    part: RegionContents, say: ResultFormatter, stands: Sequence[bool]
+    part: RegionContents, format_result: ResultFormatter, is_current: Sequence[bool]
 ) -> Iterator[Fact]:
     """Calls that only read, with what came back; those whose results no longer stand are left out.
 
@@ -105,17 +111,19 @@ def record_facts(
 
     Args:
         part: What is compacted.
-        say: Says a result on one line; "" leaves it out.
-        stands: Whether the result of each exchange still stands.
+        format_result: Says a result on one line; "" leaves it out.
+        is_current: Whether the result of each exchange still stands.
     """
     before = _earlier_record_turns(part)
-    for each, still in zip(part.exchanges, stands, strict=True):
+    for each, still in zip(part.exchanges, is_current, strict=True):
         if still and not each.is_action and not _is_thought(each):
-            yield exchange_fact(each, FactKind.RECORD, say, each.key, before.get(each.key, 0))
+            yield exchange_fact(
+                each, FactKind.RECORD, format_result, each.key, before.get(each.key, 0)
+            )
 
 
-def _is_thought(each: ToolExchange) -> bool:
-    return not each.result and each.called.name[:_MAX_NAME_CHARS].lower() in _THINK
+def _is_thought(exchange: ToolExchange) -> bool:
+    return not exchange.result and exchange.called.name[:_MAX_NAME_CHARS].lower() in _THINK
 
 
 def _earlier_record_turns(part: RegionContents) -> Mapping[str, int]:
@@ -145,25 +153,25 @@ def error_facts(part: RegionContents) -> Iterator[Fact]:
     ended = {at: CallOutcome(part.exchanges[at]) for at, key in enumerate(keys) if key in again}
     good = {keys[at]: at for at, each in ended.items() if not each.went_wrong}
     told = {
-        _failed_call_line(part.exchanges[latest[key]], ended[latest[key]], mended=False)
+        _failed_call_line(part.exchanges[latest[key]], ended[latest[key]], is_fixed=False)
         for key in again
     }
     told.add("")
     for at, how in ended.items():
         each = part.exchanges[at]
-        text = _failed_call_line(each, how, mended=good.get(keys[at], -1) > at)
+        text = _failed_call_line(each, how, is_fixed=good.get(keys[at], -1) > at)
         if latest[keys[at]] > at and text not in told:
             told.add(text)
             yield Fact(kind=FactKind.ERROR, text=text, turns=(each.turn,), messages=each.messages)
 
 
-def _failed_call_line(each: ToolExchange, ended: CallOutcome, *, mended: bool) -> str:
+def _failed_call_line(exchange: ToolExchange, ended: CallOutcome, *, is_fixed: bool) -> str:
     """A call with what went wrong in it; "" where it does not say so."""
-    wrong = ended.faults(_MAX_FIXED_LINES if mended else _MAX_ERROR_LINES)
+    wrong = ended.faults(_MAX_FIXED_LINES if is_fixed else _MAX_ERROR_LINES)
     if not wrong:
         return ""
-    text = f"{call_line(each.called, _MAX_CALL_CHARS)}: {wrong}"
-    return redact_secrets(f"{text} (went well later)" if mended else text)
+    text = f"{call_line(exchange.called, _MAX_CALL_CHARS)}: {wrong}"
+    return redact_secrets(f"{text} (went well later)" if is_fixed else text)
 
 
 #: Later results that one is compared with; more tell of one thing only in a loop.
@@ -202,13 +210,15 @@ def current_results(exchanges: Sequence[ToolExchange]) -> tuple[bool, ...]:
     return tuple(stands)
 
 
-def _is_superseded(each: ToolExchange, told: dict[bytes, list[_ReturnedObject]]) -> bool:
+def _is_superseded(
+    exchange: ToolExchange, later_objects: dict[bytes, list[_ReturnedObject]]
+) -> bool:
     """True if a later result tells as much; what this one tells of is noted."""
-    ids, keys = _object_ids_and_keys(each.result)
-    read = parse_arguments(each.called)
+    ids, keys = _object_ids_and_keys(exchange.result)
+    read = parse_arguments(exchange.called)
     if not ids or not isinstance(read, dict):
         return False
-    later = told.setdefault(ids, [])
+    later = later_objects.setdefault(ids, [])
     fits = any(keys <= one.keys and _is_subset(read, one.asked) for one in later)
     if len(later) < _MAX_LATER_RESULTS:
         later.append(_ReturnedObject(read, keys))

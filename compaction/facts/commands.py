@@ -78,13 +78,13 @@ def call_purposes(part: RegionContents, places: Iterable[int], weight: int) -> M
     return found
 
 
-def _call_purpose(text: str, each: ToolExchange) -> str:
+def _call_purpose(text: str, exchange: ToolExchange) -> str:
     """The last sentence before a call that tells something; "" for none, and for a decision.
 
     Decisions have lines of their own. What a long text is cut in is no sentence. Nor is one told
     that held a secret: another may stand beside it that does not look like one.
     """
-    asked = each.called.arguments[:_CALL_HEAD_CHARS]
+    asked = exchange.called.arguments[:_CALL_HEAD_CHARS]
     end = text.rfind(asked) if asked else -1
     end = end if end >= 0 else len(text)
     spoken = _spoken_sentences(text[max(0, end - _SCANNED_CHARS) : end])
@@ -141,7 +141,7 @@ class _SeenName:
 
 
 def names_to_keep(
-    part: RegionContents, said: Mapping[int, str], latest: Sequence[int], share: float
+    part: RegionContents, lines: Mapping[int, str], latest: Sequence[int], share: float
 ) -> tuple[dict[int, list[str]], set[int]]:
     """The names that stay for each exchange, and the exchanges that showed more than they say.
 
@@ -151,17 +151,17 @@ def names_to_keep(
 
     Args:
         part: What is compacted.
-        said: What is said of each exchange that stays, by its place.
+        lines: What is said of each exchange that stays, by its place.
         latest: The place of the last call that is equal to each.
         share: How much of the room that there is may be taken.
     """
     came: dict[int, Mapping[str, int]] = {}
-    seen = _names_seen(part, said, latest, came)
+    seen = _names_seen(part, lines, latest, came)
     here = len(part.exchanges)
     stood = _words_sent_before(part)
     new = [name for name in seen if name not in stood]
     ranked = sorted(new, key=lambda name: _name_score(seen[name], here), reverse=True)
-    room = _NamesRoom(seen, said)
+    room = _NamesRoom(seen, lines)
     paths = [name for name in ranked if seen[name].weight == PATH_RANK]
     size = max(_MIN_NAME_TOKENS, region_tokens(part) * _NAMES_SHARE) * share
     left = room.take(paths, size * _PATHS_SHARE)
@@ -174,17 +174,17 @@ def names_to_keep(
     for name, each in seen.items():
         if name in room.kept:
             told.setdefault(each.last, []).append(name)
-    short = {at for at in said if not room.holds(at, came[at])}
+    short = {at for at in lines if not room.holds(at, came[at])}
     return told, short
 
 
 class _NamesRoom:
     """The names taken so far, and the room they fill."""
 
-    def __init__(self, seen: Mapping[str, _SeenName], said: Mapping[int, str]) -> None:
+    def __init__(self, seen: Mapping[str, _SeenName], lines: Mapping[int, str]) -> None:
         self.kept: set[str] = set()
         self._seen = seen
-        self._said = {at: _covered_names(text) for at, text in said.items()}
+        self._said = {at: _covered_names(text) for at, text in lines.items()}
 
     def take(self, ranked: Iterable[str], room: float) -> float:
         """Take what the room holds and what does not stand on its line yet; what room is left."""
@@ -224,7 +224,7 @@ def _name_score(name: _SeenName, here: int) -> float:
 
 def _names_seen(
     part: RegionContents,
-    said: Mapping[int, str],
+    lines: Mapping[int, str],
     latest: Sequence[int],
     came: dict[int, Mapping[str, int]],
 ) -> dict[str, _SeenName]:
@@ -235,7 +235,7 @@ def _names_seen(
     seen: dict[str, _SeenName] = {}
     known: dict[str, RankedNames] = {}
     for each, stands in zip(part.exchanges, latest, strict=True):
-        if stands in said:
+        if stands in lines:
             came[stands] = shown_names(each.result, known)
             told = shown_names("\n".join(_request_texts(part, each)), known)
             for name, count in came[stands].items():
@@ -250,14 +250,14 @@ def _names_seen(
     return seen
 
 
-def _request_texts(part: RegionContents, each: ToolExchange) -> Iterator[str]:
+def _request_texts(part: RegionContents, exchange: ToolExchange) -> Iterator[str]:
     """The texts and arguments of the assistant around a call."""
-    yield redact_secrets(part.region.messages[each.messages[0]].text)
-    read = parse_arguments(each.called)
+    yield redact_secrets(part.region.messages[exchange.messages[0]].text)
+    read = parse_arguments(exchange.called)
     try:
-        asked = "\n".join(leaf_strings(read)) if read is not None else each.called.arguments
+        asked = "\n".join(leaf_strings(read)) if read is not None else exchange.called.arguments
     except UnreadableValue:
-        asked = each.called.arguments
+        asked = exchange.called.arguments
     yield redact_secrets(asked)
 
 
@@ -337,15 +337,15 @@ def command_facts(
         )
 
 
-def _command_with_outcome(each: ToolExchange, said: str) -> str:
+def _command_with_outcome(exchange: ToolExchange, outcome: str) -> str:
     """A command with its outcome; one word where nothing else tells how it ended."""
     if (
-        said
-        or not (each.is_action or not each.result)
-        or (each.result and is_rereadable("", each.called))
+        outcome
+        or not (exchange.is_action or not exchange.result)
+        or (exchange.result and is_rereadable("", exchange.called))
     ):
-        return said
-    return action_outcome(each)
+        return outcome
+    return action_outcome(exchange)
 
 
 def _outcome_texts(part: RegionContents, ended: Mapping[int, CallOutcome]) -> Mapping[int, str]:

@@ -52,15 +52,15 @@ def segment_at(region: Region, level: DetailLevel, count: Count) -> Segment:
     return ladder.bare_segment(ladder.segment_at(DetailLevel.VALUES).tokens // _LAST_LEVEL_DIVISOR)
 
 
-def segment_within(region: Region, most: int, count: Count) -> Segment:
+def segment_within(region: Region, max_tokens: int, count: Count) -> Segment:
     """The first detail level at which a region is at most so many tokens; the last is cut to fit.
 
     Args:
         region: What is compacted.
-        most: Tokens; 0 for no bound.
+        max_tokens: Tokens; 0 for no bound.
         count: Counts them.
     """
-    return DetailLadder(region, count).segment_within(most)
+    return DetailLadder(region, count).segment_within(max_tokens)
 
 
 class DetailLadder:
@@ -88,20 +88,20 @@ class DetailLadder:
             if at not in region.kept
         )
 
-    def segment_within(self, most: int) -> Segment:
+    def segment_within(self, max_tokens: int) -> Segment:
         """The first detail level within so many tokens; 0 for no bound; the last is cut to fit."""
-        if 0 < most < self._user_statement_tokens:
-            return self.bare_segment(most)
+        if 0 < max_tokens < self._user_statement_tokens:
+            return self.bare_segment(max_tokens)
         made = self.segment_at(DetailLevel.FACTS)
-        if not most or made.tokens <= most:
+        if not max_tokens or made.tokens <= max_tokens:
             return made
         if (
-            made.tokens <= self._pruning_factor * most
-            and (made := self.segment_at(DetailLevel.PRUNED)).tokens <= most
+            made.tokens <= self._pruning_factor * max_tokens
+            and (made := self.segment_at(DetailLevel.PRUNED)).tokens <= max_tokens
         ):
             return made
         made = self.segment_at(DetailLevel.VALUES)
-        return made if made.tokens <= most else self.bare_segment(most)
+        return made if made.tokens <= max_tokens else self.bare_segment(max_tokens)
 
     @cached_property
     def _user_statement_tokens(self) -> int:
@@ -120,12 +120,14 @@ class DetailLadder:
             self._made[level] = self._build_segment(level, tuple(self._level_facts(level)))
         return self._made[level]
 
-    def bare_segment(self, most: int) -> Segment:
+    def bare_segment(self, max_tokens: int) -> Segment:
         """The segment of the last level in at most so many tokens."""
-        if most not in self._bare:
-            facts = self._size_fitter.facts_within(most, self._before // _MIN_OTHER_FACTS_DIVISOR)
-            self._bare[most] = self._build_segment(DetailLevel.BARE, facts)
-        return self._bare[most]
+        if max_tokens not in self._bare:
+            facts = self._size_fitter.facts_within(
+                max_tokens, self._before // _MIN_OTHER_FACTS_DIVISOR
+            )
+            self._bare[max_tokens] = self._build_segment(DetailLevel.BARE, facts)
+        return self._bare[max_tokens]
 
     @cached_property
     def _size_fitter(self) -> SizeFitter:
@@ -177,15 +179,15 @@ class DetailLadder:
             self._known[level] = factor_shared_columns(found)
         return self._known[level]
 
-    def _command_facts(self, rung: DetailLevel) -> Iterator[Fact]:
+    def _command_facts(self, level: DetailLevel) -> Iterator[Fact]:
         """Commands, errors and files, where results can be read again."""
-        yield from command_facts(self._read, _MAX_NAMES_CHARS[rung])
+        yield from command_facts(self._read, _MAX_NAMES_CHARS[level])
         yield from error_facts(self._read)
         yield from file_facts(self._read)
 
-    def _record_facts(self, rung: DetailLevel) -> Iterator[Fact]:
+    def _record_facts(self, level: DetailLevel) -> Iterator[Fact]:
         """Actions, and the records that tools returned."""
-        say = self._result_formatter(rung)
+        say = self._result_formatter(level)
         yield from action_facts(self._read, say, self._stands)
         yield from record_facts(self._read, say, self._stands)
 
@@ -197,12 +199,12 @@ class DetailLadder:
         return lambda result: result_line(result, find)
 
 
-def _reply_facts(read: RegionContents, level: DetailLevel, stands: KeptWords) -> Iterator[Fact]:
+def _reply_facts(read: RegionContents, level: DetailLevel, kept_words: KeptWords) -> Iterator[Fact]:
     """The assistant's replies that are not among the lines already."""
     if level < DetailLevel.VALUES:
-        yield from assistant_reply_facts(read, stands=stands)
+        yield from assistant_reply_facts(read, kept_words=kept_words)
         for plan in plan_facts(read):
-            stands.add_line(plan.text)
+            kept_words.add_line(plan.text)
             yield plan
     else:
-        yield from assistant_reply_facts(read, 0, stands)
+        yield from assistant_reply_facts(read, 0, kept_words)

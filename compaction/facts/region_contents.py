@@ -71,7 +71,7 @@ class RegionContents(msgspec.Struct, frozen=True, kw_only=True):
         region: It.
         turns: The turn of each of its messages, from the first on.
         exchanges: Its calls with their results, in the order in which they were answered.
-        said: The messages that become part of the segment, by who speaks.
+        messages_by_voice: The messages that become part of the segment, by who speaks.
         find: What is found in its texts.
     """
 

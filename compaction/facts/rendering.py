@@ -19,39 +19,39 @@ def flatten_text(text: str) -> str:
     return LINE_END_SIGN.join([line.rstrip() for line in text.splitlines() if line.strip()])
 
 
-def text_head(text: str, most: int) -> str:
+def text_head(text: str, max_chars: int) -> str:
     """The first characters of a text, up to a word's end; whole where it is short."""
-    if len(text) <= most:
+    if len(text) <= max_chars:
         return text
-    head = text[:most]
+    head = text[:max_chars]
     return (head.rpartition(" ")[0] or head) + " …"
 
 
-def head_and_tail(text: str, most: int) -> str:
+def head_and_tail(text: str, max_chars: int) -> str:
     """A text's beginning and end, with the first ids of what is cut between them."""
-    if len(text) <= most:
+    if len(text) <= max_chars:
         return text
-    first, last = head_and_tail_bounds(text, most)
-    named = " ".join(words_that_fit(find_ids(text[first:last]), most // 2))
+    first, last = head_and_tail_bounds(text, max_chars)
+    named = " ".join(words_that_fit(find_ids(text[first:last]), max_chars // 2))
     return f"{text[:first]} […{named}…] {text[last:]}"
 
 
-def words_that_fit(words: Iterable[str], room: int) -> Iterator[str]:
+def words_that_fit(words: Iterable[str], max_chars: int) -> Iterator[str]:
     """The first of these words that stand in so many characters."""
     for word in words:
-        room -= len(word) + 1
-        if room < 0:
+        max_chars -= len(word) + 1
+        if max_chars < 0:
             return
         yield word
 
 
-def head_and_tail_bounds(text: str, most: int) -> tuple[int, int]:
+def head_and_tail_bounds(text: str, max_chars: int) -> tuple[int, int]:
     """The end of a text's head and the start of its suffix, when ``most`` characters stay.
 
     Three quarters of them are its beginning's. Words stay whole where they are short.
     """
-    first = most * 3 // 4
-    last = len(text) - (most - first)
+    first = max_chars * 3 // 4
+    last = len(text) - (max_chars - first)
     space = max(text.rfind(" ", first - 200, first), text.rfind("\n", first - 200, first))
     after = [
         at for at in (text.find(" ", last, last + 200), text.find("\n", last, last + 200)) if at > 0
@@ -106,7 +106,7 @@ _LABELS: Final[Mapping[FactKind, str]] = {
     FactKind.COMMAND: "ran",
     FactKind.ERROR: "error",
     FactKind.VALUE: "values",
-    FactKind.OMITTED: "gone",
+    FactKind.GONE: "gone",
 }
 #: Kinds that mark the words of the user they stand in, and are not said twice.
 _MARKS: Final = (FactKind.GOAL, FactKind.RULE)
@@ -216,9 +216,9 @@ def _with_renamed_columns(fact: Fact, rename_columns: Callable[[re.Match[str]], 
     return fact if text == fact.text else msgspec.structs.replace(fact, text=text)
 
 
-def _shorten_columns(found: re.Match[str]) -> str:
-    return f"{_SIGN}{_WITHIN.sub(_omit_object_name, found[1])}]"
+def _shorten_columns(match: re.Match[str]) -> str:
+    return f"{_SIGN}{_WITHIN.sub(_omit_object_name, match[1])}]"
 
 
-def _omit_object_name(found: re.Match[str]) -> str:
-    return found[0].replace(f" {found[1]}", " .")
+def _omit_object_name(match: re.Match[str]) -> str:
+    return match[0].replace(f" {match[1]}", " .")

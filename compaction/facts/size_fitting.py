@@ -74,8 +74,8 @@ class FactCandidates(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         marks: Goals and rules, which always stand.
-        exchanged: Each call with what came back, the worthiest first.
-        said: What else was said, the worthiest first.
+        exchanges: Each call with what came back, the worthiest first.
+        statements: What else was said, the worthiest first.
         names: Paths and names of code, the worthiest first.
     """
 
@@ -90,67 +90,70 @@ class SizeFitter:
 
     Args:
         part: What is compacted.
-        offer: All it could say.
+        candidates: All it could say.
         count: Counts tokens.
     """
 
-    def __init__(self, part: RegionContents, offer: FactCandidates, count: Count) -> None:
+    def __init__(self, part: RegionContents, candidates: FactCandidates, count: Count) -> None:
         spoken = part.messages_of(Voice.USER)
         self._part = part
         self._count = count
-        self._marks = offer.marks
-        self._names = offer.names
-        self._rest = _RemainingCandidates(offer, count)
+        self._marks = candidates.marks
+        self._names = candidates.names
+        self._others = _RemainingCandidates(candidates, count)
         self._longest = max((len(message.text) for _, message in spoken), default=0)
         self._capped: dict[int, tuple[tuple[Fact, ...], int]] = {}
 
-    def facts_within(self, most: int, least: int) -> tuple[Fact, ...]:
+    def facts_within(self, max_tokens: int, least: int) -> tuple[Fact, ...]:
         """The facts that fit in so many tokens: users' words first, then the worthiest of the rest.
 
         Args:
-            most: Tokens of the text.
+            max_tokens: Tokens of the text.
             least: Tokens for the rest where the words alone are more: it is missed anyway.
         """
-        words, taken = self._user_words_within(most)
-        is_missed = taken > most
-        most = taken + least if is_missed else most
-        room = most - taken
+        words, taken = self._user_words_within(max_tokens)
+        is_missed = taken > max_tokens
+        max_tokens = taken + least if is_missed else max_tokens
+        room = max_tokens - taken
         for _ in range(_MAX_TRIES):
             if room <= _FACT_FRAME_TOKENS:
                 break
             found = self._fill_room(words, room)
-            over = self._count(self._segment_text(found)) - most
+            over = self._count(self._segment_text(found)) - max_tokens
             if over <= 0:
                 return (
-                    not is_missed and self._with_longer_words(taken, room, most + over, most)
+                    not is_missed
+                    and self._with_longer_words(taken, room, max_tokens + over, max_tokens)
                 ) or found
             room = int((room - over) * _RETRY_SHARE)
         return self._fill_room(words, 0)
 
-    def _with_longer_words(self, words: int, room: int, taken: int, most: int) -> tuple[Fact, ...]:
+    def _with_longer_words(
+        self, words: int, room: int, taken: int, max_tokens: int
+    ) -> tuple[Fact, ...]:
         """The same with more of users' words where the rest left room; () for no more.
 
         Args:
             words: Tokens of the words so far.
             room: Tokens for the rest.
             taken: Tokens of all that stands so far.
-            most: Tokens it may be.
+            max_tokens: Tokens it may be.
         """
         for cap in MESSAGE_CAPS_CHARS:
             more, size = self._user_words_capped_at(cap)
             if size <= words:
                 break
-            if size - words <= most - taken:
+            if size - words <= max_tokens - taken:
                 found = self._fill_room(more, room)
-                return found if self._count(self._segment_text(found)) <= most else ()
+                return found if self._count(self._segment_text(found)) <= max_tokens else ()
         return ()
 
     def _fill_room(self, words: Sequence[Fact], tokens: int) -> tuple[Fact, ...]:
         """The words, of the rest what there is room for, and what is gone."""
-        room = _TokenRoom(tokens - (_OMISSION_TOKENS if self._rest.exchanges else 0))
-        taken = room.fill(self._rest, has_names=bool(self._names))
+        room = _TokenRoom(tokens - (_OMISSION_TOKENS if self._others.exchanges else 0))
+        taken = room.fill(self._others, has_names=bool(self._names))
         stays = {id(ways) for ways, _ in taken}
-        gone = [each[0][0] for each in self._rest.exchanges if id(each) not in stays]
+        gone = [each[0][0] for each in self._others.exchanges if id(each) not in stays]
         found = factor_shared_columns(_in_message_order(chain(words, (fact for _, fact in taken))))
         stands = (
             KeptWords("\n".join([fact.text for fact in found])) if self._names else KeptWords("")
@@ -172,20 +175,20 @@ class SizeFitter:
         told += [f"results of {_tool_counts(rest)}"] if rest else []
         turns = sorted({turn for each in gone for turn in each.turns})
         yield Fact(
-            kind=FactKind.OMITTED,
+            kind=FactKind.GONE,
             text="; ".join(told),
             turns=(turns[0], turns[-1]) if len(turns) > 1 else (turns[0],),
             messages=(self._part.region.end - 1,),
         )
 
-    def _user_words_within(self, most: int) -> tuple[tuple[Fact, ...], int]:
+    def _user_words_within(self, max_tokens: int) -> tuple[tuple[Fact, ...], int]:
         """Users' words, each message as long as there is room for, and their tokens.
 
         What they wish for all that follows stays whatever room there is.
         """
         words, taken = self._user_words_capped_at(MESSAGE_CAPS_CHARS[0])
         for cap in MESSAGE_CAPS_CHARS[1:]:
-            if taken <= _USER_WORDS_SHARE * most:
+            if taken <= _USER_WORDS_SHARE * max_tokens:
                 break
             words, taken = self._user_words_capped_at(cap)
         return words, taken
@@ -218,17 +221,17 @@ class _RemainingCandidates:
         said: What else there is.
     """
 
-    def __init__(self, offer: FactCandidates, count: Count) -> None:
+    def __init__(self, candidates: FactCandidates, count: Count) -> None:
         def with_tokens(ways: FactVariants) -> _SizedVariants:
             every = dict.fromkeys([*ways, *_short_action(ways[0])])
             return [(each, count(each.text) + _FACT_FRAME_TOKENS) for each in every]
 
-        them = [with_tokens(ways) for ways in offer.exchanges]
+        them = [with_tokens(ways) for ways in candidates.exchanges]
         done = [each for each in them if each[0][0].kind in _DONE]
         self.exchanges = [each for each in them if each[0][0].kind in _EXCHANGED]
         self.actions = sorted(done, key=lambda each: each[0][0].messages[-1], reverse=True)
         self.records = [each for each in them if each[0][0].kind not in _DONE]
-        self.statements = [with_tokens((each,)) for each in offer.statements]
+        self.statements = [with_tokens((each,)) for each in candidates.statements]
 
 
 class _TokenRoom:
@@ -240,24 +243,28 @@ class _TokenRoom:
         self._left = tokens
 
     def fill(
-        self, rest: _RemainingCandidates, *, has_names: bool
+        self, candidates: _RemainingCandidates, *, has_names: bool
     ) -> list[tuple[_SizedVariants, Fact]]:
         """Of the rest what there is room for."""
-        found = self._take_share(rest.actions, _ACTIONS_SHARE)
-        found += self._take_share(rest.records, _COMMANDS_SHARE if has_names else _RECORDS_SHARE)
-        found += self._take_share(rest.statements, 1.0)
+        found = self._take_share(candidates.actions, _ACTIONS_SHARE)
+        found += self._take_share(
+            candidates.records, _COMMANDS_SHARE if has_names else _RECORDS_SHARE
+        )
+        found += self._take_share(candidates.statements, 1.0)
         stays = {id(ways) for ways, _ in found}
-        others = [each for each in (*rest.actions, *rest.records) if id(each) not in stays]
+        others = [
+            each for each in (*candidates.actions, *candidates.records) if id(each) not in stays
+        ]
         return found + ([] if has_names else self._take_share(others, 1.0))
 
     def _take_share(
-        self, them: Iterable[_SizedVariants], share: float
+        self, candidates: Iterable[_SizedVariants], share: float
     ) -> list[tuple[_SizedVariants, Fact]]:
         """Those for which a share of the room is enough, the first ones first, at most length."""
         room = int(self._left * share)
         one = int(room * _MAX_LINE_SHARE)
         found = []
-        for ways in them:
+        for ways in candidates:
             most = min(room, one)
             fact, size = next((each for each in ways if each[1] <= most), ways[-1])
             if size <= room:
@@ -301,16 +308,16 @@ def _in_message_order(facts: Iterable[Fact]) -> tuple[Fact, ...]:
     return tuple(sorted(facts, key=lambda fact: fact.messages[-1]))
 
 
-def record_candidates(part: RegionContents, stands: Sequence[bool]) -> FactCandidates:
+def record_candidates(part: RegionContents, is_current: Sequence[bool]) -> FactCandidates:
     """The candidates for a region whose results are records.
 
     Args:
         part: What is compacted.
-        stands: Whether the result of each exchange still stands.
+        is_current: Whether the result of each exchange still stands.
     """
 
     def exchange_facts(say: ResultFormatter) -> list[Fact]:
-        return [*action_facts(part, say, stands), *record_facts(part, say, stands)]
+        return [*action_facts(part, say, is_current), *record_facts(part, say, is_current)]
 
     says = (pruned_formatter(part, VALUES), pruned_formatter(part, SPOKEN), say_nothing)
     ways: list[FactVariants] = [*zip(*map(exchange_facts, says), strict=True)]
@@ -344,9 +351,9 @@ def _goals_and_rules(part: RegionContents) -> Sequence[Fact]:
     return [*goal_facts(part), *rule_facts(part)]
 
 
-def _last_message(ways: FactVariants) -> int:
+def _last_message(variants: FactVariants) -> int:
     """The last message that something is of."""
-    return ways[0].messages[-1]
+    return variants[0].messages[-1]
 
 
 def _newest_first(facts: Sequence[Fact]) -> Sequence[Fact]:

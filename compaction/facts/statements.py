@@ -114,19 +114,21 @@ _MAX_NAME_CHARS: Final = 64
 _MAX_IDS_CHARS: Final = 1_600
 
 
-def user_facts(part: RegionContents, most: int = MAX_USER_CHARS, short: int = 0) -> Iterator[Fact]:
+def user_facts(
+    part: RegionContents, max_chars: int = MAX_USER_CHARS, short: int = 0
+) -> Iterator[Fact]:
     """The words of each user message: all of them, or their beginning and end where they are long.
 
     Args:
         part: What is compacted.
-        most: Characters of one message that stay.
+        max_chars: Characters of one message that stay.
         short: Messages of so many characters stay whole even if that is more.
     """
     for at, message in part.messages_of(Voice.USER):
         text = (
             flatten_text(message.text)
             if len(message.text) <= short
-            else shorten_user_text(message.text, most)
+            else shorten_user_text(message.text, max_chars)
         )
         if message.name and text:
             text = f"{flatten_text(message.name)[:_MAX_NAME_CHARS]}: {text}"
@@ -135,13 +137,13 @@ def user_facts(part: RegionContents, most: int = MAX_USER_CHARS, short: int = 0)
             yield Fact(kind=FactKind.USER, text=text, turns=(turn,), messages=(at,), key=str(turn))
 
 
-def shorten_user_text(text: str, most: int) -> str:
+def shorten_user_text(text: str, max_chars: int) -> str:
     """A message's words on one line; of a long one its ends, and the ids that were cut."""
-    if len(text) <= most:
+    if len(text) <= max_chars:
         return flatten_text(text)
-    first, last = head_and_tail_bounds(text, most)
+    first, last = head_and_tail_bounds(text, max_chars)
     gone = text[first:last]
-    named = " ".join(words_that_fit(find_ids(gone), min(_MAX_IDS_CHARS, most // 3)))
+    named = " ".join(words_that_fit(find_ids(gone), min(_MAX_IDS_CHARS, max_chars // 3)))
     cut = f"[… {len(gone)} characters cut{'; in them: ' if named else ''}{named} …]"
     return f"{flatten_text(text[:first])} {cut} {flatten_text(text[last:])}"
 

@@ -89,20 +89,20 @@ class KeptWords:
         self._words.update([word.strip(_ENDS + _MONEY) for word in words if word[0] in _MONEY])
 
 
-def value_facts(part: RegionContents, stands: KeptWords) -> Iterator[Fact]:
+def value_facts(part: RegionContents, kept_words: KeptWords) -> Iterator[Fact]:
     """The sentences of the assistant's texts whose values stand in none of what is kept.
 
     A value stays within its sentence, which says what it is of; one in a longer sentence goes.
 
     Args:
         part: What is compacted.
-        stands: All lines there are so far; what is found is added to it.
+        kept_words: All lines there are so far; what is found is added to it.
     """
     for at, message in part.messages_of(Voice.ASSISTANT):
-        new = [each for each in part.find(figure_words, message.text) if each not in stands]
+        new = [each for each in part.find(figure_words, message.text) if each not in kept_words]
         text = " ".join(_sentences_holding(message.text, new)) if new else ""
         if text:
-            stands.add_line(text)
+            kept_words.add_line(text)
             yield Fact(kind=FactKind.VALUE, text=text, turns=(part.turn_of(at),), messages=(at,))
 
 
@@ -116,10 +116,10 @@ def _sentences_holding(text: str, new: Sequence[str]) -> Iterator[str]:
             yield flatten_text(sentence)
 
 
-def names_fact(part: RegionContents, found: Iterable[str]) -> Iterator[Fact]:
+def names_fact(part: RegionContents, names: Iterable[str]) -> Iterator[Fact]:
     """These names of code on one line; nothing for none."""
     last = part.region.end - 1
-    text = flatten_text(" ".join(found))
+    text = flatten_text(" ".join(names))
     if text:
         yield Fact(kind=FactKind.VALUE, text=text, turns=(part.turn_of(last),), messages=(last,))
 
@@ -156,21 +156,24 @@ def _line_words(line: str) -> set[str]:
     return set(line.split())
 
 
-def count_occurrences(them: Iterable[MessageValues]) -> Mapping[str, ValueOccurrences]:
+def count_occurrences(messages: Iterable[MessageValues]) -> Mapping[str, ValueOccurrences]:
     """The values with where they stand, in their order."""
     found: dict[str, ValueOccurrences] = {}
-    for at, values in them:
+    for at, values in messages:
         for each in values:
             before = found.get(each)
             found[each] = ValueOccurrences(before.times + 1 if before else 1, at)
     return found
 
 
-def rank_values(found: Mapping[str, ValueOccurrences]) -> list[str]:
+def rank_values(occurrences: Mapping[str, ValueOccurrences]) -> list[str]:
     """The values by what they are worth: those that came again, then the newest."""
     return sorted(
-        found,
-        key=lambda value: (min(found[value].times, _MAX_COUNTED_TIMES), found[value].last),
+        occurrences,
+        key=lambda value: (
+            min(occurrences[value].times, _MAX_COUNTED_TIMES),
+            occurrences[value].last,
+        ),
         reverse=True,
     )
 

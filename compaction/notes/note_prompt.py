@@ -72,7 +72,9 @@ a note, answer with an empty line.
 """
 
 
-def note_request_body(part: RegionContents, known: Sequence[Fact] = (), *, model: str) -> bytes:
+def note_request_body(
+    part: RegionContents, known_facts: Sequence[Fact] = (), *, model: str
+) -> bytes:
     """The chat body that asks for notes on the part; its secrets are left out.
 
     No tools, and a bounded answer. What does not fit is cut in the middle of each message, and at
@@ -80,11 +82,11 @@ def note_request_body(part: RegionContents, known: Sequence[Fact] = (), *, model
 
     Args:
         part: The messages.
-        known: What rules found in it by themselves.
+        known_facts: What rules found in it by themselves.
         model: The public name of the model that is asked.
     """
     asked = "\n".join(
-        ("KNOWN ALREADY:", *_known_fact_lines(known), "", "THE PART:", *render_region(part))
+        ("KNOWN ALREADY:", *_known_fact_lines(known_facts), "", "THE PART:", *render_region(part))
     )
     messages = [
         {"role": "system", "content": _INSTRUCTION},
@@ -155,10 +157,10 @@ def _redacted_excerpt(text: str, cut: int) -> str:
     return clean[:half] + _CUT + clean[-half:]
 
 
-def _known_fact_lines(known: Sequence[Fact]) -> Iterator[str]:
+def _known_fact_lines(known_facts: Sequence[Fact]) -> Iterator[str]:
     """The known facts that may be noted too, as lines like those asked for; bounded."""
     left = _MAX_KNOWN_CHARS
-    for fact in known:
+    for fact in known_facts:
         if fact.kind in NOTED_KINDS:
             told = {
                 "kind": fact.kind,

@@ -143,7 +143,7 @@ _note = msgspec.json.Decoder(_Note).decode
 
 
 def validate_notes(
-    answer: str, finish: str, part: RegionContents, known: Sequence[Fact] = ()
+    answer: str, finish: str, part: RegionContents, known_facts: Sequence[Fact] = ()
 ) -> ValidatedNotes:
     """The notes of an answer that hold; none where it did not end by itself.
 
@@ -151,13 +151,13 @@ def validate_notes(
         answer: What the model wrote: JSON lines, with or without a fence around them.
         finish: Why it stopped, as ``finish_reason`` says.
         part: What it was asked about.
-        known: What rules found in it by themselves.
+        known_facts: What rules found in it by themselves.
     """
     if finish != _STOP:
         return ValidatedNotes(rejected={RejectionReason.UNFINISHED: 1})
     facts: list[Fact] = []
     rejected: Counter[RejectionReason] = Counter()
-    had = {_note_identity(fact.kind, fact.text) for fact in known}
+    had = {_note_identity(fact.kind, fact.text) for fact in known_facts}
     left = _MAX_NOTES_CHARS
     source = cache(
         partial(_note_source, {at: message for _, at, message in compacted_messages(part)})

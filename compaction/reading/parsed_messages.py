@@ -24,16 +24,16 @@ class ParsedMessageCache:
     learn from the time it takes what others sent.
 
     Args:
-        most: Messages remembered.
-        heaviest: Bytes that they may take.
+        max_entries: Messages remembered.
+        max_bytes: Bytes that they may take.
     """
 
-    def __init__(self, most: int = 50_000, heaviest: int = 128 << 20) -> None:
+    def __init__(self, max_entries: int = 50_000, max_bytes: int = 128 << 20) -> None:
         self._known: BoundedCache[tuple[bytes, bytes, Count], ParsedMessage] = BoundedCache(
-            most, heaviest
+            max_entries, max_bytes
         )
         self._pairs: BoundedCache[tuple[bytes, bytes, bytes, int], tuple[_Pair | None]] = (
-            BoundedCache(most, heaviest // 4)
+            BoundedCache(max_entries, max_bytes // 4)
         )
 
     def __len__(self) -> int:
@@ -63,10 +63,12 @@ class ParsedMessageCache:
         self._known.store((scope, raw, count), found, 2 * len(raw) + _MESSAGE_OVERHEAD_BYTES)
         return found
 
-    def _cached_pair(self, scope: bytes, said: ParsedMessage, told: ParsedMessage) -> _Pair | None:
-        key = scope, said.digest, told.digest, said.tokens
+    def _cached_pair(
+        self, scope: bytes, caller: ParsedMessage, answer: ParsedMessage
+    ) -> _Pair | None:
+        key = scope, caller.digest, answer.digest, caller.tokens
         known = self._pairs.get(key)
         if known is None:
-            known = (pair_call_with_result(said, told),)
-            self._pairs.store(key, known, 2 * (len(said.raw) + len(told.raw)) + _PAIR_BYTES)
+            known = (pair_call_with_result(caller, answer),)
+            self._pairs.store(key, known, 2 * (len(caller.raw) + len(answer.raw)) + _PAIR_BYTES)
         return known[0]

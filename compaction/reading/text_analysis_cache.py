@@ -25,25 +25,27 @@ _MIN_CACHED_CHARS: Final = 24
 class TextAnalyzer(Protocol):
     """Analyzes texts, perhaps from a cache."""
 
-    def __call__(self, look: Callable[[str], F], text: str, /) -> F:
+    def __call__(self, analyze: Callable[[str], F], text: str, /) -> F:
         """The result of an analysis, which is always the same for the same text."""
 
 
-def analyze_uncached(look: Callable[[str], F], text: str) -> F:
+def analyze_uncached(analyze: Callable[[str], F], text: str) -> F:
     """Analyzes a text without a cache."""
-    return look(text)
+    return analyze(text)
 
 
 class TextAnalysisCache:
     """A bounded cache of text analyses; one thread at a time may use it.
 
     Args:
-        most: Texts remembered, each as often as something else was looked for.
-        heaviest: Bytes that they may take, with what was found.
+        max_entries: Texts remembered, each as often as something else was looked for.
+        max_bytes: Bytes that they may take, with what was found.
     """
 
-    def __init__(self, most: int = 200_000, heaviest: int = 64 << 20) -> None:
-        self._known: BoundedCache[tuple[bytes, object, str], Any] = BoundedCache(most, heaviest)
+    def __init__(self, max_entries: int = 200_000, max_bytes: int = 64 << 20) -> None:
+        self._known: BoundedCache[tuple[bytes, object, str], Any] = BoundedCache(
+            max_entries, max_bytes
+        )
 
     def __len__(self) -> int:
         return len(self._known)
@@ -77,12 +79,12 @@ def _entry_bytes(text: str, found: str | tuple[Any, ...]) -> int:
 
 
 def _count_items(found: tuple[Any, ...]) -> int:
-    """Number of things were found, with those that they hold."""
+    """The number of things found, with those that they hold."""
     return len(found) + sum([_count_nested_items(each) for each in found if type(each) is not str])
 
 
 def _count_nested_items(thing: object) -> int:
-    """Number of things a thing holds that was found."""
+    """The number of things that a found thing holds."""
     if isinstance(thing, tuple):
         return _count_items(thing)
     fields = msgspec.structs.astuple(thing) if isinstance(thing, msgspec.Struct) else ()

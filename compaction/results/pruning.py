@@ -77,13 +77,16 @@ def words_of(texts: Iterable[str]) -> MentionedWords:
 
 
 def telling_values(
-    value: Value, said: MentionedWords, capped: Callable[[str], str], detail: PruningDetail = PRUNED
+    value: Value,
+    mentioned: MentionedWords,
+    capped: Callable[[str], str],
+    detail: PruningDetail = PRUNED,
 ) -> Value:
     """The telling members of a value; all of it where nothing would be left.
 
     Args:
         value: What came back.
-        said: What was spoken of.
+        mentioned: What was spoken of.
         capped: Says a long string shorter.
         detail: How much stays.
 
@@ -92,9 +95,11 @@ def telling_values(
     """
     columns: dict[_Path, list[str]] = {}
     _gather_cells(value, (), columns, 0)
-    keeps = {path for path, cells in columns.items() if _is_column_kept(path, cells, said, detail)}
+    keeps = {
+        path for path, cells in columns.items() if _is_column_kept(path, cells, mentioned, detail)
+    }
     says = _MemberFormat(
-        some=lambda items: _sample_items(items, said, detail),
+        some=lambda items: _sample_items(items, mentioned, detail),
         named=lambda held: _naming_sentences(held, detail.prose),
         capped=capped,
     )
@@ -130,11 +135,11 @@ def _gather_cells(value: Value, path: _Path, columns: dict[_Path, list[str]], de
 
 
 def _is_column_kept(
-    path: _Path, cells: Sequence[str], said: MentionedWords, detail: PruningDetail
+    path: _Path, cells: Sequence[str], mentioned: MentionedWords, detail: PruningDetail
 ) -> bool:
     """True if a column is kept: for its name, for what stands in it, or as it was spoken of."""
     parts = {part.lower() for name in path for part in _parts(name[:80])}
-    if any(_is_mentioned(cell, said) for cell in cells) or (path and _is_key(path[-1])):
+    if any(_is_mentioned(cell, mentioned) for cell in cells) or (path and _is_key(path[-1])):
         return True
     if any(map(_places, parts)):
         return False
@@ -163,18 +168,20 @@ def _is_telling_value(cell: str) -> bool:
     return bool(_state(cell) or _dated(cell)) or is_identifier(cell)
 
 
-def _is_mentioned(cell: str, said: MentionedWords) -> bool:
+def _is_mentioned(cell: str, mentioned: MentionedWords) -> bool:
     return len(cell) >= _MIN_MENTIONED_CHARS and all(
-        word.rstrip(".!?") in said for word in _words(cell)
+        word.rstrip(".!?") in mentioned for word in _words(cell)
     )
 
 
-def _prune_value(value: Value, path: _Path, keeps: Container[_Path], says: _MemberFormat) -> Value:
+def _prune_value(
+    value: Value, path: _Path, keeps: Container[_Path], format_: _MemberFormat
+) -> Value:
     if isinstance(value, str):
-        return value if isinstance(value, Number) else says.capped(value)
+        return value if isinstance(value, Number) else format_.capped(value)
     if isinstance(value, list):
-        stays = says.some(value)
-        told = [_prune_value(held, path, keeps, says) for held in stays]
+        stays = format_.some(value)
+        told = [_prune_value(held, path, keeps, format_) for held in stays]
         return told if len(stays) == len(value) else _with_count(told, len(value))
     if not isinstance(value, dict):
         return value
@@ -182,13 +189,13 @@ def _prune_value(value: Value, path: _Path, keeps: Container[_Path], says: _Memb
     for name, held in value.items():
         below = (*path, name)
         is_left = below not in keeps and _is_column(held)
-        inner = says.named(held) if is_left else _prune_value(held, below, keeps, says)
+        inner = format_.named(held) if is_left else _prune_value(held, below, keeps, format_)
         if inner not in _SILENT or (inner == {} and _figure(name)):
             found[name] = inner
     return found
 
 
-def _naming_sentences(value: Value, most: int) -> Value:
+def _naming_sentences(value: Value, max_chars: int) -> Value:
     """The sentences of prose that name something; nothing of shorter strings, or of lists.
 
     What a sentence names stays within it, which says what it is of.
@@ -198,14 +205,14 @@ def _naming_sentences(value: Value, most: int) -> Value:
     if not isinstance(value, str) or isinstance(value, Number) or len(value) < _MIN_PROSE_CHARS:
         return ""
     held = [each.strip() for each in _sentences(value) if value_leaves(each)]
-    return " ".join(_sentences_that_fit(held, most))
+    return " ".join(_sentences_that_fit(held, max_chars))
 
 
-def _sentences_that_fit(sentences: Sequence[str], room: int) -> Iterator[str]:
+def _sentences_that_fit(sentences: Sequence[str], max_chars: int) -> Iterator[str]:
     """Of these sentences, whole, what there is room for."""
     for each in sentences:
-        if len(each) <= room:
-            room -= len(each)
+        if len(each) <= max_chars:
+            max_chars -= len(each)
             yield each
 
 
@@ -216,12 +223,14 @@ def _is_column(value: Value) -> bool:
     return isinstance(value, str)
 
 
-def _with_count(told: list[Value], of: int) -> Value:
+def _with_count(items: list[Value], total: int) -> Value:
     """Some of a list, and how many there were."""
-    return {"some": told, "of": Number(of)}
+    return {"some": items, "of": Number(total)}
 
 
-def _sample_items(items: list[Value], said: MentionedWords, detail: PruningDetail) -> list[Value]:
+def _sample_items(
+    items: list[Value], mentioned: MentionedWords, detail: PruningDetail
+) -> list[Value]:
     """The first of a long list of objects, and those spoken of by what few of them say."""
     if len(items) <= detail.short or not all(isinstance(item, dict | list) for item in items):
         return items
@@ -230,7 +239,7 @@ def _sample_items(items: list[Value], said: MentionedWords, detail: PruningDetai
     named = {
         each
         for each, times in times.items()
-        if 2 * times <= len(items) and _is_mentioned(each, said)
+        if 2 * times <= len(items) and _is_mentioned(each, mentioned)
     }
     return [
         item

@@ -79,21 +79,21 @@ _BEHIND: Final = TRAILING + "("
 _is_word = re.compile(r"[A-Za-z_]\w{3,80}").fullmatch
 
 
-def fault_lines(text: str, most: int = MAX_FAULT_LINES, *, wrong: bool = True) -> str:
+def fault_lines(text: str, max_lines: int = MAX_FAULT_LINES, *, is_failure: bool = True) -> str:
     """The last lines that say what went wrong, on one line; "" for none.
 
     Errors, failed tests and how many there were each have a line where there is room for it.
 
     Args:
         text: What came back.
-        most: Lines.
-        wrong: Whether it is known to have failed; else only what can mean nothing else counts.
+        max_lines: Lines.
+        is_failure: Whether it is known to have failed; else only what can mean nothing else counts.
     """
     if not any(map(text.__contains__, _SIGNS)):
         return ""
     lines = list(dict.fromkeys(compress_log(text[-_SCANNED_CHARS:]).split("\n")))
     found = _certain_fault_lines(lines)
-    if wrong and not found[0]:
+    if is_failure and not found[0]:
         lines = list(
             dict.fromkeys(
                 [line.strip() for line in compress_log(text[-_SCANNED_WEAK_CHARS:]).split("\n")]
@@ -101,7 +101,7 @@ def fault_lines(text: str, most: int = MAX_FAULT_LINES, *, wrong: bool = True) -
         )
         found = _certain_fault_lines(lines)
         found[0] = [at for at, line in enumerate(lines) if _fault(line[:_MAX_FAULT_CHARS])]
-    kept = sorted(_latest_of_each_kind(found, most))
+    kept = sorted(_latest_of_each_kind(found, max_lines))
     return one_line("\n".join([_strip_rulers(lines[at]) for at in kept]))
 
 
@@ -127,11 +127,11 @@ def _certain_fault_lines(lines: Sequence[str]) -> list[list[int]]:
     return found
 
 
-def _latest_of_each_kind(found: Sequence[Sequence[int]], most: int) -> set[int]:
+def _latest_of_each_kind(found: Sequence[Sequence[int]], max_lines: int) -> set[int]:
     """The last of each kind, then the last but one, until there are enough."""
     turns = zip_longest(*(reversed(each) for each in found))
     ordered = dict.fromkeys([at for turn in turns for at in turn if at is not None])
-    return set(list(ordered)[:most])
+    return set(list(ordered)[:max_lines])
 
 
 def shown_names(text: str, known: dict[str, RankedNames] | None = None) -> dict[str, int]:

@@ -53,11 +53,11 @@ def _plain_text_line(text: str) -> str:
 
 
 def pruned_result_line(
-    text: str, said: MentionedWords = frozenset(), detail: PruningDetail = PRUNED
+    text: str, mentioned: MentionedWords = frozenset(), detail: PruningDetail = PRUNED
 ) -> str:
     """The same by what tells in it, or was spoken of; without empty members and long prose."""
     try:
-        return one_line_json(telling_values(_parse_value(text), said, _prose_line, detail))
+        return one_line_json(telling_values(_parse_value(text), mentioned, _prose_line, detail))
     except UnreadableValue:
         pass
     if _is_structured(text):
@@ -90,15 +90,15 @@ def one_line(text: str) -> str:
     return lines[0] if lines else ""
 
 
-def _head_and_tail(text: str, most: int) -> str:
+def _head_and_tail(text: str, max_chars: int) -> str:
     """The text on one line; of a longer one the head, the lines between that hold ids, the suffix.
 
     No token is cut in two, and no row of a table: a part of one would be another value.
     """
     text = one_line(text.strip())
-    if len(text) <= most:
+    if len(text) <= max_chars:
         return text
-    first, last = _line_end(text, most * 2 // 3), _line_start(text, len(text) - most // 3)
+    first, last = _line_end(text, max_chars * 2 // 3), _line_start(text, len(text) - max_chars // 3)
     head, cut, tail = text[:first], text[first:last], text[last:]
     lines = cut.strip(" ¶").split(_END)
     held = _lines_that_fit([line for line in lines if find_ids(line)])

@@ -293,7 +293,7 @@ class HedgedAttempts:
         Lateness alone is no failure: objectives judge of time. But a route that stays on trial
         after it was late is tried again by the next call, and each would wait for it.
         """
-        health = self._context.deps.route_health.of(attempt.choice.route)
+        health = self._context.deps.route_health.health_of(attempt.choice.route)
         now = self._context.timeline.now()
         is_late = now - self._started_at[task] >= hedge_delay_s(self._deadline)
         return is_late and health.breaker.state(now) is BreakerState.HALF_OPEN

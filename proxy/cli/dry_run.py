@@ -219,7 +219,7 @@ class _Recompactor:
         self._compact_chat = compact_chat
         self._memory = CompactionMemory()
         count = token_counter(model)
-        self._around = ConversationContext(fixed=tool_tokens(said.tools, count), count=count)
+        self._context = ConversationContext(fixed=tool_tokens(said.tools, count), count=count)
 
     def compact(self, end: int, *, names_lost: bool = False) -> CompactedChat:
         """Compact the first messages.
@@ -231,7 +231,7 @@ class _Recompactor:
             self._said.messages[:end],
             self._policy,
             memory=self._memory,
-            around=self._around,
+            context=self._context,
             names_lost=names_lost,
         )
 
@@ -240,7 +240,7 @@ class _Recompactor:
         read = self._memory.parsed_messages.messages
         try:
             said = view_conversation(
-                read(self._said.messages, self._around.count, self._around.scope)
+                read(self._said.messages, self._context.count, self._context.scope)
             )
         except CannotCompactError:
             return

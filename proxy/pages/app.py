@@ -37,7 +37,7 @@ _log = logging.getLogger("thriftgate.pages")
 @asynccontextmanager
 async def pages_app(
     context: AppContext,
-    kept: ReceiptReader,
+    receipts_reader: ReceiptReader,
     telemetry: Telemetry,
     limits: tuple[AdmissionGate | None, ObjectiveRouter | None],
     reloader: Reloader,
@@ -47,7 +47,7 @@ async def pages_app(
 
     Args:
         context: What it stands in.
-        kept: Where receipts are found.
+        receipts_reader: Where receipts are found.
         telemetry: What Prometheus reads.
         limits: The gate of budgets and the router of objectives; None each
             where no policies are named.
@@ -76,7 +76,7 @@ async def pages_app(
         models.router(lambda: reloader.snapshot.catalog, authenticate, can_answer),
         dependencies=[Depends(name_request)],
     )
-    pages.include_router(receipts.router(kept, authenticate))
+    pages.include_router(receipts.router(receipts_reader, authenticate))
     async with _admin_router(context, *limits, ticks) as admins:
         pages.include_router(admins)
         add_error_handlers(pages, request_id)
@@ -119,7 +119,7 @@ def _can_answer(
     )
 
 
-async def _authenticated_key(opened: Store, request: Request) -> Key:
+async def _authenticated_key(store: Store, request: Request) -> Key:
     """The key that came with a request.
 
     Raises:
@@ -128,7 +128,7 @@ async def _authenticated_key(opened: Store, request: Request) -> Key:
     given = request_token(request.scope)
     if not given:
         raise unauthenticated_error(is_missing=True)
-    key = opened.keyring.find(given) or await opened.keyring.fetch(given)
+    key = store.keyring.find(given) or await store.keyring.fetch(given)
     if key is None or key.revoked:
         raise unauthenticated_error(is_missing=False)
     return key
@@ -137,7 +137,7 @@ async def _authenticated_key(opened: Store, request: Request) -> Key:
 @asynccontextmanager
 async def _admin_router(
     context: AppContext,
-    entry: AdmissionGate | None,
+    gate: AdmissionGate | None,
     router: ObjectiveRouter | None,
     ticks: Callable[[], float],
 ) -> AsyncIterator[APIRouter]:
@@ -146,7 +146,7 @@ async def _admin_router(
     if not secret:
         yield admin.disabled_router()
         return
-    async with _budget_store(context, entry) as store:
+    async with _budget_store(context, gate) as store:
         budgets = context.promises.budgets
         board = LiveBoard(context.opened, budgets, router=router, counters=store, now=context.now)
 
@@ -159,11 +159,11 @@ async def _admin_router(
 
 @asynccontextmanager
 async def _budget_store(
-    context: AppContext, entry: AdmissionGate | None
+    context: AppContext, gate: AdmissionGate | None
 ) -> AsyncIterator[BudgetStore | None]:
     """The counters that the pages read: Redis over an own connection, or the process's."""
     if context.settings.policies is None or not context.settings.redis_url:
-        yield None if entry is None else entry.counters
+        yield None if gate is None else gate.counters
         return
     own = open_budget_store(context.settings, context.opened)
     try:

@@ -85,13 +85,13 @@ class _StoreQuestions:
     """Asks the store off the event loop: one question of a kind, few at once, and for so long.
 
     Args:
-        opened: The store.
-        patience: Seconds.
+        store: The store.
+        timeout_s: Seconds.
     """
 
-    def __init__(self, opened: Store, patience: float) -> None:
-        self._opened = opened
-        self._patience = patience
+    def __init__(self, store: Store, timeout_s: float) -> None:
+        self._store = store
+        self._timeout_s = timeout_s
         self._threads = asyncio.Semaphore(_MAX_THREADS)
         self._kinds: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
@@ -104,7 +104,7 @@ class _StoreQuestions:
             share: How much of its patience it has.
         """
         try:
-            async with asyncio.timeout(self._patience * share):
+            async with asyncio.timeout(self._timeout_s * share):
                 return await self._run(question, await self._acquire_turn(kind))
         except (SQLAlchemyError, TimeoutError):
             return None
@@ -140,7 +140,7 @@ class _StoreQuestions:
                     loop.call_soon_threadsafe(leave)
 
         try:
-            return await self._opened.ask(answer)
+            return await self._store.ask(answer)
         finally:
             if begun.acquire(blocking=False):
                 leave()
@@ -150,32 +150,32 @@ class LiveBoard:
     """The board's data from one running gateway.
 
     Args:
-        opened: The store.
+        store: The store.
         budgets: All budgets of the policies file.
         router: Knows the state of objectives; None where there are none.
         counters: Where budgets are counted; None where they cannot be asked.
         now: Seconds since the epoch.
-        patience: Seconds that a part of a page has.
+        timeout_s: Seconds that a part of a page has.
     """
 
     def __init__(
         self,
-        opened: Store,
+        store: Store,
         budgets: Iterable[Budget],
         *,
         router: ObjectiveRouter | None,
         counters: BudgetStore | None,
         now: Callable[[], float],
-        patience: float = PART_TIMEOUT_S,
+        timeout_s: float = PART_TIMEOUT_S,
     ) -> None:
-        self._opened = opened
+        self._store = store
         self.update(budgets)
         self._router = router
         self._counters = counters
         self._now = now
-        self._patience = patience
-        self._ask = _StoreQuestions(opened, patience)
-        self._accounts = LedgerAccounts(opened.spendings)
+        self._timeout_s = timeout_s
+        self._ask = _StoreQuestions(store, timeout_s)
+        self._accounts = LedgerAccounts(store.spendings)
 
     def update(self, budgets: Iterable[Budget]) -> None:
         """Show these budgets from now on."""
@@ -186,21 +186,21 @@ class LiveBoard:
         router, now = self._router, self._now()
         if router is None:
             return []
-        pins = await self._ask("pins", lambda: self._opened.pins.current_pins(now))
+        pins = await self._ask("pins", lambda: self._store.pins.current_pins(now))
         tracks = list(router.tracks.values())[:_MAX_OBJECTIVES]
         return [_objective_status(each, router, pins, now) for each in tracks]
 
     async def reroutes(self) -> Sequence[Reroute] | None:
         """See ``AdminBoard.reroutes``."""
-        return await self._ask("reroutes", lambda: self._opened.moved.reroutes(_MAX_REROUTES))
+        return await self._ask("reroutes", lambda: self._store.moved.reroutes(_MAX_REROUTES))
 
     async def rerouted_calls(self) -> Sequence[ReroutedCall] | None:
         """See ``AdminBoard.rerouted_calls``."""
-        return await self._ask("calls", lambda: self._opened.moved.calls(_MAX_REROUTED_CALLS))
+        return await self._ask("calls", lambda: self._store.moved.calls(_MAX_REROUTED_CALLS))
 
     async def open_alerts(self) -> Sequence[OpenAlert] | None:
         """See ``AdminBoard.open_alerts``."""
-        found = await self._ask("alerts", lambda: self._opened.outbox.open_alerts(_MAX_ALERTS))
+        found = await self._ask("alerts", lambda: self._store.outbox.open_alerts(_MAX_ALERTS))
         if found is None:
             return None
         return [
@@ -262,7 +262,7 @@ class LiveBoard:
         if store is None:
             return found
         try:
-            async with asyncio.timeout(self._patience * (1 - _LEDGER_SHARE)):
+            async with asyncio.timeout(self._timeout_s * (1 - _LEDGER_SHARE)):
                 for budget, some in zip(budgets, found, strict=True):
                     rows.append(await counter_rows(store, budget, some, now))
                     await asyncio.sleep(0)  # counters of this process answer without a pause
@@ -272,9 +272,9 @@ class LiveBoard:
 
     def _receipts(self, call_id: str) -> tuple[list[Receipt], str]:
         """A call's receipts, and its team's name; blocks."""
-        found = self._opened.ledger.attempts(call_id)
+        found = self._store.ledger.attempts(call_id)
         team = found[0].team if found else ""
-        names = {each.id: each.name for each in self._opened.teams.all()}
+        names = {each.id: each.name for each in self._store.teams.all()}
         return found, names.get(team, team)
 
 

@@ -95,7 +95,7 @@ def test_old_turns_become_facts_and_the_last_stay():
     assert not chat_faults(found.messages)
 
 
-def test_what_pays_is_compacted_and_the_prefix_moves_only_then():
+def test_a_compaction_that_pays_is_made_and_the_prefix_changes_only_then():
     sent: tuple[bytes, ...] = ()
     resets = 0
     for found in played(support(80), WARM):
@@ -121,7 +121,7 @@ def test_an_agent_is_compacted_within_its_only_turn_and_keeps_its_request():
     assert last.tokens_after < last.tokens_before / 2
 
 
-def test_nothing_but_the_messages_and_the_policy_decides():
+def test_a_decision_depends_on_messages_and_policy_alone():
     raws = support(40)
     every = list(played(raws, WARM))
 
@@ -129,7 +129,7 @@ def test_nothing_but_the_messages_and_the_policy_decides():
         assert compact(call, WARM, memory=CompactionMemory()).messages == found.messages
 
 
-def test_the_same_call_again_is_the_same():
+def test_the_same_call_is_compacted_to_the_same_bytes():
     memory = CompactionMemory()
     raws = support(40)
     every = list(played(raws, WARM, memory))
@@ -155,7 +155,7 @@ def test_another_scope_or_policy_knows_nothing_of_it():
 
     assert not compact(raws, trim, memory=memory).compacted_messages
     one, other = (
-        compact(raws, WARM, memory=memory, around=ConversationContext(scope=scope))
+        compact(raws, WARM, memory=memory, context=ConversationContext(scope=scope))
         for scope in (b"", b"other")
     )
     assert one.messages == other.messages
@@ -233,7 +233,7 @@ def test_words_of_users_survive():
     assert "My dog is called Rex." in text
 
 
-def test_what_is_bound_to_its_place_is_left_alone():
+def test_signed_messages_are_not_compacted():
     signed = orjson.dumps({"role": "assistant", "content": "so", "thinking_blocks": [
         {"type": "thinking", "thinking": "hm", "signature": "abc"}]})  # fmt: skip
 
@@ -298,7 +298,7 @@ def test_ten_compactions_recall_what_one_does():
     assert all(name in b"".join(at_once.messages).decode() for name in names)
 
 
-def test_what_is_named_again_comes_back_and_stays_as_it_is():
+def test_a_value_named_again_is_recalled_and_then_frozen():
     raws = agent(140, 60)
     raws += [assistant("Done."), user("What did read_3_37 in src/module_3.py do again?")]
     memory = CompactionMemory()

@@ -173,7 +173,7 @@ def test_break_even_is_the_first_call_at_which_counting_says_so(
         force=st.booleans(),
     ),
 )
-def test_no_verdict_makes_a_prompt_longer_or_contradicts_itself(policy, **told):
+def test_no_decision_makes_a_prompt_longer_or_contradicts_itself(policy, **told):
     at = CostInputs(**told)
     found = decide_compaction(policy, at)
 
@@ -243,7 +243,7 @@ def test_a_conversation_that_went_on_long_is_compacted():
     assert decide_compaction(CompactionPolicy(prices=CLAUDE), OLD).reason is CompactionReason.PAYS
 
 
-def test_one_that_may_end_before_a_compaction_is_paid_back_is_not():
+def test_a_conversation_that_may_end_before_the_payback_is_not_compacted():
     calls = int(SAFETY_FACTOR * break_even_calls(CLAUDE, FIELD))
     young = replace(FIELD, calls=calls, calls_since=calls)
     found = decide_compaction(CompactionPolicy(prices=CLAUDE), young)
@@ -252,7 +252,7 @@ def test_one_that_may_end_before_a_compaction_is_paid_back_is_not():
     assert found.break_even == pytest.approx(2.6, abs=0.05)
 
 
-def test_who_dares_more_compacts_sooner():
+def test_a_lower_safety_factor_compacts_sooner():
     calls = int(SAFETY_FACTOR * break_even_calls(CLAUDE, FIELD))
     young = replace(FIELD, calls=calls, calls_since=calls)
 
@@ -282,7 +282,7 @@ def test_a_bank_is_not_spent_on_what_will_hardly_be_paid_back():
     )
 
 
-def test_nothing_is_compacted_to_where_it_is_too_short_to_be_cached():
+def test_no_compaction_makes_a_prompt_too_short_to_be_cached():
     picky = replace(CLAUDE, least=3_001)
 
     assert (
@@ -292,7 +292,7 @@ def test_nothing_is_compacted_to_where_it_is_too_short_to_be_cached():
     assert decide_compaction(CompactionPolicy(prices=replace(CLAUDE, least=3_000)), OLD).is_due
 
 
-def test_what_stands_before_the_cut_is_written_too_where_it_is_too_short_to_be_read():
+def test_a_prefix_too_short_to_be_read_is_written_too():
     alone, read = replace(GEMINI, least=FIELD.fixed + 1), replace(GEMINI, least=FIELD.fixed)
 
     assert rewrite_cost(read, FIELD) == rewrite_cost(GEMINI, FIELD)
@@ -301,7 +301,7 @@ def test_what_stands_before_the_cut_is_written_too_where_it_is_too_short_to_be_r
     )
 
 
-def test_what_no_cache_reads_by_itself_before_the_cut_is_written_too():
+def test_a_prefix_that_no_cache_reads_by_itself_is_written_too():
     steps, whole = replace(GEMINI, block=768), replace(GEMINI, block=0)
 
     assert rewrite_cost(steps, FIELD) == pytest.approx(
@@ -312,7 +312,7 @@ def test_what_no_cache_reads_by_itself_before_the_cut_is_written_too():
     )
 
 
-def test_what_comes_back_in_the_tail_is_written_and_is_no_gain():
+def test_regrowth_of_the_suffix_is_written_and_is_no_gain():
     returning = replace(FIELD, regrowth=500)
 
     assert returning.total == FIELD.total
@@ -333,7 +333,7 @@ def test_a_bank_that_owes_is_made_good_before_the_next_compaction():
     assert repayment_calls(CLAUDE, owing) > break_even_calls(CLAUDE, owing)
 
 
-def test_nothing_to_compact_is_said_even_where_it_is_forced():
+def test_a_forced_compaction_of_nothing_says_nothing_to_compact():
     nothing = replace(OLD, region=0, segment=0)
 
     assert (
@@ -342,7 +342,7 @@ def test_nothing_to_compact_is_said_even_where_it_is_forced():
     )
 
 
-def test_what_would_be_longer_is_never_put_in_place():
+def test_a_longer_segment_never_replaces_its_region():
     longer = replace(OLD, segment=9_601)
 
     assert (

@@ -11,7 +11,7 @@ def state(size: int = 0) -> CompactionState:
     )
 
 
-def test_what_is_kept_is_found():
+def test_a_remembered_state_is_found():
     memory = CompactionMemory()
     memory.keep(b"a", state())
 
@@ -19,7 +19,7 @@ def test_what_is_kept_is_found():
     assert memory.find(b"b") is None
 
 
-def test_what_was_not_asked_for_the_longest_is_forgotten_first():
+def test_the_least_recently_used_state_is_forgotten_first():
     memory = CompactionMemory(conversations=2)
     for name in (b"a", b"b"):
         memory.keep(name, state())

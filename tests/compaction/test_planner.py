@@ -74,7 +74,7 @@ def test_parts_follow_each_other_without_a_gap():
         assert before.segment.end <= before.at
 
 
-def test_what_is_sent_weighs_what_its_pieces_weigh():
+def test_sent_tokens_are_the_sum_of_their_parts():
     way = walk(conversation(30))
 
     state = ended(way)
@@ -101,7 +101,7 @@ def test_each_call_of_a_shorter_conversation_fills_the_bank_and_a_compaction_tak
     assert ended(walk(conversation(60))).bank > 0
 
 
-def test_what_hardly_shortens_is_tried_again_when_there_is_twice_as_much():
+def test_a_compaction_without_progress_is_tried_again_at_twice_the_size():
     raws = [system("s")]
     for turn in range(40):
         raws += [user(f"{turn} " + "all of it are words of the user that have to stay " * 9),
@@ -142,7 +142,7 @@ def test_a_target_makes_it_climb():
     assert ended(way).parts[0].segment.level is DetailLevel.BARE
 
 
-def test_what_its_provider_would_not_cache_is_not_told_shorter():
+def test_results_below_the_cache_minimum_are_not_trimmed():
     raws = conversation(3)
     told = "\n".join(f"{n}: the same line" for n in range(40))
     raws[2:2] = [*asked("read", {}, told), *asked("read", {}, told)]
@@ -187,7 +187,7 @@ def read_again(path: str, policy: CompactionPolicy) -> CompactionState:
     return ended(walk([*talked[:2], *first, *talked[2:-1], *last, talked[-1]], policy))
 
 
-def test_nothing_is_compacted_where_what_goes_comes_back_in_the_tail():
+def test_no_compaction_where_the_suffix_grows_by_as_much():
     near = CompactionPolicy(once=True, window=7_000)
     other, again = read_again("b.py", near), read_again("a.py", near)
 
@@ -198,7 +198,7 @@ def test_nothing_is_compacted_where_what_goes_comes_back_in_the_tail():
     assert again.parts == ()
 
 
-def test_a_compaction_is_charged_with_what_comes_back_in_the_tail():
+def test_a_compaction_is_charged_with_the_regrowth_of_the_suffix():
     prices = RelativePrices(read=0.1, write=1.25)
     before = read_again("a.py", CompactionPolicy(mode=CompactionMode.TRIM, prices=prices))
     after = read_again("a.py", CompactionPolicy(force=True, once=True, prices=prices))
@@ -208,7 +208,7 @@ def test_a_compaction_is_charged_with_what_comes_back_in_the_tail():
     assert after.bank < earned - (prices.write - prices.read) * estimate_tokens(_PAGE)
 
 
-def test_what_comes_back_in_the_tail_is_made_room_for():
+def test_the_target_leaves_room_for_the_regrowth_of_the_suffix():
     raws = conversation(30)
     raws[-1] = user("Thank you. And ORD-077 ORD-177 ORD-277?")
     whole = ended(walk(raws, CompactionPolicy(force=True, once=True))).sent

@@ -40,7 +40,7 @@ def test_little_evidence_changes_nothing():
     )
 
 
-def test_what_chance_explains_changes_nothing():
+def test_losses_that_chance_explains_keep_the_mode():
     assert (
         next_mode(CompactionMode.FACTS, QualityEvidence(needed=40, lost=2)) is CompactionMode.FACTS
     )

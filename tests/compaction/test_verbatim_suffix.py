@@ -33,7 +33,7 @@ def test_a_tail_that_grows_in_steps_is_what_it_is_at_once():
     assert steps == extend_suffix(said, VerbatimSuffix(start=0, end=0), 6, estimate_tokens)
 
 
-def test_what_was_said_shorter_weighs_less():
+def test_a_shortened_result_counts_fewer_tokens():
     said = heard([user("a"), *asked("f", {}, _PAGE), *asked("f", {}, _PAGE)])
 
     tail = extend_suffix(said, VerbatimSuffix(start=0, end=0), 5, estimate_tokens)
@@ -56,7 +56,7 @@ def test_before_the_first_compaction_nothing_is_recalled():
     ).replaced
 
 
-def test_what_came_back_does_not_come_back_twice():
+def test_a_recalled_value_is_not_recalled_twice():
     order = {"id": "ORD-7788", "owner": "li_wei_4411"}
     raws = [user("Hi"), *asked("get", {}, order), user("ORD-7788?"), assistant("So."),
             user("And li_wei_4411?")]  # fmt: skip

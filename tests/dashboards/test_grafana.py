@@ -43,7 +43,7 @@ def questions(board: dict[str, Any]) -> list[str]:
     return [*panels, *(each["query"]["query"] for each in variables if each["type"] == "query")]
 
 
-def test_it_asks_for_metrics_and_labels_that_the_gateway_has(board, told):
+def test_a_board_asks_for_metrics_and_labels_that_the_gateway_has(board, told):
     for question in questions(board):
         found = ASKED.findall(question)
         assert found, question

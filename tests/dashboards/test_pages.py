@@ -72,7 +72,7 @@ def test_an_objective_says_what_is_promised_and_where_it_stands():
     assert "31 of 60 calls were slow" in text
 
 
-def test_what_is_pinned_says_by_whom_why_and_until_when():
+def test_a_pinned_objective_says_by_whom_why_and_until_when():
     pinned = an_objective(state="pinned", pin=a_pin())
 
     assert "ann a test, until 2026-09-21 15:13:20" in shown(objectives=[pinned]).text
@@ -94,14 +94,14 @@ def test_every_state_is_told_in_words_and_has_a_look(state):
     assert re.search(rf"\.{state}\b", pages.stylesheet().decode())
 
 
-def test_what_is_healthy_beside_bad_calls_says_what_that_means():
+def test_a_healthy_objective_with_bad_calls_says_what_that_means():
     page = shown(objectives=[an_objective(state="healthy", level=0, why="", burn=0.4)])
 
     assert "healthy within its error budget as asked" in page.text
     assert "Healthy: not surely missed" in page.text
 
 
-def test_what_nothing_happened_to_stands_as_calls_ask():
+def test_an_objective_without_events_is_shown_as_asked():
     text = shown(
         objectives=[an_objective(state="healthy", level=0, since=None, burn=None, counted=0)]
     ).text
@@ -109,15 +109,15 @@ def test_what_nothing_happened_to_stands_as_calls_ask():
     assert "as asked the start \N{EN DASH} no calls \N{EN DASH}" in text
 
 
-def test_what_moves_nothing_says_where_it_would_stand():
+def test_an_objective_that_only_counts_says_its_would_be_level():
     assert "would be level 2 small" in shown(objectives=[an_objective(acts=False)]).text
 
 
-def test_a_level_that_the_ladder_no_longer_has_is_told_all_the_same():
+def test_a_level_that_the_ladder_no_longer_has_is_shown():
     assert "level 9 no longer on the ladder" in shown(objectives=[an_objective(level=9)]).text
 
 
-def test_a_move_says_whence_whither_why_and_how_long():
+def test_a_reroute_says_from_where_to_where_why_and_how_long():
     over, goes_on = a_reroute(), a_reroute(source="small", level="", ended=None)
     text = shown(reroutes=[goes_on, over]).text
 
@@ -125,14 +125,14 @@ def test_a_move_says_whence_whither_why_and_how_long():
     assert "as asked small degraded 31 of 60 calls were slow 4 min until" in text
 
 
-def test_a_moved_call_links_to_its_receipts():
+def test_a_rerouted_call_links_to_its_receipts():
     page = shown()
 
     assert {"class": "id", "href": f"/admin/calls/{CALL}"} in page.all("a")
     assert "acme chat big lab/small chat-ttft: rung 2 $0.001235" in page.text
 
 
-def test_a_moved_call_that_failed_is_not_called_answered():
+def test_a_rerouted_call_that_failed_is_not_shown_as_answered():
     failed = a_rerouted_call(outcome="failed", error="upstream_timeout", cost_nanos=0)
     left, refused = a_rerouted_call(outcome="hung_up"), a_rerouted_call(outcome="refused", route="")
     text = shown(rerouted_calls=[failed, left, refused]).text
@@ -143,7 +143,7 @@ def test_a_moved_call_that_failed_is_not_called_answered():
     assert "nswered by" not in text
 
 
-def test_a_moved_call_of_no_known_price_is_not_free():
+def test_a_rerouted_call_of_no_known_price_is_not_shown_as_free():
     page = shown(rerouted_calls=[a_rerouted_call(cost_nanos=None)])
 
     assert "chat-ttft: rung 2 no known price" in page.text
@@ -168,7 +168,7 @@ def test_a_budget_says_what_is_spent_held_and_left():
     assert "only counts" in text
 
 
-def test_what_is_overspent_fills_its_bar_and_no_more():
+def test_an_overspent_budget_fills_its_bar_and_no_more():
     (bar,) = shown(counters=[a_counter(spent=900 * 10**9)]).all("meter")
 
     assert bar["value"] == bar["max"] == str(500 * 10**9)
@@ -209,7 +209,7 @@ EVIL_ROWS: dict[str, list[Any]] = {
 
 
 @pytest.mark.parametrize("part", SECTIONS)
-def test_what_callers_named_is_text_and_nothing_else(part):
+def test_names_given_by_callers_are_escaped(part):
     plain = shown(**{part: [_tamed(EVIL_ROWS[part][0])]})
     html = pages.overview(overview(**{part: EVIL_ROWS[part]}), NOW)
     page = Outline(html)

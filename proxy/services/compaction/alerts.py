@@ -19,7 +19,7 @@ _DAY_S: Final = 86_400
 
 
 def stepped_back_alert(
-    place: Place, before: CompactionMode, now_is: CompactionMode, why: str, now: float
+    place: Place, before: CompactionMode, after: CompactionMode, why: str, now: float
 ) -> Alert:
     """The alert that the live quality check stepped a feature back."""
     named = _feature_label(place)
@@ -27,9 +27,9 @@ def stepped_back_alert(
         kind="compaction",
         subject=named,
         severity=Severity.TICKET,
-        title=f"Compaction of {named} was stepped back from {before} to {now_is}",
+        title=f"Compaction of {named} was stepped back from {before} to {after}",
         facts=(("found", why),),
-        action=f"Conversations are compacted as {now_is} from now on, in all processes.",
+        action=f"Conversations are compacted as {after} from now on, in all processes.",
         mend=f"See `{_command('list')}`; once it is fixed: `{_command('resume', *place)}`.",
         began=now,
         expires=now + WINDOW_S,
@@ -89,7 +89,7 @@ class CompactedFeaturesCollector(Collector):
         counts = Counter(map(_feature_state, self._chosen().features.values()))
         features = GaugeMetricFamily(
             "thriftgate_compacted_features",
-            "Features whose compaction was chosen, by whether the live quality check stepped them back",
+            "Features whose compaction was chosen, by whether live quality stepped them back",
             labels=["state"],
         )
         for state in (HOLDS, STEPPED_BACK):

@@ -44,7 +44,7 @@ class ChatCompactor(Protocol):
         policy: CompactionPolicy,
         *,
         memory: CompactionMemory,
-        around: ConversationContext,
+        context: ConversationContext,
     ) -> CompactedChat:
         """Compacts the messages.
 
@@ -59,8 +59,8 @@ class CompactionTask(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         policy: By which policy.
-        is_dry: Whether it is only reckoned.
-        share: The part of all conversations that is sent unmodified, to compare with.
+        is_dry: Whether it is computed and not sent.
+        control_share: The part of all conversations that is sent unmodified, to compare with.
         secret: Makes the names of conversations.
         model: The name that the upstream knows its model by; "" counts as most do.
     """
@@ -68,7 +68,7 @@ class CompactionTask(msgspec.Struct, frozen=True, kw_only=True):
     call: Call
     policy: CompactionPolicy
     is_dry: bool
-    share: float
+    control_share: float
     secret: bytes
     model: str = ""
 
@@ -93,9 +93,9 @@ class CompactedCall(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of compacting a call.
 
     Attributes:
-        talk: The conversation; None where nothing is said in it.
+        conversation: The conversation; None where nothing is said in it.
         is_decided: Whether it is sent as its policy has it, and not unmodified for other reasons.
-        news: What is sent, where a part was compacted at this very call that a model may note.
+        chat_to_note: What is sent, where a model may take notes on what this call compacted.
     """
 
     result: CompactionResult
@@ -114,25 +114,29 @@ def compact_call(
         CannotCompactError: If its messages are sent unmodified.
     """
     prompt = parse_prompt(task.call.body)
-    talk = _conversation_identity(task.call, task.secret, prompt)
-    if talk is None:
+    conversation = _conversation_identity(task.call, task.secret, prompt)
+    if conversation is None:
         return CompactedCall(result=passthrough_result(task.policy.mode.value, "nothing_said"))
-    why = _skip_reason(task.call, prompt, talk)
+    why = _skip_reason(task.call, prompt, conversation)
     if why:
         return CompactedCall(
-            result=passthrough_result(task.policy.mode.value, why), conversation=talk
+            result=passthrough_result(task.policy.mode.value, why), conversation=conversation
         )
     found = compact_chat(
-        prompt.messages, task.policy, memory=memory, around=_conversation_context(task, prompt)
+        prompt.messages, task.policy, memory=memory, context=_conversation_context(task, prompt)
     )
-    why = _reason_to_send_unmodified(task, talk.name, prompt, found)
+    why = _reason_to_send_unmodified(task, conversation.name, prompt, found)
     if why:
         is_decided = not found.changed and not task.is_dry
         return CompactedCall(
-            result=_compaction_result(task, found, why), conversation=talk, is_decided=is_decided
+            result=_compaction_result(task, found, why),
+            conversation=conversation,
+            is_decided=is_decided,
         )
     body = msgspec.structs.replace(prompt, messages=found.messages).render()
-    origin = UncompactedConversation(messages=talk.messages, turns=talk.turns, reset=found.reset)
+    origin = UncompactedConversation(
+        messages=conversation.messages, turns=conversation.turns, reset=found.reset
+    )
     sent = msgspec.structs.replace(
         _compaction_result(task, found, found.reason),
         sent=msgspec.structs.replace(task.call, body=body, origin=origin),
@@ -147,7 +151,7 @@ def compact_call(
         if task.policy.mode is CompactionMode.FACTS_MODEL and found.region is not None
         else None
     )
-    return CompactedCall(result=sent, conversation=talk, is_decided=True, chat_to_note=news)
+    return CompactedCall(result=sent, conversation=conversation, is_decided=True, chat_to_note=news)
 
 
 def identify_conversation(call: Call, secret: bytes) -> ConversationIdentity | None:
@@ -198,7 +202,7 @@ def _reason_to_send_unmodified(
     """The reason to send the call unmodified although it was computed; "" where less is sent."""
     if not found.changed:
         return found.reason
-    if assign_arm(name, task.share) is ExperimentArm.CONTROL:
+    if assign_arm(name, task.control_share) is ExperimentArm.CONTROL:
         return CONTROL
     if found.tokens_after > found.tokens_before:
         return GREW
@@ -210,19 +214,19 @@ def _reason_to_send_unmodified(
 
 def _compaction_result(task: CompactionTask, found: CompactedChat, why: str) -> CompactionResult:
     """The result for a call, with the reason why it is sent unmodified or shorter."""
-    proof = found.evidence
+    evidence = found.evidence
     known = passthrough_result(task.policy.mode.value, why)
     return msgspec.structs.replace(
         known,
         why=f"{DRY}: {found.reason}" if why == DRY else why,
         before=found.tokens_before,
         after=found.tokens_after,
-        needed=proof.needed if proof is not None else 0,
-        lost=proof.lost if proof is not None else 0,
+        needed=evidence.needed if evidence is not None else 0,
+        lost=evidence.lost if evidence is not None else 0,
     )
 
 
-def _skip_reason(call: Call, prompt: Prompt, talk: ConversationIdentity) -> str:
+def _skip_reason(call: Call, prompt: Prompt, conversation: ConversationIdentity) -> str:
     """The reason to skip a call; "" for none.
 
     Slots that a caller names stand at messages that compacting may take away.
@@ -230,5 +234,7 @@ def _skip_reason(call: Call, prompt: Prompt, talk: ConversationIdentity) -> str:
     if why := client_compaction_kind(prompt.fields, prompt.messages):
         return why
     names = call.slots.strip() or FIELD.encode() in prompt.fields.get("metadata", b"")
-    tags = may_hold_tags(call.body) and any(map(may_hold_tags, prompt.messages[talk.lead :]))
+    tags = may_hold_tags(call.body) and any(
+        map(may_hold_tags, prompt.messages[conversation.lead :])
+    )
     return "slots" if names or tags else ""

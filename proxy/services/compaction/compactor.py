@@ -2,10 +2,10 @@
 
 ::
 
-    compacted ── setting, header, prices of the route ──▶ what is sent, from the caller's own bytes
-    left ── it is sent unmodified after all: where that moves its prefix, that is said
-    refused ── an upstream took a call only unmodified: the conversation rests, then the feature
-    settled ── what was needed of what was compacted, and what it saved ──▶ step back, alert
+    compact ── setting, header, prices of the route ──▶ the call to send, from the caller's bytes
+    track_unmodified ── the call is sent unmodified after all: reports a changed prefix
+    record_refusal ── an upstream took a call only unmodified: cools down conversation, then feature
+    record_outcome ── values needed of compacted text, and savings ──▶ steps back, sends alerts
 
 Fails open: whatever goes wrong, the call is sent unmodified, with a reason.
 """
@@ -89,8 +89,8 @@ class Compactor:
         store: Where the settings of features are kept.
         tasks: What shutdown waits for.
         now: Seconds since the epoch.
-        say: Takes alerts.
-        usual: What holds where nobody chose.
+        send_alert: Takes alerts.
+        defaults: What holds where nobody chose.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Compactor:
         self._live_quality = LiveQuality()
         self._stepping_back: set[Place] = set()
         self._summariser: Summariser | None = None
-        #: What compactions.
+        #: Compacts the messages of a chat.
         self.compact_chat: ChatCompactor = compact
 
     def use_summariser(self, summariser: Summariser) -> None:
@@ -158,7 +158,7 @@ class Compactor:
             call=call,
             policy=compaction_policy(request, setting, target, route.window, self._defaults.safety),
             is_dry=request.is_dry,
-            share=self._defaults.share,
+            control_share=self._defaults.share,
             secret=self._store.secret,
             model=target.model,
         )
@@ -169,13 +169,17 @@ class Compactor:
         if call.endpoint != CHAT or (call.key.team, call.feature) not in self._compacted_features:
             return result
         try:
-            talk = await self._run_guarded(self._identify_conversation(call), call)
+            conversation = await self._run_guarded(self._identify_conversation(call), call)
         except Unplannable:
             return result
-        if talk is None:
+        if conversation is None:
             return result
         now = SentConversation(
-            result=result, conversation=talk, policy=None, at=self._now(), cache_lifetime_s=inf
+            result=result,
+            conversation=conversation,
+            policy=None,
+            at=self._now(),
+            cache_lifetime_s=inf,
         )
         return self._tracker.track(call, now)
 
@@ -228,7 +232,7 @@ class Compactor:
         try:
             work = partial(compact_call, task, self.compact_chat)
             found = await self._run_guarded(
-                self._workers.run(call.key.team, work, here=is_quick), call
+                self._workers.run(call.key.team, work, is_quick=is_quick), call
             )
             if found is not None:
                 return self._tracked_result(task, found, target)
@@ -280,11 +284,11 @@ class Compactor:
         self, task: CompactionTask, found: CompactedCall, target: PlanningTarget
     ) -> CompactionResult:
         """The result, with what the tracker knows of the call before it."""
-        talk, result, now = found.conversation, found.result, self._now()
-        if talk is None:
+        conversation, result, now = found.conversation, found.result, self._now()
+        if conversation is None:
             return result
         by, news = task.policy if found.is_decided else None, found.chat_to_note
-        if self._cool_downs.is_conversation_cooling(talk.name, now):
+        if self._cool_downs.is_conversation_cooling(conversation.name, now):
             result, by, news = passthrough_result(result.mode, "refused"), None, None
         if self._summariser is not None and news is not None:
             self._summariser.request_notes(task.call, news)
@@ -292,7 +296,7 @@ class Compactor:
         return self._tracker.track(
             task.call,
             SentConversation(
-                result=result, conversation=talk, policy=by, at=now, cache_lifetime_s=lives
+                result=result, conversation=conversation, policy=by, at=now, cache_lifetime_s=lives
             ),
         )
 
@@ -313,7 +317,9 @@ class Compactor:
                 self._send_alert(stepped_back_alert(place, mode, to, why, self._now()))
             await self._store.ask(self._store.compaction_settings.refresh)
         except SQLAlchemyError as error:
-            _log.warning("A feature was not stepped back: %s", error)
+            _log.warning(
+                "The database failed; compaction of %r was not stepped back: %s", place, error
+            )
         finally:
             self._live_quality.forget(place)
             self._stepping_back.discard(place)

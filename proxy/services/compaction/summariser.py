@@ -2,9 +2,8 @@
 
 ::
 
-    wanted ── once for each part that was compacted at a call ──▶ waits ─ asked ─ checked ─ kept
-    notes ◀── at a later compaction, on its thread ── what was kept by then is taken, once and for
-    ever
+    request_notes ── once for each compacted part ──▶ queue ─ ask the model ─ validate ─ store
+    notes ◀── at a later compaction, on its thread ── the stored notes, the same from then on
 
 No call waits for a model. What a compaction takes is written down under its own name, so every
 process that compacts the same conversation sends the same bytes; one that cannot ask the store
@@ -68,7 +67,7 @@ class _Question(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: The part's.
-        asked: The call, but for its body.
+        call: The call, but for its body.
         region: The part.
         known: What rules found in it.
         size: Bytes of its messages.
@@ -120,16 +119,16 @@ class Summariser:
         policy: CompactionPolicy,
         *,
         memory: CompactionMemory,
-        around: ConversationContext,
+        context: ConversationContext,
     ) -> CompactedChat:
         """Compacts like ``compaction.compact.compact``, with notes where the mode wants some.
 
         Raises:
-            CannotCompactError: If it has to are sent unmodified.
+            CannotCompactError: If the messages are sent unmodified.
         """
         if policy.mode is CompactionMode.FACTS_MODEL:
-            around = msgspec.structs.replace(around, notes=self.notes)
-        return compact(raws, policy, memory=memory, around=around)
+            context = msgspec.structs.replace(context, notes=self.notes)
+        return compact(raws, policy, memory=memory, context=context)
 
     def notes(self, before: bytes, here: bytes) -> tuple[str, ...]:
         """The notes on the previous part that this compaction takes; may wait for the store.
@@ -159,7 +158,7 @@ class Summariser:
             return
         size = sum(len(each.raw) for each in region.messages[region.start : region.end])
         if len(self._waiting) >= _MAX_WAITING_QUESTIONS or self._held + size > _MAX_WAITING_BYTES:
-            _log.info("Too many questions wait already: no notes on a part of call %s", call.id)
+            _log.info("Too many requests for notes wait; none is made for call %s", call.id)
             return
         self._asked.put(name, value=True)
         self._held += size
@@ -183,18 +182,22 @@ class Summariser:
             self._tasks.end(*running)
             await asyncio.wait(running, timeout=_STOP_DEADLINE_S)
 
-    def _claim_notes(self, of: str, here: str) -> tuple[str, ...]:
+    def _claim_notes(self, part: str, compaction: str) -> tuple[str, ...]:
         """The notes in the store; none where it does not answer in time."""
         now = self._now()
         if now < self._away_until or self._is_closed:
             return ()
-        asked = self._store_thread.submit(self._store.notes.claim, of, here, now)
+        asked = self._store_thread.submit(self._store.notes.claim, part, compaction, now)
         try:
             return asked.result(_STORE_DEADLINE_S)
         except (TimeoutError, SQLAlchemyError) as error:
             asked.cancel()
             self._away_until = now + _STORE_PAUSE_S
-            _log.warning("Notes are left out of compactions for %d s: %r", _STORE_PAUSE_S, error)
+            _log.warning(
+                "The store did not return notes; compactions go without for %d s: %r",
+                _STORE_PAUSE_S,
+                error,
+            )
             return ()
 
     def _start_questions(self) -> None:
@@ -216,32 +219,32 @@ class Summariser:
             async with asyncio.timeout(_ANSWER_DEADLINE_S):
                 await self._ask_for_notes(question_)
         except ProxyError as error:
-            _log.info("There are no notes on a part: %s (%s)", error.code, error.message)
+            _log.info("A request for notes failed: %s (%s)", error.code, error.message)
         except (TimeoutError, SQLAlchemyError) as error:
-            _log.warning("There are no notes on a part: %r", error)
+            _log.warning("A request for notes failed: %r", error)
 
-    async def _ask_for_notes(self, asked: _Question) -> None:
+    async def _ask_for_notes(self, question: _Question) -> None:
         store = self._store
         serve = self.serve
-        if serve is None or await store.ask(store.notes.has, asked.name):
+        if serve is None or await store.ask(store.notes.has, question.name):
             return
-        read, body = await asyncio.to_thread(_note_request, asked, self._model)
+        read, body = await asyncio.to_thread(_note_request, question, self._model)
         now, reply = self._now(), SummaryReply()
-        await serve(summary_call(asked.call, body, self._call_id(now), now), reply)
+        await serve(summary_call(question.call, body, self._call_id(now), now), reply)
         text, finish = answer_text(reply)
-        found = await asyncio.to_thread(validate_notes, text, finish, read, asked.known)
+        found = await asyncio.to_thread(validate_notes, text, finish, read, question.known)
         _log.info(
             "Notes on a part for feature %r: %d lines kept, rejected %s",
-            asked.call.feature,
+            question.call.feature,
             len(found.facts),
             _rejection_counts(found) or "none",
         )
         if finish == "stop":
-            await store.ask(store.notes.keep, asked.name, found.lines(), self._now())
+            await store.ask(store.notes.keep, question.name, found.lines(), self._now())
 
 
 def build_summariser(context: AppContext) -> Summariser | None:
-    """The notebook of a gateway; None where no model is named, or one that nobody knows."""
+    """The summariser of a gateway; None where no model is named, or one that nobody knows."""
     model = context.settings.compaction_model
     if context.catalog.find(model) is None:
         return None
@@ -269,10 +272,10 @@ def _without_surroundings(region: Region) -> Region:
     )
 
 
-def _note_request(asked: _Question, model: str) -> tuple[RegionContents, bytes]:
+def _note_request(question: _Question, model: str) -> tuple[RegionContents, bytes]:
     """The part read, and the body that asks about it."""
-    read = read_region(asked.region)
-    return read, note_request_body(read, asked.known, model=model)
+    read = read_region(question.region)
+    return read, note_request_body(read, question.known, model=model)
 
 
 def _rejection_counts(found: ValidatedNotes) -> str:

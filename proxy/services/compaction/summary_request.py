@@ -34,8 +34,8 @@ class SummaryReply:
         body: What came of it; b"" where it was too long.
     """
 
-    def __init__(self, most: int = _MAX_ANSWER_BYTES) -> None:
-        self._most = most
+    def __init__(self, max_bytes: int = _MAX_ANSWER_BYTES) -> None:
+        self._bytes_left = max_bytes
         self.status = 0
         self.body = b""
 
@@ -45,8 +45,8 @@ class SummaryReply:
 
     async def send(self, piece: bytes) -> None:
         """Keep a piece; once it is too much, nothing."""
-        self._most -= len(piece)
-        self.body = self.body + piece if self._most >= 0 else b""
+        self._bytes_left -= len(piece)
+        self.body = self.body + piece if self._bytes_left >= 0 else b""
 
     async def end(self, piece: bytes) -> None:
         """Keep the last piece."""
@@ -122,14 +122,14 @@ def request_template(call: Call) -> Call:
     )
 
 
-def summary_call(asked: Call, body: bytes, call_id: str, now: float) -> Call:
+def summary_call(template: Call, body: bytes, call_id: str, now: float) -> Call:
     """The call that asks this.
 
     Raises:
         InvalidCall: If it cannot be asked.
     """
     return msgspec.structs.replace(
-        asked, id=call_id, body=body, fields=parse_request_fields(body), arrived=now
+        template, id=call_id, body=body, fields=parse_request_fields(body), arrived=now
     )
 
 

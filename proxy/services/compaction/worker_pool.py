@@ -63,29 +63,29 @@ class WorkerPool:
     """All of one process.
 
     Args:
-        within: Seconds that a call may take, waiting included.
+        deadline_s: Seconds that a call may take, waiting included.
     """
 
-    def __init__(self, within: float) -> None:
-        self._within = within
+    def __init__(self, deadline_s: float) -> None:
+        self._deadline_s = deadline_s
         self._pool = tuple(_Worker() for _ in range(_WORKERS))
         self._guard = threading.Lock()
         self._held: Counter[str] = Counter()
 
-    async def run(self, team: str, work: Callable[[CompactionMemory], T], *, here: bool) -> T:
+    async def run(self, team: str, work: Callable[[CompactionMemory], T], *, is_quick: bool) -> T:
         """Runs the work on a worker of the team and returns its result.
 
         Args:
             team: Whose call it is.
             work: What is done; it gets what its thread remembers.
-            here: Whether it is short enough to be done at once, if its thread rests.
+            is_quick: Whether it is short enough to be done at once, if its thread rests.
 
         Raises:
             CannotCompactError: If too many wait.
             TimeoutError: If it does not come to anything in time.
         """
         worker = self._worker_for(team)
-        if here and worker.lock.acquire(blocking=False):
+        if is_quick and worker.lock.acquire(blocking=False):
             try:
                 return work(worker.memory)
             finally:
@@ -98,7 +98,7 @@ class WorkerPool:
             raise
         job.add_done_callback(partial(self._release_place, team))
         try:
-            async with asyncio.timeout(self._within):
+            async with asyncio.timeout(self._deadline_s):
                 return await asyncio.wrap_future(job)
         finally:
             job.cancel()
@@ -112,10 +112,10 @@ class WorkerPool:
         """The team's own, unless that is stuck and another is not."""
         own = zlib.crc32(team.encode()) % _WORKERS
         lanes = (*self._pool[own:], *self._pool[:own])
-        return next((lane for lane in lanes if not lane.is_stuck(self._within)), lanes[0])
+        return next((lane for lane in lanes if not lane.is_stuck(self._deadline_s)), lanes[0])
 
     def _acquire_place(self, team: str) -> None:
-        stuck = any(lane.team == team and lane.is_stuck(self._within) for lane in self._pool)
+        stuck = any(lane.team == team and lane.is_stuck(self._deadline_s) for lane in self._pool)
         with self._guard:
             if stuck or self._held[team] >= _MAX_JOBS_PER_TEAM or self._held.total() >= _MAX_JOBS:
                 raise CannotCompactError("busy")

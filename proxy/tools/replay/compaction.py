@@ -114,7 +114,11 @@ class CompactedVariant:
     def _compact(self, line: RecordedCall, now: float) -> CompactionResult:
         """What is sent of a call, or why it is left alone."""
         task = CompactionTask(
-            call=_call(line, now), policy=self._policy, is_dry=False, share=0.0, secret=_SECRET
+            call=_call(line, now),
+            policy=self._policy,
+            is_dry=False,
+            control_share=0.0,
+            secret=_SECRET,
         )
         try:
             return compact_call(task, self._compact_chat, self._memory).result

@@ -121,7 +121,7 @@ def test_a_later_part_has_a_short_head():
     ]
 
 
-def test_what_a_users_line_says_already_is_a_mark_on_it():
+def test_a_goal_or_rule_that_a_users_line_holds_becomes_its_label():
     text = render_segment(
         [
             fact(FactKind.GOAL, "Book", 1, messages=(0,)),

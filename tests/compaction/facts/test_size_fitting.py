@@ -26,7 +26,7 @@ ORDERS = [
 
 
 @pytest.mark.parametrize("most", [1_100, 1_400, 1_700])
-def test_it_fits_and_spends_the_room_that_there_is(most):
+def test_the_last_level_fits_and_spends_the_room_that_there_is(most):
     made = segment_within(region(*ORDERS), most, estimate_tokens)
 
     assert made.level is DetailLevel.BARE
@@ -80,7 +80,7 @@ def test_without_a_bound_it_takes_half_of_the_rung_before():
     assert half.tokens <= max(values.tokens // 2, half.tokens if half.tokens < 1_200 else 0)
 
 
-def test_it_is_cut_again_where_lines_weigh_more_together_than_apart():
+def test_the_last_level_is_cut_again_where_lines_weigh_more_together_than_apart():
     made = segment_within(
         region(*ORDERS), 9_000, lambda text: 40 + len(text) + 9 * text.count("\n")
     )
@@ -95,7 +95,7 @@ def test_where_no_cut_is_enough_only_the_words_stay(weight):
 
     made = segment_within(region(*ORDERS), 9_000, hopeless)
 
-    assert {fact.kind for fact in made.facts} == {FactKind.USER, FactKind.GOAL, FactKind.OMITTED}
+    assert {fact.kind for fact in made.facts} == {FactKind.USER, FactKind.GOAL, FactKind.GONE}
 
 
 def test_a_target_that_is_too_small_is_missed_and_what_is_gone_is_named():
@@ -166,7 +166,7 @@ def test_goals_and_rules_are_marks_and_sentences_with_values_are_said():
     assert not offer.names
 
 
-def test_of_what_can_be_had_again_names_are_offered_and_of_records_none():
+def test_names_are_candidates_of_rereadable_results_and_not_of_records():
     part = parted(
         user("go"),
         called("bash", "src/app.py\nsrc/lib.py\n20417\n" * 9, "a", command="ls -R src/"),

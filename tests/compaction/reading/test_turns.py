@@ -19,7 +19,7 @@ def spans(said):
     return [(unit.start, unit.end) for unit in split_units(messages(said))]
 
 
-def test_what_stands_alone_is_a_unit_of_its_own_and_turns_begin_with_users():
+def test_a_single_message_is_a_unit_and_turns_begin_with_users():
     said = [system(), assistant("Hello"), user(), assistant(), system(), user(), user()]
 
     assert split_units(messages(said)) == (

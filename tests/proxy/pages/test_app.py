@@ -116,7 +116,7 @@ def test_a_callers_key_opens_no_page(settings: Settings) -> None:
     within(with_token(settings), work)
 
 
-def test_what_is_held_is_told_by_the_counters_of_the_process(settings: Settings) -> None:
+def test_held_amounts_come_from_the_counters_of_the_process(settings: Settings) -> None:
     file = settings.folder.parent / "policies.toml"
     told = (
         'name = "day"',

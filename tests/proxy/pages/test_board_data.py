@@ -73,7 +73,7 @@ def test_an_objective_about_streams_alone_says_so(store: Store) -> None:
     assert found.only == "streams only"
 
 
-def test_burn_is_of_the_last_ten_minutes_on_all_rungs(store: Store) -> None:
+def test_burn_is_of_the_last_ten_minutes_on_all_levels(store: Store) -> None:
     moving = wheel(objective(name="chat"), objective(name="cache", metric=Metric.CACHE, under=None))
     for name in ("chat", "cache"):
         arm = moving.tracks[name].arm
@@ -101,7 +101,7 @@ def test_a_pin_says_who_set_it(store: Store) -> None:
     assert (found.state, found.why) == ("pinned", "")
 
 
-def test_what_was_moved_is_told(store: Store) -> None:
+def test_reroutes_and_rerouted_calls_are_shown(store: Store) -> None:
     keep(store, a_receipt(1, moved="chat-ttft: rung 1"))
     move = an_alert(kind="move", title="chat-ttft is degraded, on fallback level 1: small")
     store.outbox.add([move], {}, NOW)

@@ -61,7 +61,7 @@ class Shorter:
         policy: CompactionPolicy,
         *,
         memory: CompactionMemory,
-        around: ConversationContext,
+        context: ConversationContext,
     ) -> CompactedChat:
         self.asked.append(policy)
         if self._error is not None:
@@ -81,7 +81,7 @@ class Shorter:
 
 
 def task(asked: Call | None = None, **fields: Any) -> CompactionTask:
-    given = {"policy": CompactionPolicy(), "is_dry": False, "share": 0.0, "secret": SECRET}
+    given = {"policy": CompactionPolicy(), "is_dry": False, "control_share": 0.0, "secret": SECRET}
     return CompactionTask(call=asked or chat(), **{**given, **fields})
 
 

@@ -98,7 +98,7 @@ class Stage:
         self, turns: int, policy: CompactionPolicy = POLICY, scope: bytes = SCOPE
     ) -> CompactedChat:
         return self.book.compact(
-            raws(turns), policy, memory=self.memory, around=ConversationContext(scope=scope)
+            raws(turns), policy, memory=self.memory, context=ConversationContext(scope=scope)
         )
 
     async def call(self, turns: int, **fields: Any) -> CompactedChat:

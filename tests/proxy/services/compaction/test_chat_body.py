@@ -72,7 +72,7 @@ def test_its_conversation_is_the_one_that_planning_knows():
 
 
 def test_a_conversation_of_the_control_arm_is_reckoned_and_goes_as_it_came():
-    found = kept(share=1.0).result
+    found = kept(control_share=1.0).result
 
     assert (found.why, found.sent, found.is_compacted) == ("control", None, False)
     assert found.messages is None
@@ -86,7 +86,7 @@ def test_a_dry_run_says_what_it_would_do():
     assert found.sent is None
 
 
-def test_what_does_not_change_goes_as_it_came_with_its_reason():
+def test_an_unchanged_chat_is_sent_unmodified_with_its_reason():
     given = chat()
     raws = tuple(map(orjson.dumps, talk()))
     shorter = Shorter(messages=raws, changed=False, reason="too_early", tokens_after=900)
@@ -94,11 +94,11 @@ def test_what_does_not_change_goes_as_it_came_with_its_reason():
     assert why(given, shorter) == "too_early"
 
 
-def test_what_grew_goes_as_it_came():
+def test_a_chat_that_grew_is_sent_unmodified():
     assert why(shorter=Shorter(tokens_after=901)) == "grew"
 
 
-def test_what_a_provider_would_refuse_goes_as_it_came():
+def test_a_chat_that_a_provider_would_refuse_is_sent_unmodified():
     orphan = orjson.dumps(said("tool", "x", tool_call_id="c9"))
 
     assert why(shorter=Shorter(messages=(orphan,))) == "invalid"
@@ -132,7 +132,7 @@ def test_only_what_is_sent_as_its_policy_has_it_is_decided():
     assert kept().is_decided
     assert kept(shorter=same).is_decided
     assert not kept(shorter=same, is_dry=True).is_decided
-    assert not kept(share=1.0).is_decided
+    assert not kept(control_share=1.0).is_decided
     assert not kept(shorter=Shorter(tokens_after=901)).is_decided
     assert not kept(chat(*talk(), said("user", "/compact"))).is_decided
 
@@ -166,7 +166,7 @@ def test_a_body_that_cannot_be_read_says_so():
         kept(chat(body=b'{"model":"m"}'))
 
 
-def test_what_the_core_will_not_compact_says_so():
+def test_a_chat_that_cannot_be_compacted_raises_the_reason():
     with pytest.raises(CannotCompactError, match="signed"):
         kept(shorter=Shorter(CannotCompactError("signed")))
 

@@ -79,7 +79,7 @@ class Slow(Shorter):
         return super().__call__(*args, **kwargs)
 
 
-def test_what_takes_too_long_goes_as_it_came(tmp_path, monkeypatch):
+def test_a_call_past_the_deadline_is_sent_unmodified(tmp_path, monkeypatch):
     monkeypatch.setattr(compactor_module, "_DEADLINE_S", 0.05)
     slow = Slow()
     with room(tmp_path, slow) as (made, _):
@@ -132,7 +132,7 @@ def test_trouble_moves_the_prefix_there_and_back_too(tmp_path, trouble, why):
     assert failed.why == why
 
 
-def test_what_is_late_busy_or_too_large_moves_it_too(tmp_path, monkeypatch):
+def test_a_late_busy_or_too_large_call_resets_the_prefix_too(tmp_path, monkeypatch):
     monkeypatch.setattr(compactor_module, "_DEADLINE_S", 0.1)
     slow = Slow(reset=False)
     slow.free.set()
@@ -181,7 +181,7 @@ def test_a_conversation_that_nobody_can_name_goes_as_it_came(tmp_path, monkeypat
     assert nothing.why == "nothing_said"
 
 
-def test_what_is_too_large_is_not_begun(tmp_path, monkeypatch):
+def test_a_body_that_is_too_large_is_not_compacted(tmp_path, monkeypatch):
     monkeypatch.setattr(compactor_module, "_MAX_BODY_BYTES", 10)
     with room(tmp_path) as (made, _):
         assert compact(made).why == "too_large"
@@ -191,7 +191,7 @@ def test_what_is_too_large_is_not_begun(tmp_path, monkeypatch):
     "given",
     [chat(endpoint="responses"), chat(method="GET"), chat(compaction="off")],
 )
-def test_other_calls_are_none_of_its_business(tmp_path, given):
+def test_calls_other_than_chats_are_not_compacted(tmp_path, given):
     with room(tmp_path) as (made, _):
         assert compact(made, given) == NO_COMPACTION
 
@@ -204,7 +204,7 @@ def test_off_is_the_default_and_a_header_may_try_it(tmp_path):
         assert compact(made, chat(compaction="farce")).notes
 
 
-def test_it_has_no_part_in_calls_that_nobody_wants_compacted_nor_did_lately(tmp_path):
+def test_compaction_has_no_part_in_calls_of_features_without_a_mode(tmp_path):
     with room(tmp_path, mode=CompactionMode.OFF) as (made, _):
         assert not made.has_part(chat())
         assert made.has_part(chat(compaction="force"))
@@ -241,7 +241,7 @@ def test_a_features_own_setting_holds(tmp_path):
     assert (asked.prices.read, asked.prices.write) == (0.1, 1.0)
 
 
-def test_a_refused_conversation_rests_for_a_while(tmp_path):
+def test_a_refused_conversation_cools_down_for_a_while(tmp_path):
     clock = Clock()
     with room(tmp_path, now=clock) as (made, _):
         made.record_refusal(chat(), compact(made))
@@ -254,7 +254,7 @@ def test_a_refused_conversation_rests_for_a_while(tmp_path):
     assert (after.is_compacted, after.reset) == (True, True)
 
 
-def test_a_feature_rests_once_three_of_its_conversations_were_refused(tmp_path):
+def test_a_feature_cools_down_after_three_refused_conversations(tmp_path):
     with room(tmp_path) as (made, _):
         for name in "abc":
             given = chat(conversation=name)
@@ -345,7 +345,7 @@ def test_a_call_that_asks_for_signed_thinking_is_left_alone(tmp_path):
     assert found == ["pays", "thinks", "thinks"]
 
 
-def test_who_dares_more_says_so_in_every_policy(tmp_path):
+def test_the_configured_safety_factor_is_in_every_policy(tmp_path):
     shorter = Shorter()
     with room(tmp_path, shorter, safety=10.0) as (made, _):
         compact(made)

@@ -50,7 +50,7 @@ def test_a_feature_that_loses_what_is_needed_steps_back_everywhere_and_people_ar
     assert found.mode == "trim"
 
 
-def test_what_the_control_arm_lost_is_not_thinned_by_what_treated_calls_found(tmp_path):
+def test_losses_of_the_control_arm_are_judged_apart_from_treated_calls(tmp_path):
     with room(tmp_path) as (made, alerts):
         settled(
             made,
@@ -63,7 +63,7 @@ def test_what_the_control_arm_lost_is_not_thinned_by_what_treated_calls_found(tm
     assert why.endswith(" values that tool calls needed were compacted away")
 
 
-def test_it_steps_back_once_and_other_modes_receipts_do_not_count(tmp_path):
+def test_a_feature_steps_back_once_and_receipts_of_other_modes_do_not_count(tmp_path):
     with room(tmp_path) as (made, alerts):
         settled(
             made,
@@ -93,7 +93,7 @@ def test_a_store_that_is_away_is_asked_again_later(tmp_path, monkeypatch):
     assert len(alerts) == 1
 
 
-def test_smaller_but_dearer_is_an_alert(tmp_path):
+def test_smaller_prompts_that_cost_more_send_an_alert(tmp_path):
     with room(tmp_path) as (made, alerts):
         settled(made, *[receipt(compaction_nanos=-5, cost_nanos=100) for _ in range(50)])
 
@@ -102,7 +102,7 @@ def test_smaller_but_dearer_is_an_alert(tmp_path):
     }
 
 
-def test_what_questions_cost_counts_against_their_feature(tmp_path):
+def test_the_cost_of_notes_counts_against_their_feature(tmp_path):
     asked = receipt(
         feature="chat/compaction",
         compaction="",

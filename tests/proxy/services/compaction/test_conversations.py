@@ -52,7 +52,7 @@ def test_there_and_back_are_resets_and_both_say_so():
     assert late.conversation == b"a"
 
 
-def test_a_compaction_that_was_due_while_it_went_as_it_came_is_a_reset():
+def test_a_compaction_due_during_an_unmodified_call_is_a_reset():
     _, late, compacted = sent((LATE, POLICY), (LATE, None), (COMPACTED, POLICY))
 
     assert (late.reset, late.sent) == (False, None)
@@ -111,13 +111,13 @@ def test_a_feature_rests_once_several_conversations_were_refused():
     assert not rests.is_feature_cooling(("t", "code"), COOL_DOWN_NOW)
 
 
-def test_one_conversation_that_is_refused_again_and_again_is_still_one():
+def test_repeated_refusals_of_one_conversation_count_once():
     rests = CoolDowns()
 
     assert not any(rests.record_refusal(PLACE, b"a", COOL_DOWN_NOW) for _ in range(9))
 
 
-def test_what_was_refused_long_ago_does_not_count():
+def test_old_refusals_do_not_count():
     rests = CoolDowns()
     for at in range(9):
         assert not rests.record_refusal(PLACE, b"%d" % at, COOL_DOWN_NOW + at * COOL_DOWN_S / 2)

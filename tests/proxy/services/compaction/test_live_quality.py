@@ -48,7 +48,7 @@ def test_smaller_is_dearer_where_enough_calls_cost_clearly_more(found, expected)
     assert found.is_dearer is expected
 
 
-def test_what_was_paid_is_known_where_what_was_saved_is():
+def test_spend_counts_only_where_savings_are_known():
     proofs = LiveQuality()
     proofs.add(compacted(cost_nanos=40))
     proofs.add(compacted(cost_nanos=50, compaction_nanos=None))
@@ -71,7 +71,7 @@ def test_a_features_calls_add_up():
     assert proofs.sums(("t", "other"), START) == CompactionSums()
 
 
-def test_what_is_older_than_a_day_counts_no_more_and_is_forgotten():
+def test_counts_older_than_a_day_are_forgotten():
     proofs = LiveQuality()
     proofs.add(compacted())
     later = START + WINDOW_S + SLOT_S
@@ -81,7 +81,7 @@ def test_what_is_older_than_a_day_counts_no_more_and_is_forgotten():
     assert len(proofs._features[PLACE]) == 1
 
 
-def test_what_questions_for_notes_cost_is_taken_off():
+def test_the_cost_of_notes_is_subtracted_from_savings():
     proofs = LiveQuality()
     asked = a_receipt(team="t", feature="chat/compaction", started=START, cost_nanos=9)
     proofs.add(compacted())
@@ -97,7 +97,7 @@ def test_what_questions_for_notes_cost_is_taken_off():
     assert proofs.sums(PLACE, START) == CompactionSums()
 
 
-def test_what_was_before_a_decision_does_not_count():
+def test_calls_before_a_mode_was_set_do_not_count():
     proofs = LiveQuality()
     proofs.add(compacted())
 

@@ -142,7 +142,7 @@ def test_a_store_that_does_not_answer_costs_the_notes_and_nothing_else(
         assert noted(await stage.call(12)) == [0, 0, 0, 1]
 
     play(tmp_path, work, Taker(note(1), note(4), note(7)))
-    assert "Notes are left out of compactions for 10 s" in caplog.text
+    assert "The store did not return notes; compactions go without for 10 s" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_a_store_that_does_not_answer_costs_the_notes_and_nothing_else(
         (b"[" * 100_000, "the answer did not end by itself"),
     ],
 )
-def test_what_is_not_believed_joins_nothing_and_is_counted(tmp_path, caplog, body, said):
+def test_rejected_notes_join_no_compaction_and_are_counted(tmp_path, caplog, body, said):
     caplog.set_level("INFO")
 
     async def work(stage, _store):
@@ -186,7 +186,7 @@ def test_a_question_that_is_refused_or_fails_leaves_no_notes_and_a_line(
         assert noted(await stage.call(6)) == [0, 0]
 
     play(tmp_path, work, Taker(error=error))
-    lines = [each for each in caplog.records if "There are no notes" in each.getMessage()]
+    lines = [each for each in caplog.records if "A request for notes failed" in each.getMessage()]
     assert {each.levelname for each in lines} == {level}
 
 
@@ -198,7 +198,7 @@ def test_a_question_that_takes_too_long_is_cut_off(tmp_path, monkeypatch, caplog
         await stage.call(3)
 
     play(tmp_path, work)
-    assert "There are no notes on a part" in caplog.text
+    assert "A request for notes failed" in caplog.text
 
 
 def test_a_part_is_asked_about_once(tmp_path):
@@ -243,10 +243,10 @@ def test_few_questions_are_under_way_and_few_wait(tmp_path, caplog):
 
     stage = play(tmp_path, work)
     assert (stage.taker.most, len(stage.taker.asked)) == (4, 36)
-    assert caplog.text.count("Too many questions wait already") == 4
+    assert caplog.text.count("Too many requests for notes wait") == 4
 
 
-def test_what_waits_holds_few_bytes(tmp_path, monkeypatch):
+def test_waiting_requests_for_notes_hold_few_bytes(tmp_path, monkeypatch):
     monkeypatch.setattr(notebook_, "_MAX_WAITING_BYTES", 20_000)
 
     async def work(stage, _store):
@@ -261,7 +261,7 @@ def test_what_waits_holds_few_bytes(tmp_path, monkeypatch):
     assert len(play(tmp_path, work).taker.asked) < 12
 
 
-def test_what_compactions_took_is_remembered_within_bounds(tmp_path, monkeypatch):
+def test_notes_taken_by_compactions_are_remembered_within_bounds(tmp_path, monkeypatch):
     monkeypatch.setattr(notebook_, "_MAX_NOTES_BYTES", 2_000)
 
     async def work(stage, _store):
