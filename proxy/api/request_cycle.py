@@ -34,11 +34,11 @@ _MAX_USELESS_BYTES: Final = 64 * 1024
 #: Bytes of a body that are copied behind its head, to leave with it; longer ones fill packets.
 _MAX_COPIED_BYTES: Final = 64 * 1024
 #: Statuses without a body.
-_BODILESS: Final = frozenset({204, 304})
+_BODILESS_STATUSES: Final = frozenset({204, 304})
 #: Addresses that are remembered; most callers ask at the same few.
 _MAX_CACHED_ADDRESSES: Final = 256
 #: Phases in which the caller owes more of a request.
-_ARRIVING: Final = frozenset({ArrivalPhase.HEADERS, ArrivalPhase.BODY})
+_ARRIVAL_PHASES: Final = frozenset({ArrivalPhase.HEADERS, ArrivalPhase.BODY})
 _MALFORMED: Final = "Invalid HTTP request received."
 
 
@@ -172,7 +172,7 @@ class RequestCycle(RequestResponseCycle):
         opening = render_head(STATUS[status], framed, values)
         if not self.keep_alive and not is_told:
             opening += b"connection: close\r\n"
-        if self.chunked_encoding is None and self._has_body and status not in _BODILESS:
+        if self.chunked_encoding is None and self._has_body and status not in _BODILESS_STATUSES:
             self.chunked_encoding = True
             opening += b"transfer-encoding: chunked\r\n"
         self._head = opening + b"\r\n"
@@ -245,7 +245,7 @@ class ServerProtocol(GuardedConnection):
             self.send_400_response(_MALFORMED)
         if self._useless > _MAX_USELESS_BYTES and not self.transport.is_closing():
             self._refuse()
-        if self.deadlines.phase in _ARRIVING:
+        if self.deadlines.phase in _ARRIVAL_PHASES:
             self.deadlines.arm()
 
     def on_message_begin(self) -> None:

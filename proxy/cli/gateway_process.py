@@ -51,7 +51,7 @@ _SAVINGS_TIMEOUT_S: Final = 2.0
 #: more takes long, and where there are more `thriftgate savings` has mostly measured.
 _MAX_COMPARED_CALLS: Final = 100_000
 #: What the log says of calls while known keys are served.
-_MEANWHILE: Final = (
+_MEANWHILE_TEXT: Final = (
     "Calls of known keys are answered, neither planned nor compacted, others get 503"
 )
 
@@ -173,7 +173,7 @@ async def _go_online(settings: Settings, opened: Store, running: "_RunningServer
     check = partial(check_database, settings.ledger_url, opened.secret)
     try:
         with session.explain_unopened_store(settings, _refuse_start):
-            await open_when_available(check, lambda: None, meanwhile=_MEANWHILE)
+            await open_when_available(check, lambda: None, meanwhile=_MEANWHILE_TEXT)
     except _StartRefused as refused:
         if isinstance(refused.__context__, OtherInstallation):
             remove_known_keys(settings.folder / FILE_NAME)

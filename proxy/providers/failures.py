@@ -42,9 +42,9 @@ _MAX_TEXT_CHARS: Final = 2_000
 
 #: Statuses whose message is about the call itself.
 _ABOUT_THE_CALL: Final = frozenset({400, 404, 409, 413, 415, 422, 429})
-_RETRYABLE: Final = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
+_RETRYABLE_STATUSES: Final = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 #: Statuses that the gateway's own key or account is refused with.
-_OURS: Final = frozenset({401, 402, 403})
+_OPERATOR_STATUSES: Final = frozenset({401, 402, 403})
 _CODES: Final = {
     404: "not_found",
     409: "conflict",
@@ -104,12 +104,12 @@ _NAMED: Final = re.compile(
 #: The longest error object in an answer that is looked through.
 _MAX_ERROR_BYTES: Final = 64 * 1024
 #: The fields of an error object that are read; all others are passed on as they are.
-_READ: Final = frozenset({"message", "type", "param", "code"})
+_READ_FIELDS: Final = frozenset({"message", "type", "param", "code"})
 #: What the caller's own model generated: it holds none of the gateway's secrets.
 #: Source: Groq, structured outputs and tool use: error handling (2026-11).
 _GENERATED: Final = "failed_generation"
 #: An upstream's headers that its errors keep: how much of its limits is left.
-_LIMITS: Final = ("x-ratelimit-", "anthropic-ratelimit-")
+_LIMIT_HEADERS: Final = ("x-ratelimit-", "anthropic-ratelimit-")
 _SHOULD_RETRY: Final[Mapping[str, bool]] = {"true": True, "false": False}
 
 #: What tells of an error in a stream; in generated text its quotation marks would be escaped.
@@ -240,7 +240,7 @@ def openai_failure(status: int, headers: Mapping[str, str], body: bytes) -> Upst
     )
     if is_about_the_call:
         error.details = _further_fields(said) | _numeric_fields(said)
-    elif status not in _OURS:
+    elif status not in _OPERATOR_STATUSES:
         error.details = _further_fields(said)
     return error
 
@@ -256,7 +256,7 @@ def _is_moderated(status: int, said: Mapping[str, Any]) -> bool:
 
 def _further_fields(said: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of an error object that we do not read, without what looks like a key."""
-    fields = {name: value for name, value in said.items() if name not in _READ}
+    fields = {name: value for name, value in said.items() if name not in _READ_FIELDS}
     generated = fields.get(_GENERATED)
     try:
         clean: dict[str, Any] = orjson.loads(_redact_strings(orjson.dumps(fields)))
@@ -301,10 +301,10 @@ def failure(
     shown, ours, what = _GENERIC.get(status, (502, "upstream_error", "The upstream failed."))
     words, wait = f"{what} {_FIXES[ours]}", retry_after(headers)
     error: UpstreamError
-    if status in _OURS:
+    if status in _OPERATOR_STATUSES:
         error = GatewayMisconfigured(words, status=shown, code=ours, retry_after=wait)
     else:
-        retryable = status in _RETRYABLE
+        retryable = status in _RETRYABLE_STATUSES
         error = UpstreamError(words, status=shown, code=ours, retryable=retryable, retry_after=wait)
         _keep_headers(error, headers)
     error.detail = _error_message(status, message)
@@ -326,7 +326,7 @@ def _refused_call(
         status=status,
         code=redact(code)[:100] or _CODES.get(status, "upstream_refused"),
         param=redact(param)[:200] or None,
-        retryable=status in _RETRYABLE,
+        retryable=status in _RETRYABLE_STATUSES,
         retry_after=retry_after(headers),
     )
     error.type = redact(kind)[:100] or error.type
@@ -340,7 +340,7 @@ def _keep_headers(error: UpstreamError, headers: Mapping[str, str]) -> None:
 
     Source: openai-python, ``_should_retry`` and ``_parse_retry_after_header`` (2026-11).
     """
-    kept = {name: value for name, value in headers.items() if name.startswith(_LIMITS)}
+    kept = {name: value for name, value in headers.items() if name.startswith(_LIMIT_HEADERS)}
     error.should_retry = _SHOULD_RETRY.get(headers.get("x-should-retry", "").lower())
     wait = headers.get("retry-after", "")
     if error.retry_after is None and _http_date_time(wait) is not None:

@@ -17,7 +17,7 @@ from proxy.providers.sse import parse_events
 Place = tuple[str | int, ...]
 
 #: Keys whose strings are generated. Source: OpenAI and Anthropic API references (2026-11).
-_TEXT: Final = frozenset(
+_TEXT_KEYS: Final = frozenset(
     {
         "arguments",
         "content",
@@ -33,7 +33,7 @@ _TEXT: Final = frozenset(
     }
 )
 #: Keys whose objects and lists hold such strings.
-_AROUND: Final = frozenset(
+_CONTAINER_KEYS: Final = frozenset(
     {
         "audio",
         "choices",
@@ -78,7 +78,7 @@ _PARTS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
 }
 #: A key of text and the beginning of its string; inside of strings, quotation marks are escaped.
 _TEXT_START: Final = re.compile(
-    rb'"(?:%s)"\s{0,8}:\s{0,8}"' % "|".join(sorted(_TEXT)).encode(), re.DOTALL
+    rb'"(?:%s)"\s{0,8}:\s{0,8}"' % "|".join(sorted(_TEXT_KEYS)).encode(), re.DOTALL
 )
 #: The rest of a string, also of one without an end.
 _STRING: Final = re.compile(rb'(?:[^"\\]|\\.)*+', re.DOTALL)
@@ -200,9 +200,9 @@ def _texts_within(value: object, place: Place) -> Iterator[tuple[Place, str]]:
 def _texts_under_key(key: str, inner: object, place: Place) -> Iterator[tuple[Place, str]]:
     """The text under one key of an object."""
     if isinstance(inner, str):
-        if inner and key in _TEXT:
+        if inner and key in _TEXT_KEYS:
             yield (*place, key), inner
-    elif key in _AROUND:
+    elif key in _CONTAINER_KEYS:
         yield from _texts_within(inner, (*place, key))
     elif key == "input" and isinstance(inner, dict) and inner:
         yield (*place, key), orjson.dumps(inner).decode()
