@@ -17,11 +17,11 @@ class CompactionMode(StrEnum):
 
 
 #: Tokens of a step, and of the least prompt, from which a cache is coarse.
-_BLOCK: Final = 1_024
-_LEAST: Final = 4_096
+_COARSE_STEP_TOKENS: Final = 1_024
+_COARSE_PREFIX_TOKENS: Final = 4_096
 #: Steps, and leasts, of a coarse cache that a prompt has before its results are told shorter.
-_STEPS: Final = 4
-_LEASTS: Final = 2
+_MIN_COARSE_STEPS: Final = 4
+_MIN_COARSE_PREFIXES: Final = 2
 
 
 class RelativePrices(msgspec.Struct, frozen=True):
@@ -43,24 +43,28 @@ class RelativePrices(msgspec.Struct, frozen=True):
     block: int = 1
 
     @property
-    def trims(self) -> int:
+    def min_trim_tokens(self) -> int:
         """Tokens of a prompt from which results are told shorter.
 
         One made shorter can fall below a step of its cache, or below its least, and cost more: so
         on coarse ones only where it is some steps long. Measured, tests/bench/README.md.
         """
-        coarse = self.block >= _BLOCK or self.least >= _LEAST
-        return max(_STEPS * self.block, _LEASTS * self.least) if coarse else self.least
+        coarse = self.block >= _COARSE_STEP_TOKENS or self.least >= _COARSE_PREFIX_TOKENS
+        return (
+            max(_MIN_COARSE_STEPS * self.block, _MIN_COARSE_PREFIXES * self.least)
+            if coarse
+            else self.least
+        )
 
     @property
-    def spares(self) -> int:
+    def min_spared_tokens(self) -> int:
         """Tokens that results so far must be shorter by before any is told shorter.
 
         One step of a cache that reads in coarse steps: a prompt that is shorter by less passes each
         step some calls later, and a call that finds it not passed yet reads a step less. Measured,
         tests/bench/README.md.
         """
-        return self.block if self.block >= _BLOCK else 0
+        return self.block if self.block >= _COARSE_STEP_TOKENS else 0
 
 
 class CompactionPolicy(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,7 +23,7 @@ _MAX_CLIENT_WAIT_S: Final = 60.0
 
 
 class ProxyError(Exception):
-    """A failure that can be told to the caller.
+    """A failure that the caller may see.
 
     Attributes:
         details: What a program may want to know besides, in JSON's terms.
@@ -133,7 +133,7 @@ class UpstreamError(ProxyError):
 
     @property
     def is_worth_retrying(self) -> bool:
-        """True if the very same call may succeed a little later; the upstream's word goes first."""
+        """True if the very same call may succeed later; what the upstream says goes first."""
         return self.retryable if self.should_retry is None else self.should_retry
 
 

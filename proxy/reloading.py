@@ -63,7 +63,7 @@ class Reloader(Collector):
         self._counts = {"success": 0, "failure": 0}
 
     def follow(self, prepare: Prepare) -> None:
-        """Have a room follow the snapshots that come; rooms are asked in the order they came."""
+        """Register a part of the gateway that adopts new snapshots; they are asked in order."""
         self._rooms.append(prepare)
 
     def request(self) -> None:
@@ -90,7 +90,7 @@ class Reloader(Collector):
             await self.reload()
 
     async def reload(self) -> bool:
-        """Read both files and make them hold, or say why the snapshot in force stays."""
+        """Read both files and adopt them, or log why the present snapshot stays."""
         self._stamp = await asyncio.to_thread(_stamp, self._files)
         try:
             snapshot = await asyncio.to_thread(read_snapshot, self._settings)

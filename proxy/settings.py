@@ -43,7 +43,7 @@ _LIMITS = {
 }
 
 
-def _whole(secret: object) -> object:
+def _strip_secret(secret: object) -> object:
     """A secret without what is around it: those that are kept in files often have a line end."""
     return secret.strip() if isinstance(secret, str) else secret
 
@@ -132,7 +132,7 @@ class Settings(BaseModel):
     compaction_model: str = ""
     """The model that facts+model asks for notes, through the gateway; empty takes none."""
     compaction_safety: float = Field(default=30.0, gt=0)
-    """Number of times over a fold has to pay itself back by as many calls as were made."""
+    """The factor by which a compaction must pay itself back within as many calls as were made."""
     control_share: float = Field(default=0.05, ge=0, le=1)
     """The part of all conversations that is sent unmodified, to measure savings against."""
     cache_marks_on_credit: bool = True
@@ -141,7 +141,7 @@ class Settings(BaseModel):
     """How long receipts are kept; rollups stay."""
     drain_grace: float = Field(default=20.0, gt=0)
     """Seconds that running calls get to end when the process is told to stop."""
-    admin_token: Annotated[SecretStr, BeforeValidator(_whole)] = Field(
+    admin_token: Annotated[SecretStr, BeforeValidator(_strip_secret)] = Field(
         default=SecretStr(""), min_length=24
     )
     """What opens the pages at /admin; they are closed without."""
@@ -173,9 +173,9 @@ def read(environment: Mapping[str, str] | None = None) -> Settings:
     unknown = sorted(n for n in names if n.upper().startswith(PREFIX) and n not in known)
     if unknown:
         near = get_close_matches(unknown[0].upper(), known - _FOREIGN, n=1)
-        mend = f"Did you mean {near[0]}? " if near else ""
+        fix = f"Did you mean {near[0]}? " if near else ""
         raise OperatorError(
-            f"Unknown setting {', '.join(unknown)}. {mend}"
+            f"Unknown setting {', '.join(unknown)}. {fix}"
             f"Known: {', '.join(sorted(known - _FOREIGN))}."
         )
     values = {
@@ -188,11 +188,11 @@ def read(environment: Mapping[str, str] | None = None) -> Settings:
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
-        lines = (_wrong(str(each["loc"][0]), each["input"]) for each in error.errors())
+        lines = (_setting_error(str(each["loc"][0]), each["input"]) for each in error.errors())
         raise OperatorError("\n".join(lines)) from None
 
 
-def _wrong(name: str, given: object) -> str:
+def _setting_error(name: str, given: object) -> str:
     """The error for a setting's value: what it must be, and what it is for."""
     field = Settings.model_fields[name]
     needed = " ".join(filter(None, (_kind(field.annotation), _limits(field.metadata))))

@@ -16,7 +16,7 @@ from proxy.api.arrival_deadlines import ArrivalDeadlines, ArrivalPhase, ArrivalT
 from proxy.api.connection_limit import ConnectionLimit, ThrottledLog
 from proxy.errors import CallerError, ProxyError, Unready, envelope
 
-_UNLIMITED: Final = 1 << 62
+_NO_LIMIT: Final = 1 << 62
 _TIMEOUTS: Final = {
     ArrivalPhase.HEADERS: CallerError(
         "The request's headers did not arrive in time.", code="headers_timeout"
@@ -31,7 +31,7 @@ _LOG_LINES: Final = {
 
 
 def _unlimited_guard() -> ConnectionLimit:
-    return ConnectionLimit(total=_UNLIMITED, per_address=_UNLIMITED)
+    return ConnectionLimit(total=_NO_LIMIT, per_address=_NO_LIMIT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +102,7 @@ class GuardedConnection(HttpToolsProtocol):
         return self.deadlines.phase is ArrivalPhase.HEADERS or self.cycle.waiting_for_100_continue
 
     @property
-    def unsent(self) -> int:
+    def unsent_bytes(self) -> int:
         """Bytes of answers that the caller has not taken yet."""
         return self.transport.get_write_buffer_size()
 

@@ -21,7 +21,7 @@ TaskStarter = Callable[[Callable[[], Coroutine[Any, Any, None]]], asyncio.Task[N
 
 
 class ClientDisconnected(ProxyError):
-    """The caller left before its answer was complete; nobody is there to be told."""
+    """The caller left before its answer was complete."""
 
     status = 499
     leaves_upstream_running = True
@@ -45,7 +45,7 @@ class _UpstreamTimeout(UpstreamError):
 
 
 def gateway_interrupted() -> ProxyError:
-    """The error of a call that the gateway itself ended: it was told to stop, or made a mistake."""
+    """The error of a call that the gateway itself ended: at shutdown, or by a fault of its own."""
     error = ProxyError("The gateway was interrupted.", code="gateway_interrupted")
     error.leaves_upstream_running = True
     return error

@@ -95,12 +95,12 @@ def record_refusal(call: Call, refusal: ProxyError, deps: Dependencies, timeline
 
 
 def _note_accepted_unmodified(context: CallContext, routes: RouteSequence) -> None:
-    """Tell whoever changed the prompt that it was taken without; the one that went last."""
-    folding = context.deps.compaction
+    """Notify planning or compaction that the prompt was refused modified, and taken unmodified."""
+    compaction = context.deps.compaction
     if routes.refused_plan is not None:
-        context.deps.planning.refused(routes.refused_plan)
-    elif routes.refused_compaction is not None and folding is not None:
-        folding.refused(context.call, routes.refused_compaction)
+        context.deps.planning.note_refusal(routes.refused_plan)
+    elif routes.refused_compaction is not None and compaction is not None:
+        compaction.record_refusal(context.call, routes.refused_compaction)
 
 
 def _decide(context: CallContext) -> RoutingDecision:

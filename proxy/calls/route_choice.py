@@ -30,7 +30,7 @@ _MAX_SKIPPED_CHARS = 512
 
 
 class Untranslatable(UpstreamError):
-    """A call cannot be said to the model that was to answer in another's place."""
+    """A call cannot be translated for the substitute model."""
 
     def __init__(self, why: ProxyError) -> None:
         super().__init__(

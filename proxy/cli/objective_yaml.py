@@ -5,7 +5,7 @@ from typing import Final
 
 import yaml
 
-_WIDE: Final = 10_000
+_LINE_COLUMNS: Final = 10_000
 
 
 class _Dumper(yaml.SafeDumper):
@@ -26,5 +26,7 @@ _Dumper.add_representer(str, _represent_text)
 def dump(documents: Iterable[object]) -> str:
     """The documents as YAML, one after the other."""
     return str(
-        yaml.dump_all(documents, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDE)
+        yaml.dump_all(
+            documents, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_LINE_COLUMNS
+        )
     )

@@ -25,7 +25,7 @@ class ReceiptReader(Protocol):
         ...
 
 
-def router(kept: ReceiptReader, authenticate: Authenticate) -> APIRouter:
+def router(reader: ReceiptReader, authenticate: Authenticate) -> APIRouter:
     """The route that shows a receipt."""
     routes = APIRouter()
     caller = Annotated[Key, Depends(authenticate)]
@@ -36,7 +36,7 @@ def router(kept: ReceiptReader, authenticate: Authenticate) -> APIRouter:
 
         The cost is null where that of one attempt is unknown.
         """
-        found = await kept.receipts(call_id, key.team) if _CALL_ID.fullmatch(call_id) else ()
+        found = await reader.receipts(call_id, key.team) if _CALL_ID.fullmatch(call_id) else ()
         receipts = [receipt for receipt in found if receipt.key_id == key.id]
         if not receipts:
             raise CallerError(

@@ -36,7 +36,7 @@ class Breakpoint(msgspec.Struct):
 
 
 class CacheMarkable(msgspec.Struct):
-    """What may carry a marker: Anthropic's as it is, or OpenAI's."""
+    """Anything that may carry a cache marker: Anthropic's as it is, or OpenAI's."""
 
     cache_control: Raw = Raw()
     prompt_cache_breakpoint: Breakpoint | None = None
@@ -126,14 +126,14 @@ class AnswerSchema(msgspec.Struct):
 
 
 class ResponseFormat(msgspec.Struct):
-    """How the answer must look."""
+    """The format that the answer must have."""
 
     type: str
     json_schema: AnswerSchema | None = None
 
 
 class ChatBody(msgspec.Struct, kw_only=True):
-    """The fields this wire can say or must refuse; all others are dropped with a note."""
+    """The fields this wire translates or refuses; all others are dropped with a note."""
 
     messages: list[ChatMessage]
     model: str = ""
@@ -198,5 +198,5 @@ def invalid_parameter(param: str, message: str) -> CallerError:
 
 
 def unsupported_parameter(param: str, message: str) -> CallerError:
-    """A wish that cannot be said to this model without changing its meaning."""
+    """The error of a parameter that cannot be translated without changing its meaning."""
     return CallerError(message, code="unsupported_value", param=param)

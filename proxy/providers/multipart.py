@@ -51,7 +51,7 @@ def with_model(body: bytes, content_type: str, model: str) -> bytes:
             return body
         first = line + 2
     value, pieces, done = model.encode(), [], 0
-    for start, end in _models(body, boundary, first):
+    for start, end in _model_values(body, boundary, first):
         pieces += [body[done:start], value]
         done = end
     if not pieces:
@@ -59,7 +59,7 @@ def with_model(body: bytes, content_type: str, model: str) -> bytes:
     return b"".join((*pieces, body[done:]))
 
 
-def _models(body: bytes, boundary: bytes, at: int) -> Iterator[tuple[int, int]]:
+def _model_values(body: bytes, boundary: bytes, at: int) -> Iterator[tuple[int, int]]:
     """Where values of the field begin and end.
 
     Args:

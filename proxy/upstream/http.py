@@ -21,8 +21,8 @@ from proxy.providers.kinds import credentials
 from proxy.providers.port import PreparedRequest
 from proxy.providers.stream_endings import connection_lost
 from proxy.upstream.connection import Connection, ConnectionBroken
+from proxy.upstream.decoding import GzipDecoder, UnsupportedCoding, decoder_for
 from proxy.upstream.origin import ConnectionPool
-from proxy.upstream.packed import GzipDecoder, UnsupportedCoding, decoder_for
 from proxy.upstream.port import UpstreamExchange
 
 #: An answer must come as it is: we read its usage, and the caller gets its bytes.

@@ -18,7 +18,7 @@ from proxy.errors import CallerError, ProxyError, UpstreamError, envelope
         (429, "rate_limit_error"),
     ],
 )
-def test_what_the_caller_mends_is_typed_by_its_status_and_not_retried(status, kind):
+def test_what_the_caller_must_fix_is_typed_by_its_status_and_not_retried(status, kind):
     error = CallerError("Mend it.", code="bad", status=status, param="model")
 
     assert (error.status, error.type, error.is_worth_retrying) == (status, kind, False)

@@ -1,4 +1,4 @@
-"""A Responses body read piece by piece; whatever is wrong with it names its parameter and mend."""
+"""A Responses body read piece by piece; each error names its parameter and fix."""
 
 from collections.abc import Iterable
 from typing import Any, TypeVar
@@ -51,18 +51,18 @@ def convert_value(value: object, shape: type[Shape], at: str) -> Shape:
         ) from None
 
 
-def known_kinds(values: Iterable[object], known: Iterable[str], at: str, mend: str) -> None:
+def known_kinds(values: Iterable[object], known: Iterable[str], at: str, fix: str) -> None:
     """Nothing happens if every ``type`` found in the values is a known one.
 
     Raises:
-        CallerError: If one is not; it says how to mend it.
+        CallerError: If one is not; it says how to fix it.
     """
     allowed = frozenset(known)
     for place, value in enumerate(values):
         kind = value.get("type") if isinstance(value, dict) else None
         if isinstance(kind, str) and kind not in allowed:
             raise CallerError(
-                f"`{kind}` is not supported for this model. {mend}",
+                f"`{kind}` is not supported for this model. {fix}",
                 code="unsupported_value",
                 param=f"{at}[{place}].type",
             )

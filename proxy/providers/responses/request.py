@@ -86,7 +86,7 @@ class _Compaction(msgspec.Struct, frozen=True):
 
 
 class TranslatedRequest(msgspec.Struct, frozen=True):
-    """A Responses call in chat's words.
+    """A Responses call as a chat call.
 
     Attributes:
         body: The chat body that asks for the same.
@@ -100,7 +100,7 @@ class TranslatedRequest(msgspec.Struct, frozen=True):
 
 
 def chat_body(body: bytes, *, compacts: bool = False) -> TranslatedRequest:
-    """The call in chat's words; the same bytes for the same body.
+    """Translate the call to chat; the same bytes for the same body.
 
     Args:
         body: The Responses body.
@@ -134,10 +134,10 @@ def _unstored_notes(asked: Json) -> Iterator[str]:
 
 
 def _refuse_state(asked: Json) -> None:
-    for name, mend in _STATEFUL.items():
+    for name, fix in _STATEFUL.items():
         if asked.get(name):
             raise CallerError(
-                f"`{name}` is not supported for this model. {mend}",
+                f"`{name}` is not supported for this model. {fix}",
                 code="unsupported_parameter",
                 param=name,
             )
@@ -171,7 +171,7 @@ def _edits(value: object) -> Json:
 
 
 def _extras(asked: Json) -> Json:
-    """What a chat upstream must be asked for that a Responses one gives unasked, or by name."""
+    """The chat fields that ask for what a Responses upstream gives unasked, or by name."""
     extras: Json = {}
     if asked.get("stream") is True:
         options = convert_value(asked.get("stream_options") or {}, dict[str, Any], "stream_options")

@@ -65,8 +65,8 @@ class CeilingEvaluation:
         """The most the call may cost; what it has cost so far where its price is unknown."""
         return self._spent + (self.worth.need.worst if self.worth is not None else 0)
 
-    def bound(self) -> int:
-        """What it may cost however wrong the guess at its prompt is, where that is all text."""
+    def upper_bound(self) -> int:
+        """The most it may cost however wrong the guess at its prompt is, where that is all text."""
         found, body = self._prediction, self.prepared.body
         if found is None or self.worth is None or len(body) > SMALL_BODY_BYTES:
             return self.worst_cost()
@@ -106,7 +106,7 @@ class CeilingEvaluation:
         return f"the ceiling {ceiling.name} of ${dollars(ceiling.limit)} a call, and {what}"
 
     def refusal(self, ceiling: Ceiling, fits: Callable[[str], bool]) -> CallerError:
-        """Why it is refused."""
+        """The refusal of the attempt."""
         offer = self._offer(ceiling.limit)
         if offer is None or self._prediction is None:
             told = {"ceiling": ceiling.name}

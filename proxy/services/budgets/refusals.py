@@ -93,7 +93,7 @@ def budget_refusal(
 
 
 def unpriced_refusal(limit: str, details: Mapping[str, Any], route: Route) -> CallerError:
-    """Why a call is refused whose price nobody knows.
+    """The refusal of a call at an unknown price.
 
     Args:
         limit: What limits its dollars, such as ``The budget `day```.
@@ -101,7 +101,7 @@ def unpriced_refusal(limit: str, details: Mapping[str, Any], route: Route) -> Ca
         route: Where it would go.
     """
     unlisted = " Its model is not in the catalog, so check its name." if "*" in route.name else ""
-    return _uncountable(
+    return _over_uncountable_budget(
         f"{limit} limits dollars, and nobody knows what this call costs on the upstream"
         f" `{route.upstream.name}`.{unlisted} Ask for a model whose price is known (GET /v1/models"
         " lists models). Whoever runs the gateway"
@@ -113,7 +113,7 @@ def unpriced_refusal(limit: str, details: Mapping[str, Any], route: Route) -> Ca
 
 
 def uncountable_refusal(each: CountedBudget, route: Route, *, later: bool) -> CallerError:
-    """Why a call is refused of which nobody will know what it used of a budget.
+    """The refusal of a call whose use of a budget cannot be known afterwards.
 
     Args:
         each: The budget.
@@ -125,13 +125,13 @@ def uncountable_refusal(each: CountedBudget, route: Route, *, later: bool) -> Ca
     details = {"budget": budget.name, "scope": budget.scope, "of": each.whose}
     if not later:
         return unpriced_refusal(limit, details, route)
-    what, mend, code = "tokens", "hard = false", "usage_unknown"
+    what, fix, code = "tokens", "hard = false", "usage_unknown"
     if budget.unit is BudgetUnit.USD:
-        what, mend, code = "dollars", 'unpriced = "allow"', _UNPRICED
-    error = _uncountable(
+        what, fix, code = "dollars", 'unpriced = "allow"', _UNPRICED
+    error = _over_uncountable_budget(
         f"{limit} limits {what}, and what a call used that is answered in the background is not"
         " told here. Leave `background` out. Whoever runs the gateway can write"
-        f" {mend} beside the limit.",
+        f" {fix} beside the limit.",
         details,
         route,
         code,
@@ -140,10 +140,10 @@ def uncountable_refusal(each: CountedBudget, route: Route, *, later: bool) -> Ca
     return error
 
 
-def unbounded(each: CountedBudget, route: Route) -> CallerError:
-    """Why a call is refused of which nobody knows the most that it can use of a budget."""
+def unbounded_refusal(each: CountedBudget, route: Route) -> CallerError:
+    """The refusal of a call whose highest use of a budget is unknown."""
     budget = each.budget
-    return _uncountable(
+    return _over_uncountable_budget(
         f"The budget `{budget.name}` holds the most that a call can use, and nobody knows it of"
         " this one: a part of its prompt is not text in its body (pictures, files, tools of the"
         " provider, what it keeps), and the catalog states no `window` for its model. Whoever runs"
@@ -154,7 +154,7 @@ def unbounded(each: CountedBudget, route: Route) -> CallerError:
     )
 
 
-def _uncountable(
+def _over_uncountable_budget(
     message: str, details: Mapping[str, Any], route: Route, code: str = _UNPRICED
 ) -> CallerError:
     error = CallerError(message, code=code, status=429)
@@ -196,7 +196,7 @@ def counters_unavailable() -> Unready:
 def rate_limit_headers(
     counted: Sequence[CountedBudget], levels: Sequence[CounterLevel], now: float
 ) -> dict[str, str]:
-    """Number of requests and tokens are left this minute, of the tightest budget of each.
+    """Headers with the requests and tokens left this minute, by the tightest budget of each.
 
     Source: OpenAI API reference, rate limits in headers (2026-11).
     """

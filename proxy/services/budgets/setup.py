@@ -30,7 +30,7 @@ from slo.policies.file import Policies
 _log = logging.getLogger("thriftgate.budgets")
 
 #: Seconds between two comparisons of this process's clock with Redis's.
-_COMPARED_EVERY_S: Final = 10.0
+_COMPARE_INTERVAL_S: Final = 10.0
 _AT_RISK: Final = (
     "budgets that this process counts by itself cannot begin while the database is away: nobody"
     " knows what was spent"
@@ -41,11 +41,11 @@ _NOT_ALONE: Final = (
     " meant."
 )
 #: Seconds between two attempts to take the lock of who counts budgets.
-_LOCKED_EVERY_S: Final = 5.0
+_LOCK_RETRY_S: Final = 5.0
 
 
 @asynccontextmanager
-async def running_budgets(around: AppContext) -> AsyncIterator[AdmissionGate | None]:
+async def running_budgets(context: AppContext) -> AsyncIterator[AdmissionGate | None]:
     """Runs budgets and ceilings; yields the admission gate, None without a policies file.
 
     It follows the file: budgets and ceilings may come, go and change while the gateway runs, and
@@ -54,14 +54,14 @@ async def running_budgets(around: AppContext) -> AsyncIterator[AdmissionGate | N
     Raises:
         OperatorError: If another process on the database counts budgets by itself.
     """
-    if around.settings.policies is None:
+    if context.settings.policies is None:
         yield None
         return
     async with AsyncExitStack() as stack:
-        room = _Limits(around, stack)
-        commit = await room.prepare(Snapshot(around.catalog, around.promises))
+        room = _Limits(context, stack)
+        commit = await room.prepare(Snapshot(context.catalog, context.promises))
         commit()
-        around.follow(room.prepare)
+        context.follow(room.prepare)
         yield room.entry
 
 
@@ -146,9 +146,9 @@ class _Limits:
             raise OperatorError(_AT_RISK)
         if not self._is_deferred:
             self._is_deferred = True
-            self._running.append(self._around.tasks.keep(self._do_deferred))
+            self._running.append(self._around.tasks.keep(self._apply_deferred))
 
-    async def _do_deferred(self) -> None:
+    async def _apply_deferred(self) -> None:
         """Do what a start without the database has deferred, once there is one.
 
         Budgets in Redis need neither meanwhile: the lock keeps other processes from counting by
@@ -161,11 +161,11 @@ class _Limits:
                 await opened.ask(self._check_alone)
             except SQLAlchemyError as error:
                 _log.warning("The lock for counting budgets is not held yet: %s", reason(error))
-                await asyncio.sleep(_LOCKED_EVERY_S)
+                await asyncio.sleep(_LOCK_RETRY_S)
         await self._predictor.begin(partial(opened.ask, opened.answers.last))
 
     def _check_alone(self) -> None:
-        """Take the lock of whoever counts by itself; blocks.
+        """Take the lock of the one process that may count by itself; blocks.
 
         Raises:
             OperatorError: Another process has it.
@@ -212,12 +212,12 @@ class _Limits:
 async def _keep_comparing(store: BudgetStore, around: AppContext) -> None:
     """Compare the clock with that of the counters now and then, for ever."""
     while True:
-        await asyncio.sleep(_COMPARED_EVERY_S)
+        await asyncio.sleep(_COMPARE_INTERVAL_S)
         await _compare_clock(store, around)
 
 
 async def _compare_clock(store: BudgetStore, around: AppContext) -> None:
-    """Let the gateway's clock know what the counters' clock says, if they can be asked."""
+    """Compare the gateway's clock with that of the counters, if they answer."""
     with suppress(StoreUnavailable):
         shared = await store.time()
         if shared is not None:

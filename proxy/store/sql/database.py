@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # Alembic and psycopg are imported on use: most processes nee
     from psycopg import Connection as PostgresConnection
 
 #: Rows that are deleted in one step.
-_DELETED_AT_ONCE: Final = 2_000
+_ROWS_PER_DELETE: Final = 2_000
 
 #: Seconds a process waits for another one that holds SQLite's file.
 _SQLITE_TIMEOUT_S: Final = 10.0
@@ -167,7 +167,7 @@ def count_changed_rows(connection: Connection, statement: Delete | Update) -> in
 
 
 def delete_unused(engine: Engine, table: Table, since: float, budget: float) -> int:
-    """Number of rows of a table were deleted because nobody asked for them after ``since``.
+    """Delete rows of a table that nobody asked for after ``since``; returns their number.
 
     Args:
         engine: The database.
@@ -177,7 +177,7 @@ def delete_unused(engine: Engine, table: Table, since: float, budget: float) -> 
     """
     (key,), used = table.primary_key.columns, table.c.used
     old = used < micros(since)
-    some = select(key).where(old).order_by(used).limit(_DELETED_AT_ONCE)
+    some = select(key).where(old).order_by(used).limit(_ROWS_PER_DELETE)
     # Said twice: on PostgreSQL a row may be asked for between being found and deleted.
     step = delete(table).where(key.in_(some), old)
     until, deleted = time.monotonic() + budget, 0

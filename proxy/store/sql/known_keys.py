@@ -33,7 +33,7 @@ _log = logging.getLogger("thriftgate.store")
 FILE_NAME: Final = "known-keys.json"
 _VERSION: Final = 1
 #: Keys that are encoded at a time; it takes a fifth of a millisecond.
-_ENCODED: Final = 500
+_KEYS_PER_ENCODING: Final = 500
 #: Ten thousand keys, which a keyring remembers, take about 3 MiB.
 MAX_BYTES: Final = 16 << 20
 #: Seconds after which the time of the last confirmation is written again, though no key changed.
@@ -170,7 +170,7 @@ def _encode_keys(keys: Mapping[bytes, Key]) -> msgspec.Raw:
     """The keys with their hashes, a few at a time: calls wait for the interpreter meanwhile."""
     pairs = iter(keys.items())
     parts = []
-    while some := list(islice(pairs, _ENCODED)):
+    while some := list(islice(pairs, _KEYS_PER_ENCODING)):
         parts.append(msgspec.json.encode(some)[1:-1])
     return msgspec.Raw(b"[%s]" % b",".join(parts))
 

@@ -128,14 +128,14 @@ def test_a_failure_is_told_in_the_words_of_its_result(result, words):
         '{"order_id": "W1", "status": "pending", "items": [], "user": "mei"}',
     ],
 )
-def test_what_was_done_is_ok(result):
+def test_a_successful_action_is_ok(result):
     assert outcome(result) == "ok"
 
 
 @pytest.mark.parametrize(
     "result", ["", "null", "{}", "[]", "QXM04B", "Payment pending", '{"status": "queued"}', "Hm."]
 )
-def test_what_nobody_can_judge_is_unknown(result):
+def test_an_outcome_that_cannot_be_judged_is_unknown(result):
     assert outcome(result) == "unknown"
 
 
@@ -162,7 +162,7 @@ def test_a_failure_is_seen_however_it_is_written(result):
         '{"results": [{"id": 1, "status": "ok"}, {"id": 2, "status": "failed"}]}',
     ],
 )
-def test_what_may_have_failed_is_never_ok(result):
+def test_an_action_that_may_have_failed_is_never_ok(result):
     assert outcome(result) != "ok"
 
 

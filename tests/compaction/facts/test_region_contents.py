@@ -39,9 +39,9 @@ def test_a_call_without_its_result_and_a_result_without_its_call_stand_alone():
     assert [(each.called.name, each.result) for each in read.exchanges] == [("", "1"), ("b", "")]
 
 
-def test_what_is_held_is_not_read_and_only_users_words_keep_their_secrets():
+def test_kept_messages_are_not_read_and_only_users_words_keep_their_secrets():
     key = "AKIAIOSFODNN7EXAMPLE"
-    read = parted(user(key), assistant(key), assistant("x"), called("a", key), held=frozenset([2]))
+    read = parted(user(key), assistant(key), assistant("x"), called("a", key), kept=frozenset([2]))
 
     assert [message.text for _, message in read.messages_of(Voice.USER)] == [key]
     assert [message.text for _, message in read.messages_of(Voice.ASSISTANT)] == ["[secret]", ""]

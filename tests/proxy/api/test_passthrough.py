@@ -177,7 +177,7 @@ def test_a_trailer_is_a_comment_for_those_who_ask():
 @pytest.mark.parametrize(
     ("wait", "seconds", "millis"), [(0.0, "0", "0"), (0.2, "1", "200"), (7.0, "7", "7000")]
 )
-def test_a_wait_is_told_in_whole_seconds_never_too_few(wait, seconds, millis):
+def test_a_wait_is_reported_in_whole_seconds_never_too_few(wait, seconds, millis):
     told = refused(Unready("Full.", code="full", retry_after=wait))
 
     assert refusal(told)["code"] == "full"
@@ -218,5 +218,5 @@ def test_a_caller_is_gone_once_it_disconnects():
         (100_000_000_000_000, "100000"),
     ],
 )
-def test_money_is_told_in_full_and_without_an_exponent(nanos, text):
+def test_money_is_reported_in_full_and_without_an_exponent(nanos, text):
     assert dollars(nanos) == text

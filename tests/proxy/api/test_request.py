@@ -3,7 +3,13 @@ import asyncio
 import pytest
 
 from proxy.api.body_limits import BodyMemoryLimit
-from proxy.api.request import _NEEDLESS, read_body, read_head, request_token, unauthenticated_error
+from proxy.api.request import (
+    _NEEDLESS_ESCAPES,
+    read_body,
+    read_head,
+    request_token,
+    unauthenticated_error,
+)
 from proxy.calls.deadlines import ClientDisconnected
 from tests.fakes.asgi import Connection, scope
 from tests.fakes.clock import played
@@ -69,7 +75,7 @@ def test_a_head_that_says_nothing_is_read_as_nothing():
         "x-session-id",
     ],
 )
-def test_headers_that_name_a_session_are_read_and_told_apart(name):
+def test_headers_that_name_a_session_are_read_and_kept_apart(name):
     one, same, other, nameless = (
         read_head(scope(headers={name: value})).session for value in ("one", "one", "two", "")
     )
@@ -152,8 +158,8 @@ def test_all_that_needs_no_escape_is_read_without():
     plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_~"
     for letter in plain:
         for one in (f"%{ord(letter):02x}", f"%{ord(letter):02X}"):
-            assert _NEEDLESS.fullmatch(one)
-    needless = [byte for byte in range(256) if _NEEDLESS.fullmatch(f"%{byte:02x}")]
+            assert _NEEDLESS_ESCAPES.fullmatch(one)
+    needless = [byte for byte in range(256) if _NEEDLESS_ESCAPES.fullmatch(f"%{byte:02x}")]
     assert bytes(needless).decode() == "".join(sorted(plain + "."))
 
 
@@ -169,7 +175,7 @@ def test_all_that_needs_no_escape_is_read_without():
         "files/a;b",
     ],
 )
-def test_a_path_we_do_not_know_stays_as_it_came(raw):
+def test_a_path_we_do_not_know_stays_unmodified(raw):
     assert read_head(scope(f"/v1/{raw}", raw=f"/v1/{raw}")).endpoint == raw
 
 
@@ -214,7 +220,7 @@ def test_a_server_that_gives_no_raw_path_gives_the_decoded_one():
         ("/v1/v1/" + "a" * 200, "/v1/" + "a" * 100 + "?"),
     ],
 )
-def test_a_prefix_that_stands_twice_is_told_with_the_path_that_was_meant(path, meant):
+def test_a_prefix_that_stands_twice_is_reported_with_the_path_that_was_meant(path, meant):
     with refusing(404, match="base_url ends in /v1 already") as caught:
         read_head(scope(path))
 
@@ -333,7 +339,7 @@ def test_a_caller_that_leaves_before_the_end_of_its_body_is_gone(connection):
         received(connection)
 
 
-def test_a_missing_key_and_a_bad_one_are_told_apart():
+def test_a_missing_key_and_a_bad_one_are_kept_apart():
     missing, bad = unauthenticated_error(is_missing=True), unauthenticated_error(is_missing=False)
 
     assert (missing.status, missing.code) == (401, "missing_api_key")

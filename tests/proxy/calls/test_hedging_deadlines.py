@@ -104,7 +104,7 @@ def calls(
         for _ in range(100):
             table.route_health.hedges.record_call(1_000_000, ticks())
         for _ in range(0 if failed_s is None else CONSECUTIVE_FAILURES):
-            breaker = table.route_health.of(routes[0]).breaker
+            breaker = table.route_health.health_of(routes[0]).breaker
             breaker.record_outcome(ticks() - (failed_s or 0.0), ok=False)
         took = Took([], 0, ledger.receipts)
         for number in range(CALLS):

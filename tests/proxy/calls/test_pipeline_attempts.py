@@ -62,7 +62,7 @@ def test_no_other_route_is_tried_after_the_first_content_byte():
     assert len(done.transport.sent) == 1
 
 
-def test_a_failure_that_would_repeat_everywhere_is_told_at_once():
+def test_a_failure_that_would_repeat_everywhere_is_reported_at_once():
     done = play(failing(400, said="no such tool"), routes=(ONE, TWO))
 
     assert done.outcomes == [(Outcome.FAILED, True)]
@@ -71,7 +71,7 @@ def test_a_failure_that_would_repeat_everywhere_is_told_at_once():
     assert "verysecret" not in done.error.message
 
 
-def test_the_last_failure_is_told_when_no_route_begins():
+def test_the_last_failure_is_reported_when_no_route_begins():
     done = play(unreachable(), failing(503), routes=(ONE, TWO), patience=RetryPolicy(retries=0))
 
     assert done.outcomes == [(Outcome.FAILED, False), (Outcome.FAILED, True)]
@@ -145,7 +145,7 @@ def test_a_long_retry_after_is_passed_on():
     assert done.took == pytest.approx(0.0)
 
 
-def test_a_first_byte_that_does_not_come_is_told_as_a_timeout_and_billed():
+def test_a_first_byte_that_does_not_come_is_reported_as_a_timeout_and_billed():
     done = play(stream(BEAT, SILENCE), asked=streamed())
 
     assert isinstance(done.error, _UpstreamTimeout)

@@ -127,7 +127,7 @@ def test_a_model_is_deleted_by_the_first_upstream_whose_model_it_is_and_by_no_ot
         owner("gone")
 
 
-def test_a_long_name_is_cut_short_in_what_is_told():
+def test_a_long_name_is_cut_short_in_what_is_reported():
     with refusing(404) as caught:
         requested_routes(call(asking("x" * 500)), catalog())
 
@@ -168,11 +168,11 @@ def test_nothing_follows_for_what_names_no_model_or_generates_nothing():
         ("temperature is too high", 400, False),
     ],
 )
-def test_a_prompt_that_is_too_long_is_told_by_words_too(said, status, is_too_long):
+def test_a_prompt_that_is_too_long_is_reported_by_words_too(said, status, is_too_long):
     failure = UpstreamError(said, status=status, code="invalid_request", retryable=False)
 
     assert is_overflow(failure) is is_too_long
 
 
-def test_a_prompt_that_is_too_long_is_told_by_its_code():
+def test_a_prompt_that_is_too_long_is_reported_by_its_code():
     assert is_overflow(TOO_LONG)

@@ -145,7 +145,7 @@ def test_a_route_that_has_not_begun_of_late_is_passed_over_for_one_that_has():
     choices = requested_routes(on.call, on.deps.catalog)
     for choice, seconds in zip(choices[:2], (float("inf"), 0.8), strict=True):
         for _ in range(3):
-            on.deps.route_health.of(choice.route).ttft.record(seconds, 999.0)
+            on.deps.route_health.health_of(choice.route).ttft.record(seconds, 999.0)
     decisions = (
         RoutingDecision(choices=choices, deadline=1.0),
         RoutingDecision(choices=choices),

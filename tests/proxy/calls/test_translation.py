@@ -76,7 +76,7 @@ def test_what_was_planned_is_sent_in_place_of_what_came():
     assert prepared.notes == ()
 
 
-def test_what_was_planned_to_stay_is_sent_as_it_came():
+def test_what_was_planned_to_stay_is_sent_unmodified():
     asking = call(body(*talk(0)))
     as_it_came = prepare(asking, route("up"))
 

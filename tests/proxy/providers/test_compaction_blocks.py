@@ -63,7 +63,7 @@ def test_a_block_needs_the_beta_of_what_wrote_it(body: ChatBody, needed: tuple[s
     assert betas(body) == needed
 
 
-def test_what_asks_for_compaction_is_said_as_it_came() -> None:
+def test_what_asks_for_compaction_is_said_unmodified() -> None:
     edits = asked(context_management={"edits": [CLEAR], "later": 1})
 
     assert compaction_fields(asked()) == {}

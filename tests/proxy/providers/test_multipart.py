@@ -86,7 +86,7 @@ def test_what_is_no_form_is_left_as_it_is(body, content_type):
     assert with_model(body, content_type, "new") is body
 
 
-def test_a_form_is_told_by_its_content_type():
+def test_a_form_is_reported_by_its_content_type():
     assert is_form("Multipart/Form-Data ; boundary=x")
     assert not is_form("")
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from proxy.errors import UpstreamError
 from proxy.upstream.connection import Connection, ConnectionBroken
+from proxy.upstream.decoding import MAX_PIECE_BYTES
 from proxy.upstream.http import HttpExchange
-from proxy.upstream.packed import MAX_PIECE_BYTES
 from tests.fakes.server import chunked, head
 from tests.fakes.socket import FakeSocket
 

@@ -153,12 +153,12 @@ def test_the_wire_reads_its_own_usage_and_errors() -> None:
 
 
 @pytest.mark.parametrize(
-    ("endpoint", "mend"),
+    ("endpoint", "fix"),
     [("messages", "/v1/chat/completions"), ("embeddings", "another provider")],
 )
-def test_what_anthropic_does_not_serve_is_told_with_a_mend(endpoint, mend):
+def test_what_anthropic_does_not_serve_is_reported_with_a_fix(endpoint, fix):
     asked = call(b'{"model":"claude-x"}', endpoint)
-    with refusing(400, match=mend):
+    with refusing(400, match=fix):
         AnthropicWire().request(asked, route(kind="anthropic"))
 
 
@@ -306,7 +306,7 @@ def test_a_compaction_goes_through_a_response_and_comes_back_as_it_was(*, stream
     assert [turn["role"] for turn in said] == ["assistant", "user"]
 
 
-def test_a_compaction_of_another_provider_is_refused_with_the_way_to_mend_it() -> None:
+def test_a_compaction_of_another_provider_is_refused_with_the_way_to_fix_it() -> None:
     theirs = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAAB"}
     with refusing(400, match="send the items that it stands for") as caught:
         AnthropicWire().request(_compacting(input=[theirs]), _ROUTE)

@@ -43,7 +43,7 @@ def test_what_would_change_the_answers_meaning_is_refused(
 ) -> None:
     body, names = read(orjson.dumps({"messages": [], **fields}))
     with refusing(400) as caught:
-        params.refuse(body, names)
+        params.refuse_unsupported(body, names)
 
     assert caught.value.param == param
 
@@ -52,7 +52,7 @@ def test_what_asks_for_nothing_special_is_taken() -> None:
     body, names = read(
         b'{"messages": [], "n": 1, "logprobs": false, "modalities": ["text"], "audio": null}'
     )
-    params.refuse(body, names)
+    params.refuse_unsupported(body, names)
 
     assert "audio" not in names
 
@@ -133,7 +133,7 @@ def test_stops_that_say_nothing_are_left_out(
 ) -> None:
     notes: list[str] = []
 
-    assert params.stop(_body(stop=stop), notes) == expected
+    assert params.stop_sequences(_body(stop=stop), notes) == expected
     assert bool(notes) == noted
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.providers.anthropic.answer import WholeAnswer
-from proxy.providers.anthropic.turns import Turn, close_turns, system, turns
+from proxy.providers.anthropic.turns import Turn, close_turns, pair_tool_calls, system, turns
 from proxy.providers.body_fields import ChatMessage, read
 from tests.fakes.refusals import refusing
 
@@ -338,3 +338,41 @@ def test_after_a_compaction_that_paused_the_model_goes_on_by_itself() -> None:
 
     assert close_turns(found, notes, prefill=False) is found
     assert notes == []
+
+
+def _calls(*names: str) -> Turn:
+    return Turn("assistant", [{"type": "tool_use", "id": name} for name in names])
+
+
+def _results(*names: str) -> Turn:
+    return Turn("user", [{"type": "tool_result", "tool_use_id": name} for name in names])
+
+
+def _ids(turns: list[Turn]) -> list[list[str | None]]:
+    return [[block.get("id", block.get("tool_use_id")) for block in turn.blocks] for turn in turns]
+
+
+def test_calls_answered_in_any_order_are_left_alone() -> None:
+    assert _ids(pair_tool_calls([_calls("a", "b"), _results("b", "a")])) == [["a", "b"], ["b", "a"]]
+
+
+def test_an_id_used_again_later_is_made_different_on_both_sides() -> None:
+    turns = [_calls("a"), _results("a"), _calls("a", "b"), _results("a", "b")]
+
+    assert _ids(pair_tool_calls(turns)) == [["a"], ["a"], ["a_2", "b"], ["a_2", "b"]]
+
+
+@pytest.mark.parametrize(
+    ("turns", "words"),
+    [
+        ([_calls("a")], "No answer to tool call 'a'"),
+        ([_calls("a"), Turn("user", [{"type": "text", "text": "x"}])], "No answer"),
+        ([_calls("a", "b"), _results("a")], "No answer to tool call 'b'"),
+        ([_results("a")], "'a' answers no call"),
+        ([_calls("a"), _results("a", "a")], "'a' answers no call"),
+        ([_calls("a", "a"), _results("a", "a")], "share an id"),
+    ],
+)
+def test_what_does_not_pair_is_refused(turns: list[Turn], words: str) -> None:
+    with refusing(400, match=words):
+        pair_tool_calls(turns)

@@ -24,7 +24,7 @@ def to(name: str = "up", model: str = "", **fields: Any) -> Route:
     return route(name, upstream=upstream, model=model)
 
 
-def test_what_need_not_differ_goes_on_as_it_came():
+def test_what_need_not_differ_goes_on_unmodified():
     prepared = WIRE.request(call(ASKED), to())
 
     assert prepared.body is call(ASKED).body
@@ -171,7 +171,7 @@ def test_usage_is_in_disjoint_buckets():
     assert WIRE.usage(USAGE) == Usage(input=36, cache_read=64, output=10)
 
 
-def test_failures_are_told_by_the_table():
+def test_failures_are_reported_by_the_table():
     assert WIRE.failure(401, {}, b"{}").code == "upstream_unauthorized"
 
 
@@ -209,7 +209,7 @@ def test_of_any_stream_cut_anywhere_only_usage_chunks_are_taken(makes, places, e
     for cut in cuts:
         got += taken.feed(frames.feed(whole[:cut]))
         whole = whole[cut:]
-    got += taken.feed(frames.feed(whole)) + taken.feed(frames.rest()) + taken.end()
+    got += taken.feed(frames.feed(whole)) + taken.feed(frames.unfinished_event()) + taken.end()
 
     assert got == wanted
 

@@ -44,7 +44,7 @@ def test_a_right_shape_comes_out_as_it_went_in() -> None:
     assert convert_value(["a"], list[str], "input") == ["a"]
 
 
-def test_an_unknown_type_is_named_with_the_way_to_mend_it() -> None:
+def test_an_unknown_type_is_named_with_the_way_to_fix_it() -> None:
     with refusing(400) as caught:
         known_kinds([{"type": "a"}, {"type": "b"}], ("a",), "tools", "Send a.")
 

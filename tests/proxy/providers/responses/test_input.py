@@ -129,7 +129,7 @@ def test_what_cannot_be_said_names_its_place(
     assert (caught.value.code, caught.value.param) == (code, param)
 
 
-def test_a_reference_is_refused_with_the_way_to_mend_it() -> None:
+def test_a_reference_is_refused_with_the_way_to_fix_it() -> None:
     with refusing(400, match="send the items themselves, with `store` false"):
         messages(None, [{"type": "item_reference", "id": "msg_1"}])
 

@@ -66,7 +66,7 @@ def test_each_field_is_said_in_chat(asked: Any, said: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "param", "mend"),
+    ("asked", "param", "fix"),
     [
         ({"previous_response_id": "resp_1"}, "previous_response_id", "send the earlier items"),
         ({"conversation": "conv_1"}, "conversation", "send the earlier items"),
@@ -89,10 +89,10 @@ def test_each_field_is_said_in_chat(asked: Any, said: Any) -> None:
         ({"instructions": ["x"]}, "instructions", "Expected"),
     ],
 )  # fmt: skip
-def test_what_chat_cannot_say_is_refused_with_the_way_to_mend_it(
-    asked: Any, param: str, mend: str
+def test_what_chat_cannot_say_is_refused_with_the_way_to_fix_it(
+    asked: Any, param: str, fix: str
 ) -> None:
-    with refusing(400, match=mend) as caught:
+    with refusing(400, match=fix) as caught:
         chat(**asked)
 
     assert caught.value.param == param
@@ -181,7 +181,7 @@ def test_a_compaction_is_said_in_anthropics_words_where_the_model_takes_them() -
 
 
 @pytest.mark.parametrize(
-    ("given_field", "param", "mend"),
+    ("given_field", "param", "fix"),
     [
         ([{"type": "compaction", "compact_threshold": 49_999}],
          "context_management[0].compact_threshold", "higher threshold"),
@@ -191,10 +191,10 @@ def test_a_compaction_is_said_in_anthropics_words_where_the_model_takes_them() -
     ],
 )  # fmt: skip
 def test_a_compaction_with_another_meaning_is_refused(
-    given_field: Any, param: str, mend: str
+    given_field: Any, param: str, fix: str
 ) -> None:
     body = orjson.dumps(ASKED | {"context_management": given_field})
-    with refusing(400, match=mend) as caught:
+    with refusing(400, match=fix) as caught:
         chat_body(body, compacts=True)
 
     assert caught.value.param == param

@@ -173,7 +173,7 @@ def test_a_large_prompt_is_counted_and_a_small_one_is_not():
     told(story, budget())
 
 
-def test_minutes_are_told_in_headers():
+def test_minutes_are_reported_in_headers():
     async def story(office: Office) -> None:
         assert await office.admit(office.attempt(1)) == {
             "x-ratelimit-limit-requests": "5",

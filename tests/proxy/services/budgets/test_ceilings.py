@@ -30,7 +30,7 @@ def limit(found: Admitted | CheaperRoute, field: str = "max_completion_tokens") 
     return orjson.loads(admitted(found).prepared.body).get(field)
 
 
-def test_what_fits_goes_as_it_came():
+def test_what_fits_goes_unmodified():
     hall = Hall(ceiling())
     found = admitted(hall.checked(hall.attempt()))
 
@@ -228,7 +228,7 @@ def test_a_refusal_says_what_it_may_cost_and_what_would_be_cheaper():
     assert "With max_completion_tokens of 22 it fits. On `a` it may cost" in error.message
 
 
-def test_a_prompt_that_is_too_dear_by_itself_is_told_apart():
+def test_a_prompt_that_is_too_dear_by_itself_is_kept_apart():
     hall = Hall(ceiling(1_000))
 
     with refusing(429, match="Send a shorter prompt") as refused:
@@ -317,7 +317,7 @@ def test_a_call_whose_price_nobody_knows_passes_where_that_is_meant(over, fields
 
     admitted(hall.checked(hall.attempt(over=over)))
     hall.end(1, None)
-    assert hall.ceilings.honesty("c").unpriced == 1
+    assert hall.ceilings.prediction_accuracy("c").unpriced == 1
 
 
 def test_a_model_that_is_unknown_unpriced_or_too_short_is_passed_over():
@@ -345,7 +345,7 @@ def test_what_calls_cost_is_compared_with_the_ceiling_and_with_what_was_predicte
     for number, cost in enumerate((WORST // 2, WORST, 2 * WORST)):
         hall.checked(hall.attempt(number))
         hall.end(number, cost)
-    honesty = hall.ceilings.honesty("c")
+    honesty = hall.ceilings.prediction_accuracy("c")
 
     assert (honesty.calls, honesty.within) == (3, 2)
     assert honesty.error_quantile(0.5) == pytest.approx(1, rel=0.03)
@@ -361,7 +361,7 @@ def test_a_clamped_call_is_predicted_as_it_is_clamped():
     hall.checked(hall.attempt())
     hall.end(1, HALF)
 
-    assert hall.ceilings.honesty("c").error_quantile(0.5) == pytest.approx(1, rel=0.03)
+    assert hall.ceilings.prediction_accuracy("c").error_quantile(0.5) == pytest.approx(1, rel=0.03)
 
 
 def test_attempts_of_a_call_are_one_cost():
@@ -372,7 +372,7 @@ def test_attempts_of_a_call_are_one_cost():
     hall.checked(msgspec.structs.replace(first, number=1))
     hall.end(1, WORST + 100_001, attempt=1)
 
-    honesty = hall.ceilings.honesty("c")
+    honesty = hall.ceilings.prediction_accuracy("c")
     assert (honesty.calls, honesty.within) == (1, 0)
 
 
@@ -384,7 +384,7 @@ def test_a_cost_of_which_a_part_is_unknown_is_unknown(costs):
         hall.checked(msgspec.structs.replace(first, number=number))
         hall.end(1, cost, attempt=number, final=number == 1)
 
-    assert hall.ceilings.honesty("c").unpriced == 1
+    assert hall.ceilings.prediction_accuracy("c").unpriced == 1
 
 
 def test_what_used_nothing_says_nothing_of_predictions():
@@ -393,7 +393,7 @@ def test_what_used_nothing_says_nothing_of_predictions():
     hall.end(1, None, usage=None)
     hall.end(2, 5)
 
-    assert hall.ceilings.honesty("c").calls == 0
+    assert hall.ceilings.prediction_accuracy("c").calls == 0
 
 
 def test_of_features_nobody_repeats_nothing_piles_up():

@@ -225,7 +225,7 @@ def test_it_is_full_when_half_the_room_is_taken_and_the_log_gets_what_has_no_roo
     journal.close()
 
 
-def test_a_sync_that_fails_is_told_and_tried_again(tmp_path: Path, sick: SickDisk) -> None:
+def test_a_sync_that_fails_is_reported_and_tried_again(tmp_path: Path, sick: SickDisk) -> None:
     journal = Journal(tmp_path, disk=sick.disk)
     sick.cannot_sync = True
     journal.append(b"one")
