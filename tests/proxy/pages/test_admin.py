@@ -239,9 +239,7 @@ FORMS = [
 
 
 @pytest.mark.parametrize(("sent", "status"), FORMS)
-def test_an_invalid_form_is_refused(
-    browser: Browser, sent: bytes, status: int
-) -> None:
+def test_an_invalid_form_is_refused(browser: Browser, sent: bytes, status: int) -> None:
     got = browser.post("/sign-in", sent)
 
     assert got.status == status
