@@ -21,7 +21,7 @@ from typing import Any, Final
 import msgspec
 
 from proxy.calls.attempt import Attempt
-from proxy.calls.deadlines import AwaitedEvent, GatewayInterrupted, NoWatchdog
+from proxy.calls.deadlines import AwaitedEvent, NoWatchdog, gateway_interrupted
 from proxy.calls.failed_attempts import record_cancelled, record_refused, record_superseded
 from proxy.calls.ports import CallContext, CheaperRoute
 from proxy.calls.route_choice import RouteChoice
@@ -30,6 +30,7 @@ from proxy.calls.settlement import AttemptInfo, AttemptOutcome, attempt_cost, es
 from proxy.errors import ProxyError, UpstreamError
 from proxy.records.receipt import Outcome
 from proxy.records.timeline import Timeline
+from slo.breaker import BreakerState
 from slo.hedges import hedge_delay_s, is_worth_hedging, may_begin_sooner
 
 _log = logging.getLogger("thriftgate.upstreams")
@@ -47,7 +48,7 @@ _MAX_CONCURRENT_ATTEMPTS: Final = 3
 _MIN_LOOK_INTERVAL_S: Final = 0.05
 
 
-class AttemptTimedOut(UpstreamError):
+class _AttemptTimedOut(UpstreamError):
     """An attempt was late, and another one's answer began first."""
 
     leaves_upstream_running = True
@@ -61,7 +62,7 @@ class AttemptTimedOut(UpstreamError):
         )
 
 
-class AttemptStalled(UpstreamError):
+class _AttemptStalled(UpstreamError):
     """An attempt was so late that it hangs, and another one's answer began first."""
 
     leaves_upstream_running = True
@@ -75,7 +76,7 @@ class AttemptStalled(UpstreamError):
         )
 
 
-class AttemptSuperseded(UpstreamError):
+class _AttemptSuperseded(UpstreamError):
     """An attempt was given up, because another one's answer began first."""
 
     leaves_upstream_running = True
@@ -257,7 +258,7 @@ class HedgedAttempts:
             record_refused(attempt, failure, final=False)
         elif isinstance(failure, BaseException):
             _log.error("An attempt of call %s failed", self._context.call.id, exc_info=failure)
-            record_cancelled(attempt, GatewayInterrupted(), final=False)
+            record_cancelled(attempt, gateway_interrupted(), final=False)
 
     async def _give_up(self, task: _AttemptTask) -> None:
         """Cancel an attempt that lost and keep its receipt; what it came to is closed.
@@ -273,8 +274,8 @@ class HedgedAttempts:
             self._record_fallen(task, attempt)
         else:
             self._note_superseded(task, attempt)
-            # That it was late, or another came first, is no failure: objectives judge of time.
-            attempt.close(why if isinstance(why, AttemptStalled) else asyncio.CancelledError())
+            is_failure = isinstance(why, _AttemptStalled) or self._is_failed_probe(task, attempt)
+            attempt.close(why if is_failure else asyncio.CancelledError())
             if self._is_hedged:
                 self._is_hedged = False
                 hedges, now = self._context.deps.route_health.hedges, self._context.timeline.now()
@@ -283,6 +284,17 @@ class HedgedAttempts:
             record_cancelled(attempt, why, final=False)
         if over is not None:
             raise over
+
+    def _is_failed_probe(self, task: _AttemptTask, attempt: Attempt) -> bool:
+        """True if an attempt was late on a route that failed and is tried again.
+
+        Lateness alone is no failure: objectives judge of time. But a route that stays on trial
+        after it was late is tried again by the next call, and each would wait for it.
+        """
+        health = self._context.deps.route_health.of(attempt.choice.route)
+        now = self._context.timeline.now()
+        is_late = now - self._started_at[task] >= hedge_delay_s(self._deadline)
+        return is_late and health.breaker.state(now) is BreakerState.HALF_OPEN
 
     def _note_superseded(self, task: _AttemptTask, attempt: Attempt) -> None:
         """Remember of a route that lost how slow it is taken to be.
@@ -309,8 +321,8 @@ class HedgedAttempts:
         """Why an attempt lost, by how long it took until another began."""
         waited = self._context.timeline.now() - self._started_at[task]
         if waited >= max(_STALL_DEADLINES * self._deadline, _MIN_STALL_S):
-            return AttemptStalled()
-        return AttemptTimedOut() if waited >= self._deadline else AttemptSuperseded()
+            return _AttemptStalled()
+        return _AttemptTimedOut() if waited >= self._deadline else _AttemptSuperseded()
 
     async def _stop(self) -> None:
         """Cancel what is still under way; where no attempt ended by itself, the last is told of.

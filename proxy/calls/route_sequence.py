@@ -32,14 +32,11 @@ class RouteSequence:
     """
 
     def __init__(self, context: CallContext, decision: RoutingDecision) -> None:
-        """Begin with what was decided; routes that fail just now come last, but in a trial."""
+        """Begin with what was decided; routes that fail just now come last."""
         now = context.timeline.now()
         self._context = context
         self.decision = decision
-        choices = decision.choices
-        self._choices = list(
-            choices if decision.is_trial else context.deps.route_health.failing_last(choices, now)
-        )
+        self._choices = list(context.deps.route_health.failing_last(decision.choices, now))
         self._position = 0
         self._number = self._open_attempts = 0
         self._is_extended = self._has_switched_model = False

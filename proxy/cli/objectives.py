@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -30,7 +29,7 @@ class Format(StrEnum):
 
 _Format = Annotated[
     Format,
-    typer.Option("--format", help="OpenSLO v1, rules for Prometheus, or as promises have them."),
+    typer.Option("--format", help="OpenSLO v1, rules for Prometheus, or as policies have them."),
 ]
 
 
@@ -56,27 +55,6 @@ def objectives(
     def exported(*, form: _Format = Format.OPENSLO) -> None:
         """Print the objectives in a format that others read."""
         terminal.out.print(_text(promises(settings()).objectives, form), soft_wrap=True, end="")
-
-    @commands.command("import")
-    def imported(
-        file: Annotated[Path, typer.Argument(help="Documents of OpenSLO v1, as YAML or JSON.")],
-    ) -> None:
-        """Print documents of OpenSLO as tables for the policies file; nothing is changed.
-
-        What has no meaning here is told in comments. If a document cannot be read, none is printed.
-        """
-        from proxy.cli.objective_yaml import read_documents
-        from slo.openslo.reading import read_openslo
-        from slo.policies.toml_writer import objectives_toml
-
-        found = read_openslo(read_documents(terminal, file))
-        if found.refused:
-            terminal.fail("\n".join(found.refused))
-        if not found.objectives:
-            terminal.fail(f"There is no SLO in {file}.")
-        for each in found.skipped:
-            terminal.out.print(f"# Passed over: {each}", soft_wrap=True)
-        terminal.out.print(objectives_toml(found.objectives), soft_wrap=True, end="")
 
     pins.add(commands, terminal, settings, promises)
     return commands
@@ -116,7 +94,7 @@ def _show(
 def _measured_text(objective: Objective) -> str:
     """What is measured, without how much of it is wanted."""
     from slo.objective import Metric
-    from slo.openslo.documents import objective_text
+    from slo.openslo import objective_text
 
     if objective.metric is Metric.CACHE:
         return f"input tokens read from caches, of prompts from {objective.min_prompt:,} tokens"
@@ -137,7 +115,7 @@ def _target(objective: Objective) -> str:
 def _document(objective: Objective) -> dict[str, Any]:
     from slo.burn import burn_alerts
     from slo.duration import format_duration
-    from slo.openslo.documents import objective_text
+    from slo.openslo import objective_text
 
     return {
         "name": objective.name,
@@ -162,7 +140,7 @@ def _text(every: tuple[Objective, ...], form: Format) -> str:
 
         return objectives_toml(every)
     from proxy.cli.objective_yaml import dump
-    from slo.openslo.documents import openslo_documents
+    from slo.openslo import openslo_documents
     from slo.prometheus_rules import rule_groups
 
     return dump([rule_groups(every)] if form is Format.PROMETHEUS else openslo_documents(every))

@@ -18,7 +18,7 @@ def pair_tool_calls(turns: list[Turn]) -> list[Turn]:
     A new id depends only on the turns before, so a growing conversation keeps its prefix.
 
     Raises:
-        InvalidCall: If a call has no answer or an answer no call.
+        CallerError: If a call has no answer or an answer no call.
     """
     seen: Counter[str] = Counter()
     for turn, after in pairwise([Turn("user"), *turns, Turn("user")]):

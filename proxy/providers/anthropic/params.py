@@ -33,7 +33,7 @@ def refuse(body: ChatBody, names: frozenset[str]) -> None:
     """Nothing, if no parameter asks for what this kind of model cannot do.
 
     Raises:
-        InvalidCall: If one does.
+        CallerError: If one does.
     """
     for name, mend in _REFUSED.items():
         if name in names:
@@ -62,7 +62,7 @@ def max_tokens(body: ChatBody, route: Route, notes: list[str]) -> int:
     """How long the answer may be; the Messages API must be told.
 
     Raises:
-        InvalidCall: If the caller's own limit is below one.
+        CallerError: If the caller's own limit is below one.
     """
     name = "max_completion_tokens" if body.max_completion_tokens is not None else "max_tokens"
     asked: int | None = getattr(body, name)

@@ -13,7 +13,7 @@ import re
 from types import MappingProxyType
 from typing import Any, Final
 
-from proxy.errors import InvalidCall
+from proxy.errors import CallerError
 from proxy.providers.responses.fields import Json
 from proxy.providers.responses.input import (
     CallOutput,
@@ -49,13 +49,13 @@ class ParameterNames:
         """Of the caller's own fields, which ``chat_body`` has accepted."""
         self._asked = {name: value for name, value in asked.items() if value is not None}
 
-    def error(self, error: InvalidCall) -> InvalidCall:
+    def error(self, error: CallerError) -> CallerError:
         """The same refusal in the caller's names."""
         if error.param is None:
-            return InvalidCall(self.words(error.message), code=error.code)
+            return CallerError(self.words(error.message), code=error.code)
         param = self._place(error.param)
         said = error.message.replace(f"`{error.param}`", f"`{param}`")
-        return InvalidCall(self.words(said), code=error.code, param=param)
+        return CallerError(self.words(said), code=error.code, param=param)
 
     def words(self, sentence: str) -> str:
         """The same sentence in the caller's names."""

@@ -2,9 +2,9 @@
 
 import pytest
 
-from proxy.errors import InvalidCall
 from proxy.providers.anthropic.pairs import pair_tool_calls
 from proxy.providers.anthropic.turns import Turn
+from tests.fakes.refusals import refusing
 
 
 def _calls(*names: str) -> Turn:
@@ -41,5 +41,5 @@ def test_an_id_used_again_later_is_made_different_on_both_sides() -> None:
     ],
 )
 def test_what_does_not_pair_is_refused(turns: list[Turn], words: str) -> None:
-    with pytest.raises(InvalidCall, match=words):
+    with refusing(400, match=words):
         pair_tool_calls(turns)
