@@ -2,8 +2,8 @@
 
 ::
 
-    point ─ newest messages told ─ proof ─ cut ─ guess ─ verdict ─┬─ no: it goes on as it is
-                                                                  └─ segment ─ verdict ─ compaction
+    point ─ extend suffix ─ cut ─ estimate ─ decision ─┬─ no: goes on unmodified
+                                                       └─ segment ─ decision ─ compaction
 
 A longer conversation repeats the decisions of a shorter one that it begins with: so the bytes sent
 stay the beginning of what is sent later, but at a compaction, and nothing has to be kept anywhere.
@@ -190,9 +190,9 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(after, parts=parts, decision=found, bank=state.bank + saved)
 
     def _suffix_regrowth(self, state: CompactionState, end: int) -> int:
-        """Tokens by which the suffix behind a cut would be longer told anew, at least.
+        """The least number of tokens by which the suffix behind a cut would grow if rebuilt.
 
-        A result that is told as the same as an earlier one is told whole where that is compacted.
+        A result that only points to an earlier one is sent whole once that one is compacted.
         """
         start = state.suffix.start
         before = SuffixContext(

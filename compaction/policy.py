@@ -10,7 +10,7 @@ class CompactionMode(StrEnum):
     """The mode of compaction for a feature; each includes the ones before it, but native."""
 
     OFF = "off"  #: Sent unmodified.
-    TRIM = "trim"  #: Tool results said shorter without loss, when they first come.
+    TRIM = "trim"  #: Tool results shortened without loss, when they first come.
     FACTS = "facts"  #: Old turns become facts, by rules alone.
     FACTS_MODEL = "facts+model"  #: Facts that a small model found join them at the next reset.
     NATIVE = "native"  #: The provider compacts; nothing is compacted here.
@@ -19,7 +19,7 @@ class CompactionMode(StrEnum):
 #: Tokens of a step, and of the least prompt, from which a cache is coarse.
 _COARSE_STEP_TOKENS: Final = 1_024
 _COARSE_PREFIX_TOKENS: Final = 4_096
-#: Steps, and leasts, of a coarse cache that a prompt has before its results are told shorter.
+#: Steps, and least prompts, of a coarse cache that a prompt has before its results are shortened.
 _MIN_COARSE_STEPS: Final = 4
 _MIN_COARSE_PREFIXES: Final = 2
 
@@ -44,7 +44,7 @@ class RelativePrices(msgspec.Struct, frozen=True):
 
     @property
     def min_trim_tokens(self) -> int:
-        """Tokens of a prompt from which results are told shorter.
+        """Tokens of a prompt from which results are shortened.
 
         One made shorter can fall below a step of its cache, or below its least, and cost more: so
         on coarse ones only where it is some steps long. Measured, tests/bench/README.md.
@@ -58,7 +58,7 @@ class RelativePrices(msgspec.Struct, frozen=True):
 
     @property
     def min_spared_tokens(self) -> int:
-        """Tokens that results so far must be shorter by before any is told shorter.
+        """Tokens that shortening must save on the results so far before any is shortened.
 
         One step of a cache that reads in coarse steps: a prompt that is shorter by less passes each
         step some calls later, and a call that finds it not passed yet reads a step less. Measured,

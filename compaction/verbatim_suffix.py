@@ -44,7 +44,7 @@ class VerbatimSuffix(msgspec.Struct, frozen=True, kw_only=True):
         seen: The calls whose results stand in it, by the stamps of their texts.
         looked_up: Names in it that were looked up in what was compacted.
         tokens: What all of it weighs as it is sent.
-        spared: Tokens that its results would weigh less if each were told shorter.
+        spared: Tokens saved if each of its results were shortened.
     """
 
     start: int
@@ -77,7 +77,7 @@ class SuffixContext(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         text: All that is sent before it; asked for only where that matters.
-        above: Tokens of the suffix up to which results are not told shorter.
+        above: Tokens of the suffix up to which results are not shortened.
         least: Tokens that results so far would weigh less, below which they are not either.
     """
 
@@ -90,7 +90,7 @@ class SuffixContext(msgspec.Struct, frozen=True, kw_only=True):
 
         Args:
             message: It.
-            weighs: Its tokens told shorter.
+            weighs: Its tokens if shortened.
             tokens: Tokens of the suffix before it.
             spared: Tokens by which results would be shorter, this one included.
         """

@@ -79,8 +79,8 @@ def level_name(name: str) -> str:
 
 def call_ending(call: ReroutedCall) -> str:
     """The outcome of a rerouted call, with its error's code; "" where it was answered."""
-    told = _ENDS.get(call.outcome, "")
-    return f"{told}: {call.error}" if told and call.error else told
+    ending = _ENDS.get(call.outcome, "")
+    return f"{ending}: {call.error}" if ending and call.error else ending
 
 
 def objective_reason(status: ObjectiveStatus) -> str:

@@ -32,7 +32,7 @@ _SIGNS: Final = (
 )
 
 
-def tells_of_failure(result: str) -> bool:
+def indicates_failure(result: str) -> bool:
     """True if a result tells of a failure, by its beginning and its end."""
     edges = (
         result
@@ -76,7 +76,7 @@ class CallOutcome:
         self.exit = f"exit {found[1] or found[2]}" if found else ""
         self.body = _FRAME.sub("", result).strip()
         self._is_miss = self.exit == "exit 1" and bool(_SEARCH(exchange.called.arguments))
-        self.is_wrong = tells_of_failure(result) or (
+        self.is_wrong = indicates_failure(result) or (
             self.exit not in {"", "exit 0"} and not self._is_miss
         )
 
@@ -86,7 +86,7 @@ class CallOutcome:
         return len(self.body) <= MAX_SHORT_ANSWER_CHARS
 
     @cached_property
-    def went_wrong(self) -> bool:
+    def has_failed(self) -> bool:
         """True if it failed, or tells of what can only be a failure."""
         return self.is_wrong or bool(self.faults(1))
 

@@ -7,7 +7,7 @@ import msgspec
 import orjson
 
 from compaction.facts.call_lines import call_line, is_read_only, parse_arguments
-from compaction.facts.call_outcomes import ERROR, CallOutcome, action_outcome, tells_of_failure
+from compaction.facts.call_outcomes import ERROR, CallOutcome, action_outcome, indicates_failure
 from compaction.facts.fact import Fact, FactKind
 from compaction.facts.region_contents import RegionContents, ToolExchange
 from compaction.facts.rendering import flatten_text, unquote_json
@@ -151,7 +151,7 @@ def error_facts(part: RegionContents) -> Iterator[Fact]:
     latest = {key: at for at, key in enumerate(keys)}
     again = {key for at, key in enumerate(keys) if key and latest[key] > at}
     ended = {at: CallOutcome(part.exchanges[at]) for at, key in enumerate(keys) if key in again}
-    good = {keys[at]: at for at, each in ended.items() if not each.went_wrong}
+    good = {keys[at]: at for at, each in ended.items() if not each.has_failed}
     told = {
         _failed_call_line(part.exchanges[latest[key]], ended[latest[key]], is_fixed=False)
         for key in again
@@ -202,7 +202,7 @@ def current_results(exchanges: Sequence[ToolExchange]) -> tuple[bool, ...]:
     told: dict[bytes, list[_ReturnedObject]] = {}
     for at in range(len(exchanges) - 1, -1, -1):
         each = exchanges[at]
-        if not each.result or tells_of_failure(each.result):
+        if not each.result or indicates_failure(each.result):
             continue
         key = each.key
         stands[at] = not key or (key not in asked and not _is_superseded(each, told))

@@ -26,7 +26,7 @@ _SIGNS: Final = ("success", " been ", "was ", "were ")
 _SCANNED_CHARS: Final = 300
 
 
-def tells_of_change(result: str) -> bool:
+def indicates_change(result: str) -> bool:
     """True if the beginning of a result says that something was changed."""
     small = result[:_SCANNED_CHARS].lower()
     return any(map(small.__contains__, _SIGNS)) and _DONE.search(small) is not None
@@ -61,7 +61,7 @@ class ToolExchange(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def is_action(self) -> bool:
         """True if it changed something: by its tool's name, or by what came back."""
-        return is_change(self.called) or tells_of_change(self.result)
+        return is_change(self.called) or indicates_change(self.result)
 
 
 class RegionContents(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
 """A cache of text analyses: every call brings most of its texts again.
 
-A text is looked through at several places: where a result is said shorter, on each level of the
+A text is looked through at several places: where a result is shortened, on each level of the
 ladder, and again at the next call. What is found depends on the text alone.
 """
 

@@ -1,4 +1,4 @@
-"""JSON said shorter: no white space, and the keys of like objects once, as columns.
+"""Compact JSON: no white space, and the keys of like objects once, as columns.
 
 A list of like objects is ``{"columns":[…],"rows":[[…],…]}``; an object of them has ``entries``, a
 row by its key; a list of lists of them has ``groups``. ``every_row`` holds what all rows share;

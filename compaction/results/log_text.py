@@ -1,10 +1,10 @@
-"""Plain text said shorter: what a terminal would not show, and lines that repeat."""
+"""Compresses plain text: drops what a terminal would not show, and lines that repeat."""
 
 import re
 from itertools import groupby
 from typing import Final
 
-#: Runs of equal lines from this many on are said once.
+#: Runs of equal lines from this many on are written once.
 MIN_RUN_LINES: Final = 3
 #: Lines shorter than this are cheaper said again.
 _MIN_LINE_CHARS: Final = 4

@@ -1,4 +1,4 @@
-"""A tool's result said shorter without the loss of a value."""
+"""Compresses a tool's result without losing a value."""
 
 import re
 from typing import Final
@@ -22,7 +22,7 @@ _begins = re.compile(r"^[ \t]*(?=[\[{])", re.MULTILINE).finditer
 
 
 def compress_result(text: str, find: TextAnalyzer = analyze_uncached) -> str:
-    """The same said shorter, every value kept; the text itself where that saves under a tenth."""
+    """The text in a shorter form that keeps every value; itself where that saves under a tenth."""
     if len(text) < MIN_RESULT_CHARS:
         return text
     told = compress_fully(text, find)
@@ -30,7 +30,7 @@ def compress_result(text: str, find: TextAnalyzer = analyze_uncached) -> str:
 
 
 def compress_fully(text: str, find: TextAnalyzer = analyze_uncached) -> str:
-    """The same said as shortly as it can be, however little that saves."""
+    """The text in its shortest form, however little that saves."""
     return find(compact_json_of, text) or find(compress_prose, text)
 
 
@@ -43,7 +43,7 @@ def compact_json_of(text: str) -> str:
 
 
 def compress_prose(text: str) -> str:
-    """Plain text said as shortly, with the JSON that stands in it."""
+    """Plain text in its shortest form, with the JSON that stands in it."""
     return _compress_embedded_json(compress_log(text))
 
 
@@ -86,7 +86,7 @@ def _escape_line_ends(told: str) -> str:
 
 
 def _compress_embedded_json(text: str) -> str:
-    """The text with the JSON that stands in it on lines of its own said shorter."""
+    """The text with the JSON on lines of its own compressed."""
     pieces: list[str] = []
     done = 0
     for tries, found in enumerate(_begins(text)):

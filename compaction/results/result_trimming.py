@@ -24,7 +24,7 @@ _encoded = msgspec.json.encode
 def trim_result(
     message: ParsedMessage, seen: Mapping[bytes, str], find: TextAnalyzer = analyze_uncached
 ) -> bytes:
-    """The message with its text said shorter; ``message.raw`` where nothing is gained.
+    """The message with its text shortened; ``message.raw`` where nothing is gained.
 
     Args:
         message: A result. Others, and such as are signed or hold more than text, stay as they
@@ -66,7 +66,7 @@ class _Shortener(msgspec.Struct, frozen=True):
         return content if told == parts else b"[" + b",".join(told) + b"]"
 
     def shorten_part(self, raw: bytes) -> bytes:
-        """A text part that holds nothing else, or a string, with its text said shorter."""
+        """A text part that holds nothing else, or a string, with its text shortened."""
         if raw[:1] == b'"':
             return self.shorten_string(raw)
         members = _members(raw)

@@ -51,7 +51,7 @@ def _outcome_line(found: DryRunResult, came: int) -> str:
             f" nothing more is compacted now: {why}."
         )
     if found.changed:
-        return f"Trimmed: tool results are said shorter, without loss. Not compacted: {why}."
+        return f"Trimmed: tool results are shortened without loss. Not compacted: {why}."
     return f"Not compacted: {why}. It would be sent unmodified."
 
 
@@ -66,7 +66,7 @@ def _reason(found: DryRunResult) -> str:
         return (
             reason_text(CompactionMode.TRIM)
             if found.changed
-            else "no tool result is shorter said otherwise"
+            else "no tool result can be shortened without loss"
         )
     return single_line(reason_text(found.reason), 2 * _MAX_REASON_CHARS)
 

@@ -97,11 +97,11 @@ def router(
         if not is_signed_in(request):
             return _redirect("/sign-in")
         try:
-            told = await board.call(call_id) if _CALL_ID.fullmatch(call_id) else None
+            detail = await board.call(call_id) if _CALL_ID.fullmatch(call_id) else None
         except TimeoutError:
             return _html_page(pages.call(None, now(), is_late=True), 503)
-        shown = await run_in_threadpool(pages.call, told, now())
-        return _html_page(shown, 404 if told is None else 200)
+        shown = await run_in_threadpool(pages.call, detail, now())
+        return _html_page(shown, 404 if detail is None else 200)
 
     return routes
 

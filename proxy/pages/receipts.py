@@ -1,4 +1,4 @@
-"""GET /v1/thriftgate/calls/{id}: what a call took and cost, told to the key that made it."""
+"""GET /v1/thriftgate/calls/{id}: usage and cost of a call, for the key that made it."""
 
 import re
 from collections.abc import Awaitable, Callable, Sequence

@@ -44,8 +44,8 @@ class CompactionResult(msgspec.Struct, frozen=True, kw_only=True):
         break_even: Calls that pay the compaction back; None where there was none.
         needed: Values of the newest tool calls that stood in what was compacted.
         lost: How many of them what is sent does not hold.
-        messages: Messages that facts stand for in what is sent, 0 where results alone were said
-            shorter; None where it is sent unmodified.
+        messages: Messages that facts stand for in what is sent, 0 where results alone were
+            shortened; None where it is sent unmodified.
         notes: What the caller is told, in short sentences.
         conversation: Which it is, as planning names it; b"" where nobody asked.
     """

@@ -93,7 +93,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         needed: Values of its newest tool calls that stood in what was compacted.
         lost: How many of them what was sent did not hold.
         compacted_messages: Messages that facts stood for in what was sent, 0 where results alone
-            were said shorter; None where it went unmodified, and in receipts older than this field.
+            were shortened; None where it went unmodified, and in receipts older than this field.
     """
 
     call_id: str

@@ -68,7 +68,7 @@ def once(raws: Sequence[bytes], policy: CompactionPolicy = ONCE) -> CompactedCha
     return compact(raws, policy, memory=CompactionMemory(), names_lost=True)
 
 
-def test_a_short_conversation_goes_as_it_came():
+def test_a_short_conversation_is_sent_unmodified():
     raws = [system("s"), user("hello")]
 
     found = once(raws, WARM)

@@ -196,7 +196,7 @@ class Told:
     """A conversation under way: what was sent, and what it would have cost unmodified."""
 
     sent: float = 0.0
-    as_it_came: float = 0.0
+    unmodified: float = 0.0
     bank: float = 0.0
 
 
@@ -214,7 +214,7 @@ def test_compactions_that_the_bank_pays_never_make_a_session_dearer_wherever_it_
     for call, step in enumerate(steps, 1):
         new = int(step * (1 - trim))
         told.bank += call_savings(prices, raw - sent, step - new)
-        told.as_it_came += prices.read * raw + prices.write * step
+        told.unmodified += prices.read * raw + prices.write * step
         told.sent += prices.read * sent + prices.write * new
         raw, sent = raw + step, sent + new
         region = sent - compacted - new - cut
@@ -235,8 +235,8 @@ def test_compactions_that_the_bank_pays_never_make_a_session_dearer_wherever_it_
             told.sent += rewrite_cost(prices, at) - prices.read * at.gain
             compacted, sent, last = compacted + at.segment, sent - at.gain, call
 
-        assert told.sent <= told.as_it_came + 1e-6
-        assert told.bank == pytest.approx(told.as_it_came - told.sent, abs=1e-3)
+        assert told.sent <= told.unmodified + 1e-6
+        assert told.bank == pytest.approx(told.unmodified - told.sent, abs=1e-3)
 
 
 def test_a_conversation_that_went_on_long_is_compacted():

@@ -89,7 +89,7 @@ def test_a_text_gets_more_text():
     assert orjson.loads(append_text(user("ORD-7788?"), "more"))["content"] == "ORD-7788?\n\nmore"
 
 
-def test_parts_get_another_part_and_everything_else_stays_as_it_came():
+def test_parts_get_another_part_and_everything_else_stays_unmodified():
     parts = b'{"name": "ana",  "content": [{"type":"text","text":"ORD-7788?"} ], "role":"user"}'
 
     raw = append_text(parts, "more")

@@ -3,7 +3,7 @@
 Compacted or unmodified, by one policy or another, for whatever reason: what begins otherwise than
 the call before it is a reset, and says so.
 
-One conversation may hold what no upstream takes once it is compacted; several tell of the feature.
+One refused conversation may be a special case; several mean that the feature is at fault.
 """
 
 from typing import Final

@@ -77,7 +77,7 @@ class LiveQuality:
         return len(self._features)
 
     def add(self, receipt: Receipt, since: float = 0.0) -> None:
-        """Count an attempt; those that compaction had no part in are not to be told.
+        """Counts an attempt; callers leave out those that compaction had no part in.
 
         Args:
             receipt: The attempt's.

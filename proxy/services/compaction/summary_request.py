@@ -65,7 +65,7 @@ class SummaryReply:
         """Nothing: the ledger has it."""
 
     async def wait_until_gone(self) -> None:
-        """Nothing: whoever asks stays until it is told, or ends the call."""
+        """Returns at once; nobody watches the caller of a request for notes."""
 
 
 class _AnswerMessage(msgspec.Struct, frozen=True):

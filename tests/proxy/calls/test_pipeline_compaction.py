@@ -167,7 +167,9 @@ def test_a_call_that_compaction_has_no_part_in_says_nothing_of_it():
 
 
 @pytest.mark.parametrize("status", [400, 422])
-def test_a_compacted_prompt_that_is_refused_goes_again_unmodified_and_the_feature_rests(status):
+def test_a_compacted_prompt_that_is_refused_is_sent_again_unmodified_and_the_refusal_recorded(
+    status,
+):
     compacts, planning = FakeCompaction(), Hears(changes=True)
     done = serve(compacts, failing(status), Scripted([COMPLETION]), planning=planning)
 

@@ -70,9 +70,7 @@ def test_a_conversation_that_stays_is_told_with_the_reason(typed, tmp_path):
 def test_results_said_shorter_are_kept_apart_from_a_compaction(typed, file):
     said = typed.said(build, "compact", file, "--mode", "trim", *WORDS)
 
-    assert (
-        "Trimmed: tool results are said shorter, without loss. Not compacted: trim goes no" in said
-    )
+    assert "Trimmed: tool results are shortened without loss. Not compacted: trim goes no" in said
     assert "more" in said
 
 

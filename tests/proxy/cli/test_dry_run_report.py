@@ -136,9 +136,9 @@ def test_trim_is_reported_in_its_own_words() -> None:
     trim = {"mode": "trim", "reason": "nothing_to_compact"}
 
     assert told(**trim, changed=True)[1] == (
-        "Trimmed: tool results are said shorter, without loss. Not compacted: trim goes no further."
+        "Trimmed: tool results are shortened without loss. Not compacted: trim goes no further."
     )
-    assert "no tool result is" in told(**trim)[1]
+    assert "no tool result can be shortened" in told(**trim)[1]
     assert "asks for a summary" in told(mode="trim", reason="client")[1]
 
 

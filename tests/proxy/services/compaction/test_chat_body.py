@@ -71,7 +71,7 @@ def test_its_conversation_is_the_one_that_planning_knows():
     assert before.turns == after.turns == 6
 
 
-def test_a_conversation_of_the_control_arm_is_reckoned_and_goes_as_it_came():
+def test_a_conversation_of_the_control_arm_is_computed_and_sent_unmodified():
     found = kept(control_share=1.0).result
 
     assert (found.why, found.sent, found.is_compacted) == ("control", None, False)

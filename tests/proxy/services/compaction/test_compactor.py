@@ -102,11 +102,11 @@ def test_a_call_past_the_deadline_is_sent_unmodified(tmp_path, monkeypatch):
 def test_a_prefix_that_moves_there_and_back_is_a_reset_both_times(tmp_path, given, between, why):
     with room(tmp_path, Shorter(reset=False)) as (made, _):
         found = [compact(made, each) for each in (given, between(given), given, given)]
-    as_it_came, back = found[1], found[2]
+    unmodified, back = found[1], found[2]
 
     assert [each.reset for each in found] == [False, True, True, False]
-    assert (as_it_came.is_compacted, as_it_came.why) == (False, why)
-    for each in (as_it_came, back):
+    assert (unmodified.is_compacted, unmodified.why) == (False, why)
+    for each in (unmodified, back):
         assert each.sent is not None
         assert each.sent.origin is not None
         assert each.sent.origin.reset
@@ -164,7 +164,7 @@ def test_a_feature_that_is_switched_off_moves_what_was_compacted(tmp_path):
     assert (found.mode, found.reset, again.reset) == ("", True, False)
 
 
-def test_a_conversation_that_nobody_can_name_goes_as_it_came(tmp_path, monkeypatch):
+def test_a_conversation_that_has_no_name_is_sent_unmodified(tmp_path, monkeypatch):
     def broken(*_args):
         raise ZeroDivisionError
 

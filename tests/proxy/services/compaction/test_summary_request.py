@@ -167,5 +167,5 @@ def test_a_model_that_declines_says_nothing_and_stops():
     assert answer_text(replied(b'{"choices":[{}]}')) == ("", "")
 
 
-def test_the_reply_stays_until_it_is_cancelled():
+def test_waiting_until_the_caller_of_a_request_for_notes_is_gone_returns_at_once():
     assert asyncio.run(SummaryReply().wait_until_gone()) is None
