@@ -157,7 +157,6 @@ async def gateway(
     known, policies = reloader.snapshot.catalog, reloader.snapshot.policies
     opened = opened or open_store(settings)
     telemetry = Telemetry(log_calls=settings.log_calls, team_name=opened.keyring.team_name)
-    telemetry.register(reloader)
     estimates = _estimates()
     try:
         async with _transport(settings, known) as pool, asyncio.TaskGroup() as group:
@@ -166,6 +165,7 @@ async def gateway(
             keeping = tasks.keep(partial(keep_known_keys, opened, settings, clock))
             alerting = running_alerts(policies.sinks, opened, tasks, clock, policies.budgets)
             async with alerting as alerts:
+                telemetry.register(reloader, alerts)
                 reloader.follow(sinks_of_policies(alerts, opened, tasks, clock))
                 context = AppContext(
                     settings=settings,
@@ -368,7 +368,7 @@ def _compaction(context: AppContext) -> Compactor:
     given = context.settings
     mode, share, safety = given.compaction, given.control_share, given.compaction_safety
     usual = CompactionDefaults(mode=mode, share=share, safety=safety)
-    context.publish(CompactedFeaturesCollector(lambda: context.opened.compaction_settings.chosen))
+    context.publish(CompactedFeaturesCollector(lambda: context.opened.compaction_settings.current))
     return Compactor(
         context.opened, context.tasks, now=context.now, send_alert=context.alert, defaults=usual
     )

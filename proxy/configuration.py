@@ -34,13 +34,9 @@ class Snapshot(msgspec.Struct, frozen=True):
     upstreams_with_keys: Collection[str] = ()
 
 
-#: Gets ready for a snapshot, or raises ``SnapshotRejected``; its result makes it hold, at
+#: Gets ready for a snapshot, or raises ``OperatorError``; its result makes it hold, at
 #: once and without failing.
 Prepare: TypeAlias = Callable[[Snapshot], Awaitable[Callable[[], None]]]
-
-
-class SnapshotRejected(Exception):
-    """A running gateway cannot adopt a valid snapshot; the message says why."""
 
 
 _UNKNOWN: Final = "write a model's public name, or add it to the catalog"

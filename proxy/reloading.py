@@ -22,7 +22,8 @@ from prometheus_client.registry import Collector
 from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.catalog.problems import BadCatalog, report
-from proxy.configuration import Prepare, Snapshot, SnapshotRejected, read_snapshot
+from proxy.configuration import Prepare, Snapshot, read_snapshot
+from proxy.errors import OperatorError
 from proxy.records.amounts import quantity
 from proxy.settings import Settings
 from slo.policies.table import InvalidPolicies
@@ -94,7 +95,7 @@ class Reloader(Collector):
         try:
             snapshot = await asyncio.to_thread(read_snapshot, self._settings)
             commits = [await prepare(snapshot) for prepare in self._rooms]
-        except (BadCatalog, InvalidPolicies, SnapshotRejected, OSError, SQLAlchemyError) as error:
+        except (BadCatalog, InvalidPolicies, OperatorError, OSError, SQLAlchemyError) as error:
             self._note_failure(
                 report(error.problems) if isinstance(error, BadCatalog) else str(error)
             )

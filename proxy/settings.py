@@ -15,6 +15,7 @@ from typing import Annotated
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 
 from compaction.policy import CompactionMode as Compaction
+from proxy.errors import OperatorError
 from proxy.records.feature_mode import PlanningMode
 from slo.duration import parse_duration
 
@@ -40,10 +41,6 @@ _LIMITS = {
     "le": "to {}",
     "min_length": "of {} characters or more",
 }
-
-
-class InvalidSettings(ValueError):
-    """A setting that is unknown or has the wrong form; the message says how to fix it."""
 
 
 def _strip_secret(secret: object) -> object:
@@ -169,7 +166,7 @@ def read(environment: Mapping[str, str] | None = None) -> Settings:
     """The settings of this process.
 
     Raises:
-        InvalidSettings: If a name with our prefix is unknown or a value has the wrong form.
+        OperatorError: If a name with our prefix is unknown or a value has the wrong form.
     """
     names = _environment() if environment is None else environment
     known = {PREFIX + name.upper() for name in Settings.model_fields} | _FOREIGN
@@ -177,7 +174,7 @@ def read(environment: Mapping[str, str] | None = None) -> Settings:
     if unknown:
         near = get_close_matches(unknown[0].upper(), known - _FOREIGN, n=1)
         fix = f"Did you mean {near[0]}? " if near else ""
-        raise InvalidSettings(
+        raise OperatorError(
             f"Unknown setting {', '.join(unknown)}. {fix}"
             f"Known: {', '.join(sorted(known - _FOREIGN))}."
         )
@@ -192,7 +189,7 @@ def read(environment: Mapping[str, str] | None = None) -> Settings:
         return Settings.model_validate(values)
     except ValidationError as error:
         lines = (_setting_error(str(each["loc"][0]), each["input"]) for each in error.errors())
-        raise InvalidSettings("\n".join(lines)) from None
+        raise OperatorError("\n".join(lines)) from None
 
 
 def _setting_error(name: str, given: object) -> str:

@@ -15,11 +15,23 @@ PACKAGES = ("proxy", "compaction", "slo", "dashboards", "migrations")
 MAX_LOOSE_MODULES = 6
 MAX_RANKS = 14
 #: Folders with a most of their own, by path.
-MAX_FILES = {"proxy/prefix": 71, "compaction/facts": 14}
+MAX_FILES = {"proxy/prefix": 45, "compaction/facts": 14}
 MAX_DOCSTRING_WORDS = 25
 MIN_LINES_OF_ONE_IMPORTER = 60
 #: Names that end like a participle and are none, or are the field's word for what they return.
-FIELD_WORDS = {"bound", "find", "found", "send", "extend", "read", "seed", "feed", "get", "head"}
+FIELD_WORDS = {
+    "bound",
+    "extend",
+    "feed",
+    "find",
+    "found",
+    "get",
+    "head",
+    "put",
+    "read",
+    "seed",
+    "send",
+}
 #: How many are left of what the rules rule out.
 LEFT = {
     "duplicate public classes": 4,

@@ -23,7 +23,7 @@ from proxy.calls.pipeline import record_refusal, serve
 from proxy.calls.ports import CallContext, Dependencies
 from proxy.calls.retry_policy import GENERATING_ENDPOINTS
 from proxy.calls.settlement import Pseudonymizer
-from proxy.errors import InvalidCall, ProxyError, Unready, UnsupportedMedia
+from proxy.errors import CallerError, ProxyError, Unready
 from proxy.providers.multipart import is_form
 from proxy.records.call import Call, Key
 from proxy.records.request_fields import RequestFields, parse_request_fields
@@ -241,14 +241,16 @@ def _scope_idempotency_key(
 
 def _check_media(head: RequestHead) -> None:
     if head.encoding:
-        raise UnsupportedMedia(
+        raise CallerError(
             f"The body is encoded as {head.encoding[:40]}. Send it without content-encoding.",
             code="unsupported_content_encoding",
+            status=415,
         )
     if head.endpoint in GENERATING_ENDPOINTS and head.media not in {"application/json", ""}:
-        raise UnsupportedMedia(
+        raise CallerError(
             f"The body's content type is {head.media[:80]}. Send application/json.",
             code="unsupported_content_type",
+            status=415,
         )
 
 
@@ -261,7 +263,7 @@ def _parse_fields(call: Call, head: RequestHead) -> Call:
     """The call with its body read, where the body is for us to read.
 
     Raises:
-        InvalidCall: If an endpoint we know got a body we cannot read.
+        CallerError: If an endpoint we know got a body we cannot read.
     """
     if call.endpoint not in GENERATING_ENDPOINTS:
         return msgspec.structs.replace(call, fields=_parse_other_fields(call, head))
@@ -269,7 +271,7 @@ def _parse_fields(call: Call, head: RequestHead) -> Call:
         return call
     read = parse_request_fields(call.body)
     if not read.model and call.endpoint not in _WITHOUT_MODEL:
-        raise InvalidCall(
+        raise CallerError(
             "The body names no model. Send `model`; GET /v1/models lists them.",
             code="missing_model",
             param="model",
@@ -291,7 +293,7 @@ def _parse_other_fields(call: Call, head: RequestHead) -> RequestFields | None:
         return None
     try:
         return parse_request_fields(call.body)
-    except InvalidCall:
+    except CallerError:
         return None
 
 

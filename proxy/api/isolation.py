@@ -1,14 +1,12 @@
 """Which calls may go to a provider's account that several teams share, and whose cache they see."""
 
-from collections.abc import Mapping
 from difflib import get_close_matches
-from types import MappingProxyType
 from typing import Final
 
 import msgspec
 
 from proxy.calls.settlement import Pseudonymizer
-from proxy.errors import CallerError, Forbidden, NotFound
+from proxy.errors import CallerError
 from proxy.records.call import Call
 
 #: What a provider answers from the call alone, without what it keeps under its account. No other
@@ -61,28 +59,19 @@ _MIN_PATH_SIMILARITY: Final = 0.9
 _CACHE: Final = b"prompt cache"
 
 
-class NoWebSockets(CallerError):
-    """A handshake for a WebSocket, which must be sent over HTTP instead.
+def websocket_refusal() -> CallerError:
+    """The error for a handshake for a WebSocket, which is to be asked over HTTP instead.
 
     Source: RFC 9110, section 15.5.22 (2022-06). Codex turns to HTTP at once on this status and
     tries again for some seconds on any other (openai/codex#43353, 2026-09).
     """
-
-    status = 426
-    headers: Mapping[str, str] = MappingProxyType({"connection": "upgrade", "upgrade": "HTTP/1.1"})
-
-    def __init__(self) -> None:
-        super().__init__(
-            f"{NO_REALTIME} Ask /v1/responses or /v1/chat/completions over HTTP.",
-            code="websocket_unsupported",
-        )
-
-
-class WrongMethod(CallerError):
-    """A call by another method to a path that takes POST alone."""
-
-    status = 405
-    headers: Mapping[str, str] = MappingProxyType({"allow": "POST"})
+    error = CallerError(
+        f"{NO_REALTIME} Ask /v1/responses or /v1/chat/completions over HTTP.",
+        code="websocket_unsupported",
+        status=426,
+    )
+    error.headers = {"connection": "upgrade", "upgrade": "HTTP/1.1"}
+    return error
 
 
 def check_isolated(call: Call, teams: int) -> None:
@@ -93,9 +82,8 @@ def check_isolated(call: Call, teams: int) -> None:
         teams: How many teams have a key.
 
     Raises:
-        Forbidden: If the call may not go there.
-        NotFound: If its path is but a slip of one that is open to all.
-        WrongMethod: If its path is open to all, and takes POST alone.
+        CallerError: If the call may not go there, its path is but a slip of one that is open to
+            all, or its path takes POST alone.
     """
     if (first := call.endpoint.partition("/")[0]) in _TOKEN_ISSUERS:
         if first == _REALTIME:
@@ -105,9 +93,10 @@ def check_isolated(call: Call, teams: int) -> None:
         _check_method(call, teams)
     elif teams > 1 and not _is_self_contained(call):
         if meant := _likely_path(call.endpoint):
-            raise NotFound(
+            raise CallerError(
                 f"There is no path /v1/{call.endpoint}; did you mean /v1/{meant}?",
                 code="unknown_path",
+                status=404,
             )
         raise _forbid(call, _reason(call), _continuing_field(call))
 
@@ -133,7 +122,9 @@ def _check_method(call: Call, teams: int) -> None:
     told = f"/v1/{call.endpoint} is not asked by {call.method[:20]}; did you mean POST?"
     if is_listing:
         told += f" It would list {_KEPT_STATE}. {_HOW_TO_ALLOW}"
-    raise WrongMethod(told, code="method_not_allowed")
+    error = CallerError(told, code="method_not_allowed", status=405)
+    error.headers = {"allow": "POST"}
+    raise error
 
 
 def _is_self_contained(call: Call) -> bool:
@@ -174,17 +165,19 @@ def _reason(call: Call) -> str:
     return f"goes to a path that the gateway does not know, so it may reach {_KEPT_STATE}"
 
 
-def _forbid_realtime(call: Call) -> Forbidden:
-    return Forbidden(
+def _forbid_realtime(call: Call) -> CallerError:
+    return CallerError(
         f"{NO_REALTIME} This call to /v1/{call.endpoint[:100]} would open one with the provider,"
         f" past the gateway and its budgets. {_HOW_TO_ALLOW}",
         code="realtime_unsupported",
+        status=403,
     )
 
 
-def _forbid(call: Call, why: str, param: str | None = None) -> Forbidden:
-    return Forbidden(
+def _forbid(call: Call, why: str, param: str | None = None) -> CallerError:
+    return CallerError(
         f"This call to /v1/{call.endpoint[:100]} {why}. {_HOW_TO_ALLOW}",
         code="provider_state_is_shared",
         param=param,
+        status=403,
     )

@@ -12,9 +12,9 @@ from starlette.types import Receive, Scope
 
 from proxy.api.azure import DEPLOYMENT
 from proxy.api.body_limits import BodyReservation
-from proxy.api.isolation import SELF_CONTAINED, NoWebSockets
+from proxy.api.isolation import SELF_CONTAINED, websocket_refusal
 from proxy.calls.deadlines import ClientDisconnected
-from proxy.errors import NotFound, TooLarge, Unauthenticated
+from proxy.errors import CallerError
 from proxy.providers.json_size import MAX_REQUEST, ArrivingText
 from proxy.records.call import MODELS_PREFIX
 
@@ -131,8 +131,7 @@ def read_head(scope: Scope) -> RequestHead:
     """The head of this request.
 
     Raises:
-        NotFound: If the path leaves ``/v1/``.
-        NoWebSockets: If it asks for a WebSocket.
+        CallerError: If the path leaves ``/v1/``, or it asks for a WebSocket.
     """
     forwarded: dict[str, str] = {}
     found: dict[bytes, str] = {}
@@ -144,7 +143,7 @@ def read_head(scope: Scope) -> RequestHead:
             if name in _FORWARDED:
                 forwarded[_FORWARDED[name]] = text
     if _WEBSOCKET_HEADER in found:
-        raise NoWebSockets
+        raise websocket_refusal()
     length = found.get(b"content-length", "0")
     return RequestHead(
         method=scope["method"],
@@ -175,8 +174,8 @@ async def read_body(
     connection loses the answer.
 
     Raises:
-        TooLarge: If it is longer than one may be; nothing more of it is read. Or if it has too many
-            JSON keys or values.
+        CallerError: If it is longer than one may be; nothing more of it is read. Or if it has too
+            many JSON keys or values.
         Unready: If there is no room for it; nothing more of it is read.
         ClientDisconnected: If the caller left before its end.
     """
@@ -213,11 +212,12 @@ async def _exceeds(text: ArrivingText, piece: bytes) -> bool:
     return False
 
 
-def _too_many_values() -> TooLarge:
-    return TooLarge(
+def _too_many_values() -> CallerError:
+    return CallerError(
         f"The body has more than {MAX_REQUEST.keys:,} JSON keys, or more than"
         f" {MAX_REQUEST.values:,} JSON values. Send fewer, or send data as text in one string.",
         code="too_many_json_values",
+        status=413,
     )
 
 
@@ -226,18 +226,20 @@ def request_token(scope: Scope) -> str:
     return _token({name: value.decode("latin-1") for name, value in scope["headers"]})
 
 
-def unauthenticated_error(*, is_missing: bool) -> Unauthenticated:
+def unauthenticated_error(*, is_missing: bool) -> CallerError:
     """The refusal of a call without a key that is good."""
     if is_missing:
-        return Unauthenticated(
+        return CallerError(
             "No key: send the gateway's key as `Authorization: Bearer tg-…`,"
             " in an OpenAI client as `api_key`.",
             code="missing_api_key",
+            status=401,
         )
-    return Unauthenticated(
+    return CallerError(
         "This key opens nothing here: it is unknown or was revoked. Keys begin with `tg-`;"
         " whoever runs the gateway makes one with `thriftgate key create`.",
         code="invalid_api_key",
+        status=401,
     )
 
 
@@ -253,20 +255,23 @@ def _endpoint(path: bytes) -> str:
         or _PATH_ESCAPES.search(endpoint)
         or _PATH_ESCAPES.search(spelt)
     ):
-        raise NotFound("This path leads nowhere.", code="not_found")
+        raise CallerError("This path leads nowhere.", code="not_found", status=404)
     if (usual := spelt.removesuffix("/").lower()) in SELF_CONTAINED:
         return usual
     if (meant := _DROPPED_SUFFIX.sub("", usual).rstrip("/")) in SELF_CONTAINED:
-        raise NotFound(
-            f"There is no path /v1/{endpoint[:100]}; did you mean /v1/{meant}?", code="unknown_path"
+        raise CallerError(
+            f"There is no path /v1/{endpoint[:100]}; did you mean /v1/{meant}?",
+            code="unknown_path",
+            status=404,
         )
     if not _FIRST_STEP.match(endpoint):
-        raise NotFound("This path leads nowhere.", code="not_found")
+        raise CallerError("This path leads nowhere.", code="not_found", status=404)
     if twice := _DOUBLED_PREFIX.match(endpoint):
-        raise NotFound(
+        raise CallerError(
             f"There is no path /v1/{endpoint[:100]}. The client's base_url ends in /v1 already;"
             f" did you mean /v1/{endpoint[twice.end() :][:100]}?",
             code="unknown_path",
+            status=404,
         )
     return endpoint
 

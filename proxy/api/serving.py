@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 from proxy.api.arrival_deadlines import ArrivalTimeouts
 from proxy.api.connection_limit import ConnectionLimit, connections_within
 from proxy.api.guarded_connection import ConnectionGuard
-from proxy.api.request_cycle import ServerProtocol
+from proxy.api.server_protocol import ServerProtocol
 from proxy.settings import Settings
 
 #: Connections that wait to be taken.

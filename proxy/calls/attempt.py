@@ -23,7 +23,7 @@ from proxy.calls.route_health import route_succeeded
 from proxy.calls.settlement import AttemptInfo, estimate_from_length
 from proxy.calls.translation import prepare
 from proxy.calls.upstream_answer import ExpectedAnswer, UpstreamAnswer
-from proxy.errors import InvalidCall, UpstreamError
+from proxy.errors import CallerError, UpstreamError
 from proxy.prefix.planned import Passthrough, Planned
 from proxy.providers.kinds import WIRES
 from proxy.providers.port import PreparedRequest, Reader
@@ -138,7 +138,7 @@ class Attempt:
         """The request for the route's upstream; or why a substitute model cannot take it.
 
         Raises:
-            InvalidCall: If it cannot be said to the upstream of the model that was asked for.
+            CallerError: If it cannot be said to the upstream of the model that was asked for.
         """
         prepared = await self._prepare()
         if isinstance(prepared, Untranslatable):
@@ -336,7 +336,7 @@ class Attempt:
         """The request; for a substitute model, why it cannot be translated.
 
         Raises:
-            InvalidCall: If it cannot be said to the upstream of the model that was asked for.
+            CallerError: If it cannot be said to the upstream of the model that was asked for.
         """
         call, route, is_substitute = self.info.sent_call, self.choice.route, self._is_substitute
         made = partial(prepare, call, route, self.planned, is_substitute=is_substitute)
@@ -346,7 +346,7 @@ class Attempt:
                 if len(call.body) < _MIN_THREADED_BODY_BYTES
                 else await asyncio.to_thread(made)
             )
-        except InvalidCall as error:
+        except CallerError as error:
             if not is_substitute:
                 raise
             return Untranslatable(error)

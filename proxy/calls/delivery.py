@@ -3,7 +3,7 @@
 import asyncio
 
 from proxy.calls.abandoned_attempts import settle_abandoned
-from proxy.calls.deadlines import AwaitedEvent, ClientDisconnected, GatewayInterrupted
+from proxy.calls.deadlines import AwaitedEvent, ClientDisconnected, gateway_interrupted
 from proxy.calls.ports import CallContext, Head
 from proxy.calls.settlement import (
     AttemptInfo,
@@ -14,7 +14,7 @@ from proxy.calls.settlement import (
 )
 from proxy.calls.upstream_answer import UpstreamAnswer, translate_piece
 from proxy.errors import ProxyError, UpstreamError
-from proxy.prefix.explain.diagnostics import AnswerDiagnostics
+from proxy.prefix.provider_diagnostics import AnswerDiagnostics
 from proxy.providers.failures import redact_answer_keys, redact_error_keys, redact_keys
 from proxy.providers.json_size import MAX_ANSWER, may_exceed
 from proxy.providers.port import Reader
@@ -72,7 +72,7 @@ class Delivery:
     def settle(self) -> None:
         """Keep the receipt where delivery did not get to it, without waiting for a count."""
         if self._receipt is None:
-            self._record_at_once(GatewayInterrupted())
+            self._record_at_once(gateway_interrupted())
 
     async def _deliver_whole(self) -> None:
         body, reason = self._answer.first_piece, None
@@ -140,7 +140,7 @@ class Delivery:
         is_complete = self._receipt is not None
         self.settle()
         if not self._answer.is_whole:
-            await self._end_with_error(GatewayInterrupted(), is_complete=is_complete)
+            await self._end_with_error(gateway_interrupted(), is_complete=is_complete)
 
     async def _end_with_error(self, reason: ProxyError, *, is_complete: bool) -> None:
         self._answer.exchange.close()

@@ -3,12 +3,11 @@
 from typing import Final
 
 from proxy.catalog.entries import Route
-from proxy.prefix.breakpoints.keys import needs_key
-from proxy.prefix.layouts.named import FIELD, named_slots
+from proxy.prefix.breakpoints.policies import needs_key
+from proxy.prefix.layouts.declared_slots import FIELD, named_slots
 from proxy.prefix.planned import Passthrough, PlanningRequest
-from proxy.prefix.prompts.objects import Unplannable
+from proxy.prefix.prompts.objects import Unplannable, may_hold_tags
 from proxy.prefix.prompts.prompt import parse_prompt
-from proxy.prefix.prompts.tagged import may_hold_tags
 from proxy.records.call import Call
 
 CHAT: Final = "chat/completions"

@@ -9,8 +9,7 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.fan_out import MAX_WAIT_S
-from proxy.prefix.in_flight_writes import InFlightWrites
+from proxy.prefix.in_flight_writes import MAX_WAIT_S, InFlightWrites
 from proxy.prefix.planned import Planned
 
 #: Shorter waits are not worth a word.

@@ -21,7 +21,7 @@ from typing import Any, Final
 import msgspec
 
 from proxy.calls.attempt import Attempt
-from proxy.calls.deadlines import AwaitedEvent, GatewayInterrupted, NoWatchdog
+from proxy.calls.deadlines import AwaitedEvent, NoWatchdog, gateway_interrupted
 from proxy.calls.failed_attempts import record_cancelled, record_refused, record_superseded
 from proxy.calls.ports import CallContext, CheaperRoute
 from proxy.calls.route_choice import RouteChoice
@@ -48,7 +48,7 @@ _MAX_CONCURRENT_ATTEMPTS: Final = 3
 _MIN_LOOK_INTERVAL_S: Final = 0.05
 
 
-class AttemptTimedOut(UpstreamError):
+class _AttemptTimedOut(UpstreamError):
     """An attempt was late, and another one's answer began first."""
 
     leaves_upstream_running = True
@@ -62,7 +62,7 @@ class AttemptTimedOut(UpstreamError):
         )
 
 
-class AttemptStalled(UpstreamError):
+class _AttemptStalled(UpstreamError):
     """An attempt was so late that it hangs, and another one's answer began first."""
 
     leaves_upstream_running = True
@@ -76,7 +76,7 @@ class AttemptStalled(UpstreamError):
         )
 
 
-class AttemptSuperseded(UpstreamError):
+class _AttemptSuperseded(UpstreamError):
     """An attempt was given up, because another one's answer began first."""
 
     leaves_upstream_running = True
@@ -258,7 +258,7 @@ class HedgedAttempts:
             record_refused(attempt, failure, final=False)
         elif isinstance(failure, BaseException):
             _log.error("An attempt of call %s failed", self._context.call.id, exc_info=failure)
-            record_cancelled(attempt, GatewayInterrupted(), final=False)
+            record_cancelled(attempt, gateway_interrupted(), final=False)
 
     async def _give_up(self, task: _AttemptTask) -> None:
         """Cancel an attempt that lost and keep its receipt; what it came to is closed.
@@ -274,7 +274,7 @@ class HedgedAttempts:
             self._record_ended(task, attempt)
         else:
             self._note_superseded(task, attempt)
-            is_failure = isinstance(why, AttemptStalled) or self._is_failed_probe(task, attempt)
+            is_failure = isinstance(why, _AttemptStalled) or self._is_failed_probe(task, attempt)
             attempt.close(why if is_failure else asyncio.CancelledError())
             if self._is_hedged:
                 self._is_hedged = False
@@ -323,8 +323,8 @@ class HedgedAttempts:
         """Why an attempt lost, by how long it took until another began."""
         waited = self._context.timeline.now() - self._started_at[task]
         if waited >= max(_STALL_AFTER_DEADLINES * self._deadline, _MIN_STALL_S):
-            return AttemptStalled()
-        return AttemptTimedOut() if waited >= self._deadline else AttemptSuperseded()
+            return _AttemptStalled()
+        return _AttemptTimedOut() if waited >= self._deadline else _AttemptSuperseded()
 
     async def _stop(self) -> None:
         """Cancel attempts under way; where none ended by itself, the last is recorded.

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
-from proxy.prefix.explain.diagnostics import provider_reason
 from proxy.prefix.explain.reasons import ProviderReason
+from proxy.prefix.provider_diagnostics import provider_reason
 from proxy.providers.answer_fields import AnswerFields, read_answer
 from proxy.providers.generated_text import Place, answer_pieces, has_content, stream_pieces
 from proxy.providers.json_size import MAX_ANSWER, MAX_OBJECTS, ends_of, may_exceed
@@ -65,7 +65,6 @@ class Meter:
         upstream_id: The provider's own id of the answer; "" while none was seen.
         service_tier: The tier that served the answer, as the upstream names it; "" if it did not.
         miss_reason: The provider's own reason why its cache missed; None where it gave none.
-        unkept_bytes: Bytes that passed after the bound and are missing from ``delivered_text``.
         is_unreadable: Whether something that was read should have been a JSON object and was none.
     """
 
@@ -88,7 +87,6 @@ class Meter:
         "is_unreadable",
         "miss_reason",
         "service_tier",
-        "unkept_bytes",
         "upstream_id",
     )
 
@@ -126,7 +124,6 @@ class Meter:
         self.upstream_id = ""
         self.service_tier = ""
         self.miss_reason: ProviderReason | None = None
-        self.unkept_bytes = 0
         self.is_unreadable = False
 
     def feed(self, run: bytes) -> None:
@@ -135,8 +132,6 @@ class Meter:
         if size <= self._room:
             self._room -= size
             self._kept.append(run)
-        else:
-            self.unkept_bytes += size
         if (
             self._to_ask
             or not self.has_begun
@@ -150,7 +145,6 @@ class Meter:
     def feed_ends(self, body: bytes) -> None:
         """Take note of a body that takes too long to parse: of its id and usage alone."""
         ends = ends_of(body)
-        self.unkept_bytes += len(body) - len(ends)
         if ends:
             self.feed(ends)
         else:

@@ -21,7 +21,7 @@ import asyncio
 import logging
 
 from proxy.calls.attempt import Attempt
-from proxy.calls.deadlines import ClientDisconnected, GatewayInterrupted
+from proxy.calls.deadlines import ClientDisconnected, gateway_interrupted
 from proxy.calls.delivery import Delivery
 from proxy.calls.failed_attempts import (
     record_cancelled,
@@ -188,7 +188,7 @@ async def _open_next(
         if isinstance(error, ProxyError):
             record_refused(attempt, error)
         else:  # We made a mistake: it is billed all the same.
-            record_cancelled(attempt, GatewayInterrupted(), final=True)
+            record_cancelled(attempt, gateway_interrupted(), final=True)
         raise
     return run if isinstance(run, Attempt) else run.attempt, failure
 
@@ -209,7 +209,7 @@ async def _timeout_or_raise(
     if isinstance(reason, ClientDisconnected):
         await record_failed(attempt, reason, final=True)
     else:
-        record_cancelled(attempt, reason or GatewayInterrupted(), final=True)
+        record_cancelled(attempt, reason or gateway_interrupted(), final=True)
     raise reason or cancelled from None
 
 
@@ -222,6 +222,6 @@ async def _pause(context: CallContext, number: int, pause: float) -> None:
         reason = context.watchdog.take_cancel_reason()
         attempt = AttemptInfo(call=context.call, number=number)
         record_failure_with_usage(
-            context, attempt, reason or GatewayInterrupted(), None, final=True
+            context, attempt, reason or gateway_interrupted(), None, final=True
         )
         raise reason or cancelled from None

@@ -15,9 +15,9 @@ from proxy.calls.route_health import RouteHealthRegistry
 from proxy.calls.settlement import AttemptInfo, Pseudonymizer
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Route
-from proxy.prefix.explain.diagnostics import AnswerDiagnostics
 from proxy.prefix.explain.reasons import CacheMiss
 from proxy.prefix.planned import Passthrough, Planned
+from proxy.prefix.provider_diagnostics import AnswerDiagnostics
 from proxy.providers.port import PreparedRequest
 from proxy.records.call import Call
 from proxy.records.compaction_result import CompactionResult

@@ -9,8 +9,8 @@ import msgspec
 from proxy.catalog.entries import Route
 from proxy.prefix.breakpoints.plan import ExperimentArm
 from proxy.prefix.explain.reasons import CacheMiss, ReasonConfidence
-from proxy.prefix.keyed import keyed_hash
 from proxy.prefix.planned import Passthrough, Planned
+from proxy.prefix.prompts.fingerprints import keyed_hash
 from proxy.prefix.unmodified import compare_usage
 from proxy.providers.kinds import WIRES
 from proxy.records.call import Call

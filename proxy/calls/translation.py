@@ -7,8 +7,7 @@ import msgspec
 from proxy.calls.eligibility import PLANNABLE_ENDPOINTS
 from proxy.catalog.entries import Route
 from proxy.prefix.arrangement import remove_body_tags
-from proxy.prefix.explain.diagnostics import DiagnosticsQuestion
-from proxy.prefix.planned import Passthrough, Planned
+from proxy.prefix.planned import DiagnosticsQuestion, Passthrough, Planned
 from proxy.providers.diagnostics_filter import DiagnosticsFilter
 from proxy.providers.kinds import WIRES
 from proxy.providers.port import PreparedRequest
@@ -37,7 +36,7 @@ def prepare(
             that the request is translated to what it takes.
 
     Raises:
-        InvalidCall: If the call cannot be said on the route's wire without changing its meaning.
+        CallerError: If the call cannot be said on the route's wire without changing its meaning.
     """
     wire = WIRES[route.upstream.kind]
     if is_substitute:

@@ -95,7 +95,8 @@ class _Request(NamedTuple):
 def _run_dry(terminal: Terminal, asked: _Request) -> "tuple[DryRunResult, int]":
     """Run it; returns the result and the number of messages, or ends the command without any."""
     from proxy.calls.route_target import route_target
-    from proxy.cli.dry_run import NoConversation, conversation, dry_run
+    from proxy.cli.dry_run import conversation, dry_run
+    from proxy.errors import OperatorError
     from proxy.services.compaction.policies import relative_prices
     from proxy.services.compaction.signed_thinking import may_sign_thinking
 
@@ -103,7 +104,7 @@ def _run_dry(terminal: Terminal, asked: _Request) -> "tuple[DryRunResult, int]":
     route = model.routes[0]
     try:
         said = conversation(asked.text)
-    except NoConversation as why:
+    except OperatorError as why:
         terminal.fail(f"{asked.name} {why}.")
     found = dry_run(
         said,

@@ -19,6 +19,7 @@ from compaction.memory import CompactionMemory
 from compaction.policy import CompactionPolicy
 from compaction.reading.chat_validation import chat_faults
 from compaction.reading.message import CannotCompactError
+from proxy.errors import OperatorError
 from proxy.records.request_fields import replace_fields
 from proxy.services.compaction.counting import token_counter, tool_tokens
 from proxy.tokens.counter import TokenCounter
@@ -31,10 +32,6 @@ INVALID: Final = "invalid"
 """The code of a conversation that a provider would refuse, unmodified or compacted."""
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _list = msgspec.json.Decoder(list[msgspec.Raw]).decode
-
-
-class NoConversation(ValueError):
-    """The input holds no conversation; the text says why and follows a name."""
 
 
 class ChatConversation(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,22 +124,22 @@ def conversation(raw: bytes) -> ChatConversation:
     """The conversation that a file holds.
 
     Raises:
-        NoConversation: If it holds none; says why.
+        OperatorError: If it holds none; says why.
     """
     try:
         fields = _fields(raw.removeprefix(_BOM))
     except msgspec.ValidationError:
-        raise NoConversation('holds no JSON object; it has to be {"messages": […]}') from None
+        raise OperatorError('holds no JSON object; it has to be {"messages": […]}') from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise NoConversation(f"holds no JSON: {error}") from None
+        raise OperatorError(f"holds no JSON: {error}") from None
     if "messages" not in fields:
-        raise NoConversation('has no "messages"')
+        raise OperatorError('has no "messages"')
     messages = _parse_list(fields["messages"], "messages")
     if not messages:
-        raise NoConversation("has no message")
+        raise OperatorError("has no message")
     for at, message in enumerate(messages):
         if not bytes(message).lstrip().startswith(b"{"):
-            raise NoConversation(f"has as messages[{at}] something else than an object")
+            raise OperatorError(f"has as messages[{at}] something else than an object")
     tools = fields.get("tools", msgspec.Raw(_EMPTY))
     tools = msgspec.Raw(_EMPTY) if bytes(tools) == b"null" else tools
     return ChatConversation(
@@ -312,7 +309,7 @@ def _parse_list(raw: msgspec.Raw, name: str) -> list[msgspec.Raw]:
     try:
         return _list(raw)
     except (msgspec.DecodeError, RecursionError):
-        raise NoConversation(f'has as "{name}" something else than a list') from None
+        raise OperatorError(f'has as "{name}" something else than a list') from None
 
 
 def _join_messages(messages: Sequence[bytes]) -> bytes:

@@ -9,8 +9,7 @@ import typer
 from compaction.policy import CompactionMode
 from proxy.cli.compaction_reasons import COMPACTED_CODES, PASSTHROUGH_TEXTS, reason_text
 from proxy.cli.terminal import Terminal, feature_name, format_time
-from proxy.prefix.explain.explanations import explanation_lines
-from proxy.prefix.explain.reasons import CacheMiss, MissReason
+from proxy.prefix.explain.reasons import CacheMiss, MissReason, explanation_lines
 from proxy.records.amounts import money, quantity
 from proxy.records.compaction_result import NOTES
 from proxy.records.receipt import Outcome, Receipt, dollars

@@ -26,15 +26,14 @@ from proxy.cli.check import count_policies, upstreams_by_key, warn
 from proxy.cli.storage_checks import low_descriptor_warning
 from proxy.cli.warnings import known_keys_obstacle
 from proxy.configuration import Snapshot
+from proxy.errors import OperatorError
 from proxy.records.amounts import quantity
-from proxy.services.budgets.setup import SingleInstanceRequired
 from proxy.settings import Settings
 from proxy.store.sql.database import OtherInstallation
 from proxy.store.sql.ids import call_ids
 from proxy.store.sql.known_keys import (
     FILE_NAME,
     KnownKeys,
-    UnusableKeys,
     read_known_keys,
     remove_known_keys,
 )
@@ -64,7 +63,7 @@ def run_gateway(settings: Settings, known: Catalog, policies: Policies) -> None:
     with _listener(settings) as listener:
         try:
             lost = uvloop.run(_serve(settings, listener, Snapshot(known, policies)))
-        except* (SingleInstanceRequired, _StartRefused) as group:
+        except* OperatorError as group:
             failed = str(_first_error(group))
     if failed:
         session.fail(failed)
@@ -76,7 +75,7 @@ def run_gateway(settings: Settings, known: Catalog, policies: Policies) -> None:
         )
 
 
-class _StartRefused(Exception):
+class _StartRefused(OperatorError):
     """The store cannot be opened, and waiting does not help."""
 
 
@@ -157,7 +156,7 @@ def _known_keys(settings: Settings, policies: Policies) -> tuple[KnownKeys | Non
     path = settings.folder / FILE_NAME
     try:
         return read_known_keys(path, settings.ledger_url, session.now(), max_age), ""
-    except UnusableKeys as error:
+    except OperatorError as error:
         return None, f"{path}: {error}"
 
 

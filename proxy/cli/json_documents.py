@@ -15,7 +15,7 @@ import msgspec
 from compaction.policy import CompactionMode
 from dashboards.reports import Part, ReportPeriod, Spend, Times
 from proxy.cli.compaction_tables import CompactionTotal, FeatureCompaction, compaction_total
-from proxy.prefix.explain.explanations import FIXES
+from proxy.prefix.explain.reasons import FIXES
 from proxy.prefix.guard import ArmTotals
 from proxy.prefix.layouts.layout import Layout, LayoutMove
 from proxy.records.compaction_settings import FeatureSettings

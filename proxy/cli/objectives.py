@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -59,27 +58,6 @@ def objectives(
         """Print the objectives in a format that others read."""
         terminal.out.print(_text(policies(settings()).objectives, form), soft_wrap=True, end="")
 
-    @commands.command("import")
-    def import_objectives(
-        file: Annotated[Path, typer.Argument(help="Documents of OpenSLO v1, as YAML or JSON.")],
-    ) -> None:
-        """Print documents of OpenSLO as tables for the policies file; nothing is changed.
-
-        Comments name the parts that are skipped. If a document cannot be read, none is printed.
-        """
-        from proxy.cli.objective_yaml import read_documents
-        from slo.openslo.reading import read_openslo
-        from slo.policies.toml_writer import objectives_toml
-
-        found = read_openslo(read_documents(terminal, file))
-        if found.refused:
-            terminal.fail("\n".join(found.refused))
-        if not found.objectives:
-            terminal.fail(f"There is no SLO in {file}.")
-        for each in found.skipped:
-            terminal.out.print(f"# Passed over: {each}", soft_wrap=True)
-        terminal.out.print(objectives_toml(found.objectives), soft_wrap=True, end="")
-
     pins.add(commands, terminal, settings, policies)
     return commands
 
@@ -118,7 +96,7 @@ def _show(
 def _measured_text(objective: Objective) -> str:
     """The measure of an objective, without its target."""
     from slo.objective import Metric
-    from slo.openslo.documents import objective_text
+    from slo.openslo import objective_text
 
     if objective.metric is Metric.CACHE:
         return f"input tokens read from caches, of prompts from {objective.min_prompt:,} tokens"
@@ -139,7 +117,7 @@ def _target(objective: Objective) -> str:
 def _document(objective: Objective) -> dict[str, Any]:
     from slo.burn import burn_alerts
     from slo.duration import format_duration
-    from slo.openslo.documents import objective_text
+    from slo.openslo import objective_text
 
     return {
         "name": objective.name,
@@ -164,7 +142,7 @@ def _text(every: tuple[Objective, ...], form: Format) -> str:
 
         return objectives_toml(every)
     from proxy.cli.objective_yaml import dump
-    from slo.openslo.documents import openslo_documents
+    from slo.openslo import openslo_documents
     from slo.prometheus_rules import rule_groups
 
     return dump([rule_groups(every)] if form is Format.PROMETHEUS else openslo_documents(every))

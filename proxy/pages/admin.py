@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from dashboards import pages
 from dashboards.board import AdminBoard
 from dashboards.pages import HOME, Overview
-from proxy.errors import Forbidden, InvalidCall, NotFound, TooLarge
+from proxy.errors import CallerError
 from proxy.pages.admin_sessions import MAX_SESSION_S, AdminSessions, AdminToken
 
 _COOKIE: Final = "thriftgate_admin"
@@ -50,10 +50,11 @@ def disabled_router() -> APIRouter:
     @routes.get(HOME)
     async def raise_disabled() -> None:
         """Raises the error that says how to turn the pages on."""
-        raise NotFound(
+        raise CallerError(
             "The pages at /admin are off: start the gateway with THRIFTGATE_ADMIN_TOKEN set to a"
             " secret of 24 characters or more, such as `openssl rand -hex 32` makes.",
             code="admin_off",
+            status=404,
         )
 
     return routes
@@ -208,13 +209,15 @@ def _check_source(request: Request) -> None:
     What is no browser says neither, and has no cookie that somebody else could use.
 
     Raises:
-        Forbidden: If another site sent it.
+        CallerError: If another site sent it.
     """
     site = request.headers.get("sec-fetch-site")
     origin = request.headers.get("origin")
     is_ours = site in _OWN_SITES if site is not None else origin is None or _is_own(request, origin)
     if not is_ours:
-        raise Forbidden("Another site sent this form; open /admin itself.", code="cross_site")
+        raise CallerError(
+            "Another site sent this form; open /admin itself.", code="cross_site", status=403
+        )
 
 
 def _is_own(request: Request, origin: str) -> bool:
@@ -228,8 +231,7 @@ async def _submitted_token(request: Request) -> str:
     """The token that a form holds; "" for none.
 
     Raises:
-        InvalidCall: If it is no form, or did not come whole.
-        TooLarge: If it is too long for one.
+        CallerError: If it is no form, did not come whole, or is too long for one.
     """
     sent = b""
     try:
@@ -237,8 +239,10 @@ async def _submitted_token(request: Request) -> str:
             async for piece in request.stream():
                 sent += piece
                 if len(sent) > _MAX_FORM_BYTES:
-                    raise TooLarge("A form with a token is shorter.", code="form_too_large")
+                    raise CallerError(
+                        "A form with a token is shorter.", code="form_too_large", status=413
+                    )
         found = parse_qs(sent.decode(errors="replace"), max_num_fields=_MAX_FORM_FIELDS)
     except (ClientDisconnect, TimeoutError, ValueError):
-        raise InvalidCall("This is no form with a token.", code="invalid_form") from None
+        raise CallerError("This is no form with a token.", code="invalid_form") from None
     return found.get("token", [""])[0].strip()

@@ -17,7 +17,7 @@ from proxy.app_context import AppContext
 from proxy.calls.route_health import RouteHealthRegistry
 from proxy.catalog.entries import Model
 from proxy.configuration import Snapshot
-from proxy.errors import NotFound, ProxyError, envelope
+from proxy.errors import CallerError, ProxyError, envelope
 from proxy.pages import admin, models, receipts
 from proxy.pages.board_data import LiveBoard
 from proxy.pages.receipts import ReceiptReader
@@ -123,7 +123,7 @@ async def _authenticated_key(store: Store, request: Request) -> Key:
     """The key that came with a request.
 
     Raises:
-        Unauthenticated: If none did, or one that opens nothing.
+        CallerError: If none did, or one that opens nothing.
     """
     given = request_token(request.scope)
     if not given:
@@ -238,10 +238,14 @@ def add_error_handlers(pages: FastAPI, request_id: Callable[[], str]) -> None:
     pages.add_exception_handler(Exception, answer_bug)  # It is raised again, and so logged.
 
 
-def _not_found_error(error: HTTPException) -> NotFound:
+def _not_found_error(error: HTTPException) -> CallerError:
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        return NotFound("This path takes other methods; see `allow`.", code="method_not_allowed")
-    return NotFound("There is nothing at this path. Calls go to /v1/….", code="not_found")
+        return CallerError(
+            "This path takes other methods; see `allow`.", code="method_not_allowed", status=404
+        )
+    return CallerError(
+        "There is nothing at this path. Calls go to /v1/….", code="not_found", status=404
+    )
 
 
 def _error_response(error: ProxyError, request_id: str) -> Response:

@@ -47,7 +47,7 @@ from slo.alert import format_amount
 from slo.budget import Budget, BudgetUnit
 from slo.controller.state import ControllerSnapshot, ControllerState
 from slo.objective import Metric, request_kind_text
-from slo.openslo.documents import objective_text
+from slo.openslo import objective_text
 from slo.tally import GoodBadCounts
 from slo.usage import Usage
 

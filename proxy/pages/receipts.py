@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Protocol
 import msgspec
 from fastapi import APIRouter, Depends, Request
 
-from proxy.errors import NotFound
+from proxy.errors import CallerError
 from proxy.records.call import Key
 from proxy.records.receipt import Receipt, dollars, total_nanos
 
@@ -39,7 +39,9 @@ def router(reader: ReceiptReader, authenticate: Authenticate) -> APIRouter:
         found = await reader.receipts(call_id, key.team) if _CALL_ID.fullmatch(call_id) else ()
         receipts = [receipt for receipt in found if receipt.key_id == key.id]
         if not receipts:
-            raise NotFound("This key made no call with this id.", code="call_not_found")
+            raise CallerError(
+                "This key made no call with this id.", code="call_not_found", status=404
+            )
         cost = total_nanos(receipt.spent_nanos for receipt in receipts)
         return {
             "id": call_id,

@@ -7,19 +7,16 @@ from typing import Final
 import msgspec
 
 from proxy.caches.regime import Regime
-from proxy.prefix.breakpoints.keys import add_cache_key, is_explicit
-from proxy.prefix.breakpoints.optimum import Mark
-from proxy.prefix.breakpoints.placement import MarkPlacement, PromptEnd, place_marks
+from proxy.prefix.breakpoints.placement import Mark, MarkPlacement, PromptEnd, place_marks
 from proxy.prefix.breakpoints.plan import BreakpointPolicy, Plan
-from proxy.prefix.layouts.canonical import order_tools
+from proxy.prefix.breakpoints.policies import add_cache_key, is_explicit
+from proxy.prefix.layouts.declared_slots import declared_slots, named_slots
 from proxy.prefix.layouts.layout import Layout, find_moves
-from proxy.prefix.layouts.named import named_slots
 from proxy.prefix.layouts.order import RequestedMoves, place_pieces
-from proxy.prefix.layouts.tags import declared_slots
+from proxy.prefix.layouts.tool_order import order_tools
 from proxy.prefix.planned import Draft, PlanningTarget
-from proxy.prefix.prediction.prompt_digests import MAX_LEFT_OUT
-from proxy.prefix.prediction.sent import TextLines
-from proxy.prefix.prompts.bare import without_marks
+from proxy.prefix.prediction.sent_call import MAX_LEFT_OUT, TextLines
+from proxy.prefix.prompts.fingerprints import without_marks
 from proxy.prefix.prompts.items import freeze_instructions, is_stored
 from proxy.prefix.prompts.marks import (
     MARKS,
@@ -29,7 +26,7 @@ from proxy.prefix.prompts.marks import (
     count_caller_marks,
     route_marks,
 )
-from proxy.prefix.prompts.objects import Unplannable
+from proxy.prefix.prompts.objects import Unplannable, is_plain_text, may_hold_tags, replace_parts
 from proxy.prefix.prompts.prompt import (
     ASSISTANT,
     BYTES_PER_TOKEN,
@@ -37,14 +34,54 @@ from proxy.prefix.prompts.prompt import (
     Prompt,
     PromptBlock,
     PromptSlot,
+    content_parts,
     conversation_blocks,
+    count_leading,
     count_leading_roles,
+    parse_message,
     parse_prompt,
+    part_text,
 )
-from proxy.prefix.prompts.strings import join_texts
-from proxy.prefix.prompts.tagged import may_hold_tags
 
+_QUOTE: Final = b'"'
 _NOWHERE: Final = "a mark was left out: its message can carry none"
+
+
+def join_texts(prompt: Prompt, came: Prompt) -> Prompt:
+    """The prompt with the texts of its instructions and of its tail as strings where they came so.
+
+    Its slots are as they were, but ``semi`` points nowhere any more. It depends on nothing that
+    changes within a conversation, except in the tail.
+
+    Args:
+        prompt: In order, without marks.
+        came: As the caller wrote it.
+
+    Raises:
+        Unplannable: If a message cannot be read.
+    """
+    first, messages = count_leading(prompt), list(prompt.messages)
+    if prompt.semi is not None and _is_text(came.messages[: count_leading(came)]):
+        messages[:first] = map(_join_message_texts, messages[:first])
+    if prompt.tail and _is_text(came.messages[-1:]):
+        messages[-prompt.tail :] = map(_join_message_texts, messages[-prompt.tail :])
+    if tuple(messages) == prompt.messages:
+        return prompt
+    return msgspec.structs.replace(prompt, messages=tuple(messages), semi=None)
+
+
+def _is_text(messages: Sequence[bytes]) -> bool:
+    return all(bytes(parse_message(raw).content)[:1] == _QUOTE for raw in messages)
+
+
+def _join_message_texts(message: bytes) -> bytes:
+    """The message with its texts as one; as it is where it holds anything else."""
+    found = content_parts(parse_message(message).content)
+    words = [part_text(part) for part in found if is_plain_text(part)]
+    said = "".join(word for word in words if word is not None)
+    if len(found) < 2 or len(words) < len(found) or None in words:
+        return message
+    return replace_parts(message, [msgspec.json.encode(said)])
 
 
 class ArrangedPrompt(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,7 +154,7 @@ def unmodified_prompt(draft: Draft, plan: Plan) -> ArrangedPrompt:
         Unplannable: If a message cannot be read.
     """
     prompt = remove_tags(draft.prompt) if may_hold_tags(draft.asked.body) else draft.prompt
-    return _read(draft, prompt, plan, ())
+    return _read_arranged(draft, prompt, plan, ())
 
 
 def arrange_prompt(
@@ -147,7 +184,7 @@ def arrange_prompt(
         if tools.order != plan.tools:
             plan = msgspec.structs.replace(plan, tools=tools.order)
         notes = (*notes, tools.why) if tools.why else notes
-    return _read(draft, prompt, plan, notes)
+    return _read_arranged(draft, prompt, plan, notes)
 
 
 def conversation_tokens(found: ArrangedPrompt) -> list[int]:
@@ -170,17 +207,19 @@ def _declared_pieces(draft: Draft) -> RequestedMoves:
     return RequestedMoves({**beside.wish, **within.wish}, (*beside.notes, *within.notes))
 
 
-def _readings(draft: Draft, prompt: Prompt) -> Sequence[MessageReading]:
+def _message_readings(draft: Draft, prompt: Prompt) -> Sequence[MessageReading]:
     """The readings of each message of the draft's prompt, unmodified or arranged."""
     if prompt.messages is draft.prompt.messages:
         return draft.known
     return draft.readings.readings_of(draft.fingerprint, prompt.messages)
 
 
-def _read(draft: Draft, prompt: Prompt, plan: Plan, notes: tuple[str, ...]) -> ArrangedPrompt:
+def _read_arranged(
+    draft: Draft, prompt: Prompt, plan: Plan, notes: tuple[str, ...]
+) -> ArrangedPrompt:
     """The prompt that was put in order, with its blocks and the caller's own marks."""
     prompt = _freeze_instructions(prompt)
-    readings = _readings(draft, prompt)
+    readings = _message_readings(draft, prompt)
     first = count_leading_roles(one.role for one in readings)
     front = draft.readings.fronts.read_prefix(prompt, draft.fingerprint, first)
     spoken = conversation_blocks(prompt, readings, first)
@@ -206,7 +245,7 @@ def _freeze_instructions(prompt: Prompt) -> Prompt:
     return prompt if still is first else msgspec.structs.replace(prompt, messages=(still, *rest))
 
 
-def _end(found: ArrangedPrompt, way: PlanningTarget, back: int) -> PromptEnd:
+def _prompt_end(found: ArrangedPrompt, target: PlanningTarget, back: int) -> PromptEnd:
     """The end of the prompt; an answer that is to be gone on with may carry a mark.
 
     So may one that stands before the last blocks that later calls do not repeat.
@@ -217,47 +256,50 @@ def _end(found: ArrangedPrompt, way: PlanningTarget, back: int) -> PromptEnd:
     before = [block for block in found.blocks[-2 - beyond :] if last - 1 <= block.message]
     ending = [block for block in reversed(before) if 0 <= block.message <= last]
     spoken = takewhile(
-        lambda block: block.role == ASSISTANT and can_take_mark(prompt, block, way.regime), ending
+        lambda block: block.role == ASSISTANT and can_take_mark(prompt, block, target.regime),
+        ending,
     )
     return PromptEnd(prompt.tail, spoken=sum(1 for _ in spoken))
 
 
 def mark_prompt(
     draft: Draft,
-    way: PlanningTarget,
+    target: PlanningTarget,
     found: ArrangedPrompt,
-    own: BreakpointPolicy,
+    policy: BreakpointPolicy,
     marks: Sequence[Mark] | None = None,
 ) -> MarkedPrompt:
     """The arranged prompt as it is sent, with its key and its marks.
 
     Args:
         draft: The call.
-        way: Where it goes.
+        target: Where it goes.
         found: Its prompt, in order.
-        own: What its conversation marks; nothing where it is empty.
+        policy: The marks of its conversation; none where it is empty.
         marks: What is marked in place of that; None for what the policy says.
     """
     sizes = accumulate([block.size for block in found.blocks])
     ends = [size // BYTES_PER_TOKEN for size in sizes]
-    theirs = route_marks(found.given, found.blocks, way.regime)
-    left = _free_marks(found, theirs, way.regime)
-    end = _end(found, way, own.back) if own.history else PromptEnd(found.prompt.tail)
-    prompt = add_cache_key(found.prompt, own, way.regime)
-    own = msgspec.structs.replace(own, explicit=is_explicit(prompt, way.regime))
+    theirs = route_marks(found.given, found.blocks, target.regime)
+    left = _free_marks(found, theirs, target.regime)
+    end = (
+        _prompt_end(found, target, policy.back) if policy.history else PromptEnd(found.prompt.tail)
+    )
+    prompt = add_cache_key(found.prompt, policy, target.regime)
+    policy = msgspec.structs.replace(policy, explicit=is_explicit(prompt, target.regime))
     standing = (
-        place_marks(own, found.blocks, ends, left, theirs, end)
+        place_marks(policy, found.blocks, ends, left, theirs, end)
         if marks is None
         else MarkPlacement(tuple(marks))
     )
     places = [(found.blocks[mark.block], mark.ttl) for mark in standing.marks]
-    full = add_marks(prompt, places, way.regime)
+    full = add_marks(prompt, places, target.regime)
     stand = {mark.block: mark.ttl for mark in standing.marks if _is_set(found, mark, prompt, full)}
     return MarkedPrompt(
         prompt=prompt,
         marks={**theirs, **stand},
-        explicit=own.explicit,
-        body=draft.asked.body if full == draft.prompt else _render_body(full, draft, way),
+        explicit=policy.explicit,
+        body=draft.asked.body if full == draft.prompt else _render_body(full, draft, target),
         notes=(*standing.notes, *([_NOWHERE] if len(stand) < len(standing.marks) else ())),
     )
 
@@ -278,6 +320,6 @@ def _free_marks(found: ArrangedPrompt, theirs: Mapping[int, str], regime: Regime
     )
 
 
-def _render_body(full: Prompt, draft: Draft, way: PlanningTarget) -> bytes:
+def _render_body(full: Prompt, draft: Draft, target: PlanningTarget) -> bytes:
     """The body; a cache without marks has no need of texts in parts."""
-    return (full if way.regime.takes_marks else join_texts(full, draft.prompt)).render()
+    return (full if target.regime.takes_marks else join_texts(full, draft.prompt)).render()

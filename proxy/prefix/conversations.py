@@ -1,4 +1,4 @@
-"""Which conversation a call belongs to, of those that a process has seen lately; pure.
+"""Finds the conversation a call belongs to, and holds the state that one process keeps of it; pure.
 
 ::
 
@@ -12,21 +12,114 @@ What is known takes some 150 bytes a call for the latest 100,000 calls and some 
 50,000 conversations: 40 MB when full. It holds fingerprints only.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Final
 
 import msgspec
 
 from proxy.prefix.breakpoints.plan import SEVERAL, Plan
+from proxy.prefix.prediction.sent_call import (
+    MAX_COMPARED_CALLS,
+    MAX_STARTS,
+    PromptEnding,
+    PromptStart,
+    SentCall,
+    digest_end,
+    digest_start,
+)
 from proxy.prefix.prompts.conversation import ConversationChain
-from proxy.prefix.prompts.recent import LruCache
+from proxy.prefix.prompts.lru_cache import LruCache
 
+#: Seconds after which an answer has begun, so that others may read what its call stored.
+ANSWERED: Final = 1.0
+#: Calls before one under which a clock that a prompt opens with may stand still.
+_STILL: Final = 2
+#: Comparisons with earlier calls remembered; what a conversation repeats may change as it grows,
+#: so the latest count.
+_LEFTS: Final = 2
 _CALLS: Final = 100_000
 _TALKS: Final = 50_000
 #: Stands for more than one conversation.
 _SEVERAL: Final = b""
 #: Places from the latest back where a first call may have ended otherwise than it is sent now.
 _TAILS: Final = 2
+
+
+class ConversationState(msgspec.Struct):
+    """A conversation.
+
+    Attributes:
+        plan: What was decided for it; None where nothing was.
+        calls: Calls seen of it.
+        latest: When the last of them was made.
+        turns: Answers that one held.
+        points: Stand for what later calls may repeat of the latest calls; an agent and its
+            helpers may take turns.
+        openings: How the latest calls began.
+        endings: How they ended.
+        lefts: How much of the end of those before them they did not repeat, where they had to
+            extend one.
+        tokens: What the last of them was; by estimate, where nobody counted.
+        open_call: The number of its latest call while that waits to be judged; 0 for none.
+    """
+
+    plan: Plan | None = None
+    calls: int = 0
+    latest: float = 0.0
+    tokens: int = 0
+    turns: int = 0
+    points: tuple[int, ...] = ()
+    openings: tuple[PromptStart, ...] = ()
+    endings: tuple[PromptEnding, ...] = ()
+    lefts: tuple[int, ...] = ()
+    open_call: int = 0
+
+    def comparable_starts(self, begins: PromptStart, *, moves: bool) -> Sequence[PromptStart]:
+        """The starts of the latest calls that can be compared with a call that ``begins`` now.
+
+        A clock may stand still for a call or two, and never goes back: what came back after another
+        opening is none that a clock made.
+
+        Args:
+            begins: How the call begins.
+            moves: Whether its feature's prompts begin in another way with nearly every call.
+        """
+        firsts = [one.first for one in self.openings]
+        others = [first for first in firsts if first != begins.first]
+        alike = len(firsts) - len(others)
+        stands = moves and alike <= _STILL and firsts[: len(others)] == others
+        return self.openings[: len(others)] if stands else self.openings
+
+    def fork(self) -> "ConversationState":
+        """A conversation that parts from this one: the same past, and no call to be judged."""
+        found = copy(self)
+        found.open_call = 0
+        return found
+
+    def record_left_out(self, left: int) -> None:
+        """A call had to extend one before it, and left out so many blocks at its end."""
+        self.lefts = (*self.lefts, left)[-_LEFTS:]
+
+    def record_call(self, sent: SentCall, now: float, *, tokens: int, turns: int) -> None:
+        """A call of it was answered.
+
+        Args:
+            sent: The call.
+            now: When it was made, in seconds.
+            tokens: What it was.
+            turns: Answers it held.
+        """
+        self.calls += 1
+        self.latest = max(self.latest, now)
+        self.tokens = tokens
+        self.turns = turns
+        self.points = (*self.points[1 - MAX_COMPARED_CALLS :], sent.points[sent.repeatable_blocks])
+        self.openings = (*self.openings[1 - MAX_STARTS :], digest_start(sent.blocks))
+        self.endings = (
+            *self.endings[1 - MAX_COMPARED_CALLS :],
+            digest_end(sent.blocks[: sent.repeatable_blocks]),
+        )
 
 
 class ResolvedConversation(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +143,7 @@ class ResolvedConversation(msgspec.Struct, frozen=True, kw_only=True):
     beside: tuple[bytes, ...] = ()
 
 
-class _Latest(msgspec.Struct, frozen=True, gc=False):
+class _LatestCall(msgspec.Struct, frozen=True, gc=False):
     """The latest call of a conversation.
 
     Attributes:
@@ -72,12 +165,12 @@ class _Latest(msgspec.Struct, frozen=True, gc=False):
     changes: bool = False
 
     @property
-    def went_on(self) -> bool:
+    def has_second_call(self) -> bool:
         """True if a second call of the conversation was seen here."""
         return self.whole != self.first
 
 
-_NEVER: Final = _Latest()
+_NEVER: Final = _LatestCall()
 
 
 class Conversations:
@@ -92,22 +185,22 @@ class Conversations:
         self._whole: LruCache[bytes, bytes] = LruCache(calls)
         self._shortened: LruCache[bytes, bytes] = LruCache(talks)
         self._answers: LruCache[bytes, bytes] = LruCache(talks)
-        self._latest: LruCache[bytes, _Latest] = LruCache(talks)
+        self._latest: LruCache[bytes, _LatestCall] = LruCache(talks)
 
     def resolve(self, chain: ConversationChain) -> ResolvedConversation:
         """The conversation that a call with this chain belongs to."""
         same = self._whole.get(chain.whole)
         if same is not None:
             return ResolvedConversation(name=same, begins=True)
-        name, source = self._by_place(chain)
+        name, source = self._find_by_place(chain)
         if name:
-            return ResolvedConversation(name=name, is_sure=self._latest_call(name).went_on)
-        name, other = self._by_answer(chain)
+            return ResolvedConversation(name=name, is_sure=self._latest_call(name).has_second_call)
+        name, other = self._find_by_answer(chain)
         if name:
             return ResolvedConversation(
                 name=name, is_sure=self._latest_call(name).changes, is_changed=True
             )
-        name, last = self._by_shortened(chain)
+        name, last = self._find_by_first_call(chain)
         if name:
             return ResolvedConversation(name=name, is_sure=False, is_changed=True)
         source = source or other or last
@@ -130,11 +223,11 @@ class Conversations:
             return  # one that it went on from: an older call that is sent again
         answer = next(chain.latest_answers(), b"")
         if answer:
-            _share(self._answers, answer, name)
+            _record_value(self._answers, answer, name)
         if chain.whole == name:
             for value in chain.values_before(length):
-                _share(self._shortened, value, name)
-        latest = _Latest(
+                _record_value(self._shortened, value, name)
+        latest = _LatestCall(
             length=length,
             whole=chain.whole,
             first=before.first or chain.whole,
@@ -145,28 +238,28 @@ class Conversations:
         )
         self._latest.put(name, latest)
 
-    def load(self, held: Mapping[str, Plan]) -> None:
+    def load_plans(self, held: Mapping[str, Plan]) -> None:
         """Take over what other processes kept, by the values (hex) that they kept it under."""
         for name, plan in held.items():
             value = bytes.fromhex(name)
             if not plan.conversation:
-                self._load(value, plan)
+                self._load_plan(value, plan)
             elif plan.conversation != SEVERAL:
-                _share(self._shortened, value, bytes.fromhex(plan.conversation))
+                _record_value(self._shortened, value, bytes.fromhex(plan.conversation))
 
     def _unshared_values(self, chain: ConversationChain) -> tuple[bytes, ...]:
         """The values of a first call without its last messages that few conversations have."""
         values = chain.values_before(len(chain.said))
         return tuple([one for one in values if self._shortened.peek(one) != _SEVERAL])
 
-    def _load(self, name: bytes, plan: Plan) -> None:
+    def _load_plan(self, name: bytes, plan: Plan) -> None:
         known = self._latest_call(name)
         if self._whole.peek(name) is None:
             self._whole.put(name, name)
         onward = tuple(map(bytes.fromhex, plan.onward))
         self._latest.put(name, msgspec.structs.replace(known, onward=onward))
 
-    def _by_place(self, chain: ConversationChain) -> tuple[bytes, bytes]:
+    def _find_by_place(self, chain: ConversationChain) -> tuple[bytes, bytes]:
         """The conversation that went up to where an answer stands, or the one it parts from."""
         for at in chain.places:
             name = self._whole.get(chain.values[at])
@@ -181,10 +274,10 @@ class Conversations:
             return False
         return _may_go_on(chain, known)
 
-    def _latest_call(self, name: bytes) -> _Latest:
+    def _latest_call(self, name: bytes) -> _LatestCall:
         return self._latest.peek(name) or _NEVER
 
-    def _by_answer(self, chain: ConversationChain) -> tuple[bytes, bytes]:
+    def _find_by_answer(self, chain: ConversationChain) -> tuple[bytes, bytes]:
         """The conversation whose latest answer it answers, or the one it parts from there."""
         for key in chain.latest_answers():
             name = self._answers.get(key)
@@ -194,7 +287,7 @@ class Conversations:
                 return (name, b"") if is_next else (b"", name)
         return b"", b""
 
-    def _by_shortened(self, chain: ConversationChain) -> tuple[bytes, bytes]:
+    def _find_by_first_call(self, chain: ConversationChain) -> tuple[bytes, bytes]:
         """The conversation whose first call it goes on from but for a few messages, or parts from.
 
         It lacks them, or has as many others in their place. A beginning that many conversations
@@ -206,22 +299,22 @@ class Conversations:
                 name = self._shortened.get(value) or b""
                 known = self._latest_call(name)
                 left = known.length - (at - others) if known.length else others
-                is_first = not known.went_on and others in (0, left)
+                is_first = not known.has_second_call and others in (0, left)
                 if name and is_first and _may_go_on(chain, known):
                     return name, b""
                 source = source or name
         return b"", source
 
 
-def _may_go_on(chain: ConversationChain, known: _Latest) -> bool:
+def _may_go_on(chain: ConversationChain, known: _LatestCall) -> bool:
     """True if no other process saw the conversation go on otherwise before it did here."""
-    if known.went_on or not known.onward:
+    if known.has_second_call or not known.onward:
         return True
     whole, answer = known.onward
     return chain.goes_on_from(whole, answer)
 
 
-def _share(among: LruCache[bytes, bytes], value: bytes, name: bytes) -> None:
+def _record_value(among: LruCache[bytes, bytes], value: bytes, name: bytes) -> None:
     """Note that a conversation has this value, or that several do."""
     held = among.get(value)
     among.put(value, name if held in (None, name) else _SEVERAL)

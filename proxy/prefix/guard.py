@@ -1,8 +1,8 @@
-"""True if planning a feature saves or harms, told from what both arms cost.
+"""Judges if planning a feature is dearer: by the control arm, and by each call's expected cost.
 
-Conversations are drawn into the arms, so they are what is counted: calls of one conversation
-resemble each other. A rate is a sum over a sum, R = Σy/Σx (cost or tokens read per input token),
-and its variance, by the delta method over the n conversations,
+The control arm judges over weeks. Conversations are drawn into the arms, so they are what is
+counted: calls of one conversation resemble each other. A rate is a sum over a sum, R = Σy/Σx (cost
+or tokens read per input token), and its variance, by the delta method over the n conversations,
 
     var R = n/(n-1) · Σ(y - R x)² / (Σx)²
 
@@ -22,14 +22,24 @@ Source: Waudby-Smith, Arbour, Sinha, Kennedy, Ramdas, Time-uniform central limit
 asymptotic confidence sequences (Annals of Statistics 2024), theorem 2.2. It is asymptotic, which is
 why small arms are not judged at all. An interval that a person reads once is the usual 95 % one.
 
-What this cannot see: a control arm that is small keeps its own prefixes less warm than it would if
-all conversations were in it, so savings from text that both arms share are somewhat overstated.
+A control arm that is small keeps its own prefixes less warm than it would if all conversations were
+in it, so savings from text that both arms share are somewhat overstated.
+
+``HarmWatch`` judges within some fifty calls. Of each call it is known what it should cost as it is
+sent, and what it should have cost unmodified, by one model of the provider's cache. What the
+provider loses would be lost either way and is no matter of planning. A call that paid for marks
+which may still be read is judged later: once its conversation went on, with or without them, or
+once they died. A feature is surely dearer when the calls judged last cost more together than
+unmodified, by more than ``TOLERANCE`` and by more than ``ERRORS`` standard errors of their sum.
 """
 
 import math
+from collections import OrderedDict, deque
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Final
+from itertools import count
+from math import sqrt
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -44,6 +54,19 @@ _TUNED = 200.0  # conversations in the control arm at which the bound is tightes
 _ODDS = 2 * math.log(1 / ALPHA)
 _PACE = (_ODDS + math.log(1 + _ODDS)) / _TUNED
 _NORMAL = 1.959964  # standard errors to either side that hold 95 %
+#: Calls that are judged together.
+WINDOW: Final = 50
+#: Calls below which nothing is judged.
+MIN_CALLS: Final = 20
+#: How much dearer than unmodified is borne, as a share of that.
+TOLERANCE: Final = 0.02
+#: Standard errors by which the sum has to be above nothing.
+ERRORS: Final = 3.0
+#: Calls that wait to be judged; beyond, the one that waited longest is judged as it stands.
+_MAX_OPEN: Final = 128
+#: Seconds without a call after which a feature is judged afresh.
+_RESET_AFTER_S: Final = 21_600.0
+_numbers = count(1)
 
 
 class ConversationSums(msgspec.Struct, frozen=True):
@@ -126,7 +149,7 @@ class _Estimate(msgspec.Struct, frozen=True):
     value: float
     error: float
 
-    def within(self, errors: float) -> tuple[float, float]:
+    def interval(self, errors: float) -> tuple[float, float]:
         return self.value - errors * self.error, self.value + errors * self.error
 
 
@@ -154,12 +177,12 @@ def compare_arms(treated: ArmTotals, control: ArmTotals) -> ArmComparison:
             f"{quantity(fewest, 'conversation')} in the smaller arm; {MIN_CONVERSATIONS} are needed"
         )
         return ArmComparison(finding=ComparisonFinding.NOT_ENOUGH, why=why)
-    cost, hits = _cost(treated, control), _hits(treated, control)
-    harm = _harm(cost, hits, _bound(treated, control))
-    low, high = hits.within(_NORMAL)
+    cost, hits = _log_cost_ratio(treated, control), _hit_rate_difference(treated, control)
+    harm = _harm_reason(cost, hits, _error_bound(treated, control))
+    low, high = hits.interval(_NORMAL)
     return ArmComparison(
         finding=ComparisonFinding.WORSE if harm else ComparisonFinding.MEASURED,
-        saving=None if cost is None else _saving(cost),
+        saving=None if cost is None else _saving_interval(cost),
         hits=Interval(low, hits.value, high),
         why=harm or f"{control.conversations} conversations were sent unmodified",
     )
@@ -180,41 +203,42 @@ def conversations_needed(treated: ArmTotals, control: ArmTotals, share: float) -
     )
 
 
-def _harm(cost: _Estimate | None, hits: _Estimate, errors: float) -> str:
-    """What is worse in the treated arm beyond chance; "" where nothing is.
+def _harm_reason(cost: _Estimate | None, hits: _Estimate, errors: float) -> str:
+    """The reason why the treated arm is worse beyond chance; "" where it is not.
 
     A lower hit rate is no harm where it is what saves money: a write that is not made is not read.
     """
-    low, high = (0.0, 0.0) if cost is None else cost.within(errors)
+    low, high = (0.0, 0.0) if cost is None else cost.interval(errors)
     if cost is not None and low > 0:
         return f"a token costs {math.expm1(cost.value):.1%} more than where nothing is planned"
-    if hits.within(errors)[1] < 0 and high >= 0:
+    if hits.interval(errors)[1] < 0 and high >= 0:
         return f"the hit rate is {-hits.value:.1%} lower than where nothing is planned"
     return ""
 
 
-def _cost(treated: ArmTotals, control: ArmTotals) -> _Estimate | None:
+def _log_cost_ratio(treated: ArmTotals, control: ArmTotals) -> _Estimate | None:
     """The logarithm of treated cost per token over control; None unless both paid something."""
     if treated.cost <= 0 or control.cost <= 0:
         return None
     relative = [
-        _variance(arm, arm.cost, arm.cost_cost, arm.cost_tokens) / (arm.cost / arm.tokens) ** 2
+        _rate_variance(arm, arm.cost, arm.cost_cost, arm.cost_tokens) / (arm.cost / arm.tokens) ** 2
         for arm in (treated, control)
     ]
     ratio = (treated.cost / treated.tokens) / (control.cost / control.tokens)
     return _Estimate(math.log(ratio), math.sqrt(sum(relative)))
 
 
-def _hits(treated: ArmTotals, control: ArmTotals) -> _Estimate:
+def _hit_rate_difference(treated: ArmTotals, control: ArmTotals) -> _Estimate:
     """The treated hit rate less the control's."""
     variances = [
-        _variance(arm, arm.reads, arm.reads_reads, arm.reads_tokens) for arm in (treated, control)
+        _rate_variance(arm, arm.reads, arm.reads_reads, arm.reads_tokens)
+        for arm in (treated, control)
     ]
     difference = treated.reads / treated.tokens - control.reads / control.tokens
     return _Estimate(difference, math.sqrt(sum(variances)))
 
 
-def _variance(arm: ArmTotals, total: int, squares: float, products: float) -> float:
+def _rate_variance(arm: ArmTotals, total: int, squares: float, products: float) -> float:
     """The variance of ``total`` ÷ tokens."""
     rate = total / arm.tokens
     rest = squares - 2 * rate * products + rate * rate * arm.tokens_tokens
@@ -222,13 +246,115 @@ def _variance(arm: ArmTotals, total: int, squares: float, products: float) -> fl
     return max(rest, 0.0) * scale
 
 
-def _bound(treated: ArmTotals, control: ArmTotals) -> float:
-    """Number of standard errors hold at all looks together."""
+def _error_bound(treated: ArmTotals, control: ArmTotals) -> float:
+    """Number of standard errors of the bound that holds at all looks together."""
     seen = 1 / (1 / treated.conversations + 1 / control.conversations)
     pace = _PACE * seen
     return math.sqrt((1 + 1 / pace) * (math.log1p(pace) + _ODDS))
 
 
-def _saving(cost: _Estimate) -> Interval:
-    low, high = cost.within(_NORMAL)
+def _saving_interval(cost: _Estimate) -> Interval:
+    low, high = cost.interval(_NORMAL)
     return Interval(-math.expm1(high), -math.expm1(cost.value), -math.expm1(low))
+
+
+class CallCost(msgspec.Struct, frozen=True, kw_only=True):
+    """One call; all in one unit, such as fresh tokens times their price.
+
+    Attributes:
+        planned: What it should cost as it was sent.
+        direct: What it should have cost unmodified.
+        surcharge: What it paid for writing, over what it would have paid unmodified.
+        lives: Seconds that what it wrote lives.
+    """
+
+    planned: float
+    direct: float
+    surcharge: float = 0.0
+    lives: float = 0.0
+
+
+class Harm(msgspec.Struct, frozen=True, kw_only=True):
+    """Evidence that planning makes a feature surely dearer.
+
+    Attributes:
+        calls: The calls judged last, which show it.
+        more: How much dearer they were than unmodified, as a share of that.
+    """
+
+    calls: int
+    more: float
+
+    @property
+    def why(self) -> str:
+        """The same in one sentence."""
+        return (
+            f"the last {self.calls} calls cost {self.more:.1%} more than the same calls should have"
+            " cost unmodified"
+        )
+
+
+class _PendingCall(NamedTuple):
+    """A call that is not judged yet: what it cost more, its direct cost, when its marks die."""
+
+    more: float
+    direct: float
+    until: float
+
+
+class HarmWatch:
+    """Judges one feature on one family of models; 3 KB, and 100 bytes a call to be judged."""
+
+    def __init__(self) -> None:
+        self._judged: deque[tuple[float, float]] = deque(maxlen=WINDOW)
+        self._open: OrderedDict[int, _PendingCall] = OrderedDict()
+        self._latest = 0.0
+
+    def record_call(self, now: float, call: CallCost, before: int) -> int:
+        """Count a call; its number comes back while it waits to be judged, else 0.
+
+        Args:
+            now: When it was sent, in seconds.
+            call: The call.
+            before: The number of its conversation's call before, which is judged by this; 0 for
+                none.
+        """
+        if now - self._latest > _RESET_AFTER_S:
+            self._judged.clear()
+            self._open.clear()
+        self._latest = max(now, self._latest)
+        if (earlier := self._open.pop(before, None)) is not None:
+            self._judge_call(earlier)
+        self._judge_expired(now)
+        found = _PendingCall(call.planned - call.direct, call.direct, now + call.lives)
+        if call.surcharge <= 0.0:
+            self._judge_call(found)
+            return 0
+        number = next(_numbers)
+        self._open[number] = found
+        if len(self._open) > _MAX_OPEN:
+            self._judge_call(self._open.popitem(last=False)[1])
+        return number
+
+    def current_harm(self, now: float) -> Harm | None:
+        """Return the harm that the latest judged calls show; None unless they are surely dearer."""
+        self._judge_expired(now)
+        calls = len(self._judged)
+        if calls < MIN_CALLS:
+            return None
+        more = sum(added for added, _ in self._judged)
+        direct = sum(cost for _, cost in self._judged)
+        if direct <= 0.0 or more <= TOLERANCE * direct:
+            return None
+        squares = sum((added - more / calls) ** 2 for added, _ in self._judged)
+        if more <= ERRORS * sqrt(squares):
+            return None
+        return Harm(calls=calls, more=more / direct)
+
+    def _judge_expired(self, now: float) -> None:
+        """Judge the calls whose marks have died."""
+        while self._open and next(iter(self._open.values())).until < now:
+            self._judge_call(self._open.popitem(last=False)[1])
+
+    def _judge_call(self, call: _PendingCall) -> None:
+        self._judged.append((call.more, call.direct))

@@ -1,4 +1,4 @@
-"""Prefixes that are being written right now, and what a call that could read one does.
+"""Prefixes that are being written right now, and how long a call waits that could read one.
 
 ::
 
@@ -12,12 +12,13 @@ OpenAI says nothing; what is still computed can hardly be read.
 """
 
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Final
 
 import msgspec
 
+from proxy.caches.regime import Regime
 from proxy.prefix.breakpoints.plan import ExperimentArm
-from proxy.prefix.fan_out import PrefixWrite, max_wait_s
 from proxy.prefix.planned import Planned
 from proxy.prefix.prediction.lookups import (
     entry_keys,
@@ -25,9 +26,13 @@ from proxy.prefix.prediction.lookups import (
     lookup_places,
     written_breakpoints,
 )
-from proxy.prefix.prediction.sent import SentCall
-from proxy.prefix.prompts.recent import LruCache
+from proxy.prefix.prediction.sent_call import SentCall
+from proxy.prefix.prompts.lru_cache import LruCache
 
+#: Nobody waits longer than this, in seconds, whatever it saves.
+MAX_WAIT_S: Final = 5.0
+#: A first byte this many times later than expected is not waited for any more.
+_LATE: Final = 2.0
 #: What a second of one call's waiting may cost, in nano-dollars: a cent, 36 dollars an hour.
 #: Whoever waits for the answer is paid about that: an hour of work in the USA costs an employer 36
 #: dollars before tax and extras (Bureau of Labor Statistics, average hourly earnings, 2025). So
@@ -42,8 +47,52 @@ _MILLION: Final = 1_000_000
 LatencyClass = tuple[str, str, bool]
 
 
+class PrefixWrite(msgspec.Struct, frozen=True, kw_only=True):
+    """A call under way that nobody can read from yet.
+
+    Attributes:
+        since: When it was sent.
+        tokens: What it shares with the call that might wait, beyond what is cached already.
+        first_byte: Seconds its first byte is expected to take; 0 for unknown.
+        ttl: The lifetime the call that might wait would write these tokens with; "" for fresh.
+    """
+
+    since: float
+    tokens: int
+    first_byte: float
+    ttl: str = ""
+
+
+def max_wait_s(
+    writing: PrefixWrite, regime: Regime, now: float, fresh: float, second: float
+) -> float:
+    """Seconds to wait at most for its first byte; 0 for going at once.
+
+    It pays to wait where reading instead of writing saves more than the waiting costs.
+
+    Args:
+        writing: The call to wait for.
+        regime: The cache both use.
+        now: Seconds, on the clock of ``since``.
+        fresh: What a fresh token costs, in nano-dollars.
+        second: What a second of waiting may cost, in nano-dollars; 0 where nobody minds.
+
+    Source: Anthropic, prompt caching (2026-08): an entry can be used once the first response
+    begins.
+    """
+    left = writing.first_byte - (now - writing.since)
+    if writing.tokens < max(1, regime.least):
+        return 0.0
+    if writing.first_byte <= 0 or left <= 0 or left > MAX_WAIT_S:
+        return 0.0
+    price = regime.writes.get(writing.ttl, Fraction(1)) - regime.read
+    if float(price) * writing.tokens * fresh <= left * second:
+        return 0.0
+    return min(MAX_WAIT_S, left * _LATE)
+
+
 class WriteWait(msgspec.Struct, frozen=True):
-    """Which call to wait for, and how many seconds at most."""
+    """The call to wait for, and the seconds to wait at most."""
 
     writer: int
     seconds: float
@@ -94,7 +143,7 @@ class InFlightWrites:
             return None
         if rates is None or rates.input is None:
             return None
-        found = self._found(planned, now)
+        found = self._longest_write(planned, now)
         if found is None:
             return None
         writer, writing = found
@@ -122,7 +171,7 @@ class InFlightWrites:
         write = self._writes.get(id(planned.evidence.sent))
         if write is None:
             return None
-        self._first_bytes.put(write.lane, self._average(write, now))
+        self._first_bytes.put(write.lane, self._average_first_byte_s(write, now))
         for key, until in write.points.items():
             self._readable.put(key, until)
         return self.forget_write(planned)
@@ -137,8 +186,8 @@ class InFlightWrites:
             del self._writers[key]
         return writer
 
-    def _found(self, planned: Planned, now: float) -> tuple[int, PrefixWrite] | None:
-        """Who writes the longest prefix that the call looks for, and how much more that is."""
+    def _longest_write(self, planned: Planned, now: float) -> tuple[int, PrefixWrite] | None:
+        """The call that writes the longest prefix that this one looks for, and that write."""
         evidence = planned.evidence
         sent, scale = evidence.sent, evidence.expected.scale
         writer, end, there = 0, 0, evidence.expected.tokens
@@ -156,21 +205,21 @@ class InFlightWrites:
             since=write.since,
             tokens=scale.tokens_of(sent.ends[end]) - there,
             first_byte=self._first_bytes.peek(write.lane) or 0.0,
-            ttl=_ttl(sent, end),
+            ttl=_written_lifetime(sent, end),
         )
 
     def _is_readable(self, key: int, now: float) -> bool:
         until = self._readable.peek(key)
         return until is not None and until >= now
 
-    def _average(self, write: _Write, now: float) -> float:
+    def _average_first_byte_s(self, write: _Write, now: float) -> float:
         took = max(0.0, now - write.since)
         before = self._first_bytes.peek(write.lane)
         return took if before is None else before + _NEW * (took - before)
 
 
 def _new_entries(planned: Planned) -> Iterator[tuple[int, float]]:
-    """What a call's new entries are stored under, and the seconds they live.
+    """The keys of a call's new entries, and the seconds they live.
 
     Those that add too little to what is there are not worth a wait to anybody.
     """
@@ -182,7 +231,7 @@ def _new_entries(planned: Planned) -> Iterator[tuple[int, float]]:
             yield sent.points[at] + by, lifetime_s(sent.regime, ttl)
 
 
-def _ttl(sent: SentCall, at: int) -> str:
+def _written_lifetime(sent: SentCall, at: int) -> str:
     """The lifetime the call would write so many of its blocks with; "" for none."""
     behind = [mark for mark in sent.marks if mark >= at - 1]
     return sent.marks[min(behind)] if behind else ""

@@ -7,12 +7,11 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.layouts.holes import instructions
-from proxy.prefix.layouts.layout import Layout, LayoutMove
+from proxy.prefix.layouts.layout import Layout, LayoutMove, instructions
 from proxy.prefix.layouts.learning import FeatureLearner
 from proxy.prefix.planned import Planned
+from proxy.prefix.prompts.lru_cache import LruCache
 from proxy.prefix.prompts.prompt import RANK, Fingerprint, count_leading_roles
-from proxy.prefix.prompts.recent import LruCache
 from proxy.records.feature_mode import LayoutScope
 
 #: Sets of tools of one feature whose instructions are told apart.
@@ -59,7 +58,7 @@ class LayoutLearner:
         )
         if not first:
             return
-        learner, mark = self._learner(planned), hash(messages[:first]) or 1
+        learner, mark = self._learner_of(planned), hash(messages[:first]) or 1
         begins, history = not draft.turns, sum(map(len, messages[first:]))
         if learner.observe_without_texts(
             draft.conversation, now, first=begins, history=history, mark=mark
@@ -82,7 +81,7 @@ class LayoutLearner:
         )
         return Layout(moves=moves) if moves else None
 
-    def _learner(self, planned: Planned) -> FeatureLearner:
+    def _learner_of(self, planned: Planned) -> FeatureLearner:
         """The one of its feature and tools, in whatever order they come."""
         draft = planned.draft
         tools = draft.prompt.tools
@@ -122,5 +121,5 @@ def _merge_moves(moves: Sequence[LayoutMove]) -> tuple[LayoutMove, ...]:
 
 
 def _moved_text(move: LayoutMove) -> tuple[object, ...]:
-    """Which text a move takes."""
+    """The text that a move takes."""
     return move.before, move.after, move.at, move.count, move.of

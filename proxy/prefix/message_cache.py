@@ -1,18 +1,89 @@
-"""Caches readings of messages, as a conversation sends most of its messages again."""
+"""Caches readings of tools, instructions and messages: a conversation sends most of them again."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 import msgspec
 
-from proxy.prefix.prediction.shared_prefixes import SharedPrefixIndex
-from proxy.prefix.prompts.bare import digest_without_marks
+from proxy.prefix.prediction.sent_call import TextLines, leading_lines
 from proxy.prefix.prompts.conversation import message_digest
+from proxy.prefix.prompts.fingerprints import digest_without_marks, without_marks
+from proxy.prefix.prompts.lru_cache import LruCache
 from proxy.prefix.prompts.marks import may_mark
-from proxy.prefix.prompts.objects import Unplannable, is_exact, members
-from proxy.prefix.prompts.prompt import Fingerprint, MessageReading, content_parts, part_text
-from proxy.prefix.prompts.tagged import may_hold_tags
+from proxy.prefix.prompts.objects import Unplannable, is_exact, may_hold_tags, members
+from proxy.prefix.prompts.prompt import (
+    BlockJson,
+    Fingerprint,
+    MessageReading,
+    Prompt,
+    PromptBlock,
+    content_parts,
+    leading_blocks,
+    part_text,
+)
 
-_Key = tuple[Fingerprint, int]
+#: Bytes of a block and of a text's lines besides their fingerprints, about.
+_BLOCK: Final = 250
+_TEXT: Final = 300
+_PrefixKey = tuple[Fingerprint, int, int, tuple[int, int] | None]
+_MessageKey = tuple[Fingerprint, int]
+
+
+class SharedPrefix(msgspec.Struct, frozen=True):
+    """The part of a prompt that stands before its conversation.
+
+    Attributes:
+        blocks: Its blocks.
+        bare: The same without marks.
+        lines: The lines of each text, by index of its block.
+        may_mark: Whether there can be a mark in a tool.
+    """
+
+    blocks: Sequence[PromptBlock]
+    bare: Sequence[PromptBlock]
+    lines: Mapping[int, TextLines]
+    may_mark: bool
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        lines = sum(_TEXT + len(each.digests) * 2 for each in self.lines.values())
+        return _BLOCK * len(self.blocks) + lines
+
+
+class SharedPrefixIndex:
+    """Recently read tools and instructions; none of their words.
+
+    They are known by Python's own hash, whose secret is the process's.
+
+    Args:
+        room: Bytes for all of them, about.
+    """
+
+    def __init__(self, room: int = 16 * 2**20) -> None:
+        self._known: LruCache[_PrefixKey, SharedPrefix] = LruCache(room, lambda found: found.size)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def read_prefix(self, prompt: Prompt, fingerprint: Fingerprint, first: int) -> SharedPrefix:
+        """The part of a prompt before its message ``first``.
+
+        Raises:
+            Unplannable: If a message cannot be read, or their parts are too many.
+        """
+        key = (fingerprint, hash(prompt.tools), hash(prompt.messages[:first]), prompt.semi)
+        return self._known.get_or_make(key, lambda: _read_shared_prefix(prompt, fingerprint, first))
+
+
+def _read_shared_prefix(prompt: Prompt, fingerprint: Fingerprint, first: int) -> SharedPrefix:
+    found = tuple(leading_blocks(prompt, fingerprint, first))
+    pieces = BlockJson(prompt)
+    known = [digest_without_marks(pieces.block_json(block), fingerprint) for block in found]
+    lines = leading_lines(prompt, found, fingerprint)
+    return SharedPrefix(
+        found, tuple(without_marks(found, known)), lines, any(map(may_mark, prompt.tools))
+    )
 
 
 class MessageCache:
@@ -29,8 +100,8 @@ class MessageCache:
 
     def __init__(self, most: int = 50_000) -> None:
         self._half = max(1, most // 2)
-        self._known: dict[_Key, MessageReading] = {}
-        self._older: dict[_Key, MessageReading] = {}
+        self._known: dict[_MessageKey, MessageReading] = {}
+        self._older: dict[_MessageKey, MessageReading] = {}
         self.fronts = SharedPrefixIndex()
 
     def __len__(self) -> int:
@@ -47,9 +118,9 @@ class MessageCache:
         keys = [(fingerprint, hash(message)) for message in messages]
         known = map(self._known.get, keys)
         every = zip(known, keys, messages, strict=True)
-        return tuple([one or self._read(key, raw) for one, key, raw in every])
+        return tuple([one or self._read_message(key, raw) for one, key, raw in every])
 
-    def _read(self, key: _Key, message: bytes) -> MessageReading:
+    def _read_message(self, key: _MessageKey, message: bytes) -> MessageReading:
         found = self._older.get(key) or read_message(key[0], message)
         if len(self._known) >= self._half:
             self._older, self._known = self._known, {}
@@ -68,7 +139,7 @@ def read_message(fingerprint: Fingerprint, message: bytes) -> MessageReading:
     if role is None:
         raise Unplannable("not a message: its role is no text")
     content = found.get("content", b"null")
-    if not is_exact(message, found) or (content[:1] == b"[" and not _exact(content)):
+    if not is_exact(message, found) or (content[:1] == b"[" and not _has_exact_parts(content)):
         raise Unplannable("a key of a message stands twice or is escaped")
     bare, digest = digest_without_marks(message, fingerprint), fingerprint(message)
     says = message_digest(message, found, fingerprint)
@@ -77,7 +148,7 @@ def read_message(fingerprint: Fingerprint, message: bytes) -> MessageReading:
     return MessageReading(role, digest, may_mark(message), may_hold_tags(message), bare, says)
 
 
-def _exact(content: bytes) -> bool:
+def _has_exact_parts(content: bytes) -> bool:
     """True if no key of a part stands twice or is escaped."""
     objects = [part for part in content_parts(msgspec.Raw(content)) if part[:1] == b"{"]
     return all(is_exact(part, members(part)) for part in objects)

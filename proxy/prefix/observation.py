@@ -1,19 +1,181 @@
-"""Derives reuse observations and cache misses from answered calls."""
+"""Derives reuse observations and explained cache misses from answered calls.
+
+A call could have read as much as the call before held too, wherever that stood, or as was sent
+before as a prefix, if that is more. A provider knows of calls that we do not: another process sent
+them, or one before a restart. So what it says was lost is lost at least, and where our account
+finds nothing, its word stands.
+"""
+
+from fractions import Fraction
+from typing import Final
 
 import msgspec
 
 from proxy.prefix.breakpoints.placement import is_cacheable_length
 from proxy.prefix.breakpoints.plan import Plan
 from proxy.prefix.breakpoints.reuse_statistics import ReadOutcome, SeenCall
-from proxy.prefix.conversation_state import ANSWERED, ConversationState
-from proxy.prefix.explain.findings import CallEvidence
-from proxy.prefix.explain.misses import explain_miss, provider_miss
-from proxy.prefix.explain.reasons import CacheMiss, ProviderReason
+from proxy.prefix.conversations import ANSWERED, ConversationState
+from proxy.prefix.explain.findings import CallEvidence, MissCase, MissFinding, find_reason
+from proxy.prefix.explain.reasons import CacheMiss, MissReason, ProviderReason, ReasonConfidence
 from proxy.prefix.planned import Draft, Planned
-from proxy.prefix.prediction.prompt_digests import MORE, blocks_left_out, digest_start
-from proxy.prefix.prediction.sent import SentCall
-from proxy.prefix.prompts.prompt import PromptSlot
+from proxy.prefix.prediction.changes import repeated_bytes
+from proxy.prefix.prediction.lookups import stores_at_breakpoints
+from proxy.prefix.prediction.prefix_chains import ExpectedRead
+from proxy.prefix.prediction.sent_call import MORE, SentCall, blocks_left_out, digest_start
+from proxy.prefix.prompts.prompt import Prompt, PromptSlot
+from slo.price import TokenRates
 from slo.usage import Usage
+
+#: A shortfall below this share of what could be read is an error of estimates.
+_SLACK: Final = 20
+#: The same as a share of what else is in the prompt.
+_ELSE: Final = 5
+_LEAST_SLACK: Final = 64
+_MILLION: Final = 1_000_000
+_SAYS: Final = "the provider says {}"
+
+
+def explain_miss(
+    evidence: CallEvidence,
+    usage: Usage,
+    rates: TokenRates | None = None,
+    *,
+    told: ProviderReason | None = None,
+    shown: Prompt | None = None,
+) -> CacheMiss | None:
+    """Why the call was read less than it could have been; None where it was not.
+
+    Args:
+        evidence: What was known when it was sent.
+        usage: What the provider counted; not an estimate.
+        rates: What the call's tokens cost; None where that is unknown.
+        told: The provider's own reason, where it gave one.
+        shown: The prompt that was sent, only where its team keeps prompts: its words may then
+            stand in the detail.
+    """
+    total = usage.prompt_tokens
+    if not evidence.sent.regime.name or not total:
+        return provider_miss(told, usage, rates)
+    expected = evidence.expected.rescale(total)
+    could = _readable_tokens(evidence, expected, total)
+    lost = max(0, could - usage.cache_read)
+    slack = _allowed_shortfall(evidence.sent, could, total)
+    if lost <= slack and (could or usage.cache_read):
+        return provider_miss(told, usage, rates)
+    found = find_reason(
+        MissCase(
+            evidence=evidence,
+            expected=expected,
+            could=could,
+            enough=could - slack,
+            total=total,
+            read=usage.cache_read,
+            shown=shown,
+        )
+    )
+    if told is not None:
+        found = _merge_reasons(found, told)
+        lost = max(lost, _cap_at_unread(told.tokens or 0, usage))
+    return CacheMiss(
+        reason=found.reason,
+        detail=found.detail,
+        confidence=found.confidence,
+        tokens=lost,
+        nanos=lost_nanos(lost, usage, rates),
+    )
+
+
+def provider_miss(
+    told: ProviderReason | None, usage: Usage | None, rates: TokenRates | None = None
+) -> CacheMiss | None:
+    """Return the miss that only the provider reports; None where it reports none.
+
+    Args:
+        told: The provider's own reason, where it gave one.
+        usage: What it counted; None where it did not.
+        rates: What the call's tokens cost; None where that is unknown.
+    """
+    if told is None:
+        return None
+    lost, nanos = told.tokens, None
+    if lost is not None and usage is not None:
+        lost = _cap_at_unread(lost, usage)
+        nanos = lost_nanos(lost, usage, rates)
+    return CacheMiss(
+        reason=told.reason,
+        detail=_SAYS.format(told.detail),
+        confidence=ReasonConfidence.LIKELY,
+        tokens=lost or 0,
+        nanos=nanos,
+    )
+
+
+def lost_nanos(tokens: int, usage: Usage, rates: TokenRates | None) -> int | None:
+    """Cost of tokens that were not read, in nano-dollars; None where a price is unknown.
+
+    What could have been read would not have been written again, so as many tokens as possible
+    count at the price of this call's writes and the rest as fresh.
+    """
+    if not tokens:
+        return 0
+    if rates is None or rates.cache_read is None:
+        return None
+    buckets = (
+        (usage.write_5m, rates.write_5m),
+        (usage.write_30m, rates.write_30m),
+        (usage.write_1h, rates.write_1h),
+        (usage.write_12h, rates.write_12h),
+    )
+    spent = Fraction(0)
+    for count, rate in buckets:
+        if count and rate is None:
+            return None
+        spent += count * (rate or 0)
+    written = min(tokens, usage.cache_write_tokens)
+    paid = spent * written / usage.cache_write_tokens if written else Fraction(0)
+    if tokens > written:
+        if rates.input is None:
+            return None
+        paid += (tokens - written) * rates.input
+    return round((paid - tokens * rates.cache_read) / _MILLION)
+
+
+def _cap_at_unread(lost: int, usage: Usage) -> int:
+    """No more tokens than were not read."""
+    return min(lost, usage.prompt_tokens - usage.cache_read)
+
+
+def _readable_tokens(evidence: CallEvidence, expected: ExpectedRead, total: int) -> int:
+    """Tokens that could have been read, had all gone well."""
+    before, sent = evidence.before, evidence.sent
+    again = expected.scale.tokens_of(repeated_bytes(sent, before)) if before is not None else 0
+    most = total if stores_at_breakpoints(sent.regime) else total - 1
+    return min(max(again, expected.known), most)
+
+
+def _allowed_shortfall(sent: SentCall, could: int, total: int) -> int:
+    """A shortfall that may come from steps, or from bytes that stood for tokens.
+
+    Texts differ in tokens per byte: the more else there is in a prompt, the less is known of a
+    part of it.
+    """
+    return max(sent.regime.block, _LEAST_SLACK, could // _SLACK, min(could, total - could) // _ELSE)
+
+
+def _merge_reasons(found: MissFinding, told: ProviderReason) -> MissFinding:
+    """Ours where the provider agrees, now for certain; else the provider's, for it must know.
+
+    Either way both are told.
+    """
+    says = _SAYS.format(told.detail)
+    if found.reason is told.reason:
+        detail = f"{found.detail}; {says}" if found.detail else says
+        return MissFinding(found.reason, detail, ReasonConfidence.CERTAIN)
+    if found.reason is MissReason.PROVIDER_SIDE or not found.detail:
+        return MissFinding(told.reason, says, ReasonConfidence.LIKELY)
+    return MissFinding(
+        told.reason, f"{says}; by our account {found.detail}", ReasonConfidence.LIKELY
+    )
 
 
 class CallObservation(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,38 +192,40 @@ class CallObservation(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int
 
 
-def observe_call(planned: Planned, usage: Usage | None, talk: ConversationState) -> CallObservation:
+def observe_call(
+    planned: Planned, usage: Usage | None, state: ConversationState
+) -> CallObservation:
     """Return what reuse statistics learn from an answered call.
 
     Args:
         planned: The call.
         usage: What its provider counted; None where it did not.
-        talk: Its conversation before it.
+        state: Its conversation before it.
     """
     draft, evidence = planned.draft, planned.evidence
     sent, expected = evidence.sent, evidence.expected
     total = usage.prompt_tokens if usage is not None else sent.estimate
     known = expected.rescale(total).known
     counts = is_cacheable_length(total, sent.regime)
-    gap = max(0.0, evidence.now - talk.latest) if talk.calls else 0.0
-    answered = draft.turns > talk.turns or gap >= ANSWERED
+    gap = max(0.0, evidence.now - state.latest) if state.calls else 0.0
+    answered = draft.turns > state.turns or gap >= ANSWERED
     begins = digest_start(sent.blocks)
     shares = known * 10 >= total * _stable_share(sent) * 9
     whole = not sent.regime.takes_marks or expected.same >= begins.stable
-    follows = talk.calls > 0 and not sent.compacted  # what we shortened says nothing of habits
-    extends = answered and _extends(sent, talk, known) if follows else None
+    follows = state.calls > 0 and not sent.compacted  # what we shortened says nothing of habits
+    extends = answered and _is_extension(sent, state, known) if follows else None
     seen = SeenCall(
-        before=calls_before(draft, planned.plan, talk),
+        before=calls_before(draft, planned.plan, state),
         gap=gap,
         extends=extends,
-        left=_blocks_left_out(sent, talk, answered=answered, extends=extends),
+        left=_blocks_left_out(sent, state, answered=answered, extends=extends),
         counts=counts,
-        counted=not talk.calls or is_cacheable_length(talk.tokens, sent.regime),
+        counted=not state.calls or is_cacheable_length(state.tokens, sent.regime),
         repeats=counts and known >= total and (expected.idle or 0.0) >= ANSWERED,
         shares=shares and whole,
         equips=expected.same >= begins.tools,
         layout=planned.plan.layout,
-        reads=_reads(evidence, usage),
+        reads=_read_outcome(evidence, usage),
     )
     return CallObservation(seen=seen, compares=follows and answered, tokens=total)
 
@@ -82,47 +246,47 @@ def find_miss(
     return explain_miss(planned.evidence, usage, planned.way.rates, told=told, shown=shown)
 
 
-def calls_before(draft: Draft, plan: Plan, talk: ConversationState) -> int:
+def calls_before(draft: Draft, plan: Plan, state: ConversationState) -> int:
     """Number of calls its conversation had, at least.
 
     Answers in a prompt whose conversation nobody knew may be examples that its caller wrote.
     """
-    return max(talk.calls, 0 if plan.joined else draft.turns)
+    return max(state.calls, 0 if plan.joined else draft.turns)
 
 
-def _reads(evidence: CallEvidence, usage: Usage | None) -> ReadOutcome | None:
+def _read_outcome(evidence: CallEvidence, usage: Usage | None) -> ReadOutcome | None:
     """True if what should have been read was, as its provider counted; None for nothing to say."""
     sent = evidence.sent
     if usage is None or not sent.regime.takes_marks or not evidence.expected.tokens:
         return None
     expected = evidence.expected.rescale(usage.prompt_tokens)
     enough = usage.cache_read * 10 >= expected.tokens * 9
-    talk = sent.ends[sent.stretches.talk.start]
+    talk = sent.ends[sent.block_ranges.messages.start]
     return ReadOutcome(in_talk=expected.tokens > expected.scale.tokens_of(talk), came_true=enough)
 
 
-def _extends(sent: SentCall, talk: ConversationState, known: int) -> bool:
+def _is_extension(sent: SentCall, state: ConversationState, known: int) -> bool:
     """True if a call begins with all that one of the latest of its conversation sent.
 
     Where what is stored ends at marks, nearly all is not enough.
     """
-    if known * 10 < talk.tokens * 9:
+    if known * 10 < state.tokens * 9:
         return False
-    return not sent.regime.takes_marks or not set(sent.points).isdisjoint(talk.points)
+    return not sent.regime.takes_marks or not set(sent.points).isdisjoint(state.points)
 
 
 def _blocks_left_out(
-    sent: SentCall, talk: ConversationState, *, answered: bool, extends: bool | None
+    sent: SentCall, state: ConversationState, *, answered: bool, extends: bool | None
 ) -> int:
     """Number of blocks at the end of one of the latest calls of its conversation it leaves out."""
     if extends:
         return 0
     if not answered or not sent.regime.takes_marks:
         return MORE
-    return blocks_left_out(sent.blocks, talk.endings) or MORE
+    return blocks_left_out(sent.blocks, state.endings) or MORE
 
 
 def _stable_share(call: SentCall) -> float:
-    """Which share of a prompt is its stable slot; 0 for an empty prompt."""
-    front = call.blocks[: call.stretches.talk.start]
+    """The share of a prompt that is its stable slot; 0 for an empty prompt."""
+    front = call.blocks[: call.block_ranges.messages.start]
     return sum(block.size for block in front if block.slot is PromptSlot.STABLE) / max(1, call.size)

@@ -10,12 +10,12 @@ from proxy.caches.regime import Regime
 from proxy.prefix.breakpoints.plan import Plan
 from proxy.prefix.breakpoints.policies import CacheKeySource
 from proxy.prefix.conversations import ResolvedConversation
-from proxy.prefix.explain.diagnostics import DiagnosticsQuestion
 from proxy.prefix.explain.findings import CallEvidence
 from proxy.prefix.message_cache import MessageCache
 from proxy.prefix.prediction.prefix_chains import ExpectedRead
-from proxy.prefix.prediction.sent import SentCall
+from proxy.prefix.prediction.sent_call import SentCall
 from proxy.prefix.prompts.conversation import ConversationChain
+from proxy.prefix.prompts.objects import members, write_object
 from proxy.prefix.prompts.prompt import Fingerprint, MessageReading, Prompt
 from proxy.records.feature_mode import LayoutScope
 from proxy.records.origin import UncompactedConversation
@@ -48,14 +48,14 @@ class PlanningRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlanningTarget(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a call is sent.
+    """The upstream and model that a call is sent to.
 
     Attributes:
         upstream: Its name.
         model: The name the upstream knows the model by.
         late: Whether it takes system messages after the conversation.
         rates: What tokens cost; None where that is unknown.
-        asks: How it can be asked why its cache missed, as ``diagnostics.question`` names it; ""
+        asks: How it can be asked why its cache missed, as ``diagnostics_question`` names it; ""
             where it cannot.
     """
 
@@ -89,7 +89,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def conversation(self) -> bytes:
-        """Which conversation it belongs to: 16 bytes, the same on every replica."""
+        """The id of its conversation: 16 bytes, the same on every replica."""
         return self.resolved.name
 
     def stored_keys(self, plan: Plan | None) -> tuple[str, ...]:
@@ -105,7 +105,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys(name.hex() for name in names))
 
     def related_keys(self) -> dict[str, Plan]:
-        """What leads to its conversation from elsewhere, by where that is kept, in hex."""
+        """The plans that refer to its conversation, by the key (hex) that they are stored under."""
         there = Plan(conversation=self.conversation.hex())
         return {value.hex(): there for value in self.resolved.beside}
 
@@ -148,6 +148,34 @@ class FullyMarkedCall(msgspec.Struct, frozen=True, kw_only=True):
     expected: ExpectedRead
     is_live: bool = False
     number: int = 0
+
+
+class DiagnosticsQuestion(msgspec.Struct, frozen=True):
+    """The field and headers that ask a provider for its reason.
+
+    Attributes:
+        field: The field of the upstream's body.
+        value: Its value, a JSON object; what the caller says in that field goes before it.
+        headers: Headers beside it; each is a list to which this is added.
+    """
+
+    field: str
+    value: bytes
+    headers: Mapping[str, str] = {}
+
+    def merged_value(self, caller_value: bytes) -> bytes | None:
+        """Its value with what the caller says in the same field; None where it cannot be put.
+
+        That is where the caller asks, or says what is no object.
+
+        Args:
+            caller_value: The caller's value of the field, as JSON.
+        """
+        said = members(caller_value) if caller_value[:1] == b"{" else {}
+        asked = {**members(self.value), **said}
+        return (
+            None if asked == said or (not said and caller_value != b"null") else write_object(asked)
+        )
 
 
 class Planned(msgspec.Struct, frozen=True, kw_only=True):
@@ -204,9 +232,9 @@ def layout_place(asked: PlanningRequest, model: str) -> LayoutScope:
     return LayoutScope(asked.team, asked.feature, family[0].lower() if family else "")
 
 
-def cache_key_source(draft: Draft, way: PlanningTarget) -> CacheKeySource:
+def cache_key_source(draft: Draft, target: PlanningTarget) -> CacheKeySource:
     """The hashes that a call's cache keys are made of."""
     asked = draft.asked
-    names = (f"{asked.team}\0{way.model}", f"{asked.team}\0{asked.feature}\0{way.model}")
+    names = (f"{asked.team}\0{target.model}", f"{asked.team}\0{asked.feature}\0{target.model}")
     team, feature = (draft.fingerprint(name.encode(errors="replace")).hex()[:16] for name in names)
     return CacheKeySource(team=team, feature=feature)

@@ -23,26 +23,23 @@ from proxy.prefix.arrangement import (
     unmodified_prompt,
 )
 from proxy.prefix.breakpoints import policies
-from proxy.prefix.breakpoints.keys import key_headers
-from proxy.prefix.breakpoints.optimum import Mark
+from proxy.prefix.breakpoints.placement import Mark
 from proxy.prefix.breakpoints.plan import (
     BreakpointPolicy,
     ExperimentArm,
     Plan,
+    assign_arm,
     fork_plan,
     merge_plans,
 )
+from proxy.prefix.breakpoints.policies import key_headers
 from proxy.prefix.breakpoints.reuse_statistics import ReuseStatistics
-from proxy.prefix.conversation_state import ConversationState
-from proxy.prefix.conversations import Conversations
-from proxy.prefix.experiment_arms import assign_arm
+from proxy.prefix.conversations import Conversations, ConversationState
 from proxy.prefix.explain.findings import CallEvidence
 from proxy.prefix.explain.reasons import CacheMiss, ProviderReason
-from proxy.prefix.harm import Harm
-from proxy.prefix.keyed import team_fingerprint
-from proxy.prefix.layouts.canonical import movable_tools
+from proxy.prefix.guard import Harm
 from proxy.prefix.layouts.layout import Layout
-from proxy.prefix.layouts.toolsets import Toolsets
+from proxy.prefix.layouts.tool_order import Toolsets, movable_tools
 from proxy.prefix.message_cache import MessageCache
 from proxy.prefix.observation import calls_before, find_miss, observe_call
 from proxy.prefix.planned import (
@@ -54,15 +51,14 @@ from proxy.prefix.planned import (
     cache_key_source,
     layout_place,
 )
-from proxy.prefix.prediction.changes import CallTraces
-from proxy.prefix.prediction.parameters import prefix_parameters
+from proxy.prefix.prediction.changes import CallTraces, prefix_parameters
+from proxy.prefix.prediction.lookups import UnstoredPrefixes
 from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
-from proxy.prefix.prediction.prompt_digests import blocks_left_out, digest_start
-from proxy.prefix.prediction.sent import SentCall
-from proxy.prefix.prediction.unstored import UnstoredPrefixes
+from proxy.prefix.prediction.sent_call import SentCall, blocks_left_out, digest_start
 from proxy.prefix.prompts.conversation import conversation_chain
+from proxy.prefix.prompts.fingerprints import team_fingerprint
+from proxy.prefix.prompts.lru_cache import LruCache
 from proxy.prefix.prompts.prompt import ASSISTANT, parse_prompt
-from proxy.prefix.prompts.recent import LruCache
 from proxy.prefix.unmodified import MarkedVariant, UnmodifiedBaseline
 from proxy.records.feature_mode import LayoutScope
 from slo.usage import Usage
@@ -135,7 +131,7 @@ class Planner:
 
         From here on its conversation went on with it: of two calls at once, one parts.
         """
-        self._conversations.load(held)
+        self._conversations.load_plans(held)
         resolved = self._conversations.resolve(draft.chain)
         self._conversations.record_call(draft.chain, resolved)
         for name in filter(None, (resolved.name, resolved.source)):
@@ -172,13 +168,13 @@ class Planner:
         return Plan(arm=chosen, layout=layout if moves else 0, joined=joined)
 
     def plan_call(
-        self, draft: Draft, way: PlanningTarget, plan: Plan, layout: Layout | None, now: float
+        self, draft: Draft, target: PlanningTarget, plan: Plan, layout: Layout | None, now: float
     ) -> Planned:
         """Plan the call for this target.
 
         Args:
             draft: The call.
-            way: Where it goes.
+            target: Where it goes.
             plan: What holds for its conversation.
             layout: The one that the plan names; None for none.
             now: Seconds since the epoch.
@@ -193,20 +189,22 @@ class Planner:
             found, own = (
                 unmodified_prompt(draft, plan),
                 BreakpointPolicy(
-                    key=policies.conversation_cache_key(way.regime, cache_key_source(draft, way))
+                    key=policies.conversation_cache_key(
+                        target.regime, cache_key_source(draft, target)
+                    )
                 ),
             )
         else:
-            plan = self._with_tool_order(draft, way, plan)
-            found = arrange_prompt(draft, plan, layout, late=way.late)
-            found, own = self._decide_policy(draft, way, found, now)
-        variant, trial = self._affordable(draft, way, found, own, now)
+            plan = self._with_tool_order(draft, target, plan)
+            found = arrange_prompt(draft, plan, layout, late=target.late)
+            found, own = self._decide_policy(draft, target, found, now)
+        variant, trial = self._affordable_variant(draft, target, found, own, now)
         return Planned(
             draft=draft,
-            way=way,
+            way=target,
             plan=found.plan,
             body=variant.sending.body,
-            headers=key_headers(own, way.regime),
+            headers=key_headers(own, target.regime),
             prompt=variant.sending.prompt,
             evidence=variant.evidence,
             notes=(*found.notes, *variant.sending.notes)[:_NOTES],
@@ -239,7 +237,7 @@ class Planner:
         sent, now = evidence.sent, evidence.now
         if usage is not None:
             expected = evidence.expected.rescale(usage.prompt_tokens)
-            if self._unstored.observe(sent, expected.hit, expected.scale, usage, now):
+            if self._unstored.record_answer(sent, expected.hit, expected.scale, usage, now):
                 self._unmodified.reset_earnings(planned.place)
         self._chains.record_call(sent, usage, now)
         self._traces.record_call(sent, now)
@@ -253,134 +251,136 @@ class Planner:
 
     def end_call(self, planned: Planned) -> None:
         """A call has ended, answered or not."""
-        self._unmodified.release(planned)
+        self._unmodified.release_stake(planned)
 
     def take_harm(self, place: LayoutScope, now: float) -> Harm | None:
-        """That planning makes the place's calls surely dearer; None where it does not.
+        """The harm that planning surely does to the place's calls; None where it does none.
 
         Once it was told, the place is judged by its next calls alone.
         """
-        found = self._unmodified.harm(place, now)
+        found = self._unmodified.current_harm(place, now)
         if found is not None:
-            self._unmodified.forget(place)
+            self._unmodified.forget_harm(place)
         return found
 
-    def _with_tool_order(self, draft: Draft, way: PlanningTarget, plan: Plan) -> Plan:
+    def _with_tool_order(self, draft: Draft, target: PlanningTarget, plan: Plan) -> Plan:
         """The plan with an order for the tools of its conversation, once there are any."""
         tools = draft.prompt.tools
         if not tools or plan.tools or plan.joined:
             return plan
-        toolsets = self._toolsets.get_or_make(layout_place(draft.asked, way.model), Toolsets)
+        toolsets = self._toolsets.get_or_make(layout_place(draft.asked, target.model), Toolsets)
         order = toolsets.order(movable_tools(tools, draft.fingerprint))
         return msgspec.structs.replace(plan, tools=order, as_came=not toolsets.is_respelled)
 
     def _decide_policy(
-        self, draft: Draft, way: PlanningTarget, found: ArrangedPrompt, now: float
+        self, draft: Draft, target: PlanningTarget, found: ArrangedPrompt, now: float
     ) -> tuple[ArrangedPrompt, BreakpointPolicy]:
         """Decide the conversation's marks on this kind of cache, once at each of its stages."""
         talk = self._talks.peek(draft.conversation) or ConversationState()
         begins_again = talk.calls > 0 and not draft.turns
         at = policies.decision_stage(draft.turns, talk.calls)
         held = found.plan.policies
-        names = [policies.policy_name(way.regime, each) for each in range(at + 1)]
+        names = [policies.policy_name(target.regime, each) for each in range(at + 1)]
         known = [held[name] for name in names if name in held]
         own = known[-1] if known else None
         if own is None or names[-1] not in held:
-            own = self._decide_anew(draft, way, found, talk, own)
+            own = self._decide_anew(draft, target, found, talk, own)
             if not begins_again:
                 begins = digest_start(found.bare)
-                place = layout_place(draft.asked, way.model)
+                place = layout_place(draft.asked, target.model)
                 habits = self._habits.get_or_make(place, ReuseStatistics)
                 starts = talk.comparable_starts(begins, moves=habits.has_changing_start)
-                own = policies.without_unread_marks(own, way.regime, starts, begins)
+                own = policies.without_unread_marks(own, target.regime, starts, begins)
             plan = msgspec.structs.replace(found.plan, policies={names[-1]: own, **held})
             found = msgspec.structs.replace(found, plan=plan)
         if begins_again:
             begins = digest_start(found.bare)
-            own = policies.without_unread_marks(own, way.regime, talk.openings, begins)
+            own = policies.without_unread_marks(own, target.regime, talk.openings, begins)
         return found, own
 
     def _decide_anew(
         self,
         draft: Draft,
-        way: PlanningTarget,
+        target: PlanningTarget,
         found: ArrangedPrompt,
-        talk: ConversationState,
+        state: ConversationState,
         before: BreakpointPolicy | None,
     ) -> BreakpointPolicy:
         """Decide the conversation's marks from this stage on, by what is expected of it now."""
-        habits = self._habits.get_or_make(layout_place(draft.asked, way.model), ReuseStatistics)
-        lefts = (*talk.lefts, blocks_left_out(found.bare, talk.endings)) if talk.calls else ()
-        repeats = habits.repeats(lefts)
+        habits = self._habits.get_or_make(layout_place(draft.asked, target.model), ReuseStatistics)
+        lefts = (*state.lefts, blocks_left_out(found.bare, state.endings)) if state.calls else ()
+        repeats = habits.repeat_shares(lefts)
         spoken = conversation_tokens(found)
         beyond = policies.blocks_left_unmarked(repeats, spoken)
-        uses = habits.uses(
-            way.regime.lifetimes,
+        uses = habits.expected_uses(
+            target.regime.lifetimes,
             is_open=bool(draft.prompt.tools) or draft.turns > 0,
-            before=calls_before(draft, found.plan, talk),
+            before=calls_before(draft, found.plan, state),
             repeats=repeats[beyond],
         )
         own = policies.choose_policy(
             policies.conversation_shape(found.blocks, spoken, beyond),
             uses,
-            way.regime,
-            cache_key_source(draft, way),
+            target.regime,
+            cache_key_source(draft, target),
         )
         return own if before is None else policies.revise_policy(own, before)
 
-    def _affordable(
+    def _affordable_variant(
         self,
         draft: Draft,
-        way: PlanningTarget,
+        target: PlanningTarget,
         found: ArrangedPrompt,
-        own: BreakpointPolicy,
+        policy: BreakpointPolicy,
         now: float,
     ) -> tuple[MarkedVariant, FullyMarkedCall | None]:
         """The call with as many marks as others earned, and with all of them on paper."""
-        whole = self._variant(draft, way, found, own, now)
+        whole = self._marked_variant(draft, target, found, policy, now)
         trial = self._unmodified.fully_marked_call(whole)
         if trial is None:
             return whole, None
-        where = layout_place(draft.asked, way.model)
+        where = layout_place(draft.asked, target.model)
         reserve_stake = self._unmodified.reserve_stake
-        number = reserve_stake(where, way, whole, on_credit=False)
+        number = reserve_stake(where, target, whole, on_credit=False)
         if number:
             return whole, msgspec.structs.replace(trial, is_live=True, number=number)
-        for marks, on_credit in self._unmodified.smaller_bets(where, way, whole, found.blocks):
-            part = self._variant(draft, way, found, own, now, marks)
-            number = reserve_stake(where, way, part, on_credit=on_credit)
+        for marks, on_credit in self._unmodified.smaller_bets(where, target, whole, found.blocks):
+            part = self._marked_variant(draft, target, found, policy, now, marks)
+            number = reserve_stake(where, target, part, on_credit=on_credit)
             if number:
                 is_live = part.evidence.sent.marks == whole.evidence.sent.marks
                 return part, msgspec.structs.replace(trial, is_live=is_live, number=number)
-        return self._variant(draft, way, found, BreakpointPolicy(key=own.key), now), trial
+        return self._marked_variant(
+            draft, target, found, BreakpointPolicy(key=policy.key), now
+        ), trial
 
-    def _variant(
+    def _marked_variant(
         self,
         draft: Draft,
-        way: PlanningTarget,
+        target: PlanningTarget,
         found: ArrangedPrompt,
-        own: BreakpointPolicy,
+        policy: BreakpointPolicy,
         now: float,
         marks: Sequence[Mark] | None = None,
     ) -> MarkedVariant:
-        sending = mark_prompt(draft, way, found, own, marks)
-        evidence = self._evidence(draft, way, found, sending, now)
-        direct = self._unmodified.unmodified_call(draft, way, found, sending, evidence.sent, now)
+        sending = mark_prompt(draft, target, found, policy, marks)
+        evidence = self._call_evidence(draft, target, found, sending, now)
+        direct = self._unmodified.unmodified_call(draft, target, found, sending, evidence.sent, now)
         return MarkedVariant(sending, evidence, direct)
 
-    def _evidence(
+    def _call_evidence(
         self,
         draft: Draft,
-        way: PlanningTarget,
+        target: PlanningTarget,
         found: ArrangedPrompt,
         sending: MarkedPrompt,
         now: float,
     ) -> CallEvidence:
         origin = draft.asked.origin
-        where = prefix_parameters(sending.prompt, way.regime, draft.fingerprint, way.model)
+        where = prefix_parameters(sending.prompt, target.regime, draft.fingerprint, target.model)
         call = SentCall(
-            regime=way.regime,
-            place=draft.fingerprint(way.upstream.encode()),
+            regime=target.regime,
+            place=draft.fingerprint(target.upstream.encode()),
             feature=draft.fingerprint(draft.asked.feature.encode(errors="replace")),
             conversation=draft.conversation,
             early=where.early,

@@ -22,12 +22,11 @@ import msgspec
 from proxy.caches.regime import Regime
 from proxy.prefix.arrangement import ArrangedPrompt, MarkedPrompt, unmodified_prompt
 from proxy.prefix.breakpoints.earnings import MarkEarnings
-from proxy.prefix.breakpoints.keys import is_explicit
-from proxy.prefix.breakpoints.optimum import Mark
-from proxy.prefix.breakpoints.placement import partial_marks
+from proxy.prefix.breakpoints.placement import Mark, partial_marks
 from proxy.prefix.breakpoints.plan import ExperimentArm
+from proxy.prefix.breakpoints.policies import is_explicit
 from proxy.prefix.explain.findings import CallEvidence
-from proxy.prefix.harm import CallCost, Harm, HarmWatch
+from proxy.prefix.guard import CallCost, Harm, HarmWatch
 from proxy.prefix.planned import Draft, FullyMarkedCall, Planned, PlanningTarget, UnmodifiedCall
 from proxy.prefix.prediction.billing import (
     expected_usage,
@@ -36,14 +35,13 @@ from proxy.prefix.prediction.billing import (
     storable_blocks,
     write_surcharge,
 )
-from proxy.prefix.prediction.lookups import has_stored_nothing
-from proxy.prefix.prediction.parameters import prefix_parameters
+from proxy.prefix.prediction.changes import prefix_parameters
+from proxy.prefix.prediction.lookups import UnstoredPrefixes, has_stored_nothing
 from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
-from proxy.prefix.prediction.sent import SentCall
-from proxy.prefix.prediction.unstored import UnstoredPrefixes
+from proxy.prefix.prediction.sent_call import SentCall
+from proxy.prefix.prompts.lru_cache import LruCache
 from proxy.prefix.prompts.marks import route_marks
 from proxy.prefix.prompts.prompt import PromptBlock
-from proxy.prefix.prompts.recent import LruCache
 from proxy.records.feature_mode import LayoutScope
 from slo.usage import Usage
 
@@ -118,7 +116,7 @@ class UnmodifiedBaseline:
     def unmodified_call(
         self,
         draft: Draft,
-        way: PlanningTarget,
+        target: PlanningTarget,
         found: ArrangedPrompt,
         sending: MarkedPrompt,
         sent: SentCall,
@@ -132,19 +130,19 @@ class UnmodifiedBaseline:
             Unplannable: If a message cannot be read.
         """
         if sending.body is draft.asked.body:
-            if way.regime.name != _MODAL:
+            if target.regime.name != _MODAL:
                 return None
             return UnmodifiedCall(sent=sent, expected=self._chains.expect_read(sent, now))
         prompt = found.prompt
         is_same = prompt.messages == draft.prompt.messages and prompt.tools == draft.prompt.tools
         came = found if is_same else unmodified_prompt(draft, found.plan)
-        marks = route_marks(came.given, came.blocks, way.regime)
-        explicit = is_explicit(came.prompt, way.regime)
+        marks = route_marks(came.given, came.blocks, target.regime)
+        explicit = is_explicit(came.prompt, target.regime)
         call = msgspec.structs.replace(sent, marks=marks, explicit=explicit)
         if is_same and sending.prompt.fields == draft.prompt.fields:
             call.__dict__.update(sent.__dict__)  # the same prefixes, hashed once
         else:
-            where = prefix_parameters(came.prompt, way.regime, draft.fingerprint, way.model)
+            where = prefix_parameters(came.prompt, target.regime, draft.fingerprint, target.model)
             call = msgspec.structs.replace(
                 call,
                 blocks=came.bare,
@@ -165,7 +163,7 @@ class UnmodifiedBaseline:
         )
 
     def reserve_stake(
-        self, where: LayoutScope, way: PlanningTarget, variant: MarkedVariant, *, on_credit: bool
+        self, where: LayoutScope, target: PlanningTarget, variant: MarkedVariant, *, on_credit: bool
     ) -> int:
         """The number of a bet on a variant of a call; 0 where it is not to be sent.
 
@@ -174,7 +172,7 @@ class UnmodifiedBaseline:
 
         Args:
             where: Whose earnings pay for it.
-            way: Where it goes.
+            target: Where it goes.
             variant: The call with some marks.
             on_credit: Whether it may be the one that loses more than marks have brought back.
         """
@@ -186,13 +184,13 @@ class UnmodifiedBaseline:
         marked = expected_usage(sent, evidence.expected, sent.estimate)
         if prompt_cost(marked, sent.regime) < prompt_cost(unmodified, sent.regime):
             return next(self._numbers)
-        surcharge = _surcharge(marked, unmodified, sent.regime)
+        surcharge = _extra_write_cost(marked, unmodified, sent.regime)
         if not marked.cache_write_tokens and not marked.cache_read:
             # By estimate it is too short to be stored; if it is not, all of it is written.
             surcharge = sent.estimate * (float(min(sent.regime.writes.values())) - 1.0)
-        stake = max(0.0, surcharge) * _price(way)
+        stake = max(0.0, surcharge) * _token_price(target)
         earnings = self._earnings_of(where)
-        if not earnings.allows(stake, on_credit=on_credit and self._credit is None):
+        if not earnings.allows_stake(stake, on_credit=on_credit and self._credit is None):
             return 0
         number = next(self._numbers)
         earnings.reserve_stake(number, stake, evidence.now)
@@ -201,7 +199,7 @@ class UnmodifiedBaseline:
     def smaller_bets(
         self,
         where: LayoutScope,
-        way: PlanningTarget,
+        target: PlanningTarget,
         whole: MarkedVariant,
         blocks: Sequence[PromptBlock],
     ) -> Iterator[tuple[Sequence[Mark], bool]]:
@@ -213,12 +211,12 @@ class UnmodifiedBaseline:
 
         Args:
             where: Whose earnings pay for it.
-            way: Where it goes.
+            target: Where it goes.
             whole: The call with all marks.
             blocks: Its prompt's, in wire order.
         """
         sent, expected = whole.evidence.sent, whole.evidence.expected
-        spare = self._earnings_of(where).spare / _price(way)
+        spare = self._earnings_of(where).allowed_loss / _token_price(target)
         full, regime = sent.marks, sent.regime
         payable = partial_marks(0, payable_blocks(sent, expected, spare), blocks, full, regime)
         if payable:
@@ -230,10 +228,10 @@ class UnmodifiedBaseline:
                 yield least, True
                 return
 
-    def release(self, planned: Planned) -> None:
+    def release_stake(self, planned: Planned) -> None:
         """A call has ended, however it did: nothing of it is at stake any more."""
         if planned.trial is not None and planned.trial.number:
-            self._earnings_of(planned.place).release(planned.trial.number)
+            self._earnings_of(planned.place).release_stake(planned.trial.number)
 
     def record_call(self, planned: Planned, usage: Usage | None, before: int) -> int:
         """Compare an answered call with the same call unmodified.
@@ -251,26 +249,26 @@ class UnmodifiedBaseline:
             self._chains.record_call(direct.sent if direct is not None else sent, None, now)
             if planned.trial is not None:
                 self._trials.record_call(planned.trial.sent, None, now)
-                self.release(planned)
+                self.release_stake(planned)
             return before
         expected, unmodified = compare_usage(planned, usage)
         self._chains.record_call(direct.sent if direct is not None else sent, unmodified, now)
         if planned.plan.arm is not ExperimentArm.TREATED:
             return 0
-        self._reckon(planned, usage, unmodified)
+        self._record_earnings(planned, usage, unmodified)
         watch = self._watches.get_or_make(planned.place, HarmWatch)
-        return watch.observe(now, _call_cost(expected, unmodified, planned), before)
+        return watch.record_call(now, _call_cost(expected, unmodified, planned), before)
 
-    def _reckon(self, planned: Planned, usage: Usage, unmodified: Usage) -> None:
+    def _record_earnings(self, planned: Planned, usage: Usage, unmodified: Usage) -> None:
         """Count what marks earned with an answered call, or would have."""
         sent, trial = planned.evidence.sent, planned.trial
         if sent.regime.name != _BETS:
             return
         earnings = self._earnings_of(planned.place)
-        price, direct = _price(planned.way), prompt_cost(unmodified, sent.regime)
+        price, direct = _token_price(planned.way), prompt_cost(unmodified, sent.regime)
         if trial is None:
             self._trials.record_call(sent, usage, planned.evidence.now)
-            earnings.observe(direct * price, 0.0, -inf)
+            earnings.record_call(direct * price, 0.0, -inf)
             return
         marked = usage
         if not trial.is_live:
@@ -278,12 +276,12 @@ class UnmodifiedBaseline:
         self._trials.record_call(trial.sent, marked, planned.evidence.now)
         saved, floor = direct - prompt_cost(marked, sent.regime), -inf
         if trial.number:
-            earnings.release(trial.number)
+            earnings.release_stake(trial.number)
             earnings.balance += (direct - prompt_cost(usage, sent.regime)) * price
         if not trial.is_live:
             # Nothing was paid: bets that are not made cannot lose more than the next one.
-            floor = -max(0.0, _surcharge(marked, unmodified, sent.regime))
-        earnings.observe(direct * price, saved * price, floor * price)
+            floor = -max(0.0, _extra_write_cost(marked, unmodified, sent.regime))
+        earnings.record_call(direct * price, saved * price, floor * price)
 
     def _earnings_of(self, where: LayoutScope) -> MarkEarnings:
         return self._earnings.get_or_make(where, lambda: MarkEarnings(self._credit or 0.0))
@@ -293,12 +291,12 @@ class UnmodifiedBaseline:
         earnings = self._earnings_of(where)
         earnings.earned = min(0.0, earnings.earned)
 
-    def harm(self, place: LayoutScope, now: float) -> Harm | None:
-        """That planning makes the place's calls surely dearer; None where it does not."""
+    def current_harm(self, place: LayoutScope, now: float) -> Harm | None:
+        """The harm that planning surely does to the place's calls; None where it does none."""
         watch = self._watches.peek(place)
-        return watch.harm(now) if watch is not None else None
+        return watch.current_harm(now) if watch is not None else None
 
-    def forget(self, place: LayoutScope) -> None:
+    def forget_harm(self, place: LayoutScope) -> None:
         """Judge a place by its next calls alone."""
         self._watches.put(place, HarmWatch())
 
@@ -310,23 +308,23 @@ def _is_refused(usage: Usage, expected: Usage, regime: Regime) -> bool:
     )
 
 
-def _price(way: PlanningTarget) -> float:
-    """What a fresh token costs on this way, in any unit; 1 where nobody knows."""
-    rates = way.rates
+def _token_price(target: PlanningTarget) -> float:
+    """The price of a fresh token at this target, in any unit; 1 where it is unknown."""
+    rates = target.rates
     return float(rates.input) if rates is not None and rates.input else 1.0
 
 
-def _surcharge(marked: Usage, unmodified: Usage, regime: Regime) -> float:
-    """What a prompt pays for writing over what it would have paid, in fresh tokens."""
+def _extra_write_cost(marked: Usage, unmodified: Usage, regime: Regime) -> float:
+    """The extra cost of writing over what a prompt would have paid unmodified, in fresh tokens."""
     return write_surcharge(marked, regime) - write_surcharge(unmodified, regime)
 
 
 def _call_cost(usage: Usage, unmodified: Usage, planned: Planned) -> CallCost:
-    regime, price = planned.way.regime, _price(planned.way)
+    regime, price = planned.way.regime, _token_price(planned.way)
     lives = [life for ttl, life in regime.lifetimes.items() if getattr(usage, f"write_{ttl}", 0)]
     return CallCost(
         planned=prompt_cost(usage, regime) * price,
         direct=prompt_cost(unmodified, regime) * price,
-        surcharge=_surcharge(usage, unmodified, regime) * price,
+        surcharge=_extra_write_cost(usage, unmodified, regime) * price,
         lives=max(lives, default=0.0),
     )

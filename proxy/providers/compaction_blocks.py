@@ -59,7 +59,7 @@ def compaction_fields(asked: ChatBody) -> dict[str, Raw]:
     """The fields of a Messages body that ask for compaction, each as the caller wrote it.
 
     Raises:
-        InvalidCall: If they are not what Anthropic takes, or are asked for together.
+        CallerError: If they are not what Anthropic takes, or are asked for together.
     """
     said = {}
     if is_given(asked.context_management):
@@ -85,7 +85,7 @@ def betas(asked: ChatBody) -> tuple[str, ...]:
     """The beta features that the body needs, each once.
 
     Raises:
-        InvalidCall: If ``context_management`` is not in Anthropic's form.
+        CallerError: If ``context_management`` is not in Anthropic's form.
     """
     kinds = _edits(asked) if is_given(asked.context_management) else None
     needed = []

@@ -120,20 +120,6 @@ _TELLS: Final = re.compile(
 _BLANKS: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
 
 
-class GatewayMisconfigured(UpstreamError):
-    """The gateway's own key or account is at fault.
-
-    Another route may do, but only whoever runs the gateway can fix this one.
-    """
-
-    is_worth_retrying = False
-
-    def __init__(
-        self, message: str, *, status: int, code: str, retry_after: float | None = None
-    ) -> None:
-        super().__init__(message, status=status, code=code, retryable=True, retry_after=retry_after)
-
-
 def redact(text: str) -> str:
     """The text, at most 2,000 characters of it, with everything that looks like a key left out."""
     return _SECRETS.sub("[redacted]", text[: 2 * _MAX_TEXT_CHARS])[:_MAX_TEXT_CHARS]
@@ -300,12 +286,12 @@ def failure(
         return _refused_call(status, headers, message=message, code=code, param=param, kind=kind)
     shown, ours, what = _GENERIC.get(status, (502, "upstream_error", "The upstream failed."))
     words, wait = f"{what} {_FIXES[ours]}", retry_after(headers)
-    error: UpstreamError
-    if status in _OPERATOR_STATUSES:
-        error = GatewayMisconfigured(words, status=shown, code=ours, retry_after=wait)
+    is_ours = status in _OPERATOR_STATUSES
+    retryable = is_ours or status in _RETRYABLE_STATUSES
+    error = UpstreamError(words, status=shown, code=ours, retryable=retryable, retry_after=wait)
+    if is_ours:
+        error.should_retry = False  # elsewhere it may succeed, here the operator has to fix it
     else:
-        retryable = status in _RETRYABLE_STATUSES
-        error = UpstreamError(words, status=shown, code=ours, retryable=retryable, retry_after=wait)
         _keep_headers(error, headers)
     error.detail = _error_message(status, message)
     return error

@@ -78,7 +78,7 @@ class Wire(Protocol):
         """The attempt for this route, always from the caller's own bytes.
 
         Raises:
-            InvalidCall: If the call cannot be said on this wire without changing its meaning.
+            CallerError: If the call cannot be said on this wire without changing its meaning.
         """
         ...
 

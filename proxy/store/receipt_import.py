@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from typing import BinaryIO, Final
 
+from proxy.errors import OperatorError
 from proxy.records.receipt import Receipt
-from proxy.store.journal.logged_receipts import MARKER, UnreadableReceipt, receipt_from_log
+from proxy.store.journal.logged_receipts import MARKER, receipt_from_log
 from proxy.store.sql.inserts import UnfitBatch
 from proxy.store.store import Store
 
@@ -53,7 +54,7 @@ class ReceiptImport:
             where = f"{name}:{number}"
             try:
                 receipt = _read_receipt(line)
-            except UnreadableReceipt as why:
+            except OperatorError as why:
                 self.found += 1
                 self._refuse(where, str(why))
                 continue
@@ -101,7 +102,7 @@ def _read_receipt(line: bytes) -> Receipt | None:
     """The receipt in a line of a log; None where it holds none."""
     if len(line) >= _MAX_LINE_BYTES:
         if MARKER.encode() in line:
-            raise UnreadableReceipt(f"it is longer than {_MAX_LINE_BYTES:,} bytes")
+            raise OperatorError(f"it is longer than {_MAX_LINE_BYTES:,} bytes")
         return None
     return receipt_from_log(line.decode("utf8", "replace"))
 

@@ -50,7 +50,7 @@ from proxy.store.sql.pins import Pins
 from proxy.store.sql.plans import Plans
 from proxy.store.sql.reports import LedgerReports
 from proxy.store.sql.savings import Savings
-from proxy.store.sql.settings_cache import CompactionSettingsCache, LayoutSettingsCache
+from proxy.store.sql.settings_cache import compaction_settings, layout_settings
 from proxy.store.sql.singleton_lock import singleton_lock
 from proxy.store.sql.spendings import Spendings
 from proxy.store.sql.teams import Teams
@@ -66,7 +66,7 @@ class Store:
     """The parts of the store, running.
 
     All but ``journal.append``, ``keep``, ``keyring.find``, ``keyring.fetch``,
-    ``board.standings`` and ``compaction_settings.chosen`` may block: call them through ``ask``.
+    ``board.current`` and ``compaction_settings.current`` may block: call them through ``ask``.
 
     Attributes:
         secret: 32 random bytes of this installation, for keyed hashes.
@@ -94,9 +94,9 @@ class Store:
         self.outbox = Outbox(engine)
         self.pins = Pins(engine)
         self.layouts = Layouts(engine, mode=mode)
-        self.board = LayoutSettingsCache(self.layouts)
+        self.board = layout_settings(self.layouts)
         self.compactions = Compactions(engine)
-        self.compaction_settings = CompactionSettingsCache(self.compactions)
+        self.compaction_settings = compaction_settings(self.compactions)
         self.compaction_receipts = CompactionReceipts(engine)
         self.notes = Notes(engine)
         self.savings = Savings(engine)
@@ -114,7 +114,7 @@ class Store:
         Raises:
             ValueError: The URL names no database this can use.
             SQLAlchemyError: The database is away.
-            TablesTooNew: A newer version has migrated its tables.
+            OperatorError: A newer version has migrated its tables.
             OSError: The folder cannot be written.
         """
         with ExitStack() as undo:
@@ -147,8 +147,8 @@ class Store:
         store = cls(engine, folder, mode, known.secret)
         store._gate = gate
         store.keyring.restore(known.by_hash(), known.teams)
-        store.board.standings = FeatureStates(mode=PlanningMode.OFF)
-        store.compaction_settings.chosen = SettingsSnapshot(
+        store.board.current = FeatureStates(mode=PlanningMode.OFF)
+        store.compaction_settings.current = SettingsSnapshot(
             unlisted=FeatureSettings(mode=Compaction.OFF)
         )
         store.journal.start()
@@ -232,7 +232,7 @@ def open_store(settings: Settings) -> Store:
     Raises:
         ValueError: The URL names no database that can be used.
         SQLAlchemyError: The database is away.
-        TablesTooNew: A newer version has migrated its tables.
+        OperatorError: A newer version has migrated its tables.
         OSError: The folder cannot be written.
     """
     settings.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -245,7 +245,7 @@ def check_database(url: str, secret: bytes) -> None:
     Raises:
         OtherInstallation: It is another one.
         SQLAlchemyError: The database is away.
-        TablesTooNew: A newer version has migrated its tables.
+        OperatorError: A newer version has migrated its tables.
     """
     engine = open_database(url)
     try:

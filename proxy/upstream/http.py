@@ -17,7 +17,6 @@ from urllib.parse import SplitResult, urlsplit
 
 from proxy.catalog.entries import Upstream
 from proxy.errors import UpstreamError
-from proxy.providers.failures import GatewayMisconfigured
 from proxy.providers.kinds import credentials
 from proxy.providers.port import PreparedRequest
 from proxy.providers.stream_endings import connection_lost
@@ -205,11 +204,14 @@ class HttpTransport:
             return {}
         key = self._keys.get(upstream.key_env)
         if key is None:
-            raise GatewayMisconfigured(
+            error = UpstreamError(
                 f"The gateway has no key for {upstream.name}: set {upstream.key_env}.",
                 status=503,
                 code="upstream_key_missing",
+                retryable=True,
             )
+            error.should_retry = False  # elsewhere it may succeed, here the operator has to fix it
+            raise error
         name, value = credentials(upstream, key)
         return {name: value}
 

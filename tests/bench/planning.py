@@ -22,11 +22,10 @@ import orjson
 
 from proxy.caches.outlook import planning_regime
 from proxy.prefix.breakpoints.plan import Plan
-from proxy.prefix.keyed import team_fingerprint
-from proxy.prefix.layouts.holes import Anchor
-from proxy.prefix.layouts.layout import Layout, LayoutMove
+from proxy.prefix.layouts.layout import Anchor, Layout, LayoutMove
 from proxy.prefix.planned import Planned, PlanningRequest, PlanningTarget
 from proxy.prefix.planner import Planner
+from proxy.prefix.prompts.fingerprints import team_fingerprint
 from proxy.prefix.prompts.prompt import PromptSlot
 from slo.price import TokenRates
 from slo.usage import Usage

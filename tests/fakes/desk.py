@@ -12,8 +12,8 @@ from proxy.calls.retry_policy import RetryPolicy
 from proxy.calls.settlement import AttemptInfo, Pseudonymizer
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route, Upstream
-from proxy.prefix.explain.diagnostics import AnswerDiagnostics
 from proxy.prefix.planned import Passthrough, Planned
+from proxy.prefix.provider_diagnostics import AnswerDiagnostics
 from proxy.records.call import Call, Key
 from proxy.records.receipt import Receipt
 from proxy.records.request_fields import parse_request_fields

@@ -7,7 +7,7 @@ from proxy.prefix.conversations import ResolvedConversation
 from proxy.prefix.explain.findings import CallEvidence
 from proxy.prefix.planned import Draft, Planned, PlanningRequest, PlanningTarget
 from proxy.prefix.prediction.prefix_chains import ExpectedRead
-from proxy.prefix.prediction.sent import SentCall
+from proxy.prefix.prediction.sent_call import SentCall
 from proxy.prefix.prompts.conversation import ConversationChain
 from proxy.prefix.prompts.prompt import parse_prompt
 from slo.price import TokenRates

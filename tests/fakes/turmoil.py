@@ -13,8 +13,8 @@ from proxy.calls.settlement import AttemptInfo, Pseudonymizer
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route, Upstream
 from proxy.errors import CallerError, ProxyError
-from proxy.prefix.explain.diagnostics import AnswerDiagnostics
 from proxy.prefix.planned import Passthrough, Planned
+from proxy.prefix.provider_diagnostics import AnswerDiagnostics
 from proxy.providers.port import PreparedRequest
 from proxy.records.call import Call
 from proxy.records.receipt import Receipt

@@ -8,8 +8,7 @@ import msgspec
 import orjson
 import pytest
 
-from proxy.prefix.layouts.holes import Anchor
-from proxy.prefix.layouts.layout import Layout, LayoutMove
+from proxy.prefix.layouts.layout import Anchor, Layout, LayoutMove
 from proxy.prefix.lessons import LayoutLearner
 from proxy.prefix.planned import Planned, PlanningRequest, PlanningTarget
 from proxy.prefix.planner import Planner

@@ -1,5 +1,14 @@
-"""Estimates how often an event is followed by another of its kind, without judging too early."""
+"""Estimates how often calls are followed by another, and tells when conversations surely are not.
 
+``ContinuationModel`` gives a share without judging young events too early. ``SingleCallRun`` says
+that a feature's conversations end with their first call: sending that call so that nothing of it is
+stored saves a fifth of it where the conversation ends there, and costs four times that where it
+goes on. So it takes a long run of conversations that did not, each judged once nothing it stored
+could live any more. Each time a run was followed by one that went on after all, the next has to be
+twice as long.
+"""
+
+from collections import deque
 from collections.abc import Sequence
 from math import isfinite
 from typing import Final
@@ -14,6 +23,17 @@ _BUCKET_COUNT: Final = int(JUDGED_AFTER_S / _BUCKET_S)
 MIN_AGES_S: Final = tuple(max(0, age - 1) * _BUCKET_S for age in range(_BUCKET_COUNT))
 #: What an observation keeps of its weight at the next one: some 200 count.
 _DECAY: Final = 0.995
+#: Conversations in a row that end with their first call before it is believed.
+MIN_RUN: Final = 20
+#: The longest run that is asked for.
+_MAX_RUN: Final = 5_120
+#: Seconds after which a conversation that did not go on will not: what a first call stores lives
+#: half an hour. Source: OpenAI, prompt caching guide (2026-09).
+_OVER_S: Final = 1_800.0
+#: First calls that may still be followed; beyond, some are not counted.
+_MAX_PENDING: Final = 64
+#: How near a follower's gap has to lead to its first call, in seconds.
+_NEAR_S: Final = 1.0
 
 
 class Prior(msgspec.Struct, frozen=True):
@@ -51,17 +71,17 @@ class ContinuationModel:
             self._young[bucket % _BUCKET_COUNT] -= 1
             self._ripe += 1.0
 
-    def share(self, prior: Prior, heard: Sequence[float] = ()) -> float:
+    def share(self, prior: Prior, follower_shares: Sequence[float] = ()) -> float:
         """The share followed; never more than 1.
 
         Args:
             prior: What is believed.
-            heard: Which share of the followers has come by each of ``AGES``: so much an event of
-                that age counts as not followed; () for nothing before it is ripe.
+            follower_shares: The share of followers that has come by each of ``MIN_AGES_S``: an
+                event of that age counts as so much not followed; () for nothing before it is ripe.
         """
         young = sum(
             self._young[(self._bucket - age) % _BUCKET_COUNT] * share
-            for age, share in enumerate(heard)
+            for age, share in enumerate(follower_shares)
         )
         seen = self._followed + prior.share * prior.weight
         return min(1.0, seen / (self._ripe + young + prior.weight))
@@ -70,13 +90,49 @@ class ContinuationModel:
         """The bucket of now, once those that grew old meanwhile are counted."""
         newest = max(int(now // _BUCKET_S), self._bucket)
         for bucket in range(max(self._bucket + 1, newest - _BUCKET_COUNT + 1), newest + 1):
-            self._judge(bucket % _BUCKET_COUNT)
+            self._judge_bucket(bucket % _BUCKET_COUNT)
         self._bucket = newest
         return newest
 
-    def _judge(self, at: int) -> None:
+    def _judge_bucket(self, at: int) -> None:
         count, self._young[at] = self._young[at], 0
         if count:
             kept = _DECAY**count
             self._followed *= kept
             self._ripe = self._ripe * kept + (1.0 - kept) / (1.0 - _DECAY)
+
+
+class SingleCallRun:
+    """The latest conversations that ended with their first call, in a row; some 2 KB."""
+
+    def __init__(self) -> None:
+        self._young: deque[float] = deque()
+        self._run = 0
+        self._needed = MIN_RUN
+
+    def record_first_call(self, now: float) -> None:
+        """Count a conversation's first call."""
+        self._judge_old(now)
+        if len(self._young) < _MAX_PENDING:
+            self._young.append(now)
+
+    def record_second_call(self, now: float, gap: float) -> None:
+        """Count a conversation's second call, so many seconds after its first."""
+        self._judge_old(now)
+        if self._run >= self._needed:
+            self._needed = min(_MAX_RUN, 2 * self._needed)
+        self._run = 0
+        first = now - gap if isfinite(gap) else now
+        near = min(self._young, key=lambda at: abs(at - first), default=None)
+        if near is not None and abs(near - first) <= _NEAR_S:
+            self._young.remove(near)
+
+    def is_certain(self, now: float) -> bool:
+        """True if conversations surely end with their first call."""
+        self._judge_old(now)
+        return self._run >= self._needed
+
+    def _judge_old(self, now: float) -> None:
+        while self._young and now - self._young[0] >= _OVER_S:
+            self._young.popleft()
+            self._run += 1

@@ -53,7 +53,7 @@ class MarkEarnings(msgspec.Struct):
     stakes: dict[int, tuple[float, float]] = {}
     _at_stake: float = 0.0
 
-    def allows(self, stake: float, *, on_credit: bool) -> bool:
+    def allows_stake(self, stake: float, *, on_credit: bool) -> bool:
         """True if marks are sent that lose so much if they are never read.
 
         Args:
@@ -63,17 +63,17 @@ class MarkEarnings(msgspec.Struct):
         earned = self.earned + self.credit
         if len(self.stakes) >= _MAX_STAKES or earned < _SAFETY * stake:
             return False
-        if stake <= self.spare:
+        if stake <= self.allowed_loss:
             return True
-        return on_credit and self._available >= 0.0 and earned >= _SHARE * self.spent
+        return on_credit and self._unstaked_balance >= 0.0 and earned >= _SHARE * self.spent
 
     @property
-    def spare(self) -> float:
+    def allowed_loss(self) -> float:
         """Money that may be lost now: what marks brought back and nothing else may lose already."""
-        return self._available + _ALLOWANCE * self.total
+        return self._unstaked_balance + _ALLOWANCE * self.total
 
     @property
-    def _available(self) -> float:
+    def _unstaked_balance(self) -> float:
         return self.balance + self.credit - self._at_stake
 
     def reserve_stake(self, number: int, stake: float, now: float) -> None:
@@ -81,16 +81,16 @@ class MarkEarnings(msgspec.Struct):
         self.stakes[number] = stake, now
         self._at_stake += stake
         for old in [old for old, (_, since) in self.stakes.items() if now - since > _MAX_STAKE_S]:
-            self.release(old)
+            self.release_stake(old)
 
-    def release(self, number: int) -> None:
+    def release_stake(self, number: int) -> None:
         """The call has ended; nothing of it is at stake any more."""
         stake, _ = self.stakes.pop(number, (0.0, 0.0))
         self._at_stake -= stake
         if not self.stakes:
             self._at_stake = 0.0  # sums of fractions drift
 
-    def observe(self, direct: float, saved: float, floor: float) -> None:
+    def record_call(self, direct: float, saved: float, floor: float) -> None:
         """Count an answered call.
 
         Args:

@@ -1,4 +1,12 @@
-"""Where the marks of one call stand, as its conversation's policy and its own blocks say."""
+"""Places the marks of one call, as its conversation's policy and its own blocks say.
+
+``cheapest_marks`` finds the optimum over all mark sets when it is known who reads what later. Costs
+are in fresh tokens. A call pays for what it reads, writes and sends fresh; each token once, at the
+longest lifetime that keeps it. A later call reads the longest entry it shares and finds.
+
+Between two places that matter (ends of what is shared, live entries, the caller's marks) the cost
+is linear in where a mark stands, so only those places are tried.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -6,10 +14,19 @@ from typing import Final
 import msgspec
 
 from proxy.caches.regime import Regime
-from proxy.prefix.breakpoints.optimum import Mark
+from proxy.prefix.breakpoints.mark_search import (
+    LaterCalls,
+    MarkSearch,
+    SavingsOutlook,
+    SearchProblem,
+)
 from proxy.prefix.breakpoints.plan import BreakpointPolicy
 from proxy.prefix.prompts.prompt import ASSISTANT, PromptBlock, PromptSlot
 
+#: Live entries tried as what this call reads, longest first.
+_HITS: Final = 3
+#: Live entries looked at from either end of a prompt.
+_ENTRIES: Final = 8
 _OPENAI: Final = "openai-breakpoint"
 #: Bytes of a part that holds no word: `""`.
 _EMPTY: Final = 2
@@ -19,6 +36,97 @@ _WIDE: Final = 3
 #: does nothing and costs nothing.
 #: Source: Anthropic, prompt caching; OpenAI, prompt caching guide (both 2026-09).
 _ROUGH: Final = 1.4
+
+
+class Reuse(msgspec.Struct, frozen=True):
+    """Later calls of one kind; they repeat the marks of this call up to what they share.
+
+    Attributes:
+        upto: The last block that they share with this call.
+        uses: How many are expected while an entry lives that each of them refreshes, by lifetime.
+    """
+
+    upto: int
+    uses: Mapping[str, float]
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """A breakpoint at the end of a block."""
+
+    block: int
+    ttl: str
+
+
+class CallToMark(msgspec.Struct, frozen=True, kw_only=True):
+    """The call to mark: its blocks, live entries and the caller's marks.
+
+    Attributes:
+        ends: Tokens up to the end of each block; never less than the one before.
+        cached: The blocks at whose ends a live entry is known, and its lifetime.
+        given: The caller's own marks, longer lifetimes first; they stay and use up the budget.
+    """
+
+    ends: Sequence[int]
+    cached: Mapping[int, str] = {}
+    given: Mapping[int, str] = {}
+
+
+def cheapest_marks(call: CallToMark, reuses: Sequence[Reuse], regime: Regime) -> tuple[Mark, ...]:
+    """The marks to add for the least expected cost of this call and the later ones; () for none.
+
+    Added marks keep longer lifetimes before shorter ones; one on a live entry has its lifetime.
+    With more than three live entries only the longest three, and the one that the caller's own
+    marks find, are tried as what this call reads; with more than sixteen, those in the middle are
+    taken for dead.
+    """
+    room = regime.marks - len(call.given)
+    if room <= 0 or not regime.writes or not call.ends:
+        return ()
+    ttls = sorted(regime.writes, key=lambda ttl: regime.lifetimes.get(ttl, 0.0))
+    board = _search_problem(call, regime, ttls)
+    kinds = [_later_calls(reuse, board, ttls) for reuse in reuses]
+    outlook = SavingsOutlook(board.tokens, kinds, board.fees)
+    best: tuple[tuple[int, int], ...] = ()
+    value = float("-inf")
+    for hit in _readable_entries(board):
+        search = MarkSearch(board, outlook, hit)
+        search.search(room, value)
+        if search.value > value:
+            best, value = search.best, search.value
+    return tuple(Mark(block, ttls[rank]) for block, rank in best)
+
+
+def _search_problem(call: CallToMark, regime: Regime, ttls: Sequence[str]) -> SearchProblem:
+    last = len(call.ends) - 1
+    rank = {ttl: at for at, ttl in enumerate(ttls)}
+    live = sorted(at for at in call.cached if 0 <= at <= last)
+    return SearchProblem(
+        tokens=(*call.ends, 0),
+        cached={at: rank.get(call.cached[at], 0) for at in (*live[:_ENTRIES], *live[-_ENTRIES:])},
+        given={at: rank.get(ttl, 0) for at, ttl in call.given.items() if 0 <= at <= last},
+        fees=tuple(float(regime.writes[ttl]) - 1 for ttl in ttls),
+        gain=1 - float(regime.read),
+        least=regime.least,
+        reach=max(1, regime.lookback),
+    )
+
+
+def _later_calls(reuse: Reuse, board: SearchProblem, ttls: Sequence[str]) -> LaterCalls:
+    upto = max(-1, min(reuse.upto, len(board.tokens) - 2))
+    worth = []
+    before = 0.0
+    for ttl in ttls:
+        uses = max(before, reuse.uses.get(ttl, 0.0))
+        worth.append((uses - before) * board.gain)
+        before = uses
+    return LaterCalls(upto, tuple(worth))
+
+
+def _readable_entries(board: SearchProblem) -> list[int]:
+    """The live entries that this call may read, longest first; -1 for none."""
+    known = sorted(board.cached, reverse=True)
+    found = [at for at in known if any(board.is_in_reach(mark, at) for mark in board.given)]
+    return list(dict.fromkeys((*known[:_HITS], *found[:1], -1)))
 
 
 class MarkPlacement(msgspec.Struct, frozen=True):
@@ -80,10 +188,10 @@ def place_marks(
         room -= 1  # the provider writes its own end and the latest three; theirs stay among them
     marks: list[Mark] = []
     notes = []
-    for wish in _wishes(policy, blocks, regime, end):
-        ttl = _ttl(wish, regime, given)
+    for wish in _wished_marks(policy, blocks, regime, end):
+        ttl = _mark_lifetime(wish, regime, given)
         note = "" if room > len(marks) else f"all {regime.marks} marks are in use"
-        note = _objection(wish, ends, regime, given) or note
+        note = _mark_objection(wish, ends, regime, given) or note
         if not note and not ttl:
             note = "no lifetime that is sold here fits between the caller's own marks"
         if note:
@@ -109,18 +217,20 @@ def partial_marks(
     """
     for at in range(stop - 1, start - 1, -1):
         after = min((mark for mark in full if mark >= at), default=-1)
-        if after >= 0 and _takes(blocks[at], regime):
+        if after >= 0 and _can_take_mark(blocks[at], regime):
             return (Mark(at, full[after]),)
     return ()
 
 
-def _wishes(
+def _wished_marks(
     policy: BreakpointPolicy, blocks: Sequence[PromptBlock], regime: Regime, ends: PromptEnd
 ) -> list[_Wish]:
-    """What the policy asks for, the most useful first."""
-    end = _end(blocks, ends.tail)
+    """The marks that the policy asks for, the most useful first."""
+    end = _blocks_before_tail(blocks, ends.tail)
     upto = max(0, end - policy.back)
-    last = upto - 1 if ends.spoken else _last(blocks, upto, PromptSlot.VARIABLE, regime)
+    last = (
+        upto - 1 if ends.spoken else _last_markable_block(blocks, upto, PromptSlot.VARIABLE, regime)
+    )
     wishes = []
     if policy.history:
         wishes.append(_Wish("the conversation", last, policy.history))
@@ -131,11 +241,11 @@ def _wishes(
             before = _previous_marks(policy, blocks, regime, end, spoken=bool(ends.spoken))
             wishes += [
                 _Wish("the previous call", block, policy.history)
-                for block in _out_of_sight(before, last, blocks, regime)
+                for block in _unreachable_blocks(before, last, blocks, regime)
             ]
     for slot, ttl in ((PromptSlot.STABLE, policy.stable), (PromptSlot.SEMI_STABLE, policy.semi)):
         if ttl:
-            place = _last(blocks, len(blocks), slot, regime)
+            place = _last_markable_block(blocks, len(blocks), slot, regime)
             wishes.append(_Wish(f"the {slot} slot", place, ttl))
     if policy.tools:
         tools = sum(1 for block in blocks if block.message < 0)
@@ -143,15 +253,15 @@ def _wishes(
     return wishes
 
 
-def _end(blocks: Sequence[PromptBlock], tail: int) -> int:
-    """Number of blocks stand before the messages that vary per call."""
+def _blocks_before_tail(blocks: Sequence[PromptBlock], tail: int) -> int:
+    """Number of blocks before the messages that vary per call."""
     if tail <= 0 or not blocks:
         return len(blocks)
     first = blocks[-1].message - tail + 1
     return next((at for at, block in enumerate(blocks) if block.message >= first), len(blocks))
 
 
-def _previous(blocks: Sequence[PromptBlock], end: int) -> int:
+def _previous_call_blocks(blocks: Sequence[PromptBlock], end: int) -> int:
     """Number of blocks the previous call had: those before the latest answer; 0 for no answer."""
     at = end
     while at and blocks[at - 1].role != ASSISTANT:
@@ -174,36 +284,40 @@ def _previous_marks(
     What varied at its end is gone in this call, so that its mark stands right before the latest
     answer; or it stands there still, in other words, and the mark stands before that.
     """
-    previous = _previous(blocks, end)
+    previous = _previous_call_blocks(blocks, end)
     kept = max(0, previous - policy.back)
-    found = [_last(blocks, at, PromptSlot.VARIABLE, regime) for at in (previous, kept)]
+    found = [
+        _last_markable_block(blocks, at, PromptSlot.VARIABLE, regime) for at in (previous, kept)
+    ]
     if policy.back and spoken and kept and blocks[kept - 1].role == ASSISTANT:
         found[1] = kept - 1
     return [at for at in dict.fromkeys(found) if at >= 0]
 
 
-def _out_of_sight(
+def _unreachable_blocks(
     before: Sequence[int], last: int, blocks: Sequence[PromptBlock], regime: Regime
 ) -> list[int]:
     """Those of the blocks, latest first, that no lookup comes past from the one behind them."""
     found = []
     for at in before:
-        if at < last and _positions(blocks[at:last]) >= max(1, regime.lookback):
+        if at < last and _max_wire_places(blocks[at:last]) >= max(1, regime.lookback):
             found.append(at)
             last = at
     return found
 
 
-def _last(blocks: Sequence[PromptBlock], end: int, slot: PromptSlot, regime: Regime) -> int:
+def _last_markable_block(
+    blocks: Sequence[PromptBlock], end: int, slot: PromptSlot, regime: Regime
+) -> int:
     """The last block of a slot before ``end`` on which a mark can stand; -1 for none."""
     for at in range(end - 1, -1, -1):
         block = blocks[at]
-        if block.slot == slot and _takes(block, regime):
+        if block.slot == slot and _can_take_mark(block, regime):
             return at
     return -1
 
 
-def _takes(block: PromptBlock, regime: Regime) -> bool:
+def _can_take_mark(block: PromptBlock, regime: Regime) -> bool:
     """True if a mark can stand here; what the assistant said is marked at the very end only.
 
     Its message may end in thinking or hold nothing but calls, which not every cache can mark.
@@ -213,12 +327,14 @@ def _takes(block: PromptBlock, regime: Regime) -> bool:
     return block.size > _EMPTY
 
 
-def _positions(blocks: Sequence[PromptBlock]) -> int:
+def _max_wire_places(blocks: Sequence[PromptBlock]) -> int:
     """Number of places these may be on the wire, at most in the common cases."""
     return sum(_WIDE if block.role == ASSISTANT else 1 for block in blocks)
 
 
-def _objection(wish: _Wish, ends: Sequence[int], regime: Regime, given: Mapping[int, str]) -> str:
+def _mark_objection(
+    wish: _Wish, ends: Sequence[int], regime: Regime, given: Mapping[int, str]
+) -> str:
     """Why a mark cannot stand or would do nothing; "" where it can."""
     if wish.block < 0:
         return "nothing there can carry one"
@@ -234,7 +350,7 @@ def is_cacheable_length(tokens: int, regime: Regime) -> bool:
     return tokens * _ROUGH >= regime.least
 
 
-def _ttl(wish: _Wish, regime: Regime, given: Mapping[int, str]) -> str:
+def _mark_lifetime(wish: _Wish, regime: Regime, given: Mapping[int, str]) -> str:
     """The lifetime asked for, or the next that keeps longer ones first; "" where none does.
 
     Behind a shorter mark of the caller's it is as short. Before a longer one it is as long, which

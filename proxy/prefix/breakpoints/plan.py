@@ -1,7 +1,8 @@
-"""The plan of a conversation: decided at its first call, it holds until its last."""
+"""A conversation's plan and experiment arm: decided at its first call, both hold to its last."""
 
 from collections.abc import Sequence
 from enum import StrEnum
+from hashlib import blake2b
 from itertools import islice
 from typing import Final
 
@@ -12,10 +13,12 @@ _MAX_TOOLS: Final = 1_024
 _MAX_POLICIES: Final = 64
 #: Stands for the conversations that end alike but for their last messages.
 SEVERAL: Final = "*"
+_ALL = 1 << 64
+_LABEL = b"arm"  # so that no other choice made from the same hash goes along with this one
 
 
 class ExperimentArm(StrEnum):
-    """True if a conversation is planned or, to compare, sent unmodified."""
+    """The arm of a conversation: planned, or sent unmodified to compare."""
 
     TREATED = "treated"
     CONTROL = "control"
@@ -81,7 +84,7 @@ def merge_plans(kept: Plan, more: Plan) -> Plan:
     with a newer layout takes the kept one's place. A plan takes the place of what stands for one.
     """
     if kept.conversation or more.conversation:
-        return _pointed(kept, more)
+        return _merge_references(kept, more)
     if more.anew and more.layout > kept.layout:
         return more
     known = frozenset(kept.tools)
@@ -98,28 +101,41 @@ def merge_plans(kept: Plan, more: Plan) -> Plan:
     )
 
 
-def fork_plan(plan: Plan, own: ExperimentArm, tools: Sequence[str]) -> Plan:
+def fork_plan(plan: Plan, arm: ExperimentArm, tools: Sequence[str]) -> Plan:
     """The plan of a conversation that parts from the one with this plan.
 
     Nothing that was sent changes. Where that leaves the choice, it is in an arm of its own.
 
     Args:
         plan: What holds for the one that it began as.
-        own: The arm that is drawn for it.
+        arm: The arm that is drawn for it.
         tools: Fingerprints (hex) of its tools that have an order, as its caller lists them.
     """
     inherited = msgspec.structs.replace(plan, anew=False, onward=())
     place = {tool: at for at, tool in enumerate(plan.tools)}
     held = [place[tool] for tool in tools if tool in place]
     has_moved = plan.layout > 0 or held != sorted(held) or bool(held and not plan.as_came)
-    if plan.arm is own or has_moved:
+    if plan.arm is arm or has_moved:
         return inherited
-    return Plan(arm=own, joined=True)
+    return Plan(arm=arm, joined=True)
 
 
-def _pointed(kept: Plan, more: Plan) -> Plan:
-    """What holds where at least one of two stands for a plan that is kept elsewhere."""
+def _merge_references(kept: Plan, more: Plan) -> Plan:
+    """The merged plan where at least one of two refers to a plan that is kept elsewhere."""
     if not kept.conversation or not more.conversation:
         return more if kept.conversation else kept
     same = kept.conversation == more.conversation
     return kept if same else Plan(conversation=SEVERAL)
+
+
+def assign_arm(conversation: bytes, share: float) -> ExperimentArm:
+    """The arm of a conversation: the same in every process, now and later.
+
+    A larger share only adds conversations to the control arm.
+
+    Args:
+        conversation: What identifies it.
+        share: The part of all conversations that is left alone, from 0 to 1.
+    """
+    drawn = int.from_bytes(blake2b(conversation, digest_size=8, person=_LABEL).digest(), "big")
+    return ExperimentArm.CONTROL if drawn < share * _ALL else ExperimentArm.TREATED

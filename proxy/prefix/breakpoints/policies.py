@@ -1,4 +1,11 @@
-"""Chooses a conversation's marks and cache key by expected value."""
+"""Chooses a conversation's marks and cache key by expected value, and puts the key into the call.
+
+No retention is asked for: OpenAI keeps prompts for a day by itself, but for organisations that
+agreed on keeping nothing, and that is theirs to change.
+
+Source: OpenAI, prompt caching guide (2026-09); Mistral and Fireworks, prompt caching (2026-11);
+xAI, prompt caching, maximizing cache hits, chat completions (2026-11).
+"""
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
@@ -7,15 +14,31 @@ from typing import Final
 import msgspec
 
 from proxy.caches.regime import Regime
-from proxy.prefix.breakpoints.keys import needs_key
-from proxy.prefix.breakpoints.optimum import CallToMark, Reuse, cheapest_marks
-from proxy.prefix.breakpoints.placement import is_cacheable_length
+from proxy.prefix.breakpoints.placement import (
+    CallToMark,
+    Reuse,
+    cheapest_marks,
+    is_cacheable_length,
+)
 from proxy.prefix.breakpoints.plan import BreakpointPolicy
 from proxy.prefix.breakpoints.reuse_statistics import ExpectedUses
-from proxy.prefix.prediction.prompt_digests import MAX_COMPARED_CALLS, PromptStart
-from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN, PromptBlock, PromptSlot
+from proxy.prefix.prediction.sent_call import MAX_COMPARED_CALLS, PromptStart
+from proxy.prefix.prompts.items import is_items
+from proxy.prefix.prompts.objects import members
+from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN, Prompt, PromptBlock, PromptSlot
 from proxy.records.amounts import quantity
 
+_OPTIONS: Final = "prompt_cache_options"
+_RETENTION: Final = "prompt_cache_retention"
+#: The cache that has modes.
+_MODAL: Final = "openai-breakpoint"
+_KEY: Final = "prompt_cache_key"
+#: Caches whose calls carry a key in the body; "" for any other provider.
+KEYED: Final = frozenset({("block-chain", "mistral"), ("implicit", "fireworks")})
+#: The same in the Responses API.
+_KEYED_ITEMS: Final = KEYED | {("block-chain", "xai")}
+#: The header that carries it, elsewhere.
+_HEADERS: Final = {("block-chain", "xai"): "x-grok-conv-id"}
 _OPENAI: Final = "openai-breakpoint"
 #: How much more has to be read of a mark before the end than of one there.
 _CLEAR: Final = 1.1
@@ -29,6 +52,42 @@ _AGAIN: Final = 16
 #: Azure join it to a hash of how the prompt begins, which brings equal prefixes together by itself:
 #: one key for all changes nothing there, and several send one prefix to several cold machines.
 _ROUTED: Final = frozenset({("block-chain", "xai")})
+
+
+def add_cache_key(prompt: Prompt, policy: BreakpointPolicy, regime: Regime) -> Prompt:
+    """The prompt with the policy's key and mode, each where the caller said nothing.
+
+    OpenAI refuses a retention beside options, so a caller's retention keeps the options away.
+    """
+    fields = {name: raw for name, raw in prompt.fields.items() if raw != b"null"}
+    wanted: dict[str, bytes] = {}
+    caches = {(regime.name, regime.provider), (regime.name, "")}
+    keyed_by = _KEYED_ITEMS if is_items(fields) else KEYED
+    if policy.key and not keyed_by.isdisjoint(caches):
+        wanted[_KEY] = msgspec.json.encode(policy.key)
+    if policy.explicit and regime.name == _MODAL and _RETENTION not in fields:
+        wanted[_OPTIONS] = b'{"mode":"explicit"}'
+    added = {one: raw for one, raw in wanted.items() if one not in fields}
+    return msgspec.structs.replace(prompt, fields={**prompt.fields, **added}) if added else prompt
+
+
+def is_explicit(prompt: Prompt, regime: Regime) -> bool:
+    """True if a prompt that is sent switches the provider's own choice of breakpoints off."""
+    raw = prompt.fields.get(_OPTIONS, b"")
+    if regime.name != _MODAL or raw[:1] != b"{":
+        return False
+    return members(raw).get("mode") == b'"explicit"'
+
+
+def needs_key(regime: str, provider: str) -> bool:
+    """True if calls share a cache only where all of them carry the same key, however short."""
+    return not KEYED.isdisjoint({(regime, provider), (regime, "")})
+
+
+def key_headers(policy: BreakpointPolicy, regime: Regime) -> dict[str, str]:
+    """The headers that carry the policy's key, where a cache looks for it there."""
+    name = _HEADERS.get((regime.name, regime.provider))
+    return {name: policy.key} if name and policy.key else {}
 
 
 class ConversationShape(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,7 +147,7 @@ def conversation_shape(
 
 
 def choose_policy(
-    shape: ConversationShape, uses: ExpectedUses, regime: Regime, road: CacheKeySource
+    shape: ConversationShape, uses: ExpectedUses, regime: Regime, key_source: CacheKeySource
 ) -> BreakpointPolicy:
     """Choose the conversation's marks and key; marks nothing where writes are free.
 
@@ -96,18 +155,18 @@ def choose_policy(
         shape: Its first call.
         uses: What is expected of it.
         regime: The cache of its route.
-        road: What keys are made of.
+        key_source: The hashes that keys are made of.
     """
-    sent = conversation_cache_key(regime, road)
+    sent = conversation_cache_key(regime, key_source)
     if not regime.takes_marks or not regime.writes:
         return BreakpointPolicy(
             key=sent, why="nothing is charged for writing, so nothing is marked"
         )
-    marks = _best(shape, uses, regime)
+    marks = _best_lifetimes(shape, uses, regime)
     if regime.name == _OPENAI:
-        marks, explicit, why = _openai(shape, uses, marks, regime)
+        marks, explicit, why = _choose_openai_marks(shape, uses, marks, regime)
     else:
-        explicit, why = False, _reason(marks, shape)
+        explicit, why = False, _policy_reason(marks, shape)
     return BreakpointPolicy(
         tools=marks.get("tools", ""),
         stable=marks.get("stable", ""),
@@ -127,12 +186,12 @@ def blocks_left_unmarked(repeats: Sequence[float], sizes: Sequence[int]) -> int:
         repeats: The share of later calls that repeat all but so many blocks, by how many.
         sizes: Tokens of the conversation without so many.
     """
-    worth = [_read(repeats, sizes, at) for at in range(len(sizes))]
+    worth = [_expected_read_tokens(repeats, sizes, at) for at in range(len(sizes))]
     best = max(range(len(worth)), key=worth.__getitem__)
     return best if worth[best] > worth[0] * _CLEAR else 0
 
 
-def _read(repeats: Sequence[float], sizes: Sequence[int], at: int) -> float:
+def _expected_read_tokens(repeats: Sequence[float], sizes: Sequence[int], at: int) -> float:
     """Tokens that an average later call reads, where marks always leave out so many blocks.
 
     One that repeats less reads up to an earlier mark, if that was before what is not repeated.
@@ -143,7 +202,7 @@ def _read(repeats: Sequence[float], sizes: Sequence[int], at: int) -> float:
 
 
 def decision_stage(turns: int, calls: int = 0) -> int:
-    """Which of a conversation's decisions holds after so many answers; 0 is its first.
+    """The number of the decision that holds after so many answers; 0 is a conversation's first.
 
     It is decided again when an answer came, and whenever there are twice as many: by then it is
     known that it goes on, and how. Marks are no part of a prefix, so they may change. One that
@@ -212,17 +271,17 @@ def _are_all_new(before: Sequence[PromptStart], now: PromptStart) -> bool:
     return len(before) >= _ALL_NEW and len(firsts) > len(before)
 
 
-def conversation_cache_key(regime: Regime, road: CacheKeySource) -> str:
+def conversation_cache_key(regime: Regime, key_source: CacheKeySource) -> str:
     """The key that brings calls of one prefix together; "" for none.
 
     What keeps teams apart is no matter of a plan: it holds for every call, planned or not.
     """
     if not _ROUTED.isdisjoint({(regime.name, regime.provider), (regime.name, "")}):
-        return road.feature
-    return road.team if needs_key(regime.name, regime.provider) else ""
+        return key_source.feature
+    return key_source.team if needs_key(regime.name, regime.provider) else ""
 
 
-def _best(shape: ConversationShape, uses: ExpectedUses, regime: Regime) -> dict[str, str]:
+def _best_lifetimes(shape: ConversationShape, uses: ExpectedUses, regime: Regime) -> dict[str, str]:
     """The lifetime of the mark after each slot that pays; the history may grow over the least."""
     sizes = (shape.tools, shape.stable - shape.tools, shape.semi, shape.history)
     ends = tuple(accumulate(sizes))
@@ -257,7 +316,7 @@ def _with_usual_lifetime(regime: Regime) -> Regime:
     return msgspec.structs.replace(regime, writes={usual: regime.writes[usual]})
 
 
-def _openai(
+def _choose_openai_marks(
     shape: ConversationShape, uses: ExpectedUses, marks: dict[str, str], regime: Regime
 ) -> tuple[dict[str, str], bool, str]:
     """Marks, whether they are all, and why: explicit only where few calls are read to their end.
@@ -268,7 +327,7 @@ def _openai(
     Source: OpenAI, prompt caching guide, implicit and explicit mode (2026-09).
     """
     if "history" not in marks and uses.is_lone:
-        return marks, True, _reason(marks, shape)
+        return marks, True, _policy_reason(marks, shape)
     why = "it is likely to go on, and the provider writes its end by itself"
     if "history" not in marks:
         why = "too little is known to switch off the provider's own choice"
@@ -280,7 +339,7 @@ def _openai(
     return marks, False, why
 
 
-def _reason(marks: Mapping[str, str], shape: ConversationShape) -> str:
+def _policy_reason(marks: Mapping[str, str], shape: ConversationShape) -> str:
     if not marks:
         return "nothing is expected to be read again often enough to pay for writing it"
     places = " and ".join(f"{slot} ({ttl})" for slot, ttl in marks.items())

@@ -8,9 +8,13 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.breakpoints.continuation import MIN_AGES_S, ContinuationModel, Prior
-from proxy.prefix.breakpoints.lone import SingleCallRun
-from proxy.prefix.prediction.prompt_digests import MORE
+from proxy.prefix.breakpoints.continuation import (
+    MIN_AGES_S,
+    ContinuationModel,
+    Prior,
+    SingleCallRun,
+)
+from proxy.prefix.prediction.sent_call import MORE
 
 #: Upper ends of the gaps told apart, in seconds; the lifetimes that are sold are among them.
 GAP_EDGES_S: Final = (1, 5, 20, 60, 180, 300, 600, 1_800, 3_600, 14_400, 43_200, 86_400)
@@ -124,11 +128,11 @@ class ReuseStatistics:
         self._gaps = _Gaps(_GAPS)
         self._calls = _Gaps(_CALLS)
         self._layout = 0
-        self._common = _Common()
+        self._common = _SharedStarts()
         self._new = 0.0
         self._all = 0.0
         self._latest: float | None = None
-        self._trust = {True: _Trust(), False: _Trust()}
+        self._trust = {True: _ReadReliability(), False: _ReadReliability()}
         self._lone = SingleCallRun()
         self._repeated = 0
 
@@ -143,25 +147,25 @@ class ReuseStatistics:
             self._trust[seen.reads.in_talk].add(now, came_true=seen.reads.came_true)
         if seen.layout > self._layout:
             self._layout = seen.layout
-            self._common = _Common()
+            self._common = _SharedStarts()
         if seen.layout == self._layout:
             self._common.add(seen)
         if seen.before <= 0:
-            self._begin(now, seen)
+            self._record_first_call(now, seen)
         else:
-            self._go_on(now, seen)
+            self._record_continuation(now, seen)
 
-    def _go_on(self, now: float, seen: SeenCall) -> None:
+    def _record_continuation(self, now: float, seen: SeenCall) -> None:
         """Learn from a conversation's later call."""
         if seen.before == 1:
             self._lone.record_second_call(now, seen.gap)
         if seen.counted:
-            self._goes_on[_stage(seen.before - 1)].record_continuation(now, seen.gap)
+            self._goes_on[_conversation_stage(seen.before - 1)].record_continuation(now, seen.gap)
         if seen.counts:
-            self._goes_on[_stage(seen.before)].record_event(now)
+            self._goes_on[_conversation_stage(seen.before)].record_event(now)
         self._gaps.add(seen.gap)
 
-    def _begin(self, now: float, seen: SeenCall) -> None:
+    def _record_first_call(self, now: float, seen: SeenCall) -> None:
         """Learn from a conversation's first call; one that repeats another's follows it."""
         if seen.repeats:
             self._lone.record_second_call(now, inf)
@@ -174,7 +178,7 @@ class ReuseStatistics:
         if seen.counts:
             self._goes_on[0].record_event(now)
 
-    def repeats(self, own: Sequence[int] = ()) -> tuple[float, ...]:
+    def repeat_shares(self, own: Sequence[int] = ()) -> tuple[float, ...]:
         """The share of later calls that repeat all but so many blocks at the end; by how many.
 
         Args:
@@ -183,10 +187,10 @@ class ReuseStatistics:
         weight = 1.0 + len(own)
         return tuple(
             (share + sum(left <= back for left in own)) / weight
-            for back, share in enumerate(self._common.extends.within)
+            for back, share in enumerate(self._common.extends.cumulative_shares)
         )
 
-    def uses(
+    def expected_uses(
         self,
         lifetimes: Mapping[str, float],
         *,
@@ -206,11 +210,11 @@ class ReuseStatistics:
             repeats: The share of its later calls that repeat what is marked; None for the share of
                 the feature's that repeat all.
         """
-        next_one, later = self._next(before, is_open=is_open)
+        next_one, later = self._continuation_shares(before, is_open=is_open)
         common = self._common
-        extends = common.extends.within[0] if repeats is None else repeats
+        extends = common.extends.cumulative_shares[0] if repeats is None else repeats
         shared, alike = common.shares.value, common.alike.value
-        new = self._begins(_NEW_OPEN if is_open else _NEW_LONE)
+        new = self._first_call_share(_NEW_OPEN if is_open else _NEW_LONE)
         stable, semi, history, tools = {}, {}, {}, {}
         apart = new + (1.0 - new) * (1.0 - extends)
         new *= alike / shared if shared > alike else 1.0
@@ -219,14 +223,14 @@ class ReuseStatistics:
         next_one *= before > 0 or common.was_extended
         new *= common.was_shared * self._trust[False].share(now)
         for ttl, seconds in lifetimes.items():
-            soon = self._gaps.within(seconds)
-            own = next_one * soon * (1.0 + _chain(later * soon))
+            soon = self._gaps.share_within(seconds)
+            own = next_one * soon * (1.0 + _expected_followers(later * soon))
             kept = soon * extends
-            history[ttl] = trusted * next_one * kept * (1.0 + _chain(later * kept))
+            history[ttl] = trusted * next_one * kept * (1.0 + _expected_followers(later * kept))
             semi[ttl] = own * (1.0 - extends)
-            calls = self._calls.within(seconds)
-            stable[ttl] = new * _chain(shared * calls)
-            tools[ttl] = apart * (1.0 - alike) * _chain(common.equips.value * calls)
+            calls = self._calls.share_within(seconds)
+            stable[ttl] = new * _expected_followers(shared * calls)
+            tools[ttl] = apart * (1.0 - alike) * _expected_followers(common.equips.value * calls)
         return ExpectedUses(
             stable=stable,
             semi=semi,
@@ -235,10 +239,13 @@ class ReuseStatistics:
             is_lone=self._lone.is_certain(now),
         )
 
-    def _next(self, before: int, *, is_open: bool) -> tuple[float, float]:
-        """How likely a conversation has another call, and then one more."""
-        heard = [self._gaps.within(age) for age in MIN_AGES_S]
-        now, then = self._goes_on[_stage(before)], self._goes_on[_stage(before + 1)]
+    def _continuation_shares(self, before: int, *, is_open: bool) -> tuple[float, float]:
+        """The probability that a conversation has another call, and then one more."""
+        heard = [self._gaps.share_within(age) for age in MIN_AGES_S]
+        now, then = (
+            self._goes_on[_conversation_stage(before)],
+            self._goes_on[_conversation_stage(before + 1)],
+        )
         if before or is_open:
             return now.share(_LATER if before else _OPEN, heard), then.share(_LATER, heard)
         return now.share(_LONE, heard) * _DOUBT, then.share(_AGAIN, heard)
@@ -249,15 +256,15 @@ class ReuseStatistics:
 
         It takes nine calls to know.
         """
-        return self._common.extends.within[-1] < _HARDLY
+        return self._common.extends.cumulative_shares[-1] < _HARDLY
 
-    def _begins(self, prior: Prior) -> float:
+    def _first_call_share(self, prior: Prior) -> float:
         """The share of calls that begin a conversation."""
         return (self._new + prior.share * prior.weight) / (self._all + prior.weight)
 
 
-class _Share:
-    """How often something is so; forgets."""
+class _DecayingShare:
+    """The share of events in which something is true; forgets."""
 
     def __init__(self, prior: Prior) -> None:
         self._so = prior.share * prior.weight
@@ -272,8 +279,8 @@ class _Share:
         return self._so / self._all
 
 
-class _Trust:
-    """How often the provider reads what should be there; forgets.
+class _ReadReliability:
+    """The share of expected reads that the provider makes; forgets.
 
     Where none of the first few was read, nothing is expected for an hour: marks are written in
     vain there, whatever the reason.
@@ -295,8 +302,8 @@ class _Trust:
         return (self._read + 1.0) / (self._read + self._unread + 1.0)
 
 
-class _Ends:
-    """How much later calls leave out of the end of the one before; forgets."""
+class _LeftOutEnds:
+    """A histogram of blocks that calls leave out at the end of the one before; forgets."""
 
     def __init__(self) -> None:
         self._counts = [0.0] * (MORE + 1)
@@ -308,14 +315,14 @@ class _Ends:
         self._counts[left] += 1.0
 
     @property
-    def within(self) -> list[float]:
+    def cumulative_shares(self) -> list[float]:
         """The share that leaves out so many blocks at most, by how many."""
         every = sum(self._counts)
         return [so_far / every for so_far in accumulate(self._counts[:MORE])]
 
 
-class _Common:
-    """What calls in one layout have in common with those before them.
+class _SharedStarts:
+    """The parts that calls in one layout share with those before them.
 
     Attributes:
         extends: What later calls of a conversation leave out of the one before.
@@ -327,10 +334,10 @@ class _Common:
     """
 
     def __init__(self) -> None:
-        self.extends = _Ends()
-        self.shares = _Share(_EXTENDS)
-        self.alike = _Share(_EXTENDS)
-        self.equips = _Share(_EXTENDS)
+        self.extends = _LeftOutEnds()
+        self.shares = _DecayingShare(_EXTENDS)
+        self.alike = _DecayingShare(_EXTENDS)
+        self.equips = _DecayingShare(_EXTENDS)
         self.was_extended = False
         self.was_shared = False
 
@@ -360,16 +367,16 @@ class _Gaps:
         self._counts = [count * _DECAY for count in self._counts]
         self._counts[bisect_right(GAP_EDGES_S, gap)] += 1.0
 
-    def within(self, seconds: float) -> float:
+    def share_within(self, seconds: float) -> float:
         """The share of gaps that surely are not longer."""
         return sum(self._counts[: bisect_right(GAP_EDGES_S, seconds)]) / sum(self._counts)
 
 
-def _stage(before: int) -> int:
-    """Which conversations a call tells of: those that have come about as far."""
+def _conversation_stage(before: int) -> int:
+    """The group of conversations that a call counts for: those that have come about as far."""
     return min(before.bit_length(), _STAGES - 1)
 
 
-def _chain(share: float) -> float:
-    """Number of follow one another, if each is followed with this chance."""
+def _expected_followers(share: float) -> float:
+    """Number of calls that follow one another, if each is followed with this probability."""
     return min(_MAX_CHAIN, share / (1.0 - share)) if share < 1.0 else _MAX_CHAIN

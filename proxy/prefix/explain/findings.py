@@ -4,6 +4,8 @@
 
     shortened to little ─ too short ─ too little repeated ─ first seen ─ expired for long
       ─ place, parameter, divergence ─ unmarked ─ expired ─ elsewhere ─ provider's side
+
+A few words of the prompt stand in the finding where its team keeps prompts.
 """
 
 from collections.abc import Callable
@@ -11,16 +13,16 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.explain.excerpts import excerpt
 from proxy.prefix.explain.reasons import MissReason, ReasonConfidence
-from proxy.prefix.prediction.changes import CallTrace, PromptChange, first_change
+from proxy.prefix.prediction.changes import KEYS, CallTrace, ChangeKind, PromptChange, first_change
 from proxy.prefix.prediction.lookups import stores_at_breakpoints
-from proxy.prefix.prediction.parameters import KEYS
 from proxy.prefix.prediction.prefix_chains import ExpectedRead
-from proxy.prefix.prediction.sent import SentCall
+from proxy.prefix.prediction.sent_call import SentCall, leading_text, split_lines
+from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.prompts.prompt import Prompt
 from proxy.records.amounts import quantity
 
+_SHOWN: Final = 40
 #: Source: OpenAI, prompt caching guide, routing (2025): calls of one prefix and key a minute.
 _PER_MINUTE: Final = 15
 #: After how many lifetimes nothing is left.
@@ -31,6 +33,45 @@ _SHORTENED: Final = 2
 _ROUGH: Final = 1.3
 #: Caches that promise nothing.
 _BEST_EFFORT: Final = frozenset({"implicit", "openai-interval", "prefix-unit"})
+
+
+def change_excerpt(sent: SentCall, at: PromptChange, shown: Prompt | None) -> str:
+    """The beginning of the line that changed, or a tool's name; "" where none may be shown."""
+    if shown is None or at.block is None or at.kind is ChangeKind.REMOVED:
+        return ""
+    block = sent.blocks[at.block]
+    try:
+        if block.message < 0:
+            return _printable_text(_tool(shown.tools[block.part]).display_name)
+        return (
+            _printable_text(split_lines(leading_text(shown, block))[at.line])
+            if at.line is not None
+            else ""
+        )
+    except (IndexError, Unplannable, msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return ""
+
+
+def _printable_text(words: str) -> str:
+    """Words that fit a line and do nothing to a terminal."""
+    kept = "".join(each if each.isprintable() else " " for each in words[: _SHOWN + 1]).strip()
+    return kept if len(words) <= _SHOWN + 1 else f"{kept}…"
+
+
+class _Function(msgspec.Struct):
+    name: str = ""
+
+
+class _Tool(msgspec.Struct):
+    name: str = ""
+    function: _Function | None = None
+
+    @property
+    def display_name(self) -> str:
+        return self.function.name if self.function is not None else self.name
+
+
+_tool = msgspec.json.Decoder(_Tool).decode
 
 
 class CallEvidence(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,14 +112,14 @@ def find_reason(case: MissCase) -> MissFinding:
     """The first reason that accounts for the shortfall."""
     asked: tuple[Callable[[MissCase], MissFinding | None], ...] = (
         _check_compaction,
-        _too_short,
-        _too_little,
-        _first_seen,
-        _long_idle,
-        _other_prefix,
+        _check_minimum,
+        _check_repeated_length,
+        _check_first_seen,
+        _check_long_idle,
+        _check_prefix_changes,
         _check_marks,
         _check_expiry,
-        _busy,
+        _check_call_rate,
     )
     found = next((each for ask in asked if (each := ask(case)) is not None), None)
     if found is not None:
@@ -96,14 +137,14 @@ def find_reason(case: MissCase) -> MissFinding:
 
 
 def _check_compaction(case: MissCase) -> MissFinding | None:
-    """What is repeated is too little to be read because the gateway moved the prefix."""
+    """Find that too little is repeated because the gateway shortened the conversation."""
     before, sent = case.evidence.before, case.evidence.sent
     if not sent.compacted or before is None or case.could >= max(sent.regime.least, 1):
         return None
-    return _by_us(_sure(sent, before))
+    return _compaction_finding(_continuation_confidence(sent, before))
 
 
-def _too_short(case: MissCase) -> MissFinding | None:
+def _check_minimum(case: MissCase) -> MissFinding | None:
     least = case.evidence.sent.regime.least
     if case.total >= least:
         return None
@@ -111,7 +152,7 @@ def _too_short(case: MissCase) -> MissFinding | None:
     return MissFinding(MissReason.BELOW_MINIMUM, detail, ReasonConfidence.CERTAIN)
 
 
-def _too_little(case: MissCase) -> MissFinding | None:
+def _check_repeated_length(case: MissCase) -> MissFinding | None:
     least = case.evidence.sent.regime.least
     if not 0 < case.could < least:
         return None
@@ -119,7 +160,7 @@ def _too_little(case: MissCase) -> MissFinding | None:
     return MissFinding(MissReason.BELOW_MINIMUM, detail, ReasonConfidence.LIKELY)
 
 
-def _first_seen(case: MissCase) -> MissFinding | None:
+def _check_first_seen(case: MissCase) -> MissFinding | None:
     if case.could:
         return None
     if case.evidence.before is None:
@@ -130,23 +171,25 @@ def _first_seen(case: MissCase) -> MissFinding | None:
     return MissFinding(MissReason.FIRST_SEEN, detail, ReasonConfidence.LIKELY)
 
 
-def _long_idle(case: MissCase) -> MissFinding | None:
-    """Idle for so long that nothing else matters."""
+def _check_long_idle(case: MissCase) -> MissFinding | None:
+    """Find that the prefix was idle for so long that nothing else matters."""
     lives = max(case.evidence.sent.regime.lifetimes.values(), default=None)
     before = case.evidence.before
     since = [case.expected.idle] if case.expected.idle is not None else []
     since += [case.evidence.now - before.at] if before is not None else []
     if lives is None or not since or min(since) <= _GONE * lives:
         return None
-    return MissFinding(MissReason.EXPIRED, _idle(min(since), lives), ReasonConfidence.CERTAIN)
+    return MissFinding(
+        MissReason.EXPIRED, _idle_detail(min(since), lives), ReasonConfidence.CERTAIN
+    )
 
 
-def _other_prefix(case: MissCase) -> MissFinding | None:
-    """What is repeated does not stand in a prefix that was sent before."""
+def _check_prefix_changes(case: MissCase) -> MissFinding | None:
+    """Find that the repeated text does not stand in a prefix that was sent before."""
     before, sent = case.evidence.before, case.evidence.sent
     if case.expected.known >= case.enough or before is None:
         return None
-    sure = _sure(sent, before)
+    sure = _continuation_confidence(sent, before)
     if sent.place != before.place:
         return MissFinding(
             MissReason.ELSEWHERE,
@@ -154,7 +197,7 @@ def _other_prefix(case: MissCase) -> MissFinding | None:
             sure,
         )
     at = first_change(sent, before)
-    names = _differing(sent, before, late=at is None or at.place.startswith("messages"))
+    names = _changed_parameters(sent, before, late=at is None or at.place.startswith("messages"))
     if names:
         keyed = KEYS.issuperset(names)
         detail = f"{' and '.join(names)} changed"
@@ -167,7 +210,7 @@ def _other_prefix(case: MissCase) -> MissFinding | None:
     return _check_divergence(sent, at, sure, case.shown)
 
 
-def _differing(sent: SentCall, before: CallTrace, *, late: bool) -> list[str]:
+def _changed_parameters(sent: SentCall, before: CallTrace, *, late: bool) -> list[str]:
     """Names of the parameters that changed; of those that shape messages only if ``late``."""
     pairs = [(sent.early, before.early), (sent.late, before.late)][: 1 + late]
     return sorted(
@@ -182,21 +225,21 @@ def _check_divergence(
     sent: SentCall, at: PromptChange, sure: ReasonConfidence, shown: Prompt | None
 ) -> MissFinding:
     if sent.compacted and at.place.startswith("messages"):
-        return _by_us(sure)
+        return _compaction_finding(sure)
     if at.dropped >= _SHORTENED:
-        detail = f"{at.place} {at.how}: {quantity(at.dropped, 'message')} gone"
+        detail = f"{at.place} {at.kind}: {quantity(at.dropped, 'message')} gone"
         return MissFinding(MissReason.COMPACTED, detail, ReasonConfidence.LIKELY)
-    words = excerpt(sent, at, shown)
+    words = change_excerpt(sent, at, shown)
     place = f"{at.place}: `{words}`" if words else at.place
-    return MissFinding(MissReason.DIVERGED, f"{place} {at.how}", sure)
+    return MissFinding(MissReason.DIVERGED, f"{place} {at.kind}", sure)
 
 
-def _by_us(sure: ReasonConfidence) -> MissFinding:
+def _compaction_finding(sure: ReasonConfidence) -> MissFinding:
     return MissFinding(MissReason.COMPACTED, "the gateway shortened the conversation", sure)
 
 
-def _sure(sent: SentCall, before: CallTrace) -> ReasonConfidence:
-    """How well is known that the one goes on from the other."""
+def _continuation_confidence(sent: SentCall, before: CallTrace) -> ReasonConfidence:
+    """The confidence that the one call goes on from the other."""
     return (
         ReasonConfidence.CERTAIN if before.is_same_conversation(sent) else ReasonConfidence.LIKELY
     )
@@ -226,17 +269,17 @@ def _check_expiry(case: MissCase) -> MissFinding | None:
     if expected.idle is None or expected.lives is None or expected.idle <= expected.lives:
         return None
     sure = expected.idle > _GONE * expected.lives
-    detail = _idle(expected.idle, expected.lives)
+    detail = _idle_detail(expected.idle, expected.lives)
     return MissFinding(
         MissReason.EXPIRED, detail, ReasonConfidence.CERTAIN if sure else ReasonConfidence.LIKELY
     )
 
 
-def _idle(seconds: float, lives: float) -> str:
+def _idle_detail(seconds: float, lives: float) -> str:
     return f"idle for {seconds:,.0f} s; entries live {lives:,.0f} s"
 
 
-def _busy(case: MissCase) -> MissFinding | None:
+def _check_call_rate(case: MissCase) -> MissFinding | None:
     calls = case.expected.calls
     if case.evidence.sent.regime.name != "openai-interval" or calls < _PER_MINUTE:
         return None

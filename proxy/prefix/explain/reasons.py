@@ -1,8 +1,13 @@
-"""The reasons why a cache is read less than it could be, and a miss as a value."""
+"""The reasons for a cache miss, a miss as a value, and its explanation for a person."""
 
+from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
 
 import msgspec
+
+from slo.usage import Usage
 
 
 class MissReason(StrEnum):
@@ -56,3 +61,99 @@ class CacheMiss(msgspec.Struct, frozen=True, kw_only=True):
     confidence: ReasonConfidence | None = None
     tokens: int = 0
     nanos: int | None = None
+
+
+#: What to do about each reason, in one sentence.
+FIXES: Final[Mapping[MissReason, str]] = MappingProxyType(
+    {
+        MissReason.FIRST_SEEN: "Nothing to fix: a cache reads only what was sent before.",
+        MissReason.BELOW_MINIMUM: (
+            "Put more of what stays the same in front, such as examples, or leave it: so short"
+            " a prompt is never cached."
+        ),
+        MissReason.EXPIRED: (
+            "Choose a longer lifetime where that pays, or bring calls closer together."
+        ),
+        MissReason.DIVERGED: (
+            "Move what varies behind what stays the same: approve the feature's layout, or wrap"
+            " it in <tg:variable>…</tg:variable>."
+        ),
+        MissReason.UNMARKED: (
+            "Let the gateway place the marks, or mark the end of what the next call repeats."
+        ),
+        MissReason.PARAMETER_CHANGED: (
+            "Keep this parameter the same within a conversation, or set it for all of a feature."
+        ),
+        MissReason.ELSEWHERE: (
+            "Keep one conversation on one key and upstream; share a busy prefix out over a few"
+            " cache keys."
+        ),
+        MissReason.COMPACTED: (
+            "Shorten a conversation seldom and by much, best when its cache is cold anyway."
+        ),
+        MissReason.PROVIDER_SIDE: (
+            "Nothing to fix on this side: ask the provider if it happens often."
+        ),
+    }
+)
+_REASONS: Final[Mapping[MissReason, str]] = MappingProxyType(
+    {
+        MissReason.FIRST_SEEN: "it was seen for the first time",
+        MissReason.BELOW_MINIMUM: "it is below the minimum",
+        MissReason.EXPIRED: "what was stored had expired",
+        MissReason.DIVERGED: "the prompt parted from what was sent before",
+        MissReason.UNMARKED: "nothing was stored, or looked for, where it was needed",
+        MissReason.PARAMETER_CHANGED: "a parameter changed that is part of the prefix",
+        MissReason.ELSEWHERE: "what it repeats lies in another cache",
+        MissReason.COMPACTED: "the conversation was shortened",
+        MissReason.PROVIDER_SIDE: "the provider did not read what should have been there",
+    }
+)
+_NOTHING: Final = "Nothing to fix"
+_NANOS: Final = 1_000_000_000
+
+
+def explanation_lines(
+    miss: CacheMiss | None, expected: int | None, usage: Usage | None
+) -> list[str]:
+    """The lines that explain one call's cache; none where nothing is known of it.
+
+    Args:
+        miss: Why less was read than could have been; None for no reason to ask.
+        expected: Tokens that should have been read; None where nobody reckoned.
+        usage: What the provider counted; None where it did not.
+    """
+    if usage is None:
+        return []
+    share = f", {100 * usage.cache_read / usage.prompt_tokens:.0f} %" if usage.prompt_tokens else ""
+    lines = [f"Read from the cache: {usage.cache_read:,} of {usage.prompt_tokens:,} tokens{share}."]
+    if expected is not None:
+        could = f"{expected:,} tokens" if expected else "none"
+        lines.append(f"To be expected, as the prompt was sent: {could}.")
+    if miss is None:
+        return lines
+    lines += [_reason_line(miss)]
+    if miss.tokens:
+        lines.append(
+            f"Could have been read besides: {miss.tokens:,} tokens; {_savings_text(miss.nanos)}."
+        )
+    mend = FIXES[miss.reason]
+    return [*lines, mend if mend.startswith(_NOTHING) else f"Fix: {mend}"]
+
+
+def _reason_line(miss: CacheMiss) -> str:
+    sure = (
+        f" ({miss.confidence})" if miss.confidence not in {None, ReasonConfidence.CERTAIN} else ""
+    )
+    detail = f": {miss.detail}" if miss.detail else ""
+    return f"Why not more: {_REASONS[miss.reason]}{sure}{detail}."
+
+
+def _savings_text(nanos: int | None) -> str:
+    """The change of cost had the tokens been read, in dollars."""
+    if nanos is None:
+        return "what that would have saved is not known"
+    whole, rest = divmod(abs(nanos), _NANOS)
+    cents = f"{rest:09d}".rstrip("0").ljust(2, "0")
+    verb = "saved" if nanos >= 0 else "cost another"
+    return f"that would have {verb} ${whole:,}.{cents}"

@@ -1,1 +1,1 @@
-"""Which text and which tool goes where: declared, learned, and put in order."""
+"""Layouts: the slots of texts and tools, declared or learned, and the order they are sent in."""

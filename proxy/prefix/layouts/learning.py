@@ -8,10 +8,9 @@ from typing import Final
 import msgspec
 
 from proxy.caches.regime import Regime
-from proxy.prefix.layouts.holes import Anchor
-from proxy.prefix.layouts.layout import Layout, LayoutMove
+from proxy.prefix.layouts.layout import Anchor, Layout, LayoutMove
 from proxy.prefix.layouts.samples import ConversationSample, Samples, SeenUnit
-from proxy.prefix.layouts.skeleton import Column, Gap, gaps, groups
+from proxy.prefix.layouts.skeleton import Column, Gap, find_gaps, group_by_template
 from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN, Fingerprint, PromptSlot
 
 #: Evidence below which nothing is proposed: so many calls, or this many conversations. What
@@ -65,7 +64,7 @@ class FeatureLearner:
             history: Bytes of the conversation behind the instructions.
             mark: Stands for the instructions; 0 for nothing.
         """
-        self._samples.add(texts, conversation, now, first=first, history=history, mark=mark)
+        self._samples.add_call(texts, conversation, now, first=first, history=history, mark=mark)
 
     def observe_without_texts(
         self, conversation: bytes, now: float, *, first: bool, history: int, mark: int
@@ -83,9 +82,9 @@ class FeatureLearner:
             regime: The cache of the route.
         """
         moves: list[LayoutMove] = []
-        for group in groups(self._samples.conversations):
-            if _enough(group):
-                moves += _moves(group, self._tools, fresh, regime)
+        for group in group_by_template(self._samples.conversations):
+            if _is_large_enough(group):
+                moves += _paying_moves(group, self._tools, fresh, regime)
         labelled = [
             msgspec.structs.replace(move, label=f"Detail {number}")
             for number, move in enumerate(moves, 1)
@@ -106,31 +105,32 @@ class _Hole(msgspec.Struct, frozen=True):
     behind: int = 0
 
 
-def _enough(group: Sequence[ConversationSample]) -> bool:
+def _is_large_enough(group: Sequence[ConversationSample]) -> bool:
     return len(group) >= CONVERSATIONS or sum(sample.calls for sample in group) >= CALLS
 
 
-def _moves(
+def _paying_moves(
     group: Sequence[ConversationSample], tools: int, fresh: Fraction, regime: Regime
 ) -> list[LayoutMove]:
     """The moves of one template that pay."""
-    found = gaps(group)
-    front, holes = _holes(found)
+    found = find_gaps(group)
+    front, holes = _find_holes(found)
     stable = tools + front + sum(hole.behind for hole in holes)
-    reach = _reach(group, regime.least * BYTES_PER_TOKEN - stable)
-    gains = _gains(group, holes, front + tools if regime.takes_marks else 0, reach)
+    reach = _cacheable_calls(group, regime.least * BYTES_PER_TOKEN - stable)
+    gains = _move_gains(group, holes, front + tools if regime.takes_marks else 0, reach)
     while holes and gains[len(holes) - 1] <= 0 and not regime.takes_marks:
         holes.pop()
     if sum(gains[: len(holes)]) < LEAST:
         return []
     worth = fresh * (1 - regime.read) * 1000
     moves = [
-        _move(hole, max(0, int(each * worth))) for hole, each in zip(holes, gains, strict=False)
+        _layout_move(hole, max(0, int(each * worth)))
+        for hole, each in zip(holes, gains, strict=False)
     ]
-    return [_sturdy(move, found) for move in moves] if len(group) == 1 else moves
+    return [_with_common_anchors(move, found) for move in moves] if len(group) == 1 else moves
 
 
-class _Reach(msgspec.Struct, frozen=True):
+class _CacheableCalls(msgspec.Struct, frozen=True):
     """The calls that are long enough to be cached, once no text varies before their conversation.
 
     Attributes:
@@ -144,18 +144,18 @@ class _Reach(msgspec.Struct, frozen=True):
     history: Fraction
 
 
-def _reach(group: Sequence[ConversationSample], lack: int) -> _Reach:
-    """Which calls are long enough, where instructions alone lack so many bytes."""
+def _cacheable_calls(group: Sequence[ConversationSample], lack: int) -> _CacheableCalls:
+    """The calls that are long enough, where instructions alone lack so many bytes."""
     calls = sum(sample.calls for sample in group)
     opens = lack <= 0
     beyond = [sample.later_lengths(max(0, lack)) for sample in group]
     long = sum(count for count, _ in beyond) + opens * sum(sample.opened for sample in group)
     held = sum(size for _, size in beyond)
-    return _Reach(opens, Fraction(long, calls), Fraction(held, calls))
+    return _CacheableCalls(opens, Fraction(long, calls), Fraction(held, calls))
 
 
-def _gains(
-    group: Sequence[ConversationSample], holes: Sequence[_Hole], front: int, reach: _Reach
+def _move_gains(
+    group: Sequence[ConversationSample], holes: Sequence[_Hole], front: int, reach: _CacheableCalls
 ) -> list[Fraction]:
     """Tokens each move makes readable in an average call, once those before it are made.
 
@@ -179,12 +179,12 @@ def _gains(
     return found
 
 
-def _holes(every: Sequence[Gap]) -> tuple[int, list[_Hole]]:
+def _find_holes(every: Sequence[Gap]) -> tuple[int, list[_Hole]]:
     """Bytes of stable text before the first hole, and the holes in their order."""
     front = 0
     found: list[_Hole] = []
     for gap in every:
-        runs = list(_runs(gap))
+        runs = list(_movable_columns(gap))
         leaves = sum(u.weight for run in runs for c in run.columns for u in c.example)
         rest = gap.weight - leaves + (gap.after.weight if gap.after else 0)
         found += runs
@@ -195,12 +195,12 @@ def _holes(every: Sequence[Gap]) -> tuple[int, list[_Hole]]:
     return front, found
 
 
-def _runs(gap: Gap) -> Iterator[_Hole]:
+def _movable_columns(gap: Gap) -> Iterator[_Hole]:
     """The columns of a gap that should move, adjacent ones of one slot together."""
     run: list[Column] = []
     slot = None
     for column in gap.columns:
-        own = _slot(gap, column)
+        own = _target_slot(gap, column)
         if run and (own is not slot or column.at != run[-1].at + 1):
             yield _Hole(gap, tuple(run), slot or PromptSlot.STABLE)
             run = []
@@ -211,11 +211,11 @@ def _runs(gap: Gap) -> Iterator[_Hole]:
         yield _Hole(gap, tuple(run), slot or PromptSlot.STABLE)
 
 
-def _slot(gap: Gap, column: Column) -> PromptSlot | None:
+def _target_slot(gap: Gap, column: Column) -> PromptSlot | None:
     """Where a column should go; None where it should stay."""
     further = sum(sample.later_calls for sample in gap.samples)
     changes = sum(
-        sample.changes * _differ(values)
+        sample.changes * _differing_share(values)
         for sample, values in zip(gap.samples, column.values, strict=True)
     )
     if changes > OFTEN * further:
@@ -223,22 +223,22 @@ def _slot(gap: Gap, column: Column) -> PromptSlot | None:
     return PromptSlot.SEMI_STABLE if _own_share(column) >= OWN else None
 
 
-def _differ(values: Sequence[tuple[bytes, ...]]) -> Fraction:
-    """Which share of the pairs of a conversation's variants differ here."""
+def _differing_share(values: Sequence[tuple[bytes, ...]]) -> Fraction:
+    """The share of pairs of a conversation's variants that differ here."""
     pairs = list(combinations(values, 2))
     return Fraction(sum(a != b for a, b in pairs), len(pairs) or 1)
 
 
 def _own_share(column: Column) -> Fraction:
-    """Which share of the conversations has a text of its own here."""
+    """The share of conversations that have a text of their own here."""
     return Fraction(len({values[0] for values in column.values}), len(column.values))
 
 
-def _move(hole: _Hole, saving: int) -> LayoutMove:
+def _layout_move(hole: _Hole, saving: int) -> LayoutMove:
     gap, columns = hole.gap, hole.columns
     return LayoutMove(
-        before=_anchor(gap.before),
-        after=_anchor(gap.after),
+        before=_unit_anchor(gap.before),
+        after=_unit_anchor(gap.after),
         slot=hole.slot,
         label="",
         at=columns[0].at,
@@ -252,13 +252,13 @@ def _move(hole: _Hole, saving: int) -> LayoutMove:
     )
 
 
-def _sturdy(move: LayoutMove, found: Sequence[Gap]) -> LayoutMove:
+def _with_common_anchors(move: LayoutMove, found: Sequence[Gap]) -> LayoutMove:
     """The move of a single conversation, known by text that others are likely to have too.
 
     A line beside what varies may be this conversation's own; the start of the instructions is not,
     and the longest line nearby is more likely a rule than a name.
     """
-    here = [(_anchor(gap.before), _anchor(gap.after)) for gap in found]
+    here = [(_unit_anchor(gap.before), _unit_anchor(gap.after)) for gap in found]
     at = here.index((move.before, move.after))
     if not move.of:
         return move
@@ -272,28 +272,28 @@ def _sturdy(move: LayoutMove, found: Sequence[Gap]) -> LayoutMove:
         passed += found[far].units + 1
         if found[far].columns or found[far].after is None:
             break
-        if _length(found[far]) > _length(found[after]):
+        if _unit_length(found[far]) > _unit_length(found[after]):
             after, behind = far, passed
     return msgspec.structs.replace(
         move,
         before=None if starts else move.before,
-        after=_anchor(found[after].after),
+        after=_unit_anchor(found[after].after),
         at=move.at + (ahead if starts else 0),
         of=move.of + behind + (ahead if starts else 0),
     )
 
 
-def _length(gap: Gap) -> int:
+def _unit_length(gap: Gap) -> int:
     """Characters of the unit behind a gap."""
     return gap.after.size if gap.after else 0
 
 
-def _anchor(unit: SeenUnit | None) -> Anchor | None:
+def _unit_anchor(unit: SeenUnit | None) -> Anchor | None:
     return Anchor(unit.print.hex(), unit.size) if unit else None
 
 
 def _visible_lines(columns: Sequence[Column]) -> str:
-    """What a reader may see of columns: their lines, and how the first begins."""
+    """The description of columns for a reader: their lines, and how the first begins."""
     first, last = columns[0], columns[-1]
     end = last.line + max(0, sum(unit.lines for unit in last.example) - 1)
     lines = f"line {first.line}" if end == first.line else f"lines {first.line} to {end}"

@@ -4,7 +4,8 @@
 
     stable stays ─ semi-stable ends the instructions ─ conversation ─ what varies comes last
 
-Where words went from between others a fixed reference stays, and they arrive under its label.
+A text is split into pieces, each in a slot. Where words went from between others a fixed reference
+stays, and they arrive under its label.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,16 +13,16 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.layouts.pieces import (
-    SplitText,
-    TextPiece,
-    labelled_text,
-    reference_text,
-    split_text,
-    text_in_slot_order,
+from proxy.prefix.prompts.objects import (
+    is_plain_text,
+    replace_parts,
+    replace_text,
+    text_message,
+    text_part,
 )
 from proxy.prefix.prompts.prompt import (
     ASSISTANT,
+    RANK,
     Prompt,
     PromptSlot,
     content_parts,
@@ -29,13 +30,115 @@ from proxy.prefix.prompts.prompt import (
     parse_message,
     part_text,
 )
-from proxy.prefix.prompts.splice import (
-    is_plain_text,
-    replace_parts,
-    replace_text,
-    text_message,
-    text_part,
-)
+
+_WHERE: Final = {
+    PromptSlot.SEMI_STABLE: "at the end of the instructions",
+    PromptSlot.VARIABLE: "at the end of the conversation",
+}
+_BELOW: Final = dict.fromkeys(PromptSlot, "below")
+_BREAKS: Final = "\r\n"
+_EMPTY: Final = "(empty)"
+_CLOSING: Final = ".,;:!?)"
+
+
+class TextPiece(msgspec.Struct, frozen=True):
+    """A run of text that moves as one.
+
+    Attributes:
+        label: What it is called where it stood and where it arrives; "" for a number.
+    """
+
+    slot: PromptSlot
+    text: str
+    label: str = ""
+
+
+class SplitText(msgspec.Struct, frozen=True):
+    """A text whose pieces are in order.
+
+    Attributes:
+        kept: What stays in the stable slot, with references to what left.
+        ending: What is semi-stable and already stands at the end.
+        gone: What goes elsewhere.
+        whole: Whether nothing is asked of the text: it stays as it was written.
+    """
+
+    kept: str
+    ending: str = ""
+    gone: tuple[TextPiece, ...] = ()
+    whole: bool = False
+
+
+def split_text(pieces: Sequence[TextPiece], *, last: bool) -> SplitText:
+    """The text with only stable pieces, and what goes.
+
+    Args:
+        pieces: The text.
+        last: Whether no stable text follows it; semi-stable pieces at its end then stay there.
+    """
+    solid = [at for at, piece in enumerate(pieces) if _is_stable_text(piece)]
+    end = solid[-1] + 1 if solid else 0
+    ends = [p for p in pieces[end:] if p.slot is not PromptSlot.VARIABLE]
+    if not last or all(p.slot is PromptSlot.STABLE for p in ends):
+        return SplitText(_stable_text(pieces, _WHERE), gone=_moved_pieces(pieces))
+    ended = [p for p in pieces[end:] if p.slot is PromptSlot.VARIABLE]
+    kept = _stable_text(pieces[:end], _WHERE)
+    return SplitText(kept, "".join(p.text for p in ends), (*_moved_pieces(pieces[:end]), *ended))
+
+
+def text_in_slot_order(pieces: Sequence[TextPiece]) -> str:
+    """The text in the order of its slots, all of it; as it was where that is its order."""
+    ranks = [RANK[p.slot] for p in pieces if p.text.strip()]
+    if ranks == sorted(ranks):
+        return "".join(piece.text for piece in pieces)
+    gone = sorted(_moved_pieces(pieces), key=lambda piece: RANK[piece.slot])
+    kept = _stable_text(pieces, _BELOW)
+    return f"{kept}\n\n{labelled_text(gone)}" if kept.strip() else labelled_text(gone)
+
+
+def labelled_text(pieces: Sequence[TextPiece]) -> str:
+    """The pieces, each under its label."""
+    return "\n\n".join(f"[{p.label}]\n{p.text.strip(_BREAKS) or _EMPTY}" for p in pieces)
+
+
+def reference_text(pieces: Sequence[TextPiece]) -> str:
+    """The reference that stands where pieces stood."""
+    return "\n".join(f"[{p.label} is given {_WHERE[p.slot]}.]" for p in pieces)
+
+
+def _is_stable_text(piece: TextPiece) -> bool:
+    return piece.slot is PromptSlot.STABLE and not piece.text.isspace() and piece.text != ""
+
+
+def _moved_pieces(pieces: Sequence[TextPiece]) -> tuple[TextPiece, ...]:
+    return tuple(piece for piece in pieces if piece.slot is not PromptSlot.STABLE)
+
+
+def _stable_text(pieces: Sequence[TextPiece], where: Mapping[PromptSlot, str]) -> str:
+    """The stable text; a reference stands where a piece left from between two others."""
+    solid = [at for at, piece in enumerate(pieces) if _is_stable_text(piece)]
+    inner = range(solid[0], solid[-1]) if solid else range(0)
+    found: list[str] = []
+    gone: list[TextPiece] = []
+    for at, piece in enumerate(pieces):
+        if piece.slot is not PromptSlot.STABLE:
+            gone += [piece] if at in inner else []
+        elif piece.text:
+            found += [_references_between(found[-1], gone, piece.text, where)] if gone else []
+            found.append(piece.text)
+            gone = []
+    return "".join(found)
+
+
+def _references_between(
+    before: str, gone: Sequence[TextPiece], after: str, where: Mapping[PromptSlot, str]
+) -> str:
+    """The references between two texts: on lines of their own, or within a line."""
+    gap = "\n" if before.endswith("\n") else " "
+    said = gap.join(f"[{piece.label} is given {where[piece.slot]}.]" for piece in gone)
+    lead = "" if before[-1].isspace() else " "
+    return lead + said + ("" if after[0].isspace() or after[0] in _CLOSING else gap)
+
 
 #: What the pieces of a text part are, by (message, part); together they are its whole text.
 PieceMoves = Mapping[tuple[int, int], Sequence[TextPiece]]
@@ -73,8 +176,8 @@ class _Head(msgspec.Struct):
     semi: tuple[int, int] | None = None
     moved: list[_Moved] = []
 
-    def of(self, slot: PromptSlot) -> dict[str, list[TextPiece]]:
-        """What left its place for a slot, by role."""
+    def pieces_in_slot(self, slot: PromptSlot) -> dict[str, list[TextPiece]]:
+        """The pieces that left their place for a slot, by role."""
         found: dict[str, list[TextPiece]] = {}
         for moved in self.moved:
             if moved.piece.slot is slot:
@@ -101,12 +204,12 @@ def place_pieces(prompt: Prompt, wish: PieceMoves, *, late: bool = True) -> Plac
         return PlacedPrompt(prompt)
     first = count_leading(prompt)
     wish, notes = _allow_moves(_with_labels(wish), prompt, first)
-    head = _head(prompt, wish, first)
-    _end(head)
+    head = _ordered_head(prompt, wish, first)
+    _append_semi_stable(head)
     spoken = list(prompt.messages[first:])
     for number in {at for at, _ in wish if first <= at < len(prompt.messages)}:
         spoken[number - first] = _reordered_message(prompt, number, wish)
-    tail = _tail_length(spoken, head.of(PromptSlot.VARIABLE), late=late)
+    tail = _tail_length(spoken, head.pieces_in_slot(PromptSlot.VARIABLE), late=late)
     messages = (*head.messages, *spoken)
     found = msgspec.structs.replace(prompt, messages=messages, semi=head.semi, tail=tail)
     return PlacedPrompt(found, notes)
@@ -133,14 +236,14 @@ def _allow_moves(
         return wish, ()
     if first == len(prompt.messages):
         note = "what varies ends the instructions: no conversation follows them"
-        return _instead(wish, first, PromptSlot.SEMI_STABLE), (note,)
+        return _with_other_slot(wish, first, PromptSlot.SEMI_STABLE), (note,)
     if parse_message(prompt.messages[-1]).role == ASSISTANT:
         note = "what varies stays in its place: the last message is an answer to go on with"
-        return _instead(wish, first, PromptSlot.STABLE), (note,)
+        return _with_other_slot(wish, first, PromptSlot.STABLE), (note,)
     return wish, ()
 
 
-def _instead(wish: PieceMoves, first: int, slot: PromptSlot) -> PieceMoves:
+def _with_other_slot(wish: PieceMoves, first: int, slot: PromptSlot) -> PieceMoves:
     """The wish with another slot for what varies in the leading messages."""
     return {
         at: [
@@ -153,10 +256,10 @@ def _instead(wish: PieceMoves, first: int, slot: PromptSlot) -> PieceMoves:
     }
 
 
-def _head(prompt: Prompt, wish: PieceMoves, first: int) -> _Head:
+def _ordered_head(prompt: Prompt, wish: PieceMoves, first: int) -> _Head:
     """The leading messages with what stays in them, each slot's words in order."""
     every = [content_parts(parse_message(raw).content) for raw in prompt.messages[:first]]
-    cuts = _cuts(every, wish)
+    cuts = _split_parts(every, wish)
     head = _Head(messages=[], moved=[])
     for number, found in enumerate(every):
         raw = prompt.messages[number]
@@ -167,7 +270,7 @@ def _head(prompt: Prompt, wish: PieceMoves, first: int) -> _Head:
         kept: list[bytes] = []
         for at, one in enumerate(found):
             pieces = cuts.get((number, at), SplitText(kept="", whole=True))
-            stays, semi = _stays(one, pieces)
+            stays, semi = _remaining_parts(one, pieces)
             if semi and head.semi is None:
                 head.semi = (len(head.messages), len(kept) + len(stays) - 1)
             kept += stays
@@ -177,8 +280,10 @@ def _head(prompt: Prompt, wish: PieceMoves, first: int) -> _Head:
     return head
 
 
-def _cuts(every: Sequence[Sequence[bytes]], wish: PieceMoves) -> dict[tuple[int, int], SplitText]:
-    """What stays and what goes of each part that is wished about."""
+def _split_parts(
+    every: Sequence[Sequence[bytes]], wish: PieceMoves
+) -> dict[tuple[int, int], SplitText]:
+    """Each part with a requested move, split into the text that stays and what goes."""
     found: dict[tuple[int, int], SplitText] = {}
     last = True
     for number in reversed(range(len(every))):
@@ -192,8 +297,8 @@ def _cuts(every: Sequence[Sequence[bytes]], wish: PieceMoves) -> dict[tuple[int,
     return found
 
 
-def _stays(raw: bytes, found: SplitText) -> tuple[list[bytes], bool]:
-    """What stands where the part stood, and whether the last of it is semi-stable."""
+def _remaining_parts(raw: bytes, found: SplitText) -> tuple[list[bytes], bool]:
+    """The parts that remain where one stood, and whether the last of them is semi-stable."""
     if found.whole:
         return [raw], False
     kept = found.kept if found.kept.strip() else ""
@@ -205,9 +310,9 @@ def _stays(raw: bytes, found: SplitText) -> tuple[list[bytes], bool]:
     return [replace_text(raw, reference_text(found.gone))], False
 
 
-def _end(head: _Head) -> None:
+def _append_semi_stable(head: _Head) -> None:
     """Put what is semi-stable at the end of the instructions."""
-    for role, pieces in head.of(PromptSlot.SEMI_STABLE).items():
+    for role, pieces in head.pieces_in_slot(PromptSlot.SEMI_STABLE).items():
         words = labelled_text(pieces)
         if head.messages and parse_message(head.messages[-1]).role == role:
             last = head.messages[-1]
@@ -239,7 +344,7 @@ def _reordered_message(prompt: Prompt, number: int, wish: PieceMoves) -> bytes:
 def _tail_length(
     spoken: list[bytes], varying: Mapping[str, Sequence[TextPiece]], *, late: bool
 ) -> int:
-    """Number of messages at the end vary, once what varies is there."""
+    """Number of messages at the end that vary, once the variable pieces stand there."""
     if not varying:
         return 0
     if late:

@@ -1,17 +1,33 @@
-"""Samples of a feature's instructions to learn from: few conversations, few texts of each.
+"""Samples of a feature's instructions to learn from, in units: lines, or sentences of long ones.
 
 The conversations of the latest hour come first, among them those of the smallest hash: the same
 choice in whatever order they are seen. Of a text only fingerprints and sizes are kept.
 """
 
+import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from io import StringIO
+from itertools import islice
 from typing import Final
 
 import msgspec
 
-from proxy.prefix.layouts.units import is_distinctive, split_units
 from proxy.prefix.prompts.prompt import Fingerprint
 
+#: Units a text is split into at most; what follows is one more.
+LIMIT: Final = 4096
+#: Characters above which a line is split into sentences.
+LONG: Final = 200
+
+#: Characters above which a line is one unit again.
+WALL: Final = 65536
+
+_KEPT: Final = 1000
+_CUT: Final = "\0"
+_ASCII_ENDS: Final = tuple((end, end + _CUT) for end in (". ", "! ", "? "))
+_ENDS: Final = (*_ASCII_ENDS, *((end, end + _CUT) for end in "\u3002\uff01\uff1f"))
+_FOUR = re.compile(r"(?:[\W_]*[^\W_]){4}")
 #: Conversations kept.
 CONVERSATIONS: Final = 32
 #: Different instructions kept of one conversation.
@@ -30,6 +46,47 @@ LEAST: Final = 5
 #: Characters of a unit kept where words may be shown.
 SHOWN: Final = 48
 _HOUR: Final = 3600
+
+
+def split_units(text: str, limit: int = LIMIT) -> tuple[str, ...]:
+    """The text in units, whose concatenation it is; at most ``limit`` of them, none for ""."""
+    lines = StringIO(text, newline="\n")
+    found: list[str] = []
+    for line in islice(lines, limit - 1):
+        if len(line) <= LONG:
+            found.append(line)
+        else:
+            found += _split_long_line(line)
+            if len(found) > limit:
+                break
+    last = lines.read() if len(found) <= limit else ""
+    found += _split_long_line(last) if last else ()
+    if len(found) <= limit:
+        return tuple(found)
+    kept = found[: limit - 1]
+    return (*kept, text[sum(map(len, kept)) :])
+
+
+def _split_long_line(line: str) -> Sequence[str]:
+    if not LONG < len(line) <= WALL or _CUT in line:
+        return (line,)
+    return _known(line) if len(line) <= _KEPT else _split_sentences(line)
+
+
+def _split_sentences(line: str) -> Sequence[str]:
+    for end, cut in _ASCII_ENDS if line.isascii() else _ENDS:
+        line = line.replace(end, cut)
+    found = line.split(_CUT)
+    return found if found[-1] else found[:-1]
+
+
+#: The same rules come with call after call: a few long lines are remembered, 16 MB at worst.
+_known = lru_cache(2048)(_split_sentences)
+
+
+def is_distinctive(unit: str) -> bool:
+    """True if a unit is words enough to know a place by; a bullet or a fence is not."""
+    return _FOUR.match(unit) is not None
 
 
 class SeenUnit(msgspec.Struct, frozen=True):
@@ -136,7 +193,7 @@ class Samples:
         """The conversations, in the order of their hashes."""
         return sorted(self._kept.values(), key=lambda sample: sample.identity)
 
-    def add(
+    def add_call(
         self,
         texts: Sequence[str],
         conversation: bytes,
@@ -147,7 +204,7 @@ class Samples:
         mark: int = 0,
     ) -> None:
         """Keep what a call shows, where its conversation is one to keep."""
-        sample = self._sample(conversation, int(now // _HOUR))
+        sample = self._sample_of(conversation, int(now // _HOUR))
         if sample is None:
             return
         sample.record_call(history, first=first)
@@ -158,11 +215,11 @@ class Samples:
         known = sample.variants
         if key in known or (len(known) >= VARIANTS and key > max(known)):
             return
-        known[key] = self._variant(texts)
+        known[key] = self._make_variant(texts)
         self._slots += len(known[key])
         if len(known) > VARIANTS:
             self._slots -= len(known.pop(max(known)))
-        self._shrink()
+        self._drop_excess()
 
     def observe_without_texts(
         self, conversation: bytes, now: float, *, first: bool, history: int, mark: int
@@ -181,20 +238,20 @@ class Samples:
         hour = int(now // _HOUR)
         sample = self._kept.get(conversation)
         if sample is None:
-            return not self._takes(conversation, hour)
+            return not self._has_room_for(conversation, hour)
         if not mark or mark != sample.mark:
             return False
-        self._sample(conversation, hour)
+        self._sample_of(conversation, hour)
         sample.record_call(history, first=first)
         return True
 
-    def _takes(self, conversation: bytes, hour: int) -> bool:
+    def _has_room_for(self, conversation: bytes, hour: int) -> bool:
         """True if a conversation that is not kept would be."""
         if hour > self._hour or len(self._kept) < self._room:
             return True
-        return (-hour, conversation) <= self._worst().rank
+        return (-hour, conversation) <= self._last_ranked().rank
 
-    def _sample(self, conversation: bytes, hour: int) -> ConversationSample | None:
+    def _sample_of(self, conversation: bytes, hour: int) -> ConversationSample | None:
         """The conversation as it is kept; None if others go before it."""
         if hour > self._hour:
             self._hour, self._room = hour, CONVERSATIONS
@@ -204,25 +261,25 @@ class Samples:
             return found
         found = ConversationSample(identity=conversation, hour=hour, variants={})
         if len(self._kept) >= self._room:
-            worst = self._worst()
+            worst = self._last_ranked()
             if found.rank > worst.rank:
                 return None
             room = self._room
-            self._drop(worst)
+            self._drop_sample(worst)
             self._room = room
         self._kept[conversation] = found
         return found
 
-    def _variant(self, texts: Sequence[str]) -> Variant:
+    def _make_variant(self, texts: Sequence[str]) -> Variant:
         found: list[SeenUnit] = []
         for said in texts:
             left = UNITS - len(found)
             if left > 0:
                 split = split_units(said, left)
-                found += [self._unit(one, ends=one is split[-1]) for one in split]
+                found += [self._seen_unit(one, ends=one is split[-1]) for one in split]
         return tuple(found)
 
-    def _unit(self, unit: str, *, ends: bool) -> SeenUnit:
+    def _seen_unit(self, unit: str, *, ends: bool) -> SeenUnit:
         # The process's own keyed hash of a text is enough to know it again, and needs no copy.
         quick = (hash(unit), ends)
         known = self._seen.get(quick)
@@ -238,27 +295,27 @@ class Samples:
             )
         return known
 
-    def _shrink(self) -> None:
+    def _drop_excess(self) -> None:
         """Let conversations go until what is kept is within its bounds."""
         while self._slots > TOTAL:
-            self._drop(self._worst())
+            self._drop_sample(self._last_ranked())
         if len(self._seen) > DIFFERENT:
-            self._forget()
+            self._drop_unused_units()
             while len(self._seen) > DIFFERENT * 3 // 4 and len(self._kept) > 1:
                 for _ in range((len(self._kept) + 1) // 2):
-                    self._drop(self._worst())
-                self._forget()
+                    self._drop_sample(self._last_ranked())
+                self._drop_unused_units()
 
-    def _worst(self) -> ConversationSample:
+    def _last_ranked(self) -> ConversationSample:
         return max(self._kept.values(), key=lambda sample: sample.rank)
 
-    def _drop(self, sample: ConversationSample) -> None:
+    def _drop_sample(self, sample: ConversationSample) -> None:
         """Let a conversation go, and take no other in its place for this hour."""
         del self._kept[sample.identity]
         self._slots -= sum(map(len, sample.variants.values()))
         self._room = max(LEAST, len(self._kept))
 
-    def _forget(self) -> None:
+    def _drop_unused_units(self) -> None:
         """Let units go that no conversation holds."""
         every = (v for sample in self._kept.values() for v in sample.variants.values())
         held = {id(unit) for variant in every for unit in variant}

@@ -58,7 +58,7 @@ class Gap(msgspec.Struct, frozen=True):
     units: int = 0
 
 
-def groups(samples: Sequence[ConversationSample]) -> list[list[ConversationSample]]:
+def group_by_template(samples: Sequence[ConversationSample]) -> list[list[ConversationSample]]:
     """The conversations by template: those that share most of what recurs; no small groups."""
     least = max(1, min(LEAST, len(samples) // 2))
     recurring = {mark for mark, count in conversation_counts(samples).items() if count >= least}
@@ -76,10 +76,10 @@ def groups(samples: Sequence[ConversationSample]) -> list[list[ConversationSampl
     return [members for _, members in found if len(members) >= least]
 
 
-def gaps(group: Sequence[ConversationSample]) -> list[Gap]:
-    """What stands between the units that recur in a group, from the start to the end; or none."""
-    every = [[(v, _once(v)) for v in sample.variants.values()] for sample in group]
-    common = _common([once for variants in every for _, once in variants])
+def find_gaps(group: Sequence[ConversationSample]) -> list[Gap]:
+    """The gaps between the units that recur in a group, from the start to the end; or none."""
+    every = [[(v, _unique_units(v)) for v in sample.variants.values()] for sample in group]
+    common = _common_units([once for variants in every for _, once in variants])
     fits = [[(v, once) for v, once in vs if common <= once.keys()] for vs in every]
     members = tuple(sample for sample, vs in zip(group, fits, strict=True) if vs)
     fits = [variants for variants in fits if variants]
@@ -87,37 +87,37 @@ def gaps(group: Sequence[ConversationSample]) -> list[Gap]:
     if not marks:
         return []
     places = [[_Places(variant, marks) for variant, _ in variants] for variants in fits]
-    return [_gap(places, number, members) for number in range(len(marks) + 1)]
+    return [_make_gap(places, number, members) for number in range(len(marks) + 1)]
 
 
 class _Places:
-    """Where the units of the skeleton stand in a variant."""
+    """The positions of the units of the skeleton in a variant."""
 
     def __init__(self, variant: Variant, marks: Sequence[bytes]) -> None:
         wanted = frozenset(marks)
         self.variant = variant
         self.stands = [-1, *(n for n, u in enumerate(variant) if u.print in wanted), len(variant)]
 
-    def units(self, gap: int) -> Variant:
-        """What stands between two of them."""
+    def units_between(self, gap: int) -> Variant:
+        """The units between two of them."""
         return self.variant[self.stands[gap] + 1 : self.stands[gap + 1]]
 
-    def lines(self, gap: int) -> list[int]:
+    def unit_lines(self, gap: int) -> list[int]:
         """The number of the line of each unit with words between two of them, from 1."""
         line = 1 + sum(u.lines for u in self.variant[: self.stands[gap] + 1])
         found = []
-        for unit in self.units(gap):
+        for unit in self.units_between(gap):
             found += [line] if unit.size else []
             line += unit.lines
         return found or [line]
 
-    def unit(self, mark: int) -> SeenUnit | None:
+    def unit_at(self, mark: int) -> SeenUnit | None:
         """One of them; None for the start and the end."""
         at = self.stands[mark]
         return self.variant[at] if 0 <= at < len(self.variant) else None
 
 
-def _common(every: Sequence[Mapping[bytes, int]]) -> frozenset[bytes]:
+def _common_units(every: Sequence[Mapping[bytes, int]]) -> frozenset[bytes]:
     """The units that nearly all variants have; those of all where few have every one."""
     count = Counter(mark for once in every for mark in once)
     nearly = frozenset(m for m, n in count.items() if n >= NEARLY * len(every))
@@ -130,7 +130,7 @@ def _without_movers(every: Sequence[Mapping[bytes, int]], common: frozenset[byte
     """The common units, without those that change places and the few they change places with."""
     order = [mark for mark in every[0] if mark in common]
     for places in every[1:]:
-        order = _rising(order, [places[mark] for mark in order])
+        order = _longest_rising_run(order, [places[mark] for mark in order])
     stands = [[places[mark] for mark in order] for places in every]
     shuffled: set[bytes] = set()
     for mark in common.difference(order):
@@ -140,7 +140,7 @@ def _without_movers(every: Sequence[Mapping[bytes, int]], common: frozenset[byte
     return [mark for mark in order if mark not in shuffled]
 
 
-def _once(variant: Variant) -> dict[bytes, int]:
+def _unique_units(variant: Variant) -> dict[bytes, int]:
     """The telling units that stand once, and where."""
     found: dict[bytes, int] = {}
     twice = set()
@@ -151,7 +151,7 @@ def _once(variant: Variant) -> dict[bytes, int]:
     return {m: n for m, n in found.items() if m not in twice and variant[n].telling}
 
 
-def _rising(marks: Sequence[bytes], places: Sequence[int]) -> list[bytes]:
+def _longest_rising_run(marks: Sequence[bytes], places: Sequence[int]) -> list[bytes]:
     """As many of the marks as stand in rising places."""
     ends: list[int] = []
     last: list[int] = []
@@ -169,19 +169,19 @@ def _rising(marks: Sequence[bytes], places: Sequence[int]) -> list[bytes]:
     return found[::-1]
 
 
-def _gap(
+def _make_gap(
     places: Sequence[Sequence[_Places]], number: int, samples: tuple[ConversationSample, ...]
 ) -> Gap:
     one = places[0][0]
-    every = [[_worded_units(p.units(number)) for p in variants] for variants in places]
-    lines = one.lines(number)
+    every = [[_worded_units(p.units_between(number)) for p in variants] for variants in places]
+    lines = one.unit_lines(number)
     return Gap(
-        before=one.unit(number),
-        after=one.unit(number + 1),
-        columns=tuple(_columns(every, lines)),
-        weight=sum(u.weight for u in one.units(number)),
+        before=one.unit_at(number),
+        after=one.unit_at(number + 1),
+        columns=tuple(_varying_columns(every, lines)),
+        weight=sum(u.weight for u in one.units_between(number)),
         samples=samples,
-        units=len(_worded_units(one.units(number))),
+        units=len(_worded_units(one.units_between(number))),
     )
 
 
@@ -189,7 +189,7 @@ def _worded_units(variant: Variant) -> Variant:
     return tuple(unit for unit in variant if unit.size)
 
 
-def _columns(every: Sequence[Sequence[Variant]], lines: Sequence[int]) -> Iterator[Column]:
+def _varying_columns(every: Sequence[Sequence[Variant]], lines: Sequence[int]) -> Iterator[Column]:
     """The columns that are not the same everywhere."""
     sizes = {len(variant) for variants in every for variant in variants}
     count = max(sizes)

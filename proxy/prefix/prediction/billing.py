@@ -6,7 +6,7 @@ from typing import Final
 from proxy.caches.regime import Regime
 from proxy.prefix.prediction.lookups import written_breakpoints
 from proxy.prefix.prediction.prefix_chains import ExpectedRead
-from proxy.prefix.prediction.sent import SentCall
+from proxy.prefix.prediction.sent_call import SentCall
 from slo.usage import Usage
 
 _WRITE: Final = "write_"

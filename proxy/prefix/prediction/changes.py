@@ -1,26 +1,103 @@
 """Compares a call with the one before it and finds where the two part.
 
-Of each call only short fingerprints stay, of tools, of leading texts and their lines, and of the
-messages; the words are gone.
+Of each call only short fingerprints stay: of tools, of leading texts and their lines, of the
+messages, and of the request fields whose change loses what was cached; the words are gone.
+
+Source of the fields: OpenAI, prompt caching guide (2026-09); Anthropic, prompt caching, what
+invalidates the cache (2026-08); vLLM 0.33.0 and Mistral, prompt caching (2026-11).
 """
 
 from collections import Counter
 from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
 
-from proxy.prefix.prediction.sent import (
+from proxy.caches.regime import Regime
+from proxy.prefix.prediction.sent_call import (
     DIGEST_BYTES,
     MAX_DIGESTS,
     SentCall,
     split_fingerprints,
 )
-from proxy.prefix.prompts.recent import LruCache
+from proxy.prefix.prompts.lru_cache import LruCache
+from proxy.prefix.prompts.objects import members
+from proxy.prefix.prompts.prompt import Fingerprint, Prompt
 
+#: Fields that choose which cache is asked rather than what it holds.
+KEYS: Final = frozenset({"prompt_cache_key", "cache_salt"})
+_SHORT: Final = 8
+_OPENAI: Final = (
+    "parallel_tool_calls",
+    "prompt_cache_key",
+    "reasoning.effort",
+    "reasoning_effort",
+    "response_format",
+    "service_tier",
+    "text.format",
+    "text.verbosity",
+    "verbosity",
+)
+_ENGINE: Final = ("cache_salt", "chat_template_kwargs", "prompt_cache_key", "reasoning_effort")
+_EARLY: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "anthropic-breakpoint": ("reasoning_effort", "response_format", "speed"),
+        "openai-breakpoint": _OPENAI,
+        "openai-interval": _OPENAI,
+    }
+)
+_LATE: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {"anthropic-breakpoint": ("parallel_tool_calls", "thinking", "tool_choice")}
+)
 #: Bytes of a trace besides its fingerprints.
 _FIXED: Final = 1_000
+
+
+class PrefixParameters(msgspec.Struct, frozen=True):
+    """Fingerprints of the fields that a prefix depends on, by name.
+
+    Attributes:
+        early: Those that shape all of it.
+        late: Those that shape the messages only.
+    """
+
+    early: dict[str, bytes]
+    late: dict[str, bytes]
+
+
+def prefix_parameters(
+    prompt: Prompt, regime: Regime, fingerprint: Fingerprint, model: str = ""
+) -> PrefixParameters:
+    """Fingerprint the fields that the prefix depends on; a field left out counts as null.
+
+    Args:
+        prompt: What is sent.
+        regime: The cache it meets.
+        fingerprint: The team's.
+        model: The name the upstream knows it by; "" for the one in the prompt.
+    """
+    early = _field_digests(prompt, _EARLY.get(regime.name, _ENGINE), fingerprint)
+    named = model.encode("utf8", "surrogatepass") if model else prompt.fields.get("model", b"")
+    early["model"] = fingerprint(named)[:_SHORT]
+    return PrefixParameters(early, _field_digests(prompt, _LATE.get(regime.name, ()), fingerprint))
+
+
+def _field_digests(
+    prompt: Prompt, names: tuple[str, ...], fingerprint: Fingerprint
+) -> dict[str, bytes]:
+    found = {name: _field_value(prompt.fields, name) for name in names}
+    return {name: fingerprint(raw)[:_SHORT] for name, raw in found.items() if raw != b"null"}
+
+
+def _field_value(fields: Mapping[str, bytes], name: str) -> bytes:
+    """The value of a field, or of one within it; null where there is none."""
+    outer, _, inner = name.partition(".")
+    found = fields.get(outer, b"null")
+    if inner and found[:1] == b"{":
+        return members(found).get(inner, b"null")
+    return b"null" if inner else found
 
 
 class ChangeKind(StrEnum):
@@ -37,21 +114,21 @@ class PromptChange(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         place: Where that is, such as ``tools[3]``, ``system line 4`` or ``messages[7]``.
-        how: What happened there.
+        kind: The kind of change there.
         block: Index of the block, in the prompt that is sent; None where nothing is left there.
         line: Index of the line within the block; None for all of it.
         dropped: How many messages of the conversation are gone.
     """
 
     place: str
-    how: ChangeKind
+    kind: ChangeKind
     block: int | None = None
     line: int | None = None
     dropped: int = 0
 
 
 class CallTrace(msgspec.Struct, frozen=True, kw_only=True):
-    """What stays of a call.
+    """The trace that is kept of a call.
 
     Attributes:
         at: When it was sent.
@@ -62,7 +139,7 @@ class CallTrace(msgspec.Struct, frozen=True, kw_only=True):
         tools: Short fingerprints of its tools, joined.
         heads: The same of its leading texts.
         lines: The same of the lines of each leading text.
-        talk: The same of the messages that a later call may repeat.
+        messages: The same of the messages that a later call may repeat.
     """
 
     at: float
@@ -73,7 +150,7 @@ class CallTrace(msgspec.Struct, frozen=True, kw_only=True):
     tools: bytes
     heads: bytes
     lines: tuple[bytes, ...]
-    talk: bytes
+    messages: bytes
 
     def is_same_conversation(self, sent: SentCall) -> bool:
         """True if the call goes on with this one's conversation."""
@@ -82,7 +159,7 @@ class CallTrace(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def size(self) -> int:
         """About how many bytes it takes."""
-        prints = len(self.tools) + len(self.heads) + len(self.talk)
+        prints = len(self.tools) + len(self.heads) + len(self.messages)
         return _FIXED + prints + sum(len(each) + 50 for each in self.lines)
 
 
@@ -101,20 +178,24 @@ class CallTraces:
 
     def previous_call(self, sent: SentCall) -> CallTrace | None:
         """The last call of its conversation; else of its feature; None where there was none."""
-        own = self._last.peek(_own(sent)) if sent.conversation else None
-        return own or self._last.peek(_feature(sent))
+        own = self._last.peek(_conversation_key(sent)) if sent.conversation else None
+        return own or self._last.peek(_feature_key(sent))
 
     def record_call(self, sent: SentCall, now: float) -> None:
         """Remember a call that was sent."""
-        found = (_own(sent), _feature(sent)) if sent.conversation else (_feature(sent),)
+        found = (
+            (_conversation_key(sent), _feature_key(sent))
+            if sent.conversation
+            else (_feature_key(sent),)
+        )
         self._last.put_all(found, trace_call(sent, now))
 
 
 def trace_call(sent: SentCall, now: float) -> CallTrace:
-    """What stays of a call."""
-    tools, heads, talk = sent.prints
-    texts = sent.stretches.heads[:MAX_DIGESTS]
-    room = _room(texts)
+    """The trace that is kept of a call."""
+    tools, heads, talk = sent.short_fingerprints
+    texts = sent.block_ranges.heads[:MAX_DIGESTS]
+    room = _lines_per_text(texts)
     known = [sent.lines.get(at) for at in texts]
     return CallTrace(
         at=now,
@@ -125,7 +206,7 @@ def trace_call(sent: SentCall, now: float) -> CallTrace:
         tools=tools,
         heads=heads,
         lines=tuple(each.digests[: room * DIGEST_BYTES] if each else b"" for each in known),
-        talk=talk,
+        messages=talk,
     )
 
 
@@ -134,90 +215,92 @@ def repeated_bytes(sent: SentCall, before: CallTrace) -> int:
 
     Of another conversation than its own only tools and leading texts count.
     """
-    which, (tools, heads, talk) = sent.stretches, sent.prints
+    which, (tools, heads, talk) = sent.block_ranges, sent.short_fingerprints
     size = _repeated_block_bytes(sent, which.tools, tools, before.tools)
     if before.is_same_conversation(sent):
-        size += _repeated_block_bytes(sent, which.talk, talk, before.talk)
+        size += _repeated_block_bytes(sent, which.messages, talk, before.messages)
     if heads == before.heads:
         return size + sent.ends[which.heads.stop] - sent.ends[which.heads.start]
     known = set(split_fingerprints(before.heads))
     lines = {each for joined in before.lines for each in split_fingerprints(joined)}
-    room = _room(which.heads)
+    room = _lines_per_text(which.heads)
     for at in which.heads:
         whole = sent.blocks[at].digest[:DIGEST_BYTES] in known
-        size += sent.blocks[at].size if whole else _common(sent, at, lines, room)
+        size += sent.blocks[at].size if whole else _common_line_bytes(sent, at, lines, room)
     return size
 
 
 def first_change(sent: SentCall, before: CallTrace) -> PromptChange | None:
     """Where the call first differs from the one before it; None where it only goes on."""
-    which, (ours, texts, _) = sent.stretches, sent.prints
-    tools = _first(ours, before.tools)
+    which, (ours, texts, _) = sent.block_ranges, sent.short_fingerprints
+    tools = _first_difference(ours, before.tools)
     if tools is not None:
         at, how = tools
-        return PromptChange(place=f"tools[{at}]", how=how, block=_within(which.tools, at))
-    heads = _first(texts, before.heads)
+        return PromptChange(place=f"tools[{at}]", kind=how, block=_block_at(which.tools, at))
+    heads = _first_difference(texts, before.heads)
     if heads is not None:
-        return _head(sent, before, *heads)
-    return _talk(sent, before) if before.is_same_conversation(sent) else None
+        return _leading_text_change(sent, before, *heads)
+    return _message_change(sent, before) if before.is_same_conversation(sent) else None
 
 
-def _head(sent: SentCall, before: CallTrace, at: int, how: ChangeKind) -> PromptChange:
-    heads = sent.stretches.heads
-    block = _within(heads, at)
+def _leading_text_change(
+    sent: SentCall, before: CallTrace, at: int, how: ChangeKind
+) -> PromptChange:
+    heads = sent.block_ranges.heads
+    block = _block_at(heads, at)
     role = sent.blocks[heads[min(at, len(heads) - 1)]].role if heads else "system"
     place = f"{role}[{at}]" if max(len(heads), len(before.lines)) > 1 else role
     lines = sent.lines.get(block) if block is not None else None
     if how is ChangeKind.CHANGED and lines and at < len(before.lines):
-        first = _first(lines.digests, before.lines[at])
+        first = _first_difference(lines.digests, before.lines[at])
         if first is not None:
             line, how = first
-            return PromptChange(place=f"{place} line {line + 1}", how=how, block=block, line=line)
-    return PromptChange(place=place, how=how, block=block)
+            return PromptChange(place=f"{place} line {line + 1}", kind=how, block=block, line=line)
+    return PromptChange(place=place, kind=how, block=block)
 
 
-def _talk(sent: SentCall, before: CallTrace) -> PromptChange | None:
-    talk, ours = sent.stretches.talk, sent.prints[2]
-    first = _first(ours, before.talk)
-    if first is None or first[0] * DIGEST_BYTES >= len(before.talk):
+def _message_change(sent: SentCall, before: CallTrace) -> PromptChange | None:
+    talk, ours = sent.block_ranges.messages, sent.short_fingerprints[2]
+    first = _first_difference(ours, before.messages)
+    if first is None or first[0] * DIGEST_BYTES >= len(before.messages):
         return None
     at, how = first
-    block = _within(talk, at)
+    block = _block_at(talk, at)
     if block is not None:
         message = sent.blocks[block].message
     else:
         message = max((each.message for each in sent.blocks), default=-1) + 1
     return PromptChange(
         place=f"messages[{message}]",
-        how=how,
+        kind=how,
         block=block,
-        dropped=_dropped_count(ours, before.talk),
+        dropped=_dropped_count(ours, before.messages),
     )
 
 
 def _dropped_count(ours: bytes, theirs: bytes) -> int:
-    """Number of different prints are gone; the last may stand beyond what is kept of ours."""
+    """Number of different prints that are gone; the last may stand beyond what is kept of ours."""
     here, there = frozenset(split_fingerprints(ours)), split_fingerprints(theirs)
     while there and len(ours) == MAX_DIGESTS * DIGEST_BYTES and there[-1] not in here:
         there.pop()
     return len(here.union(there)) - len(here)
 
 
-def _first(ours: bytes, theirs: bytes) -> tuple[int, ChangeKind] | None:
+def _first_difference(ours: bytes, theirs: bytes) -> tuple[int, ChangeKind] | None:
     """The first place where two lists of prints differ, and what happened there; None for none."""
-    at = _same(ours, theirs)
+    at = _count_common_prints(ours, theirs)
     here, there = (
         split_fingerprints(ours[at * DIGEST_BYTES :]),
         split_fingerprints(theirs[at * DIGEST_BYTES :]),
     )
     if here and there:
-        return at, _how(here[0] in there, there[0] in here)
+        return at, _change_kind(here[0] in there, there[0] in here)
     if here or there:
         return at, ChangeKind.ADDED if here else ChangeKind.REMOVED
     return None
 
 
-def _same(ours: bytes, theirs: bytes) -> int:
+def _count_common_prints(ours: bytes, theirs: bytes) -> int:
     """Number of prints both lists begin with."""
     high = min(len(ours), len(theirs)) // DIGEST_BYTES
     if ours[: high * DIGEST_BYTES] == theirs[: high * DIGEST_BYTES]:
@@ -235,18 +318,18 @@ def _same(ours: bytes, theirs: bytes) -> int:
     return low
 
 
-def _how(ours_was_there: bool, theirs_is_here: bool) -> ChangeKind:  # noqa: FBT001 - a table of two
+def _change_kind(ours_was_there: bool, theirs_is_here: bool) -> ChangeKind:  # noqa: FBT001 - a table of two
     if ours_was_there:
         return ChangeKind.MOVED if theirs_is_here else ChangeKind.REMOVED
     return ChangeKind.ADDED if theirs_is_here else ChangeKind.CHANGED
 
 
-def _room(texts: range) -> int:
-    """Number of lines of each leading text are compared; ``PRINTS`` of them all, or one of each."""
+def _lines_per_text(texts: range) -> int:
+    """Number of lines compared of each leading text: ``MAX_DIGESTS`` in all, or one each."""
     return MAX_DIGESTS // max(1, len(texts)) or 1
 
 
-def _common(sent: SentCall, at: int, lines: set[bytes], room: int) -> int:
+def _common_line_bytes(sent: SentCall, at: int, lines: set[bytes], room: int) -> int:
     """Bytes of a leading text whose lines were there before, as part of its block."""
     ours = sent.lines.get(at)
     if ours is None:
@@ -257,8 +340,8 @@ def _common(sent: SentCall, at: int, lines: set[bytes], room: int) -> int:
 
 
 def _repeated_block_bytes(sent: SentCall, which: range, ours: bytes, before: bytes) -> int:
-    """Bytes of blocks that were there before, each as often as it was; of ``PRINTS`` blocks."""
-    same = _same(ours, before)
+    """Bytes of blocks that were there before, each as often; of ``MAX_DIGESTS`` blocks."""
+    same = _count_common_prints(ours, before)
     size = sent.ends[which.start + same] - sent.ends[which.start]
     left = Counter(split_fingerprints(before[same * DIGEST_BYTES :]))
     rest = which[same:MAX_DIGESTS] if left else range(0)
@@ -270,13 +353,13 @@ def _repeated_block_bytes(sent: SentCall, which: range, ours: bytes, before: byt
     return size
 
 
-def _within(which: range, at: int) -> int | None:
+def _block_at(which: range, at: int) -> int | None:
     return which[at] if at < len(which) else None
 
 
-def _own(sent: SentCall) -> bytes:
+def _conversation_key(sent: SentCall) -> bytes:
     return b"c" + sent.conversation
 
 
-def _feature(sent: SentCall) -> bytes:
+def _feature_key(sent: SentCall) -> bytes:
     return b"f" + sent.feature

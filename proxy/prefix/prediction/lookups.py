@@ -1,7 +1,11 @@
-"""Where each kind of cache stores prefixes, and where it looks for them; as far as we can know.
+"""The places where each kind of cache stores prefixes and looks for them, as far as we can know.
 
-Places are counted in blocks from the start: 0 is the empty prefix. What the caches do in tokens
-is in ``proxy.caches``.
+Places are counted in blocks from the start: 0 is the empty prefix. The caches' rules in tokens are
+in ``proxy.caches``.
+
+A prompt's tokens are known once it was answered; those of its parts are estimated. Near the least
+that a cache stores, an estimate says little, and only an answer tells whether a part is kept:
+``UnstoredPrefixes`` remembers prefixes that were marked and yet not stored.
 """
 
 from collections.abc import Iterator
@@ -9,7 +13,9 @@ from math import inf
 from typing import Final
 
 from proxy.caches.regime import Regime
-from proxy.prefix.prediction.sent import SentCall
+from proxy.prefix.prediction.sent_call import SentCall, TokenScale
+from proxy.prefix.prompts.lru_cache import LruCache
+from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN
 from slo.usage import Usage
 
 #: Earlier ends of messages looked up without a mark, and marks looked up.
@@ -21,6 +27,14 @@ _ROUTED: Final = 256
 #: Who wrote an entry; added to the point where it ends.
 BY_MARK: Final = 1
 BY_RULE: Final = 2
+#: The cache in which nothing but what is marked is stored.
+_ANTHROPIC: Final = "anthropic-breakpoint"
+#: How far above the least an estimate may be and still mean less.
+_ROUGH: Final = 1.4
+#: Prefixes kept: 1 MB.
+_MOST: Final = 10_000
+#: Seconds after which a prefix is given another chance: it may have been lost, not left out.
+_REST: Final = 3600.0
 
 
 def stores_at_breakpoints(regime: Regime) -> bool:
@@ -43,23 +57,23 @@ def entry_keys(sent: SentCall, at: int) -> tuple[int, ...]:
 
 
 def lookup_places(sent: SentCall) -> Iterator[int]:
-    """Number of blocks stand before each place where an entry is looked for."""
-    marks = _marks(sent)
+    """Number of blocks before each place where an entry is looked for."""
+    marks = _mark_places(sent)
     if sent.regime.name == "prefix-unit":
         yield from max_prefix_blocks(sent)
     elif sent.regime.name == "openai-breakpoint":
         yield from (at + 1 for at in marks[-_MARKS:])
         if not sent.explicit:
-            ends = sent.eligible
+            ends = sent.implicit_breakpoints
             yield from ends[-_ENDS - 1 :]
             yield from ends[:1]
     else:
         for mark in marks:
-            yield from _window(sent, mark)
+            yield from _lookup_window(sent, mark)
 
 
 def written_breakpoints(sent: SentCall, known: int) -> Iterator[tuple[int, str, int]]:
-    """Number of blocks stand before each breakpoint, its lifetime, and who writes it.
+    """Number of blocks before each breakpoint, its lifetime, and who writes it.
 
     Source: OpenAI, prompt caching guide, implicit mode (2026-09); DeepSeek, context caching
     (2026-11): the whole prompt, and what it shares with an earlier one.
@@ -72,20 +86,20 @@ def written_breakpoints(sent: SentCall, known: int) -> Iterator[tuple[int, str, 
         yield from ((at, "", BY_RULE) for at in {known, len(sent.blocks)} if at)
         return
     by_rule = sent.regime.name == "openai-breakpoint" and not sent.explicit
-    marks = _marks(sent)
+    marks = _mark_places(sent)
     for at in marks[max(0, len(marks) - sent.regime.marks + by_rule) :]:
         yield at + 1, sent.marks[at], BY_MARK
     if by_rule:
-        last = sent.eligible[-1:]
+        last = sent.implicit_breakpoints[-1:]
         yield from ((at, "", BY_RULE) for at in last if at - 1 not in sent.marks)
 
 
-def _marks(sent: SentCall) -> list[int]:
+def _mark_places(sent: SentCall) -> list[int]:
     return sorted(at for at in sent.marks if 0 <= at < len(sent.blocks))
 
 
-def _window(sent: SentCall, mark: int) -> range:
-    """Number of blocks stand before each place looked at from a mark, its own first.
+def _lookup_window(sent: SentCall, mark: int) -> range:
+    """Number of blocks before each place looked at from a mark, its own first.
 
     Source: Anthropic, prompt caching, 20-block lookback (2026-08): consecutive tool results are
     one position; on Bedrock they are not.
@@ -106,7 +120,7 @@ def _window(sent: SentCall, mark: int) -> range:
 
 
 def used_entries(sent: SentCall, live: list[int]) -> list[int]:
-    """Which of the live entries a call uses; the longest stands first and is read."""
+    """The live entries that a call uses; the longest stands first and is read."""
     if sent.regime.name == "openai-breakpoint":
         return live
     if sent.regime.name == "prefix-unit":
@@ -140,3 +154,49 @@ def machine_key(sent: SentCall) -> int:
     ends = enumerate(sent.ends)
     at = next((at for at, size in ends if scale.tokens_of(size) >= _ROUTED), -1)
     return sent.points[at]
+
+
+class UnstoredPrefixes:
+    """Prefixes of which an answer said that they are not stored; the least recently noted go first.
+
+    Only those are taken for such whose estimate is near the least.
+    """
+
+    def __init__(self) -> None:
+        self._until: LruCache[int, float] = LruCache(_MOST)
+
+    def is_unstored(self, point: int, now: float) -> bool:
+        """True if the prefix that ends here is known not to be stored."""
+        return (self._until.peek(point) or 0.0) > now
+
+    def record_answer(
+        self, sent: SentCall, hit: int, scale: TokenScale, usage: Usage, now: float
+    ) -> bool:
+        """Learn from an answer; whether a prefix proved not to be stored.
+
+        Args:
+            sent: The call.
+            hit: How many blocks stand before the end of the longest entry that should be there.
+            scale: How many tokens its bytes are.
+            usage: What its provider counted.
+            now: When it was sent.
+        """
+        if sent.regime.name != _ANTHROPIC:
+            return False
+        doubted: list[int] = []
+        if has_stored_nothing(sent.regime, usage):
+            doubted = [at + 1 for at in sent.marks if 0 <= at < len(sent.blocks)]
+        elif hit and not usage.cache_read:
+            doubted = [hit]
+        if not all(self._is_near(sent, at, scale) for at in doubted):
+            return False  # what is long enough by far was refused, or was lost
+        for at in doubted:
+            self._until.put(sent.points[at], now + _REST)
+        if hit and usage.cache_read:
+            self._until.put(sent.points[hit], 0.0)
+        return bool(doubted)
+
+    def _is_near(self, sent: SentCall, at: int, scale: TokenScale) -> bool:
+        end = sent.ends[at]  # images behind it make the prompt's average too high for it
+        tokens = min(scale.tokens_of(end), end // BYTES_PER_TOKEN)
+        return tokens < sent.regime.least * _ROUGH

@@ -18,6 +18,7 @@ import msgspec
 
 from proxy.prefix.prediction.lookups import (
     BY_MARK,
+    UnstoredPrefixes,
     has_stored_nothing,
     lifetime_s,
     lookup_places,
@@ -28,9 +29,8 @@ from proxy.prefix.prediction.lookups import (
     used_entries,
     written_breakpoints,
 )
-from proxy.prefix.prediction.sent import SentCall, TextLines, TokenScale, split_fingerprints
-from proxy.prefix.prediction.unstored import UnstoredPrefixes
-from proxy.prefix.prompts.recent import LruCache
+from proxy.prefix.prediction.sent_call import SentCall, TextLines, TokenScale, split_fingerprints
+from proxy.prefix.prompts.lru_cache import LruCache
 from slo.usage import Usage
 
 _MINUTE: Final = 60.0
@@ -69,17 +69,17 @@ class ExpectedRead(msgspec.Struct, frozen=True, kw_only=True):
 
     def rescale(self, total: int) -> "ExpectedRead":
         """The same once the prompt's tokens are known."""
-        scale = self.scale.of(total)
+        scale = self.scale.with_total(total)
         if scale == self.scale:
             return self
         changed = {
-            name: _rescaled(getattr(self, name), self.scale, scale)
+            name: _rescale_tokens(getattr(self, name), self.scale, scale)
             for name in ("tokens", "found", "stored", "known")
         }
         return msgspec.structs.replace(self, **changed, scale=scale)
 
 
-def _rescaled(tokens: int, before: TokenScale, after: TokenScale) -> int:
+def _rescale_tokens(tokens: int, before: TokenScale, after: TokenScale) -> int:
     """Tokens as another scale has them."""
     if tokens <= after.counted:
         return tokens
@@ -93,16 +93,16 @@ class _Entry(NamedTuple):
     used: float
     lives: float
 
-    def surely(self, now: float) -> bool:
+    def surely_lives(self, now: float) -> bool:
         return now - self.used <= self.lives
 
-    def read(self, now: float) -> "_Entry":
+    def after_read(self, now: float) -> "_Entry":
         """The same once it was read, where it still was there."""
-        return self._replace(used=max(self.used, now)) if self.surely(now) else self
+        return self._replace(used=max(self.used, now)) if self.surely_lives(now) else self
 
 
 class _Stored(NamedTuple):
-    """What is stored at the end of a prefix, by who wrote it.
+    """The entries at the end of a prefix, by who wrote them.
 
     What no mark wrote is not read where the provider's own choice is switched off.
     """
@@ -110,15 +110,17 @@ class _Stored(NamedTuple):
     by_mark: _Entry | None = None
     by_rule: _Entry | None = None
 
-    def entry(self, *, explicit: bool) -> _Entry | None:
-        """What is read of it; of two, the one that lives longer."""
+    def readable_entry(self, *, explicit: bool) -> _Entry | None:
+        """The entry that is read; of two, the one that lives longer."""
         mark, rule = self.by_mark, None if explicit else self.by_rule
         return max(mark, rule, key=sum) if mark and rule else mark or rule
 
-    def used(self, now: float, *, explicit: bool) -> "_Stored":
+    def after_read(self, now: float, *, explicit: bool) -> "_Stored":
         """The same once it was read."""
         mark, rule = self.by_mark, self.by_rule
-        return _Stored(mark and mark.read(now), rule if explicit else rule and rule.read(now))
+        return _Stored(
+            mark and mark.after_read(now), rule if explicit else rule and rule.after_read(now)
+        )
 
 
 class _Opening(NamedTuple):
@@ -174,11 +176,15 @@ class PrefixChainIndex:
     def expect_read(self, sent: SentCall, now: float) -> ExpectedRead:
         """Predict the read of a prompt that is sent now."""
         known = self._known_blocks(sent)
-        reach = self._at_breakpoints if stores_at_breakpoints(sent.regime) else self._anywhere
+        reach = (
+            self._longest_at_breakpoints
+            if stores_at_breakpoints(sent.regime)
+            else self._longest_anywhere
+        )
         surely, found, stored = reach(sent, known, now)
         last = self._sent.peek(sent.points[known]) if known else None
         since = found.entry.used if found.size else last
-        scale = self._scale(sent, known)
+        scale = self._token_scale(sent, known)
         sizes = (surely.size, found.size, stored)
         tokens = [readable_tokens(sent, scale.tokens_of(size), scale.total) for size in sizes]
         return ExpectedRead(
@@ -190,7 +196,7 @@ class PrefixChainIndex:
             hit=surely.at,
             idle=None if since is None else max(0.0, now - since),
             lives=found.entry.lives if found.size else None,
-            calls=self._calls(sent, now),
+            calls=self._calls_this_minute(sent, now),
             scale=scale,
         )
 
@@ -202,23 +208,23 @@ class PrefixChainIndex:
             usage: What the provider says of it; None where it says nothing.
             now: When it was sent: lifetimes run from there.
         """
-        self._count(sent, now)
+        self._count_call(sent, now)
         known = self._known_blocks(sent)
-        scale = self._scale(sent, known)
-        scale = scale.of(usage.prompt_tokens) if usage is not None else scale
+        scale = self._token_scale(sent, known)
+        scale = scale.with_total(usage.prompt_tokens) if usage is not None else scale
         if stores_at_breakpoints(sent.regime) and not has_stored_nothing(sent.regime, usage):
-            self._store(sent, known, scale, now)
+            self._update_entries(sent, known, scale, now)
         if usage is not None and sent.repeatable_blocks:
             self._counted.put(
                 sent.points[sent.repeatable_blocks],
                 scale.tokens_of(sent.ends[sent.repeatable_blocks]),
             )
         told = known if self._is_brief and sent.regime.takes_marks else 0
-        self._send(sent.points[:told:-1], now)
+        self._record_sent(sent.points[:told:-1], now)
         for at, lines in sent.lines.items():
             self._openings.put(sent.points[at], _Opening(now, lines))
 
-    def _send(self, points: Sequence[int], now: float) -> None:
+    def _record_sent(self, points: Sequence[int], now: float) -> None:
         """Note when prefixes were sent, the longest first; those noted already may be later."""
         peek = self._sent.peek
         later = [(point, used) for point in points if (used := peek(point)) and used > now]
@@ -227,11 +233,11 @@ class PrefixChainIndex:
             self._sent.put(point, used)
 
     def _known_blocks(self, sent: SentCall) -> int:
-        """Number of blocks of it were sent before."""
+        """Number of its blocks that were sent before."""
         points = sent.points
         return next((at for at in max_prefix_blocks(sent) if points[at] in self._sent), 0)
 
-    def _scale(self, sent: SentCall, known: int) -> TokenScale:
+    def _token_scale(self, sent: SentCall, known: int) -> TokenScale:
         """Number of tokens its bytes are, by the longest prefix that was a whole prompt once."""
         points = sent.points
         for at in range(known, 0, -1):
@@ -240,7 +246,9 @@ class PrefixChainIndex:
                 return sent.scale(sent.ends[at], counted)
         return sent.scale()
 
-    def _anywhere(self, sent: SentCall, known: int, now: float) -> tuple[_Reach, _Reach, int]:
+    def _longest_anywhere(
+        self, sent: SentCall, known: int, now: float
+    ) -> tuple[_Reach, _Reach, int]:
         """The longest prefix seen, for sure and ever; a prefix outlives longer ones."""
         life = lifetime_s(sent.regime, "")
         places = (
@@ -264,7 +272,9 @@ class PrefixChainIndex:
         share = same * sent.blocks[known].size // max(1, lines.size)
         return [(sent.ends[known] + share, opening.used)] if share else []
 
-    def _at_breakpoints(self, sent: SentCall, known: int, now: float) -> tuple[_Reach, _Reach, int]:
+    def _longest_at_breakpoints(
+        self, sent: SentCall, known: int, now: float
+    ) -> tuple[_Reach, _Reach, int]:
         """The longest entry where this call looks, for sure and ever; and anywhere."""
         places = sorted({at for at in lookup_places(sent) if at <= known}, reverse=True)
         entries = self._stored_entries(sent, places, now)
@@ -279,19 +289,21 @@ class PrefixChainIndex:
         points, peek = sent.points, self._entries.peek
         for at in places:
             stored = peek(points[at])
-            entry = stored.entry(explicit=sent.explicit) if stored is not None else None
-            if entry is not None and not self._unstored.has(points[at], now):
+            entry = stored.readable_entry(explicit=sent.explicit) if stored is not None else None
+            if entry is not None and not self._unstored.is_unstored(points[at], now):
                 yield at, entry
 
-    def _store(self, sent: SentCall, known: int, scale: TokenScale, now: float) -> None:
+    def _update_entries(self, sent: SentCall, known: int, scale: TokenScale, now: float) -> None:
         """Use the entries that are read, and write those beyond."""
         places = sorted(set(lookup_places(sent)), reverse=True)
-        live = [at for at, entry in self._stored_entries(sent, places, now) if entry.surely(now)]
+        live = [
+            at for at, entry in self._stored_entries(sent, places, now) if entry.surely_lives(now)
+        ]
         hit = live[0] if live else 0
         for at in used_entries(sent, live):
             point = sent.points[at]
             stored = self._entries.peek(point) or _Stored()
-            self._entries.put(point, stored.used(now, explicit=sent.explicit))
+            self._entries.put(point, stored.after_read(now, explicit=sent.explicit))
         for at, ttl, by in written_breakpoints(sent, known):
             if at > hit and scale.tokens_of(sent.ends[at]) >= sent.regime.least:
                 point, entry = sent.points[at], _Entry(now, lifetime_s(sent.regime, ttl))
@@ -299,14 +311,14 @@ class PrefixChainIndex:
                 both = (entry, stored.by_rule) if by is BY_MARK else (stored.by_mark, entry)
                 self._entries.put(point, _Stored(*both))
 
-    def _count(self, sent: SentCall, now: float) -> None:
+    def _count_call(self, sent: SentCall, now: float) -> None:
         way = machine_key(sent)
         since, calls = self._routes.peek(way) or (now, 0)
         if now - since >= _MINUTE:
             since, calls = now, 0
         self._routes.put(way, (since, calls + 1))
 
-    def _calls(self, sent: SentCall, now: float) -> int:
+    def _calls_this_minute(self, sent: SentCall, now: float) -> int:
         since, calls = self._routes.peek(machine_key(sent)) or (now, 0)
         return calls if now - since < _MINUTE else 0
 
@@ -316,6 +328,6 @@ def _longest_live(reaches: Iterable[_Reach], now: float) -> tuple[_Reach, _Reach
     longest = None
     for reach in reaches:
         longest = longest or reach
-        if reach.entry.surely(now):
+        if reach.entry.surely_lives(now):
             return reach, longest
     return _NOWHERE, longest or _NOWHERE

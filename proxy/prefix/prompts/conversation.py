@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from proxy.prefix.prompts.bare import bare_json
+from proxy.prefix.prompts.fingerprints import bare_json
 from proxy.prefix.prompts.objects import Unplannable, members
 from proxy.prefix.prompts.prompt import (
     ASSISTANT,
@@ -46,7 +46,7 @@ _FIRST_PLACES, _LAST_PLACES = 8, 24
 
 
 class ConversationChain(msgspec.Struct, frozen=True):
-    """What a caller's messages say, as far as it tells conversations apart.
+    """Digests of a caller's messages, as far as they tell conversations apart.
 
     Attributes:
         values: Stands for all that was said up to each message; first for nothing said.
@@ -71,7 +71,7 @@ class ConversationChain(msgspec.Struct, frozen=True):
 
     @property
     def places(self) -> Iterator[int]:
-        """Number of messages stand before each answer, from the latest answer to the first."""
+        """Number of messages before each answer, from the latest answer to the first."""
         return (begin for begin, _ in reversed(self.answers) if begin)
 
     def holds(self, value: bytes, length: int) -> bool:
@@ -80,11 +80,11 @@ class ConversationChain(msgspec.Struct, frozen=True):
 
     def latest_answers(self) -> Iterator[bytes]:
         """The keys of its latest answers, from the last one back."""
-        return map(self._answer, self.answers[: -_LATEST - 1 : -1])
+        return map(self._answer_key, self.answers[: -_LATEST - 1 : -1])
 
     def goes_on_from(self, whole: bytes, answer: bytes) -> bool:
         """True if it goes on from the call with this value, or answers this answer to it."""
-        return whole in self.values or answer in map(self._answer, self.answers[:-1])
+        return whole in self.values or answer in map(self._answer_key, self.answers[:-1])
 
     def values_before(self, place: int) -> Iterator[bytes]:
         """Its values without the last one, two or three messages before a place.
@@ -106,7 +106,7 @@ class ConversationChain(msgspec.Struct, frozen=True):
         for at in {*places[:1], *places[-1:]}:
             yield from self.values_before(at)
 
-    def _answer(self, where: tuple[int, int]) -> bytes:
+    def _answer_key(self, where: tuple[int, int]) -> bytes:
         """Stands for an answer of a conversation that began as this one did."""
         begin, end = where
         first = self.values[self.answers[0][0]]
@@ -116,7 +116,7 @@ class ConversationChain(msgspec.Struct, frozen=True):
 def conversation_chain(
     prompt: Prompt, readings: Sequence[MessageReading], who: Sequence[str], fingerprint: Fingerprint
 ) -> ConversationChain:
-    """What a call's messages say, behind the instructions that lead them.
+    """The chain of a call's messages, behind the instructions that lead them.
 
     Args:
         prompt: As the caller wrote it.
@@ -130,19 +130,21 @@ def conversation_chain(
         for one in readings[count_leading_roles(roles) :]
         if one.says
     ]
-    base = fingerprint(_joined([*(name.encode(errors="replace") for name in who), *_hints(prompt)]))
+    base = fingerprint(
+        _join_pieces([*(name.encode(errors="replace") for name in who), *_caller_hints(prompt)])
+    )
     values = [base]
     state = blake2b(key=base, digest_size=_SIZE)
     update, digest, append = state.update, state.digest, values.append
     for says, _ in heard:
         update(says)
         append(digest())
-    answers = tuple(_answers([is_answer for _, is_answer in heard]))
+    answers = tuple(_answer_runs([is_answer for _, is_answer in heard]))
     return ConversationChain(tuple(values), tuple([says for says, _ in heard]), answers)
 
 
-def _answers(is_answer: Sequence[bool]) -> Iterator[tuple[int, int]]:
-    """Where each run of answers begins and ends."""
+def _answer_runs(is_answer: Sequence[bool]) -> Iterator[tuple[int, int]]:
+    """The start and end of each run of answers."""
     begin = -1
     for at, here in enumerate(is_answer):
         if here and begin < 0:
@@ -169,18 +171,18 @@ def message_digest(
     if "item" in found:  # an item of the Responses API, which clients send again as they got it
         return b"" if found.get("type") == _REASONING else None
     names = list(found)
-    is_plain = names == _order(names) and b"null" not in found.values()
+    is_plain = names == _member_order(names) and b"null" not in found.values()
     if is_plain and _THOUGHTS.isdisjoint(names) and b'thinking"' not in found.get("content", b""):
         return None
     said = msgspec.json.decode(bare_json(message))
-    kept = {name: said[name] for name in _order(said) if name not in _THOUGHTS}
+    kept = {name: said[name] for name in _member_order(said) if name not in _THOUGHTS}
     kept = {name: value for name, value in kept.items() if value is not None}
     if isinstance(kept.get("content"), list):
         kept["content"] = [part for part in kept["content"] if not _is_thought(part)]
     return fingerprint(bare_json(msgspec.json.encode(kept)))
 
 
-def _order(names: Sequence[str] | Mapping[str, object]) -> list[str]:
+def _member_order(names: Sequence[str] | Mapping[str, object]) -> list[str]:
     """The usual order of a message's members: its role first, its content last."""
     return sorted(names, key=lambda name: (name != "role", name == "content", name))
 
@@ -189,26 +191,26 @@ def _is_thought(part: Any) -> bool:  # noqa: ANN401 - any JSON there is
     return isinstance(part, dict) and part.get("type") in _THINKING
 
 
-def _joined(pieces: Sequence[bytes]) -> bytes:
+def _join_pieces(pieces: Sequence[bytes]) -> bytes:
     """Pieces as one, so that where one ends makes a difference."""
     return b"".join(len(piece).to_bytes(8, "big") + piece for piece in pieces)
 
 
-def _hints(prompt: Prompt) -> Iterator[bytes]:
-    """What the caller itself says of the conversation, always as many pieces; b"" for null."""
+def _caller_hints(prompt: Prompt) -> Iterator[bytes]:
+    """The names that the caller gives the conversation, always as many pieces; b"" for null."""
     fields = prompt.fields
-    yield from _named(fields, _HINTS)
-    yield from _named(_inner(fields.get("metadata")), _METADATA)
-    yield from _named(_inner(fields.get("client_metadata")), _CLIENT)
+    yield from _member_values(fields, _HINTS)
+    yield from _member_values(_field_members(fields.get("metadata")), _METADATA)
+    yield from _member_values(_field_members(fields.get("client_metadata")), _CLIENT)
 
 
-def _named(found: Mapping[str, bytes], names: Sequence[str]) -> Iterator[bytes]:
+def _member_values(found: Mapping[str, bytes], names: Sequence[str]) -> Iterator[bytes]:
     for name in names:
         value = found.get(name, b"")
         yield b"" if value == b"null" else value
 
 
-def _inner(raw: bytes | None) -> Mapping[str, bytes]:
+def _field_members(raw: bytes | None) -> Mapping[str, bytes]:
     """The members of a field; none where it is no object."""
     try:
         return members(raw) if raw is not None else {}

@@ -21,14 +21,21 @@ Source: OpenAI API reference, Responses, input items (2026-11) and openai 3.52.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
-from proxy.prefix.prompts.forms import ConversionCache
-from proxy.prefix.prompts.objects import Unplannable, elements, members, write_list, write_object
-from proxy.prefix.prompts.tagged import may_hold_tags
+from proxy.prefix.prompts.objects import (
+    Unplannable,
+    elements,
+    may_hold_tags,
+    members,
+    write_list,
+    write_object,
+)
 
+#: Bytes that an entry takes besides its texts, roughly.
+_ENTRY: Final = 512
 INPUT: Final = "input"
 _INSTRUCTIONS: Final = "instructions"
 _TOOLS: Final = "tools"
@@ -64,6 +71,65 @@ _TYPE: Final = rb'("type"[ \t\r\n]*:[ \t\r\n]*")(%b)"'
 _OUTPUT, _CONTENT = b'"output"', b'"content"'
 
 
+class _RecentPairs(NamedTuple):
+    there: dict[bytes, bytes]
+    back: dict[bytes, bytes]
+
+
+class ConversionCache:
+    """Converts pieces one way, and what it made of them the other way.
+
+    What was not used while half the room filled up is forgotten. Any thread may use it.
+
+    Args:
+        there: Converts a piece; the same for equal pieces.
+        back: Converts what that gave, changed or not, into the piece again.
+        room: Bytes kept at most; a piece of an eighth of that is not kept.
+    """
+
+    def __init__(
+        self, there: Callable[[bytes], bytes], back: Callable[[bytes], bytes], room: int
+    ) -> None:
+        self._there = there
+        self._back = back
+        self._half = max(1, room // 2)
+        self._taken = 0
+        self._new, self._old = _RecentPairs({}, {}), _RecentPairs({}, {})
+
+    @property
+    def size(self) -> int:
+        """Bytes of all texts kept, at most."""
+        pairs = (pair for half in (self._new, self._old) for pair in half.there.items())
+        return sum(len(came) + len(made) for came, made in pairs)
+
+    def convert(self, came: bytes) -> bytes:
+        """The other form of a piece.
+
+        Raises:
+            Unplannable: If it has none.
+        """
+        found = self._new.there.get(came)
+        if found is None:
+            found = self._old.there.get(came) or self._there(came)
+            self._keep_pair(came, found)
+        return found
+
+    def restore(self, made: bytes) -> bytes:
+        """The piece that another form was made of, with what was changed in it since."""
+        return self._new.back.get(made) or self._old.back.get(made) or self._back(made)
+
+    def _keep_pair(self, came: bytes, made: bytes) -> None:
+        weight = len(came) + len(made) + _ENTRY
+        if weight * 4 > self._half:
+            return
+        if self._taken + weight > self._half:
+            self._old, self._new, self._taken = self._new, _RecentPairs({}, {}), 0
+        self._taken += weight
+        new = self._new
+        new.there[came] = made
+        new.back[made] = came
+
+
 def is_items(fields: Mapping[str, bytes]) -> bool:
     """True if a body with these fields is one of the Responses API; it may have no input."""
     return "messages" not in fields and (INPUT in fields or _INSTRUCTIONS in fields)
@@ -92,12 +158,12 @@ def read_items(
         raise Unplannable("it has no input")
     tools = fields.get(_TOOLS, _NULL)
     given = fields.get(INPUT, _NOTHING)
-    messages = (*_instructed(fields), *_inputs(given, goes_on=goes_on))
+    messages = (*_instructions_message(fields), *_input_messages(given, goes_on=goes_on))
     return messages, tuple(map(_TOOLS_SEEN.convert, elements(tools))) if tools != _NULL else ()
 
 
 def empty_fields(fields: Mapping[str, bytes]) -> dict[str, bytes]:
-    """The fields without what ``read`` gives; each keeps its place."""
+    """The fields without those that ``read_items`` returns; each keeps its place."""
     found = dict(fields)
     if INPUT in found:
         found[INPUT] = _TEXT if found[INPUT][:1] == _TEXT else b""
@@ -127,7 +193,7 @@ def items_body(
     """The Responses body with these emptied fields, messages and tools."""
     found = dict(fields)
     if found.get(_INSTRUCTIONS) == b"" and messages:
-        found[_INSTRUCTIONS], rest = _instructions(messages[0])
+        found[_INSTRUCTIONS], rest = _split_instructions(messages[0])
         messages = (*rest, *messages[1:])
     if found.get(_INSTRUCTIONS) == b"":
         del found[_INSTRUCTIONS]
@@ -135,12 +201,12 @@ def items_body(
         found[_TOOLS] = write_list(map(_TOOLS_SEEN.restore, tools))
     items = list(map(_ITEMS_SEEN.restore, messages))
     if items or INPUT in found:
-        said = _said(items[0]) if found.get(INPUT) == _TEXT and len(items) == 1 else b""
+        said = _plain_input(items[0]) if found.get(INPUT) == _TEXT and len(items) == 1 else b""
         found[INPUT] = said or write_list(items)
     return write_object(found)
 
 
-def _instructed(fields: Mapping[str, bytes]) -> Iterator[bytes]:
+def _instructions_message(fields: Mapping[str, bytes]) -> Iterator[bytes]:
     """The instructions as a message; none where there are none."""
     raw = fields.get(_INSTRUCTIONS, _NULL)
     if raw == _NULL:
@@ -151,7 +217,7 @@ def _instructed(fields: Mapping[str, bytes]) -> Iterator[bytes]:
     yield _MOVABLE + raw + b"}" if moves else _FIXED + raw + _FIXED_END
 
 
-def _instructions(message: bytes) -> tuple[bytes, tuple[bytes, ...]]:
+def _split_instructions(message: bytes) -> tuple[bytes, tuple[bytes, ...]]:
     """The instructions in a message, b"" for none, and what has to stay one."""
     if message.startswith(_FIXED):
         first, *rest = elements(members(message)["content"])
@@ -161,14 +227,14 @@ def _instructions(message: bytes) -> tuple[bytes, tuple[bytes, ...]]:
     return (content, ()) if content[:1] == _TEXT else (b"", (message,))
 
 
-def _inputs(raw: bytes, *, goes_on: bool) -> list[bytes]:
+def _input_messages(raw: bytes, *, goes_on: bool) -> list[bytes]:
     if raw[:1] == _TEXT:
         return [_USER + raw + b"}"]
-    message = partial(_message, goes_on=True) if goes_on else _ITEMS_SEEN.convert
+    message = partial(_message_of_item, goes_on=True) if goes_on else _ITEMS_SEEN.convert
     return [message(item.strip()) for item in elements(raw)]
 
 
-def _message(item: bytes, *, goes_on: bool = False) -> bytes:
+def _message_of_item(item: bytes, *, goes_on: bool = False) -> bytes:
     """The message for an item of the input."""
     found = members(item)
     kind = found.get("type", _NULL)
@@ -177,39 +243,39 @@ def _message(item: bytes, *, goes_on: bool = False) -> bytes:
     if found.get("role") in _SPEAKERS and kind in _MESSAGES:
         if len(found) == 2 and found.get("content", _NULL)[:1] == _TEXT:
             return item  # no parts, and nothing else that could hold any
-        if _retyped(item, _BACK) is not item:
+        if _rename_part_types(item, _BACK) is not item:
             raise Unplannable("a message with parts of chat's types")
-        return item if found["role"] == b'"assistant"' else _retyped(item, _THERE)
+        return item if found["role"] == b'"assistant"' else _rename_part_types(item, _THERE)
     if kind in (_NULL, b'"item_reference"') and not (goes_on and found):
         raise Unplannable(_ELSEWHERE)
     if "role" in found:
         raise Unplannable("an item of an unknown kind has a role")
     if kind == _RESULT and _may_mark(item, found.get("output", _NULL)):
-        return _ANSWER + _retyped(item, _THERE)[1:].replace(_OUTPUT, _CONTENT)
+        return _ANSWER + _rename_part_types(item, _THERE)[1:].replace(_OUTPUT, _CONTENT)
     return _ITEM + item[1:]
 
 
 def _may_mark(item: bytes, output: bytes) -> bool:
     """True if a tool's result can be said as a message, and back again."""
     once = item.count(_OUTPUT) == 1 and _CONTENT not in item
-    return once and _retyped(item, _BACK) is item and output[:1] in (b'"', b"[")
+    return once and _rename_part_types(item, _BACK) is item and output[:1] in (b'"', b"[")
 
 
-def _item(message: bytes) -> bytes:
+def _item_of_message(message: bytes) -> bytes:
     """The item for a message; the other way round."""
     if message.startswith(_ITEM):
         return b"{" + message[len(_ITEM) :]
     if message.startswith(_ANSWER):
         found = message[len(_ANSWER) :].replace(_CONTENT, _OUTPUT)
-        return b"{" + _retyped(found, _BACK)
+        return b"{" + _rename_part_types(found, _BACK)
     if message.startswith(_MOVABLE):
         said = members(message)
         del said[_INSTRUCTIONS]
         message = write_object(said)
-    return _retyped(message, _BACK)
+    return _rename_part_types(message, _BACK)
 
 
-def _retyped(raw: bytes, names: Mapping[bytes, bytes]) -> bytes:
+def _rename_part_types(raw: bytes, names: Mapping[bytes, bytes]) -> bytes:
     """JSON whose parts have other types, by name; the same object where there are none."""
     if raw.rfind(_KEY) < 0:  # the fastest way to see that a text has none
         return raw
@@ -219,23 +285,23 @@ def _retyped(raw: bytes, names: Mapping[bytes, bytes]) -> bytes:
             if _COMPACT + name + b'"' in found:
                 found = found.replace(_COMPACT + name + b'"', _COMPACT + other + b'"')
         return found
-    changed, times = _types(names).subn(lambda at: at[1] + names[at[2]] + b'"', raw)
+    changed, times = _type_pattern(names).subn(lambda at: at[1] + names[at[2]] + b'"', raw)
     return changed if times else raw
 
 
-def _types(names: Mapping[bytes, bytes]) -> re.Pattern[bytes]:
+def _type_pattern(names: Mapping[bytes, bytes]) -> re.Pattern[bytes]:
     """Finds these types of parts; compiled once each."""
     return re.compile(_TYPE % b"|".join(names))
 
 
-def _said(item: bytes) -> bytes:
+def _plain_input(item: bytes) -> bytes:
     """The text of an input that was one; b"" where it is none any more."""
     found = members(item)
     content = found.get("content", b"")
     return content if content[:1] == _TEXT and item == _USER + content + b"}" else b""
 
 
-def _tool(raw: bytes) -> bytes:
+def _chat_tool(raw: bytes) -> bytes:
     """The tool in chat's form; one that runs elsewhere stays as it is."""
     found = members(raw)
     for kind, opening in _TOOL.items():
@@ -246,7 +312,7 @@ def _tool(raw: bytes) -> bytes:
     return raw
 
 
-def _flat(tool: bytes) -> bytes:
+def _responses_tool(tool: bytes) -> bytes:
     """The tool unmodified; what was put beside it is put into it."""
     for kind, opening in _TOOL.items():
         if tool.startswith(opening):
@@ -258,5 +324,5 @@ def _flat(tool: bytes) -> bytes:
 
 
 #: Items and tools seen lately, of all callers.
-_ITEMS_SEEN: Final = ConversionCache(_message, _item, 2**26)
-_TOOLS_SEEN: Final = ConversionCache(_tool, _flat, 2**23)
+_ITEMS_SEEN: Final = ConversionCache(_message_of_item, _item_of_message, 2**26)
+_TOOLS_SEEN: Final = ConversionCache(_chat_tool, _responses_tool, 2**23)

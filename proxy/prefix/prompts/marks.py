@@ -127,9 +127,9 @@ def add_marks(prompt: Prompt, places: Iterable[tuple[PromptBlock, str]], regime:
         mark = form.mark(ttl)
         if block.message >= 0:
             message = messages[block.message]
-            messages[block.message] = _after(message, block.part, form, mark)
+            messages[block.message] = _with_mark_after(message, block.part, form, mark)
         elif form.everywhere and _is_open(tools[block.part]):
-            tools[block.part] = _with(tools[block.part], form.name, mark)
+            tools[block.part] = _with_member(tools[block.part], form.name, mark)
     return msgspec.structs.replace(prompt, tools=tuple(tools), messages=tuple(messages))
 
 
@@ -158,7 +158,7 @@ def caller_marks(
             said: Sequence[str | None] = _lives_of_tool(prompt.tools[block.part])
         else:
             if block.message not in lives:
-                lives[block.message] = _lives(prompt.messages[block.message])
+                lives[block.message] = _mark_lifetimes(prompt.messages[block.message])
             said = lives[block.message]
             said = said[block.part : block.part + 1] if block.part >= 0 else said
         marks = [life for life in said if life is not None]
@@ -206,11 +206,13 @@ def count_caller_marks(prompt: Prompt, regime: Regime) -> int:
         return 0
     if not form.everywhere:
         said = (message for message in prompt.messages if may_mark(message))
-        return sum(_count(message) for message in said if parse_message(message).role != ASSISTANT)
+        return sum(
+            _count_marks(message) for message in said if parse_message(message).role != ASSISTANT
+        )
     count = int(_life_of(prompt.fields, MARKS[:1]) is not None)
     count += sum(len(_lives_of_tool(tool)) for tool in prompt.tools)
     for message in filter(may_mark, prompt.messages):
-        found = _count(message)
+        found = _count_marks(message)
         count += min(found, 1) if parse_message(message).role == "tool" else found
     return count
 
@@ -228,20 +230,24 @@ def without_own_marks(raw: bytes) -> bytes:
     return raw if len(kept) == len(found) else write_object(kept)
 
 
-def _after(message: bytes, part: int, form: _Form, mark: bytes) -> bytes:
+def _with_mark_after(message: bytes, part: int, form: _Form, mark: bytes) -> bytes:
     """The message with a mark after the part, or after all of it (-1)."""
     found = members(message)
-    role, ends = part_text(found.get("role", b'""')), _lives(message)
+    role, ends = part_text(found.get("role", b'""')), _mark_lifetimes(message)
     if ends and ends[min(part, len(ends) - 1)] is not None:
         return message
     if role == ASSISTANT and not form.everywhere:
         return message
-    calls = _calls(found)
+    calls = _tool_calls(found)
     if part < 0 and form.everywhere and calls:
-        marked_calls = [*calls[:-1], _with(calls[-1], form.name, mark)]
+        marked_calls = [*calls[:-1], _with_member(calls[-1], form.name, mark)]
         return write_object({**found, _CALLS: write_list(marked_calls)})
     if part < 0 and form.everywhere and role == "tool":
-        return message if any(end is not None for end in ends) else _with(message, form.name, mark)
+        return (
+            message
+            if any(end is not None for end in ends)
+            else _with_member(message, form.name, mark)
+        )
     return _after_part(message, found, part, form, mark)
 
 
@@ -252,13 +258,13 @@ def _after_part(
     pieces = list(content_parts(msgspec.Raw(found.get(_CONTENT, _NULL))))
     saying = [at for at, piece in enumerate(pieces) if not _is_blank(piece)]
     at = saying[-1] if part < 0 and saying else part
-    if at not in saying or _kind(pieces[at]) not in form.parts:
+    if at not in saying or _part_type(pieces[at]) not in form.parts:
         return message
-    pieces[at] = _with(_as_part(pieces[at]), form.name, mark)
+    pieces[at] = _with_member(_as_part(pieces[at]), form.name, mark)
     return write_object({**found, _CONTENT: write_list(pieces)})
 
 
-def _with(raw: bytes, name: str, value: bytes) -> bytes:
+def _with_member(raw: bytes, name: str, value: bytes) -> bytes:
     """The object with one more member; all else as it was written.
 
     Raises:
@@ -277,7 +283,7 @@ def _as_part(piece: bytes) -> bytes:
     return b'{"type":"text","text":' + piece + b"}" if piece[:1] == b'"' else piece
 
 
-def _kind(piece: bytes) -> str:
+def _part_type(piece: bytes) -> str:
     if piece[:1] == b'"':
         return "text"
     try:
@@ -292,7 +298,7 @@ def _is_blank(piece: bytes) -> bool:
     return words is not None and not words.strip()
 
 
-def _calls(found: Mapping[str, bytes]) -> tuple[bytes, ...]:
+def _tool_calls(found: Mapping[str, bytes]) -> tuple[bytes, ...]:
     """The tool calls of a message; none where they are not a list of objects."""
     try:
         calls = elements(found.get(_CALLS, b"[]"))
@@ -301,7 +307,7 @@ def _calls(found: Mapping[str, bytes]) -> tuple[bytes, ...]:
     return calls if all(call[:1] == b"{" for call in calls) else ()
 
 
-def _lives(message: bytes) -> list[str | None]:
+def _mark_lifetimes(message: bytes) -> list[str | None]:
     """The lifetime of the mark on each part and tool call; None where there is none.
 
     A message's own mark stands on the last of them. Empty where the message has no mark at all.
@@ -311,7 +317,7 @@ def _lives(message: bytes) -> list[str | None]:
     found = members(message)
     lives = [
         _life_on(piece)
-        for piece in (*content_parts(parse_message(message).content), *_calls(found))
+        for piece in (*content_parts(parse_message(message).content), *_tool_calls(found))
     ]
     lives = lives or [None]
     if lives[-1] is None:
@@ -319,8 +325,8 @@ def _lives(message: bytes) -> list[str | None]:
     return lives
 
 
-def _count(message: bytes) -> int:
-    return sum(life is not None for life in _lives(message))
+def _count_marks(message: bytes) -> int:
+    return sum(life is not None for life in _mark_lifetimes(message))
 
 
 def _lives_of_tool(tool: bytes) -> tuple[str, ...]:

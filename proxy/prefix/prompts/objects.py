@@ -1,10 +1,18 @@
-"""JSON objects and lists in their pieces; each piece stays as it was written."""
+"""JSON of prompts in its pieces, each as it was written, and written again with other words."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
+
+_CONTENT: Final = "content"
+_TEXT: Final = "text"
+_PLAIN: Final = frozenset({"type", _TEXT})
+_encoded = msgspec.json.encode
+#: A tag as JSON may spell it: some writers escape ``<``.
+_OPENS: Final = (b"<tg:", b"\\u003ctg:", b"\\u003Ctg:")
+_NAME: Final = b"tg:"
 
 
 class Unplannable(ValueError):
@@ -60,19 +68,57 @@ def is_exact(raw: bytes, found: Mapping[str, bytes]) -> bool:
 def _is_exact(raw: bytes, found: Mapping[str, bytes]) -> bool:
     """The same for one that may be written with white space."""
     at = raw.find(b"{") + 1
-    ends = b"," if found else raw[_after(raw, at) :][:1]
+    ends = b"," if found else raw[_skip_white_space(raw, at) :][:1]
     for name, value in found.items():
         for piece in (msgspec.json.encode(name), b":", value):
-            at = _after(raw, at)
+            at = _skip_white_space(raw, at)
             if ends != b"," or not raw.startswith(piece, at):
                 return False
             at += len(piece)
-        at = _after(raw, at) + 1
+        at = _skip_white_space(raw, at) + 1
         ends = raw[at - 1 : at]
     return ends == b"}"
 
 
-def _after(raw: bytes, at: int) -> int:
-    """Where the white space ends that begins there."""
+def _skip_white_space(raw: bytes, at: int) -> int:
+    """The index behind the white space that begins there."""
     found = _gap(raw, at)
     return found.end() if found else at
+
+
+def text_message(role: str, text: str) -> bytes:
+    """A message with only a text."""
+    return _encoded({"role": role, _CONTENT: text})
+
+
+def text_part(text: str) -> bytes:
+    """A text part."""
+    return _encoded({"type": "text", _TEXT: text})
+
+
+def is_plain_text(raw: bytes) -> bool:
+    """True if a text part, or a JSON string, holds nothing but its words."""
+    return raw[:1] == b'"' or members(raw).keys() <= _PLAIN
+
+
+def replace_text(raw: bytes, text: str) -> bytes:
+    """A text part, or a JSON string, with other words."""
+    if raw[:1] == b'"':
+        return _encoded(text)
+    return write_object({**members(raw), _TEXT: _encoded(text)})
+
+
+def replace_parts(message: bytes, parts: Sequence[bytes]) -> bytes:
+    """The message with these parts; a single JSON string is its content as such."""
+    plain = len(parts) == 1 and parts[0][:1] == b'"'
+    content = parts[0] if plain else write_list(map(_as_content_part, parts))
+    return write_object({**members(message), _CONTENT: content})
+
+
+def _as_content_part(raw: bytes) -> bytes:
+    return b'{"type":"text","text":' + raw + b"}" if raw[:1] == b'"' else raw
+
+
+def may_hold_tags(raw: bytes) -> bool:
+    """True if a body, or a message, may hold tags."""
+    return _NAME in raw and any(opening in raw for opening in _OPENS)

@@ -197,12 +197,12 @@ def parse_message(message: bytes) -> PromptMessage:
 
 
 def count_leading(prompt: Prompt) -> int:
-    """Number of messages stand before the conversation: those of system and developer."""
+    """Number of messages before the conversation: those of system and developer."""
     return count_leading_roles(parse_message(raw).role for raw in prompt.messages)
 
 
 def count_leading_roles(roles: Iterable[str]) -> int:
-    """Number of of these speak before the conversation begins, whose roles come in wire order."""
+    """Number of these roles, in wire order, that speak before the conversation begins."""
     return sum(1 for _ in takewhile(AUTHORITY.__contains__, roles))
 
 
@@ -250,7 +250,7 @@ class BlockJson:
         self._message = -1
         self._parts: tuple[bytes, ...] = ()
 
-    def of(self, block: PromptBlock) -> bytes:
+    def block_json(self, block: PromptBlock) -> bytes:
         """The JSON of a block.
 
         Raises:

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.catalog.entries import Route
-from proxy.errors import InvalidCall, UpstreamError
+from proxy.errors import CallerError, UpstreamError
 from proxy.providers.anthropic.answer import WholeAnswer
 from proxy.providers.anthropic.failure import messages_failure
 from proxy.providers.anthropic.request import MessagesRequest, messages_body
@@ -48,7 +48,7 @@ class AnthropicWire:
         """The call in Anthropic's format, always made from the caller's own bytes.
 
         Raises:
-            InvalidCall: If it cannot be said without changing its meaning.
+            CallerError: If it cannot be said without changing its meaning.
         """
         if call.method == "GET" and call.path_model:
             return _model_request(call, route)
@@ -94,7 +94,7 @@ def _translate_request(call: Call, route: Route) -> MessagesRequest:
     asked = chat_body(call.body, compacts=True)
     try:
         said = messages_body(asked.body, route)
-    except InvalidCall as error:
+    except CallerError as error:
         raise asked.names.translate_error(error) from None
     return replace(said, notes=(*asked.notes, *map(asked.names.translate_note, said.notes)))
 
@@ -169,7 +169,7 @@ def _chat_reader(call: Call, *, wants_usage: bool) -> Reader:
     return AnswerStream(model=model, created=created, wants_usage=wants_usage)
 
 
-def _unsupported_endpoint(endpoint: str) -> InvalidCall:
+def _unsupported_endpoint(endpoint: str) -> CallerError:
     if endpoint.startswith("messages"):
         words = (
             "The gateway takes OpenAI calls and says them to Anthropic: send this to"
@@ -177,4 +177,4 @@ def _unsupported_endpoint(endpoint: str) -> InvalidCall:
         )
     else:
         words = f"Anthropic serves no {endpoint[:100]}: ask a model of another provider."
-    return InvalidCall(words, code="unsupported_endpoint", param="model")
+    return CallerError(words, code="unsupported_endpoint", param="model")

@@ -33,7 +33,7 @@ def refuse_unsupported(body: ChatBody, names: frozenset[str]) -> None:
     """Refuse parameters that ask for what this kind of model cannot do.
 
     Raises:
-        InvalidCall: If one does.
+        CallerError: If one does.
     """
     for name, fix in _REFUSED.items():
         if name in names:
@@ -62,7 +62,7 @@ def max_tokens(body: ChatBody, route: Route, notes: list[str]) -> int:
     """The ``max_tokens`` of the request, which the Messages API requires.
 
     Raises:
-        InvalidCall: If the caller's own limit is below one.
+        CallerError: If the caller's own limit is below one.
     """
     name = "max_completion_tokens" if body.max_completion_tokens is not None else "max_tokens"
     asked: int | None = getattr(body, name)

@@ -30,7 +30,7 @@ def blocks(message: ChatMessage, at: str) -> list[Block]:
         at: Its place in the body, such as ``messages[2]``.
 
     Raises:
-        InvalidCall: If a part cannot be said to this kind of model.
+        CallerError: If a part cannot be said to this kind of model.
     """
     return [block for block in _blocks(message, at) if has_words(block)]
 
@@ -39,7 +39,7 @@ def texts(message: ChatMessage, at: str) -> list[Block]:
     """The same for roles that may hold text only; blank text stays.
 
     Raises:
-        InvalidCall: If there is anything else.
+        CallerError: If there is anything else.
     """
     for number, part in enumerate(message.content if isinstance(message.content, list) else ()):
         if part.type not in {"text", "refusal"}:

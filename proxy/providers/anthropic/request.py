@@ -55,7 +55,7 @@ def messages_body(body: bytes, route: Route) -> MessagesRequest:
     """The caller's chat body for this route.
 
     Raises:
-        InvalidCall: If it is wrong, or cannot be said without changing its meaning.
+        CallerError: If it is wrong, or cannot be said without changing its meaning.
     """
     asked, names = read(body)
     notes: list[str] = []
@@ -116,7 +116,7 @@ def _output_config(
     """``output_config``: effort and format; a wish for any JSON goes to the system blocks.
 
     Raises:
-        InvalidCall: If a schema is asked of a model that cannot promise one.
+        CallerError: If a schema is asked of a model that cannot promise one.
     """
     output: dict[str, Any] = {"effort": thought.effort} if thought.effort else {}
     form = asked.response_format

@@ -71,7 +71,7 @@ def thinking(
         forced: Whether a tool must be used, which rules out thinking.
 
     Raises:
-        InvalidCall: If the effort is none that exists.
+        CallerError: If the effort is none that exists.
     """
     effort = body.reasoning_effort
     if effort is not None and effort != "none" and effort not in _BUDGETS:

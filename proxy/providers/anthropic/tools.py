@@ -31,7 +31,7 @@ def tools(body: ChatBody, traits: frozenset[str], notes: list[str]) -> list[Bloc
     """The tool definitions, in the caller's order; schemas byte for byte.
 
     Raises:
-        InvalidCall: If one is no function.
+        CallerError: If one is no function.
     """
     return [
         _tool(tool, f"tools[{number}]", traits, notes)
@@ -43,7 +43,7 @@ def tool_choice(body: ChatBody, traits: frozenset[str]) -> dict[str, Any] | None
     """Which tool the model may or must use; None to leave it the choice.
 
     Raises:
-        InvalidCall: If this model cannot be told so.
+        CallerError: If this model cannot be told so.
     """
     if not body.tools:
         _check_toolless(body.tool_choice)
@@ -64,7 +64,7 @@ def tool_use(call: ToolCall, at: str) -> Block:
     """A call of a tool as a block; the arguments byte for byte.
 
     Raises:
-        InvalidCall: If it is no call of a function.
+        CallerError: If it is no call of a function.
     """
     if call.type != "function" or call.function is None:
         raise unsupported_parameter(
@@ -85,7 +85,7 @@ def tool_result(message: ChatMessage, at: str) -> Block:
     A marker on any part moves to the block: Anthropic caches no sub-blocks.
 
     Raises:
-        InvalidCall: If it does not say which call it answers.
+        CallerError: If it does not say which call it answers.
     """
     if message.tool_call_id is None:
         raise invalid_parameter(

@@ -75,7 +75,7 @@ def turns(
     A compaction may come first in the place of all that it stands for.
 
     Raises:
-        InvalidCall: If a message cannot be said on this wire.
+        CallerError: If a message cannot be said on this wire.
     """
     found: list[Turn] = []
     for number in range(start, len(messages)):

@@ -61,7 +61,7 @@ class OpenAIWire:
         """The caller's own bytes; only fields that must differ are replaced.
 
         Raises:
-            InvalidCall: If a Responses call cannot be said to an upstream that knows chat alone.
+            CallerError: If a Responses call cannot be said to an upstream that knows chat alone.
         """
         if call.endpoint == "responses" and not route.upstream.serves_responses:
             return _as_chat_request(call, route)

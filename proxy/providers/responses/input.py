@@ -20,7 +20,7 @@ from typing import Any, Final, Literal, TypeGuard, get_args
 
 import msgspec
 
-from proxy.errors import InvalidCall
+from proxy.errors import CallerError
 from proxy.providers.block_order import BlockOrder
 from proxy.providers.responses.fields import Json, convert_value, known_kinds
 from proxy.providers.responses.parts import Content, chat_content
@@ -138,13 +138,13 @@ def messages(instructions: object, given: object, *, compacts: bool = False) -> 
         compacts: Whether the model reads the compactions sealed here.
 
     Raises:
-        InvalidCall: If they are not what the Responses API takes, or need something stored.
+        CallerError: If they are not what the Responses API takes, or need something stored.
     """
     first: list[Json] = []
     if instructions is not None:
         first = [{"role": "system", "content": convert_value(instructions, str, "instructions")}]
     if given is None:
-        raise InvalidCall(
+        raise CallerError(
             "`input` is missing. Send a text or a list of items.",
             code="missing_required_parameter",
             param="input",

@@ -13,7 +13,7 @@ import re
 from types import MappingProxyType
 from typing import Any, Final
 
-from proxy.errors import InvalidCall
+from proxy.errors import CallerError
 from proxy.providers.responses.fields import Json
 from proxy.providers.responses.input import (
     CallOutput,
@@ -49,13 +49,13 @@ class ParameterNames:
         """Of the caller's own fields, which ``chat_body`` has accepted."""
         self._asked = {name: value for name, value in asked.items() if value is not None}
 
-    def translate_error(self, error: InvalidCall) -> InvalidCall:
+    def translate_error(self, error: CallerError) -> CallerError:
         """An error with the caller's names of fields."""
         if error.param is None:
-            return InvalidCall(self.translate_note(error.message), code=error.code)
+            return CallerError(self.translate_note(error.message), code=error.code)
         param = self._place(error.param)
         said = error.message.replace(f"`{error.param}`", f"`{param}`")
-        return InvalidCall(self.translate_note(said), code=error.code, param=param)
+        return CallerError(self.translate_note(said), code=error.code, param=param)
 
     def translate_note(self, sentence: str) -> str:
         """A sentence with the caller's names of fields."""

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 import msgspec
 import orjson
 
-from proxy.errors import InvalidCall
+from proxy.errors import CallerError
 from proxy.providers.compaction_blocks import COMPACT, MIN_TRIGGER_TOKENS
 from proxy.providers.responses.fields import Json, convert_value, fields
 from proxy.providers.responses.input import messages
@@ -107,7 +107,7 @@ def chat_body(body: bytes, *, compacts: bool = False) -> TranslatedRequest:
         compacts: Whether the model takes Anthropic's ``context_management`` and its blocks.
 
     Raises:
-        InvalidCall: If it is malformed, or cannot be said without state or another meaning.
+        CallerError: If it is malformed, or cannot be said without state or another meaning.
     """
     asked = fields(body)
     edits = _edits(asked.pop(_MANAGEMENT)) if compacts and asked.get(_MANAGEMENT) else {}
@@ -136,7 +136,7 @@ def _unstored_notes(asked: Json) -> Iterator[str]:
 def _refuse_state(asked: Json) -> None:
     for name, fix in _STATEFUL.items():
         if asked.get(name):
-            raise InvalidCall(
+            raise CallerError(
                 f"`{name}` is not supported for this model. {fix}",
                 code="unsupported_parameter",
                 param=name,
@@ -151,7 +151,7 @@ def _edits(value: object) -> Json:
     """
     found = convert_value(value, list[_Compaction], _MANAGEMENT)
     if len(found) > 1:
-        raise InvalidCall(
+        raise CallerError(
             "`context_management` holds more than one compaction. Send one.",
             code="invalid_value",
             param=_MANAGEMENT,
@@ -159,7 +159,7 @@ def _edits(value: object) -> Json:
     edit: Json = {"type": COMPACT}
     threshold = found[0].compact_threshold
     if threshold is not None and threshold < MIN_TRIGGER_TOKENS:
-        raise InvalidCall(
+        raise CallerError(
             f"This model cannot compact below {MIN_TRIGGER_TOKENS} tokens."
             " Ask for a higher threshold, or leave `context_management` out.",
             code="unsupported_value",
@@ -186,7 +186,7 @@ def _extras(asked: Json) -> Json:
 def _reasoning(value: object) -> Json:
     found = convert_value(value, _Reasoning, "reasoning")
     if found.mode not in (None, "standard"):
-        raise InvalidCall(
+        raise CallerError(
             "This reasoning mode is not supported for this model. Leave `reasoning.mode` out.",
             code="unsupported_value",
             param="reasoning.mode",
@@ -208,7 +208,7 @@ def _text(value: object) -> Json:
 def _caching(value: object) -> Json:
     """Chat's options; the comparison for diagnostics is one of stored responses and is left out."""
     if convert_value(value, _Caching, "prompt_cache_options").prewarm:
-        raise InvalidCall(
+        raise CallerError(
             "A prompt cannot be prewarmed for this model. Leave `prewarm` out.",
             code="unsupported_value",
             param="prompt_cache_options.prewarm",
@@ -238,6 +238,6 @@ def _render(chat: Json) -> bytes:
     try:
         return orjson.dumps(chat)
     except orjson.JSONEncodeError:
-        raise InvalidCall(
+        raise CallerError(
             "The body is nested too deeply. Send flatter JSON.", code="invalid_json"
         ) from None

@@ -84,7 +84,7 @@ def chat_tools(given: object, choice: object, parallel: object) -> Json:
     Without tools chat refuses the other two; there a choice of none or auto says nothing.
 
     Raises:
-        InvalidCall: If a tool or the choice is one that only OpenAI can run.
+        CallerError: If a tool or the choice is one that only OpenAI can run.
     """
     tools = convert_value(given, list[Any] | None, "tools") or []  # type: ignore[arg-type]  # a union is an annotation, not a type
     known_kinds(tools, ("function", "custom"), "tools", _FIX)

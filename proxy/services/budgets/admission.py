@@ -2,7 +2,7 @@
 
 ::
 
-    admit ─┬─ OverBudget, Unready                    nothing is held
+    admit ─┬─ CallerError, Unready                    nothing is held
            └─ held ── beat, every ten seconds ── settled, by the attempt's receipt
 
 One reservation covers every budget of a call, first of what the process has reserved ahead
@@ -166,7 +166,7 @@ class Admission:
         """Reserve what the attempt may use; returns headers with what is left.
 
         Raises:
-            OverBudget: It does not fit into a budget, or nobody will know what it used of one.
+            CallerError: It does not fit into a budget, or nobody will know what it used of one.
             Unready: The counters are away or empty, and a budget is not to be passed unseen.
         """
         call, route = attempt.call, attempt.route
@@ -280,7 +280,7 @@ class Admission:
         """Reserves what the attempt may use; returns the levels of its counters.
 
         Raises:
-            OverBudget: It does not fit.
+            CallerError: It does not fit.
             Unready: As ``admit``.
         """
         now = self._now()

@@ -8,6 +8,7 @@ import msgspec
 from proxy.calls.output_limits import output_allowance
 from proxy.calls.settlement import AttemptInfo
 from proxy.catalog.entries import Route
+from proxy.errors import CallerError
 from proxy.providers.port import PreparedRequest
 from proxy.records.receipt import dollars
 from proxy.services.budgets import clamps
@@ -16,7 +17,6 @@ from proxy.services.budgets.pricing import AttemptPrice, Prediction, price_attem
 from proxy.services.budgets.prompt_bounds import SMALL_BODY_BYTES, text_bound
 from proxy.services.budgets.refusals import (
     CeilingExcess,
-    OverBudget,
     ceiling_refusal,
     unpriced_refusal,
 )
@@ -105,7 +105,7 @@ class CeilingEvaluation:
             what = f"it may cost ${dollars(self.worst_cost())}"
         return f"the ceiling {ceiling.name} of ${dollars(ceiling.limit)} a call, and {what}"
 
-    def refusal(self, ceiling: Ceiling, fits: Callable[[str], bool]) -> OverBudget:
+    def refusal(self, ceiling: Ceiling, fits: Callable[[str], bool]) -> CallerError:
         """The refusal of the attempt."""
         offer = self._offer(ceiling.limit)
         if offer is None or self._prediction is None:

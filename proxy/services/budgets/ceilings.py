@@ -4,7 +4,7 @@
 
     checked ─┬─ Admitted ── as it is, or with a lower output limit and a note
              ├─ Elsewhere ── the same call fits on another model, where it is checked again
-             └─ OverCeiling
+             └─ CallerError
 
 What is predicted takes the prompt's tokens, what its cache should hold, the lengths learned of such
 answers, and what the call's earlier attempts cost. A small prompt is counted only where it may
@@ -39,8 +39,8 @@ from slo.ceiling import (
     CeilingRefused,
     CheaperModel,
     OutputClamped,
+    PredictionAccuracy,
 )
-from slo.prediction_accuracy import PredictionAccuracy
 
 #: Teams' features of which it is remembered which ceilings they have.
 _MAX_FEATURES: Final = 4096
@@ -112,8 +112,8 @@ class CostCeilings(Collector):
             fits: Whether the model of this name can take the call, whatever it costs.
 
         Raises:
-            OverCeiling: It may cost too much, and is to be refused.
-            OverBudget: Nobody knows its price, and its ceiling refuses such calls.
+            CallerError: It may cost too much, or nobody knows its price, and its ceiling refuses
+                such calls.
         """
         call, route = attempt.call, attempt.route
         found = self._applying.get((call.key.team_name, call.feature))
@@ -217,8 +217,7 @@ class CostCeilings(Collector):
         """Decides the attempt under each of its ceilings, the lowest first.
 
         Raises:
-            OverCeiling: As ``check``.
-            OverBudget: The same.
+            CallerError: As ``check``.
         """
         for ceiling in opened.ceilings:
             decision = case.decide(ceiling, fits)

@@ -19,27 +19,9 @@ from slo.window import Window
 
 #: Seconds until a caller may ask again while the counters are away.
 _RETRY_AFTER_S: Final = 2.0
-#: Seconds that a client may wait by itself before it tries again.
-_MAX_CLIENT_WAIT_S: Final = 60.0
 #: What a program is told of a call whose price nobody knows.
 _UNPRICED: Final = "price_unknown"
 _RATES: Final = (BudgetUnit.REQUESTS, BudgetUnit.TOKENS)
-
-
-class OverBudget(CallerError):
-    """The call does not fit into one of its budgets."""
-
-    status = 429
-    type = "rate_limit_error"
-
-    @property
-    def is_worth_retrying(self) -> bool:
-        """True if the very same call may succeed within a minute."""
-        return self.retry_after is not None and self.retry_after <= _MAX_CLIENT_WAIT_S
-
-
-class OverCeiling(OverBudget):
-    """The call may cost more than one call may."""
 
 
 class CeilingExcess(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +49,7 @@ def budget_refusal(
     now: float,
     cheapest: Alternative | None = None,
     field: str = "",
-) -> OverBudget:
+) -> CallerError:
     """Why a call is refused; of one that never fits, which field to lower.
 
     Args:
@@ -83,7 +65,7 @@ def budget_refusal(
     is_rate = budget.window is Window.MINUTE and unit in _RATES
     free = None if predicted > budget.limit else min(refused.frees or each.ends, each.ends)
     advice = _how_to_shrink(unit, field) if free is None else _when_it_fits(each, refused)
-    error = OverBudget(
+    error = CallerError(
         f"{_budget_name(each)} has a limit of {_amount_text(unit, budget.limit)} a"
         f" {budget.window.value}: {_amount_text(unit, level.spent)} spent,"
         f" {_amount_text(unit, level.held)} held for calls under way, and this call may use"
@@ -91,6 +73,7 @@ def budget_refusal(
         code="rate_limit_exceeded" if is_rate else "budget_exceeded",
         param=field or None if free is None else None,
         retry_after=None if free is None else max(free - now, 0.001),
+        status=429,
     )
     error.details = {
         "budget": budget.name,
@@ -109,7 +92,7 @@ def budget_refusal(
     return error
 
 
-def unpriced_refusal(limit: str, details: Mapping[str, Any], route: Route) -> OverBudget:
+def unpriced_refusal(limit: str, details: Mapping[str, Any], route: Route) -> CallerError:
     """The refusal of a call at an unknown price.
 
     Args:
@@ -129,7 +112,7 @@ def unpriced_refusal(limit: str, details: Mapping[str, Any], route: Route) -> Ov
     )
 
 
-def uncountable_refusal(each: CountedBudget, route: Route, *, later: bool) -> OverBudget:
+def uncountable_refusal(each: CountedBudget, route: Route, *, later: bool) -> CallerError:
     """The refusal of a call whose use of a budget cannot be known afterwards.
 
     Args:
@@ -157,7 +140,7 @@ def uncountable_refusal(each: CountedBudget, route: Route, *, later: bool) -> Ov
     return error
 
 
-def unbounded_refusal(each: CountedBudget, route: Route) -> OverBudget:
+def unbounded_refusal(each: CountedBudget, route: Route) -> CallerError:
     """The refusal of a call whose highest use of a budget is unknown."""
     budget = each.budget
     return _over_uncountable_budget(
@@ -173,21 +156,22 @@ def unbounded_refusal(each: CountedBudget, route: Route) -> OverBudget:
 
 def _over_uncountable_budget(
     message: str, details: Mapping[str, Any], route: Route, code: str = _UNPRICED
-) -> OverBudget:
-    error = OverBudget(message, code=code)
+) -> CallerError:
+    error = CallerError(message, code=code, status=429)
     error.details = {**details, "upstream": route.upstream.name}
     return error
 
 
-def ceiling_refusal(excess: CeilingExcess) -> OverCeiling:
+def ceiling_refusal(excess: CeilingExcess) -> CallerError:
     """Why a call is refused that may cost more than one call may; the same call never fits."""
     ceiling, predicted = excess.ceiling, excess.predicted
-    error = OverCeiling(
+    error = CallerError(
         f"The ceiling `{ceiling.name}` lets a call cost ${dollars(ceiling.limit)} at most:"
         f" this one may cost ${dollars(predicted.worst)}, of which ${dollars(predicted.sure)} is"
         f" its prompt. {_advice(excess)}{_cheaper_model(excess.cheapest)}",
         code="cost_ceiling",
         param=None if excess.tokens is None or predicted.sure > ceiling.limit else excess.field,
+        status=429,
     )
     error.details = {
         "ceiling": ceiling.name,

@@ -10,12 +10,12 @@ from compaction.compact import CompactedChat, ConversationContext
 from compaction.memory import CompactionMemory
 from compaction.policy import CompactionMode, CompactionPolicy
 from compaction.reading.chat_validation import chat_faults
-from proxy.prefix.breakpoints.plan import ExperimentArm
-from proxy.prefix.experiment_arms import assign_arm
-from proxy.prefix.keyed import team_fingerprint
-from proxy.prefix.layouts.named import FIELD
+from proxy.prefix.breakpoints.plan import ExperimentArm, assign_arm
+from proxy.prefix.layouts.declared_slots import FIELD
 from proxy.prefix.message_cache import read_message
 from proxy.prefix.prompts.conversation import conversation_chain
+from proxy.prefix.prompts.fingerprints import team_fingerprint
+from proxy.prefix.prompts.objects import may_hold_tags
 from proxy.prefix.prompts.prompt import (
     ASSISTANT,
     Prompt,
@@ -23,7 +23,6 @@ from proxy.prefix.prompts.prompt import (
     parse_message,
     parse_prompt,
 )
-from proxy.prefix.prompts.tagged import may_hold_tags
 from proxy.records.call import Call
 from proxy.records.compaction_result import CompactionResult, passthrough_result
 from proxy.records.origin import UncompactedConversation

@@ -29,8 +29,8 @@ from proxy.calls.ports import BackgroundTaskGroup
 from proxy.calls.route_target import route_target
 from proxy.catalog.entries import Route
 from proxy.prefix.planned import PlanningTarget
+from proxy.prefix.prompts.lru_cache import LruCache
 from proxy.prefix.prompts.objects import Unplannable
-from proxy.prefix.prompts.recent import LruCache
 from proxy.records.amounts import quantity
 from proxy.records.call import Call
 from proxy.records.compaction_result import (
@@ -127,7 +127,7 @@ class Compactor:
         place = (call.key.team, call.feature)
         if call.compaction or place in self._compacted_features:
             return True
-        setting = self._store.compaction_settings.chosen.of(*place)
+        setting = self._store.compaction_settings.current.of(*place)
         return setting.effective_mode(self._defaults.mode) is not CompactionMode.OFF
 
     async def compact(self, call: Call, route: Route) -> CompactionResult:
@@ -135,7 +135,7 @@ class Compactor:
         if call.endpoint not in PLANNABLE_ENDPOINTS or call.method != "POST":
             return NO_COMPACTION
         place = (call.key.team, call.feature)
-        setting = self._store.compaction_settings.chosen.of(*place)
+        setting = self._store.compaction_settings.current.of(*place)
         request = parse_compaction_request(call.compaction, setting, self._defaults.mode)
         if request.mode is CompactionMode.OFF or (
             request.mode is not CompactionMode.NATIVE and call.endpoint != CHAT
@@ -197,7 +197,7 @@ class Compactor:
 
     def record_outcome(self, receipt: Receipt) -> None:
         """Counts the outcome of a call, and judges its feature by it."""
-        chosen = self._store.compaction_settings.chosen
+        chosen = self._store.compaction_settings.current
         if receipt.compaction_why == NOTES:
             asked_for = (receipt.team, receipt.feature.removesuffix(summary_feature("")))
             self._live_quality.charge(receipt, chosen.of(*asked_for).measured_from)

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from compaction.policy import CompactionPolicy
-from proxy.prefix.prompts.recent import LruCache
+from proxy.prefix.prompts.lru_cache import LruCache
 from proxy.records.call import Call
 from proxy.records.compaction_result import CompactionResult
 from proxy.records.origin import UncompactedConversation

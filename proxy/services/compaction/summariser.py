@@ -32,7 +32,7 @@ from compaction.policy import CompactionMode, CompactionPolicy
 from proxy.app_context import AppContext
 from proxy.calls.ports import BackgroundTaskGroup
 from proxy.errors import ProxyError
-from proxy.prefix.prompts.recent import LruCache
+from proxy.prefix.prompts.lru_cache import LruCache
 from proxy.records.call import Call
 from proxy.services.compaction.summary_request import (
     CallServer,

@@ -126,7 +126,7 @@ def summary_call(template: Call, body: bytes, call_id: str, now: float) -> Call:
     """The call that asks this.
 
     Raises:
-        InvalidCall: If it cannot be asked.
+        CallerError: If it cannot be asked.
     """
     return msgspec.structs.replace(
         template, id=call_id, body=body, fields=parse_request_fields(body), arrived=now

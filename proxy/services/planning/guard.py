@@ -9,7 +9,7 @@ from typing import Final
 from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.calls.ports import BackgroundTaskGroup
-from proxy.prefix.harm import Harm
+from proxy.prefix.guard import Harm
 from proxy.records.feature_mode import EVERY_FAMILY, LayoutScope
 from proxy.store.store import Store
 from slo.alert import Alert, Severity

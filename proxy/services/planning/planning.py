@@ -29,13 +29,11 @@ from proxy.calls.ports import BackgroundTaskGroup
 from proxy.calls.route_target import route_target
 from proxy.catalog.entries import Route
 from proxy.prefix.breakpoints.plan import ExperimentArm, Plan, merge_plans
-from proxy.prefix.explain.diagnostics import AnswerDiagnostics
-from proxy.prefix.explain.misses import provider_miss
 from proxy.prefix.explain.reasons import CacheMiss
-from proxy.prefix.harm import Harm
+from proxy.prefix.guard import Harm
 from proxy.prefix.layouts.layout import Layout, read_layout
 from proxy.prefix.lessons import LayoutLearner, is_due, layout_digest
-from proxy.prefix.observation import find_miss
+from proxy.prefix.observation import find_miss, provider_miss
 from proxy.prefix.planned import (
     Draft,
     Passthrough,
@@ -47,7 +45,7 @@ from proxy.prefix.planned import (
 from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.items import is_stored
 from proxy.prefix.prompts.objects import Unplannable
-from proxy.prefix.provider_diagnostics import ProviderDiagnostics
+from proxy.prefix.provider_diagnostics import AnswerDiagnostics, ProviderDiagnostics
 from proxy.records.amounts import quantity
 from proxy.records.call import Call
 from proxy.records.feature_mode import FeatureState, LayoutScope, PlanningMode
@@ -126,7 +124,7 @@ class PromptPlanning:
             self._guard.suspend(*self._harmful.popleft())
         asked = eligibility.planning_request(call)
         where = layout_place(asked, route.model or call.model)
-        standing = self._store.board.standings.of(where)
+        standing = self._store.board.current.of(where)
         if standing.is_off or self._guard.is_suspended(where):
             off = standing.mode is PlanningMode.OFF and not standing.suspended
             return Passthrough(reason="off") if off else Passthrough("planning is suspended")
@@ -311,7 +309,7 @@ class PromptPlanning:
     async def _fetch_layout(self, where: LayoutScope, version: int) -> None:
         """Have at hand a layout that holds no more, but for conversations that began with it."""
         at = (where, version)
-        if not version or at in self._moves or at in self._store.board.standings.moves:
+        if not version or at in self._moves or at in self._store.board.current.moves:
             return
         try:
             async with asyncio.timeout(_STORE_DEADLINE_S):
@@ -324,7 +322,7 @@ class PromptPlanning:
     def _layout(self, where: LayoutScope, version: int) -> Layout | None:
         """The layout of this version; None where there is none any more."""
         at = (where, version)
-        held = self._store.board.standings.moves.get(at)
+        held = self._store.board.current.moves.get(at)
         if held is not None:
             self._cache_layout(at, held)
         return read_layout(self._moves.get(at, ""))

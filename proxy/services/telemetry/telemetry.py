@@ -200,9 +200,10 @@ class Telemetry(Collector):
             loggable = msgspec.structs.replace(receipt, prompt=None)
             _log.info("%s", msgspec.json.encode(loggable).decode())
 
-    def register(self, collector: Collector) -> None:
-        """Let Prometheus read this, too."""
-        self._registry.register(collector)
+    def register(self, *collectors: Collector) -> None:
+        """Let Prometheus read these, too."""
+        for collector in collectors:
+            self._registry.register(collector)
 
     def prometheus_text(self) -> bytes:
         """Everything, as Prometheus text."""

@@ -223,6 +223,11 @@ class LocalBudgetStore:
         self._reservations = Reservations()
         self._condition = CountersCondition.EMPTY
 
+    @property
+    def forgotten_counters(self) -> int:
+        """Counters forgotten before their windows had ended, for want of room; they begin at 0."""
+        return self._reservations.forgotten
+
     async def reserve(
         self,
         name: str,

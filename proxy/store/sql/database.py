@@ -30,6 +30,7 @@ from sqlalchemy import (
 )  # fmt: skip
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
 
+from proxy.errors import OperatorError
 from proxy.store.sql.timestamps import micros
 
 if TYPE_CHECKING:  # Alembic and psycopg are imported on use: most processes need neither
@@ -69,18 +70,7 @@ _POSTGRES_SOCKET = {  # A database that vanishes without a word is noticed withi
 }
 
 
-class TablesTooNew(Exception):
-    """A newer version has migrated the tables, and this one does not know them."""
-
-    def __init__(self, found: str, newest: str) -> None:
-        super().__init__(
-            f"The database's tables are at revision {found}, and this version of Thriftgate knows"
-            f" revisions up to {newest}. Run the newer version, or restore a backup from before its"
-            " first start."
-        )
-
-
-class OtherInstallation(Exception):
+class OtherInstallation(OperatorError):
     """The database is not the one whose keys were served while it was away."""
 
     def __init__(self) -> None:
@@ -207,13 +197,17 @@ def migrate(engine: Engine) -> None:
     Alembic is imported only where the tables are not at the newest revision yet.
 
     Raises:
-        TablesTooNew: A newer version has migrated them.
+        OperatorError: A newer version has migrated them.
     """
     found, known = revision(engine), _revisions()
     if found == known[-1]:
         return
     if found is not None and found not in known:
-        raise TablesTooNew(found, known[-1])
+        raise OperatorError(
+            f"The database's tables are at revision {found}, and this version of Thriftgate knows"
+            f" revisions up to {known[-1]}. Run the newer version, or restore a backup from before"
+            " its first start."
+        )
     from alembic import command  # noqa: PLC0415 - it takes a quarter of a second to import
 
     with _migrating(engine) as config:

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from proxy.calls.route_target import route_target
-from proxy.prefix.conversation_state import ANSWERED
+from proxy.prefix.conversations import ANSWERED
 from proxy.prefix.lessons import LayoutLearner, is_due, layout_effect
 from proxy.prefix.planned import Planned, PlanningRequest, PlanningTarget, layout_place
 from proxy.prefix.planner import Planner

@@ -4,8 +4,7 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.layouts.holes import instructions
-from proxy.prefix.layouts.layout import Layout
+from proxy.prefix.layouts.layout import Layout, instructions
 from proxy.prefix.layouts.learning import CALLS, CONVERSATIONS, LEAST
 from proxy.prefix.planned import Planned
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from proxy.api.passthrough import Relay
 from proxy.calls.ports import Head
-from proxy.errors import InvalidCall, ProxyError, Unready, UpstreamError
+from proxy.errors import CallerError, ProxyError, Unready, UpstreamError
 from proxy.records.receipt import dollars
 from proxy.records.timeline import Timeline
 from slo.usage import Usage
@@ -186,7 +186,7 @@ def test_a_wait_is_reported_in_whole_seconds_never_too_few(wait, seconds, millis
 
 
 def test_what_would_only_repeat_is_not_worth_a_retry():
-    told = refused(InvalidCall("Mend it.", code="bad", param="model"))
+    told = refused(CallerError("Mend it.", code="bad", param="model"))
 
     assert (told.status, refusal(told)["param"]) == (400, "model")
     assert told.headers["x-should-retry"] == "false"

@@ -11,8 +11,7 @@ import pytest
 from proxy.calls.deadlines import ClientDisconnected
 from proxy.catalog.entries import Route
 from proxy.errors import ProxyError
-from proxy.prefix.explain.diagnostics import DiagnosticsQuestion
-from proxy.prefix.planned import Passthrough
+from proxy.prefix.planned import DiagnosticsQuestion, Passthrough
 from proxy.records.call import Call
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline

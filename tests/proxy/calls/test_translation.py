@@ -6,16 +6,21 @@ import pytest
 
 from proxy.caches.regime import Regime
 from proxy.calls.translation import prepare
-from proxy.errors import InvalidCall
 from proxy.prefix.breakpoints.plan import Plan
-from proxy.prefix.explain.diagnostics import DiagnosticsQuestion
-from proxy.prefix.planned import Passthrough, Planned, PlanningRequest, PlanningTarget
+from proxy.prefix.planned import (
+    DiagnosticsQuestion,
+    Passthrough,
+    Planned,
+    PlanningRequest,
+    PlanningTarget,
+)
 from proxy.prefix.planner import Planner
 from proxy.providers.diagnostics_filter import DiagnosticsFilter
 from proxy.providers.kinds import WIRES
 from proxy.providers.port import PreparedRequest, Wire
 from tests.fakes.answers import ASKED
 from tests.fakes.desk import call, route
+from tests.fakes.refusals import refusing
 from tests.proxy.prefix.askings import WAYS, Process, asked, body, talk
 
 
@@ -45,7 +50,7 @@ def test_a_planned_call_goes_with_its_own_body_and_headers():
 
 
 def test_what_cannot_be_said_is_refused():
-    with pytest.raises(InvalidCall):
+    with refusing(400):
         prepare(call(ASKED, endpoint="embeddings"), route("up", kind="anthropic"))
 
 

@@ -9,7 +9,8 @@ from msgspec import structs
 
 from compaction.compact import CompactedChat
 from compaction.policy import CompactionMode, CompactionPolicy, RelativePrices
-from proxy.cli.dry_run import ChatConversation, DryRunResult, NoConversation, conversation, dry_run
+from proxy.cli.dry_run import ChatConversation, DryRunResult, conversation, dry_run
+from proxy.errors import OperatorError
 from proxy.tokens.counter import TokenCounter
 
 FORCED = CompactionPolicy(prices=RelativePrices(read=0.1, write=1.25), force=True, once=True)
@@ -198,7 +199,7 @@ def test_a_mark_before_the_json_and_missing_tools_do_no_harm():
     ],
 )
 def test_what_is_no_conversation_is_told_in_words(raw, why):
-    with pytest.raises(NoConversation, match=why):
+    with pytest.raises(OperatorError, match=why):
         conversation(raw)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from proxy.caches.regime import Regime
-from proxy.prefix.prediction.sent import SentCall, leading_lines
+from proxy.prefix.prediction.sent_call import SentCall, leading_lines
 from proxy.prefix.prompts.prompt import (
     BYTES_PER_TOKEN,
     Fingerprint,

@@ -408,7 +408,7 @@ def test_what_is_remembered_is_bounded():
 
 def test_what_several_conversations_were_kept_under_leads_to_none():
     index = Conversations()
-    index.load({b"same".hex(): Plan(conversation=SEVERAL)})
+    index.load_plans({b"same".hex(): Plan(conversation=SEVERAL)})
     call = link("base", "same", "other", "answer", "more", answers=((2, 3),))
 
     found = index.resolve(call)

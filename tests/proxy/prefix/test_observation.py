@@ -1,13 +1,240 @@
 """What answered calls tell of their feature's habits."""
 
-from proxy.prefix.breakpoints.reuse_statistics import ReadOutcome
-from proxy.prefix.conversation_state import ConversationState
-from proxy.prefix.observation import CallObservation, observe_call
-from proxy.prefix.planned import Planned
-from slo.usage import Usage
-from tests.proxy.prefix.askings import RULES, WAYS, Process, asked, body, talk
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from proxy.caches.anthropic_breakpoint import AnthropicBreakpoints
+from proxy.caches.port import CachedPrompt
+from proxy.caches.port import TokenBlock as CachedBlock
+from proxy.caches.regime import Regime
+from proxy.prefix.breakpoints.reuse_statistics import ReadOutcome
+from proxy.prefix.conversations import ConversationState
+from proxy.prefix.explain.findings import CallEvidence
+from proxy.prefix.explain.reasons import CacheMiss, MissReason, ProviderReason, ReasonConfidence
+from proxy.prefix.observation import (
+    CallObservation,
+    explain_miss,
+    lost_nanos,
+    observe_call,
+    provider_miss,
+)
+from proxy.prefix.planned import Planned
+from proxy.prefix.prediction.changes import CallTraces
+from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
+from proxy.prefix.prediction.sent_call import SentCall
+from slo.price import TokenRates
+from slo.usage import Usage
+from tests.proxy.caches.prompts import tokens
+from tests.proxy.prefix.askings import RULES, WAYS, Process, asked, body, talk
+from tests.proxy.prefix.sendings import ANTHROPIC, INTERVAL, VLLM, users
+
+RATES = TokenRates(
+    input=2_000_000_000, cache_read=200_000_000, write_5m=2_500_000_000, write_1h=4_000_000_000
+)
 LONG = RULES * 3
+
+
+def evidence(call: SentCall, *before: SentCall) -> CallEvidence:
+    chains, traces = PrefixChainIndex(), CallTraces()
+    for each in before:
+        chains.record_call(each, None, 0)
+        traces.record_call(each, 0)
+    return CallEvidence(
+        sent=call, expected=chains.expect_read(call, 1), before=traces.previous_call(call), now=1
+    )
+
+
+def test_what_was_read_as_far_as_it_could_be_is_no_miss():
+    call = users(VLLM, ("a", 1_600))
+
+    assert explain_miss(evidence(call, call), Usage(input=16, cache_read=1_584)) is None
+    assert explain_miss(evidence(call, call), Usage(input=80, cache_read=1_520)) is None
+    assert explain_miss(evidence(call), Usage(input=16, cache_read=1_584)) is None
+
+
+def test_an_unknown_cache_and_an_empty_call_miss_nothing():
+    call = users(Regime(), ("a", 1_600))
+
+    assert explain_miss(evidence(call, call), Usage(input=1_600)) is None
+    assert explain_miss(evidence(users(VLLM, ("a", 1_600))), Usage()) is None
+
+
+def test_tokens_lost_are_what_could_have_been_read_less_what_was():
+    call = users(VLLM, ("a", 1_600), ("b", 1_600))
+    found = explain_miss(evidence(call, call), Usage(input=2_600, cache_read=600))
+
+    assert found is not None
+    assert found.tokens == 3_199 - 600
+    assert found.nanos is None
+
+
+def test_evidence_is_scaled_to_what_the_provider_counted():
+    call = users(VLLM, ("a", 1_600), ("b", 1_600))
+    found = explain_miss(evidence(call, call), Usage(input=6_400), RATES)
+
+    assert found is not None
+    assert found.tokens == 6_399
+    assert found.nanos == 6_399 * 1_800
+
+
+def test_steps_of_an_interval_are_no_shortfall():
+    call = users(INTERVAL, ("a", 5_000))
+
+    assert explain_miss(evidence(call, call), Usage(input=1_500, cache_read=3_500)) is None
+    assert explain_miss(evidence(call, call), Usage(input=5_000)) is not None
+
+
+def test_a_provider_that_agrees_makes_it_certain():
+    call = users(VLLM, ("a", 1_600))
+    told = ProviderReason(MissReason.PROVIDER_SIDE, "it was evicted")
+    found = explain_miss(evidence(call, call), Usage(input=1_600), told=told)
+
+    assert found is not None
+    assert (found.reason, found.confidence) == (MissReason.PROVIDER_SIDE, ReasonConfidence.CERTAIN)
+
+
+def test_a_provider_that_knows_better_is_believed():
+    call = users(VLLM, ("a", 1_600))
+    told = ProviderReason(MissReason.DIVERGED, "the tools changed")
+    found = explain_miss(evidence(call, call), Usage(input=1_600), told=told)
+
+    assert found is not None
+    assert found.reason is MissReason.DIVERGED
+    assert found.detail == "the provider says the tools changed"
+
+
+SAID = ProviderReason(MissReason.PARAMETER_CHANGED, "the model changed", 1_200)
+
+
+def test_what_a_provider_says_was_lost_is_not_forgotten_where_we_know_of_nothing():
+    call = users(VLLM, ("a", 1_600))
+    unread = explain_miss(evidence(call), Usage(input=1_600), RATES, told=SAID)
+    read = Usage(input=1_500, cache_read=100)
+
+    assert unread is not None
+    assert (unread.reason, unread.tokens) == (MissReason.PARAMETER_CHANGED, 1_200)
+    assert unread.nanos == 1_200 * 1_800
+    assert explain_miss(evidence(call), read, RATES, told=SAID) == provider_miss(SAID, read, RATES)
+
+
+def test_what_a_provider_says_was_lost_is_lost_at_least_and_no_more_than_was_not_read():
+    call = users(VLLM, ("a", 1_600))
+    ours = explain_miss(evidence(call, call), Usage(input=1_600), told=SAID)
+    capped = explain_miss(evidence(call), Usage(input=900), told=SAID)
+
+    assert ours is not None
+    assert capped is not None
+    assert (ours.tokens, capped.tokens) == (1_599, 900)
+
+
+@pytest.mark.parametrize(
+    ("lost", "usage", "nanos"),
+    [
+        (0, Usage(input=5), 0),
+        (1_000, Usage(input=1_000), 1_800_000),
+        (1_000, Usage(write_5m=3_000), 2_300_000),
+        (1_000, Usage(write_5m=500, input=2_000), 500 * 2_300 + 500 * 1_800),
+        (1_000, Usage(write_5m=1_000, write_1h=1_000), 3_050_000),
+        (1_000, Usage(write_30m=1_000), None),
+    ],
+)
+def test_what_a_miss_costs(lost, usage, nanos):
+    assert lost_nanos(lost, usage, RATES) == nanos
+
+
+def test_an_unknown_price_stays_unknown():
+    usage = Usage(input=10)
+
+    assert lost_nanos(5, usage, None) is None
+    assert lost_nanos(5, usage, TokenRates(input=1)) is None
+    assert lost_nanos(5, usage, TokenRates(cache_read=1)) is None
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(20, 900), min_size=3, max_size=12), st.integers(1, 299))
+def test_a_conversation_that_is_marked_at_its_end_misses_nothing_after_its_first_call(sizes, gap):
+    cache, chains, traces = AnthropicBreakpoints(), PrefixChainIndex(), CallTraces()
+    for n in range(1, len(sizes) + 1):
+        stretches = [("rules", 2_000), *((f"m{at}", size) for at, size in enumerate(sizes[:n]))]
+        call = users(ANTHROPIC, *stretches, marks={n: "5m"}, conversation=b"one")
+        blocks = [
+            CachedBlock(role="user", tokens=tokens(f"{name}{size}", size), message=at)
+            for at, (name, size) in enumerate(stretches)
+        ]
+        blocks[-1] = CachedBlock(role="user", tokens=blocks[-1].tokens, message=n, mark="5m")
+        now = n * gap
+        known = CallEvidence(
+            sent=call,
+            expected=chains.expect_read(call, now),
+            before=traces.previous_call(call),
+            now=now,
+        )
+        prompt = CachedPrompt(blocks=tuple(blocks))
+        served = cache.serve(prompt, now)
+        cache.begin_answer(prompt, now)
+        usage = Usage(
+            input=served.fresh, cache_read=served.read, write_5m=served.written.get("5m", 0)
+        )
+
+        found = explain_miss(known, usage, RATES)
+        assert (found is None) == (n > 1)
+        chains.record_call(call, usage, now)
+        traces.record_call(call, now)
+
+
+def test_what_both_say_is_told_side_by_side():
+    call, other = users(VLLM, ("a", 1_600)), users(VLLM, ("b", 1_600))
+    ours = explain_miss(evidence(other, call), Usage(input=1_600))
+    told = ProviderReason(MissReason.PARAMETER_CHANGED, "the model changed")
+    theirs = explain_miss(evidence(other, call), Usage(input=1_600), told=told)
+    same = ProviderReason(ours.reason, "the input changed") if ours is not None else told
+    agreed = explain_miss(evidence(other, call), Usage(input=1_600), told=same)
+
+    assert ours is not None
+    assert theirs is not None
+    assert agreed is not None
+    assert theirs.detail == f"the provider says the model changed; by our account {ours.detail}"
+    assert agreed.detail == f"{ours.detail}; the provider says the input changed"
+    assert (theirs.reason, agreed.confidence) == (
+        MissReason.PARAMETER_CHANGED,
+        ReasonConfidence.CERTAIN,
+    )
+
+
+def test_what_a_provider_says_stands_alone_where_we_have_no_account():
+    told = ProviderReason(MissReason.PARAMETER_CHANGED, "the model changed", 1_000)
+    rates = TokenRates(input=1_000_000_000, cache_read=100_000_000)
+    found = provider_miss(told, Usage(input=9_000), rates)
+
+    assert found == CacheMiss(
+        reason=MissReason.PARAMETER_CHANGED,
+        detail="the provider says the model changed",
+        confidence=ReasonConfidence.LIKELY,
+        tokens=1_000,
+        nanos=900_000,
+    )
+
+
+@pytest.mark.parametrize(("tokens", "usage"), [(None, Usage(input=9_000)), (7, None)])
+def test_what_a_miss_cost_is_unknown_where_nobody_counted(tokens: int | None, usage: Usage | None):
+    found = provider_miss(ProviderReason(MissReason.DIVERGED, "the tools changed", tokens), usage)
+
+    assert found is not None
+    assert (found.tokens, found.nanos) == (tokens or 0, None)
+
+
+def test_where_a_provider_says_nothing_nothing_is_claimed():
+    assert provider_miss(None, Usage(input=9_000)) is None
+
+
+def test_no_more_is_lost_than_was_not_read():
+    found = provider_miss(
+        ProviderReason(MissReason.DIVERGED, "", 9_000), Usage(input=100, cache_read=900), RATES
+    )
+
+    assert found is not None
+    assert found.tokens == 100
 
 
 def told(process: Process, turns: int, read: float | None = None) -> CallObservation:

@@ -1,8 +1,7 @@
 import msgspec
 import pytest
 
-from proxy.prefix.explain.diagnostics import DiagnosticsQuestion
-from proxy.prefix.planned import Passthrough, layout_place
+from proxy.prefix.planned import DiagnosticsQuestion, Passthrough, layout_place
 from proxy.records.feature_mode import LayoutScope
 from tests.proxy.prefix.askings import WAYS, Process, asked, body, talk
 

@@ -6,9 +6,9 @@ import pytest
 from proxy.prefix.breakpoints.plan import ExperimentArm, Plan
 from proxy.prefix.breakpoints.reuse_statistics import ReuseStatistics
 from proxy.prefix.explain.reasons import MissReason, ProviderReason
-from proxy.prefix.keyed import team_fingerprint
 from proxy.prefix.observation import find_miss
 from proxy.prefix.planner import Planner
+from proxy.prefix.prompts.fingerprints import team_fingerprint
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.records.feature_mode import LayoutScope
 from slo.usage import Usage

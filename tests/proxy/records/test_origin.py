@@ -49,7 +49,7 @@ def test_a_reset_is_told_as_one_and_says_nothing_of_habits():
         "the gateway shortened the conversation",
     )
     known = house.planner._habits.get_or_make(short.place, ReuseStatistics)
-    assert known.repeats() == ReuseStatistics().repeats()
+    assert known.repeat_shares() == ReuseStatistics().repeat_shares()
 
 
 def test_the_call_after_it_is_an_ordinary_one():

@@ -171,8 +171,8 @@ def test_an_offline_store_knows_its_keys_and_secret_and_plans_and_compacts_nothi
 ) -> None:
     store, key = offline_store(tmp_path)
     found = store.keyring.find(key)
-    mode = store.board.standings.of(LayoutScope("team", "feature")).mode
-    compaction = store.compaction_settings.chosen.of("team", "feature").effective_mode(
+    mode = store.board.current.of(LayoutScope("team", "feature")).mode
+    compaction = store.compaction_settings.current.of("team", "feature").effective_mode(
         Compaction.FACTS
     )
     troubles = store.trouble()
@@ -225,8 +225,8 @@ def test_a_store_that_is_online_learns_what_holds(tmp_path: Path) -> None:
     store.go_online()
     for each in (store.keyring, store.board, store.compaction_settings):
         each.refresh()
-    mode = store.board.standings.of(LayoutScope("team", "feature")).mode
-    unlisted = store.compaction_settings.chosen.of("team", "feature").effective_mode(
+    mode = store.board.current.of(LayoutScope("team", "feature")).mode
+    unlisted = store.compaction_settings.current.of("team", "feature").effective_mode(
         Compaction.FACTS
     )
     is_current = store.keyring.is_current

@@ -10,7 +10,7 @@ def promising(*, calls: int = 10, balance: float = 0.0) -> MarkEarnings:
     """A feature whose marks would have saved half of what its calls cost."""
     earnings = MarkEarnings()
     for _ in range(calls):
-        earnings.observe(direct=1_000.0, saved=500.0, floor=0.0)
+        earnings.record_call(direct=1_000.0, saved=500.0, floor=0.0)
     earnings.balance = balance
     return earnings
 
@@ -18,32 +18,32 @@ def promising(*, calls: int = 10, balance: float = 0.0) -> MarkEarnings:
 def test_nothing_is_bet_before_it_would_have_earned_three_times_as_much():
     earnings = promising(calls=1)
 
-    assert not earnings.allows(250.0, on_credit=True)
-    assert earnings.allows(150.0, on_credit=True)
+    assert not earnings.allows_stake(250.0, on_credit=True)
+    assert earnings.allows_stake(150.0, on_credit=True)
 
 
 def test_one_bet_at_a_time_is_made_on_credit():
-    assert promising().allows(250.0, on_credit=True)
-    assert not promising(balance=-250.0).allows(250.0, on_credit=True)
+    assert promising().allows_stake(250.0, on_credit=True)
+    assert not promising(balance=-250.0).allows_stake(250.0, on_credit=True)
 
 
 def test_no_bet_is_made_on_credit_where_marks_would_save_little():
     earnings = promising()
     for _ in range(90):
-        earnings.observe(direct=1_000.0, saved=0.0, floor=0.0)
+        earnings.record_call(direct=1_000.0, saved=0.0, floor=0.0)
 
     assert earnings.earned > 3 * 250.0
-    assert not earnings.allows(250.0, on_credit=True)
+    assert not earnings.allows_stake(250.0, on_credit=True)
 
 
 def test_what_is_at_stake_counts_as_lost_until_its_call_has_ended():
     earnings = promising(balance=300.0)
     earnings.reserve_stake(1, 250.0, now=0.0)
 
-    assert not earnings.allows(250.0, on_credit=False)
-    earnings.release(1)
-    earnings.release(1)
-    assert earnings.allows(250.0, on_credit=False)
+    assert not earnings.allows_stake(250.0, on_credit=False)
+    earnings.release_stake(1)
+    earnings.release_stake(1)
+    assert earnings.allows_stake(250.0, on_credit=False)
 
 
 def test_a_call_of_which_nothing_is_heard_for_an_hour_holds_nothing():
@@ -51,23 +51,23 @@ def test_a_call_of_which_nothing_is_heard_for_an_hour_holds_nothing():
     earnings.reserve_stake(1, 500.0, now=0.0)
     earnings.reserve_stake(2, 0.0, now=3_601.0)
 
-    assert earnings.allows(250.0, on_credit=False)
+    assert earnings.allows_stake(250.0, on_credit=False)
 
 
 def test_what_marks_brought_back_pays_for_the_next():
-    assert promising(balance=300.0).allows(250.0, on_credit=False)
-    assert not promising(balance=200.0).allows(250.0, on_credit=False)
+    assert promising(balance=300.0).allows_stake(250.0, on_credit=False)
+    assert not promising(balance=200.0).allows_stake(250.0, on_credit=False)
 
 
 def test_next_to_nothing_may_always_be_lost():
-    assert not promising(calls=500).allows(250.0, on_credit=False)
-    assert promising(calls=1_000).allows(250.0, on_credit=False)
+    assert not promising(calls=500).allows_stake(250.0, on_credit=False)
+    assert promising(calls=1_000).allows_stake(250.0, on_credit=False)
 
 
 def test_a_loss_on_paper_lowers_the_earnings_to_the_floor_and_no_further():
     earnings = MarkEarnings()
     for _ in range(20):
-        earnings.observe(direct=1_000.0, saved=-250.0, floor=-250.0)
+        earnings.record_call(direct=1_000.0, saved=-250.0, floor=-250.0)
 
     assert earnings.earned == -250.0
 
@@ -75,8 +75,8 @@ def test_a_loss_on_paper_lowers_the_earnings_to_the_floor_and_no_further():
 def test_credit_given_in_advance_is_spent_first():
     earnings = MarkEarnings(credit=1_000.0)
 
-    assert earnings.allows(250.0, on_credit=False)
-    assert not earnings.allows(500.0, on_credit=False)
+    assert earnings.allows_stake(250.0, on_credit=False)
+    assert not earnings.allows_stake(500.0, on_credit=False)
 
 
 @given(st.lists(st.tuples(st.floats(1, 1e5), st.floats(0, 0.9), st.booleans()), max_size=200))
@@ -87,12 +87,12 @@ def test_without_credit_no_more_is_ever_lost_than_the_least_part(
     spent = lost = 0.0
     for direct, share, is_read in calls:
         stake = direct * 0.25
-        sends = earnings.allows(stake, on_credit=False)
+        sends = earnings.allows_stake(stake, on_credit=False)
         saved = direct * share if is_read else -stake
         if sends:
             earnings.balance += saved
             lost -= saved
         spent += direct
-        earnings.observe(direct, direct * share, 0.0)
+        earnings.record_call(direct, direct * share, 0.0)
 
         assert lost <= 0.0004 * spent + 1e-6

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.caches.regime import Regime
-from proxy.prefix.breakpoints.optimum import Mark
 from proxy.prefix.breakpoints.placement import (
+    Mark,
     MarkPlacement,
     PromptEnd,
     partial_marks,

@@ -9,6 +9,7 @@ from proxy.prefix.breakpoints.plan import (
     BreakpointPolicy,
     ExperimentArm,
     Plan,
+    assign_arm,
     fork_plan,
     merge_plans,
 )
@@ -23,6 +24,7 @@ PLANS = st.builds(
     policies=st.dictionaries(NAMES, st.builds(BreakpointPolicy, key=NAMES)),
     joined=st.booleans(),
 )
+SHARES = st.floats(0, 1)
 
 
 def test_without_a_decision_nothing_is_marked_or_moved():
@@ -125,3 +127,29 @@ def test_who_parts_keeps_all_that_was_sent_and_has_an_arm_of_its_own_where_nothi
         moved, onward=()
     )
     assert fork_plan(control, treated, ()) == Plan(joined=True)
+
+
+@given(st.binary(max_size=40))
+def test_all_or_none_are_left_alone_where_that_is_the_share(conversation):
+    assert assign_arm(conversation, 0.0) is ExperimentArm.TREATED
+    assert assign_arm(conversation, 1.0) is ExperimentArm.CONTROL
+
+
+@given(st.binary(max_size=40), SHARES, SHARES)
+def test_a_larger_share_takes_nobody_out_of_the_control_arm(conversation, one, other):
+    if assign_arm(conversation, min(one, other)) is ExperimentArm.CONTROL:
+        assert assign_arm(conversation, max(one, other)) is ExperimentArm.CONTROL
+
+
+def test_about_the_share_is_left_alone():
+    left = [assign_arm(n.to_bytes(16, "big"), 0.05) is ExperimentArm.CONTROL for n in range(20_000)]
+
+    assert 900 < sum(left) < 1_100
+
+
+def test_an_arm_is_the_same_in_every_version():
+    drawn = [
+        n for n in range(100) if assign_arm(n.to_bytes(16, "big"), 0.05) is ExperimentArm.CONTROL
+    ]
+
+    assert drawn == [67, 84, 96]

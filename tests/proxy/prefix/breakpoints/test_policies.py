@@ -15,7 +15,7 @@ from proxy.prefix.breakpoints.policies import (
     without_unread_marks,
 )
 from proxy.prefix.breakpoints.reuse_statistics import ExpectedUses, ReuseStatistics, SeenCall
-from proxy.prefix.prediction.prompt_digests import PromptStart
+from proxy.prefix.prediction.sent_call import PromptStart
 from tests.proxy.prefix.sendings import ANTHROPIC, INTERVAL, OPENAI
 
 ROAD = CacheKeySource(team="t", feature="f")
@@ -146,15 +146,19 @@ def test_once_a_conversation_went_on_the_first_call_of_the_next_is_marked_for_fi
     habits.observe(10.0, SeenCall(before=1, gap=10.0))
     habits.observe(20.0, SeenCall())
 
-    assert marked(decided(habits.uses(ANTHROPIC.lifetimes, is_open=True))) == ("5m", "5m", "5m")
+    assert marked(decided(habits.expected_uses(ANTHROPIC.lifetimes, is_open=True))) == (
+        "5m",
+        "5m",
+        "5m",
+    )
 
 
 def test_the_first_lone_question_of_a_feature_never_marks_what_only_it_says():
     habits = ReuseStatistics()
     habits.observe(0.0, SeenCall())
 
-    assert decided(habits.uses(ANTHROPIC.lifetimes, is_open=False)).history == ""
-    assert not decided(habits.uses(OPENAI.lifetimes, is_open=False), OPENAI).explicit
+    assert decided(habits.expected_uses(ANTHROPIC.lifetimes, is_open=False)).history == ""
+    assert not decided(habits.expected_uses(OPENAI.lifetimes, is_open=False), OPENAI).explicit
 
 
 def test_keys_route_or_are_left_out_as_the_cache_wants():

@@ -11,7 +11,7 @@ from proxy.prefix.breakpoints.reuse_statistics import (
     ReuseStatistics,
     SeenCall,
 )
-from proxy.prefix.prediction.prompt_digests import MAX_LEFT_OUT, MORE
+from proxy.prefix.prediction.sent_call import MAX_LEFT_OUT, MORE
 
 LIFETIMES = {"5m": 300.0, "1h": 3_600.0}
 #: Uses from which a five minute write at 1.25 and reads at 0.1 pay.
@@ -31,7 +31,7 @@ def habits_of(conversations: int, calls: int, gap: float, pause: float) -> Reuse
 
 
 def asked(habits: ReuseStatistics, *, is_open: bool = True, before: int = 0) -> ExpectedUses:
-    return habits.uses(LIFETIMES, is_open=is_open, before=before)
+    return habits.expected_uses(LIFETIMES, is_open=is_open, before=before)
 
 
 def test_once_one_went_on_a_conversation_with_tools_is_expected_to():
@@ -165,7 +165,7 @@ def test_what_is_too_short_to_be_cached_says_nothing_of_what_is_not():
         habits.observe(at * 20.0, SeenCall(counts=False))
         habits.observe(at * 20.0 + 1, SeenCall(before=1, gap=1.0, counts=False, counted=False))
 
-    assert not habits.uses(LIFETIMES, is_open=True).is_lone
+    assert not habits.expected_uses(LIFETIMES, is_open=True).is_lone
 
 
 def test_a_prompt_that_another_conversation_repeats_was_followed():
@@ -328,35 +328,37 @@ def reminded(left: int, calls: int = 20) -> ReuseStatistics:
 
 
 def test_nothing_is_expected_to_be_left_out_before_anything_was_seen():
-    first, *rest = ReuseStatistics().repeats()
+    first, *rest = ReuseStatistics().repeat_shares()
 
     assert first == pytest.approx(0.95)
     assert rest == pytest.approx([first] * MAX_LEFT_OUT)
 
 
 def test_what_calls_leave_out_of_the_end_is_expected_of_those_to_come():
-    shares = reminded(left=2).repeats()
+    shares = reminded(left=2).repeat_shares()
 
     assert max(shares[:2]) < 0.1
     assert min(shares[2:]) > 0.9
 
 
 def test_what_is_left_out_altogether_is_repeated_nowhere():
-    assert max(reminded(left=MORE).repeats()) < 0.1
+    assert max(reminded(left=MORE).repeat_shares()) < 0.1
 
 
 def test_a_conversations_own_calls_say_more_of_it_than_those_of_its_feature():
     habits = reminded(left=0)
 
-    assert habits.repeats([1, 1, 1])[0] < 0.3
-    assert habits.repeats([1, 1, 1])[1] > 0.9
-    assert reminded(left=1).repeats([0, 0])[0] > 0.6
+    assert habits.repeat_shares([1, 1, 1])[0] < 0.3
+    assert habits.repeat_shares([1, 1, 1])[1] > 0.9
+    assert reminded(left=1).repeat_shares([0, 0])[0] > 0.6
 
 
 def test_a_mark_that_leaves_out_the_end_serves_the_calls_that_repeat_the_rest():
     habits = reminded(left=1)
-    ends = habits.uses(LIFETIMES, is_open=True, before=2)
-    before = habits.uses(LIFETIMES, is_open=True, before=2, repeats=habits.repeats()[1])
+    ends = habits.expected_uses(LIFETIMES, is_open=True, before=2)
+    before = habits.expected_uses(
+        LIFETIMES, is_open=True, before=2, repeats=habits.repeat_shares()[1]
+    )
 
     assert ends.history["5m"] < PAYS < before.history["5m"]
     assert before.semi["5m"] < ends.semi["5m"]

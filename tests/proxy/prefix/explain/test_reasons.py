@@ -1,4 +1,20 @@
-from proxy.prefix.explain.reasons import CacheMiss, MissReason, ReasonConfidence
+from proxy.prefix.explain.reasons import (
+    FIXES,
+    CacheMiss,
+    MissReason,
+    ReasonConfidence,
+    explanation_lines,
+)
+from slo.usage import Usage
+
+USAGE = Usage(input=7_500, cache_read=2_500)
+MISS = CacheMiss(
+    reason=MissReason.EXPIRED,
+    detail="idle for 612 s; entries live 300 s",
+    confidence=ReasonConfidence.LIKELY,
+    tokens=5_000,
+    nanos=11_250_000,
+)
 
 
 def test_reasons_are_kept_as_text():
@@ -9,3 +25,65 @@ def test_reasons_are_kept_as_text():
 
 def test_a_miss_read_from_a_ledger_may_lack_how_sure_it_was():
     assert CacheMiss(reason=MissReason.EXPIRED).confidence is None
+
+
+def test_a_miss_is_told_in_five_lines():
+    assert explanation_lines(MISS, 7_500, USAGE) == [
+        "Read from the cache: 2,500 of 10,000 tokens, 25 %.",
+        "To be expected, as the prompt was sent: 7,500 tokens.",
+        "Why not more: what was stored had expired (likely): idle for 612 s; entries live 300 s.",
+        "Could have been read besides: 5,000 tokens; that would have saved $0.01125.",
+        f"Fix: {FIXES[MissReason.EXPIRED]}",
+    ]
+
+
+def test_where_nothing_was_to_be_expected_it_says_none():
+    assert explanation_lines(None, 0, USAGE)[1] == "To be expected, as the prompt was sent: none."
+
+
+def test_what_is_not_known_is_not_told():
+    bare = CacheMiss(reason=MissReason.FIRST_SEEN)
+
+    assert explanation_lines(None, None, None) == []
+    assert explanation_lines(None, None, Usage()) == ["Read from the cache: 0 of 0 tokens."]
+    assert explanation_lines(bare, None, USAGE)[1:] == [
+        "Why not more: it was seen for the first time.",
+        FIXES[MissReason.FIRST_SEEN],
+    ]
+
+
+def test_prices_are_told_in_dollars():
+    def told(nanos: int | None) -> str:
+        return explanation_lines(
+            CacheMiss(reason=MissReason.DIVERGED, tokens=5, nanos=nanos), None, USAGE
+        )[2]
+
+    assert (
+        told(None)
+        == "Could have been read besides: 5 tokens; what that would have saved is not known."
+    )
+    assert (
+        told(2_000_000_000)
+        == "Could have been read besides: 5 tokens; that would have saved $2.00."
+    )
+    assert (
+        told(1_500_000_000)
+        == "Could have been read besides: 5 tokens; that would have saved $1.50."
+    )
+    assert (
+        told(-3)
+        == "Could have been read besides: 5 tokens; that would have cost another $0.000000003."
+    )
+
+
+def test_a_certain_reason_needs_no_word_for_it():
+    sure = CacheMiss(
+        reason=MissReason.UNMARKED, detail="no mark", confidence=ReasonConfidence.CERTAIN
+    )
+
+    assert "certain" not in " ".join(explanation_lines(sure, None, USAGE))
+
+
+def test_every_reason_has_a_mend_of_one_sentence():
+    assert set(FIXES) == set(MissReason)
+    assert all(mend.endswith(".") for mend in FIXES.values())

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.caches.regime import Regime
-from proxy.prefix.layouts.holes import instructions
-from proxy.prefix.layouts.layout import Layout
+from proxy.prefix.layouts.layout import Layout, instructions
 from proxy.prefix.layouts.learning import FeatureLearner
 from proxy.prefix.prompts.prompt import PromptSlot, parse_prompt
 from tests.fakes.badly_built import raw_bodies

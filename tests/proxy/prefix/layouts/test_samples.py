@@ -13,14 +13,87 @@ from proxy.prefix.layouts.samples import (
     CONVERSATIONS,
     DIFFERENT,
     LEAST,
+    LIMIT,
+    LONG,
     TOTAL,
     UNITS,
     VARIANTS,
+    WALL,
     Samples,
     conversation_counts,
+    is_distinctive,
+    split_units,
 )
 
+MEGABYTES = 5_000_000
 HOUR = 3600.0
+
+
+@given(st.text("ab. \n!?\0\u3002", max_size=600), st.integers(1, 9))
+def test_the_units_together_are_the_text(said, limit):
+    found = split_units(said, limit)
+
+    assert "".join(found) == said
+    assert len(found) <= limit
+    assert all(found)
+
+
+def test_lines_are_units():
+    assert split_units("one\n\ntwo\n") == ("one\n", "\n", "two\n")
+
+
+def test_an_empty_text_has_none():
+    assert split_units("") == ()
+
+
+def test_a_long_line_is_split_at_the_ends_of_sentences():
+    sentence = "x" * LONG + ". "
+
+    assert split_units(f"short. line\n{sentence}Then? Yes! End.\n") == (
+        "short. line\n",
+        sentence,
+        "Then? ",
+        "Yes! ",
+        "End.\n",
+    )
+
+
+def test_a_line_without_end_is_one_unit():
+    assert len(split_units("a. " * WALL)) == 1
+
+
+def test_beyond_the_bound_the_rest_is_one_unit():
+    found = split_units("a\n" * (LIMIT + 9))
+
+    assert len(found) == LIMIT
+    assert found[-1] == "a\n" * 10
+
+
+@pytest.mark.parametrize("pattern", ["a", "\n", ". ", "ab. \n", "ab cd. " * 40 + "\n", ".'"])
+def test_five_megabytes_take_little_time(pattern):
+    said = pattern * (MEGABYTES // len(pattern))
+    times = []
+    for _ in range(3):
+        start = thread_time()
+        split_units(said)
+        times.append(thread_time() - start)
+
+    assert min(times) < 0.2
+
+
+@pytest.mark.parametrize(
+    ("unit", "tells"),
+    [("", False), ("- ", False), ("```\n", False), ("a-b_c", False), ("## Tools", True)],
+)
+def test_a_place_is_known_by_words_only(unit, tells):
+    assert is_distinctive(unit) is tells
+
+
+def test_punctuation_without_end_is_seen_through_quickly():
+    start = thread_time()
+
+    assert not is_distinctive("-_" * MEGABYTES)
+    assert thread_time() - start < 2.0
 
 
 def fingerprint(text: bytes) -> bytes:
@@ -41,7 +114,7 @@ def words(found):
 
 def test_a_call_is_kept_as_its_units():
     found = samples(shows=True)
-    found.add(["Be kind.\n\n", "Now"], b"a", 0.0, first=True)
+    found.add_call(["Be kind.\n\n", "Now"], b"a", 0.0, first=True)
     (sample,) = found.conversations
     (variant,) = sample.variants.values()
 
@@ -56,7 +129,7 @@ def test_a_call_is_kept_as_its_units():
 def test_how_much_followed_later_calls_is_known_by_its_length():
     found = samples()
     for number, history in enumerate((9_999, 500, 3_000, 5_000, 1_000_000)):
-        found.add(["Be kind."], b"a", 0.0, first=number == 0, history=history)
+        found.add_call(["Be kind."], b"a", 0.0, first=number == 0, history=history)
     (sample,) = found.conversations
 
     assert sample.history == 1_008_500
@@ -70,7 +143,7 @@ def test_how_much_followed_later_calls_is_known_by_its_length():
 
 def test_words_are_not_kept_where_they_may_not_be_shown():
     found = samples()
-    found.add(["Be kind."], b"a", 0.0, first=True)
+    found.add_call(["Be kind."], b"a", 0.0, first=True)
 
     assert words(found) == [[[""]]]
 
@@ -78,7 +151,7 @@ def test_words_are_not_kept_where_they_may_not_be_shown():
 def test_changes_and_history_are_counted():
     found = samples()
     for number, said in enumerate(["a", "a", "b"]):
-        found.add([said], b"a", 0.0, first=number == 0, history=100)
+        found.add_call([said], b"a", 0.0, first=number == 0, history=100)
     (sample,) = found.conversations
 
     assert (sample.calls, sample.later_calls, sample.changes, sample.history) == (3, 2, 1, 200)
@@ -90,7 +163,7 @@ def test_few_variants_of_a_conversation_are_kept_whatever_their_order():
     for order in permutations("abcde"):
         found = samples(shows=True)
         for said in order:
-            found.add([said], b"a", 0.0, first=False)
+            found.add_call([said], b"a", 0.0, first=False)
         kept.add(frozenset(found.conversations[0].variants))
 
     assert len(kept) == 1
@@ -102,7 +175,7 @@ def test_few_conversations_are_kept_whatever_their_order():
     for order in (range(99), reversed(range(99))):
         found = samples()
         for number in order:
-            found.add(["a"], identity(number), 0.0, first=True)
+            found.add_call(["a"], identity(number), 0.0, first=True)
         kept.append([sample.identity for sample in found.conversations])
 
     assert kept[0] == kept[1] == [identity(number) for number in range(CONVERSATIONS)]
@@ -111,8 +184,8 @@ def test_few_conversations_are_kept_whatever_their_order():
 def test_a_later_hour_goes_first():
     found = samples()
     for number in range(CONVERSATIONS):
-        found.add(["a"], identity(number), 0.0, first=True)
-    found.add(["a"], identity(999), HOUR, first=True)
+        found.add_call(["a"], identity(number), 0.0, first=True)
+    found.add_call(["a"], identity(999), HOUR, first=True)
 
     assert identity(999) in [sample.identity for sample in found.conversations]
     assert len(found.conversations) == CONVERSATIONS
@@ -121,17 +194,17 @@ def test_a_later_hour_goes_first():
 def test_a_conversation_that_goes_on_stays():
     found = samples()
     for number in range(CONVERSATIONS):
-        found.add(["a"], identity(number), 0.0, first=True)
-    found.add(["a"], identity(31), HOUR, first=False)
-    found.add(["a"], identity(999), HOUR, first=True)
+        found.add_call(["a"], identity(number), 0.0, first=True)
+    found.add_call(["a"], identity(31), HOUR, first=False)
+    found.add_call(["a"], identity(999), HOUR, first=True)
 
     assert identity(31) in [sample.identity for sample in found.conversations]
 
 
 def test_long_instructions_end_in_one_large_unit():
     found = samples()
-    found.add(["a\n" * UNITS, "b"], b"a", 0.0, first=True)
-    found.add(["a\n" * (UNITS + 5), "b"], b"a", 0.0, first=False)
+    found.add_call(["a\n" * UNITS, "b"], b"a", 0.0, first=True)
+    found.add_call(["a\n" * (UNITS + 5), "b"], b"a", 0.0, first=False)
 
     assert {len(v) for v in found.conversations[0].variants.values()} == {UNITS}
 
@@ -140,7 +213,7 @@ def test_the_units_kept_are_bounded():
     found = samples()
     for number in range(CONVERSATIONS):
         for variant in range(VARIANTS):
-            found.add([f"{variant}\n" + "a\n" * UNITS], identity(number), 0.0, first=True)
+            found.add_call([f"{variant}\n" + "a\n" * UNITS], identity(number), 0.0, first=True)
             assert found.unit_count <= TOTAL
     assert LEAST <= len(found.conversations) < CONVERSATIONS
 
@@ -149,7 +222,7 @@ def test_the_different_units_kept_are_bounded():
     found = samples()
     for number in range(60):
         lines = "".join(f"{number} {line}\n" for line in range(UNITS - 100))
-        found.add([lines], identity(number), 0.0, first=True)
+        found.add_call([lines], identity(number), 0.0, first=True)
         assert found.distinct_unit_count <= DIFFERENT
     assert found.conversations
 
@@ -158,10 +231,10 @@ def test_what_made_room_leaves_it_free_for_an_hour():
     found = samples()
     for number in range(60):
         lines = "".join(f"{number} {line}\n" for line in range(UNITS - 100))
-        found.add([lines], identity(number), 0.0, first=True)
+        found.add_call([lines], identity(number), 0.0, first=True)
     assert len(found.conversations) < CONVERSATIONS
     for number in range(60):
-        found.add(["a"], identity(number), HOUR, first=True)
+        found.add_call(["a"], identity(number), HOUR, first=True)
     assert len(found.conversations) == CONVERSATIONS
 
 
@@ -170,7 +243,7 @@ def test_a_flood_of_skeletons_is_soon_turned_away():
     start = thread_time()
     for number in range(50_000):
         said = f"{number} line one\n{number} line two\n"
-        found.add([said], fingerprint(identity(number)), 0.0, first=True)
+        found.add_call([said], fingerprint(identity(number)), 0.0, first=True)
 
     assert thread_time() - start < 10.0
     assert found.distinct_unit_count <= DIFFERENT
@@ -179,15 +252,15 @@ def test_a_flood_of_skeletons_is_soon_turned_away():
 @pytest.mark.parametrize("said", ["\ud800", "\0", ""])
 def test_odd_texts_do_no_harm(said):
     found = samples()
-    found.add([said, said], b"a", 0.0, first=True)
+    found.add_call([said, said], b"a", 0.0, first=True)
 
     assert len(found.conversations) == 1
 
 
 def test_telling_units_are_counted_once_per_conversation():
     found = samples()
-    found.add(["Be kind.\nBe kind.\n-\n"], b"a", 0.0, first=True)
-    found.add(["Be kind.\n"], b"b", 0.0, first=True)
+    found.add_call(["Be kind.\nBe kind.\n-\n"], b"a", 0.0, first=True)
+    found.add_call(["Be kind.\n"], b"b", 0.0, first=True)
 
     assert conversation_counts(found.conversations) == {fingerprint(b"Be kind."): 2}
 
@@ -204,9 +277,9 @@ def test_what_need_not_be_read_again_is_learned_all_the_same(calls):
     read, skimmed = samples(), samples()
     for number, said, hours, first in calls:
         who, now, more = identity(number), float(hours * HOUR), {"first": first, "history": 7}
-        read.add([said], who, now, **more)
+        read.add_call([said], who, now, **more)
         if not skimmed.observe_without_texts(who, now, **more, mark=ord(said)):
-            skimmed.add([said], who, now, **more, mark=ord(said))
+            skimmed.add_call([said], who, now, **more, mark=ord(said))
 
     unmarked = [msgspec.structs.replace(sample, mark=0) for sample in skimmed.conversations]
     assert unmarked == list(read.conversations)
@@ -214,6 +287,6 @@ def test_what_need_not_be_read_again_is_learned_all_the_same(calls):
 
 def test_instructions_that_nobody_named_are_read():
     found = samples()
-    found.add(["a"], b"a", 0.0, first=True)
+    found.add_call(["a"], b"a", 0.0, first=True)
 
     assert not found.observe_without_texts(b"a", 0.0, first=False, history=0, mark=0)

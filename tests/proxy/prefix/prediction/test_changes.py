@@ -9,14 +9,69 @@ from proxy.prefix.prediction.changes import (
     ChangeKind,
     PromptChange,
     first_change,
+    prefix_parameters,
     repeated_bytes,
     trace_call,
 )
-from proxy.prefix.prediction.sent import MAX_DIGESTS, SentCall
-from tests.proxy.prefix.sendings import VLLM, sent
+from proxy.prefix.prediction.sent_call import MAX_DIGESTS, SentCall
+from proxy.prefix.prompts.prompt import parse_prompt
+from tests.proxy.prefix.sendings import ANTHROPIC, OPENAI, VLLM, fingerprint, sent
 
+BODY = b"""{"model": "m", "messages": [], "temperature": 1, "reasoning_effort": "low",
+"verbosity": null, "tool_choice": "auto", "prompt_cache_key": "k"}"""
 RULES = "Be kind.\nBe brief.\nBe true."
 TALK = [("user", "a"), ("assistant", "b"), ("user", "c"), ("assistant", "d"), ("user", "e")]
+
+
+def test_what_openai_takes_into_the_prefix():
+    found = prefix_parameters(parse_prompt(BODY), OPENAI, fingerprint)
+
+    assert set(found.early) == {"model", "prompt_cache_key", "reasoning_effort"}
+    assert found.late == {}
+
+
+def test_a_tool_choice_shapes_anthropics_messages_only():
+    found = prefix_parameters(parse_prompt(BODY), ANTHROPIC, fingerprint)
+
+    assert set(found.early) == {"model", "reasoning_effort"}
+    assert set(found.late) == {"tool_choice"}
+
+
+def test_engines_are_keyed_by_salt_or_key():
+    assert set(prefix_parameters(parse_prompt(BODY), VLLM, fingerprint).early) == {
+        "model",
+        "prompt_cache_key",
+        "reasoning_effort",
+    }
+
+
+def test_the_upstreams_name_of_the_model_counts():
+    one = prefix_parameters(parse_prompt(BODY), VLLM, fingerprint)
+    other = prefix_parameters(parse_prompt(BODY), VLLM, fingerprint, model="m-2026")
+
+    assert one.early["model"] != other.early["model"]
+
+
+def test_a_body_without_a_model_has_parameters_too():
+    assert "model" in prefix_parameters(parse_prompt(b'{"messages": []}'), VLLM, fingerprint).early
+
+
+def test_what_openai_takes_into_the_prefix_of_a_response():
+    raw = (
+        b'{"input": "x", "reasoning": {"effort": "low", "summary": "auto"}, "text": {"format":'
+        b' {"type": "text"}, "verbosity": null}, "prompt_cache_key": "k", "model": "m"}'
+    )
+    found = prefix_parameters(parse_prompt(raw), OPENAI, fingerprint)
+
+    assert set(found.early) == {"model", "prompt_cache_key", "reasoning.effort", "text.format"}
+
+
+def test_a_parameter_of_another_shape_says_nothing():
+    found = prefix_parameters(
+        parse_prompt(b'{"input": "x", "reasoning": "low"}'), OPENAI, fingerprint
+    )
+
+    assert set(found.early) == {"model"}
 
 
 def went(before: SentCall, after: SentCall) -> PromptChange | None:
@@ -47,24 +102,24 @@ def test_tools_that_moved_changed_came_or_went_are_named():
         went(tools("a", "b", "c"), tools(*after))
         for after in [("a", "c", "b"), ("a", "x", "c"), ("a", "x", "b", "c"), ("a", "c")]
     ]
-    assert [each and (each.place, each.how) for each in found] == [
+    assert [each and (each.place, each.kind) for each in found] == [
         ("tools[1]", ChangeKind.MOVED),
         ("tools[1]", ChangeKind.CHANGED),
         ("tools[1]", ChangeKind.ADDED),
         ("tools[1]", ChangeKind.REMOVED),
     ]
     assert went(tools("a"), tools("a", "b")) == PromptChange(
-        place="tools[1]", how=ChangeKind.ADDED, block=1
+        place="tools[1]", kind=ChangeKind.ADDED, block=1
     )
     assert went(tools("a", "b"), tools("a")) == PromptChange(
-        place="tools[1]", how=ChangeKind.REMOVED
+        place="tools[1]", kind=ChangeKind.REMOVED
     )
 
 
 def test_the_line_of_a_system_text_is_named():
     found = went(call(RULES, *TALK), call(RULES.replace("brief", "long"), *TALK))
 
-    assert found == PromptChange(place="system line 2", how=ChangeKind.CHANGED, block=0, line=1)
+    assert found == PromptChange(place="system line 2", kind=ChangeKind.CHANGED, block=0, line=1)
 
 
 def test_of_several_leading_texts_the_one_is_named():
@@ -72,13 +127,13 @@ def test_of_several_leading_texts_the_one_is_named():
     after = call(RULES, ("developer", "x\nz"), *TALK)
 
     assert went(before, after) == PromptChange(
-        place="developer[1] line 2", how=ChangeKind.CHANGED, block=1, line=1
+        place="developer[1] line 2", kind=ChangeKind.CHANGED, block=1, line=1
     )
     assert went(before, call(RULES, *TALK)) == PromptChange(
-        place="system[1]", how=ChangeKind.REMOVED
+        place="system[1]", kind=ChangeKind.REMOVED
     )
     assert went(before, sent(VLLM, *TALK)) == PromptChange(
-        place="system[0]", how=ChangeKind.REMOVED
+        place="system[0]", kind=ChangeKind.REMOVED
     )
 
 
@@ -86,7 +141,7 @@ def test_a_text_without_known_lines_is_named_as_a_whole():
     plain = SentCall(regime=VLLM, blocks=call(RULES).blocks)
     other = SentCall(regime=VLLM, blocks=call("x").blocks)
 
-    assert went(plain, other) == PromptChange(place="system", how=ChangeKind.CHANGED, block=0)
+    assert went(plain, other) == PromptChange(place="system", kind=ChangeKind.CHANGED, block=0)
     assert repeated_bytes(other, trace_call(plain, 0)) == 0
 
 
@@ -94,21 +149,21 @@ def test_a_difference_in_spelling_that_no_line_shows_is_the_whole_texts():
     before, after = call(RULES), call("x")
     after = SentCall(regime=VLLM, blocks=after.blocks, lines=before.lines)
 
-    assert went(before, after) == PromptChange(place="system", how=ChangeKind.CHANGED, block=0)
+    assert went(before, after) == PromptChange(place="system", kind=ChangeKind.CHANGED, block=0)
 
 
 def test_an_edited_message_is_named_by_its_index():
     found = went(call(RULES, *TALK[:3]), call(RULES, ("user", "x"), *TALK[1:]))
 
-    assert found == PromptChange(place="messages[1]", how=ChangeKind.CHANGED, block=1, dropped=1)
+    assert found == PromptChange(place="messages[1]", kind=ChangeKind.CHANGED, block=1, dropped=1)
 
 
 def test_messages_that_are_gone_are_counted():
     found = went(call(RULES, *TALK), call(RULES, *TALK[3:], ("user", "f")))
 
-    assert found == PromptChange(place="messages[1]", how=ChangeKind.REMOVED, block=1, dropped=3)
+    assert found == PromptChange(place="messages[1]", kind=ChangeKind.REMOVED, block=1, dropped=3)
     assert went(call(RULES, *TALK), call(RULES)) == PromptChange(
-        place="messages[1]", how=ChangeKind.REMOVED, dropped=5
+        place="messages[1]", kind=ChangeKind.REMOVED, dropped=5
     )
 
 
@@ -202,7 +257,7 @@ def test_of_a_very_long_conversation_an_early_change_is_found_and_what_is_compar
 
     found = went(before, after)
 
-    assert found == PromptChange(place="messages[6]", how=ChangeKind.ADDED, block=6)
+    assert found == PromptChange(place="messages[6]", kind=ChangeKind.ADDED, block=6)
     again, compared = repeated_bytes(after, trace_call(before, 0)), after.blocks[: MAX_DIGESTS + 1]
     assert again == sum(block.size for block in compared) - after.blocks[6].size
 

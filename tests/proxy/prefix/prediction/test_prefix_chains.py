@@ -19,7 +19,7 @@ from proxy.caches.port import TokenBlock as CachedBlock
 from proxy.caches.regime import Regime
 from proxy.prefix.prediction.billing import expected_usage
 from proxy.prefix.prediction.prefix_chains import ExpectedRead, PrefixChainIndex
-from proxy.prefix.prediction.sent import SentCall, TokenScale
+from proxy.prefix.prediction.sent_call import SentCall, TokenScale
 from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN, PromptBlock
 from slo.usage import Usage
 from tests.proxy.caches.prompts import tokens

@@ -12,8 +12,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from proxy.caches.regime import Regime
-from proxy.prefix.breakpoints.keys import add_cache_key
 from proxy.prefix.breakpoints.plan import BreakpointPolicy
+from proxy.prefix.breakpoints.policies import add_cache_key
 from proxy.prefix.prompts.marks import (
     add_marks,
     caller_marks,

@@ -1,3 +1,5 @@
+"""True if there may be tags in JSON."""
+
 import json
 
 import msgspec
@@ -9,7 +11,13 @@ from proxy.prefix.prompts.objects import (
     Unplannable,
     elements,
     is_exact,
+    is_plain_text,
+    may_hold_tags,
     members,
+    replace_parts,
+    replace_text,
+    text_message,
+    text_part,
     write_list,
     write_object,
 )
@@ -69,3 +77,49 @@ def test_white_space_is_no_difference(value, indent):
 )
 def test_a_key_that_stands_twice_or_is_escaped_is_told(raw, exact):
     assert is_exact(raw, members(raw)) is exact
+
+
+def test_only_the_words_of_a_part_change():
+    raw = b'{"type":"text", "text":"a","cache_control":{ "type":"ephemeral"}}'
+
+    assert replace_text(raw, "\u00e9") == (
+        '{"type":"text","text":"\u00e9","cache_control":{ "type":"ephemeral"}}'.encode()
+    )
+    assert replace_text(b'"a"', "b") == b'"b"'
+
+
+def test_a_part_with_a_mark_is_not_plain():
+    assert is_plain_text(b'"a"')
+    assert is_plain_text(text_part("a"))
+    assert not is_plain_text(b'{"type":"text","text":"a","cache_control":null}')
+
+
+def test_a_single_text_is_the_content_as_such():
+    raw = b'{"role":"system","content":"a","name":"n"}'
+
+    assert replace_parts(raw, [b'"b"']) == b'{"role":"system","content":"b","name":"n"}'
+
+
+def test_several_parts_become_a_list():
+    found = replace_parts(text_message("system", "a"), [b'"a"', text_part("b")])
+
+    assert found == (
+        b'{"role":"system","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}'
+    )
+
+
+def test_what_is_no_object_is_refused():
+    with pytest.raises(Unplannable):
+        is_plain_text(b"7")
+
+
+@pytest.mark.parametrize("raw", [b'"a < b, tg:stable"', b'"tg://resolve"', b'"<t g:"', b""])
+def test_what_holds_no_tags_is_passed_over(raw: bytes):
+    assert not may_hold_tags(raw)
+
+
+@pytest.mark.parametrize(
+    "raw", [b'"<tg:"', b'"\\u003ctg:semi\\u003ea"', b'"\\u003Ctg:semi\\u003Ea"']
+)
+def test_tags_are_seen_however_json_writes_them(raw: bytes):
+    assert may_hold_tags(raw)

@@ -6,9 +6,9 @@ import orjson
 import pytest
 
 from proxy.catalog.entries import Route, Upstream
-from proxy.errors import InvalidCall
 from proxy.providers.anthropic import params
 from proxy.providers.body_fields import ChatBody, read
+from tests.fakes.refusals import refusing
 
 _SAMPLING = frozenset({"sampling"})
 
@@ -42,7 +42,7 @@ def test_what_would_change_the_answers_meaning_is_refused(
     fields: dict[str, Any], param: str
 ) -> None:
     body, names = read(orjson.dumps({"messages": [], **fields}))
-    with pytest.raises(InvalidCall) as caught:
+    with refusing(400) as caught:
         params.refuse_unsupported(body, names)
 
     assert caught.value.param == param
@@ -86,7 +86,7 @@ def test_the_length_is_always_said(
 
 
 def test_a_length_below_one_is_refused() -> None:
-    with pytest.raises(InvalidCall) as caught:
+    with refusing(400) as caught:
         params.max_tokens(_body(max_completion_tokens=0), _route(), [])
 
     assert caught.value.param == "max_completion_tokens"

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.errors import InvalidCall
 from proxy.providers.anthropic.answer import WholeAnswer
 from proxy.providers.anthropic.turns import Turn, close_turns, pair_tool_calls, system, turns
 from proxy.providers.body_fields import ChatMessage, read
+from tests.fakes.refusals import refusing
 
 _MID = frozenset({"mid_system"})
 
@@ -212,7 +212,7 @@ def test_a_marker_of_the_message_goes_to_what_is_last_in_its_own_order() -> None
 
 @pytest.mark.parametrize("block", ["hm", {"type": "text", "text": "x"}, {}, None])
 def test_what_is_no_thinking_is_not_sent_as_such(block: object) -> None:
-    with pytest.raises(InvalidCall) as caught:
+    with refusing(400) as caught:
         _turns(_said("user"), _said("assistant", "a", thinking_blocks=[block]))
 
     assert caught.value.param == "messages[1].thinking_blocks"
@@ -228,7 +228,7 @@ def test_what_is_no_thinking_is_not_sent_as_such(block: object) -> None:
     ],
 )
 def test_what_has_no_counterpart_is_refused(message: dict[str, Any]) -> None:
-    with pytest.raises(InvalidCall) as caught:
+    with refusing(400) as caught:
         _turns(_said("user"), message)
 
     assert (caught.value.param or "").startswith("messages[1].")
@@ -374,5 +374,5 @@ def test_an_id_used_again_later_is_made_different_on_both_sides() -> None:
     ],
 )
 def test_what_does_not_pair_is_refused(turns: list[Turn], words: str) -> None:
-    with pytest.raises(InvalidCall, match=words):
+    with refusing(400, match=words):
         pair_tool_calls(turns)

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.catalog.entries import Route, Upstream
-from proxy.errors import InvalidCall
 from proxy.providers.openai.adapter import OpenAIWire, UsageChunkFilter
 from proxy.providers.sse import EventFramer
 from proxy.records.request_fields import parse_request_fields
 from slo.usage import Usage
 from tests.fakes.answers import ASKED, BEAT, DONE, STREAMED, USAGE, chunk, event, usage_chunk
 from tests.fakes.desk import call, route
+from tests.fakes.refusals import refusing
 
 WIRE = OpenAIWire()
 ENDS = ["\n\n", "\r\n\r\n", "\n\r\n", "\r\r"]
@@ -163,7 +163,7 @@ def test_an_upstream_without_responses_keeps_the_callers_name_of_the_model():
 
 def test_what_chat_cannot_say_is_refused():
     asked = call(b'{"model":"m","input":"Hi","previous_response_id":"r"}', endpoint="responses")
-    with pytest.raises(InvalidCall):
+    with refusing(400):
         WIRE.request(asked, to(serves_responses=False))
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.errors import InvalidCall
+from proxy.errors import CallerError
 from proxy.providers.responses.names import ParameterNames
 from proxy.providers.responses.reasoning import OpaqueParts, seal_parts
 from proxy.providers.responses.request import chat_body
@@ -36,7 +36,7 @@ def _names(**fields: Any) -> ParameterNames:
 
 
 def _param(path: str, **fields: Any) -> str | None:
-    return _names(**fields).translate_error(InvalidCall("x", code="c", param=path)).param
+    return _names(**fields).translate_error(CallerError("x", code="c", param=path)).param
 
 
 @pytest.mark.parametrize(
@@ -95,14 +95,14 @@ def test_a_name_the_caller_wrote_itself_stays() -> None:
 
 
 def test_a_refusal_without_a_place_has_none() -> None:
-    error = _names().translate_error(InvalidCall("no response_format", code="c"))
+    error = _names().translate_error(CallerError("no response_format", code="c"))
 
     assert (error.param, error.message) == (None, "no text.format")
 
 
 def test_a_refusal_says_its_place_in_its_sentence_too() -> None:
     path = "messages[3].content[0].file.file_data"
-    error = InvalidCall(f"`{path}` must be UTF-8.", code="c", param=path)
+    error = CallerError(f"`{path}` must be UTF-8.", code="c", param=path)
 
     assert (
         _names().translate_error(error).message == "`input[6].output[0].file_data` must be UTF-8."

@@ -2,11 +2,10 @@ import orjson
 import pytest
 
 from proxy.api.passthrough import error_headers
-from proxy.errors import envelope
+from proxy.errors import CallerError, envelope
 from proxy.services.budgets.pricing import Alternative
 from proxy.services.budgets.refusals import (
     CeilingExcess,
-    OverBudget,
     budget_refusal,
     ceiling_refusal,
     counters_unavailable,
@@ -28,7 +27,7 @@ DOLLAR = 1_000_000_000
 
 def refused(
     spent: int, held: int, *, frees: float | None = None, asks: int = 1, **fields: object
-) -> OverBudget:
+) -> CallerError:
     each = CountedBudget(budget(**{"limit": 5, **fields}), "acme", "c", NOW + 90)
     return budget_refusal(each, ReservationRefused(0, CounterLevel(spent, held), frees), asks, NOW)
 

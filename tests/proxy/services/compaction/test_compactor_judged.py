@@ -40,7 +40,7 @@ def test_a_feature_that_loses_what_is_needed_steps_back_everywhere_and_people_ar
 ):
     with room(tmp_path) as (made, alerts):
         settled(made, *[receipt(needed=10, lost=4, **arm) for _ in range(5)])
-        held = made._store.compaction_settings.chosen.of("team_1", "chat")
+        held = made._store.compaction_settings.current.of("team_1", "chat")
         found = asyncio.run(made.compact(chat(), ROUTE))
 
     assert (held.stepped, held.mode, held.stepped_at) == (CompactionMode.TRIM, None, NOW)

@@ -12,7 +12,7 @@ from compaction.memory import CompactionMemory
 from compaction.policy import CompactionMode
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
-from proxy.errors import Forbidden, UpstreamError
+from proxy.errors import CallerError, UpstreamError
 from proxy.services.compaction import summariser as notebook_
 from proxy.services.compaction.summariser import build_summariser
 from proxy.settings import Settings
@@ -170,7 +170,7 @@ def test_rejected_notes_join_no_compaction_and_are_counted(tmp_path, caplog, bod
 @pytest.mark.parametrize(
     ("error", "level"),
     [
-        (Forbidden("The budget is spent.", code="budget_exceeded"), "INFO"),
+        (CallerError("The budget is spent.", code="budget_exceeded", status=403), "INFO"),
         (UpstreamError("It broke.", status=502, code="broken", retryable=True), "INFO"),
         (TimeoutError(), "WARNING"),
         (OperationalError("SELECT", {}, OSError("away")), "WARNING"),

@@ -87,7 +87,7 @@ def test_a_conversation_keeps_a_layout_that_holds_no_more(store):
             approved(store, Layout(), digest)
         found = [run(kept(each, numbered(1))) for each in (first, second)]
 
-    assert (PLACE, 1) not in store.board.standings.moves
+    assert (PLACE, 1) not in store.board.current.moves
     for each in found:
         assert each.plan.layout == 1
         assert not opening(each).startswith("Call number")

@@ -6,10 +6,9 @@ from typing import Any
 import msgspec
 import orjson
 
-from proxy.prefix.explain.diagnostics import AnswerDiagnostics
 from proxy.prefix.explain.reasons import MissReason, ProviderReason
 from proxy.prefix.planned import Passthrough, Planned
-from proxy.prefix.provider_diagnostics import RETRY_AFTER_S
+from proxy.prefix.provider_diagnostics import RETRY_AFTER_S, AnswerDiagnostics
 from proxy.records.call import Call
 from proxy.records.feature_mode import PlanningMode
 from proxy.services.planning import planning as planning_

@@ -19,10 +19,10 @@ from sqlalchemy.exc import (
     SQLAlchemyError,
 )
 
+from proxy.errors import OperatorError
 from proxy.store.sql import schema
 from proxy.store.sql.database import (
     ConnectionGate,
-    TablesTooNew,
     _alembic,
     _migrating,
     count_changed_rows,
@@ -292,7 +292,7 @@ def test_tables_that_a_newer_version_has_migrated_are_refused_and_left_as_they_a
     with write_transaction(engine) as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
 
-    with pytest.raises(TablesTooNew, match=r"revision 9999, .* revisions up to 0010"):
+    with pytest.raises(OperatorError, match=r"revision 9999, .* revisions up to 0010"):
         migrate(engine)
     assert revision(engine) == "9999"
 

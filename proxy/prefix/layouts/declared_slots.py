@@ -1,0 +1,156 @@
+"""Slots that the caller declares: by tags in the text, or by numbers beside the prompt.
+
+Tags are ``<tg:variable>…</tg:variable>`` and the like. Beside the prompt it is
+``0=stable, 1=semi-stable, 2.1=variable``: ``2`` is the third message, ``2.1`` the second part of
+its content. The header ``x-thriftgate-slots`` says so, or the body's ``metadata.thriftgate_slots``;
+where both do, the header.
+
+Only instructions and a user's words can be declared; answers and what tools return never are. A
+user's words move within their own message, so that nobody writes instructions with a tag.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from proxy.prefix.layouts.order import RequestedMoves, TextPiece
+from proxy.prefix.prompts.objects import Unplannable, may_hold_tags, members
+from proxy.prefix.prompts.prompt import (
+    AUTHORITY,
+    Prompt,
+    PromptSlot,
+    content_parts,
+    parse_message,
+    part_text,
+)
+
+#: Tags in one text above which it is left unmodified, and pieces in all texts of a prompt.
+LIMIT: Final = 1000
+SLOTS: Final = {
+    "stable": PromptSlot.STABLE,
+    "semi": PromptSlot.SEMI_STABLE,
+    "semi-stable": PromptSlot.SEMI_STABLE,
+    "variable": PromptSlot.VARIABLE,
+}
+SPEAKERS: Final = AUTHORITY | {"user"}
+_TAG: Final = re.compile(r"<(/?)tg:([^<>\s]{0,16})(>?)")
+#: Names in one prompt; more of them are not read.
+MOST: Final = 64
+#: The key of ``metadata``.
+FIELD: Final = "thriftgate_slots"
+_ONE: Final = re.compile(r"\s*(\d{1,5})(?:\.(\d{1,5}))?\s*=\s*([a-z-]{1,16})\s*", re.ASCII)
+#: Letters of what a note quotes.
+_QUOTED: Final = 40
+
+_Place = tuple[int, int]
+
+
+def declared_slots(prompt: Prompt) -> RequestedMoves:
+    """Read the slots a prompt's texts declare; a text with unmatched tags stays unmodified.
+
+    Raises:
+        Unplannable: If a message with a tag cannot be read.
+    """
+    wish: dict[tuple[int, int], tuple[TextPiece, ...]] = {}
+    notes: list[str] = []
+    room = LIMIT
+    for number, raw in enumerate(prompt.messages):
+        if not may_hold_tags(raw) or (message := parse_message(raw)).role not in SPEAKERS:
+            continue
+        for at, part in enumerate(content_parts(message.content)):
+            found = _tagged_pieces(part_text(part) or "", room) if may_hold_tags(part) else ()
+            if isinstance(found, str):
+                notes.append(f"tags of message {number} stay as text: {found}")
+            elif found:
+                wish[number, at] = found
+                room = max(0, room - len(found))
+    return RequestedMoves(wish, tuple(notes))
+
+
+def _tagged_pieces(said: str, most: int) -> tuple[TextPiece, ...] | str:
+    """The text in pieces without its tags; none without tags; or what is wrong with them."""
+    found: list[TextPiece] = []
+    start, opened = 0, ""
+    for count, tag in enumerate(_TAG.finditer(said)):
+        wrong = _tag_error(tag, opened) if count < most else "too many"
+        if wrong:
+            return wrong
+        found.append(TextPiece(SLOTS[opened or "stable"], said[start : tag.start()]))
+        start, opened = tag.end(), "" if tag[1] else tag[2]
+    if opened:
+        return f"{opened} is never closed"
+    found += [TextPiece(PromptSlot.STABLE, said[start:])] if start else []
+    return tuple(piece for piece in found if piece.text or piece.slot is not PromptSlot.STABLE)
+
+
+def _tag_error(tag: re.Match[str], opened: str) -> str:
+    """The error of a tag where another is open, or none; "" for a correct one."""
+    closes, name, ends = tag.groups()
+    if not ends or name not in SLOTS:
+        return "one is none of ours"
+    if closes:
+        return "" if name == opened else f"{name} is closed but not open"
+    return f"{name} begins within {opened}" if opened else ""
+
+
+def named_slots(prompt: Prompt, header: str) -> RequestedMoves:
+    """The slots that a header, or else the metadata, gives to texts of a prompt.
+
+    Args:
+        prompt: As its caller wrote it.
+        header: What ``x-thriftgate-slots`` holds; "" for nothing.
+
+    Raises:
+        Unplannable: If a message that is named cannot be read.
+    """
+    wish: dict[_Place, tuple[TextPiece, ...]] = {}
+    notes: list[str] = []
+    said = header or _slots_in_metadata(prompt)
+    for number, one in enumerate(said.split(",", MOST)) if said.strip() else ():
+        found = _named_texts(prompt, one) if number < MOST else "there are too many"
+        if isinstance(found, str):
+            notes.append(f"slot {one.strip()[:_QUOTED]!r} is passed over: {found}")
+        else:
+            wish |= found
+    return RequestedMoves(wish, tuple(notes))
+
+
+def _slots_in_metadata(prompt: Prompt) -> str:
+    """The slots that the metadata declares; "" for none, or where that is no text."""
+    raw = prompt.fields.get("metadata")
+    if raw is None or FIELD.encode() not in raw:
+        return ""
+    try:
+        return msgspec.json.decode(members(raw).get(FIELD, b'""'), type=str)
+    except (Unplannable, msgspec.DecodeError):
+        return ""
+
+
+def _named_texts(prompt: Prompt, one: str) -> dict[_Place, tuple[TextPiece, ...]] | str:
+    """The texts that one name stands for, each as one piece; or what is wrong with it."""
+    match = _ONE.fullmatch(one)
+    slot = SLOTS.get(match[3]) if match else None
+    if match is None or slot is None:
+        return "it is none like 0=stable or 1.0=semi-stable"
+    number = int(match[1])
+    if number >= len(prompt.messages):
+        return "there is no such message"
+    message = parse_message(prompt.messages[number])
+    if message.role not in SPEAKERS:
+        return "only instructions and a user's words have slots"
+    found = dict(_texts_of_message(content_parts(message.content), number, slot))
+    if match[2] is None:
+        return found or "the message has no text"
+    at = (number, int(match[2]))
+    return {at: found[at]} if at in found else "the message has no such text"
+
+
+def _texts_of_message(
+    content: tuple[bytes, ...], number: int, slot: PromptSlot
+) -> Iterator[tuple[_Place, tuple[TextPiece, ...]]]:
+    for at, one in enumerate(content):
+        words = part_text(one)
+        if words is not None:
+            yield (number, at), (TextPiece(slot, words),)

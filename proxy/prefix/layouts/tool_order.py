@@ -1,0 +1,327 @@
+"""Orders and spells tools alike in every call of a conversation; keeps a caller's own order.
+
+::
+
+    known      a b c            what this conversation has sent, as fingerprints
+    asked      d c a            the caller's list
+    sent       a c d            known ones as before, new ones after them by name
+    order      a b c d          b keeps its place for when it comes back
+
+``Toolsets`` judges whether a feature's own order means anything. A caller's order is kept where it
+holds still: calls that list theirs alike share a prefix in no other. Where tools come shuffled,
+they go by name instead. Shuffled is told from neighbours: two tools that stood one behind the
+other, and now stand the other way round. A list that leaves tools out or brings new ones changes no
+neighbours' order, and lists joined in another order turn none round. Where all lists begin with the
+same tools, all stay: those behind them part no prefix that is shared.
+
+Their spelling likewise: the order of a tool's keys stays the caller's while the same tool comes in
+no other. Conversations that are sent unmodified, to compare, then share a prefix with the rest.
+
+Each process judges by what it saw itself, so until two have both seen enough, one conversation's
+first call may go in the caller's order from one and by name from the other; from its second call on
+the plan in the store decides.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import pairwise, takewhile
+from typing import Final, NamedTuple
+
+import msgspec
+
+from proxy.prefix.prompts.marks import MARKS, may_mark
+from proxy.prefix.prompts.objects import Unplannable, is_exact, members, write_object
+from proxy.prefix.prompts.prompt import Fingerprint
+
+#: Neighbours remembered of a feature; beyond, it begins anew.
+_PAIRS: Final = 512
+#: Tools of a list that are looked at.
+_TOOLS: Final = 256
+#: Tools at the beginning of all lists that are no chance: of fewer, shuffled lists may begin alike.
+_HEAD: Final = 4
+#: Lists that turned neighbours round, from which on a feature's tools go by name,
+_TURNED: Final = 2
+#: if they are at least one in so many.
+_OFTEN: Final = 10
+#: No provider takes this many tools; a longer list is left unmodified.
+MAX_TOOLS: Final = 1024
+#: Bytes above which a tool's rendering, and the order of all of them, is not remembered.
+_SMALL: Final = 2**13
+_LARGE: Final = 2**16
+_KINDS: Final = ("function", "custom")
+#: A tool's own keys in the order of the API reference; all others follow by name.
+_RANK: Final = {
+    name: rank
+    for rank, name in enumerate(
+        ("type", "function", "custom", "name", "description", "parameters", "strict", "format")
+    )
+}
+
+
+class ToolRecord(NamedTuple):
+    """A tool, by its fingerprint (hex) and its name; its spelling is equal where its bytes are."""
+
+    known: str
+    name: str
+    spelling: int = 0
+
+
+class Toolsets:
+    """The lists of tools that one feature's conversations began with.
+
+    Attributes:
+        is_respelled: Whether a tool came with its keys in another order.
+    """
+
+    __slots__ = ("_head", "_is_shuffled", "_lists", "_pairs", "_spelt", "_turned", "is_respelled")
+
+    def __init__(self) -> None:
+        self.is_respelled = False
+        self._spelt: dict[str, int] = {}
+        self._head: tuple[str, ...] | None = None
+        self._pairs: set[int] = set()
+        self._lists = self._turned = 0
+        self._is_shuffled = False
+
+    def order(self, came: Sequence[ToolRecord]) -> tuple[str, ...]:
+        """The order in which a conversation sends these tools that it brings with its first call.
+
+        Args:
+            came: In the caller's order.
+
+        Returns:
+            Their fingerprints.
+        """
+        self._record_spelling(came[:_TOOLS])
+        names = [tool.name for tool in came[:_TOOLS]]
+        before = names if self._head is None else self._head
+        self._head = tuple(names[: _common_length(before, names)])
+        if not self._is_shuffled:
+            self._record_order(names)
+        if self._is_shuffled and len(self._head) < _HEAD:
+            came = sorted(came, key=lambda tool: tool.name)
+        return tuple(tool.known for tool in came)
+
+    def _record_spelling(self, came: Sequence[ToolRecord]) -> None:
+        """Compare tools with the same ones before."""
+        if self.is_respelled:
+            return
+        if len(self._spelt) > _PAIRS:
+            self._spelt.clear()
+        spelt = (
+            (tool.spelling, self._spelt.setdefault(tool.known, tool.spelling)) for tool in came
+        )
+        self.is_respelled = any(now != before for now, before in spelt)
+
+    def _record_order(self, names: Sequence[str]) -> None:
+        """Compare a list with those before it; of two neighbours their first order counts."""
+        pairs = list(pairwise(names))
+        same = [hash(pair) for pair in pairs if hash(pair[::-1]) not in self._pairs]
+        self._lists += 1
+        self._turned += len(same) < len(pairs)
+        self._is_shuffled = self._turned >= max(_TURNED, self._lists / _OFTEN)
+        if len(self._pairs) > _PAIRS:
+            self._pairs.clear()
+        self._pairs.update(same)
+
+
+def _common_length(one: Sequence[str], other: Sequence[str]) -> int:
+    """Number of names both lists begin with."""
+    pairs = zip(one, other, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+class OrderedTools(msgspec.Struct, frozen=True):
+    """Tools as they are sent.
+
+    Attributes:
+        tools: Each definition.
+        order: Fingerprints (hex) of the functions this conversation has sent, in the order they
+            are sent: the next call's ``known``.
+        why: Why the caller's order was kept; "" where it was not.
+    """
+
+    tools: tuple[bytes, ...]
+    order: tuple[str, ...]
+    why: str = ""
+
+
+class _Tool(msgspec.Struct, frozen=True):
+    """A tool, read.
+
+    Attributes:
+        whole: Its one rendering; unmodified where it is no function.
+        bare: The same without marks.
+        marks: Its marks, by name.
+        name: What the model calls it; "" where it has to stay in its place.
+        known: The fingerprint (hex) of ``bare``.
+        came: As its caller writes it.
+        spelling: Differs from that of another rendering; spaces between its parts do not count.
+    """
+
+    whole: bytes
+    bare: bytes
+    marks: Mapping[str, bytes]
+    name: str
+    known: str
+    came: bytes = b""
+    spelling: int = 0
+
+    @property
+    def can_carry_mark(self) -> bool:
+        """True if it may carry a mark."""
+        return may_mark(self.whole)
+
+    def render(self, marks: Mapping[str, bytes], *, as_came: bool) -> bytes:
+        """Its definition, with the marks of the place where it stands."""
+        if as_came and self.came and (marks is self.marks or not (marks or self.marks)):
+            return self.came
+        if marks is self.marks or not self.name:
+            return self.whole
+        return write_object(members(self.bare) | dict(marks)) if marks else self.bare
+
+
+_word = msgspec.json.Decoder(str).decode
+
+
+def order_tools(
+    tools: tuple[bytes, ...],
+    known: tuple[str, ...],
+    fingerprint: Fingerprint,
+    *,
+    as_came: bool = False,
+) -> OrderedTools:
+    """The tools as this conversation sends them; in the caller's order where that may matter.
+
+    Only functions and custom tools change places, with one another. A mark says "everything up to
+    here": it stays behind the same tools, whichever of them is then the last.
+
+    Args:
+        tools: As the caller wrote them.
+        known: ``order`` of the conversation's previous call; at its first, what ``Toolsets`` say.
+        fingerprint: Names a tool by its rendering without marks.
+        as_came: Whether each is written as its caller writes it, in place of the one rendering.
+    """
+    if len(tools) > MAX_TOOLS:
+        return OrderedTools(tools, known, f"more than {MAX_TOOLS} tools")
+    small = sum(map(len, tools)) <= _LARGE
+    return (_lately if small else _order_tools)(tools, known, fingerprint, as_came=as_came)
+
+
+def _order_tools(
+    tools: tuple[bytes, ...], known: tuple[str, ...], fingerprint: Fingerprint, *, as_came: bool
+) -> OrderedTools:
+    found = [_cached_tool(tool, fingerprint) for tool in tools]
+    planned, why = _reorder_functions(found, known)
+    if not _same_before_each_mark(found, planned):
+        planned, why = found, "marks stand between tools that would change places"
+    pairs = zip(found, planned, strict=True)
+    sent = tuple(now.render(was.marks, as_came=as_came) for was, now in pairs)
+    return OrderedTools(sent, _next_order(known, planned), why)
+
+
+#: Lists of tools put in order lately: some 32 MiB at most.
+_lately = lru_cache(maxsize=256)(_order_tools)
+
+
+def movable_tools(tools: Sequence[bytes], fingerprint: Fingerprint) -> list[ToolRecord]:
+    """The tools that may change places, in the caller's order; none where there are too many."""
+    found = [_cached_tool(tool, fingerprint) for tool in tools] if len(tools) <= MAX_TOOLS else []
+    return [ToolRecord(tool.known, tool.name, tool.spelling) for tool in found if tool.name]
+
+
+def _cached_tool(raw: bytes, fingerprint: Fingerprint) -> _Tool:
+    """The tool, remembered where it is not large."""
+    return (_known if len(raw) <= _SMALL else _read_tool)(raw, fingerprint)
+
+
+def _read_tool(raw: bytes, fingerprint: Fingerprint) -> _Tool:
+    """The tool; one that is not understood stays unmodified."""
+    try:
+        kind, name, outer, inner = _open_tool(raw)
+    except (Unplannable, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _Tool(raw, b"", {}, "", "")
+    marks = _own_marks(inner) | _own_marks(outer)
+    whole = plain = _render_sorted({**outer, kind: _render_sorted(inner)})
+    if marks:
+        plain = _render_sorted(
+            _without_marks({**outer, kind: _render_sorted(_without_marks(inner))})
+        )
+    spelling = hash(tuple(outer.items()))
+    return _Tool(whole, plain, marks, name, fingerprint(plain).hex(), raw, spelling)
+
+
+#: Tools seen lately, in any conversation: at most 24 MiB.
+_known = lru_cache(maxsize=1024)(_read_tool)
+
+
+def _open_tool(raw: bytes) -> tuple[str, str, dict[str, bytes], dict[str, bytes]]:
+    """The kind and the name of a tool, its members, and those of the definition inside.
+
+    Raises:
+        Unplannable: If it is no function, or cannot be written again as it is.
+    """
+    outer = _exact_members(msgspec.json.format(raw, indent=-1))
+    kind = _word(outer.get("type", b'"function"'))
+    if kind not in _KINDS or kind not in outer:
+        raise Unplannable("not a function")
+    inner = _exact_members(outer[kind])
+    name = _word(inner.get("name", b'""'))
+    if not name:
+        raise Unplannable("a function without a name")
+    return kind, name, outer, inner
+
+
+def _exact_members(compact: bytes) -> dict[str, bytes]:
+    """The members of an object that is written without spaces.
+
+    Raises:
+        Unplannable: If a key stands twice or is escaped.
+    """
+    found = members(compact)
+    if not is_exact(compact, found):
+        raise Unplannable("a key stands twice or is escaped")
+    return found
+
+
+def _render_sorted(found: Mapping[str, bytes]) -> bytes:
+    """The object with its keys in the one order."""
+    return write_object(
+        dict(sorted(found.items(), key=lambda one: (_RANK.get(one[0], 99), one[0])))
+    )
+
+
+def _own_marks(found: Mapping[str, bytes]) -> dict[str, bytes]:
+    return {name: found[name] for name in MARKS if found.get(name, b"null") != b"null"}
+
+
+def _without_marks(found: Mapping[str, bytes]) -> dict[str, bytes]:
+    return {name: raw for name, raw in found.items() if name not in MARKS or raw == b"null"}
+
+
+def _reorder_functions(found: Sequence[_Tool], known: Sequence[str]) -> tuple[Sequence[_Tool], str]:
+    """The tools with functions in their order among themselves, and why not where they are not."""
+    able = [tool for tool in found if tool.name]
+    if len({tool.name for tool in able}) < len(able):
+        return found, "two tools have one name"
+    rank = {one: place for place, one in enumerate(known)}
+    able.sort(key=lambda tool: (rank.get(tool.known, len(rank)), tool.name))
+    following = iter(able)
+    return [next(following) if tool.name else tool for tool in found], ""
+
+
+def _same_before_each_mark(found: Sequence[_Tool], planned: Sequence[_Tool]) -> bool:
+    """True if each place that carries a mark still ends the same set of tools."""
+    apart: set[int] = set()
+    for was, now in zip(found, planned, strict=True):
+        apart ^= {id(was)}
+        apart ^= {id(now)}
+        if apart and was.can_carry_mark:
+            return False
+    return True
+
+
+def _next_order(known: Sequence[str], planned: Sequence[_Tool]) -> tuple[str, ...]:
+    """The order for the next call, as far as it is remembered."""
+    sent = (tool.known for tool in planned if tool.name)
+    return tuple(dict.fromkeys([*known, *sent]))[:MAX_TOOLS]

@@ -1,0 +1,358 @@
+"""One call as the caches see it: its blocks, marks, other cache inputs, and its start and end.
+
+All of it is fingerprints and sizes: no word of the prompt stays here.
+
+A prompt begins with its tools, its stable slot, and all up to its conversation's first message.
+Where that changes between two calls of a conversation, the later one reads nothing that the one
+before wrote behind the change, whatever the provider does.
+
+Text that a call says at its end alone, such as a reminder behind the last message, is not said
+there in the next one, and what was written with it is not read.
+"""
+
+from array import array
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from itertools import accumulate, pairwise, takewhile
+from typing import Final
+
+import msgspec
+
+from proxy.caches.regime import Regime
+from proxy.prefix.prompts.prompt import (
+    BYTES_PER_TOKEN,
+    BlockJson,
+    Fingerprint,
+    Prompt,
+    PromptBlock,
+    PromptSlot,
+    part_text,
+)
+
+#: Bytes kept of a fingerprint that is only compared with the one of another call.
+DIGEST_BYTES: Final = 8
+#: Fingerprints kept of the tools, leading texts or messages of one call.
+MAX_DIGESTS: Final = 1_024
+#: Lines told apart in one text; the rest counts as one more.
+MAX_LINES: Final = 512
+#: Texts of one prompt that are taken apart.
+MAX_TEXTS: Final = 256
+#: Bytes beyond which a text is not taken apart.
+MAX_TEXT_BYTES: Final = 2**18
+#: Calls of a conversation that are compared with the next one.
+MAX_COMPARED_CALLS: Final = 4
+#: Openings of its calls that are remembered; several agents may speak in one conversation.
+MAX_STARTS: Final = 12
+#: Blocks at the end of a call that are told apart where a later one does not repeat them.
+MAX_LEFT_OUT: Final = 12
+#: So many were not repeated, or more.
+MORE: Final = MAX_LEFT_OUT + 1
+
+
+class TextLines(msgspec.Struct, frozen=True):
+    """The lines of one text.
+
+    Attributes:
+        digests: The beginning of each line's fingerprint, joined.
+        sizes: Bytes of each line.
+        size: Bytes of all lines.
+    """
+
+    digests: bytes
+    sizes: "array[int]"
+    size: int
+
+
+class TokenScale(msgspec.Struct, frozen=True, kw_only=True):
+    """Number of tokens a prompt's bytes are; what a provider counted of it before is exact.
+
+    Attributes:
+        size: Bytes of the prompt.
+        total: Its tokens.
+        counted_size: Bytes of a prefix whose tokens were counted; 0 for none.
+        counted: Its tokens.
+    """
+
+    size: int = 0
+    total: int = 0
+    counted_size: int = 0
+    counted: int = 0
+
+    def tokens_of(self, size: int) -> int:
+        """Tokens in the first ``size`` bytes, rounded down."""
+        if size < self.counted_size:
+            return size * self.counted // self.counted_size
+        rest = self.size - self.counted_size
+        beyond = (size - self.counted_size) * (self.total - self.counted)
+        return self.counted + (beyond // rest if rest else 0)
+
+    def with_total(self, total: int) -> "TokenScale":
+        """The same once the provider counted all of the prompt."""
+        if total < self.counted:
+            return TokenScale(size=self.size, total=total)
+        return msgspec.structs.replace(self, total=total)
+
+
+class BlockRanges(msgspec.Struct, frozen=True):
+    """The ranges of a call's blocks by kind, by index.
+
+    Attributes:
+        messages: The messages that a later call may repeat.
+    """
+
+    tools: range
+    heads: range
+    messages: range
+
+
+class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """A call that is sent, or was.
+
+    Attributes:
+        regime: The cache it meets.
+        place: Whose cache that is, and where: team, provider's account, upstream, replica.
+        feature: What part of whose product asks; finds the call to compare a first one with.
+        conversation: Which conversation it belongs to; empty where none is known.
+        early: What shapes the whole prefix besides the blocks, by name.
+        late: What shapes the messages only.
+        blocks: The prompt's blocks in wire order.
+        marks: The lifetime of each mark, the caller's own included, by index of its block; ""
+            for the provider's own.
+        explicit: Whether the provider's own choice of breakpoints is switched off (OpenAI).
+        tail: How many blocks at the end no later call repeats.
+        lines: The lines of leading texts, by index of their block.
+        compacted: Whether the gateway shortened the conversation for this call.
+    """
+
+    regime: Regime
+    place: bytes = b""
+    feature: bytes = b""
+    conversation: bytes = b""
+    early: Mapping[str, bytes] = {}
+    late: Mapping[str, bytes] = {}
+    blocks: tuple[PromptBlock, ...] = ()
+    marks: Mapping[int, str] = {}
+    explicit: bool = False
+    tail: int = 0
+    lines: Mapping[int, TextLines] = {}
+    compacted: bool = False
+
+    @cached_property
+    def points(self) -> tuple[int, ...]:
+        """Stands for the prefix that ends with each block; the empty prefix's comes first.
+
+        It is Python's own hash of fingerprints, so it says nothing to another process.
+        """
+        at = hash((self.place, *sorted(self.early.items())))
+        found = [at]
+        talk = self.block_ranges.messages.start
+        for block in self.blocks[:talk]:
+            at = hash((at, block.digest))
+            found.append(at)
+        at = hash((at, *sorted(self.late.items()))) if self.late else at
+        for block in self.blocks[talk:]:
+            at = hash((at, block.digest))
+            found.append(at)
+        return tuple(found)
+
+    @cached_property
+    def block_ranges(self) -> BlockRanges:
+        """The ranges of its tools, leading texts, and messages that may be repeated."""
+        blocks = self.blocks
+        tools = next((at for at, block in enumerate(blocks) if block.message >= 0), len(blocks))
+        end = range(tools, len(blocks))
+        talk = next((at for at in end if is_in_conversation(blocks[at])), len(blocks))
+        return BlockRanges(
+            range(tools), range(tools, talk), range(talk, max(talk, self.repeatable_blocks))
+        )
+
+    @cached_property
+    def short_fingerprints(self) -> tuple[bytes, bytes, bytes]:
+        """The beginnings of the fingerprints of each range, joined; of ``MAX_DIGESTS`` at most."""
+        of = self.block_ranges
+        return (
+            self._joined_digests(of.tools),
+            self._joined_digests(of.heads),
+            self._joined_digests(of.messages),
+        )
+
+    def _joined_digests(self, which: range) -> bytes:
+        blocks = self.blocks[which.start : min(which.stop, which.start + MAX_DIGESTS)]
+        return b"".join([block.digest[:DIGEST_BYTES] for block in blocks])
+
+    @cached_property
+    def ends(self) -> tuple[int, ...]:
+        """Bytes of the prefix that ends with each block; the empty prefix's 0 comes first."""
+        return tuple(accumulate([block.size for block in self.blocks], initial=0))
+
+    @cached_property
+    def implicit_breakpoints(self) -> tuple[int, ...]:
+        """Number of blocks before each message's end that may be an implicit breakpoint.
+
+        Source: OpenAI, prompt caching guide, implicit mode (2026-09).
+        """
+        blocks, talk = self.blocks, self.block_ranges.messages.start
+        leads = talk > len(self.block_ranges.tools)
+        roles = [block.role for block in blocks[talk:]]
+        ends = [
+            at
+            for at, (role, after) in enumerate(pairwise((*roles, "")), talk + 1)
+            if role == "user" or (role == "tool" != after)
+        ]
+        return (talk, *ends) if leads else tuple(ends)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all blocks."""
+        return self.ends[-1]
+
+    @property
+    def estimate(self) -> int:
+        """Tokens of the prompt, as well as they are known before it is answered."""
+        return -(-self.size // BYTES_PER_TOKEN)
+
+    def scale(self, counted_size: int = 0, counted: int = 0) -> TokenScale:
+        """Number of tokens its bytes are, where so many of its first bytes were counted."""
+        total = -(-self.size * counted // counted_size) if counted_size else self.estimate
+        return TokenScale(size=self.size, total=total, counted_size=counted_size, counted=counted)
+
+    @property
+    def repeatable_blocks(self) -> int:
+        """Number of blocks a later call may repeat."""
+        return max(0, len(self.blocks) - self.tail)
+
+
+def is_in_conversation(block: PromptBlock) -> bool:
+    """True if the block is part of the conversation, behind tools and leading texts."""
+    return block.slot is PromptSlot.VARIABLE
+
+
+def leading_lines(
+    prompt: Prompt, blocks: Sequence[PromptBlock], fingerprint: Fingerprint
+) -> dict[int, TextLines]:
+    """The lines of each leading text, by index of its block.
+
+    Other blocks have none, and none have texts that are too large or too many.
+
+    Raises:
+        Unplannable: If a message cannot be read.
+    """
+    found: dict[int, TextLines] = {}
+    pieces = BlockJson(prompt)
+    for index, block in enumerate(blocks):
+        if is_in_conversation(block) or len(found) >= MAX_TEXTS:
+            break
+        if block.message >= 0 and block.size <= MAX_TEXT_BYTES:
+            found[index] = _text_lines(part_text(pieces.block_json(block)) or "", fingerprint)
+    return found
+
+
+def leading_text(prompt: Prompt, block: PromptBlock) -> str:
+    """The words of a leading text's block; "" where it has none.
+
+    Raises:
+        Unplannable: If its message cannot be read.
+    """
+    return part_text(BlockJson(prompt).block_json(block)) or ""
+
+
+def split_lines(words: str) -> list[str]:
+    """The lines of a text, their ends included; beyond ``MAX_LINES`` the rest is one."""
+    found = words.split("\n", MAX_LINES)
+    return [*(f"{line}\n" for line in found[:-1]), found[-1]]
+
+
+def split_fingerprints(joined: bytes) -> list[bytes]:
+    """Short fingerprints that were joined."""
+    return [joined[at : at + DIGEST_BYTES] for at in range(0, len(joined), DIGEST_BYTES)]
+
+
+def _text_lines(words: str, fingerprint: Fingerprint) -> TextLines:
+    encoded = [line.encode("utf8", "surrogatepass") for line in split_lines(words)]
+    digests = b"".join([fingerprint(line)[:DIGEST_BYTES] for line in encoded])
+    sizes = array("I", map(len, encoded))
+    return TextLines(digests, sizes, sum(sizes))
+
+
+class PromptStart(msgspec.Struct, frozen=True):
+    """The digest of a prompt's start.
+
+    Attributes:
+        tools: How many blocks are tools.
+        stable: How many are the stable slot, tools among them.
+        head: Stands for the stable slot.
+        first: Stands for all up to the conversation's first message, and for that.
+    """
+
+    tools: int
+    stable: int
+    head: int
+    first: int
+
+
+def digest_start(blocks: Sequence[PromptBlock]) -> PromptStart:
+    """Digest the start of these blocks.
+
+    What stands for blocks is Python's own hash of fingerprints, so it says nothing to another
+    process.
+    """
+    stable = sum(1 for _ in takewhile(lambda block: block.slot is PromptSlot.STABLE, blocks))
+    before = sum(1 for _ in takewhile(lambda block: block.slot is not PromptSlot.VARIABLE, blocks))
+    return PromptStart(
+        tools=sum(1 for _ in takewhile(lambda block: block.message < 0, blocks)),
+        stable=stable,
+        head=_blocks_hash(blocks[:stable]),
+        first=_blocks_hash(blocks[: before + 1]),
+    )
+
+
+class PromptEnding(msgspec.Struct, frozen=True, gc=False):
+    """The digest of a prompt's end, as far as later calls may repeat it.
+
+    Attributes:
+        begins: How many blocks stand before the last ones.
+        head: Stands for those.
+        last: The beginnings of the last ones' fingerprints, joined; of ``BACK`` at most.
+    """
+
+    begins: int
+    head: int
+    last: bytes
+
+
+def digest_end(blocks: Sequence[PromptBlock]) -> PromptEnding:
+    """Digest the end of these blocks; the digests say nothing to another process."""
+    begins = max(0, len(blocks) - MAX_LEFT_OUT)
+    last = b"".join([block.digest[:DIGEST_BYTES] for block in blocks[begins:]])
+    return PromptEnding(begins, _blocks_hash(blocks[:begins]), last)
+
+
+def blocks_left_out(blocks: Sequence[PromptBlock], before: Sequence[PromptEnding]) -> int:
+    """Number of blocks at the end of an earlier call this one does not repeat.
+
+    Callers may take turns: it is compared with the call it repeats most of, the latest of such.
+    ``MORE`` where it repeats no message of any, or leaves out more than are told apart.
+
+    Args:
+        blocks: This call's.
+        before: How the latest calls of its conversation ended, the latest last.
+    """
+    shared = [(_repeated_blocks(blocks, each), each) for each in reversed(before)]
+    repeats, last = max(shared, key=lambda one: one[0], default=(0, None))
+    if last is None or not repeats or not is_in_conversation(blocks[repeats - 1]):
+        return MORE
+    return last.begins + len(last.last) // DIGEST_BYTES - repeats
+
+
+def _repeated_blocks(blocks: Sequence[PromptBlock], before: PromptEnding) -> int:
+    """Number of blocks of an earlier call this one begins with; 0 for fewer than are told apart."""
+    at = before.begins
+    if _blocks_hash(blocks[:at]) != before.head:
+        return 0
+    pairs = zip(blocks[at:], split_fingerprints(before.last), strict=False)
+    same = takewhile(lambda pair: pair[0].digest[:DIGEST_BYTES] == pair[1], pairs)
+    return at + sum(1 for _ in same)
+
+
+def _blocks_hash(blocks: Sequence[PromptBlock]) -> int:
+    return hash(tuple([block.digest for block in blocks]))

@@ -1,0 +1,215 @@
+"""On the wire ours says what uvicorn says, byte for byte."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from proxy.api.server_protocol import ServerProtocol
+from tests.proxy.api.talking import (
+    CHUNKED,
+    CLOSE,
+    LAST,
+    MAY_NOT,
+    ONE,
+    SAYS,
+    asked,
+    length,
+    listening,
+    speaking,
+    start,
+)
+
+pytestmark = pytest.mark.anyio
+TALKS: dict[str, Sequence[bytes]] = {
+    **{f"what the app says at {path}": [asked(path, CLOSE)] for path in SAYS},
+    **{f"HEAD of {path}": [asked(path, CLOSE, method="HEAD")] for path in ("/plain", "/chunks")},
+    "the whole scope": [asked("/a%20b/%C3%A9?q=%20&r", "X-Upper: \xe9 y", CLOSE)],
+    "another form of address": [asked("http://us/heard?q", CLOSE)],
+    "kept alive": [ONE, ONE, LAST],
+    "one after the other in one write": [ONE + asked("/chunks") + asked("/heard") + LAST],
+    "a body": [asked("/b", "content-length: 5", CLOSE, method="POST"), b"he", b"llo"],
+    "a body with its head": [asked("/b", "content-length: 5", CLOSE, method="POST") + b"hello"],
+    "a body that nobody reads": [
+        asked("/plain", "content-length: 5", method="POST") + b"he", b"llo" + LAST,
+    ],
+    "a body in chunks": [
+        asked("/b", "transfer-encoding: chunked", CLOSE, method="POST"),
+        b"2\r\nhe\r\n3;x=y\r\nllo\r\n", b"0\r\n\r\n",
+    ],
+    "bodies in a pipeline": [
+        asked("/b", "content-length: 2", method="POST") + b"he"
+        + asked("/c", "content-length: 3", method="POST") + b"llo" + LAST,
+    ],
+    "HTTP/1.0": [asked("/plain", version="1.0")],
+    "HTTP/1.0 in pieces": [asked("/chunks", version="1.0")],
+    "HTTP/1.0 that would stay": [asked("/plain", "connection: keep-alive", version="1.0")],
+    "a wait for 100": [
+        asked("/b", "expect: 100-Continue", "content-length: 2", CLOSE, method="POST"), b"he",
+    ],
+    "a wait for 100 that ends otherwise": [
+        asked("/plain", "expect: 100-continue", "content-length: 2", CLOSE, method="POST"),
+    ],
+    "an upgrade": [asked("/plain", "connection: upgrade, close", "upgrade: websocket")],
+    "what is no HTTP": [b"HELO us\r\n\r\n"],
+    "no address": [asked("us:443", method="CONNECT")],
+    "a length that is none": [asked("/b", "content-length: five", method="POST")],
+    "two lengths": [asked("/b", "content-length: 5", "content-length: 6", method="POST")],
+    "a length and chunks": [
+        asked("/b", "content-length: 5", "transfer-encoding: chunked", method="POST"),
+    ],
+    "what is no chunk": [asked("/b", "transfer-encoding: chunked", method="POST") + b"five\r\n"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("talk", TALKS)
+async def test_ours_says_what_uvicorn_says(talk: str) -> None:
+    said = []
+    for protocol in (HttpToolsProtocol, ServerProtocol):
+        async with listening(speaking, protocol) as place:
+            said.append(await place.said(*TALKS[talk]))
+
+    assert said[0]
+    assert said[1] == said[0]
+
+
+@pytest.mark.parametrize("path", MAY_NOT)
+async def test_what_the_app_may_not_say_is_not_said(path: str) -> None:
+    async with listening(speaking) as place:
+        assert await place.said(asked(path)) == b""
+
+
+async def test_an_app_that_fails_after_its_head_ends_the_connection() -> None:
+    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send(start(200, CHUNKED))
+        raise ValueError("ours")
+
+    async with listening(app) as place:
+        said = await place.said(ONE)
+
+    assert said == b"HTTP/1.1 200 OK\r\ntransfer-encoding: Chunked\r\n\r\n"
+
+
+async def test_an_app_cannot_begin_twice() -> None:
+    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send(start(200, length(2)))
+        await send(start(201, length(2)))
+
+    async with listening(app) as place:
+        assert (await place.said(ONE)).count(b"HTTP/1.1 ") == 1
+
+
+async def test_trailers_are_for_nobody() -> None:
+    chunks = b"2\r\nhe\r\n0\r\nx-late: yes\r\n\r\n"
+    async with listening(speaking) as place:
+        said = await place.said(
+            asked("/b", "transfer-encoding: chunked", CLOSE, method="POST") + chunks
+        )
+
+    assert said.endswith(b"\nhe")
+    assert b"x-late" not in said
+
+
+@pytest.mark.parametrize(
+    "opening",
+    [b"GET /", b"GET / HTTP/1.1\r\nx: ", b"GET / HTTP/1.1\r\n"],
+    ids=["address", "value", "heads"],
+)
+async def test_a_head_without_end_is_refused(opening: bytes) -> None:
+    filling = b"x: y\r\n" if opening.endswith(b"\n") else b"xxxxxx"
+    async with listening(speaking) as place, place.connected() as (reader, writer):
+        writer.write(ONE)
+        assert (await reader.readuntil(b"ok")).startswith(b"HTTP/1.1 200 OK\r\n")
+        writer.write(opening + filling * 12_000)
+        said = await asyncio.wait_for(reader.read(), 20)
+
+    assert said.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+
+
+async def test_a_first_head_without_end_is_refused() -> None:
+    async with listening(speaking) as place:
+        assert (await place.said(b"GET /" + b"x" * 70_000)).startswith(b"HTTP/1.1 400 ")
+
+
+async def test_trailers_without_end_end_the_connection() -> None:
+    opening = asked("/b", "transfer-encoding: chunked", method="POST") + b"2\r\nhe\r\n0\r\nx: "
+    async with listening(speaking) as place:
+        assert await place.said(opening, b"x" * 70_000) == b""
+
+
+async def test_a_large_head_with_an_end_is_read() -> None:
+    async with listening(speaking) as place:
+        said = await place.said(asked("/heard", "x-large: " + "x" * 50_000, CLOSE))
+
+    assert said.count(b"x" * 50_000) == 1
+
+
+H2C = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk")
+
+
+@pytest.mark.parametrize(
+    ("framing", "sent"),
+    [
+        ("content-length: 5", b"hello"),
+        ("transfer-encoding: chunked", b"2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n"),
+    ],
+)
+@pytest.mark.parametrize("wish", [H2C, ("upgrade: websocket", "connection: upgrade")])
+async def test_a_wish_for_another_protocol_is_passed_over(
+    wish: Sequence[str], framing: str, sent: bytes
+) -> None:
+    head = asked("/b?q", *wish, "x-kept: 1", framing, method="POST")
+    whole = head + sent
+    async with listening(speaking) as place:
+        for pieces in ([whole], [whole[:40], whole[40:]], [head, sent], [whole[:-9], whole[-9:]]):
+            said = await place.said(*pieces, LAST)
+            assert said.count(b"HTTP/1.1 200 OK\r\n") == 2
+            assert b"\nhello" in said
+            assert b"(b'x-kept', b'1')" in said
+
+
+async def test_wishes_in_a_pipeline_are_all_passed_over() -> None:
+    wishing = asked("/b", *H2C, "content-length: 2", method="POST") + b"he"
+    async with listening(speaking) as place:
+        said = await place.said(wishing * 50 + LAST)
+
+    assert said.count(b"\nhe") == 50
+    assert said.endswith(b"ok")
+
+
+async def test_a_wish_in_a_body_is_part_of_the_body() -> None:
+    body = asked("/b", *H2C)
+    async with listening(speaking) as place:
+        head = asked("/b", *H2C, f"content-length: {len(body)}", CLOSE, method="POST")
+        said = await place.said(head + body)
+
+    assert said.endswith(body)
+
+
+async def test_what_is_no_http_behind_a_wish_is_refused() -> None:
+    async with listening(speaking) as place:
+        said = await place.said(
+            asked("/b", *H2C, "transfer-encoding: chunked", method="POST") + b"five\r\n"
+        )
+
+    assert said.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+
+
+async def test_what_is_no_http_behind_a_request_is_refused_once_that_is_answered() -> None:
+    async with listening(speaking) as place:
+        said = await place.said(ONE + asked("/chunks") + b"no words\r\n\r\n")
+
+    ok, chunks, refused = said.split(b"HTTP/1.1 ")[1:]
+    assert ok.endswith(b"\r\n\r\nok")
+    assert chunks.endswith(b"\r\n0\r\n\r\n")
+    assert refused.startswith(b"400 Bad Request\r\n")
+
+
+@pytest.mark.parametrize("wish", [(), H2C])
+async def test_a_tunnel_is_wished_for_in_vain(wish: Sequence[str]) -> None:
+    async with listening(speaking) as place:
+        said = await place.said(asked("http://us/plain", *wish, CLOSE, method="CONNECT"))
+
+    assert said.startswith(b"HTTP/1.1 ")

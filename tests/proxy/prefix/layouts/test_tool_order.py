@@ -1,0 +1,385 @@
+"""One order and one rendering of tools."""
+
+import json
+from hashlib import blake2b
+from itertools import islice, permutations
+from random import Random
+from time import thread_time
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proxy.prefix.layouts.tool_order import (
+    MAX_TOOLS,
+    OrderedTools,
+    ToolRecord,
+    Toolsets,
+    order_tools,
+)
+from tests.fakes.handbook import dice
+
+MARK = {"type": "ephemeral"}
+HOUR = {"type": "ephemeral", "ttl": "1h"}
+_NAMES = st.text("abcdef", min_size=1, max_size=4)
+
+
+def brought(names):
+    return [ToolRecord(f"#{name}", name) for name in names]
+
+
+def sent_names(toolsets, names):
+    return "".join(known[1:] for known in toolsets.order(brought(names)))
+
+
+def shuffled(names: str, roll: Random, most: int) -> str:
+    return "".join(roll.sample(names, most))
+
+
+def test_an_order_that_holds_still_is_kept():
+    toolsets = Toolsets()
+
+    assert [sent_names(toolsets, "zyx") for _ in range(50)] == ["zyx"] * 50
+
+
+def test_lists_that_begin_alike_still_do():
+    toolsets = Toolsets()
+
+    assert sent_names(toolsets, "dcb") == "dcb"
+    assert sent_names(toolsets, "dca") == "dca"
+    assert sent_names(toolsets, "dc") == "dc"
+
+
+def test_lists_that_are_joined_in_another_order_mean_nothing():
+    toolsets = Toolsets()
+    parts = ("cab", "zxy", "321")
+    for _ in range(10):
+        for order in permutations(parts):
+            assert sent_names(toolsets, "".join(order)) == "".join(order)
+
+
+def test_shuffled_tools_soon_go_by_name():
+    toolsets = Toolsets()
+    roll = dice("shuffled")
+    for _ in range(6):
+        sent_names(toolsets, shuffled("abcdefghij", roll, 10))
+
+    assert sent_names(toolsets, "jihgfedcba") == "abcdefghij"
+
+
+def test_so_do_shuffled_tools_of_which_some_are_left_out():
+    toolsets = Toolsets()
+    roll = dice("flickering")
+    for _ in range(20):
+        sent_names(toolsets, shuffled("abcdefghijklmnopqrstuvwxyz", roll, 20))
+
+    assert sent_names(toolsets, "zyx") == "xyz"
+
+
+def test_a_tool_is_the_same_when_its_description_changes():
+    toolsets = Toolsets()
+    for number, names in enumerate(islice(permutations("dcba"), 20)):
+        toolsets.order([ToolRecord(f"{number}/{name}", name) for name in names])
+
+    assert sent_names(toolsets, "dcba") == "abcd"
+
+
+def test_one_list_in_many_that_is_turned_round_changes_nothing():
+    toolsets = Toolsets()
+    for number in range(200):
+        sent_names(toolsets, "bca" if number % 50 == 49 else "cba")
+
+    assert sent_names(toolsets, "cba") == "cba"
+
+
+def test_processes_that_met_shuffled_tools_agree():
+    orders = list(islice(permutations("fedcba"), 40))
+    one, other = Toolsets(), Toolsets()
+    for order in orders[:20]:
+        one.order(brought(order))
+    for order in orders[20:]:
+        other.order(brought(order))
+
+    assert sent_names(one, orders[0]) == sent_names(other, orders[1]) == "abcdef"
+
+
+def test_many_lists_take_bounded_memory():
+    toolsets = Toolsets()
+    for number in range(2_000):
+        sent_names(toolsets, [f"{number}", f"{number} more"])
+    toolsets.order(brought(map(str, range(5_000))))
+
+    assert len(toolsets._pairs) <= 512 + 256
+
+
+@given(st.lists(st.permutations("abcde"), max_size=8))
+def test_every_tool_is_sent_once(orders):
+    toolsets = Toolsets()
+    for order in orders:
+        assert sorted(sent_names(toolsets, order)) == list("abcde")
+
+
+def test_where_all_lists_begin_with_the_same_tools_all_stay():
+    toolsets, roll = Toolsets(), Random(3)  # noqa: S311
+    for _ in range(40):
+        sent_names(toolsets, "zyxwv" + shuffled("abcdef", roll, 2))
+
+    assert sent_names(toolsets, "zyxwvfa") == "zyxwvfa"
+    assert sent_names(toolsets, "zyxwvbe") == "zyxwvbe"
+
+
+def test_tools_that_are_always_spelt_alike_are_not_respelled():
+    toolsets = Toolsets()
+    for spelling in (1, 1, 1):
+        toolsets.order([ToolRecord("#a", "a", spelling), ToolRecord("#b", "b", 7)])
+
+    assert not toolsets.is_respelled
+
+
+def test_a_tool_that_comes_with_its_keys_in_another_order_is_respelled_for_good():
+    toolsets = Toolsets()
+    for spelling in (1, 2, 2, 2):
+        toolsets.order([ToolRecord("#a", "a", spelling)])
+
+    assert toolsets.is_respelled
+
+
+def fingerprint(text: bytes) -> bytes:
+    return blake2b(text, digest_size=16).digest()
+
+
+def tool(name: str, mark: object = None, **fields: Any) -> bytes:
+    function = {"name": name, "parameters": {"type": "object", "b": 1, "a": 2}, **fields}
+    return orjson.dumps(
+        {"type": "function", "function": function} | ({"cache_control": mark} if mark else {})
+    )
+
+
+def sent(tools: list[bytes], known: tuple[str, ...] = ()) -> OrderedTools:
+    return order_tools(tuple(tools), tuple(known), fingerprint)
+
+
+def names(found: OrderedTools) -> list[str]:
+    return [(one.get("function") or one.get("custom") or one)["name"] for one in decoded(found)]
+
+
+def decoded(found: OrderedTools) -> list[dict[str, Any]]:
+    return [orjson.loads(one) for one in found.tools]
+
+
+def marks(found: OrderedTools) -> list[object]:
+    return [one.get("cache_control") for one in decoded(found)]
+
+
+def test_at_first_tools_stand_by_name():
+    assert names(sent([tool("c"), tool("a"), tool("b")])) == ["a", "b", "c"]
+
+
+def test_tools_stay_as_their_caller_writes_them_where_they_may():
+    came = [b'{"function": {"parameters": {}, "name": "b"}, "type": "function"}', tool("a")]
+    found = order_tools(tuple(came), (), fingerprint, as_came=True)
+
+    assert found.tools == (came[1], came[0])
+    assert found.order == sent(came).order
+    assert sent(came).tools[1] != came[0]
+
+
+def test_a_mark_that_moves_to_another_tool_is_written_there():
+    came = [tool("b"), tool("a", MARK)]
+    found = order_tools(tuple(came), (), fingerprint, as_came=True)
+
+    assert names(found) == ["a", "b"]
+    assert marks(found) == [None, MARK]
+
+
+def test_a_tool_that_is_new_is_appended():
+    first = sent([tool("d"), tool("c")])
+    second = sent([tool("a"), tool("d"), tool("b"), tool("c")], first.order)
+
+    assert names(second) == ["c", "d", "a", "b"]
+    assert second.tools[:2] == first.tools
+    assert second.order[:2] == first.order
+
+
+def test_a_tool_that_is_away_for_a_call_comes_back_to_its_place():
+    first = sent([tool("a"), tool("b"), tool("c")])
+    second = sent([tool("c"), tool("a")], first.order)
+    third = sent([tool("c"), tool("b"), tool("a")], second.order)
+
+    assert names(second) == ["a", "c"]
+    assert third == first
+
+
+def test_a_tool_that_changed_is_a_new_one():
+    first = sent([tool("a"), tool("b")])
+    second = sent([tool("a", description="other"), tool("b")], first.order)
+
+    assert names(second) == ["b", "a"]
+    assert len(second.order) == 3
+
+
+def test_the_same_tool_written_differently_has_one_rendering():
+    compact = b'{"type":"function","function":{"name":"f","description":"d","parameters":{"b":1}}}'
+    spaced = (
+        b'{"function": {"parameters": {"b": 1}, "description": "d",\n "name": "f"},'
+        b' "type": "function"}'
+    )
+
+    assert sent([spaced]) == sent([compact])
+    assert sent([compact]).tools == (compact,)
+
+
+def test_the_order_of_a_schemas_keys_and_the_spelling_of_its_numbers_stay():
+    raw = b'{"type":"function","function":{"name":"f","parameters":{"b":1.0e5,"a":"\\u00e9"}}}'
+
+    assert sent([raw]).tools == (raw,)
+
+
+def test_other_keys_of_a_tool_follow_by_name():
+    raw = b'{"z":1,"y":2,"type":"custom","custom":{"y":null,"format":{},"name":"f"}}'
+
+    assert sent([raw]).tools == (
+        b'{"type":"custom","custom":{"name":"f","format":{},"y":null},"y":2,"z":1}',
+    )
+
+
+def test_a_mark_on_the_last_tool_stays_behind_all_tools():
+    found = sent([tool("c"), tool("b"), tool("a", HOUR)])
+
+    assert names(found) == ["a", "b", "c"]
+    assert marks(found) == [None, None, HOUR]
+
+
+def test_a_mark_stays_behind_the_tools_it_was_put_behind():
+    first = sent([tool("b"), tool("a", HOUR)])
+    second = sent([tool("b"), tool("a", HOUR), tool("c", MARK)], first.order)
+
+    assert marks(second) == [None, HOUR, MARK]
+    assert second.tools[:2] == first.tools
+
+
+def test_a_mark_does_not_make_another_tool_of_one():
+    first = sent([tool("b"), tool("a")])
+    second = sent([tool("b"), tool("a", MARK)], first.order)
+
+    assert second.order == first.order
+    assert marks(second) == [None, MARK]
+
+
+def test_tools_that_would_cross_a_mark_stay_where_they_are():
+    tools = [tool("c", HOUR), tool("b"), tool("a", MARK)]
+    found = sent(tools)
+
+    assert found.tools == tuple(tools)
+    assert "marks" in found.why
+
+
+def test_a_mark_within_the_definition_stays_or_goes_with_the_place():
+    inner = orjson.dumps({"type": "function", "function": {"name": "a", "cache_control": MARK}})
+    alone, moved = sent([inner]), sent([tool("b"), inner])
+
+    assert alone.tools == (inner,)
+    assert marks(moved) == [None, MARK]
+    assert moved.tools[0] == b'{"type":"function","function":{"name":"a"}}'
+
+
+def test_a_mark_of_null_is_none():
+    raw = b'{"type":"function","function":{"name":"a"},"cache_control":null}'
+
+    assert sent([tool("b"), raw]).tools == (raw, tool("b"))
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [
+        b'{"type": "mcp","server_label":"x"}',
+        b'{"type": "computer_use", "name":"zz"}',
+        b'{"type": "function", "name":"flat"}',
+        b'{"type": "function", "function":{"name":""}}',
+        b'{"type": "function", "function":{"nom":"x"}}',
+        b'{"type": "function", "function":{"name":7}}',
+        b'{"type": "function", "function":{"name":"x","name":"y"}}',
+        b'{"type": "function", "function":{"na\\u006de":"x"}}',
+        b'{"type": 1, "function":{"name":"x"}}',
+        b'{"type": "function", "function":null}',
+        b'"a tool"',
+        b"7",
+        b'{"type": "function", "function":{"name":"\xff"}}',
+        b'{"type": "function", "function":' + b"[" * 5000 + b"]" * 5000 + b"}",
+        b"",
+    ],
+)
+def test_what_is_no_plain_function_stays_as_it_came_and_where_it_was(strange: bytes):
+    found = sent([tool("b"), strange, tool("a")])
+
+    assert found.tools == (tool("a"), strange, tool("b"))
+    assert len(found.order) == 2
+
+
+def test_a_mark_on_what_is_no_function_keeps_the_tools_before_it():
+    mcp = b'{"type":"mcp","cache_control":{"type":"ephemeral"}}'
+
+    assert sent([tool("b"), mcp, tool("a")]).tools == (tool("b"), mcp, tool("a"))
+    assert sent([tool("b"), tool("a"), mcp]).tools == (tool("a"), tool("b"), mcp)
+
+
+def test_tools_of_one_name_stay_as_they_came():
+    tools = [tool("b"), tool("a", x="1"), tool("a")]
+    found = sent(tools)
+
+    assert found.tools == tuple(tools)
+    assert "name" in found.why
+
+
+def test_ten_thousand_tools_pass_through_at_once():
+    tools = [tool(f"t{n}") for n in range(10_000)]
+    began = thread_time()
+    found = sent(tools, ("ab",))
+
+    assert thread_time() - began < 1
+    assert found.tools == tuple(tools)
+    assert found.order == ("ab",)
+    assert found.why
+
+
+def test_what_is_remembered_is_bounded():
+    known = tuple(f"{n:032x}" for n in range(MAX_TOOLS))
+
+    assert sent([tool("a")], known).order == known
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(_NAMES, unique=True, max_size=6), min_size=1, max_size=6))
+def test_whatever_the_order_asked_the_same_tools_are_sent_the_same(
+    calls: list[list[str]],
+):
+    known: tuple[str, ...] = ()
+    before: dict[str, bytes] = {}
+    for call in calls:
+        asked = [tool(name) for name in call]
+        found = sent(asked, known)
+        again = sent([json.dumps(json.loads(one)).encode() for one in reversed(asked)], known)
+        assert found == again
+        assert sorted(found.tools) == sorted(asked)
+        kept = [one for one in found.tools if one in before.values()]
+        assert list(found.tools[: len(kept)]) == kept
+        known = found.order
+        before |= dict(zip(names(found), found.tools, strict=True))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(_NAMES, st.sampled_from([None, MARK, HOUR])), max_size=6))
+def test_no_tool_and_no_mark_is_lost(asked: list[tuple[str, object]]):
+    tools = [tool(name, mark) for name, mark in asked]
+    found = sent(tools)
+
+    assert sorted(names(found)) == sorted(name for name, _ in asked)
+    assert [mark for mark in marks(found) if mark] == [mark for _, mark in asked if mark]
+    assert sent(list(found.tools), found.order).tools == found.tools
+
+
+@given(st.lists(st.binary(max_size=40), max_size=4))
+def test_any_bytes_come_out_again(tools: list[bytes]):
+    assert sorted(sent(tools).tools) == sorted(tools)

@@ -1,0 +1,212 @@
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.prefix.prediction.sent_call import (
+    MAX_LEFT_OUT,
+    MAX_LINES,
+    MAX_TEXT_BYTES,
+    MORE,
+    SentCall,
+    blocks_left_out,
+    digest_end,
+    digest_start,
+    is_in_conversation,
+    leading_lines,
+    leading_text,
+    split_fingerprints,
+    split_lines,
+)
+from proxy.prefix.prompts.objects import Unplannable
+from proxy.prefix.prompts.prompt import PromptBlock
+from tests.proxy.prefix.sendings import ANTHROPIC, VLLM, block, body, fingerprint, sent, users
+
+TOOLS = [block("search", 400, role="tools", at=at) for at in range(2)]
+RULES = block("rules", 9_000, role="system", leads=True)
+HELLO = block("hello", 100, at=1)
+
+
+def test_equal_beginnings_have_equal_points():
+    one = users(VLLM, ("a", 10), ("b", 10))
+    other = users(VLLM, ("a", 10), ("c", 10))
+
+    assert one.points[:2] == other.points[:2]
+    assert one.points[2] != other.points[2]
+    assert one.ends == (0, 40, 80)
+
+
+def test_without_a_conversation_only_the_end_of_leading_texts_may_be_a_breakpoint():
+    assert sent(VLLM, ("system", "a")).implicit_breakpoints == (1,)
+    assert sent(VLLM).implicit_breakpoints == ()
+
+
+def test_what_shapes_the_prefix_parts_all_of_it():
+    plain = users(VLLM, ("a", 10))
+
+    assert users(VLLM, ("a", 10), place=b"x").points[0] != plain.points[0]
+    assert users(VLLM, ("a", 10), early={"model": b"x"}).points[0] != plain.points[0]
+
+
+def test_what_shapes_the_messages_leaves_what_stands_before_them():
+    chosen = sent(VLLM, ("system", "a"), ("user", "b"), late={"tool_choice": b"x"})
+    plain = sent(VLLM, ("system", "a"), ("user", "b"))
+
+    assert chosen.points[:2] == plain.points[:2]
+    assert chosen.points[2] != plain.points[2]
+
+
+def test_names_and_values_of_parameters_do_not_run_into_one_another():
+    one = users(VLLM, ("a", 10), early={"ab": b"c"})
+    other = users(VLLM, ("a", 10), early={"a": b"bc"})
+
+    assert one.points != other.points
+
+
+def test_tokens_are_reckoned_from_bytes_where_nobody_counted():
+    call = SentCall(regime=VLLM, blocks=(block("a", 401),), tail=3)
+
+    assert call.estimate == 101
+    assert call.repeatable_blocks == 0
+    assert SentCall(regime=VLLM).scale().tokens_of(0) == 0
+
+
+def test_bytes_beyond_what_was_counted_are_reckoned_by_what_was():
+    scale = users(VLLM, ("a", 100), ("b", 100)).scale(400, 40).with_total(200)
+
+    assert [scale.tokens_of(size) for size in (0, 200, 400, 600, 800)] == [0, 20, 40, 120, 200]
+    assert scale.with_total(80).tokens_of(600) == 60
+    assert scale.with_total(20).tokens_of(400) == 10
+
+
+@given(st.text())
+def test_lines_make_up_the_text(words):
+    assert "".join(split_lines(words)) == words
+
+
+def test_only_so_many_lines_are_told_apart():
+    assert len(split_lines("\n" * 5_000)) == MAX_LINES + 1
+
+
+def test_the_lines_of_leading_texts_are_known_by_block():
+    prompt, blocks = body(("system", "one\ntwo"), ("user", "three"), tools=("t",))
+
+    found = leading_lines(prompt, blocks, fingerprint)
+
+    assert list(found) == [1]
+    assert list(found[1].sizes) == [4, 3]
+    assert split_fingerprints(found[1].digests) == [
+        fingerprint(b"one\n")[:8],
+        fingerprint(b"two")[:8],
+    ]
+    assert is_in_conversation(blocks[2])
+
+
+def test_a_text_that_is_too_large_is_not_taken_apart():
+    prompt, blocks = body(("system", "a" * MAX_TEXT_BYTES), ("user", "b"))
+
+    assert leading_lines(prompt, blocks, fingerprint) == {}
+
+
+def test_a_part_that_is_no_text_has_no_words():
+    prompt, blocks = body(("system", "a"), ("user", "b"))
+    picture = msgspec.json.encode({"role": "system", "content": [{"type": "image_url"}]})
+    prompt = msgspec.structs.replace(prompt, messages=(picture,))
+
+    assert leading_text(prompt, blocks[0]) == ""
+
+
+def test_a_block_whose_message_cannot_be_read_is_unplannable():
+    prompt, blocks = body(("system", "a"), ("user", "b"))
+    prompt = msgspec.structs.replace(prompt, messages=(b"1",))
+
+    with pytest.raises(Unplannable):
+        leading_lines(prompt, blocks, fingerprint)
+
+
+def test_a_call_on_anthropic_needs_no_count():
+    assert sent(ANTHROPIC, ("user", "hello")).estimate > 0
+
+
+def begins(*blocks: PromptBlock) -> tuple[int, int]:
+    found = digest_start(blocks)
+    return found.head, found.first
+
+
+def test_tools_and_the_stable_slot_are_counted():
+    found = digest_start([*TOOLS, RULES, HELLO])
+
+    assert (found.tools, found.stable) == (2, 3)
+
+
+def test_a_conversation_that_goes_on_begins_in_the_same_way():
+    answer, question = block("yes", 50, role="assistant", at=2), block("and?", 50, at=3)
+
+    assert digest_start([RULES, HELLO, answer, question]) == digest_start([RULES, HELLO])
+
+
+def test_another_first_message_leaves_the_stable_slot_as_it_was():
+    (head, first), (same, other) = begins(RULES, HELLO), begins(RULES, block("bye", 90, at=1))
+
+    assert head == same
+    assert first != other
+
+
+def test_another_stable_slot_changes_all_behind_it():
+    (head, first), (another, other) = (
+        begins(RULES, HELLO),
+        begins(block("news", 9_000, role="system", leads=True), HELLO),
+    )
+
+    assert head != another
+    assert first != other
+
+
+def test_an_empty_prompt_begins_with_nothing():
+    assert (digest_start([]).tools, digest_start([]).stable) == (0, 0)
+
+
+def said(*names: str) -> list[PromptBlock]:
+    """Rules, and messages of these names."""
+    return [RULES, *(block(name, 90, at=at) for at, name in enumerate(names, 1))]
+
+
+def left_by(now: str, *before: str) -> int:
+    return blocks_left_out(said(*now), [digest_end(said(*each)) for each in before])
+
+
+def test_a_call_that_goes_on_leaves_nothing_out():
+    assert left_by("abcde", "abc") == 0
+    assert left_by("abc", "abc") == 0
+
+
+def test_what_a_later_call_does_not_repeat_is_counted_from_the_end():
+    assert left_by("abxde", "abc") == 1
+    assert left_by("axcde", "abc") == 2
+    assert left_by("a", "abc") == 2
+
+
+def test_callers_that_take_turns_are_compared_with_the_one_they_repeat_most_of():
+    assert left_by("abxde", "zyx", "abc", "azz") == 1
+
+
+def test_where_all_that_is_older_than_some_calls_changes_the_latest_call_says_how_much():
+    assert left_by("axcdefg", "abc", "abcd", "abcdef") == 5
+    assert left_by("axcdefg", "abcd", "aycdef") == 5
+
+
+def test_a_call_that_repeats_no_message_goes_on_with_none():
+    assert left_by("xbc", "abc") == MORE
+    assert left_by("abc") == MORE
+    assert blocks_left_out([block("news", 90, at=1)], [digest_end([HELLO])]) == MORE
+
+
+def test_only_so_many_blocks_are_told_apart():
+    long = "abcdefghijklmnopqrstuvwxyz"
+
+    assert left_by(long[:-MAX_LEFT_OUT] + "0123", long) == MAX_LEFT_OUT
+    assert left_by(long[: -MAX_LEFT_OUT - 1] + "0123", long) == MORE
+
+
+def test_of_a_long_prompt_no_more_is_kept_than_is_told_apart():
+    assert len(digest_end(said(*"abcdefghijklmnopqrstuvwxyz")).last) == MAX_LEFT_OUT * 8

@@ -1,0 +1,111 @@
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.prefix.prompts.fingerprints import (
+    bare_json,
+    digest_without_marks,
+    keyed_hash,
+    without_marks,
+)
+from proxy.prefix.prompts.objects import Unplannable
+from proxy.prefix.prompts.prompt import BlockJson, Prompt, parse_prompt
+from tests.proxy.prefix.sendings import blocks, body, fingerprint
+
+SECRET = b"s" * 32
+MARK = {"cache_control": {"type": "ephemeral"}}
+BREAK = {"prompt_cache_breakpoint": {"mode": "explicit"}}
+
+
+@given(st.binary(max_size=9_000), st.binary(max_size=9_000))
+def test_equal_texts_are_seen_to_be_equal_and_nothing_else_is(one, other):
+    digest = keyed_hash(SECRET, "team")
+
+    assert (digest(one) == digest(other)) == (one == other)
+    assert len(digest(one)) == 16
+
+
+@pytest.mark.parametrize("length", [0, 1, 4095, 4096, 100_000])
+def test_another_team_or_installation_has_others(length):
+    text = b"x" * length
+    found = {
+        keyed_hash(SECRET, "team")(text),
+        keyed_hash(SECRET, "other")(text),
+        keyed_hash(b"t" * 32, "team")(text),
+    }
+
+    assert len(found) == 3
+
+
+def test_a_hash_is_the_same_in_every_process():
+    digest = keyed_hash(SECRET, "team")
+
+    assert digest(b"Hello").hex() == "4fd4f2dad2d328a4a821cd22a02de540"
+    assert digest(b"Hello" * 1000).hex() == "b1a963553e542715d39eaac60aa90dc9"
+
+
+def chat(system: object, user: object, tool: dict[str, object]) -> Prompt:
+    messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
+    return parse_prompt(msgspec.json.encode({"messages": messages, "tools": [tool]}))
+
+
+def digests(prompt: Prompt) -> list[bytes]:
+    found, pieces = blocks(prompt, fingerprint), BlockJson(prompt)
+    known = [digest_without_marks(pieces.block_json(block), fingerprint) for block in found]
+    return [block.digest for block in without_marks(found, known)]
+
+
+TOOL: dict[str, object] = {"type": "function", "function": {"name": "a"}}
+
+
+def test_marks_make_no_difference():
+    plain = chat("rules", "hello", TOOL)
+    system = [{"type": "text", "text": "rules", **MARK}]
+    user = [{"type": "text", "text": "hello", **BREAK}]
+
+    assert digests(chat(system, user, {**TOOL, **MARK})) == digests(plain)
+    assert digests(chat("rules", "hello you", TOOL)) != digests(plain)
+
+
+def test_parts_are_not_run_together():
+    two = [{"type": "text", "text": "a"}, {"type": "text", "text": "b", **MARK}]
+
+    assert bare_json(msgspec.json.encode({"content": two})) == (
+        b'{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}'
+    )
+
+
+def test_spacing_makes_no_difference():
+    assert bare_json(b'{"a": 1, "b": [2]}') == bare_json(b'{"a":1,"b":[2]}')
+
+
+def test_a_mark_that_is_the_callers_argument_is_kept():
+    argument = b'{"role":"assistant","tool_calls":[{"cache_control":1}]}'
+
+    assert bare_json(argument) == argument
+
+
+@pytest.mark.parametrize("raw", [b"{", b'"\xff"', b"[" * 100_000])
+def test_what_is_no_json_is_unplannable(raw):
+    with pytest.raises(Unplannable):
+        bare_json(raw)
+
+
+@pytest.mark.parametrize("raw", [b"1", b"null", b"[]", b'{"content": [1]}', b'{"content": []}'])
+def test_odd_blocks_are_let_be(raw):
+    assert msgspec.json.decode(bare_json(raw)) in (
+        msgspec.json.decode(raw),
+        {"content": 1},
+    )
+
+
+def test_a_blocks_json_is_found():
+    prompt, found = body(("system", "a"), ("user", "b"), tools=("t",))
+    pieces = BlockJson(prompt)
+
+    assert [pieces.block_json(block) for block in found] == [
+        prompt.tools[0],
+        b'"a"',
+        prompt.messages[1],
+    ]

@@ -1,0 +1,102 @@
+import json
+
+import yaml
+from hypothesis import given
+
+from slo.alert import Severity
+from slo.objective import BurnAlert, Enforce, Metric, Objective, RequestKind
+from slo.openslo import objective_text, openslo_documents
+from tests.fakes.promised import objective, objectives
+
+
+@given(objectives(), objectives())
+def test_what_differs_is_written_differently(one: Objective, other: Objective) -> None:
+    written, also = openslo_documents([one, other])
+    assert (written == also) == (one == other)
+
+
+@given(objectives())
+def test_a_document_is_the_same_by_way_of_yaml_and_json(each: Objective) -> None:
+    (document,) = openslo_documents([each])
+    assert yaml.safe_load(yaml.safe_dump(document)) == document
+    assert json.loads(json.dumps(document)) == document
+
+
+def test_a_document_is_as_openslo_has_it() -> None:
+    made = objective(
+        name="chat-ttft",
+        feature="chat",
+        calls=RequestKind.STREAMS,
+        metric=Metric.TTFT,
+        under=0.5,
+        enforce=Enforce.DEGRADE,
+        ladder=("elsewhere", "a,b"),
+        alerts=(BurnAlert(burn=6.0, over=1800.0, severity=Severity.PAGE),),
+    )
+    (document,) = openslo_documents([made])
+    assert (document["apiVersion"], document["kind"]) == ("openslo/v1", "SLO")
+    assert document["metadata"] == {
+        "name": "chat-ttft",
+        "labels": {"feature": "chat"},
+        "annotations": {
+            "thriftgate.dev/enforce": "degrade",
+            "thriftgate.dev/ladder": "requested,elsewhere,a%2Cb",
+        },
+    }
+    spec = document["spec"]
+    assert spec["service"] == "chat"
+    assert spec["budgetingMethod"] == "Occurrences"
+    assert spec["timeWindow"] == [{"duration": "28d", "isRolling": True}]
+    assert spec["objectives"] == [{"displayName": "p95 of ttft within 500ms", "target": 0.95}]
+    ratio = spec["indicator"]["spec"]["ratioMetric"]
+    assert ratio["good"]["metricSource"] == {
+        "type": "thriftgate",
+        "spec": {"sli": "ttft", "calls": "streams", "feature": "chat", "le": 0.5},
+    }
+    assert "le" not in ratio["total"]["metricSource"]["spec"]
+    ((policy,),) = [spec["alertPolicies"]]
+    assert policy["metadata"]["name"] == "chat-ttft-1"
+    (condition,) = policy["spec"]["conditions"]
+    assert condition["spec"] == {
+        "severity": "page",
+        "condition": {
+            "kind": "burnrate",
+            "op": "gte",
+            "threshold": 6.0,
+            "lookbackWindow": "30m",
+        },
+    }
+
+
+def test_a_floor_is_an_average_of_hours() -> None:
+    (document,) = openslo_documents([objective(metric=Metric.CACHE, target=0.7, clear=0.75)])
+    assert document["spec"]["budgetingMethod"] == "RatioTimeslices"
+    assert document["spec"]["objectives"][0]["timeSliceWindow"] == "1h"
+    assert document["metadata"]["annotations"]["thriftgate.dev/clear"] == "0.75"
+
+
+def test_to_shed_goes_without_a_ladder() -> None:
+    (document,) = openslo_documents([objective(enforce=Enforce.SHED, ladder=("shed",))])
+    assert document["metadata"]["annotations"] == {"thriftgate.dev/enforce": "shed"}
+
+
+def test_what_is_promised_is_told_in_a_few_words() -> None:
+    said = [
+        objective_text(objective(metric=Metric.TOTAL, target=0.995, under=2.0)),
+        objective_text(objective(metric=Metric.ERRORS, target=0.99)),
+        objective_text(objective(metric=Metric.COST, target=0.99, under_nanos=50_000_000)),
+        objective_text(objective(metric=Metric.CACHE, target=0.7)),
+    ]
+    assert said == [
+        "p99.5 of total within 2s",
+        "at most 1% errors",
+        "p99 of cost within $0.05",
+        "cache reads 0.7 of input tokens",
+    ]
+
+
+def test_levels_keep_their_commas() -> None:
+    ladder = ("a,b", "c%2C")
+    (document,) = openslo_documents([objective(enforce=Enforce.DEGRADE, ladder=ladder)])
+    said = document["metadata"]["annotations"]["thriftgate.dev/ladder"]
+    assert said == "requested,a%2Cb,c%252C"
