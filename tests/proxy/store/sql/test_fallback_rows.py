@@ -161,8 +161,8 @@ def test_what_went_back_and_moves_again_comes_from_what_calls_ask_for(engine, mo
     third, second, first = moved.reroutes(10)
 
     assert (first.source, first.level, first.ended) == ("", "small", START + 60)
-    assert (second.source, second.rung, second.state) == ("", "small", "pinned")
-    assert (third.source, third.rung) == ("small", "")
+    assert (second.source, second.level, second.state) == ("", "small", "pinned")
+    assert (third.source, third.level) == ("small", "")
 
 
 def test_the_oldest_stay_that_is_reported_still_knows_where_it_came_from(engine, moved) -> None:
