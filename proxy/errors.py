@@ -138,7 +138,7 @@ class UpstreamError(ProxyError):
 
 
 class OperatorError(Exception):
-    """What whoever runs the gateway gave it, or a command, cannot be used; the message says why."""
+    """Input of an operator to the gateway or a command cannot be used; the message says why."""
 
 
 _CALLER_TYPES = {403: "permission_error", 429: "rate_limit_error"}

@@ -111,7 +111,7 @@ def compaction_settings(
 
 
 def _read_layouts(layouts: Layouts, before: FeatureStates) -> FeatureStates:
-    """What holds; what of it cannot be read is told.
+    """Read the layout settings; those that cannot be read are logged.
 
     A place whose mode cannot be read keeps what was last known of it, if anything.
     """

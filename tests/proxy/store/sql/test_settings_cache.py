@@ -19,7 +19,7 @@ PLACE = LayoutScope("team_1", "support")
 FEATURE = ("team_1", "support")
 
 
-def test_layout_settings_are_known_at_the_start_and_a_change_is_noticed(engine: Engine) -> None:
+def test_what_holds_at_the_start_is_known_and_a_change_is_noticed(engine: Engine) -> None:
     layouts = Layouts(engine)
     layouts.switch(PLACE, PlanningMode.AUTO, "ann", NOW)
     board = layout_settings(layouts, every=60)
@@ -36,7 +36,7 @@ def test_layout_settings_are_known_at_the_start_and_a_change_is_noticed(engine: 
     assert board.current is second
 
 
-def test_with_the_database_away_the_last_known_layout_settings_hold(engine: Engine) -> None:
+def test_with_the_database_away_the_last_known_holds(engine: Engine) -> None:
     layouts = Layouts(engine)
     layouts.switch(PLACE, PlanningMode.AUTO, "ann", NOW)
     board = layout_settings(layouts)
@@ -90,7 +90,7 @@ def test_with_a_mode_of_a_later_version_the_last_known_holds(engine: Engine) -> 
     assert board.trouble is None
 
 
-def test_a_row_that_cannot_be_read_is_reported_with_its_fix_and_stops_nothing(
+def test_a_row_that_cannot_be_read_is_told_with_its_mend_and_stops_nothing(
     engine: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
     layouts = Layouts(engine)
