@@ -10,7 +10,7 @@ from slo.budget import BudgetUnit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
-    """The rung that somebody gave an objective.
+    """The fallback level that somebody pinned an objective to.
 
     Attributes:
         who: Who set it; "" where nobody said.
@@ -35,9 +35,9 @@ class ObjectiveStatus:
         only: Which calls alone are counted and moved, in words; "" for all.
         enforce: What is done where it is missed.
         acts: Whether calls are moved, and not only counted.
-        ladder: What calls get in place of what they ask for, rung by rung.
+        ladder: The fallback levels, in order.
         state: ``healthy``, ``degraded``, ``recovering``, ``frozen`` or ``pinned``.
-        level: The rung that new conversations stand on; 0 for what they ask for.
+        level: The fallback level of new conversations; 0 for what they ask for.
         since: When that began; None for as long as the gateway runs.
         why: Why it stands there; "" where nothing happened.
         burn: How many times faster than it may its error budget is used up; None where nothing was
@@ -73,8 +73,8 @@ class Reroute:
 
     Attributes:
         objective: Its name.
-        source: The rung that new conversations came from; "" for what they ask for.
-        rung: The rung they went to; "" for what they ask for.
+        source: The level that new conversations came from; "" for what they ask for.
+        target: The level they went to; "" for what they ask for.
         state: What it became.
         why: Why.
         began: When.
@@ -83,7 +83,7 @@ class Reroute:
 
     objective: str
     source: str
-    rung: str
+    target: str
     state: str
     why: str
     began: float
@@ -156,7 +156,7 @@ class OpenAlert:
         title: All of it in one sentence.
         facts: What is known, as names and values.
         done: What the gateway did; "" for nothing.
-        mend: What somebody may do; "" where nothing helps.
+        fix: A step that somebody can take; "" where nothing helps.
     """
 
     severity: Severity
@@ -164,7 +164,7 @@ class OpenAlert:
     title: str
     facts: Sequence[tuple[str, str]] = ()
     done: str = ""
-    mend: str = ""
+    fix: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -73,7 +73,7 @@ def subject_name(name: str) -> str:
 
 
 def level_name(name: str) -> str:
-    """A rung of a ladder, or what stands above all of them."""
+    """A fallback level by its name; "as asked" for the model that calls ask for."""
     return name or "as asked"
 
 

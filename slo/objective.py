@@ -90,8 +90,8 @@ class Objective(msgspec.Struct, frozen=True, kw_only=True):
             (``burn.clear``), and for other metrics.
         min_prompt: Shorter prompts, in tokens, are not eligible for the cache; 1 or more.
         enforce: What is done where it is missed.
-        ladder: What calls get in place of what they ask for, rung by rung: ``elsewhere`` (another
-            route), a model's public name, ``cache-only``, ``shed``.
+        ladder: The fallback levels, in order: ``elsewhere`` (another route), a model's public
+            name, ``cache-only``, ``shed``.
         alerts: When people are told; empty for the usual (``burn.alerts``).
     """
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from proxy.store.store import Store
 
 #: Columns of a table that tell of a standing.
-COLUMNS: Final = ("state", "rung", "since", "reason")
+COLUMNS: Final = ("state", "level", "since", "reason")
 _UNKNOWN: Final = ("?", "?", "?", "")
 #: Seconds after which what was said last is old: gateways say it every second.
 _STALE_AFTER_S: Final = 30.0
@@ -36,7 +36,7 @@ class ObjectiveStates(NamedTuple):
     notes: tuple[str, ...] = ()
 
     def cells(self, objective: str) -> tuple[str, ...]:
-        """An objective's state, rung, since when, and why; ? where that is not known."""
+        """An objective's state, fallback level, since when, and why; ? where not known."""
         told = self.told.get(objective)
         if told is None:
             return _UNKNOWN

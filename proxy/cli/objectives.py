@@ -30,7 +30,9 @@ class Format(StrEnum):
 
 _Format = Annotated[
     Format,
-    typer.Option("--format", help="OpenSLO v1, rules for Prometheus, or as promises have them."),
+    typer.Option(
+        "--format", help="OpenSLO v1, rules for Prometheus, or tables of the policies file."
+    ),
 ]
 
 
@@ -40,13 +42,13 @@ def objectives(
     promises: Callable[[Settings], Policies],
 ) -> typer.Typer:
     """The group of commands; by itself it shows objectives."""
-    commands = typer.Typer(help="What is promised of calls, and the same in others' formats.")
+    commands = typer.Typer(help="Objectives of calls, their states, and other formats of them.")
 
     @commands.callback(invoke_without_command=True)
     def shown(context: typer.Context, *, as_json: AsJson = False) -> None:
-        """Every objective: what is promised of which calls, what is done if missed, how it stands.
+        """Every objective: its calls and target, its enforcement, and its state.
 
-        Where each stands (state, rung, since when, why) is what gateways that share a Redis say.
+        State, fallback level, since and reason are shown where gateways share a Redis.
         """
         if context.invoked_subcommand is None:
             chosen = settings()
@@ -63,7 +65,7 @@ def objectives(
     ) -> None:
         """Print documents of OpenSLO as tables for the policies file; nothing is changed.
 
-        What has no meaning here is told in comments. If a document cannot be read, none is printed.
+        Comments name the parts that are skipped. If a document cannot be read, none is printed.
         """
         from proxy.cli.objective_yaml import read_documents
         from slo.openslo.reading import read_openslo

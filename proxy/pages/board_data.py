@@ -210,7 +210,7 @@ class LiveBoard:
                 title=alert.title,
                 facts=alert.facts,
                 done=alert.action,
-                mend=alert.mend,
+                fix=alert.fix,
             )
             for alert in found
         ]

@@ -63,13 +63,13 @@ def objective_text(objective: Objective) -> str:
     return f"p{share} of {objective.metric} within {format_duration(objective.under or 0.0)}"
 
 
-def escape_level(rung: str) -> str:
-    """A rung as it stands in a list with commas."""
-    return rung.replace("%", "%25").replace(",", "%2C")
+def escape_level(level: str) -> str:
+    """The level's name, escaped for a list with commas."""
+    return level.replace("%", "%25").replace(",", "%2C")
 
 
 def unescape_level(told: str) -> str:
-    """The rung that was told so."""
+    """The level's name from its escaped form."""
     return told.replace("%2C", ",").replace("%25", "%")
 
 

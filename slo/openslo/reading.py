@@ -230,11 +230,11 @@ def _whose(named: str | None, metadata: OpenSloMetadata, key: str) -> str:
 
 
 def _ladder(said: str) -> tuple[str, ...]:
-    rungs = tuple(unescape_level(rung.strip()) for rung in said.split(",")) if said else ()
-    rungs = rungs[1:] if rungs[:1] == (REQUESTED,) else rungs
-    if not all(map(is_name, rungs)):
-        raise InvalidOpenSlo("has a rung without a name: write elsewhere, models, shed")
-    return rungs
+    levels = tuple(unescape_level(each.strip()) for each in said.split(",")) if said else ()
+    levels = levels[1:] if levels[:1] == (REQUESTED,) else levels
+    if not all(map(is_name, levels)):
+        raise InvalidOpenSlo("has a level without a name: write elsewhere, models, shed")
+    return levels
 
 
 def _under(said: float | str | None) -> float | None:

@@ -200,11 +200,11 @@ def _min_prompt(table: TableReader) -> int:
 
 
 def _ladder(table: TableReader) -> tuple[str, ...]:
-    rungs = [place.value for place in table.array("ladder")]
-    if all(isinstance(rung, str) and is_name(rung) for rung in rungs):
+    levels = [place.value for place in table.array("ladder")]
+    if all(isinstance(level, str) and is_name(level) for level in levels):
         is_array = "ladder" not in table.entries or isinstance(table.entries["ladder"].value, list)
-        return tuple(rungs) if is_array else (ELSEWHERE, SHED)
-    table.add_mistake("ladder", "has a rung without a name", 'write "elsewhere", models, "shed"')
+        return tuple(levels) if is_array else (ELSEWHERE, SHED)
+    table.add_mistake("ladder", "has a level without a name", 'write "elsewhere", models, "shed"')
     return ELSEWHERE, SHED
 
 

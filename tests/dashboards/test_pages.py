@@ -65,7 +65,7 @@ def test_an_objective_says_what_is_promised_and_where_it_stands():
 
     assert "p95 of ttft within 500ms" in text
     assert "degrade: elsewhere → small" in text
-    assert "rung 2 small" in text
+    assert "level 2 small" in text
     assert "2026-09-21 14:11:50 for 1 min 30 s" in text
     assert "6.2" in text
     assert "31 of 1,060" in text
@@ -110,15 +110,15 @@ def test_what_nothing_happened_to_stands_as_calls_ask():
 
 
 def test_what_moves_nothing_says_where_it_would_stand():
-    assert "would be rung 2 small" in shown(promises=[a_promise(acts=False)]).text
+    assert "would be level 2 small" in shown(promises=[a_promise(acts=False)]).text
 
 
 def test_a_level_that_the_ladder_no_longer_has_is_told_all_the_same():
-    assert "rung 9 no longer on the ladder" in shown(promises=[a_promise(level=9)]).text
+    assert "level 9 no longer on the ladder" in shown(promises=[a_promise(level=9)]).text
 
 
 def test_a_move_says_whence_whither_why_and_how_long():
-    over, goes_on = a_stay(), a_stay(source="small", rung="", ended=None)
+    over, goes_on = a_stay(), a_stay(source="small", target="", ended=None)
     text = shown(stays=[goes_on, over]).text
 
     assert "small as asked degraded 31 of 60 calls were slow goes on, for 10 min" in text
@@ -129,7 +129,7 @@ def test_a_moved_call_links_to_its_receipts():
     page = shown()
 
     assert {"class": "id", "href": f"/admin/calls/{CALL}"} in page.all("a")
-    assert "acme chat big lab/small chat-ttft: rung 2 $0.001235" in page.text
+    assert "acme chat big lab/small chat-ttft: fallback level 2 $0.001235" in page.text
 
 
 def test_a_moved_call_that_failed_is_not_called_answered():
@@ -137,7 +137,7 @@ def test_a_moved_call_that_failed_is_not_called_answered():
     left, refused = a_moved(outcome="hung_up"), a_moved(outcome="refused", route="")
     text = shown(moved=[failed, left, refused]).text
 
-    assert "big lab/small failed: upstream_timeout chat-ttft: rung 2 $0 2026" in text
+    assert "big lab/small failed: upstream_timeout chat-ttft: fallback level 2 $0 2026" in text
     assert "big lab/small the caller left chat-ttft" in text
     assert "big \N{EN DASH} refused chat-ttft" in text
     assert "nswered by" not in text
@@ -146,7 +146,7 @@ def test_a_moved_call_that_failed_is_not_called_answered():
 def test_a_moved_call_of_no_known_price_is_not_free():
     page = shown(moved=[a_moved(cost_nanos=None)])
 
-    assert "chat-ttft: rung 2 no known price" in page.text
+    assert "chat-ttft: fallback level 2 no known price" in page.text
     assert "$0: nothing was used" in page.text
 
 
@@ -197,10 +197,10 @@ def test_an_empty_part_says_what_to_write_to_get_something(part):
 EVIL_ROWS: dict[str, list[Any]] = {
     "promises": [a_promise(name=EVIL, feature=EVIL, team=EVIL, what=EVIL, why=EVIL,
                            ladder=(EVIL, EVIL), pin=a_pin(who=EVIL, why=EVIL))],
-    "stays": [a_stay(objective=EVIL, source=EVIL, rung=EVIL, why=EVIL)],
+    "stays": [a_stay(objective=EVIL, source=EVIL, target=EVIL, why=EVIL)],
     "moved": [a_moved(team=EVIL, feature=EVIL, model=EVIL, route=EVIL, why=EVIL, call_id=EVIL)],
     "counters": [a_counter(budget=EVIL, scope=EVIL, whose=EVIL)],
-    "notices": [a_notice(title=EVIL, facts=((EVIL, EVIL),), done=EVIL, mend=EVIL)],
+    "notices": [a_notice(title=EVIL, facts=((EVIL, EVIL),), done=EVIL, fix=EVIL)],
 }  # fmt: skip
 
 

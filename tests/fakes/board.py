@@ -50,7 +50,7 @@ def a_stay(**fields: Any) -> Reroute:
     said: dict[str, Any] = {
         "objective": "chat-ttft",
         "source": "",
-        "rung": "small",
+        "target": "small",
         "state": "degraded",
         "why": "31 of 60 calls were slow",
         "began": NOW - 600,
@@ -69,7 +69,7 @@ def a_moved(**fields: Any) -> ReroutedCall:
         "route": "lab/small",
         "outcome": "answered",
         "error": "",
-        "why": "chat-ttft: rung 2",
+        "why": "chat-ttft: fallback level 2",
         "cost_nanos": 1_234_567,
     }
     return ReroutedCall(**(said | fields))
@@ -97,7 +97,7 @@ def a_notice(**fields: Any) -> OpenAlert:
         "title": "chat-ttft burns its error budget",
         "facts": (("burn", "7.2 over 30 min"),),
         "done": "Its ladder moves calls.",
-        "mend": "Pin it",
+        "fix": "Pin it",
     }
     return OpenAlert(**(said | fields))
 
@@ -107,7 +107,7 @@ def told(*attempts: Sequence[tuple[str, str]], **fields: Any) -> CallDetail:
         "call_id": CALL,
         "team": "acme",
         "cost_nanos": 1_234_567,
-        "attempts": attempts or ((("model", "big"), ("moved", "chat-ttft: rung 2")),),
+        "attempts": attempts or ((("model", "big"), ("moved", "chat-ttft: fallback level 2")),),
     }
     return CallDetail(**(said | fields))
 

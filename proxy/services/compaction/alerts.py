@@ -23,7 +23,7 @@ def stepped_back_alert(
         title=f"Compaction of {named} was stepped back from {before} to {now_is}",
         facts=(("found", why),),
         action=f"Conversations are compacted as {now_is} from now on, in all processes.",
-        mend=f"See `{_command('list')}`; once it is fixed: `{_command('resume', *place)}`.",
+        fix=f"See `{_command('list')}`; once it is fixed: `{_command('resume', *place)}`.",
         began=now,
         expires=now + WINDOW_S,
     )
@@ -45,7 +45,7 @@ def higher_cost_alert(place: Place, sums: CompactionSums, now: float) -> Alert:
             ("saved", format_amount(BudgetUnit.USD, sums.nanos)),
         ),
         action="None: what was compacted stays compacted.",
-        mend=(
+        fix=(
             "Conversations may end soon after a compaction, or begin differently each time."
             f" A gentler mode: `{_command('mode', *place, 'trim')}`."
         ),

@@ -78,7 +78,7 @@ def test_what_gateways_say_is_shown(typed):
     tell(typed, {"chat": told(), "mail": b"of another version", "gone": told()})
     head, chat, mail = typed.said(group).splitlines()
 
-    assert head.split()[-4:] == ["state", "rung", "since", "reason"]
+    assert head.split()[-4:] == ["state", "level", "since", "reason"]
     assert chat.endswith("31 of 80 were bad")
     assert "degraded" in chat
     assert mail.split()[-3:] == ["?", "?", "?"]

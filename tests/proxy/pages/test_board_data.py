@@ -73,7 +73,7 @@ def test_an_objective_about_streams_alone_says_so(store: Store) -> None:
     assert found.only == "streams only"
 
 
-def test_burn_is_of_the_last_ten_minutes_on_all_rungs(store: Store) -> None:
+def test_burn_is_of_the_last_ten_minutes_on_all_fallback_levels(store: Store) -> None:
     moving = wheel(objective(name="chat"), objective(name="cache", metric=Metric.CACHE, under=None))
     for name in ("chat", "cache"):
         arm = moving.tracks[name].arm
@@ -91,7 +91,10 @@ def test_a_pin_says_who_set_it(store: Store) -> None:
     row = PinRow(objective="chat", level=1, until=NOW + 60, why="a test", made=NOW - 5, who="ann")
     store.pins.set(row)
     pinned = ControllerSnapshot(
-        state=ControllerState.PINNED, level=1, since=NOW, reason="Pinned to rung 1: a test"
+        state=ControllerState.PINNED,
+        level=1,
+        since=NOW,
+        reason="Pinned to fallback level 1: a test",
     )
     (found,) = (
         asked(store, LiveBoard.objectives, wheel=wheel(objective(name="chat"), chat=pinned)) or ()
@@ -102,14 +105,14 @@ def test_a_pin_says_who_set_it(store: Store) -> None:
 
 
 def test_what_was_moved_is_told(store: Store) -> None:
-    keep(store, a_receipt(1, moved="chat-ttft: rung 1"))
+    keep(store, a_receipt(1, moved="chat-ttft: fallback level 1"))
     move = an_alert(kind="move", title="chat-ttft is degraded, on fallback level 1: small")
     store.outbox.add([move], {}, NOW)
 
     (call,) = asked(store, LiveBoard.rerouted_calls) or ()
     (stay,) = asked(store, LiveBoard.reroutes) or ()
-    assert call.why == "chat-ttft: rung 1"
-    assert (stay.objective, stay.rung) == ("chat-ttft", "small")
+    assert call.why == "chat-ttft: fallback level 1"
+    assert (stay.objective, stay.target) == ("chat-ttft", "small")
 
 
 def test_open_alerts_are_told_with_what_is_done_and_what_to_do(store: Store) -> None:
@@ -118,7 +121,7 @@ def test_open_alerts_are_told_with_what_is_done_and_what_to_do(store: Store) -> 
 
     assert (found.severity, found.began) == (Severity.PAGE, an_alert().began)
     assert (found.title, found.facts) == (an_alert().title, an_alert().facts)
-    assert (found.done, found.mend) == (an_alert().action, "Pin it")
+    assert (found.done, found.fix) == (an_alert().action, "Pin it")
 
 
 def test_a_call_is_told_with_all_that_its_receipts_say_but_its_prompt(store: Store) -> None:

@@ -99,6 +99,6 @@ def test_what_is_promised_is_told_in_a_few_words() -> None:
 
 
 @given(st.lists(st.text(",%2C5", min_size=1)))
-def test_rungs_keep_their_commas(rungs: list[str]) -> None:
-    told = ",".join(map(escape_level, rungs))
-    assert [unescape_level(each) for each in told.split(",") if each] == rungs
+def test_escaped_fallback_levels_keep_their_commas(levels: list[str]) -> None:
+    joined = ",".join(map(escape_level, levels))
+    assert [unescape_level(each) for each in joined.split(",") if each] == levels

@@ -156,7 +156,7 @@ SHAPE = "is not as OpenSLO has it"
         (annotated({"enforce": "Alert"}), 'the string "Alert": did you mean alert?'),
         (annotated({"enforced": "alert"}), "did you mean thriftgate.dev/enforce?"),
         (annotated({"enforce": "degrade"}), "ladder is missing"),
-        (annotated({"ladder": "a,,b"}), "a rung without a name"),
+        (annotated({"ladder": "a,,b"}), "a level without a name"),
         (annotated({"clear": "x"}), 'clears at the string "x"'),
         (annotated({"clear": "0.9"}), "clear is of a cache alone"),
         ({**slo(), "metadata": {"name": "o", "labels": {"team": ["a"]}}}, "several labels"),

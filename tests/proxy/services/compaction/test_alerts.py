@@ -13,7 +13,7 @@ def test_a_step_back_names_what_was_found_and_how_to_mend_it():
         "Compaction of feature the chat of team team_1 was stepped back from facts to trim"
     )
     assert ("found", "9 of 100") in told.facts
-    assert "`thriftgate compaction resume team_1 'the chat'`" in told.mend
+    assert "`thriftgate compaction resume team_1 'the chat'`" in told.fix
 
 
 def test_smaller_but_dearer_is_told_once_a_day():
