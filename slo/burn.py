@@ -1,4 +1,4 @@
-"""How fast error budgets burn, and when people are told of it.
+"""Burn rates of error budgets, and the alerts on them.
 
 A target of 95 percent leaves an error budget of 5. The burn rate says how many times faster than
 that calls go wrong: 1 uses it up exactly, and no burn is above 1 / (1 - target), which is 20 here:

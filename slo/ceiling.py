@@ -27,7 +27,7 @@ _MIN_UNLEARNED_TOKENS: Final = 256
 
 
 class CeilingStep(StrEnum):
-    """What may be done with a call that may cost too much."""
+    """A way to handle a call that may cost too much."""
 
     CLAMP = "clamp"  # its output limit is lowered
     CHEAPER = "cheaper"  # it goes to a cheaper model
@@ -35,7 +35,7 @@ class CeilingStep(StrEnum):
 
 
 class Ceiling(msgspec.Struct, frozen=True, kw_only=True):
-    """What one call may cost.
+    """A limit on the cost of one call.
 
     Attributes:
         name: Unique among ceilings.
@@ -61,7 +61,7 @@ class Ceiling(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CostPrediction(msgspec.Struct, frozen=True, kw_only=True):
-    """What a call may cost, in nano-dollars.
+    """The predicted cost of a call, in nano-dollars.
 
     Attributes:
         sure: Its prompt, and what its earlier attempts cost.
@@ -75,7 +75,7 @@ class CostPrediction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClampRange(msgspec.Struct, frozen=True, kw_only=True):
-    """How far the output limit of a call can be lowered.
+    """The range to which a call's output limit can be lowered.
 
     Attributes:
         most: The tokens each of its choices may generate, as it is asked.
@@ -96,7 +96,7 @@ class ClampRange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelCost(msgspec.Struct, frozen=True, kw_only=True):
-    """What a call would cost on a model, and how its output could be limited; None for not."""
+    """The predicted cost of a call on a model, and the range of its output limit, if it has one."""
 
     predicted: CostPrediction
     clamp: ClampRange | None = None
@@ -159,7 +159,7 @@ def decide_ceiling(
     elsewhere: Callable[[str], ModelCost | None],
     model: str = "",
 ) -> CeilingDecision:
-    """What becomes of a call under a ceiling.
+    """The decision on a call under a ceiling.
 
     Args:
         ceiling: The ceiling.

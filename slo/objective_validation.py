@@ -1,4 +1,4 @@
-"""What makes an objective unsound: what could never be missed, kept or told of."""
+"""Finds objectives that are invalid: those that could never be missed, met or reported."""
 
 from collections.abc import Callable
 
@@ -47,7 +47,7 @@ def validate_objective(objective: Objective) -> tuple[ObjectiveProblem, ...]:
 
 
 def target_key(metric: Metric) -> str:
-    """What policies files call the target of this metric: ``p``, ``at_most`` or ``floor``."""
+    """The key of this metric's target in policies files: ``p``, ``at_most`` or ``floor``."""
     return _TARGETS.get(metric, "p")
 
 
@@ -114,7 +114,7 @@ def _limit_problem(objective: Objective) -> list[ObjectiveProblem]:
 
 
 def _cache_problem(objective: Objective) -> list[ObjectiveProblem]:
-    """What is wrong with what only a cache has, or has not."""
+    """The problem of a field that only cache objectives have, or may not have."""
     if objective.metric is not Metric.CACHE:
         mend = 'leave it out, or write metric = "cache"'
         what = "is of a cache alone"

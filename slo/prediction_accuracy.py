@@ -9,7 +9,7 @@ _MAX_SAMPLES: Final = 4096
 
 
 class PredictionAccuracy:
-    """What came of the calls of one ceiling.
+    """The outcomes of the calls under one ceiling.
 
     Attributes:
         calls: How many were settled.
@@ -60,4 +60,4 @@ class PredictionAccuracy:
         if self._noted >= _MAX_SAMPLES:
             halves = {key: times // 2 for key, times in self._errors.counts.items() if times > 1}
             self._errors = QuantileSketch(halves)
-            self._noted = self._errors.count
+            self._noted = self._errors.total_count

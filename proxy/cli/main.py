@@ -242,7 +242,7 @@ _TABLE: Final[dict[str, tuple[str, Callable[[typer.Typer], object]]]] = {
         _migrate,
     ),
     "replay": (
-        "What would recorded calls have cost, sent unmodified, in better ways, and compacted?",
+        "Compute the cost of recorded calls: sent unmodified, planned, and compacted.",
         _replay,
     ),
     "report": (
@@ -277,6 +277,6 @@ _TABLE: Final[dict[str, tuple[str, Callable[[typer.Typer], object]]]] = {
     "user": ("Look up end users, who are kept as hashes.", _user),
     "layout": ("See, approve and roll back how features' prompts are arranged.", _layout),
     "compaction": ("See and choose how features' conversations are folded.", _compaction),
-    "objectives": ("What is promised of calls, and the same in others' formats.", _objectives),
+    "objectives": ("Objectives of calls, their states, and other formats of them.", _objectives),
     "alerts": ("What is wrong now, and who was told.", _alerts),
 }

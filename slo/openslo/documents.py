@@ -48,11 +48,11 @@ TIME_WINDOW: Final = "28d"
 
 def openslo_documents(objectives: Iterable[Objective]) -> list[dict[str, Any]]:
     """A document for each objective, of what YAML and JSON can say."""
-    return [_document(each) for each in objectives]
+    return [_slo_document(each) for each in objectives]
 
 
 def objective_text(objective: Objective) -> str:
-    """What is promised, in a few words: ``p95 of ttft within 500ms``."""
+    """The target in a few words: ``p95 of ttft within 500ms``."""
     share = target_text(objective).strip('"')
     if objective.metric is Metric.CACHE:
         return f"cache reads {share} of input tokens"
@@ -73,7 +73,7 @@ def unescape_level(told: str) -> str:
     return told.replace("%2C", ",").replace("%25", "%")
 
 
-def _document(objective: Objective) -> dict[str, Any]:
+def _slo_document(objective: Objective) -> dict[str, Any]:
     is_cache = objective.metric is Metric.CACHE
     wanted: dict[str, Any] = {"displayName": objective_text(objective), "target": objective.target}
     if is_cache:
@@ -87,7 +87,7 @@ def _document(objective: Objective) -> dict[str, Any]:
     }
     if objective.alerts:
         spec["alertPolicies"] = [
-            _policy(f"{objective.name}-{number}", alert)
+            _alert_policy(f"{objective.name}-{number}", alert)
             for number, alert in enumerate(objective.alerts, 1)
         ]
     metadata = {"name": objective.name, "labels": _labels(objective)}
@@ -125,15 +125,15 @@ def _indicator(objective: Objective) -> dict[str, Any]:
         good["le"] = objective.under
     if objective.under_nanos is not None:
         good["le"] = dollars_text(objective.under_nanos)
-    ratio = {"counter": True, "good": _source(good), "total": _source(total)}
+    ratio = {"counter": True, "good": _metric_source(good), "total": _metric_source(total)}
     return {"metadata": {"name": objective.name}, "spec": {"ratioMetric": ratio}}
 
 
-def _source(measured: dict[str, Any]) -> dict[str, Any]:
+def _metric_source(measured: dict[str, Any]) -> dict[str, Any]:
     return {"metricSource": {"type": SOURCE_TYPE, "spec": measured}}
 
 
-def _policy(name: str, alert: BurnAlert) -> dict[str, Any]:
+def _alert_policy(name: str, alert: BurnAlert) -> dict[str, Any]:
     burn = {"kind": "burnrate", "op": "gte", "threshold": alert.burn}
     burn["lookbackWindow"] = format_duration(alert.over)
     condition = {

@@ -1,4 +1,4 @@
-"""Documents of OpenSLO v1, read as objectives; what cannot be is told, and nothing is dropped.
+"""Reads documents of OpenSLO v1 as objectives; names every part that cannot be read.
 
 Only what this gateway measures can be an objective here: ratios whose source is of the type
 ``thriftgate``, as ``slo.openslo.documents`` writes them. Policies, conditions and indicators may
@@ -49,7 +49,7 @@ _ANNOTATIONS: Final = tuple(f"{ANNOTATION_PREFIX}{name}" for name in ("enforce",
 
 
 class OpenSloImport(msgspec.Struct, frozen=True, kw_only=True):
-    """What documents say.
+    """The result of reading OpenSLO documents.
 
     Attributes:
         objectives: Those that could be read.
@@ -67,7 +67,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self.known: dict[tuple[str, str], OpenSloDocument] = {}
-        self.passed_over: list[str] = []
+        self.skipped: list[str] = []
 
     def objective(self, document: OpenSloDocument) -> Objective:
         """The objective of an SLO.
@@ -80,9 +80,9 @@ class _Reader:
         if any(
             (each.duration, each.is_rolling) != (TIME_WINDOW, True) for each in spec.time_window
         ):
-            self.passed_over.append(f"SLO {name}: its timeWindow; error budgets have no end here.")
-        measured = self._measured(spec)
-        made = _made(document.metadata, measured, _share(spec.objectives[0]))
+            self.skipped.append(f"SLO {name}: its timeWindow; error budgets have no end here.")
+        measured = self._measured_source(spec)
+        made = _build_objective(document.metadata, measured, _share(spec.objectives[0]))
         alerts = [self._alert(policy, name) for policy in spec.alert_policies]
         made = msgspec.structs.replace(made, alerts=tuple(alerts))
         found = validate_objective(made)
@@ -90,8 +90,8 @@ class _Reader:
             raise InvalidOpenSlo("; ".join(f"{each.key} {each.what}: {each.fix}" for each in found))
         return made
 
-    def _measured(self, spec: SloSpec) -> MeasuredSource:
-        indicator = spec.indicator or self._named("SLI", spec.indicator_ref)
+    def _measured_source(self, spec: SloSpec) -> MeasuredSource:
+        indicator = spec.indicator or self._document_named("SLI", spec.indicator_ref)
         if "thresholdMetric" in indicator.spec:
             raise InvalidOpenSlo("has a thresholdMetric: write a ratioMetric of good and total")
         ratio = convert_document(indicator.spec, IndicatorSpec).ratio_metric
@@ -105,10 +105,10 @@ class _Reader:
 
     def _alert(self, policy: Mapping[str, Any], name: str) -> BurnAlert:
         conditions = convert_document(
-            self._own("AlertPolicy", policy).spec, AlertPolicySpec
+            self._inline_or_referenced("AlertPolicy", policy).spec, AlertPolicySpec
         ).conditions
         condition = convert_document(
-            self._own("AlertCondition", conditions[0]).spec, AlertConditionSpec
+            self._inline_or_referenced("AlertCondition", conditions[0]).spec, AlertConditionSpec
         )
         burn = condition.condition
         over = parse_duration(burn.lookback_window)
@@ -117,21 +117,21 @@ class _Reader:
                 f"lookbackWindow is {describe_value(burn.lookback_window)}: write 30m"
             )
         if parse_duration(burn.alert_after) != 0:
-            self.passed_over.append(
+            self.skipped.append(
                 f"SLO {name}: alertAfter; the last twelfth of the window is looked at."
             )
         if burn.op != "gte":
-            self.passed_over.append(f"SLO {name}: op {burn.op}; it is read as gte.")
+            self.skipped.append(f"SLO {name}: op {burn.op}; it is read as gte.")
         return BurnAlert(burn=burn.threshold, over=over, severity=condition.severity)
 
-    def _own(self, kind: str, said: Mapping[str, Any]) -> OpenSloDocument:
+    def _inline_or_referenced(self, kind: str, said: Mapping[str, Any]) -> OpenSloDocument:
         """A document inside another, or the one that it refers to."""
         reference = _REFERENCES[kind]
         if reference in said:
-            return self._named(kind, said[reference])
+            return self._document_named(kind, said[reference])
         return convert_document(said, OpenSloDocument)
 
-    def _named(self, kind: str, name: object) -> OpenSloDocument:
+    def _document_named(self, kind: str, name: object) -> OpenSloDocument:
         found = self.known.get((kind, name)) if isinstance(name, str) else None
         if found is None:
             raise InvalidOpenSlo(f"needs the {kind} {describe_value(name)}: give its document, too")
@@ -163,7 +163,7 @@ def read_openslo(documents: Sequence[object]) -> OpenSloImport:
     return OpenSloImport(
         objectives=tuple(objectives.values()),
         refused=tuple(refused),
-        skipped=tuple(reader.passed_over),
+        skipped=tuple(reader.skipped),
     )
 
 
@@ -179,12 +179,14 @@ def _reader_and_slos(
     elif kind in _REFERENCES:
         reader.known[kind, name] = document
     else:
-        reader.passed_over.append(
+        reader.skipped.append(
             f"{single_line(kind) or 'Document'} {name}: its kind says nothing here."
         )
 
 
-def _made(metadata: OpenSloMetadata, measured: MeasuredSource, target: float) -> Objective:
+def _build_objective(
+    metadata: OpenSloMetadata, measured: MeasuredSource, target: float
+) -> Objective:
     said = metadata.annotations
     for key in said:
         if key.startswith(ANNOTATION_PREFIX) and key not in _ANNOTATIONS:
@@ -196,8 +198,8 @@ def _made(metadata: OpenSloMetadata, measured: MeasuredSource, target: float) ->
     default = RequestKind.STREAMS if metric is Metric.TTFT else RequestKind.ALL
     return Objective(
         name=metadata.name,
-        team=_whose(measured.team, metadata, "team"),
-        feature=_whose(measured.feature, metadata, "feature"),
+        team=_filter_name(measured.team, metadata, "team"),
+        feature=_filter_name(measured.feature, metadata, "feature"),
         calls=measured.calls or default,
         metric=metric,
         target=target,
@@ -218,7 +220,7 @@ def _enforce(said: str) -> Enforce:
     return Enforce(said)
 
 
-def _whose(named: str | None, metadata: OpenSloMetadata, key: str) -> str:
+def _filter_name(named: str | None, metadata: OpenSloMetadata, key: str) -> str:
     if named is not None:
         return named
     label = metadata.labels.get(key, EVERY)

@@ -1,4 +1,4 @@
-"""What is read of OpenSLO's documents, by their shapes; the rest of them is left alone."""
+"""The shapes of OpenSLO's documents, as far as they are read."""
 
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -36,7 +36,7 @@ class OpenSloDocument(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class MeasuredSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What our metric sources measure; every word of it is ours."""
+    """The measurement in a metric source of type ``thriftgate``, in this gateway's own words."""
 
     sli: Metric
     le: float | str | None = None
@@ -80,7 +80,7 @@ class SloTarget(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ErrorBudgetWindow(msgspec.Struct, frozen=True, rename="camel"):
-    """How long an error budget lasts."""
+    """The time window of an error budget."""
 
     duration: str
     is_rolling: bool = False
@@ -121,7 +121,7 @@ class AlertConditionSpec(msgspec.Struct, frozen=True):
 
 
 def convert_document(said: object, shape: type[T]) -> T:
-    """What a parser gave, in this shape.
+    """The parsed document in this shape.
 
     Raises:
         Unsound: If it has another.

@@ -78,7 +78,7 @@ def _limit(table: TableReader) -> int:
 
 
 def _steps(table: TableReader) -> tuple[CeilingStep, ...]:
-    """What is to be done, in order."""
+    """The steps to take, in order."""
     if "on_exceed" not in table.entries:
         return tuple(CeilingStep)
     known = list(CeilingStep)

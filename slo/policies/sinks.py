@@ -27,7 +27,7 @@ _SETTINGS: Final = "THRIFTGATE_"
 
 
 class SinkKind(StrEnum):
-    """How a sink is spoken to."""
+    """The protocol of a sink."""
 
     WEBHOOK = "webhook"  # a CloudEvent, signed
     SLACK = "slack"  # an incoming webhook

@@ -33,7 +33,7 @@ _OTHERS: Final = "other reasons"
 
 
 class CompactionTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """What folding came to.
+    """The totals of compaction.
 
     Attributes:
         calls: Calls in which facts stood for messages.
@@ -84,7 +84,7 @@ class CompactedVariant:
 
     def body(self, line: RecordedCall, now: float) -> bytes:
         """The chat body as it is folded and planned; the line's own where it cannot be."""
-        found = self._fold(line, now)
+        found = self._compact_call(line, now)
         sent = found.sent
         if sent is None:
             self._leave(found.why)
@@ -98,12 +98,12 @@ class CompactedVariant:
         folded = msgspec.structs.replace(line, body=sent.body, origin=sent.origin)
         return self._planning.body(folded, now)
 
-    def served(self, usage: Usage) -> None:
+    def record_answer(self, usage: Usage) -> None:
         """Learn from the call just answered."""
-        self._planning.served(usage)
+        self._planning.record_answer(usage)
 
     def totals(self) -> CompactionTotals:
-        """What it came to so far."""
+        """The totals so far."""
         return CompactionTotals(
             calls=self._calls,
             resets=self._resets,
@@ -111,8 +111,8 @@ class CompactedVariant:
             unfolded=dict(self._unfolded),
         )
 
-    def _fold(self, line: RecordedCall, now: float) -> CompactionResult:
-        """What is sent of a call, or why it is left alone."""
+    def _compact_call(self, line: RecordedCall, now: float) -> CompactionResult:
+        """The compacted call, or the reason why it is sent unmodified."""
         task = CompactionTask(
             call=_call(line, now), policy=self._policy, is_dry=False, share=0.0, secret=_SECRET
         )

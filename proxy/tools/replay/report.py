@@ -1,4 +1,4 @@
-"""What came of a replay, as a table for people and as JSON for programs."""
+"""The report of a replay, as a table for people and as JSON for programs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -51,7 +51,7 @@ _WORDS = 120
 
 
 class ReportDetails(msgspec.Struct, frozen=True, kw_only=True):
-    """What variants tell beside their rows.
+    """Details of variants beside their rows.
 
     Attributes:
         unmoved: Features of which nothing was arranged.
@@ -85,7 +85,7 @@ def report_json(
         "variants": outcome.variants,
         "sent_before_tokens": outcome.sent_before,
         "arranged_why": beside.unmoved,
-        "compacted": _lengths(outcome, beside.folded),
+        "compacted": _length_remarks(outcome, beside.folded),
     }
     return msgspec.json.encode(said)
 
@@ -104,18 +104,18 @@ def table(rows: Sequence[VariantRow]) -> Table:
 def remarks(
     outcome: ReplayOutcome, source: RecordedSource, beside: ReportDetails = _NOTHING
 ) -> Iterator[str]:
-    """What else is to be said: what could be read, why it was not, and calls not replayed."""
+    """Remarks below the table: readable tokens, reasons for misses, and calls not replayed."""
     yield from _unread(outcome.variants)
     for row in outcome.variants:
         if row.refused:
             calls = quantity(row.refused, "call")
             yield f"{calls} of {row.name} would have been refused for their marks."
-    yield from _units(outcome)
+    yield from _unit_remarks(outcome)
     for each in beside.unmoved:
         named = f"feature {_short(each.feature)}" if each.feature else "calls without a feature"
         yield f"Nothing arranged, {named} ({quantity(each.calls, 'call')}): {_short(each.why)}."
     if beside.folded is not None:
-        yield from _folds(outcome, beside.folded)
+        yield from _compaction_remarks(outcome, beside.folded)
     if outcome.unanswered:
         calls = quantity(outcome.unanswered, "call")
         yield f"Without a recorded answer: {calls}; the output of such calls costs nothing here."
@@ -136,8 +136,8 @@ def _unread(rows: Sequence[VariantRow]) -> Iterator[str]:
         yield f"Not read, {', '.join(names)}: {reasons}."
 
 
-def _units(outcome: ReplayOutcome) -> Iterator[str]:
-    """What a cache's own rules let nobody read, though it had been sent."""
+def _unit_remarks(outcome: ReplayOutcome) -> Iterator[str]:
+    """Remarks on tokens that were sent before and that the cache's rules leave unread."""
     most = outcome.variants[-1].cache_read_tokens
     if outcome.sent_before > most:
         yield (
@@ -146,8 +146,10 @@ def _units(outcome: ReplayOutcome) -> Iterator[str]:
         )
 
 
-def _lengths(outcome: ReplayOutcome, folded: CompactionTotals | None) -> dict[str, Any] | None:
-    """What compaction came to, with the tokens of all prompts before and after it."""
+def _length_remarks(
+    outcome: ReplayOutcome, folded: CompactionTotals | None
+) -> dict[str, Any] | None:
+    """Remarks on compaction, with the tokens of all prompts before and after it."""
     after = [row.input_tokens for row in outcome.variants if row.name == CompactedVariant.name]
     if folded is None or not after:
         return None
@@ -155,9 +157,9 @@ def _lengths(outcome: ReplayOutcome, folded: CompactionTotals | None) -> dict[st
     return {**msgspec.structs.asdict(folded), **tokens}
 
 
-def _folds(outcome: ReplayOutcome, folded: CompactionTotals) -> Iterator[str]:
-    """What compaction came to, and why it left calls alone."""
-    found = _lengths(outcome, folded)
+def _compaction_remarks(outcome: ReplayOutcome, folded: CompactionTotals) -> Iterator[str]:
+    """Remarks on compaction, and on the reasons for unmodified calls."""
+    found = _length_remarks(outcome, folded)
     if found is not None and (folded.calls or folded.trimmed):
         before, after = found["tokens_before"], found["tokens_after"]
         yield (

@@ -63,7 +63,7 @@ class RecordedSource:
         self._gap = gap
         self._speed = speed
         self._longest = longest
-        self._tell = tell
+        self._report_progress = tell
         self.bad: list[UnreplayableLine] = []
         self.bad_count = 0
 
@@ -78,7 +78,7 @@ class RecordedSource:
         for path in self._paths:
             shift: float | None = None
             with path.open("rb") as file:
-                for found_at, found in _sort_in_window(self._timed(path.name, file)):
+                for found_at, found in _sort_in_window(self._calls_with_times(path.name, file)):
                     if shift is None:
                         shift = 0.0 if last is None else max(0.0, last + self._gap - found_at)
                     at = found_at + shift
@@ -86,10 +86,10 @@ class RecordedSource:
                     first = last if first is None else first
                     yield first + (last - first) / self._speed, found
 
-    def _timed(self, name: str, file: BinaryIO) -> Iterator[tuple[float, RecordedCall]]:
+    def _calls_with_times(self, name: str, file: BinaryIO) -> Iterator[tuple[float, RecordedCall]]:
         """Each call of a file with a time: its own, or a gap after the call before."""
         next_at = 0.0
-        for number, raw in _lines(file, self._longest, self._tell):
+        for number, raw in _lines(file, self._longest, self._report_progress):
             try:
                 found = msgspec.structs.replace(parse_line(raw), where=f"{name}:{number}")
             except UnreadableLine as why:

@@ -16,7 +16,7 @@ from proxy.tools.simulator.fault_directives import FaultDirectives
 from proxy.tools.simulator.models import SimulatedModel, WireName
 from proxy.tools.simulator.refusals import SimulatedRefusal, error, of_status, page, quota
 from proxy.tools.simulator.replies import ReplyRequest, reply
-from proxy.tools.simulator.responses import RESPONSES, output
+from proxy.tools.simulator.responses import RESPONSES, output_items
 from proxy.tools.simulator.responses_bodies import items
 from proxy.tools.simulator.scripted_reply import EndpointDialect, ReadingContext, ScriptedReply
 from proxy.tools.simulator.streams import (
@@ -90,7 +90,7 @@ def generate_answer(
     """
     given = _with_history(lab, speech, given)
     model = _model(lab, given, speech.wire)
-    asked = _asked(speech, given, ReadingContext(lab.vocabulary, model, key))
+    asked = _read_reply_request(speech, given, ReadingContext(lab.vocabulary, model, key))
     _check_length(speech, model, asked.prompt.tokens)
     cache, now = lab.cache(_name(given)), lab.clock()
     try:
@@ -125,11 +125,11 @@ def count_tokens(
     """Number of tokens a prompt is, as Anthropic's count_tokens says."""
     model = _model(lab, given, speech.wire)
     bounded = {"max_tokens": 1, **given}
-    asked = _asked(speech, bounded, ReadingContext(lab.vocabulary, model, key))
+    asked = _read_reply_request(speech, bounded, ReadingContext(lab.vocabulary, model, key))
     return plain(lab, {"input_tokens": asked.prompt.tokens}, cues)
 
 
-def embed(lab: Simulator, given: Body, cues: FaultDirectives) -> PlayedAnswer:
+def embedding_answer(lab: Simulator, given: Body, cues: FaultDirectives) -> PlayedAnswer:
     """The answer of a model that gives vectors."""
     model = _model(lab, given, "openai")
     answer, usage = embed_inputs(given, model, lab.vocabulary)
@@ -171,7 +171,9 @@ def _model(lab: Simulator, given: Body, wire: WireName) -> SimulatedModel:
     return model
 
 
-def _asked(speech: EndpointDialect, given: Body, context: ReadingContext) -> ReplyRequest:
+def _read_reply_request(
+    speech: EndpointDialect, given: Body, context: ReadingContext
+) -> ReplyRequest:
     if context.model.dimensions:
         raise SimulatedRefusal(400, "model: this model gives vectors only.", param="model")
     with refuse_misshapen():
@@ -344,7 +346,7 @@ def _with_history(lab: Simulator, speech: EndpointDialect, given: Body) -> Body:
 
 def _store(lab: Simulator, speech: EndpointDialect, given: Body, told: ScriptedReply) -> None:
     if speech is RESPONSES and given.get("store") is not False:
-        lab.store(f"resp_{told.id}", [*items(given), *output(told)])
+        lab.store(f"resp_{told.id}", [*items(given), *output_items(told)])
 
 
 def _nothing() -> None:

@@ -137,11 +137,11 @@ def _choice(told: ScriptedReply, index: int, reply: ModelReply) -> Iterator[Stre
         tokens = max(1, len(reply.tokens) // len(said))
         yield StreamEvent(_chunk(told, index, {field: piece}), tokens=tokens)
     for number, call in enumerate(reply.calls):
-        yield from _called(told, index, number, call)
+        yield from _tool_call_events(told, index, number, call)
     yield StreamEvent(_chunk(told, index, {}, _FINISH[reply.finish]))
 
 
-def _called(
+def _tool_call_events(
     told: ScriptedReply, index: int, number: int, call: ScriptedCall
 ) -> Iterator[StreamEvent]:
     """The first piece names the tool, the later ones carry only arguments."""

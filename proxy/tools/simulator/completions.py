@@ -24,7 +24,7 @@ _FINISH = {"length": "length"}
 
 
 def read_completions_request(body: Body, context: ReadingContext) -> ReplyRequest:
-    """What a completions body asks for; it takes one prompt, as text or as token ids."""
+    """Reads the request of a completions body; it takes one prompt, as text or as token ids."""
     said = body.get("prompt")
     if isinstance(said, list) and len(said) == 1 and not isinstance(said[0], int):
         said = said[0]

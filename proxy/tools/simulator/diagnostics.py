@@ -31,7 +31,7 @@ _OPENAI: Final = {"tools": "tools_changed"}
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What is kept of a call to compare another with.
+    """The digests of a call that a later one is compared with.
 
     Attributes:
         said: What shapes the prompt besides its blocks, by the reason its change gives.
@@ -54,7 +54,7 @@ class Fingerprints:
         self._kept: OrderedDict[str, Fingerprint] = OrderedDict()
 
     def diagnose(self, speech: EndpointDialect, body: Body, told: ScriptedReply) -> Json:
-        """What an answer says because its call asked; nothing where it did not."""
+        """The cache diagnostics that a call asked for; empty where it did not."""
         answer = f"{speech.prefix}_{told.id}"
         if speech.prefix == "msg" and body.get("diagnostics") is not None:
             previous = body["diagnostics"].get("previous_message_id")

@@ -28,7 +28,7 @@ def answer(told: ScriptedReply) -> Json:
     """The whole answer."""
     reply = told.replies[0]
     ending = {"stop_reason": _STOP[reply.finish], "stop_sequence": reply.stop or None}
-    whole = _object(told, _content(reply)) | ending | {"usage": counts(told.usage)}
+    whole = _object(told, _content_blocks(reply)) | ending | {"usage": counts(told.usage)}
     return whole | dict(told.asked.echoes or {})
 
 
@@ -71,7 +71,7 @@ def _message_object(told: ScriptedReply) -> Iterator[StreamEvent]:
     started = _object(told, []) | {"stop_reason": None, "stop_sequence": None}
     begun = msgspec.structs.replace(told.usage, output=min(told.usage.output, 1), reasoning=0)
     yield StreamEvent({"message": started | {"usage": counts(begun)}}, "message_start")
-    for index, block in enumerate(_content(reply)):
+    for index, block in enumerate(_content_blocks(reply)):
         yield from _block(index, block, reply)
         if index == 0:
             yield StreamEvent({}, "ping")
@@ -124,7 +124,7 @@ def _object(told: ScriptedReply, content: list[Json]) -> Json:
     }
 
 
-def _content(reply: ModelReply) -> list[Json]:
+def _content_blocks(reply: ModelReply) -> list[Json]:
     blocks: list[Json] = []
     if reply.thinking:
         mark = signature(reply.thinking)

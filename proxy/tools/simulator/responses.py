@@ -19,18 +19,18 @@ def answer(told: ScriptedReply) -> Json:
     """The whole answer."""
     reply = told.replies[0]
     cut = reply.finish == "length"
-    return _object(told, "incomplete" if cut else "completed", output(told)) | {
+    return _object(told, "incomplete" if cut else "completed", output_items(told)) | {
         "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
         "usage": counts(told.usage),
         **told.diagnosed,
     }
 
 
-def output(told: ScriptedReply) -> list[Json]:
+def output_items(told: ScriptedReply) -> list[Json]:
     """The answer's items: its reasoning, then one message or one item per tool call."""
     reply = told.replies[0]
     if reply.calls:
-        calls = [_called(call, call.arguments, "completed") for call in reply.calls]
+        calls = [_tool_call_item(call, call.arguments, "completed") for call in reply.calls]
         return [*_reasoning(told), *calls]
     status = "incomplete" if reply.finish == "length" else "completed"
     return [*_reasoning(told), _message(told, [_part(reply, reply.text)], status)]
@@ -57,7 +57,7 @@ def counts(usage: Usage) -> Json:
 def events(told: ScriptedReply) -> Sequence[StreamEvent]:
     """The answer as a stream; every event has a name and a number, and there is no ``[DONE]``."""
     numbered = []
-    for number, event in enumerate(_told(told)):
+    for number, event in enumerate(_stream_events(told)):
         payload = {"type": event.name, "sequence_number": number} | (event.payload or {})
         numbered.append(StreamEvent(payload, event.name, event.tokens))
     return numbered
@@ -71,7 +71,7 @@ def midway(told: ScriptedReply) -> StreamEvent:
     return StreamEvent({"type": name, "sequence_number": 0, "response": response}, name)
 
 
-def _told(told: ScriptedReply) -> Iterator[StreamEvent]:
+def _stream_events(told: ScriptedReply) -> Iterator[StreamEvent]:
     started = _object(told, "in_progress", [])
     yield StreamEvent({"response": started}, "response.created")
     yield StreamEvent({"response": started}, "response.in_progress")
@@ -106,20 +106,20 @@ def _saying(told: ScriptedReply, reply: ModelReply, index: int) -> Iterator[Stre
     yield StreamEvent(done, f"response.{kind}.done")
     yield StreamEvent(place | {"part": _part(reply, reply.text)}, "response.content_part.done")
     yield StreamEvent(
-        {"output_index": index, "item": output(told)[-1]}, "response.output_item.done"
+        {"output_index": index, "item": output_items(told)[-1]}, "response.output_item.done"
     )
 
 
 def _calling(index: int, call: ScriptedCall) -> Iterator[StreamEvent]:
     place: Json = {"item_id": f"fc_{call.id}", "output_index": index}
-    added = {"output_index": index, "item": _called(call, "", "in_progress")}
+    added = {"output_index": index, "item": _tool_call_item(call, "", "in_progress")}
     yield StreamEvent(added, "response.output_item.added")
     for piece in pieces(call.arguments):
         delta = place | {"delta": piece}
         yield StreamEvent(delta, "response.function_call_arguments.delta", 3)
     done = place | {"arguments": call.arguments, "name": call.name}
     yield StreamEvent(done, "response.function_call_arguments.done")
-    item = _called(call, call.arguments, "completed")
+    item = _tool_call_item(call, call.arguments, "completed")
     yield StreamEvent({"output_index": index, "item": item}, "response.output_item.done")
 
 
@@ -165,7 +165,7 @@ def _part(reply: ModelReply, text: str) -> Json:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-def _called(call: ScriptedCall, arguments: str, status: str) -> Json:
+def _tool_call_item(call: ScriptedCall, arguments: str, status: str) -> Json:
     return {
         "id": f"fc_{call.id}",
         "type": "function_call",

@@ -1,4 +1,4 @@
-"""What goes over the connection, step by step, and how faults spoil it."""
+"""The steps of a stream on the connection, and the faults in it."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -65,7 +65,7 @@ class StreamFrame:
 
 @dataclass(frozen=True, slots=True)
 class StreamOpening:
-    """How a stream opens: so many events at once, then a pause before its content."""
+    """The opening of a stream: so many events at once, then a pause before its content."""
 
     events: int
     pause: Iterable[StreamStep]

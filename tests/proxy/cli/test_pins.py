@@ -49,7 +49,7 @@ def test_a_pin_is_set_shown_and_taken_back(typed):
     assert "pinned to fallback level 2 (small) until" in said
     assert "chat-ttft" in shown
     assert "gpu 3 burns" in shown
-    assert "measured again" in typed.said(group, "release", "chat-ttft")
+    assert "follows measurements again" in typed.said(group, "release", "chat-ttft")
     assert "Nothing is pinned." in typed.said(group, "pins")
 
 

@@ -74,7 +74,7 @@ def test_the_token_opens_the_pages_and_nothing_else(settings: Settings) -> None:
         cookie = await signed_in(running)
         page = await got(running, "/admin", cookie=cookie)
         assert page.status == 200
-        assert "Nothing is promised of calls yet" in page.body.decode()
+        assert "There are no objectives yet" in page.body.decode()
         for path in ("/v1/models", "/v1/thriftgate/calls/call_1"):
             assert (await got(running, path, cookie=cookie)).status == 401
             told = await got(running, path, authorization=f"Bearer {TOKEN}")
