@@ -139,8 +139,8 @@ def _on_loss(table: TableReader, *, hard: bool) -> OnStoreLoss:
     default = OnStoreLoss.CLOSED if hard else OnStoreLoss.OPEN
     said = table.choice("on_loss", OnStoreLoss, default) or default
     if not hard and said is not OnStoreLoss.OPEN:
-        mend = "write hard = true, or leave on_loss out"
-        table.add_mistake("on_loss", "refuses calls, and the budget is not hard", mend)
+        fix = "write hard = true, or leave on_loss out"
+        table.add_mistake("on_loss", "refuses calls, and the budget is not hard", fix)
     return said
 
 
@@ -159,6 +159,6 @@ def _alerts(table: TableReader) -> tuple[int, ...]:
     percents = [percent for percent in said if percent is not None and 1 <= percent <= 100]
     is_sound = len(percents) == len(said) <= _MAX_ALERTS and percents == sorted(set(percents))
     if not is_sound:
-        mend = f"write up to {_MAX_ALERTS} percents from 1 to 100, ascending: [50, 80, 95]"
-        table.add_mistake("alerts", "is no list of percents", mend)
+        fix = f"write up to {_MAX_ALERTS} percents from 1 to 100, ascending: [50, 80, 95]"
+        table.add_mistake("alerts", "is no list of percents", fix)
     return tuple(percents)

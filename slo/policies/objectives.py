@@ -169,8 +169,8 @@ def _seconds(table: TableReader, key: str, example: str) -> float:
     value = table.entries[key].value
     found = parse_duration(value) if isinstance(value, str) else None
     if found is None:
-        mend = f'write a number and ms, s, m, h or d: {key} = "{example}"'
-        table.add_mistake(key, f"is {describe_value(value)}", mend)
+        fix = f'write a number and ms, s, m, h or d: {key} = "{example}"'
+        table.add_mistake(key, f"is {describe_value(value)}", fix)
     return _SECONDS if found is None else found
 
 
@@ -182,8 +182,8 @@ def _nanos(table: TableReader) -> int:
     value = table.entries["under"].value
     exact = nanos_of_dollars(value)
     if exact is None or not 1 <= exact <= MAX_AMOUNT:
-        mend = 'write dollars above 0 of at most 9 decimals as a string: under = "0.05"'
-        table.add_mistake("under", f"is {describe_value(value)}", mend)
+        fix = 'write dollars above 0 of at most 9 decimals as a string: under = "0.05"'
+        table.add_mistake("under", f"is {describe_value(value)}", fix)
         return _NANOS
     return exact
 

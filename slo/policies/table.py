@@ -149,8 +149,8 @@ class TableReader:
             self.add_mistake("name", "is missing", f'write name = "{example}", or another')
         name = self.text("name", example)
         if name is not None and not NAME_PATTERN.fullmatch(name):
-            mend = "write up to 64 letters, digits, dots, dashes or underscores"
-            self.add_mistake("name", f"is {describe_value(name)}", mend)
+            fix = "write up to 64 letters, digits, dots, dashes or underscores"
+            self.add_mistake("name", f"is {describe_value(name)}", fix)
         return name or ""
 
     def whole_number(self, key: str) -> int | None:
@@ -158,11 +158,11 @@ class TableReader:
         place = self.entries.get(key)
         return None if place is None else whole_number(place.value)
 
-    def _value_of_type(self, key: str, kind: type[T], mend: str) -> T | None:
+    def _value_of_type(self, key: str, kind: type[T], fix: str) -> T | None:
         place = self.entries.get(key)
         if place is None or isinstance(place.value, kind):
             return None if place is None else place.value
-        self.add_mistake(key, f"is {describe_value(place.value)}", mend)
+        self.add_mistake(key, f"is {describe_value(place.value)}", fix)
         return None
 
 

@@ -248,12 +248,12 @@ def _charge(lab: Simulator, wire: WireName, usage: Usage) -> None:
         raise of_status(429, wait)
 
 
-def _seconds(told: ScriptedReply) -> float:
+def _seconds(scripted: ScriptedReply) -> float:
     """Simulated seconds until the first byte: prefill, hidden reasoning, all of a JSON answer."""
-    model, usage = told.model, told.usage
+    model, usage = scripted.model, scripted.usage
     uncached = usage.prompt_tokens - usage.cache_read
-    before = 0 if told.asked.shows_reasoning else usage.reasoning
-    tokens = before if told.asked.stream else usage.generated_tokens
+    before = 0 if scripted.asked.shows_reasoning else usage.reasoning
+    tokens = before if scripted.asked.stream else usage.generated_tokens
     return model.ttft + model.per_1k * uncached / 1000 + model.itl * tokens
 
 
@@ -344,9 +344,9 @@ def _with_history(lab: Simulator, speech: EndpointDialect, given: Body) -> Body:
     return {**given, "input": [*before, *items(given)]}
 
 
-def _store(lab: Simulator, speech: EndpointDialect, given: Body, told: ScriptedReply) -> None:
+def _store(lab: Simulator, speech: EndpointDialect, given: Body, scripted: ScriptedReply) -> None:
     if speech is RESPONSES and given.get("store") is not False:
-        lab.store(f"resp_{told.id}", [*items(given), *output_items(told)])
+        lab.store(f"resp_{scripted.id}", [*items(given), *output_items(scripted)])
 
 
 def _nothing() -> None:

@@ -84,7 +84,7 @@ def frame(event: StreamEvent) -> StreamFrame:
 def with_usage_as_cued(
     events: Sequence[StreamEvent], cues: FaultDirectives, midway: StreamEvent
 ) -> list[StreamEvent]:
-    """The events with their usage left out, doubled, zeroed, or told early as well."""
+    """The events with their usage left out, doubled, zeroed, or also sent early."""
     told = list(events)
     if "no-usage" in cues:
         told = [event for event in told if not _without_usage(event)]
