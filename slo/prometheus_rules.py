@@ -160,7 +160,7 @@ def _floor_missed_rules(objective: Objective) -> Rule:
         "expr": f"({missed})\nor\n(max by (objective) ({firing})\nunless ({cleared}))",
         "labels": {"severity": "ticket", "objective": _text(objective.name)},
         "annotations": {
-            "summary": _text(f"{objective.name}: less is read from caches than was promised"),
+            "summary": _text(f"{objective.name}: less is read from caches than its floor"),
             "description": _text(f"Wanted: {objective_text(objective)}."),
         },
     }

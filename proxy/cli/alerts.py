@@ -29,7 +29,7 @@ def alerts(
     promises: Callable[[Settings], Policies],
 ) -> typer.Typer:
     """The group of commands; by itself it shows alerts."""
-    commands = typer.Typer(help="What is wrong now, and who was told.")
+    commands = typer.Typer(help="Open alerts, and who was notified.")
 
     @commands.callback(invoke_without_command=True)
     def shown(context: typer.Context) -> None:

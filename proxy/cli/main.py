@@ -278,5 +278,5 @@ _TABLE: Final[dict[str, tuple[str, Callable[[typer.Typer], object]]]] = {
     "layout": ("See, approve and roll back how features' prompts are arranged.", _layout),
     "compaction": ("See and choose how features' conversations are folded.", _compaction),
     "objectives": ("Objectives of calls, their states, and other formats of them.", _objectives),
-    "alerts": ("What is wrong now, and who was told.", _alerts),
+    "alerts": ("Open alerts, and who was notified.", _alerts),
 }

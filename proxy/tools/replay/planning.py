@@ -27,8 +27,8 @@ _SECRET: Final = b"replay"
 MISTAKES: Final = (
     ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
 )  # fmt: skip
-#: Features that are told of.
-_TOLD: Final = 5
+#: Features that the report names.
+_MAX_SHOWN_FEATURES: Final = 5
 
 
 class PlannedVariant:
@@ -121,7 +121,7 @@ class PlannedVariant:
         stayed = [(at, each) for at, each in known if not each.moved]
         return tuple(
             UnmovedFeature(feature=at.feature, calls=each.calls, why=each.why())
-            for at, each in nlargest(_TOLD, stayed, key=lambda one: one[1].calls)
+            for at, each in nlargest(_MAX_SHOWN_FEATURES, stayed, key=lambda one: one[1].calls)
         )
 
     def _learn(self, planned: Planned, usage: Usage) -> None:

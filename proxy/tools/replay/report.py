@@ -36,7 +36,7 @@ _READING: Final[Mapping[MissReason, str]] = {
     MissReason.DIVERGED: "behind what parted from earlier calls",
     MissReason.UNMARKED: "without a mark",
 }
-_FOLDING: Final[Mapping[str, str]] = {
+_UNMODIFIED_REASONS: Final[Mapping[str, str]] = {
     "below_least": "too short to be worth it",
     "floor": "too long by what cannot be compacted",
     "signed": "thinking is signed together with what stood before it",
@@ -175,7 +175,7 @@ def _compaction_remarks(outcome: ReplayOutcome, folded: CompactionTotals) -> Ite
 
 
 def _folding(code: str) -> str:
-    return _FOLDING.get(code, code.replace("_", " "))
+    return _UNMODIFIED_REASONS.get(code, code.replace("_", " "))
 
 
 def _no_calls(source: RecordedSource) -> Iterator[str]:

@@ -13,9 +13,9 @@ from proxy.tools.replay.lines import RecordedCall, UnreadableLine, parse_line
 _WINDOW: Final = 1_024
 _WINDOW_BYTES: Final = 32 * 2**20
 #: A longer line is no recorded call.
-_LONGEST: Final = 64 * 2**20
+_MAX_LINE_BYTES: Final = 64 * 2**20
 #: Bad lines that are named; the others are counted.
-_NAMED: Final = 20
+_MAX_NAMED_LINES: Final = 20
 
 
 class UnreplayableLine(msgspec.Struct, frozen=True):
@@ -56,7 +56,7 @@ class RecordedSource:
         *,
         gap: float = 2.0,
         speed: float = 1.0,
-        longest: int = _LONGEST,
+        longest: int = _MAX_LINE_BYTES,
         tell: Callable[[int], None] = lambda _bytes: None,
     ) -> None:
         self._paths = paths
@@ -101,7 +101,7 @@ class RecordedSource:
 
     def _note(self, bad: UnreplayableLine) -> None:
         self.bad_count += 1
-        if len(self.bad) < _NAMED:
+        if len(self.bad) < _MAX_NAMED_LINES:
             self.bad.append(bad)
 
 

@@ -256,7 +256,7 @@ def _model(lab: Simulator, request: Request) -> Json:
     found = lab.settings.models.get(name)
     if found is None or found.wire != wire:
         raise SimulatedRefusal(
-            404, f"model: {name} does not exist in this lab.", code="model_not_found"
+            404, f"model: {name} does not exist in this simulator.", code="model_not_found"
         )
     return _anthropic_model(name) if wire == "anthropic" else _openai_model(name)
 

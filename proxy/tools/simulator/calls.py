@@ -166,7 +166,7 @@ def _model(lab: Simulator, given: Body, wire: WireName) -> SimulatedModel:
     name = _name(given)
     model = lab.settings.models.get(name)
     if model is None or model.wire != wire:
-        reason = f"model: {name} does not exist in this lab."
+        reason = f"model: {name} does not exist in this simulator."
         raise SimulatedRefusal(404, reason, code="model_not_found", param="model")
     return model
 
