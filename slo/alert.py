@@ -1,4 +1,4 @@
-"""An alert: what somebody is to be told, why, what was done about it, and how to mend it.
+"""An alert to people: a problem, its facts, the gateway's action and a fix.
 
 Names of teams, features and labels are callers' text, so every text is bounded and on one line,
 whoever makes the alert. No text of a prompt or an answer ever stands in one.
@@ -25,7 +25,7 @@ _MARK_HEX_DIGITS: Final = 8
 
 
 class Severity(StrEnum):
-    """How urgent an alert is; the first is the most urgent."""
+    """The urgency of an alert, the most urgent first."""
 
     PAGE = "page"  # somebody has to act now
     TICKET = "ticket"  # somebody has to act, within days
@@ -36,26 +36,25 @@ _RANKS: Final = {severity: rank for rank, severity in enumerate(Severity)}
 
 
 class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something that began, and in time ends.
+    """A problem that began, and in time ends.
 
     Attributes:
-        id: The same for the same thing, whichever process tells it; by default of its kind,
+        id: The same for the same event, whichever process sends it; by default made of kind,
             subject, severity and beginning.
-        kind: What is wrong: ``budget`` (nearly spent), ``burn`` (of an objective's error budget),
-            ``floor`` (not kept), ``move`` (the controller moved calls), ``store`` (counters are
-            away), ``drift`` (counters and ledger differ), or ``test``.
+        kind: ``budget`` (nearly spent), ``burn`` (of an objective's error budget), ``floor``
+            (missed), ``move`` (calls fall back), ``store`` (counters do not answer), ``drift``
+            (counters and ledger differ), or ``test``.
         subject: The budget or objective, and whose.
-        severity: How urgent it is.
+        severity: The urgency.
         title: All of it in one sentence.
-        facts: What is known, as names and values: limit, spent, burn, budget left, top
-            contributors.
-        action: What the gateway did: "12 % of chat moved to small since 14:02".
-        mend: What somebody may do: how to pin or to raise.
+        facts: Names and values: limit, spent, burn, budget left, top contributors.
+        action: What the gateway did: "12 % of chat fell back to small since 14:02".
+        fix: What somebody can do: pin a level, raise a limit.
         began: When, in seconds since the epoch.
-        ended: The same; None while it goes on.
-        expires: When it ends by itself, as a budget's does with its window; None where somebody
-            tells.
-        cost_nanos: What it cost; None where nobody knows, or not yet.
+        ended: When it ended, likewise; None while it goes on.
+        expires: When it ends by itself, as a budget's does with its window; None where a process
+            ends it.
+        cost_nanos: What it cost; None where that is unknown, or not known yet.
     """
 
     id: str = ""
@@ -65,14 +64,14 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     title: str
     facts: tuple[tuple[str, str], ...] = ()
     action: str = ""
-    mend: str = ""
+    fix: str = ""
     began: float
     ended: float | None = None
     expires: float | None = None
     cost_nanos: int | None = None
 
     def __post_init__(self) -> None:
-        """Bound every text; before that, name the alert by what was said in full."""
+        """Bound every text; the id is made of the full texts before that."""
         cleaned = {
             "id": self.id or stable_id(self.kind, self.subject, self.severity, f"{self.began:.3f}"),
             "kind": single_line(self.kind, _MAX_NAME_CHARS),
@@ -83,7 +82,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
                 for n, v in self.facts[:_MAX_FACTS]
             ),
             "action": single_line(self.action, _MAX_TEXT_CHARS),
-            "mend": single_line(self.mend, _MAX_TEXT_CHARS),
+            "fix": single_line(self.fix, _MAX_TEXT_CHARS),
         }
         for name, text in cleaned.items():
             msgspec.structs.force_setattr(self, name, text)
@@ -96,36 +95,36 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def stable_id(*parts: str) -> str:
     """An id of 32 hexadecimal digits; different parts never share one."""
-    told = msgspec.json.encode([part.encode(errors="surrogatepass") for part in parts])
-    return sha256(told).hexdigest()[:32]
+    encoded = msgspec.json.encode([part.encode(errors="surrogatepass") for part in parts])
+    return sha256(encoded).hexdigest()[:32]
 
 
 def single_line(text: str, most: int) -> str:
-    """A text on one line, of ``most`` characters at most, without any that do not print.
+    """The text on one line of at most ``most`` characters, all printable.
 
-    Controls, line ends, marks of direction and halves of characters become spaces, and spaces in a
-    row become one.
+    Control characters, line ends, direction marks and surrogates become spaces; runs of spaces
+    become one.
     """
     shown = "".join(each if each.isprintable() else " " for each in text[: 4 * most])
-    told = " ".join(shown.split())
-    return told if len(told) <= most else f"{told[: most - 1]}…"
+    line = " ".join(shown.split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def is_at_least(severity: Severity, least: Severity) -> bool:
-    """True if one is as urgent as the other, or more."""
+    """True if the first severity is as urgent as the second, or more."""
     return _RANKS[severity] <= _RANKS[least]
 
 
 def resolve_alert(
     alert: Alert, at: float, action: str = "", cost_nanos: int | None = None
 ) -> Alert:
-    """The alert as it ended.
+    """The alert with its end.
 
     Args:
-        alert: As it was told.
+        alert: The open alert.
         at: When it ended; taken to be no earlier than it began.
-        action: What the gateway did in all; "" for what was told.
-        cost_nanos: What it cost; None for what was told.
+        action: What the gateway did in all; "" keeps the alert's own.
+        cost_nanos: What it cost; None keeps the alert's own.
     """
     cost = alert.cost_nanos if cost_nanos is None else cost_nanos
     return msgspec.structs.replace(
@@ -134,7 +133,7 @@ def resolve_alert(
 
 
 def reached_threshold(budget: Budget, before_spent: int, after_spent: int) -> int | None:
-    """The highest of the budget's percents that was reached in between; None if none was."""
+    """The highest of the budget's alert percents reached in between; None if none was."""
     reached = [
         percent
         for percent in budget.alerts
@@ -146,10 +145,10 @@ def reached_threshold(budget: Budget, before_spent: int, after_spent: int) -> in
 def budget_alert(
     budget: Budget, whose: str, percent: int, spent: int, now: float, ends: float
 ) -> Alert:
-    """That so many percent of a budget are spent.
+    """The alert that so many percent of a budget are spent.
 
-    Its id is the same in each process and after a restart: of the counter, the limit and the
-    percent. A limit that is changed is told about anew.
+    Its id is made of counter, limit and percent, so it is the same in each process and after a
+    restart. A changed limit makes a new alert.
 
     Args:
         budget: Which.
@@ -162,7 +161,7 @@ def budget_alert(
     named = _budget_title(budget, whose)
     counted = counter_key(budget, whose, ends - 1)
     return Alert(
-        id=_mark(budget) + stable_id(counted, str(percent))[_MARK_HEX_DIGITS:],
+        id=_budget_digest(budget) + stable_id(counted, str(percent))[_MARK_HEX_DIGITS:],
         kind="budget",
         subject=named,
         severity=_severity(budget, percent),
@@ -175,20 +174,20 @@ def budget_alert(
             ("starts anew", format_time(ends)),
         ),
         action=_action(budget, spent),
-        mend=f"Raise `limit` of `{budget.name}` in the policies file, or spend less until then.",
+        fix=f"Raise `limit` of `{budget.name}` in the policies file, or spend less until then.",
         began=now,
         expires=ends,
     )
 
 
 def outdated_alerts(alerts: Iterable[Alert], budgets: Iterable[Budget]) -> list[Alert]:
-    """The open alerts about budgets that are promised no more, or with another limit.
+    """The open alerts about budgets that were removed or have another limit.
 
     Args:
-        alerts: All that are open.
-        budgets: All that are promised.
+        alerts: All open alerts.
+        budgets: All budgets in force.
     """
-    marks = {_mark(budget) for budget in budgets}
+    marks = {_budget_digest(budget) for budget in budgets}
     return [
         alert
         for alert in alerts
@@ -197,7 +196,7 @@ def outdated_alerts(alerts: Iterable[Alert], budgets: Iterable[Budget]) -> list[
 
 
 def format_amount(unit: BudgetUnit, of: int) -> str:
-    """So much of a unit, as people read it; dollars in full."""
+    """The amount with its unit, for people; dollars in full."""
     if unit is not BudgetUnit.USD:
         return f"{of:,} {unit.value.removesuffix('s') if of == 1 else unit.value}"
     sign, (whole, part) = "-" if of < 0 else "", divmod(abs(of), NANOS)
@@ -210,35 +209,35 @@ def format_time(at: float) -> str:
 
 
 def format_rough_duration(seconds: float) -> str:
-    """A time span in the two largest units that say something: ``2 d 3 h``, ``4 min``, ``7 s``."""
+    """A time span in its two largest units: ``2 d 3 h``, ``4 min``, ``7 s``."""
     left = max(int(seconds), 0)
-    told: list[str] = []
+    parts: list[str] = []
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")):
         count, left = divmod(left, size)
         if count:
-            told.append(f"{count} {unit}")
-    return " ".join(told[:2]) or "0 s"
+            parts.append(f"{count} {unit}")
+    return " ".join(parts[:2]) or "0 s"
 
 
 def alert_lines(alert: Alert) -> list[str]:
-    """What is to be said below an alert's title, a line each: facts, time, cost, action, mend."""
-    told = [f"{name}: {value}" for name, value in alert.facts]
+    """The lines below an alert's title: facts, time, cost, action, fix."""
+    lines = [f"{name}: {value}" for name, value in alert.facts]
     if alert.ended is None:
-        told.append(f"since: {format_time(alert.began)}")
+        lines.append(f"since: {format_time(alert.began)}")
     else:
         span = format_rough_duration(alert.ended - alert.began)
-        told.append(f"lasted: {span}, until {format_time(alert.ended)}")
+        lines.append(f"lasted: {span}, until {format_time(alert.ended)}")
     if alert.cost_nanos is not None:
-        told.append(f"cost: {format_amount(BudgetUnit.USD, alert.cost_nanos)}")
+        lines.append(f"cost: {format_amount(BudgetUnit.USD, alert.cost_nanos)}")
     if alert.action:
-        told.append(f"done: {alert.action}")
-    if alert.mend and alert.ended is None:
-        told.append(f"to do: {alert.mend}")
-    return told
+        lines.append(f"done: {alert.action}")
+    if alert.fix and alert.ended is None:
+        lines.append(f"to do: {alert.fix}")
+    return lines
 
 
-def _mark(budget: Budget) -> str:
-    """What the ids of all alerts about a budget begin with, as long as it limits the same."""
+def _budget_digest(budget: Budget) -> str:
+    """The first digits of the ids of all alerts about a budget with this limit."""
     parts = (budget.name, budget.scope, budget.of, budget.unit, budget.window, str(budget.limit))
     return stable_id(*parts)[:_MARK_HEX_DIGITS]
 

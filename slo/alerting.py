@@ -1,4 +1,4 @@
-"""Telling of alerts: once per threshold, several in one message, again while they stay open."""
+"""Notification of alerts: once per threshold, several in one message, repeated while open."""
 
 from collections import OrderedDict
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from slo.budget import Budget
 from slo.reservations import CounterLevel
 from slo.window import Window
 
-#: Seconds in which alerts that come together are told together.
+#: Seconds in which alerts that come together are sent in one message.
 GROUPING_SLOT_S: Final = 30.0
 _HOUR_S: Final = 3_600.0
 _REPEAT_INTERVAL_S: Final = 4 * _HOUR_S
@@ -25,7 +25,7 @@ _NEVER: Final = 2**63
 
 
 class AlertGroup(msgspec.Struct, frozen=True):
-    """Alerts that one message tells of: all of one kind, all open or all ended.
+    """The alerts of one message: all of one kind, all open or all ended.
 
     Attributes:
         alerts: The most urgent first, of those the oldest; at least one.
@@ -45,15 +45,15 @@ class AlertGroup(msgspec.Struct, frozen=True):
 
 
 def grouping_time(now: float, seconds: float = GROUPING_SLOT_S) -> float:
-    """When what is said now is told: at the end of its slot, the same in every process."""
+    """The time at which alerts of now are sent: the end of their slot, alike in all processes."""
     return now // seconds * seconds + seconds
 
 
 def group_alerts(alerts: Iterable[Alert], most: int = MAX_ALERTS_PER_MESSAGE) -> list[AlertGroup]:
-    """The alerts in messages, the most urgent first; one that is given twice is told once.
+    """The alerts in messages, the most urgent first; duplicates are sent once.
 
     Args:
-        alerts: What is to be told now.
+        alerts: The alerts to send now.
         most: Alerts in one message.
     """
     parts: dict[tuple[str, bool], dict[str, Alert]] = {}
@@ -67,10 +67,9 @@ def group_alerts(alerts: Iterable[Alert], most: int = MAX_ALERTS_PER_MESSAGE) ->
 
 
 def repeat_interval_s(alert: Alert) -> float | None:
-    """Seconds after which an alert that stays open is told again; None for never.
+    """Seconds after which an alert that stays open is sent again; None for never.
 
-    A page about a budget, which may stay open for weeks, is told daily, and what nobody has to act
-    on is not told twice.
+    A page about a budget, which may stay open for weeks, is sent daily, and a note only once.
     """
     if not alert.is_open or alert.severity is Severity.NOTE:
         return None
@@ -80,7 +79,7 @@ def repeat_interval_s(alert: Alert) -> float | None:
 
 
 class _NotifiedCounter(msgspec.Struct):
-    """How far a counter was told of: what was spent then, and what the next threshold is."""
+    """The amount spent at the last alert about a counter, and the next threshold."""
 
     limit: int
     spent: int
@@ -88,22 +87,22 @@ class _NotifiedCounter(msgspec.Struct):
 
 
 class ThresholdWatch:
-    """Watches what is spent of budgets; each threshold is told of once in a window.
+    """Watches the spending of budgets; each threshold is reported once in a window.
 
-    What is forgotten, here or with the process, is told of again with the same id. Budgets of a
-    minute are rates, which are not told of: they are over before anybody reads it.
+    What is forgotten, here or with the process, is sent again with the same id. Budgets of a
+    minute are rates, which have no alerts: they are over before anybody reads it.
     """
 
     def __init__(self, most: int = _MAX_REMEMBERED_COUNTERS) -> None:
         self._most = most
-        self._told: OrderedDict[str, _NotifiedCounter] = OrderedDict()
+        self._notified: OrderedDict[str, _NotifiedCounter] = OrderedDict()
 
     def crossed_threshold_alert(
         self, budget: Budget, whose: str, counter: str, level: CounterLevel, ends: float, now: float
     ) -> Alert | None:
-        """What is to be told now that a counter stands there; None for nothing, as nearly always.
+        """The alert of a threshold that a counter has just crossed; None in nearly all cases.
 
-        Of thresholds that are passed at once only the highest is told of.
+        Of thresholds that are passed at once only the highest is reported.
 
         Args:
             budget: Which.
@@ -115,26 +114,28 @@ class ThresholdWatch:
         """
         if budget.window is Window.MINUTE or not budget.alerts:
             return None
-        told = self._told.get(counter)
-        if told is None or told.limit != budget.limit:
-            told = self._remember(counter, _NotifiedCounter(budget.limit, 0, _next(budget, 0)))
+        counted = self._notified.get(counter)
+        if counted is None or counted.limit != budget.limit:
+            counted = self._remember(
+                counter, _NotifiedCounter(budget.limit, 0, _next_threshold(budget, 0))
+            )
         spent = level.spent
-        if spent < told.next:
+        if spent < counted.next:
             return None
-        percent = reached_threshold(budget, told.spent, spent)
-        told.spent, told.next = spent, _next(budget, spent)
-        self._told.move_to_end(counter)
+        percent = reached_threshold(budget, counted.spent, spent)
+        counted.spent, counted.next = spent, _next_threshold(budget, spent)
+        self._notified.move_to_end(counter)
         return None if percent is None else budget_alert(budget, whose, percent, spent, now, ends)
 
-    def _remember(self, counter: str, told: _NotifiedCounter) -> _NotifiedCounter:
-        self._told[counter] = told
-        if len(self._told) > self._most:
-            self._told.popitem(last=False)
-        return told
+    def _remember(self, counter: str, counted: _NotifiedCounter) -> _NotifiedCounter:
+        self._notified[counter] = counted
+        if len(self._notified) > self._most:
+            self._notified.popitem(last=False)
+        return counted
 
 
-def _next(budget: Budget, spent: int) -> int:
-    """How much must be spent for the next threshold; more than ever is where there is none."""
+def _next_threshold(budget: Budget, spent: int) -> int:
+    """The amount that reaches the next threshold; an unreachable one after the last."""
     ahead = (-(-percent * budget.limit // 100) for percent in budget.alerts)
     return next((amount for amount in ahead if amount > spent), _NEVER)
 

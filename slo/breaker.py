@@ -44,7 +44,7 @@ _R = TypeVar("_R")
 
 
 class BreakerState(StrEnum):
-    """What a breaker does with calls."""
+    """The state of a circuit breaker."""
 
     CLOSED = "closed"
     OPEN = "open"
@@ -72,7 +72,7 @@ class CircuitBreaker:
         self.ejections = 0
 
     def state(self, now: float) -> BreakerState:
-        """What it does with calls now.
+        """The breaker's state now.
 
         Args:
             now: Seconds of a clock that goes forward.
@@ -131,7 +131,7 @@ class CircuitBreaker:
             if self._probe is not None and (began is None or began >= self._probe):
                 self._probe = None
         elif not is_open:
-            self._open(now)
+            self._eject(now)
 
     def _was_counted(self, now: float, began: float | None, *, ok: bool) -> None:
         if began is not None and began < self._changed:
@@ -147,14 +147,14 @@ class CircuitBreaker:
         most = recent.whole >= MIN_CALLS and recent.part * 2 > recent.whole
         if most or self._in_a_row >= CONSECUTIVE_FAILURES:
             self._forgive(now)
-            self._open(now)
+            self._eject(now)
 
     def _forgive(self, now: float) -> None:
         if self.ejections:
             forgiven = int(max(now - self._changed, 0.0) // FORGIVE_EJECTION_AFTER_S)
             self.ejections = max(self.ejections - forgiven, 0)
 
-    def _open(self, now: float) -> None:
+    def _eject(self, now: float) -> None:
         self.ejections = min(self.ejections + 1, int(MAX_EJECTION_S // BASE_EJECTION_S))
         self._wait = BASE_EJECTION_S * self.ejections
         self._until = now + self._wait

@@ -19,7 +19,7 @@ _MAX_KEY_CHARS = 64
 
 
 class BudgetUnit(StrEnum):
-    """What a budget counts, in integers."""
+    """The unit of a budget, counted in integers."""
 
     USD = "usd"  # nano-dollars
     TOKENS = "tokens"
@@ -27,14 +27,14 @@ class BudgetUnit(StrEnum):
 
 
 class HoldPolicy(StrEnum):
-    """What is held for a call that runs."""
+    """The amount reserved for a running call."""
 
     P95 = "p95"  # what 19 calls of 20 stay below; more near the limit
     WORST = "worst"  # what the call can cost at most
 
 
 class OnStoreLoss(StrEnum):
-    """What happens to calls while the store that counts cannot be reached."""
+    """The handling of calls while the store of counters cannot be reached."""
 
     OPEN = "open"  # they pass
     LOCAL_QUOTA = "local_quota"  # each process spends a part of what was left, then refuses
@@ -42,7 +42,7 @@ class OnStoreLoss(StrEnum):
 
 
 class UnpricedPolicy(StrEnum):
-    """What happens to calls whose price nobody knows, where dollars are limited."""
+    """The handling of calls with an unknown price by a budget of dollars."""
 
     ALLOW = "allow"  # they pass
     OWN = "own"  # they pass where the upstream asks for no key, as an engine of one's own does
@@ -65,7 +65,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
         on_loss: What happens while the store cannot be reached.
         unpriced: What happens to calls whose price nobody knows, where the budget is in dollars
             and hard.
-        alerts: Percents of the limit at which people are told, ascending.
+        alerts: Percents of the limit at which people are notified, ascending.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""How fast error budgets burn, and when people are told of it.
+"""Burn rates of error budgets, and the alerts on them.
 
 A target of 95 percent leaves an error budget of 5. The burn rate says how many times faster than
 that calls go wrong: 1 uses it up exactly, and no burn is above 1 / (1 - target), which is 20 here:
@@ -67,7 +67,7 @@ def clear_share(objective: Objective) -> float:
 
 
 def burn_alerts(objective: Objective) -> tuple[BurnAlert, ...]:
-    """When people are told that it burns: its own alerts, else those that its target calls for.
+    """The burn alerts of an objective: its own, else those that its target calls for.
 
     Of a p95 these are 6 over 30 minutes and 3 over 6 hours, which page, and 1.5 over 3 days. Every
     target's lie as far between 1 and its largest burn, on a logarithmic scale. A cache has none.
@@ -89,7 +89,7 @@ def burn_rate(counts: GoodBadCounts, objective: Objective) -> float:
 def is_burning(
     alert: BurnAlert, objective: Objective, over: GoodBadCounts, lately: GoodBadCounts
 ) -> bool:
-    """True if people are to be told.
+    """True if the burn alert is due.
 
     Its burn was reached over the whole window and still is in the last twelfth; so many events were
     counted that it is no accident that the budget burns.

@@ -30,7 +30,7 @@ _MAX_ERRORS: Final = 4096
 
 
 class CeilingStep(StrEnum):
-    """What may be done with a call that may cost too much."""
+    """A way to handle a call that may cost too much."""
 
     CLAMP = "clamp"  # its output limit is lowered
     CHEAPER = "cheaper"  # it goes to a cheaper model
@@ -38,7 +38,7 @@ class CeilingStep(StrEnum):
 
 
 class Ceiling(msgspec.Struct, frozen=True, kw_only=True):
-    """What one call may cost.
+    """A limit on the cost of one call.
 
     Attributes:
         name: Unique among ceilings.
@@ -64,7 +64,7 @@ class Ceiling(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CostPrediction(msgspec.Struct, frozen=True, kw_only=True):
-    """What a call may cost, in nano-dollars.
+    """The predicted cost of a call, in nano-dollars.
 
     Attributes:
         sure: Its prompt, and what its earlier attempts cost.
@@ -78,7 +78,7 @@ class CostPrediction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClampRange(msgspec.Struct, frozen=True, kw_only=True):
-    """How far the output limit of a call can be lowered.
+    """The range to which a call's output limit can be lowered.
 
     Attributes:
         most: The tokens each of its choices may generate, as it is asked.
@@ -99,7 +99,7 @@ class ClampRange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelCost(msgspec.Struct, frozen=True, kw_only=True):
-    """What a call would cost on a model, and how its output could be limited; None for not."""
+    """The predicted cost of a call on a model, and the range of its output limit, if it has one."""
 
     predicted: CostPrediction
     clamp: ClampRange | None = None
@@ -162,7 +162,7 @@ def decide_ceiling(
     elsewhere: Callable[[str], ModelCost | None],
     model: str = "",
 ) -> CeilingDecision:
-    """What becomes of a call under a ceiling.
+    """The decision on a call under a ceiling.
 
     Args:
         ceiling: The ceiling.
@@ -213,7 +213,7 @@ def _would_fit(ceiling: Ceiling, offer: ModelCost | None) -> bool:
 
 
 class PredictionAccuracy:
-    """What came of the calls of one ceiling.
+    """The outcomes of the calls under one ceiling.
 
     Attributes:
         calls: How many were settled.
@@ -259,4 +259,4 @@ class PredictionAccuracy:
         if self._noted >= _MAX_ERRORS:
             halves = {key: times // 2 for key, times in self._errors.counts.items() if times > 1}
             self._errors = QuantileSketch(halves)
-            self._noted = self._errors.count
+            self._noted = self._errors.total_count

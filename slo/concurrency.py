@@ -85,7 +85,7 @@ IDLE_RESET_S: Final = 300.0
 
 
 class TtftModel:
-    """What a route takes to begin an answer where nothing waits: a + b · uncached tokens.
+    """A model of a route's TTFT without queueing: a + b · uncached tokens.
 
     Recursive least squares of the errors' logarithms, so that a short prompt counts as much as a
     long one, with a memory of about 500 calls. Both parts stay at or above 0, and bounded.
@@ -273,9 +273,9 @@ class ConcurrencyLimit:
             self._settled_in -= 1
         self._look_in -= 1
         if not ok:
-            self._count(0.0, 1)
+            self._count_ended_call(0.0, 1)
         elif ttft is not None:
-            self._count(log(self._slowness(ttft, uncached_tokens)), 0)
+            self._count_ended_call(log(self._slowness(ttft, uncached_tokens)), 0)
         if self._look_in <= 0:
             self._probe_or_end()
 
@@ -287,7 +287,7 @@ class ConcurrencyLimit:
             fit.learn(ttft, uncached_tokens)
         return slowness if self._looks or not is_calm else 1.0
 
-    def _count(self, slow: float, failed: int) -> None:
+    def _count_ended_call(self, slow: float, failed: int) -> None:
         if self._settled_in or (self._looks and self._calm_in):
             return
         self._slow += slow

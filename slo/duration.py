@@ -16,7 +16,7 @@ _WRITTEN: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(ms|s|m|h|d)", re.ASCII)
 
 
 def parse_duration(text: str) -> float | None:
-    """How long that is; None of what is no such text.
+    """The seconds of a duration such as ``30m``; None if the text is none.
 
     It is a number of up to nine digits, and as many decimals, and one unit.
     """

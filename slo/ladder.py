@@ -1,7 +1,7 @@
-"""True if a call may be answered by another rung of a ladder, and whether that pays.
+"""Decides if a fallback level can answer a call, and if a switch to it saves money.
 
-A rung that cannot do what a call needs would turn a slow answer into none, so capabilities come
-first. What nobody said of a rung counts as what it cannot do.
+A level that lacks what a call needs would turn a slow answer into none, so capabilities come
+first. A capability that nobody declared counts as missing.
 """
 
 import msgspec
@@ -9,7 +9,7 @@ import msgspec
 TOOLS = "tools"
 SCHEMA = "schema"
 VISION = "vision"
-"""The names of what a rung can do, as in its ``Capabilities.can``."""
+"""The names of capabilities, as in ``Capabilities.can``."""
 
 _FEATURE_TEXTS = {
     TOOLS: "use tools",
@@ -17,7 +17,7 @@ _FEATURE_TEXTS = {
     VISION: "read images",
 }
 
-#: The names of what a request may ask for, as in ``CallRequirements.needs``, and what each means.
+#: The features that a request may ask for, as in ``CallRequirements.needs``, with their meanings.
 _PARAMETER_TEXTS = {
     "choices": "give several answers (n)",
     "logprobs": "tell log probabilities (logprobs)",
@@ -32,7 +32,7 @@ _PARAMETER_TEXTS = {
 
 
 class CallRequirements(msgspec.Struct, frozen=True, kw_only=True):
-    """What a call needs of whatever answers it.
+    """The requirements of a call on the model that answers it.
 
     Attributes:
         tools: Whether it declares tools.
@@ -41,7 +41,7 @@ class CallRequirements(msgspec.Struct, frozen=True, kw_only=True):
         tokens: Tokens of its prompt.
         output: The most tokens its answer may have; 0 if it does not say.
         region: Where it must be processed, such as ``eu``; "" for anywhere.
-        needs: What its request asks for that cannot be translated, of ``_PARAMETER_TEXTS``.
+        needs: Features its request asks for that cannot be translated, of ``_PARAMETER_TEXTS``.
     """
 
     tools: bool = False
@@ -54,14 +54,14 @@ class CallRequirements(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
-    """What a rung can do.
+    """The capabilities of a fallback level.
 
     Attributes:
-        can: ``TOOLS``, ``SCHEMA``, ``VISION``, those of them that it can; None if nobody said.
-        window: The most tokens of prompt and answer together; None if nobody said.
-        max_output: The most tokens of an answer; None if nobody said.
+        can: Those of ``TOOLS``, ``SCHEMA`` and ``VISION`` that it has; None if not declared.
+        window: The most tokens of prompt and answer together; None if not declared.
+        max_output: The most tokens of an answer; None if not declared.
         region: Where it processes; "" if that is not bound.
-        takes: What its requests may ask for, of ``_PARAMETER_TEXTS``.
+        takes: Features its requests may ask for, of ``_PARAMETER_TEXTS``.
     """
 
     can: frozenset[str] | None = None
@@ -72,7 +72,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def missing_capability(wants: CallRequirements, offers: Capabilities) -> str:
-    """Why the rung cannot answer the call, in one short sentence; "" if it can."""
+    """The reason why the level cannot answer the call, in one short sentence; "" if it can."""
     if wants.region and wants.region != offers.region:
         return "It is not bound to the region that the call is bound to."
     return _missing_feature(wants, offers) or _missing_size(wants, offers)
@@ -85,17 +85,17 @@ def is_switch_worthwhile(
     cost_there_warm_nanos: int | None = None,
     calls: int = 1,
 ) -> bool:
-    """True if moving a conversation down saves money although the other cache is cold.
+    """True if switching a conversation to another model saves money although its cache is cold.
 
-    What the lower price saves must be more than what reading the whole conversation anew costs. It
-    is not worth it where a price is unknown.
+    The lower price must save more than it costs to send the whole conversation uncached. With an
+    unknown price it is not worth it.
 
     Args:
-        cost_here_nanos: Of a call where the conversation is, with what its cache reads.
-        cost_there_cold_nanos: Of the first call there: the whole prompt uncached, and what writing
-            the cache costs.
-        cost_there_warm_nanos: Of each later call there; needed only if there are later ones.
-        calls: How many calls the conversation still has, this one included: 1 or more.
+        cost_here_nanos: The cost of a call on the present model, with cache reads.
+        cost_there_cold_nanos: The cost of the first call there: the whole prompt uncached, and
+            cache writes.
+        cost_there_warm_nanos: The cost of each later call there; needed if there are later ones.
+        calls: Calls that the conversation still has, this one included: 1 or more.
     """
     if cost_here_nanos is None or cost_there_cold_nanos is None:
         return False
@@ -108,7 +108,7 @@ def is_switch_worthwhile(
 
 
 def _missing_feature(wants: CallRequirements, offers: Capabilities) -> str:
-    """What the call needs to be done and the rung cannot, or is not known to."""
+    """The feature that the call needs and the level lacks or does not declare."""
     needs = {TOOLS: wants.tools, SCHEMA: wants.schema, VISION: wants.vision}
     for name, needed in needs.items():
         if needed and offers.can is None:
@@ -120,7 +120,7 @@ def _missing_feature(wants: CallRequirements, offers: Capabilities) -> str:
 
 
 def _missing_size(wants: CallRequirements, offers: Capabilities) -> str:
-    """Which size the call needs and the rung has not, or is not known to have."""
+    """The size that the call needs and the level lacks or does not declare."""
     if offers.window is None:
         return "Nobody said how long its window is."
     if wants.tokens + wants.output > offers.window:

@@ -1,4 +1,4 @@
-"""The rungs of ladders: what calls get, one after the other, in place of what they ask for.
+"""The fallback levels of ladders: the alternatives that calls get, one after the other.
 
 ::
 
@@ -8,7 +8,7 @@
     cache-only         an answer that is kept already, or none
     shed               a refusal that says when to come back
 
-A ladder has any of these, in this order, so that each rung is a greater sacrifice than the last.
+A ladder has any of these, in this order, so that each level costs callers more than the last.
 """
 
 from itertools import pairwise
@@ -20,44 +20,44 @@ REQUESTED: Final = "requested"
 ELSEWHERE: Final = "elsewhere"
 CACHE_ONLY: Final = "cache-only"
 SHED: Final = "shed"
-#: The most rungs; a call should not fall for ever.
+#: The most levels of a ladder, so that a call's fallback sequence stays bounded.
 MAX_LEVELS: Final = 8
 
 _MAX_NAME_CHARS: Final = 256
 _MODEL: Final = 1
 _RANKS: Final = {ELSEWHERE: 0, CACHE_ONLY: 2, SHED: 3}
-#: The rungs that are no model's name.
+#: The levels that are no model's name.
 RESERVED_LEVELS: Final = tuple(_RANKS)
 
 
 def model_levels(objective: Objective) -> tuple[str, ...]:
-    """The rungs of its ladder that are models, by their public names."""
-    return tuple(rung for rung in objective.ladder if is_model(rung))
+    """The levels of its ladder that are models, by their public names."""
+    return tuple(level for level in objective.ladder if is_model(level))
 
 
 def is_model(level: str) -> bool:
-    """True if a rung of this name is a model's."""
+    """True if the level of this name is a model."""
     return level not in _RANKS
 
 
 def is_name(level: str) -> bool:
-    """True if a rung can have this name."""
+    """True if a level can have this name."""
     return 0 < len(level) <= _MAX_NAME_CHARS and level.isprintable() and level == level.strip()
 
 
 def effective_ladder(enforce: Enforce, ladder: tuple[str, ...]) -> tuple[str, ...]:
-    """The ladder as it is meant: to shed without one is a ladder of this rung."""
+    """The ladder in effect: ``enforce = "shed"`` without one is a ladder of ``shed`` alone."""
     return (SHED,) if enforce is Enforce.SHED and not ladder else ladder
 
 
 def ladder_problem(enforce: Enforce, ladder: tuple[str, ...]) -> tuple[str, str] | None:
-    """What is wrong with a ladder, and how to mend it; None for a sound one."""
+    """The problem of a ladder, and its fix; None for a valid one."""
     if enforce in {Enforce.DEGRADE, Enforce.SHED} and not ladder:
         return "is missing, and there is nothing to degrade to", f'write ladder = ["{ELSEWHERE}"]'
     if enforce is Enforce.SHED and ladder[-1] != SHED:
         return "does not end in shed", f'end it in "{SHED}", or write enforce = "degrade"'
     if len(ladder) > MAX_LEVELS:
-        return f"has over {MAX_LEVELS} rungs", "leave some out"
+        return f"has over {MAX_LEVELS} levels", "leave some out"
     return _order_problem(ladder)
 
 
@@ -65,8 +65,8 @@ def _order_problem(ladder: tuple[str, ...]) -> tuple[str, str] | None:
     if REQUESTED in ladder:
         return "names what is asked for, which is above it", f'leave "{REQUESTED}" out'
     if len(set(ladder)) < len(ladder):
-        return "has a rung twice", "name each once"
-    ranks = [_RANKS.get(rung, _MODEL) for rung in ladder]
+        return "has a level twice", "name each once"
+    ranks = [_RANKS.get(level, _MODEL) for level in ladder]
     if any(above > below for above, below in pairwise(ranks)):
         return "is out of order", "write elsewhere, then models, then cache-only, then shed"
     return None

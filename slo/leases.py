@@ -43,7 +43,7 @@ _DECAY_FACTOR: Final = 0.8  # how much of either is remembered at the next repor
 
 
 class LeaseReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What a lease says to its counter.
+    """A lease's report to its counter.
 
     Attributes:
         counter: Which.
@@ -75,7 +75,7 @@ class LeaseReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeaseRenewal(msgspec.Struct, frozen=True, kw_only=True):
-    """What the counter answers to a report.
+    """The counter's answer to a report.
 
     Attributes:
         is_valid: Whether calls may be reserved within the lease: it was there or could be made, and
@@ -173,8 +173,8 @@ class Lease:
         taken = self._others.spent + self._others.held + self.amount
         return 2 * (claim.limit - taken) >= self._limit - taken
 
-    def hold(self, amount: int) -> None:
-        """Hold this for a call."""
+    def add_hold(self, amount: int) -> None:
+        """Hold this amount for a call."""
         self.held += amount
         self.running += 1
         self._peak = max(self._peak, self.held)
@@ -197,7 +197,7 @@ class Lease:
     def report(
         self, counter: str, serial: int, now: float, second: int, *, is_last: bool = False
     ) -> LeaseReport:
-        """What to say to the counter; until it answers, no more than ``keep`` is used.
+        """The next report to the counter; until it answers, no more than ``keep`` is used.
 
         Args:
             counter: Its name.
@@ -249,7 +249,7 @@ class Lease:
                 self._total -= amount if spent is self._spent else 0
 
     def _wanted_amount(self, now: float, least: int) -> int:
-        """What the lease should hold by what calls needed not long ago; 0 where it is released."""
+        """The amount that the lease should hold, by what recent calls needed; 0 to release it."""
         self._peak = max(self.held, int(self._peak * _DECAY_FACTOR))
         self._rate = max(self._recent, int(self._rate * _DECAY_FACTOR))
         needs = max(_PEAK_FACTOR * (self._peak + self._unmet) + _REPORT_FACTOR * self._rate, least)

@@ -21,7 +21,7 @@ _MAX_REMEMBERED = 4096
 
 
 class Metric(StrEnum):
-    """What of a call is judged."""
+    """The measured quantity of a call."""
 
     TTFT = "ttft"  # from its arrival to the first token; where none came, to its end
     TOTAL = "total"  # from its arrival to the last byte
@@ -31,16 +31,16 @@ class Metric(StrEnum):
 
 
 class Enforce(StrEnum):
-    """What is done about an objective that is missed."""
+    """The reaction to a missed objective."""
 
     OBSERVE = "observe"  # it is shown
-    ALERT = "alert"  # people are told
+    ALERT = "alert"  # people are notified
     DEGRADE = "degrade"  # calls go down its ladder, too
     SHED = "shed"  # calls are refused, too
 
 
 class RequestKind(StrEnum):
-    """Which type of request it is about."""
+    """The type of request that an objective applies to."""
 
     ALL = "all"
     STREAMS = "streams"
@@ -60,7 +60,7 @@ def request_kind_text(calls: RequestKind) -> str:
 
 
 class BurnAlert(msgspec.Struct, frozen=True, kw_only=True):
-    """When people are told that an error budget burns.
+    """The conditions under which people are notified that an error budget burns.
 
     Attributes:
         burn: How many times faster than it may it is used up; 1 or more.
@@ -74,7 +74,7 @@ class BurnAlert(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Objective(msgspec.Struct, frozen=True, kw_only=True):
-    """A promise about calls.
+    """A target for calls.
 
     Attributes:
         name: Unique among objectives.
@@ -90,9 +90,9 @@ class Objective(msgspec.Struct, frozen=True, kw_only=True):
             (``burn.clear``), and for other metrics.
         min_prompt: Shorter prompts, in tokens, are not eligible for the cache; 1 or more.
         enforce: What is done where it is missed.
-        ladder: What calls get in place of what they ask for, rung by rung: ``elsewhere`` (another
-            route), a model's public name, ``cache-only``, ``shed``.
-        alerts: When people are told; empty for the usual (``burn.alerts``).
+        ladder: The fallback levels, in order: ``elsewhere`` (another route), a model's public
+            name, ``cache-only``, ``shed``.
+        alerts: When people are notified; empty for the usual (``burn.alerts``).
     """
 
     name: str
@@ -111,7 +111,7 @@ class Objective(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CallMeasurements(msgspec.Struct, frozen=True, kw_only=True):
-    """What a call's end says to objectives.
+    """The measurements of an ended call that objectives judge.
 
     Attributes:
         team: The team's name.

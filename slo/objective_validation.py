@@ -1,4 +1,4 @@
-"""What makes an objective unsound: what could never be missed, kept or told of."""
+"""Finds objectives that are invalid: those that could never be missed, met or reported."""
 
 from collections.abc import Callable
 
@@ -29,7 +29,7 @@ class ObjectiveProblem(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         key: The entry at fault, as policies files name it.
         what: What is wrong, as the rest of a sentence about it.
-        mend: What to do about it, as an imperative.
+        fix: What to do about it, as an imperative.
     """
 
     key: str
@@ -47,7 +47,7 @@ def validate_objective(objective: Objective) -> tuple[ObjectiveProblem, ...]:
 
 
 def target_key(metric: Metric) -> str:
-    """What policies files call the target of this metric: ``p``, ``at_most`` or ``floor``."""
+    """The key of this metric's target in policies files: ``p``, ``at_most`` or ``floor``."""
     return _TARGETS.get(metric, "p")
 
 
@@ -74,8 +74,8 @@ def alert_problem(alert: BurnAlert, objective: Objective) -> list[ObjectiveProbl
         found.append(ObjectiveProblem(key="burn", what=what, fix=told))
     if not MIN_ALERT_WINDOW_S <= alert.over <= MAX_ALERT_WINDOW_S or alert.over % 60:
         what = "is no time that is counted"
-        mend = 'write whole minutes, from "2m" to "3d"'
-        found.append(ObjectiveProblem(key="over", what=what, fix=mend))
+        fix = 'write whole minutes, from "2m" to "3d"'
+        found.append(ObjectiveProblem(key="over", what=what, fix=fix))
     return found
 
 
@@ -93,33 +93,33 @@ def _target_problem(objective: Objective) -> list[ObjectiveProblem]:
     low, high = (1 - most, 1 - least) if key == "at_most" else (least, most)
     percents = "" if key == "floor" else " percent"
     scale = 1 if key == "floor" else 100
-    mend = f"write from {low * scale:.6g} to {high * scale:.6g}{percents}"
-    return [ObjectiveProblem(key=key, what=what, fix=mend)]
+    fix = f"write from {low * scale:.6g} to {high * scale:.6g}{percents}"
+    return [ObjectiveProblem(key=key, what=what, fix=fix)]
 
 
 def _limit_problem(objective: Objective) -> list[ObjectiveProblem]:
     metric, under, nanos = objective.metric, objective.under, objective.under_nanos
-    mend = 'write under = "500ms" for a time, under = "0.05" for dollars'
+    fix = 'write under = "500ms" for a time, under = "0.05" for dollars'
     has = (under is not None, nanos is not None)
     if has != (metric in {Metric.TTFT, Metric.TOTAL}, metric is Metric.COST):
         what = "is no limit of this metric" if any(has) else "is missing"
-        return [ObjectiveProblem(key="under", what=what, fix=mend)]
+        return [ObjectiveProblem(key="under", what=what, fix=fix)]
     if under is not None and not 0 < under <= _DAY:
-        return [ObjectiveProblem(key="under", what="is above a day, or nothing", fix=mend)]
+        return [ObjectiveProblem(key="under", what="is above a day, or nothing", fix=fix)]
     if nanos is not None and not 1 <= nanos <= MAX_AMOUNT:
         return [
-            ObjectiveProblem(key="under", what="is beyond what is counted, or nothing", fix=mend)
+            ObjectiveProblem(key="under", what="is beyond what is counted, or nothing", fix=fix)
         ]
     return []
 
 
 def _cache_problem(objective: Objective) -> list[ObjectiveProblem]:
-    """What is wrong with what only a cache has, or has not."""
+    """The problem of a field that only cache objectives have, or may not have."""
     if objective.metric is not Metric.CACHE:
-        mend = 'leave it out, or write metric = "cache"'
+        fix = 'leave it out, or write metric = "cache"'
         what = "is of a cache alone"
         return (
-            [ObjectiveProblem(key="clear", what=what, fix=mend)]
+            [ObjectiveProblem(key="clear", what=what, fix=fix)]
             if objective.clear is not None
             else []
         )

@@ -52,7 +52,7 @@ def openslo_documents(objectives: Iterable[Objective]) -> list[dict[str, Any]]:
 
 
 def objective_text(objective: Objective) -> str:
-    """What is promised, in a few words: ``p95 of ttft within 500ms``."""
+    """The target in a few words: ``p95 of ttft within 500ms``."""
     share = target_text(objective).strip('"')
     if objective.metric is Metric.CACHE:
         return f"cache reads {share} of input tokens"
@@ -63,9 +63,9 @@ def objective_text(objective: Objective) -> str:
     return f"p{share} of {objective.metric} within {format_duration(objective.under or 0.0)}"
 
 
-def _escape_level(rung: str) -> str:
-    """A rung as it stands in a list with commas."""
-    return rung.replace("%", "%25").replace(",", "%2C")
+def _escape_level(level: str) -> str:
+    """The level's name, escaped for a list with commas."""
+    return level.replace("%", "%25").replace(",", "%2C")
 
 
 def _document(objective: Objective) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def _document(objective: Objective) -> dict[str, Any]:
     }
     if objective.alerts:
         spec["alertPolicies"] = [
-            _policy(f"{objective.name}-{number}", alert)
+            _alert_policy(f"{objective.name}-{number}", alert)
             for number, alert in enumerate(objective.alerts, 1)
         ]
     metadata = {"name": objective.name, "labels": _labels(objective)}
@@ -128,7 +128,7 @@ def _source(measured: dict[str, Any]) -> dict[str, Any]:
     return {"metricSource": {"type": _SOURCE_TYPE, "spec": measured}}
 
 
-def _policy(name: str, alert: BurnAlert) -> dict[str, Any]:
+def _alert_policy(name: str, alert: BurnAlert) -> dict[str, Any]:
     burn = {"kind": "burnrate", "op": "gte", "threshold": alert.burn}
     burn["lookbackWindow"] = format_duration(alert.over)
     condition = {

@@ -1,4 +1,4 @@
-"""How long answers are, learned of each kind of call; kinds used least recently are forgotten."""
+"""Output lengths learned by kind of call; kinds used least recently are forgotten."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -32,7 +32,7 @@ class _LearnedLengths:
         if self.added >= _MAX_SAMPLES:
             halves = {key: times // 2 for key, times in self.spread.counts.items() if times > 1}
             self.spread = QuantileSketch(halves)
-            self.added = self.spread.count
+            self.added = self.spread.total_count
 
     def output_bounds(self) -> OutputBounds:
         is_young = self.added < 4 * _REFRESH_EVERY_SAMPLES
@@ -42,7 +42,7 @@ class _LearnedLengths:
 
 
 class OutputLengthModel:
-    """What is learned of each kind of call.
+    """The output lengths of each kind of call.
 
     Args:
         most: How many kinds are remembered.
@@ -64,7 +64,7 @@ class OutputLengthModel:
         learned.add(length)
 
     def output_bounds(self, kind: Hashable, limit: int) -> OutputBounds:
-        """What a call of this kind may generate; a guess where little is learned.
+        """The bounds of a call's output tokens by its kind; a guess where little is learned.
 
         Args:
             kind: Whatever calls of like length have in common.
@@ -83,7 +83,7 @@ class OutputLengthModel:
         )
 
     def quantile(self, kind: Hashable, part: float) -> int | None:
-        """What this part of the calls of a kind generates at most; None where little is learned."""
+        """The quantile of output tokens of a kind of call; None where little is learned."""
         if not self.is_learned(kind):
             return None
         return ceil(self._kinds[kind].spread.quantile(part))

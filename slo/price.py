@@ -1,4 +1,4 @@
-"""What a call costs: published prices as exact integers, and one rounding at the end.
+"""The cost of a call: published prices as exact integers, and one rounding at the end.
 
 A price is nano-dollars (1e-9 US dollars) per million tokens, so $2.50 per million is
 2_500_000_000. Factors (a discount, a regional uplift) are fractions. Nothing here is a float but
@@ -18,7 +18,7 @@ _WHOLE = Fraction(1)
 
 
 class BillingTerms(msgspec.Struct, frozen=True, kw_only=True):
-    """On what terms a call was served.
+    """The terms on which a call was served.
 
     Attributes:
         service_tier: "" for standard, else ``batch``, ``flex``, ``priority``, ``ultrafast``.
@@ -35,7 +35,7 @@ STANDARD_TERMS = BillingTerms()
 
 
 class CallCost(msgspec.Struct, frozen=True):
-    """What a call cost, in nano-dollars.
+    """The cost of a call, in nano-dollars.
 
     Attributes:
         list_nanos: At the published prices valid when it was made.
@@ -137,7 +137,7 @@ class PricePeriod(msgspec.Struct, frozen=True, kw_only=True):
     off_peak: OffPeakDiscount | None = None
 
     def factor(self, at: float, terms: BillingTerms) -> Fraction | None:
-        """What all rates are multiplied by; None where that is unknown."""
+        """The factor on all rates; None if it is unknown."""
         factor = self.regions.get(terms.region, _WHOLE)
         if self.off_peak is not None:
             factor *= self.off_peak.at(at)
@@ -183,7 +183,7 @@ class CallPricing(msgspec.Struct, frozen=True, kw_only=True):
     effective_denominator: int
 
     def cost(self, usage: Usage) -> CallCost | None:
-        """What this usage costs; None if the price of any token of it is unknown."""
+        """The cost of this usage; None if the price of any token of it is unknown."""
         total = _output_total(usage.output + usage.reasoning, self.rates)
         prompt = _prompt_total(usage, self.rates)
         if total is None or prompt is None:
@@ -248,7 +248,7 @@ def call_pricing(
 def call_cost(
     usage: Usage, tariff: Tariff, at: float, terms: BillingTerms = STANDARD_TERMS
 ) -> CallCost | None:
-    """What a call made ``at`` this time cost; None if the price of any token of it is unknown.
+    """The cost of a call made ``at`` this time; None if the price of any token of it is unknown.
 
     Args:
         usage: Its tokens.

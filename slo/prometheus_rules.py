@@ -36,7 +36,7 @@ Rule = dict[str, Any]
 
 
 def rule_groups(objectives: Iterable[Objective]) -> dict[str, list[Rule]]:
-    """The groups of a file of rules: what is recorded, then what is told; none of no objectives.
+    """The groups of a rules file: recording rules, then alerts; none without objectives.
 
     An objective that is only observed is recorded and told nobody.
     """
@@ -145,7 +145,7 @@ def _burns(objective: Objective, alert: BurnAlert) -> Rule:
 
 
 def _floor_missed_rules(objective: Objective) -> Rule:
-    """Missed over an hour; from then on told until a quarter of an hour was well above it."""
+    """Missed over an hour; the alert stays until a quarter of an hour was well above it."""
     bad, calls = _in_calls(objective, FLOOR_MISSED_WINDOW_S)
     unread, lately = _in_calls(objective, FLOOR_CLEARED_WINDOW_S)
     read = f"({lately} - {unread})"
@@ -160,7 +160,7 @@ def _floor_missed_rules(objective: Objective) -> Rule:
         "expr": f"({missed})\nor\n(max by (objective) ({firing})\nunless ({cleared}))",
         "labels": {"severity": "ticket", "objective": _text(objective.name)},
         "annotations": {
-            "summary": _text(f"{objective.name}: less is read from caches than was promised"),
+            "summary": _text(f"{objective.name}: less is read from caches than its floor"),
             "description": _text(f"Wanted: {objective_text(objective)}."),
         },
     }

@@ -1,4 +1,4 @@
-"""How a quantity spreads: every quantile to within 2 percent of itself, in few numbers.
+"""A quantile sketch: every quantile to within 2 percent of itself, in few numbers.
 
 Values are counted in buckets, each a factor wider than the one before, so spreads of several
 processes merge by adding bucket to bucket, in Redis as much as here. Source: Masson, Rim and Lee,
@@ -36,12 +36,12 @@ def bucket(value: float) -> int:
 
 
 class QuantileSketch:
-    """Number of values fell into each bucket."""
+    """The number of values in each bucket."""
 
     __slots__ = ("counts",)
 
     def __init__(self, counts: Mapping[int, int] | None = None) -> None:
-        """Go on from these counts, or from none.
+        """Start from these counts, or from none.
 
         Args:
             counts: How many values are in each bucket, as another spread's ``counts``.
@@ -59,14 +59,14 @@ class QuantileSketch:
         counts[key] = counts.get(key, 0) + 1
 
     @property
-    def count(self) -> int:
-        """Number of values were counted."""
+    def total_count(self) -> int:
+        """The number of values."""
         return sum(self.counts.values())
 
     def mean(self) -> float:
         """The mean, to within ``RELATIVE_ERROR`` of itself; 0.0 of nothing."""
         total = sum(_VALUES[key] * times for key, times in self.counts.items())
-        return total / max(self.count, 1)
+        return total / max(self.total_count, 1)
 
     def quantile(self, part: float) -> float:
         """The value this part of the values stays at or below, to within ``RELATIVE_ERROR``.
@@ -81,7 +81,7 @@ class QuantileSketch:
         """
         if not 0 <= part <= 1:
             raise ValueError(f"a part is 0 to 1, not {part}")
-        rank = part * (self.count - 1)
+        rank = part * (self.total_count - 1)
         passed = 0
         for key in sorted(self.counts):
             passed += self.counts[key]
@@ -91,7 +91,7 @@ class QuantileSketch:
 
 
 def merge_sketches(spreads: Iterable[QuantileSketch]) -> QuantileSketch:
-    """The spread of all their values."""
+    """The sketch of all their values."""
     whole = QuantileSketch()
     for spread in spreads:
         for key, times in spread.counts.items():

@@ -1,4 +1,4 @@
-"""How much of a budget is held for a call while it runs, in place of what nobody knows yet.
+"""Sizes reservations: how much of a budget is held for a call while its cost is not known.
 
 Holding what each call can cost at most makes a budget useless to many calls at once: two hundred of
 them hold more than all of it before anything is spent. Holding what 19 of 20 calls stay below
@@ -42,7 +42,7 @@ _MAX_GUESS_DIVISOR = 2
 
 
 class OutputBounds(msgspec.Struct, frozen=True, kw_only=True):
-    """Number of tokens a call may generate.
+    """The bounds of the tokens a call may generate.
 
     Attributes:
         typical: On average.
@@ -58,7 +58,7 @@ class OutputBounds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PriceQuote(msgspec.Struct, frozen=True, kw_only=True):
-    """At what prices a call would be made.
+    """The prices at which a call would be made.
 
     Attributes:
         tariff: The route's; None where they are unknown.
@@ -72,7 +72,7 @@ class PriceQuote(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UsageBounds(msgspec.Struct, frozen=True, kw_only=True):
-    """How much a call may use of a unit: ``sure`` at least, then as ``OutputBounds`` says.
+    """The bounds of a call's use of a unit: ``sure`` at least, then as in ``OutputBounds``.
 
     Attributes:
         upper_bound: What it cannot pass, however wrong the count of its prompt is; 0 where nobody
@@ -93,7 +93,7 @@ class UsageBounds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CounterView(msgspec.Struct, frozen=True, kw_only=True):
-    """How a counter stood: what was spent, what was held besides, and for how many calls."""
+    """A view of a counter: the amount spent, the amount held, and for how many calls."""
 
     spent: int = 0
     held: int = 0
@@ -101,20 +101,20 @@ class CounterView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReservationRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """How much to hold for a call, and how much may be spent and held at once with it."""
+    """The amount to hold for a call, and the limit of spent and held amounts with it."""
 
     amount: int
     limit: int
 
 
 def output_bounds(lengths: QuantileSketch | None, limit: int) -> OutputBounds:
-    """What may be generated within this limit; all of it where little is learned.
+    """The bounds of output tokens within this limit; all of it where little is learned.
 
     Args:
         lengths: How many tokens such calls generated; None where nothing is learned.
         limit: The most that may be generated.
     """
-    if lengths is None or lengths.count < MIN_LENGTH_SAMPLES:
+    if lengths is None or lengths.total_count < MIN_LENGTH_SAMPLES:
         return OutputBounds(typical=limit, likely=limit, worst=limit)
     return OutputBounds(
         typical=min(ceil(lengths.mean()), limit),
@@ -126,7 +126,7 @@ def output_bounds(lengths: QuantileSketch | None, limit: int) -> OutputBounds:
 def usage_bounds(
     unit: BudgetUnit, prompt: Usage, output: OutputBounds, quote: PriceQuote
 ) -> UsageBounds | None:
-    """What a call may use of this unit; None for dollars at an unknown price.
+    """The bounds of a call's use of this unit; None for dollars at an unknown price.
 
     Args:
         unit: What is counted.
@@ -148,7 +148,7 @@ def usage_bounds(
 
 
 def size_reservation(budget: Budget, need: UsageBounds, seen: CounterView) -> ReservationRequest:
-    """How much to hold of the budget for a call, and within what; never more than its worst case.
+    """The reservation to request of the budget for a call; never more than its worst case.
 
     What the calls that run may need besides is not held but left free: it is taken off the limit.
     So a store holds, in one step, what fits by what it finds, and what was ``seen`` late makes
@@ -174,7 +174,7 @@ def size_reservation(budget: Budget, need: UsageBounds, seen: CounterView) -> Re
 
 
 def required_headroom(budget: Budget, need: UsageBounds, seen: CounterView) -> int:
-    """How much must be free for a call of which the likely use is held; that at least.
+    """The amount that must be free for a call of which the likely use is held; at least that use.
 
     The calls that run are taken to be like this one: as many as hold something, but not more than
     what is held pays for. With none it is the worst case. It is never more than what will be free
@@ -194,12 +194,12 @@ def required_headroom(budget: Budget, need: UsageBounds, seen: CounterView) -> i
 
 
 def _max_running_calls(need: UsageBounds, seen: CounterView) -> int:
-    """Number of calls like this one run, at most."""
+    """The most calls like this one that run."""
     return min(seen.running, -(-seen.held // need.likely)) if need.likely else seen.running
 
 
 def _surprise_margin(need: UsageBounds, calls: int) -> int:
-    """What so many calls may need beside what they hold, where that is what is likely."""
+    """The amount that so many calls may need beyond the likely use they hold."""
     mean, reach = need.typical - need.sure, need.worst - need.typical
     most = min(reach + _STANDARD_DEVIATIONS * isqrt(calls * mean * reach), calls * reach)
     return most - calls * (need.likely - need.typical)

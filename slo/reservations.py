@@ -45,7 +45,7 @@ _GONE: Final = float("-inf")
 
 
 class CounterClaim(msgspec.Struct, frozen=True):
-    """What one counter is asked for.
+    """A claim on one counter.
 
     Attributes:
         counter: Which; its name says the window, too.
@@ -70,7 +70,7 @@ class CounterClaim(msgspec.Struct, frozen=True):
 
 
 class CounterLevel(msgspec.Struct, frozen=True):
-    """What was spent of a counter, and what is held besides."""
+    """The amount spent of a counter, and the amount held."""
 
     spent: int
     held: int
@@ -107,7 +107,7 @@ class ReservationRefused(msgspec.Struct, frozen=True):
 
 
 class _Counter:
-    """What was spent, what is held for whom, and until when it matters."""
+    """The amount spent, the holds by reservation, and the counter's end."""
 
     __slots__ = ("base", "checkpoint", "held", "holds", "last", "later", "queue", "spent")
 
@@ -125,7 +125,7 @@ class _Counter:
     def level(self) -> CounterLevel:
         return CounterLevel(self.spent, self.held)
 
-    def hold(self, name: str, amount: int, until: float) -> None:
+    def add_hold(self, name: str, amount: int, until: float) -> None:
         self.held += amount
         self.holds[name] = (amount, until)
         heappush(self.queue, (until, name))
@@ -133,11 +133,11 @@ class _Counter:
             self.queue = [(end, name) for name, (_, end) in self.holds.items()]
             heapify(self.queue)
 
-    def free(self, name: str) -> None:
+    def release_hold(self, name: str) -> None:
         amount, _ = self.holds.pop(name, (0, 0.0))
         self.held -= amount
 
-    def extend(self, name: str, until: float) -> bool:
+    def extend_hold(self, name: str, until: float) -> bool:
         if name not in self.holds:
             return False
         amount, before = self.holds[name]
@@ -153,7 +153,7 @@ class _Counter:
                 return
             heappop(self.queue)
             if until <= now:
-                self.free(name)
+                self.release_hold(name)
             else:
                 heappush(self.queue, (until, name))
 
@@ -180,7 +180,7 @@ class _Counter:
             self.checkpoint, self.base, self.later = checkpoint, None, 0
 
     def refuses(self, claim: CounterClaim, number: int) -> ReservationRefused | None:
-        """Why the claim does not fit, if it does not; the counter is swept."""
+        """Sweeps the counter; returns the refusal of a claim that does not fit, else None."""
         if not claim.hard or self.spent + self.held + claim.amount <= claim.limit:
             return None
         fits_alone = self.spent + claim.amount <= claim.limit
@@ -224,7 +224,7 @@ class Reservations:
         counters = [self._counter(claim.counter, now, claim.ends) for claim in claims]
         for counter in counters:
             counter.sweep(now)
-        if not self._knows(name, counters, now):
+        if not self._has_reservation(name, counters, now):
             refusals = [
                 refused
                 for number, claim in enumerate(claims)
@@ -233,7 +233,7 @@ class Reservations:
             if refusals:
                 return min(refusals, key=lambda refused: refused.frees is not None)
             for counter, claim in zip(counters, claims, strict=True):
-                counter.hold(name, claim.amount, until)
+                counter.add_hold(name, claim.amount, until)
         return ReservationGranted(
             tuple(counter.level for counter in counters),
             tuple(len(counter.holds) for counter in counters),
@@ -262,32 +262,32 @@ class Reservations:
         """
         for amount in amounts.values():
             check_amount(amount)
-        if self._was_settled(name, now):
+        if self._is_settled(name, now):
             return False
         self._remember(name, now)
-        checkpoint = self.checkpoint(now)
+        checkpoint = self.current_checkpoint(now)
         for each, amount in amounts.items():
             counter = self._counter(each, now)
             counter.sweep(now)
-            counter.free(name)
+            counter.release_hold(name)
             counter.spend(amount, now if ended is None else ended, checkpoint)
         return True
 
     def extend(self, name: str, counters: Sequence[str], now: float, until: float) -> bool:
         """Let the reservation end later, never earlier; False if a hold has already gone."""
         extended = [
-            counter is not None and counter.extend(name, until)
+            counter is not None and counter.extend_hold(name, until)
             for counter in self._sweep(counters, now)
         ]
         return all(extended)
 
     def levels(self, counters: Sequence[str], now: float) -> list[CounterLevel]:
-        """What was spent and is held of each; a counter nobody has used is at 0."""
+        """The level of each counter; an unused one is at 0."""
         found = self._sweep(counters, now)
         return [counter.level if counter else CounterLevel(0, 0) for counter in found]
 
     def correct(self, counter: str, spent: int, now: float) -> int:
-        """Set what was spent; what it said before. What is held stays held.
+        """Set the amount spent, and return the former one. Holds stay.
 
         Raises:
             ValueError: If the amount is out of bounds.
@@ -299,12 +299,12 @@ class Reservations:
 
     def begin_checkpoint(self, now: float, within: float) -> int:
         """The next second, from which on what is settled is kept apart; or one begun ``within``."""
-        before = self.checkpoint(now)
+        before = self.current_checkpoint(now)
         if before is None or now > before + within:
             before = self._checkpoint = int(now) + 1
         return before
 
-    def checkpoint(self, now: float) -> int | None:
+    def current_checkpoint(self, now: float) -> int | None:
         """The checkpoint, in seconds since 1970; None where there is none, or it is long ago."""
         before = self._checkpoint
         return None if before is None or now >= before + CHECKPOINT_TTL_S else before
@@ -327,7 +327,7 @@ class Reservations:
         """
         for amount in amounts.values():
             check_amount(amount)
-        if self.checkpoint(now) != checkpoint:
+        if self.current_checkpoint(now) != checkpoint:
             return [level.spent for level in self.levels(list(amounts), now)]
         return [
             self._counter(each, now).restore(amount, checkpoint, exactly=exactly)
@@ -341,10 +341,10 @@ class Reservations:
                 counter.sweep(now)
         return found
 
-    def _knows(self, name: str, counters: Sequence[_Counter], now: float) -> bool:
-        return self._was_settled(name, now) or any(name in each.holds for each in counters)
+    def _has_reservation(self, name: str, counters: Sequence[_Counter], now: float) -> bool:
+        return self._is_settled(name, now) or any(name in each.holds for each in counters)
 
-    def _was_settled(self, name: str, now: float) -> bool:
+    def _is_settled(self, name: str, now: float) -> bool:
         return self._settled.get(name, _GONE) > now - SETTLED_MEMORY_S
 
     def _remember(self, name: str, now: float) -> None:
@@ -380,7 +380,7 @@ class Reservations:
 
 
 def check_distinct_counters(claims: Sequence[CounterClaim]) -> None:
-    """Nothing, where every claim is for a counter of its own.
+    """Checks that every claim is for a counter of its own.
 
     Raises:
         ValueError: Two are for the same.
@@ -391,7 +391,7 @@ def check_distinct_counters(claims: Sequence[CounterClaim]) -> None:
 
 
 def check_amount(amount: int) -> None:
-    """Nothing, where every store counts this amount exactly.
+    """Checks that every store counts this amount exactly.
 
     Raises:
         ValueError: It is below 0 or above ``MAX_AMOUNT``.

@@ -69,7 +69,7 @@ class Tally:
         _increase(self._fresh, (key, slot), good, bad)
 
     def counts(self, key: str, now: float, seconds: float) -> GoodBadCounts:
-        """What fell into the slot that is now and those before it, so many seconds in all.
+        """The counts of the current slot and those before it, so many seconds in all.
 
         Args:
             key: Whose; one that nobody added to has no calls.
@@ -86,7 +86,7 @@ class Tally:
         return GoodBadCounts(sum(good for good, _ in found), sum(bad for _, bad in found))
 
     def trailing_counts(self, key: str, now: float, seconds: float) -> tuple[GoodBadCounts, ...]:
-        """What fell into the slot that is now, into it and the one before, and so on.
+        """The counts of the current slot, of it and the one before, and so on.
 
         Args:
             key: Whose.
@@ -110,7 +110,7 @@ class Tally:
         return tuple(found)
 
     def drain(self) -> dict[tuple[str, int], tuple[int, int]]:
-        """What was added since the last drain: (key, slot) to (good, bad). Merges are not in it."""
+        """The counts added since the last drain, merges excluded: (key, slot) to (good, bad)."""
         fresh, self._fresh = self._fresh, {}
         return fresh
 

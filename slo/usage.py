@@ -1,4 +1,4 @@
-"""What one answer used, in tokens."""
+"""The token usage of one answer."""
 
 import msgspec
 

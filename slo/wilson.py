@@ -1,4 +1,4 @@
-"""What a share that was counted says of the true one: its one-sided 95 percent Wilson bounds.
+"""One-sided 95 percent Wilson bounds of the true share behind a counted one.
 
 Three bad calls of twenty are reason to believe that more than 5 percent are bad; two are not. This
 takes the place of a least number of calls below which nothing is decided. Source: Wilson, Probable

@@ -15,7 +15,7 @@ _NAMES = {
 
 
 class Window(StrEnum):
-    """How long a budget counts before it starts anew."""
+    """The window in which a budget counts before it starts anew."""
 
     MINUTE = "minute"
     HOUR = "hour"

@@ -7,7 +7,7 @@ SLOTS: Final = 10
 
 
 class WindowedRatio:
-    """What was counted over the last span of seconds, less up to a tenth of it.
+    """Counts over the last span of seconds, less up to a tenth of it.
 
     It has no clock of its own. Where the given one stands still nothing is forgotten; where it
     goes back, counts stay until it has caught up, and if it goes back by more than the span all of

@@ -120,7 +120,7 @@ async def _send_test(outlet: ConfiguredSink, now: float) -> None:
         subject="thriftgate",
         severity=outlet.sink.at_least,
         title="TEST: this is a test of Thriftgate's alerts, and nothing is wrong",
-        mend="Nothing: somebody ran `thriftgate alerts test`.",
+        fix="Nothing: somebody ran `thriftgate alerts test`.",
         began=now,
     )
     letter = OutboxMessage(alert=alert, sink=outlet.sink.name)

@@ -242,7 +242,7 @@ _TABLE: Final[dict[str, tuple[str, Callable[[typer.Typer], object]]]] = {
         _migrate,
     ),
     "replay": (
-        "What would recorded calls have cost, sent unmodified, in better ways, and compacted?",
+        "Compute the cost of recorded calls: sent unmodified, planned, and compacted.",
         _replay,
     ),
     "report": (

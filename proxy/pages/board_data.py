@@ -210,7 +210,7 @@ class LiveBoard:
                 title=alert.title,
                 facts=alert.facts,
                 done=alert.action,
-                fix=alert.mend,
+                fix=alert.fix,
             )
             for alert in found
         ]

@@ -79,7 +79,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         miss_nanos: What that cost in 1e-9 US dollars; None when the price is unknown.
         planning_nanos: What planning should have saved of it in 1e-9 US dollars, by what caches
             should hold, below 0 where it cost more; None where nobody can say.
-        moved: Why it went to another route than the one asked for, such as ``chat-ttft: rung 1``;
+        moved: Why it went to another route than the one asked for: ``chat-ttft: fallback level 1``;
             "" where it did not.
         compaction: The mode of compaction; "" where it had no part in the call.
         compaction_why: Why it was compacted or was not, as a code; ``notes`` where the gateway

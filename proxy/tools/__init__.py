@@ -1,1 +1,1 @@
-"""What ships with the product and is not on a call's way."""
+"""Tools that ship with the product and take no part in a call."""

@@ -1,13 +1,17 @@
-"""Which level a new conversation gets, and how many of them try level 0.
+"""Chooses the level of a new conversation, and the share of them that goes to level 0 as canaries.
 
-While degraded, some have to try level 0 to show when all can. How many is a matter of what became
-of the last ten, or of as many as there were in ten minutes: while those were surely over budget,
-and where there were none, a few, since most of them are lost (a call in three seconds, and never
-more than an eighth); else so many that the 40 that a recovery takes come within its two minutes: a
-part of the ramp, on which it then goes on. With little traffic that would be all, for which ten
-lucky calls are no reason: while the last twenty are over budget it is no more than the ramp's
-second part. One part of all calls for both was either dear or, with conversations that come in
-bursts, too few in every fifth incident.
+While degraded, canary calls on level 0 show when it is good again. The share depends on the last
+ten of them, or on those of ten minutes if fewer:
+
+- Surely over budget, or no canaries: few, as most of them fail. About one call in three seconds,
+  at most an eighth of all.
+- Else: so many that the 40 calls of a recovery come within its two minutes. This is a share of the
+  ramp, which continues from it.
+- With little traffic that would be all calls, and ten good ones may be luck: while the last 20 are
+  over budget, the ramp's second share is the most.
+
+A single share for both cases was either costly or, with conversations that come in bursts, too
+small in every fifth incident.
 """
 
 from collections.abc import Mapping
@@ -23,63 +27,72 @@ from slo.controller.state import (
     LevelCounts,
 )
 
-_STEPS: Final = tuple(2.0**power for power in range(-6, 4))
-"""By what the first share is multiplied: in steps, so that it does not change with every call."""
+_SHARE_FACTORS: Final = tuple(2.0**power for power in range(-6, 4))
+"""Factors of the first share: in steps, so that it does not change with every call."""
 
-#: A share is kept while it is right for this part of what is wanted, at least and at most.
-_FEWEST, _MANIEST = 0.75, 2.5
+#: A share is kept while it lies within these factors of the wanted one.
+_MIN_SHARE_RATIO, _MAX_SHARE_RATIO = 0.75, 2.5
 
 
 def level_for(standing: ControllerSnapshot, draw: float, rules: ControllerRules) -> int:
     """The level of a new conversation, which it keeps; never above the highest there is.
 
     Args:
-        standing: Where the objective stands.
+        standing: The objective's state.
         draw: The conversation's hash, as a number from 0.0 to below 1.0. A conversation that goes
             to level 0 at some share does so at every larger one.
-        rules: How many levels there are.
+        rules: The number of levels.
     """
     return 0 if draw < standing.share else min(standing.level, rules.fallback_levels)
 
 
 def canary_share(before: float, arms: Mapping[int, LevelCounts], rules: ControllerRules) -> float:
-    """The part of new conversations that tries level 0, so that enough calls do; at most 1.0.
+    """The share of new conversations that goes to level 0, for enough canary calls; at most 1.0.
 
-    It stays what it was while that is about right, and while nobody can tell how many calls there
-    are: because there are none, or all that were counted are of the last minute.
+    It is kept while it is about right, and while traffic cannot be estimated: there are no calls,
+    or all are of the last minute.
     """
     calls = sum(arm.within(SHORT_WINDOW_S).n for arm in arms.values())
     if not 0 < calls < sum(arm.within(LONG_WINDOW_S).n for arm in arms.values()):
         return before
     primary = arms.get(0, LevelCounts())
     if not primary.within(MAX_WINDOW_S).n or is_lately_bad(primary, rules):
-        shares = tuple(min(rules.canary_share * step, rules.canary_most) for step in _STEPS)
-        wanted = SHORT_WINDOW_S / (calls * rules.canary_gap)
+        shares = tuple(
+            min(rules.canary_share * step, rules.max_canary_share) for step in _SHARE_FACTORS
+        )
+        wanted = SHORT_WINDOW_S / (calls * rules.canary_gap_s)
     else:
-        more, _ = primary.latest(rules.least)
+        more, _ = primary.latest(rules.min_calls)
         shares = rules.ramp[:2] if more.share > rules.budget else rules.ramp
-        wanted = SHORT_WINDOW_S / (calls * rules.canary_gap_after)
-    least, most = _above(_FEWEST * wanted, shares), _above(_MANIEST * wanted, shares)
-    return before if before in shares and least <= before <= most else _above(wanted, shares)
+        wanted = SHORT_WINDOW_S / (calls * rules.canary_gap_after_s)
+    least, most = (
+        _first_share_from(_MIN_SHARE_RATIO * wanted, shares),
+        _first_share_from(_MAX_SHARE_RATIO * wanted, shares),
+    )
+    return (
+        before
+        if before in shares and least <= before <= most
+        else _first_share_from(wanted, shares)
+    )
 
 
 def is_lately_bad(primary: LevelCounts, rules: ControllerRules) -> bool:
-    """True if the last few calls to level 0 were surely over budget, or all there were lately."""
-    newest, _ = primary.latest(rules.few)
+    """True if the last calls on level 0, or the recent ones if fewer, were surely over budget."""
+    newest, _ = primary.latest(rules.min_calls_if_gross)
     newest = newest if newest.n else primary.within(MAX_WINDOW_S)
     return wilson.lower_bound(newest.bad, newest.n) > rules.budget
 
 
 def ramp_share(least: float, rules: ControllerRules) -> float:
-    """The first part of the ramp that is not below the least; 1.0 where that is above all."""
-    return _above(least, rules.ramp)
+    """The first share of the ramp from the least one on; 1.0 if all are smaller."""
+    return _first_share_from(least, rules.ramp)
 
 
 def next_share(share: float, rules: ControllerRules) -> float | None:
-    """The part of the ramp after this one; None after the last."""
+    """The share of the ramp after this one; None after the last."""
     return next((each for each in rules.ramp if each > share), None)
 
 
-def _above(least: float, shares: tuple[float, ...]) -> float:
-    """The first that is not below the least; the last where all are."""
+def _first_share_from(least: float, shares: tuple[float, ...]) -> float:
+    """The first share that is not below the least; the last if all are."""
     return next((share for share in shares if share >= least), shares[-1])

@@ -1,30 +1,27 @@
-"""The judge: from where an objective stands and what its levels' calls were like, where it goes.
+"""Decides an objective's next state from its present state and its levels' recent counts.
 
-Every decision takes evidence: too few calls change nothing. The bounds are one-sided and of 95
-percent, see ``slo.wilson``. What the rules are as they are for, each measured with
-``python -m tests.bench.incident``:
+Every decision takes evidence: too few calls change nothing. Bounds are one-sided at 95 percent, see
+``slo.wilson``. The rules, each measured with ``python -m tests.bench.incident``:
 
-- A breach is also one of the budget of five minutes. That takes its time (17 seconds where two of
-  three calls are slow), and is why ten awful seconds move nothing.
-- Of as many calls as the rules say (50 of a p95) and more what is surely over budget is a breach.
-  Twenty are looked at too often to be believed as easily, so fewer than the rules' least must be
-  grossly over it: their lower bound is beyond the geometric mean of the budget and all (22 percent
-  for a p95). They may be of ten minutes; the last ten of them show that it is still so. Two calls a
-  minute can degrade like that.
-- Level 0 is good again when two minutes of canaries are, and 40 of them at least. That so many come
-  is what ``slo.controller.canary_share`` is for; where they are rare they are of the time that it
-  takes, and not at once of five minutes, which reach into the incident for three more. Where all
-  calls go to level 0 and are not 40 in ten minutes, 20 do: what two a minute degrade comes back.
-- A share that canaries had already is not held anew: the ramp goes on from it.
-- Levels are judged side by side, each by its own recent calls. The dwell delays a recovery, not
-  the way down: a level that had its ten seconds and is grossly over budget, of ten calls or more,
-  is passed over at once, after the dwell also one that is surely over it. All calls bad takes 10 to
-  12 seconds at 1 to 6 calls a second. Less than gross would do it for a few bad seconds, for want
-  of good minutes before them. A level that its calls of five minutes show to be bad is not tried.
-  The last level is never passed over, and none above the present one is tried before a recovery,
-  so that levels cannot take turns.
-- Whoever relapsed twice is not believed as soon: evidence and steps of twice the length, then four
-  times. Else an upstream that comes and goes would be followed, quickly, at each turn.
+- Breach. The short window must be surely over budget, and the last five minutes over it, too. That
+  takes 17 seconds where two of three calls are slow; ten bad seconds alone change nothing.
+- Few calls. With ``min_calls_to_trip`` calls (50 for a p95) or more, surely over budget is enough.
+  With fewer, the breach must be gross: the lower bound is above the geometric mean of the budget
+  and 1 (22 percent for a p95). These calls may span ten minutes, and the last ten must be bad, too.
+  So a feature with two calls a minute can degrade.
+- Recovery. Two minutes of canaries, at least 40, must be within budget; ``canary_share`` makes so
+  many come. Rare canaries are taken from as far back as it takes, as a fixed five minutes would
+  reach into the incident for three more. If all calls go to level 0 and are fewer than 40 in ten
+  minutes, 20 are enough.
+- Ramp. It continues from the share that canaries had; that step is not held again.
+- Next level. Levels are judged side by side, each by its own recent calls. The dwell delays a
+  recovery, not the next level: after ten seconds on a level, a gross breach of ten calls or more
+  leads to the next one; after the dwell, a sure breach does. With all calls bad this takes 10 to 12
+  seconds at 1 to 6 calls a second. A level whose calls of five minutes are bad is skipped. The last
+  level is never left this way, and no lower one is tried before a recovery, so levels do not
+  alternate.
+- Relapses. After two relapses evidence and ramp steps take twice as long, then four times: else the
+  controller would follow an unstable upstream at each turn.
 """
 
 from collections.abc import Callable, Mapping
@@ -48,7 +45,7 @@ from slo.controller.state import (
 from slo.tally import GoodBadCounts
 
 _NO_COUNTS: Final = LevelCounts()
-#: How many times as long as what shows a breach must be over budget.
+#: Factor from the seconds that show a breach to the longer span that must be over budget, too.
 _LONG_TO_SHORT: Final = LONG_WINDOW_S / SHORT_WINDOW_S
 
 
@@ -58,14 +55,14 @@ def evaluate(
     rules: ControllerRules,
     now: float,
 ) -> ControllerSnapshot:
-    """Where the objective stands now; the same object where nothing changes.
+    """The objective's next state; the same object if nothing changes.
 
     Args:
-        standing: Where it stood.
-        arms: By level, what the calls there were like; a level without calls may be left out.
-        rules: How it moves.
-        now: The time. Where it is before the standing's own, that is moved back to it, so that a
-            clock which went back keeps nothing waiting.
+        standing: Its present state.
+        arms: Recent counts by level; a level without calls may be left out.
+        rules: Thresholds and times.
+        now: The time. Later times in the state are set back to it, so that nothing waits for a
+            clock that was set back.
     """
     return _JUDGES[standing.state](_without_future_times(standing, rules, now), arms, rules, now)
 
@@ -76,7 +73,7 @@ def _evaluate_healthy(
     rules: ControllerRules,
     now: float,
 ) -> ControllerSnapshot:
-    breach, seconds = _breach(arms.get(0, _NO_COUNTS), rules)
+    breach, seconds = _breach_calls(arms.get(0, _NO_COUNTS), rules)
     if rules.fallback_levels and breach.n:
         relapses = standing.relapses + 1 if standing.until is not None else 0
         tripped = replace(standing, level=_next_level(0, arms, rules), relapses=relapses)
@@ -95,16 +92,16 @@ def _evaluate_degraded(
     is_dwelling = standing.until is not None and now < standing.until
     if not is_dwelling:
         primary = arms.get(0, _NO_COUNTS)
-        canaries, seconds = _canaries(primary, standing, rules)
+        canaries, seconds = _canary_calls(primary, standing, rules)
         if _is_within(canaries, rules) and not _is_surely_over(
             primary.within(SHORT_WINDOW_S), rules
         ):
             return _begin_recovery(
                 standing, rules, now, _evidence_text(canaries, seconds, 0, rules)
             )
-    if standing.level < rules.fallback_levels and now - standing.since >= rules.settle:
+    if standing.level < rules.fallback_levels and now - standing.since >= rules.settle_s:
         own = arms.get(standing.level, _NO_COUNTS)
-        breach, seconds = _breach(own, rules, is_new=is_dwelling)
+        breach, seconds = _breach_calls(own, rules, is_new=is_dwelling)
         if breach.n:
             why = _evidence_text(breach, seconds, standing.level, rules)
             level = _next_level(standing.level, arms, rules)
@@ -120,7 +117,7 @@ def _evaluate_recovering(
     now: float,
 ) -> ControllerSnapshot:
     primary = arms.get(0, _NO_COUNTS)
-    calls, seconds = primary.latest(rules.least, SHORT_WINDOW_S)
+    calls, seconds = primary.latest(rules.min_calls, SHORT_WINDOW_S)
     if not calls.n:
         share = ramp_share(canary_share(standing.share, arms, rules), rules)
         more = share > standing.share and not is_lately_bad(primary, rules)
@@ -129,13 +126,13 @@ def _evaluate_recovering(
     if _is_surely_over(calls, rules):
         relapsed = replace(standing, relapses=standing.relapses + 1)
         return _degrade(relapsed, rules, now, why)
-    if now - standing.step_since < rules.step * rules.patience(standing.relapses):
+    if now - standing.step_since < rules.ramp_step_s * rules.patience(standing.relapses):
         return standing
     following = next_share(standing.share, rules)
     if following is not None:
         return _set_share(standing, following, now)
     return ControllerSnapshot(
-        since=now, reason=why, relapses=standing.relapses, until=now + rules.forget
+        since=now, reason=why, relapses=standing.relapses, until=now + rules.relapse_memory_s
     )
 
 
@@ -145,7 +142,7 @@ def _evaluate_held(
     rules: ControllerRules,
     now: float,
 ) -> ControllerSnapshot:
-    """Frozen or pinned: nothing moves it, but the end of a pin."""
+    """Frozen or pinned: only the end of a pin changes it."""
     if (
         standing.state is ControllerState.PINNED
         and standing.until is not None
@@ -171,7 +168,7 @@ _JUDGES: Final[Mapping[ControllerState, _Judge]] = {
 def _degrade(
     standing: ControllerSnapshot, rules: ControllerRules, now: float, why: str
 ) -> ControllerSnapshot:
-    """Degraded anew, at the level and with the relapses that it has."""
+    """The state, degraded from now on, with its level and relapses."""
     return replace(
         standing,
         state=ControllerState.DEGRADED,
@@ -186,9 +183,9 @@ def _degrade(
 def _begin_recovery(
     standing: ControllerSnapshot, rules: ControllerRules, now: float, why: str
 ) -> ControllerSnapshot:
-    """Recovering, from the first share that takes no calls from level 0 again.
+    """The state, recovering, at the first ramp share that is not below the canaries' share.
 
-    How long canaries had that share counts.
+    Time that canaries had that share counts.
     """
     share = ramp_share(standing.share, rules)
     return replace(
@@ -206,45 +203,47 @@ def _set_share(standing: ControllerSnapshot, share: float, now: float) -> Contro
     return replace(standing, share=share, step_since=now)
 
 
-def _canaries(
+def _canary_calls(
     primary: LevelCounts, standing: ControllerSnapshot, rules: ControllerRules
 ) -> tuple[GoodBadCounts, float]:
-    """The calls to level 0 that a recovery is judged by, and the seconds they go back.
+    """The calls on level 0 that a recovery is judged by, and the seconds they go back.
 
-    There are none of them where there are too few. Where all calls go there and are not as many in
-    ten minutes, fewer are enough.
+    There are none if too few. If all calls go there and are too few in ten minutes, fewer are
+    enough.
     """
     wanted = CANARY_WINDOW_S * rules.patience(standing.relapses)
-    found = primary.latest(rules.canary_least, wanted)
+    found = primary.latest(rules.min_canary_calls, wanted)
     if found[0].n or standing.share < 1.0:
         return found
-    return primary.latest(rules.least, MAX_WINDOW_S)
+    return primary.latest(rules.min_calls, MAX_WINDOW_S)
 
 
 def _next_level(level: int, arms: Mapping[int, LevelCounts], rules: ControllerRules) -> int:
-    """The first level below this one that is not known to be as bad; the last where all are."""
+    """The first level after this one that is not known to be bad, too; the last if all are."""
     for each in range(level + 1, rules.fallback_levels):
-        breach, seconds = _breach(arms.get(each, _NO_COUNTS), rules)
+        breach, seconds = _breach_calls(arms.get(each, _NO_COUNTS), rules)
         if not breach.n or seconds > LONG_WINDOW_S:
             return each
     return rules.fallback_levels
 
 
-def _breach(
+def _breach_calls(
     arm: LevelCounts, rules: ControllerRules, *, is_new: bool = False
 ) -> tuple[GoodBadCounts, float]:
-    """The calls that show that the level is over budget, and the seconds they go back.
+    """The calls that show a breach of the level, and the seconds they go back; none without one.
 
-    They surely are now, five times as long was over budget (ten minutes at most), and so are the
-    last of them. There are no such calls where that is not so.
+    These calls are surely over budget; the last of them are over it, and so is five times as long
+    (ten minutes at most).
 
     Args:
-        arm: The level's calls.
-        rules: How many calls show what.
-        is_new: Whether it was just entered: fewer calls do, if they are grossly over budget.
+        arm: The level's counts.
+        rules: Thresholds.
+        is_new: True for a level just entered: fewer calls are enough, if the breach is gross.
     """
-    calls, seconds = arm.latest(rules.few if is_new else rules.least, SHORT_WINDOW_S)
-    newest, _ = arm.latest(rules.few)
+    calls, seconds = arm.latest(
+        rules.min_calls_if_gross if is_new else rules.min_calls, SHORT_WINDOW_S
+    )
+    newest, _ = arm.latest(rules.min_calls_if_gross)
     long = arm.within(max(_LONG_TO_SHORT * seconds, LONG_WINDOW_S))
     if (
         not _is_surely_over(calls, rules, is_new=is_new)
@@ -255,14 +254,14 @@ def _breach(
 
 
 def _is_surely_over(calls: GoodBadCounts, rules: ControllerRules, *, is_new: bool = False) -> bool:
-    """True if so many were bad that it is hardly chance; never of fewer calls than the least."""
-    least = rules.few if is_new else rules.least
-    budget = rules.gross_share if is_new or calls.n < rules.trip_least else rules.budget
+    """True if too many were bad to be chance; never of fewer calls than the minimum."""
+    least = rules.min_calls_if_gross if is_new else rules.min_calls
+    budget = rules.gross_share if is_new or calls.n < rules.min_calls_to_trip else rules.budget
     return calls.n >= least and wilson.lower_bound(calls.bad, calls.n) > budget
 
 
 def _is_within(calls: GoodBadCounts, rules: ControllerRules) -> bool:
-    """True if there were calls, and no more of them bad than may be."""
+    """True if there were calls and the share of bad ones is within the budget."""
     return calls.n > 0 and calls.share <= rules.budget
 
 
@@ -271,7 +270,7 @@ def _evidence_text(
 ) -> str:
     """The evidence, in one sentence of ASCII."""
     return (
-        f"Of {counts.n} calls to rung {level} in {seconds:.0f} s {counts.bad} were bad"
+        f"Of {counts.n} calls on fallback level {level} in {seconds:.0f} s {counts.bad} were bad"
         f" ({100 * counts.share:.3g} %); {100 * rules.budget:.3g} % may be."
     )
 
@@ -279,9 +278,9 @@ def _evidence_text(
 def _without_future_times(
     standing: ControllerSnapshot, rules: ControllerRules, now: float
 ) -> ControllerSnapshot:
-    """The standing without times that lie ahead because the clock has gone back since."""
+    """The state, with times that lie ahead after the clock was set back clamped to now."""
     longest = {
-        ControllerState.HEALTHY: rules.forget,
+        ControllerState.HEALTHY: rules.relapse_memory_s,
         ControllerState.DEGRADED: rules.dwell_time(standing.relapses),
     }.get(standing.state)
     until = standing.until

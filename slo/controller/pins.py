@@ -1,6 +1,6 @@
-"""What moves a standing from outside: a pin, which somebody sets, and a freeze, for want of counts.
+"""Pins and freezes: changes of an objective's state that its own calls do not decide.
 
-A pin is stronger: what is pinned does not freeze.
+Somebody sets a pin; a freeze holds while there are no counts. A pinned objective does not freeze.
 """
 
 from typing import Final
@@ -16,14 +16,14 @@ MAX_REASON_CHARS: Final = 200
 def apply_pin(
     standing: ControllerSnapshot, level: int, until: float, since: float, why: str
 ) -> ControllerSnapshot:
-    """The standing, pinned: every new conversation gets this level until then.
+    """The state, pinned: every new conversation gets this level until then.
 
     Args:
-        standing: As it stands; relapses stay counted.
+        standing: The state so far; its relapses stay counted.
         level: 0 or more; above the highest there is, it is the highest.
         until: When the pin ends by itself.
         since: When it was set.
-        why: What somebody says is the reason; the first so many characters, those of ASCII.
+        why: The reason; cut to ``MAX_REASON_CHARS`` characters of printable ASCII.
 
     Raises:
         ValueError: If the level is below 0.
@@ -36,54 +36,54 @@ def apply_pin(
         state=ControllerState.PINNED,
         level=level,
         since=since,
-        reason=f"Pinned to rung {level}: {reason}" if reason else f"Pinned to rung {level}.",
+        reason=f"Pinned to fallback level {level}" + (f": {reason}" if reason else "."),
         relapses=standing.relapses,
         share=0.0,
         until=until,
-        was=standing.was
+        previous_state=standing.previous_state
         if is_pinned or standing.state is ControllerState.FROZEN
         else standing.state,
-        was_level=standing.was_level if is_pinned else standing.level,
-        was_share=standing.was_share if is_pinned else standing.share,
-        was_until=standing.was_until if is_pinned else standing.until,
+        previous_level=standing.previous_level if is_pinned else standing.level,
+        previous_share=standing.previous_share if is_pinned else standing.share,
+        previous_until=standing.previous_until if is_pinned else standing.until,
     )
 
 
 def remove_pin(
     standing: ControllerSnapshot, now: float, rules: ControllerRules
 ) -> ControllerSnapshot:
-    """The standing where it was before the pin; the same one if it has none.
+    """The state from before the pin; the same object if there is no pin.
 
-    It has the state, the level and the share that it had, and goes on by evidence. A step of
-    recovery begins anew; a dwell does not, for it passed while it was pinned.
+    State, level and share are restored. A step of recovery begins anew; a dwell does not, as it
+    passed during the pin.
     """
     if standing.state is not ControllerState.PINNED:
         return standing
     state, level = (
-        standing.was or ControllerState.HEALTHY,
-        min(standing.was_level, rules.fallback_levels),
+        standing.previous_state or ControllerState.HEALTHY,
+        min(standing.previous_level, rules.fallback_levels),
     )
     if state is ControllerState.HEALTHY or not level:
         state, level, share = ControllerState.HEALTHY, 0, 1.0
     else:
-        share = standing.was_share
+        share = standing.previous_share
     return ControllerSnapshot(
         state=state,
         level=level,
         since=now,
-        reason=f"The pin to rung {standing.level} has ended.",
+        reason=f"The pin to fallback level {standing.level} has ended.",
         relapses=standing.relapses,
         share=share,
         step_since=now,
-        until=standing.was_until,
+        until=standing.previous_until,
     )
 
 
 def freeze_state(standing: ControllerSnapshot, now: float, why: str) -> ControllerSnapshot:
-    """The standing, frozen: levels and shares stay; the same one if it is frozen or pinned.
+    """The state, frozen: level and share stay; the same object if it is frozen or pinned.
 
-    For when there is nothing to judge by: a clock that jumped or differs from the others', a store
-    that is gone, no call for a quarter of an hour.
+    It freezes while there is nothing to judge by: the clock jumped, the store is unreachable, or
+    there was no call for 15 minutes.
     """
     if standing.state in (ControllerState.FROZEN, ControllerState.PINNED):
         return standing
@@ -93,24 +93,24 @@ def freeze_state(standing: ControllerSnapshot, now: float, why: str) -> Controll
         state=ControllerState.FROZEN,
         since=now,
         reason=f"Frozen: {reason}" if reason else "Frozen.",
-        was=standing.state,
+        previous_state=standing.state,
     )
 
 
 def thaw_state(standing: ControllerSnapshot, now: float) -> ControllerSnapshot:
-    """The standing as it was before it froze; the same one if it is not frozen.
+    """The state from before the freeze; the same object if it is not frozen.
 
-    A step of recovery begins anew. A dwell does not: the level was kept all the while.
+    A step of recovery begins anew. A dwell does not, as the level was kept during the freeze.
     """
     if standing.state is not ControllerState.FROZEN:
         return standing
     return replace(
         standing,
-        state=standing.was or ControllerState.HEALTHY,
+        state=standing.previous_state or ControllerState.HEALTHY,
         since=now,
-        reason="Thawed: there is something to judge by again.",
+        reason="Thawed: there are calls to judge by again.",
         step_since=now,
-        was=None,
+        previous_state=None,
     )
 
 

@@ -28,7 +28,7 @@ MAX_WINDOW_S: Final = 600.0
 
 
 class ControllerState(StrEnum):
-    """What happens to new conversations."""
+    """The handling of new conversations."""
 
     HEALTHY = "healthy"  # all go to level 0
     DEGRADED = "degraded"  # they go to a higher level, but for canaries
@@ -38,54 +38,53 @@ class ControllerState(StrEnum):
 
 
 class ControllerRules(msgspec.Struct, frozen=True, kw_only=True):
-    """How an objective's standing moves.
+    """The thresholds and times by which an objective changes its level.
 
     Attributes:
         target: The part of calls that is to be good, above 0.0 and below 1.0.
-        rungs: How many levels there are above 0; with none, nothing moves.
-        few: So many of the last calls show how it is just now, and how a level is that was just
-            entered.
-        least: Below so many calls nothing is concluded from them.
-        trip_least: Below so many calls only what is grossly over budget surely is.
-        dwell: Seconds for which no recovery begins; twice that after each relapse.
-        dwell_most: Seconds it is at most.
-        settle: Seconds that a level has before it can be passed over for the next.
-        canary_share: The part of new conversations that tries level 0 when it was just left.
-        canary_gap: Seconds between two calls to level 0, about, while the last were bad.
-        canary_most: The most of new conversations that try it then.
-        canary_gap_after: The same seconds once they are not; with less traffic the shares are
-            larger.
-        canary_least: Below so many calls to level 0 nothing recovers, but where all go there.
-        ramp: The parts of new conversations that go to level 0 while recovering, ascending to 1.0.
-        step: Seconds for which each is kept; those for which canaries had the first count.
-        forget: Seconds of health after which relapses are counted from 0 again.
+        fallback_levels: Levels above 0; with none, the level never changes.
+        min_calls_if_gross: Fewest calls that show a gross breach on a level just entered; also
+            the number of latest calls that must show it.
+        min_calls: Fewest calls from which anything is concluded.
+        min_calls_to_trip: With fewer calls, only a gross breach counts.
+        dwell_s: Seconds after degrading before a recovery can begin; doubled by each relapse.
+        max_dwell_s: The most seconds of that.
+        settle_s: Seconds on a level before the next one can be entered.
+        canary_share: The share of new conversations on level 0 right after degrading.
+        canary_gap_s: Wanted seconds between two calls on level 0 while the last were bad.
+        max_canary_share: The most of new conversations that go there then.
+        canary_gap_after_s: The same seconds once the last were good; the share follows traffic.
+        min_canary_calls: Fewest calls on level 0 for a recovery, unless all calls go there.
+        ramp: The shares of new conversations on level 0 while recovering, ascending to 1.0.
+        ramp_step_s: Seconds for each; time that canaries spent on the first counts.
+        relapse_memory_s: Seconds of health after which relapses count from 0 again.
 
     Raises:
-        ValueError: If the target, the rungs or the ramp is none.
+        ValueError: If the target, the levels or the ramp is invalid.
     """
 
     target: float
     fallback_levels: int
-    few: int = 10
-    least: int = 20
-    trip_least: int = 50
-    dwell: float = 120.0
-    dwell_most: float = 900.0
-    settle: float = 10.0
+    min_calls_if_gross: int = 10
+    min_calls: int = 20
+    min_calls_to_trip: int = 50
+    dwell_s: float = 120.0
+    max_dwell_s: float = 900.0
+    settle_s: float = 10.0
     canary_share: float = 0.04
-    canary_gap: float = 3.0
-    canary_most: float = 0.125
-    canary_gap_after: float = 2.0
-    canary_least: int = 40
+    canary_gap_s: float = 3.0
+    max_canary_share: float = 0.125
+    canary_gap_after_s: float = 2.0
+    min_canary_calls: int = 40
     ramp: tuple[float, ...] = (0.10, 0.22, 0.48, 1.0)
-    step: float = 60.0
-    forget: float = 3600.0
+    ramp_step_s: float = 60.0
+    relapse_memory_s: float = 3600.0
 
     def __post_init__(self) -> None:
         if not 0.0 < self.target < 1.0:
             raise ValueError(f"a target is above 0 and below 1, not {self.target}")
         if self.fallback_levels < 0:
-            raise ValueError(f"there cannot be {self.fallback_levels} rungs")
+            raise ValueError(f"there cannot be {self.fallback_levels} fallback levels")
         if self.ramp[-1:] != (1.0,) or list(self.ramp) != sorted(set(self.ramp)):
             raise ValueError(f"a ramp ascends to 1.0, unlike {self.ramp}")
 
@@ -96,25 +95,25 @@ class ControllerRules(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def gross_share(self) -> float:
-        """What few calls must surely be beyond: half way from the budget to all, by orders."""
+        """The share of bad calls that is a gross breach: the geometric mean of budget and 1."""
         return sqrt(self.budget)
 
     def patience(self, relapses: int) -> int:
-        """Number of times as long as usual evidence and steps are after so many relapses."""
+        """The factor by which evidence and ramp steps are longer after so many relapses."""
         return 1 << min(max(relapses - 1, 0), 2)
 
     def dwell_time(self, relapses: int) -> float:
-        """Seconds for which no recovery begins after so many relapses."""
-        return float(min(self.dwell * 2 ** min(relapses, 30), self.dwell_most))
+        """Seconds before a recovery can begin, after so many relapses."""
+        return float(min(self.dwell_s * 2 ** min(relapses, 30), self.max_dwell_s))
 
 
 class ControllerSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """Where an objective stands; ``ControllerSnapshot(since=now)`` is a healthy beginning.
+    """The controller's state of an objective; ``ControllerSnapshot(since=now)`` is a healthy start.
 
     Every time is in seconds since 1970.
 
     Attributes:
-        state: What happens to new conversations.
+        state: How new conversations are handled.
         level: The level of those that do not go to level 0; 0 where all do.
         since: When the state began, or the level if that was later.
         reason: Why, in one sentence of ASCII.
@@ -123,11 +122,10 @@ class ControllerSnapshot(msgspec.Struct, frozen=True, kw_only=True):
         step_since: When a degraded or recovering one began to give level 0 this share.
         until: While degraded, when it may recover; while pinned, when the pin ends; while
             healthy, when its relapses are forgotten; None if there is nothing to forget.
-        was: What a frozen one was and will be, and what a pinned one was and will be; None of the
-            others.
-        was_level: The level that a pinned one had; 0 of the others.
-        was_share: The share that a pinned one had; 1.0 of the others.
-        was_until: The ``until`` that a pinned one had; None of the others.
+        previous_state: The state to restore after a freeze or pin; None without one.
+        previous_level: The level to restore after a pin; 0 without one.
+        previous_share: The share to restore after a pin; 1.0 without one.
+        previous_until: The ``until`` to restore after a pin; None without one.
     """
 
     state: ControllerState = ControllerState.HEALTHY
@@ -138,23 +136,23 @@ class ControllerSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     share: float = 1.0
     step_since: float = 0.0
     until: float | None = None
-    was: ControllerState | None = None
-    was_level: int = 0
-    was_share: float = 1.0
-    was_until: float | None = None
+    previous_state: ControllerState | None = None
+    previous_level: int = 0
+    previous_share: float = 1.0
+    previous_until: float | None = None
 
 
 class LevelCounts(msgspec.Struct, frozen=True):
-    """The calls that one level answered, of late.
+    """Recent counts of the calls that one level answered.
 
     Attributes:
-        back: How many of the slot that is now, of the last two, of the last three, and so on.
+        trailing: Counts of the current slot, of the last two, of the last three, and so on.
     """
 
     trailing: tuple[GoodBadCounts, ...] = ()
 
     def within(self, seconds: float) -> GoodBadCounts:
-        """Those of so many seconds."""
+        """The counts of the last so many seconds."""
         return (
             self.trailing[min(ceil(seconds / SLOT_S), len(self.trailing)) - 1]
             if self.trailing
@@ -162,10 +160,10 @@ class LevelCounts(msgspec.Struct, frozen=True):
         )
 
     def latest(self, least: int, seconds: float = 0.0) -> tuple[GoodBadCounts, float]:
-        """Those of so many seconds, or of as many more as it takes for so many calls.
+        """The counts of the last so many seconds, or of more if that holds too few calls.
 
         Returns:
-            Them, and how many seconds they go back; no calls where all there are are fewer.
+            The counts and the seconds they go back; no calls if there are fewer than ``least``.
         """
         for slots in range(max(ceil(seconds / SLOT_S), 1), len(self.trailing) + 1):
             if self.trailing[slots - 1].n >= least:
@@ -174,5 +172,5 @@ class LevelCounts(msgspec.Struct, frozen=True):
 
 
 def level_counts(tally: Tally, key: str, now: float) -> LevelCounts:
-    """What the tally says of one level's calls, which are counted under this key."""
+    """The recent counts of one level, whose calls the tally has under this key."""
     return LevelCounts(tally.trailing_counts(key, now, MAX_WINDOW_S))

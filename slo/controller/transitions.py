@@ -1,4 +1,4 @@
-"""Moves: what changed between two standings, for alerts, headers and the list of what happened."""
+"""Changes of state and level, for alerts and logs."""
 
 import msgspec
 
@@ -6,7 +6,7 @@ from slo.controller.state import ControllerSnapshot, ControllerState
 
 
 class StateChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of state or level. Shares are no moves.
+    """A change of state or level; a change of share alone is none.
 
     Attributes:
         before: The state it left.
@@ -26,7 +26,7 @@ class StateChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def state_change(before: ControllerSnapshot, after: ControllerSnapshot) -> StateChange | None:
-    """The move from one standing to the other; None where state and level are the same."""
+    """The change between two snapshots; None if state and level are the same."""
     if (before.state, before.level) == (after.state, after.level):
         return None
     return StateChange(

@@ -1,1 +1,1 @@
-"""A policies file, read: tables in, values out, every mistake with its line and its mend."""
+"""Reads a policies file: tables in, values out, every mistake with its line and its fix."""

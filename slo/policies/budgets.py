@@ -57,14 +57,14 @@ def budget(table: TableReader) -> Budget:
     return Budget(
         name=table.name("assistants-month"),
         scope=scope,
-        of=_of(table, scope),
+        of=_subject_filter(table, scope),
         unit=unit or BudgetUnit.REQUESTS,
         window=table.choice("window", Window) or Window.MONTH,
         limit=_limit(table, unit),
         hard=hard,
-        hold=_hold(table, unit),
+        hold=_hold_policy(table, unit),
         on_loss=_on_loss(table, hard=hard),
-        unpriced=_unpriced(table, unit, hard=hard),
+        unpriced=_unpriced_policy(table, unit, hard=hard),
         alerts=_alerts(table),
     )
 
@@ -85,7 +85,7 @@ def _scope(table: TableReader) -> str:
     return scope
 
 
-def _of(table: TableReader, scope: str) -> str:
+def _subject_filter(table: TableReader, scope: str) -> str:
     of = table.text("of", EVERY)
     if of is None:
         return EVERY
@@ -129,7 +129,7 @@ def _limit_fix(value: object, unit: BudgetUnit) -> str:
     return f"write dollars of at most 9 decimals as a string: {example}"
 
 
-def _hold(table: TableReader, unit: BudgetUnit | None) -> HoldPolicy:
+def _hold_policy(table: TableReader, unit: BudgetUnit | None) -> HoldPolicy:
     if unit is BudgetUnit.REQUESTS and "hold" in table.entries:
         table.add_mistake("hold", "says nothing of requests, which count 1 each", "leave it out")
     return table.choice("hold", HoldPolicy, HoldPolicy.P95) or HoldPolicy.P95
@@ -139,12 +139,12 @@ def _on_loss(table: TableReader, *, hard: bool) -> OnStoreLoss:
     default = OnStoreLoss.CLOSED if hard else OnStoreLoss.OPEN
     said = table.choice("on_loss", OnStoreLoss, default) or default
     if not hard and said is not OnStoreLoss.OPEN:
-        mend = "write hard = true, or leave on_loss out"
-        table.add_mistake("on_loss", "refuses calls, and the budget is not hard", mend)
+        fix = "write hard = true, or leave on_loss out"
+        table.add_mistake("on_loss", "refuses calls, and the budget is not hard", fix)
     return said
 
 
-def _unpriced(table: TableReader, unit: BudgetUnit | None, *, hard: bool) -> UnpricedPolicy:
+def _unpriced_policy(table: TableReader, unit: BudgetUnit | None, *, hard: bool) -> UnpricedPolicy:
     if "unpriced" in table.entries and (
         unit in {BudgetUnit.TOKENS, BudgetUnit.REQUESTS} or not hard
     ):
@@ -159,6 +159,6 @@ def _alerts(table: TableReader) -> tuple[int, ...]:
     percents = [percent for percent in said if percent is not None and 1 <= percent <= 100]
     is_sound = len(percents) == len(said) <= _MAX_ALERTS and percents == sorted(set(percents))
     if not is_sound:
-        mend = f"write up to {_MAX_ALERTS} percents from 1 to 100, ascending: [50, 80, 95]"
-        table.add_mistake("alerts", "is no list of percents", mend)
+        fix = f"write up to {_MAX_ALERTS} percents from 1 to 100, ascending: [50, 80, 95]"
+        table.add_mistake("alerts", "is no list of percents", fix)
     return tuple(percents)

@@ -67,8 +67,8 @@ def _limit(table: TableReader) -> int:
     if exact is None:
         meant = normalize_decimal(value)
         example = f'"{meant}"' if DOLLARS_PATTERN.fullmatch(meant) else _EXAMPLE
-        mend = f"write dollars of at most 9 decimals as a string: {example}"
-        table.add_mistake("limit", f"is {describe_value(value)}", mend)
+        fix = f"write dollars of at most 9 decimals as a string: {example}"
+        table.add_mistake("limit", f"is {describe_value(value)}", fix)
     elif not 1 <= exact <= MAX_AMOUNT:
         most = f"{MAX_AMOUNT // NANOS_PER_DOLLAR:,} dollars"
         table.add_mistake(
@@ -78,7 +78,7 @@ def _limit(table: TableReader) -> int:
 
 
 def _steps(table: TableReader) -> tuple[CeilingStep, ...]:
-    """What is to be done, in order."""
+    """The steps to take, in order."""
     if "on_exceed" not in table.entries:
         return tuple(CeilingStep)
     known = list(CeilingStep)
@@ -86,8 +86,8 @@ def _steps(table: TableReader) -> tuple[CeilingStep, ...]:
     for place in table.array("on_exceed"):
         said = place.value
         if not isinstance(said, str) or said not in known:
-            mend = suggestion(said, known) if isinstance(said, str) else f'write "{known[0]}"'
-            table.add_mistake("on_exceed", f"holds {describe_value(said)}", mend)
+            fix = suggestion(said, known) if isinstance(said, str) else f'write "{known[0]}"'
+            table.add_mistake("on_exceed", f"holds {describe_value(said)}", fix)
         elif said in steps:
             table.add_mistake("on_exceed", f"holds {said} twice", "take one out")
         else:
@@ -101,15 +101,15 @@ def _cheaper(table: TableReader, steps: tuple[CeilingStep, ...]) -> tuple[str, .
     """The models to go to."""
     if "cheaper" not in table.entries:
         if CeilingStep.CHEAPER in steps and "on_exceed" in table.entries:
-            mend = 'write cheaper = ["gpt-5.4-mini"], or others'
-            table.add_mistake("cheaper", "is missing, and on_exceed says cheaper", mend)
+            fix = 'write cheaper = ["gpt-5.4-mini"], or others'
+            table.add_mistake("cheaper", "is missing, and on_exceed says cheaper", fix)
         return ()
     said = [place.value for place in table.array("cheaper")]
     names = [name for name in said if isinstance(name, str) and 0 < len(name) <= 256]
     if not len(set(names)) == len(said) <= _MAX_MODELS:
-        mend = f"write up to {_MAX_MODELS} names of models, each once"
-        table.add_mistake("cheaper", "is no list of models", mend)
+        fix = f"write up to {_MAX_MODELS} names of models, each once"
+        table.add_mistake("cheaper", "is no list of models", fix)
     if CeilingStep.CHEAPER not in steps:
-        mend = 'write "cheaper" in on_exceed too, or leave it out'
-        table.add_mistake("cheaper", "is never used: on_exceed does not say cheaper", mend)
+        fix = 'write "cheaper" in on_exceed too, or leave it out'
+        table.add_mistake("cheaper", "is never used: on_exceed does not say cheaper", fix)
     return tuple(names)

@@ -20,7 +20,7 @@ from slo.policies.table import (
 
 
 class Policies(msgspec.Struct, frozen=True, kw_only=True):
-    """What teams are promised, in the order it was written."""
+    """Budgets, ceilings, objectives and sinks, in the order of the file."""
 
     budgets: tuple[Budget, ...] = ()
     objectives: tuple[Objective, ...] = ()
@@ -65,7 +65,7 @@ def models(top: LocatedValue) -> Iterator[tuple[str, LocatedValue]]:
 
 
 def _names(top: LocatedValue, kind: str, key: str) -> Iterator[tuple[str, LocatedValue]]:
-    """What an array of each entry of a kind holds."""
+    """All values that the entries of a kind hold in an array."""
     for entry in top.value[kind].value if kind in top.value else ():
         if key in entry.value:
             where = f"{kind}.{entry.value['name'].value}.{key}"

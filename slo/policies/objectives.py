@@ -42,7 +42,7 @@ from slo.reservations import MAX_AMOUNT
 _COMMON = ("name", "team", "feature", "calls", "metric", "enforce", "ladder")
 _TIMED = frozenset({"p", "under", "alert_at"})
 #: What a metric has of its own.
-_OWN = {
+_METRIC_KEYS = {
     Metric.TTFT: _TIMED,
     Metric.TOTAL: _TIMED,
     Metric.COST: _TIMED,
@@ -61,11 +61,11 @@ _SHARE, _FLOOR, _SECONDS, _NANOS, _BURN = 0.99999, 0.01, 600.0, 1, 1.0
 def objective(table: TableReader) -> Objective:
     """The objective of a table, with stand-ins where it has mistakes."""
     metric = table.choice("metric", Metric)
-    common = _common(table, metric)
+    common = _with_common_fields(table, metric)
     if metric is None:
         return common
     for key in table.entries:
-        if key in KEYS and key not in _OWN[metric] and key not in _COMMON:
+        if key in KEYS and key not in _METRIC_KEYS[metric] and key not in _COMMON:
             table.add_mistake(key, f"says nothing of {metric}", "leave it out")
     made = _with_metric_fields(table, metric, common)
     found = validate_objective(made)
@@ -76,14 +76,14 @@ def objective(table: TableReader) -> Objective:
     return replace(made, alerts=_alerts(table, made))
 
 
-def _common(table: TableReader, metric: Metric | None) -> Objective:
-    """What every objective has; the rest are stand-ins."""
+def _with_common_fields(table: TableReader, metric: Metric | None) -> Objective:
+    """The objective with the fields that all metrics share, and placeholders for the rest."""
     default = RequestKind.STREAMS if metric is Metric.TTFT else RequestKind.ALL
     enforce = table.choice("enforce", Enforce, Enforce.ALERT) or Enforce.ALERT
     return Objective(
         name=table.name("chat-ttft"),
         team=_team(table),
-        feature=_named(table.text("feature", EVERY)),
+        feature=_name_or_every(table.text("feature", EVERY)),
         calls=table.choice("calls", RequestKind, default) or default,
         metric=Metric.ERRORS,
         target=_SHARE,
@@ -93,7 +93,7 @@ def _common(table: TableReader, metric: Metric | None) -> Objective:
 
 
 def _with_metric_fields(table: TableReader, metric: Metric, common: Objective) -> Objective:
-    """The objective with what its metric has of its own."""
+    """The objective with the fields of its metric."""
     made = replace(common, metric=metric, target=_target(table, target_key(metric)))
     if metric is Metric.CACHE:
         return replace(made, clear=_clear(table), min_prompt=_min_prompt(table))
@@ -105,13 +105,13 @@ def _with_metric_fields(table: TableReader, metric: Metric, common: Objective) -
 
 
 def _team(table: TableReader) -> str:
-    team = _named(table.text("team", EVERY))
+    team = _name_or_every(table.text("team", EVERY))
     if not team:
         table.add_mistake("team", "is empty, and every call has a team", 'write a name, or "*"')
     return team
 
 
-def _named(said: str | None) -> str:
+def _name_or_every(said: str | None) -> str:
     return EVERY if said is None else said
 
 
@@ -136,7 +136,7 @@ def _share(table: TableReader, key: str, of: int = 1) -> Decimal | None:
     """A number as a part of this; ``1%`` is 0.01 of 1."""
     value = table.entries[key].value
     is_percent = isinstance(value, str) and value.endswith("%")
-    number = _number(value[:-1] if is_percent else value, told=is_percent)
+    number = _number(value[:-1] if is_percent else value, is_text=is_percent)
     if number is None:
         table.add_mistake(
             key, f"is {describe_value(value)}", f"write {_EXAMPLES.get(key, f'{key} = 0.73')}"
@@ -145,14 +145,14 @@ def _share(table: TableReader, key: str, of: int = 1) -> Decimal | None:
     return number / (100 if is_percent else of)
 
 
-def _number(value: object, *, told: bool = False) -> Decimal | None:
+def _number(value: object, *, is_text: bool = False) -> Decimal | None:
     """A number that is not beyond all measure; None of anything else.
 
     Args:
         value: What TOML says.
-        told: Whether it is the text of one.
+        is_text: True if it is the text of a number.
     """
-    if isinstance(value, bool) or not isinstance(value, str if told else int | float | Decimal):
+    if isinstance(value, bool) or not isinstance(value, str if is_text else int | float | Decimal):
         return None
     try:
         number = Decimal(str(value))
@@ -169,8 +169,8 @@ def _seconds(table: TableReader, key: str, example: str) -> float:
     value = table.entries[key].value
     found = parse_duration(value) if isinstance(value, str) else None
     if found is None:
-        mend = f'write a number and ms, s, m, h or d: {key} = "{example}"'
-        table.add_mistake(key, f"is {describe_value(value)}", mend)
+        fix = f'write a number and ms, s, m, h or d: {key} = "{example}"'
+        table.add_mistake(key, f"is {describe_value(value)}", fix)
     return _SECONDS if found is None else found
 
 
@@ -182,8 +182,8 @@ def _nanos(table: TableReader) -> int:
     value = table.entries["under"].value
     exact = nanos_of_dollars(value)
     if exact is None or not 1 <= exact <= MAX_AMOUNT:
-        mend = 'write dollars above 0 of at most 9 decimals as a string: under = "0.05"'
-        table.add_mistake("under", f"is {describe_value(value)}", mend)
+        fix = 'write dollars above 0 of at most 9 decimals as a string: under = "0.05"'
+        table.add_mistake("under", f"is {describe_value(value)}", fix)
         return _NANOS
     return exact
 
@@ -200,11 +200,11 @@ def _min_prompt(table: TableReader) -> int:
 
 
 def _ladder(table: TableReader) -> tuple[str, ...]:
-    rungs = [place.value for place in table.array("ladder")]
-    if all(isinstance(rung, str) and is_name(rung) for rung in rungs):
+    levels = [place.value for place in table.array("ladder")]
+    if all(isinstance(level, str) and is_name(level) for level in levels):
         is_array = "ladder" not in table.entries or isinstance(table.entries["ladder"].value, list)
-        return tuple(rungs) if is_array else (ELSEWHERE, SHED)
-    table.add_mistake("ladder", "has a rung without a name", 'write "elsewhere", models, "shed"')
+        return tuple(levels) if is_array else (ELSEWHERE, SHED)
+    table.add_mistake("ladder", "has a level without a name", 'write "elsewhere", models, "shed"')
     return ELSEWHERE, SHED
 
 

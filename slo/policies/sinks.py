@@ -27,7 +27,7 @@ _SETTINGS: Final = "THRIFTGATE_"
 
 
 class SinkKind(StrEnum):
-    """How a sink is spoken to."""
+    """The protocol of a sink."""
 
     WEBHOOK = "webhook"  # a CloudEvent, signed
     SLACK = "slack"  # an incoming webhook
@@ -67,8 +67,8 @@ def sink(table: TableReader) -> Sink:
         )
     secret_env = _variable(table, "secret_env", "ALERTS_SECRET")
     if kind is SinkKind.WEBHOOK and "secret_env" not in table.entries:
-        mend = "name the environment variable that holds what signs"
-        table.add_mistake("secret_env", "is missing", mend)
+        fix = "name the environment variable that holds what signs"
+        table.add_mistake("secret_env", "is missing", fix)
     if kind in _URL_ALONE and "secret_env" in table.entries:
         what = f"says nothing to {_URL_ALONE[kind]}, whose URL is the secret"
         table.add_mistake("secret_env", what, "leave it out")

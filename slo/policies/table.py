@@ -1,4 +1,4 @@
-"""A table of a policies file, read entry by entry; what is wrong goes on one list.
+"""Reads a table of a policies file entry by entry, and collects its mistakes.
 
 The text is parsed elsewhere, by whoever knows on which line things stand; a value is anything of
 the shape of ``LocatedValue``, as a parsed catalog is.
@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-#: Entries of one kind in a file, and mistakes told of one.
+#: Entries of one kind in a file, and mistakes shown of one file.
 MAX_ENTRIES = 1_000
 MAX_MISTAKES_SHOWN = 100
 _MAX_TEXT_CHARS = 256
@@ -27,7 +27,7 @@ R = TypeVar("R", bound="NamedEntry")
 
 
 class NamedEntry(Protocol):
-    """What an entry of an array is read into."""
+    """A value that an entry of an array is read into."""
 
     @property
     def name(self) -> str:
@@ -43,7 +43,7 @@ class LocatedValue(Protocol):
 
     @property
     def file(self) -> str:
-        """What the reader calls the text."""
+        """The file's name, as the reader knows it."""
 
     @property
     def line(self) -> int:
@@ -74,7 +74,7 @@ class PolicyMistake(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InvalidPolicies(Exception):
-    """The promises cannot be kept; carries the mistakes, by line."""
+    """The policies file is invalid; carries the mistakes, by line."""
 
     def __init__(self, mistakes: Iterable[PolicyMistake]) -> None:
         self.mistakes = tuple(sorted(mistakes, key=lambda mistake: mistake.line))
@@ -85,7 +85,7 @@ class InvalidPolicies(Exception):
 
 
 class TableReader:
-    """One table being read; what is wrong with it goes on the list of mistakes."""
+    """One table being read; its mistakes go on a list."""
 
     def __init__(
         self, place: LocatedValue, where: str, known: Collection[str], mistakes: list[PolicyMistake]
@@ -149,8 +149,8 @@ class TableReader:
             self.add_mistake("name", "is missing", f'write name = "{example}", or another')
         name = self.text("name", example)
         if name is not None and not NAME_PATTERN.fullmatch(name):
-            mend = "write up to 64 letters, digits, dots, dashes or underscores"
-            self.add_mistake("name", f"is {describe_value(name)}", mend)
+            fix = "write up to 64 letters, digits, dots, dashes or underscores"
+            self.add_mistake("name", f"is {describe_value(name)}", fix)
         return name or ""
 
     def whole_number(self, key: str) -> int | None:
@@ -158,11 +158,11 @@ class TableReader:
         place = self.entries.get(key)
         return None if place is None else whole_number(place.value)
 
-    def _value_of_type(self, key: str, kind: type[T], mend: str) -> T | None:
+    def _value_of_type(self, key: str, kind: type[T], fix: str) -> T | None:
         place = self.entries.get(key)
         if place is None or isinstance(place.value, kind):
             return None if place is None else place.value
-        self.add_mistake(key, f"is {describe_value(place.value)}", mend)
+        self.add_mistake(key, f"is {describe_value(place.value)}", fix)
         return None
 
 
@@ -188,7 +188,7 @@ def read_entries(
     named: set[str] = set()
     found = []
     for position, place in enumerate(places[:MAX_ENTRIES]):
-        table = TableReader(place, _title(kind, place, position), known, mistakes)
+        table = TableReader(place, _entry_title(kind, place, position), known, mistakes)
         entry = read(table)
         if entry.name in named:
             what = f"names a second {kind.removesuffix('s')}"
@@ -214,8 +214,8 @@ def whole_number(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _title(kind: str, place: LocatedValue, position: int) -> str:
-    """How mistakes name an entry: by its name if it has a sound one, else by its position."""
+def _entry_title(kind: str, place: LocatedValue, position: int) -> str:
+    """The entry's title in mistakes: with its name if that is valid, else with its position."""
     said = place.value.get("name") if isinstance(place.value, dict) else None
     name = said.value if said is not None else None
     is_sound = isinstance(name, str) and NAME_PATTERN.fullmatch(name)
@@ -223,18 +223,18 @@ def _title(kind: str, place: LocatedValue, position: int) -> str:
 
 
 def make_mistake(place: LocatedValue, where: str, what: str, fix: str) -> PolicyMistake:
-    """One thing wrong, where it stands."""
+    """A mistake with the file and line where it stands."""
     return PolicyMistake(file=place.file, line=place.line, where=where, what=what, fix=fix)
 
 
 def suggestion(said: str, known: Collection[str]) -> str:
-    """What to write in place of what nobody knows."""
+    """A suggestion in place of an unknown value."""
     close = get_close_matches(said, known, n=1)
     return f"did you mean {close[0]}?" if close else f"known are: {', '.join(known)}"
 
 
 def describe_value(value: object) -> str:
-    """What a value is, in the words of someone who writes TOML, and no longer than a line."""
+    """A description of a TOML value for people, no longer than a line."""
     if isinstance(value, dict | list):
         return "a table" if isinstance(value, dict) else "an array"
     if isinstance(value, bool):

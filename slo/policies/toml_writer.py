@@ -43,15 +43,17 @@ def _toml_fields(objective: Objective) -> dict[str, str | None]:
     is_ttft = objective.metric is Metric.TTFT
     return {
         "name": _text(objective.name),
-        "team": _unless(objective.team, EVERY),
-        "feature": _unless(objective.feature, EVERY),
+        "team": _text_unless_default(objective.team, EVERY),
+        "feature": _text_unless_default(objective.feature, EVERY),
         "metric": _text(objective.metric),
         target_key(objective.metric): target_text(objective),
         "under": _under(objective),
         "clear": None if objective.clear is None else repr(objective.clear),
         "min_prompt": None if objective.min_prompt == 1024 else str(objective.min_prompt),
-        "calls": _unless(objective.calls, RequestKind.STREAMS if is_ttft else RequestKind.ALL),
-        "enforce": _unless(objective.enforce, Enforce.ALERT),
+        "calls": _text_unless_default(
+            objective.calls, RequestKind.STREAMS if is_ttft else RequestKind.ALL
+        ),
+        "enforce": _text_unless_default(objective.enforce, Enforce.ALERT),
         "ladder": _array(map(_text, objective.ladder)),
         "alert_at": _array(map(_alert, objective.alerts)),
     }
@@ -73,7 +75,7 @@ def _array(items: Iterable[str]) -> str | None:
     return f"[{told}]" if told else None
 
 
-def _unless(said: str, default: str) -> str | None:
+def _text_unless_default(said: str, default: str) -> str | None:
     return None if said == default else _text(said)
 
 

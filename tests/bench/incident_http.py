@@ -32,8 +32,8 @@ under = "500ms"
 enforce = "degrade"
 ladder = ["small"]
 """
-LEVEL, PLACE = "chat-ttft: rung 1", "chat-ttft: in its place"
-_MOVED = 'thriftgate_moved_total{objective="chat-ttft",rung="small"}'
+LEVEL, PLACE = "chat-ttft: fallback level 1", "chat-ttft: in its place"
+_MOVED = 'thriftgate_fallback_calls_total{level="small",objective="chat-ttft"}'
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -104,7 +104,7 @@ class _Remembering(PromptReader):
     def prompt(self, body: bytes, now: float) -> CachedPrompt:
         """The prompt that a chat body makes; it does not depend on the time."""
         if body not in self._known:
-            self._known[body] = super().prompt(body, now)
+            self._known[body] = super().read_prompt(body, now)
         return self._known[body]
 
 

@@ -69,7 +69,7 @@ def fanned(here: Hourglass, regime: str, way: str, calls: int, sections: int) ->
     feature = f"{regime}/{way}/{calls}/{sections}"
     here.turn()
     here.plan(feature, WAYS[way])
-    here.lab.script(["words=5"] * (calls + 1))
+    here.lab.queue_directives(["words=5"] * (calls + 1))
     bodies = [_body(regime, handbook(sections, feature), str(at)) for at in range(calls)]
     _asked(here, _body(regime, handbook(sections, f"{feature} before"), "first"), feature)
     before, alone = len(here.lab.exchanges), here.spent()[feature].cost_nanos or 0

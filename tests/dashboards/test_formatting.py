@@ -83,7 +83,10 @@ def test_an_unknown_price_is_not_shown_as_free():
         ({"burn": 1.5}, "not surely missed"),
         ({"burn": None}, "not surely missed"),  # a floor has no error budget
         ({"counted": 0}, ""),
-        ({"why": "The pin to rung 1 has ended."}, "The pin to rung 1 has ended."),
+        (
+            {"why": "The pin to fallback level 1 has ended."},
+            "The pin to fallback level 1 has ended.",
+        ),
         ({"state": "pinned"}, ""),
     ],
 )

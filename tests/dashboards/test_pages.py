@@ -129,7 +129,7 @@ def test_a_rerouted_call_links_to_its_receipts():
     page = shown()
 
     assert {"class": "id", "href": f"/admin/calls/{CALL}"} in page.all("a")
-    assert "acme chat big lab/small chat-ttft: rung 2 $0.001235" in page.text
+    assert "acme chat big lab/small chat-ttft: fallback level 2 $0.001235" in page.text
 
 
 def test_a_rerouted_call_that_failed_is_not_shown_as_answered():
@@ -137,7 +137,7 @@ def test_a_rerouted_call_that_failed_is_not_shown_as_answered():
     left, refused = a_rerouted_call(outcome="hung_up"), a_rerouted_call(outcome="refused", route="")
     text = shown(rerouted_calls=[failed, left, refused]).text
 
-    assert "big lab/small failed: upstream_timeout chat-ttft: rung 2 $0 2026" in text
+    assert "big lab/small failed: upstream_timeout chat-ttft: fallback level 2 $0 2026" in text
     assert "big lab/small the caller left chat-ttft" in text
     assert "big \N{EN DASH} refused chat-ttft" in text
     assert "nswered by" not in text
@@ -146,7 +146,7 @@ def test_a_rerouted_call_that_failed_is_not_shown_as_answered():
 def test_a_rerouted_call_of_no_known_price_is_not_shown_as_free():
     page = shown(rerouted_calls=[a_rerouted_call(cost_nanos=None)])
 
-    assert "chat-ttft: rung 2 no known price" in page.text
+    assert "chat-ttft: fallback level 2 no known price" in page.text
     assert "$0: nothing was used" in page.text
 
 

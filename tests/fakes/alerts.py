@@ -23,7 +23,7 @@ def an_alert(subject: str = "chat-ttft", **fields: Any) -> Alert:
         "title": f"{subject} burns its error budget",
         "facts": (("burn", "7.2"), ("budget left", "41 %")),
         "action": "12 % of chat moved to small since 14:02",
-        "mend": "Pin it",
+        "fix": "Pin it",
         "began": NOW,
     }
     return Alert(**(told | fields))

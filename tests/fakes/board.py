@@ -69,7 +69,7 @@ def a_rerouted_call(**fields: Any) -> ReroutedCall:
         "route": "lab/small",
         "outcome": "answered",
         "error": "",
-        "why": "chat-ttft: rung 2",
+        "why": "chat-ttft: fallback level 2",
         "cost_nanos": 1_234_567,
     }
     return ReroutedCall(**(said | fields))
@@ -107,7 +107,7 @@ def a_call(*attempts: Sequence[tuple[str, str]], **fields: Any) -> CallDetail:
         "call_id": CALL,
         "team": "acme",
         "cost_nanos": 1_234_567,
-        "attempts": attempts or ((("model", "big"), ("moved", "chat-ttft: rung 2")),),
+        "attempts": attempts or ((("model", "big"), ("moved", "chat-ttft: fallback level 2")),),
     }
     return CallDetail(**(said | fields))
 

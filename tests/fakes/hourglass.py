@@ -99,7 +99,7 @@ class Hourglass:
         """The answer, about that many words long, to a call made that many seconds into the day."""
         self.clock.past = at
         self.gateway.store.board.refresh()  # it looks every two seconds, and those pass at once
-        self.lab.script([f"words={words}"])
+        self.lab.queue_directives([f"words={words}"])
         answer = self.client.post(
             f"{self.url}/chat/completions",
             content=orjson.dumps(body),

@@ -94,8 +94,8 @@ class Replica:
             cast(ObjectiveCounters, self.counters),
             opened=cast(Store, world.kept),
             now=lambda: world.now,
-            say=self._say,
-            who=who,
+            send_alert=self._say,
+            replica=who,
         )
 
     def _say(self, alert: Alert) -> bool:

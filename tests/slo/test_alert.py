@@ -51,7 +51,7 @@ def test_a_budget_alert_says_what_whose_and_what_happens_next():
         ("starts anew", "2026-10-01 00:00 UTC"),
     )
     assert "will be refused" in alert.action
-    assert "`assistants-month`" in alert.mend
+    assert "`assistants-month`" in alert.fix
     assert (alert.expires, alert.ended, alert.is_open) == (ENDS, None, True)
 
 
@@ -153,9 +153,9 @@ def test_callers_text_stays_on_one_line_and_is_bounded():
         title=POISON,
         facts=((POISON, POISON),) * 50,
         action=POISON,
-        mend=POISON,
+        fix=POISON,
     )
-    texts = [alert.subject, alert.title, alert.action, alert.mend]
+    texts = [alert.subject, alert.title, alert.action, alert.fix]
     texts += [text for fact in alert.facts for text in fact]
 
     assert all(text.isprintable() and len(text) <= 400 for text in texts)
@@ -216,7 +216,7 @@ def test_an_open_alert_says_since_when_and_what_to_do():
         "done: 12 % of chat moved to small since 14:02",
         "to do: Pin it",
     ]
-    assert alert_lines(an_alert(action="", mend=""))[-1].startswith("since")
+    assert alert_lines(an_alert(action="", fix=""))[-1].startswith("since")
 
 
 @pytest.mark.parametrize(

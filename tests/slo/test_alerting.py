@@ -78,7 +78,7 @@ def test_a_watch_that_forgot_tells_the_same_alert_again():
     assert first is not None
     assert again is not None
     assert first.id == again.id
-    assert len(watch._told) == 2
+    assert len(watch._notified) == 2
 
 
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=60), st.integers(1, 97))

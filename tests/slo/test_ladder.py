@@ -20,11 +20,11 @@ EVERYTHING = CallRequirements(
 )
 
 
-def test_a_rung_that_offers_all_a_call_wants_fits():
+def test_a_level_with_every_required_capability_fits_the_call():
     assert missing_capability(EVERYTHING, ROOMY) == ""
 
 
-def test_a_rung_nobody_said_anything_of_but_its_window_fits_a_plain_call():
+def test_a_level_that_declares_only_its_window_fits_a_plain_call():
     assert missing_capability(CallRequirements(tokens=1000), Capabilities(window=1000)) == ""
 
 
@@ -89,7 +89,7 @@ def test_a_rung_nobody_said_anything_of_but_its_window_fits_a_plain_call():
         ),
     ],
 )
-def test_a_rung_that_lacks_or_may_lack_what_a_call_wants_says_what(wants, offers, why):
+def test_a_missing_or_undeclared_capability_is_named(wants, offers, why):
     assert missing_capability(wants, offers) == why
 
 

@@ -6,7 +6,7 @@ from slo.objective import Enforce, Objective
 from tests.fakes.promised import objective, objectives
 
 
-def test_to_shed_without_a_ladder_is_one_of_one_rung() -> None:
+def test_enforce_shed_without_a_ladder_is_a_ladder_of_shed_alone() -> None:
     assert effective_ladder(Enforce.SHED, ()) == ("shed",)
     assert effective_ladder(Enforce.SHED, ("small", "shed")) == ("small", "shed")
     assert effective_ladder(Enforce.DEGRADE, ()) == ()
@@ -23,7 +23,7 @@ def test_what_is_no_word_of_its_own_is_a_model() -> None:
         (Enforce.DEGRADE, (), "missing"),
         (Enforce.SHED, (), "missing"),
         (Enforce.SHED, ("small",), "does not end in shed"),
-        (Enforce.DEGRADE, tuple(map(str, range(MAX_LEVELS + 1))), "over 8 rungs"),
+        (Enforce.DEGRADE, tuple(map(str, range(MAX_LEVELS + 1))), "over 8 levels"),
         (Enforce.OBSERVE, ("requested", "small"), "names what is asked for"),
         (Enforce.DEGRADE, ("small", "small"), "twice"),
         (Enforce.DEGRADE, ("small", "elsewhere"), "out of order"),

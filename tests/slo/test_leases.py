@@ -48,7 +48,7 @@ def lease() -> Lease:
 def test_a_lease_covers_calls_up_to_what_it_holds(lease):
     for _ in range(10):
         assert lease.fits(claim(), NOW)
-        lease.hold(10)
+        lease.add_hold(10)
     assert not lease.fits(claim(1), NOW)
 
     lease.settle(10, 4, SECOND)
@@ -67,7 +67,7 @@ def test_a_lease_lets_no_call_pass_before_it_is_answered_nor_long_after():
 
 
 def test_a_lease_of_counters_that_are_not_whole_or_lost_it_lets_no_call_pass(lease):
-    lease.hold(10)
+    lease.add_hold(10)
     report = renewed(lease, 10, is_valid=False)
     assert report.floor == 10
     assert not lease.fits(claim(), NOW)
@@ -75,9 +75,9 @@ def test_a_lease_of_counters_that_are_not_whole_or_lost_it_lets_no_call_pass(lea
 
 
 def test_what_is_reported_leaves_the_lease_and_no_more_than_it_keeps_is_used_meanwhile(lease):
-    lease.hold(10)
+    lease.add_hold(10)
     lease.settle(10, 8, SECOND)
-    lease.hold(10)
+    lease.add_hold(10)
     report = lease.report("team", 5, NOW, SECOND)
 
     assert report.spent == {SECOND: 8}
@@ -88,7 +88,7 @@ def test_what_is_reported_leaves_the_lease_and_no_more_than_it_keeps_is_used_mea
 
 
 def test_a_report_without_an_answer_says_the_same_again_and_later_spending_waits(lease):
-    lease.hold(30)
+    lease.add_hold(30)
     lease.settle(10, 8, SECOND)
     first = lease.report("team", 5, NOW, SECOND)
     lease.settle(10, 7, SECOND + 1)
@@ -105,7 +105,7 @@ def test_a_report_without_an_answer_says_the_same_again_and_later_spending_waits
 
 
 def test_what_cannot_be_reported_in_time_is_given_up(lease):
-    lease.hold(20)
+    lease.add_hold(20)
     lease.settle(10, 8, SECOND)
     lease.report("team", 5, NOW, SECOND)
     lease.settle(10, 7, SECOND + 5)
@@ -120,11 +120,11 @@ def test_what_cannot_be_reported_in_time_is_given_up(lease):
 def test_a_lease_asks_for_what_calls_needed_and_for_its_share_at_most(lease):
     for _ in range(9):
         assert lease.fits(claim(), NOW)
-        lease.hold(10)
+        lease.add_hold(10)
     little = lease.report("team", 5, NOW, SECOND)
     assert MIN_LEASED_CALLS * 10 < 2 * 90 <= little.want <= LIMIT // MAX_LEASE_DIVISOR
 
-    lease.hold(10**6)
+    lease.add_hold(10**6)
     assert lease.report("team", 6, NOW, SECOND).want == LIMIT // MAX_LEASE_DIVISOR
 
 
@@ -145,14 +145,14 @@ def test_a_soft_lease_covers_all_and_holds_what_calls_hold():
     made = Lease(claim(hard=False), CounterLevel(0, 0), NOW)
     renewed(made, 0)
     assert made.fits(claim(10**9, hard=False), NOW)
-    made.hold(10**9)
+    made.add_hold(10**9)
     report = renewed(made, 10**9)
     assert (report.limit, report.want, report.floor) == (None, 0, 10**9)
 
 
 def test_a_lease_without_calls_is_released_and_then_over(lease):
     assert lease.fits(claim(), NOW)
-    lease.hold(10)
+    lease.add_hold(10)
     released = renewed(lease, 10, NOW + IDLE_S)
     assert (released.want, released.keep) == (0, 10)
     assert not lease.is_over(NOW + IDLE_S)
@@ -169,7 +169,7 @@ def test_a_lease_is_not_over_while_its_last_report_has_no_answer(lease):
 
 
 def test_a_last_report_keeps_what_calls_hold_and_nothing_else(lease):
-    lease.hold(10)
+    lease.add_hold(10)
     report = lease.report("team", 5, NOW, SECOND, is_last=True)
 
     assert (report.want, report.keep, report.floor) == (0, 10, 10)

@@ -51,7 +51,7 @@ def test_a_store_that_adds_one_to_a_value_s_bucket_keeps_the_same_spread(
     for value in values:
         stored[bucket(value)] = stored.get(bucket(value), 0) + 1
     assert QuantileSketch(stored).counts == spread(values).counts
-    assert QuantileSketch(stored).count == len(values)
+    assert QuantileSketch(stored).total_count == len(values)
 
 
 @given(VALUES, PARTS, PARTS)
@@ -63,7 +63,11 @@ def test_a_larger_part_never_has_a_smaller_quantile(
 
 
 def test_nothing_has_no_values_and_its_quantiles_are_zero() -> None:
-    assert (QuantileSketch().count, QuantileSketch().mean(), QuantileSketch().quantile(0.95)) == (
+    assert (
+        QuantileSketch().total_count,
+        QuantileSketch().mean(),
+        QuantileSketch().quantile(0.95),
+    ) == (
         0,
         0.0,
         0.0,
@@ -92,7 +96,7 @@ def test_what_is_no_number_is_not_counted() -> None:
     counted = QuantileSketch()
     with pytest.raises(ValueError, match="not a number"):
         counted.add(nan)
-    assert counted.count == 0
+    assert counted.total_count == 0
 
 
 @pytest.mark.parametrize("part", [-0.1, 1.1, nan])

@@ -83,15 +83,15 @@ def test_a_call_that_a_pin_moves_is_on_the_page_with_who_pinned(here, browser):
         PinRow(objective="chat-ttft", level=1, until=now + 600, why="a try", made=now, who="ann")
     )
     until, html = time.monotonic() + _SOON, ""
-    while "Pinned to rung 1: a try" not in html:  # as a move of the controller
+    while "Pinned to fallback level 1: a try" not in html:  # as a move of the controller
         assert time.monotonic() < until
         html = page(here, browser)
     answer = here.ask("main", stream=True, extra_headers={"x-thriftgate-feature": "chat"})
     assert list(answer.parse())
 
     html = page(here, browser)
-    assert answer.headers["x-thriftgate-fallback"] == "chat-ttft: rung 1, pinned"
-    assert ">chat-ttft: rung 1, pinned</td>" in html
+    assert answer.headers["x-thriftgate-fallback"] == "chat-ttft: fallback level 1, pinned"
+    assert ">chat-ttft: fallback level 1, pinned</td>" in html
     assert answer.headers["x-request-id"] in html
     assert '<span class="state pinned">pinned</span>' in html
     assert "level 1<small>spare</small>" in html

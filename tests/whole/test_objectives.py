@@ -245,14 +245,14 @@ async def _told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Got]:
 def test_a_level_that_is_as_slow_is_passed_over_within_15_seconds(tmp_path, rate):
     moves, heard = leaping(lambda: _both_routes_slow(tmp_path, rate))
 
-    assert ["rung 0" in line for _, line in moves] == [True, False]
+    assert ["level 0" in line for _, line in moves] == [True, False]
     (down, _), (on, why) = moves
-    assert "rung 1" in why
+    assert "level 1" in why
     assert on - down <= 15
     behind = [each for each in heard if each.moved == LEVEL]
     assert 10 <= len(behind) <= 15 * rate
     after = [each for each in heard if each.began > on]
-    small = [each for each in after if each.moved == "chat-ttft: rung 2"]
+    small = [each for each in after if each.moved == "chat-ttft: fallback level 2"]
     assert len(small) > 0.8 * len(after)
     assert all(each.first is not None and each.first < 0.5 for each in small)
 

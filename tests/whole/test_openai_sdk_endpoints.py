@@ -159,5 +159,5 @@ def test_a_model_that_the_catalog_does_not_list_is_shown_by_its_upstream(
 def test_a_model_that_its_upstream_does_not_know_is_not_found(
     here: Town, sdk: Sdk, name: str
 ) -> None:
-    with pytest.raises(openai.NotFoundError, match="does not exist in this lab"):
+    with pytest.raises(openai.NotFoundError, match="does not exist in this simulator"):
         sdk.ask(lambda c: c.models.retrieve(name))

@@ -120,7 +120,7 @@ def test_a_conversation_that_goes_on_well_has_no_reason(here: Hourglass):
 
 def test_a_question_that_is_refused_is_asked_no_more(here: Hourglass, caplog):
     chat(here, 0)
-    here.lab.script(["400", "ok", "ok"])
+    here.lab.queue_directives(["400", "ok", "ok"])
     answers = [chat(here, 1), chat(here, 2)]
 
     assert "diagnostics" not in received(here)

@@ -88,7 +88,7 @@ def test_a_feature_made_dearer_passes_through_within_fifty_calls_and_people_are_
     store = here.gateway.store
     (alert,) = in_time(lambda: store.outbox.open_alerts(10))
     assert alert.kind == "planning"
-    assert f"thriftgate layout resume {here.team} {FEATURE}" in alert.mend
+    assert f"thriftgate layout resume {here.team} {FEATURE}" in alert.fix
 
 
 def test_a_feature_that_is_no_dearer_stays_planned(here: Hourglass) -> None:

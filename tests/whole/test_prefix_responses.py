@@ -30,7 +30,7 @@ def asked(here: Hourglass, feature: str = "desk", **sent: Any) -> tuple[Usage, h
     """What the simulator charged for a call, and its answer."""
     here.clock.past += 30.0
     here.gateway.store.board.refresh()
-    here.lab.script(["words=20"])
+    here.lab.queue_directives(["words=20"])
     answer = here.client.post(
         f"{here.url}/responses",
         content=orjson.dumps({"model": NEWEST, **sent}),

@@ -117,7 +117,7 @@ def test_a_clock_that_jumps_costs_no_caller_anything(name):
     moved = {got(each) for each in found.meanwhile if each.began > 95}
 
     assert max(each.took for each in found.meanwhile) < 2
-    assert "answer, moved (rung 1)" in moved
+    assert "answer, moved (fallback level 1)" in moved
 
 
 def check(loss: Loss) -> None:
@@ -126,7 +126,7 @@ def check(loss: Loss) -> None:
     for phase in loss.phases:
         assert set(phase.got) <= {
             "answer",
-            "answer, moved (rung 1)",
+            "answer, moved (fallback level 1)",
             "answer, moved (in its place)",
             "nobody there",
             "broken off",

@@ -22,7 +22,7 @@ def here(found: Callable[..., Town]) -> Town:
 def test_a_call_the_sdk_makes_again_is_two_calls_in_the_ledger(
     here: Town, dial: Dial, model: str, feature: str
 ) -> None:
-    here.lab.script(["500", "500", "ok"])
+    here.lab.queue_directives(["500", "500", "ok"])
     client = dial(max_retries=2, default_headers={"x-thriftgate-feature": feature})
     answer = client.ask(chat(model, "Hello."))
     receipts = here.of_feature(feature, calls=2)
@@ -39,7 +39,7 @@ def test_a_call_the_sdk_makes_again_is_two_calls_in_the_ledger(
 def test_a_call_the_gateway_makes_again_is_one_call_in_the_ledger(
     here: Town, dial: Dial, model: str, feature: str
 ) -> None:
-    here.lab.script(["529", "ok"])
+    here.lab.queue_directives(["529", "ok"])
     client = dial(default_headers={"x-thriftgate-feature": feature})
     client.ask(chat(model, "Hello."))
     failed, answered = here.of_feature(feature)

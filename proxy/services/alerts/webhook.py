@@ -68,7 +68,7 @@ def _alert_fields(alert: Alert) -> dict[str, Any]:
         "title": alert.title,
         "facts": [{"name": name, "value": value} for name, value in alert.facts],
         "action": alert.action,
-        "mend": alert.mend,
+        "fix": alert.fix,
         "began": rfc3339(alert.began),
         "ended": None,
         "seconds": None,

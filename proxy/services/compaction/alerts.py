@@ -30,7 +30,7 @@ def stepped_back_alert(
         title=f"Compaction of {named} was stepped back from {before} to {after}",
         facts=(("found", why),),
         action=f"Conversations are compacted as {after} from now on, in all processes.",
-        mend=f"See `{_command('list')}`; once it is fixed: `{_command('resume', *place)}`.",
+        fix=f"See `{_command('list')}`; once it is fixed: `{_command('resume', *place)}`.",
         began=now,
         expires=now + WINDOW_S,
     )
@@ -52,7 +52,7 @@ def higher_cost_alert(place: Place, sums: CompactionSums, now: float) -> Alert:
             ("saved", format_amount(BudgetUnit.USD, sums.nanos)),
         ),
         action="None: what was compacted stays compacted.",
-        mend=(
+        fix=(
             "Conversations may end soon after a compaction, or begin differently each time."
             f" A gentler mode: `{_command('mode', *place, 'trim')}`."
         ),

@@ -1,1 +1,1 @@
-"""Objectives in a running gateway: calls are judged, levels decided, new conversations moved."""
+"""Objectives in a running gateway: counts calls, decides fallback levels, reroutes calls."""

@@ -1,28 +1,91 @@
-"""True if a call goes on with a conversation, and which; pure."""
+"""Conversations: the key their calls share, their levels, and if a switch pays for one; pure."""
 
+from collections import OrderedDict
 from hashlib import blake2b
+from typing import Final
+
+import msgspec
 
 from proxy.calls.requirements import request_traits
+from proxy.catalog.entries import Route
 from proxy.records.call import Call
+from slo.ladder import is_switch_worthwhile
+from slo.price import STANDARD_TERMS, call_cost
+from slo.usage import Usage
+
+#: Bytes of a prompt that are about a token.
+_BYTES_PER_TOKEN: Final = 4
+#: Tokens of an answer of unknown length: the median of what was measured.
+_TYPICAL_OUTPUT_TOKENS: Final = 250
+
+
+class ConversationLevel(msgspec.Struct, frozen=True):
+    """The fallback level of a conversation.
+
+    Attributes:
+        name: The objective whose ladder it is of.
+        level: From 1.
+        at: The time of the conversation's last call.
+    """
+
+    name: str
+    level: int
+    at: float
+
+
+class ConversationLevels:
+    """Fallback levels by conversation key, those used last kept longest.
+
+    Args:
+        capacity: Conversations that are remembered.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._levels: OrderedDict[bytes, ConversationLevel] = OrderedDict()
+
+    def __len__(self) -> int:
+        """The number of remembered conversations."""
+        return len(self._levels)
+
+    def get(self, key: bytes) -> ConversationLevel | None:
+        """The conversation's level; None if it is on level 0 or forgotten."""
+        return self._levels.get(key)
+
+    def remember(self, key: bytes, level: ConversationLevel) -> None:
+        """Set a conversation's level; forgets the one used longest ago if there are too many."""
+        self._levels[key] = level
+        self._levels.move_to_end(key)
+        if len(self._levels) > self._capacity:
+            self._levels.popitem(last=False)
+
+    def discard(self, key: bytes) -> None:
+        """Forget a conversation's level, if it has one."""
+        self._levels.pop(key, None)
+
+    def forget(self, before: float) -> None:
+        """Forget conversations whose last call was before this time."""
+        while self._levels and next(iter(self._levels.values())).at < before:
+            self._levels.popitem(last=False)
 
 
 def is_bound(call: Call) -> bool:
-    """True if only the upstream that keeps what came before can answer it."""
+    """True if only the upstream that stores the earlier answers can answer it."""
     return call.fields is not None and call.fields.needs_kept_state
 
 
 def is_new(call: Call) -> bool:
-    """True if nothing of the call's conversation that it says itself was answered before.
+    """True if the call's own messages hold no answer so far.
 
-    Where its form is not known, what looks like an answer counts as one: then it stays where it is.
+    In an unknown form, whatever looks like an answer counts as one, so the call is not rerouted.
     """
     return not request_traits(call).is_answered
 
 
 def conversation_key(call: Call) -> bytes:
-    """16 bytes that a conversation's calls share: its name, else who asked and what came first.
+    """16 bytes that a conversation's calls share: of its name, else of caller and first messages.
 
-    Conversations without a name that begin with the same words share them, too.
+    Unnamed conversations of one caller that begin with the same words share them, too.
     """
     texts = (call.key.team, call.feature, call.end_user, call.conversation)
     parts = [text.encode(errors="replace") for text in texts]
@@ -32,5 +95,23 @@ def conversation_key(call: Call) -> bytes:
 
 
 def canary_draw(call: Call) -> float:
-    """A number from 0 to below 1 that is the call's own, on every replica the same."""
+    """The call's own number from 0 to below 1, the same on every replica."""
     return int.from_bytes(blake2b(call.id.encode(), digest_size=6).digest(), "big") / 2.0**48
+
+
+def is_worth_switching(call: Call, here: Route, there: Route) -> bool:
+    """True if the conversation's next call is cheaper there with a cold cache than here, warm.
+
+    Later calls do not count, as their number is not known. An unknown price is never worth it.
+    """
+    tokens = len(call.body) // _BYTES_PER_TOKEN
+    warm = Usage(cache_read=tokens, output=_TYPICAL_OUTPUT_TOKENS)
+    cold = Usage(input=tokens, output=_TYPICAL_OUTPUT_TOKENS)
+    return is_switch_worthwhile(_nanos(here, warm, call.arrived), _nanos(there, cold, call.arrived))
+
+
+def _nanos(route: Route, usage: Usage, at: float) -> int | None:
+    if route.tariff is None:
+        return None
+    paid = call_cost(usage, route.tariff, at, STANDARD_TERMS)
+    return None if paid is None else paid.effective_nanos

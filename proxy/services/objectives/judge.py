@@ -1,8 +1,8 @@
-"""The judge: from what all replicas counted, where each objective stands; pure.
+"""Decides the state of each objective from what all replicas counted; pure.
 
-One replica judges at a time. It remembers counts in slots of ten seconds for two hours, and in
-slots of ten minutes for three days, which is as far back as alerts look; a replica that takes over
-begins to remember anew.
+One replica, the leader, judges at a time. It keeps counts in slots of ten seconds for two hours,
+and in slots of ten minutes for three days, which is as far back as alerts look. A new leader
+starts without counts.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ from slo.controller.state import ControllerSnapshot, ControllerState, level_coun
 from slo.controller.transitions import StateChange, state_change
 from slo.tally import SLOT_S, GoodBadCounts, Tally
 
-#: How many times as long as those of the short memory the slots of the long one are.
+#: Slots of the short memory in one slot of the long memory.
 _COARSE_FACTOR: Final = 60
 _SHORT_MEMORY_S: Final = 7200.0
 _LONG_MEMORY_S: Final = 3 * 86_400.0
@@ -26,7 +26,7 @@ _LONG_MEMORY_S: Final = 3 * 86_400.0
 _SILENT_AFTER_S: Final = 900.0
 #: Seconds by which the clock may go on between two rounds before it is taken to have jumped.
 _CLOCK_JUMP_S: Final = 60.0
-#: Seconds between the beginnings of two states, so that what is told of them is told apart.
+#: Seconds between the beginnings of two states, so that their alerts have different ids.
 _MIN_STATE_GAP_S: Final = 1.0
 
 
@@ -34,10 +34,10 @@ class ActivePin(msgspec.Struct, frozen=True, kw_only=True):
     """A level that a person pinned an objective to.
 
     Attributes:
-        level: Which new conversations get.
-        made: When they said it, in seconds since the epoch.
-        until: When that ends.
-        why: In that person's words.
+        level: The fallback level of new conversations.
+        made: When it was set, in seconds since the epoch.
+        until: When it ends.
+        why: The reason, in that person's words.
     """
 
     level: int
@@ -47,7 +47,7 @@ class ActivePin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Judge:
-    """Where the objectives of all replicas stand.
+    """The states of objectives, by the counts of all replicas.
 
     Args:
         tracks: The objectives.
@@ -61,13 +61,13 @@ class Judge:
         self._tracks = tuple(tracks)
         self._short = Tally(_SHORT_MEMORY_S)
         self._long = Tally(_LONG_MEMORY_S / _COARSE_FACTOR)
-        self._last: float | None = None
-        self._since: float | None = None
+        self._last_judged_at: float | None = None
+        self._counted_since: float | None = None
 
     def update(self, tracks: Iterable[TrackedObjective], now: float) -> None:
-        """Judge these objectives from now on; where those stand that stay is kept."""
+        """Judge these objectives from now on; those that stay keep their states."""
         self._tracks = tuple(tracks)
-        self.adopt(self.standings, now)
+        self.take_over_states(self.standings, now)
 
     @property
     def arms(self) -> list[str]:
@@ -79,15 +79,12 @@ class Judge:
         ]
 
     def known_seconds(self, now: float) -> float:
-        """Seconds since the first of what was counted; of the time before it knows nothing."""
-        return 0.0 if self._since is None else max(now - self._since, 0.0)
+        """Seconds since the first count; nothing is known of the time before."""
+        return 0.0 if self._counted_since is None else max(now - self._counted_since, 0.0)
 
-    def adopt(self, standings: Mapping[str, ControllerSnapshot], now: float) -> None:
-        """Go on from where another judge says that the objectives stand.
-
-        What it says may be of longer ladders than there are now.
-        """
-        self._last = None
+    def take_over_states(self, standings: Mapping[str, ControllerSnapshot], now: float) -> None:
+        """Continue from the states that another judge published; ladders may be shorter now."""
+        self._last_judged_at = None
         self.standings = {
             track.name: _clamp_to_ladder(standings[track.name], track.rules.fallback_levels, now)
             for track in self._tracks
@@ -95,15 +92,17 @@ class Judge:
         }
 
     def forget(self) -> None:
-        """Forget what was counted lately: it will be counted again."""
+        """Forget recent counts, which will be added again."""
         self._short = Tally(_SHORT_MEMORY_S)
 
-    def count(self, increments: Mapping[tuple[str, int], tuple[int, int]]) -> None:
-        """Remember what was counted since the last time: (arm, slot) to (good, bad)."""
+    def add_counts(self, increments: Mapping[tuple[str, int], tuple[int, int]]) -> None:
+        """Add new counts: (arm, slot) to (good, bad)."""
         self._short.merge(increments)
-        first = min((slot * SLOT_S for _, slot in increments), default=self._since)
+        first = min((slot * SLOT_S for _, slot in increments), default=self._counted_since)
         if first is not None:
-            self._since = first if self._since is None else min(self._since, first)
+            self._counted_since = (
+                first if self._counted_since is None else min(self._counted_since, first)
+            )
         coarse: dict[tuple[str, int], tuple[int, int]] = {}
         for (key, slot), (good, bad) in increments.items():
             had = coarse.get((key, slot // _COARSE_FACTOR), (0, 0))
@@ -130,16 +129,17 @@ class Judge:
     def judge(
         self, pins: Mapping[str, ActivePin], now: float
     ) -> list[tuple[TrackedObjective, StateChange]]:
-        """Judge every objective; what moved.
+        """Judge every objective; returns the changes.
 
         Args:
-            pins: What people said, by objective.
+            pins: Pins in force, by objective.
             now: The time.
         """
         has_jumped = (
-            self._last is not None and not -_CLOCK_JUMP_S < now - self._last < _CLOCK_JUMP_S
+            self._last_judged_at is not None
+            and not -_CLOCK_JUMP_S < now - self._last_judged_at < _CLOCK_JUMP_S
         )
-        self._last = now
+        self._last_judged_at = now
         found = []
         for track in self._tracks:
             before = self.standings.get(track.name) or ControllerSnapshot(since=now)
@@ -155,12 +155,12 @@ class Judge:
     def freeze(
         self, pins: Mapping[str, ActivePin], now: float, why: str
     ) -> list[tuple[TrackedObjective, StateChange]]:
-        """Follow pins, and freeze all else; what moved.
+        """Follow pins and freeze all other objectives; returns the changes.
 
         Args:
-            pins: What people said, by objective.
+            pins: Pins in force, by objective.
             now: The time.
-            why: Why nothing is judged.
+            why: The reason for the freeze.
         """
         found = []
         for track in self._tracks:
@@ -174,9 +174,9 @@ class Judge:
     def _apply_pin(
         self, track: TrackedObjective, pin: ActivePin | None, now: float
     ) -> ControllerSnapshot:
-        """The standing, pinned as somebody said; without its pin where nobody says so any more.
+        """The state, pinned where a pin is in force, else without its pin.
 
-        It is pinned since somebody said so, or since now where what it was until now began later.
+        It is pinned since the pin was set, or since now if its last state began after that.
         """
         before = self.standings.get(track.name) or ControllerSnapshot(since=now)
         if pin is None or pin.until <= now:
@@ -205,9 +205,9 @@ class Judge:
     def _freeze_or_thaw(
         self, track: TrackedObjective, here: ControllerSnapshot, now: float, *, has_jumped: bool
     ) -> ControllerSnapshot | None:
-        """The standing, frozen or thawed, where there is nothing to judge by; None where there is.
+        """The state, frozen or thawed, if there are no calls to judge by; else None.
 
-        What is healthy needs no evidence to stay so.
+        A healthy objective stays so without evidence.
         """
         if here.state is ControllerState.HEALTHY:
             return None
@@ -221,8 +221,8 @@ class Judge:
         return here if is_silent else None
 
 
-def _clamp_to_ladder(standing: ControllerSnapshot, rungs: int, now: float) -> ControllerSnapshot:
-    """The standing, on a ladder of so many rungs; healthy where there are none."""
-    if standing.level <= rungs:
+def _clamp_to_ladder(standing: ControllerSnapshot, levels: int, now: float) -> ControllerSnapshot:
+    """The state, its level clamped to a ladder of this length; healthy if that is 0."""
+    if standing.level <= levels:
         return standing
-    return replace(standing, level=rungs) if rungs else ControllerSnapshot(since=now)
+    return replace(standing, level=levels) if levels else ControllerSnapshot(since=now)

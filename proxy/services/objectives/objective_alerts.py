@@ -24,7 +24,7 @@ class _Finding(msgspec.Struct, frozen=True, kw_only=True):
     severity: Severity
     title: str
     facts: tuple[tuple[str, str], ...]
-    mend: str = ""
+    fix: str = ""
 
 
 class ObjectiveAlerts:
@@ -32,123 +32,130 @@ class ObjectiveAlerts:
 
     def __init__(self) -> None:
         self._open: dict[str, Alert] = {}
-        self._before: dict[str, int] = {}
-        self._resumed = float("-inf")
+        self._counts_at_start: dict[str, int] = {}
+        self._resumed_at = float("-inf")
 
     @property
     def open_ids(self) -> list[str]:
-        """The ids of what this process told of, or goes on with, that has not ended."""
+        """The ids of open alerts that this process sent or took over."""
         return [alert.id for alert in self._open.values()]
 
     def resume(
         self,
         tracks: Iterable[TrackedObjective],
-        told: Iterable[Alert],
+        sent: Iterable[Alert],
         ended: Container[str],
         now: float,
     ) -> list[Alert]:
-        """Go on from what was told and has not ended, by any process or before a restart.
+        """Continue with the alerts that any process left open, also before a restart.
 
-        What this process said itself holds until it is known to have ended: it may not be written
-        down yet. Of what several processes told, each by itself, the oldest goes on.
+        Alerts of this process stay open until they are known to have ended: they may not be
+        stored yet. Where several processes sent one each, the oldest continues.
 
         Args:
             tracks: The objectives.
-            told: Alerts that are open, of any kind.
-            ended: The ids of those in ``open`` that ended.
-            now: The time. What burnt before does not end until there is evidence that it has.
+            sent: Open alerts of any kind.
+            ended: The ids of this process's own alerts that ended.
+            now: The time. A burn from before ends only once there is evidence that it has.
 
         Returns:
-            The ends of the others.
+            The ends of the duplicates.
         """
         mine: dict[str, list[Alert]] = {}
-        for alert in told:
+        for alert in sent:
             mine.setdefault(alert.subject, []).append(alert)
-        said, self._open = self._open, {}
+        own, self._open = self._open, {}
         over: list[Alert] = []
-        names = {key: track.name for track in tracks for key in _known_by(track)}
+        names = {key: track.name for track in tracks for key in _alert_keys(track)}
         for key, name in names.items():
-            found = {each.id: each for each in mine.get(name, ()) if _is_of(each, key)}
-            if key in said and said[key].id not in ended:
-                found.setdefault(said[key].id, said[key])
+            found = {each.id: each for each in mine.get(name, ()) if _has_key(each, key)}
+            if key in own and own[key].id not in ended:
+                found.setdefault(own[key].id, own[key])
             ordered = sorted(found.values(), key=lambda each: each.began)
             if ordered:
                 self._open[key] = ordered[0]
             over += [
-                resolve_alert(each, now, "It goes on as another alert.") for each in ordered[1:]
+                resolve_alert(each, now, "It continues as another alert.") for each in ordered[1:]
             ]
-        self._before = {key: value for key, value in self._before.items() if key in said}
-        self._resumed = now
+        self._counts_at_start = {
+            key: value for key, value in self._counts_at_start.items() if key in own
+        }
+        self._resumed_at = now
         return over
 
     def alerts_of_move(self, track: TrackedObjective, move: StateChange, calls: int) -> list[Alert]:
-        """Alerts of a move: that it began, that it went on, or that all is as before.
+        """Alerts of a change of level: that it began, that it changed, or that it ended.
 
         Args:
             track: The objective.
-            move: What it did.
-            calls: How many calls it moved since the process began.
+            move: The change.
+            calls: Calls that fell back for this objective since the process began.
         """
-        key = _move(track)
-        told = self._open.get(key)
+        key = _move_key(track)
+        sent = self._open.get(key)
         if track.objective.enforce is Enforce.OBSERVE:
             return []
         if move.after is ControllerState.HEALTHY:
-            moved = calls - self._before.pop(key, calls)
-            done = f"{quantity(moved, 'call')} fell back here; new ones use the model they ask for."
-            return [] if told is None else [resolve_alert(self._open.pop(key), move.at, done)]
+            fell_back = calls - self._counts_at_start.pop(key, calls)
+            done = (
+                f"{quantity(fell_back, 'call')} fell back here;"
+                " new ones use the model they ask for."
+            )
+            return [] if sent is None else [resolve_alert(self._open.pop(key), move.at, done)]
         is_pin = ControllerState.PINNED in (move.before, move.after)
-        if told is not None and move.level == move.level_before and not is_pin:
-            return []  # where calls go is what was told
-        self._before.setdefault(key, calls)
+        if sent is not None and move.level == move.level_before and not is_pin:
+            return []  # the open alert says where calls go
+        self._counts_at_start.setdefault(key, calls)
         alert = _move_alert(track, move, stable_id(key, f"{move.at:.0f}"))
-        if told is not None and (told.title, told.facts) == (alert.title, alert.facts):
-            return []  # whoever led before told of this very pin
+        if sent is not None and (sent.title, sent.facts) == (alert.title, alert.facts):
+            return []  # the former leader sent the alert of this pin
         self._open[key] = alert
-        on = f"It went on: {move.after.value}, fallback level {move.level}."
-        return [alert] if told is None else [resolve_alert(told, move.at, on), alert]
+        on = f"It continued: {move.after.value}, fallback level {move.level}."
+        return [alert] if sent is None else [resolve_alert(sent, move.at, on), alert]
 
     def alerts_of_withdrawal(self, tracks: Iterable[TrackedObjective], now: float) -> list[Alert]:
         """Ends the open alerts of objectives that were removed."""
-        keys = [key for track in tracks for key in (_move(track), *_finding_keys(track))]
-        done = "Its objective was taken back."
+        keys = [key for track in tracks for key in (_move_key(track), *_finding_keys(track))]
+        done = "Its objective was removed."
         return [resolve_alert(self._open.pop(key), now, done) for key in keys if key in self._open]
 
     def alerts_of_judgement(
         self, tracks: Iterable[TrackedObjective], judge: Judge, costs: Mapping[str, int], now: float
     ) -> list[Alert]:
-        """Alerts of budgets that began or ceased to burn, and of floors.
+        """Alerts of error budgets and floors that begin or end now.
 
         Args:
             tracks: The objectives.
-            judge: Knows how their calls went.
-            costs: What calls that missed each have cost, in nano-dollars, since the process began.
+            judge: Counts of their calls.
+            costs: Nano-dollars of the calls that missed each since the process began.
             now: The time.
         """
-        told: list[Alert] = []
+        alerts: list[Alert] = []
         for track in tracks:
             if track.objective.enforce is Enforce.OBSERVE:
                 continue
-            standing, move = judge.standings.get(track.name), _move(track)
+            standing, move = judge.standings.get(track.name), _move_key(track)
             if (
                 move in self._open
                 and standing is not None
                 and standing.state is ControllerState.HEALTHY
             ):
-                told.append(
+                alerts.append(
                     resolve_alert(
                         self._open.pop(move), now, "New calls use the model they ask for."
                     )
                 )
             for key, each in _finding_keys(track).items():
                 if each is None:
-                    finding = _floor(track, judge, now, is_open=key in self._open)
+                    finding = _floor_finding(track, judge, now, is_open=key in self._open)
                 else:
-                    finding = _burn(track, each, judge, now)
-                if finding is None and now - self._resumed < _evidence_s(each):
+                    finding = _burn_finding(track, each, judge, now)
+                if finding is None and now - self._resumed_at < _evidence_s(each):
                     continue  # nothing is known yet of the time before
-                told += self._alerts_of_finding(track, key, finding, costs.get(track.name, 0), now)
-        return told
+                alerts += self._alerts_of_finding(
+                    track, key, finding, costs.get(track.name, 0), now
+                )
+        return alerts
 
     def _alerts_of_finding(
         self, track: TrackedObjective, key: str, finding: _Finding | None, cost: int, now: float
@@ -157,7 +164,7 @@ class ObjectiveAlerts:
         if (key in self._open) == (finding is not None):
             return []
         if finding is None:
-            spent = max(cost - self._before.pop(key, 0), 0)
+            spent = max(cost - self._counts_at_start.pop(key, 0), 0)
             return [resolve_alert(self._open.pop(key), now, cost_nanos=spent)]
         alert = Alert(
             id=stable_id(key, f"{now:.0f}"),
@@ -166,16 +173,18 @@ class ObjectiveAlerts:
             severity=finding.severity,
             title=finding.title,
             facts=finding.facts,
-            action="Its ladder moves calls." if track.acts else "Nothing: it only alerts.",
-            mend=finding.mend,
+            action="Calls fall back along its ladder."
+            if track.acts
+            else "Nothing: it only alerts.",
+            fix=finding.fix,
             began=now,
         )
         self._open[key] = alert
-        self._before[key] = cost
+        self._counts_at_start[key] = cost
         return [alert]
 
 
-def _move(track: TrackedObjective) -> str:
+def _move_key(track: TrackedObjective) -> str:
     """The key of its reroute alert."""
     return f"move/{track.name}"
 
@@ -189,13 +198,13 @@ def _finding_keys(track: TrackedObjective) -> dict[str, BurnAlert | None]:
     return found | ({f"floor/{track.name}": None} if _has_floor(track) else {})
 
 
-def _known_by(track: TrackedObjective) -> tuple[str, ...]:
+def _alert_keys(track: TrackedObjective) -> tuple[str, ...]:
     """Keys of all alerts of an objective."""
-    return (_move(track), *_finding_keys(track))
+    return (_move_key(track), *_finding_keys(track))
 
 
-def _is_of(alert: Alert, key: str) -> bool:
-    """True if the alert tells of what is known by this."""
+def _has_key(alert: Alert, key: str) -> bool:
+    """True if the alert was opened under this key."""
     return alert.id == stable_id(key, f"{alert.began:.0f}")
 
 
@@ -204,11 +213,13 @@ def _has_floor(track: TrackedObjective) -> bool:
 
 
 def _evidence_s(each: BurnAlert | None) -> float:
-    """Seconds that have to be known for it to be over."""
+    """Seconds of counts that are needed before it can end."""
     return burn.FLOOR_CLEARED_WINDOW_S if each is None else burn.short_window_s(each)
 
 
-def _burn(track: TrackedObjective, each: BurnAlert, judge: Judge, now: float) -> _Finding | None:
+def _burn_finding(
+    track: TrackedObjective, each: BurnAlert, judge: Judge, now: float
+) -> _Finding | None:
     objective, known = track.objective, judge.known_seconds(now)
     if known < burn.short_window_s(each):
         return None
@@ -229,7 +240,9 @@ def _burn(track: TrackedObjective, each: BurnAlert, judge: Judge, now: float) ->
     )
 
 
-def _floor(track: TrackedObjective, judge: Judge, now: float, *, is_open: bool) -> _Finding | None:
+def _floor_finding(
+    track: TrackedObjective, judge: Judge, now: float, *, is_open: bool
+) -> _Finding | None:
     objective = track.objective
     hour = judge.counts(track, now, burn.FLOOR_MISSED_WINDOW_S)
     is_cleared = burn.is_cleared(objective, judge.counts(track, now, burn.FLOOR_CLEARED_WINDOW_S))
@@ -245,7 +258,7 @@ def _floor(track: TrackedObjective, judge: Judge, now: float, *, is_open: bool) 
             ("read", f"{(1 - hour.share) * _PERCENT:.1f} % of {hour.n} eligible tokens an hour"),
             ("floor", f"{objective.target * _PERCENT:.3g} %"),
         ),
-        mend="`thriftgate misses` says why.",
+        fix="`thriftgate misses` says why.",
     )
 
 
@@ -259,7 +272,7 @@ def _move_alert(track: TrackedObjective, move: StateChange, name: str) -> Alert:
         title=_move_title(track, move),
         facts=(("state", move.after.value), ("why", move.reason)),
         action=_move_action(track, move),
-        mend=_how_to_undo(track, move),
+        fix=_how_to_undo(track, move),
         began=move.at,
     )
 
@@ -273,13 +286,13 @@ def _move_title(track: TrackedObjective, move: StateChange) -> str:
 
 def _how_to_undo(track: TrackedObjective, move: StateChange) -> str:
     if move.after is ControllerState.PINNED:
-        return f"`thriftgate objectives release {track.name}` lets it go by what is measured."
-    return f"`thriftgate objectives pin {track.name} 0 --for 1h` sends calls as they ask."
+        return f"`thriftgate objectives release {track.name}` lets measurements decide again."
+    return f"`thriftgate objectives pin {track.name} 0 --for 1h` uses the model that calls ask for."
 
 
 def _move_action(track: TrackedObjective, move: StateChange) -> str:
     if not track.acts:
-        return "Nothing: it is not enforced. This is what would have been done."
+        return "Nothing: it is not enforced. With enforcement, calls would fall back."
     if not move.level:
         return "New conversations use the model they ask for."
-    return f"New conversations go to {track.ladder_entry(move.level)}, but for those that try."
+    return f"New conversations go to {track.ladder_entry(move.level)}, except for canary calls."

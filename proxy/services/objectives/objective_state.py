@@ -1,9 +1,9 @@
-"""An objective as it is kept: its rules, its arms, and where it stands; pure.
+"""An objective with its controller rules and arms, and its published state; pure.
 
-An arm is a level of the objective's ladder, not a route: level 0 is whatever calls asked for. That
-an operator can name every arm keeps counts few and replicas agreed, and moves are made by level. A
-feature whose calls ask for several models has them in one arm: give each an objective of its own
-where one must not move the other. What fails on one route is its breaker's business.
+An arm is a level of the objective's ladder, not a route; level 0 is the model that calls ask for.
+Arms are few, and all replicas name them alike. If a feature's calls ask for several models, those
+share level 0: give each model's calls an objective of their own where one must not reroute the
+other. Failures of a single route are left to its circuit breaker.
 """
 
 import msgspec
@@ -12,18 +12,18 @@ from slo.burn import max_burn_rate
 from slo.controller.state import ControllerRules, ControllerSnapshot
 from slo.objective import Enforce, Metric, Objective
 
-#: Rungs that are no model's name.
+#: Ladder entries that are no model's name.
 ELSEWHERE, CACHE_ONLY, SHED = "elsewhere", "cache-only", "shed"
-#: What acts on calls; the others only tell.
+#: Modes that act on calls; the others only alert.
 _ACTING = frozenset({Enforce.DEGRADE, Enforce.SHED})
 
 
 class TrackedObjective(msgspec.Struct, frozen=True):
-    """One objective and how it moves.
+    """One objective and the rules of its controller.
 
     Attributes:
-        objective: The promise.
-        rules: How its standing moves.
+        objective: From the policies file.
+        rules: When it changes its level.
     """
 
     objective: Objective
@@ -31,22 +31,22 @@ class TrackedObjective(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The objective's, by which replicas speak of it."""
+        """The objective's name, the same on all replicas."""
         return self.objective.name
 
     @property
     def acts(self) -> bool:
-        """True if calls are moved, and not only counted."""
+        """True if calls fall back, and are not only counted."""
         return self.objective.enforce in _ACTING
 
     @property
     def is_hard(self) -> bool:
-        """True if conversations under way are moved, too: what fails is lost where it is."""
+        """True if conversations under way fall back, too: here their calls would fail."""
         return self.objective.metric is Metric.ERRORS
 
     @property
     def is_cost(self) -> bool:
-        """True if conversations under way are moved where that saves money."""
+        """True if conversations under way fall back where that saves money."""
         return self.objective.metric is Metric.COST
 
     def arm(self, level: int) -> str:
@@ -59,23 +59,23 @@ class TrackedObjective(msgspec.Struct, frozen=True):
 
 
 def track_objective(objective: Objective) -> TrackedObjective:
-    """The objective, with the rules its target makes.
+    """The objective, with controller rules that follow from its target.
 
-    The calls that trip it must be enough for its share of bad ones to be told from chance.
+    It degrades on no fewer calls than it takes to tell a bad share from chance.
     """
     few = max(50, round(max_burn_rate(objective.target)))
     rules = ControllerRules(
-        target=objective.target, fallback_levels=len(objective.ladder), trip_least=few
+        target=objective.target, fallback_levels=len(objective.ladder), min_calls_to_trip=few
     )
     return TrackedObjective(objective, rules)
 
 
 class PublishedState(msgspec.Struct, frozen=True):
-    """A standing as the replicas' leader publishes it.
+    """An objective's state as the replicas' leader publishes it.
 
     Attributes:
         at: When, in seconds since the epoch.
-        standing: Where the objective stands.
+        standing: Its state and level.
     """
 
     at: float

@@ -1,12 +1,12 @@
-"""Steering: every second, counts go to all replicas, and where objectives stand comes back.
+"""Syncs objectives between replicas: every second, shares counts and adopts states.
 
 ::
 
-    wheel.tally ──▶ counters (Redis, or this process) ──▶ judge, in the replica that leads
-         ▲                                                      │ standings, under its epoch
-    wheel.standings ◀──────────── all replicas ◀────────────────┘
+    router.tally ──▶ counters (Redis, or this process) ──▶ judge, in the replica that leads
+                                                                │ states, under its epoch
+    router.standings ◀─────────── all replicas ◀────────────────┘
 
-Without its counters a replica keeps what it last heard for five minutes, frozen but for pins, and
+Without its counters a replica keeps the last states for five minutes, frozen except for pins, and
 judges by its own counts after that: objectives fail open, unlike budgets.
 """
 
@@ -39,133 +39,134 @@ from slo.tally import slot_of
 
 _log = logging.getLogger("thriftgate.objectives")
 
-#: Seconds between two rounds, and for which a leader leads without saying so again.
+#: Seconds between two rounds, and of a leader's lease.
 _SYNC_INTERVAL_S: Final = 1.0
 _LEADER_LEASE_S: Final = 5.0
-#: Seconds between two looks at what burns, and at what people pinned.
+#: Seconds between two checks for burn alerts, and for pins.
 _ALERTS_INTERVAL_S: Final = 10.0
 _PINS_INTERVAL_S: Final = 3.0
-#: Seconds for which what was heard last holds without counters.
+#: Seconds for which the last states hold without counters.
 _STATES_TTL_S: Final = 300.0
-#: Why what is not judged meanwhile is frozen, and what a standing says of that.
-_AWAY: Final = "its counters are away"
-_FROZEN: Final = f"Frozen: {_AWAY}"
-#: Seconds after which what was published before a restart is old.
+#: Why objectives freeze meanwhile, and the reason in their states.
+_LOST_REASON: Final = "its counters are away"
+_FROZEN_REASON: Final = f"Frozen: {_LOST_REASON}"
+#: Seconds after which states published before a restart are out of date.
 _STALE_AFTER_S: Final = 600.0
-#: Slots that a leader reads again, for they may have grown, and those it reads to begin with.
+#: Slots that a leader reads again, as they may have grown, and those it reads at first.
 _REREAD_SLOTS: Final = 2
 _FIRST_READ_SLOTS: Final = 60
-#: Moves that are told once it is known which alerts are open.
+#: Changes whose alerts wait until it is known which alerts are open.
 _MAX_PENDING_MOVES: Final = 1_000
 #: Seconds that the database has to answer.
 _DATABASE_TIMEOUT_S: Final = 2.0
 
 
 class ReplicaSync:
-    """Keeps one process's wheel in line with all others'.
+    """Keeps the objectives of one process in sync with all others.
 
     Args:
-        wheel: Moves the calls of this process.
-        counters: What replicas share.
-        opened: The store, with what people pinned.
+        router: Chooses the levels of this process's calls.
+        counters: Shared by all replicas.
+        opened: The store, with pins and open alerts.
         now: Seconds since the epoch.
-        say: Takes alerts.
-        who: A name no other replica has.
+        send_alert: Takes alerts.
+        replica: A name no other replica has.
     """
 
     def __init__(
         self,
-        wheel: ObjectiveRouter,
+        router: ObjectiveRouter,
         counters: ObjectiveCounters,
         *,
         opened: Store,
         now: Callable[[], float],
-        say: Callable[[Alert], bool],
-        who: str,
+        send_alert: Callable[[Alert], bool],
+        replica: str,
     ) -> None:
-        self._wheel = wheel
+        self._router = router
         self._counters = counters
         self._opened = opened
         self._now = now
-        self._say = say
-        self._who = who
-        self._judge = Judge(wheel.tracks.values())
-        self._news = ObjectiveAlerts()
-        self._seen: dict[tuple[str, int], tuple[int, int]] = {}
+        self._send_alert = send_alert
+        self._replica = replica
+        self._judge = Judge(router.tracks.values())
+        self._alerts = ObjectiveAlerts()
+        self._read_so_far: dict[tuple[str, int], tuple[int, int]] = {}
         self._pins: dict[str, ActivePin] = {}
-        self._pinned_at = self._told_at = float("-inf")
-        self._heard = now()
+        self._pins_read_at = self._alerts_checked_at = float("-inf")
+        self._synced_at = now()
         self._is_lost = self._leads = self._is_resumed = False
-        self._outage = CountersOutage(wheel.tracks.values(), say)
-        self._untold: deque[tuple[TrackedObjective, StateChange, int]] = deque(
+        self._outage = CountersOutage(router.tracks.values(), send_alert)
+        self._pending_moves: deque[tuple[TrackedObjective, StateChange, int]] = deque(
             maxlen=_MAX_PENDING_MOVES
         )
 
     @property
     def _tracks(self) -> Mapping[str, TrackedObjective]:
         """The objectives, by name."""
-        return self._wheel.tracks
+        return self._router.tracks
 
     def update(self, tracks: dict[str, TrackedObjective], catalog: Catalog) -> None:
-        """Go by these objectives from now on.
+        """Apply these objectives from now on.
 
-        Those that stay go on from where they stand, and what was counted of them counts. Alerts
-        about those that are gone end.
+        Those that stay keep their states and counts. Alerts about those that are gone end.
         """
         now = self._now()
         gone = [each for name, each in self._tracks.items() if name not in tracks]
-        for alert in self._news.alerts_of_withdrawal(gone, now):
-            self._say(alert)
-        self._wheel.update(tracks, catalog)
+        for alert in self._alerts.alerts_of_withdrawal(gone, now):
+            self._send_alert(alert)
+        self._router.update(tracks, catalog)
         self._judge.update(tracks.values(), now)
-        kept = self._wheel.standings
-        self._wheel.standings = {name: each for name, each in kept.items() if name in tracks}
+        kept = self._router.standings
+        self._router.standings = {name: each for name, each in kept.items() if name in tracks}
 
     async def run(self) -> None:
-        """Go on, for ever."""
+        """Sync at regular intervals, for ever."""
         while True:
             await self.sync_once()
             await asyncio.sleep(_SYNC_INTERVAL_S)
 
     async def sync_once(self) -> None:
-        """One round; never raises because something is away."""
+        """Do one round; never raises because Redis or the database is unreachable."""
         now = self._now()
-        await self._look_at_pins(now)
-        fresh = _countable(self._wheel.tally.drain())
+        await self._read_pins(now)
+        fresh = _capped_counts(self._router.tally.drain())
         try:
             if fresh:
                 await self._counters.add(fresh)
-            epoch = await self._counters.lead(self._who, _LEADER_LEASE_S)
+            epoch = await self._counters.lead(self._replica, _LEADER_LEASE_S)
             if epoch is None:
                 self._leads = False
                 self._adopt_published(await self._counters.standings(), now)
             else:
                 await self._lead(epoch, now)
-            self._heard = now
+            self._synced_at = now
             self._record_recovery(now)
         except StoreUnavailable as error:
             await self._run_without_counters(fresh, now, error)
-        self._wheel.forget(now)
+        self._router.forget(now)
 
     async def _lead(self, epoch: int, now: float) -> None:
-        """Judge for all, and say how things stand."""
+        """Judge for all replicas, and publish the states."""
         last = slot_of(now)
         if self._leads:
             await self._read_counts(last, _REREAD_SLOTS)
         else:
-            _, told = await self._counters.standings()
-            heard = {
+            _, published = await self._counters.standings()
+            known = {
                 name: each.standing
-                for name, each in self._read(told)
+                for name, each in self._decode_states(published)
                 if now - each.at < _STALE_AFTER_S
             }
-            # Counters that come back empty know less than we do.
-            self._judge.adopt({**_thaw_states(self._wheel.standings, now), **heard}, now)
+            # After an outage the counters may be empty: this process's own states are newer.
+            self._judge.take_over_states(
+                {**_thaw_states(self._router.standings, now), **known}, now
+            )
             self._judge.forget()
-            self._seen = {}
+            self._read_so_far = {}
             await self._read_counts(last, _FIRST_READ_SLOTS)
-            self._leads, self._is_resumed, self._told_at = True, False, float("-inf")
-        if not self._is_resumed and now - self._told_at >= _ALERTS_INTERVAL_S:
+            self._leads, self._is_resumed, self._alerts_checked_at = True, False, float("-inf")
+        if not self._is_resumed and now - self._alerts_checked_at >= _ALERTS_INTERVAL_S:
             await self._resume(now)
         self._judge_objectives(now)
         said = {
@@ -173,31 +174,31 @@ class ReplicaSync:
             for name, standing in self._judge.standings.items()
         }
         if await self._counters.publish(epoch, said):
-            self._wheel.standings = dict(self._judge.standings)
+            self._router.standings = dict(self._judge.standings)
         else:
             self._leads = False
 
     async def _resume(self, now: float) -> None:
-        """Go on with the alerts that whoever led before left open.
+        """Continue with the alerts that the former leader left open.
 
-        While the database does not say which those are, nothing is told: it would be told twice.
+        No alert is sent until the database says which those are: it would be sent twice.
         """
         outbox = self._opened.outbox
         try:
             async with asyncio.timeout(_DATABASE_TIMEOUT_S):
-                told = await self._opened.ask(outbox.open_alerts, MAX_ALERTS)
-                ended = await self._opened.ask(outbox.ended_ids, self._news.open_ids)
+                sent = await self._opened.ask(outbox.open_alerts, MAX_ALERTS)
+                ended = await self._opened.ask(outbox.ended_ids, self._alerts.open_ids)
         except (SQLAlchemyError, TimeoutError) as error:
             _log.warning("Open alerts could not be read: %s", error)
-            self._told_at = now
+            self._alerts_checked_at = now
             return
         self._is_resumed = True
-        self._outage.resume(told, now)
-        for alert in self._news.resume(self._tracks.values(), told, ended, now):
-            self._say(alert)
+        self._outage.resume(sent, now)
+        for alert in self._alerts.resume(self._tracks.values(), sent, ended, now):
+            self._send_alert(alert)
 
     async def _read_counts(self, last: int, back: int) -> None:
-        """Give the judge what was counted since the last time, in so many slots before the last."""
+        """Give the judge new counts of the last slot and of ``back`` slots before it."""
         arms = self._judge.arms
         found: dict[tuple[str, int], tuple[int, int]] = {}
         step = min(MAX_KEYS, MAX_CELLS // (back + 1))
@@ -205,55 +206,57 @@ class ReplicaSync:
             found |= await self._counters.read(arms[at : at + step], last - back, last)
         fresh = {}
         for cell, (good, bad) in found.items():
-            had = self._seen.get(cell, (0, 0))
+            had = self._read_so_far.get(cell, (0, 0))
             if (good, bad) != had:
                 fresh[cell] = (good - had[0], bad - had[1])
-        self._judge.count(fresh)
+        self._judge.add_counts(fresh)
         kept = {
-            cell: count for cell, count in self._seen.items() if cell[1] >= last - _REREAD_SLOTS
+            cell: count
+            for cell, count in self._read_so_far.items()
+            if cell[1] >= last - _REREAD_SLOTS
         }
-        self._seen = kept | dict(found)
+        self._read_so_far = kept | dict(found)
 
     def _judge_objectives(self, now: float) -> None:
         for track, move in self._judge.judge(self._pins, now):
             _log.warning("%s is %s: %s", track.name, move.after.value, move.reason)
-            calls = sum(n for (name, _), n in self._wheel.rerouted.items() if name == track.name)
-            self._untold.append((track, move, calls))
+            calls = sum(n for (name, _), n in self._router.rerouted.items() if name == track.name)
+            self._pending_moves.append((track, move, calls))
         if self._is_resumed:
             self._send_alerts(now)
 
     def _send_alerts(self, now: float) -> None:
-        """Tell people of moves, and now and then of what burns."""
-        while self._untold:
-            for alert in self._news.alerts_of_move(*self._untold.popleft()):
-                self._say(alert)
-        if now - self._told_at >= _ALERTS_INTERVAL_S:
-            self._told_at = now
-            costs = self._wheel.costs
-            for alert in self._news.alerts_of_judgement(
+        """Send alerts of changes, and at intervals of burning error budgets."""
+        while self._pending_moves:
+            for alert in self._alerts.alerts_of_move(*self._pending_moves.popleft()):
+                self._send_alert(alert)
+        if now - self._alerts_checked_at >= _ALERTS_INTERVAL_S:
+            self._alerts_checked_at = now
+            costs = self._router.costs
+            for alert in self._alerts.alerts_of_judgement(
                 self._tracks.values(), self._judge, costs, now
             ):
-                self._say(alert)
+                self._send_alert(alert)
 
-    def _adopt_published(self, told: tuple[int, Mapping[str, bytes]], now: float) -> None:
-        """Take over how the leader says things stand; what is old is healthy."""
-        heard = {
+    def _adopt_published(self, published: tuple[int, Mapping[str, bytes]], now: float) -> None:
+        """Take over the states that the leader published; an objective without one is healthy."""
+        states = {
             name: each.standing
-            for name, each in self._read(told[1])
+            for name, each in self._decode_states(published[1])
             if now - each.at < _STALE_AFTER_S
         }
-        for name, standing in heard.items():
-            before = self._wheel.standings.get(name) or ControllerSnapshot(since=now)
+        for name, standing in states.items():
+            before = self._router.standings.get(name) or ControllerSnapshot(since=now)
             if state_change(before, standing) is not None:
                 _log.warning("%s is %s: %s", name, standing.state.value, standing.reason)
-        self._wheel.standings = heard
+        self._router.standings = states
 
-    def _read(self, told: Mapping[str, bytes]) -> list[tuple[str, PublishedState]]:
-        """Decodes published states; skips what another version wrote that this one cannot read."""
+    def _decode_states(self, published: Mapping[str, bytes]) -> list[tuple[str, PublishedState]]:
+        """Decode published states; skips those of other versions that cannot be read."""
         found = []
-        for name in told.keys() & self._tracks.keys():
+        for name in published.keys() & self._tracks.keys():
             try:
-                found.append((name, msgspec.json.decode(told[name], type=PublishedState)))
+                found.append((name, msgspec.json.decode(published[name], type=PublishedState)))
             except msgspec.DecodeError:
                 _log.warning("The published state of %s cannot be read; it is judged anew", name)
         return found
@@ -261,45 +264,45 @@ class ReplicaSync:
     async def _run_without_counters(
         self, fresh: Mapping[tuple[str, int], tuple[int, int]], now: float, error: StoreUnavailable
     ) -> None:
-        """Keep what was heard last for a while, and judge by our own counts after that."""
+        """Keep the last states for a while; after that, judge by this process's own counts."""
         if not self._is_lost:
             _log.warning("Objectives keep their fallback levels for now: %s", error)
-            self._judge.adopt(self._wheel.standings, now)
+            self._judge.take_over_states(self._router.standings, now)
         self._is_lost, self._leads = True, False
         self._outage.record_loss(now)
-        self._judge.count(fresh)
-        if now - self._heard < _STATES_TTL_S:
-            for track, move in self._judge.freeze(self._pins, now, _AWAY):
+        self._judge.add_counts(fresh)
+        if now - self._synced_at < _STATES_TTL_S:
+            for track, move in self._judge.freeze(self._pins, now, _LOST_REASON):
                 _log.warning("%s is %s: %s", track.name, move.after.value, move.reason)
         else:
-            if not self._is_resumed and now - self._told_at >= _ALERTS_INTERVAL_S:
+            if not self._is_resumed and now - self._alerts_checked_at >= _ALERTS_INTERVAL_S:
                 await self._resume(now)
             self._thaw(now)
             self._judge_objectives(now)
-        self._wheel.standings = dict(self._judge.standings)
+        self._router.standings = dict(self._judge.standings)
 
     def _thaw(self, now: float) -> None:
-        """Let what is frozen for want of counters be judged by our own counts."""
-        if any(each.reason == _FROZEN for each in self._judge.standings.values()):
-            _log.warning("Objectives are judged by this process's own counts: %s", _AWAY)
-            self._judge.adopt(_thaw_states(self._judge.standings, now), now)
+        """Thaw what froze without counters, to be judged by this process's own counts."""
+        if any(each.reason == _FROZEN_REASON for each in self._judge.standings.values()):
+            _log.warning("Objectives are judged by this process's own counts: %s", _LOST_REASON)
+            self._judge.take_over_states(_thaw_states(self._judge.standings, now), now)
 
     def _record_recovery(self, now: float) -> None:
-        """The counters answer, and all is as it was."""
+        """Record that the counters answer."""
         if self._is_lost:
             self._is_lost = False
             _log.warning("Objectives are judged again by what all processes count")
         self._outage.record_recovery(now)
 
-    async def _look_at_pins(self, now: float) -> None:
-        if now - self._pinned_at < _PINS_INTERVAL_S:
+    async def _read_pins(self, now: float) -> None:
+        if now - self._pins_read_at < _PINS_INTERVAL_S:
             return
-        self._pinned_at = now
+        self._pins_read_at = now
         try:
             async with asyncio.timeout(_DATABASE_TIMEOUT_S):
                 held = await self._opened.ask(self._opened.pins.current_pins, now)
         except (SQLAlchemyError, TimeoutError):
-            return  # those that are known hold
+            return  # the known pins hold
         self._pins = {
             name: ActivePin(level=pin.level, made=pin.made, until=pin.until, why=pin.why)
             for name, pin in held.items()
@@ -309,17 +312,17 @@ class ReplicaSync:
 def _thaw_states(
     standings: Mapping[str, ControllerSnapshot], now: float
 ) -> dict[str, ControllerSnapshot]:
-    """The standings, those that froze for want of counters as they were before."""
+    """The states, those that froze without counters thawed."""
     return {
-        name: thaw_state(each, now) if each.reason == _FROZEN else each
+        name: thaw_state(each, now) if each.reason == _FROZEN_REASON else each
         for name, each in standings.items()
     }
 
 
-def _countable(
+def _capped_counts(
     fresh: Mapping[tuple[str, int], tuple[int, int]],
 ) -> dict[tuple[str, int], tuple[int, int]]:
-    """The counts, those too large to be added at once reduced in proportion."""
+    """The counts, those above the maximum of one increment reduced in proportion."""
     found = {}
     for cell, (good, bad) in fresh.items():
         over = max(-(-max(good, bad) // MOST_COUNTED), 1)

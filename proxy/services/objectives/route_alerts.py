@@ -14,20 +14,20 @@ from proxy.configuration import Snapshot
 from slo.alert import Alert, Severity, resolve_alert, stable_id
 from slo.breaker import BreakerState
 
-#: Seconds between two looks.
+#: Seconds between two checks.
 _CHECK_INTERVAL_S: Final = 5.0
-#: Seconds for which a route has to have been well again before people are told so.
+#: Seconds for which a route has to work again before its alert ends.
 _RECOVERED_AFTER_S: Final = 60.0
 #: Routes or models that an alert names.
 _MAX_NAMES: Final = 5
 
 
 class RouteHealthMetrics(Collector):
-    """Which routes are left alone just now, and how many calls those take that adapt.
+    """Metrics of open breakers and concurrency limits, by route.
 
     Args:
-        lanes: Of all routes.
-        ticks: Seconds of the clock that lanes are timed by.
+        lanes: The health of all routes.
+        ticks: Seconds of the monotonic clock that breakers use.
     """
 
     def __init__(self, lanes: RouteHealthRegistry, ticks: Callable[[], float]) -> None:
@@ -35,7 +35,7 @@ class RouteHealthMetrics(Collector):
         self._ticks = ticks
 
     def collect(self) -> Iterator[Metric]:
-        """Everything, as Prometheus' own types."""
+        """All of it, as Prometheus' own types."""
         now, by = self._ticks(), ["route"]
         opened = GaugeMetricFamily("thriftgate_route_open", "1 while its breaker is", labels=by)
         limit = GaugeMetricFamily("thriftgate_route_limit", "Calls it takes at once", labels=by)
@@ -49,14 +49,14 @@ class RouteHealthMetrics(Collector):
 
 
 class RouteAlerts:
-    """Tells people which routes are left alone, and once they have been well for a while.
+    """Sends an alert when a route's breaker opens, and ends it once the route works again.
 
     Args:
-        lanes: Of all routes.
-        ticks: Seconds of the clock that lanes are timed by.
+        lanes: The health of all routes.
+        ticks: Seconds of the monotonic clock that breakers use.
         now: Seconds since the epoch.
-        say: Takes alerts.
-        catalog: Says where else calls go.
+        send_alert: Takes alerts.
+        catalog: Names the other routes and fallbacks of models.
     """
 
     def __init__(
@@ -64,16 +64,16 @@ class RouteAlerts:
         lanes: RouteHealthRegistry,
         ticks: Callable[[], float],
         now: Callable[[], float],
-        say: Callable[[Alert], object],
+        send_alert: Callable[[Alert], object],
         catalog: Catalog,
     ) -> None:
         self._lanes = lanes
         self._catalog = catalog
         self._ticks = ticks
         self._now = now
-        self._say = say
+        self._send_alert = send_alert
         self._open: dict[str, Alert] = {}
-        self._well: dict[str, float] = {}
+        self._recovered_at: dict[str, float] = {}
 
     async def prepare(self, snapshot: Snapshot) -> Callable[[], None]:
         """Returns what applies another catalog; nothing has to be got ready."""
@@ -84,54 +84,55 @@ class RouteAlerts:
         return commit
 
     async def run(self) -> None:
-        """Look now and then, for ever."""
+        """Check at regular intervals, for ever."""
         while True:
             self.check()
             await asyncio.sleep(_CHECK_INTERVAL_S)
 
     def check(self) -> None:
-        """Tell what has changed since the last time."""
+        """Send alerts of what has changed since the last check."""
         now, ticks = self._now(), self._ticks()
         for name, lane in self._lanes.states():
             is_closed = lane.breaker.state(ticks) is BreakerState.CLOSED
             if not is_closed:
-                self._well.pop(name, None)
+                self._recovered_at.pop(name, None)
                 if name not in self._open:
-                    self._open[name] = alert = _failing(name, self._catalog, now)
-                    self._say(alert)
+                    self._open[name] = alert = _failing_route_alert(name, self._catalog, now)
+                    self._send_alert(alert)
             elif (
-                name in self._open and now - self._well.setdefault(name, now) >= _RECOVERED_AFTER_S
+                name in self._open
+                and now - self._recovered_at.setdefault(name, now) >= _RECOVERED_AFTER_S
             ):
-                ended = self._well.pop(name)
-                self._say(resolve_alert(self._open.pop(name), ended))
+                ended = self._recovered_at.pop(name)
+                self._send_alert(resolve_alert(self._open.pop(name), ended))
 
 
-def _failing(name: str, catalog: Catalog, now: float) -> Alert:
-    """The alert of a route whose breaker opened, with what becomes of its calls."""
+def _failing_route_alert(name: str, catalog: Catalog, now: float) -> Alert:
+    """The alert of a route whose breaker opened; says where its calls go."""
     model = next((m for m in catalog.models.values() if name in {r.name for r in m.routes}), None)
     others = [] if model is None else [r.name for r in model.routes if r.name != name]
     fallbacks = () if model is None else model.fallbacks
-    mend = "The log says what it answered. The breaker closes by itself once a call succeeds."
+    fix = "The log says what it answered. The breaker closes by itself once a call succeeds."
     if others:
-        so = ", and is tried last"
+        effect = ", and is tried last"
         action = f"Calls go first to {_joined_names(others)}; one at a time tries it again."
     elif fallbacks:
-        so = ", and its model has no other"
+        effect = ", and its model has no other"
         action = (
             f"Each call is still sent there first. What fails goes to {_joined_names(fallbacks)}."
         )
     else:
-        so = ", and its model has no other"
+        effect = ", and its model has no other"
         action = "All calls are still sent there, and each fails as long as the route does."
-        mend = f"{mend} Another route, or `fallbacks` in the catalog, would answer meanwhile."
+        fix = f"{fix} Another route, or `fallbacks` in the catalog, would answer meanwhile."
     return Alert(
         id=stable_id("route", name, f"{now:.0f}"),
         kind="move",
         subject=f"route {name}",
         severity=Severity.TICKET,
-        title=f"The route {name} fails{so}",
+        title=f"The route {name} fails{effect}",
         action=action,
-        mend=mend,
+        fix=fix,
         began=now,
     )
 

@@ -1,13 +1,13 @@
-"""The wheel: which routes a call takes while objectives are missed, and what became of it.
+"""Routes calls to fallback levels while objectives are missed, and counts how calls went.
 
-A conversation keeps the level it began on: moved in its midst, it would be read anew by a cold
-cache. Only where calls fail are conversations under way moved down, too, and where they cost too
-much and already the next call is cheaper there with a cold cache. What a level's model
-cannot do (tools, schemas, images, long prompts, another region) stays where it was asked for, and
-so does what goes on with answers that its provider keeps.
+A conversation keeps the level it began on: elsewhere it would begin with a cold cache. There are
+two exceptions. An objective for errors also reroutes conversations under way. An objective for
+costs does so where already the next call is cheaper there with a cold cache. A call stays with
+the model it asks for if the level's model lacks something it needs (tools, schemas, images, a
+long prompt, the region), or if it continues answers that its provider keeps.
 """
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from typing import Final
 
 import msgspec
@@ -20,9 +20,16 @@ from proxy.catalog.entries import Model
 from proxy.errors import CallerError
 from proxy.records.call import Call
 from proxy.records.receipt import Outcome, Receipt
-from proxy.services.objectives.conversations import canary_draw, conversation_key, is_bound, is_new
+from proxy.services.objectives.conversations import (
+    ConversationLevel,
+    ConversationLevels,
+    canary_draw,
+    conversation_key,
+    is_bound,
+    is_new,
+    is_worth_switching,
+)
 from proxy.services.objectives.objective_state import CACHE_ONLY, ELSEWHERE, SHED, TrackedObjective
-from proxy.services.objectives.switch_cost import is_worth_switching
 from slo.controller.canary_share import level_for
 from slo.controller.state import ControllerSnapshot, ControllerState
 from slo.ladder import CallRequirements
@@ -36,13 +43,11 @@ _CONVERSATION_TTL_S: Final = 3600.0
 _MAX_CALLS: Final = 100_000
 #: Seconds after which a call that was refused may be tried again.
 _RETRY_AFTER_S: Final = 30.0
-
-
 #: States in which some new conversations go to level 0 to show whether all can.
 _CANARY_STATES: Final = frozenset({ControllerState.DEGRADED, ControllerState.RECOVERING})
 
 
-class _Open(msgspec.Struct):
+class _ActiveCall(msgspec.Struct):
     """A call under way that objectives are about."""
 
     call: Call
@@ -53,16 +58,8 @@ class _Open(msgspec.Struct):
     skipped: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-class _Kept(msgspec.Struct, frozen=True):
-    """The level a conversation is on, by whose ladder, and when its last call was."""
-
-    name: str
-    level: int
-    at: float
-
-
 class ObjectiveRouter:
-    """Moves the calls of one process, and counts how they went.
+    """Chooses the fallback levels of one process's calls, and counts how calls went.
 
     Args:
         tracks: The objectives.
@@ -72,17 +69,17 @@ class ObjectiveRouter:
         tracks: The objectives, by name.
         standings: Where each objective stands, by name; absent is healthy.
         tally: How the calls of this process went, by objective and level.
-        moved: How many calls went to a rung, by objective and rung.
-        spared: The same of those that would have, were their objective enforced.
+        rerouted: Calls that fell back, by objective and ladder entry.
+        not_enforced: Calls that would have, were their objective enforced.
         costs: What the calls that missed an objective cost, in nano-dollars, by objective.
         totals: Good and bad events of this process, by objective.
     """
 
     def __init__(self, tracks: dict[str, TrackedObjective], catalog: Catalog) -> None:
-        self._places: dict[tuple[str, str, bool], tuple[RouteChoice, ...]] = {}
+        self._fallback_choices: dict[tuple[str, str, bool], tuple[RouteChoice, ...]] = {}
         self.update(tracks, catalog)
-        self._open: dict[str, _Open] = {}
-        self._levels: OrderedDict[bytes, _Kept] = OrderedDict()
+        self._open: dict[str, _ActiveCall] = {}
+        self._levels = ConversationLevels(_MAX_CONVERSATIONS)
         self.standings: dict[str, ControllerSnapshot] = {}
         self.tally = Tally()
         self.rerouted: Counter[tuple[str, str]] = Counter()
@@ -91,17 +88,18 @@ class ObjectiveRouter:
         self.totals: dict[str, tuple[int, int]] = {}
 
     def update(self, tracks: dict[str, TrackedObjective], catalog: Catalog) -> None:
-        """Go by these objectives from now on; what was counted of those that stay goes on."""
+        """Apply these objectives from now on; counts of those that stay are kept."""
         self.tracks = tracks
         self._objectives = ObjectiveIndex(each.objective for each in tracks.values())
         self._catalog = catalog
-        self._rungs = {name: _by_route(track, catalog) for name, track in tracks.items()}
-        self._places.clear()
+        self._route_levels = {
+            name: _levels_by_route(track, catalog) for name, track in tracks.items()
+        }
+        self._fallback_choices.clear()
 
     def forget(self, now: float) -> None:
         """Forget the levels of conversations that were not heard of for long."""
-        while self._levels and next(iter(self._levels.values())).at < now - _CONVERSATION_TTL_S:
-            self._levels.popitem(last=False)
+        self._levels.forget(now - _CONVERSATION_TTL_S)
 
     def decide(self, call: Call, asked: tuple[RouteChoice, ...]) -> RoutingDecision:
         """The routes a call takes.
@@ -116,9 +114,12 @@ class ObjectiveRouter:
             return RoutingDecision(choices=asked)
         tracks = [self.tracks[each.name] for each in found]
         if is_bound(call):
-            opened, decision = _Open(call, tracks, is_first=False), RoutingDecision(choices=asked)
+            opened, decision = (
+                _ActiveCall(call, tracks, is_first=False),
+                RoutingDecision(choices=asked),
+            )
         else:
-            opened = _Open(call, tracks, is_first=is_new(call))
+            opened = _ActiveCall(call, tracks, is_first=is_new(call))
             decision = self._choose(call, asked, opened)
         opened.level = decision.level
         self._open[call.id] = opened
@@ -138,7 +139,7 @@ class ObjectiveRouter:
         if not receipt.final:
             return
         del self._open[receipt.call_id]
-        self._count_moved(opened, receipt)
+        self._count_fallback(opened, receipt)
         ended = _call_end(opened, receipt)
         now = receipt.started + receipt.duration
         for each in opened.tracks:
@@ -155,35 +156,41 @@ class ObjectiveRouter:
                 self.costs[track.name] += ended.cost_nanos
 
     def _accountable_level(
-        self, track: TrackedObjective, opened: _Open, receipt: Receipt, counts: tuple[int, int]
+        self,
+        track: TrackedObjective,
+        opened: _ActiveCall,
+        receipt: Receipt,
+        counts: tuple[int, int],
     ) -> int:
-        """The level whose calls it counts among.
+        """The level among whose calls it is counted.
 
-        A call that went badly after attempts that did not begin is theirs that it began with; all
-        else is said of the level that answered. Else calls that another model answers in time,
-        while the one asked for is left alone, would say that all is well there.
+        This is the level that answered. A bad call whose first attempts failed counts for the
+        level it began on: else good answers of a fallback model would hide that the model asked
+        for fails.
         """
         level = opened.level if opened.level <= track.rules.fallback_levels else 0
         if receipt.attempt and not counts[0]:
             return level
-        return self._answering(track, receipt, level)
+        return self._answering_level(track, receipt, level)
 
-    def _answering(self, track: TrackedObjective, receipt: Receipt, level: int) -> int:
-        """The level of the route that answered; the given one where it is on no rung by name."""
-        found = self._rungs[track.name].get(receipt.route, level) if receipt.moved else 0
+    def _answering_level(self, track: TrackedObjective, receipt: Receipt, level: int) -> int:
+        """The level of the route that answered; the given one if no ladder entry names it."""
+        found = self._route_levels[track.name].get(receipt.route, level) if receipt.moved else 0
         return min(found, track.rules.fallback_levels)
 
-    def _count_moved(self, opened: _Open, receipt: Receipt) -> None:
-        """Count a call that ended on another rung than it asked for."""
+    def _count_fallback(self, opened: _ActiveCall, receipt: Receipt) -> None:
+        """Count a call that a fallback level answered."""
         track = self.tracks.get(receipt.moved.partition(": ")[0])
-        level = self._answering(track, receipt, opened.level) if track is not None else 0
+        level = self._answering_level(track, receipt, opened.level) if track is not None else 0
         if track is not None and level:
             self.rerouted[track.name, track.ladder_entry(level)] += 1
 
-    def _choose(self, call: Call, asked: tuple[RouteChoice, ...], opened: _Open) -> RoutingDecision:
+    def _choose(
+        self, call: Call, asked: tuple[RouteChoice, ...], opened: _ActiveCall
+    ) -> RoutingDecision:
         key = conversation_key(call) if self._levels or not self._is_calm(opened) else b""
         kept = self._levels.get(key)
-        level, mover = self._level(call, opened, kept)
+        level, mover = self._highest_level(call, opened, kept)
         choices = None
         while mover is not None and level and choices is None:
             is_there = kept is not None and (kept.name, kept.level) == (mover.name, level)
@@ -196,10 +203,10 @@ class ObjectiveRouter:
         if choices is None:
             level, choices = 0, self._with_fallbacks(call, asked, opened)
         if mover is not None and level:
-            self._remember(key, _Kept(mover.name, level, call.arrived))
+            self._levels.remember(key, ConversationLevel(mover.name, level, call.arrived))
         elif opened.is_first and key:
-            self._levels.pop(key, None)  # what begins anew in the same words stays where it is
-        is_trial = mover is None and opened.is_first and self._is_tried(opened)
+            self._levels.discard(key)  # a new conversation with the same first words is on 0
+        is_trial = mover is None and opened.is_first and self._awaits_canaries(opened)
         deadline = _deadline(opened)
         return RoutingDecision(
             choices=choices,
@@ -209,21 +216,21 @@ class ObjectiveRouter:
             skipped=opened.skipped,
         )
 
-    def _is_tried(self, opened: _Open) -> bool:
-        """True if an objective waits for evidence of what was asked for, to come back to it."""
+    def _awaits_canaries(self, opened: _ActiveCall) -> bool:
+        """True if an objective that fell back needs calls on level 0 to see whether to return."""
         acting = (track.name for track in opened.tracks if track.acts)
         found = (self.standings.get(name) for name in acting)
         return any(each is not None and each.state in _CANARY_STATES for each in found)
 
-    def _is_calm(self, opened: _Open) -> bool:
-        """True if no objective moves calls now."""
+    def _is_calm(self, opened: _ActiveCall) -> bool:
+        """True if no objective reroutes calls now."""
         found = (self.standings.get(track.name) for track in opened.tracks)
         return all(each is None or each.state is ControllerState.HEALTHY for each in found)
 
-    def _level(
-        self, call: Call, opened: _Open, kept: _Kept | None
+    def _highest_level(
+        self, call: Call, opened: _ActiveCall, kept: ConversationLevel | None
     ) -> tuple[int, TrackedObjective | None]:
-        """The highest level that an objective asks for, and which does; 0 and None for none."""
+        """The highest level that an objective asks for, and that objective; 0 and None if none."""
         found: tuple[int, TrackedObjective | None] = (0, None)
         if kept is None and self._is_calm(opened):
             return found
@@ -242,18 +249,12 @@ class ObjectiveRouter:
     def _level_for_objective(
         self, track: TrackedObjective, lot: float, had: int, *, is_first: bool
     ) -> int:
-        """The level of one call in one objective, whose conversation had a level there or 0."""
+        """The level of one call by one objective; ``had`` is its conversation's level so far."""
         if not is_first and not track.is_hard and not track.is_cost:
             return had
         standing = self.standings.get(track.name)
         level = 0 if standing is None else level_for(standing, lot, track.rules)
         return level if is_first else max(level, had)
-
-    def _remember(self, key: bytes, kept: _Kept) -> None:
-        self._levels[key] = kept
-        self._levels.move_to_end(key)
-        if len(self._levels) > _MAX_CONVERSATIONS:
-            self._levels.popitem(last=False)
 
     def _routes_of_level(
         self,
@@ -261,53 +262,53 @@ class ObjectiveRouter:
         asked: tuple[RouteChoice, ...],
         track: TrackedObjective,
         level: int,
-        opened: _Open,
+        opened: _ActiveCall,
     ) -> tuple[RouteChoice, ...] | None:
         """The routes of a level; None where it cannot serve.
 
-        What was asked for stands behind them for when they fail, not for when they are late.
+        The requested routes follow as a last resort, for failures and not for slow answers.
 
         Raises:
             CallerError: It serves nobody.
         """
         standing = self.standings.get(track.name)
         is_pinned = standing is not None and standing.state is ControllerState.PINNED
-        rung = track.ladder_entry(level)
-        why = f"{track.name}: rung {level}{', pinned' if is_pinned else ''}"
-        if rung == SHED or (rung == CACHE_ONLY and opened.is_first):
-            self.rerouted[track.name, rung] += 1
+        entry = track.ladder_entry(level)
+        why = f"{track.name}: fallback level {level}{', pinned' if is_pinned else ''}"
+        if entry == SHED or (entry == CACHE_ONLY and opened.is_first):
+            self.rerouted[track.name, entry] += 1
             raise _load_shed(track, is_pinned=is_pinned)
-        if rung == CACHE_ONLY:
+        if entry == CACHE_ONLY:
             return asked
-        if rung == ELSEWHERE:
+        if entry == ELSEWHERE:
             others = tuple(msgspec.structs.replace(each, reroute_reason=why) for each in asked[1:])
             return (*others, *_as_last_resort(asked[:1])) if others else None
-        model = self._catalog.models.get(rung)
+        model = self._catalog.models.get(entry)
         if model is None or model.id == asked[0].model:
             return None
-        if lack := missing_on_every_route(_wants(call, asked), model):
+        if lack := missing_on_every_route(_requirements_of(call, asked), model):
             opened.skipped[model.id] = lack
             return None
         return (*substitute_routes(model, why), *_as_last_resort(asked))
 
     def _with_fallbacks(
-        self, call: Call, asked: tuple[RouteChoice, ...], opened: _Open
+        self, call: Call, asked: tuple[RouteChoice, ...], opened: _ActiveCall
     ) -> tuple[RouteChoice, ...]:
-        """The requested routes, followed by the ladder's models for when they fail or are late.
+        """The requested routes, then the ladder's models for when those fail or are late.
 
-        A conversation under way goes there only where its routes fail.
+        A conversation under way falls back only if its routes fail.
         """
         found, wanted = list(asked), None
         known = {each.model for each in asked}
         for track in opened.tracks:
             if not track.acts:
                 continue
-            for rung in track.objective.ladder:
-                model = self._catalog.models.get(rung)
-                if model is None or rung in known:
+            for entry in track.objective.ladder:
+                model = self._catalog.models.get(entry)
+                if model is None or entry in known:
                     continue
-                known.add(rung)
-                wanted = wanted or _wants(call, asked)
+                known.add(entry)
+                wanted = wanted or _requirements_of(call, asked)
                 if lack := missing_on_every_route(wanted, model):
                     opened.skipped[model.id] = lack
                 else:
@@ -317,22 +318,22 @@ class ObjectiveRouter:
     def _fallback_routes(
         self, track: TrackedObjective, model: Model, *, is_last_resort: bool
     ) -> tuple[RouteChoice, ...]:
-        """The routes of a rung's model behind those that were asked for, made once."""
+        """The routes of a fallback model, tried after the requested ones; made once."""
         key = (track.name, model.id, is_last_resort)
-        made = self._places.get(key)
+        made = self._fallback_choices.get(key)
         if made is None:
-            made = self._places[key] = tuple(
+            made = self._fallback_choices[key] = tuple(
                 msgspec.structs.replace(each, is_last_resort=is_last_resort)
                 for each in substitute_routes(model, f"{track.name}: in its place")
             )
         return made
 
 
-def _by_route(track: TrackedObjective, catalog: Catalog) -> dict[str, int]:
-    """The level of each route that a rung of the ladder names, by the route's name."""
+def _levels_by_route(track: TrackedObjective, catalog: Catalog) -> dict[str, int]:
+    """The level of each route whose model is on the ladder, by the route's name."""
     found: dict[str, int] = {}
-    for level, rung in enumerate(track.objective.ladder, 1):
-        model = catalog.models.get(rung)
+    for level, entry in enumerate(track.objective.ladder, 1):
+        model = catalog.models.get(entry)
         for route in model.routes if model is not None else ():
             found.setdefault(route.name, level)
     return found
@@ -343,12 +344,12 @@ def _as_last_resort(choices: tuple[RouteChoice, ...]) -> tuple[RouteChoice, ...]
     return tuple(msgspec.structs.replace(each, is_last_resort=True) for each in choices)
 
 
-def _wants(call: Call, asked: tuple[RouteChoice, ...]) -> CallRequirements:
+def _requirements_of(call: Call, asked: tuple[RouteChoice, ...]) -> CallRequirements:
     """The call's requirements, bound to the region of the model it asks for."""
     return call_requirements(call, asked[0].route.upstream.region)
 
 
-def _deadline(opened: _Open) -> float | None:
+def _deadline(opened: _ActiveCall) -> float | None:
     """Seconds to the first content of a stream, by the strictest objective that acts."""
     if not opened.call.is_streaming:
         return None
@@ -360,7 +361,7 @@ def _deadline(opened: _Open) -> float | None:
     return min(found, default=None)
 
 
-def _call_end(opened: _Open, receipt: Receipt) -> CallMeasurements:
+def _call_end(opened: _ActiveCall, receipt: Receipt) -> CallMeasurements:
     usage, call = receipt.usage, opened.call
     return CallMeasurements(
         team=call.key.team_name,

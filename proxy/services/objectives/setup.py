@@ -1,4 +1,4 @@
-"""Objectives as they stand in a running gateway."""
+"""Starts objectives in a running gateway, and lets them follow the policies file."""
 
 import asyncio
 import logging
@@ -31,40 +31,45 @@ _ALONE: Final = "in this process alone"
 async def running_objectives(around: AppContext) -> AsyncIterator[ObjectiveRouter | None]:
     """Runs objectives; yields their router, None without a policies file.
 
-    It follows the file: objectives may come, go and change while the gateway runs, and those that
-    stay go on from where they stand.
+    Objectives may be added, removed and changed while the gateway runs; those that stay keep
+    their states.
     """
     if around.settings.policies is None:
         yield None
         return
     shared = open_objective_counters(around.settings, around.opened, around.now)
-    wheel = ObjectiveRouter({}, around.catalog)
-    works = ReplicaSync(
-        wheel, shared, opened=around.opened, now=around.now, say=around.alert, who=token_hex(8)
+    router = ObjectiveRouter({}, around.catalog)
+    sync = ReplicaSync(
+        router,
+        shared,
+        opened=around.opened,
+        now=around.now,
+        send_alert=around.alert,
+        replica=token_hex(8),
     )
-    room = _Objectives(around, wheel, works, is_shared=shared.is_shared)
-    room.commit(Snapshot(around.catalog, around.promises))
-    around.follow(room.prepare)
+    objectives = _Objectives(around, router, sync, is_shared=shared.is_shared)
+    objectives.commit(Snapshot(around.catalog, around.promises))
+    around.follow(objectives.prepare)
     try:
-        yield wheel
+        yield router
     finally:
-        around.tasks.end(*room.running)
-        around.tasks.start(partial(_let_go, shared))
+        around.tasks.end(*objectives.running)
+        around.tasks.start(partial(_close_counters, shared))
 
 
 class _Objectives:
     """Objectives by the snapshot in force.
 
     Attributes:
-        running: What keeps them in line with all other processes'; empty until there is one.
+        running: The task that syncs with other processes; empty until there is an objective.
     """
 
     def __init__(
-        self, around: AppContext, wheel: ObjectiveRouter, works: ReplicaSync, *, is_shared: bool
+        self, around: AppContext, router: ObjectiveRouter, sync: ReplicaSync, *, is_shared: bool
     ) -> None:
         self._around = around
-        self._wheel = wheel
-        self._works = works
+        self._router = router
+        self._sync = sync
         self._is_shared = is_shared
         self.running: list[asyncio.Task[None]] = []
 
@@ -73,7 +78,7 @@ class _Objectives:
         return partial(self.commit, snapshot)
 
     def commit(self, snapshot: Snapshot) -> None:
-        """Make a snapshot hold."""
+        """Apply a snapshot."""
         known = snapshot.catalog
         tracks = {
             each.name: track_objective(resolve_snapshots(each, known))
@@ -83,23 +88,25 @@ class _Objectives:
             unknown = [name for name in model_levels(each.objective) if name not in known.models]
             for name in unknown:
                 _log.warning(
-                    "%s: its fallback level %r is no model of the catalog: skipped", each.name, name
+                    "%s: skipped fallback level %r, which is no model of the catalog",
+                    each.name,
+                    name,
                 )
-        self._works.update(tracks, known)
+        self._sync.update(tracks, known)
         if tracks and not self.running:
             where = "in Redis, with all other processes" if self._is_shared else _ALONE
             _log.info("%s, judged %s", quantity(len(tracks), "objective"), where)
-            self._around.publish(ObjectiveMetrics(self._wheel))
-            self.running = [self._around.tasks.keep(self._works.run)]
+            self._around.publish(ObjectiveMetrics(self._router))
+            self.running = [self._around.tasks.keep(self._sync.run)]
 
 
 def resolve_snapshots(objective: Objective, known: Catalog) -> Objective:
-    """The objective, its ladder's dated snapshots as the models that they are of."""
+    """The objective, with dated snapshots on its ladder replaced by their models."""
     found = {name: known.find(name) for name in model_levels(objective)}
     named = {name: model.id for name, model in found.items() if model is not None}
-    ladder = tuple(named.get(rung, rung) for rung in objective.ladder)
+    ladder = tuple(named.get(entry, entry) for entry in objective.ladder)
     return msgspec.structs.replace(objective, ladder=ladder)
 
 
-async def _let_go(shared: ObjectiveCounters) -> None:
+async def _close_counters(shared: ObjectiveCounters) -> None:
     await shared.aclose()

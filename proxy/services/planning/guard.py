@@ -45,7 +45,7 @@ def suspension_alert(place: LayoutScope, why: str, now: float) -> Alert:
         title=f"Planning made {named}{models} dearer and is suspended",
         facts=(("found", why),),
         action="Its prompts are sent unmodified from now on, in all processes.",
-        mend=f"See `thriftgate misses`; to plan it again: `{shlex.join(resume)}`.",
+        fix=f"See `thriftgate misses`; to plan it again: `{shlex.join(resume)}`.",
         began=now,
         expires=now + _ALERT_DAYS * _DAY_S,
     )

@@ -116,7 +116,7 @@ class LeasedCounters:
                 return None
             check_distinct_counters(claims)
             for lease, claim in zip(leases, claims, strict=True):
-                lease.hold(claim.amount)
+                lease.add_hold(claim.amount)
             self._here[name] = claims
         return ReservationGranted(
             tuple([lease.level for lease in leases]),

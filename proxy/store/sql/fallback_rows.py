@@ -16,9 +16,9 @@ from slo.alert import Alert
 #: How alerts of this kind are told from others without being read; a quote inside of a text would
 #: have a backslash before it.
 _MOVES: Final = '%"kind":"move"%'
-#: How ``objective_alerts`` says on which level an objective stands, after its
-#: name and state.
-_ON: Final = re.compile(r" is [a-z]+, on (?:rung|level|fallback level) \d+: (?P<rung>.*)\Z")
+#: The level in a title of ``objective_alerts``, after the objective's name and state; earlier
+#: versions named levels by other words.
+_TITLE: Final = re.compile(r" is [a-z]+, on (?:[a-z]+ )+\d+: (?P<level>.*)\Z")
 #: Seconds between the end of one stay and the beginning of the next that went on from it.
 _MAX_GAP_S: Final = 1.0
 
@@ -115,7 +115,7 @@ def _stays(newest: list[Alert]) -> list[Reroute]:
         Reroute(
             objective=alert.subject,
             source=_source(alert, newest[at + 1 :]),
-            level=_rung(alert),
+            level=_level(alert),
             state=dict(alert.facts).get("state", ""),
             why=dict(alert.facts).get("why", ""),
             began=alert.began,
@@ -126,14 +126,14 @@ def _stays(newest: list[Alert]) -> list[Reroute]:
 
 
 def _source(alert: Alert, before: list[Alert]) -> str:
-    """The rung of the stay that ended when this began; "" where none did."""
+    """The level of the stay that ended when this began; "" where none did."""
     own = (each for each in before if each.subject == alert.subject)
     last = next(own, None)
     if last is None or last.ended is None or abs(last.ended - alert.began) > _MAX_GAP_S:
         return ""
-    return _rung(last)
+    return _level(last)
 
 
-def _rung(alert: Alert) -> str:
-    found = _ON.search(alert.title)
-    return found["rung"] if found else ""
+def _level(alert: Alert) -> str:
+    found = _TITLE.search(alert.title)
+    return found["level"] if found else ""

@@ -1,4 +1,4 @@
-"""What the demo's calls would have come to otherwise: sent directly, or with layouts applied.
+"""The baseline of the demo's calls: usage and cost if sent directly, or with layouts applied.
 
 Nothing is sent for it. As in ``thriftgate replay``, simulated caches are shown what each way sends,
 at the moments the calls were made, and what they bill is priced as the ledger's calls are.
@@ -24,7 +24,7 @@ from slo.price import call_cost
 
 
 class CallTotals(msgspec.Struct, frozen=True):
-    """What some calls come to.
+    """The usage and cost of some calls.
 
     Attributes:
         prompt: Their input tokens.
@@ -50,7 +50,7 @@ class CallTotals(msgspec.Struct, frozen=True):
 
 
 class CostBaseline(msgspec.Struct, frozen=True):
-    """What the calls that were answered would have come to, by the names of their teams.
+    """The baseline totals of answered calls, by the names of their teams.
 
     Attributes:
         direct: Sent by their applications as they are, with no gateway between.
@@ -75,8 +75,10 @@ def baseline_costs(sent: Iterable[SentCall], catalog: Catalog, at: float) -> Cos
     for name, calls in _by_model(sent).items():
         model = catalog.models[name]
         reading = PromptReader(model, model.routes[0], vocabulary)
-        _add(direct, _played(calls, reading, UnmodifiedVariant(), at))
-        _add(arranged, _played(calls, reading, PlannedVariant(reading, at, arranges=True), at))
+        _add(direct, _replay_calls(calls, reading, UnmodifiedVariant(), at))
+        _add(
+            arranged, _replay_calls(calls, reading, PlannedVariant(reading, at, arranges=True), at)
+        )
     return CostBaseline(direct, arranged)
 
 
@@ -94,7 +96,7 @@ def _add(sums: dict[str, CallTotals], found: Iterable[tuple[str, CallTotals]]) -
         sums[team] = sums.get(team, CallTotals()) + one
 
 
-def _played(
+def _replay_calls(
     calls: Iterable[SentCall], reading: PromptReader, variant: ReplayVariant, at: float
 ) -> Iterator[tuple[str, CallTotals]]:
     """The team of each call and what it comes to, all sent to one model in this way."""
@@ -103,13 +105,13 @@ def _played(
     for each in calls:
         line, now = _line(each), each.planned.at.timestamp()
         arrived = Arrived(
-            prompt=reading.prompt(variant.body(line, now), now),
-            generated=reading.generated(line.reply),
+            prompt=reading.read_prompt(variant.body(line, now), now),
+            generated=reading.generated_tokens(line.reply),
             length=each.output,
             conversation=line.conversation,
         )
         usage = call_usage(world.serve(arrived, now), output=each.output)
-        variant.served(usage)
+        variant.record_answer(usage)
         found = None if tariff is None else call_cost(usage, tariff, at)
         nanos = None if found is None else found.effective_nanos
         yield each.planned.team, CallTotals(usage.prompt_tokens, usage.cache_read, nanos)

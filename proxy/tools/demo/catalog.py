@@ -21,7 +21,7 @@ def redirected_catalog(shipped: Catalog, base_url: str) -> str:
 
 
 def simulated_models(shipped: Catalog) -> Mapping[str, SimulatedModel]:
-    """What the simulator must serve so that every model of the catalog answers."""
+    """The models that the simulator must serve so that every model of the catalog answers."""
     vectors = {name: model for name, model in MODELS.items() if model.dimensions}
     return of_models(shipped.models.values()) | vectors
 

@@ -30,7 +30,7 @@ class ToolUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodingStep:
-    """What happens between two calls.
+    """A step between two calls.
 
     Attributes:
         says: What the agent had written, as recorded; "" at the start.

@@ -15,7 +15,7 @@ _TEXTS = files("proxy.tools.demo") / "texts"
 
 
 class Script(Protocol):
-    """What one application asks in one conversation; pure, so a turn can be asked in any order."""
+    """The turns of one application in one conversation; pure, so each can be built by itself."""
 
     @property
     def team(self) -> str:
@@ -24,7 +24,7 @@ class Script(Protocol):
 
     @property
     def feature(self) -> str:
-        """What part of the team's product asks."""
+        """The feature that calls."""
         ...
 
     @property

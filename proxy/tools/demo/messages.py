@@ -1,4 +1,4 @@
-"""What the demo says."""
+"""The messages that the demo prints."""
 
 import shlex
 from collections.abc import Iterator

@@ -52,7 +52,7 @@ class PlannedCall:
 
     @property
     def feature(self) -> str:
-        """What part of the team's product asks."""
+        """The feature that calls."""
         return self.conversation.script.feature
 
     @property

@@ -1,4 +1,4 @@
-"""How far the demo is: a bar with calls per second and what the ledger says it cost so far."""
+"""The demo's progress bar, with calls per second and the ledger's cost so far."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -46,17 +46,17 @@ async def progress(console: Console, stage: DemoSession, count: int) -> AsyncIte
             yield lambda _sent: bar.advance(task)
             watch.cancel()
         await stage.gateway.store.ask(stage.gateway.store.drain.flush, _FLUSH)
-        show(await _cost(stage))
+        show(await _cost_so_far(stage))
 
 
 async def _watch(stage: DemoSession, show: Callable[[int], None]) -> None:
     while True:
         await asyncio.sleep(_EVERY)
-        show(await _cost(stage))
+        show(await _cost_so_far(stage))
 
 
-async def _cost(stage: DemoSession) -> int:
-    """What the ledger has so far, in nano-dollars."""
+async def _cost_so_far(stage: DemoSession) -> int:
+    """The ledger's cost so far, in nano-dollars."""
     store = stage.gateway.store
     rows = await store.ask(store.reports.spend, days(stage.since), ())
     return sum(row.cost_nanos or 0 for row in rows)

@@ -1,4 +1,4 @@
-"""What the demo found: the ledger's account of the calls, set against what the client saw."""
+"""The demo's result: the ledger's account of the calls, compared with what the client saw."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -63,14 +63,14 @@ class DemoResult:
         """
         others = self.otherwise
         per_team = {
-            name: _account(row) | _otherwise(others, [name])
+            name: _account_of(row) | _baseline_totals(others, [name])
             for row in self.rows
             for name in [self.names.get(row.team or "", "")]
         }
-        account = _account(self.total[0]) if self.total else {"hit_rate": 0.0, "cost_usd": 0}
+        account = _account_of(self.total[0]) if self.total else {"hit_rate": 0.0, "cost_usd": 0}
         line = {
             **account,
-            **_otherwise(others, others.direct),
+            **_baseline_totals(others, others.direct),
             "calls": len(self.sent),
             "ledger_calls": self.ledger_calls,
             "ledger_complete": not self.lacking,
@@ -136,8 +136,8 @@ def days(since: datetime) -> ReportPeriod:
     return ReportPeriod(first=day, end=day + timedelta(days=2), zone="UTC")
 
 
-def _otherwise(found: CostBaseline, teams: Iterable[str]) -> dict[str, Any]:
-    """What those teams' calls would have come to."""
+def _baseline_totals(found: CostBaseline, teams: Iterable[str]) -> dict[str, Any]:
+    """The baseline totals of those teams' calls."""
     names = list(teams)
     direct, arranged = (total(each, names) for each in (found.direct, found.arranged))
     return {
@@ -158,7 +158,7 @@ def row_totals(row: Spend) -> CallTotals:
     return CallTotals(row.usage.prompt_tokens, row.usage.cache_read, row.cost_nanos)
 
 
-def _account(row: Spend) -> dict[str, Any]:
+def _account_of(row: Spend) -> dict[str, Any]:
     return {
         "calls": row.calls,
         "input_tokens": row.usage.prompt_tokens,

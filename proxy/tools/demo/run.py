@@ -68,7 +68,7 @@ async def demo(
     tell: Callable[[DemoResult], None],
     count: int,
 ) -> DemoResult:
-    """What the calls came to, once all is shut down again.
+    """Runs the demo; returns its result once everything is shut down again.
 
     Args:
         console: Where it shows what happens.

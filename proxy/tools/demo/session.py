@@ -1,4 +1,4 @@
-"""The stage of the demo: the simulator, and a gateway in a folder that is removed with it."""
+"""The session of the demo: the simulator, and a gateway in a folder that is removed with it."""
 
 import asyncio
 import errno

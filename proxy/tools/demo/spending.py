@@ -141,7 +141,7 @@ def _per_call(
     times: Mapping[tuple[str, ...], Times] | None,
     scale: _Scale,
 ) -> dict[str, str]:
-    """What 1,000 calls cost and how long calls took; nothing where nobody asks."""
+    """The cost of 1,000 calls and the duration of calls; nothing where there were none."""
     if times is None:
         return {}
     found, nanos = times.get(key, Times()), row.nanos_per_1k_calls

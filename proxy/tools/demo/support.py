@@ -19,7 +19,7 @@ _PASSAGES = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SupportCase:
-    """What one customer writes.
+    """The messages of one customer.
 
     Attributes:
         shop: Who the customer is.

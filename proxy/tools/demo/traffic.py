@@ -22,7 +22,7 @@ _CALL_ID = "x-request-id"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentCall:
-    """What the client saw of one call.
+    """The client's view of one call.
 
     Attributes:
         call_id: What the answer's head called it; "" where no answer came.
@@ -73,7 +73,7 @@ async def send(
             if before is not None:
                 await before
             clock.reach(planned.at)
-            sent = await _sent(clients[planned.team], planned)
+            sent = await _send_call(clients[planned.team], planned)
         finally:
             gate.release()
         tell(sent)
@@ -93,8 +93,8 @@ async def send(
     return [task.result() for task in tasks]
 
 
-async def _sent(client: AsyncOpenAI, planned: PlannedCall) -> SentCall:
-    """One call to its end; what goes wrong is told, not raised."""
+async def _send_call(client: AsyncOpenAI, planned: PlannedCall) -> SentCall:
+    """Sends one call and reads its answer; errors are recorded, not raised."""
     call_id = ""
     ticks = asyncio.get_running_loop().time
     began = ticks()

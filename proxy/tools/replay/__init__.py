@@ -1,1 +1,1 @@
-"""What recorded calls would have cost: sent unmodified, planned, and at best."""
+"""Computes the cost of recorded calls: sent unmodified, planned, and at best."""

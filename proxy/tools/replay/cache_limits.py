@@ -1,4 +1,4 @@
-"""What was sent before, as far back as there is room."""
+"""Remembers the prompt pieces that were sent before, as many as fit."""
 
 from collections.abc import Iterable
 from itertools import islice
@@ -24,8 +24,8 @@ class PieceTimes:
     def __len__(self) -> int:
         return len(self._last)
 
-    def when(self, piece: PromptPiece) -> float | None:
-        """When the piece was sent last; None if never."""
+    def last_sent_at(self, piece: PromptPiece) -> float | None:
+        """The time the piece was last sent; None if never."""
         return self._last.get(piece.digest)
 
     def common(self, links: Iterable[PromptPiece]) -> tuple[int, float | None]:

@@ -38,7 +38,7 @@ class IdealCache:
 
     def known_pieces(self, taken: PromptPieces) -> list[PromptPiece]:
         """The pieces that were sent before."""
-        when = self._seen.when
+        when = self._seen.last_sent_at
         heads = [piece for piece in taken.heads if when(piece) is not None]
         links = list(takewhile(lambda link: when(link) is not None, taken.links))
         while links and links[-1].spoken and not self._limits.spoken:
@@ -62,7 +62,7 @@ class IdealCache:
 
     def written_tokens(self, known: list[PromptPiece]) -> int:
         """Tokens that had to be written for these to be read, and were not counted yet."""
-        new = {piece for piece in known if self._seen.when(piece) == _ONCE}
+        new = {piece for piece in known if self._seen.last_sent_at(piece) == _ONCE}
         self._seen.note(new, _AGAIN)
         return sum(piece.tokens for piece in new)
 

@@ -63,7 +63,7 @@ def command(catalog: Callable[[], Catalog], now: Callable[[], float]) -> Callabl
         gap: _Gap = 2.0,
         as_json: _AsJson = False,
     ) -> None:
-        """What would recorded calls have cost, sent unmodified, in better ways, and compacted?
+        """Compute the cost of recorded calls: sent unmodified, planned, and compacted.
 
         No call is made: the caches of the model's provider are simulated, prices are today's.
         Where no text of a feature was arranged, it says why.
@@ -78,7 +78,7 @@ def command(catalog: Callable[[], Catalog], now: Callable[[], float]) -> Callabl
         from proxy.tools.replay.vocabulary import LineVocabulary
 
         reading = PromptReader(chosen, chosen.routes[0], LineVocabulary())
-        with _bar(files) as tell:
+        with _progress_bar(files) as tell:
             source = RecordedSource(files, gap=gap, speed=speed, tell=tell)
             day = now() // _DAY * _DAY
             marked, arranged = (
@@ -90,7 +90,7 @@ def command(catalog: Callable[[], Catalog], now: Callable[[], float]) -> Callabl
         if as_json:
             typer.echo(report_json(outcome, source, reading, beside))
         else:
-            _print(outcome, source, reading, beside)
+            _print_report(outcome, source, reading, beside)
         if not outcome.calls:
             typer.echo(_NONE, err=True)
             raise typer.Exit(1)
@@ -98,10 +98,10 @@ def command(catalog: Callable[[], Catalog], now: Callable[[], float]) -> Callabl
     return replay_command
 
 
-def _print(
+def _print_report(
     outcome: ReplayOutcome, source: RecordedSource, reading: PromptReader, beside: ReportDetails
 ) -> None:
-    """Show a person what came of it."""
+    """Print the result for people."""
     from rich.console import Console
 
     from proxy.tools.replay.report import LEGEND, remarks, table
@@ -141,8 +141,8 @@ def named_model(known: Catalog, name: str) -> Model:
 
 
 @contextmanager
-def _bar(files: Sequence[Path]) -> Iterator[Callable[[int], None]]:
-    """What is told of bytes read; a bar on a terminal."""
+def _progress_bar(files: Sequence[Path]) -> Iterator[Callable[[int], None]]:
+    """Reports bytes read; a progress bar on a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
 

@@ -33,7 +33,7 @@ _OTHERS: Final = "other reasons"
 
 
 class CompactionTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """What compaction came to.
+    """The totals of compaction.
 
     Attributes:
         calls: Calls in which facts stood for messages.
@@ -98,12 +98,12 @@ class CompactedVariant:
         compacted = msgspec.structs.replace(line, body=sent.body, origin=sent.origin)
         return self._planning.body(compacted, now)
 
-    def served(self, usage: Usage) -> None:
+    def record_answer(self, usage: Usage) -> None:
         """Learn from the call just answered."""
-        self._planning.served(usage)
+        self._planning.record_answer(usage)
 
     def totals(self) -> CompactionTotals:
-        """What it came to so far."""
+        """The totals so far."""
         return CompactionTotals(
             calls=self._calls,
             resets=self._resets,
@@ -112,7 +112,7 @@ class CompactedVariant:
         )
 
     def _compact(self, line: RecordedCall, now: float) -> CompactionResult:
-        """What is sent of a call, or why it is left alone."""
+        """The compacted call, or the reason why it is sent unmodified."""
         task = CompactionTask(
             call=_call(line, now),
             policy=self._policy,

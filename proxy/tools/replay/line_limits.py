@@ -1,4 +1,4 @@
-"""What nobody can get past in a regime: the least it stores, its steps, and what writing costs."""
+"""The limits of a cache regime: its minimum prefix, its steps, and the cost of writes."""
 
 from collections.abc import Mapping
 from math import inf

@@ -124,7 +124,7 @@ def parse_line(raw: bytes) -> RecordedCall:
 
 
 def _error_text(error: Exception) -> str:
-    """What is wrong, as a sentence about it goes on; nothing of what the line says is quoted."""
+    """The error as the rest of a sentence, without any text of the line."""
     said = str(error)
     if found := _EXPECTED.fullmatch(said):
         wanted, got, path = found.groups()

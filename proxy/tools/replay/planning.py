@@ -27,8 +27,8 @@ _SECRET: Final = b"replay"
 MISTAKES: Final = (
     ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
 )  # fmt: skip
-#: Features that are told of.
-_TOLD: Final = 5
+#: Features that the report names.
+_MAX_SHOWN_FEATURES: Final = 5
 
 
 class PlannedVariant:
@@ -80,7 +80,7 @@ class PlannedVariant:
             origin=line.origin,
         )
         self._now = now
-        self._hear(now)
+        self._learn_from_answers(now)
         feature = self._feature(layout_place(asked, self._way.model))
         self._planned = None
         try:
@@ -88,7 +88,7 @@ class PlannedVariant:
             plan = self._planner.known_plan(draft) or self._planner.begin_plan(
                 draft, len(feature.layouts)
             )
-            layout = feature.layout(plan.layout)
+            layout = feature.layout_version(plan.layout)
             self._planned = self._planner.plan_call(draft, self._way, plan, layout, now)
         except Unplannable as why:
             feature.leave(str(why))
@@ -100,12 +100,12 @@ class PlannedVariant:
         self._planner.adopt_plan(draft, self._planned.plan)
         return self._planned.body
 
-    def served(self, usage: Usage) -> None:
+    def record_answer(self, usage: Usage) -> None:
         """Learn from the call just sent, once its answer has begun."""
         if self._planned is not None:
             self._answers.append((self._now + ANSWERED, self._planned, usage))
 
-    def _hear(self, now: float) -> None:
+    def _learn_from_answers(self, now: float) -> None:
         """Learn from the calls whose answers have begun by now."""
         while self._answers and self._answers[0][0] <= now:
             _, planned, usage = self._answers.popleft()
@@ -116,12 +116,12 @@ class PlannedVariant:
 
     def unmoved_features(self) -> tuple[UnmovedFeature, ...]:
         """The features of which no text moved where some could, and why: those of most calls."""
-        self._hear(inf)
+        self._learn_from_answers(inf)
         known = self._features.items() if self._arranges else ()
         stayed = [(at, each) for at, each in known if not each.moved]
         return tuple(
             UnmovedFeature(feature=at.feature, calls=each.calls, why=each.why())
-            for at, each in nlargest(_TOLD, stayed, key=lambda one: one[1].calls)
+            for at, each in nlargest(_MAX_SHOWN_FEATURES, stayed, key=lambda one: one[1].calls)
         )
 
     def _learn(self, planned: Planned, usage: Usage) -> None:

@@ -1,4 +1,4 @@
-"""What single calls held of tools, system texts and conversation, while that can be compared."""
+"""Tools, system texts and conversation starts of single calls, kept while they can be compared."""
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet

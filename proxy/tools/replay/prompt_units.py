@@ -83,7 +83,7 @@ class PromptUnits:
         ends = _NOTHING if block.role == "tools" else self._ends
         found = [
             PromptPiece(blake2b(scope + token_bytes(piece), digest_size=_SIZE).digest(), len(piece))
-            for piece in _cut(block.tokens, ends)
+            for piece in _split_lines(block.tokens, ends)
         ]
         self._known[key] = found
         self._held += len(found)
@@ -117,7 +117,7 @@ def place(prompt: CachedPrompt, tokens: int) -> str:
     return "the system text" if block.role in _HEAD else "the conversation"
 
 
-def _cut(tokens: tuple[int, ...], ends: AbstractSet[int]) -> Iterator[tuple[int, ...]]:
+def _split_lines(tokens: tuple[int, ...], ends: AbstractSet[int]) -> Iterator[tuple[int, ...]]:
     """The tokens in lines; what opens a message, and what closes it, stands alone."""
     start = 0
     for at, token in enumerate(tokens):

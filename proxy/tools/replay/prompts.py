@@ -1,4 +1,4 @@
-"""What a route's cache is shown of a chat body: the same as the simulator makes of it."""
+"""The prompt that a route's cache sees of a chat body, rendered as in the simulator."""
 
 from typing import Final
 
@@ -26,7 +26,7 @@ _NAME: Final = 40
 #: Blocks whose tokens a model generates.
 _SPOKEN: Final = frozenset({"text", "tool_use"})
 #: What reading a part of the wrong shape raises.
-_MISSHAPEN: Final = (
+_SHAPE_ERRORS: Final = (
     AttributeError, LookupError, RecursionError, SimulatedRefusal, TypeError, ValueError,
 )  # fmt: skip
 
@@ -52,7 +52,7 @@ class PromptReader:
         self.simulated: SimulatedModel = of_models([alone])[route.model or model.id]
         self._context = ReadingContext(vocabulary, self.simulated, _ACCOUNT)
 
-    def prompt(self, body: bytes, now: float) -> CachedPrompt:
+    def read_prompt(self, body: bytes, now: float) -> CachedPrompt:
         """The prompt that a chat body makes.
 
         Raises:
@@ -61,23 +61,23 @@ class PromptReader:
         try:
             sent = orjson.loads(translation.prepare(self._call(body, now), self.route).body)
             if self.route.upstream.kind == "anthropic":
-                return messages_bodies.prompt(sent, self._context)
-            return chat_bodies.prompt(sent, self._context)
+                return messages_bodies.messages_prompt(sent, self._context)
+            return chat_bodies.chat_prompt(sent, self._context)
         except CallerError as error:
             raise OperatorError(str(error)[:_WORDS]) from None
         except SimulatedRefusal as error:
             raise OperatorError(str(error)[:_WORDS]) from None
-        except _MISSHAPEN as error:
-            raise OperatorError(_misshapen(error)) from None
+        except _SHAPE_ERRORS as error:
+            raise OperatorError(_shape_problem(error)) from None
 
-    def generated(self, reply: bytes) -> tuple[int, ...]:
+    def generated_tokens(self, reply: bytes) -> tuple[int, ...]:
         """The tokens of an assistant's message as the next prompt holds it.
 
         What has no text counts as nothing; so does a message that cannot be read.
         """
         try:
             parts = chat_bodies.blocks(PromptRenderer(self.vocabulary), orjson.loads(reply))
-        except _MISSHAPEN:
+        except _SHAPE_ERRORS:
             return ()
         return tuple(token for part in parts if part.kind in _SPOKEN for token in part.tokens)
 
@@ -94,8 +94,8 @@ class PromptReader:
         )
 
 
-def _misshapen(error: Exception) -> str:
-    """What is wrong with a part that no API would take, as far as the mistake tells it."""
+def _shape_problem(error: Exception) -> str:
+    """The problem of a part that no API would take, as far as the error names it."""
     if isinstance(error, KeyError) and isinstance(error.args[0], str):
         named = error.args[0][:_NAME]
         return f"a message, a part of one or a tool is wrong at `{named}`"

@@ -1,4 +1,4 @@
-"""What came of a replay, as a table for people and as JSON for programs."""
+"""The report of a replay, as a table for people and as JSON for programs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -51,7 +51,7 @@ _WORDS = 120
 
 
 class ReportDetails(msgspec.Struct, frozen=True, kw_only=True):
-    """What variants tell beside their rows.
+    """Details of variants beside their rows.
 
     Attributes:
         unmoved: Features of which nothing was arranged.
@@ -104,13 +104,13 @@ def table(rows: Sequence[VariantRow]) -> Table:
 def remarks(
     outcome: ReplayOutcome, source: RecordedSource, beside: ReportDetails = _NOTHING
 ) -> Iterator[str]:
-    """What else is to be said: what could be read, why it was not, and calls not replayed."""
+    """Remarks below the table: readable tokens, reasons for misses, and calls not replayed."""
     yield from _unread(outcome.variants)
     for row in outcome.variants:
         if row.refused:
             calls = quantity(row.refused, "call")
             yield f"{calls} of {row.name} would have been refused for their marks."
-    yield from _units(outcome)
+    yield from _unit_remarks(outcome)
     for each in beside.unmoved:
         named = f"feature {_short(each.feature)}" if each.feature else "calls without a feature"
         yield f"Nothing arranged, {named} ({quantity(each.calls, 'call')}): {_short(each.why)}."
@@ -136,8 +136,8 @@ def _unread(rows: Sequence[VariantRow]) -> Iterator[str]:
         yield f"Not read, {', '.join(names)}: {reasons}."
 
 
-def _units(outcome: ReplayOutcome) -> Iterator[str]:
-    """What a cache's own rules let nobody read, though it had been sent."""
+def _unit_remarks(outcome: ReplayOutcome) -> Iterator[str]:
+    """Remarks on tokens that were sent before and that the cache's rules leave unread."""
     most = outcome.variants[-1].cache_read_tokens
     if outcome.sent_before > most:
         yield (
@@ -147,7 +147,7 @@ def _units(outcome: ReplayOutcome) -> Iterator[str]:
 
 
 def _lengths(outcome: ReplayOutcome, compaction: CompactionTotals | None) -> dict[str, Any] | None:
-    """What compaction came to, with the tokens of all prompts before and after it."""
+    """Remarks on compaction, with the tokens of all prompts before and after it."""
     after = [row.input_tokens for row in outcome.variants if row.name == CompactedVariant.name]
     if compaction is None or not after:
         return None
@@ -156,7 +156,7 @@ def _lengths(outcome: ReplayOutcome, compaction: CompactionTotals | None) -> dic
 
 
 def _compaction_lines(outcome: ReplayOutcome, compaction: CompactionTotals) -> Iterator[str]:
-    """What compaction came to, and why it left calls alone."""
+    """Remarks on compaction, and on the reasons for unmodified calls."""
     found = _lengths(outcome, compaction)
     if found is not None and (compaction.calls or compaction.trimmed):
         before, after = found["tokens_before"], found["tokens_after"]

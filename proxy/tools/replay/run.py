@@ -29,7 +29,7 @@ _OTHERS: Final = "other reasons"
 
 
 class ReplayOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of it.
+    """The outcome of a replay.
 
     Attributes:
         calls: Calls replayed.
@@ -57,7 +57,7 @@ def replay(
     day: float = 0.0,
     explains: bool = True,
 ) -> ReplayOutcome:
-    """What the calls come to as they were sent, in every variant, and at best.
+    """Replays the calls as they were sent, in every variant, and at best; returns the outcome.
 
     Args:
         calls: When each is made, and the call.
@@ -117,15 +117,15 @@ class _Run:
     def call(self, line: RecordedCall, now: float) -> None:
         """Replay one call."""
         try:
-            line = self._addressed(line)
-            prompt = self._reading.prompt(line.body, now)
+            line = self._with_replayed_model(line)
+            prompt = self._reading.read_prompt(line.body, now)
         except OperatorError as why:
             reason = str(why)
             few = reason in self._left_out or len(self._left_out) < _REASONS
             self._left_out[reason if few else _OTHERS] += 1
             self._left_out_first.setdefault(reason if few else _OTHERS, line.where)
             return
-        generated = self._reading.generated(line.reply)
+        generated = self._reading.generated_tokens(line.reply)
         length = len(generated) if line.generated is None else line.generated
         self._unanswered += line.generated is None and line.reply == b"null"
         who = f"{line.key}\n{line.feature}\n{line.conversation}" if line.conversation else ""
@@ -149,7 +149,7 @@ class _Run:
         self._ceiling.note(taken)
 
     def outcome(self) -> ReplayOutcome:
-        """What came of it."""
+        """The outcome of a replay."""
         rows = [way.sums.row(way.variant.name) for way in self._ways]
         other = {way.variant.name for way in self._ways if way.variant.shortens}
         return ReplayOutcome(
@@ -161,7 +161,7 @@ class _Run:
             sent_before=self._sent_before,
         )
 
-    def _addressed(self, line: RecordedCall) -> RecordedCall:
+    def _with_replayed_model(self, line: RecordedCall) -> RecordedCall:
         """The line, sent to the model that is replayed."""
         model = {"model": msgspec.json.encode(self._reading.public)}
         return msgspec.structs.replace(line, body=replace_fields(line.body, model))
@@ -184,7 +184,7 @@ class _Run:
         if self._explains:
             for missed in way.world.missed_tokens(sent, usage.cache_read, known, now):
                 way.sums.miss(missed)
-        way.variant.served(usage)
+        way.variant.record_answer(usage)
         return usage.cache_read
 
     def _prepare(
@@ -195,7 +195,7 @@ class _Run:
         if body is line.body or body == line.body:
             return as_sent
         try:
-            prompt = self._reading.prompt(body, now)
+            prompt = self._reading.read_prompt(body, now)
         except OperatorError:
             way.sums.refused += 1
             return None
@@ -221,6 +221,6 @@ class _Run:
 
 
 def _cost(usage: Usage, tariff: Tariff | None, at: float) -> int | None:
-    """What a call costs after the route's discount, in nano-dollars; None for not known."""
+    """The cost of a call after the route's discount, in nano-dollars; None if unknown."""
     found = None if tariff is None else call_cost(usage, tariff, at)
     return None if found is None else found.effective_nanos

@@ -14,9 +14,9 @@ from proxy.tools.replay.lines import RecordedCall, parse_line
 _WINDOW: Final = 1_024
 _WINDOW_BYTES: Final = 32 * 2**20
 #: A longer line is no recorded call.
-_LONGEST: Final = 64 * 2**20
+_MAX_LINE_BYTES: Final = 64 * 2**20
 #: Bad lines that are named; the others are counted.
-_NAMED: Final = 20
+_MAX_NAMED_LINES: Final = 20
 
 
 class UnreplayableLine(msgspec.Struct, frozen=True):
@@ -57,14 +57,14 @@ class RecordedSource:
         *,
         gap: float = 2.0,
         speed: float = 1.0,
-        longest: int = _LONGEST,
+        longest: int = _MAX_LINE_BYTES,
         tell: Callable[[int], None] = lambda _bytes: None,
     ) -> None:
         self._paths = paths
         self._gap = gap
         self._speed = speed
         self._longest = longest
-        self._tell = tell
+        self._report_progress = tell
         self.bad: list[UnreplayableLine] = []
         self.bad_count = 0
 
@@ -79,7 +79,7 @@ class RecordedSource:
         for path in self._paths:
             shift: float | None = None
             with path.open("rb") as file:
-                for found_at, found in _sort_in_window(self._timed(path.name, file)):
+                for found_at, found in _sort_in_window(self._calls_with_times(path.name, file)):
                     if shift is None:
                         shift = 0.0 if last is None else max(0.0, last + self._gap - found_at)
                     at = found_at + shift
@@ -87,10 +87,10 @@ class RecordedSource:
                     first = last if first is None else first
                     yield first + (last - first) / self._speed, found
 
-    def _timed(self, name: str, file: BinaryIO) -> Iterator[tuple[float, RecordedCall]]:
+    def _calls_with_times(self, name: str, file: BinaryIO) -> Iterator[tuple[float, RecordedCall]]:
         """Each call of a file with a time: its own, or a gap after the call before."""
         next_at = 0.0
-        for number, raw in _lines(file, self._longest, self._tell):
+        for number, raw in _lines(file, self._longest, self._report_progress):
             try:
                 found = msgspec.structs.replace(parse_line(raw), where=f"{name}:{number}")
             except OperatorError as why:
@@ -102,7 +102,7 @@ class RecordedSource:
 
     def _note(self, bad: UnreplayableLine) -> None:
         self.bad_count += 1
-        if len(self.bad) < _NAMED:
+        if len(self.bad) < _MAX_NAMED_LINES:
             self.bad.append(bad)
 
 

@@ -1,4 +1,4 @@
-"""What was seen of a feature's calls, and why none of its text moved where none did."""
+"""Progress of layout learning by feature, and the reason where none of its text was moved."""
 
 from typing import Final
 
@@ -60,7 +60,7 @@ class FeatureProgress(msgspec.Struct):
         """All calls of it."""
         return self.planned + self.passed
 
-    def layout(self, version: int) -> Layout | None:
+    def layout_version(self, version: int) -> Layout | None:
         """The layout of that version; None where there is none."""
         return self.layouts[version - 1] if 0 < version <= len(self.layouts) else None
 

@@ -53,7 +53,7 @@ class UpperBoundCache:
         self._asked_twice = PieceTimes()
         self._answered = PieceTimes()
         self._openings = PromptStarts()
-        self._ended: LruCache[bytes, tuple[_EndedCall, ...]] = LruCache(room, _weight)
+        self._ended: LruCache[bytes, tuple[_EndedCall, ...]] = LruCache(room, _pieces_in_memory)
 
     def serve(self, prompt: CachedPrompt, now: float) -> Served:
         """Read what some order would have let be read; not in steps."""
@@ -71,7 +71,7 @@ class UpperBoundCache:
         """Keep what is asked, and what an earlier call asked alike."""
         taken = self._units.split(prompt)
         pieces = {piece.digest: piece for piece in (*taken.heads, *taken.links)}.values()
-        again = [piece for piece in pieces if self._asked.when(piece) is not None]
+        again = [piece for piece in pieces if self._asked.last_sent_at(piece) is not None]
         self._asked_twice.keep(again, now)
         self._asked.keep(pieces, now)
         self._end(taken, now)
@@ -104,10 +104,10 @@ class UpperBoundCache:
             yield from self._ended.peek(link.digest) or ()
 
 
-def _weight(ended: tuple[_EndedCall, ...]) -> int:
+def _pieces_in_memory(ended: tuple[_EndedCall, ...]) -> int:
     return sum(len(each.heads) + 1 for each in ended)
 
 
 def _is_kept(piece: PromptPiece, kept: list[PieceTimes], until: float) -> bool:
     """True if the piece was seen by then."""
-    return any((at := seen.when(piece)) is not None and at <= until for seen in kept)
+    return any((at := seen.last_sent_at(piece)) is not None and at <= until for seen in kept)

@@ -72,7 +72,7 @@ class UpstreamSimulation:
         self._seen = PieceTimes()
 
     def serve(self, sent: SimulatedCall, now: float) -> Served:
-        """How the call is served.
+        """Serves the call from the simulated cache; returns its cache reads and writes.
 
         Raises:
             ValueError: The provider would refuse its marks; says why.

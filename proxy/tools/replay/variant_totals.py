@@ -1,4 +1,4 @@
-"""What the calls of one variant came to."""
+"""The totals of one variant's calls."""
 
 from collections import Counter
 from collections.abc import Collection, Sequence

@@ -27,13 +27,13 @@ class ReplayVariant(Protocol):
         """
         ...
 
-    def served(self, usage: Usage) -> None:
-        """Learn how the call just sent was served, as a gateway learns it from the answer."""
+    def record_answer(self, usage: Usage) -> None:
+        """Learn from the answer's usage how the call just sent was served, as a gateway does."""
         ...
 
 
 class UnmodifiedVariant:
-    """As it came."""
+    """Sends calls unmodified."""
 
     name = "as sent"
     shortens = False
@@ -42,5 +42,5 @@ class UnmodifiedVariant:
         """The caller's own."""
         return line.body
 
-    def served(self, usage: Usage) -> None:
+    def record_answer(self, usage: Usage) -> None:
         """Learn nothing."""

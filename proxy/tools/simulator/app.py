@@ -55,7 +55,10 @@ def app(lab: Simulator) -> Starlette:
             partial(calls.count_tokens, lab, MESSAGES),
         ),
         _post(
-            lab, "/v1/embeddings", "openai", lambda body, key, cues: calls.embed(lab, body, cues)
+            lab,
+            "/v1/embeddings",
+            "openai",
+            lambda body, key, cues: calls.embedding_answer(lab, body, cues),
         ),
         _post(lab, "/v1/moderations", "openai", partial(_moderation, lab)),
         _get(lab, "/v1/files", partial(_files, lab)),
@@ -69,8 +72,8 @@ def app(lab: Simulator) -> Starlette:
 def _post(lab: Simulator, path: str, wire: WireName, acting: Acting) -> Route:
     """A route that reads a JSON body."""
 
-    async def endpoint(request: Request) -> Response:
-        exchange = await _received(lab, request)
+    async def handle(request: Request) -> Response:
+        exchange = await _record_exchange(lab, request)
         try:
             key = _authenticate(lab, wire, request)
             body = parse_body(exchange.body)
@@ -84,7 +87,7 @@ def _post(lab: Simulator, path: str, wire: WireName, acting: Acting) -> Route:
             return _refuse(lab, wire, exchange, refusal)
         return _play(lab, wire, exchange, act)
 
-    return Route(path, endpoint, methods=["POST"])
+    return Route(path, handle, methods=["POST"])
 
 
 def _get(
@@ -95,8 +98,8 @@ def _get(
 ) -> Route:
     """A route that reads no body; only the header can cue it."""
 
-    async def endpoint(request: Request) -> Response:
-        exchange = await _received(lab, request)
+    async def handle(request: Request) -> Response:
+        exchange = await _record_exchange(lab, request)
         wire: WireName = "anthropic" if "anthropic-version" in request.headers else "openai"
         try:
             _authenticate(lab, wire, request)
@@ -107,10 +110,10 @@ def _get(
             return _refuse(lab, wire, exchange, refusal)
         return _play(lab, wire, exchange, act)
 
-    return Route(path, endpoint, methods=list(methods))
+    return Route(path, handle, methods=list(methods))
 
 
-async def _received(lab: Simulator, request: Request) -> SimulatedExchange:
+async def _record_exchange(lab: Simulator, request: Request) -> SimulatedExchange:
     query = f"?{request.url.query}" if request.url.query else ""
     exchange = SimulatedExchange(
         method=request.method,
@@ -253,7 +256,7 @@ def _model(lab: Simulator, request: Request) -> Json:
     found = lab.settings.models.get(name)
     if found is None or found.wire != wire:
         raise SimulatedRefusal(
-            404, f"model: {name} does not exist in this lab.", code="model_not_found"
+            404, f"model: {name} does not exist in this simulator.", code="model_not_found"
         )
     return _anthropic_model(name) if wire == "anthropic" else _openai_model(name)
 

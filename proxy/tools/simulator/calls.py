@@ -16,7 +16,7 @@ from proxy.tools.simulator.fault_directives import FaultDirectives
 from proxy.tools.simulator.models import SimulatedModel, WireName
 from proxy.tools.simulator.refusals import SimulatedRefusal, error, of_status, page, quota
 from proxy.tools.simulator.replies import ReplyRequest, reply
-from proxy.tools.simulator.responses import RESPONSES, output
+from proxy.tools.simulator.responses import RESPONSES, output_items
 from proxy.tools.simulator.responses_bodies import items
 from proxy.tools.simulator.scripted_reply import EndpointDialect, ReadingContext, ScriptedReply
 from proxy.tools.simulator.streams import (
@@ -90,7 +90,7 @@ def generate_answer(
     """
     given = _with_history(lab, speech, given)
     model = _model(lab, given, speech.wire)
-    asked = _asked(speech, given, ReadingContext(lab.vocabulary, model, key))
+    asked = _read_reply_request(speech, given, ReadingContext(lab.vocabulary, model, key))
     _check_length(speech, model, asked.prompt.tokens)
     cache, now = lab.cache(_name(given)), lab.clock()
     try:
@@ -125,11 +125,11 @@ def count_tokens(
     """Number of tokens a prompt is, as Anthropic's count_tokens says."""
     model = _model(lab, given, speech.wire)
     bounded = {"max_tokens": 1, **given}
-    asked = _asked(speech, bounded, ReadingContext(lab.vocabulary, model, key))
+    asked = _read_reply_request(speech, bounded, ReadingContext(lab.vocabulary, model, key))
     return plain(lab, {"input_tokens": asked.prompt.tokens}, cues)
 
 
-def embed(lab: Simulator, given: Body, cues: FaultDirectives) -> PlayedAnswer:
+def embedding_answer(lab: Simulator, given: Body, cues: FaultDirectives) -> PlayedAnswer:
     """The answer of a model that gives vectors."""
     model = _model(lab, given, "openai")
     answer, usage = embed_inputs(given, model, lab.vocabulary)
@@ -166,12 +166,14 @@ def _model(lab: Simulator, given: Body, wire: WireName) -> SimulatedModel:
     name = _name(given)
     model = lab.settings.models.get(name)
     if model is None or model.wire != wire:
-        reason = f"model: {name} does not exist in this lab."
+        reason = f"model: {name} does not exist in this simulator."
         raise SimulatedRefusal(404, reason, code="model_not_found", param="model")
     return model
 
 
-def _asked(speech: EndpointDialect, given: Body, context: ReadingContext) -> ReplyRequest:
+def _read_reply_request(
+    speech: EndpointDialect, given: Body, context: ReadingContext
+) -> ReplyRequest:
     if context.model.dimensions:
         raise SimulatedRefusal(400, "model: this model gives vectors only.", param="model")
     with refuse_misshapen():
@@ -246,12 +248,12 @@ def _charge(lab: Simulator, wire: WireName, usage: Usage) -> None:
         raise of_status(429, wait)
 
 
-def _seconds(told: ScriptedReply) -> float:
+def _seconds(scripted: ScriptedReply) -> float:
     """Simulated seconds until the first byte: prefill, hidden reasoning, all of a JSON answer."""
-    model, usage = told.model, told.usage
+    model, usage = scripted.model, scripted.usage
     uncached = usage.prompt_tokens - usage.cache_read
-    before = 0 if told.asked.shows_reasoning else usage.reasoning
-    tokens = before if told.asked.stream else usage.generated_tokens
+    before = 0 if scripted.asked.shows_reasoning else usage.reasoning
+    tokens = before if scripted.asked.stream else usage.generated_tokens
     return model.ttft + model.per_1k * uncached / 1000 + model.itl * tokens
 
 
@@ -342,9 +344,9 @@ def _with_history(lab: Simulator, speech: EndpointDialect, given: Body) -> Body:
     return {**given, "input": [*before, *items(given)]}
 
 
-def _store(lab: Simulator, speech: EndpointDialect, given: Body, told: ScriptedReply) -> None:
+def _store(lab: Simulator, speech: EndpointDialect, given: Body, scripted: ScriptedReply) -> None:
     if speech is RESPONSES and given.get("store") is not False:
-        lab.store(f"resp_{told.id}", [*items(given), *output(told)])
+        lab.store(f"resp_{scripted.id}", [*items(given), *output_items(scripted)])
 
 
 def _nothing() -> None:

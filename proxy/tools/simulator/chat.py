@@ -54,7 +54,7 @@ def counts(usage: Usage, *, units: bool) -> Json:
     return told
 
 
-def answer(told: ScriptedReply) -> Json:
+def answer(scripted: ScriptedReply) -> Json:
     """The whole answer."""
     choices = [
         {
@@ -63,45 +63,49 @@ def answer(told: ScriptedReply) -> Json:
             "logprobs": None,
             "finish_reason": _FINISH[reply.finish],
         }
-        for index, reply in enumerate(told.replies)
+        for index, reply in enumerate(scripted.replies)
     ]
-    return _object(told, "chat.completion", choices) | {"usage": _counts(told, told.usage)}
+    return _object(scripted, "chat.completion", choices) | {
+        "usage": _counts(scripted, scripted.usage)
+    }
 
 
-def events(told: ScriptedReply) -> Sequence[StreamEvent]:
+def events(scripted: ScriptedReply) -> Sequence[StreamEvent]:
     """The answer as a stream."""
     chunks = [
-        chunk for index, reply in enumerate(told.replies) for chunk in _choice(told, index, reply)
+        chunk
+        for index, reply in enumerate(scripted.replies)
+        for chunk in _choice(scripted, index, reply)
     ]
-    if told.asked.usage_chunk:
+    if scripted.asked.usage_chunk:
         for chunk in chunks:
             assert chunk.payload is not None  # noqa: S101 - only [DONE] has none
             chunk.payload["usage"] = None
-        last = _object(told, "chat.completion.chunk", [])
-        chunks.append(StreamEvent(last | {"usage": _counts(told, told.usage)}))
+        last = _object(scripted, "chat.completion.chunk", [])
+        chunks.append(StreamEvent(last | {"usage": _counts(scripted, scripted.usage)}))
     return [*chunks, StreamEvent(None)]
 
 
-def midway(told: ScriptedReply) -> StreamEvent:
+def midway(scripted: ScriptedReply) -> StreamEvent:
     """A chunk that tells usage while the answer is being written, as vLLM can."""
-    usage = msgspec.structs.replace(told.usage, output=told.usage.output // 2)
-    chunk = _chunk(told, 0, {"content": ""})
-    return StreamEvent(chunk | {"usage": _counts(told, usage)})
+    usage = msgspec.structs.replace(scripted.usage, output=scripted.usage.output // 2)
+    chunk = _chunk(scripted, 0, {"content": ""})
+    return StreamEvent(chunk | {"usage": _counts(scripted, usage)})
 
 
-def _counts(told: ScriptedReply, usage: Usage) -> Json:
-    return counts(usage, units=told.model.regime == "prefix-unit")
+def _counts(scripted: ScriptedReply, usage: Usage) -> Json:
+    return counts(usage, units=scripted.model.regime == "prefix-unit")
 
 
-def _object(told: ScriptedReply, kind: str, choices: list[Json]) -> Json:
+def _object(scripted: ScriptedReply, kind: str, choices: list[Json]) -> Json:
     return {
-        "id": f"chatcmpl-{told.id}",
+        "id": f"chatcmpl-{scripted.id}",
         "object": kind,
-        "created": told.created,
-        "model": told.asked.model,
+        "created": scripted.created,
+        "model": scripted.asked.model,
         "choices": choices,
         "system_fingerprint": "lab-simulated",
-        **(told.asked.echoes or {}),
+        **(scripted.asked.echoes or {}),
     }
 
 
@@ -123,34 +127,34 @@ def _call(call: ScriptedCall) -> Json:
     return {"id": f"call_{call.id}", "type": "function", "function": function}
 
 
-def _chunk(told: ScriptedReply, index: int, delta: Json, finish: str | None = None) -> Json:
+def _chunk(scripted: ScriptedReply, index: int, delta: Json, finish: str | None = None) -> Json:
     choice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": finish}
-    return _object(told, "chat.completion.chunk", [choice])
+    return _object(scripted, "chat.completion.chunk", [choice])
 
 
-def _choice(told: ScriptedReply, index: int, reply: ModelReply) -> Iterator[StreamEvent]:
+def _choice(scripted: ScriptedReply, index: int, reply: ModelReply) -> Iterator[StreamEvent]:
     first = {"role": "assistant", "content": None if reply.calls else "", "refusal": None}
-    yield StreamEvent(_chunk(told, index, first))
+    yield StreamEvent(_chunk(scripted, index, first))
     field = "refusal" if reply.finish == "refusal" else "content"
     said = pieces(reply.text)
     for piece in said:
         tokens = max(1, len(reply.tokens) // len(said))
-        yield StreamEvent(_chunk(told, index, {field: piece}), tokens=tokens)
+        yield StreamEvent(_chunk(scripted, index, {field: piece}), tokens=tokens)
     for number, call in enumerate(reply.calls):
-        yield from _called(told, index, number, call)
-    yield StreamEvent(_chunk(told, index, {}, _FINISH[reply.finish]))
+        yield from _tool_call_events(scripted, index, number, call)
+    yield StreamEvent(_chunk(scripted, index, {}, _FINISH[reply.finish]))
 
 
-def _called(
-    told: ScriptedReply, index: int, number: int, call: ScriptedCall
+def _tool_call_events(
+    scripted: ScriptedReply, index: int, number: int, call: ScriptedCall
 ) -> Iterator[StreamEvent]:
     """The first piece names the tool, the later ones carry only arguments."""
     opening: dict[str, Any] = _call(call) | {"index": number}
     opening["function"] = {"name": call.name, "arguments": ""}
-    yield StreamEvent(_chunk(told, index, {"tool_calls": [opening]}), tokens=1)
+    yield StreamEvent(_chunk(scripted, index, {"tool_calls": [opening]}), tokens=1)
     for piece in pieces(call.arguments):
         part = {"index": number, "function": {"arguments": piece}}
-        yield StreamEvent(_chunk(told, index, {"tool_calls": [part]}), tokens=3)
+        yield StreamEvent(_chunk(scripted, index, {"tool_calls": [part]}), tokens=3)
 
 
 CHAT = EndpointDialect(

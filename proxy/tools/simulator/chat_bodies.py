@@ -41,7 +41,7 @@ _FILE_CHARACTERS_PER_TOKEN = 4
 
 
 def read_chat_request(body: Body, context: ReadingContext) -> ReplyRequest:
-    """What a chat body asks for."""
+    """Reads the request of a chat body."""
     messages = required_field(body, "messages", list)
     _check(body, messages, context)
     tools = [_tool(tool) for tool in body.get("tools") or ()]
@@ -50,7 +50,7 @@ def read_chat_request(body: Body, context: ReadingContext) -> ReplyRequest:
     effort = body.get("reasoning_effort") or "none"
     return ReplyRequest(
         model=body["model"],
-        prompt=prompt(body, context),
+        prompt=chat_prompt(body, context),
         closing=closing_text(body),
         max_tokens=most,
         stream=bool(body.get("stream")),
@@ -90,9 +90,9 @@ def _check(body: Body, messages: list[Json], context: ReadingContext) -> None:
         check_unmarked(body, messages)
     waiting: set[str] = set()
     for index, message in enumerate(messages):
-        waiting = _answered(index, message, waiting)
+        waiting = _unanswered_calls(index, message, waiting)
     if waiting:
-        raise _unanswered(waiting, len(messages) - 1)
+        raise _missing_answers_error(waiting, len(messages) - 1)
 
 
 def check_unmarked(body: Body, messages: Sequence[Json]) -> None:
@@ -113,7 +113,7 @@ def check_unmarked(body: Body, messages: Sequence[Json]) -> None:
             )
 
 
-def _answered(index: int, message: Json, waiting: set[str]) -> set[str]:
+def _unanswered_calls(index: int, message: Json, waiting: set[str]) -> set[str]:
     """The tool calls still without an answer after this message."""
     role = message.get("role")
     if role not in _ROLES:
@@ -127,11 +127,11 @@ def _answered(index: int, message: Json, waiting: set[str]) -> set[str]:
             raise SimulatedRefusal(400, reason, param=f"messages.[{index}].role")
         return waiting - {str(answered)}
     if waiting:
-        raise _unanswered(waiting, index)
+        raise _missing_answers_error(waiting, index)
     return {call["id"] for call in message.get("tool_calls") or ()}
 
 
-def _unanswered(waiting: set[str], index: int) -> SimulatedRefusal:
+def _missing_answers_error(waiting: set[str], index: int) -> SimulatedRefusal:
     ids = ", ".join(sorted(waiting))
     return SimulatedRefusal(
         400,
@@ -160,7 +160,7 @@ def cacheable(
     """
     options = body.get("prompt_cache_options") or {}
     parts = (context.key, body["model"], body.get("parallel_tool_calls"), *shaping)
-    return rendering.prompt(
+    return rendering.to_prompt(
         scope="\n".join(map(str, parts)),
         key=str(body.get("prompt_cache_key") or body.get("cache_salt") or ""),
         explicit=options.get("mode") == "explicit",
@@ -170,13 +170,13 @@ def cacheable(
 
 def blocks(rendering: PromptRenderer, message: Json) -> list[RenderedPart]:
     """The blocks of a message: its content, what it refuses with, and the tools it calls."""
-    found = content(rendering, message.get("content"))
+    found = content_parts(rendering, message.get("content"))
     if message.get("refusal"):
         found.append(rendering.text(message["refusal"]))
-    return found + [_called(rendering, call) for call in message.get("tool_calls") or ()]
+    return found + [_tool_call(rendering, call) for call in message.get("tool_calls") or ()]
 
 
-def content(rendering: PromptRenderer, said: object) -> list[RenderedPart]:
+def content_parts(rendering: PromptRenderer, said: object) -> list[RenderedPart]:
     """The blocks of a message's content, given as text or as parts."""
     if said is None:
         return []
@@ -201,7 +201,7 @@ def _part(rendering: PromptRenderer, part: Json) -> RenderedPart:
     return opaque(kind, text, len(text) // _FILE_CHARACTERS_PER_TOKEN + 1, mark)
 
 
-def prompt(body: Body, context: ReadingContext) -> CachedPrompt:
+def chat_prompt(body: Body, context: ReadingContext) -> CachedPrompt:
     """The body's prompt, with its breakpoints."""
     rendering = PromptRenderer(context.vocabulary)
     if body.get("tools"):
@@ -215,6 +215,6 @@ def prompt(body: Body, context: ReadingContext) -> CachedPrompt:
     return cacheable(rendering, body, context, *shaping)
 
 
-def _called(rendering: PromptRenderer, call: Json) -> RenderedPart:
+def _tool_call(rendering: PromptRenderer, call: Json) -> RenderedPart:
     inner = call[call.get("type", "function")]
     return rendering.tool_call(inner["name"], inner.get("arguments", inner.get("input", "")))

@@ -1,4 +1,4 @@
-"""What Anthropic clears of a conversation before its model reads it.
+"""Clears old tool results of a conversation as Anthropic does before its model reads it.
 
 Only old tool results are cleared here; the other edits are taken and do nothing.
 
@@ -75,7 +75,10 @@ def _clear_one_edit(body: Body, edit: Json, counted: Counted) -> tuple[Body, lis
         return body, []
     keep = (edit.get("keep") or {"value": _KEPT})["value"]
     old = frozenset(uses[: max(len(uses) - keep, 0)])
-    shorter = {**body, "messages": [_without(message, old) for message in body["messages"]]}
+    shorter = {
+        **body,
+        "messages": [_with_results_cleared(message, old) for message in body["messages"]],
+    }
     gained = before - counted(shorter)
     if gained <= 0 or gained < (edit.get("clear_at_least") or {"value": 0})["value"]:
         return body, []
@@ -89,7 +92,7 @@ def _results(body: Body) -> Iterator[Json]:
             yield from (block for block in message["content"] if block["type"] == "tool_result")
 
 
-def _without(message: Json, old: frozenset[str]) -> Json:
+def _with_results_cleared(message: Json, old: frozenset[str]) -> Json:
     """The message with the old results emptied, its other blocks as they are."""
     if not isinstance(message["content"], list):
         return message

@@ -24,7 +24,7 @@ _FINISH = {"length": "length"}
 
 
 def read_completions_request(body: Body, context: ReadingContext) -> ReplyRequest:
-    """What a completions body asks for; it takes one prompt, as text or as token ids."""
+    """Reads the request of a completions body; it takes one prompt, as text or as token ids."""
     said = body.get("prompt")
     if isinstance(said, list) and len(said) == 1 and not isinstance(said[0], int):
         said = said[0]
@@ -47,44 +47,44 @@ def read_completions_request(body: Body, context: ReadingContext) -> ReplyReques
     )
 
 
-def answer(told: ScriptedReply) -> Json:
+def answer(scripted: ScriptedReply) -> Json:
     """The whole answer."""
-    reply = told.replies[0]
+    reply = scripted.replies[0]
     finish = _FINISH.get(reply.finish, "stop")
-    return _object(told, reply.text, finish) | {"usage": _counts(told.usage)}
+    return _object(scripted, reply.text, finish) | {"usage": _counts(scripted.usage)}
 
 
-def events(told: ScriptedReply) -> Sequence[StreamEvent]:
+def events(scripted: ScriptedReply) -> Sequence[StreamEvent]:
     """The answer as a stream."""
-    reply = told.replies[0]
+    reply = scripted.replies[0]
     said = pieces(reply.text)
     share = len(reply.tokens) // max(1, len(said))
-    chunks = [StreamEvent(_object(told, piece, None), tokens=max(1, share)) for piece in said]
-    chunks.append(StreamEvent(_object(told, "", _FINISH.get(reply.finish, "stop"))))
-    if told.asked.usage_chunk:
+    chunks = [StreamEvent(_object(scripted, piece, None), tokens=max(1, share)) for piece in said]
+    chunks.append(StreamEvent(_object(scripted, "", _FINISH.get(reply.finish, "stop"))))
+    if scripted.asked.usage_chunk:
         chunks = [StreamEvent((e.payload or {}) | {"usage": None}, tokens=e.tokens) for e in chunks]
-        last = _object(told, "", None) | {"choices": [], "usage": _counts(told.usage)}
+        last = _object(scripted, "", None) | {"choices": [], "usage": _counts(scripted.usage)}
         chunks.append(StreamEvent(last))
     return [*chunks, StreamEvent(None)]
 
 
-def midway(told: ScriptedReply) -> StreamEvent:
+def midway(scripted: ScriptedReply) -> StreamEvent:
     """A chunk that tells usage while the answer is being written."""
-    usage = msgspec.structs.replace(told.usage, output=told.usage.output // 2)
-    return StreamEvent(_object(told, "", None) | {"usage": _counts(usage)})
+    usage = msgspec.structs.replace(scripted.usage, output=scripted.usage.output // 2)
+    return StreamEvent(_object(scripted, "", None) | {"usage": _counts(usage)})
 
 
 def _counts(usage: Usage) -> Json:
     return counts(usage, units=False)
 
 
-def _object(told: ScriptedReply, text: str, finish: str | None) -> Json:
+def _object(scripted: ScriptedReply, text: str, finish: str | None) -> Json:
     choice = {"index": 0, "text": text, "logprobs": None, "finish_reason": finish}
     return {
-        "id": f"cmpl-{told.id}",
+        "id": f"cmpl-{scripted.id}",
         "object": "text_completion",
-        "created": told.created,
-        "model": told.asked.model,
+        "created": scripted.created,
+        "model": scripted.asked.model,
         "choices": [choice],
         "system_fingerprint": "lab-simulated",
     }

@@ -31,7 +31,7 @@ _OPENAI: Final = {"tools": "tools_changed"}
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What is kept of a call to compare another with.
+    """The digests of a call that a later one is compared with.
 
     Attributes:
         said: What shapes the prompt besides its blocks, by the reason its change gives.
@@ -53,18 +53,18 @@ class Fingerprints:
         self._most = most
         self._kept: OrderedDict[str, Fingerprint] = OrderedDict()
 
-    def diagnose(self, speech: EndpointDialect, body: Body, told: ScriptedReply) -> Json:
-        """What an answer says because its call asked; nothing where it did not."""
-        answer = f"{speech.prefix}_{told.id}"
+    def diagnose(self, speech: EndpointDialect, body: Body, scripted: ScriptedReply) -> Json:
+        """The cache diagnostics that a call asked for; empty where it did not."""
+        answer = f"{speech.prefix}_{scripted.id}"
         if speech.prefix == "msg" and body.get("diagnostics") is not None:
             previous = body["diagnostics"].get("previous_message_id")
-            now = Fingerprint({"model_changed": body["model"]}, _blocks(told))
+            now = Fingerprint({"model_changed": body["model"]}, _blocks(scripted))
             before = self._replace(previous, answer, now)
             return {"diagnostics": _anthropic(before, now) if previous is not None else None}
-        if speech.prefix == "resp" and told.model.regime == _NEWEST:
+        if speech.prefix == "resp" and scripted.model.regime == _NEWEST:
             options = body.get("prompt_cache_options") or {}
             previous = options.get("comparison_response_id")
-            now = Fingerprint(_said(body), _blocks(told))
+            now = Fingerprint(_said(body), _blocks(scripted))
             before = self._replace(previous, answer, now)
             if previous is not None:
                 echo = {"mode": "implicit", "ttl": "30m", **options}
@@ -128,9 +128,9 @@ def _said(body: Body) -> dict[str, str]:
     }
 
 
-def _blocks(told: ScriptedReply) -> tuple[tuple[str, bytes, int], ...]:
+def _blocks(scripted: ScriptedReply) -> tuple[tuple[str, bytes, int], ...]:
     """The prompt's blocks without what primes the answer."""
-    blocks = told.asked.prompt.blocks[:-1]
+    blocks = scripted.asked.prompt.blocks[:-1]
     return tuple((block.role, _digest(block), len(block.tokens)) for block in blocks)
 
 

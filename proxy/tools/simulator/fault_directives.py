@@ -1,4 +1,4 @@
-"""What the simulator can be told to do to a call: faults, and what the simulated model answers.
+"""Directives for single calls: faults, and what the simulated model answers.
 
 A cue is ``name`` or ``name=value``; several are joined by commas. They come from the header
 ``x-lab-fault``, from ``[[fault:…]]`` in the text of a closing user message, from the upstream's own

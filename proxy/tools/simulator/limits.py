@@ -27,7 +27,7 @@ class RateAllowance:
 
     @property
     def remaining(self) -> int:
-        """What is left now."""
+        """The remaining amount now."""
         return int(self._level)
 
     @property
@@ -39,7 +39,7 @@ class RateAllowance:
 def headers(
     wire: WireName, requests: RateAllowance, tokens: RateAllowance, now: float
 ) -> list[tuple[str, str]]:
-    """What the provider says about its limits."""
+    """The provider's rate limit headers."""
     pairs = (("requests", requests), ("tokens", tokens))
     if wire == "anthropic":
         return [
@@ -48,7 +48,7 @@ def headers(
             for field, value in (
                 ("limit", str(allowance.limit)),
                 ("remaining", str(allowance.remaining)),
-                ("reset", _moment(now + allowance.full_in)),
+                ("reset", _timestamp(now + allowance.full_in)),
             )
         ]
     return [
@@ -62,7 +62,7 @@ def headers(
     ]
 
 
-def _moment(now: float) -> str:
+def _timestamp(now: float) -> str:
     return (datetime.fromtimestamp(0, UTC) + timedelta(seconds=now)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

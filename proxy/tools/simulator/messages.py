@@ -24,12 +24,12 @@ _STOP = {
 }
 
 
-def answer(told: ScriptedReply) -> Json:
+def answer(scripted: ScriptedReply) -> Json:
     """The whole answer."""
-    reply = told.replies[0]
+    reply = scripted.replies[0]
     ending = {"stop_reason": _STOP[reply.finish], "stop_sequence": reply.stop or None}
-    whole = _object(told, _content(reply)) | ending | {"usage": counts(told.usage)}
-    return whole | dict(told.asked.echoes or {})
+    whole = _object(scripted, _content_blocks(reply)) | ending | {"usage": counts(scripted.usage)}
+    return whole | dict(scripted.asked.echoes or {})
 
 
 def counts(usage: Usage) -> Json:
@@ -50,34 +50,36 @@ def counts(usage: Usage) -> Json:
     return told
 
 
-def events(told: ScriptedReply) -> Sequence[StreamEvent]:
+def events(scripted: ScriptedReply) -> Sequence[StreamEvent]:
     """The answer as a stream; every event is named, and ``message_stop`` is the last."""
     return [
         StreamEvent({"type": event.name} | (event.payload or {}), event.name, event.tokens)
-        for event in _message_object(told)
+        for event in _message_object(scripted)
     ]
 
 
-def midway(told: ScriptedReply) -> StreamEvent:
+def midway(scripted: ScriptedReply) -> StreamEvent:
     """An event that tells usage before the end."""
-    usage = msgspec.structs.replace(told.usage, output=told.usage.output // 2)
+    usage = msgspec.structs.replace(scripted.usage, output=scripted.usage.output // 2)
     delta = {"stop_reason": None, "stop_sequence": None}
     payload = {"type": "message_delta", "delta": delta, "usage": counts(usage)}
     return StreamEvent(payload, "message_delta")
 
 
-def _message_object(told: ScriptedReply) -> Iterator[StreamEvent]:
-    reply = told.replies[0]
-    started = _object(told, []) | {"stop_reason": None, "stop_sequence": None}
-    begun = msgspec.structs.replace(told.usage, output=min(told.usage.output, 1), reasoning=0)
+def _message_object(scripted: ScriptedReply) -> Iterator[StreamEvent]:
+    reply = scripted.replies[0]
+    started = _object(scripted, []) | {"stop_reason": None, "stop_sequence": None}
+    begun = msgspec.structs.replace(
+        scripted.usage, output=min(scripted.usage.output, 1), reasoning=0
+    )
     yield StreamEvent({"message": started | {"usage": counts(begun)}}, "message_start")
-    for index, block in enumerate(_content(reply)):
+    for index, block in enumerate(_content_blocks(reply)):
         yield from _block(index, block, reply)
         if index == 0:
             yield StreamEvent({}, "ping")
     ending = {"stop_reason": _STOP[reply.finish], "stop_sequence": reply.stop or None}
-    edited = dict(told.asked.echoes or {})
-    yield StreamEvent({"delta": ending, "usage": counts(told.usage)} | edited, "message_delta")
+    edited = dict(scripted.asked.echoes or {})
+    yield StreamEvent({"delta": ending, "usage": counts(scripted.usage)} | edited, "message_delta")
     yield StreamEvent({}, "message_stop")
 
 
@@ -113,18 +115,18 @@ def _deltas(block: Json, reply: ModelReply) -> Iterator[tuple[Json, int]]:
                 yield {"type": "text_delta", "text": piece}, share
 
 
-def _object(told: ScriptedReply, content: list[Json]) -> Json:
+def _object(scripted: ScriptedReply, content: list[Json]) -> Json:
     return {
-        "id": f"msg_{told.id}",
+        "id": f"msg_{scripted.id}",
         "type": "message",
         "role": "assistant",
-        "model": told.asked.model,
+        "model": scripted.asked.model,
         "content": content,
-        **told.diagnosed,
+        **scripted.diagnosed,
     }
 
 
-def _content(reply: ModelReply) -> list[Json]:
+def _content_blocks(reply: ModelReply) -> list[Json]:
     blocks: list[Json] = []
     if reply.thinking:
         mark = signature(reply.thinking)

@@ -22,17 +22,17 @@ _UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
 
 
 def read_messages_request(body: Body, context: ReadingContext) -> ReplyRequest:
-    """What a messages body asks for."""
+    """Reads the request of a messages body."""
     check(body, context.model)
     tools = [
         ReplyTool(name=tool["name"], schema=dict(tool.get("input_schema") or {}))
         for tool in body.get("tools") or ()
     ]
     form = (body.get("output_config") or {}).get("format") or {}
-    seen, edits = clear_tool_results(body, lambda given: prompt(given, context).tokens)
+    seen, edits = clear_tool_results(body, lambda given: messages_prompt(given, context).tokens)
     return ReplyRequest(
         model=body["model"],
-        prompt=prompt(seen, context),
+        prompt=messages_prompt(seen, context),
         closing=closing_text(body),
         max_tokens=min(body["max_tokens"], context.model.max_output),
         stream=bool(body.get("stream")),
@@ -48,7 +48,7 @@ def read_messages_request(body: Body, context: ReadingContext) -> ReplyRequest:
     )
 
 
-def prompt(body: Body, context: ReadingContext) -> CachedPrompt:
+def messages_prompt(body: Body, context: ReadingContext) -> CachedPrompt:
     """The body's prompt, with its breakpoints.
 
     A cache entry is a hash of everything up to and including its block, so it is found again where
@@ -62,11 +62,11 @@ def prompt(body: Body, context: ReadingContext) -> CachedPrompt:
     if body.get("tools"):
         rendering.message("tools", [_tool(rendering, tool) for tool in body["tools"]])
     if body.get("system"):
-        rendering.message("system", _content(rendering, body["system"]))
-    start = opening(_level(body))
+        rendering.message("system", _content_parts(rendering, body["system"]))
+    start = opening(_cache_key_parts(body))
     last = len(body["messages"]) - 1
     for index, message in enumerate(body["messages"]):
-        parts = _content(rendering, message["content"])
+        parts = _content_parts(rendering, message["content"])
         if automatic is not None and index == last:
             parts = _mark_last_block(parts, automatic)
         rendering.message(message["role"], parts, start)
@@ -74,11 +74,11 @@ def prompt(body: Body, context: ReadingContext) -> CachedPrompt:
     effort = (body.get("output_config") or {}).get("effort")
     form = (body.get("output_config") or {}).get("format")
     said = (context.key, body["model"], effort, form and to_json(form))
-    return rendering.prompt(scope="\n".join(str(each) for each in said))
+    return rendering.to_prompt(scope="\n".join(str(each) for each in said))
 
 
-def _level(body: Body) -> str:
-    """What the messages' cache depends on besides the messages; "" for the defaults."""
+def _cache_key_parts(body: Body) -> str:
+    """The parameters that the messages' cache depends on; "" for the defaults."""
     said = [body.get("tool_choice"), body.get("thinking")]
     return to_json(said) if any(said) else ""
 
@@ -106,7 +106,7 @@ def _tool(rendering: PromptRenderer, tool: Json) -> RenderedPart:
     return rendering.text(to_json(bare), ttl(tool.get("cache_control"), "5m"))
 
 
-def _content(rendering: PromptRenderer, said: object) -> list[RenderedPart]:
+def _content_parts(rendering: PromptRenderer, said: object) -> list[RenderedPart]:
     if isinstance(said, str):
         return [rendering.text(said)]
     return [_block(rendering, block) for block in said] if isinstance(said, list) else []
@@ -133,7 +133,7 @@ def _opaque(block: Json, mark: Ttl | None) -> RenderedPart:
 
 
 def _result(rendering: PromptRenderer, block: Json, mark: Ttl | None) -> RenderedPart:
-    parts = _content(rendering, block.get("content", ""))
+    parts = _content_parts(rendering, block.get("content", ""))
     tokens = tuple(token for part in parts for token in part.tokens)
     return RenderedPart("tool_result", tokens, mark)
 

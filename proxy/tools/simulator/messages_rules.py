@@ -1,4 +1,4 @@
-"""What Anthropic's API refuses in a messages body.
+"""Refuses messages bodies that Anthropic's API refuses.
 
 Source: Anthropic, prompt caching, versioning and Messages API (2026-08).
 """
@@ -52,7 +52,7 @@ def check(body: Body, model: SimulatedModel) -> None:
     """
     for name in body:
         if name not in _KNOWN:
-            raise _refused(f"{name}: Extra inputs are not permitted")
+            raise _refusal(f"{name}: Extra inputs are not permitted")
     _check_bound(body)
     messages = required_field(body, "messages", list)
     _check_turns(messages, model, compacts=bool(body.get("compaction")))
@@ -76,18 +76,18 @@ def _blocks(said: object) -> Sequence[Json]:
     return said if isinstance(said, list) else ()
 
 
-def _refused(message: str) -> SimulatedRefusal:
+def _refusal(message: str) -> SimulatedRefusal:
     return SimulatedRefusal(400, message)
 
 
 def _check_bound(body: Body) -> None:
     bound = body.get("max_tokens")
     if bound is None:
-        raise _refused("max_tokens: Field required")
+        raise _refusal("max_tokens: Field required")
     if type(bound) is not int or bound < 0 or (bound == 0 and body.get("stream")):
-        raise _refused("max_tokens: must be at least 1; 0 only prewarms, without a stream")
+        raise _refusal("max_tokens: must be at least 1; 0 only prewarms, without a stream")
     if any(not stop.strip() for stop in body.get("stop_sequences") or ()):
-        raise _refused("stop_sequences: each must hold more than whitespace")
+        raise _refusal("stop_sequences: each must hold more than whitespace")
 
 
 def _check_turns(messages: Sequence[Json], model: SimulatedModel, *, compacts: bool) -> None:
@@ -95,15 +95,15 @@ def _check_turns(messages: Sequence[Json], model: SimulatedModel, *, compacts: b
         role = message.get("role")
         allowed = ("user", "assistant", "system") if "mid_system" in model.traits else ()
         if role not in (allowed or ("user", "assistant")):
-            raise _refused(f"messages.{index}.role: {role!r} is not allowed")
+            raise _refusal(f"messages.{index}.role: {role!r} is not allowed")
         if role == "system" and (index == 0 or messages[index - 1].get("role") != "user"):
-            raise _refused(f"messages.{index}: a system message must follow a user message")
+            raise _refusal(f"messages.{index}: a system message must follow a user message")
         _check_content(index, message)
     if messages[0]["role"] != "user" and not _is_compaction(messages[0], 0):
-        raise _refused("messages: the first message must be the user's")
+        raise _refusal("messages: the first message must be the user's")
     ends = messages[-1]["role"] == "assistant" and not _is_compaction(messages[-1], -1)
     if ends and "prefill" not in model.traits and not compacts:
-        raise _refused("messages: this model does not take a prefilled assistant message")
+        raise _refusal("messages: this model does not take a prefilled assistant message")
 
 
 def _is_compaction(message: Json, place: int) -> bool:
@@ -115,13 +115,13 @@ def _is_compaction(message: Json, place: int) -> bool:
 def _check_content(index: int, message: Json) -> None:
     said = message.get("content")
     if not isinstance(said, str | list) or not said:
-        raise _refused(f"messages.{index}.content: must not be empty")
+        raise _refusal(f"messages.{index}.content: must not be empty")
     for place, block in enumerate(_blocks(said)):
         where = f"messages.{index}.content.{place}"
         if block.get("type") == "text" and not block.get("text"):
-            raise _refused(f"{where}: text content blocks must be non-empty")
+            raise _refusal(f"{where}: text content blocks must be non-empty")
         if block.get("type") == "thinking" and block["signature"] != signature(block["thinking"]):
-            raise _refused(f"{where}: invalid `signature` in `thinking` block")
+            raise _refusal(f"{where}: invalid `signature` in `thinking` block")
 
 
 def _check_tools(messages: Sequence[Json]) -> None:
@@ -132,29 +132,29 @@ def _check_tools(messages: Sequence[Json]) -> None:
         answered = [block["tool_use_id"] for block in said if block["type"] == "tool_result"]
         missing = [use for use in called if use not in answered]
         if missing:
-            raise _refused(
+            raise _refusal(
                 f"messages.{index - 1}: `tool_use` ids without a `tool_result` block right after "
                 f"them: {', '.join(missing)}"
             )
         strange = [use for use in answered if use not in called]
         if strange:
-            raise _refused(
+            raise _refusal(
                 f"messages.{index}: `tool_result` blocks without a `tool_use` in the message "
                 f"before: {', '.join(strange)}"
             )
         if any(block["type"] != "tool_result" for block in said[: len(answered)]):
-            raise _refused(f"messages.{index}: `tool_result` blocks must come first")
+            raise _refusal(f"messages.{index}: `tool_result` blocks must come first")
         called = [block["id"] for block in said if block["type"] == "tool_use"]
     if called:
-        raise _refused(f"messages: `tool_use` ids without a result: {', '.join(called)}")
+        raise _refusal(f"messages: `tool_use` ids without a result: {', '.join(called)}")
 
 
 def _check_sampling(body: Body, model: SimulatedModel) -> None:
     given = [name for name in _SAMPLING if name in body]
     if given and "sampling" not in model.traits:
-        raise _refused(f"{given[0]}: not supported by this model")
+        raise _refusal(f"{given[0]}: not supported by this model")
     if not 0 <= (body.get("temperature") or 0) <= 1:
-        raise _refused("temperature: must be between 0 and 1")
+        raise _refusal("temperature: must be between 0 and 1")
 
 
 def _check_thinking(body: Body, model: SimulatedModel) -> None:
@@ -162,26 +162,26 @@ def _check_thinking(body: Body, model: SimulatedModel) -> None:
     kind = thinking.get("type")
     traits = {"enabled": "budget_thinking", "adaptive": "adaptive_thinking"}
     if kind in traits and traits[kind] not in model.traits:
-        raise _refused(f"thinking.type: {kind!r} is not supported by this model")
+        raise _refusal(f"thinking.type: {kind!r} is not supported by this model")
     if kind == "disabled" and "always_thinking" in model.traits:
-        raise _refused("thinking.type: thinking cannot be disabled on this model")
+        raise _refusal("thinking.type: thinking cannot be disabled on this model")
     if kind == "enabled":
         budget = thinking.get("budget_tokens")
         if type(budget) is not int or not _LEAST_BUDGET <= budget < body["max_tokens"]:
-            raise _refused("thinking.budget_tokens: at least 1024 and less than max_tokens")
+            raise _refusal("thinking.budget_tokens: at least 1024 and less than max_tokens")
 
 
 def _check_choice(body: Body, model: SimulatedModel) -> None:
     choice = body.get("tool_choice") or {}
     kind = choice.get("type")
     if choice and not body.get("tools"):
-        raise _refused("tool_choice: may only be given together with tools")
+        raise _refusal("tool_choice: may only be given together with tools")
     if kind not in ("any", "tool"):
         return
     if "forced_tools" not in model.traits or (body.get("thinking") or {}).get("type") == "enabled":
-        raise _refused(f"tool_choice.type: {kind!r} is not supported here")
+        raise _refusal(f"tool_choice.type: {kind!r} is not supported here")
     if kind == "tool" and all(tool["name"] != choice.get("name") for tool in body["tools"]):
-        raise _refused(f"tool_choice.name: there is no tool {choice.get('name')!r}")
+        raise _refusal(f"tool_choice.name: there is no tool {choice.get('name')!r}")
 
 
 def _check_format(body: Body, model: SimulatedModel) -> None:
@@ -189,24 +189,24 @@ def _check_format(body: Body, model: SimulatedModel) -> None:
     if form is None:
         return
     if "structured" not in model.traits:
-        raise _refused("output_config.format: not supported by this model")
+        raise _refusal("output_config.format: not supported by this model")
     schema = form.get("schema") or {}
     if schema.get("type") == "object" and schema.get("additionalProperties") is not False:
-        raise _refused("output_config.format.schema: `additionalProperties` must be false")
+        raise _refusal("output_config.format.schema: `additionalProperties` must be false")
 
 
 def _check_breakpoints(body: Body) -> None:
     marked = [block for block in blocks(body) if block.get("cache_control")]
     if any(block.get("type") in _UNMARKABLE for block in marked):
-        raise _refused("cache_control: thinking blocks cannot be marked")
+        raise _refusal("cache_control: thinking blocks cannot be marked")
     lives = [block["cache_control"].get("ttl", "5m") for block in marked]
     automatic = body.get("cache_control")
     if automatic:
         _check_automatic(automatic.get("ttl", "5m"), lives, body["messages"][-1])
     if len(lives) > _MOST_BREAKPOINTS:
-        raise _refused(f"cache_control: at most {_MOST_BREAKPOINTS} breakpoints, not {len(lives)}")
+        raise _refusal(f"cache_control: at most {_MOST_BREAKPOINTS} breakpoints, not {len(lives)}")
     if lives != sorted(lives):
-        raise _refused("cache_control: a '1h' breakpoint must not follow a '5m' one")
+        raise _refusal("cache_control: a '1h' breakpoint must not follow a '5m' one")
 
 
 def _check_automatic(life: str, lives: list[str], message: Json) -> None:
@@ -216,5 +216,5 @@ def _check_automatic(life: str, lives: list[str], message: Json) -> None:
     if given and given.get("ttl", "5m") == life:
         return
     if given or len(lives) >= _MOST_BREAKPOINTS:
-        raise _refused("cache_control: automatic caching conflicts with the breakpoints given")
+        raise _refusal("cache_control: automatic caching conflicts with the breakpoints given")
     lives.append(life)

@@ -1,4 +1,4 @@
-"""What the simulator serves and how each model behaves."""
+"""The simulated models and their behaviour."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -71,7 +71,7 @@ MODELS: Mapping[str, SimulatedModel] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatorSettings:
-    """How a simulator behaves.
+    """The settings of a simulator.
 
     Attributes:
         models: What it serves, by name.
@@ -93,7 +93,7 @@ class SimulatorSettings:
 
 
 def of_models(models: Iterable[Model]) -> dict[str, SimulatedModel]:
-    """What the upstreams of those models would serve, behaving as the catalog says.
+    """The simulated models of these catalog models' upstreams, with the catalog's behaviour.
 
     A name that several routes ask for behaves as the first of them; unknown rules cache nothing.
     The catalog knows no lengths of vectors: models that give some are in ``MODELS``.

@@ -44,7 +44,7 @@ class Vocabulary:
             self._held -= len(dropped)
         return found
 
-    def cut(self, text: str, most: int) -> str:
+    def truncate_text(self, text: str, most: int) -> str:
         """The longest beginning of the text that is at most that many tokens."""
         low, high = 0, len(text)
         while low < high:
@@ -92,7 +92,7 @@ class PromptRenderer:
         for index, part in enumerate(parts):
             tokens = part.tokens
             if index == 0:
-                tokens = (*self._before(), start, *self.vocabulary.ids(role), BODY, *tokens)
+                tokens = (*self._message_end(), start, *self.vocabulary.ids(role), BODY, *tokens)
             if index == len(parts) - 1 and not self._goes_on:
                 tokens = (*tokens, END)
             self._blocks.append(
@@ -106,8 +106,8 @@ class PromptRenderer:
             )
         self._messages += 1
 
-    def _before(self) -> tuple[int, ...]:
-        """What ends the message before, where its last block does not."""
+    def _message_end(self) -> tuple[int, ...]:
+        """The token that ends the message before, if its last block does not."""
         return (END,) if self._goes_on and self._messages else ()
 
     def text(self, text: str, mark: Ttl | None = None) -> RenderedPart:
@@ -118,13 +118,13 @@ class PromptRenderer:
         """A call of a tool, as :func:`call_text` writes it."""
         return RenderedPart("tool_use", self.vocabulary.ids(call_text(name, arguments)), mark)
 
-    def prompt(
+    def to_prompt(
         self, *, scope: str, key: str = "", explicit: bool = False, ttl: Ttl | None = None
     ) -> CachedPrompt:
         """The prompt, with the tokens that prime the answer at its end."""
         priming = TokenBlock(
             role="assistant",
-            tokens=(*self._before(), _START, *self.vocabulary.ids("assistant"), BODY),
+            tokens=(*self._message_end(), _START, *self.vocabulary.ids("assistant"), BODY),
             message=self._messages,
         )
         blocks = (*self._blocks, priming)
@@ -132,7 +132,7 @@ class PromptRenderer:
 
 
 def call_text(name: str, arguments: str) -> str:
-    """How a call of a tool stands in a prompt and in a generation."""
+    """The text of a tool call in a prompt and in a generation."""
     return f"{name} {arguments}"
 
 

@@ -1,4 +1,4 @@
-"""What a simulated model answers: text, tool calls or JSON, always the same for the same prompt."""
+"""Replies of a simulated model: text, tool calls or JSON, the same for the same prompt."""
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ class ReplyTool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplyRequest:
-    """What a body asks for, the same on every wire.
+    """The request of a body, the same for every API.
 
     Attributes:
         model: As the caller named it.
@@ -106,7 +106,7 @@ def reply(
     reasoning = min(asked.reasoning, asked.max_tokens)
     thinking = ""
     if asked.shows_reasoning and reasoning:
-        thinking = vocabulary.cut(prose(thrown, "", reasoning), reasoning)
+        thinking = vocabulary.truncate_text(prose(thrown, "", reasoning), reasoning)
         reasoning = len(vocabulary.ids(thinking))
     left = asked.max_tokens - reasoning
     names = asked.forced or _directed_tools(asked, cues)
@@ -180,6 +180,6 @@ def _limit_answer(
 ) -> ModelReply:
     """The answer within its bound; tool calls that do not fit are left out."""
     if len(answer.tokens) > left:
-        text = vocabulary.cut(answer.text, left)
+        text = vocabulary.truncate_text(answer.text, left)
         answer = ModelReply(text=text, tokens=vocabulary.ids(text), finish="length")
     return replace(answer, reasoning=reasoning, thinking=thinking)

@@ -15,25 +15,25 @@ from proxy.tools.simulator.streams import Json, StreamEvent
 from slo.usage import Usage
 
 
-def answer(told: ScriptedReply) -> Json:
+def answer(scripted: ScriptedReply) -> Json:
     """The whole answer."""
-    reply = told.replies[0]
+    reply = scripted.replies[0]
     cut = reply.finish == "length"
-    return _object(told, "incomplete" if cut else "completed", output(told)) | {
+    return _object(scripted, "incomplete" if cut else "completed", output_items(scripted)) | {
         "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
-        "usage": counts(told.usage),
-        **told.diagnosed,
+        "usage": counts(scripted.usage),
+        **scripted.diagnosed,
     }
 
 
-def output(told: ScriptedReply) -> list[Json]:
+def output_items(scripted: ScriptedReply) -> list[Json]:
     """The answer's items: its reasoning, then one message or one item per tool call."""
-    reply = told.replies[0]
+    reply = scripted.replies[0]
     if reply.calls:
-        calls = [_called(call, call.arguments, "completed") for call in reply.calls]
-        return [*_reasoning(told), *calls]
+        calls = [_tool_call_item(call, call.arguments, "completed") for call in reply.calls]
+        return [*_reasoning(scripted), *calls]
     status = "incomplete" if reply.finish == "length" else "completed"
-    return [*_reasoning(told), _message(told, [_part(reply, reply.text)], status)]
+    return [*_reasoning(scripted), _message(scripted, [_part(reply, reply.text)], status)]
 
 
 def counts(usage: Usage) -> Json:
@@ -54,46 +54,46 @@ def counts(usage: Usage) -> Json:
     }
 
 
-def events(told: ScriptedReply) -> Sequence[StreamEvent]:
+def events(scripted: ScriptedReply) -> Sequence[StreamEvent]:
     """The answer as a stream; every event has a name and a number, and there is no ``[DONE]``."""
     numbered = []
-    for number, event in enumerate(_told(told)):
+    for number, event in enumerate(_stream_events(scripted)):
         payload = {"type": event.name, "sequence_number": number} | (event.payload or {})
         numbered.append(StreamEvent(payload, event.name, event.tokens))
     return numbered
 
 
-def midway(told: ScriptedReply) -> StreamEvent:
+def midway(scripted: ScriptedReply) -> StreamEvent:
     """An event that tells usage before the end."""
-    usage = msgspec.structs.replace(told.usage, output=told.usage.output // 2)
-    response = _object(told, "in_progress", []) | {"usage": counts(usage)}
+    usage = msgspec.structs.replace(scripted.usage, output=scripted.usage.output // 2)
+    response = _object(scripted, "in_progress", []) | {"usage": counts(usage)}
     name = "response.in_progress"
     return StreamEvent({"type": name, "sequence_number": 0, "response": response}, name)
 
 
-def _told(told: ScriptedReply) -> Iterator[StreamEvent]:
-    started = _object(told, "in_progress", [])
+def _stream_events(scripted: ScriptedReply) -> Iterator[StreamEvent]:
+    started = _object(scripted, "in_progress", [])
     yield StreamEvent({"response": started}, "response.created")
     yield StreamEvent({"response": started}, "response.in_progress")
-    reply = told.replies[0]
-    before = _reasoning(told)
+    reply = scripted.replies[0]
+    before = _reasoning(scripted)
     for index, item in enumerate(before):
         yield StreamEvent({"output_index": index, "item": item}, "response.output_item.added")
         yield StreamEvent({"output_index": index, "item": item}, "response.output_item.done")
     for index, call in enumerate(reply.calls, len(before)):
         yield from _calling(index, call)
     if not reply.calls:
-        yield from _saying(told, reply, len(before))
-    whole = answer(told)
+        yield from _saying(scripted, reply, len(before))
+    whole = answer(scripted)
     yield StreamEvent({"response": whole}, f"response.{whole['status']}")
 
 
-def _saying(told: ScriptedReply, reply: ModelReply, index: int) -> Iterator[StreamEvent]:
-    place: Json = {"item_id": f"msg_{told.id}", "output_index": index, "content_index": 0}
+def _saying(scripted: ScriptedReply, reply: ModelReply, index: int) -> Iterator[StreamEvent]:
+    place: Json = {"item_id": f"msg_{scripted.id}", "output_index": index, "content_index": 0}
     refused = reply.finish == "refusal"
     kind, field = ("refusal", "refusal") if refused else ("output_text", "text")
     yield StreamEvent(
-        {"output_index": index, "item": _message(told, [], "in_progress")},
+        {"output_index": index, "item": _message(scripted, [], "in_progress")},
         "response.output_item.added",
     )
     yield StreamEvent(place | {"part": _part(reply, "")}, "response.content_part.added")
@@ -106,52 +106,52 @@ def _saying(told: ScriptedReply, reply: ModelReply, index: int) -> Iterator[Stre
     yield StreamEvent(done, f"response.{kind}.done")
     yield StreamEvent(place | {"part": _part(reply, reply.text)}, "response.content_part.done")
     yield StreamEvent(
-        {"output_index": index, "item": output(told)[-1]}, "response.output_item.done"
+        {"output_index": index, "item": output_items(scripted)[-1]}, "response.output_item.done"
     )
 
 
 def _calling(index: int, call: ScriptedCall) -> Iterator[StreamEvent]:
     place: Json = {"item_id": f"fc_{call.id}", "output_index": index}
-    added = {"output_index": index, "item": _called(call, "", "in_progress")}
+    added = {"output_index": index, "item": _tool_call_item(call, "", "in_progress")}
     yield StreamEvent(added, "response.output_item.added")
     for piece in pieces(call.arguments):
         delta = place | {"delta": piece}
         yield StreamEvent(delta, "response.function_call_arguments.delta", 3)
     done = place | {"arguments": call.arguments, "name": call.name}
     yield StreamEvent(done, "response.function_call_arguments.done")
-    item = _called(call, call.arguments, "completed")
+    item = _tool_call_item(call, call.arguments, "completed")
     yield StreamEvent({"output_index": index, "item": item}, "response.output_item.done")
 
 
-def _object(told: ScriptedReply, status: str, items: list[Json]) -> Json:
+def _object(scripted: ScriptedReply, status: str, items: list[Json]) -> Json:
     return {
-        "id": f"resp_{told.id}",
+        "id": f"resp_{scripted.id}",
         "object": "response",
-        "created_at": told.created,
+        "created_at": scripted.created,
         "status": status,
         "background": False,
         "error": None,
         "incomplete_details": None,
-        "model": told.asked.model,
+        "model": scripted.asked.model,
         "output": items,
         "usage": None,
         "user": None,
-        **(told.asked.echoes or {}),
+        **(scripted.asked.echoes or {}),
     }
 
 
-def _reasoning(told: ScriptedReply) -> list[Json]:
+def _reasoning(scripted: ScriptedReply) -> list[Json]:
     """The item that stands for the reasoning; none where there was none."""
-    if not told.replies[0].reasoning:
+    if not scripted.replies[0].reasoning:
         return []
-    item_id = f"rs_{told.id}"
-    sealed = {"encrypted_content": signature(item_id)} if told.asked.seals_reasoning else {}
+    item_id = f"rs_{scripted.id}"
+    sealed = {"encrypted_content": signature(item_id)} if scripted.asked.seals_reasoning else {}
     return [{"id": item_id, "type": "reasoning", "summary": [], **sealed}]
 
 
-def _message(told: ScriptedReply, content: list[Json], status: str) -> Json:
+def _message(scripted: ScriptedReply, content: list[Json], status: str) -> Json:
     return {
-        "id": f"msg_{told.id}",
+        "id": f"msg_{scripted.id}",
         "type": "message",
         "role": "assistant",
         "status": status,
@@ -165,7 +165,7 @@ def _part(reply: ModelReply, text: str) -> Json:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-def _called(call: ScriptedCall, arguments: str, status: str) -> Json:
+def _tool_call_item(call: ScriptedCall, arguments: str, status: str) -> Json:
     return {
         "id": f"fc_{call.id}",
         "type": "function_call",

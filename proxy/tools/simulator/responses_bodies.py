@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from proxy.caches.port import CachedPrompt, Role
 from proxy.tools.simulator.bodies import EFFORTS, Body, output_bound, required_field, to_json
-from proxy.tools.simulator.chat_bodies import cacheable, check_unmarked, content, forced_tools
+from proxy.tools.simulator.chat_bodies import cacheable, check_unmarked, content_parts, forced_tools
 from proxy.tools.simulator.fault_directives import closing_text
 from proxy.tools.simulator.refusals import SimulatedRefusal
 from proxy.tools.simulator.rendering import PromptRenderer
@@ -34,7 +34,7 @@ def items(body: Body) -> list[Json]:
 
 
 def read_responses_request(body: Body, context: ReadingContext) -> ReplyRequest:
-    """What a Responses body asks for."""
+    """Reads the request of a Responses body."""
     given = items(body)
     _check(given)
     if context.model.regime == "openai-interval":
@@ -48,7 +48,7 @@ def read_responses_request(body: Body, context: ReadingContext) -> ReplyRequest:
     effort = (body.get("reasoning") or {}).get("effort") or "none"
     return ReplyRequest(
         model=body["model"],
-        prompt=_prompt(body, given, context),
+        prompt=_responses_prompt(body, given, context),
         closing=closing_text(body),
         max_tokens=output_bound(body, ("max_output_tokens",), context.model.max_output),
         stream=bool(body.get("stream")),
@@ -85,7 +85,7 @@ def _check(given: Sequence[Json]) -> None:
 
 
 def _echoes(body: Body) -> Json:
-    """What a response repeats of its request."""
+    """The fields that a response repeats of its request."""
     return {
         "instructions": body.get("instructions"),
         "max_output_tokens": body.get("max_output_tokens"),
@@ -110,7 +110,7 @@ def _schema(form: Json) -> Json | None:
     return {} if form.get("type") == "json_object" else None
 
 
-def _prompt(body: Body, given: Sequence[Json], context: ReadingContext) -> CachedPrompt:
+def _responses_prompt(body: Body, given: Sequence[Json], context: ReadingContext) -> CachedPrompt:
     rendering = PromptRenderer(context.vocabulary)
     if body.get("tools"):
         rendering.message("tools", [rendering.text(to_json(tool)) for tool in body["tools"]])
@@ -131,10 +131,10 @@ def _item(rendering: PromptRenderer, item: Json) -> None:
             role = str(item.get("role"))
             if role not in _ROLES:
                 raise SimulatedRefusal(400, f"role: {role!r} is unknown.", param="input")
-            rendering.message(_ROLES[role], content(rendering, item.get("content")))
+            rendering.message(_ROLES[role], content_parts(rendering, item.get("content")))
         case "function_call":
             rendering.message("assistant", [rendering.tool_call(item["name"], item["arguments"])])
         case "function_call_output":
-            rendering.message("tool", content(rendering, item.get("output")))
+            rendering.message("tool", content_parts(rendering, item.get("output")))
         case _:
             rendering.message("assistant", [rendering.text(to_json(item))])

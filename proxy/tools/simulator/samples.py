@@ -45,7 +45,7 @@ class _Sampler:
 
     def value(self, schema: Schema, depth: int) -> object:
         if "$ref" in schema:
-            return self.value(self._referred(schema["$ref"]), depth + 1)
+            return self.value(self._resolve_reference(schema["$ref"]), depth + 1)
         if "const" in schema:
             return schema["const"]
         if "enum" in schema:
@@ -53,9 +53,9 @@ class _Sampler:
         for union in ("anyOf", "oneOf"):
             if union in schema:
                 return self.value(_choice(schema[union], depth), depth + 1)
-        return self._typed(schema, depth)
+        return self._sample_of_type(schema, depth)
 
-    def _typed(self, schema: Schema, depth: int) -> object:
+    def _sample_of_type(self, schema: Schema, depth: int) -> object:
         kind = schema.get("type", "object" if "properties" in schema else "string")
         if isinstance(kind, list):
             kind = "null" if depth > _DEEPEST and "null" in kind else kind[0]
@@ -92,7 +92,7 @@ class _Sampler:
         first = ceil(low / step)
         return self._dice.randint(first, max(first, floor(high / step))) * step
 
-    def _referred(self, reference: str) -> Schema:
+    def _resolve_reference(self, reference: str) -> Schema:
         found: Any = self._root
         for name in reference.removeprefix("#").strip("/").split("/"):
             found = found[name] if name else found

@@ -33,7 +33,7 @@ _KEYS: Final = ("at", "for", "models", "slow", "fault", "share", "requests_per_m
 
 
 class ScenarioPhase(msgspec.Struct, frozen=True, kw_only=True):
-    """What goes wrong for a while.
+    """A phase of a scenario in which something fails.
 
     Attributes:
         at: When it begins, in seconds after the start.
@@ -93,7 +93,7 @@ class Scenario:
         ]
 
     def cues(self, model: str, now: float) -> FaultDirectives:
-        """What a call to the model meets that arrives now."""
+        """The directives for a call to the model that arrives now."""
         found = FaultDirectives()
         for index, phase in enumerate(self._phases):
             if phase.holds(model, now - self._start):
@@ -101,7 +101,7 @@ class Scenario:
         return found
 
     def _met(self, index: int, phase: ScenarioPhase, now: float) -> FaultDirectives:
-        """What the call meets of one phase."""
+        """The directives of one phase for the call."""
         wait = self._limits[index].take(1, now) if phase.has_limit else 0.0
         if wait:
             return parse_cues(f"429={wait:.3f}")
@@ -195,7 +195,7 @@ def _fault(fields: TableFields) -> str:
 
 
 def _faults(text: str) -> Iterator[tuple[str, str]]:
-    """What is wrong with a fault directive, and what to do about it."""
+    """The problem of a fault directive, and its fix."""
     try:
         parse_cues(text)
     except ValueError:

@@ -14,7 +14,7 @@ from slo.usage import Usage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedReply:
-    """What is answered.
+    """A scripted answer.
 
     Attributes:
         id: A number of its own; each wire adds its prefix.
@@ -36,7 +36,7 @@ class ScriptedReply:
 
 
 class ReadingContext(NamedTuple):
-    """What reading a body needs besides the body."""
+    """The context for reading a body."""
 
     vocabulary: Vocabulary
     model: SimulatedModel
@@ -45,7 +45,7 @@ class ReadingContext(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointDialect:
-    """How one generating endpoint speaks.
+    """The dialect of one generating endpoint.
 
     Attributes:
         wire: Whose it is.

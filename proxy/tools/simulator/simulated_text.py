@@ -69,7 +69,7 @@ def prose(thrown: Random, about: str, words: int) -> str:
 
 
 def refusal() -> str:
-    """What a simulated model says when it refuses."""
+    """The text of a simulated model's refusal."""
     return f"{MARK} I will not help with that."
 
 

@@ -46,11 +46,11 @@ class PlayedResponse(Response):
             ConnectionResetError: If a step cuts the connection and the server cannot.
         """
         try:
-            await self._attended(receive, send, scope.get("extensions", {}).get(RESET))
+            await self._play_until_disconnect(receive, send, scope.get("extensions", {}).get(RESET))
         finally:
             self._exchange.over.set()
 
-    async def _attended(
+    async def _play_until_disconnect(
         self, receive: Receive, send: Send, reset: Callable[[], None] | None
     ) -> None:
         cut = False

@@ -1,4 +1,4 @@
-"""What goes over the connection, step by step, and how faults spoil it."""
+"""The steps of a stream on the connection, and the faults in it."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -65,7 +65,7 @@ class StreamFrame:
 
 @dataclass(frozen=True, slots=True)
 class StreamOpening:
-    """How a stream opens: so many events at once, then a pause before its content."""
+    """The opening of a stream: so many events at once, then a pause before its content."""
 
     events: int
     pause: Iterable[StreamStep]
@@ -84,7 +84,7 @@ def frame(event: StreamEvent) -> StreamFrame:
 def with_usage_as_cued(
     events: Sequence[StreamEvent], cues: FaultDirectives, midway: StreamEvent
 ) -> list[StreamEvent]:
-    """The events with their usage left out, doubled, zeroed, or told early as well."""
+    """The events with their usage left out, doubled, zeroed, or also sent early."""
     told = list(events)
     if "no-usage" in cues:
         told = [event for event in told if not _without_usage(event)]

@@ -23,7 +23,7 @@ CacheOf = Callable[[SimulatedModel], Cache]
 
 @dataclass(slots=True, kw_only=True)
 class SimulatedExchange:
-    """What the simulator received and what it sent back.
+    """A request that the simulator received, and its answer.
 
     Attributes:
         method: The HTTP method.
@@ -113,7 +113,7 @@ class Simulator:
         self._scenario = Scenario(phases, clock())
         self._numbers = 0
 
-    def script(self, cues: Iterable[str]) -> None:
+    def queue_directives(self, cues: Iterable[str]) -> None:
         """Queue cues for the calls to come, one entry each; "" or "ok" lets a call be.
 
         Raises:
@@ -136,7 +136,7 @@ class Simulator:
         self._suffers[model] = parse_directives(cue)
 
     def injected_fault(self, model: str) -> FaultDirectives:
-        """What the calls to the model of that name suffer just now."""
+        """The fault of calls to the model of that name just now."""
         return self._suffers.get(model, FaultDirectives()) + self._scenario.cues(
             model, self.clock()
         )

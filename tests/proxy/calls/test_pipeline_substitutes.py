@@ -82,7 +82,7 @@ def play(
         here = tuple(RouteChoice(each, "m") for each in there.models["m"].routes)
         table = replace(table, catalog=there, limits=limits)
         if decision is not None:
-            small = substitute_routes(there.models["small"], "slow: rung 1")
+            small = substitute_routes(there.models["small"], "slow: fallback level 1")
             table = replace(table, router=Decided(decision(here, small)))
         try:
             await served(call(body), done.caller, table, Timeline(ticks))

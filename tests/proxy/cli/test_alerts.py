@@ -87,7 +87,7 @@ def test_a_test_arrives_as_an_alert_that_goes_on_and_says_that_it_is_one(typed, 
     assert (told["type"], told["data"]["phase"]) == ("thriftgate.alerts.open", "open")
     assert (alert["kind"], alert["ended"], alert["severity"]) == ("test", None, "ticket")
     assert alert["title"].startswith("TEST: ")
-    assert "thriftgate alerts test" in alert["mend"]
+    assert "thriftgate alerts test" in alert["fix"]
 
 
 @pytest.mark.parametrize("severity", list(Severity))

@@ -117,9 +117,9 @@ def test_what_the_gateway_refused_is_nobody_elses_refusal():
 
 
 def test_a_call_that_was_moved_says_so():
-    lines = list(attempt_lines(a_receipt(1, moved="chat-ttft: rung 2"), "acme"))
+    lines = list(attempt_lines(a_receipt(1, moved="chat-ttft: fallback level 2"), "acme"))
 
-    assert "It went there in place of what it asked for: chat-ttft: rung 2." in lines
+    assert "It went there in place of what it asked for: chat-ttft: fallback level 2." in lines
 
 
 def test_a_call_that_was_compacted_says_what_was_sent_and_what_that_saved():

@@ -94,7 +94,7 @@ def test_a_miss_has_its_price_and_its_fix():
     assert (found["team"], found["feature"], found["reason"]) == ("acme", "", "expired")
     assert (found["calls"], found["tokens"], found["cost_usd"]) == (3, 90, "-0.000000005")
     assert found["example"] == "call_1"
-    assert found["mend"].startswith("Choose a longer lifetime")
+    assert found["fix"].startswith("Choose a longer lifetime")
 
 
 def test_savings_come_with_their_interval_and_are_null_where_nothing_was_measured():

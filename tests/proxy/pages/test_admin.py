@@ -108,7 +108,7 @@ def test_the_token_opens_the_pages(browser: Browser) -> None:
     page = browser.get()
     assert page.status == 200
     assert "p95 of ttft within 500ms" in text(page)
-    assert "chat-ttft: rung 2" in text(page)
+    assert "chat-ttft: fallback level 2" in text(page)
 
 
 def test_a_session_is_a_cookie_that_nobody_else_gets(browser: Browser) -> None:

@@ -91,7 +91,10 @@ def test_a_pin_says_who_set_it(store: Store) -> None:
     row = PinRow(objective="chat", level=1, until=NOW + 60, why="a test", made=NOW - 5, who="ann")
     store.pins.set(row)
     pinned = ControllerSnapshot(
-        state=ControllerState.PINNED, level=1, since=NOW, reason="Pinned to rung 1: a test"
+        state=ControllerState.PINNED,
+        level=1,
+        since=NOW,
+        reason="Pinned to fallback level 1: a test",
     )
     (found,) = (
         asked(store, LiveBoard.objectives, router=wheel(objective(name="chat"), chat=pinned)) or ()
@@ -102,13 +105,13 @@ def test_a_pin_says_who_set_it(store: Store) -> None:
 
 
 def test_reroutes_and_rerouted_calls_are_shown(store: Store) -> None:
-    keep(store, a_receipt(1, moved="chat-ttft: rung 1"))
+    keep(store, a_receipt(1, moved="chat-ttft: fallback level 1"))
     move = an_alert(kind="move", title="chat-ttft is degraded, on fallback level 1: small")
     store.outbox.add([move], {}, NOW)
 
     (call,) = asked(store, LiveBoard.rerouted_calls) or ()
     (stay,) = asked(store, LiveBoard.reroutes) or ()
-    assert call.why == "chat-ttft: rung 1"
+    assert call.why == "chat-ttft: fallback level 1"
     assert (stay.objective, stay.level) == ("chat-ttft", "small")
 
 

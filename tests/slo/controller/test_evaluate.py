@@ -55,7 +55,7 @@ def test_a_minute_that_is_surely_over_budget_degrades_where_five_are_over_it(bad
     assert (after.state, after.level, after.since) == (ControllerState.DEGRADED, 1, NOW)
     assert (after.share, after.step_since) == (0.04, NOW)
     assert (after.until, after.relapses) == (NOW + 120, 0)
-    assert after.reason.startswith(f"Of {n} calls to rung 0 in 60 s {bad} were bad (")
+    assert after.reason.startswith(f"Of {n} calls on fallback level 0 in 60 s {bad} were bad (")
     assert after.reason.endswith(" %); 5 % may be.")
 
 
@@ -80,7 +80,7 @@ def test_few_calls_degrade_where_they_are_grossly_over_budget(bad, n):
     after = evaluate(HEALTHY, {0: counted(calls(bad, n))}, RULES, NOW)
 
     assert (after.state, after.level) == (ControllerState.DEGRADED, 1)
-    assert after.reason.startswith(f"Of {n} calls to rung 0 in 60 s {bad} were bad (")
+    assert after.reason.startswith(f"Of {n} calls on fallback level 0 in 60 s {bad} were bad (")
 
 
 @pytest.mark.parametrize(("target", "bad"), [(0.95, 8), (0.7, 15), (0.999, 2), (0.23, 20)])
@@ -107,13 +107,15 @@ def test_few_calls_may_be_of_ten_minutes_if_the_last_of_them_are_bad_too():
     slow = (calls(0, 2), *30 * [calls(2, 9)], *10 * [calls(5, 15)], *19 * [calls(12, 25)])
 
     after = evaluate(HEALTHY, {0: LevelCounts(slow)}, RULES, NOW)
-    assert after.reason == "Of 25 calls to rung 0 in 420 s 12 were bad (48 %); 5 % may be."
+    assert (
+        after.reason == "Of 25 calls on fallback level 0 in 420 s 12 were bad (48 %); 5 % may be."
+    )
 
     over = (calls(0, 2), *30 * [calls(0, 10)], *29 * [calls(20, 30)])
     assert evaluate(HEALTHY, {0: LevelCounts(over)}, RULES, NOW) is HEALTHY
 
 
-def test_without_arms_or_without_rungs_nothing_degrades():
+def test_without_counts_or_without_fallback_levels_nothing_degrades():
     assert evaluate(HEALTHY, {}, RULES, NOW) is HEALTHY
     none = ControllerRules(target=0.95, fallback_levels=0)
     assert evaluate(HEALTHY, {0: steady(90, 100)}, none, NOW) is HEALTHY
@@ -143,7 +145,7 @@ def test_canaries_within_budget_begin_a_recovery_when_the_dwell_is_over():
     after = evaluate(DEGRADED, arms, RULES, NOW)
     assert (after.state, after.level, after.since) == (ControllerState.RECOVERING, 1, NOW)
     assert (after.share, after.step_since, after.until) == (0.1, NOW - 5, None)
-    assert after.reason == "Of 40 calls to rung 0 in 120 s 2 were bad (5 %); 5 % may be."
+    assert after.reason == "Of 40 calls on fallback level 0 in 120 s 2 were bad (5 %); 5 % may be."
 
 
 @pytest.mark.parametrize(
@@ -169,7 +171,7 @@ def test_where_canaries_are_rare_those_of_longer_count():
     after = evaluate(DEGRADED, arms, RULES, NOW)
 
     assert after.state is ControllerState.RECOVERING
-    assert after.reason == "Of 50 calls to rung 0 in 130 s 2 were bad (4 %); 5 % may be."
+    assert after.reason == "Of 50 calls on fallback level 0 in 130 s 2 were bad (4 %); 5 % may be."
 
 
 def test_where_all_calls_are_canaries_and_still_few_twenty_of_ten_minutes_are_enough():
@@ -180,7 +182,7 @@ def test_where_all_calls_are_canaries_and_still_few_twenty_of_ten_minutes_are_en
     after = evaluate(whole, {0: twenty}, RULES, NOW)
 
     assert after.state is ControllerState.RECOVERING
-    assert after.reason == "Of 20 calls to rung 0 in 600 s 1 were bad (5 %); 5 % may be."
+    assert after.reason == "Of 20 calls on fallback level 0 in 600 s 1 were bad (5 %); 5 % may be."
     for still in (
         evaluate(replace(whole, share=0.48), {0: twenty}, RULES, NOW),
         evaluate(whole, {0: LevelCounts(twenty.trailing[:-1])}, RULES, NOW),
@@ -202,7 +204,7 @@ def test_a_level_that_is_bad_itself_is_left_for_the_next_and_the_dwell_begins_an
 
     assert (after.state, after.level, after.since) == (ControllerState.DEGRADED, 2, NOW)
     assert (after.until, after.relapses) == (NOW + 240, 1)
-    assert after.reason.startswith("Of 570 calls to rung 1 in 60 s 90 were bad (15.8 %)")
+    assert after.reason.startswith("Of 570 calls on fallback level 1 in 60 s 90 were bad (15.8 %)")
     last = replace(DEGRADED, level=2, share=0.04)
     assert evaluate(last, {0: steady(20, 30), 2: steady(90, 570)}, RULES, NOW) is last
 
@@ -215,7 +217,7 @@ def test_a_level_that_is_grossly_bad_is_passed_over_within_its_dwell(bad, n):
     after = evaluate(ENTERED, {1: counted(calls(bad, n))}, RULES, NOW)
 
     assert (after.state, after.level, after.until) == (ControllerState.DEGRADED, 2, NOW + 120)
-    assert after.reason.startswith(f"Of {n} calls to rung 1 in 60 s {bad} were bad (")
+    assert after.reason.startswith(f"Of {n} calls on fallback level 1 in 60 s {bad} were bad (")
 
 
 @pytest.mark.parametrize(
@@ -273,7 +275,9 @@ def test_after_two_relapses_evidence_and_steps_take_twice_as_long():
     assert evaluate(DEGRADED, {0: LevelCounts(bad_before), 1: BUSY}, RULES, NOW).relapses == 0
     after = evaluate(twice, {0: LevelCounts(good_before), 1: BUSY}, RULES, NOW)
     assert after.state is ControllerState.RECOVERING
-    assert after.reason == "Of 120 calls to rung 0 in 240 s 4 were bad (3.33 %); 5 % may be."
+    assert (
+        after.reason == "Of 120 calls on fallback level 0 in 240 s 4 were bad (3.33 %); 5 % may be."
+    )
 
     stepping = replace(RECOVERING, relapses=2, step_since=NOW - 119)
     good = {0: steady(0, 100), 1: BUSY}
@@ -305,7 +309,9 @@ def test_a_recovery_goes_from_step_to_step_and_ends_after_a_minute_of_all():
         (ControllerState.HEALTHY, 1.0),
     ]
     assert (standing.level, standing.since, standing.until) == (0, NOW + 180, NOW + 180 + 3600)
-    assert standing.reason == "Of 100 calls to rung 0 in 60 s 1 were bad (1 %); 5 % may be."
+    assert (
+        standing.reason == "Of 100 calls on fallback level 0 in 60 s 1 were bad (1 %); 5 % may be."
+    )
 
 
 def test_a_recovery_that_is_surely_over_budget_is_a_relapse_at_once():

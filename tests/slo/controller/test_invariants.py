@@ -96,7 +96,7 @@ class Looked(RuleBasedStateMachine):
     ) -> None:
         """By itself, which takes evidence."""
         primary, own = levels.get(0, LevelCounts()), levels.get(before.level, LevelCounts())
-        assert any(each.within(600).n >= RULES.few for each in levels.values())
+        assert any(each.within(600).n >= RULES.min_calls_if_gross for each in levels.values())
         assert after.reason
         match before.state, after.state:
             case ControllerState.HEALTHY, ControllerState.DEGRADED:

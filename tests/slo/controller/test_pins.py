@@ -24,14 +24,14 @@ def test_a_pin_sends_every_conversation_to_its_level():
         state=ControllerState.PINNED,
         level=1,
         since=NOW,
-        reason="Pinned to rung 1: a test of the small model",
+        reason="Pinned to fallback level 1: a test of the small model",
         relapses=1,
         share=0.0,
         until=NOW + 600,
-        was=ControllerState.DEGRADED,
-        was_level=2,
-        was_share=0.05,
-        was_until=NOW + 190,
+        previous_state=ControllerState.DEGRADED,
+        previous_level=2,
+        previous_share=0.05,
+        previous_until=NOW + 190,
     )
     assert {level_for(standing, draw, RULES) for draw in (0.0, 0.5, 0.99)} == {1}
 
@@ -54,7 +54,7 @@ def test_a_reason_can_stand_in_a_header_whatever_somebody_wrote(why):
 
 
 def test_a_pin_or_freeze_without_a_reason_says_so_much():
-    assert apply_pin(HEALTHY, 1, NOW, NOW, "").reason == "Pinned to rung 1."
+    assert apply_pin(HEALTHY, 1, NOW, NOW, "").reason == "Pinned to fallback level 1."
     assert freeze_state(HEALTHY, NOW, " ").reason == "Frozen."
 
 
@@ -70,8 +70,13 @@ def test_what_is_released_is_where_it_was_before_the_pin(standing, levels):
     for field in ("state", "level", "share", "until", "relapses"):
         assert getattr(after, field) == getattr(standing, field)
     assert (after.since, after.step_since) == (NOW + 9, NOW + 9)
-    assert after.reason == f"The pin to rung {levels[-1]} has ended."
-    assert (after.was, after.was_level, after.was_share, after.was_until) == (None, 0, 1.0, None)
+    assert after.reason == f"The pin to fallback level {levels[-1]} has ended."
+    assert (
+        after.previous_state,
+        after.previous_level,
+        after.previous_share,
+        after.previous_until,
+    ) == (None, 0, 1.0, None)
 
 
 def test_what_was_frozen_before_it_was_pinned_is_as_before_the_freeze():
@@ -83,12 +88,12 @@ def test_what_was_frozen_before_it_was_pinned_is_as_before_the_freeze():
 
 
 @pytest.mark.parametrize(
-    ("rungs", "where"), [(1, (ControllerState.DEGRADED, 1)), (0, (ControllerState.HEALTHY, 0))]
+    ("levels", "where"), [(1, (ControllerState.DEGRADED, 1)), (0, (ControllerState.HEALTHY, 0))]
 )
-def test_what_is_released_on_a_shorter_ladder_is_on_its_last_level(rungs, where):
+def test_a_pin_released_on_a_shorter_ladder_leaves_its_last_level(levels, where):
     held = apply_pin(DEGRADED, 0, NOW + 600, NOW, "")
 
-    after = remove_pin(held, NOW + 9, ControllerRules(target=0.95, fallback_levels=rungs))
+    after = remove_pin(held, NOW + 9, ControllerRules(target=0.95, fallback_levels=levels))
 
     assert (after.state, after.level) == where
 
@@ -99,7 +104,7 @@ def test_a_pin_that_an_older_version_stored_ends_healthy():
         level=2,
         since=NOW,
         until=NOW + 9,
-        was=ControllerState.DEGRADED,
+        previous_state=ControllerState.DEGRADED,
     )
 
     assert remove_pin(old, NOW + 9, RULES).state is ControllerState.HEALTHY
@@ -110,10 +115,14 @@ def test_what_freezes_keeps_its_level_and_share_and_is_itself_again_afterwards(s
     held = freeze_state(standing, NOW, "the store is lost")
     again = thaw_state(held, NOW + 60)
 
-    assert (held.state, held.was, held.since) == (ControllerState.FROZEN, standing.state, NOW)
+    assert (held.state, held.previous_state, held.since) == (
+        ControllerState.FROZEN,
+        standing.state,
+        NOW,
+    )
     assert (held.level, held.share, held.until) == (standing.level, standing.share, standing.until)
     assert held.reason == "Frozen: the store is lost"
-    assert (again.state, again.was, again.since) == (standing.state, None, NOW + 60)
+    assert (again.state, again.previous_state, again.since) == (standing.state, None, NOW + 60)
     assert (again.level, again.share, again.until) == (
         standing.level,
         standing.share,

@@ -19,9 +19,9 @@ def test_a_target_is_a_part_that_can_be_kept_and_broken(target):
         ControllerRules(target=target, fallback_levels=1)
 
 
-def test_there_are_no_rungs_or_some():
+def test_a_negative_number_of_fallback_levels_is_refused():
     assert ControllerRules(target=0.95, fallback_levels=0).fallback_levels == 0
-    with pytest.raises(ValueError, match="-1 rungs"):
+    with pytest.raises(ValueError, match="-1 fallback levels"):
         ControllerRules(target=0.95, fallback_levels=-1)
 
 

@@ -296,7 +296,7 @@ def test_the_lab_takes_what_is_marked_for_anthropic():
     places = [(spots(WHOLE)[0], "1h"), (spots(WHOLE)[3], "1h"), (spots(WHOLE)[9], "5m")]
     body = wired(add_marks(WHOLE, places, ANTHROPIC))
     messages_rules.check(body, model)
-    found = messages_bodies.prompt(body, ReadingContext(Vocabulary(), model, "key"))
+    found = messages_bodies.messages_prompt(body, ReadingContext(Vocabulary(), model, "key"))
 
     assert [one.mark for one in found.blocks if one.mark] == ["1h", "1h", "5m"]
 

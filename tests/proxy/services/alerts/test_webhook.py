@@ -33,7 +33,7 @@ def test_it_is_a_cloud_event_of_all_alerts():
         "title": "chat-ttft burns its error budget",
         "facts": [{"name": "burn", "value": "7.2"}, {"name": "budget left", "value": "41 %"}],
         "action": "12 % of chat moved to small since 14:02",
-        "mend": "Pin it",
+        "fix": "Pin it",
         "began": "2026-09-21T14:13:20.000Z",
         "ended": None,
         "seconds": None,

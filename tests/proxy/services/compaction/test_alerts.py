@@ -20,7 +20,7 @@ def test_a_step_back_alert_says_what_was_found_and_how_to_fix_it():
         "Compaction of feature the chat of team team_1 was stepped back from facts to trim"
     )
     assert ("found", "9 of 100") in alert.facts
-    assert "`thriftgate compaction resume team_1 'the chat'`" in alert.mend
+    assert "`thriftgate compaction resume team_1 'the chat'`" in alert.fix
 
 
 def test_a_higher_cost_alert_is_sent_once_a_day():

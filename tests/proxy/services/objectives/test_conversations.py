@@ -1,5 +1,3 @@
-"""True if a call goes on with a conversation, and which."""
-
 import json
 from typing import Any
 
@@ -8,12 +6,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.records.call import Call, Key
-from proxy.services.objectives.conversations import canary_draw, conversation_key, is_bound, is_new
-from tests.fakes.desk import KEY, call
+from proxy.services.objectives.conversations import (
+    ConversationLevel,
+    ConversationLevels,
+    canary_draw,
+    conversation_key,
+    is_bound,
+    is_new,
+    is_worth_switching,
+)
+from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
+from tests.fakes.desk import KEY, call, route
 
 USER = {"role": "user", "content": "Hello"}
 SYSTEM = {"role": "system", "content": "You are kind."}
 ANSWER = {"role": "assistant", "content": "Hi"}
+LONG = b'{"model":"m","messages":[{"role":"user","content":"' + b"word " * 10_000 + b'"}]}'
 
 
 def chat(*messages: Any, **fields: Any) -> Call:
@@ -44,7 +52,7 @@ def test_a_conversation_is_new_until_something_was_answered(asked, is_it):
 
 
 @pytest.mark.parametrize("field", ["previous_response_id", "conversation"])
-def test_what_its_provider_keeps_binds_a_call_to_it(field):
+def test_a_call_is_bound_to_the_provider_that_stores_its_conversation(field):
     assert is_bound(response("Hello", **{field: "x"}))
     assert not is_bound(response("Hello"))
     assert not is_bound(call(b"\xff", fields=None))
@@ -60,7 +68,7 @@ def test_the_calls_of_a_conversation_share_its_name():
     assert len(conversation_key(chat())) == 16
 
 
-def test_what_is_first_said_for_all_does_not_make_one_conversation_of_all():
+def test_a_shared_system_prompt_does_not_make_one_conversation_of_all():
     other = {"role": "user", "content": "Another"}
 
     assert conversation_key(chat(SYSTEM, USER)) != conversation_key(chat(SYSTEM, other))
@@ -75,7 +83,7 @@ def test_a_conversation_keeps_its_name_when_it_grows_long():
     assert conversation_key(short) == conversation_key(grown)
 
 
-def test_a_conversation_that_has_a_name_is_known_by_it():
+def test_the_key_of_a_named_conversation_is_of_its_name():
     first, later = chat(USER, conversation="c"), chat(SYSTEM, conversation="c")
 
     assert conversation_key(first) == conversation_key(later)
@@ -86,11 +94,11 @@ def test_a_conversation_that_has_a_name_is_known_by_it():
     "fields",
     [{"key": Key(id="k", team="other", team_name="other")}, {"feature": "other"}],
 )
-def test_others_conversations_are_others(fields):
+def test_conversations_of_other_teams_or_features_have_other_keys(fields):
     assert conversation_key(chat(USER)) != conversation_key(chat(USER, **fields))
 
 
-def test_long_beginnings_are_cut():
+def test_the_conversation_key_reads_only_the_start_of_a_long_first_message():
     long = "x" * 5_000
 
     assert conversation_key(chat({"role": "user", "content": long})) == conversation_key(
@@ -99,14 +107,14 @@ def test_long_beginnings_are_cut():
 
 
 @given(st.binary(max_size=100), st.text(max_size=20))
-def test_whatever_is_sent_has_a_name(body, conversation):
+def test_any_body_has_a_conversation_key(body, conversation):
     asked = call(body, fields=None, conversation=conversation, key=KEY)
 
     assert len(conversation_key(asked)) == 16
     assert is_new(asked) in {True, False}
 
 
-def test_halves_of_letters_are_names_too():
+def test_surrogates_in_names_have_a_conversation_key():
     assert len(conversation_key(chat(USER, conversation="\ud800", feature="\udfff"))) == 16
 
 
@@ -116,3 +124,53 @@ def test_the_draw_of_a_call_is_its_own_and_even():
     assert canary_draw(call(b"{}", id="call_7")) == draws[7]
     assert all(0.0 <= each < 1.0 for each in draws)
     assert sum(each < 0.05 for each in draws) / 2_000 == pytest.approx(0.05, abs=0.02)
+
+
+def priced(name, prompt, read, output):
+    rates = TokenRates(input=prompt, cache_read=read, output=output)
+    return route(name, tariff=Tariff(periods=(PricePeriod(sheets={"": PriceSheet(rates=rates)}),)))
+
+
+HERE = priced("here", 1_000_000_000, 100_000_000, 4_000_000_000)
+
+
+def test_switching_to_a_price_below_the_cached_one_is_worth_it():
+    there = priced("there", 50_000_000, 5_000_000, 200_000_000)
+
+    assert is_worth_switching(call(LONG), HERE, there)
+
+
+def test_switching_to_half_the_price_is_not_worth_losing_cache_reads_at_a_tenth():
+    there = priced("there", 500_000_000, 50_000_000, 2_000_000_000)
+
+    assert not is_worth_switching(call(LONG), HERE, there)
+
+
+def test_switching_is_worth_it_for_a_short_prompt_whose_answer_is_cheaper():
+    there = priced("there", 500_000_000, 50_000_000, 2_000_000_000)
+
+    assert is_worth_switching(call(b'{"model":"m","messages":[]}'), HERE, there)
+
+
+def test_switching_is_never_worth_it_at_an_unknown_price():
+    assert not is_worth_switching(call(LONG), HERE, route("there", tariff=None))
+    assert not is_worth_switching(call(LONG), route("here", tariff=None), HERE)
+
+
+def test_conversation_levels_forget_the_one_used_longest_ago():
+    levels = ConversationLevels(2)
+    for key in (b"a", b"b", b"a", b"c"):
+        levels.remember(key, ConversationLevel("slow", 1, at=1.0))
+
+    assert [levels.get(key) is not None for key in (b"a", b"b", b"c")] == [True, False, True]
+
+
+def test_conversation_levels_forget_idle_conversations_and_discarded_ones():
+    levels = ConversationLevels(9)
+    for key, at in ((b"a", 1.0), (b"b", 2.0), (b"c", 3.0)):
+        levels.remember(key, ConversationLevel("slow", 1, at=at))
+    levels.forget(2.0)
+    levels.discard(b"c")
+    levels.discard(b"nobody")
+
+    assert (len(levels), levels.get(b"b")) == (1, ConversationLevel("slow", 1, at=2.0))

@@ -40,7 +40,7 @@ def test_counts_levels_and_states_are_told():
         'thriftgate_objective_level{objective="chat-ttft"} 2.0',
         'thriftgate_objective_state{objective="chat-ttft",state="degraded"} 1.0',
         'thriftgate_objective_state{objective="chat-ttft",state="healthy"} 0.0',
-        'thriftgate_moved_total{objective="chat-ttft",rung="small"} 4.0',
-        'thriftgate_would_move_total{objective="chat-ttft",rung="elsewhere"} 5.0',
+        'thriftgate_fallback_calls_total{level="small",objective="chat-ttft"} 4.0',
+        'thriftgate_unenforced_fallback_calls_total{level="elsewhere",objective="chat-ttft"} 5.0',
     ):
         assert line in said

@@ -27,7 +27,7 @@ class Day:
         for _ in range(seconds):
             self.now += 1.0
             if good or bad:
-                self.judge.count({(TRACK.arm(0), int(self.now // 10)): (good, bad)})
+                self.judge.add_counts({(TRACK.arm(0), int(self.now // 10)): (good, bad)})
             said = self.judge.judge(pins or {}, self.now)  # type: ignore[arg-type]
             self.moves += [move for _, move in said]
         return self
@@ -58,7 +58,7 @@ def test_every_level_is_counted_by_itself():
 def test_an_objective_without_a_ladder_never_moves():
     day = Day(BARE)
     for second in range(300):
-        day.judge.count({("bare#0", int((START + second) // 10)): (0, 9)})
+        day.judge.add_counts({("bare#0", int((START + second) // 10)): (0, 9)})
         assert day.judge.judge({}, START + second) == []
 
 
@@ -67,7 +67,7 @@ def test_counts_reach_back_as_far_as_alerts_look(seconds):
     judge = Judge([TRACK])
     slots = int(START // 10)
     for slot in range(0, 3 * 8640, 30):
-        judge.count({(TRACK.arm(slot % 3), slots - slot): (1, 1)})
+        judge.add_counts({(TRACK.arm(slot % 3), slots - slot): (1, 1)})
     found = judge.counts(TRACK, START, seconds)
 
     assert found.n == pytest.approx(2 * max(seconds // 300, 1), rel=0.02)
@@ -139,7 +139,7 @@ def test_a_pin_that_is_read_late_does_not_begin_before_what_it_ended(made, since
     said = ControllerSnapshot(
         state=ControllerState.DEGRADED, level=1, since=START + 3.2, until=START + 600
     )
-    day.judge.adopt({"chat-ttft": said}, START)
+    day.judge.take_over_states({"chat-ttft": said}, START)
     day.goes_on(8).goes_on(1, pins=pinned(2, START + 1000, START + made))
 
     (move,) = day.moves
@@ -172,7 +172,7 @@ def test_what_another_judge_said_is_gone_on_with_without_a_jump():
     )
     day = Day().goes_on(5)
     day.now += 500
-    day.judge.adopt({"chat-ttft": said, "gone": said}, day.now)
+    day.judge.take_over_states({"chat-ttft": said, "gone": said}, day.now)
     day.goes_on(1, good=1)
 
     assert day.judge.standings == {"chat-ttft": said}
@@ -180,7 +180,7 @@ def test_what_another_judge_said_is_gone_on_with_without_a_jump():
 
 def test_what_is_not_judged_freezes_but_for_pins():
     judge = Judge([TRACK, BARE])
-    judge.adopt(
+    judge.take_over_states(
         {"chat-ttft": ControllerSnapshot(state=ControllerState.DEGRADED, level=1, since=START)},
         START,
     )
@@ -199,13 +199,13 @@ def test_what_is_not_judged_freezes_but_for_pins():
     )
     judge.freeze(pinned(2, START + 5), START + 5, "it is away")
     assert judge.standings["chat-ttft"].state is ControllerState.FROZEN
-    assert judge.standings["chat-ttft"].was is ControllerState.DEGRADED
+    assert judge.standings["chat-ttft"].previous_state is ControllerState.DEGRADED
 
 
 def test_what_stood_on_a_longer_ladder_stands_on_this_one():
     said = ControllerSnapshot(state=ControllerState.DEGRADED, level=7, since=START)
     judge = Judge([TRACK, BARE])
-    judge.adopt({"chat-ttft": said, "bare": said}, START + 9)
+    judge.take_over_states({"chat-ttft": said, "bare": said}, START + 9)
 
     assert judge.standings["chat-ttft"].level == 2
     assert judge.standings["bare"] == ControllerSnapshot(since=START + 9)
@@ -226,7 +226,7 @@ def test_whatever_clocks_and_people_do_a_level_is_on_the_ladder(rounds):
     judge, now = Judge([TRACK, BARE]), START
     for gone, good, bad, level in rounds:
         now += gone
-        judge.count({(TRACK.arm(good % 3), int(now // 10)): (good, bad)})
+        judge.add_counts({(TRACK.arm(good % 3), int(now // 10)): (good, bad)})
         pins = {} if level is None else pinned(level, now + 30)
         found = judge.freeze({**pins}, now, "so") if bad % 5 == 1 else judge.judge({**pins}, now)
         for _, move in found:

@@ -47,7 +47,7 @@ class Story:
         told = []
         for _ in range(int(seconds // 10)):
             self.now += 10.0
-            self.judge.count({(self.track.arm(0), int(self.now // 10)): (good, bad)})
+            self.judge.add_counts({(self.track.arm(0), int(self.now // 10)): (good, bad)})
             self.cost += bad
             told += self.news.alerts_of_judgement(
                 [self.track], self.judge, {self.track.name: self.cost}, self.now
@@ -98,8 +98,8 @@ def test_a_move_is_told_with_what_is_done_and_how_to_undo_it():
     (told,) = ObjectiveAlerts().alerts_of_move(TRACK, move(ControllerState.DEGRADED, 2), 0)
 
     assert told.title == "chat-ttft is degraded, on fallback level 2: small"
-    assert told.action == "New conversations go to small, but for those that try."
-    assert "objectives pin chat-ttft 0" in told.mend
+    assert told.action == "New conversations go to small, except for canary calls."
+    assert "objectives pin chat-ttft 0" in told.fix
     assert told.severity is Severity.TICKET
 
 
@@ -135,7 +135,7 @@ def test_a_move_to_another_level_ends_what_was_told_and_is_told_anew():
         TRACK, move(ControllerState.DEGRADED, 2, START + 200, before=1), 5
     )
 
-    assert ended.action == "It went on: degraded, fallback level 2."
+    assert ended.action == "It continued: degraded, fallback level 2."
     assert begun.title == "chat-ttft is degraded, on fallback level 2: small"
     assert (ended.is_open, begun.is_open) == (False, True)
     assert ended.id != begun.id
@@ -186,7 +186,7 @@ def test_of_what_several_processes_told_the_oldest_goes_on_and_the_others_end():
     assert (over.id, over.ended, over.action) == (
         newer.id,
         START + 60,
-        "It goes on as another alert.",
+        "It continues as another alert.",
     )
 
 

@@ -27,7 +27,7 @@ def test_what_fails_is_moved_in_its_midst():
     assert not track_objective(objective()).is_hard
 
 
-def test_levels_are_the_rungs_of_its_ladder():
+def test_an_objective_has_a_fallback_level_per_ladder_entry():
     made = track_objective(objective())
 
     assert [made.ladder_entry(level) for level in (1, 2, 3, 9)] == [
@@ -42,7 +42,7 @@ def test_levels_are_the_rungs_of_its_ladder():
 
 @pytest.mark.parametrize(("target", "least"), [(0.5, 50), (0.95, 50), (0.9999, 10_000)])
 def test_strict_targets_need_more_calls_to_trip(target, least):
-    assert track_objective(objective(target=target)).rules.trip_least == pytest.approx(
+    assert track_objective(objective(target=target)).rules.min_calls_to_trip == pytest.approx(
         least, rel=0.01
     )
 

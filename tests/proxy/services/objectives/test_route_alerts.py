@@ -99,7 +99,7 @@ def test_of_an_only_route_the_alert_says_that_calls_still_go_there():
 
     assert alert.title == "The route one/m fails, and its model has no other"
     assert alert.action.startswith("All calls are still sent there, and each fails")
-    assert "`fallbacks`" in alert.mend
+    assert "`fallbacks`" in alert.fix
 
 
 def test_of_an_only_route_with_fallbacks_the_alert_says_who_answers():

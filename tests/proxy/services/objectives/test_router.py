@@ -93,7 +93,7 @@ def test_a_missed_objective_moves_new_conversations_down_its_ladder(level, first
 
     assert names(decision) == first
     assert decision.level == level
-    assert decision.choices[0].reroute_reason == f"chat-ttft: rung {level}"
+    assert decision.choices[0].reroute_reason == f"chat-ttft: fallback level {level}"
 
 
 def test_some_try_what_they_asked_for():
@@ -156,7 +156,7 @@ def test_the_highest_level_counts():
     made = wheel(objective(name="a"), objective(name="b"))
     made.standings = {"a": down(1), "b": down(2)}
 
-    assert decide(made).choices[0].reroute_reason == "b: rung 2"
+    assert decide(made).choices[0].reroute_reason == "b: fallback level 2"
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_what_its_provider_keeps_goes_nowhere_else():
     assert counted(made) == {"chat-ttft#0": (1, 0)}
 
 
-def test_a_rung_that_the_catalog_does_not_know_is_passed_over():
+def test_a_fallback_level_that_the_catalog_does_not_know_is_skipped():
     made = wheel(objective(ladder=("elsewhere", "gone")))
     made.standings = {"chat-ttft": down(2)}
 
@@ -228,7 +228,7 @@ def test_elsewhere_needs_another_route():
     assert decide(made, known=known).level == 0
 
 
-def test_who_asks_for_the_rungs_own_model_gets_it():
+def test_a_call_that_asks_for_the_fallback_model_gets_it():
     made = wheel(objective(ladder=("small",)))
     made.standings = {"chat-ttft": down(1)}
 
@@ -483,7 +483,7 @@ def test_a_conversation_that_costs_too_much_moves_midway_only_where_that_saves_m
 
 
 @pytest.mark.parametrize("ladder", [("small",), ("elsewhere",)])
-def test_who_was_moved_down_goes_back_up_only_where_the_rung_fails(ladder):
+def test_a_conversation_that_fell_back_returns_only_where_its_level_fails(ladder):
     made = wheel(objective(ladder=ladder))
     made.standings["chat-ttft"] = down(1)
     decision = decide(made)

@@ -70,7 +70,7 @@ def test_calls_are_judged_every_second_until_the_gateway_ends(caplog):
     assert "1 objective, judged in this process alone" in caplog.text
 
 
-def test_a_rung_that_is_no_model_of_the_catalog_is_warned_of(caplog):
+def test_a_fallback_level_that_is_no_model_of_the_catalog_is_logged_as_a_warning(caplog):
     async def play() -> None:
         around, _ = surroundings(objective(ladder=("elsewhere", "gone", "small", "shed")))
         async with running_objectives(around):
@@ -78,7 +78,7 @@ def test_a_rung_that_is_no_model_of_the_catalog_is_warned_of(caplog):
 
     played(play())
     warned = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
-    assert warned == ["chat-ttft: its fallback level 'gone' is no model of the catalog: skipped"]
+    assert warned == ["chat-ttft: skipped fallback level 'gone', which is no model of the catalog"]
 
 
 @pytest.mark.parametrize(("url", "is_shared"), [("", False), (SERVER, True)])

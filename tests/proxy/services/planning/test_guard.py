@@ -71,4 +71,4 @@ def test_the_alert_says_why_and_how_to_plan_it_again():
 
     assert alert.title == "Planning made feature chat of team team_1 on gpt dearer and is suspended"
     assert "42.0% more" in alert.facts[0][1]
-    assert "thriftgate layout resume team_1 chat --family gpt" in alert.mend
+    assert "thriftgate layout resume team_1 chat --family gpt" in alert.fix

@@ -37,7 +37,7 @@ def keep(engine: Engine, *receipts: Receipt) -> None:
 
 
 def a_moved(n: int, **changes: Any) -> Receipt:
-    return a_receipt(n, moved=f"chat-ttft: rung {n}", **changes)
+    return a_receipt(n, moved=f"chat-ttft: fallback level {n}", **changes)
 
 
 def test_of_moved_calls_the_newest_come_first_and_no_more_than_are_wanted(engine, moved) -> None:
@@ -46,7 +46,7 @@ def test_of_moved_calls_the_newest_come_first_and_no_more_than_are_wanted(engine
     found = moved.calls(3)
 
     assert [each.call_id for each in found] == [a_receipt(n).call_id for n in (9, 7, 5)]
-    assert [each.why for each in found] == [f"chat-ttft: rung {n}" for n in (9, 7, 5)]
+    assert [each.why for each in found] == [f"chat-ttft: fallback level {n}" for n in (9, 7, 5)]
     assert found[0].at == START + 9
 
 
@@ -149,7 +149,7 @@ def test_a_stay_says_whence_and_whither_calls_went_why_and_how_long(engine, move
     assert (last.source, last.level, last.ended) == ("small", "tiny", None)
 
 
-def test_a_stay_that_was_told_by_levels_still_knows_its_level(engine, moved) -> None:
+def test_an_alert_title_of_an_earlier_version_still_gives_its_fallback_level(engine, moved) -> None:
     said = "chat is degraded, on level 1: small"
     Outbox(engine).add([an_alert(kind="move", title=said)], {}, START)
 

@@ -11,8 +11,8 @@ def test_a_piece_is_known_since_it_was_sent_last():
     seen.note([A], 1.0)
     seen.note([A], 2.0)
 
-    assert seen.when(A) == 2.0
-    assert seen.when(B) is None
+    assert seen.last_sent_at(A) == 2.0
+    assert seen.last_sent_at(B) is None
 
 
 def test_the_longest_beginning_ends_where_something_is_new():
@@ -29,7 +29,7 @@ def test_a_piece_that_is_kept_keeps_its_time():
     seen.keep([A], 1.0)
     seen.keep([A], 2.0)
 
-    assert seen.when(A) == 1.0
+    assert seen.last_sent_at(A) == 1.0
 
 
 def test_the_longest_unused_are_forgotten():
@@ -39,7 +39,7 @@ def test_the_longest_unused_are_forgotten():
     seen.note([C], 2.0)
 
     assert len(seen) == 2
-    assert seen.when(B) is None
+    assert seen.last_sent_at(B) is None
 
 
 def test_many_are_forgotten_at_once_and_never_the_latest():
@@ -49,4 +49,4 @@ def test_many_are_forgotten_at_once_and_never_the_latest():
         seen.note([piece], 1.0)
 
     assert len(seen) == 150
-    assert [piece for piece in pieces if seen.when(piece) is not None] == pieces[11:]
+    assert [piece for piece in pieces if seen.last_sent_at(piece) is not None] == pieces[11:]

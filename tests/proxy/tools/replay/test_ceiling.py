@@ -14,7 +14,7 @@ class Asked:
 
     def call(self, *messages, answer: str = "", **fields) -> tuple[int, int]:
         """Tokens known of a call, and its tokens."""
-        prompt = self._reading.prompt(body(*messages, **fields), 0.0)
+        prompt = self._reading.read_prompt(body(*messages, **fields), 0.0)
         taken = self.ceiling.split(prompt, self.vocabulary.ids(answer))
         known = sum(piece.tokens for piece in self.ceiling.known_pieces(taken))
         self.ceiling.note(taken)
@@ -88,7 +88,7 @@ def test_what_is_read_keeps_to_the_caches_limits():
 def test_what_is_read_was_written_once(vocabulary):
     asked = Asked(vocabulary)
     ceiling = asked.ceiling
-    prompt = reading("blocks", vocabulary).prompt(body(system(*RULES), user("Hi")), 0.0)
+    prompt = reading("blocks", vocabulary).read_prompt(body(system(*RULES), user("Hi")), 0.0)
     taken = ceiling.split(prompt, ())
     ceiling.note(taken)
     known = ceiling.known_pieces(taken)

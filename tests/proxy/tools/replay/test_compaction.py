@@ -68,7 +68,7 @@ def compacted(variant: CompactedVariant, calls: list[RecordedCall]) -> list[byte
     found = []
     for now, line in timed(calls):
         found.append(variant.body(line, now))
-        variant.served(NOTHING)
+        variant.record_answer(NOTHING)
     return found
 
 

@@ -42,7 +42,7 @@ def bodies(variant: PlannedVariant, calls: list[RecordedCall]) -> list[bytes]:
     found = []
     for now, line in timed(calls):
         found.append(variant.body(line, now))
-        variant.served(NOTHING)
+        variant.record_answer(NOTHING)
     return found
 
 
@@ -136,7 +136,7 @@ def test_what_cannot_be_planned_goes_as_it_came_and_teaches_nothing(vocabulary):
     variant = planning(vocabulary)
     line = call({"role": "user", "content": 7})
     raw = variant.body(line, 0.0)
-    variant.served(NOTHING)
+    variant.record_answer(NOTHING)
 
     assert raw is line.body
     assert len(variant._lessons) == 0

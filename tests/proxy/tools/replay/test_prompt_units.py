@@ -5,7 +5,7 @@ from tests.proxy.tools.replay.scene import RULES, assistant, body, reading, syst
 
 
 def prompt(vocabulary, *messages, **fields):
-    return reading("blocks", vocabulary).prompt(body(*messages, **fields), 0.0)
+    return reading("blocks", vocabulary).read_prompt(body(*messages, **fields), 0.0)
 
 
 def units(vocabulary) -> PromptUnits:

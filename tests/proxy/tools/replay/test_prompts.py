@@ -15,18 +15,20 @@ ASKED = body(system("Be brief."), user("Hello"), tools=[tool("notes")])
 def test_an_openai_route_is_shown_what_the_lab_would_see(vocabulary):
     route = reading("breakpoints", vocabulary)
 
-    found = route.prompt(ASKED, 0.0)
+    found = route.read_prompt(ASKED, 0.0)
 
     sent = orjson.loads(replace_fields(ASKED, {"model": b'"gpt-6.1-sol"'}))
     context = ReadingContext(vocabulary, route.simulated, "replay")
-    assert found == chat_bodies.prompt(sent, context)
+    assert found == chat_bodies.chat_prompt(sent, context)
     assert [block.role for block in found.blocks] == ["tools", "system", "user", "assistant"]
 
 
 def test_an_anthropic_route_is_shown_messages_with_their_marks(vocabulary):
     marked = {"type": "text", "text": "Hello", "cache_control": {"type": "ephemeral", "ttl": "1h"}}
 
-    found = reading("marks", vocabulary).prompt(body({"role": "user", "content": [marked]}), 0.0)
+    found = reading("marks", vocabulary).read_prompt(
+        body({"role": "user", "content": [marked]}), 0.0
+    )
 
     assert [block.mark for block in found.blocks] == ["1h", None]
 
@@ -45,7 +47,7 @@ def test_an_anthropic_route_is_shown_messages_with_their_marks(vocabulary):
 )
 def test_what_cannot_be_sent_says_why(name, asked, vocabulary):
     with pytest.raises(OperatorError) as found:
-        reading(name, vocabulary).prompt(asked, 0.0)
+        reading(name, vocabulary).read_prompt(asked, 0.0)
 
     assert str(found.value)
     assert "' object" not in str(found.value)
@@ -56,9 +58,9 @@ def test_an_answer_is_the_tokens_that_the_next_prompt_holds(vocabulary):
     call = {"type": "function", "id": "1", "function": {"name": "f", "arguments": '{"a":1}'}}
     said = {"role": "assistant", "content": "I look.", "tool_calls": [call]}
 
-    generated = route.generated(orjson.dumps(said))
+    generated = route.generated_tokens(orjson.dumps(said))
 
-    found = route.prompt(body(user("Hi"), said, user("And?")), 0.0)
+    found = route.read_prompt(body(user("Hi"), said, user("And?")), 0.0)
     held = [token for block in found.blocks if block.message == 1 for token in block.tokens]
     assert tuple(held[3:-1]) == generated
 
@@ -79,7 +81,7 @@ def test_an_answer_is_the_tokens_that_the_next_prompt_holds(vocabulary):
     ],
 )
 def test_an_answer_of_any_shape_has_tokens_or_none(reply, text, vocabulary):
-    assert reading("blocks", vocabulary).generated(reply) == vocabulary.ids(text)
+    assert reading("blocks", vocabulary).generated_tokens(reply) == vocabulary.ids(text)
 
 
 def test_a_model_is_read_by_its_public_name(vocabulary):

@@ -42,7 +42,7 @@ class Marked:
         messages[self._place]["content"] = [{"type": "text", "text": text, **self._mark}]
         return replace_fields(line.body, {"messages": orjson.dumps(messages)})
 
-    def served(self, usage: Usage) -> None:
+    def record_answer(self, usage: Usage) -> None:
         self.told.append(usage)
 
 
@@ -161,7 +161,7 @@ class TimeLast:
         messages = [system(rules), *rest, system(time)]
         return replace_fields(line.body, {"messages": orjson.dumps(messages)})
 
-    def served(self, usage: Usage) -> None:
+    def record_answer(self, usage: Usage) -> None:
         return
 
 

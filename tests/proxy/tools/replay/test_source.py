@@ -91,7 +91,7 @@ def test_of_many_bad_lines_only_the_first_are_named(written):
 
     assert read(found) == []
     assert found.bad_count == 100
-    assert len(found.bad) == source._NAMED
+    assert len(found.bad) == source._MAX_NAMED_LINES
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])

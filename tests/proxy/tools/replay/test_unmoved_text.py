@@ -41,7 +41,7 @@ def told(
     variant = PlannedVariant(reading(model, vocabulary), 0.0, arranges=True, **more)
     for now, line in timed(calls):
         variant.body(line, now)
-        variant.served(Usage(input=1))
+        variant.record_answer(Usage(input=1))
     return list(variant.unmoved_features())
 
 

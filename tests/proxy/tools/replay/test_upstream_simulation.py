@@ -27,7 +27,7 @@ class Upstream:
     def sent(
         self, *messages, answer: str = "Yes", conversation: str = "", **fields
     ) -> SimulatedCall:
-        prompt = self._reading.prompt(body(*messages, **fields), 0.0)
+        prompt = self._reading.read_prompt(body(*messages, **fields), 0.0)
         generated = self._vocabulary.ids(answer)
         return SimulatedCall(
             prompt=prompt, generated=generated, length=len(generated), conversation=conversation

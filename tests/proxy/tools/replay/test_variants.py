@@ -8,7 +8,7 @@ from tests.proxy.tools.replay.scene import call, user
 def test_as_sent_sends_the_callers_bytes_and_learns_nothing():
     line, way = call(user("Hi")), UnmodifiedVariant()
 
-    way.served(Usage(input=1))
+    way.record_answer(Usage(input=1))
 
     assert way.body(line, 0.0) is line.body
     assert way.name == "as sent"

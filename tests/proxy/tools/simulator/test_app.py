@@ -76,7 +76,7 @@ def test_a_lab_without_such_models_lists_none(vocabulary: Vocabulary) -> None:
 
 
 def test_the_header_cues_what_reads_no_body_too(scene: Scene) -> None:
-    scene.lab.script(["500"])
+    scene.lab.queue_directives(["500"])
 
     assert scene.send("GET", "models", headers=BEARER).status_code == 200
     assert scene.send("GET", "models", headers=BEARER | {"x-lab-fault": "503"}).status_code == 503
@@ -189,12 +189,12 @@ def test_a_proxy_before_the_provider_answers_in_html(scene: Scene) -> None:
 def test_cues_come_from_the_text_the_model_and_the_script(scene: Scene) -> None:
     assert scene.chat("Hello [[fault:503]]").status_code == 503
     assert scene.chat(model="gpt-6.1-sol+418").status_code == 418
-    scene.lab.script(["429", "ok", "500"])
+    scene.lab.queue_directives(["429", "ok", "500"])
     assert [scene.chat().status_code for _ in range(4)] == [429, 200, 500, 200]
 
 
 def test_a_call_with_cues_of_its_own_leaves_the_script_alone(scene: Scene) -> None:
-    scene.lab.script(["429"])
+    scene.lab.queue_directives(["429"])
 
     assert [scene.chat(cues="ok").status_code, scene.chat().status_code] == [200, 429]
 

@@ -23,19 +23,19 @@ def test_a_chat_counts_as_openai_documents_it(vocabulary: Vocabulary) -> None:
         for role, text in (("system", "Be brief."), ("user", "Why is the sky blue?"))
     )
 
-    assert rendering.prompt(scope="").tokens == documented
+    assert rendering.to_prompt(scope="").tokens == documented
 
 
 def test_an_answer_and_its_priming_open_the_next_prompt(vocabulary: Vocabulary) -> None:
     first = PromptRenderer(vocabulary)
     first.message("user", [first.text("Hello")])
-    prompt = first.prompt(scope="")
+    prompt = first.to_prompt(scope="")
     second = PromptRenderer(vocabulary)
     second.message("user", [second.text("Hello")])
     second.message("assistant", [second.text("Good day.")])
 
     asked = [token for block in prompt.blocks for token in block.tokens]
-    following = [token for block in second.prompt(scope="").blocks for token in block.tokens]
+    following = [token for block in second.to_prompt(scope="").blocks for token in block.tokens]
 
     assert following[: len(asked) + 3] == [*asked, *vocabulary.ids("Good day.")]
 
@@ -46,7 +46,7 @@ def test_blocks_of_one_message_share_its_number_and_keep_their_marks(
     rendering = PromptRenderer(vocabulary)
     rendering.message("user", [rendering.text("a", "1h"), rendering.tool_call("f", "{}")])
     rendering.message("user", [])
-    blocks = rendering.prompt(scope="s", key="k", explicit=True, ttl="30m").blocks
+    blocks = rendering.to_prompt(scope="s", key="k", explicit=True, ttl="30m").blocks
 
     assert [(block.message, block.kind, block.mark) for block in blocks] == [
         (0, "text", "1h"),
@@ -73,7 +73,7 @@ def test_parameters_change_the_opening_of_a_message_and_nothing_else(
     usual.message("user", [RenderedPart("text", (1, 2))], opening(""))
     changed.message("user", [RenderedPart("text", (1, 2))], opening("tool_choice"))
 
-    (one, _), (two, _) = usual.prompt(scope="").blocks, changed.prompt(scope="").blocks
+    (one, _), (two, _) = usual.to_prompt(scope="").blocks, changed.to_prompt(scope="").blocks
 
     assert one.tokens[0] != two.tokens[0]
     assert one.tokens[1:] == two.tokens[1:]
@@ -93,7 +93,7 @@ def test_the_vocabulary_forgets_what_it_read_longest_ago() -> None:
 
 @given(text=st.text(max_size=60), most=st.integers(0, 20))
 def test_a_text_is_cut_within_its_bound(vocabulary: Vocabulary, text: str, most: int) -> None:
-    cut = vocabulary.cut(text, most)
+    cut = vocabulary.truncate_text(text, most)
 
     assert text.startswith(cut)
     assert len(vocabulary.ids(cut)) <= most or not cut

@@ -227,11 +227,11 @@ def test_the_openai_sdk_works_without_a_loop(scene: Scene) -> None:
 def test_the_openai_sdk_retries_what_may_pass_and_raises_what_does_not(scene: Scene) -> None:
     async def act(base: str) -> None:
         client = openai.AsyncOpenAI(base_url=base, api_key="sk", max_retries=1)
-        scene.lab.script(["429=0.01"])
+        scene.lab.queue_directives(["429=0.01"])
         await client.embeddings.create(model="text-embedding-3-small", input="a")
         assert [exchange.status for exchange in scene.lab.exchanges] == [429, 200]
 
-        scene.lab.script(["quota"])
+        scene.lab.queue_directives(["quota"])
         with pytest.raises(openai.RateLimitError) as spent:
             await client.moderations.create(input="a")
         assert spent.value.code == "insufficient_quota"

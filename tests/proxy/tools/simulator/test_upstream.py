@@ -13,7 +13,7 @@ PROMPT = CachedPrompt(blocks=(TokenBlock(role="user", tokens=tuple(range(3000)),
 
 
 def test_a_script_is_played_once_in_order(scene: Scene) -> None:
-    scene.lab.script(["429", "", "death,crlf"])
+    scene.lab.queue_directives(["429", "", "death,crlf"])
 
     played = [scene.lab.next_scripted() for _ in range(4)]
 
@@ -27,7 +27,7 @@ def test_a_script_is_played_once_in_order(scene: Scene) -> None:
 
 def test_a_script_with_an_unknown_cue_is_refused_whole(scene: Scene) -> None:
     with pytest.raises(ValueError, match="dearth"):
-        scene.lab.script(["429", "dearth"])
+        scene.lab.queue_directives(["429", "dearth"])
 
     assert scene.lab.next_scripted() == FaultDirectives()
 
