@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.prefix.guard import (
+    JUDGED_CALLS,
     MIN_CALLS,
     MIN_CONVERSATIONS,
-    WINDOW,
     ArmComparison,
     ArmTotals,
     CallCost,
@@ -192,7 +192,7 @@ def fed(watch: HarmWatch, *calls: tuple[float, float], gap: float = 10.0) -> Har
 
 
 def test_a_feature_that_is_dearer_with_every_call_is_found_within_fifty():
-    found = fed(HarmWatch(), *[(142.0, 100.0)] * WINDOW)
+    found = fed(HarmWatch(), *[(142.0, 100.0)] * JUDGED_CALLS)
 
     assert found is not None
     assert round(found.more, 2) == 0.42
@@ -218,7 +218,7 @@ def test_harm_that_begins_after_good_times_is_found_within_fifty_calls():
     watch = HarmWatch()
     assert fed(watch, *[(40.0, 100.0)] * 500) is None
 
-    assert fed(watch, *[(142.0, 100.0)] * WINDOW) is not None
+    assert fed(watch, *[(142.0, 100.0)] * JUDGED_CALLS) is not None
 
 
 def test_marks_that_may_still_be_read_are_no_loss_yet():
@@ -243,11 +243,11 @@ def test_a_mark_that_the_next_call_of_its_conversation_did_not_read_is_a_loss():
 @given(st.integers(0, 1_000))
 def test_a_feature_that_is_as_dear_on_average_is_hardly_ever_found_dearer(seed: int):
     dice = Random(seed)  # noqa: S311
-    calls = [(dice.gauss(100.0, 20.0), 100.0) for _ in range(WINDOW)]
+    calls = [(dice.gauss(100.0, 20.0), 100.0) for _ in range(JUDGED_CALLS)]
 
     found = fed(HarmWatch(), *calls)
 
-    assert found is None or sum(planned for planned, _ in calls) > 108 * WINDOW
+    assert found is None or sum(planned for planned, _ in calls) > 108 * JUDGED_CALLS
 
 
 @pytest.mark.parametrize(("lives", "gap"), [(300.0, 1.0), (300.0, 60.0), (3_600.0, 1.0)])
@@ -264,7 +264,7 @@ def test_marks_that_die_unread_are_found_however_many_calls_come_while_they_live
 
 def test_a_feature_is_judged_afresh_after_hours_without_a_call():
     watch = HarmWatch()
-    fed(watch, *[(142.0, 100.0)] * WINDOW)
+    fed(watch, *[(142.0, 100.0)] * JUDGED_CALLS)
     watch.record_call(NOW + 100_000.0, CallCost(planned=100.0, direct=100.0), 0)
 
     assert watch.current_harm(NOW + 100_000.0) is None

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from proxy.prefix.breakpoints.continuation import (
     JUDGED_AFTER_S,
     MIN_AGES_S,
-    MIN_RUN,
+    MIN_RUN_CONVERSATIONS,
     ContinuationModel,
     Prior,
     SingleCallRun,
@@ -101,7 +101,7 @@ def after(run: SingleCallRun, count: int, start: float = 0.0, gap: float = 100.0
 
 def test_a_long_run_of_conversations_that_ended_at_once_is_believed_once_it_is_over():
     run = SingleCallRun()
-    over = after(run, MIN_RUN)
+    over = after(run, MIN_RUN_CONVERSATIONS)
 
     assert not run.is_certain(over - 1.0)
     assert run.is_certain(over)
@@ -109,12 +109,12 @@ def test_a_long_run_of_conversations_that_ended_at_once_is_believed_once_it_is_o
 
 def test_a_conversation_that_went_on_ends_the_run_and_the_next_has_to_be_twice_as_long():
     run = SingleCallRun()
-    over = after(run, MIN_RUN)
+    over = after(run, MIN_RUN_CONVERSATIONS)
     run.record_second_call(over, 30.0)
 
     assert not run.is_certain(over)
-    assert not run.is_certain(after(run, 2 * MIN_RUN - 1, over))
-    assert run.is_certain(after(run, 2 * MIN_RUN, over + 100_000.0))
+    assert not run.is_certain(after(run, 2 * MIN_RUN_CONVERSATIONS - 1, over))
+    assert run.is_certain(after(run, 2 * MIN_RUN_CONVERSATIONS, over + 100_000.0))
 
 
 def test_conversations_that_go_on_slowly_are_not_taken_for_lone_ones():

@@ -11,7 +11,7 @@ from proxy.prefix.breakpoints.reuse_statistics import (
     ReuseStatistics,
     SeenCall,
 )
-from proxy.prefix.prediction.sent_call import MAX_LEFT_OUT, MORE
+from proxy.prefix.prediction.sent_call import MAX_LEFT_OUT, MORE_LEFT_OUT
 
 LIFETIMES = {"5m": 300.0, "1h": 3_600.0}
 #: Uses from which a five minute write at 1.25 and reads at 0.1 pay.
@@ -342,7 +342,7 @@ def test_what_calls_leave_out_of_the_end_is_expected_of_those_to_come():
 
 
 def test_what_is_left_out_altogether_is_repeated_nowhere():
-    assert max(reminded(left=MORE).repeat_shares()) < 0.1
+    assert max(reminded(left=MORE_LEFT_OUT).repeat_shares()) < 0.1
 
 
 def test_a_conversations_own_calls_say_more_of_it_than_those_of_its_feature():
@@ -365,6 +365,6 @@ def test_a_mark_that_leaves_out_the_end_serves_the_calls_that_repeat_the_rest():
 
 
 def test_a_first_call_that_was_repeated_but_for_its_end_is_expected_to_be():
-    seen, unseen = reminded(left=1), reminded(left=MORE)
+    seen, unseen = reminded(left=1), reminded(left=MORE_LEFT_OUT)
     assert asked(seen).history["5m"] > 0.0
     assert asked(unseen).history["5m"] == 0.0

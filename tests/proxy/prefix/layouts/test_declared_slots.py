@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.prefix.layouts.declared_slots import LIMIT, MOST, declared_slots, named_slots
+from proxy.prefix.layouts.declared_slots import MAX_NAMES, MAX_PIECES, declared_slots, named_slots
 from proxy.prefix.layouts.order import TextPiece, place_pieces
 from proxy.prefix.prompts.prompt import PromptSlot, parse_prompt
 from tests.fakes.kept import kept
@@ -101,7 +101,7 @@ def test_answers_and_what_tools_return_are_never_touched(role):
         ("<tg:static>a</tg:static>", "one is none of ours"),
         ("<tg:stable a='b'>a</tg:stable>", "one is none of ours"),
         ("<tg:", "one is none of ours"),
-        ("<tg:stable></tg:stable>" * LIMIT, "too many"),
+        ("<tg:stable></tg:stable>" * MAX_PIECES, "too many"),
     ],
 )
 def test_tags_that_dont_add_up_stay_as_text(said, why):
@@ -247,7 +247,7 @@ def test_a_name_that_fits_nothing_is_passed_over_with_a_reason(header, why):
 
 
 def test_of_too_many_names_the_first_are_read():
-    told = slots_beside(",".join(["0=stable"] * (MOST + 5_000)))
+    told = slots_beside(",".join(["0=stable"] * (MAX_NAMES + 5_000)))
 
     assert "too many" in told.notes[0]
     assert len(told.notes) == 1

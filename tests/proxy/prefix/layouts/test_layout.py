@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.prefix.layouts.layout import (
-    LIMIT,
-    TEXTS,
+    MAX_MOVES,
+    MAX_TEXTS,
     Anchor,
     Hole,
     Layout,
@@ -113,7 +113,7 @@ def test_texts_that_are_passed_over_hold_no_place():
 
 
 def test_only_so_many_texts_are_looked_at():
-    found = words(*["x"] * TEXTS, "Line one")
+    found = words(*["x"] * MAX_TEXTS, "Line one")
 
     assert found.find_hole(ONE, None) == "the line before it is gone"
 
@@ -241,10 +241,10 @@ def test_an_empty_layout_changes_nothing():
 
 
 def test_only_so_many_moves_are_followed():
-    many = Layout(moves=(msgspec.structs.replace(TIME, before=BACK),) * LIMIT + (USER,))
+    many = Layout(moves=(msgspec.structs.replace(TIME, before=BACK),) * MAX_MOVES + (USER,))
     _, notes = texts(many, body(SYSTEM.format("noon", "Ines")))
 
-    assert len(notes) == LIMIT
+    assert len(notes) == MAX_MOVES
 
 
 def test_a_layout_survives_json():

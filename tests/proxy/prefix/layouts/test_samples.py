@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.prefix.layouts.samples import (
-    CONVERSATIONS,
-    DIFFERENT,
-    LEAST,
-    LIMIT,
-    LONG,
-    TOTAL,
-    UNITS,
-    VARIANTS,
-    WALL,
+    MAX_CONVERSATIONS,
+    MAX_DISTINCT_UNITS,
+    MAX_SPLIT_LINE_CHARS,
+    MAX_TEXT_UNITS,
+    MAX_UNITS,
+    MAX_VARIANT_UNITS,
+    MAX_VARIANTS,
+    MAX_WHOLE_LINE_CHARS,
+    MIN_CONVERSATIONS,
     Samples,
     conversation_counts,
     is_distinctive,
@@ -47,7 +47,7 @@ def test_an_empty_text_has_none():
 
 
 def test_a_long_line_is_split_at_the_ends_of_sentences():
-    sentence = "x" * LONG + ". "
+    sentence = "x" * MAX_WHOLE_LINE_CHARS + ". "
 
     assert split_units(f"short. line\n{sentence}Then? Yes! End.\n") == (
         "short. line\n",
@@ -59,13 +59,13 @@ def test_a_long_line_is_split_at_the_ends_of_sentences():
 
 
 def test_a_line_without_end_is_one_unit():
-    assert len(split_units("a. " * WALL)) == 1
+    assert len(split_units("a. " * MAX_SPLIT_LINE_CHARS)) == 1
 
 
 def test_beyond_the_bound_the_rest_is_one_unit():
-    found = split_units("a\n" * (LIMIT + 9))
+    found = split_units("a\n" * (MAX_TEXT_UNITS + 9))
 
-    assert len(found) == LIMIT
+    assert len(found) == MAX_TEXT_UNITS
     assert found[-1] == "a\n" * 10
 
 
@@ -167,7 +167,7 @@ def test_few_variants_of_a_conversation_are_kept_whatever_their_order():
         kept.add(frozenset(found.conversations[0].variants))
 
     assert len(kept) == 1
-    assert len(kept.pop()) == VARIANTS
+    assert len(kept.pop()) == MAX_VARIANTS
 
 
 def test_few_conversations_are_kept_whatever_their_order():
@@ -178,22 +178,22 @@ def test_few_conversations_are_kept_whatever_their_order():
             found.add_call(["a"], identity(number), 0.0, first=True)
         kept.append([sample.identity for sample in found.conversations])
 
-    assert kept[0] == kept[1] == [identity(number) for number in range(CONVERSATIONS)]
+    assert kept[0] == kept[1] == [identity(number) for number in range(MAX_CONVERSATIONS)]
 
 
 def test_a_later_hour_goes_first():
     found = samples()
-    for number in range(CONVERSATIONS):
+    for number in range(MAX_CONVERSATIONS):
         found.add_call(["a"], identity(number), 0.0, first=True)
     found.add_call(["a"], identity(999), HOUR, first=True)
 
     assert identity(999) in [sample.identity for sample in found.conversations]
-    assert len(found.conversations) == CONVERSATIONS
+    assert len(found.conversations) == MAX_CONVERSATIONS
 
 
 def test_a_conversation_that_goes_on_stays():
     found = samples()
-    for number in range(CONVERSATIONS):
+    for number in range(MAX_CONVERSATIONS):
         found.add_call(["a"], identity(number), 0.0, first=True)
     found.add_call(["a"], identity(31), HOUR, first=False)
     found.add_call(["a"], identity(999), HOUR, first=True)
@@ -203,39 +203,41 @@ def test_a_conversation_that_goes_on_stays():
 
 def test_long_instructions_end_in_one_large_unit():
     found = samples()
-    found.add_call(["a\n" * UNITS, "b"], b"a", 0.0, first=True)
-    found.add_call(["a\n" * (UNITS + 5), "b"], b"a", 0.0, first=False)
+    found.add_call(["a\n" * MAX_VARIANT_UNITS, "b"], b"a", 0.0, first=True)
+    found.add_call(["a\n" * (MAX_VARIANT_UNITS + 5), "b"], b"a", 0.0, first=False)
 
-    assert {len(v) for v in found.conversations[0].variants.values()} == {UNITS}
+    assert {len(v) for v in found.conversations[0].variants.values()} == {MAX_VARIANT_UNITS}
 
 
 def test_the_units_kept_are_bounded():
     found = samples()
-    for number in range(CONVERSATIONS):
-        for variant in range(VARIANTS):
-            found.add_call([f"{variant}\n" + "a\n" * UNITS], identity(number), 0.0, first=True)
-            assert found.unit_count <= TOTAL
-    assert LEAST <= len(found.conversations) < CONVERSATIONS
+    for number in range(MAX_CONVERSATIONS):
+        for variant in range(MAX_VARIANTS):
+            found.add_call(
+                [f"{variant}\n" + "a\n" * MAX_VARIANT_UNITS], identity(number), 0.0, first=True
+            )
+            assert found.unit_count <= MAX_UNITS
+    assert MIN_CONVERSATIONS <= len(found.conversations) < MAX_CONVERSATIONS
 
 
 def test_the_different_units_kept_are_bounded():
     found = samples()
     for number in range(60):
-        lines = "".join(f"{number} {line}\n" for line in range(UNITS - 100))
+        lines = "".join(f"{number} {line}\n" for line in range(MAX_VARIANT_UNITS - 100))
         found.add_call([lines], identity(number), 0.0, first=True)
-        assert found.distinct_unit_count <= DIFFERENT
+        assert found.distinct_unit_count <= MAX_DISTINCT_UNITS
     assert found.conversations
 
 
 def test_what_made_room_leaves_it_free_for_an_hour():
     found = samples()
     for number in range(60):
-        lines = "".join(f"{number} {line}\n" for line in range(UNITS - 100))
+        lines = "".join(f"{number} {line}\n" for line in range(MAX_VARIANT_UNITS - 100))
         found.add_call([lines], identity(number), 0.0, first=True)
-    assert len(found.conversations) < CONVERSATIONS
+    assert len(found.conversations) < MAX_CONVERSATIONS
     for number in range(60):
         found.add_call(["a"], identity(number), HOUR, first=True)
-    assert len(found.conversations) == CONVERSATIONS
+    assert len(found.conversations) == MAX_CONVERSATIONS
 
 
 def test_a_flood_of_skeletons_is_soon_turned_away():
@@ -246,7 +248,7 @@ def test_a_flood_of_skeletons_is_soon_turned_away():
         found.add_call([said], fingerprint(identity(number)), 0.0, first=True)
 
     assert thread_time() - start < 10.0
-    assert found.distinct_unit_count <= DIFFERENT
+    assert found.distinct_unit_count <= MAX_DISTINCT_UNITS
 
 
 @pytest.mark.parametrize("said", ["\ud800", "\0", ""])

@@ -7,7 +7,7 @@ from proxy.prefix.prediction.sent_call import (
     MAX_LEFT_OUT,
     MAX_LINES,
     MAX_TEXT_BYTES,
-    MORE,
+    MORE_LEFT_OUT,
     SentCall,
     blocks_left_out,
     digest_end,
@@ -196,16 +196,16 @@ def test_where_all_that_is_older_than_some_calls_changes_the_latest_call_says_ho
 
 
 def test_a_call_that_repeats_no_message_goes_on_with_none():
-    assert left_by("xbc", "abc") == MORE
-    assert left_by("abc") == MORE
-    assert blocks_left_out([block("news", 90, at=1)], [digest_end([HELLO])]) == MORE
+    assert left_by("xbc", "abc") == MORE_LEFT_OUT
+    assert left_by("abc") == MORE_LEFT_OUT
+    assert blocks_left_out([block("news", 90, at=1)], [digest_end([HELLO])]) == MORE_LEFT_OUT
 
 
 def test_only_so_many_blocks_are_told_apart():
     long = "abcdefghijklmnopqrstuvwxyz"
 
     assert left_by(long[:-MAX_LEFT_OUT] + "0123", long) == MAX_LEFT_OUT
-    assert left_by(long[: -MAX_LEFT_OUT - 1] + "0123", long) == MORE
+    assert left_by(long[: -MAX_LEFT_OUT - 1] + "0123", long) == MORE_LEFT_OUT
 
 
 def test_of_a_long_prompt_no_more_is_kept_than_is_told_apart():
