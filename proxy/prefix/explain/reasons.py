@@ -137,8 +137,8 @@ def explanation_lines(
         lines.append(
             f"Could have been read besides: {miss.tokens:,} tokens; {_savings_text(miss.nanos)}."
         )
-    mend = FIXES[miss.reason]
-    return [*lines, mend if mend.startswith(_NOTHING_TO_FIX) else f"Fix: {mend}"]
+    fix = FIXES[miss.reason]
+    return [*lines, fix if fix.startswith(_NOTHING_TO_FIX) else f"Fix: {fix}"]
 
 
 def _reason_line(miss: CacheMiss) -> str:

@@ -1,4 +1,4 @@
-"""What is remembered of a conversation from call to call."""
+"""The state that is kept of a conversation from call to call."""
 
 from proxy.prefix.conversations import ConversationState
 from proxy.prefix.prediction.sent_call import digest_start

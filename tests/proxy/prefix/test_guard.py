@@ -104,7 +104,7 @@ def test_a_saving_comes_with_an_interval_that_holds_it():
     assert 180 <= held <= 199
 
 
-def test_too_few_conversations_are_not_judged():
+def test_arms_with_too_few_conversations_are_not_judged():
     found = samples(varied(9_000, 0), varied(3_000, 900), MIN_CONVERSATIONS - 1)
 
     assert (found.finding, found.saving, found.hits) == (ComparisonFinding.NOT_ENOUGH, None, None)
@@ -117,7 +117,7 @@ def test_conversations_without_tokens_are_not_judged():
     assert found.finding is ComparisonFinding.NOT_ENOUGH
 
 
-def test_what_costs_more_is_worse_and_says_by_how_much():
+def test_a_dearer_treated_arm_is_worse_and_says_by_how_much():
     found = samples(varied(4_500, 500), varied(3_000, 500))
 
     assert found.finding is ComparisonFinding.WORSE
@@ -126,14 +126,14 @@ def test_what_costs_more_is_worse_and_says_by_how_much():
     assert found.saving.low < found.saving.value < found.saving.high < 0
 
 
-def test_what_is_read_less_at_no_lower_cost_is_worse():
+def test_a_lower_hit_rate_at_no_lower_cost_is_worse():
     found = samples(varied(3_000, 200), varied(3_000, 500))
 
     assert found.finding is ComparisonFinding.WORSE
     assert "the hit rate is 29.9% lower" in found.why
 
 
-def test_what_is_read_less_because_less_was_written_for_nothing_is_not_worse():
+def test_a_lower_hit_rate_after_fewer_useless_writes_is_not_worse():
     found = samples(varied(2_000, 200), varied(3_000, 500))
 
     assert found.finding is ComparisonFinding.MEASURED
@@ -141,7 +141,7 @@ def test_what_is_read_less_because_less_was_written_for_nothing_is_not_worse():
     assert found.saving.low > 0.3
 
 
-def test_where_nothing_was_paid_the_hit_rate_alone_speaks():
+def test_arms_without_cost_are_compared_by_hit_rate_alone():
     free = samples(
         lambda n: ConversationSums(0, 1000, 500 + n % 3),
         lambda n: ConversationSums(0, 1000, 500 + n % 3),
@@ -157,7 +157,7 @@ def test_where_nothing_was_paid_the_hit_rate_alone_speaks():
     assert worse.finding is ComparisonFinding.WORSE
 
 
-def test_conversations_that_are_all_alike_leave_no_doubt():
+def test_identical_conversations_give_a_certain_comparison():
     found = samples(
         lambda n: ConversationSums(1_000, 1000, 0), lambda n: ConversationSums(2_000, 1000, 0)
     )
@@ -167,7 +167,7 @@ def test_conversations_that_are_all_alike_leave_no_doubt():
 
 
 @given(CONVERSATIONS, CONVERSATIONS)
-def test_samples_add_up(some, others):
+def test_arm_samples_add_up(some, others):
     both, added = sample_arm([*some, *others]), sample_arm(some) + sample_arm(others)
 
     for name in ArmTotals.__struct_fields__:
@@ -175,7 +175,7 @@ def test_samples_add_up(some, others):
 
 
 @given(CONVERSATIONS.map(lambda some: some * 60), CONVERSATIONS.map(lambda some: some * 60))
-def test_whatever_was_measured_there_is_a_verdict_in_finite_numbers(treated, control):
+def test_any_measured_arms_give_a_comparison_in_finite_numbers(treated, control):
     found = compare_arms(sample_arm(treated), sample_arm(control))
 
     for interval in (found.saving, found.hits):
@@ -201,16 +201,16 @@ def test_a_feature_that_is_dearer_with_every_call_is_found_within_fifty():
     )
 
 
-def test_a_few_calls_show_nothing():
+def test_a_few_dear_calls_show_no_harm():
     assert fed(HarmWatch(), *[(200.0, 100.0)] * (MIN_CALLS - 1)) is None
 
 
-def test_what_is_as_dear_or_cheaper_is_left_alone():
+def test_a_feature_no_dearer_than_unmodified_shows_no_harm():
     assert fed(HarmWatch(), *[(100.0, 100.0)] * 60) is None
     assert fed(HarmWatch(), *[(40.0, 100.0)] * 60) is None
 
 
-def test_one_dear_call_among_many_is_chance():
+def test_one_dear_call_among_many_shows_no_harm():
     assert fed(HarmWatch(), *[(100.0, 100.0)] * 49, (400.0, 100.0)) is None
 
 

@@ -1,4 +1,4 @@
-"""What the instructions of features show."""
+"""Layouts learned from the instructions of features."""
 
 from fractions import Fraction
 from itertools import permutations

@@ -1,4 +1,4 @@
-"""What calls should have cost had they been sent unmodified."""
+"""The expected cost of calls, had they been sent unmodified."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""True if marks are sent: out of what others earned, out of next to nothing, or one at a time."""
+"""Marks are sent out of earnings, within the allowed loss, or one at a time on credit."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""What recurs, and the gaps between."""
+"""Units that recur, and the gaps between them."""
 
 from hashlib import blake2b
 
