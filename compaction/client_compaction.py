@@ -14,14 +14,14 @@ import msgspec
 #: Source: Anthropic, context editing and compaction; OpenAI, compaction (2026-11).
 COMPACTION_FIELDS: Final = ("context_management", "compaction")
 #: What a provider puts in the place of what it shortened, as JSON says its type.
-_ITEM: Final = re.compile(rb'(?<!\\)"type"\s*:\s*"compaction')
-_NAME: Final = b'"compaction'
+_COMPACTION_ITEM: Final = re.compile(rb'(?<!\\)"type"\s*:\s*"compaction')
+_COMPACTION_NAME: Final = b'"compaction'
 #: Letters looked at where a text begins, and where it ends: instructions stand there.
-_EDGE: Final = 4_000
+_SCANNED_EDGE_CHARS: Final = 4_000
 #: Messages at the end that are looked at: a harness may let reminders follow.
-_LAST: Final = 2
+_SCANNED_LAST_MESSAGES: Final = 2
 #: What harnesses say when they ask for one, in small letters and on one line.
-_WORDS: Final = (
+_SUMMARY_PHRASES: Final = (
     # Source: Claude Code, Roo Code and Cline, prompts that condense (2026-11).
     "create a detailed summary of the conversation so far",
     "create a detailed summary of our conversation",
@@ -49,7 +49,7 @@ _WORDS: Final = (
 #: A person's own wish for it, where a message begins with nothing else: its sentence is about the
 #: conversation and nothing more. A command stands alone, or says what to keep.
 #: Source: Claude Code, slash commands, ``/compact [instructions]`` (2026-11).
-_WISH: Final = re.compile(
+_SUMMARY_COMMAND: Final = re.compile(
     r"/(?:compact|compress|condense|summari[sz]e)"
     r"(?:$|[ :]+(?:focus|focusing|focused|keep|keeping|preserve|retain|remember|only|but)\b[^?]*$)"
     r"|(?:please |now |briefly ){0,3}(?:summari[sz]e|compact|condense|compress) "
@@ -83,18 +83,21 @@ def client_compaction_kind(fields: Container[str], raws: Sequence[bytes]) -> str
     """
     if any(name in fields for name in COMPACTION_FIELDS) or any(map(_is_compacted, raws)):
         return "native"
-    return "client" if any(map(_asks_for_summary, raws[-_LAST:])) else ""
+    return "client" if any(map(_asks_for_summary, raws[-_SCANNED_LAST_MESSAGES:])) else ""
 
 
 def _is_compacted(raw: bytes) -> bool:
     """True if a message holds what a provider made of others."""
-    return _NAME in raw and _ITEM.search(raw) is not None
+    return _COMPACTION_NAME in raw and _COMPACTION_ITEM.search(raw) is not None
 
 
 def _asks_for_summary(raw: bytes) -> bool:
     """True if a user's message asks for a summary of the conversation."""
     words = _user_words(raw)
-    return any(phrase in words for phrase in _WORDS) or _WISH.match(words) is not None
+    return (
+        any(phrase in words for phrase in _SUMMARY_PHRASES)
+        or _SUMMARY_COMMAND.match(words) is not None
+    )
 
 
 def _user_words(raw: bytes) -> str:
@@ -108,7 +111,11 @@ def _user_words(raw: bytes) -> str:
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return ""
     text = "\n".join(texts)
-    edges = text if len(text) <= 2 * _EDGE else f"{text[:_EDGE]} {text[-_EDGE:]}"
+    edges = (
+        text
+        if len(text) <= 2 * _SCANNED_EDGE_CHARS
+        else f"{text[:_SCANNED_EDGE_CHARS]} {text[-_SCANNED_EDGE_CHARS:]}"
+    )
     return " ".join(edges.lower().split())
 
 

@@ -36,12 +36,12 @@ class CompactedChat(msgspec.Struct, frozen=True, kw_only=True):
         messages: In place of the caller's; its own objects where they are unmodified.
         changed: Whether anything is sent otherwise than it came.
         reason: Why it was compacted at this call or was not, as a code.
-        folded_why: Why its newest part was compacted, at this call or earlier; "" where none was.
+        last_compacted_why: Why its newest part was compacted, now or earlier; "" for none.
         tokens_before: Tokens of the caller's prompt.
         tokens_after: Tokens of what is sent.
-        folded: Messages that segments stand for.
+        compacted_messages: Messages that segments stand for.
         segments: What stands for them.
-        reset: Whether this is the first call after a fold: its prefix moves, once.
+        reset: Whether this is the first call after a compaction: its prefix moves, once.
         break_even: Calls that pay a compaction back, at this call; None where none do or none was
             due.
         evidence: What the newest tool calls needed of what was compacted.
@@ -55,7 +55,7 @@ class CompactedChat(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     tokens_before: int
     tokens_after: int
-    folded: int = 0
+    compacted_messages: int = 0
     segments: tuple[Segment, ...] = ()
     reset: bool = False
     break_even: float | None = None
@@ -63,7 +63,7 @@ class CompactedChat(msgspec.Struct, frozen=True, kw_only=True):
     newest: bytes = b""
     region: Region | None = None
     lost: tuple[str, ...] = ()
-    folded_why: str = ""
+    last_compacted_why: str = ""
 
     @property
     def facts(self) -> tuple[Fact, ...]:
@@ -95,7 +95,7 @@ def compact(
     policy: CompactionPolicy,
     *,
     memory: CompactionMemory,
-    around: ConversationContext = _NO_CONTEXT,
+    context: ConversationContext = _NO_CONTEXT,
     names_lost: bool = False,
 ) -> CompactedChat:
     """Compacts the messages.
@@ -104,15 +104,15 @@ def compact(
         raws: Each message of a chat as JSON.
         policy: What holds for it.
         memory: What is known of earlier calls; conversations share nothing but time in it.
-        around: What stands around it.
+        context: What stands around it.
         names_lost: Whether to say what is lost, which takes long.
 
     Raises:
         CannotCompactError: If it has to be sent unmodified; says why.
     """
-    messages = memory.readings.messages(raws, around.count, around.scope)
+    messages = memory.parsed_messages.messages(raws, context.count, context.scope)
     if policy.mode in _UNTOUCHED:
-        tokens = around.fixed + sum(message.tokens for message in messages)
+        tokens = context.fixed + sum(message.tokens for message in messages)
         return CompactedChat(
             messages=tuple(raws),
             changed=False,
@@ -122,28 +122,28 @@ def compact(
         )
     if any(message.signed for message in messages):
         raise CannotCompactError("signed")
-    said = view_conversation(messages)
+    conversation = view_conversation(messages)
     keys = prefix_digests(
-        [message.digest for message in messages], _conversation_root(policy, around)
+        [message.digest for message in messages], _conversation_root(policy, context)
     )
-    walk = CompactionPlanner(
-        talk=said,
+    planner = CompactionPlanner(
+        conversation=conversation,
         policy=policy,
-        fixed=around.fixed,
-        count=around.count,
-        notes=around.notes,
+        fixed=context.fixed,
+        count=context.count,
+        notes=context.notes,
         keys=keys,
-        find=memory.findings.analyzer_for(around.scope),
+        find=memory.text_analyses.analyzer_for(context.scope),
     )
-    before = _longest_known_state(memory, walk)
-    state = walk.state_at_end(before or walk.initial_state())
+    before = _longest_known_state(memory, planner)
+    state = planner.state_at_end(before or planner.initial_state())
     memory.keep(keys[-1], state)
-    return _compacted_chat(walk, state, names_lost=names_lost)
+    return _compacted_chat(planner, state, names_lost=names_lost)
 
 
-def _conversation_root(policy: CompactionPolicy, around: ConversationContext) -> bytes:
+def _conversation_root(policy: CompactionPolicy, context: ConversationContext) -> bytes:
     """The digest root: equal messages under another policy or context are another conversation."""
-    held = msgspec.msgpack.encode((ALGORITHM_VERSION, policy, around.scope, around.fixed))
+    held = msgspec.msgpack.encode((ALGORITHM_VERSION, policy, context.scope, context.fixed))
     return blake2b(held, digest_size=16).digest()
 
 
@@ -155,7 +155,7 @@ def _longest_known_state(
     A call that its client broke off to say more, and made again, is none by now: what was decided
     at it does not hold, or another process, which never saw it, would decide otherwise.
     """
-    points = list(planner.talk.points_after(0))
+    points = list(planner.conversation.points_after(0))
     for size in range(len(planner.keys), 0, -1):
         found = memory.find(planner.prefix_key(size))
         if found is not None and (size == len(planner.keys) or found.calls == bisect(points, size)):
@@ -168,52 +168,56 @@ def _longest_known_state(
 def _compacted_chat(
     planner: CompactionPlanner, state: CompactionState, *, names_lost: bool
 ) -> CompactedChat:
-    said = planner.talk
-    folds = state.folds
+    conversation = planner.conversation
+    parts = state.parts
     sent = _sent_messages(planner, state)
-    came = [message.raw for message in said.messages]
+    came = [message.raw for message in conversation.messages]
     changed = len(sent) != len(came) or any(a is not b for a, b in zip(sent, came, strict=True))
-    last = folds[-1] if folds else None
-    head = planner.fixed + said.cumulative_tokens[said.lead]
-    reset = last is not None and last.at == state.tail.end
+    last = parts[-1] if parts else None
+    head = planner.fixed + conversation.cumulative_tokens[conversation.lead]
+    reset = last is not None and last.at == state.suffix.end
     return CompactedChat(
         messages=tuple(sent),
         changed=changed,
-        reason=state.verdict.reason.value,
-        tokens_before=planner.fixed + said.cumulative_tokens[-1],
-        tokens_after=head + sum(each.tokens for each in folds) + state.tail.tokens,
-        folded=sum(each.segment.end - each.segment.start - len(each.kept) for each in folds),
-        segments=tuple(each.segment for each in folds),
+        reason=state.decision.reason.value,
+        tokens_before=planner.fixed + conversation.cumulative_tokens[-1],
+        tokens_after=head + sum(each.tokens for each in parts) + state.suffix.tokens,
+        compacted_messages=sum(
+            each.segment.end - each.segment.start - len(each.kept) for each in parts
+        ),
+        segments=tuple(each.segment for each in parts),
         reset=reset,
-        break_even=state.verdict.break_even,
-        evidence=needed_values_evidence(planner, state) if folds else None,
+        break_even=state.decision.break_even,
+        evidence=needed_values_evidence(planner, state) if parts else None,
         newest=planner.prefix_key(last.segment.end) if last is not None else b"",
-        region=_last_region(said, last) if reset and last is not None else None,
-        lost=lost_values(planner, state, sent) if names_lost and folds else (),
-        folded_why=last.reason.value if last is not None and last.reason is not None else "",
+        region=_last_region(conversation, last) if reset and last is not None else None,
+        lost=lost_values(planner, state, sent) if names_lost and parts else (),
+        last_compacted_why=last.reason.value
+        if last is not None and last.reason is not None
+        else "",
     )
 
 
-def _last_region(said: ConversationView, last: CompactedPart) -> Region:
+def _last_region(conversation: ConversationView, last: CompactedPart) -> Region:
     """The region that was compacted last."""
     return Region(
-        messages=said.messages,
-        units=said.units,
+        messages=conversation.messages,
+        units=conversation.units,
         start=last.segment.start,
         end=last.segment.end,
-        held=frozenset(last.kept),
+        kept=frozenset(last.kept),
     )
 
 
 def _sent_messages(planner: CompactionPlanner, state: CompactionState) -> list[bytes]:
     """Each message that is sent."""
-    messages = planner.talk.messages
-    sent = [message.raw for message in messages[: planner.talk.lead]]
-    for each in state.folds:
-        sent.append(_message(each.segment.text))
+    messages = planner.conversation.messages
+    sent = [message.raw for message in messages[: planner.conversation.lead]]
+    for each in state.parts:
+        sent.append(_user_message(each.segment.text))
         sent += [messages[at].raw for at in each.kept]
-    return sent + state.tail.sent_messages(planner.talk)
+    return sent + state.suffix.sent_messages(planner.conversation)
 
 
-def _message(text: str) -> bytes:
+def _user_message(text: str) -> bytes:
     return b'{"role":"user","content":' + orjson.dumps(text) + b"}"

@@ -19,14 +19,14 @@ from compaction.reading.message import CalledTool, ParsedMessage, Voice
 from compaction.reading.turns import MessageUnit, call_points, split_units
 
 #: Tokens behind a turn's beginning above which a cut may stand inside that turn.
-_LONG: Final = 16_000
+_LONG_TURN_TOKENS: Final = 16_000
 #: Steps that a turn has where an agent works by itself.
-_STEPS: Final = 6
+_MIN_AGENT_STEPS: Final = 6
 #: What then stays behind the cut: so many tokens, or this part of the prompt if that is less.
-_TAIL: Final = 8_000
-_TAIL_SHARE: Final = 0.25
+_SUFFIX_TOKENS: Final = 8_000
+_MAX_SUFFIX_SHARE: Final = 0.25
 #: Letters of a call's arguments that tell it from others.
-_ARGUMENTS: Final = 200
+_MAX_ARGUMENTS_CHARS: Final = 200
 
 _start = attrgetter("start")
 _end = attrgetter("end")
@@ -40,14 +40,14 @@ class ConversationView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         messages: Each message.
         units: What stands or falls together.
         lead: How many messages of authority stand before it begins.
-        asked: How long it was at each call of its client, the present one included.
-        upto: What the messages before each place weigh; one more than there are messages.
+        points: Its length at each call of its client, the present one included.
+        cumulative_tokens: Tokens of the messages before each place; one more than messages.
     """
 
     messages: tuple[ParsedMessage, ...]
     units: tuple[MessageUnit, ...]
     lead: int
-    asked: tuple[int, ...]
+    points: tuple[int, ...]
     cumulative_tokens: tuple[int, ...]
 
     @cached_property
@@ -85,11 +85,12 @@ class ConversationView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         call = self.calls_by_result.get(at)
         if call is None:
             return "a tool"
-        return f"{call.name}({' '.join(call.arguments[: 2 * _ARGUMENTS].split())[:_ARGUMENTS]})"
+        words = " ".join(call.arguments[: 2 * _MAX_ARGUMENTS_CHARS].split())
+        return f"{call.name}({words[:_MAX_ARGUMENTS_CHARS]})"
 
     def points_after(self, after: int) -> Iterator[int]:
         """The points beyond the first ``after`` messages; the whole conversation is the last."""
-        for at in self.asked:
+        for at in self.points:
             begun = self.lead < at
             if begun and at > after and (at < len(self.messages) or self._awaits_answer):
                 yield at
@@ -120,38 +121,44 @@ def view_conversation(messages: Sequence[ParsedMessage]) -> ConversationView:
         messages=tuple(messages),
         units=split_units(messages),
         lead=lead,
-        asked=call_points(messages),
+        points=call_points(messages),
         cumulative_tokens=tuple(accumulate(weights, initial=0)),
     )
 
 
-def turn_cut(said: ConversationView, at: int, last: int, keep: int) -> int:
+def turn_cut(conversation: ConversationView, at: int, last: int, keep_turns: int) -> int:
     """The end of the part to compact at a point; ``last`` where there is nothing to compact.
 
     The last turns stay. Where they are long, as an agent's are that works by itself, the last
     steps of them stay.
 
     Args:
-        said: The conversation.
+        conversation: The conversation.
         at: The point.
         last: Where the last cut stands, or where the conversation begins.
-        keep: Turns that stay.
+        keep_turns: Turns that stay.
     """
-    known = said.units_between(last, at)
+    known = conversation.units_between(last, at)
     if not known:
         return last
-    turns = _turns(known, keep)
-    if turns > last and said.tokens_between(turns, at) <= _LONG:
+    turns = _turns_start(known, keep_turns)
+    if turns > last and conversation.tokens_between(turns, at) <= _LONG_TURN_TOKENS:
         return turns
-    steps = max(_steps(said, known, at, keep), turns)
-    return steps if turns > last or said.tokens_between(last, at) > _LONG else last
+    steps = max(_steps_start(conversation, known, at, keep_turns), turns)
+    return (
+        steps if turns > last or conversation.tokens_between(last, at) > _LONG_TURN_TOKENS else last
+    )
 
 
-def step_cut(said: ConversationView, at: int, last: int, keep: int) -> int:
+def step_cut(conversation: ConversationView, at: int, last: int, keep_turns: int) -> int:
     """The same where few turns of many steps are all there is: their last steps stay."""
-    known = said.units_between(last, at)
+    known = conversation.units_between(last, at)
     turns = known[-1].turn - known[0].turn + 1 if known else 1
-    return known[-keep - 1].end if len(known) > max(keep, turns * _STEPS) else last
+    return (
+        known[-keep_turns - 1].end
+        if len(known) > max(keep_turns, turns * _MIN_AGENT_STEPS)
+        else last
+    )
 
 
 def _words(message: ParsedMessage) -> str:
@@ -160,17 +167,19 @@ def _words(message: ParsedMessage) -> str:
     return "\n".join([message.text, *called])
 
 
-def _turns(known: Sequence[MessageUnit], keep: int) -> int:
+def _turns_start(known: Sequence[MessageUnit], keep: int) -> int:
     """The index where the last turns begin; the start of all where there are no more."""
     first = known[-1].turn - keep + 1
     begins = known[bisect_left(known, first, key=_turn) % len(known)]
     return begins.start if begins.turn == first > 0 else known[0].start
 
 
-def _steps(said: ConversationView, known: Sequence[MessageUnit], at: int, keep: int) -> int:
+def _steps_start(
+    conversation: ConversationView, known: Sequence[MessageUnit], at: int, keep: int
+) -> int:
     """The index where the last steps that weigh enough begin."""
-    enough = min(_TAIL, int(said.cumulative_tokens[at] * _TAIL_SHARE))
+    enough = min(_SUFFIX_TOKENS, int(conversation.cumulative_tokens[at] * _MAX_SUFFIX_SHARE))
     for unit in reversed(known[: -keep or None]):
-        if said.tokens_between(unit.end, at) >= enough:
+        if conversation.tokens_between(unit.end, at) >= enough:
             return unit.end
     return known[0].start

@@ -17,7 +17,7 @@ import msgspec
 from compaction.policy import CompactionPolicy, RelativePrices
 
 #: Calls before which nothing is known of how a conversation goes on.
-FEW_CALLS: Final = 4
+MIN_CALLS: Final = 4
 #: How often over a compaction must be paid back, if as many calls follow as there were so far: one
 #: session in about so many ends in between and is more expensive for it. 304 recorded sessions on 8
 #: routes with the lengths that real segments have, what prompts cost less and how many of those
@@ -31,15 +31,15 @@ SAFETY_FACTOR: Final = 30.0
 #: in a row cost 2 to 3 % less than at 0 (Claude, Gemini), and at 12 about as much as without
 #: compactions; mini-swe-agent's runs, which end after 30 calls, lose a third to a half less. See
 #: tests/bench/README.md.
-SPENDING: Final = 5.0
+BANK_SAFETY_FACTOR: Final = 5.0
 #: Part of the whole prompt that a compaction must take away at least.
 MIN_PROGRESS_SHARE: Final = 0.15
 #: Part of the window that is left free; the answer's longest is taken off the window already.
-MARGIN: Final = 0.05
+WINDOW_MARGIN_SHARE: Final = 0.05
 #: Calls that must still fit into the window; else it is time.
-CALLS_AHEAD: Final = 2
+MIN_CALLS_AHEAD: Final = 2
 #: How much larger a part must be than the one that brought nothing, before it is tried again.
-AGAIN: Final = 2
+RETRY_GROWTH_FACTOR: Final = 2
 
 
 class CompactionReason(StrEnum):
@@ -49,7 +49,9 @@ class CompactionReason(StrEnum):
     BANKED = "banked"  #: What was saved so far pays for it, should no call follow.
     FORCED = "forced"  #: The policy says so.
     WINDOW = "window"  #: It would soon not fit into the model's window.
-    NOTHING_TO_FOLD = "nothing_to_fold"  #: All of it stays: authority, kept turns, open calls.
+    NOTHING_TO_COMPACT = (
+        "nothing_to_compact"  #: All of it stays: authority, kept turns, open calls.
+    )
     NO_PROGRESS = "no_progress"  #: It would hardly be shorter, or was not when last tried.
     BELOW_LEAST = "below_least"  #: It is too short to be worth it, or would be to be cached.
     BELOW_TARGET = "below_target"  #: It is as short as it should become.
@@ -65,13 +67,13 @@ class CostInputs(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         calls: Calls so far, this one included.
-        since: Those since the last compaction; ``calls`` where there was none.
+        calls_since: Those since the last compaction; ``calls`` where there was none.
         fixed: Tokens of the system text and the tools.
-        folded: Tokens of the segments that stand.
+        earlier_segments: Tokens of the segments that stand.
         region: Tokens of what would be compacted now, as it is sent so far.
         segment: Tokens of what would stand for it, measured or estimated.
         tail: Tokens behind the cut.
-        back: Tokens by which the suffix is longer once it stands behind a compaction: what it
+        regrowth: Tokens by which the suffix is longer once it stands behind a compaction: what it
             repeats or names is compacted then, and said again.
         fresh: Those of the suffix that no call has sent before: they are written in any case.
         growth: Tokens a call adds, the mean since the last compaction.
@@ -81,39 +83,39 @@ class CostInputs(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     calls: int
-    since: int
+    calls_since: int
     fixed: int
-    folded: int
+    earlier_segments: int
     region: int
     segment: int
     tail: int
     growth: float
     fresh: int = 0
-    back: int = 0
+    regrowth: int = 0
     bank: float = 0.0
     failed: int = 0
 
     @property
     def total(self) -> int:
         """Tokens of the prompt as it stands."""
-        return self.fixed + self.folded + self.region + self.tail
+        return self.fixed + self.earlier_segments + self.region + self.tail
 
     @property
     def gain(self) -> int:
         """Tokens by which a compaction shortens it; below 0 where it would be longer."""
-        return self.region - self.segment - self.back
+        return self.region - self.segment - self.regrowth
 
 
 class CompactionDecision(msgspec.Struct, frozen=True):
     """The decision on a conversation, with its reason.
 
     Attributes:
-        folds: Whether it is compacted now.
+        is_due: Whether it is compacted now.
         reason: Why, or why not.
         break_even: Calls that pay the compaction back, this one included; None where none do.
     """
 
-    folds: bool
+    is_due: bool
     reason: CompactionReason
     break_even: float | None
 
@@ -142,7 +144,7 @@ _COMPACTING_REASONS: Final = frozenset(
 )
 
 
-def rewrite_cost(prices: RelativePrices, at: CostInputs, asked: float = 0.0) -> float:
+def rewrite_cost(prices: RelativePrices, at: CostInputs, asked_model: float = 0.0) -> float:
     """The one-time cost of a compaction: segment and suffix are written instead of read.
 
     Of what stands before the cut, so is whatever is not read by itself.
@@ -150,10 +152,16 @@ def rewrite_cost(prices: RelativePrices, at: CostInputs, asked: float = 0.0) -> 
     Args:
         prices: What tokens cost.
         at: How the conversation stands.
-        asked: What a model was paid to write the segment; 0 for rules alone.
+        asked_model: What a model was paid to write the segment; 0 for rules alone.
     """
-    anew = at.segment + at.tail + at.back - at.fresh + _unread(prices, at.fixed + at.folded)
-    return max(prices.write - prices.read, 0.0) * anew + asked
+    anew = (
+        at.segment
+        + at.tail
+        + at.regrowth
+        - at.fresh
+        + _uncached_lead_tokens(prices, at.fixed + at.earlier_segments)
+    )
+    return max(prices.write - prices.read, 0.0) * anew + asked_model
 
 
 def break_even_calls(prices: RelativePrices, at: CostInputs, asked: float = 0.0) -> float:
@@ -208,10 +216,10 @@ def call_savings(prices: RelativePrices, shorter_before: int, shorter_now: int) 
 
 def ceiling_tokens(window: int, growth: float) -> float:
     """Tokens of a prompt that leave room for the answer and calls to come; else infinite."""
-    return window * (1 - MARGIN) - CALLS_AHEAD * growth if window else inf
+    return window * (1 - WINDOW_MARGIN_SHARE) - MIN_CALLS_AHEAD * growth if window else inf
 
 
-def _unread(prices: RelativePrices, ahead: int) -> int:
+def _uncached_lead_tokens(prices: RelativePrices, ahead: int) -> int:
     """Tokens before a cut that are written anew with what follows."""
     return ahead if ahead < prices.least or not prices.block else ahead % prices.block
 
@@ -219,7 +227,7 @@ def _unread(prices: RelativePrices, ahead: int) -> int:
 def _reason_it_cannot_shorten(at: CostInputs) -> CompactionReason | None:
     """The reason why compaction could not shorten it, or None."""
     if at.region <= 0:
-        return CompactionReason.NOTHING_TO_FOLD
+        return CompactionReason.NOTHING_TO_COMPACT
     return CompactionReason.NO_PROGRESS if at.gain <= 0 else None
 
 
@@ -232,12 +240,12 @@ def _forced_reason(policy: CompactionPolicy, at: CostInputs) -> CompactionReason
         return None
     if at.total - at.gain >= most:
         return CompactionReason.FLOOR
-    return CompactionReason.NO_PROGRESS if _lacks_progress(at) else CompactionReason.WINDOW
+    return CompactionReason.NO_PROGRESS if _brings_too_little(at) else CompactionReason.WINDOW
 
 
-def _lacks_progress(at: CostInputs) -> bool:
+def _brings_too_little(at: CostInputs) -> bool:
     """True if a compaction brings too little, or the same part brought nothing before."""
-    return at.gain < MIN_PROGRESS_SHARE * at.total or at.region < AGAIN * at.failed
+    return at.gain < MIN_PROGRESS_SHARE * at.total or at.region < RETRY_GROWTH_FACTOR * at.failed
 
 
 def _reason_to_wait(policy: CompactionPolicy, at: CostInputs) -> CompactionReason | None:
@@ -246,11 +254,11 @@ def _reason_to_wait(policy: CompactionPolicy, at: CostInputs) -> CompactionReaso
         return CompactionReason.BELOW_LEAST
     if policy.target and at.total <= policy.target:
         return CompactionReason.BELOW_TARGET
-    if policy.target and at.fixed + at.folded + at.tail >= policy.target:
+    if policy.target and at.fixed + at.earlier_segments + at.tail >= policy.target:
         return CompactionReason.FLOOR
-    if _lacks_progress(at):
+    if _brings_too_little(at):
         return CompactionReason.NO_PROGRESS
-    return CompactionReason.TOO_FEW_CALLS if at.calls < FEW_CALLS else None
+    return CompactionReason.TOO_FEW_CALLS if at.calls < MIN_CALLS else None
 
 
 def _payment_reason(policy: CompactionPolicy, at: CostInputs) -> CompactionReason:
@@ -261,13 +269,13 @@ def _payment_reason(policy: CompactionPolicy, at: CostInputs) -> CompactionReaso
     later calls might not pay back, but not where they hardly could.
     """
     prices = policy.prices
-    if at.since < at.calls and at.since < optimal_period_calls(prices, at) / 2:
+    if at.calls_since < at.calls and at.calls_since < optimal_period_calls(prices, at) / 2:
         return CompactionReason.COOLING_DOWN
     if at.total < high_water_tokens(prices, at):
         return CompactionReason.TOO_EARLY
     calls = repayment_calls(prices, at)
     if calls == 0 < rewrite_cost(prices, at):
-        likely = at.calls >= SPENDING * break_even_calls(prices, at)
+        likely = at.calls >= BANK_SAFETY_FACTOR * break_even_calls(prices, at)
         return CompactionReason.BANKED if likely else CompactionReason.DOES_NOT_PAY
     safety = policy.safety or SAFETY_FACTOR
     return CompactionReason.PAYS if at.calls >= safety * calls else CompactionReason.DOES_NOT_PAY

@@ -19,9 +19,9 @@ from compaction.value_tokens import TokenIndex, Tokens, named_values
 #: How much is gone, which is no value of what is.
 _counts: Final = re.compile(r"\(\d+\)|and \d+ more").sub
 #: Names of one call that are looked up.
-_NAMES: Final = 64
+_MAX_NAMES_PER_CALL: Final = 64
 #: Losses that are named.
-_NAMED: Final = 1_000
+_MAX_LOST_VALUES: Final = 1_000
 
 
 def needed_values_evidence(
@@ -36,29 +36,31 @@ def needed_values_evidence(
         planner: The conversation.
         state: How it stands.
     """
-    here = state.tail.end
-    folds = [each for each in state.folds if each.at < here]
+    here = state.suffix.end
+    parts = [each for each in state.parts if each.at < here]
     before = _previous_request_point(planner, here)
     calls = list(_calls_between(planner, before, here))
-    if not folds or not calls:
+    if not parts or not calls:
         return None
-    names = dict.fromkeys(name for call in calls for name in spaced_ids(call.arguments)[:_NAMES])
+    names = dict.fromkeys(
+        name for call in calls for name in spaced_ids(call.arguments)[:_MAX_NAMES_PER_CALL]
+    )
     if not names:
         return QualityEvidence()
-    cut = folds[-1].segment.end
-    words = planner.talk.words_between
-    kept = [planner.talk.messages[at].text for each in folds for at in each.kept]
-    as_it_came = "\n".join([words(0, planner.talk.lead), words(cut, before), *kept])
-    folded = words(planner.talk.lead, cut)
-    asked = [
+    cut = parts[-1].segment.end
+    words = planner.conversation.words_between
+    kept = [planner.conversation.messages[at].text for each in parts for at in each.kept]
+    unmodified_text = "\n".join([words(0, planner.conversation.lead), words(cut, before), *kept])
+    compacted_text = words(planner.conversation.lead, cut)
+    needed = [
         name
         for name in names
-        if not contains_name(as_it_came, name) and contains_name(folded, name)
+        if not contains_name(unmodified_text, name) and contains_name(compacted_text, name)
     ]
-    said = [each.segment.text for each in folds]
-    said += [each.raw.decode() for each in state.tail.said.values()]
-    lost = sum(not any(contains_name(text, name) for text in said) for name in asked)
-    return QualityEvidence(needed=len(asked), lost=lost)
+    said = [each.segment.text for each in parts]
+    said += [each.raw.decode() for each in state.suffix.replaced.values()]
+    lost = sum(not any(contains_name(text, name) for text in said) for name in needed)
+    return QualityEvidence(needed=len(needed), lost=lost)
 
 
 def lost_values(
@@ -71,35 +73,35 @@ def lost_values(
         state: How it stands.
         sent: Each message that is sent.
     """
-    messages = planner.talk.messages
-    kept = {at for each in state.folds for at in each.kept}
-    said = {each.segment.text: each.segment.facts for each in state.folds}
+    messages = planner.conversation.messages
+    kept = {at for each in state.parts for at in each.kept}
+    said = {each.segment.text: each.segment.facts for each in state.parts}
     known = TokenIndex(
         told
         for raw in sent
-        for text in _texts(parse_message(raw))
+        for text in _message_texts(parse_message(raw))
         for told in _stated_texts(text, said)
     )
     found: dict[Tokens, str] = {}
-    for at in range(planner.talk.lead, state.folds[-1].segment.end):
-        for text in () if at in kept else _texts(messages[at]):
+    for at in range(planner.conversation.lead, state.parts[-1].segment.end):
+        for text in () if at in kept else _message_texts(messages[at]):
             named = named_values(redact_secrets(text)).items()
             found |= {value: written for value, written in named if value not in known}
-        if len(found) > _NAMED:
+        if len(found) > _MAX_LOST_VALUES:
             break
-    return tuple(found.values())[:_NAMED]
+    return tuple(found.values())[:_MAX_LOST_VALUES]
 
 
-def _stated_texts(text: str, said: Mapping[str, Sequence[Fact]]) -> Iterator[str]:
+def _stated_texts(text: str, facts_by_text: Mapping[str, Sequence[Fact]]) -> Iterator[str]:
     """The statements of a text; of a segment neither turn numbers nor counts of what is gone."""
-    if text not in said:
+    if text not in facts_by_text:
         yield text
     else:
-        for fact in said[text]:
+        for fact in facts_by_text[text]:
             yield _counts("", fact.text) if fact.kind is FactKind.GONE else fact.text
 
 
-def _texts(message: ParsedMessage) -> Iterator[str]:
+def _message_texts(message: ParsedMessage) -> Iterator[str]:
     """The texts of a message and its tool calls; of JSON each value by itself."""
     yield from _json_leaves(message.text)
     for call in message.calls:
@@ -117,11 +119,11 @@ def _json_leaves(text: str) -> Sequence[str]:
 
 def _calls_between(planner: CompactionPlanner, start: int, end: int) -> Iterator[CalledTool]:
     """The tool calls that the assistant made between two places."""
-    for message in planner.talk.messages[start:end]:
+    for message in planner.conversation.messages[start:end]:
         yield from message.calls
 
 
 def _previous_request_point(planner: CompactionPlanner, here: int) -> int:
     """The last point before one: where the assistant was asked for what it said since."""
-    points = [at for at in planner.talk.points_after(0) if at < here]
-    return points[-1] if points else planner.talk.lead
+    points = [at for at in planner.conversation.points_after(0) if at < here]
+    return points[-1] if points else planner.conversation.lead

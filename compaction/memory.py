@@ -11,25 +11,27 @@ from compaction.reading.parsed_messages import ParsedMessageCache
 from compaction.reading.text_analysis_cache import TextAnalysisCache
 
 #: Conversations remembered, and messages that their states hold in other words.
-_TALKS: Final = 4_096
-_BYTES: Final = 64 * 2**20
+_MAX_CONVERSATIONS: Final = 4_096
+_MAX_BYTES: Final = 64 * 2**20
 #: What an entry of a dictionary takes beside what it holds.
-_ENTRY: Final = 160
+_ENTRY_BYTES: Final = 160
 
 
 class CompactionMemory:
     """Bounded; one thread at a time may use it.
 
     Args:
-        talks: Conversations remembered.
-        most: Bytes of what is sent in place of messages that are remembered with them.
+        conversations: Conversations remembered.
+        max_bytes: Bytes of what is sent in place of messages that are remembered with them.
     """
 
-    def __init__(self, talks: int = _TALKS, most: int = _BYTES) -> None:
-        self.readings = ParsedMessageCache()
-        self.findings = TextAnalysisCache()
-        self._talks = talks
-        self._most = most
+    def __init__(
+        self, conversations: int = _MAX_CONVERSATIONS, max_bytes: int = _MAX_BYTES
+    ) -> None:
+        self.parsed_messages = ParsedMessageCache()
+        self.text_analyses = TextAnalysisCache()
+        self._max_conversations = conversations
+        self._max_bytes = max_bytes
         self._held = 0
         self._states: OrderedDict[bytes, CompactionState] = OrderedDict()
 
@@ -44,17 +46,17 @@ class CompactionMemory:
         """Remembers a state; the least recently used are forgotten."""
         before = self._states.pop(key, None)
         if before is not None:
-            self._held -= _size(before)
+            self._held -= _state_bytes(before)
         self._states[key] = state
-        self._held += _size(state)
-        while len(self._states) > self._talks or self._held > self._most:
+        self._held += _state_bytes(state)
+        while len(self._states) > self._max_conversations or self._held > self._max_bytes:
             _, dropped = self._states.popitem(last=False)
-            self._held -= _size(dropped)
+            self._held -= _state_bytes(dropped)
 
 
-def _size(state: CompactionState) -> int:
+def _state_bytes(state: CompactionState) -> int:
     """Bytes that a state holds, approximately."""
-    tail = state.tail
-    said = sum(len(each.raw) + _ENTRY for each in tail.said.values())
-    segments = sum(4 * len(each.segment.text) for each in state.folds)
-    return 512 + said + _ENTRY * len(tail.seen) + segments
+    tail = state.suffix
+    said = sum(len(each.raw) + _ENTRY_BYTES for each in tail.replaced.values())
+    segments = sum(4 * len(each.segment.text) for each in state.parts)
+    return 512 + said + _ENTRY_BYTES * len(tail.seen) + segments

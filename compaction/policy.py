@@ -10,18 +10,18 @@ class CompactionMode(StrEnum):
     """The mode of compaction for a feature; each includes the ones before it, but native."""
 
     OFF = "off"  #: Sent unmodified.
-    TRIM = "trim"  #: Tool results said shorter without loss, when they first come.
+    TRIM = "trim"  #: Tool results shortened without loss, when they first come.
     FACTS = "facts"  #: Old turns become facts, by rules alone.
     FACTS_MODEL = "facts+model"  #: Facts that a small model found join them at the next reset.
     NATIVE = "native"  #: The provider compacts; nothing is compacted here.
 
 
 #: Tokens of a step, and of the least prompt, from which a cache is coarse.
-_BLOCK: Final = 1_024
-_LEAST: Final = 4_096
-#: Steps, and leasts, of a coarse cache that a prompt has before its results are told shorter.
-_STEPS: Final = 4
-_LEASTS: Final = 2
+_COARSE_STEP_TOKENS: Final = 1_024
+_COARSE_PREFIX_TOKENS: Final = 4_096
+#: Steps, and least prompts, of a coarse cache that a prompt has before its results are shortened.
+_MIN_COARSE_STEPS: Final = 4
+_MIN_COARSE_PREFIXES: Final = 2
 
 
 class RelativePrices(msgspec.Struct, frozen=True):
@@ -43,24 +43,28 @@ class RelativePrices(msgspec.Struct, frozen=True):
     block: int = 1
 
     @property
-    def trims(self) -> int:
-        """Tokens of a prompt from which results are told shorter.
+    def min_trim_tokens(self) -> int:
+        """Tokens of a prompt from which results are shortened.
 
         One made shorter can fall below a step of its cache, or below its least, and cost more: so
         on coarse ones only where it is some steps long. Measured, tests/bench/README.md.
         """
-        coarse = self.block >= _BLOCK or self.least >= _LEAST
-        return max(_STEPS * self.block, _LEASTS * self.least) if coarse else self.least
+        coarse = self.block >= _COARSE_STEP_TOKENS or self.least >= _COARSE_PREFIX_TOKENS
+        return (
+            max(_MIN_COARSE_STEPS * self.block, _MIN_COARSE_PREFIXES * self.least)
+            if coarse
+            else self.least
+        )
 
     @property
-    def spares(self) -> int:
-        """Tokens that results so far must be shorter by before any is told shorter.
+    def min_spared_tokens(self) -> int:
+        """Tokens that shortening must save on the results so far before any is shortened.
 
         One step of a cache that reads in coarse steps: a prompt that is shorter by less passes each
         step some calls later, and a call that finds it not passed yet reads a step less. Measured,
         tests/bench/README.md.
         """
-        return self.block if self.block >= _BLOCK else 0
+        return self.block if self.block >= _COARSE_STEP_TOKENS else 0
 
 
 class CompactionPolicy(msgspec.Struct, frozen=True, kw_only=True):

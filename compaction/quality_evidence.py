@@ -20,11 +20,11 @@ MAX_LOST_SHARE: Final = 0.02
 #: Ids needed before anything is judged.
 MIN_NEEDED_VALUES: Final = 20
 #: Standard errors of the bound: 95 % of a one-sided judgement.
-_SURE: Final = 1.645
+_BOUND_STANDARD_ERRORS: Final = 1.645
 
 #: What comes after each mode that compacts; the others compaction nothing, so nothing tells of
 #: them.
-_GENTLER: Final = {
+_GENTLER_MODES: Final = {
     # A model's notes only add to facts: without them more is lost.
     CompactionMode.FACTS_MODEL: CompactionMode.TRIM,
     CompactionMode.FACTS: CompactionMode.TRIM,
@@ -54,7 +54,7 @@ class QualityEvidence(msgspec.Struct, frozen=True, kw_only=True):
 
 def next_mode(
     mode: CompactionMode,
-    found: QualityEvidence,
+    evidence: QualityEvidence,
     *,
     threshold: float = MAX_LOST_SHARE,
     least: int = MIN_NEEDED_VALUES,
@@ -63,24 +63,28 @@ def next_mode(
 
     Args:
         mode: The present one.
-        found: What was seen in this mode, and only in it.
+        evidence: What was seen in this mode, and only in it.
         threshold: Part of the ids needed that may be lost.
         least: Ids needed below which nothing changes.
     """
-    if found.needed < least or lowest_likely_share(found) <= threshold:
+    if evidence.needed < least or lowest_likely_share(evidence) <= threshold:
         return mode
-    return _GENTLER.get(mode, mode)
+    return _GENTLER_MODES.get(mode, mode)
 
 
-def lowest_likely_share(found: QualityEvidence) -> float:
+def lowest_likely_share(evidence: QualityEvidence) -> float:
     """The least share lost that the evidence is still likely under; 0 without any.
 
     Source: E. B. Wilson, Probable inference, the law of succession, and statistical inference
     (Journal of the American Statistical Association, 1927).
     """
-    if not found.needed:
+    if not evidence.needed:
         return 0.0
-    n, share, square = found.needed, found.share, _SURE * _SURE
+    n, share, square = (
+        evidence.needed,
+        evidence.share,
+        _BOUND_STANDARD_ERRORS * _BOUND_STANDARD_ERRORS,
+    )
     middle = share + square / (2 * n)
-    spread = _SURE * sqrt(share * (1 - share) / n + square / (4 * n * n))
+    spread = _BOUND_STANDARD_ERRORS * sqrt(share * (1 - share) / n + square / (4 * n * n))
     return max((middle - spread) / (1 + square / n), 0.0)

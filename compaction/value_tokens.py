@@ -85,7 +85,7 @@ _NAME_JOINS, _FIGURE_JOINS = "-", "-.,:/"
 #: Words with a stroke that name nothing.
 _ORDINARY: Final = frozenset({"and/or", "he/she", "his/her", "yes/no", "n/a", "w/o", "either/or"})
 _escape: Final = re.compile(r"\\u([0-9a-fA-F]{4})").sub
-_LONGEST: Final = 256
+_MAX_TOKEN_CHARS: Final = 256
 
 #: A value as the tokens that it is made of.
 Tokens = tuple[str, ...]
@@ -161,6 +161,6 @@ def _is_joined(text: str, at: int, step: int, joins: str) -> bool:
 
 def _is_value(token: str) -> bool:
     """True if a token is a figure, or the name of one thing."""
-    if len(token) > _LONGEST or token.lower() in _ORDINARY:
+    if len(token) > _MAX_TOKEN_CHARS or token.lower() in _ORDINARY:
         return False
     return _digit(token) is not None or _names(token) is not None

@@ -16,10 +16,10 @@ from compaction.recall import append_text, contains_name, quote_sources, recalla
 from compaction.results.duplicate_results import text_digest
 from compaction.results.result_trimming import trim_result
 
-#: Names of one message, and of all between two compactions, that are looked up in what was folded:
+#: Names of one message, and of all between two compactions, that are looked up in compacted text:
 #: each may take as long as there are messages.
-_NAMES: Final = 32
-_ASKED: Final = 256
+_MAX_NAMES_PER_MESSAGE: Final = 32
+_MAX_NAMES_PER_SUFFIX: Final = 256
 
 
 class ReplacedMessage(msgspec.Struct, frozen=True):
@@ -40,34 +40,34 @@ class VerbatimSuffix(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         start: Where it begins: the first message that is not compacted.
         end: Where the point is.
-        said: The messages that are sent otherwise than they came, in order.
+        replaced: The messages that are sent otherwise than they came, in order.
         seen: The calls whose results stand in it, by the stamps of their texts.
-        asked: Names in it that were looked up in what was compacted.
+        looked_up: Names in it that were looked up in what was compacted.
         tokens: What all of it weighs as it is sent.
-        spared: Tokens that its results would weigh less if each were told shorter.
+        spared: Tokens saved if each of its results were shortened.
     """
 
     start: int
     end: int
-    said: dict[int, ReplacedMessage] = {}
+    replaced: dict[int, ReplacedMessage] = {}
     seen: dict[bytes, str] = {}
-    asked: int = 0
+    looked_up: int = 0
     tokens: int = 0
     spared: int = 0
 
-    def tokens_from(self, talk: ConversationView, start: int) -> int:
+    def tokens_from(self, conversation: ConversationView, start: int) -> int:
         """Tokens from a message on, as they are sent."""
         less = 0
-        for at in reversed(self.said):
+        for at in reversed(self.replaced):
             if at < start:
                 break
-            less += talk.messages[at].tokens - self.said[at].tokens
-        return talk.tokens_between(start, self.end) - less
+            less += conversation.messages[at].tokens - self.replaced[at].tokens
+        return conversation.tokens_between(start, self.end) - less
 
-    def sent_messages(self, talk: ConversationView) -> list[bytes]:
+    def sent_messages(self, conversation: ConversationView) -> list[bytes]:
         """Each message as it is sent."""
         return [
-            self.said[at].raw if at in self.said else talk.messages[at].raw
+            self.replaced[at].raw if at in self.replaced else conversation.messages[at].raw
             for at in range(self.start, self.end)
         ]
 
@@ -77,7 +77,7 @@ class SuffixContext(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         text: All that is sent before it; asked for only where that matters.
-        above: Tokens of the suffix up to which results are not told shorter.
+        above: Tokens of the suffix up to which results are not shortened.
         least: Tokens that results so far would weigh less, below which they are not either.
     """
 
@@ -90,7 +90,7 @@ class SuffixContext(msgspec.Struct, frozen=True, kw_only=True):
 
         Args:
             message: It.
-            weighs: Its tokens told shorter.
+            weighs: Its tokens if shortened.
             tokens: Tokens of the suffix before it.
             spared: Tokens by which results would be shorter, this one included.
         """
@@ -98,69 +98,79 @@ class SuffixContext(msgspec.Struct, frozen=True, kw_only=True):
         return is_longer or tokens + weighs < self.above or spared < self.least
 
 
-_ALONE: Final = SuffixContext()
+_NOTHING_BEFORE: Final = SuffixContext()
 
 
 def extend_suffix(
-    talk: ConversationView,
+    conversation: ConversationView,
     tail: VerbatimSuffix,
     end: int,
     count: Count,
-    before: SuffixContext = _ALONE,
+    before: SuffixContext = _NOTHING_BEFORE,
     *,
     find: TextAnalyzer = analyze_uncached,
 ) -> VerbatimSuffix:
     """The suffix with the messages up to a later point.
 
     Args:
-        talk: The conversation.
+        conversation: The conversation.
         tail: As it was.
         end: The point.
         count: How tokens are counted.
         before: What stands before it.
         find: What is found in its texts.
     """
-    said, seen = dict(tail.said), dict(tail.seen)
-    asked, tokens, spared = tail.asked, tail.tokens, tail.spared
+    replaced, seen = dict(tail.replaced), dict(tail.seen)
+    looked_up, tokens, spared = tail.looked_up, tail.tokens, tail.spared
     for at in range(tail.end, end):
-        message = talk.messages[at]
-        raw = message.raw
+        raw = (message := conversation.messages[at]).raw
         if message.voice is Voice.RESULT:
             raw = trim_result(message, seen, find)
             if message.whole:
-                seen.setdefault(text_digest(message.text), talk.short_call(at))
-        elif message.voice is Voice.USER and tail.start > talk.lead:
-            wanted = recallable_names(message, min(_NAMES, _ASKED - asked), find)
-            asked += len(wanted)
-            raw = _message_with_sources(
-                talk, VerbatimSuffix(start=tail.start, end=at, said=said), wanted, before
-            )
+                seen.setdefault(text_digest(message.text), conversation.short_call(at))
+        elif message.voice is Voice.USER and tail.start > conversation.lead:
+            most = min(_MAX_NAMES_PER_MESSAGE, _MAX_NAMES_PER_SUFFIX - looked_up)
+            wanted = recallable_names(message, most, find)
+            looked_up += len(wanted)
+            earlier = VerbatimSuffix(start=tail.start, end=at, replaced=replaced)
+            raw = _message_with_sources(conversation, earlier, wanted, before)
         weighs = message.tokens if raw is message.raw else count_tokens_of(raw, count)
         if message.voice is Voice.RESULT:
             spared += max(message.tokens - weighs, 0)
             if before.stays_whole(message, weighs, tokens=tokens, spared=spared):
                 raw, weighs = message.raw, message.tokens
         if raw is not message.raw:
-            said[at] = ReplacedMessage(raw, weighs)
+            replaced[at] = ReplacedMessage(raw, weighs)
         tokens += weighs
     return VerbatimSuffix(
-        start=tail.start, end=end, said=said, seen=seen, asked=asked, tokens=tokens, spared=spared
+        start=tail.start,
+        end=end,
+        replaced=replaced,
+        seen=seen,
+        looked_up=looked_up,
+        tokens=tokens,
+        spared=spared,
     )
 
 
 def _message_with_sources(
-    talk: ConversationView, tail: VerbatimSuffix, wanted: Sequence[str], before: SuffixContext
+    conversation: ConversationView,
+    tail: VerbatimSuffix,
+    wanted: Sequence[str],
+    before: SuffixContext,
 ) -> bytes:
     """The message behind a suffix, with the sources of what it names and nothing sent holds."""
-    raw = talk.messages[tail.end].raw
+    raw = conversation.messages[tail.end].raw
     if not wanted:
         return raw
-    folded = before.text()
-    missing = [name for name in wanted if not contains_name(folded, name)]
-    since = talk.words_between(tail.start, tail.end) if missing else ""
-    told = [each.raw.decode() for each in tail.said.values()] if missing else []
+    before_text = before.text()
+    missing = [name for name in wanted if not contains_name(before_text, name)]
+    since = conversation.words_between(tail.start, tail.end) if missing else ""
+    replaced_texts = [each.raw.decode() for each in tail.replaced.values()] if missing else []
     missing = [
-        name for name in missing if not any(contains_name(text, name) for text in (since, *told))
+        name
+        for name in missing
+        if not any(contains_name(text, name) for text in (since, *replaced_texts))
     ]
-    text = quote_sources(talk, missing, tail.start) if missing else ""
+    text = quote_sources(conversation, missing, tail.start) if missing else ""
     return append_text(raw, text) if text else raw

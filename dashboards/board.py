@@ -1,4 +1,4 @@
-"""What the policies page may ask: a narrow port, and the rows it answers with."""
+"""The port through which the policies page reads objectives, budgets and alerts, and its rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from slo.budget import BudgetUnit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
-    """The rung that somebody gave an objective.
+    """The fallback level to which somebody pinned an objective.
 
     Attributes:
         who: Who set it; "" where nobody said.
@@ -25,21 +25,21 @@ class Pin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectiveStatus:
-    """An objective, and where it stands.
+    """An objective and its state.
 
     Attributes:
         name: The objective's.
         team: Whose calls; ``*`` for everyone's.
         feature: Of which feature; ``*`` for all, "" for calls that name none.
-        what: What is promised, in a few words.
-        only: Which calls alone are counted and moved, in words; "" for all.
+        what: The target, in a few words.
+        only: Which calls alone are counted and rerouted, in words; "" for all.
         enforce: What is done where it is missed.
-        acts: Whether calls are moved, and not only counted.
-        ladder: What calls get in place of what they ask for, rung by rung.
+        acts: Whether calls are rerouted, and not only counted.
+        ladder: What calls get in place of what they ask for, level by level.
         state: ``healthy``, ``degraded``, ``recovering``, ``frozen`` or ``pinned``.
-        level: The rung that new conversations stand on; 0 for what they ask for.
+        level: The fallback level of new conversations; 0 for what they ask for.
         since: When that began; None for as long as the gateway runs.
-        why: Why it stands there; "" where nothing happened.
+        why: Why it has that state; "" where nothing happened.
         burn: How many times faster than it may its error budget is used up; None where nothing was
             counted, or it has no error budget.
         missed: Events that missed it, lately.
@@ -69,21 +69,21 @@ class ObjectiveStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reroute:
-    """How long the controller kept an objective somewhere else than calls ask for.
+    """A period in which the controller kept an objective on a fallback level.
 
     Attributes:
         objective: Its name.
-        source: The rung that new conversations came from; "" for what they ask for.
-        rung: The rung they went to; "" for what they ask for.
+        source: The level that new conversations came from; "" for what they ask for.
+        level: The level they went to; "" for what they ask for.
         state: What it became.
         why: Why.
         began: When.
-        ended: When it moved on; None while it stays.
+        ended: When the next period began; None while it lasts.
     """
 
     objective: str
     source: str
-    rung: str
+    level: str
     state: str
     why: str
     began: float
@@ -103,7 +103,7 @@ class ReroutedCall:
         route: Where it went in the end; "" where it was refused before it went anywhere.
         outcome: How it ended there: ``answered``, ``refused``, ``failed``, ``broken``, ``hung_up``.
         error: The error's code; "" for none.
-        why: Why it was moved.
+        why: Why it was rerouted.
         cost_nanos: What all its attempts cost in 1e-9 US dollars; None where a price is unknown.
     """
 
@@ -156,7 +156,7 @@ class OpenAlert:
         title: All of it in one sentence.
         facts: What is known, as names and values.
         done: What the gateway did; "" for nothing.
-        mend: What somebody may do; "" where nothing helps.
+        fix: What somebody may do; "" where nothing helps.
     """
 
     severity: Severity
@@ -164,7 +164,7 @@ class OpenAlert:
     title: str
     facts: Sequence[tuple[str, str]] = ()
     done: str = ""
-    mend: str = ""
+    fix: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,22 +185,22 @@ class CallDetail:
 
 
 class AdminBoard(Protocol):
-    """What is promised, and what became of it; None for what is not known just now."""
+    """Objectives, budgets and alerts, and their state; None for what is not known just now."""
 
     async def objectives(self) -> Sequence[ObjectiveStatus] | None:
-        """Every objective and where it stands, in the order of the promises."""
+        """Every objective and its state, in the order of the policies file."""
         ...
 
     async def reroutes(self) -> Sequence[Reroute] | None:
-        """What the controller did last, the newest first."""
+        """The latest reroutes by the controller, the newest first."""
         ...
 
     async def rerouted_calls(self) -> Sequence[ReroutedCall] | None:
-        """The calls that were moved last, the newest first."""
+        """The latest calls that fell back, the newest first."""
         ...
 
     async def counters(self) -> Sequence[BudgetCounter] | None:
-        """What is spent and held of each budget, of each the counters with most spent."""
+        """Spent and held amounts of each budget, for its counters with most spent."""
         ...
 
     async def open_alerts(self) -> Sequence[OpenAlert] | None:

@@ -1,4 +1,4 @@
-"""How pages say times, money and names."""
+"""Formats times, money and names for the pages."""
 
 from datetime import UTC, datetime
 from typing import Final
@@ -46,7 +46,7 @@ def money(nanos: int | None) -> str:
 
 
 def call_price(nanos: int | None) -> str:
-    """What a call cost, as ``money``; a price that nobody knows in words."""
+    """The cost of a call, as ``money``; an unknown price in words."""
     return "no known price" if nanos is None else money(nanos)
 
 
@@ -68,24 +68,24 @@ def feature_name(name: str) -> str:
 
 
 def subject_name(name: str) -> str:
-    """Whose a budget's counter or an objective is."""
+    """The owner of a budget's counter or of an objective."""
     return {EVERY: "everyone", "": "(nobody named)"}.get(name, name)
 
 
 def level_name(name: str) -> str:
-    """A rung of a ladder, or what stands above all of them."""
+    """A fallback level, or what calls ask for."""
     return name or "as asked"
 
 
-def call_ending(moved: ReroutedCall) -> str:
-    """How a moved call ended, with its error's code; "" where it was answered."""
-    told = _ENDS.get(moved.outcome, "")
-    return f"{told}: {moved.error}" if told and moved.error else told
+def call_ending(call: ReroutedCall) -> str:
+    """The outcome of a rerouted call, with its error's code; "" where it was answered."""
+    ending = _ENDS.get(call.outcome, "")
+    return f"{ending}: {call.error}" if ending and call.error else ending
 
 
-def objective_reason(promise: ObjectiveStatus) -> str:
-    """Why an objective stands where it does; of one that is well, what of it may be missed."""
-    if promise.why or promise.state != "healthy" or not promise.counted:
-        return promise.why
-    is_within = promise.burn is not None and promise.burn <= 1
+def objective_reason(status: ObjectiveStatus) -> str:
+    """The reason for an objective's state; for a healthy one, whether it keeps its error budget."""
+    if status.why or status.state != "healthy" or not status.counted:
+        return status.why
+    is_within = status.burn is not None and status.burn <= 1
     return "within its error budget" if is_within else "not surely missed"

@@ -22,24 +22,24 @@ from dashboards.board import (
     ReroutedCall,
 )
 
-#: What templates call of ``formatting``.
+#: Functions of ``formatting`` that templates call.
 _FILTERS: Final = (
     *("call_ending", "call_price", "clock_time", "duration_text", "feature_name", "iso_time"),
     *("level_name", "money", "objective_reason", "share", "subject_name", "unit_amount"),
 )
-#: Where the pages are.
+#: The path of the pages.
 HOME: Final = "/admin"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """What the policies page shows; a part is None where it is not known just now."""
+    """The contents of the policies page; a part is None where it is not known just now."""
 
-    promises: Sequence[ObjectiveStatus] | None
-    stays: Sequence[Reroute] | None
-    moved: Sequence[ReroutedCall] | None
+    objectives: Sequence[ObjectiveStatus] | None
+    reroutes: Sequence[Reroute] | None
+    rerouted_calls: Sequence[ReroutedCall] | None
     counters: Sequence[BudgetCounter] | None
-    notices: Sequence[OpenAlert] | None
+    open_alerts: Sequence[OpenAlert] | None
 
 
 def overview(shown: Overview, now: float) -> str:
@@ -47,15 +47,15 @@ def overview(shown: Overview, now: float) -> str:
     return _render("overview.html", shown=shown, now=now)
 
 
-def call(told: CallDetail | None, now: float, *, is_late: bool = False) -> str:
+def call(detail: CallDetail | None, now: float, *, is_late: bool = False) -> str:
     """The page of one call.
 
     Args:
-        told: The call; None where there is none, or nobody could say.
+        detail: The call; None where there is none, or nobody could say.
         now: Seconds since the epoch.
         is_late: Whether nobody could say.
     """
-    return _render("call.html", told=told, now=now, is_late=is_late)
+    return _render("call.html", detail=detail, now=now, is_late=is_late)
 
 
 def sign_in(problem: str = "") -> str:
@@ -69,11 +69,11 @@ def stylesheet() -> bytes:
 
 
 def _render(template: str, **values: object) -> str:
-    return _environment().get_template(template).render(**values)
+    return _template_environment().get_template(template).render(**values)
 
 
 @lru_cache(maxsize=1)
-def _environment() -> Environment:
+def _template_environment() -> Environment:
     made = Environment(
         loader=PackageLoader("dashboards"),
         autoescape=True,

@@ -1,4 +1,4 @@
-"""What pages and reports may ask of the ledger: a narrow port, and the rows it answers with."""
+"""The port through which pages and reports read the ledger, and the rows it answers with."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -70,7 +70,7 @@ class ReportPeriod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spend:
-    """What calls used and cost, summed.
+    """Usage and cost of calls, summed.
 
     Attributes:
         team: The team's id; None where the report is not split by team. The same holds for
@@ -129,7 +129,7 @@ class Percentiles:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """How long calls took.
+    """Durations of calls.
 
     Attributes:
         ttft: To the first content byte, of calls that had one.
@@ -157,13 +157,13 @@ class Reports(Protocol):
     def times(
         self, period: ReportPeriod, by: Collection[Part] = BY_TEAM
     ) -> Mapping[tuple[str, ...], Times]:
-        """How long calls took that went to an upstream, by the values of the parts, in order.
+        """Durations of calls that went to an upstream, by the values of the parts, in order.
 
         Of all calls together by (). It is read from receipts: of the newest ``MAX_TIMED_CALLS``
         calls of the period.
         """
         ...
 
-    def unpriced(self, period: ReportPeriod) -> Sequence[Spend]:
-        """Where calls had no known price, by team, feature, model and route."""
+    def unpriced_spend(self, period: ReportPeriod) -> Sequence[Spend]:
+        """Spend at no known price, by team, feature, model and route."""
         ...

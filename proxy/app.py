@@ -42,7 +42,7 @@ from proxy.services.alerts.setup import running_alerts, sinks_of_policies
 from proxy.services.background import BackgroundTasks
 from proxy.services.budgets.admission_gate import AdmissionGate
 from proxy.services.budgets.setup import running_budgets
-from proxy.services.compaction.compacted_features import CompactedFeaturesCollector
+from proxy.services.compaction.alerts import CompactedFeaturesCollector
 from proxy.services.compaction.compactor import Compactor
 from proxy.services.compaction.summariser import Summariser, build_summariser
 from proxy.services.compaction.summary_request import call_server
@@ -157,7 +157,6 @@ async def gateway(
     known, policies = reloader.snapshot.catalog, reloader.snapshot.policies
     opened = opened or open_store(settings)
     telemetry = Telemetry(log_calls=settings.log_calls, team_name=opened.keyring.team_name)
-    telemetry.register(reloader)
     estimates = _estimates()
     try:
         async with _transport(settings, known) as pool, asyncio.TaskGroup() as group:
@@ -166,6 +165,7 @@ async def gateway(
             keeping = tasks.keep(partial(keep_known_keys, opened, settings, clock))
             alerting = running_alerts(policies.sinks, opened, tasks, clock, policies.budgets)
             async with alerting as alerts:
+                telemetry.register(reloader, alerts)
                 reloader.follow(sinks_of_policies(alerts, opened, tasks, clock))
                 context = AppContext(
                     settings=settings,
@@ -192,7 +192,7 @@ async def gateway(
 def _estimates() -> UsageEstimates:
     """Token counts, their vocabularies being loaded in the background."""
     made = UsageEstimates()
-    made.warm()
+    made.load_vocabularies()
     return made
 
 
@@ -269,11 +269,12 @@ async def _dependencies(
         AsyncExitStack() as stack,
     ):
         stack.callback(context.tasks.end, watching, judging)
-        folding = _compaction(context)
-        stack.enter_context(closing(folding))
-        noting = build_summariser(context)
+        compactor = _compaction(context)
+        stack.enter_context(closing(compactor))
+        summariser = build_summariser(context)
         spent = partial(_count_for_hedges, registry, ticks)
-        kept = ReceiptDispatcher(opened, telemetry, _readers(entry, wheel, folding.settled, spent))
+        readers = _readers(entry, wheel, compactor.record_outcome, spent)
+        kept = ReceiptDispatcher(opened, telemetry, readers)
         planning = _planning(context)
         stack.enter_context(closing(planning))
         deps = Dependencies(
@@ -287,14 +288,14 @@ async def _dependencies(
             tasks=context.tasks,
             limits=entry,
             router=wheel,
-            compaction=folding,
+            compaction=compactor,
             route_health=registry,
         )
 
-        if noting is not None:
-            stack.push_async_callback(noting.stop)
-            folding.use_summariser(noting)
-        noted_at = partial(_ask_notes_with, noting, ticks)
+        if summariser is not None:
+            stack.push_async_callback(summariser.stop)
+            compactor.use_summariser(summariser)
+        noted_at = partial(_ask_notes_with, summariser, ticks)
         noted_at(deps)
         yield deps, kept, (entry, wheel), noted_at
 
@@ -306,11 +307,11 @@ def _guard(context: AppContext) -> Callable[[], Coroutine[Any, Any, None]]:
 
 
 def _ask_notes_with(
-    noting: Summariser | None, ticks: Callable[[], float], deps: Dependencies
+    summariser: Summariser | None, ticks: Callable[[], float], deps: Dependencies
 ) -> None:
-    """Have summary notes asked for with these dependencies from now on."""
-    if noting is not None:
-        noting.serve = call_server(deps, ticks)
+    """Use these dependencies for summary notes from now on."""
+    if summariser is not None:
+        summariser.serve = call_server(deps, ticks)
 
 
 def _catalog_follower(
@@ -367,8 +368,10 @@ def _compaction(context: AppContext) -> Compactor:
     given = context.settings
     mode, share, safety = given.compaction, given.control_share, given.compaction_safety
     usual = CompactionDefaults(mode=mode, share=share, safety=safety)
-    context.publish(CompactedFeaturesCollector(lambda: context.opened.foldboard.chosen))
-    return Compactor(context.opened, context.tasks, now=context.now, say=context.alert, usual=usual)
+    context.publish(CompactedFeaturesCollector(lambda: context.opened.compaction_settings.current))
+    return Compactor(
+        context.opened, context.tasks, now=context.now, send_alert=context.alert, defaults=usual
+    )
 
 
 def _retry_policy(settings: Settings) -> RetryPolicy:

@@ -34,13 +34,9 @@ class Snapshot(msgspec.Struct, frozen=True):
     upstreams_with_keys: Collection[str] = ()
 
 
-#: Gets ready for a snapshot, or raises ``SnapshotRejected``; its result makes it hold, at
+#: Gets ready for a snapshot, or raises ``OperatorError``; its result makes it hold, at
 #: once and without failing.
 Prepare: TypeAlias = Callable[[Snapshot], Awaitable[Callable[[], None]]]
-
-
-class SnapshotRejected(Exception):
-    """A running gateway cannot take a snapshot over, though it is sound; the message says why."""
 
 
 _UNKNOWN: Final = "write a model's public name, or add it to the catalog"
@@ -83,7 +79,7 @@ def read_policies(settings: Settings, known: Catalog | None = None) -> Policies:
         top = parse(decode_toml(raw, file), file)
     except BadCatalog as bad:
         raise InvalidPolicies(
-            PolicyMistake(file=each.file, line=each.line, where="", what=each.what, fix=each.mend)
+            PolicyMistake(file=each.file, line=each.line, where="", what=each.what, fix=each.fix)
             for each in bad.problems
         ) from None
     found = read(top)
@@ -121,5 +117,5 @@ def _unknown_models(top: LocatedValue, known: Catalog) -> Iterator[PolicyMistake
                 known.models if where.startswith("ceilings.") else [*known.models, *RESERVED_LEVELS]
             )
             close = get_close_matches(name, others, n=1)
-            mend = f"did you mean {close[0]}?" if close else _UNKNOWN
-            yield make_mistake(place, where, f"names {name}, which the catalog has not", mend)
+            fix = f"did you mean {close[0]}?" if close else _UNKNOWN
+            yield make_mistake(place, where, f"names {name}, which the catalog has not", fix)

@@ -4,14 +4,9 @@
 
     ProxyError                  carries status, code, type, param; its message is for the caller
      ├─ CallerError             4xx: the caller fixes it
-     │   ├─ InvalidCall         400 the body or a parameter is wrong
-     │   ├─ Unauthenticated     401 no key, an unknown key, a revoked key
-     │   ├─ Forbidden           403 a good key that may not do this
-     │   ├─ NotFound            404 no such model, call or path
-     │   ├─ TooLarge            413 the body is over the limit
-     │   └─ UnsupportedMedia    415 the body is of a kind we do not read
      ├─ UpstreamError           what an upstream answered or failed to; `retryable` elsewhere
      └─ Unready                 503 we cannot take calls just now
+    OperatorError               whoever runs the gateway or a command fixes it; no call is at stake
 
 Anything else is our own bug: a bare 500, and a traceback in the log.
 A message says what was wrong and how to fix it; it never holds a secret or an upstream's raw body.
@@ -19,13 +14,16 @@ A message says what was wrong and how to fix it; it never holds a secret or an u
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
+#: Seconds that a client may wait by itself before it tries again.
+_MAX_CLIENT_WAIT_S: Final = 60.0
+
 
 class ProxyError(Exception):
-    """A failure that can be told to the caller.
+    """A failure that the caller may see.
 
     Attributes:
         details: What a program may want to know besides, in JSON's terms.
@@ -60,45 +58,40 @@ class ProxyError(Exception):
 
 
 class CallerError(ProxyError):
-    """An error that the caller can fix."""
+    """An error that the caller can fix.
 
-    status = 400
-    type = "invalid_request_error"
+    ======  ===========================================  =====================
+    status  when                                         type
+    ======  ===========================================  =====================
+    400     the body or a parameter is wrong             invalid_request_error
+    401     no key, an unknown key, a revoked key        invalid_request_error
+    403     a good key that may not do this              permission_error
+    404     no such model, call or path                  invalid_request_error
+    405     another method than the path takes           invalid_request_error
+    413     the body is over the limit                   invalid_request_error
+    415     the body is of a kind we do not read         invalid_request_error
+    426     another protocol than HTTP is asked for      invalid_request_error
+    429     over a budget or ceiling, or load is shed    rate_limit_error
+    ======  ===========================================  =====================
+    """
 
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str,
+        status: int = 400,
+        param: str | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message, code=code, param=param, retry_after=retry_after)
+        self.status = status
+        self.type = _CALLER_TYPES.get(status, "invalid_request_error")
 
-class InvalidCall(CallerError):
-    """The body or one of its parameters is wrong."""
-
-
-class Unauthenticated(CallerError):
-    """No key, an unknown key or a revoked one."""
-
-    status = 401
-
-
-class Forbidden(CallerError):
-    """A good key that may not do this."""
-
-    status = 403
-    type = "permission_error"
-
-
-class NotFound(CallerError):
-    """No such model, call or path."""
-
-    status = 404
-
-
-class TooLarge(CallerError):
-    """The body is over the limit."""
-
-    status = 413
-
-
-class UnsupportedMedia(CallerError):
-    """The body is of a kind we do not read."""
-
-    status = 415
+    @property
+    def is_worth_retrying(self) -> bool:
+        """True if the very same call may succeed within a minute."""
+        return self.retry_after is not None and self.retry_after <= _MAX_CLIENT_WAIT_S
 
 
 class Unready(ProxyError):
@@ -114,8 +107,8 @@ class UpstreamError(ProxyError):
     Attributes:
         status: The status for the caller, already mapped from the upstream's.
         retryable: Whether the same call may succeed elsewhere or a little later.
-        should_retry: What the upstream's ``x-should-retry`` says of the same call there; None where
-            it says nothing.
+        should_retry: What the upstream's ``x-should-retry`` says of the same call there, or False
+            where only the operator can fix it; None where nothing is said.
         detail: What the upstream or the system said, for whoever runs the gateway: it goes to the
             log and never to the caller.
     """
@@ -140,10 +133,15 @@ class UpstreamError(ProxyError):
 
     @property
     def is_worth_retrying(self) -> bool:
-        """True if the very same call may succeed a little later; the upstream's word goes first."""
+        """True if the very same call may succeed later; what the upstream says goes first."""
         return self.retryable if self.should_retry is None else self.should_retry
 
 
+class OperatorError(Exception):
+    """Input of an operator to the gateway or a command cannot be used; the message says why."""
+
+
+_CALLER_TYPES = {403: "permission_error", 429: "rate_limit_error"}
 _TYPES = {
     400: "invalid_request_error",
     404: "invalid_request_error",

@@ -22,7 +22,8 @@ from prometheus_client.registry import Collector
 from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.catalog.problems import BadCatalog, report
-from proxy.configuration import Prepare, Snapshot, SnapshotRejected, read_snapshot
+from proxy.configuration import Prepare, Snapshot, read_snapshot
+from proxy.errors import OperatorError
 from proxy.records.amounts import quantity
 from proxy.settings import Settings
 from slo.policies.table import InvalidPolicies
@@ -62,7 +63,7 @@ class Reloader(Collector):
         self._counts = {"success": 0, "failure": 0}
 
     def follow(self, prepare: Prepare) -> None:
-        """Have a room follow the snapshots that come; rooms are asked in the order they came."""
+        """Register a part of the gateway that adopts new snapshots; they are asked in order."""
         self._rooms.append(prepare)
 
     def request(self) -> None:
@@ -89,12 +90,12 @@ class Reloader(Collector):
             await self.reload()
 
     async def reload(self) -> bool:
-        """Read both files and make them hold, or say why the snapshot in force stays."""
+        """Read both files and adopt them, or log why the present snapshot stays."""
         self._stamp = await asyncio.to_thread(_stamp, self._files)
         try:
             snapshot = await asyncio.to_thread(read_snapshot, self._settings)
             commits = [await prepare(snapshot) for prepare in self._rooms]
-        except (BadCatalog, InvalidPolicies, SnapshotRejected, OSError, SQLAlchemyError) as error:
+        except (BadCatalog, InvalidPolicies, OperatorError, OSError, SQLAlchemyError) as error:
             self._note_failure(
                 report(error.problems) if isinstance(error, BadCatalog) else str(error)
             )

@@ -15,6 +15,7 @@ from typing import Annotated
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 
 from compaction.policy import CompactionMode as Compaction
+from proxy.errors import OperatorError
 from proxy.records.feature_mode import PlanningMode
 from slo.duration import parse_duration
 
@@ -42,11 +43,7 @@ _LIMITS = {
 }
 
 
-class InvalidSettings(ValueError):
-    """A setting that is unknown or has the wrong form; the message says how to mend it."""
-
-
-def _whole(secret: object) -> object:
+def _strip_secret(secret: object) -> object:
     """A secret without what is around it: those that are kept in files often have a line end."""
     return secret.strip() if isinstance(secret, str) else secret
 
@@ -135,7 +132,7 @@ class Settings(BaseModel):
     compaction_model: str = ""
     """The model that facts+model asks for notes, through the gateway; empty takes none."""
     compaction_safety: float = Field(default=30.0, gt=0)
-    """Number of times over a fold has to pay itself back by as many calls as were made."""
+    """The factor by which a compaction must pay itself back within as many calls as were made."""
     control_share: float = Field(default=0.05, ge=0, le=1)
     """The part of all conversations that is sent unmodified, to measure savings against."""
     cache_marks_on_credit: bool = True
@@ -144,7 +141,7 @@ class Settings(BaseModel):
     """How long receipts are kept; rollups stay."""
     drain_grace: float = Field(default=20.0, gt=0)
     """Seconds that running calls get to end when the process is told to stop."""
-    admin_token: Annotated[SecretStr, BeforeValidator(_whole)] = Field(
+    admin_token: Annotated[SecretStr, BeforeValidator(_strip_secret)] = Field(
         default=SecretStr(""), min_length=24
     )
     """What opens the pages at /admin; they are closed without."""
@@ -169,16 +166,16 @@ def read(environment: Mapping[str, str] | None = None) -> Settings:
     """The settings of this process.
 
     Raises:
-        InvalidSettings: If a name with our prefix is unknown or a value has the wrong form.
+        OperatorError: If a name with our prefix is unknown or a value has the wrong form.
     """
     names = _environment() if environment is None else environment
     known = {PREFIX + name.upper() for name in Settings.model_fields} | _FOREIGN
     unknown = sorted(n for n in names if n.upper().startswith(PREFIX) and n not in known)
     if unknown:
         near = get_close_matches(unknown[0].upper(), known - _FOREIGN, n=1)
-        mend = f"Did you mean {near[0]}? " if near else ""
-        raise InvalidSettings(
-            f"Unknown setting {', '.join(unknown)}. {mend}"
+        fix = f"Did you mean {near[0]}? " if near else ""
+        raise OperatorError(
+            f"Unknown setting {', '.join(unknown)}. {fix}"
             f"Known: {', '.join(sorted(known - _FOREIGN))}."
         )
     values = {
@@ -191,11 +188,11 @@ def read(environment: Mapping[str, str] | None = None) -> Settings:
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
-        lines = (_wrong(str(each["loc"][0]), each["input"]) for each in error.errors())
-        raise InvalidSettings("\n".join(lines)) from None
+        lines = (_setting_error(str(each["loc"][0]), each["input"]) for each in error.errors())
+        raise OperatorError("\n".join(lines)) from None
 
 
-def _wrong(name: str, given: object) -> str:
+def _setting_error(name: str, given: object) -> str:
     """The error for a setting's value: what it must be, and what it is for."""
     field = Settings.model_fields[name]
     needed = " ".join(filter(None, (_kind(field.annotation), _limits(field.metadata))))

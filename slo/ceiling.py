@@ -19,11 +19,14 @@ from typing import Final, TypeAlias
 import msgspec
 
 from slo.budget import EVERY, UnpricedPolicy
+from slo.quantile_sketch import QuantileSketch
 
 #: What a call keeps where little is learned of such answers: so many tokens, or a quarter of what
 #: it asked for where that is less. Half the answers with a median of 250 tokens are no longer.
 _MIN_OUTPUT_DIVISOR: Final = 4
 _MIN_UNLEARNED_TOKENS: Final = 256
+#: Errors of predictions after which those before count half, so that they are those of late.
+_MAX_ERRORS: Final = 4096
 
 
 class CeilingStep(StrEnum):
@@ -207,3 +210,53 @@ def _would_fit(ceiling: Ceiling, offer: ModelCost | None) -> bool:
     if offer.predicted.worst <= ceiling.limit:
         return True
     return CeilingStep.CLAMP in ceiling.on_exceed and _fitting_clamp(ceiling, offer) is not None
+
+
+class PredictionAccuracy:
+    """What came of the calls of one ceiling.
+
+    Attributes:
+        calls: How many were settled.
+        within: How many of them cost no more than the ceiling.
+        unpriced: How many have no known cost; they are none of the calls.
+    """
+
+    __slots__ = ("_errors", "_noted", "calls", "unpriced", "within")
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.within = 0
+        self.unpriced = 0
+        self._errors = QuantileSketch()
+        self._noted = 0
+
+    def record(self, settled: int | None, predicted: int | None, limit: int) -> None:
+        """Note what a call cost.
+
+        Args:
+            settled: In nano-dollars; None where nobody knows.
+            predicted: What it was likely to cost; None where nobody knew.
+            limit: The ceiling.
+        """
+        if settled is None:
+            self.unpriced += 1
+            return
+        self.calls += 1
+        self.within += settled <= limit
+        if predicted:
+            self._add(settled / predicted)
+
+    def error_quantile(self, part: float) -> float | None:
+        """Settled cost over predicted, as this part of late calls stays at or below.
+
+        At 0.95 it is about 1 where predictions are honest; None where there are none.
+        """
+        return self._errors.quantile(part) if self._noted else None
+
+    def _add(self, error: float) -> None:
+        self._errors.add(error)
+        self._noted += 1
+        if self._noted >= _MAX_ERRORS:
+            halves = {key: times // 2 for key, times in self._errors.counts.items() if times > 1}
+            self._errors = QuantileSketch(halves)
+            self._noted = self._errors.count

@@ -19,7 +19,7 @@ from slo.burn import (
 )
 from slo.duration import format_duration
 from slo.objective import BurnAlert, Enforce, Metric, Objective
-from slo.openslo.documents import objective_text
+from slo.openslo import objective_text
 from slo.wilson import Z
 
 GOOD_METRIC: Final = "thriftgate_objective_good_total"

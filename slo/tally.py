@@ -46,10 +46,6 @@ class Tally:
     Args:
         kept: Seconds for which slots are kept.
         most: How many keys are kept; beyond it the one that was longest not added to is forgotten.
-
-    Attributes:
-        forgotten: How many keys were forgotten for others.
-        undrained: How many increments were dropped because nobody drained them.
     """
 
     def __init__(self, kept: float = 600.0, most: int = 10_000) -> None:
@@ -57,8 +53,6 @@ class Tally:
         self._most = most
         self._rows: dict[str, dict[int, tuple[int, int]]] = {}
         self._fresh: dict[tuple[str, int], tuple[int, int]] = {}
-        self.forgotten = 0
-        self.undrained = 0
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -72,7 +66,6 @@ class Tally:
         _increase(row, slot, good, bad)
         if (key, slot) not in self._fresh and len(self._fresh) >= 2 * self._most:
             del self._fresh[next(iter(self._fresh))]
-            self.undrained += 1
         _increase(self._fresh, (key, slot), good, bad)
 
     def counts(self, key: str, now: float, seconds: float) -> GoodBadCounts:
@@ -140,7 +133,6 @@ class Tally:
             del self._rows[key]
         while self._fresh and not self._holds((first := next(iter(self._fresh)))[1], slot):
             del self._fresh[first]
-            self.undrained += 1
 
     def _row(self, key: str) -> dict[int, tuple[int, int]]:
         """The key's slots; it is then the one last added to."""
@@ -149,7 +141,6 @@ class Tally:
             row = {}
             if len(self._rows) >= self._most:
                 del self._rows[next(iter(self._rows))]
-                self.forgotten += 1
         self._rows[key] = row
         return row
 

@@ -34,7 +34,7 @@ FILE_WALL = 400
 FUNCTION_WALL = 50
 PARAMETER_WALL = 6
 #: Where `except Exception` may stand: the ASGI boundary, the background runner, and planning and
-#: folding, which are optimisers: whatever goes wrong there, the call is sent unmodified.
+#: compaction, which are optimisers: whatever goes wrong there, the call is sent unmodified.
 BROAD = {
     "proxy/api/endpoint.py",
     "proxy/services/background.py",

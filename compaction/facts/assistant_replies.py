@@ -9,7 +9,7 @@ import msgspec
 
 from compaction.facts.fact import Fact, FactKind
 from compaction.facts.region_contents import RegionContents
-from compaction.facts.rendering import flatten, sentences, text_head
+from compaction.facts.rendering import flatten_text, sentences, text_head
 from compaction.facts.statements import settled_kind
 from compaction.facts.values import KeptWords, figure_words
 from compaction.reading.message import ParsedMessage, Voice
@@ -17,9 +17,9 @@ from compaction.reading.message import ParsedMessage, Voice
 #: Characters of an answer that is short.
 _SHORT_ANSWER_CHARS: Final = 40
 #: Characters of an answer that takes something up, or chooses; a longer one says what it means.
-_TAKEN_UP: Final = 120
+_MAX_REFERRING_ANSWER_CHARS: Final = 120
 #: Characters of an answer that is a letter, or a number, of what was offered.
-_LETTER: Final = 20
+_MAX_LETTER_ANSWER_CHARS: Final = 20
 _chooses: Final = re.compile(
     r"""\b(?:
       (?:the|that|this|your|my)\ (?:very\ )?(?:first|second|third|fourth|fifth|last|other|former
@@ -42,10 +42,10 @@ class ReferenceStrength(IntEnum):
 
 def reference_strength(answer: str) -> ReferenceStrength:
     """The degree to which an answer needs what it answers."""
-    if len(answer) > _TAKEN_UP:
+    if len(answer) > _MAX_REFERRING_ANSWER_CHARS:
         return ReferenceStrength.NOT
     small = answer.strip().lower()
-    if _chooses(small) or (len(small) <= _LETTER and _letter(small)):
+    if _chooses(small) or (len(small) <= _MAX_LETTER_ANSWER_CHARS and _letter(small)):
         return ReferenceStrength.CHOOSES
     says_more = len(small) > _SHORT_ANSWER_CHARS or any(map(str.isdigit, small))
     return ReferenceStrength.NOT if says_more else ReferenceStrength.AGREES
@@ -54,9 +54,9 @@ def reference_strength(answer: str) -> ReferenceStrength:
 #: Characters that stay of what the first message behind the part answers.
 MAX_REPLY_CHARS: Final = 450
 #: Characters that stay of each of the newest texts, and how many those are; of an older one.
-_NEW, _NEWEST, _OLD = 300, 3, 160
+_NEW_TEXT_CHARS, _NEWEST_TEXTS, _OLD_TEXT_CHARS = 300, 3, 160
 #: Characters that stay of a question where there is room for no more.
-_QUESTION: Final = 120
+_QUESTION_CHARS: Final = 120
 #: Characters of a message that are looked through, from its beginning and from its end.
 _SCANNED_CHARS: Final = 2_000
 #: Fewer characters than this of a sentence that is cut tell nothing.
@@ -100,7 +100,7 @@ _CASES: Final = {0x130: "i", 0x131: "i", 0x17F: "s"}
 #: How sentences begin that ask for something without a question, or hang on it.
 _waits: Final = re.compile(r"(?:please|once|if you|take your|feel free)\b", re.IGNORECASE).match
 #: What a sentence is worth that lets a reply be understood, tells of an outcome, or holds a value.
-_ASKS, _LISTS, _COMMITS, _HOLDS = 4, 3, 2, 1
+_QUESTION_WORTH, _OPTIONS_WORTH, _COMMITMENT_WORTH, _VALUE_WORTH = 4, 3, 2, 1
 
 
 class _Tone(Enum):
@@ -127,7 +127,7 @@ class _Sentence(msgspec.Struct, frozen=True, gc=False):
     figures: tuple[str, ...]
 
 
-class _Around(msgspec.Struct, frozen=True):
+class _TextContext(msgspec.Struct, frozen=True):
     """The context of a text: what it refers to, and which lines stand already.
 
     Attributes:
@@ -144,57 +144,61 @@ class _Around(msgspec.Struct, frozen=True):
 
 
 def assistant_reply_facts(
-    part: RegionContents, most: int = MAX_REPLY_CHARS, stands: KeptWords | None = None
+    part: RegionContents, max_chars: int = MAX_REPLY_CHARS, kept_words: KeptWords | None = None
 ) -> Iterator[Fact]:
     """Of each text to the user the sentences that later words lean on, up to a cap.
 
     Args:
         part: What is compacted.
-        most: Characters that stay of what was said last; 0 for no more anywhere than questions,
+        max_chars: Characters that stay of the newest texts; 0 for no more anywhere than questions,
             and values where it is given what stands.
-        stands: The lines beside these; values that they hold need no sentence, and what is kept
+        kept_words: The lines beside these; values that they hold need no sentence, and what is kept
             is added to it.
     """
     said = [
         each for each in part.messages_of(Voice.ASSISTANT) if each[1].text and not each[1].calls
     ]
     acted = {each.turn for each in part.exchanges if each.is_action}
-    stands = stands or (KeptWords("") if most else None)
+    kept_words = kept_words or (KeptWords("") if max_chars else None)
     for left, (at, message) in zip(range(len(said), 0, -1), said, strict=True):
-        answer = _answer(part, at)
-        around = _Around(
+        answer = _user_answer(part, at)
+        around = _TextContext(
             refers=reference_strength(answer.text) if answer else ReferenceStrength.NOT,
             acted=part.turn_of(at) in acted,
-            stands=stands,
-            commits=most > 0,
+            stands=kept_words,
+            commits=max_chars > 0,
         )
-        if most and answer is not None and at + 1 == part.region.end:
-            them = list(_telling(message.text))
-            text = _fitting(them, [1 + each.endswith("?") for each in them], most)
+        if max_chars and answer is not None and at + 1 == part.region.end:
+            them = list(_telling_sentences(message.text))
+            text = _worthiest_sentences(them, [1 + each.endswith("?") for each in them], max_chars)
         else:
-            room = (_NEW if left <= _NEWEST else _OLD) if stands is not None else _QUESTION
-            text = _leaned_on(part.find(_read, message.text), around, room)
+            room = (
+                (_NEW_TEXT_CHARS if left <= _NEWEST_TEXTS else _OLD_TEXT_CHARS)
+                if kept_words is not None
+                else _QUESTION_CHARS
+            )
+            text = _referenced_sentences(part.find(_analyze_sentences, message.text), around, room)
         if text:
-            if stands:
-                stands.add_line(text)
+            if kept_words:
+                kept_words.add_line(text)
             yield Fact(kind=FactKind.ASKED, text=text, turns=(part.turn_of(at),), messages=(at,))
 
 
-def _answer(part: RegionContents, at: int) -> ParsedMessage | None:
+def _user_answer(part: RegionContents, at: int) -> ParsedMessage | None:
     """The user's words right behind a message."""
     messages = part.region.messages
     answer = messages[at + 1] if at + 1 < len(messages) else None
     return answer if answer is not None and answer.voice is Voice.USER else None
 
 
-def _telling(text: str) -> Iterator[str]:
+def _telling_sentences(text: str) -> Iterator[str]:
     """The sentences of a text that name, list, count or ask something, or tell what came about."""
     for sentence in _sentences(text):
-        if _TELLS(sentence) or _outcome(sentence) or _promises(sentence):
+        if _TELLS(sentence) or _states_outcome(sentence) or _promises(sentence):
             yield sentence
 
 
-def _outcome(sentence: str) -> bool:
+def _states_outcome(sentence: str) -> bool:
     """True if a sentence tells of something that has come about."""
     small = (sentence if sentence.isascii() else sentence.translate(_CASES)).lower()
     return bool(_begins(small) or _by_us(small) or _by_now(small))
@@ -211,7 +215,7 @@ def _sentences(text: str) -> list[str]:
     return list(sentences(_NUMBERED.sub(r"\1)", bare)))
 
 
-def _read(text: str) -> tuple[_Sentence, ...]:
+def _analyze_sentences(text: str) -> tuple[_Sentence, ...]:
     """The sentences of a text, with what may lean on each."""
     return tuple([_Sentence(each, *_sentence_tone(each)) for each in _sentences(text)])
 
@@ -224,28 +228,38 @@ def _sentence_tone(sentence: str) -> tuple[_Tone, tuple[str, ...]]:
         return _Tone.WAITS, ()
     if _promises(sentence):
         return _Tone.PROMISES, ()
-    return _Tone.TELLS if _outcome(sentence) else _Tone.SAYS, figure_words(sentence)
+    return _Tone.TELLS if _states_outcome(sentence) else _Tone.SAYS, figure_words(sentence)
 
 
-def _leaned_on(them: Sequence[_Sentence], around: _Around, room: int) -> str:
+def _referenced_sentences(
+    sentences: Sequence[_Sentence], context: _TextContext, max_chars: int
+) -> str:
     """The sentences of a text that something leans on; "" for none."""
-    worth = [_worth(each, around) for each in them]
-    worth = [each and each * (settled_kind(them[at].text) is None) for at, each in enumerate(worth)]
-    return _fitting([each.text for each in them], worth, room) if any(worth) else ""
+    worth = [_sentence_worth(each, context) for each in sentences]
+    worth = [
+        each and each * (settled_kind(sentences[at].text) is None) for at, each in enumerate(worth)
+    ]
+    return (
+        _worthiest_sentences([each.text for each in sentences], worth, max_chars)
+        if any(worth)
+        else ""
+    )
 
 
-def _worth(sentence: _Sentence, around: _Around) -> int:
+def _sentence_worth(sentence: _Sentence, context: _TextContext) -> int:
     """The worth of a sentence; 0 for none."""
     tone = sentence.tone
     if tone is _Tone.ASKS:
-        return _ASKS if around.refers else 0
+        return _QUESTION_WORTH if context.refers else 0
     if (
-        around.refers is ReferenceStrength.CHOOSES
+        context.refers is ReferenceStrength.CHOOSES
         and tone is not _Tone.WAITS
         and _may_list_options(sentence.text)
     ):
-        return _LISTS
-    return 0 if around.stands is None or tone is _Tone.WAITS else _statement_worth(sentence, around)
+        return _OPTIONS_WORTH
+    return (
+        0 if context.stands is None or tone is _Tone.WAITS else _statement_worth(sentence, context)
+    )
 
 
 def _may_list_options(sentence: str) -> bool:
@@ -253,21 +267,21 @@ def _may_list_options(sentence: str) -> bool:
     return bool(_TELLS(sentence) or _OFFERS(sentence))
 
 
-def _statement_worth(sentence: _Sentence, around: _Around) -> int:
+def _statement_worth(sentence: _Sentence, context: _TextContext) -> int:
     """The worth of a sentence for a promise, an outcome or a value in it."""
-    tells = sentence.tone is _Tone.TELLS and not around.acted
-    if around.commits and (tells or sentence.tone is _Tone.PROMISES):
-        return _COMMITS
-    stands = around.stands or ()
-    return _HOLDS if any(each not in stands for each in sentence.figures) else 0
+    tells = sentence.tone is _Tone.TELLS and not context.acted
+    if context.commits and (tells or sentence.tone is _Tone.PROMISES):
+        return _COMMITMENT_WORTH
+    stands = context.stands or ()
+    return _VALUE_WORTH if any(each not in stands for each in sentence.figures) else 0
 
 
-def _fitting(them: Sequence[str], worth: Sequence[int], room: int) -> str:
+def _worthiest_sentences(sentences: Sequence[str], worth: Sequence[int], room: int) -> str:
     """The sentences that are worth most in so many characters, in their order."""
     taken: dict[int, str] = {}
-    for at in sorted(range(len(them)), key=lambda at: (-worth[at], at)):
+    for at in sorted(range(len(sentences)), key=lambda at: (-worth[at], at)):
         if not worth[at] or (taken and room < _MIN_CUT_CHARS):
             break
-        taken[at] = text_head(flatten(them[at]), room)
+        taken[at] = text_head(flatten_text(sentences[at]), room)
         room -= len(taken[at]) + 1
     return " ".join([taken[at] for at in sorted(taken)])

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 import orjson
 
-from compaction.facts.rendering import flatten, head_and_tail, unquote_json
+from compaction.facts.rendering import flatten_text, head_and_tail, unquote_json
 from compaction.reading.message import CalledTool
 from compaction.reading.redaction import redact_secrets
 
@@ -53,26 +53,33 @@ _BEFORE: Final = frozenset({"", " ", "{", "["})
 _BEHIND: Final = frozenset({"", " ", "}", "]"})
 
 
-def call_line(called: CalledTool, most: int, known: str = "") -> str:
+def call_line(called: CalledTool, max_value_chars: int, known: str = "") -> str:
     """A call on one line: ``name(key=value, …)``, each value at most so many characters.
 
     Args:
         called: The call.
-        most: Characters of a value that stay.
+        max_value_chars: Characters of a value that stay.
         known: What stands behind it on its line; what that says of a key is not said twice, but
             for the first value where it says all of them.
     """
     read = parse_arguments(called)
     if isinstance(read, dict):
-        given = [(flatten(key), _value(value, most)) for key, value in read.items()]
-        new = [f"{key}={value}" for key, value in given if not _says(known, f"{key}:{value}")]
-        inner = ", ".join(new) if new else _first(given)
+        given = [
+            (flatten_text(key), _format_value(value, max_value_chars))
+            for key, value in read.items()
+        ]
+        new = [
+            f"{key}={value}"
+            for key, value in given
+            if not _contains_member(known, f"{key}:{value}")
+        ]
+        inner = ", ".join(new) if new else _first_short_value(given)
     else:
-        inner = head_and_tail(flatten(called.arguments), most)
-    return f"{flatten(called.name)[:_MAX_NAME_CHARS]}({inner})"
+        inner = head_and_tail(flatten_text(called.arguments), max_value_chars)
+    return f"{flatten_text(called.name)[:_MAX_NAME_CHARS]}({inner})"
 
 
-def _says(line: str, member: str) -> bool:
+def _contains_member(line: str, member: str) -> bool:
     """True if a line says a member as a whole: ``amount:50`` is not in ``amount:500``."""
     at = line.find(member)
     while at >= 0:
@@ -83,23 +90,23 @@ def _says(line: str, member: str) -> bool:
     return False
 
 
-def _first(given: Sequence[tuple[str, str]]) -> str:
+def _first_short_value(given: Sequence[tuple[str, str]]) -> str:
     """The first of these values that is short, without its key; "" for none."""
     return next((value for _, value in given if len(value) <= _SHORT_VALUE_CHARS), "")
 
 
-def _value(value: Any, most: int) -> str:  # noqa: ANN401
+def _format_value(value: Any, max_chars: int) -> str:  # noqa: ANN401
     """A value on one line, without quotes where nothing is unclear without them."""
     if isinstance(value, str):
-        text = head_and_tail(value, most)
-        return text if _PLAIN(text) else _json(text)
-    return head_and_tail(unquote_json(_json(value)), most)
+        text = head_and_tail(value, max_chars)
+        return text if _PLAIN(text) else _to_json(text)
+    return head_and_tail(unquote_json(_to_json(value)), max_chars)
 
 
-def _json(value: Any) -> str:  # noqa: ANN401
+def _to_json(value: Any) -> str:  # noqa: ANN401
     """A value as JSON, on one line whatever it holds."""
     try:
-        return flatten(orjson.dumps(value).decode())
+        return flatten_text(orjson.dumps(value).decode())
     except (TypeError, ValueError):  # nested deeper than is written
         return "…"
 
@@ -122,24 +129,24 @@ def call_key(called: CalledTool) -> str:
 
 def is_change(called: CalledTool) -> bool:
     """True if a call changes something, by the verb of its name."""
-    return not is_read_only(called) and any(map(_changes, _words(called)))
+    return not is_read_only(called) and any(map(_changes, _name_words(called)))
 
 
 def is_read_only(called: CalledTool) -> bool:
     """True if a call only looks at something, by the verb of its name; so does one without."""
-    words = _words(called)
+    words = _name_words(called)
     return not words or bool(_reads(words[0]))
 
 
-def _words(called: CalledTool) -> list[str]:
+def _name_words(called: CalledTool) -> list[str]:
     """The words that a tool's name is made of, in small letters."""
     return [word.lower() for word in _WORD.findall(called.name[:_MAX_NAME_CHARS])]
 
 
 #: Calls are alike that begin with the same characters, so many,
-_HEAD: Final = 24
+_MIN_SHARED_HEAD_CHARS: Final = 24
 #: and of which this share is the same.
-_ALIKE: Final = 0.6
+_MIN_SHARED_SHARE: Final = 0.6
 #: A word is not parted where it is found within so many characters.
 _MAX_WORD_CHARS: Final = 40
 
@@ -147,28 +154,31 @@ _MAX_WORD_CHARS: Final = 40
 class CallFormatter:
     """Says calls one after the other; one like an earlier one by what is other in it."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_value_chars: int) -> None:
+        self._most = max_value_chars
         self._whole: dict[tuple[str, str], str] = {}
 
     def __call__(self, called: CalledTool) -> str:
         """The call on one line, each value at most so many characters."""
         read = parse_arguments(called)
-        name, text = _longest(read, called.arguments)
+        name, text = _longest_argument(read, called.arguments)
         if len(text) <= self._most:
             return call_line(called, self._most)
         text = redact_secrets(text)
-        kind = (called.name, text[:_HEAD])
+        kind = (called.name, text[:_MIN_SHARED_HEAD_CHARS])
         other = _difference(self._whole.get(kind, ""), text)
         if not other:
             self._whole[kind] = text
             return call_line(called, self._most)
-        short = f"{text[:_HEAD]}… as above, but …{other}…"
+        short = f"{text[:_MIN_SHARED_HEAD_CHARS]}… as above, but …{other}…"
         written = orjson.dumps({**read, name: short}).decode() if name else short
-        return call_line(msgspec.structs.replace(called, arguments=written), self._most + 2 * _HEAD)
+        return call_line(
+            msgspec.structs.replace(called, arguments=written),
+            self._most + 2 * _MIN_SHARED_HEAD_CHARS,
+        )
 
 
-def _longest(read: Any, raw: str) -> tuple[str, str]:  # noqa: ANN401 # whatever JSON the model wrote
+def _longest_argument(read: Any, raw: str) -> tuple[str, str]:  # noqa: ANN401 # whatever JSON the model wrote
     """The longest text among arguments with its name; without one the unmodified arguments."""
     if not isinstance(read, dict):
         return "", raw
@@ -181,7 +191,7 @@ def _difference(base: str, text: str) -> str:
     first = _shared_prefix_length(base, text, len(base), len(text))
     rest = min(len(base), len(text)) - first
     last = _shared_prefix_length(base[::-1], text[::-1], rest, rest)
-    if first + last < _ALIKE * len(text):
+    if first + last < _MIN_SHARED_SHARE * len(text):
         return ""
     start = max(text.rfind(" ", 0, first + 1), first - _MAX_WORD_CHARS, 0)
     end = text.find(" ", len(text) - last)

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Final
 
 from compaction.facts.region_contents import ToolExchange
-from compaction.facts.rendering import flatten, text_head
+from compaction.facts.rendering import flatten_text, text_head
 from compaction.reading.redaction import redact_secrets
 from compaction.results.json_values import Number, UnreadableValue, Value
 from compaction.results.lossless_compression import parse_result
@@ -32,7 +32,7 @@ _SIGNS: Final = (
 )
 
 
-def tells_of_failure(result: str) -> bool:
+def indicates_failure(result: str) -> bool:
     """True if a result tells of a failure, by its beginning and its end."""
     edges = (
         result
@@ -56,7 +56,7 @@ _EXIT_EDGE_CHARS: Final = 200
 #: Characters of what came back that stay as they are.
 MAX_SHORT_ANSWER_CHARS: Final = 120
 #: Characters of the last line of an answer, where only its exit says that it failed.
-_REASON: Final = 160
+_MAX_LAST_LINE_CHARS: Final = 160
 
 
 class CallOutcome:
@@ -68,15 +68,15 @@ class CallOutcome:
         is_wrong: Whether it is known to have failed.
     """
 
-    def __init__(self, each: ToolExchange) -> None:
-        result = each.result
+    def __init__(self, exchange: ToolExchange) -> None:
+        result = exchange.result
         found = _EXIT.search(result, 0, _EXIT_EDGE_CHARS) or _EXIT.search(
             result, max(0, len(result) - _EXIT_EDGE_CHARS)
         )
         self.exit = f"exit {found[1] or found[2]}" if found else ""
         self.body = _FRAME.sub("", result).strip()
-        self._is_miss = self.exit == "exit 1" and bool(_SEARCH(each.called.arguments))
-        self.is_wrong = tells_of_failure(result) or (
+        self._is_miss = self.exit == "exit 1" and bool(_SEARCH(exchange.called.arguments))
+        self.is_wrong = indicates_failure(result) or (
             self.exit not in {"", "exit 0"} and not self._is_miss
         )
 
@@ -86,29 +86,31 @@ class CallOutcome:
         return len(self.body) <= MAX_SHORT_ANSWER_CHARS
 
     @cached_property
-    def went_wrong(self) -> bool:
+    def has_failed(self) -> bool:
         """True if it failed, or tells of what can only be a failure."""
         return self.is_wrong or bool(self.faults(1))
 
-    def faults(self, most: int = MAX_FAULT_LINES) -> str:
+    def faults(self, max_lines: int = MAX_FAULT_LINES) -> str:
         """The lines that say what went wrong, at most so many; "" for none."""
-        return fault_lines(self.body, most, wrong=self.is_wrong)
+        return fault_lines(self.body, max_lines, is_failure=self.is_wrong)
 
-    def text(self, most: int = MAX_FAULT_LINES) -> str:
+    def text(self, max_lines: int = MAX_FAULT_LINES) -> str:
         """All that came back where that is short, else the exit and what went wrong."""
         if not self.body:
             return f"{self.exit}, nothing found" if self._is_miss else self.exit
         end = "" if self.exit == "exit 0" else self.exit
         if self.is_whole:
-            return flatten(self.body) if end in self.body else f"{end}: {flatten(self.body)}"
-        return ": ".join(filter(None, [end, self._why(most)]))
+            return (
+                flatten_text(self.body) if end in self.body else f"{end}: {flatten_text(self.body)}"
+            )
+        return ": ".join(filter(None, [end, self._failure_text(max_lines)]))
 
-    def _why(self, most: int) -> str:
+    def _failure_text(self, max_lines: int) -> str:
         """The failure; the last line where nothing but the exit says that it failed."""
-        told = self.faults(most)
-        if told or not most or not self.is_wrong or not self.exit:
+        told = self.faults(max_lines)
+        if told or not max_lines or not self.is_wrong or not self.exit:
             return told
-        return self.body.rpartition("\n")[2].strip()[:_REASON]
+        return self.body.rpartition("\n")[2].strip()[:_MAX_LAST_LINE_CHARS]
 
 
 OK: Final = "ok"
@@ -210,43 +212,43 @@ _WRAPS: Final = frozenset({"result", "data", "response", "body", "output"})
 _CODES: Final = frozenset({"status", "statuscode", "httpstatus", "httpcode", "code"})
 _WORDS: Final = ("message", "reason", "detail", "details", "msg", "description", "error", "result")
 #: An object of more members is a record: its state and its words are the record's own.
-_FEW: Final = 3
+_MAX_PLAIN_MEMBERS: Final = 3
 #: Levels of a record that are looked through.
-_DEEPEST: Final = 6
+_MAX_DEPTH: Final = 6
 
 
-def action_outcome(each: ToolExchange) -> str:
+def action_outcome(exchange: ToolExchange) -> str:
     """The outcome of a call: ``ok``, ``error: …`` in the words of its result, or ``unknown``."""
-    text = each.result.strip()
+    text = exchange.result.strip()
     if len(text) > 1 and text[0] == text[-1] == '"' and '"' not in text[1:-1]:
         text = text[1:-1].strip()
     if not text:
         return UNKNOWN
     try:
-        found = _of_value(parse_result(text))
+        found = _value_outcome(parse_result(text))
     except UnreadableValue:
-        found = _of_call(each, text)
+        found = _call_outcome(exchange, text)
     if (
         found == OK
         and len(text) <= _JUDGED_EDGE_CHARS
         and _undoes(text)
-        and not _undoing(each.called.name)
+        and not _undoing(exchange.called.name)
     ):
         found = UNKNOWN
     return found.replace("→", "->")
 
 
-def _of_call(each: ToolExchange, text: str) -> str:
+def _call_outcome(exchange: ToolExchange, text: str) -> str:
     """The outcome that a plain result tells of; a failure that its exit tells of counts too."""
-    ended = CallOutcome(each)
+    ended = CallOutcome(exchange)
     if ended.is_wrong:
-        return _error(ended.faults(1) or ended.text(1) or text)
+        return _error_outcome(ended.faults(1) or ended.text(1) or text)
     if ended.exit == "exit 0":
         return OK
-    return _of_text(text)
+    return _text_outcome(text)
 
 
-def _of_text(text: str) -> str:
+def _text_outcome(text: str) -> str:
     """The outcome that words tell of."""
     edges = (
         text
@@ -254,65 +256,69 @@ def _of_text(text: str) -> str:
         else f"{text[:_JUDGED_EDGE_CHARS]}\n{text[-_JUDGED_EDGE_CHARS:]}"
     )
     if edges.lower() in {"false", "null", "none"}:
-        return _error("false") if edges.lower() == "false" else UNKNOWN
+        return _error_outcome("false") if edges.lower() == "false" else UNKNOWN
     bare = _harmless("", _quoted("", edges))
     if refused := _refuses(edges):
         said = [sentence for sentence in _ends(edges) if refused[0].strip() in sentence]
-        return _error(said[0] if said else edges)
+        return _error_outcome(said[0] if said else edges)
     wrong, right = _fails(bare), _succeeds(_undone("", bare))
     if wrong and (not right or wrong.start() < right.start()):
         said = [sentence for sentence in _ends(edges) if wrong[0] in sentence]
-        return _error(said[0] if said else edges)
+        return _error_outcome(said[0] if said else edges)
     is_done = right and not wrong and not _waits(bare) and not _negates(bare)
     return OK if is_done else UNKNOWN
 
 
-def _of_value(value: Value) -> str:
+def _value_outcome(value: Value) -> str:
     """The outcome that JSON tells of: an object without a failure in it is what was asked for."""
     if isinstance(value, str) and not isinstance(value, Number):
-        return _of_text(value)
+        return _text_outcome(value)
     if isinstance(value, list):
-        told = [_of_value(each) for each in value if isinstance(each, dict | str)]
-        return _worst(told) if told else UNKNOWN
+        told = [_value_outcome(each) for each in value if isinstance(each, dict | str)]
+        return _worst_outcome(told) if told else UNKNOWN
     if not isinstance(value, dict) or not value:
         return UNKNOWN
-    named = {_bare(key): held for key, held in value.items()}
-    if why := _failure(named):
-        return _error(why)
+    named = {_normalized_key(key): held for key, held in value.items()}
+    if why := _failure_words(named):
+        return _error_outcome(why)
     told = [
-        _of_value(held) for key, held in named.items() if key in _WRAPS and isinstance(held, dict)
+        _value_outcome(held)
+        for key, held in named.items()
+        if key in _WRAPS and isinstance(held, dict)
     ]
-    return _worst([OK, *told, *_states(named), *([UNKNOWN] if _fails_within(value, 0) else [])])
+    return _worst_outcome(
+        [OK, *told, *_state_outcomes(named), *([UNKNOWN] if _fails_within(value, 0) else [])]
+    )
 
 
 def _fails_within(value: Value, depth: int) -> bool:
     """True if a record, or one in it, is in a state of failure: nobody can say whose fault."""
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         return True
     if isinstance(value, list):
         return any(_fails_within(each, depth + 1) for each in value if isinstance(each, dict))
     if not isinstance(value, dict):
         return False
-    named = {_bare(key): held for key, held in value.items()}
+    named = {_normalized_key(key): held for key, held in value.items()}
     states = [held for key, held in named.items() if key in _STATES and isinstance(held, str)]
     return (
         any(map(_failed_state, states))
-        or bool(_failure(named))
+        or bool(_failure_words(named))
         or any(_fails_within(held, depth + 1) for held in named.values())
     )
 
 
-def _worst(told: Sequence[str]) -> str:
+def _worst_outcome(outcomes: Sequence[str]) -> str:
     """The first error among outcomes; else unknown where one is."""
-    wrong = next((each for each in told if each.startswith(ERROR)), "")
-    return wrong or (UNKNOWN if UNKNOWN in told else OK)
+    wrong = next((each for each in outcomes if each.startswith(ERROR)), "")
+    return wrong or (UNKNOWN if UNKNOWN in outcomes else OK)
 
 
-def _failure(named: Mapping[str, Value]) -> str:
+def _failure_words(named: Mapping[str, Value]) -> str:
     """The words of the failure that members of an object tell of; "" for none."""
     for key, held in named.items():
         if key in _ERROR_MEMBERS and held not in (None, False, "", [], {}) and not _is_none(held):
-            return next(_sentences(held), "") or next(_sentences(dict(named)), key)
+            return next(_failure_sentences(held), "") or next(_failure_sentences(dict(named)), key)
         is_code = isinstance(held, str) and held.isdecimal() and key in _CODES
         is_no = held is False or (isinstance(held, str) and held.lower() in _NO)
         if (
@@ -321,7 +327,7 @@ def _failure(named: Mapping[str, Value]) -> str:
             or (key == "code" and isinstance(held, str) and _fails(held.replace("_", " ")))
             or (is_code and _FAILED_STATUS <= int(str(held)[:9]) <= _LAST_STATUS)
         ):
-            return next(_sentences(dict(named)), f"{key} {held}".lower())
+            return next(_failure_sentences(dict(named)), f"{key} {held}".lower())
     return ""
 
 
@@ -337,42 +343,42 @@ def _is_none(held: Value) -> bool:
     }
 
 
-def _states(named: Mapping[str, Value]) -> Iterator[str]:
+def _state_outcomes(named: Mapping[str, Value]) -> Iterator[str]:
     """The outcomes that a small object's state and sentences tell of; ok where they are neutral."""
-    if len(named) > _FEW:
+    if len(named) > _MAX_PLAIN_MEMBERS:
         return
     is_record = any(key.endswith("id") for key in named)
     for key, held in named.items():
         if (key in _STATES or (key in _WORDS and not is_record)) and isinstance(held, str):
-            found = _of_text(held[: 2 * _JUDGED_EDGE_CHARS])
+            found = _text_outcome(held[: 2 * _JUDGED_EDGE_CHARS])
             is_error = found.startswith(ERROR) and key in _STATES
-            why = next((said for said in _sentences(dict(named)) if said != held), held)
+            why = next((said for said in _failure_sentences(dict(named)) if said != held), held)
             neutral = found == UNKNOWN and not _waits(held)
-            yield _error(why) if is_error else OK if neutral else found
+            yield _error_outcome(why) if is_error else OK if neutral else found
 
 
-def _sentences(held: Value) -> Iterator[str]:
+def _failure_sentences(held: Value) -> Iterator[str]:
     """The text of a failure, or the telling members of an object."""
     if isinstance(held, str):
         yield held
     elif isinstance(held, list):
         for each in held:
-            yield from _sentences(each)
+            yield from _failure_sentences(each)
     elif isinstance(held, dict):
-        named = {_bare(key): inner for key, inner in held.items()}
+        named = {_normalized_key(key): inner for key, inner in held.items()}
         for key in _WORDS:
             if isinstance(named.get(key), str) and str(named[key]).strip():
                 yield str(named[key])
 
 
-def _bare(key: str) -> str:
+def _normalized_key(key: str) -> str:
     """A key as it is known, however it is written."""
     return key[:40].replace("_", "").replace("-", "").lower()
 
 
-def _error(words: str) -> str:
+def _error_outcome(words: str) -> str:
     """An error in its words, on one line."""
-    text = flatten(redact_secrets(words.strip()))
+    text = flatten_text(redact_secrets(words.strip()))
     head = _title(text)
     text = text[head.end() :] if head and head.end() < len(text) else text
     return f"{ERROR}: {text_head(text, _MAX_ERROR_CHARS)}"

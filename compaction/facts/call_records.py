@@ -7,10 +7,10 @@ import msgspec
 import orjson
 
 from compaction.facts.call_lines import call_line, is_read_only, parse_arguments
-from compaction.facts.call_outcomes import ERROR, CallOutcome, action_outcome, tells_of_failure
+from compaction.facts.call_outcomes import ERROR, CallOutcome, action_outcome, indicates_failure
 from compaction.facts.fact import Fact, FactKind
 from compaction.facts.region_contents import RegionContents, ToolExchange
-from compaction.facts.rendering import flatten, unquote_json
+from compaction.facts.rendering import flatten_text, unquote_json
 from compaction.reading.message import Voice
 from compaction.reading.redaction import redact_secrets
 from compaction.results.pruning import MentionedWords, PruningDetail, words_of
@@ -22,13 +22,13 @@ ResultFormatter = Callable[[str], str]
 #: Stands between a call, what came back, and how it ended.
 ARROW: Final = " → "
 #: Characters of an argument that stay.
-_ARGUMENT: Final = 400
+_MAX_ARGUMENT_CHARS: Final = 400
 #: The same where nothing came back: thoughts, and what still waits.
-_THOUGHT: Final = 100
+_MAX_THOUGHT_CHARS: Final = 100
 #: Stands for a result that is left out: without an arrow nothing came back.
 _LEFT_OUT: Final = "…"
 #: Characters of a result before the words of its error that say no more than that it is one.
-_TITLE: Final = 12
+_MAX_TITLE_CHARS: Final = 12
 
 
 def say_nothing(_: str) -> str:
@@ -37,57 +37,63 @@ def say_nothing(_: str) -> str:
 
 
 def exchange_fact(
-    each: ToolExchange, kind: FactKind, say: ResultFormatter, key: str = "", replaces: int = 0
+    exchange: ToolExchange,
+    kind: FactKind,
+    format_result: ResultFormatter,
+    key: str = "",
+    replaces: int = 0,
 ) -> Fact:
     """A call and what came back as a fact; an action's line ends with how it ended."""
-    ended = action_outcome(each)
-    result = unquote_json(flatten(say(each.result)))
+    ended = action_outcome(exchange)
+    result = unquote_json(flatten_text(format_result(exchange.result)))
     result = "" if _says_no_more(result, ended) else result
     text = (
-        call_line(each.called, _ARGUMENT if each.result else _THOUGHT, result)
-        if each.key
+        call_line(
+            exchange.called, _MAX_ARGUMENT_CHARS if exchange.result else _MAX_THOUGHT_CHARS, result
+        )
+        if exchange.key
         else "result"
     )
     is_action = kind is FactKind.ACTION
-    back = result if is_action or result else _instead(each, ended)
+    back = result if is_action or result else _outcome_in_place(exchange, ended)
     line = redact_secrets(f"{text}{ARROW}{back}" if back else text)
     is_left_out = ended.startswith(ERROR) and (ended.partition(": ")[2] or ended) not in line
     return Fact(
         kind=kind,
         text=f"{line}{ARROW}{ended}" if is_action or is_left_out else line,
-        turns=(each.turn,),
-        messages=each.messages,
+        turns=(exchange.turn,),
+        messages=exchange.messages,
         key=key,
         replaces=replaces,
     )
 
 
-def _instead(each: ToolExchange, ended: str) -> str:
+def _outcome_in_place(exchange: ToolExchange, ended: str) -> str:
     """The outcome of a call whose result is left out; "" for a read that succeeded."""
-    if ended.startswith(ERROR) or not is_read_only(each.called):
+    if ended.startswith(ERROR) or not is_read_only(exchange.called):
         return ended
-    return _LEFT_OUT if each.result else ""
+    return _LEFT_OUT if exchange.result else ""
 
 
 def _says_no_more(result: str, ended: str) -> bool:
     """True if a result says no more than how its call ended."""
     words = ended.partition(": ")[2] or ended
-    return result.endswith(words) and len(result) <= len(words) + _TITLE
+    return result.endswith(words) and len(result) <= len(words) + _MAX_TITLE_CHARS
 
 
 def action_facts(
-    part: RegionContents, say: ResultFormatter, stands: Sequence[bool]
+    part: RegionContents, format_result: ResultFormatter, is_current: Sequence[bool]
 ) -> Iterator[Fact]:
     """Each call that changed something, with its outcome; equal ones stand each for itself.
 
     Args:
         part: What is compacted.
-        say: Says a result on one line; "" leaves it out.
-        stands: Whether the result of each exchange still stands; of others only how they ended.
+        format_result: Says a result on one line; "" leaves it out.
+        is_current: Whether the result of each exchange still stands; of others only how they ended.
     """
-    for each, still in zip(part.exchanges, stands, strict=True):
+    for each, still in zip(part.exchanges, is_current, strict=True):
         if each.is_action:
-            yield exchange_fact(each, FactKind.ACTION, say if still else say_nothing)
+            yield exchange_fact(each, FactKind.ACTION, format_result if still else say_nothing)
 
 
 #: Tools that only take a note of what was thought.
@@ -97,7 +103,7 @@ _MAX_NAME_CHARS: Final = 128
 
 
 def record_facts(
-    part: RegionContents, say: ResultFormatter, stands: Sequence[bool]
+    part: RegionContents, format_result: ResultFormatter, is_current: Sequence[bool]
 ) -> Iterator[Fact]:
     """Calls that only read, with what came back; those whose results no longer stand are left out.
 
@@ -105,20 +111,22 @@ def record_facts(
 
     Args:
         part: What is compacted.
-        say: Says a result on one line; "" leaves it out.
-        stands: Whether the result of each exchange still stands.
+        format_result: Says a result on one line; "" leaves it out.
+        is_current: Whether the result of each exchange still stands.
     """
-    before = _before(part)
-    for each, still in zip(part.exchanges, stands, strict=True):
+    before = _earlier_record_turns(part)
+    for each, still in zip(part.exchanges, is_current, strict=True):
         if still and not each.is_action and not _is_thought(each):
-            yield exchange_fact(each, FactKind.RECORD, say, each.key, before.get(each.key, 0))
+            yield exchange_fact(
+                each, FactKind.RECORD, format_result, each.key, before.get(each.key, 0)
+            )
 
 
-def _is_thought(each: ToolExchange) -> bool:
-    return not each.result and each.called.name[:_MAX_NAME_CHARS].lower() in _THINK
+def _is_thought(exchange: ToolExchange) -> bool:
+    return not exchange.result and exchange.called.name[:_MAX_NAME_CHARS].lower() in _THINK
 
 
-def _before(part: RegionContents) -> Mapping[str, int]:
+def _earlier_record_turns(part: RegionContents) -> Mapping[str, int]:
     """The turn of the latest record of each call in the segments before, by its key."""
     return {
         fact.key: fact.turns[-1]
@@ -129,9 +137,9 @@ def _before(part: RegionContents) -> Mapping[str, int]:
 
 
 #: Characters of a call that stay.
-_CALL: Final = 80
+_MAX_CALL_CHARS: Final = 80
 #: Lines that stay of what went wrong, and of what was fixed.
-_LINES, _MENDED = 2, 1
+_MAX_ERROR_LINES, _MAX_FIXED_LINES = 2, 1
 
 
 def error_facts(part: RegionContents) -> Iterator[Fact]:
@@ -143,27 +151,27 @@ def error_facts(part: RegionContents) -> Iterator[Fact]:
     latest = {key: at for at, key in enumerate(keys)}
     again = {key for at, key in enumerate(keys) if key and latest[key] > at}
     ended = {at: CallOutcome(part.exchanges[at]) for at, key in enumerate(keys) if key in again}
-    good = {keys[at]: at for at, each in ended.items() if not each.went_wrong}
+    good = {keys[at]: at for at, each in ended.items() if not each.has_failed}
     told = {
-        _failed_call_line(part.exchanges[latest[key]], ended[latest[key]], mended=False)
+        _failed_call_line(part.exchanges[latest[key]], ended[latest[key]], is_fixed=False)
         for key in again
     }
     told.add("")
     for at, how in ended.items():
         each = part.exchanges[at]
-        text = _failed_call_line(each, how, mended=good.get(keys[at], -1) > at)
+        text = _failed_call_line(each, how, is_fixed=good.get(keys[at], -1) > at)
         if latest[keys[at]] > at and text not in told:
             told.add(text)
             yield Fact(kind=FactKind.ERROR, text=text, turns=(each.turn,), messages=each.messages)
 
 
-def _failed_call_line(each: ToolExchange, ended: CallOutcome, *, mended: bool) -> str:
+def _failed_call_line(exchange: ToolExchange, ended: CallOutcome, *, is_fixed: bool) -> str:
     """A call with what went wrong in it; "" where it does not say so."""
-    wrong = ended.faults(_MENDED if mended else _LINES)
+    wrong = ended.faults(_MAX_FIXED_LINES if is_fixed else _MAX_ERROR_LINES)
     if not wrong:
         return ""
-    text = f"{call_line(each.called, _CALL)}: {wrong}"
-    return redact_secrets(f"{text} (went well later)" if mended else text)
+    text = f"{call_line(exchange.called, _MAX_CALL_CHARS)}: {wrong}"
+    return redact_secrets(f"{text} (went well later)" if is_fixed else text)
 
 
 #: Later results that one is compared with; more tell of one thing only in a loop.
@@ -171,7 +179,7 @@ _MAX_LATER_RESULTS: Final = 8
 _ID: Final = ("id", "number", "uuid")
 
 
-class _ToldObject(msgspec.Struct, frozen=True):
+class _ReturnedObject(msgspec.Struct, frozen=True):
     """The object that a result is about.
 
     Attributes:
@@ -191,10 +199,10 @@ def current_results(exchanges: Sequence[ToolExchange]) -> tuple[bool, ...]:
     """
     stands = [True] * len(exchanges)
     asked: set[str] = set()
-    told: dict[bytes, list[_ToldObject]] = {}
+    told: dict[bytes, list[_ReturnedObject]] = {}
     for at in range(len(exchanges) - 1, -1, -1):
         each = exchanges[at]
-        if not each.result or tells_of_failure(each.result):
+        if not each.result or indicates_failure(each.result):
             continue
         key = each.key
         stands[at] = not key or (key not in asked and not _is_superseded(each, told))
@@ -202,20 +210,22 @@ def current_results(exchanges: Sequence[ToolExchange]) -> tuple[bool, ...]:
     return tuple(stands)
 
 
-def _is_superseded(each: ToolExchange, told: dict[bytes, list[_ToldObject]]) -> bool:
+def _is_superseded(
+    exchange: ToolExchange, later_objects: dict[bytes, list[_ReturnedObject]]
+) -> bool:
     """True if a later result tells as much; what this one tells of is noted."""
-    ids, keys = _object(each.result)
-    read = parse_arguments(each.called)
+    ids, keys = _object_ids_and_keys(exchange.result)
+    read = parse_arguments(exchange.called)
     if not ids or not isinstance(read, dict):
         return False
-    later = told.setdefault(ids, [])
+    later = later_objects.setdefault(ids, [])
     fits = any(keys <= one.keys and _is_subset(read, one.asked) for one in later)
     if len(later) < _MAX_LATER_RESULTS:
-        later.append(_ToldObject(read, keys))
+        later.append(_ReturnedObject(read, keys))
     return fits
 
 
-def _object(result: str) -> tuple[bytes, frozenset[str]]:
+def _object_ids_and_keys(result: str) -> tuple[bytes, frozenset[str]]:
     """The ids of an object that came back, and its keys; nothing for what is none."""
     if result[:1] != "{":
         return b"", frozenset()
@@ -244,7 +254,7 @@ def mentioned_words(part: RegionContents) -> MentionedWords:
     return words_of(texts)
 
 
-def say_pruned(part: RegionContents, detail: PruningDetail) -> ResultFormatter:
+def pruned_formatter(part: RegionContents, detail: PruningDetail) -> ResultFormatter:
     """Says results by what tells in them or was spoken of, in so much detail."""
     said = mentioned_words(part)
     return lambda result: pruned_result_line(result, said, detail)

@@ -35,11 +35,11 @@ _MAX_PURPOSE_CHARS: Final = 100
 #: What ends one and says nothing.
 _ENDS: Final = ".: "
 #: Tokens around one.
-_AROUND: Final = 2
+_PURPOSE_FRAME_TOKENS: Final = 2
 #: Characters of a text that are looked through, up to where the call begins.
 _SCANNED_CHARS: Final = 1_000
 #: Characters of a call by which it is found in the text that it is written in.
-_HEAD: Final = 40
+_CALL_HEAD_CHARS: Final = 40
 #: A line that only frames what is called, and what only says that words are thoughts.
 _frames: Final = re.compile(r"`{3}|~{3}|</?[\w=.-]{1,64}>|[A-Z]{2,}$|Action:").match
 _THOUGHT: Final = re.compile(r"(?:THOUGHT|Thought|DISCUSSION|Reasoning):\s*")
@@ -70,21 +70,21 @@ def call_purposes(part: RegionContents, places: Iterable[int], weight: int) -> M
         first.setdefault(part.exchanges[at].messages[0], at)
     found: dict[int, str] = {}
     for message, at in reversed(first.items()):
-        text = _purpose(said[message].text, part.exchanges[at]) if message in said else ""
-        cost = estimate_tokens(text) + _AROUND
+        text = _call_purpose(said[message].text, part.exchanges[at]) if message in said else ""
+        cost = estimate_tokens(text) + _PURPOSE_FRAME_TOKENS
         if text and cost <= room:
             room -= cost
             found[at] = text
     return found
 
 
-def _purpose(text: str, each: ToolExchange) -> str:
+def _call_purpose(text: str, exchange: ToolExchange) -> str:
     """The last sentence before a call that tells something; "" for none, and for a decision.
 
     Decisions have lines of their own. What a long text is cut in is no sentence. Nor is one told
     that held a secret: another may stand beside it that does not look like one.
     """
-    asked = each.called.arguments[:_HEAD]
+    asked = exchange.called.arguments[:_CALL_HEAD_CHARS]
     end = text.rfind(asked) if asked else -1
     end = end if end >= 0 else len(text)
     spoken = _spoken_sentences(text[max(0, end - _SCANNED_CHARS) : end])
@@ -116,13 +116,13 @@ def _spoken_sentences(text: str) -> Iterator[str]:
 
 #: The share of a part's tokens that paths and names may take, and of that room the paths'.
 _NAMES_SHARE: Final = 0.15
-_PATHS: Final = 0.75
+_PATHS_SHARE: Final = 0.75
 #: Tokens that a short part has in any case.
 _MIN_NAME_TOKENS: Final = 100
 #: After so many further calls a name counts half.
-_HALF: Final = 6
+_NAME_HALF_LIFE_CALLS: Final = 6
 #: Folders of a path that are looked at.
-_DEEPEST: Final = 16
+_MAX_PATH_FOLDERS: Final = 16
 #: Facts whose lines name what was shown, each name by itself.
 _NAMING: Final = (FactKind.COMMAND, FactKind.FILE)
 _words = re.compile(r"[\w.@/+~%#-]+").findall
@@ -141,7 +141,7 @@ class _SeenName:
 
 
 def names_to_keep(
-    part: RegionContents, said: Mapping[int, str], latest: Sequence[int], share: float
+    part: RegionContents, lines: Mapping[int, str], latest: Sequence[int], share: float
 ) -> tuple[dict[int, list[str]], set[int]]:
     """The names that stay for each exchange, and the exchanges that showed more than they say.
 
@@ -151,39 +151,40 @@ def names_to_keep(
 
     Args:
         part: What is compacted.
-        said: What is said of each exchange that stays, by its place.
+        lines: What is said of each exchange that stays, by its place.
         latest: The place of the last call that is equal to each.
         share: How much of the room that there is may be taken.
     """
     came: dict[int, Mapping[str, int]] = {}
-    seen = _names_seen(part, said, latest, came)
+    seen = _names_seen(part, lines, latest, came)
     here = len(part.exchanges)
     stood = _words_sent_before(part)
     new = [name for name in seen if name not in stood]
-    ranked = sorted(new, key=lambda name: _score(seen[name], here), reverse=True)
-    room = _NamesRoom(seen, said)
+    ranked = sorted(new, key=lambda name: _name_score(seen[name], here), reverse=True)
+    room = _NamesRoom(seen, lines)
     paths = [name for name in ranked if seen[name].weight == PATH_RANK]
     size = max(_MIN_NAME_TOKENS, region_tokens(part) * _NAMES_SHARE) * share
-    left = room.take(paths, size * _PATHS)
+    left = room.take(paths, size * _PATHS_SHARE)
     left = room.take(
-        (name for name in ranked if seen[name].weight != PATH_RANK), size - size * _PATHS + left
+        (name for name in ranked if seen[name].weight != PATH_RANK),
+        size - size * _PATHS_SHARE + left,
     )
     room.take(paths, left)
     told: dict[int, list[str]] = {}
     for name, each in seen.items():
         if name in room.kept:
             told.setdefault(each.last, []).append(name)
-    short = {at for at in said if not room.holds(at, came[at])}
+    short = {at for at in lines if not room.holds(at, came[at])}
     return told, short
 
 
 class _NamesRoom:
     """The names taken so far, and the room they fill."""
 
-    def __init__(self, seen: Mapping[str, _SeenName], said: Mapping[int, str]) -> None:
+    def __init__(self, seen: Mapping[str, _SeenName], lines: Mapping[int, str]) -> None:
         self.kept: set[str] = set()
         self._seen = seen
-        self._said = {at: _covered_names(text) for at, text in said.items()}
+        self._said = {at: _covered_names(text) for at, text in lines.items()}
 
     def take(self, ranked: Iterable[str], room: float) -> float:
         """Take what the room holds and what does not stand on its line yet; what room is left."""
@@ -193,7 +194,7 @@ class _NamesRoom:
             if cost < room and name not in covered:
                 room -= cost
                 self.kept.add(name)
-                _cover(name, covered)
+                _add_covered_names(name, covered)
         return room
 
     def holds(self, at: int, names: Iterable[str]) -> bool:
@@ -205,7 +206,7 @@ def region_tokens(part: RegionContents) -> int:
     """The tokens of the region."""
     region = part.region
     held = enumerate(region.messages[region.start : region.end], region.start)
-    return sum(message.tokens for at, message in held if at not in region.held)
+    return sum(message.tokens for at, message in held if at not in region.kept)
 
 
 def _words_sent_before(part: RegionContents) -> set[str]:
@@ -214,14 +215,16 @@ def _words_sent_before(part: RegionContents) -> set[str]:
     return {word for fact in facts for word in fact.text.split()}
 
 
-def _score(name: _SeenName, here: int) -> float:
+def _name_score(name: _SeenName, here: int) -> float:
     """The score of a name; equal ones stay in the order of their first appearance."""
-    return name.weight * (1 + log2(name.times)) / (1 + (here - 1 - name.last) / _HALF)
+    return (
+        name.weight * (1 + log2(name.times)) / (1 + (here - 1 - name.last) / _NAME_HALF_LIFE_CALLS)
+    )
 
 
 def _names_seen(
     part: RegionContents,
-    said: Mapping[int, str],
+    lines: Mapping[int, str],
     latest: Sequence[int],
     came: dict[int, Mapping[str, int]],
 ) -> dict[str, _SeenName]:
@@ -232,7 +235,7 @@ def _names_seen(
     seen: dict[str, _SeenName] = {}
     known: dict[str, RankedNames] = {}
     for each, stands in zip(part.exchanges, latest, strict=True):
-        if stands in said:
+        if stands in lines:
             came[stands] = shown_names(each.result, known)
             told = shown_names("\n".join(_request_texts(part, each)), known)
             for name, count in came[stands].items():
@@ -247,14 +250,14 @@ def _names_seen(
     return seen
 
 
-def _request_texts(part: RegionContents, each: ToolExchange) -> Iterator[str]:
+def _request_texts(part: RegionContents, exchange: ToolExchange) -> Iterator[str]:
     """The texts and arguments of the assistant around a call."""
-    yield redact_secrets(part.region.messages[each.messages[0]].text)
-    read = parse_arguments(each.called)
+    yield redact_secrets(part.region.messages[exchange.messages[0]].text)
+    read = parse_arguments(exchange.called)
     try:
-        asked = "\n".join(leaf_strings(read)) if read is not None else each.called.arguments
+        asked = "\n".join(leaf_strings(read)) if read is not None else exchange.called.arguments
     except UnreadableValue:
-        asked = each.called.arguments
+        asked = exchange.called.arguments
     yield redact_secrets(asked)
 
 
@@ -262,15 +265,15 @@ def _covered_names(text: str) -> set[str]:
     """All that stands in a text as a name."""
     covered: set[str] = set()
     for word in _words(text):
-        _cover(word, covered)
+        _add_covered_names(word, covered)
     return covered
 
 
-def _cover(word: str, covered: set[str]) -> None:
+def _add_covered_names(word: str, covered: set[str]) -> None:
     """Note what stands where a name does: its parts, and the ends of a path."""
     covered.add(word)
     covered.update(_parts(word))
-    steps = word.split("/", _DEEPEST)
+    steps = word.split("/", _MAX_PATH_FOLDERS)
     for at in range(1, len(steps)):
         covered.add("/".join(steps[at:]))
         covered.add("/".join(steps[:at]))
@@ -281,7 +284,7 @@ MAX_ARGUMENT_CHARS: Final = 160
 #: All the room that there is for names.
 MAX_NAMES_CHARS: Final = 400
 #: The share of a part's tokens that the lines that say what went wrong may take,
-_FAULTS: Final = 0.03
+_FAULTS_SHARE: Final = 0.03
 #: and what a short part has in any case.
 _MIN_FAULT_CHARS: Final = 300
 #: Stands where something was left out, so that no list is read as if it were whole.
@@ -323,7 +326,7 @@ def command_facts(
     shown, short = names_to_keep(part, whole, latest, names / MAX_NAMES_CHARS)
     for at, line in lines.items():
         each = part.exchanges[at]
-        more = _more(ended[at], short=at in short, empty=not shown.get(at))
+        more = _more_sign(ended[at], short=at in short, empty=not shown.get(at))
         named = " ".join([*shown.get(at, ()), *more])
         yield Fact(
             kind=FactKind.COMMAND,
@@ -334,20 +337,20 @@ def command_facts(
         )
 
 
-def _command_with_outcome(each: ToolExchange, said: str) -> str:
+def _command_with_outcome(exchange: ToolExchange, outcome: str) -> str:
     """A command with its outcome; one word where nothing else tells how it ended."""
     if (
-        said
-        or not (each.is_action or not each.result)
-        or (each.result and is_rereadable("", each.called))
+        outcome
+        or not (exchange.is_action or not exchange.result)
+        or (exchange.result and is_rereadable("", exchange.called))
     ):
-        return said
-    return action_outcome(each)
+        return outcome
+    return action_outcome(exchange)
 
 
 def _outcome_texts(part: RegionContents, ended: Mapping[int, CallOutcome]) -> Mapping[int, str]:
     """The outcome of each; the latest name all failures, others as many as fit."""
-    room = max(_MIN_FAULT_CHARS, region_tokens(part) * _FAULTS)
+    room = max(_MIN_FAULT_CHARS, region_tokens(part) * _FAULTS_SHARE)
     told: dict[int, str] = {}
     for at in reversed(list(ended)):
         most = MAX_FAULT_LINES if room > 0 else int(ended[at].is_wrong)
@@ -357,7 +360,7 @@ def _outcome_texts(part: RegionContents, ended: Mapping[int, CallOutcome]) -> Ma
     return told
 
 
-def _more(ended: CallOutcome, *, short: bool, empty: bool) -> tuple[str, ...]:
+def _more_sign(ended: CallOutcome, *, short: bool, empty: bool) -> tuple[str, ...]:
     """The sign that more came back than is said: other names, or what has none."""
     if ended.is_whole:
         return ()

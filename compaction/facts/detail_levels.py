@@ -11,8 +11,8 @@ from compaction.facts.call_records import (
     action_facts,
     current_results,
     error_facts,
+    pruned_formatter,
     record_facts,
-    say_pruned,
 )
 from compaction.facts.commands import MAX_NAMES_CHARS, command_facts
 from compaction.facts.fact import DetailLevel, Fact, Region, Segment
@@ -31,36 +31,36 @@ from compaction.results.result_profile import ResultProfile, result_profile
 __all__ = ["DetailLadder", "Region", "segment_at", "segment_within"]
 
 #: Characters of the names in a command's output that a level keeps.
-_NAMES: Final[Mapping[DetailLevel, int]] = {
+_MAX_NAMES_CHARS: Final[Mapping[DetailLevel, int]] = {
     DetailLevel.FACTS: MAX_NAMES_CHARS,
     DetailLevel.PRUNED: MAX_NAMES_CHARS // 2,
     DetailLevel.VALUES: MAX_NAMES_CHARS // 4,
 }
 #: Pruning is left out where facts take so many times the room there is: of records, of commands.
-_FAR, _FAR_AGAIN = 1.6, 1.25
+_RECORDS_PRUNING_FACTOR, _COMMANDS_PRUNING_FACTOR = 1.6, 1.25
 #: The share of a part that is spent on more than users' words where those are too much already.
-_LEAST: Final = 16
+_MIN_OTHER_FACTS_DIVISOR: Final = 16
 #: The part of the level before it that the last level takes by default.
-_HALF: Final = 2
+_LAST_LEVEL_DIVISOR: Final = 2
 
 
-def segment_at(region: Region, rung: DetailLevel, count: Count) -> Segment:
+def segment_at(region: Region, level: DetailLevel, count: Count) -> Segment:
     """The segment of a region at a detail level; equal regions give equal bytes."""
     ladder = DetailLadder(region, count)
-    if rung is not DetailLevel.BARE:
-        return ladder.segment_at(rung)
-    return ladder.bare_segment(ladder.segment_at(DetailLevel.VALUES).tokens // _HALF)
+    if level is not DetailLevel.BARE:
+        return ladder.segment_at(level)
+    return ladder.bare_segment(ladder.segment_at(DetailLevel.VALUES).tokens // _LAST_LEVEL_DIVISOR)
 
 
-def segment_within(region: Region, most: int, count: Count) -> Segment:
+def segment_within(region: Region, max_tokens: int, count: Count) -> Segment:
     """The first detail level at which a region is at most so many tokens; the last is cut to fit.
 
     Args:
         region: What is compacted.
-        most: Tokens; 0 for no bound.
+        max_tokens: Tokens; 0 for no bound.
         count: Counts them.
     """
-    return DetailLadder(region, count).segment_within(most)
+    return DetailLadder(region, count).segment_within(max_tokens)
 
 
 class DetailLadder:
@@ -80,58 +80,64 @@ class DetailLadder:
         self._bare: dict[int, Segment] = {}
         self._known: dict[DetailLevel, tuple[Fact, ...]] = {}
         self._stand: dict[DetailLevel, KeptWords] = {}
-        self._again = result_profile(messages) is ResultProfile.REREADABLE
-        self._stands = () if self._again else current_results(self._read.exchanges)
+        self._is_rereadable = result_profile(messages) is ResultProfile.REREADABLE
+        self._stands = () if self._is_rereadable else current_results(self._read.exchanges)
         self._before = sum(
             message.tokens
             for at, message in enumerate(messages, region.start)
-            if at not in region.held
+            if at not in region.kept
         )
 
-    def segment_within(self, most: int) -> Segment:
+    def segment_within(self, max_tokens: int) -> Segment:
         """The first detail level within so many tokens; 0 for no bound; the last is cut to fit."""
-        if 0 < most < self._least:
-            return self.bare_segment(most)
+        if 0 < max_tokens < self._user_statement_tokens:
+            return self.bare_segment(max_tokens)
         made = self.segment_at(DetailLevel.FACTS)
-        if not most or made.tokens <= most:
+        if not max_tokens or made.tokens <= max_tokens:
             return made
         if (
-            made.tokens <= self._far * most
-            and (made := self.segment_at(DetailLevel.PRUNED)).tokens <= most
+            made.tokens <= self._pruning_factor * max_tokens
+            and (made := self.segment_at(DetailLevel.PRUNED)).tokens <= max_tokens
         ):
             return made
         made = self.segment_at(DetailLevel.VALUES)
-        return made if made.tokens <= most else self.bare_segment(most)
+        return made if made.tokens <= max_tokens else self.bare_segment(max_tokens)
 
     @cached_property
-    def _least(self) -> int:
+    def _user_statement_tokens(self) -> int:
         """Tokens of users' statements, which all levels but the last keep whole."""
         region = self._read.region
         return self._count(render_segment(self._user_statements, region.notes, region.part))
 
     @property
-    def _far(self) -> float:
+    def _pruning_factor(self) -> float:
         """Number of times the room facts may take for pruning to be worth a try."""
-        return _FAR_AGAIN if self._again else _FAR
+        return _COMMANDS_PRUNING_FACTOR if self._is_rereadable else _RECORDS_PRUNING_FACTOR
 
-    def segment_at(self, rung: DetailLevel) -> Segment:
+    def segment_at(self, level: DetailLevel) -> Segment:
         """The segment at a detail level, as long as it happens to be."""
-        if rung not in self._made:
-            self._made[rung] = self._build_segment(rung, tuple(self._facts(rung)))
-        return self._made[rung]
+        if level not in self._made:
+            self._made[level] = self._build_segment(level, tuple(self._level_facts(level)))
+        return self._made[level]
 
-    def bare_segment(self, most: int) -> Segment:
+    def bare_segment(self, max_tokens: int) -> Segment:
         """The segment of the last level in at most so many tokens."""
-        if most not in self._bare:
-            facts = self._fitting.facts_within(most, self._before // _LEAST)
-            self._bare[most] = self._build_segment(DetailLevel.BARE, facts)
-        return self._bare[most]
+        if max_tokens not in self._bare:
+            facts = self._size_fitter.facts_within(
+                max_tokens, self._before // _MIN_OTHER_FACTS_DIVISOR
+            )
+            self._bare[max_tokens] = self._build_segment(DetailLevel.BARE, facts)
+        return self._bare[max_tokens]
 
     @cached_property
-    def _fitting(self) -> SizeFitter:
+    def _size_fitter(self) -> SizeFitter:
         """The candidates from which the last level takes its facts."""
         read = self._read
-        offer = command_candidates(read) if self._again else record_candidates(read, self._stands)
+        offer = (
+            command_candidates(read)
+            if self._is_rereadable
+            else record_candidates(read, self._stands)
+        )
         return SizeFitter(read, offer, self._count)
 
     @cached_property
@@ -139,64 +145,66 @@ class DetailLadder:
         """The statements of users."""
         return (*goal_facts(self._read), *rule_facts(self._read), *user_facts(self._read))
 
-    def _build_segment(self, rung: DetailLevel, facts: tuple[Fact, ...]) -> Segment:
+    def _build_segment(self, level: DetailLevel, facts: tuple[Fact, ...]) -> Segment:
         region = self._read.region
         text = render_segment(facts, region.notes, region.part)
         return Segment(
             start=region.start,
             end=region.end,
-            level=rung,
+            level=level,
             facts=facts,
             text=text,
             tokens=self._count(text),
             before=self._before,
         )
 
-    def _facts(self, rung: DetailLevel) -> Iterator[Fact]:
+    def _level_facts(self, level: DetailLevel) -> Iterator[Fact]:
         """The facts of a level in the order of their messages, then values that stand in none."""
-        found = self._found(rung)
+        found = self._statements_and_results(level)
         yield from found
-        if rung < DetailLevel.VALUES or not self._again:
-            yield from value_facts(self._read, self._stand[rung])
+        if level < DetailLevel.VALUES or not self._is_rereadable:
+            yield from value_facts(self._read, self._stand[level])
 
-    def _found(self, rung: DetailLevel) -> tuple[Fact, ...]:
+    def _statements_and_results(self, level: DetailLevel) -> tuple[Fact, ...]:
         """Statements and results, in the order of their messages."""
-        if rung not in self._known:
-            of_results = self._command_facts(rung) if self._again else self._record_facts(rung)
+        if level not in self._known:
+            of_results = (
+                self._command_facts(level) if self._is_rereadable else self._record_facts(level)
+            )
             rest = [*self._user_statements, *of_results]
             stands = KeptWords("\n".join([fact.text for fact in rest]))
-            unordered = chain(rest, _replies(self._read, rung, stands))
+            unordered = chain(rest, _reply_facts(self._read, level, stands))
             found = sorted(unordered, key=lambda fact: fact.messages[-1])
-            self._stand[rung] = stands
-            self._known[rung] = factor_shared_columns(found)
-        return self._known[rung]
+            self._stand[level] = stands
+            self._known[level] = factor_shared_columns(found)
+        return self._known[level]
 
-    def _command_facts(self, rung: DetailLevel) -> Iterator[Fact]:
+    def _command_facts(self, level: DetailLevel) -> Iterator[Fact]:
         """Commands, errors and files, where results can be read again."""
-        yield from command_facts(self._read, _NAMES[rung])
+        yield from command_facts(self._read, _MAX_NAMES_CHARS[level])
         yield from error_facts(self._read)
         yield from file_facts(self._read)
 
-    def _record_facts(self, rung: DetailLevel) -> Iterator[Fact]:
+    def _record_facts(self, level: DetailLevel) -> Iterator[Fact]:
         """Actions, and the records that tools returned."""
-        say = self._say(rung)
+        say = self._result_formatter(level)
         yield from action_facts(self._read, say, self._stands)
         yield from record_facts(self._read, say, self._stands)
 
-    def _say(self, rung: DetailLevel) -> ResultFormatter:
+    def _result_formatter(self, level: DetailLevel) -> ResultFormatter:
         """The formatter of results at a detail level."""
-        if rung is not DetailLevel.FACTS:
-            return say_pruned(self._read, PRUNED if rung is DetailLevel.PRUNED else VALUES)
+        if level is not DetailLevel.FACTS:
+            return pruned_formatter(self._read, PRUNED if level is DetailLevel.PRUNED else VALUES)
         find = self._read.find
         return lambda result: result_line(result, find)
 
 
-def _replies(read: RegionContents, rung: DetailLevel, stands: KeptWords) -> Iterator[Fact]:
+def _reply_facts(read: RegionContents, level: DetailLevel, kept_words: KeptWords) -> Iterator[Fact]:
     """The assistant's replies that are not among the lines already."""
-    if rung < DetailLevel.VALUES:
-        yield from assistant_reply_facts(read, stands=stands)
+    if level < DetailLevel.VALUES:
+        yield from assistant_reply_facts(read, kept_words=kept_words)
         for plan in plan_facts(read):
-            stands.add_line(plan.text)
+            kept_words.add_line(plan.text)
             yield plan
     else:
-        yield from assistant_reply_facts(read, 0, stands)
+        yield from assistant_reply_facts(read, 0, kept_words)

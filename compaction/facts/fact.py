@@ -62,7 +62,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         start: The first message compacted.
         end: The first that is not.
-        rung: How far it is shortened.
+        level: How far it is shortened.
         facts: Its lines.
         text: What is sent, byte for byte, for ever.
         tokens: What that weighs.
@@ -87,7 +87,7 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
         start: The first message compacted.
         end: The first that is not.
         part: Which segment of the conversation it becomes, from 1.
-        held: Messages within that stay messages of their own.
+        kept: Messages within that stay messages of their own.
         earlier: The segments before it.
         notes: Lines that a small model found; they stand in a section of their own.
     """
@@ -97,6 +97,6 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
     start: int
     end: int
     part: int = 1
-    held: frozenset[int] = frozenset()
+    kept: frozenset[int] = frozenset()
     earlier: tuple[Segment, ...] = ()
     notes: tuple[str, ...] = ()

@@ -64,7 +64,7 @@ def file_facts(part: RegionContents) -> Iterator[Fact]:
     turns: dict[str, dict[int, None]] = {}
     last: dict[str, int] = {}
     for each in part.exchanges:
-        verb = _with_outcome(each, _verb(each))
+        verb = _with_outcome(each, _effect_verb(each))
         for path in _paths(each):
             done.setdefault(path, {})[verb] = None
             turns.setdefault(path, {})[each.turn] = None
@@ -79,30 +79,30 @@ def file_facts(part: RegionContents) -> Iterator[Fact]:
         )
 
 
-def _verb(each: ToolExchange) -> str:
+def _effect_verb(exchange: ToolExchange) -> str:
     """The verb for a call's effect on the files that it names."""
-    read = parse_arguments(each.called)
-    words = _WORD.findall(each.called.name[:128].lower())
+    read = parse_arguments(exchange.called)
+    words = _WORD.findall(exchange.called.name[:128].lower())
     if isinstance(read, dict):
         words += _WORD.findall(str(read.get("command", ""))[:200].lower())
     else:
-        words += _WORD.findall(each.called.arguments[:200].lower())
+        words += _WORD.findall(exchange.called.arguments[:200].lower())
     return next((_DONE[word] for word in words if word in _DONE), "read")
 
 
-def _with_outcome(each: ToolExchange, verb: str) -> str:
+def _with_outcome(exchange: ToolExchange, verb: str) -> str:
     """The effect of a call on a file; for a change also that it failed or is unknown."""
     if verb not in _CHANGES:
         return verb
-    if CallOutcome(each).is_wrong:
+    if CallOutcome(exchange).is_wrong:
         return f"{verb} (error)"
-    return verb if each.result else f"{verb} (unknown)"
+    return verb if exchange.result else f"{verb} (unknown)"
 
 
-def _paths(each: ToolExchange) -> dict[str, None]:
+def _paths(exchange: ToolExchange) -> dict[str, None]:
     """The paths that a call names, each once."""
     found: dict[str, None] = {}
-    for text in _strings(parse_arguments(each.called), each.called.arguments):
+    for text in _path_arguments(parse_arguments(exchange.called), exchange.called.arguments):
         for path in _PATH.finditer(_PROGRAM.sub("sed", text[:_SCANNED_CHARS])):
             if len(found) == _MAX_PATHS:
                 return found
@@ -118,7 +118,7 @@ def _is_path(word: str) -> bool:
     return not _EDIT.match(word) and any(map(str.isalnum, word))
 
 
-def _strings(read: Any, raw: str) -> Iterator[str]:  # noqa: ANN401
+def _path_arguments(read: Any, raw: str) -> Iterator[str]:  # noqa: ANN401
     """The arguments of a call that may name files: paths alone, and shell commands."""
     if not isinstance(read, dict):
         yield raw

@@ -23,12 +23,12 @@ _DONE: Final = re.compile(
 #: None of that is said without one of these.
 _SIGNS: Final = ("success", " been ", "was ", "were ")
 #: Characters of a result that are searched for that.
-_HEAD: Final = 300
+_SCANNED_CHARS: Final = 300
 
 
-def tells_of_change(result: str) -> bool:
+def indicates_change(result: str) -> bool:
     """True if the beginning of a result says that something was changed."""
-    small = result[:_HEAD].lower()
+    small = result[:_SCANNED_CHARS].lower()
     return any(map(small.__contains__, _SIGNS)) and _DONE.search(small) is not None
 
 
@@ -61,7 +61,7 @@ class ToolExchange(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def is_action(self) -> bool:
         """True if it changed something: by its tool's name, or by what came back."""
-        return is_change(self.called) or tells_of_change(self.result)
+        return is_change(self.called) or indicates_change(self.result)
 
 
 class RegionContents(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,14 +71,14 @@ class RegionContents(msgspec.Struct, frozen=True, kw_only=True):
         region: It.
         turns: The turn of each of its messages, from the first on.
         exchanges: Its calls with their results, in the order in which they were answered.
-        said: The messages that become part of the segment, by who speaks.
+        messages_by_voice: The messages that become part of the segment, by who speaks.
         find: What is found in its texts.
     """
 
     region: Region
     turns: tuple[int, ...]
     exchanges: tuple[ToolExchange, ...]
-    said: Mapping[Voice, Sequence[tuple[int, ParsedMessage]]]
+    messages_by_voice: Mapping[Voice, Sequence[tuple[int, ParsedMessage]]]
     find: TextAnalyzer = analyze_uncached
 
     def messages_of(self, voice: Voice) -> Sequence[tuple[int, ParsedMessage]]:
@@ -86,7 +86,7 @@ class RegionContents(msgspec.Struct, frozen=True, kw_only=True):
 
         Keys and passwords are taken out of all but the user's own words.
         """
-        return self.said.get(voice, ())
+        return self.messages_by_voice.get(voice, ())
 
     def turn_of(self, at: int) -> int:
         """The turn of a message of the region."""
@@ -95,25 +95,27 @@ class RegionContents(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_region(region: Region, find: TextAnalyzer = analyze_uncached) -> RegionContents:
     """Reads the contents of a region."""
-    turns = _turns(region)
+    turns = _message_turns(region)
     said: dict[Voice, list[tuple[int, ParsedMessage]]] = {}
     for at in range(region.start, region.end):
         message = region.messages[at]
-        if at not in region.held:
-            safe = message if message.voice is Voice.USER else _safe(message, find)
+        if at not in region.kept:
+            safe = message if message.voice is Voice.USER else _redacted_message(message, find)
             said.setdefault(message.voice, []).append((at, safe))
     results = dict(said.get(Voice.RESULT, ()))
     exchanges = tuple(_exchanges(region, turns, results))
-    return RegionContents(region=region, turns=turns, exchanges=exchanges, said=said, find=find)
+    return RegionContents(
+        region=region, turns=turns, exchanges=exchanges, messages_by_voice=said, find=find
+    )
 
 
-def _safe(message: ParsedMessage, find: TextAnalyzer) -> ParsedMessage:
+def _redacted_message(message: ParsedMessage, find: TextAnalyzer) -> ParsedMessage:
     """The message without keys and passwords."""
     text = find(redact_secrets, message.text)
     return message if text == message.text else msgspec.structs.replace(message, text=text)
 
 
-def _turns(region: Region) -> tuple[int, ...]:
+def _message_turns(region: Region) -> tuple[int, ...]:
     """The turn of each message of a region."""
     turns = [0] * (region.end - region.start)
     units = region.units
@@ -131,7 +133,7 @@ def _exchanges(
     asked: dict[str, tuple[CalledTool, int]] = {}
     for at in range(region.start, region.end):
         message = region.messages[at]
-        if at in region.held:
+        if at in region.kept:
             continue
         asked |= {called.id: (called, at) for called in message.calls}
         if message.voice is Voice.RESULT:

@@ -14,44 +14,44 @@ from compaction.results.value_leaves import find_ids
 LINE_END_SIGN: Final = " ¶ "
 
 
-def flatten(text: str) -> str:
+def flatten_text(text: str) -> str:
     """The text on one line; its lines keep every word, blank ones are left out."""
     return LINE_END_SIGN.join([line.rstrip() for line in text.splitlines() if line.strip()])
 
 
-def text_head(text: str, most: int) -> str:
+def text_head(text: str, max_chars: int) -> str:
     """The first characters of a text, up to a word's end; whole where it is short."""
-    if len(text) <= most:
+    if len(text) <= max_chars:
         return text
-    head = text[:most]
+    head = text[:max_chars]
     return (head.rpartition(" ")[0] or head) + " …"
 
 
-def head_and_tail(text: str, most: int) -> str:
+def head_and_tail(text: str, max_chars: int) -> str:
     """A text's beginning and end, with the first ids of what is cut between them."""
-    if len(text) <= most:
+    if len(text) <= max_chars:
         return text
-    first, last = head_and_tail_bounds(text, most)
-    named = " ".join(words_that_fit(find_ids(text[first:last]), most // 2))
+    first, last = head_and_tail_bounds(text, max_chars)
+    named = " ".join(words_that_fit(find_ids(text[first:last]), max_chars // 2))
     return f"{text[:first]} […{named}…] {text[last:]}"
 
 
-def words_that_fit(words: Iterable[str], room: int) -> Iterator[str]:
+def words_that_fit(words: Iterable[str], max_chars: int) -> Iterator[str]:
     """The first of these words that stand in so many characters."""
     for word in words:
-        room -= len(word) + 1
-        if room < 0:
+        max_chars -= len(word) + 1
+        if max_chars < 0:
             return
         yield word
 
 
-def head_and_tail_bounds(text: str, most: int) -> tuple[int, int]:
+def head_and_tail_bounds(text: str, max_chars: int) -> tuple[int, int]:
     """The end of a text's head and the start of its suffix, when ``most`` characters stay.
 
     Three quarters of them are its beginning's. Words stay whole where they are short.
     """
-    first = most * 3 // 4
-    last = len(text) - (most - first)
+    first = max_chars * 3 // 4
+    last = len(text) - (max_chars - first)
     space = max(text.rfind(" ", first - 200, first), text.rfind("\n", first - 200, first))
     after = [
         at for at in (text.find(" ", last, last + 200), text.find("\n", last, last + 200)) if at > 0
@@ -126,13 +126,13 @@ def render_segment(facts: Sequence[Fact], notes: Sequence[str] = (), part: int =
     a user's line already says is a mark on it: it is called a rule, or the goal.
     """
     turns = [turn for fact in facts for turn in fact.turns]
-    lines = [(_HEAD if part == 1 else _AGAIN).format(turns=_span(turns)), *_lines(facts)]
+    lines = [(_HEAD if part == 1 else _AGAIN).format(turns=_turn_span(turns)), *_fact_lines(facts)]
     if notes:
-        lines += [_NOTES, *(f"note: {flatten(note)}" for note in notes)]
+        lines += [_NOTES, *(f"note: {flatten_text(note)}" for note in notes)]
     return "\n".join(lines)
 
 
-def _span(turns: Sequence[int]) -> str:
+def _turn_span(turns: Sequence[int]) -> str:
     """The turns as text."""
     if not turns:
         return "turns without words"
@@ -140,9 +140,9 @@ def _span(turns: Sequence[int]) -> str:
     return f"turn {first}" if first == last else f"turns {first}-{last}"
 
 
-def _lines(facts: Sequence[Fact]) -> Iterator[str]:
+def _fact_lines(facts: Sequence[Fact]) -> Iterator[str]:
     """The lines of facts."""
-    marks = _marks(facts)
+    marks = _message_marks(facts)
     words = {fact.messages: fact.text for fact in facts if fact.kind is FactKind.USER}
     last = ""
     for fact in facts:
@@ -156,7 +156,7 @@ def _lines(facts: Sequence[Fact]) -> Iterator[str]:
         last = turns
 
 
-def _marks(facts: Sequence[Fact]) -> Mapping[tuple[int, ...], dict[FactKind, None]]:
+def _message_marks(facts: Sequence[Fact]) -> Mapping[tuple[int, ...], dict[FactKind, None]]:
     """The marks of messages: the goal, a rule."""
     marks: dict[tuple[int, ...], dict[FactKind, None]] = {}
     for fact in facts:
@@ -179,15 +179,15 @@ def factor_shared_columns(facts: Sequence[Fact]) -> tuple[Fact, ...]:
     Of names within one object, one after the other, only the first says which: ``a.b .c`` is
     ``a.b a.c``.
     """
-    facts = [_brief(fact) for fact in facts]
-    seen = Counter(found for fact in facts for found in _columns(fact.text))
+    facts = [_with_short_columns(fact) for fact in facts]
+    seen = Counter(found for fact in facts for found in _shared_columns(fact.text))
     again = [found for found, times in seen.items() if times > 1][: len(_LETTERS)]
     letters = dict(zip(again, _LETTERS, strict=False))
     if not letters:
         return tuple(facts)
     told: set[str] = set()
 
-    def named(found: re.Match[str]) -> str:
+    def letter_columns(found: re.Match[str]) -> str:
         letter = letters.get(found[1], "")
         if not letter or found[1] not in told:
             told.add(found[1])
@@ -195,27 +195,30 @@ def factor_shared_columns(facts: Sequence[Fact]) -> tuple[Fact, ...]:
         return f"columns {letter}"
 
     return tuple(
-        [_with_renamed_columns(fact, named) if _SIGN in fact.text else fact for fact in facts]
+        [
+            _with_renamed_columns(fact, letter_columns) if _SIGN in fact.text else fact
+            for fact in facts
+        ]
     )
 
 
-def _columns(text: str) -> Sequence[str]:
+def _shared_columns(text: str) -> Sequence[str]:
     """The columns that a text names; most name none, which is quick to see."""
     return _COLUMNS.findall(text) if _SIGN in text else ()
 
 
-def _brief(fact: Fact) -> Fact:
-    return _with_renamed_columns(fact, _within) if _SIGN in fact.text else fact
+def _with_short_columns(fact: Fact) -> Fact:
+    return _with_renamed_columns(fact, _shorten_columns) if _SIGN in fact.text else fact
 
 
-def _with_renamed_columns(fact: Fact, named: Callable[[re.Match[str]], str]) -> Fact:
-    text = _COLUMNS.sub(named, fact.text)
+def _with_renamed_columns(fact: Fact, rename_columns: Callable[[re.Match[str]], str]) -> Fact:
+    text = _COLUMNS.sub(rename_columns, fact.text)
     return fact if text == fact.text else msgspec.structs.replace(fact, text=text)
 
 
-def _within(found: re.Match[str]) -> str:
-    return f"{_SIGN}{_WITHIN.sub(_once, found[1])}]"
+def _shorten_columns(match: re.Match[str]) -> str:
+    return f"{_SIGN}{_WITHIN.sub(_omit_object_name, match[1])}]"
 
 
-def _once(found: re.Match[str]) -> str:
-    return found[0].replace(f" {found[1]}", " .")
+def _omit_object_name(match: re.Match[str]) -> str:
+    return match[0].replace(f" {match[1]}", " .")

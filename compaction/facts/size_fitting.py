@@ -17,9 +17,9 @@ from compaction.facts.call_records import (
     ResultFormatter,
     action_facts,
     error_facts,
+    pruned_formatter,
     record_facts,
     say_nothing,
-    say_pruned,
 )
 from compaction.facts.commands import MAX_NAMES_CHARS, command_facts
 from compaction.facts.fact import Fact, FactKind
@@ -47,19 +47,19 @@ MESSAGE_CAPS_CHARS: Final = (MAX_USER_CHARS, 4_000, 2_000, 1_200, 600, 300, 160)
 #: Messages up to so many letters are never cut.
 SHORT_MESSAGE_CHARS: Final = 600
 #: The share of the room that users' words may take before they are cut further.
-_WORDS: Final = 0.6
+_USER_WORDS_SHARE: Final = 0.6
 #: Shares of what is then left: for what was done and went wrong, and of the rest for records.
-_DEEDS, _RECORDS = 0.3, 1.0
+_ACTIONS_SHARE, _RECORDS_SHARE = 0.3, 1.0
 #: The second where names of code may stand too; the share of either that a single line may take.
-_COMMANDS, _ONE = 0.8, 0.7
+_COMMANDS_SHARE, _MAX_LINE_SHARE = 0.8, 0.7
 #: Tokens around a fact, and those that name what is gone.
-_AROUND, _GONE = 4, 48
+_FACT_FRAME_TOKENS, _OMISSION_TOKENS = 4, 48
 #: Tools that are named as gone; more are counted.
-_TOOLS: Final = 8
+_MAX_NAMED_TOOLS: Final = 8
 #: Characters of a tool's name there.
-_NAME: Final = 64
+_MAX_TOOL_NAME_CHARS: Final = 64
 #: How often less is tried, and how much less, where the whole is more than its lines.
-_TRIES, _LESS = 4, 0.9
+_MAX_TRIES, _RETRY_SHARE = 4, 0.9
 _MARKS: Final = frozenset({FactKind.GOAL, FactKind.RULE})
 _SPOKEN: Final = _MARKS | {FactKind.USER}
 _DONE: Final = frozenset({FactKind.ACTION, FactKind.FILE, FactKind.ERROR})
@@ -74,14 +74,14 @@ class FactCandidates(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         marks: Goals and rules, which always stand.
-        exchanged: Each call with what came back, the worthiest first.
-        said: What else was said, the worthiest first.
+        exchanges: Each call with what came back, the worthiest first.
+        statements: What else was said, the worthiest first.
         names: Paths and names of code, the worthiest first.
     """
 
     marks: Sequence[Fact]
-    exchanged: Sequence[FactVariants]
-    said: Sequence[Fact]
+    exchanges: Sequence[FactVariants]
+    statements: Sequence[Fact]
     names: Sequence[str] = ()
 
 
@@ -90,65 +90,70 @@ class SizeFitter:
 
     Args:
         part: What is compacted.
-        offer: All it could say.
+        candidates: All it could say.
         count: Counts tokens.
     """
 
-    def __init__(self, part: RegionContents, offer: FactCandidates, count: Count) -> None:
+    def __init__(self, part: RegionContents, candidates: FactCandidates, count: Count) -> None:
         spoken = part.messages_of(Voice.USER)
         self._part = part
         self._count = count
-        self._marks = offer.marks
-        self._names = offer.names
-        self._rest = _Rest(offer, count)
+        self._marks = candidates.marks
+        self._names = candidates.names
+        self._others = _RemainingCandidates(candidates, count)
         self._longest = max((len(message.text) for _, message in spoken), default=0)
         self._capped: dict[int, tuple[tuple[Fact, ...], int]] = {}
 
-    def facts_within(self, most: int, least: int) -> tuple[Fact, ...]:
+    def facts_within(self, max_tokens: int, least: int) -> tuple[Fact, ...]:
         """The facts that fit in so many tokens: users' words first, then the worthiest of the rest.
 
         Args:
-            most: Tokens of the text.
+            max_tokens: Tokens of the text.
             least: Tokens for the rest where the words alone are more: it is missed anyway.
         """
-        words, taken = self._words(most)
-        is_missed = taken > most
-        most = taken + least if is_missed else most
-        room = most - taken
-        for _ in range(_TRIES):
-            if room <= _AROUND:
+        words, taken = self._user_words_within(max_tokens)
+        is_missed = taken > max_tokens
+        max_tokens = taken + least if is_missed else max_tokens
+        room = max_tokens - taken
+        for _ in range(_MAX_TRIES):
+            if room <= _FACT_FRAME_TOKENS:
                 break
-            found = self._fill(words, room)
-            over = self._count(self._text(found)) - most
+            found = self._fill_room(words, room)
+            over = self._count(self._segment_text(found)) - max_tokens
             if over <= 0:
-                return (not is_missed and self._longer(taken, room, most + over, most)) or found
-            room = int((room - over) * _LESS)
-        return self._fill(words, 0)
+                return (
+                    not is_missed
+                    and self._with_longer_words(taken, room, max_tokens + over, max_tokens)
+                ) or found
+            room = int((room - over) * _RETRY_SHARE)
+        return self._fill_room(words, 0)
 
-    def _longer(self, words: int, room: int, taken: int, most: int) -> tuple[Fact, ...]:
+    def _with_longer_words(
+        self, words: int, room: int, taken: int, max_tokens: int
+    ) -> tuple[Fact, ...]:
         """The same with more of users' words where the rest left room; () for no more.
 
         Args:
             words: Tokens of the words so far.
             room: Tokens for the rest.
             taken: Tokens of all that stands so far.
-            most: Tokens it may be.
+            max_tokens: Tokens it may be.
         """
         for cap in MESSAGE_CAPS_CHARS:
-            more, size = self._words_cut_to(cap)
+            more, size = self._user_words_capped_at(cap)
             if size <= words:
                 break
-            if size - words <= most - taken:
-                found = self._fill(more, room)
-                return found if self._count(self._text(found)) <= most else ()
+            if size - words <= max_tokens - taken:
+                found = self._fill_room(more, room)
+                return found if self._count(self._segment_text(found)) <= max_tokens else ()
         return ()
 
-    def _fill(self, words: Sequence[Fact], tokens: int) -> tuple[Fact, ...]:
+    def _fill_room(self, words: Sequence[Fact], tokens: int) -> tuple[Fact, ...]:
         """The words, of the rest what there is room for, and what is gone."""
-        room = _Room(tokens - (_GONE if self._rest.exchanged else 0))
-        taken = room.fill(self._rest, has_names=bool(self._names))
+        room = _TokenRoom(tokens - (_OMISSION_TOKENS if self._others.exchanges else 0))
+        taken = room.fill(self._others, has_names=bool(self._names))
         stays = {id(ways) for ways, _ in taken}
-        gone = [each[0][0] for each in self._rest.exchanged if id(each) not in stays]
+        gone = [each[0][0] for each in self._others.exchanges if id(each) not in stays]
         found = factor_shared_columns(_in_message_order(chain(words, (fact for _, fact in taken))))
         stands = (
             KeptWords("\n".join([fact.text for fact in found])) if self._names else KeptWords("")
@@ -156,11 +161,11 @@ class SizeFitter:
         named = [name for name in self._names if name not in stands]
         return (
             *found,
-            *names_fact(self._part, room.fitting(named, self._count)),
-            *self._gone(gone),
+            *names_fact(self._part, room.names_that_fit(named, self._count)),
+            *self._omission_fact(gone),
         )
 
-    def _gone(self, gone: Sequence[Fact]) -> Iterator[Fact]:
+    def _omission_fact(self, gone: Sequence[Fact]) -> Iterator[Fact]:
         """A line that names what is gone; nothing for none."""
         if not gone:
             return
@@ -176,37 +181,37 @@ class SizeFitter:
             messages=(self._part.region.end - 1,),
         )
 
-    def _words(self, most: int) -> tuple[tuple[Fact, ...], int]:
+    def _user_words_within(self, max_tokens: int) -> tuple[tuple[Fact, ...], int]:
         """Users' words, each message as long as there is room for, and their tokens.
 
         What they wish for all that follows stays whatever room there is.
         """
-        words, taken = self._words_cut_to(MESSAGE_CAPS_CHARS[0])
+        words, taken = self._user_words_capped_at(MESSAGE_CAPS_CHARS[0])
         for cap in MESSAGE_CAPS_CHARS[1:]:
-            if taken <= _WORDS * most:
+            if taken <= _USER_WORDS_SHARE * max_tokens:
                 break
-            words, taken = self._words_cut_to(cap)
+            words, taken = self._user_words_capped_at(cap)
         return words, taken
 
-    def _words_cut_to(self, cap: int) -> tuple[tuple[Fact, ...], int]:
+    def _user_words_capped_at(self, cap: int) -> tuple[tuple[Fact, ...], int]:
         """Users' words, in messages of so many characters, and their tokens."""
         cap = min(cap, self._longest) if self._longest > SHORT_MESSAGE_CHARS else 0
         if cap not in self._capped:
             words = _in_message_order(
                 chain(self._marks, user_facts(self._part, cap, SHORT_MESSAGE_CHARS))
             )
-            self._capped[cap] = words, self._count(self._text(words))
+            self._capped[cap] = words, self._count(self._segment_text(words))
         return self._capped[cap]
 
-    def _text(self, facts: Sequence[Fact]) -> str:
+    def _segment_text(self, facts: Sequence[Fact]) -> str:
         return render_segment(facts, self._part.region.notes, self._part.region.part)
 
 
 #: The ways to say the same, each with its tokens.
-_Sized = Sequence[tuple[Fact, int]]
+_SizedVariants = Sequence[tuple[Fact, int]]
 
 
-class _Rest:
+class _RemainingCandidates:
     """The candidates beside users' words, the worthiest first; each in all variants, with tokens.
 
     Attributes:
@@ -216,20 +221,20 @@ class _Rest:
         said: What else there is.
     """
 
-    def __init__(self, offer: FactCandidates, count: Count) -> None:
-        def sized(ways: FactVariants) -> _Sized:
-            every = dict.fromkeys([*ways, *_briefly(ways[0])])
-            return [(each, count(each.text) + _AROUND) for each in every]
+    def __init__(self, candidates: FactCandidates, count: Count) -> None:
+        def with_tokens(ways: FactVariants) -> _SizedVariants:
+            every = dict.fromkeys([*ways, *_short_action(ways[0])])
+            return [(each, count(each.text) + _FACT_FRAME_TOKENS) for each in every]
 
-        them = [sized(ways) for ways in offer.exchanged]
+        them = [with_tokens(ways) for ways in candidates.exchanges]
         done = [each for each in them if each[0][0].kind in _DONE]
-        self.exchanged = [each for each in them if each[0][0].kind in _EXCHANGED]
-        self.deeds = sorted(done, key=lambda each: each[0][0].messages[-1], reverse=True)
+        self.exchanges = [each for each in them if each[0][0].kind in _EXCHANGED]
+        self.actions = sorted(done, key=lambda each: each[0][0].messages[-1], reverse=True)
         self.records = [each for each in them if each[0][0].kind not in _DONE]
-        self.said = [sized((each,)) for each in offer.said]
+        self.statements = [with_tokens((each,)) for each in candidates.statements]
 
 
-class _Room:
+class _TokenRoom:
     """Tokens, and what they are spent on."""
 
     __slots__ = ("_left",)
@@ -237,21 +242,29 @@ class _Room:
     def __init__(self, tokens: int) -> None:
         self._left = tokens
 
-    def fill(self, rest: _Rest, *, has_names: bool) -> list[tuple[_Sized, Fact]]:
+    def fill(
+        self, candidates: _RemainingCandidates, *, has_names: bool
+    ) -> list[tuple[_SizedVariants, Fact]]:
         """Of the rest what there is room for."""
-        found = self._take(rest.deeds, _DEEDS)
-        found += self._take(rest.records, _COMMANDS if has_names else _RECORDS)
-        found += self._take(rest.said, 1.0)
+        found = self._take_share(candidates.actions, _ACTIONS_SHARE)
+        found += self._take_share(
+            candidates.records, _COMMANDS_SHARE if has_names else _RECORDS_SHARE
+        )
+        found += self._take_share(candidates.statements, 1.0)
         stays = {id(ways) for ways, _ in found}
-        others = [each for each in (*rest.deeds, *rest.records) if id(each) not in stays]
-        return found + ([] if has_names else self._take(others, 1.0))
+        others = [
+            each for each in (*candidates.actions, *candidates.records) if id(each) not in stays
+        ]
+        return found + ([] if has_names else self._take_share(others, 1.0))
 
-    def _take(self, them: Iterable[_Sized], share: float) -> list[tuple[_Sized, Fact]]:
+    def _take_share(
+        self, candidates: Iterable[_SizedVariants], share: float
+    ) -> list[tuple[_SizedVariants, Fact]]:
         """Those for which a share of the room is enough, the first ones first, at most length."""
         room = int(self._left * share)
-        one = int(room * _ONE)
+        one = int(room * _MAX_LINE_SHARE)
         found = []
-        for ways in them:
+        for ways in candidates:
             most = min(room, one)
             fact, size = next((each for each in ways if each[1] <= most), ways[-1])
             if size <= room:
@@ -260,31 +273,32 @@ class _Room:
                 self._left -= size
         return found
 
-    def fitting(self, names: Sequence[str], count: Count) -> Sequence[str]:
+    def names_that_fit(self, names: Sequence[str], count: Count) -> Sequence[str]:
         """The first of the names that the room is enough for."""
         letters = sum(map(len, names)) + len(names)
-        each = count(" ".join(names)) / max(1, letters) if self._left > _AROUND else 0.0
+        each = count(" ".join(names)) / max(1, letters) if self._left > _FACT_FRAME_TOKENS else 0.0
         taken = [at * each for at in accumulate(len(name) + 1 for name in names)]
-        return names[: bisect_right(taken, self._left - _AROUND)] if each else ()
+        return names[: bisect_right(taken, self._left - _FACT_FRAME_TOKENS)] if each else ()
 
 
-def _briefly(fact: Fact) -> Iterator[Fact]:
+def _short_action(fact: Fact) -> Iterator[Fact]:
     """An action without its arguments, its outcome behind it."""
     if fact.kind is FactKind.ACTION:
         _, arrow, ended = fact.text.rpartition(" → ")
-        yield msgspec.structs.replace(fact, text=f"{_tool(fact)}(…){arrow}{ended}")
+        yield msgspec.structs.replace(fact, text=f"{_tool_name(fact)}(…){arrow}{ended}")
 
 
-def _tool(fact: Fact) -> str:
+def _tool_name(fact: Fact) -> str:
     """The tool that a call's line names."""
-    return fact.text.partition("(")[0][:_NAME]
+    return fact.text.partition("(")[0][:_MAX_TOOL_NAME_CHARS]
 
 
 def _tool_counts(facts: Sequence[Fact]) -> str:
     """The number of calls of each tool, the most frequent first."""
-    tools = Counter(map(_tool, facts))
+    tools = Counter(map(_tool_name, facts))
     named = [
-        f"{tool} ({times})" if times > 1 else tool for tool, times in tools.most_common(_TOOLS)
+        f"{tool} ({times})" if times > 1 else tool
+        for tool, times in tools.most_common(_MAX_NAMED_TOOLS)
     ]
     more = len(tools) - len(named)
     return ", ".join(named) + (f" and {more} more tools" if more > 0 else "")
@@ -294,26 +308,28 @@ def _in_message_order(facts: Iterable[Fact]) -> tuple[Fact, ...]:
     return tuple(sorted(facts, key=lambda fact: fact.messages[-1]))
 
 
-def record_candidates(part: RegionContents, stands: Sequence[bool]) -> FactCandidates:
+def record_candidates(part: RegionContents, is_current: Sequence[bool]) -> FactCandidates:
     """The candidates for a region whose results are records.
 
     Args:
         part: What is compacted.
-        stands: Whether the result of each exchange still stands.
+        is_current: Whether the result of each exchange still stands.
     """
 
-    def exchanged(say: ResultFormatter) -> list[Fact]:
-        return [*action_facts(part, say, stands), *record_facts(part, say, stands)]
+    def exchange_facts(say: ResultFormatter) -> list[Fact]:
+        return [*action_facts(part, say, is_current), *record_facts(part, say, is_current)]
 
-    says = (say_pruned(part, VALUES), say_pruned(part, SPOKEN), say_nothing)
-    ways: list[FactVariants] = [*zip(*map(exchanged, says), strict=True)]
-    again = _named_again(part)
+    says = (pruned_formatter(part, VALUES), pruned_formatter(part, SPOKEN), say_nothing)
+    ways: list[FactVariants] = [*zip(*map(exchange_facts, says), strict=True)]
+    again = _results_named_again(part)
     ways.sort(
         key=lambda each: (again.get(each[0].messages[-1], 0), _last_message(each)), reverse=True
     )
     spoken = KeptWords("\n".join([message.text for _, message in part.messages_of(Voice.USER)]))
     said = [*assistant_reply_facts(part, 0, spoken), *value_facts(part, spoken)]
-    return FactCandidates(marks=_goals_and_rules(part), exchanged=ways, said=_newest(said))
+    return FactCandidates(
+        marks=_goals_and_rules(part), exchanges=ways, statements=_newest_first(said)
+    )
 
 
 def command_candidates(part: RegionContents) -> FactCandidates:
@@ -324,8 +340,8 @@ def command_candidates(part: RegionContents) -> FactCandidates:
     ways.sort(key=_last_message, reverse=True)
     return FactCandidates(
         marks=_goals_and_rules(part),
-        exchanged=ways,
-        said=_newest([*assistant_reply_facts(part, 0)]),
+        exchanges=ways,
+        statements=_newest_first([*assistant_reply_facts(part, 0)]),
         names=rank_values(count_occurrences(_code_names(part))),
     )
 
@@ -335,17 +351,17 @@ def _goals_and_rules(part: RegionContents) -> Sequence[Fact]:
     return [*goal_facts(part), *rule_facts(part)]
 
 
-def _last_message(ways: FactVariants) -> int:
+def _last_message(variants: FactVariants) -> int:
     """The last message that something is of."""
-    return ways[0].messages[-1]
+    return variants[0].messages[-1]
 
 
-def _newest(facts: Sequence[Fact]) -> Sequence[Fact]:
+def _newest_first(facts: Sequence[Fact]) -> Sequence[Fact]:
     """The facts, the newest first."""
     return sorted(facts, key=lambda fact: fact.messages[-1], reverse=True)
 
 
-def _named_again(part: RegionContents) -> Mapping[int, int]:
+def _results_named_again(part: RegionContents) -> Mapping[int, int]:
     """Of each result whether values of it stand in other messages too: 1 where some do."""
     texts = [*stated_values(part, (Voice.RESULT,))]
     every = [*texts, *stated_values(part, (Voice.ASSISTANT, Voice.USER)), *argument_values(part)]

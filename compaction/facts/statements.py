@@ -8,7 +8,7 @@ from typing import Final
 from compaction.facts.fact import Fact, FactKind
 from compaction.facts.region_contents import RegionContents
 from compaction.facts.rendering import (
-    flatten,
+    flatten_text,
     head_and_tail_bounds,
     sentences,
     text_head,
@@ -26,8 +26,8 @@ def goal_facts(part: RegionContents) -> Iterator[Fact]:
     region = part.region
     for at, message in enumerate(region.messages[: region.end]):
         if message.voice is Voice.USER and message.text.strip():
-            if at >= region.start and at not in region.held:
-                text = flatten(message.text)[:_MAX_GOAL_CHARS].rstrip()
+            if at >= region.start and at not in region.kept:
+                text = flatten_text(message.text)[:_MAX_GOAL_CHARS].rstrip()
                 yield Fact(kind=FactKind.GOAL, text=text, turns=(part.turn_of(at),), messages=(at,))
             return
 
@@ -109,41 +109,43 @@ def is_directive(sentence: str) -> bool:
 #: Characters of a message that stay: about 2,000 tokens of English.
 MAX_USER_CHARS: Final = 8_000
 #: Characters of the name of who of several users speaks.
-_NAME: Final = 64
+_MAX_NAME_CHARS: Final = 64
 #: Characters of the ids that are named of what was cut, at most.
-_IDS: Final = 1_600
+_MAX_IDS_CHARS: Final = 1_600
 
 
-def user_facts(part: RegionContents, most: int = MAX_USER_CHARS, short: int = 0) -> Iterator[Fact]:
+def user_facts(
+    part: RegionContents, max_chars: int = MAX_USER_CHARS, short: int = 0
+) -> Iterator[Fact]:
     """The words of each user message: all of them, or their beginning and end where they are long.
 
     Args:
         part: What is compacted.
-        most: Characters of one message that stay.
+        max_chars: Characters of one message that stay.
         short: Messages of so many characters stay whole even if that is more.
     """
     for at, message in part.messages_of(Voice.USER):
         text = (
-            flatten(message.text)
+            flatten_text(message.text)
             if len(message.text) <= short
-            else shorten_user_text(message.text, most)
+            else shorten_user_text(message.text, max_chars)
         )
         if message.name and text:
-            text = f"{flatten(message.name)[:_NAME]}: {text}"
+            text = f"{flatten_text(message.name)[:_MAX_NAME_CHARS]}: {text}"
         if text:
             turn = part.turn_of(at)
             yield Fact(kind=FactKind.USER, text=text, turns=(turn,), messages=(at,), key=str(turn))
 
 
-def shorten_user_text(text: str, most: int) -> str:
+def shorten_user_text(text: str, max_chars: int) -> str:
     """A message's words on one line; of a long one its ends, and the ids that were cut."""
-    if len(text) <= most:
-        return flatten(text)
-    first, last = head_and_tail_bounds(text, most)
+    if len(text) <= max_chars:
+        return flatten_text(text)
+    first, last = head_and_tail_bounds(text, max_chars)
     gone = text[first:last]
-    named = " ".join(words_that_fit(find_ids(gone), min(_IDS, most // 3)))
+    named = " ".join(words_that_fit(find_ids(gone), min(_MAX_IDS_CHARS, max_chars // 3)))
     cut = f"[… {len(gone)} characters cut{'; in them: ' if named else ''}{named} …]"
-    return f"{flatten(text[:first])} {cut} {flatten(text[last:])}"
+    return f"{flatten_text(text[:first])} {cut} {flatten_text(text[last:])}"
 
 
 #: Characters of a line that stay.

@@ -8,10 +8,10 @@ import msgspec
 
 from compaction.facts.fact import Fact, FactKind
 from compaction.facts.region_contents import RegionContents
-from compaction.facts.rendering import flatten, sentences
+from compaction.facts.rendering import flatten_text, sentences
 from compaction.reading.message import Voice
 from compaction.reading.redaction import redact_secrets
-from compaction.results.value_leaves import identifies, value_leaves
+from compaction.results.value_leaves import is_identifier, value_leaves
 
 _MONEY: Final = "$€£"
 #: What may end a sentence behind a value.
@@ -39,9 +39,9 @@ _DAY: Final = re.compile(
 _BETWEEN: Final = ",;()[]{}\"'=|"
 _WORD: Final = re.compile(rf"[^\s{re.escape(_BETWEEN)}]+")
 #: How often a value must have come for more of that to make no difference.
-_AGAIN: Final = 3
+_MAX_COUNTED_TIMES: Final = 3
 #: Characters of a sentence that stays for a value in it.
-_LONGEST_SENTENCE: Final = 300
+_MAX_SENTENCE_CHARS: Final = 300
 #: The values of a text.
 ValueFinder = Callable[[str], tuple[str, ...]]
 #: A message, and the values that it tells.
@@ -89,20 +89,20 @@ class KeptWords:
         self._words.update([word.strip(_ENDS + _MONEY) for word in words if word[0] in _MONEY])
 
 
-def value_facts(part: RegionContents, stands: KeptWords) -> Iterator[Fact]:
+def value_facts(part: RegionContents, kept_words: KeptWords) -> Iterator[Fact]:
     """The sentences of the assistant's texts whose values stand in none of what is kept.
 
     A value stays within its sentence, which says what it is of; one in a longer sentence goes.
 
     Args:
         part: What is compacted.
-        stands: All lines there are so far; what is found is added to it.
+        kept_words: All lines there are so far; what is found is added to it.
     """
     for at, message in part.messages_of(Voice.ASSISTANT):
-        new = [each for each in part.find(figure_words, message.text) if each not in stands]
+        new = [each for each in part.find(figure_words, message.text) if each not in kept_words]
         text = " ".join(_sentences_holding(message.text, new)) if new else ""
         if text:
-            stands.add_line(text)
+            kept_words.add_line(text)
             yield Fact(kind=FactKind.VALUE, text=text, turns=(part.turn_of(at),), messages=(at,))
 
 
@@ -111,15 +111,15 @@ def _sentences_holding(text: str, new: Sequence[str]) -> Iterator[str]:
     left = list(new)
     for sentence in sentences(text):
         held = [value for value in left if value in sentence]
-        if held and len(sentence) <= _LONGEST_SENTENCE:
+        if held and len(sentence) <= _MAX_SENTENCE_CHARS:
             left = [value for value in left if value not in held]
-            yield flatten(sentence)
+            yield flatten_text(sentence)
 
 
-def names_fact(part: RegionContents, found: Iterable[str]) -> Iterator[Fact]:
+def names_fact(part: RegionContents, names: Iterable[str]) -> Iterator[Fact]:
     """These names of code on one line; nothing for none."""
     last = part.region.end - 1
-    text = flatten(" ".join(found))
+    text = flatten_text(" ".join(names))
     if text:
         yield Fact(kind=FactKind.VALUE, text=text, turns=(part.turn_of(last),), messages=(last,))
 
@@ -156,20 +156,25 @@ def _line_words(line: str) -> set[str]:
     return set(line.split())
 
 
-def count_occurrences(them: Iterable[MessageValues]) -> Mapping[str, ValueOccurrences]:
+def count_occurrences(messages: Iterable[MessageValues]) -> Mapping[str, ValueOccurrences]:
     """The values with where they stand, in their order."""
     found: dict[str, ValueOccurrences] = {}
-    for at, values in them:
+    for at, values in messages:
         for each in values:
             before = found.get(each)
             found[each] = ValueOccurrences(before.times + 1 if before else 1, at)
     return found
 
 
-def rank_values(found: Mapping[str, ValueOccurrences]) -> list[str]:
+def rank_values(occurrences: Mapping[str, ValueOccurrences]) -> list[str]:
     """The values by what they are worth: those that came again, then the newest."""
     return sorted(
-        found, key=lambda value: (min(found[value].times, _AGAIN), found[value].last), reverse=True
+        occurrences,
+        key=lambda value: (
+            min(occurrences[value].times, _MAX_COUNTED_TIMES),
+            occurrences[value].last,
+        ),
+        reverse=True,
     )
 
 
@@ -195,5 +200,5 @@ def _without_punctuation(word: str) -> str:
 def _is_telling(value: str) -> bool:
     """True if a word is a figure that may stand in a result, or names something."""
     if _DIGIT(value):
-        return not _PASSING(value) or ("_" in value and identifies(value))
-    return "_" in value and identifies(value)
+        return not _PASSING(value) or ("_" in value and is_identifier(value))
+    return "_" in value and is_identifier(value)

@@ -14,9 +14,9 @@ _QUOTED: Final = re.compile(r"\"([^\"\n]{2,200})\"|`([^`\n]{2,200})`|“([^”\n
 _WORD: Final = re.compile(r"[^\W\d_]{4,40}")
 _SPACE: Final = re.compile(r"\s+")
 #: Characters of a word that are compared: "booked" stands on "booking".
-_STEM: Final = 4
+_STEM_CHARS: Final = 4
 #: The share of a sentence's words that have to have been said.
-_SAID: Final = 0.6
+_MIN_SAID_SHARE: Final = 0.6
 #: Words of an order. Which were not said by a person are not taken from anybody else.
 _ORDERS: Final = re.compile(
     r"(?i)\b(always|never|must|ignore|disregard|obey|instead|should|shall|forget|override"
@@ -57,18 +57,18 @@ def verbatim_tokens(sentence: str) -> Iterator[str]:
 
 def holds_token(token: str, source: str) -> bool:
     """True if a source holds the token by itself: "12" stands neither in "4125" nor in "12.50"."""
-    return _place(token, source) >= 0
+    return _token_position(token, source) >= 0
 
 
 def word_stems(text: str) -> frozenset[str]:
     """The beginnings of a text's longer words, the same in all their forms."""
-    return frozenset(word[:_STEM] for word in _WORD.findall(text.casefold()))
+    return frozenset(word[:_STEM_CHARS] for word in _WORD.findall(text.casefold()))
 
 
 def is_worded_from(sentence: str, said: Collection[str]) -> bool:
     """True if most words of a sentence are among the stems that were said."""
     words = word_stems(sentence)
-    return sum(word in said for word in words) >= _SAID * len(words)
+    return sum(word in said for word in words) >= _MIN_SAID_SHARE * len(words)
 
 
 def order_words(sentence: str) -> frozenset[str]:
@@ -83,7 +83,7 @@ def whole_sentences(quote: str, source: str) -> str:
     """
     passages = [on_one_line(passage) for passage in _passages(source)]
     text = " ".join(passages)
-    at = _place(quote, text)
+    at = _token_position(quote, text)
     if at < 0:
         return ""
     ends = list(accumulate(len(passage) + 1 for passage in passages))
@@ -95,13 +95,13 @@ def _passages(source: str) -> Iterator[str]:
     """The sentences of a text, as they stand; a heading goes with what it heads."""
     start = 0
     for found in _END.finditer(source):
-        if _ends(source, found):
+        if _ends_sentence(source, found):
             yield source[start : found.end()]
             start = found.end()
     yield source[start:]
 
 
-def _ends(source: str, found: re.Match[str]) -> bool:
+def _ends_sentence(source: str, found: re.Match[str]) -> bool:
     """True if a sentence ends there indeed."""
     before = source[max(0, found.start() - 8) : found.start()]
     mark = (before + found[0].rstrip())[-8:]
@@ -109,7 +109,7 @@ def _ends(source: str, found: re.Match[str]) -> bool:
     return not goes_on
 
 
-def _place(token: str, source: str) -> int:
+def _token_position(token: str, source: str) -> int:
     """The place where a source holds the token by itself; -1 for nowhere."""
     at = source.find(token)
     while at >= 0 and not _is_apart(source, at, at + len(token)):
@@ -120,10 +120,12 @@ def _place(token: str, source: str) -> int:
 def _is_apart(source: str, start: int, end: int) -> bool:
     """True if what stands there is no part of a longer word or number."""
     before, after = source[max(0, start - 2) : start], source[end : end + 2]
-    return not (_joins(before[::-1], source[start]) or _joins(after, source[end - 1]))
+    return not (
+        _continues_token(before[::-1], source[start]) or _continues_token(after, source[end - 1])
+    )
 
 
-def _joins(beside: str, edge: str) -> bool:
+def _continues_token(beside: str, edge: str) -> bool:
     """True if the characters next to a token's edge, the nearest first, go on with it."""
     if not beside or not edge.isalnum():
         return False

@@ -41,9 +41,9 @@ MAX_REGION_BYTES: Final = 96_000
 #: Tokens that may be generated: ``MAX_NOTES`` notes, and what a small model thinks before them.
 MAX_ANSWER_TOKENS: Final = 4_096
 #: Characters of a message, tried from the most to the least until the part fits its bound.
-_CUTS: Final = (16_000, 4_000, 1_000, 250)
+_MESSAGE_CAPS_CHARS: Final = (16_000, 4_000, 1_000, 250)
 #: Characters of what is known already.
-_KNOWN: Final = 8_000
+_MAX_KNOWN_CHARS: Final = 8_000
 _CUT: Final = " […] "
 _WHO: Final = {Voice.USER: "user", Voice.ASSISTANT: "assistant", Voice.RESULT: "tool"}
 
@@ -72,7 +72,9 @@ a note, answer with an empty line.
 """
 
 
-def note_request_body(part: RegionContents, known: Sequence[Fact] = (), *, model: str) -> bytes:
+def note_request_body(
+    part: RegionContents, known_facts: Sequence[Fact] = (), *, model: str
+) -> bytes:
     """The chat body that asks for notes on the part; its secrets are left out.
 
     No tools, and a bounded answer. What does not fit is cut in the middle of each message, and at
@@ -80,11 +82,11 @@ def note_request_body(part: RegionContents, known: Sequence[Fact] = (), *, model
 
     Args:
         part: The messages.
-        known: What rules found in it by themselves.
+        known_facts: What rules found in it by themselves.
         model: The public name of the model that is asked.
     """
     asked = "\n".join(
-        ("KNOWN ALREADY:", *_known_fact_lines(known), "", "THE PART:", *render_region(part))
+        ("KNOWN ALREADY:", *_known_fact_lines(known_facts), "", "THE PART:", *render_region(part))
     )
     messages = [
         {"role": "system", "content": _INSTRUCTION},
@@ -102,8 +104,8 @@ def compacted_messages(
     region = part.region
     for at in range(region.start, region.end):
         message, turn = region.messages[at], part.turn_of(at)
-        folds = message.voice is not Voice.AUTHORITY and at not in region.held
-        if folds and (turns is None or turn in turns):
+        is_compacted = message.voice is not Voice.AUTHORITY and at not in region.kept
+        if is_compacted and (turns is None or turn in turns):
             yield turn, at, message
 
 
@@ -114,14 +116,14 @@ def render_region(part: RegionContents, bound: int = MAX_REGION_BYTES) -> list[s
     another line.
     """
     lines: list[bytes] = []
-    for cut in _CUTS:
-        lines = [_line(turn, message, cut) for turn, _, message in compacted_messages(part)]
+    for cut in _MESSAGE_CAPS_CHARS:
+        lines = [_message_line(turn, message, cut) for turn, _, message in compacted_messages(part)]
         if sum(map(len, lines)) + len(lines) <= bound:
             break
-    return [line.decode() for line in _latest(lines, bound)]
+    return [line.decode() for line in _last_lines_within(lines, bound)]
 
 
-def _latest(lines: Sequence[bytes], bound: int) -> Sequence[bytes]:
+def _last_lines_within(lines: Sequence[bytes], bound: int) -> Sequence[bytes]:
     """The last lines that fit."""
     held, start = 0, len(lines)
     while start and held + len(lines[start - 1]) + 1 <= bound:
@@ -130,20 +132,23 @@ def _latest(lines: Sequence[bytes], bound: int) -> Sequence[bytes]:
     return lines[start:]
 
 
-def _line(turn: int, message: ParsedMessage, cut: int) -> bytes:
+def _message_line(turn: int, message: ParsedMessage, cut: int) -> bytes:
     told: dict[str, Any] = {"turn": turn, "who": _WHO[message.voice]}
     if message.text:
         named = "data" if message.voice is Voice.RESULT else "text"
-        told[named] = _sendable(message.text, cut)
+        told[named] = _redacted_excerpt(message.text, cut)
     if message.calls:
         told["calls"] = [
-            {"tool": _sendable(call.name, cut), "with": _sendable(call.arguments, cut)}
+            {
+                "tool": _redacted_excerpt(call.name, cut),
+                "with": _redacted_excerpt(call.arguments, cut),
+            }
             for call in message.calls
         ]
     return orjson.dumps(told)
 
 
-def _sendable(text: str, cut: int) -> str:
+def _redacted_excerpt(text: str, cut: int) -> str:
     """Head and suffix of a text, its secrets left out before it is cut, so that none is halved."""
     clean = redact_secrets(text).encode(errors="replace").decode()
     if len(clean) <= cut:
@@ -152,14 +157,14 @@ def _sendable(text: str, cut: int) -> str:
     return clean[:half] + _CUT + clean[-half:]
 
 
-def _known_fact_lines(known: Sequence[Fact]) -> Iterator[str]:
+def _known_fact_lines(known_facts: Sequence[Fact]) -> Iterator[str]:
     """The known facts that may be noted too, as lines like those asked for; bounded."""
-    left = _KNOWN
-    for fact in known:
+    left = _MAX_KNOWN_CHARS
+    for fact in known_facts:
         if fact.kind in NOTED_KINDS:
             told = {
                 "kind": fact.kind,
-                "text": _sendable(fact.text, MAX_NOTE_CHARS),
+                "text": _redacted_excerpt(fact.text, MAX_NOTE_CHARS),
                 "turns": fact.turns,
             }
             line = orjson.dumps(told).decode()

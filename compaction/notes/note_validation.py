@@ -32,7 +32,7 @@ from compaction.reading.redaction import redact_secrets
 
 #: Changes whenever the instruction or the checks change what notes a part gets.
 NOTES_KEY_VERSION: Final = b"1"
-_SIZE: Final = 16
+_KEY_BYTES: Final = 16
 
 
 def notes_key(before: bytes, here: bytes, *, scope: bytes = b"", model: str = "") -> str:
@@ -47,7 +47,7 @@ def notes_key(before: bytes, here: bytes, *, scope: bytes = b"", model: str = ""
         scope: Whose conversation it is: no notes are shared beyond it.
         model: The model that is asked.
     """
-    made = blake2b(digest_size=_SIZE, person=b"notes")
+    made = blake2b(digest_size=_KEY_BYTES, person=b"notes")
     for piece in (NOTES_KEY_VERSION, scope, before, here, model.encode(errors="replace")):
         made.update(len(piece).to_bytes(8, "big"))
         made.update(piece)
@@ -55,12 +55,12 @@ def notes_key(before: bytes, here: bytes, *, scope: bytes = b"", model: str = ""
 
 
 #: Characters of an answer that are read, and of all notes together.
-_READ: Final = 64_000
-_TOTAL: Final = 6_000
-_CITED: Final = 16
-_SHORTEST: Final = 4
+_MAX_ANSWER_CHARS: Final = 64_000
+_MAX_NOTES_CHARS: Final = 6_000
+_MAX_CITED_TURNS: Final = 16
+_MIN_NOTE_CHARS: Final = 4
 #: What only a user can want, and what only people can settle or plan.
-_WANTED: Final = frozenset({FactKind.RULE, FactKind.GOAL})
+_QUOTED_KINDS: Final = frozenset({FactKind.RULE, FactKind.GOAL})
 _SETTLED: Final = frozenset({FactKind.DECISION, FactKind.TODO})
 _PEOPLE: Final = frozenset({Voice.USER, Voice.ASSISTANT})
 #: The one way in which an answer is complete.
@@ -143,7 +143,7 @@ _note = msgspec.json.Decoder(_Note).decode
 
 
 def validate_notes(
-    answer: str, finish: str, part: RegionContents, known: Sequence[Fact] = ()
+    answer: str, finish: str, part: RegionContents, known_facts: Sequence[Fact] = ()
 ) -> ValidatedNotes:
     """The notes of an answer that hold; none where it did not end by itself.
 
@@ -151,21 +151,23 @@ def validate_notes(
         answer: What the model wrote: JSON lines, with or without a fence around them.
         finish: Why it stopped, as ``finish_reason`` says.
         part: What it was asked about.
-        known: What rules found in it by themselves.
+        known_facts: What rules found in it by themselves.
     """
     if finish != _STOP:
         return ValidatedNotes(rejected={RejectionReason.UNFINISHED: 1})
     facts: list[Fact] = []
     rejected: Counter[RejectionReason] = Counter()
-    had = {_same(fact.kind, fact.text) for fact in known}
-    left = _TOTAL
-    source = cache(partial(_source, {at: message for _, at, message in compacted_messages(part)}))
-    lines = _lines(answer)
+    had = {_note_identity(fact.kind, fact.text) for fact in known_facts}
+    left = _MAX_NOTES_CHARS
+    source = cache(
+        partial(_note_source, {at: message for _, at, message in compacted_messages(part)})
+    )
+    lines = _note_lines(answer)
     rejected[RejectionReason.MANY] += max(0, len(lines) - MAX_NOTES)
     for line in lines[:MAX_NOTES]:
         try:
-            fact = _fact(line, part, source)
-            same = _new(fact, had, left)
+            fact = _validated_fact(line, part, source)
+            same = _new_identity(fact, had, left)
         except _NoteRejected as refused:
             rejected[refused.why] += 1
         else:
@@ -175,9 +177,9 @@ def validate_notes(
     return ValidatedNotes(facts=tuple(facts), rejected=dict(+rejected))
 
 
-def _lines(answer: str) -> list[str]:
+def _note_lines(answer: str) -> list[str]:
     """The lines that say something."""
-    lines = (line.strip() for line in answer[:_READ].split("\n"))
+    lines = (line.strip() for line in answer[:_MAX_ANSWER_CHARS].split("\n"))
     return [line for line in lines if line and not line.startswith("```")]
 
 
@@ -185,17 +187,17 @@ def _citation(turns: Sequence[int]) -> str:
     return ",".join(f"t{turn}" for turn in turns)
 
 
-def _same(kind: FactKind, text: str) -> tuple[str, str]:
+def _note_identity(kind: FactKind, text: str) -> tuple[str, str]:
     return kind, on_one_line(text).casefold()
 
 
-def _new(fact: Fact, had: Collection[tuple[str, str]], left: int) -> tuple[str, str]:
+def _new_identity(fact: Fact, had: Collection[tuple[str, str]], left: int) -> tuple[str, str]:
     """The identity of a fact.
 
     Raises:
         _NoteRejected: If it was said already, or there is no room left for it.
     """
-    same = _same(fact.kind, fact.text)
+    same = _note_identity(fact.kind, fact.text)
     if same in had:
         raise _NoteRejected(RejectionReason.KNOWN)
     if len(fact.text) > left:
@@ -203,20 +205,20 @@ def _new(fact: Fact, had: Collection[tuple[str, str]], left: int) -> tuple[str, 
     return same
 
 
-def _fact(line: str, part: RegionContents, source: Callable[[int], _Source]) -> Fact:
+def _validated_fact(line: str, part: RegionContents, source: Callable[[int], _Source]) -> Fact:
     """The fact that a line notes.
 
     Raises:
         _NoteRejected: If it is not believed.
     """
-    kind, text, turns = _read(line)
+    kind, text, turns = _parse_line(line)
     cited = list(compacted_messages(part, turns))
     if turns - {turn for turn, _, _ in cited}:
         raise _NoteRejected(RejectionReason.TURN)
     if redact_secrets(text) != text:
         raise _NoteRejected(RejectionReason.SECRET)
     sources = [source(at) for _, at, _ in cited]
-    if kind in _WANTED:
+    if kind in _QUOTED_KINDS:
         text, messages = _quoted_rule(text, sources)
     else:
         messages = _grounding_messages(kind, text, sources)
@@ -229,7 +231,7 @@ class _Line(NamedTuple):
     turns: frozenset[int]
 
 
-def _read(line: str) -> _Line:
+def _parse_line(line: str) -> _Line:
     """Kind, text and turns of a line.
 
     Raises:
@@ -243,9 +245,9 @@ def _read(line: str) -> _Line:
     if kind is None:
         raise _NoteRejected(RejectionReason.KIND)
     text = on_one_line(found.text)
-    if not _SHORTEST <= len(text) <= MAX_NOTE_CHARS:
+    if not _MIN_NOTE_CHARS <= len(text) <= MAX_NOTE_CHARS:
         raise _NoteRejected(RejectionReason.LENGTH)
-    if not 0 < len(found.turns) <= _CITED:
+    if not 0 < len(found.turns) <= _MAX_CITED_TURNS:
         raise _NoteRejected(RejectionReason.TURN)
     return _Line(kind, text, frozenset(found.turns))
 
@@ -298,14 +300,14 @@ def _grounding_messages(kind: FactKind, text: str, sources: Sequence[_Source]) -
     return tuple(sorted(places))
 
 
-def _source(messages: Mapping[int, ParsedMessage], at: int) -> _Source:
+def _note_source(messages: Mapping[int, ParsedMessage], at: int) -> _Source:
     message = messages[at]
-    text = _text(message)
+    text = _message_text(message)
     spoken = order_words(text) if message.voice in _PEOPLE else frozenset[str]()
     return _Source(at, message, text, word_stems(text), spoken)
 
 
-def _text(message: ParsedMessage) -> str:
+def _message_text(message: ParsedMessage) -> str:
     """All that a message says, on one line: as it stands, and with its escapes undone."""
     called = (piece for call in message.calls for piece in (call.name, call.arguments))
     text = "\n".join((message.text, *called))

@@ -12,13 +12,13 @@ class BoundedCache(Generic[K, V]):
     A value that is found in the older half moves to the newer, which is all that use costs.
 
     Args:
-        most: How many are kept.
-        heaviest: What all of them may weigh, in bytes.
+        max_entries: How many are kept.
+        max_weight: What all of them may weigh, in bytes.
     """
 
-    def __init__(self, most: int, heaviest: int) -> None:
-        self._most = max(1, most // 2)
-        self._heaviest = heaviest // 2
+    def __init__(self, max_entries: int, max_weight: int) -> None:
+        self._most = max(1, max_entries // 2)
+        self._heaviest = max_weight // 2
         self._weight = 0
         self._newer: dict[K, tuple[V, int]] = {}
         self._older: dict[K, tuple[V, int]] = {}
@@ -34,15 +34,15 @@ class BoundedCache(Generic[K, V]):
         found = self._older.get(key)
         if found is None:
             return None
-        self._store(key, found)
+        self._insert(key, found)
         return found[0]
 
     def store(self, key: K, value: V, weight: int) -> None:
         """Keep a value, if it alone does not weigh too much."""
         if weight <= self._heaviest:
-            self._store(key, (value, weight))
+            self._insert(key, (value, weight))
 
-    def _store(self, key: K, held: tuple[V, int]) -> None:
+    def _insert(self, key: K, held: tuple[V, int]) -> None:
         if len(self._newer) >= self._most or self._weight + held[1] > self._heaviest:
             self._older, self._newer, self._weight = self._newer, {}, 0
         self._newer[key] = held

@@ -28,7 +28,7 @@ class _Call(msgspec.Struct):
     id: str
 
 
-class _Said(msgspec.Struct):
+class _ChatMessage(msgspec.Struct):
     role: str
     content: str | list[_Part] | None = None
     tool_calls: list[_Call] | None = None
@@ -38,19 +38,19 @@ class _Said(msgspec.Struct):
     refusal: str | None = None
     audio: msgspec.Raw = msgspec.Raw(b"null")
 
-    def calls(self) -> list[str]:
+    def call_ids(self) -> list[str]:
         """The ids of the calls it makes."""
         made = [call.id for call in self.tool_calls or ()]
         return [*made, _LEGACY + self.function_call.name] if self.function_call else made
 
-    def answers(self) -> str:
+    def answered_call_id(self) -> str:
         """The id of the call it is the result of."""
         if self.role == "function":
             return _LEGACY + (self.name or "")
         return self.tool_call_id or ""
 
 
-_decode = msgspec.json.Decoder(_Said).decode
+_decode = msgspec.json.Decoder(_ChatMessage).decode
 
 
 def chat_faults(raws: Sequence[bytes], before: Sequence[bytes] = ()) -> tuple[str, ...]:
@@ -67,21 +67,21 @@ def chat_faults(raws: Sequence[bytes], before: Sequence[bytes] = ()) -> tuple[st
     if len(held) < len(said):
         return tuple(f"messages[{at}] is no message" for at, one in enumerate(said) if one is None)
     return (
-        *_wrong_alone(raws, held, frozenset(before)),
-        *_wrong_pairs(held),
-        *_wrong_ends(held, before),
+        *_message_faults(raws, held, frozenset(before)),
+        *_pairing_faults(held),
+        *_end_faults(held, before),
     )
 
 
-def _decoded_message(raw: bytes) -> _Said | None:
+def _decoded_message(raw: bytes) -> _ChatMessage | None:
     try:
         return _decode(raw)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None
 
 
-def _wrong_alone(
-    raws: Sequence[bytes], said: Sequence[_Said], known: Collection[bytes]
+def _message_faults(
+    raws: Sequence[bytes], said: Sequence[_ChatMessage], known: Collection[bytes]
 ) -> Iterator[str]:
     """The faults of a message wherever it stands."""
     for at, message in enumerate(said):
@@ -93,7 +93,7 @@ def _wrong_alone(
             yield f"messages[{at}] says nothing, or a part of it does"
 
 
-def _is_empty(message: _Said) -> bool:
+def _is_empty(message: _ChatMessage) -> bool:
     if isinstance(message.content, list) and any(
         part.type == "text" and not part.text for part in message.content
     ):
@@ -101,20 +101,20 @@ def _is_empty(message: _Said) -> bool:
     if message.content or message.role in _RESULT:
         return False
     audible = message.audio != msgspec.Raw(b"null")
-    return not (message.calls() or message.refusal or audible)
+    return not (message.call_ids() or message.refusal or audible)
 
 
-def _wrong_pairs(said: Sequence[_Said]) -> Iterator[str]:
+def _pairing_faults(said: Sequence[_ChatMessage]) -> Iterator[str]:
     """Results that answer nothing, and calls that nothing answers in time."""
     waiting: dict[str, int] = {}
     for at, message in enumerate(said):
         if message.role in _RESULT:
-            if waiting.pop(message.answers(), None) is None:
+            if waiting.pop(message.answered_call_id(), None) is None:
                 yield f"messages[{at}] answers no call that waits for a result"
             continue
         for name, asked in waiting.items():
             yield f"messages[{at}] comes before the result of {name!r} in messages[{asked}]"
-        made = message.calls()
+        made = message.call_ids()
         waiting = dict.fromkeys(made, at)
         if len(waiting) < len(made):
             yield f"messages[{at}] makes two calls of one id"
@@ -122,23 +122,23 @@ def _wrong_pairs(said: Sequence[_Said]) -> Iterator[str]:
         yield f"no result of {name!r} in messages[{asked}]"
 
 
-def _wrong_ends(said: Sequence[_Said], before: Sequence[bytes]) -> Iterator[str]:
+def _end_faults(said: Sequence[_ChatMessage], before: Sequence[bytes]) -> Iterator[str]:
     """The faults of the first or the last message."""
     spoken = [message for message in said if message.role not in _AUTHORITY]
     if not spoken:
         yield "no message of a user"
         return
-    if spoken[0].role == "assistant" and not _is_assistants(before, _first):
+    if spoken[0].role == "assistant" and not _is_assistants(before, _from_start):
         yield "the assistant speaks first"
-    if spoken[-1].role == "assistant" and not _is_assistants(before, _last):
+    if spoken[-1].role == "assistant" and not _is_assistants(before, _from_end):
         yield "the assistant speaks last"
 
 
-def _first(raws: Sequence[bytes]) -> Iterator[bytes]:
+def _from_start(raws: Sequence[bytes]) -> Iterator[bytes]:
     return iter(raws)
 
 
-def _last(raws: Sequence[bytes]) -> Iterator[bytes]:
+def _from_end(raws: Sequence[bytes]) -> Iterator[bytes]:
     return reversed(raws)
 
 

@@ -19,31 +19,31 @@ CallReader = Callable[[str], CalledTool | None]
 PairReader = Callable[[ParsedMessage, ParsedMessage], tuple[ParsedMessage, ParsedMessage] | None]
 
 #: How much of an end is looked at, and how long a tool's name may be.
-_END: Final = 2_000
-_NAME: Final = 64
+_SCANNED_END_CHARS: Final = 2_000
+_MAX_TOOL_NAME_CHARS: Final = 64
 _FENCE: Final = "```"
 
 _function = re.compile(r"<function=([\w.-]{1,64})>").match
 _invoke = re.compile(r'<invoke name="([\w.-]{1,64})">').match
 
 
-class _Asking(msgspec.Struct):
+class _HermesCall(msgspec.Struct):
     name: str
     arguments: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-_asking = msgspec.json.Decoder(_Asking).decode
+_asking = msgspec.json.Decoder(_HermesCall).decode
 
 
 def pair_call_with_result(
-    said: ParsedMessage, told: ParsedMessage
+    caller: ParsedMessage, answer: ParsedMessage
 ) -> tuple[ParsedMessage, ParsedMessage] | None:
     """The two as a call and its result; None where the second is a person's."""
-    for asked in _call_readers(told.text):
-        called = asked(said.text)
+    for read_call in _call_readers(answer.text):
+        called = read_call(caller.text)
         if called is not None:
-            calling = msgspec.structs.replace(said, calls=(called,))
-            return calling, msgspec.structs.replace(told, voice=Voice.RESULT)
+            calling = msgspec.structs.replace(caller, calls=(called,))
+            return calling, msgspec.structs.replace(answer, voice=Voice.RESULT)
     return None
 
 
@@ -82,11 +82,14 @@ def _call_readers(text: str) -> Iterator[CallReader]:
     for opening, asks in _FRAMES:
         if text.startswith(opening):
             yield from asks
-    if text[-_END:].rstrip().endswith("bash-$") and "(Current directory: " in text[-_END:]:
+    if (
+        text[-_SCANNED_END_CHARS:].rstrip().endswith("bash-$")
+        and "(Current directory: " in text[-_SCANNED_END_CHARS:]
+    ):
         yield from (_fenced_call, _tagged_call_reader("command"))
     if text.startswith("["):
-        name = text[1 : _NAME + 1].partition(" for '")[0]
-        if name.isidentifier() and "] Result:" in text[:_END]:
+        name = text[1 : _MAX_TOOL_NAME_CHARS + 1].partition(" for '")[0]
+        if name.isidentifier() and "] Result:" in text[:_SCANNED_END_CHARS]:
             yield _tagged_call_reader(name)
 
 
@@ -111,11 +114,11 @@ def _tagged_call_reader(name: str) -> CallReader:
     """A reader of the text between the last tags of this name."""
     opening, closing, called = f"<{name}>", f"</{name}>", _TAGS.get(name, name)
 
-    def asked(text: str) -> CalledTool | None:
+    def read_tagged_call(text: str) -> CalledTool | None:
         body = _text_between(text, opening, closing)
         return None if body is None else CalledTool("", called, body.strip())
 
-    return asked
+    return read_tagged_call
 
 
 def _text_between(text: str, opening: str, closing: str) -> str | None:
@@ -133,7 +136,7 @@ def _named_tag_reader(
 ) -> CallReader:
     """The last of the tags that hold the tool's name."""
 
-    def asked(text: str) -> CalledTool | None:
+    def read_named_call(text: str) -> CalledTool | None:
         start = text.rfind(opening)
         found = named(text, start) if start >= 0 else None
         if found is None:
@@ -142,7 +145,7 @@ def _named_tag_reader(
         body = text[found.end() :] if end < 0 else text[found.end() : end]
         return CalledTool("", found.group(1), body.strip())
 
-    return asked
+    return read_named_call
 
 
 def _action_call(text: str) -> CalledTool | None:
@@ -152,7 +155,7 @@ def _action_call(text: str) -> CalledTool | None:
         return None
     name, _, asked = after.partition("\n")
     asked = asked.strip().removeprefix("Action Input:").strip()
-    return CalledTool("", name.strip()[:_NAME], asked)
+    return CalledTool("", name.strip()[:_MAX_TOOL_NAME_CHARS], asked)
 
 
 def _hermes_call(text: str) -> CalledTool | None:

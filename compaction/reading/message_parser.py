@@ -72,7 +72,7 @@ def parse_message(raw: bytes, count: Count = estimate_tokens) -> ParsedMessage:
         CannotCompactError: If it is no message of a chat, or nests too deep.
     """
     try:
-        return _message(raw, _decode(raw), count)
+        return _parsed_message(raw, _decode(raw), count)
     except _UNREADABLE as error:
         raise CannotCompactError(f"not a message: {error}") from None
 
@@ -89,7 +89,7 @@ def count_tokens_of(raw: bytes, count: Count) -> int:
         raise CannotCompactError(f"not a message: {error}") from None
 
 
-def _message(raw: bytes, said: Mapping[str, Any], count: Count) -> ParsedMessage:
+def _parsed_message(raw: bytes, said: Mapping[str, Any], count: Count) -> ParsedMessage:
     role = said.get("role")
     voice = _VOICES.get(role) if isinstance(role, str) else None
     if not isinstance(role, str) or voice is None:
@@ -99,29 +99,31 @@ def _message(raw: bytes, said: Mapping[str, Any], count: Count) -> ParsedMessage
         and "content" in said
         and _STRINGS.issuperset(map(type, said.values()))
     ):
-        return _plain(raw, said, voice, count)
-    calls = tuple(_calls(said))
+        return _plain_message(raw, said, voice, count)
+    calls = tuple(_called_tools(said))
     if calls and voice is not Voice.ASSISTANT:
         raise CannotCompactError(f"a message of role {role} makes calls")
-    parts = _parts(said)
-    texts = [_words(part) for part in parts]
+    parts = _content_parts(said)
+    texts = [_part_words(part) for part in parts]
     told = texts if voice is Voice.USER else map(_part_text, parts, texts)
     return ParsedMessage(
         raw=raw,
-        digest=message_digest(_bare(said)),
+        digest=message_digest(_canonical_bytes(said)),
         role=role,
         voice=voice,
-        name=_text(said.get("name") or "") if voice is Voice.USER else "",
+        name=_to_text(said.get("name") or "") if voice is Voice.USER else "",
         text="\n".join([text for text in told if text]),
         calls=calls,
-        answers=_answers(said) if voice is Voice.RESULT else "",
+        answers=_answered_call_id(said) if voice is Voice.RESULT else "",
         whole=None not in texts and _is_plain(said),
         signed=is_signed(said),
         tokens=message_tokens(said, count),
     )
 
 
-def _plain(raw: bytes, said: Mapping[str, str], voice: Voice, count: Count) -> ParsedMessage:
+def _plain_message(
+    raw: bytes, said: Mapping[str, str], voice: Voice, count: Count
+) -> ParsedMessage:
     """A message that is words alone, as most are."""
     return ParsedMessage(
         raw=raw,
@@ -130,19 +132,19 @@ def _plain(raw: bytes, said: Mapping[str, str], voice: Voice, count: Count) -> P
         voice=voice,
         name=said.get("name", "") if voice is Voice.USER else "",
         text=said["content"],
-        answers=_answers(said) if voice is Voice.RESULT else "",
+        answers=_answered_call_id(said) if voice is Voice.RESULT else "",
         tokens=plain_message_tokens(said, count),
     )
 
 
-def _parts(said: Mapping[str, Any]) -> list[Any]:
+def _content_parts(said: Mapping[str, Any]) -> list[Any]:
     """The parts of a message; a refusal counts as one."""
     content, refusal = said.get("content"), said.get("refusal")
     parts = content if isinstance(content, list) else [] if content is None else [content]
     return [*parts, refusal] if refusal else parts
 
 
-def _bare(said: Mapping[str, Any]) -> bytes:
+def _canonical_bytes(said: Mapping[str, Any]) -> bytes:
     """The canonical bytes of a message, without cache marks, which move from call to call."""
     content = said.get("content")
     if isinstance(content, list):
@@ -167,7 +169,7 @@ def _part_text(part: object, text: str | None) -> str:
     return f"[{_NAMES.get(kind, 'something') if isinstance(kind, str) else 'something'} not kept]"
 
 
-def _words(part: object) -> str | None:
+def _part_words(part: object) -> str | None:
     """The text of a part; None for what is none."""
     if isinstance(part, dict):
         kind = part.get("type")
@@ -194,7 +196,7 @@ def _tool_call_list(said: Mapping[str, Any]) -> list[Any]:
     return calls
 
 
-def _calls(said: Mapping[str, Any]) -> Iterator[CalledTool]:
+def _called_tools(said: Mapping[str, Any]) -> Iterator[CalledTool]:
     for call in _tool_call_list(said):
         name = call.get("id") if isinstance(call, dict) else None
         if not isinstance(name, str) or not name:
@@ -209,14 +211,14 @@ def _called_tool(name: str, inner: object) -> CalledTool:
     """The tool called; arguments that are no text are written as JSON."""
     held = inner if isinstance(inner, dict) else {}
     asked = held.get("arguments", held.get("input", ""))
-    return CalledTool(name, _text(held.get("name") or held.get("type") or ""), _text(asked))
+    return CalledTool(name, _to_text(held.get("name") or held.get("type") or ""), _to_text(asked))
 
 
-def _text(value: object) -> str:
+def _to_text(value: object) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def _answers(said: Mapping[str, Any]) -> str:
+def _answered_call_id(said: Mapping[str, Any]) -> str:
     """The id of the call that this is the result of."""
     found, legacy = said.get("tool_call_id"), said.get("role") == "function"
     found = said.get("name") if legacy else found

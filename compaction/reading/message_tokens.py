@@ -9,10 +9,10 @@ from compaction.reading.message import Count
 #: 2026-11.
 MESSAGE_TOKENS: Final = 3
 #: What surrounds a tool call, its result included. Fitted to recorded calls, which spread by 3.
-_CALL: Final = 7
-_NAME: Final = 1
+_CALL_TOKENS: Final = 7
+_NAME_TOKENS: Final = 1
 #: Each role is a token. Source: the o200k and cl100k vocabularies.
-_ROLE: Final = 1
+_ROLE_TOKENS: Final = 1
 #: An image of 1024 x 1024 at high detail, and any at low. Source: OpenAI, images and vision guide.
 IMAGE_TOKENS: Final = 765
 LOW_DETAIL_IMAGE_TOKENS: Final = 85
@@ -40,24 +40,29 @@ _READ: Final = frozenset(
     }
 )
 #: Deeper than any message nests its text.
-_DEEPEST: Final = 16
+_MAX_DEPTH: Final = 16
 
 
 def message_tokens(said: Mapping[str, Any], count: Count) -> int:
     """Tokens of a message, with what surrounds it; as exact for text as ``count`` is."""
-    return MESSAGE_TOKENS + _ROLE + _object_tokens(said, count, 0)
+    return MESSAGE_TOKENS + _ROLE_TOKENS + _object_tokens(said, count, 0)
 
 
 def plain_message_tokens(said: Mapping[str, str], count: Count) -> int:
     """The same of a message that is words alone."""
     content = said["content"]
-    return MESSAGE_TOKENS + _ROLE + (count(content) if content else 0) + name_tokens(said, count)
+    return (
+        MESSAGE_TOKENS
+        + _ROLE_TOKENS
+        + (count(content) if content else 0)
+        + name_tokens(said, count)
+    )
 
 
 def _value_tokens(value: object, count: Count, depth: int) -> int:
     if isinstance(value, str):
         return count(value)
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         return 0
     if isinstance(value, list):
         return sum([_value_tokens(one, count, depth + 1) for one in value])
@@ -81,8 +86,8 @@ def name_tokens(value: Mapping[str, Any], count: Count) -> int:
     if not isinstance(name, str):
         return 0
     if "arguments" in value or "input" in value:
-        return _CALL + count(name)
-    return 0 if value.get("role") in ("tool", "function") else _NAME + count(name)
+        return _CALL_TOKENS + count(name)
+    return 0 if value.get("role") in ("tool", "function") else _NAME_TOKENS + count(name)
 
 
 def image_tokens(value: Mapping[str, Any]) -> int:

@@ -11,8 +11,8 @@ from compaction.reading.message_parser import parse_message
 from compaction.reading.token_estimate import estimate_tokens
 
 #: What a message takes beside its JSON, which it holds a second time as text; and what a pair does.
-_BESIDE: Final = 800
-_PAIR: Final = 1_200
+_MESSAGE_OVERHEAD_BYTES: Final = 800
+_PAIR_BYTES: Final = 1_200
 
 _Pair = tuple[ParsedMessage, ParsedMessage]
 
@@ -24,16 +24,16 @@ class ParsedMessageCache:
     learn from the time it takes what others sent.
 
     Args:
-        most: Messages remembered.
-        heaviest: Bytes that they may take.
+        max_entries: Messages remembered.
+        max_bytes: Bytes that they may take.
     """
 
-    def __init__(self, most: int = 50_000, heaviest: int = 128 << 20) -> None:
+    def __init__(self, max_entries: int = 50_000, max_bytes: int = 128 << 20) -> None:
         self._known: BoundedCache[tuple[bytes, bytes, Count], ParsedMessage] = BoundedCache(
-            most, heaviest
+            max_entries, max_bytes
         )
         self._pairs: BoundedCache[tuple[bytes, bytes, bytes, int], tuple[_Pair | None]] = (
-            BoundedCache(most, heaviest // 4)
+            BoundedCache(max_entries, max_bytes // 4)
         )
 
     def __len__(self) -> int:
@@ -53,18 +53,22 @@ class ParsedMessageCache:
             CannotCompactError: If one cannot be read.
         """
         known = self._known.get
-        found = [known((scope, raw, count)) or self._read(scope, raw, count) for raw in raws]
+        found = [
+            known((scope, raw, count)) or self._cached_message(scope, raw, count) for raw in raws
+        ]
         return assign_voices(found, partial(self._cached_pair, scope))
 
-    def _read(self, scope: bytes, raw: bytes, count: Count) -> ParsedMessage:
+    def _cached_message(self, scope: bytes, raw: bytes, count: Count) -> ParsedMessage:
         found = parse_message(raw, count)
-        self._known.store((scope, raw, count), found, 2 * len(raw) + _BESIDE)
+        self._known.store((scope, raw, count), found, 2 * len(raw) + _MESSAGE_OVERHEAD_BYTES)
         return found
 
-    def _cached_pair(self, scope: bytes, said: ParsedMessage, told: ParsedMessage) -> _Pair | None:
-        key = scope, said.digest, told.digest, said.tokens
+    def _cached_pair(
+        self, scope: bytes, caller: ParsedMessage, answer: ParsedMessage
+    ) -> _Pair | None:
+        key = scope, caller.digest, answer.digest, caller.tokens
         known = self._pairs.get(key)
         if known is None:
-            known = (pair_call_with_result(said, told),)
-            self._pairs.store(key, known, 2 * (len(said.raw) + len(told.raw)) + _PAIR)
+            known = (pair_call_with_result(caller, answer),)
+            self._pairs.store(key, known, 2 * (len(caller.raw) + len(answer.raw)) + _PAIR_BYTES)
         return known[0]

@@ -10,12 +10,12 @@ from blake3 import blake3
 #: Bytes of a digest: none will ever be met twice by chance.
 DIGEST_BYTES: Final = 16
 #: Bytes from which on BLAKE3 is the quicker of the two.
-_LONG: Final = 4_096
+_MIN_BLAKE3_BYTES: Final = 4_096
 
 
 def message_digest(raw: bytes) -> bytes:
     """The 16 bytes that stand for an unmodified message."""
-    if len(raw) >= _LONG:
+    if len(raw) >= _MIN_BLAKE3_BYTES:
         return blake3(raw).digest(DIGEST_BYTES)
     return blake2b(raw, digest_size=DIGEST_BYTES).digest()
 

@@ -81,13 +81,13 @@ _NAME_SIGNS: Final = {
 def redact_secrets(text: str) -> str:
     """The text without its keys and passwords; unmodified where it has none."""
     small = text.lower()
-    if _has(small, _KEY_SIGNS):
+    if _has_sign(small, _KEY_SIGNS):
         text = _KEYS.sub(REDACTED, text)
-    if _has(small, _NAME_SIGNS):
+    if _has_sign(small, _NAME_SIGNS):
         text = _NAMED.sub(rf"\1{REDACTED}", text)
     return _LOGIN.sub(rf"\1{REDACTED}", text) if "://" in small and "@" in small else text
 
 
-def _has(small: str, signs: Mapping[str, tuple[str, ...]]) -> bool:
+def _has_sign(small: str, signs: Mapping[str, tuple[str, ...]]) -> bool:
     """True if a text in small letters has one of these."""
     return any(sign in small and any(map(small.__contains__, them)) for sign, them in signs.items())

@@ -48,7 +48,7 @@ _AROUND: Final = (
 #: Keys of messages that are words alone.
 _PLAIN: Final = frozenset({"role", "content", "tool_call_id", "name"})
 #: Deeper than any of them nests.
-_DEEPEST: Final = 8
+_MAX_DEPTH: Final = 8
 
 
 def is_signed(said: Mapping[str, Any]) -> bool:
@@ -63,7 +63,7 @@ def _is_plain(said: Mapping[str, Any]) -> bool:
 
 def _is_bound(value: object, depth: int) -> bool:
     """The same for what stands so deep in it; what is too deep to be looked into is bound."""
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         return isinstance(value, dict | list)
     if isinstance(value, list):
         return any(_is_bound(one, depth + 1) for one in value)

@@ -1,6 +1,6 @@
 """A cache of text analyses: every call brings most of its texts again.
 
-A text is looked through at several places: where a result is said shorter, on each level of the
+A text is looked through at several places: where a result is shortened, on each level of the
 ladder, and again at the next call. What is found depends on the text alone.
 """
 
@@ -14,36 +14,38 @@ from compaction.reading.bounded_cache import BoundedCache
 F = TypeVar("F", str, tuple[Any, ...])
 
 #: What an entry takes beside its text, and what each thing found takes beside its letters.
-_BESIDE: Final = 300
-_EACH: Final = 200
+_ENTRY_OVERHEAD_BYTES: Final = 300
+_ITEM_OVERHEAD_BYTES: Final = 200
 #: Bytes of a letter, at most.
-_LETTER: Final = 4
+_MAX_LETTER_BYTES: Final = 4
 #: Shorter texts are looked through as quickly as they are found.
-_SHORT: Final = 24
+_MIN_CACHED_CHARS: Final = 24
 
 
 class TextAnalyzer(Protocol):
     """Analyzes texts, perhaps from a cache."""
 
-    def __call__(self, look: Callable[[str], F], text: str, /) -> F:
+    def __call__(self, analyze: Callable[[str], F], text: str, /) -> F:
         """The result of an analysis, which is always the same for the same text."""
 
 
-def analyze_uncached(look: Callable[[str], F], text: str) -> F:
+def analyze_uncached(analyze: Callable[[str], F], text: str) -> F:
     """Analyzes a text without a cache."""
-    return look(text)
+    return analyze(text)
 
 
 class TextAnalysisCache:
     """A bounded cache of text analyses; one thread at a time may use it.
 
     Args:
-        most: Texts remembered, each as often as something else was looked for.
-        heaviest: Bytes that they may take, with what was found.
+        max_entries: Texts remembered, each as often as something else was looked for.
+        max_bytes: Bytes that they may take, with what was found.
     """
 
-    def __init__(self, most: int = 200_000, heaviest: int = 64 << 20) -> None:
-        self._known: BoundedCache[tuple[bytes, object, str], Any] = BoundedCache(most, heaviest)
+    def __init__(self, max_entries: int = 200_000, max_bytes: int = 64 << 20) -> None:
+        self._known: BoundedCache[tuple[bytes, object, str], Any] = BoundedCache(
+            max_entries, max_bytes
+        )
 
     def __len__(self) -> int:
         return len(self._known)
@@ -53,7 +55,7 @@ class TextAnalysisCache:
         known, keep = self._known.get, self._known.store
 
         def find(look: Callable[[str], F], text: str) -> F:
-            if len(text) < _SHORT:
+            if len(text) < _MIN_CACHED_CHARS:
                 return look(text)
             key = scope, look, text
             found: F | None = known(key)
@@ -68,17 +70,21 @@ class TextAnalysisCache:
 def _entry_bytes(text: str, found: str | tuple[Any, ...]) -> int:
     """Bytes that an entry takes, about."""
     if isinstance(found, str):
-        return _BESIDE + _LETTER * (len(text) + len(found))
-    return _BESIDE + 2 * _LETTER * len(text) + _EACH * _count_items(found)
+        return _ENTRY_OVERHEAD_BYTES + _MAX_LETTER_BYTES * (len(text) + len(found))
+    return (
+        _ENTRY_OVERHEAD_BYTES
+        + 2 * _MAX_LETTER_BYTES * len(text)
+        + _ITEM_OVERHEAD_BYTES * _count_items(found)
+    )
 
 
 def _count_items(found: tuple[Any, ...]) -> int:
-    """Number of things were found, with those that they hold."""
+    """The number of things found, with those that they hold."""
     return len(found) + sum([_count_nested_items(each) for each in found if type(each) is not str])
 
 
 def _count_nested_items(thing: object) -> int:
-    """Number of things a thing holds that was found."""
+    """The number of things that a found thing holds."""
     if isinstance(thing, tuple):
         return _count_items(thing)
     fields = msgspec.structs.astuple(thing) if isinstance(thing, msgspec.Struct) else ()

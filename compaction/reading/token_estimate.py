@@ -23,8 +23,8 @@ _CLASSES: Final = bytes.maketrans(
     ),
 )
 #: Tokens for each byte, and for each time that these classes stand there, in thousandths.
-_BYTE: Final = 48
-_WEIGHTS: Final = (
+_BYTE_MILLITOKENS: Final = 48
+_PATTERN_MILLITOKENS: Final = (
     (b"A", 508),
     (b"0", 288),
     (b"sa", 733),
@@ -45,31 +45,39 @@ _WEIGHTS: Final = (
 _RARE: Final = (b"0", b"A", b"n")
 _COUNTED: Final = {
     held: tuple(
-        [each for each in _WEIGHTS if all(map(or_, held, [rare not in each[0] for rare in _RARE]))]
+        [
+            each
+            for each in _PATTERN_MILLITOKENS
+            if all(map(or_, held, [rare not in each[0] for rare in _RARE]))
+        ]
     )
     for held in product((False, True), repeat=len(_RARE))
 }
 _OTHER_SCRIPTS: Final = ((b"x", 230), (b"w", 240), (b"v", 450), (b"y", 470), (b"z", 2_200))
 #: Shorter texts, names and such, are told by their length.
-_SHORT: Final = 8
+_SHORT_TEXT_BYTES: Final = 8
 #: Longer texts are looked at in slices of so many bytes, one in each step.
-_WHOLE: Final = 2_048
-_SLICE: Final = 256
-_STEP: Final = 1_024
+_MAX_WHOLE_BYTES: Final = 2_048
+_SLICE_BYTES: Final = 256
+_SLICE_STEP_BYTES: Final = 1_024
 
 
 def estimate_tokens(text: str) -> int:
     """Estimates the tokens of a text: some 5 % off for most kinds of text; 0 for none."""
-    if len(text) <= _SHORT:
+    if len(text) <= _SHORT_TEXT_BYTES:
         return (len(text) + 3) // 4
     kinds = text.encode(errors="replace").translate(_CLASSES)
-    seen = kinds if len(kinds) <= _WHOLE else _sample(kinds)
+    seen = kinds if len(kinds) <= _MAX_WHOLE_BYTES else _sample(kinds)
     weights = _COUNTED[b"0" in seen, b"A" in seen, b"n" in seen]
     weights = weights if text.isascii() else weights + _OTHER_SCRIPTS
     times = seen.count
-    thousandths = _BYTE * len(seen) + sum([weight * times(each) for each, weight in weights])
+    thousandths = _BYTE_MILLITOKENS * len(seen) + sum(
+        [weight * times(each) for each, weight in weights]
+    )
     return 1 + thousandths * len(kinds) // (len(seen) * 1_000)
 
 
 def _sample(kinds: bytes) -> bytes:
-    return b"".join([kinds[at : at + _SLICE] for at in range(0, len(kinds), _STEP)])
+    return b"".join(
+        [kinds[at : at + _SLICE_BYTES] for at in range(0, len(kinds), _SLICE_STEP_BYTES)]
+    )

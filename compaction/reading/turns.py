@@ -31,7 +31,7 @@ def split_units(messages: Sequence[ParsedMessage]) -> tuple[MessageUnit, ...]:
     Raises:
         CannotCompactError: If a result answers no call, or a call is answered twice.
     """
-    ends, waiting = _ends(messages)
+    ends, waiting = _unit_ends(messages)
     found: list[MessageUnit] = []
     start = turn = 0
     while start < len(messages):
@@ -66,23 +66,23 @@ def call_points(messages: Sequence[ParsedMessage]) -> tuple[int, ...]:
         elif message.voice is not Voice.AUTHORITY:
             speaks = True
         if message.calls or message.voice is Voice.RESULT:
-            _step(waiting, at, message)
+            _answered_call_index(waiting, at, message)
     return (*found, len(messages))
 
 
-def _ends(messages: Sequence[ParsedMessage]) -> tuple[list[int], frozenset[int]]:
+def _unit_ends(messages: Sequence[ParsedMessage]) -> tuple[list[int], frozenset[int]]:
     """The end of each message's unit, and the units that still wait for a result."""
     ends = list(range(1, len(messages) + 1))
     waiting: dict[str, int] = {}
     for at, message in enumerate(messages):
         if message.calls or message.voice is Voice.RESULT:
-            asked = _step(waiting, at, message)
+            asked = _answered_call_index(waiting, at, message)
             if asked is not None:
                 ends[asked] = at + 1
     return ends, frozenset(waiting.values())
 
 
-def _step(waiting: dict[str, int], at: int, message: ParsedMessage) -> int | None:
+def _answered_call_index(waiting: dict[str, int], at: int, message: ParsedMessage) -> int | None:
     """The message whose call this one answers; what then waits for a result is kept up.
 
     An id may come again once it was answered: some clients count anew in each turn.

@@ -1,1 +1,1 @@
-"""Tool results: said shorter without loss, their records, and the values they hold."""
+"""Tool results: lossless compression, their records, and the values they hold."""

@@ -7,12 +7,12 @@ import blake3
 
 #: Below this many bytes a result is said again.
 MIN_REPEATED_CHARS: Final = 200
-_DIGEST: Final = 16
+_DIGEST_BYTES: Final = 16
 
 
 def text_digest(text: str) -> bytes:
     """16 bytes that stand for a text."""
-    return blake3.blake3(text.encode(errors="surrogatepass")).digest(length=_DIGEST)
+    return blake3.blake3(text.encode(errors="surrogatepass")).digest(length=_DIGEST_BYTES)
 
 
 def pointer_to_earlier(text: str, seen: Mapping[bytes, str]) -> str | None:

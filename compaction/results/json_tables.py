@@ -1,4 +1,4 @@
-"""JSON said shorter: no white space, and the keys of like objects once, as columns.
+"""Compact JSON: no white space, and the keys of like objects once, as columns.
 
 A list of like objects is ``{"columns":[…],"rows":[[…],…]}``; an object of them has ``entries``, a
 row by its key; a list of lists of them has ``groups``. ``every_row`` holds what all rows share;
@@ -16,10 +16,10 @@ from compaction.results.json_values import MAX_DEPTH, Number, UnreadableValue, V
 #: Objects are alike when this share of all cells of their table would be filled.
 MIN_FILLED_SHARE: Final = 0.6
 #: How far objects inside of rows become columns of their own.
-_FLAT: Final = 3
-_MOST_COLUMNS: Final = 200
+_MAX_FLATTENED_LEVELS: Final = 3
+_MAX_COLUMNS: Final = 200
 #: What the frame of a table costs, in characters.
-_FRAME: Final = 30
+_FRAME_CHARS: Final = 30
 _WORDS: Final[Mapping[object, str]] = {None: "null", True: "true", False: "false"}
 _ABSENT: Final = "~"
 
@@ -77,12 +77,12 @@ def compact_json(value: Value, depth: int = 0) -> str:
 
 def _list_json(items: list[Value], depth: int) -> str:
     like = [item for item in items if isinstance(item, dict)]
-    if len(items) > 1 and len(like) == len(items) and (columns := _columns(like)):
+    if len(items) > 1 and len(like) == len(items) and (columns := _table_columns(like)):
         rows = _Rows(columns, depth)
         return rows.with_frame('"rows":[' + ",".join(rows.rows) + "]")
     groups = [item for item in items if isinstance(item, list)]
     if len(items) > 1 and len(groups) == len(items) and (columns := _group_columns(groups)):
-        return _in_groups(groups, _Rows(columns, depth))
+        return _grouped_json(groups, _Rows(columns, depth))
     return "[" + ",".join([table_json(item, depth) for item in items]) + "]"
 
 
@@ -91,7 +91,7 @@ def _object_json(members: dict[str, Value], depth: int) -> str:
         raise AlreadyTabular
     like = [item for item in members.values() if isinstance(item, dict) and item]
     keys = list(members)
-    if len(members) > 1 and len(like) == len(members) and (columns := _columns(like, keys)):
+    if len(members) > 1 and len(like) == len(members) and (columns := _table_columns(like, keys)):
         rows = _Rows(columns, depth, keys)
         pairs = [f"{quoted(key)}:{row}" for key, row in zip(members, rows.rows, strict=True)]
         return rows.with_frame('"entries":{' + ",".join(pairs) + "}")
@@ -102,22 +102,22 @@ def _object_json(members: dict[str, Value], depth: int) -> str:
 def _group_columns(groups: Sequence[list[Value]]) -> Columns | None:
     items = list(chain.from_iterable(groups))
     like = [item for item in items if isinstance(item, dict)]
-    return _columns(like) if len(like) == len(items) > 1 else None
+    return _table_columns(like) if len(like) == len(items) > 1 else None
 
 
-def _in_groups(groups: Sequence[list[Value]], rows: "_Rows") -> str:
+def _grouped_json(groups: Sequence[list[Value]], rows: "_Rows") -> str:
     following = iter(rows.rows)
     told = ["[" + ",".join([next(following) for _ in group]) + "]" for group in groups]
     return rows.with_frame('"groups":[' + ",".join(told) + "]")
 
 
-def _columns(items: Sequence[dict[str, Value]], keys: Sequence[str] = ()) -> Columns | None:
+def _table_columns(items: Sequence[dict[str, Value]], keys: Sequence[str] = ()) -> Columns | None:
     """The cells by column where these objects are alike and a table of them is shorter."""
-    columns = _flat(items, _FLAT)
+    columns = _flattened_columns(items, _MAX_FLATTENED_LEVELS)
     if columns is None:
         return None
-    saved = -_FRAME
-    if _key(columns, keys) is not None:
+    saved = -_FRAME_CHARS
+    if _key_column(columns, keys) is not None:
         saved += sum(map(len, keys)) + 3 * (len(keys) - 2)
     for name, cells in columns.items():
         missing = cells.count(_NONE)
@@ -125,19 +125,19 @@ def _columns(items: Sequence[dict[str, Value]], keys: Sequence[str] = ()) -> Col
     return columns if saved > 0 else None
 
 
-def _flat(items: Sequence[dict[str, Value]], levels: int) -> Columns | None:
+def _flattened_columns(items: Sequence[dict[str, Value]], levels: int) -> Columns | None:
     names = dict.fromkeys(chain.from_iterable(items))
     if "columns" in names:
         raise AlreadyTabular
     room = len(items) * len(names)
-    if not 0 < len(names) <= _MOST_COLUMNS or sum(map(len, items)) < MIN_FILLED_SHARE * room:
+    if not 0 < len(names) <= _MAX_COLUMNS or sum(map(len, items)) < MIN_FILLED_SHARE * room:
         return None
     if any("." in name for name in names):
         return None
     found: Columns = {}
     for name in names:
         cells: list[Value | _Absence] = [item.get(name, _NONE) for item in items]
-        inner = _inner(cells, levels - 1)
+        inner = _nested_columns(cells, levels - 1)
         if inner is None:
             found[name] = cells
         else:
@@ -145,7 +145,7 @@ def _flat(items: Sequence[dict[str, Value]], levels: int) -> Columns | None:
     return found
 
 
-def _inner(cells: Iterable["Value | _Absence"], levels: int) -> Columns | None:
+def _nested_columns(cells: Iterable["Value | _Absence"], levels: int) -> Columns | None:
     """The columns of a column of like objects, none of them empty."""
     if not levels:
         return None
@@ -157,17 +157,17 @@ def _inner(cells: Iterable["Value | _Absence"], levels: int) -> Columns | None:
             held.append(cell)
         else:
             return None
-    return _flat(held, levels)
+    return _flattened_columns(held, levels)
 
 
-def _key(columns: Columns, keys: Sequence[str]) -> str | None:
+def _key_column(columns: Columns, keys: Sequence[str]) -> str | None:
     """The column that says of each entry what its key is; one must be left beside it."""
     if len(columns) < 2:
         return None
-    return next((name for name, cells in columns.items() if _same(cells, keys)), None)
+    return next((name for name, cells in columns.items() if _equals_keys(cells, keys)), None)
 
 
-def _same(cells: Sequence["Value | _Absence"], keys: Sequence[str]) -> bool:
+def _equals_keys(cells: Sequence["Value | _Absence"], keys: Sequence[str]) -> bool:
     """True if the cells are the keys, and strings like them."""
     return cells == keys and not any(isinstance(cell, Number) for cell in cells)
 
@@ -178,7 +178,7 @@ class _Rows:
     __slots__ = ("_head", "rows")
 
     def __init__(self, columns: Columns, depth: int, keys: Sequence[str] = ()) -> None:
-        key = _key(columns, keys)
+        key = _key_column(columns, keys)
         columns = {name: cells for name, cells in columns.items() if name != key}
         told = {
             name: [
@@ -188,9 +188,9 @@ class _Rows:
         }
         same = {name: first for name, cells in told.items() if (first := _common_cell(cells))}
         varied = {name: cells for name, cells in told.items() if name not in same}
-        absent = _mark([*told.values(), [quoted(each) for each in keys]])
+        absent = _absence_mark([*told.values(), [quoted(each) for each in keys]])
         named = "" if key is None else f'"key":{quoted(key)},'
-        self._head = named + _head(same, varied, absent)
+        self._head = named + _table_head(same, varied, absent)
         filled = [[absent if c is None else c for c in cells] for cells in varied.values()]
         size = len(next(iter(told.values())))
         joined = map(",".join, zip(*filled, strict=True)) if filled else [""] * size
@@ -206,7 +206,7 @@ def _common_cell(cells: Sequence[str | None]) -> str | None:
     return first if cells.count(first) == len(cells) else None
 
 
-def _mark(columns: Iterable[Sequence[str | None]]) -> str:
+def _absence_mark(columns: Iterable[Sequence[str | None]]) -> str:
     """A string that stands in no cell where one is needed for absent ones; else ""."""
     cells = set(chain.from_iterable(columns))
     if None not in cells:
@@ -217,7 +217,7 @@ def _mark(columns: Iterable[Sequence[str | None]]) -> str:
     return quoted(mark)
 
 
-def _head(same: Mapping[str, str], varied: Iterable[str], absent: str) -> str:
+def _table_head(same: Mapping[str, str], varied: Iterable[str], absent: str) -> str:
     shared = ",".join([f"{quoted(name)}:{text}" for name, text in same.items()])
     head = f'"every_row":{{{shared}}},' if same else ""
     head += '"columns":[' + ",".join(map(quoted, varied)) + "],"

@@ -1,13 +1,13 @@
-"""Plain text said shorter: what a terminal would not show, and lines that repeat."""
+"""Compresses plain text: drops what a terminal would not show, and lines that repeat."""
 
 import re
 from itertools import groupby
 from typing import Final
 
-#: Runs of equal lines from this many on are said once.
+#: Runs of equal lines from this many on are written once.
 MIN_RUN_LINES: Final = 3
 #: Lines shorter than this are cheaper said again.
-_LEAST_LINE: Final = 4
+_MIN_LINE_CHARS: Final = 4
 
 _coloured = re.compile(
     r"\x1b(?:\[[0-?]{0,32}[ -/]{0,8}[@-~]|\][^\x07\x1b\n]{0,256}(?:\x07|\x1b\\)|[@-Z\\^_=>])"
@@ -32,10 +32,10 @@ def _final_line_states(text: str) -> str:
     text = text.replace("\r\n", "\n")
     if "\r" not in text or "\n" not in text:
         return text
-    return "\n".join([_last(line) if "\r" in line else line for line in text.split("\n")])
+    return "\n".join([_final_state(line) if "\r" in line else line for line in text.split("\n")])
 
 
-def _last(line: str) -> str:
+def _final_state(line: str) -> str:
     *before, last = states = [state for state in line.split("\r") if state.strip()] or [""]
     if any(_wrong(state) or not _moving(state) for state in before):
         return "\r".join(states)
@@ -50,7 +50,7 @@ def _collapse_runs(text: str) -> str:
     told: list[str] = []
     for line, run in groupby(lines):
         times = sum(1 for _ in run)
-        if times >= MIN_RUN_LINES and len(line.strip()) >= _LEAST_LINE:
+        if times >= MIN_RUN_LINES and len(line.strip()) >= _MIN_LINE_CHARS:
             told.append(f"{line} [{_TIMES}{times}]")
         else:
             told += [line] * times

@@ -1,4 +1,4 @@
-"""A tool's result said shorter without the loss of a value."""
+"""Compresses a tool's result without losing a value."""
 
 import re
 from typing import Final
@@ -13,16 +13,16 @@ MAX_REMAINING_SHARE: Final = 0.9
 #: Below this many characters there is nothing to gain.
 MIN_RESULT_CHARS: Final = 64
 #: How often a value is looked for inside of prose.
-_TRIES: Final = 8
+_MAX_TRIES: Final = 8
 #: Values inside of prose are taken up from this many characters on.
-_LEAST_INSIDE: Final = 200
+_MIN_EMBEDDED_CHARS: Final = 200
 
 _odd = re.compile("[\x85\u2028\u2029\ud800-\udfff]").sub
 _begins = re.compile(r"^[ \t]*(?=[\[{])", re.MULTILINE).finditer
 
 
 def compress_result(text: str, find: TextAnalyzer = analyze_uncached) -> str:
-    """The same said shorter, every value kept; the text itself where that saves under a tenth."""
+    """The text in a shorter form that keeps every value; itself where that saves under a tenth."""
     if len(text) < MIN_RESULT_CHARS:
         return text
     told = compress_fully(text, find)
@@ -30,7 +30,7 @@ def compress_result(text: str, find: TextAnalyzer = analyze_uncached) -> str:
 
 
 def compress_fully(text: str, find: TextAnalyzer = analyze_uncached) -> str:
-    """The same said as shortly as it can be, however little that saves."""
+    """The text in its shortest form, however little that saves."""
     return find(compact_json_of, text) or find(compress_prose, text)
 
 
@@ -43,8 +43,8 @@ def compact_json_of(text: str) -> str:
 
 
 def compress_prose(text: str) -> str:
-    """Plain text said as shortly, with the JSON that stands in it."""
-    return _in_prose(compress_log(text))
+    """Plain text in its shortest form, with the JSON that stands in it."""
+    return _compress_embedded_json(compress_log(text))
 
 
 def parse_result(text: str) -> Value:
@@ -85,18 +85,18 @@ def _escape_line_ends(told: str) -> str:
     return _odd(lambda found: f"\\u{ord(found[0]):04x}", told)
 
 
-def _in_prose(text: str) -> str:
-    """The text with the JSON that stands in it on lines of its own said shorter."""
+def _compress_embedded_json(text: str) -> str:
+    """The text with the JSON on lines of its own compressed."""
     pieces: list[str] = []
     done = 0
     for tries, found in enumerate(_begins(text)):
-        if tries >= _TRIES:
+        if tries >= _MAX_TRIES:
             break
         if found.end() < done:
             continue
         try:
             value, end = parse_json_at(text, found.end())
-            if end - found.end() >= _LEAST_INSIDE:
+            if end - found.end() >= _MIN_EMBEDDED_CHARS:
                 pieces += (text[done : found.end()], one_line_json(value))
                 done = end
         except UnreadableValue:

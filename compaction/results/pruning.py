@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from compaction.results.json_values import MAX_DEPTH, Number, UnreadableValue, Value
-from compaction.results.value_leaves import identifies, leaf_strings, value_leaves
+from compaction.results.value_leaves import is_identifier, leaf_strings, value_leaves
 
 #: The words that were spoken.
 MentionedWords = frozenset[str]
@@ -42,11 +42,11 @@ VALUES: Final = PruningDetail(first=3, short=5, names=False, prose=120)
 SPOKEN: Final = PruningDetail(first=1, short=1, names=False, prose=120)
 
 #: Letters of a string from which on it is prose, and what it names may be needed.
-_PROSE: Final = 40
+_MIN_PROSE_CHARS: Final = 40
 #: Letters of a name that may be a value itself.
-_LONGEST: Final = 256
+_MAX_NAME_CHARS: Final = 256
 #: A value of fewer letters is spoken of by chance.
-_LEAST: Final = 3
+_MIN_MENTIONED_CHARS: Final = 3
 _words = re.compile(r"[^\s\"'`,;:()\[\]{}<>|=]+").findall
 _parts = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])").findall
 #: What names that tell are made of.
@@ -77,13 +77,16 @@ def words_of(texts: Iterable[str]) -> MentionedWords:
 
 
 def telling_values(
-    value: Value, said: MentionedWords, capped: Callable[[str], str], detail: PruningDetail = PRUNED
+    value: Value,
+    mentioned: MentionedWords,
+    capped: Callable[[str], str],
+    detail: PruningDetail = PRUNED,
 ) -> Value:
     """The telling members of a value; all of it where nothing would be left.
 
     Args:
         value: What came back.
-        said: What was spoken of.
+        mentioned: What was spoken of.
         capped: Says a long string shorter.
         detail: How much stays.
 
@@ -91,17 +94,19 @@ def telling_values(
         UnreadableValue: If it is nested too deep.
     """
     columns: dict[_Path, list[str]] = {}
-    _gather(value, (), columns, 0)
-    keeps = {path for path, cells in columns.items() if _tells(path, cells, said, detail)}
-    says = _Says(
-        some=lambda items: _some(items, said, detail),
+    _gather_cells(value, (), columns, 0)
+    keeps = {
+        path for path, cells in columns.items() if _is_column_kept(path, cells, mentioned, detail)
+    }
+    says = _MemberFormat(
+        some=lambda items: _sample_items(items, mentioned, detail),
         named=lambda held: _naming_sentences(held, detail.prose),
         capped=capped,
     )
     return _prune_value(value, (), keeps, says) or value
 
 
-class _Says(msgspec.Struct, frozen=True):
+class _MemberFormat(msgspec.Struct, frozen=True):
     """The formatting of the members that stay.
 
     Attributes:
@@ -115,7 +120,7 @@ class _Says(msgspec.Struct, frozen=True):
     capped: Callable[[str], str]
 
 
-def _gather(value: Value, path: _Path, columns: dict[_Path, list[str]], depth: int) -> None:
+def _gather_cells(value: Value, path: _Path, columns: dict[_Path, list[str]], depth: int) -> None:
     """The strings and numbers of a value by the names on the way to them."""
     if depth > MAX_DEPTH:
         raise UnreadableValue("nested too deep")
@@ -123,54 +128,60 @@ def _gather(value: Value, path: _Path, columns: dict[_Path, list[str]], depth: i
         columns.setdefault(path, []).append(value)
     elif isinstance(value, list):
         for held in value:
-            _gather(held, path, columns, depth + 1)
+            _gather_cells(held, path, columns, depth + 1)
     elif isinstance(value, dict):
         for name, held in value.items():
-            _gather(held, (*path, name), columns, depth + 1)
+            _gather_cells(held, (*path, name), columns, depth + 1)
 
 
-def _tells(path: _Path, cells: Sequence[str], said: MentionedWords, detail: PruningDetail) -> bool:
+def _is_column_kept(
+    path: _Path, cells: Sequence[str], mentioned: MentionedWords, detail: PruningDetail
+) -> bool:
     """True if a column is kept: for its name, for what stands in it, or as it was spoken of."""
     parts = {part.lower() for name in path for part in _parts(name[:80])}
-    if any(_is_said(cell, said) for cell in cells) or (path and _is_key(path[-1])):
+    if any(_is_mentioned(cell, mentioned) for cell in cells) or (path and _is_key(path[-1])):
         return True
     if any(map(_places, parts)):
         return False
     if not detail.names:
         return any(map(_values_of, parts)) or any(map(_is_value, cells))
-    return any(map(_tells_of, parts)) or any(map(_tells_itself, cells))
+    return any(map(_tells_of, parts)) or any(map(_is_telling_value, cells))
 
 
 def _is_key(name: str) -> bool:
     """True if a name of a member is a value itself: an account, an address of mail."""
     is_word = name.isidentifier() and not _figures(name)
-    return len(name) <= _LONGEST and not is_word and identifies(name)
+    return len(name) <= _MAX_NAME_CHARS and not is_word and is_identifier(name)
 
 
 def _is_value(cell: str) -> bool:
     """True if a value names something, is a date, a time or money."""
     if isinstance(cell, Number):
-        return identifies(cell)
-    return identifies(cell) or bool(_dated(cell) or _code(cell))
+        return is_identifier(cell)
+    return is_identifier(cell) or bool(_dated(cell) or _code(cell))
 
 
-def _tells_itself(cell: str) -> bool:
+def _is_telling_value(cell: str) -> bool:
     """True if a value names something, is a state, a date, a time or money."""
     if isinstance(cell, Number):
-        return identifies(cell)
-    return bool(_state(cell) or _dated(cell)) or identifies(cell)
+        return is_identifier(cell)
+    return bool(_state(cell) or _dated(cell)) or is_identifier(cell)
 
 
-def _is_said(cell: str, said: MentionedWords) -> bool:
-    return len(cell) >= _LEAST and all(word.rstrip(".!?") in said for word in _words(cell))
+def _is_mentioned(cell: str, mentioned: MentionedWords) -> bool:
+    return len(cell) >= _MIN_MENTIONED_CHARS and all(
+        word.rstrip(".!?") in mentioned for word in _words(cell)
+    )
 
 
-def _prune_value(value: Value, path: _Path, keeps: Container[_Path], says: _Says) -> Value:
+def _prune_value(
+    value: Value, path: _Path, keeps: Container[_Path], format_: _MemberFormat
+) -> Value:
     if isinstance(value, str):
-        return value if isinstance(value, Number) else says.capped(value)
+        return value if isinstance(value, Number) else format_.capped(value)
     if isinstance(value, list):
-        stays = says.some(value)
-        told = [_prune_value(held, path, keeps, says) for held in stays]
+        stays = format_.some(value)
+        told = [_prune_value(held, path, keeps, format_) for held in stays]
         return told if len(stays) == len(value) else _with_count(told, len(value))
     if not isinstance(value, dict):
         return value
@@ -178,30 +189,30 @@ def _prune_value(value: Value, path: _Path, keeps: Container[_Path], says: _Says
     for name, held in value.items():
         below = (*path, name)
         is_left = below not in keeps and _is_column(held)
-        inner = says.named(held) if is_left else _prune_value(held, below, keeps, says)
+        inner = format_.named(held) if is_left else _prune_value(held, below, keeps, format_)
         if inner not in _SILENT or (inner == {} and _figure(name)):
             found[name] = inner
     return found
 
 
-def _naming_sentences(value: Value, most: int) -> Value:
+def _naming_sentences(value: Value, max_chars: int) -> Value:
     """The sentences of prose that name something; nothing of shorter strings, or of lists.
 
     What a sentence names stays within it, which says what it is of.
 
     A list of which some stays would stand beside others in another order than it came in.
     """
-    if not isinstance(value, str) or isinstance(value, Number) or len(value) < _PROSE:
+    if not isinstance(value, str) or isinstance(value, Number) or len(value) < _MIN_PROSE_CHARS:
         return ""
     held = [each.strip() for each in _sentences(value) if value_leaves(each)]
-    return " ".join(_fitting(held, most))
+    return " ".join(_sentences_that_fit(held, max_chars))
 
 
-def _fitting(sentences: Sequence[str], room: int) -> Iterator[str]:
+def _sentences_that_fit(sentences: Sequence[str], max_chars: int) -> Iterator[str]:
     """Of these sentences, whole, what there is room for."""
     for each in sentences:
-        if len(each) <= room:
-            room -= len(each)
+        if len(each) <= max_chars:
+            max_chars -= len(each)
             yield each
 
 
@@ -212,19 +223,23 @@ def _is_column(value: Value) -> bool:
     return isinstance(value, str)
 
 
-def _with_count(told: list[Value], of: int) -> Value:
+def _with_count(items: list[Value], total: int) -> Value:
     """Some of a list, and how many there were."""
-    return {"some": told, "of": Number(of)}
+    return {"some": items, "of": Number(total)}
 
 
-def _some(items: list[Value], said: MentionedWords, detail: PruningDetail) -> list[Value]:
+def _sample_items(
+    items: list[Value], mentioned: MentionedWords, detail: PruningDetail
+) -> list[Value]:
     """The first of a long list of objects, and those spoken of by what few of them say."""
     if len(items) <= detail.short or not all(isinstance(item, dict | list) for item in items):
         return items
     told = [{each for each in leaf_strings(item) if not isinstance(each, Number)} for item in items]
     times = Counter([each for texts in told for each in texts])
     named = {
-        each for each, times in times.items() if 2 * times <= len(items) and _is_said(each, said)
+        each
+        for each, times in times.items()
+        if 2 * times <= len(items) and _is_mentioned(each, mentioned)
     }
     return [
         item

@@ -7,7 +7,7 @@ from typing import Final
 
 from compaction.results.log_text import compress_log
 from compaction.results.result_lines import one_line
-from compaction.results.value_leaves import MAX_WORD_CHARS, TRAILING, identifies
+from compaction.results.value_leaves import MAX_WORD_CHARS, TRAILING, is_identifier
 
 #: How telling a name is by what it stands for; a path is looked up again more than all else.
 PATH_RANK: Final = 4
@@ -19,12 +19,12 @@ NAMED_RANK: Final = 1
 RankedNames = tuple[tuple[str, int], ...]
 
 #: Characters of a line that says what went wrong, and how many such lines stay.
-_LONGEST_FAULT: Final = 240
+_MAX_FAULT_CHARS: Final = 240
 MAX_FAULT_LINES: Final = 3
 #: Characters of a text that is searched for them: its end says how it ended.
-_SEEN: Final = 64_000
+_SCANNED_CHARS: Final = 64_000
 #: The same for lines that may be of something else.
-_SEEN_WEAK: Final = 8_000
+_SCANNED_WEAK_CHARS: Final = 8_000
 
 #: What an exception or an error begins with, in a terminal or in a log; nothing else looks so.
 _head = re.compile(
@@ -79,36 +79,38 @@ _BEHIND: Final = TRAILING + "("
 _is_word = re.compile(r"[A-Za-z_]\w{3,80}").fullmatch
 
 
-def fault_lines(text: str, most: int = MAX_FAULT_LINES, *, wrong: bool = True) -> str:
+def fault_lines(text: str, max_lines: int = MAX_FAULT_LINES, *, is_failure: bool = True) -> str:
     """The last lines that say what went wrong, on one line; "" for none.
 
     Errors, failed tests and how many there were each have a line where there is room for it.
 
     Args:
         text: What came back.
-        most: Lines.
-        wrong: Whether it is known to have failed; else only what can mean nothing else counts.
+        max_lines: Lines.
+        is_failure: Whether it is known to have failed; else only what can mean nothing else counts.
     """
     if not any(map(text.__contains__, _SIGNS)):
         return ""
-    lines = list(dict.fromkeys(compress_log(text[-_SEEN:]).split("\n")))
-    found = _sure(lines)
-    if wrong and not found[0]:
+    lines = list(dict.fromkeys(compress_log(text[-_SCANNED_CHARS:]).split("\n")))
+    found = _certain_fault_lines(lines)
+    if is_failure and not found[0]:
         lines = list(
-            dict.fromkeys([line.strip() for line in compress_log(text[-_SEEN_WEAK:]).split("\n")])
+            dict.fromkeys(
+                [line.strip() for line in compress_log(text[-_SCANNED_WEAK_CHARS:]).split("\n")]
+            )
         )
-        found = _sure(lines)
-        found[0] = [at for at, line in enumerate(lines) if _fault(line[:_LONGEST_FAULT])]
-    kept = sorted(_latest_of_each_kind(found, most))
-    return one_line("\n".join([_bare(lines[at]) for at in kept]))
+        found = _certain_fault_lines(lines)
+        found[0] = [at for at, line in enumerate(lines) if _fault(line[:_MAX_FAULT_CHARS])]
+    kept = sorted(_latest_of_each_kind(found, max_lines))
+    return one_line("\n".join([_strip_rulers(lines[at]) for at in kept]))
 
 
-def _bare(line: str) -> str:
+def _strip_rulers(line: str) -> str:
     """A line without the rulers around it and the room within it."""
-    return " ".join(line[: 2 * _LONGEST_FAULT].strip(_RULER).split())[:_LONGEST_FAULT]
+    return " ".join(line[: 2 * _MAX_FAULT_CHARS].strip(_RULER).split())[:_MAX_FAULT_CHARS]
 
 
-def _sure(lines: Sequence[str]) -> list[list[int]]:
+def _certain_fault_lines(lines: Sequence[str]) -> list[list[int]]:
     """The places of the lines of each kind that can mean nothing else."""
     found: list[list[int]] = [[] for _ in _KINDS]
     traced = False
@@ -125,11 +127,11 @@ def _sure(lines: Sequence[str]) -> list[list[int]]:
     return found
 
 
-def _latest_of_each_kind(found: Sequence[Sequence[int]], most: int) -> set[int]:
+def _latest_of_each_kind(found: Sequence[Sequence[int]], max_lines: int) -> set[int]:
     """The last of each kind, then the last but one, until there are enough."""
     turns = zip_longest(*(reversed(each) for each in found))
     ordered = dict.fromkeys([at for turn in turns for at in turn if at is not None])
-    return set(list(ordered)[:most])
+    return set(list(ordered)[:max_lines])
 
 
 def shown_names(text: str, known: dict[str, RankedNames] | None = None) -> dict[str, int]:
@@ -158,7 +160,7 @@ def _names_of_word(word: str) -> RankedNames:
         return ()
     bare = word.rstrip(_BEHIND)
     if "/" in bare or ("." in bare and is_file(bare)):
-        return ((bare, CALLED_RANK if "://" in bare else PATH_RANK),) if identifies(bare) else ()
+        return ((bare, CALLED_RANK if "://" in bare else PATH_RANK),) if is_identifier(bare) else ()
     first, *members = bare.split(".")
     names = [(name, NAMED_RANK) for name in members if _is_word(name)]
     if word[-1] == "(":

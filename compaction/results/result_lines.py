@@ -24,9 +24,9 @@ MAX_STRUCTURED_CHARS: Final = 12_000
 #: How much of a string of words pruning keeps.
 MAX_PROSE_CHARS: Final = 600
 #: The most characters of lines with ids that are said of what was cut.
-_LONGEST_IDS: Final = 600
+_MAX_ID_LINES_CHARS: Final = 600
 #: From one name of a value in so many lines on, a text is made of names and values.
-_DENSE: Final = 4
+_MAX_LINES_PER_NAME: Final = 4
 #: A line end; a token, where the usual sign for it is three.
 _END: Final = " ¶ "
 
@@ -38,10 +38,10 @@ _empty = re.compile(r"^[ ]*[\w-]{1,40}: (?:\[\]|\{\}|''|\"\"|null|false)\n", re.
 
 def result_line(text: str, find: TextAnalyzer = analyze_uncached) -> str:
     """The result on one line: JSON whole, of a long plain text its ends and the ids between."""
-    return find(compact_json_of, text) or find(_plain, text)
+    return find(compact_json_of, text) or find(_plain_text_line, text)
 
 
-def _plain(text: str) -> str:
+def _plain_text_line(text: str) -> str:
     """The same of a text that is no JSON: whole where it is an outline."""
     try:
         return one_line_json(parse_outline(text))
@@ -53,11 +53,11 @@ def _plain(text: str) -> str:
 
 
 def pruned_result_line(
-    text: str, said: MentionedWords = frozenset(), detail: PruningDetail = PRUNED
+    text: str, mentioned: MentionedWords = frozenset(), detail: PruningDetail = PRUNED
 ) -> str:
     """The same by what tells in it, or was spoken of; without empty members and long prose."""
     try:
-        return one_line_json(telling_values(_value(text), said, _prose, detail))
+        return one_line_json(telling_values(_parse_value(text), mentioned, _prose_line, detail))
     except UnreadableValue:
         pass
     if _is_structured(text):
@@ -65,7 +65,7 @@ def pruned_result_line(
     return _head_and_tail(compress_fully(text), MAX_TEXT_CHARS // 2)
 
 
-def _value(text: str) -> Value:
+def _parse_value(text: str) -> Value:
     """The value that a text is, as JSON or as an outline.
 
     Raises:
@@ -79,7 +79,7 @@ def _value(text: str) -> Value:
 
 def _is_structured(text: str) -> bool:
     """True if a text is made of names and values: YAML, a printed object of Python."""
-    return _named(text) is not None or len(_name(text)) * _DENSE > text.count("\n") + 1
+    return _named(text) is not None or len(_name(text)) * _MAX_LINES_PER_NAME > text.count("\n") + 1
 
 
 def one_line(text: str) -> str:
@@ -90,18 +90,18 @@ def one_line(text: str) -> str:
     return lines[0] if lines else ""
 
 
-def _head_and_tail(text: str, most: int) -> str:
+def _head_and_tail(text: str, max_chars: int) -> str:
     """The text on one line; of a longer one the head, the lines between that hold ids, the suffix.
 
     No token is cut in two, and no row of a table: a part of one would be another value.
     """
     text = one_line(text.strip())
-    if len(text) <= most:
+    if len(text) <= max_chars:
         return text
-    first, last = _line_end(text, most * 2 // 3), _line_start(text, len(text) - most // 3)
+    first, last = _line_end(text, max_chars * 2 // 3), _line_start(text, len(text) - max_chars // 3)
     head, cut, tail = text[:first], text[first:last], text[last:]
     lines = cut.strip(" ¶").split(_END)
-    held = _fitting([line for line in lines if find_ids(line)])
+    held = _lines_that_fit([line for line in lines if find_ids(line)])
     if held == lines:
         return text
     gone = len(cut) - sum(map(len, held))
@@ -122,9 +122,9 @@ def _line_start(text: str, at: int) -> int:
     return found if found >= 0 else len(text)
 
 
-def _fitting(lines: Sequence[str]) -> list[str]:
+def _lines_that_fit(lines: Sequence[str]) -> list[str]:
     """The first of these lines that there is room for."""
-    room = _LONGEST_IDS
+    room = _MAX_ID_LINES_CHARS
     kept: list[str] = []
     for line in lines:
         room -= len(line) + len(_END)
@@ -134,5 +134,5 @@ def _fitting(lines: Sequence[str]) -> list[str]:
     return kept
 
 
-def _prose(text: str) -> str:
+def _prose_line(text: str) -> str:
     return _head_and_tail(text, MAX_PROSE_CHARS) if len(text) > MAX_PROSE_CHARS else text

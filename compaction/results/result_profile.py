@@ -8,16 +8,16 @@ from typing import Final
 from compaction.reading.message import CalledTool, ParsedMessage, Voice
 
 #: The share of the tokens of results that must be re-readable.
-LEAST_SHARE: Final = 0.7
+MIN_REREADABLE_SHARE: Final = 0.7
 #: Lines of a result that are looked at.
-_LINES: Final = 80
-_WIDTH: Final = 200
+_SCANNED_LINES: Final = 80
+_SCANNED_LINE_CHARS: Final = 200
 #: How much of its head and suffix is searched for what only a shell says.
-_ENDS: Final = 400
+_SCANNED_EDGE_CHARS: Final = 400
 #: The share of them that must look like a file, a listing or what a shell prints.
-_LEAST_LINES: Final = 0.3
+_MIN_TELLING_LINES_SHARE: Final = 0.3
 #: One such line tells nothing: prose may hold a tag or a heading.
-_LEAST_TELLING: Final = 2
+_MIN_TELLING_LINES: Final = 2
 
 
 class ResultProfile(StrEnum):
@@ -76,20 +76,22 @@ def result_profile(messages: Sequence[ParsedMessage]) -> ResultProfile:
     read = sum(held.tokens for held in results if is_rereadable(held.text, calls.get(held.answers)))
     whole = sum(held.tokens for held in results)
     return (
-        ResultProfile.REREADABLE if whole and read >= LEAST_SHARE * whole else ResultProfile.RECORDS
+        ResultProfile.REREADABLE
+        if whole and read >= MIN_REREADABLE_SHARE * whole
+        else ResultProfile.RECORDS
     )
 
 
 def is_rereadable(text: str, call: CalledTool | None = None) -> bool:
     """True if a result could be had again by asking again: a file, a listing, a shell's answer."""
     if call is not None:
-        name, asked = call.name[:_WIDTH], call.arguments
+        name, asked = call.name[:_SCANNED_LINE_CHARS], call.arguments
         if (_runs(name) and _path(asked)) or (_reads(name) and _source(asked)):
             return True
     if _record(text):
         return False
-    if _shell(text[:_ENDS]) or _shell(text[-_ENDS:]):
+    if _shell(text[:_SCANNED_EDGE_CHARS]) or _shell(text[-_SCANNED_EDGE_CHARS:]):
         return True
-    lines = [line for line in text.split("\n", _LINES)[:_LINES] if line.strip()]
-    telling = sum(1 for line in lines if _source_line(line[:_WIDTH]))
-    return telling >= _LEAST_TELLING and telling > _LEAST_LINES * len(lines)
+    lines = [line for line in text.split("\n", _SCANNED_LINES)[:_SCANNED_LINES] if line.strip()]
+    telling = sum(1 for line in lines if _source_line(line[:_SCANNED_LINE_CHARS]))
+    return telling >= _MIN_TELLING_LINES and telling > _MIN_TELLING_LINES_SHARE * len(lines)

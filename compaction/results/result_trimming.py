@@ -24,7 +24,7 @@ _encoded = msgspec.json.encode
 def trim_result(
     message: ParsedMessage, seen: Mapping[bytes, str], find: TextAnalyzer = analyze_uncached
 ) -> bytes:
-    """The message with its text said shorter; ``message.raw`` where nothing is gained.
+    """The message with its text shortened; ``message.raw`` where nothing is gained.
 
     Args:
         message: A result. Others, and such as are signed or hold more than text, stay as they
@@ -44,7 +44,9 @@ def trim_result(
 
 def _trim_content(raw: bytes, saying: "_Shortener") -> bytes:
     content = bytes(_members(raw).get(_CONTENT, b""))
-    shorter = saying.parts(content) if content[:1] == b"[" else saying.shorten(content)
+    shorter = (
+        saying.shorten_parts(content) if content[:1] == b"[" else saying.shorten_string(content)
+    )
     places = [found.end() for found in _key(raw) if raw.startswith(content, found.end())]
     if len(shorter) >= len(content) or len(places) != 1:
         return raw
@@ -57,27 +59,27 @@ class _Shortener(msgspec.Struct, frozen=True):
     seen: Mapping[bytes, str]
     find: TextAnalyzer
 
-    def parts(self, content: bytes) -> bytes:
+    def shorten_parts(self, content: bytes) -> bytes:
         parts = [bytes(part) for part in _elements(content)]
         alone = self if len(parts) == 1 else _Shortener({}, self.find)
-        told = [alone.part(part) for part in parts]
+        told = [alone.shorten_part(part) for part in parts]
         return content if told == parts else b"[" + b",".join(told) + b"]"
 
-    def part(self, raw: bytes) -> bytes:
-        """A text part that holds nothing else, or a string, with its text said shorter."""
+    def shorten_part(self, raw: bytes) -> bytes:
+        """A text part that holds nothing else, or a string, with its text shortened."""
         if raw[:1] == b'"':
-            return self.shorten(raw)
+            return self.shorten_string(raw)
         members = _members(raw)
         named = members.keys() - {_MARK} == {"type", "text"}
         if not named or _string(members["type"]) != "text":
             return raw
-        told = self.shorten(bytes(members["text"]))
+        told = self.shorten_string(bytes(members["text"]))
         if told == bytes(members["text"]):
             return raw
         mark = b',"cache_control":' + bytes(members[_MARK]) if _MARK in members else b""
         return b'{"type":"text","text":' + told + mark + b"}"
 
-    def shorten(self, raw: bytes) -> bytes:
+    def shorten_string(self, raw: bytes) -> bytes:
         if raw[:1] != b'"':
             return raw
         text = _string(raw)

@@ -11,7 +11,7 @@ from compaction.results.lossless_compression import parse_result
 MAX_VALUE_CHARS: Final = 160
 #: Words longer than this name nothing: encoded bytes, minified code.
 MAX_WORD_CHARS: Final = 256
-_LEAST_NAME: Final = 6
+_MIN_NAME_CHARS: Final = 6
 #: What may stand behind a word and is no part of it.
 TRAILING: Final = ".,;:!?)]-+@~#%"
 
@@ -100,14 +100,14 @@ def find_ids(text: str) -> tuple[str, ...]:
     if not _may_identify(text):
         return ()
     words = dict.fromkeys([word.rstrip(TRAILING) for word in dict.fromkeys(_words(text))])
-    return tuple([word for word in words if identifies(word)])
+    return tuple([word for word in words if is_identifier(word)])
 
 
-def identifies(word: str) -> bool:
+def is_identifier(word: str) -> bool:
     """True if a word names one thing."""
     if _plain_word(word) or len(word) > MAX_WORD_CHARS or not _identifies(word):
         return False
-    return not (len(word) < _LEAST_NAME and _letters(word)) and not _ordinary(word)
+    return not (len(word) < _MIN_NAME_CHARS and _letters(word)) and not _ordinary(word)
 
 
 def leaf_strings(value: Value) -> list[str]:
@@ -117,23 +117,23 @@ def leaf_strings(value: Value) -> list[str]:
         UnreadableValue: If it is nested too deep.
     """
     found: list[str] = []
-    _gather(value, found, 0)
+    _gather_leaves(value, found, 0)
     return found
 
 
-def _gather(value: Value, found: list[str], depth: int) -> None:
+def _gather_leaves(value: Value, found: list[str], depth: int) -> None:
     if depth > MAX_DEPTH:
         raise UnreadableValue("nested too deep")
     if isinstance(value, str):
         found.append(value)
     elif isinstance(value, list):
         for held in value:
-            _gather(held, found, depth + 1)
+            _gather_leaves(held, found, depth + 1)
     elif isinstance(value, dict):
         for key, held in value.items():
             if _telling_key(key):
                 found.append(key)
-            _gather(held, found, depth + 1)
+            _gather_leaves(held, found, depth + 1)
 
 
 def _quoted_values(span: str) -> tuple[str, ...]:
@@ -149,5 +149,5 @@ def _prose_values(text: str) -> Iterator[str]:
             yield from _quoted_values(span) if span[0] in _QUOTES else (span,)
         elif not _plain_word(word) or word.isupper() or word.isdecimal():
             bare = word.rstrip(TRAILING)
-            if _valued(bare) or identifies(bare):
+            if _valued(bare) or is_identifier(bare):
                 yield bare

@@ -10,9 +10,9 @@ from typing import Final
 from compaction.results.json_values import MAX_DEPTH, Number, UnreadableValue, Value
 
 #: Fewer lines are a sentence with a colon in it as likely as an outline.
-_LEAST_LINES: Final = 3
+_MIN_LINES: Final = 3
 #: Longer texts are left as they are.
-_LONGEST: Final = 200_000
+_MAX_TEXT_CHARS: Final = 200_000
 _begins: Final = re.compile(r"(?:- )*[\w.@+-]{1,80}:(?: |$)|- ", re.MULTILINE).match
 _member: Final = re.compile(r"([\w.@+-]{1,80}|'[^'\n]{1,80}'):(?: +(.*))?\Z").match
 #: Plain words; none of the signs that mean more, no name in them, no comment.
@@ -36,13 +36,13 @@ def parse_outline(text: str) -> Value:
     Raises:
         UnreadableValue: If it is none, or one that could not be read with certainty.
     """
-    if len(text) > _LONGEST or not _begins(text):
+    if len(text) > _MAX_TEXT_CHARS or not _begins(text):
         raise UnreadableValue("plain text")
     lines = text.rstrip().split("\n")
-    if len(lines) < _LEAST_LINES:
+    if len(lines) < _MIN_LINES:
         raise UnreadableValue("too short for an outline")
     reader = _Reader(lines)
-    value = reader.block(0, 0)
+    value = reader.read_block(0, 0)
     if not reader.is_done:
         raise UnreadableValue("lines that belong to nothing")
     return value
@@ -61,13 +61,17 @@ class _Reader:
     def is_done(self) -> bool:
         return self._at == len(self._lines)
 
-    def block(self, indent: int, depth: int) -> Value:
+    def read_block(self, indent: int, depth: int) -> Value:
         """The list or the object whose lines begin there."""
         if depth > MAX_DEPTH:
             raise UnreadableValue("nested too deep")
-        return self._list(indent, depth) if self._is_item(indent) else self._object(indent, depth)
+        return (
+            self._read_list(indent, depth)
+            if self._is_item(indent)
+            else self._read_object(indent, depth)
+        )
 
-    def _indent(self) -> int:
+    def _line_indent(self) -> int:
         """The indent of the present line; -1 at the end."""
         if self.is_done:
             return -1
@@ -75,50 +79,52 @@ class _Reader:
         return len(line) - len(line.lstrip(" "))
 
     def _is_item(self, indent: int) -> bool:
-        return self._indent() == indent and self._lines[self._at].startswith("- ", indent)
+        return self._line_indent() == indent and self._lines[self._at].startswith("- ", indent)
 
-    def _list(self, indent: int, depth: int) -> Value:
+    def _read_list(self, indent: int, depth: int) -> Value:
         found: list[Value] = []
         while self._is_item(indent):
             line = self._lines[self._at]
             inner = line[:indent] + "  " + line[indent + 2 :]
             self._lines[self._at] = inner
             if _member(inner[indent + 2 :]) or self._is_item(indent + 2):
-                found.append(self.block(indent + 2, depth + 1))
+                found.append(self.read_block(indent + 2, depth + 1))
             else:
                 self._at += 1
-                found.append(self._scalar(inner[indent + 2 :], indent))
+                found.append(self._read_scalar(inner[indent + 2 :], indent))
         return found
 
-    def _object(self, indent: int, depth: int) -> Value:
+    def _read_object(self, indent: int, depth: int) -> Value:
         found: dict[str, Value] = {}
-        while self._indent() == indent and not self._is_item(indent):
+        while self._line_indent() == indent and not self._is_item(indent):
             member = _member(self._lines[self._at][indent:])
             name = member[1].strip("'") if member else None
             if member is None or name is None or name in found:
                 raise UnreadableValue("no name of a value")
             self._at += 1
             found[name] = (
-                self._below(indent, depth) if member[2] is None else self._scalar(member[2], indent)
+                self._read_nested(indent, depth)
+                if member[2] is None
+                else self._read_scalar(member[2], indent)
             )
         return found
 
-    def _below(self, indent: int, depth: int) -> Value:
+    def _read_nested(self, indent: int, depth: int) -> Value:
         """The value under a name: indented further, or a list right under it; else nothing."""
-        inner = self._indent()
+        inner = self._line_indent()
         if inner > indent:
-            return self.block(inner, depth + 1)
-        return self.block(indent, depth + 1) if self._is_item(indent) else None
+            return self.read_block(inner, depth + 1)
+        return self.read_block(indent, depth + 1) if self._is_item(indent) else None
 
-    def _scalar(self, text: str, indent: int) -> Value:
+    def _read_scalar(self, text: str, indent: int) -> Value:
         """A word, a number or a string; its lines that follow are set in further."""
         lines = [text.strip()]
         if text[:1] in {"'", '"'}:
             while not _is_closed(lines, text[0]) and not self.is_done:
-                lines.append(self._next())
+                lines.append(self._next_line())
             return _quoted_value(_joined_lines(lines))
-        while self._indent() > indent and self._lines[self._at].strip():
-            lines.append(self._next())
+        while self._line_indent() > indent and self._lines[self._at].strip():
+            lines.append(self._next_line())
         whole = " ".join(lines)
         if whole in _WORDS:
             return _WORDS[whole]
@@ -128,7 +134,7 @@ class _Reader:
             raise UnreadableValue("no plain words")
         return whole
 
-    def _next(self) -> str:
+    def _next_line(self) -> str:
         self._at += 1
         return self._lines[self._at - 1].strip()
 
@@ -149,7 +155,7 @@ def _joined_lines(lines: list[str]) -> str:
         if not line:
             ends += 1
             continue
-        if ends or lines[0][0] == "'" or not _goes_on(pieces[-1]):
+        if ends or lines[0][0] == "'" or not _is_continued(pieces[-1]):
             pieces += ["\n" * ends or " ", line]
         else:
             pieces[-1:] = [pieces[-1][:-1], line]
@@ -157,7 +163,7 @@ def _joined_lines(lines: list[str]) -> str:
     return "".join(pieces)
 
 
-def _goes_on(line: str) -> bool:
+def _is_continued(line: str) -> bool:
     """True if a line's end is escaped."""
     return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
@@ -166,7 +172,7 @@ def _quoted_value(text: str) -> Value:
     """The value between quotes."""
     if text[0] == '"':
         try:
-            return str(json.loads(_escape(_blank, text.replace("\n", "\\n"))))
+            return str(json.loads(_escape(_unescape_blank, text.replace("\n", "\\n"))))
         except ValueError:
             raise UnreadableValue("an escape") from None
     found = _single(text)
@@ -175,6 +181,6 @@ def _quoted_value(text: str) -> Value:
     return found[1].replace("''", "'")
 
 
-def _blank(escape: re.Match[str]) -> str:
+def _unescape_blank(escape: re.Match[str]) -> str:
     """An escaped blank is a blank."""
     return " " if escape[0] == "\\ " else escape[0]

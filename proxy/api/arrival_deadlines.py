@@ -51,7 +51,7 @@ class DeadlineConnection(Protocol):
         ...
 
     @property
-    def unsent(self) -> int:
+    def unsent_bytes(self) -> int:
         """Bytes of answers that the caller has not taken yet."""
         ...
 
@@ -167,7 +167,7 @@ class ArrivalDeadlines:
 
     def _is_unread(self) -> bool:
         """True if the caller has taken nothing of an answer for too long."""
-        now, unsent = self._loop.time(), self._connection.unsent
+        now, unsent = self._loop.time(), self._connection.unsent_bytes
         if not unsent or unsent != self._unsent:
             self._unsent, self._unsent_since = unsent, now
             return False

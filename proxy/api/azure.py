@@ -22,7 +22,7 @@ from urllib.parse import unquote
 import msgspec
 from starlette.types import Scope
 
-from proxy.errors import InvalidCall
+from proxy.errors import CallerError
 from proxy.providers.multipart import is_form, with_model
 from proxy.records.call import Call
 from proxy.records.request_fields import parse_request_fields, replace_fields
@@ -58,12 +58,12 @@ def of_deployment(call: Call, deployment: str) -> Call:
     A body that is neither a JSON object nor a form is left as it is.
 
     Raises:
-        InvalidCall: If the deployment can be no model's name in a form.
+        CallerError: If the deployment can be no model's name in a form.
     """
     content_type = call.headers.get("content-type", "")
     if deployment and is_form(content_type):
         if not deployment.isprintable():
-            raise InvalidCall(
+            raise CallerError(
                 "The deployment in the path is no model's name.",
                 code="invalid_model",
                 param="model",
@@ -73,7 +73,7 @@ def of_deployment(call: Call, deployment: str) -> Call:
     try:
         if not deployment or parse_request_fields(call.body).model == deployment:
             return call
-    except InvalidCall:
+    except CallerError:
         return call
     body = replace_fields(call.body, {"model": msgspec.json.encode(deployment)})
     return msgspec.structs.replace(call, body=body)

@@ -2,7 +2,7 @@
 
 from typing import Self
 
-from proxy.errors import TooLarge, Unready
+from proxy.errors import CallerError, Unready
 
 
 class BodyMemoryLimit:
@@ -27,13 +27,14 @@ class BodyMemoryLimit:
         """Grow a reservation to ``size`` bytes.
 
         Raises:
-            TooLarge: If one body may not be that large.
+            CallerError: If one body may not be that large.
             Unready: If there is no room for it among the others.
         """
         if size > self._each:
-            raise TooLarge(
+            raise CallerError(
                 f"The body is over {self._each} bytes. Send less, or raise THRIFTGATE_BODY_LIMIT.",
                 code="body_too_large",
+                status=413,
             )
         if self.reserved_bytes - held + size > self._all:
             raise Unready(
@@ -65,7 +66,7 @@ class BodyReservation:
         """Reserve at least so many bytes; an announced length is reserved before it comes.
 
         Raises:
-            TooLarge: If one body may not be that large.
+            CallerError: If one body may not be that large.
             Unready: If there is no room for it among the others.
         """
         if size > self._held:

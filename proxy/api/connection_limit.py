@@ -34,7 +34,7 @@ def connections_of_address(setting: int, total: int) -> int:
 
 
 class ConnectionLimit:
-    """Counts callers' open connections; says why one more is refused.
+    """Counts callers' open connections, and refuses those over the limit.
 
     Attributes:
         open: How many are open now.
@@ -54,7 +54,7 @@ class ConnectionLimit:
                 f"callers hold {self.open} connections, the most that the limit of open files"
                 " allows. Raise `ulimit -n` (LimitNOFILE) where the gateway runs"
             )
-        if not address or self._by_address[_block(address)] < self._per_address:
+        if not address or self._by_address[_address_block(address)] < self._per_address:
             return ""
         held = f"this address holds {self._per_address} connections"
         if self._is_setting_reachable:
@@ -68,13 +68,13 @@ class ConnectionLimit:
         """Count a connection from this address; "" for one without."""
         self.open += 1
         if address:
-            self._by_address[_block(address)] += 1
+            self._by_address[_address_block(address)] += 1
 
     def release(self, address: str) -> None:
         """Forget a connection that was counted."""
         self.open -= 1
         if address:
-            block = _block(address)
+            block = _address_block(address)
             self._by_address[block] -= 1
             if not self._by_address[block]:
                 del self._by_address[block]
@@ -97,7 +97,7 @@ class ThrottledLog:
         _log.warning("Connection from %s: %s.%s", address or "an unnamed socket", what, more)
 
 
-def _block(address: str) -> str:
+def _address_block(address: str) -> str:
     """The addresses that count as one caller: an IPv4 address, or a block of IPv6 addresses."""
     if ":" not in address:
         return address

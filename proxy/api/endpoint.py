@@ -23,7 +23,7 @@ from proxy.calls.pipeline import record_refusal, serve
 from proxy.calls.ports import CallContext, Dependencies
 from proxy.calls.retry_policy import GENERATING_ENDPOINTS
 from proxy.calls.settlement import Pseudonymizer
-from proxy.errors import InvalidCall, ProxyError, Unready, UnsupportedMedia
+from proxy.errors import CallerError, ProxyError, Unready
 from proxy.providers.multipart import is_form
 from proxy.records.call import Call, Key
 from proxy.records.request_fields import RequestFields, parse_request_fields
@@ -48,15 +48,15 @@ class ApiKeyLookup(Protocol):
 
     @property
     def teams(self) -> int:
-        """Number of teams have a key."""
+        """The number of teams that have a key."""
         ...
 
     def find(self, token: str) -> Key | None:
-        """The key, if it is known without asking anybody."""
+        """The key, if it is in memory."""
         ...
 
-    async def look(self, token: str) -> Key | None:
-        """The key, asking the database if need be."""
+    async def fetch(self, token: str) -> Key | None:
+        """The key, read from the database if it is not in memory."""
         ...
 
 
@@ -100,7 +100,7 @@ class Endpoint:
         self._watchdog_timer = WatchdogTimer(deps.tasks.start)
 
     def update(self, deps: Dependencies) -> None:
-        """Answer calls that arrive from now on at this desk; those under way keep theirs."""
+        """Use these dependencies for calls that arrive from now on; calls under way keep theirs."""
         self._deps = deps
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -142,7 +142,7 @@ class Endpoint:
                 head = read_head(scope)
                 relay.wants_trailer = head.wants_trailer
                 self._admit(head)
-                key = await self._key(head)
+                key = await self._find_key(head)
                 watchdog.set_deadline(AwaitedEvent.BODY, _BODY_TIMEOUT_S)
                 with timeline.waiting:
                     sent = await read_body(
@@ -156,7 +156,7 @@ class Endpoint:
             return
         except asyncio.CancelledError:  # The process stops, and this task ends here anyway.
             if not relay.is_begun:
-                await relay.refuse(_stopping())
+                await relay.refuse(_shutdown_error())
         except ProxyError as error:
             await relay.refuse(error)
         except Exception:
@@ -178,10 +178,10 @@ class Endpoint:
         if not head.token:
             raise unauthenticated_error(is_missing=True)
 
-    async def _key(self, head: RequestHead) -> Key:
+    async def _find_key(self, head: RequestHead) -> Key:
         """The key that came with the call, if it opens anything."""
         keys = self._admission.keys
-        return _checked_key(keys.find(head.token) or await keys.look(head.token))
+        return _checked_key(keys.find(head.token) or await keys.fetch(head.token))
 
     def _parse(self, call: Call, head: RequestHead, timeline: Timeline) -> Call:
         """The call with its body read, and a receipt for it if it is refused."""
@@ -224,7 +224,7 @@ def _build_call(
         slots=head.slots,
         compaction=head.compaction,
         arrived=arrived,
-        notes=_cut_note(feature),
+        notes=_shortened_label_note(feature),
     )
 
 
@@ -241,14 +241,16 @@ def _scope_idempotency_key(
 
 def _check_media(head: RequestHead) -> None:
     if head.encoding:
-        raise UnsupportedMedia(
+        raise CallerError(
             f"The body is encoded as {head.encoding[:40]}. Send it without content-encoding.",
             code="unsupported_content_encoding",
+            status=415,
         )
     if head.endpoint in GENERATING_ENDPOINTS and head.media not in {"application/json", ""}:
-        raise UnsupportedMedia(
+        raise CallerError(
             f"The body's content type is {head.media[:80]}. Send application/json.",
             code="unsupported_content_type",
+            status=415,
         )
 
 
@@ -261,7 +263,7 @@ def _parse_fields(call: Call, head: RequestHead) -> Call:
     """The call with its body read, where the body is for us to read.
 
     Raises:
-        InvalidCall: If an endpoint we know got a body we cannot read.
+        CallerError: If an endpoint we know got a body we cannot read.
     """
     if call.endpoint not in GENERATING_ENDPOINTS:
         return msgspec.structs.replace(call, fields=_parse_other_fields(call, head))
@@ -269,14 +271,14 @@ def _parse_fields(call: Call, head: RequestHead) -> Call:
         return call
     read = parse_request_fields(call.body)
     if not read.model and call.endpoint not in _WITHOUT_MODEL:
-        raise InvalidCall(
+        raise CallerError(
             "The body names no model. Send `model`; GET /v1/models lists them.",
             code="missing_model",
             param="model",
         )
     if head.feature or not read.feature:
         return msgspec.structs.replace(call, fields=read)
-    feature, notes = _label(read.feature), _cut_note(read.feature)
+    feature, notes = _label(read.feature), _shortened_label_note(read.feature)
     return msgspec.structs.replace(call, fields=read, feature=feature, notes=notes)
 
 
@@ -291,7 +293,7 @@ def _parse_other_fields(call: Call, head: RequestHead) -> RequestFields | None:
         return None
     try:
         return parse_request_fields(call.body)
-    except InvalidCall:
+    except CallerError:
         return None
 
 
@@ -301,12 +303,12 @@ def _label(text: str) -> str:
     return (text if text.isprintable() else "".join(c for c in text if c.isprintable())).strip()
 
 
-def _cut_note(text: str) -> tuple[str, ...]:
+def _shortened_label_note(text: str) -> tuple[str, ...]:
     """The note about a feature label that is too long; empty for one that is not."""
     if len(text) <= _MAX_FEATURE_CHARS:
         return ()
     return (f"the feature's name is cut to {_MAX_FEATURE_CHARS} characters",)
 
 
-def _stopping() -> ProxyError:
+def _shutdown_error() -> ProxyError:
     return Unready("The gateway is stopping. Try again.", code="gateway_stopping", retry_after=1.0)

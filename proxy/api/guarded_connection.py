@@ -5,20 +5,23 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from uvicorn import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 from uvicorn.server import ServerState
 
 from proxy.api.arrival_deadlines import ArrivalDeadlines, ArrivalPhase, ArrivalTimeouts
 from proxy.api.connection_limit import ConnectionLimit, ThrottledLog
-from proxy.api.heads import STATUS
-from proxy.errors import InvalidCall, ProxyError, Unready, envelope
+from proxy.errors import CallerError, ProxyError, Unready, envelope
 
-_UNLIMITED: Final = 1 << 62
+_NO_LIMIT: Final = 1 << 62
 _TIMEOUTS: Final = {
-    ArrivalPhase.HEADERS: InvalidCall(
+    ArrivalPhase.HEADERS: CallerError(
         "The request's headers did not arrive in time.", code="headers_timeout"
     ),
-    ArrivalPhase.BODY: InvalidCall("The request's body arrived too slowly.", code="body_timeout"),
+    ArrivalPhase.BODY: CallerError("The request's body arrived too slowly.", code="body_timeout"),
 }
 _LOG_LINES: Final = {
     ArrivalPhase.HEADERS: "closed, for no complete headers came within THRIFTGATE_HEADER_TIMEOUT",
@@ -28,7 +31,7 @@ _LOG_LINES: Final = {
 
 
 def _unlimited_guard() -> ConnectionLimit:
-    return ConnectionLimit(total=_UNLIMITED, per_address=_UNLIMITED)
+    return ConnectionLimit(total=_NO_LIMIT, per_address=_NO_LIMIT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +102,7 @@ class GuardedConnection(HttpToolsProtocol):
         return self.deadlines.phase is ArrivalPhase.HEADERS or self.cycle.waiting_for_100_continue
 
     @property
-    def unsent(self) -> int:
+    def unsent_bytes(self) -> int:
         """Bytes of answers that the caller has not taken yet."""
         return self.transport.get_write_buffer_size()
 
@@ -127,7 +130,8 @@ class GuardedConnection(HttpToolsProtocol):
         cycle = self.cycle
         is_begun = self.headers is not None
         if phase is ArrivalPhase.BODY:
-            is_begun = self._is_answering and not cycle.response_started
+            is_next = not self.pipeline  # else another's answer comes first, and may have begun
+            is_begun = is_next and self._is_answering and not cycle.response_started
         if is_begun:
             self._refuse_with(408, _TIMEOUTS[phase])
         else:
@@ -139,7 +143,7 @@ class GuardedConnection(HttpToolsProtocol):
     def _refuse_with(self, status: int, error: ProxyError) -> None:
         body = envelope(error)
         self.transport.write(
-            STATUS[status] + b"\r\ncontent-type: application/json\r\nconnection: close\r\n"
+            STATUS_LINE[status] + b"content-type: application/json\r\nconnection: close\r\n"
             b"retry-after: 1\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
         )
         self.transport.close()

@@ -1,14 +1,12 @@
 """Which calls may go to a provider's account that several teams share, and whose cache they see."""
 
-from collections.abc import Mapping
 from difflib import get_close_matches
-from types import MappingProxyType
 from typing import Final
 
 import msgspec
 
 from proxy.calls.settlement import Pseudonymizer
-from proxy.errors import CallerError, Forbidden, NotFound
+from proxy.errors import CallerError
 from proxy.records.call import Call
 
 #: What a provider answers from the call alone, without what it keeps under its account. No other
@@ -34,18 +32,20 @@ SELF_CONTAINED: Final = frozenset(
 )
 #: Those of them whose body may go on from what the provider keeps.
 #: Source: openai 3.52, parameters of responses, its compact and its input_tokens (2026-11).
-_CONTINUING: Final = frozenset({"responses", "responses/compact", "responses/input_tokens"})
+_CONTINUING_PATHS: Final = frozenset({"responses", "responses/compact", "responses/input_tokens"})
 #: How the paths begin that list, fetch or change what a provider keeps.
 #: Source: OpenAI API reference (2026-11).
-_KEEPING: Final = (
+_STATE_PREFIXES: Final = (
     "assistants", "batches", "chat/completions", "containers", "conversations", "evals", "files",
     "fine_tuning", "models", "responses", "skills", "threads", "uploads", "vector_stores", "videos",
 )  # fmt: skip
 #: What lists the answers that a provider keeps, instead of asking for one.
 #: Source: OpenAI API reference, list chat completions (2026-11).
-_LISTING: Final = ("GET", "chat/completions")
-_ALLOWED: Final = "Whoever runs the gateway can allow that: THRIFTGATE_SHARED_PROVIDER_STATE=true."
-_KEPT: Final = "what the provider keeps for all teams of this gateway"
+_LIST_COMPLETIONS: Final = ("GET", "chat/completions")
+_HOW_TO_ALLOW: Final = (
+    "Whoever runs the gateway can allow that: THRIFTGATE_SHARED_PROVIDER_STATE=true."
+)
+_KEPT_STATE: Final = "what the provider keeps for all teams of this gateway"
 _REALTIME: Final = "realtime"
 #: Where a provider gives out tokens of its own, with which calls go past the gateway.
 #: Source: OpenAI API reference, Realtime client secrets, ChatKit sessions (2026-11).
@@ -59,28 +59,19 @@ _MIN_PATH_SIMILARITY: Final = 0.9
 _CACHE: Final = b"prompt cache"
 
 
-class NoWebSockets(CallerError):
-    """A handshake for a WebSocket, which is to be asked over HTTP instead.
+def websocket_refusal() -> CallerError:
+    """The error for a handshake for a WebSocket, which must be sent over HTTP instead.
 
     Source: RFC 9110, section 15.5.22 (2022-06). Codex turns to HTTP at once on this status and
     tries again for some seconds on any other (openai/codex#43353, 2026-09).
     """
-
-    status = 426
-    headers: Mapping[str, str] = MappingProxyType({"connection": "upgrade", "upgrade": "HTTP/1.1"})
-
-    def __init__(self) -> None:
-        super().__init__(
-            f"{NO_REALTIME} Ask /v1/responses or /v1/chat/completions over HTTP.",
-            code="websocket_unsupported",
-        )
-
-
-class WrongMethod(CallerError):
-    """A path that takes POST alone was asked otherwise."""
-
-    status = 405
-    headers: Mapping[str, str] = MappingProxyType({"allow": "POST"})
+    error = CallerError(
+        f"{NO_REALTIME} Ask /v1/responses or /v1/chat/completions over HTTP.",
+        code="websocket_unsupported",
+        status=426,
+    )
+    error.headers = {"connection": "upgrade", "upgrade": "HTTP/1.1"}
+    return error
 
 
 def check_isolated(call: Call, teams: int) -> None:
@@ -91,9 +82,8 @@ def check_isolated(call: Call, teams: int) -> None:
         teams: How many teams have a key.
 
     Raises:
-        Forbidden: If the call may not go there.
-        NotFound: If its path is but a slip of one that is open to all.
-        WrongMethod: If its path is open to all, and takes POST alone.
+        CallerError: If the call may not go there, its path is but a slip of one that is open to
+            all, or its path takes POST alone.
     """
     if (first := call.endpoint.partition("/")[0]) in _TOKEN_ISSUERS:
         if first == _REALTIME:
@@ -103,9 +93,10 @@ def check_isolated(call: Call, teams: int) -> None:
         _check_method(call, teams)
     elif teams > 1 and not _is_self_contained(call):
         if meant := _likely_path(call.endpoint):
-            raise NotFound(
+            raise CallerError(
                 f"There is no path /v1/{call.endpoint}; did you mean /v1/{meant}?",
                 code="unknown_path",
+                status=404,
             )
         raise _forbid(call, _reason(call), _continuing_field(call))
 
@@ -125,20 +116,22 @@ def add_cache_salt(call: Call, teams: int, seal: Pseudonymizer) -> Call:
 
 def _check_method(call: Call, teams: int) -> None:
     """Refuse what can only have meant POST; a team alone may list what the provider keeps of it."""
-    is_listing = (call.method, call.endpoint) == _LISTING
+    is_listing = (call.method, call.endpoint) == _LIST_COMPLETIONS
     if is_listing and teams <= 1:
         return
     told = f"/v1/{call.endpoint} is not asked by {call.method[:20]}; did you mean POST?"
     if is_listing:
-        told += f" It would list {_KEPT}. {_ALLOWED}"
-    raise WrongMethod(told, code="method_not_allowed")
+        told += f" It would list {_KEPT_STATE}. {_HOW_TO_ALLOW}"
+    error = CallerError(told, code="method_not_allowed", status=405)
+    error.headers = {"allow": "POST"}
+    raise error
 
 
 def _is_self_contained(call: Call) -> bool:
     """True if it is answered from itself alone, as far as its body could be read."""
     if call.endpoint not in SELF_CONTAINED:
         return False
-    if call.endpoint not in _CONTINUING:
+    if call.endpoint not in _CONTINUING_PATHS:
         return True
     return call.fields is not None and not call.fields.needs_kept_state
 
@@ -154,7 +147,7 @@ def _likely_path(endpoint: str) -> str:
 
 def _continuing_field(call: Call) -> str | None:
     """The field by which it goes on from what the provider keeps; None for none."""
-    if call.endpoint not in _CONTINUING or call.fields is None:
+    if call.endpoint not in _CONTINUING_PATHS or call.fields is None:
         return None
     return call.fields.kept_state_field or None
 
@@ -163,26 +156,28 @@ def _reason(call: Call) -> str:
     """Why a call of one of several teams may not go to a provider's account."""
     if field := _continuing_field(call):
         if field == "background":
-            return f"leaves its answer with {_KEPT} (`background`)"
-        return f"goes on from {_KEPT} (`{field}`)"
-    if call.endpoint in _CONTINUING:
-        return f"has a body that is no JSON object, so it may go on from {_KEPT}"
-    if any(f"{call.endpoint}/".startswith(f"{known}/") for known in _KEEPING):
-        return f"reaches {_KEPT}"
-    return f"goes to a path that the gateway does not know, so it may reach {_KEPT}"
+            return f"leaves its answer with {_KEPT_STATE} (`background`)"
+        return f"goes on from {_KEPT_STATE} (`{field}`)"
+    if call.endpoint in _CONTINUING_PATHS:
+        return f"has a body that is no JSON object, so it may go on from {_KEPT_STATE}"
+    if any(f"{call.endpoint}/".startswith(f"{known}/") for known in _STATE_PREFIXES):
+        return f"reaches {_KEPT_STATE}"
+    return f"goes to a path that the gateway does not know, so it may reach {_KEPT_STATE}"
 
 
-def _forbid_realtime(call: Call) -> Forbidden:
-    return Forbidden(
+def _forbid_realtime(call: Call) -> CallerError:
+    return CallerError(
         f"{NO_REALTIME} This call to /v1/{call.endpoint[:100]} would open one with the provider,"
-        f" past the gateway and its budgets. {_ALLOWED}",
+        f" past the gateway and its budgets. {_HOW_TO_ALLOW}",
         code="realtime_unsupported",
+        status=403,
     )
 
 
-def _forbid(call: Call, why: str, param: str | None = None) -> Forbidden:
-    return Forbidden(
-        f"This call to /v1/{call.endpoint[:100]} {why}. {_ALLOWED}",
+def _forbid(call: Call, why: str, param: str | None = None) -> CallerError:
+    return CallerError(
+        f"This call to /v1/{call.endpoint[:100]} {why}. {_HOW_TO_ALLOW}",
         code="provider_state_is_shared",
         param=param,
+        status=403,
     )

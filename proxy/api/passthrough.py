@@ -113,7 +113,7 @@ class Relay:
         return b": thriftgate " + orjson.dumps(account) + b"\n\n"
 
     def note_attempt(self, receipt: Receipt) -> None:
-        """Count what another attempt of the call cost to what the call is said to cost."""
+        """Add the cost of another attempt to the cost that the caller is told."""
         self._earlier_cost_nanos = total_nanos((self._earlier_cost_nanos, receipt.spent_nanos))
 
     async def wait_until_gone(self) -> None:
@@ -125,10 +125,10 @@ class Relay:
         headers = _passed_headers(head.headers)
         headers.append((b"x-request-id", self._call_id))
         if head.model:
-            headers.append((b"x-thriftgate-model", _value(head.model)))
+            headers.append((b"x-thriftgate-model", _header_value(head.model)))
         if head.notes:
             headers.append(
-                (b"x-thriftgate-notes", _value("; ".join(head.notes)[:_MAX_NOTES_CHARS]))
+                (b"x-thriftgate-notes", _header_value("; ".join(head.notes)[:_MAX_NOTES_CHARS]))
             )
         return headers
 
@@ -163,7 +163,7 @@ def error_headers(error: ProxyError, request_id: bytes, length: int) -> Headers:
     if error.retry_after is not None:
         headers.append((b"retry-after", b"%d" % ceil(error.retry_after)))
         headers.append((b"retry-after-ms", b"%d" % round(error.retry_after * 1000)))
-    headers += [(name.encode(), _value(value)) for name, value in error.headers.items()]
+    headers += [(name.encode(), _header_value(value)) for name, value in error.headers.items()]
     if not error.is_worth_retrying:
         headers.append((b"x-should-retry", b"false"))
     elif isinstance(error, UpstreamError) and error.should_retry:
@@ -183,7 +183,9 @@ def _overhead(seconds: float) -> tuple[bytes, bytes]:
 
 
 def _passed_headers(headers: Mapping[str, str]) -> Headers:
-    return [(passed, _value(headers[name])) for name, passed in _passed_names(tuple(headers))]
+    return [
+        (passed, _header_value(headers[name])) for name, passed in _passed_names(tuple(headers))
+    ]
 
 
 @lru_cache(maxsize=_MAX_CACHED_HEADER_SETS)
@@ -199,8 +201,8 @@ def _passed_names(names: tuple[str, ...]) -> tuple[tuple[str, bytes], ...]:
     return (*passed, *((name, REQUEST_ID_HEADER.encode()) for name in ids[:1]))
 
 
-def _value(text: str) -> bytes:
-    """A text as a header's value: callers' words are in it, and must not end the line."""
+def _header_value(text: str) -> bytes:
+    """A text as a header's value; callers' text in it must not end the line."""
     if not text.isprintable():
         text = "".join(c for c in text if c.isprintable())
     return text.encode("latin-1", "replace")

@@ -1,4 +1,4 @@
-"""A request as it arrives: what its head says, and its body within the limits."""
+"""Reads a request: the fields of its head, and its body within the limits."""
 
 import asyncio
 import re
@@ -12,9 +12,9 @@ from starlette.types import Receive, Scope
 
 from proxy.api.azure import DEPLOYMENT
 from proxy.api.body_limits import BodyReservation
-from proxy.api.isolation import SELF_CONTAINED, NoWebSockets
+from proxy.api.isolation import SELF_CONTAINED, websocket_refusal
 from proxy.calls.deadlines import ClientDisconnected
-from proxy.errors import NotFound, TooLarge, Unauthenticated
+from proxy.errors import CallerError
 from proxy.providers.json_size import MAX_REQUEST, ArrivingText
 from proxy.records.call import MODELS_PREFIX
 
@@ -32,9 +32,9 @@ _FORWARDED: Final = {
         "x-client-request-id",
     )
 }
-_KEYS: Final = (b"authorization", b"api-key", b"x-api-key")
+_KEY_HEADERS: Final = (b"authorization", b"api-key", b"x-api-key")
 #: Callers' words for us.
-_OURS: Final = frozenset(
+_GATEWAY_HEADERS: Final = frozenset(
     {
         b"x-thriftgate-compaction",
         b"x-thriftgate-conversation",
@@ -47,7 +47,7 @@ _OURS: Final = frozenset(
 #: requests, and of windows, which change within a session, are none of them.
 #: Source: captured calls of Claude Code 2.1 and Codex 0.169; Helicone, sessions (2026-11); xAI,
 #: prompt caching (2026-11); Fireworks, prompt caching (2026-11).
-_SESSIONS: Final = frozenset(
+_SESSION_HEADERS: Final = frozenset(
     {
         b"helicone-session-id",
         b"session-id",
@@ -63,23 +63,33 @@ _SESSIONS: Final = frozenset(
 #: Bytes of such a name that count.
 _MAX_SESSION_BYTES: Final = 256
 #: In every WebSocket's handshake. Source: RFC 6455, section 4.1 (2011-12).
-_HANDSHAKE: Final = b"sec-websocket-key"
-_READ: Final = frozenset(
-    {*_FORWARDED, *_KEYS, *_OURS, *_SESSIONS, _HANDSHAKE, b"content-encoding", b"content-length"}
+_WEBSOCKET_HEADER: Final = b"sec-websocket-key"
+_READ_HEADERS: Final = frozenset(
+    {
+        *_FORWARDED,
+        *_KEY_HEADERS,
+        *_GATEWAY_HEADERS,
+        *_SESSION_HEADERS,
+        _WEBSOCKET_HEADER,
+        b"content-encoding",
+        b"content-length",
+    }
 )
 _MAX_LENGTH_DIGITS: Final = 19
 #: Paths and media types that are remembered; most callers send the same few.
 _MAX_CACHED_PATHS: Final = 64
 #: The first step of a path decides who may go there, so it must be plain.
-_FIRST: Final = re.compile(r"[a-z0-9_-]+(?=/|\Z)")
+_FIRST_STEP: Final = re.compile(r"[a-z0-9_-]+(?=/|\Z)")
 #: The prefix of all paths, said once more.
-_TWICE: Final = re.compile(r"(?:v1/)+")
+_DOUBLED_PREFIX: Final = re.compile(r"(?:v1/)+")
 #: Ways to leave a path that an upstream might follow, and escapes that are none.
-_TRICKS: Final = re.compile(r"\.\.|/\.?/|/\.\Z|\\|%2e|%2f|%5c|%(?![0-9a-f]{2})", re.IGNORECASE)
+_PATH_ESCAPES: Final = re.compile(
+    r"\.\.|/\.?/|/\.\Z|\\|%2e|%2f|%5c|%(?![0-9a-f]{2})", re.IGNORECASE
+)
 #: Escapes of what needs none: letters, digits, - . _ ~. Source: RFC 3986, section 2.3.
-_NEEDLESS: Final = re.compile(r"%(?:2[de]|3\d|[46][1-9a-f]|[57][\da]|5f|7e)", re.IGNORECASE)
+_NEEDLESS_ESCAPES: Final = re.compile(r"%(?:2[de]|3\d|[46][1-9a-f]|[57][\da]|5f|7e)", re.IGNORECASE)
 #: What some servers drop from a step of a path: parameters, spaces, control characters.
-_TRIMMINGS: Final = re.compile(r"[;%][^/]*")
+_DROPPED_SUFFIX: Final = re.compile(r"[;%][^/]*")
 
 
 class RequestHead(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,18 +131,19 @@ def read_head(scope: Scope) -> RequestHead:
     """The head of this request.
 
     Raises:
-        NotFound: If the path leaves ``/v1/``.
-        NoWebSockets: If it asks for a WebSocket.
+        CallerError: If the path leaves ``/v1/``, or it asks for a WebSocket.
     """
     forwarded: dict[str, str] = {}
     found: dict[bytes, str] = {}
     for name, value in scope["headers"]:
-        if name in _READ:
-            found[name] = text = _words(value) if name in _OURS else value.decode("latin-1")
+        if name in _READ_HEADERS:
+            found[name] = text = (
+                _decode_header(value) if name in _GATEWAY_HEADERS else value.decode("latin-1")
+            )
             if name in _FORWARDED:
                 forwarded[_FORWARDED[name]] = text
-    if _HANDSHAKE in found:
-        raise NoWebSockets
+    if _WEBSOCKET_HEADER in found:
+        raise websocket_refusal()
     length = found.get(b"content-length", "0")
     return RequestHead(
         method=scope["method"],
@@ -142,12 +153,12 @@ def read_head(scope: Scope) -> RequestHead:
         forwarded=forwarded,
         feature=found.get(b"x-thriftgate-feature", ""),
         conversation=found.get(b"x-thriftgate-conversation", ""),
-        session=_session(found),
+        session=_session_hash(found),
         slots=found.get(b"x-thriftgate-slots", ""),
         compaction=found.get(b"x-thriftgate-compaction", ""),
         wants_trailer=found.get(b"x-thriftgate-trailer") == "1",
         length=int(length) if length.isdecimal() and len(length) < _MAX_LENGTH_DIGITS else 0,
-        media=_media(found.get(b"content-type", "")),
+        media=_media_type(found.get(b"content-type", "")),
         encoding=found.get(b"content-encoding", "").strip().lower().replace("identity", ""),
         deployment=scope.get(DEPLOYMENT, ""),
     )
@@ -163,8 +174,8 @@ async def read_body(
     connection loses the answer.
 
     Raises:
-        TooLarge: If it is longer than one may be; nothing more of it is read. Or if it has too many
-            JSON keys or values.
+        CallerError: If it is longer than one may be; nothing more of it is read. Or if it has too
+            many JSON keys or values.
         Unready: If there is no room for it; nothing more of it is read.
         ClientDisconnected: If the caller left before its end.
     """
@@ -201,11 +212,12 @@ async def _exceeds(text: ArrivingText, piece: bytes) -> bool:
     return False
 
 
-def _too_many_values() -> TooLarge:
-    return TooLarge(
+def _too_many_values() -> CallerError:
+    return CallerError(
         f"The body has more than {MAX_REQUEST.keys:,} JSON keys, or more than"
         f" {MAX_REQUEST.values:,} JSON values. Send fewer, or send data as text in one string.",
         code="too_many_json_values",
+        status=413,
     )
 
 
@@ -214,18 +226,20 @@ def request_token(scope: Scope) -> str:
     return _token({name: value.decode("latin-1") for name, value in scope["headers"]})
 
 
-def unauthenticated_error(*, is_missing: bool) -> Unauthenticated:
+def unauthenticated_error(*, is_missing: bool) -> CallerError:
     """The refusal of a call without a key that is good."""
     if is_missing:
-        return Unauthenticated(
+        return CallerError(
             "No key: send the gateway's key as `Authorization: Bearer tg-…`,"
             " in an OpenAI client as `api_key`.",
             code="missing_api_key",
+            status=401,
         )
-    return Unauthenticated(
+    return CallerError(
         "This key opens nothing here: it is unknown or was revoked. Keys begin with `tg-`;"
         " whoever runs the gateway makes one with `thriftgate key create`.",
         code="invalid_api_key",
+        status=401,
     )
 
 
@@ -235,27 +249,34 @@ def _endpoint(path: bytes) -> str:
     endpoint = path.decode("latin-1")[len("/v1/") :]
     if endpoint.startswith(MODELS_PREFIX):  # SDKs escape the slashes of a model's name
         endpoint = endpoint.replace("%2F", "/").replace("%2f", "/")
-    spelt = _NEEDLESS.sub(lambda found: chr(int(found[0][1:], 16)), endpoint)
-    if not path.startswith(b"/v1/") or _TRICKS.search(endpoint) or _TRICKS.search(spelt):
-        raise NotFound("This path leads nowhere.", code="not_found")
+    spelt = _NEEDLESS_ESCAPES.sub(lambda found: chr(int(found[0][1:], 16)), endpoint)
+    if (
+        not path.startswith(b"/v1/")
+        or _PATH_ESCAPES.search(endpoint)
+        or _PATH_ESCAPES.search(spelt)
+    ):
+        raise CallerError("This path leads nowhere.", code="not_found", status=404)
     if (usual := spelt.removesuffix("/").lower()) in SELF_CONTAINED:
         return usual
-    if (meant := _TRIMMINGS.sub("", usual).rstrip("/")) in SELF_CONTAINED:
-        raise NotFound(
-            f"There is no path /v1/{endpoint[:100]}; did you mean /v1/{meant}?", code="unknown_path"
+    if (meant := _DROPPED_SUFFIX.sub("", usual).rstrip("/")) in SELF_CONTAINED:
+        raise CallerError(
+            f"There is no path /v1/{endpoint[:100]}; did you mean /v1/{meant}?",
+            code="unknown_path",
+            status=404,
         )
-    if not _FIRST.match(endpoint):
-        raise NotFound("This path leads nowhere.", code="not_found")
-    if twice := _TWICE.match(endpoint):
-        raise NotFound(
+    if not _FIRST_STEP.match(endpoint):
+        raise CallerError("This path leads nowhere.", code="not_found", status=404)
+    if twice := _DOUBLED_PREFIX.match(endpoint):
+        raise CallerError(
             f"There is no path /v1/{endpoint[:100]}. The client's base_url ends in /v1 already;"
             f" did you mean /v1/{endpoint[twice.end() :][:100]}?",
             code="unknown_path",
+            status=404,
         )
     return endpoint
 
 
-def _words(value: bytes) -> str:
+def _decode_header(value: bytes) -> str:
     """A header's value as people wrote it: UTF-8, else Latin-1."""
     try:
         return value.decode()
@@ -263,9 +284,9 @@ def _words(value: bytes) -> str:
         return value.decode("latin-1")
 
 
-def _session(found: Mapping[bytes, str]) -> str:
+def _session_hash(found: Mapping[bytes, str]) -> str:
     """A hash of the names that session headers give; "" where there are none."""
-    given = sorted(name for name in _SESSIONS & found.keys() if found[name])
+    given = sorted(name for name in _SESSION_HEADERS & found.keys() if found[name])
     if not given:
         return ""
     names = [(name.decode(), found[name][:_MAX_SESSION_BYTES]) for name in given]
@@ -273,12 +294,12 @@ def _session(found: Mapping[bytes, str]) -> str:
 
 
 @lru_cache(maxsize=_MAX_CACHED_PATHS)
-def _media(content_type: str) -> str:
+def _media_type(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
 
 
 def _token(found: dict[bytes, str]) -> str:
-    for name in _KEYS:
+    for name in _KEY_HEADERS:
         value = found.get(name, "").strip()
         scheme, _, rest = value.partition(" ")
         if key := rest.strip() if scheme.lower() == "bearer" else value:

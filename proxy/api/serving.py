@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 from proxy.api.arrival_deadlines import ArrivalTimeouts
 from proxy.api.connection_limit import ConnectionLimit, connections_within
 from proxy.api.guarded_connection import ConnectionGuard
-from proxy.api.request_cycle import ServerProtocol
+from proxy.api.server_protocol import ServerProtocol
 from proxy.settings import Settings
 
 #: Connections that wait to be taken.
@@ -26,7 +26,7 @@ _SETTLE_TIMEOUT_S = 5.0
 
 
 def listener(settings: Settings) -> socket.socket:
-    """A socket bound to where these settings say; it takes no connections yet.
+    """A socket bound to the settings' address; it takes no connections yet.
 
     Raises:
         OSError: The address is taken, or is none of this machine's.
@@ -110,8 +110,8 @@ async def stop(stopped: uvicorn.Server) -> None:
         await asyncio.wait(calls, timeout=_SETTLE_TIMEOUT_S)
 
 
-def tune() -> None:
-    """Tell the interpreter that what is loaded now stays, and that calls leave little garbage.
+def tune_garbage_collector() -> None:
+    """Tune the garbage collector: loaded objects stay, and calls leave little garbage.
 
     A full collection walks everything that is alive, for a tenth of a second once the gateway is
     loaded, and a call's objects are freed by their counts. Background threads hold the interpreter

@@ -59,7 +59,7 @@ def add_automatic_mark(
     """
     if not rules.automatic:
         raise ValueError("top-level cache_control is not supported here; mark a block")
-    at = next((at for at, block in _backwards(prompt) if _markable(block)), None)
+    at = next((at for at, block in _blocks_from_end(prompt) if _is_markable(block)), None)
     if at is None or prompt.blocks[at].mark == ttl:
         return prompt
     if prompt.blocks[at].mark is not None:
@@ -70,7 +70,7 @@ def add_automatic_mark(
     return replace(prompt, blocks=(*prompt.blocks[:at], marked, *prompt.blocks[at + 1 :]))
 
 
-def window(prompt: CachedPrompt, mark: int, rules: AnthropicRules = ANTHROPIC) -> range:
+def lookback_blocks(prompt: CachedPrompt, mark: int, rules: AnthropicRules = ANTHROPIC) -> range:
     """The blocks at whose ends an entry is looked for from one mark, last first.
 
     Source: Anthropic, prompt caching, 20-block lookback (2026-08): a mark at block 35 looks at
@@ -92,8 +92,8 @@ def window(prompt: CachedPrompt, mark: int, rules: AnthropicRules = ANTHROPIC) -
 class AnthropicBreakpoints:
     """Anthropic's regime for all workspaces; bounded by ``Rules.most`` entries.
 
-    An entry is stored by ``serve`` and can be read by others from ``begun`` on, but its lifetime
-    runs from ``serve``: a call that fails leaves nothing to be read.
+    An entry is stored by ``serve`` and can be read by others from ``begin_answer`` on, but its
+    lifetime runs from ``serve``: a call that fails leaves nothing to be read.
     """
 
     def __init__(self, rules: AnthropicRules = ANTHROPIC) -> None:
@@ -110,7 +110,7 @@ class AnthropicBreakpoints:
             ValueError: Anthropic would refuse the marks.
         """
         self._check(prompt)
-        points = prefixes.points(prompt)
+        points = prefixes.block_ends(prompt)
         hit = self._read(prompt, points, now)
         writes = []
         for point, ttl in self._writes(prompt, points):
@@ -122,7 +122,7 @@ class AnthropicBreakpoints:
 
     def begin_answer(self, prompt: CachedPrompt, now: float) -> None:
         """Let others read what the prompt wrote."""
-        for point, _ in self._writes(prompt, prefixes.points(prompt)):
+        for point, _ in self._writes(prompt, prefixes.block_ends(prompt)):
             self._entries.begin(point.digest)
 
     def finish_answer(self, prompt: CachedPrompt, generated: tuple[int, ...], now: float) -> None:
@@ -135,7 +135,7 @@ class AnthropicBreakpoints:
             raise ValueError(f"{len(marks)} blocks are marked; at most {self._rules.marks} can be")
         shortest = max(lifetimes.values())
         for at, ttl in marks:
-            if not _markable(prompt.blocks[at]):
+            if not _is_markable(prompt.blocks[at]):
                 raise ValueError("a thinking block or an empty text cannot be marked")
             if ttl not in lifetimes:
                 raise ValueError(f"a mark's ttl is {' or '.join(lifetimes)}, not {ttl}")
@@ -146,12 +146,14 @@ class AnthropicBreakpoints:
     def _read(self, prompt: CachedPrompt, points: list[Point], now: float) -> int:
         """The tokens of the longest entry found; entries at marks before it live on too."""
         marks = [at for at, _ in _marks(prompt)]
-        places = (at for mark in reversed(marks) for at in window(prompt, mark, self._rules))
-        hit = next((at for at in places if self._entries.live(points[at].digest, now)), None)
+        places = (
+            at for mark in reversed(marks) for at in lookback_blocks(prompt, mark, self._rules)
+        )
+        hit = next((at for at in places if self._entries.is_readable(points[at].digest, now)), None)
         if hit is None:
             return 0
         for at in (*(mark for mark in marks if mark < hit), hit):
-            self._entries.use(points[at].digest, now)
+            self._entries.renew(points[at].digest, now)
         return points[hit].tokens
 
     def _writes(self, prompt: CachedPrompt, points: list[Point]) -> Iterator[tuple[Point, Ttl]]:
@@ -165,10 +167,10 @@ def _marks(prompt: CachedPrompt) -> list[tuple[int, Ttl]]:
     return [(at, block.mark) for at, block in enumerate(prompt.blocks) if block.mark is not None]
 
 
-def _markable(block: TokenBlock) -> bool:
+def _is_markable(block: TokenBlock) -> bool:
     empty = block.kind == "text" and not block.tokens
     return block.kind not in _UNMARKABLE and not empty
 
 
-def _backwards(prompt: CachedPrompt) -> Iterator[tuple[int, TokenBlock]]:
+def _blocks_from_end(prompt: CachedPrompt) -> Iterator[tuple[int, TokenBlock]]:
     return zip(range(len(prompt.blocks) - 1, -1, -1), reversed(prompt.blocks), strict=True)

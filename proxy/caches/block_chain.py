@@ -6,7 +6,7 @@ from math import inf
 
 from proxy.caches import prefixes
 from proxy.caches.port import CachedPrompt, Served
-from proxy.caches.prefixes import WORD, words
+from proxy.caches.prefixes import WORD, token_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +78,13 @@ class BlockChain:
     def _chain(
         self, prompt: CachedPrompt, generated: tuple[int, ...] = ()
     ) -> tuple[list[bytes], int]:
-        content = prefixes.text(prompt) + words(generated)
+        content = prefixes.prompt_bytes(prompt) + token_bytes(generated)
         total = len(content) // WORD
         if total < self._rules.least:
             return [], total
-        return prefixes.links(prefixes.root(prompt), content, self._rules.block), total
+        return prefixes.block_digests(
+            prefixes.root_digest(prompt), content, self._rules.block
+        ), total
 
     def _store(self, chain: list[bytes], now: float) -> None:
         ends = now + self._rules.lifetime

@@ -31,14 +31,14 @@ class CacheEntries:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def live(self, digest: bytes, now: float) -> bool:
+    def is_readable(self, digest: bytes, now: float) -> bool:
         """True if the prefix can be read now."""
         entry = self._kept.get(digest)
         return entry is not None and entry.begun and now <= entry.ends
 
-    def use(self, digest: bytes, now: float) -> None:
+    def renew(self, digest: bytes, now: float) -> None:
         """Start the lifetime of a live prefix anew; a dead or unknown one stays so."""
-        if self.live(digest, now):
+        if self.is_readable(digest, now):
             entry = self._kept[digest]
             entry.ends = min(max(entry.ends, now + entry.lifetime), entry.limit)
             self._kept.move_to_end(digest)

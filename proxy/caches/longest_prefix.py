@@ -5,7 +5,7 @@ from math import inf
 
 from proxy.caches import prefixes
 from proxy.caches.port import CachedPrompt, Served
-from proxy.caches.prefixes import WORD, words
+from proxy.caches.prefixes import WORD, token_bytes
 from proxy.caches.radix import Radix
 
 
@@ -60,24 +60,24 @@ class LongestPrefix:
 
     def serve(self, prompt: CachedPrompt, now: float) -> Served:
         """Read the longest prefix stored, if chance has it found."""
-        content = prefixes.text(prompt)
-        owner = prefixes.root(prompt)
+        content = prefixes.prompt_bytes(prompt)
+        owner = prefixes.root_digest(prompt)
         total = len(content) // WORD
         self._calls += 1
         found = self._tree.match(owner, content[:-WORD], now)
-        drawn = prefixes.chance(self._seed, owner, self._calls.to_bytes(8, "big"))
+        drawn = prefixes.seeded_chance(self._seed, owner, self._calls.to_bytes(8, "big"))
         read = found if found >= self._rules.least and drawn < self._rules.hits else 0
         return Served(read=read, fresh=total - read)
 
     def begin_answer(self, prompt: CachedPrompt, now: float) -> None:
         """Store the prompt, or count it as just used."""
-        self._insert(prompt, prefixes.text(prompt), now)
+        self._insert(prompt, prefixes.prompt_bytes(prompt), now)
 
     def finish_answer(self, prompt: CachedPrompt, generated: tuple[int, ...], now: float) -> None:
         """Store the answer too, where that is kept; its last token was never computed on."""
         if self._rules.generated:
-            self._insert(prompt, prefixes.text(prompt) + words(generated[:-1]), now)
+            self._insert(prompt, prefixes.prompt_bytes(prompt) + token_bytes(generated[:-1]), now)
 
     def _insert(self, prompt: CachedPrompt, content: bytes, now: float) -> None:
         if len(content) // WORD >= self._rules.least:
-            self._tree.insert(prefixes.root(prompt), content, now)
+            self._tree.insert(prefixes.root_digest(prompt), content, now)

@@ -103,7 +103,7 @@ class OpenAIBreakpoints:
             ValueError: A mark stands where OpenAI takes none, or names an unknown lifetime.
         """
         self._check(prompt)
-        points = prefixes.points(prompt)
+        points = prefixes.block_ends(prompt)
         hit = self._read(prompt, points, now)
         writes = [write for write in self._writes(prompt, points) if write[0].tokens > hit]
         for _, ttl, digest in writes:
@@ -114,7 +114,7 @@ class OpenAIBreakpoints:
 
     def begin_answer(self, prompt: CachedPrompt, now: float) -> None:
         """Let others read what the prompt wrote."""
-        for _, _, digest in self._writes(prompt, prefixes.points(prompt)):
+        for _, _, digest in self._writes(prompt, prefixes.block_ends(prompt)):
             self._entries.begin(digest)
 
     def finish_answer(self, prompt: CachedPrompt, generated: tuple[int, ...], now: float) -> None:
@@ -135,19 +135,19 @@ class OpenAIBreakpoints:
         for at in self._candidates(prompt):
             point = points[at]
             for digest in _digests(prompt, point):
-                if self._entries.live(digest, now):
+                if self._entries.is_readable(digest, now):
                     hit = max(hit, point.tokens)
-                    self._entries.use(digest, now)
+                    self._entries.renew(digest, now)
         return hit
 
     def _candidates(self, prompt: CachedPrompt) -> set[int]:
         """The blocks at whose ends an entry is looked for."""
         rules = self._rules
         marks = _marks(prompt)
-        found = {*marks[: rules.first_read], *_latest(marks, rules.latest_read)}
+        found = {*marks[: rules.first_read], *_latest_positions(marks, rules.latest_read)}
         if not prompt.explicit:
             ends = implicit_breakpoints(prompt)
-            found.update(_latest(ends, rules.ends_read + 1))
+            found.update(_latest_positions(ends, rules.ends_read + 1))
             found.update(ends[:1] if _end_of_head(prompt) >= 0 else [])
         return found
 
@@ -157,11 +157,13 @@ class OpenAIBreakpoints:
         """Each chosen breakpoint that is long enough, its lifetime and its entry."""
         rules = self._rules
         marks = _marks(prompt)
-        for at in _latest(marks, rules.marks_written if prompt.explicit else rules.beside_implicit):
+        for at in _latest_positions(
+            marks, rules.marks_written if prompt.explicit else rules.beside_implicit
+        ):
             if points[at].tokens >= rules.least:
                 yield points[at], prompt.blocks[at].mark or rules.ttl, points[at].digest + _BY_MARK
         if not prompt.explicit:
-            for at in _latest(implicit_breakpoints(prompt), 1):
+            for at in _latest_positions(implicit_breakpoints(prompt), 1):
                 if points[at].tokens >= rules.least and prompt.blocks[at].mark is None:
                     yield points[at], prompt.ttl or rules.ttl, points[at].digest
 
@@ -170,7 +172,7 @@ def _marks(prompt: CachedPrompt) -> list[int]:
     return [at for at, block in enumerate(prompt.blocks) if block.mark is not None]
 
 
-def _latest(positions: list[int], count: int) -> list[int]:
+def _latest_positions(positions: list[int], count: int) -> list[int]:
     return positions[max(0, len(positions) - count) :]
 
 

@@ -9,7 +9,7 @@ from proxy.caches.entries import CacheEntries, CacheEntry
 from proxy.caches.port import CachedPrompt, Served
 from proxy.caches.prefixes import WORD, Point
 
-_MINUTE = 60.0
+_MINUTE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,22 +72,22 @@ class OpenAIIntervals:
 
     def serve(self, prompt: CachedPrompt, now: float) -> Served:
         """Read up to the longest breakpoint that the call's machine stores."""
-        content = prefixes.text(prompt)
+        content = prefixes.prompt_bytes(prompt)
         points = self._points(prompt, content)
         lots = self._points(replace(prompt, key=""), content) if prompt.key else points
         machine = self._machine(prompt, content, now)
         read = 0
         for point, lot in zip(points, lots, strict=True):
-            if machine.live(point.digest, now):
+            if machine.is_readable(point.digest, now):
                 read = point.tokens // self._rules.step * self._rules.step
-                machine.use(point.digest, now)
+                machine.renew(point.digest, now)
             else:
                 machine.write(point.digest, self._entry(lot, now))
         return Served(read=read, fresh=len(content) // WORD - read)
 
     def begin_answer(self, prompt: CachedPrompt, now: float) -> None:
         """Let others on the same machine read what the prompt stored."""
-        for point in self._points(prompt, prefixes.text(prompt)):
+        for point in self._points(prompt, prefixes.prompt_bytes(prompt)):
             for machine in self._machines:
                 machine.begin(point.digest)
 
@@ -100,15 +100,15 @@ class OpenAIIntervals:
         end = rules.hidden + len(content) // WORD
         at = range(rules.interval, end + 1, rules.interval)
         lengths = [place - rules.hidden for place in at if place - rules.hidden >= rules.least]
-        return prefixes.cuts(prefixes.root(prompt), content, lengths)
+        return prefixes.points_at_lengths(prefixes.root_digest(prompt), content, lengths)
 
     def _machine(self, prompt: CachedPrompt, content: bytes, now: float) -> CacheEntries:
         """The home of the prompt's first tokens and key, or the next one while that is busy."""
         rules = self._rules
-        head = prefixes.root(prompt) + content[: rules.routed * WORD]
+        head = prefixes.root_digest(prompt) + content[: rules.routed * WORD]
         route = blake2b(head, digest_size=8).digest()
         since, calls = self._routes.pop(route, (now, 0))
-        if now - since >= _MINUTE:
+        if now - since >= _MINUTE_S:
             since, calls = now, 0
         self._routes[route] = since, calls + 1
         if len(self._routes) > rules.most:
@@ -118,6 +118,6 @@ class OpenAIIntervals:
 
     def _entry(self, lot: Point, now: float) -> CacheEntry:
         rules = self._rules
-        share = prefixes.chance(self._seed, lot.digest)
+        share = prefixes.seeded_chance(self._seed, lot.digest)
         idle = rules.idle_least + (rules.idle_most - rules.idle_least) * share
         return CacheEntry(idle, now + idle, limit=now + rules.oldest)

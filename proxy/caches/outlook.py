@@ -26,12 +26,12 @@ _WRITES: Final = {
     "12h": Fraction(5, 2),
 }
 #: Seconds planned with where a cache forgets for want of room alone.
-_LONG: Final = 3_600.0
+_UNBOUNDED_LIFETIME_S: Final = 3_600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rules:
-    """What a regime's rules come to for planning; lifetimes "" is the one nobody chooses."""
+    """The rules of a regime, as planning needs them; lifetime "" is the default one."""
 
     least: int
     lifetimes: Mapping[str, float]
@@ -112,12 +112,16 @@ def _implicit(provider: str) -> _Rules:
         "sglang": longest_prefix.SGLANG,
         "llamacpp": longest_prefix.SGLANG,
     }.get(provider, longest_prefix.GEMINI)
-    return _Rules(least=rules.least, lifetimes={"": min(rules.lifetime, _LONG)})
+    return _Rules(least=rules.least, lifetimes={"": min(rules.lifetime, _UNBOUNDED_LIFETIME_S)})
 
 
 def _block_chain(provider: str) -> _Rules:
     rules = {"mistral": block_chain.MISTRAL, "xai": block_chain.XAI}.get(provider, block_chain.VLLM)
-    return _Rules(least=rules.least, lifetimes={"": min(rules.lifetime, _LONG)}, block=rules.block)
+    return _Rules(
+        least=rules.least,
+        lifetimes={"": min(rules.lifetime, _UNBOUNDED_LIFETIME_S)},
+        block=rules.block,
+    )
 
 
 def _prefix_unit(_provider: str) -> _Rules:

@@ -71,12 +71,12 @@ class Served:
 class Cache(Protocol):
     """One provider's prompt cache; time is an argument, chance a seed given at construction.
 
-    The order of a call is ``serve``, then ``begun`` when the first byte of the answer leaves, then
-    ``ended`` with what was generated. A call that fails is never begun.
+    The order of a call is ``serve``, then ``begin_answer`` when the first byte of the answer
+    leaves, then ``finish_answer`` with what was generated. A call that fails is never begun.
     """
 
     def serve(self, prompt: CachedPrompt, now: float) -> Served:
-        """Say how the prompt is served at ``now`` (seconds), and remember what it will store.
+        """Serve the prompt at ``now`` (seconds), and remember what it will store.
 
         Raises:
             ValueError: The provider would refuse the prompt's marks with a 400; says why.

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from proxy.caches import prefixes
 from proxy.caches.port import CachedPrompt, Served
-from proxy.caches.prefixes import WORD, words
+from proxy.caches.prefixes import WORD, token_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class PrefixUnits:
 
     def serve(self, prompt: CachedPrompt, now: float) -> Served:
         """Read the longest unit the prompt begins with, rounded down."""
-        content = prefixes.text(prompt)
+        content = prefixes.prompt_bytes(prompt)
         total = len(content) // WORD
         chain = self._chain(prompt, content)
         read = next(
@@ -70,7 +70,7 @@ class PrefixUnits:
 
     def begin_answer(self, prompt: CachedPrompt, now: float) -> None:
         """Keep the whole prompt, what it shares with an earlier one, and every so many tokens."""
-        content = prefixes.text(prompt)
+        content = prefixes.prompt_bytes(prompt)
         chain = self._chain(prompt, content)
         shared = next((at for at, link in enumerate(chain) if link not in self._seen), len(chain))
         self._keep(chain, shared * self._rules.step, content, now)
@@ -83,13 +83,13 @@ class PrefixUnits:
 
     def finish_answer(self, prompt: CachedPrompt, generated: tuple[int, ...], now: float) -> None:
         """Keep the prompt with its answer, and every so many tokens of that."""
-        content = prefixes.text(prompt) + words(generated)
+        content = prefixes.prompt_bytes(prompt) + token_bytes(generated)
         self._keep_every(self._chain(prompt, content), prompt.tokens, content, now)
 
     def _chain(self, prompt: CachedPrompt, content: bytes) -> list[bytes]:
         if len(content) // WORD < self._rules.least:
             return []
-        return prefixes.links(prefixes.root(prompt), content, self._rules.step)
+        return prefixes.block_digests(prefixes.root_digest(prompt), content, self._rules.step)
 
     def _hit(self, chain: list[bytes], at: int, content: bytes, now: float) -> bool:
         """True if a unit with ``at`` full steps begins the prompt; then it lives on."""

@@ -12,7 +12,7 @@ from proxy.caches.port import CachedPrompt
 
 #: Bytes of one token id.
 WORD = array("I").itemsize
-_SIZE = 16
+_DIGEST_BYTES = 16
 
 
 class Point(NamedTuple):
@@ -27,39 +27,39 @@ class Point(NamedTuple):
     digest: bytes
 
 
-def root(prompt: CachedPrompt) -> bytes:
+def root_digest(prompt: CachedPrompt) -> bytes:
     """The digest of the empty prefix: whose cache the prompt may hit."""
     owner = f"{len(prompt.scope)}:{prompt.scope}{prompt.key}"
-    return blake2b(owner.encode(), digest_size=_SIZE).digest()
+    return blake2b(owner.encode(), digest_size=_DIGEST_BYTES).digest()
 
 
-def words(tokens: tuple[int, ...]) -> bytes:
+def token_bytes(tokens: tuple[int, ...]) -> bytes:
     """The token ids as bytes, ``WORD`` of them each."""
     return array("I", tokens).tobytes()
 
 
-def text(prompt: CachedPrompt) -> bytes:
+def prompt_bytes(prompt: CachedPrompt) -> bytes:
     """The token ids of the whole prompt as bytes."""
-    return b"".join([words(block.tokens) for block in prompt.blocks])
+    return b"".join([token_bytes(block.tokens) for block in prompt.blocks])
 
 
-def points(prompt: CachedPrompt) -> list[Point]:
+def block_ends(prompt: CachedPrompt) -> list[Point]:
     """The end of each block, in order."""
     found = []
     length = 0
-    hashed = blake2b(root(prompt), digest_size=_SIZE)
+    hashed = blake2b(root_digest(prompt), digest_size=_DIGEST_BYTES)
     for block in prompt.blocks:
-        hashed.update(words(block.tokens))
+        hashed.update(token_bytes(block.tokens))
         length += len(block.tokens)
         found.append(Point(length, hashed.digest()))
     return found
 
 
-def cuts(start: bytes, content: bytes, lengths: list[int]) -> list[Point]:
+def points_at_lengths(start: bytes, content: bytes, lengths: list[int]) -> list[Point]:
     """The prefixes of the given lengths in tokens, ascending; the content is bytes of tokens."""
     found = []
     done = 0
-    hashed = blake2b(start, digest_size=_SIZE)
+    hashed = blake2b(start, digest_size=_DIGEST_BYTES)
     for length in lengths:
         hashed.update(content[done : length * WORD])
         done = length * WORD
@@ -67,7 +67,7 @@ def cuts(start: bytes, content: bytes, lengths: list[int]) -> list[Point]:
     return found
 
 
-def links(start: bytes, content: bytes, size: int) -> list[bytes]:
+def block_digests(start: bytes, content: bytes, size: int) -> list[bytes]:
     """A chain of digests, one per full block of ``size`` tokens, each hashed over the one before.
 
     Source: vLLM 0.33.0, prefix caching: a block's hash covers its parent's (2026-11).
@@ -76,12 +76,12 @@ def links(start: bytes, content: bytes, size: int) -> list[bytes]:
     step = size * WORD
     link = start
     for at in range(0, len(content) - step + 1, step):
-        link = blake2b(link + content[at : at + step], digest_size=_SIZE).digest()
+        link = blake2b(link + content[at : at + step], digest_size=_DIGEST_BYTES).digest()
         found.append(link)
     return found
 
 
-def chance(seed: int, *parts: bytes) -> float:
+def seeded_chance(seed: int, *parts: bytes) -> float:
     """A number from 0 up to 1, always the same for the same seed and parts."""
     drawn = blake2b(b"".join(parts), digest_size=8, key=seed.to_bytes(8, "big")).digest()
     return int.from_bytes(drawn, "big") / 2**64

@@ -8,7 +8,7 @@ from math import inf
 from proxy.caches.prefixes import WORD
 
 
-def common(one: bytes, other: bytes, at: int = 0) -> int:
+def common_length(one: bytes, other: bytes, at: int = 0) -> int:
     """Number of bytes ``one`` has in common with ``other`` from ``at`` on."""
     high = min(len(one), len(other) - at)
     if one[:high] == other[at : at + high]:
@@ -83,7 +83,7 @@ class Radix:
             child = node.children.get(head + content[at : at + self._page])
             if child is None or child.used + self._lifetime < now:
                 return
-            same = common(child.edge, content, at) // self._page * self._page
+            same = common_length(child.edge, content, at) // self._page * self._page
             whole = same == len(child.edge)
             yield child, same  # the reader may split the child
             if not whole:

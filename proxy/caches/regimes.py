@@ -19,36 +19,40 @@ _Build = Callable[[str, int | None, int], Cache]
 
 def _openai_breakpoint(provider: str, least: int | None, seed: int) -> Cache:
     rules = openai_breakpoint.AZURE if provider == "azure" else openai_breakpoint.OPENAI
-    return openai_breakpoint.OpenAIBreakpoints(replace(rules, least=_or(least, rules.least)))
+    return openai_breakpoint.OpenAIBreakpoints(
+        replace(rules, least=_or_default(least, rules.least))
+    )
 
 
 def _openai_interval(provider: str, least: int | None, seed: int) -> Cache:
     rules = openai_interval.AZURE if provider == "azure" else openai_interval.IN_MEMORY
-    rules = replace(rules, least=_or(least, rules.least))
+    rules = replace(rules, least=_or_default(least, rules.least))
     return openai_interval.OpenAIIntervals(rules, seed=seed)
 
 
 def _anthropic_breakpoint(provider: str, least: int | None, seed: int) -> Cache:
     bedrock = provider == "bedrock"
     rules = anthropic_breakpoint.BEDROCK if bedrock else anthropic_breakpoint.ANTHROPIC
-    return anthropic_breakpoint.AnthropicBreakpoints(replace(rules, least=_or(least, rules.least)))
+    return anthropic_breakpoint.AnthropicBreakpoints(
+        replace(rules, least=_or_default(least, rules.least))
+    )
 
 
 def _implicit(provider: str, least: int | None, seed: int) -> Cache:
     if provider == "llamacpp":
-        return slots.ServerSlots(replace(slots.LLAMA_CPP, least=_or(least, 0)))
+        return slots.ServerSlots(replace(slots.LLAMA_CPP, least=_or_default(least, 0)))
     rules = _IMPLICIT.get(provider, longest_prefix.GEMINI)
-    rules = replace(rules, least=_or(least, rules.least))
+    rules = replace(rules, least=_or_default(least, rules.least))
     return longest_prefix.LongestPrefix(rules, seed=seed)
 
 
 def _block_chain(provider: str, least: int | None, seed: int) -> Cache:
     rules = _CHAINS.get(provider, block_chain.VLLM)
-    return block_chain.BlockChain(replace(rules, least=_or(least, rules.least)))
+    return block_chain.BlockChain(replace(rules, least=_or_default(least, rules.least)))
 
 
 def _prefix_unit(provider: str, least: int | None, seed: int) -> Cache:
-    return prefix_unit.PrefixUnits(replace(prefix_unit.DEEPSEEK, least=_or(least, 0)))
+    return prefix_unit.PrefixUnits(replace(prefix_unit.DEEPSEEK, least=_or_default(least, 0)))
 
 
 _IMPLICIT: Mapping[str, longest_prefix.LongestPrefixRules] = {
@@ -94,5 +98,5 @@ def build_cache(
     return build(provider, min_tokens, seed)
 
 
-def _or(given: int | None, default: int) -> int:
+def _or_default(given: int | None, default: int) -> int:
     return default if given is None else given

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from proxy.caches import prefixes
 from proxy.caches.port import CachedPrompt, Served
-from proxy.caches.prefixes import WORD, words
-from proxy.caches.radix import common
+from proxy.caches.prefixes import WORD, token_bytes
+from proxy.caches.radix import common_length
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,13 +35,13 @@ class _Slot:
     used: int = 0
     busy: bool = False
 
-    def holds(self, owner: bytes, content: bytes) -> int:
+    def held_tokens(self, owner: bytes, content: bytes) -> int:
         """Tokens of the content that the slot holds already."""
-        return common(self.content, content) // WORD if owner == self.owner else 0
+        return common_length(self.content, content) // WORD if owner == self.owner else 0
 
 
 class ServerSlots:
-    """One server's slots. A slot is busy from ``serve`` to ``ended``.
+    """One server's slots. A slot is busy from ``serve`` to ``finish_answer``.
 
     When all are busy the least recently used is taken, as if it had ended just then.
     """
@@ -53,7 +53,7 @@ class ServerSlots:
 
     def serve(self, prompt: CachedPrompt, now: float) -> Served:
         """Read what the most similar free slot holds, at least one token short of the prompt."""
-        owner, content = prefixes.root(prompt), prefixes.text(prompt)
+        owner, content = prefixes.root_digest(prompt), prefixes.prompt_bytes(prompt)
         total = len(content) // WORD
         slot, held = self._choose(owner, content)
         self._calls += 1
@@ -67,19 +67,19 @@ class ServerSlots:
 
     def finish_answer(self, prompt: CachedPrompt, generated: tuple[int, ...], now: float) -> None:
         """Free the slot; it holds the answer too, but for the last token."""
-        owner, content = prefixes.root(prompt), prefixes.text(prompt)
+        owner, content = prefixes.root_digest(prompt), prefixes.prompt_bytes(prompt)
         for slot in self._slots:
             if slot.busy and slot.owner == owner and slot.content == content:
-                slot.content += words(generated[:-1])
+                slot.content += token_bytes(generated[:-1])
                 slot.busy = False
                 return
 
     def _choose(self, owner: bytes, content: bytes) -> tuple[_Slot, int]:
         """The slot for a prompt, and how many of its tokens the slot holds."""
         free = [slot for slot in self._slots if not slot.busy] or self._slots
-        held = [(slot.holds(owner, content), slot) for slot in free]
+        held = [(slot.held_tokens(owner, content), slot) for slot in free]
         most, best = max(held, key=lambda pair: pair[0])
         if most * WORD > self._rules.similarity * len(content):
             return best, most
         oldest = min(free, key=lambda slot: slot.used)
-        return oldest, oldest.holds(owner, content)
+        return oldest, oldest.held_tokens(owner, content)

@@ -23,7 +23,7 @@ from proxy.calls.route_health import route_succeeded
 from proxy.calls.settlement import AttemptInfo, estimate_from_length
 from proxy.calls.translation import prepare
 from proxy.calls.upstream_answer import ExpectedAnswer, UpstreamAnswer
-from proxy.errors import InvalidCall, UpstreamError
+from proxy.errors import CallerError, UpstreamError
 from proxy.prefix.planned import Passthrough, Planned
 from proxy.providers.kinds import WIRES
 from proxy.providers.port import PreparedRequest, Reader
@@ -122,7 +122,7 @@ class Attempt:
         self.ttft: float | None = None
 
     async def compact(self) -> None:
-        """Have the prompt shortened where its feature or its caller asks for that."""
+        """Have the prompt compacted where its feature or its caller asks for that."""
         compaction = self.context.deps.compaction
         if compaction is not None and compaction.has_part(self.context.call):
             await self._compact(compaction)
@@ -131,14 +131,14 @@ class Attempt:
         """Have the prompt arranged for the route's cache, unless that was refused before."""
         if not self._is_resent:
             planning = self.context.deps.planning
-            self.planned = await planning.planned(self.info.sent_call, self.choice.route)
+            self.planned = await planning.plan(self.info.sent_call, self.choice.route)
             self._is_planned = True
 
     async def translate(self) -> PreparedRequest | Untranslatable:
         """The request for the route's upstream; or why a substitute model cannot take it.
 
         Raises:
-            InvalidCall: If it cannot be said to the upstream of the model that was asked for.
+            CallerError: If it cannot be said to the upstream of the model that was asked for.
         """
         prepared = await self._prepare()
         if isinstance(prepared, Untranslatable):
@@ -178,7 +178,7 @@ class Attempt:
             UpstreamError: If there is none, or it is an error.
         """
         context, route = self.context, self.choice.route
-        await context.deps.route_health.of(route).acquire(context.timeline.now())
+        await context.deps.route_health.health_of(route).acquire(context.timeline.now())
         self.was_sent = True
         self._sent_at = context.timeline.now()
         context.watchdog.set_deadline(
@@ -223,9 +223,9 @@ class Attempt:
         health, now = context.deps.route_health, context.timeline.now()
         self.ttft = now - self._sent_at
         if context.call.is_streaming:
-            health.of(route).ttft.record(self.ttft, now)
+            health.health_of(route).ttft.record(self.ttft, now)
         health.record_outcome(route, None, self._sent_at, now)
-        context.deps.planning.begun(self.planned)
+        context.deps.planning.note_answer_started(self.planned)
 
     @property
     def changed_plan(self) -> Planned | None:
@@ -250,13 +250,13 @@ class Attempt:
 
         A prompt that is too long compacted is longer unmodified.
         """
-        fold = self.info.compaction
-        is_other = fold.call(self.context.call).body is not self.context.call.body
+        result = self.info.compaction
+        is_other = result.call(self.context.call).body is not self.context.call.body
         may_be = is_other and failure.status in _REFUSED_STATUSES and not is_overflow(failure)
-        return fold if may_be else None
+        return result if may_be else None
 
     def close(self, failure: BaseException | None = None) -> None:
-        """Let go of all it holds; said once, however it ended.
+        """Release all it holds; called once, however it ended.
 
         Args:
             failure: Why it ended before its commit point; None where it got there.
@@ -266,7 +266,7 @@ class Attempt:
         if self.was_sent:
             self._leave_route(failure)
         if self._is_planned:
-            self.context.deps.planning.ended(self.planned)
+            self.context.deps.planning.note_attempt_ended(self.planned)
 
     def add_request_id(self, failure: UpstreamError) -> None:
         """Have a failure tell the caller the provider's id of the request, where it gave one."""
@@ -282,7 +282,7 @@ class Attempt:
         )
         if failure is not None:
             registry.record_outcome(route, failure, self._sent_at, now)
-        health = registry.of(route)
+        health = registry.health_of(route)
         if health.limit is None:
             return
         usage = self.answer.meter.usage if self.answer is not None else None
@@ -309,22 +309,22 @@ class Attempt:
         own = self.context.deps.catalog.find(self.context.call.model)
         return own is None or own.id != self.choice.model
 
-    async def _compact(self, folding: CompactionPort) -> None:
-        """Have the prompt shortened where its feature asks for that; the caller is told."""
+    async def _compact(self, compaction: CompactionPort) -> None:
+        """Have the prompt compacted where its feature asks for that; a header tells the caller."""
         if self._is_resent and self._refused_compaction is None:
             return
         if self._refused_compaction is None:
-            fold = await folding.folded(self.context.call, self.choice.route)
+            result = await compaction.compact(self.context.call, self.choice.route)
         else:
-            fold = await folding.left(
+            result = await compaction.track_unmodified(
                 self.context.call, passthrough_result(self._refused_compaction.mode, "refused")
             )
-        if fold is NO_COMPACTION:
+        if result is NO_COMPACTION:
             return
         headers = dict(self.info.headers)
-        if fold.header:
-            headers["x-thriftgate-compaction"] = fold.header
-        self.info = msgspec.structs.replace(self.info, compaction=fold, headers=headers)
+        if result.header:
+            headers["x-thriftgate-compaction"] = result.header
+        self.info = msgspec.structs.replace(self.info, compaction=result, headers=headers)
 
     def _add_skipped_header(self) -> None:
         """Tell the caller which models cannot take the call."""
@@ -333,10 +333,10 @@ class Attempt:
             self.info = msgspec.structs.replace(self.info, headers=headers)
 
     async def _prepare(self) -> PreparedRequest | Untranslatable:
-        """The request; for a model in another's place, why it cannot be said to that one.
+        """The request; for a substitute model, why it cannot be translated.
 
         Raises:
-            InvalidCall: If it cannot be said to the upstream of the model that was asked for.
+            CallerError: If it cannot be said to the upstream of the model that was asked for.
         """
         call, route, is_substitute = self.info.sent_call, self.choice.route, self._is_substitute
         made = partial(prepare, call, route, self.planned, is_substitute=is_substitute)
@@ -346,7 +346,7 @@ class Attempt:
                 if len(call.body) < _MIN_THREADED_BODY_BYTES
                 else await asyncio.to_thread(made)
             )
-        except InvalidCall as error:
+        except CallerError as error:
             if not is_substitute:
                 raise
             return Untranslatable(error)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine
 from enum import StrEnum
 from typing import Any, Final, Self
 
-from proxy.errors import InvalidCall, ProxyError, UpstreamError
+from proxy.errors import CallerError, ProxyError, UpstreamError
 
 #: Seconds a call may take before anything watches it.
 _UNWATCHED_S: Final = 0.1
@@ -21,7 +21,7 @@ TaskStarter = Callable[[Callable[[], Coroutine[Any, Any, None]]], asyncio.Task[N
 
 
 class ClientDisconnected(ProxyError):
-    """The caller left before its answer was complete; nobody is there to be told."""
+    """The caller left before its answer was complete."""
 
     status = 499
     leaves_upstream_running = True
@@ -30,7 +30,7 @@ class ClientDisconnected(ProxyError):
         super().__init__("The caller closed the connection.", code="caller_hung_up")
 
 
-class UpstreamTimeout(UpstreamError):
+class _UpstreamTimeout(UpstreamError):
     """The upstream was cut off because it took too long; what it did until then is billed."""
 
     leaves_upstream_running = True
@@ -44,13 +44,11 @@ class UpstreamTimeout(UpstreamError):
         )
 
 
-class GatewayInterrupted(ProxyError):
-    """The gateway itself ended the call: the process was told to stop, or we made a mistake."""
-
-    leaves_upstream_running = True
-
-    def __init__(self) -> None:
-        super().__init__("The gateway was interrupted.", code="gateway_interrupted")
+def gateway_interrupted() -> ProxyError:
+    """The error of a call that the gateway itself ended: at shutdown, or by a fault of its own."""
+    error = ProxyError("The gateway was interrupted.", code="gateway_interrupted")
+    error.leaves_upstream_running = True
+    return error
 
 
 class AwaitedEvent(StrEnum):
@@ -207,5 +205,5 @@ class NoWatchdog:
 
 def _timeout_error(wait: AwaitedEvent) -> ProxyError:
     if wait is AwaitedEvent.BODY:
-        return InvalidCall("The body did not arrive in time.", code="body_timeout")
-    return ClientDisconnected() if wait is AwaitedEvent.CALLER else UpstreamTimeout(wait)
+        return CallerError("The body did not arrive in time.", code="body_timeout")
+    return ClientDisconnected() if wait is AwaitedEvent.CALLER else _UpstreamTimeout(wait)

@@ -3,7 +3,7 @@
 import asyncio
 
 from proxy.calls.abandoned_attempts import settle_abandoned
-from proxy.calls.deadlines import AwaitedEvent, ClientDisconnected, GatewayInterrupted
+from proxy.calls.deadlines import AwaitedEvent, ClientDisconnected, gateway_interrupted
 from proxy.calls.ports import CallContext, Head
 from proxy.calls.settlement import (
     AttemptInfo,
@@ -72,7 +72,7 @@ class Delivery:
     def settle(self) -> None:
         """Keep the receipt where delivery did not get to it, without waiting for a count."""
         if self._receipt is None:
-            self._record_at_once(GatewayInterrupted())
+            self._record_at_once(gateway_interrupted())
 
     async def _deliver_whole(self) -> None:
         body, reason = self._answer.first_piece, None
@@ -140,7 +140,7 @@ class Delivery:
         is_complete = self._receipt is not None
         self.settle()
         if not self._answer.is_whole:
-            await self._end_with_error(GatewayInterrupted(), is_complete=is_complete)
+            await self._end_with_error(gateway_interrupted(), is_complete=is_complete)
 
     async def _end_with_error(self, reason: ProxyError, *, is_complete: bool) -> None:
         self._answer.exchange.close()
@@ -177,7 +177,7 @@ class Delivery:
 
     @property
     def _is_complete(self) -> bool:
-        """True if a stream that has ended had said all; of those we do not know, nobody can say."""
+        """True if a stream ended completely; also where its format does not tell."""
         return self._answer.meter.is_complete or not self._answer.generates
 
     def _head(self) -> Head:
@@ -196,7 +196,7 @@ class Delivery:
             return self._receipt
         context, meter, route = self._context, self._answer.meter, self._attempt.route
         context.watchdog.clear_deadline()
-        await context.deps.planning.kept(self._attempt.planned)
+        await context.deps.planning.wait_until_stored(self._attempt.planned)
         usage = self._reported_usage
         if not self._answer.generates or route is None:
             return self._record(reason, usage, estimated=False)
@@ -247,7 +247,7 @@ class Delivery:
             estimated=estimated,
             upstream_id=meter.upstream_id,
             terms=billing_terms(self._attempt, meter.service_tier, meter.usage_object),
-            miss=planning.settled(
+            miss=planning.settle(
                 planned,
                 None if estimated else usage,
                 AnswerDiagnostics(meter.upstream_id, meter.miss_reason),

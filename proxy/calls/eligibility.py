@@ -74,7 +74,7 @@ def _unused_slots_reason(call: Call) -> str:
 
 
 def _speaks_responses(route: Route) -> bool:
-    """True if a Responses call goes there in its own words, with marks that are said in them."""
+    """True if a Responses call goes there in its own format, with cache marks of that format."""
     upstream = route.upstream
     there = upstream.kind == "openai" and upstream.serves_responses
     return there and route.regime != "anthropic-breakpoint"

@@ -21,7 +21,7 @@ from typing import Any, Final
 import msgspec
 
 from proxy.calls.attempt import Attempt
-from proxy.calls.deadlines import AwaitedEvent, GatewayInterrupted, NoWatchdog
+from proxy.calls.deadlines import AwaitedEvent, NoWatchdog, gateway_interrupted
 from proxy.calls.failed_attempts import record_cancelled, record_refused, record_superseded
 from proxy.calls.ports import CallContext, CheaperRoute
 from proxy.calls.route_choice import RouteChoice
@@ -30,6 +30,7 @@ from proxy.calls.settlement import AttemptInfo, AttemptOutcome, attempt_cost, es
 from proxy.errors import ProxyError, UpstreamError
 from proxy.records.receipt import Outcome
 from proxy.records.timeline import Timeline
+from slo.breaker import BreakerState
 from slo.hedges import hedge_delay_s, is_worth_hedging, may_begin_sooner
 
 _log = logging.getLogger("thriftgate.upstreams")
@@ -40,14 +41,14 @@ Begin = Callable[[Attempt], Coroutine[Any, Any, UpstreamError | CheaperRoute | N
 _BYTES_PER_TOKEN: Final = 4
 #: How many deadlines, and seconds, an attempt may take at least before it is taken to hang: then
 #: also conversations under way are moved, and the route's breaker counts a failure.
-_STALL_DEADLINES: Final = 10
+_STALL_AFTER_DEADLINES: Final = 10
 _MIN_STALL_S: Final = 10.0
 #: Attempts of a call that are under way at once, and the fewest seconds between two looks at them.
 _MAX_CONCURRENT_ATTEMPTS: Final = 3
 _MIN_LOOK_INTERVAL_S: Final = 0.05
 
 
-class AttemptTimedOut(UpstreamError):
+class _AttemptTimedOut(UpstreamError):
     """An attempt was late, and another one's answer began first."""
 
     leaves_upstream_running = True
@@ -61,7 +62,7 @@ class AttemptTimedOut(UpstreamError):
         )
 
 
-class AttemptStalled(UpstreamError):
+class _AttemptStalled(UpstreamError):
     """An attempt was so late that it hangs, and another one's answer began first."""
 
     leaves_upstream_running = True
@@ -75,7 +76,7 @@ class AttemptStalled(UpstreamError):
         )
 
 
-class AttemptSuperseded(UpstreamError):
+class _AttemptSuperseded(UpstreamError):
     """An attempt was given up, because another one's answer began first."""
 
     leaves_upstream_running = True
@@ -123,14 +124,14 @@ class HedgedAttempts:
         """
         try:
             while True:
-                task = await self._next_ended()
+                task = await self._wait_for_next_end()
                 if task is None:
                     self._send_next()
                     continue
                 self.attempt = self._tasks.pop(task)
                 if not self._tasks or _has_begun(task):
                     break
-                self._record_fallen(task, self.attempt)
+                self._record_ended(task, self.attempt)
                 self.attempt = next(iter(self._tasks.values()))
                 self._reset_deadline()
         finally:
@@ -155,7 +156,7 @@ class HedgedAttempts:
         self._reset_deadline()
         self._late_at = now + hedge_delay_s(self._deadline)
         self._due = now + self._deadline
-        self._hung_at = now + max(_STALL_DEADLINES * self._deadline, _MIN_STALL_S)
+        self._hung_at = now + max(_STALL_AFTER_DEADLINES * self._deadline, _MIN_STALL_S)
 
     def _reset_deadline(self) -> None:
         """Wait as long as the attempt under way that was begun last may take."""
@@ -176,7 +177,7 @@ class HedgedAttempts:
         if attempt.answer is not None:
             attempt.answer.switch_timeline(context.timeline)
 
-    async def _next_ended(self) -> _AttemptTask | None:
+    async def _wait_for_next_end(self) -> _AttemptTask | None:
         """The attempt that ended first; None if it is time to do something about them."""
         wake = None
         if len(self._tasks) >= _MAX_CONCURRENT_ATTEMPTS:
@@ -220,7 +221,7 @@ class HedgedAttempts:
             return False
         if not is_worth_hedging(tokens, is_warm_there=False) or not self._is_quicker(choice):
             return False
-        self._predicted = self._nanos(choice)
+        self._predicted = self._abandoned_cost_nanos(choice)
         return self._context.deps.route_health.hedges.try_acquire(
             self._predicted, self._context.timeline.now()
         )
@@ -228,25 +229,25 @@ class HedgedAttempts:
     def _is_quicker(self, choice: RouteChoice) -> bool:
         """True if a route may begin before all that are under way; not if known to be as slow."""
         registry, now = self._context.deps.route_health, self._context.timeline.now()
-        there = registry.of(choice.route).ttft.median(now)
+        there = registry.health_of(choice.route).ttft.median(now)
         return all(
             may_begin_sooner(
                 there,
-                registry.of(attempt.choice.route).ttft.median(now),
+                registry.health_of(attempt.choice.route).ttft.median(now),
                 waited=now - self._started_at[task],
                 deadline=self._deadline,
             )
             for task, attempt in self._tasks.items()
         )
 
-    def _nanos(self, choice: RouteChoice) -> int | None:
+    def _abandoned_cost_nanos(self, choice: RouteChoice) -> int | None:
         """The cost of an attempt that is given up before its first content; None if unknown."""
         call = self._context.call
         end = AttemptOutcome(outcome=Outcome.FAILED, status=0, usage=estimate_from_length(call, ""))
         paid = attempt_cost(AttemptInfo(call=call, route=choice.route), end)
         return None if paid is None else paid.effective_nanos
 
-    def _record_fallen(self, task: _AttemptTask, attempt: Attempt) -> None:
+    def _record_ended(self, task: _AttemptTask, attempt: Attempt) -> None:
         """Keep the receipt of an attempt that failed while another is under way."""
         error = task.exception()
         failure = task.result() if error is None else error
@@ -257,7 +258,7 @@ class HedgedAttempts:
             record_refused(attempt, failure, final=False)
         elif isinstance(failure, BaseException):
             _log.error("An attempt of call %s failed", self._context.call.id, exc_info=failure)
-            record_cancelled(attempt, GatewayInterrupted(), final=False)
+            record_cancelled(attempt, gateway_interrupted(), final=False)
 
     async def _give_up(self, task: _AttemptTask) -> None:
         """Cancel an attempt that lost and keep its receipt; what it came to is closed.
@@ -270,19 +271,32 @@ class HedgedAttempts:
         over = await _wait_until_ended(task)
         attempt = self._tasks.pop(task)
         if not task.cancelled() and not _has_begun(task):  # it failed by itself
-            self._record_fallen(task, attempt)
+            self._record_ended(task, attempt)
         else:
             self._note_superseded(task, attempt)
-            # That it was late, or another came first, is no failure: objectives judge of time.
-            attempt.close(why if isinstance(why, AttemptStalled) else asyncio.CancelledError())
+            is_failure = isinstance(why, _AttemptStalled) or self._is_failed_probe(task, attempt)
+            attempt.close(why if is_failure else asyncio.CancelledError())
             if self._is_hedged:
                 self._is_hedged = False
                 hedges, now = self._context.deps.route_health.hedges, self._context.timeline.now()
-                hedges.settle_hedge(self._nanos(attempt.choice), self._predicted, now)
+                hedges.settle_hedge(
+                    self._abandoned_cost_nanos(attempt.choice), self._predicted, now
+                )
             # At once, so that what it held is free for the next, and the call's cost is whole.
             record_cancelled(attempt, why, final=False)
         if over is not None:
             raise over
+
+    def _is_failed_probe(self, task: _AttemptTask, attempt: Attempt) -> bool:
+        """True if an attempt was late on a route that failed and is tried again.
+
+        Lateness alone is no failure: objectives judge of time. But a route that stays on trial
+        after it was late is tried again by the next call, and each would wait for it.
+        """
+        health = self._context.deps.route_health.health_of(attempt.choice.route)
+        now = self._context.timeline.now()
+        is_late = now - self._started_at[task] >= hedge_delay_s(self._deadline)
+        return is_late and health.breaker.state(now) is BreakerState.HALF_OPEN
 
     def _note_superseded(self, task: _AttemptTask, attempt: Attempt) -> None:
         """Remember of a route that lost how slow it is taken to be.
@@ -299,21 +313,21 @@ class HedgedAttempts:
             return
         first = self.attempt
         if now - self._started_at[task] >= late:
-            registry.of(attempt.choice.route).ttft.record(inf, now)
+            registry.health_of(attempt.choice.route).ttft.record(inf, now)
         elif first.ttft is not None:
-            usual = registry.of(first.choice.route).ttft.median(now)
+            usual = registry.health_of(first.choice.route).ttft.median(now)
             if usual is not None and usual >= late:
-                registry.of(attempt.choice.route).ttft.record(first.ttft, now)
+                registry.health_of(attempt.choice.route).ttft.record(first.ttft, now)
 
     def _superseded_reason(self, task: _AttemptTask) -> UpstreamError:
         """Why an attempt lost, by how long it took until another began."""
         waited = self._context.timeline.now() - self._started_at[task]
-        if waited >= max(_STALL_DEADLINES * self._deadline, _MIN_STALL_S):
-            return AttemptStalled()
-        return AttemptTimedOut() if waited >= self._deadline else AttemptSuperseded()
+        if waited >= max(_STALL_AFTER_DEADLINES * self._deadline, _MIN_STALL_S):
+            return _AttemptStalled()
+        return _AttemptTimedOut() if waited >= self._deadline else _AttemptSuperseded()
 
     async def _stop(self) -> None:
-        """Cancel what is still under way; where no attempt ended by itself, the last is told of.
+        """Cancel attempts under way; where none ended by itself, the last is recorded.
 
         Raises:
             CancelledError: The call was cancelled once more; all have ended all the same.

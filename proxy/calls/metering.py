@@ -65,7 +65,6 @@ class Meter:
         upstream_id: The provider's own id of the answer; "" while none was seen.
         service_tier: The tier that served the answer, as the upstream names it; "" if it did not.
         miss_reason: The provider's own reason why its cache missed; None where it gave none.
-        unkept_bytes: Bytes that passed after the bound and are missing from ``delivered_text``.
         is_unreadable: Whether something that was read should have been a JSON object and was none.
     """
 
@@ -88,7 +87,6 @@ class Meter:
         "is_unreadable",
         "miss_reason",
         "service_tier",
-        "unkept_bytes",
         "upstream_id",
     )
 
@@ -126,7 +124,6 @@ class Meter:
         self.upstream_id = ""
         self.service_tier = ""
         self.miss_reason: ProviderReason | None = None
-        self.unkept_bytes = 0
         self.is_unreadable = False
 
     def feed(self, run: bytes) -> None:
@@ -135,8 +132,6 @@ class Meter:
         if size <= self._room:
             self._room -= size
             self._kept.append(run)
-        else:
-            self.unkept_bytes += size
         if (
             self._to_ask
             or not self.has_begun
@@ -145,12 +140,11 @@ class Meter:
             or run.count(b'"usage"') != run.count(b'"usage":null')
             or _has_stop_reason(run)
         ):
-            self._look(run)
+            self._note_run(run)
 
     def feed_ends(self, body: bytes) -> None:
         """Take note of a body that takes too long to parse: of its id and usage alone."""
         ends = ends_of(body)
-        self.unkept_bytes += len(body) - len(ends)
         if ends:
             self.feed(ends)
         else:
@@ -193,7 +187,7 @@ class Meter:
 
     @property
     def has_exact_usage(self) -> bool:
-        """True if what was used was said with the answer's end, good or bad, and may be true."""
+        """True if usage came with the answer's end, good or bad, and is plausible."""
         return self.has_final_usage and not self.has_implausible_usage
 
     @property
@@ -227,9 +221,9 @@ class Meter:
         for run in self._kept:
             yield from pieces(run)
 
-    def _look(self, run: bytes) -> None:
+    def _note_run(self, run: bytes) -> None:
         if not self._streamed:
-            self._note(ServerSentEvent(name="", data=run))
+            self._note_event(ServerSentEvent(name="", data=run))
             self.has_final_usage = bool(self._found)
             self.is_finished = self.has_begun and not self.is_broken
             return
@@ -242,10 +236,10 @@ class Meter:
                     self.has_begun or self._to_ask < _MAX_EVENTS_ASKED_FOR_ID
                 )  # empty, but whole
             else:
-                self._note(event)
+                self._note_event(event)
 
-    def _note(self, event: ServerSentEvent) -> None:
-        """Take over what one event says; data that is no JSON object only begins the answer."""
+    def _note_event(self, event: ServerSentEvent) -> None:
+        """Note the fields of one event; data that is no JSON object only begins the answer."""
         is_dense = self._streamed and may_exceed(event.data, MAX_ANSWER)
         if is_dense:
             event = ServerSentEvent(name=event.name, data=ends_of(event.data))
@@ -284,7 +278,7 @@ class Meter:
             self.service_tier = part.tier() or self.service_tier
 
     def _note_failure(self, answer: AnswerFields) -> None:
-        """Take over what is said of a failure."""
+        """Note the error of a failure."""
         self.is_broken = True
         self.has_final_usage = any(part.usage_object() is not None for part in answer.parts())
         self.upstream_id = self.upstream_id or answer.answer_id()[:256]

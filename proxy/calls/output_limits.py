@@ -79,7 +79,7 @@ _decoded_bodies: dict[int, _DecodedBody] = {}
 
 @contextmanager
 def decode_once(*bodies: bytes) -> Iterator[None]:
-    """Whatever is asked of these very bodies meanwhile, each is read once."""
+    """A block in which the bodies given are decoded only once."""
     taken = [
         id(body)
         for body in bodies
@@ -123,7 +123,7 @@ def output_allowance(body: bytes, endpoint: str, route: Route) -> OutputAllowanc
 
 
 def lowered_limit(notes: str) -> int | None:
-    """The output limit that such a note in a receipt's notes tells of; None for no such note."""
+    """The lowered output limit by a receipt's notes; None without such a note."""
     found = _LOWERED_NOTE.search(notes)
     return int(found[1]) if found else None
 

@@ -21,7 +21,7 @@ import asyncio
 import logging
 
 from proxy.calls.attempt import Attempt
-from proxy.calls.deadlines import ClientDisconnected, GatewayInterrupted
+from proxy.calls.deadlines import ClientDisconnected, gateway_interrupted
 from proxy.calls.delivery import Delivery
 from proxy.calls.failed_attempts import (
     record_cancelled,
@@ -95,12 +95,12 @@ def record_refusal(call: Call, refusal: ProxyError, deps: Dependencies, timeline
 
 
 def _note_accepted_unmodified(context: CallContext, routes: RouteSequence) -> None:
-    """Tell whoever changed the prompt that it was taken without; the one that went last."""
-    folding = context.deps.compaction
+    """Notify planning or compaction that the prompt was refused modified, and taken unmodified."""
+    compaction = context.deps.compaction
     if routes.refused_plan is not None:
-        context.deps.planning.refused(routes.refused_plan)
-    elif routes.refused_compaction is not None and folding is not None:
-        folding.refused(context.call, routes.refused_compaction)
+        context.deps.planning.note_refusal(routes.refused_plan)
+    elif routes.refused_compaction is not None and compaction is not None:
+        compaction.record_refusal(context.call, routes.refused_compaction)
 
 
 def _decide(context: CallContext) -> RoutingDecision:
@@ -188,7 +188,7 @@ async def _open_next(
         if isinstance(error, ProxyError):
             record_refused(attempt, error)
         else:  # We made a mistake: it is billed all the same.
-            record_cancelled(attempt, GatewayInterrupted(), final=True)
+            record_cancelled(attempt, gateway_interrupted(), final=True)
         raise
     return run if isinstance(run, Attempt) else run.attempt, failure
 
@@ -209,7 +209,7 @@ async def _timeout_or_raise(
     if isinstance(reason, ClientDisconnected):
         await record_failed(attempt, reason, final=True)
     else:
-        record_cancelled(attempt, reason or GatewayInterrupted(), final=True)
+        record_cancelled(attempt, reason or gateway_interrupted(), final=True)
     raise reason or cancelled from None
 
 
@@ -222,6 +222,6 @@ async def _pause(context: CallContext, number: int, pause: float) -> None:
         reason = context.watchdog.take_cancel_reason()
         attempt = AttemptInfo(call=context.call, number=number)
         record_failure_with_usage(
-            context, attempt, reason or GatewayInterrupted(), None, final=True
+            context, attempt, reason or gateway_interrupted(), None, final=True
         )
         raise reason or cancelled from None

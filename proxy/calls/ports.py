@@ -67,7 +67,7 @@ class Caller(Protocol):
         ...
 
     def note_attempt(self, receipt: Receipt) -> None:
-        """Another attempt of the call ended like this: what it cost is the call's cost, too."""
+        """Note another attempt of the call, whose cost is part of the call's."""
         ...
 
     async def wait_until_gone(self) -> None:
@@ -102,30 +102,30 @@ class Estimator(Protocol):
 class PlanningPort(Protocol):
     """Puts prompts into the form that caches read most of."""
 
-    async def planned(self, call: Call, route: Route) -> Planned | Passthrough:
+    async def plan(self, call: Call, route: Route) -> Planned | Passthrough:
         """The prompt for this route, or the reason that it is sent unmodified; never raises."""
         ...
 
-    def begun(self, planned: Planned | Passthrough) -> None:
-        """The answer begins: others may read what the call wrote."""
+    def note_answer_started(self, planned: Planned | Passthrough) -> None:
+        """Note that the answer begins: other calls may read what this one wrote."""
         ...
 
-    def ended(self, planned: Planned | Passthrough) -> None:
-        """The attempt is over, however it ended; said once of each call that was planned."""
+    def note_attempt_ended(self, planned: Planned | Passthrough) -> None:
+        """Note that the attempt is over, however it ended; called once for each planned call."""
         ...
 
-    def refused(self, planned: Planned) -> None:
+    def note_refusal(self, planned: Planned) -> None:
         """Note that an upstream refused a planned prompt, and accepted it unmodified."""
         ...
 
-    async def kept(self, planned: Planned | Passthrough) -> None:
+    async def wait_until_stored(self, planned: Planned | Passthrough) -> None:
         """Wait until what was decided for the call's conversation is kept, not for long."""
         ...
 
-    def settled(
-        self, planned: Planned | Passthrough, usage: Usage | None, heard: AnswerDiagnostics
+    def settle(
+        self, planned: Planned | Passthrough, usage: Usage | None, diagnostics: AnswerDiagnostics
     ) -> CacheMiss | None:
-        """Why less was read from the cache than could have been; None where nobody can say."""
+        """Learn from the call's usage; returns the reason of a cache miss, if there is one."""
         ...
 
 
@@ -136,15 +136,15 @@ class CompactionPort(Protocol):
         """True if it may have to do with the call: the call or its feature asks, or did lately."""
         ...
 
-    async def folded(self, call: Call, route: Route) -> CompactionResult:
+    async def compact(self, call: Call, route: Route) -> CompactionResult:
         """The prompt for this route, or the reason that it is sent unmodified; never raises."""
         ...
 
-    async def left(self, call: Call, fold: CompactionResult) -> CompactionResult:
+    async def track_unmodified(self, call: Call, result: CompactionResult) -> CompactionResult:
         """The result of a call that is sent unmodified; notes it where the one before was not."""
         ...
 
-    def refused(self, call: Call, fold: CompactionResult) -> None:
+    def record_refusal(self, call: Call, result: CompactionResult) -> None:
         """Note that an upstream refused a compacted call, and accepted it unmodified."""
         ...
 
@@ -181,7 +181,7 @@ class SpendingLimits(Protocol):
     async def admit(
         self, attempt: AttemptInfo, prepared: PreparedRequest, fits: Callable[[str], bool]
     ) -> Admitted | CheaperRoute:
-        """Hold it, or say where it fits.
+        """Reserve what the attempt may use, or return the route on which it fits.
 
         Args:
             attempt: The attempt.
@@ -223,7 +223,7 @@ class BackgroundTaskGroup(Protocol):
         ...
 
     def end(self, *tasks: asyncio.Task[None]) -> None:
-        """Cancel tasks of the group until they have ended; nobody waits for that here."""
+        """Cancel tasks of the group until they have ended; returns at once."""
         ...
 
 

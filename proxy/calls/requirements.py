@@ -132,12 +132,12 @@ class _TraitsCache:
         self._last: tuple[bytes, RequestTraits] | None = None
         self._long: OrderedDict[tuple[str, int], RequestTraits] = OrderedDict()
 
-    def short(self, body: bytes) -> RequestTraits:
+    def traits_of_body(self, body: bytes) -> RequestTraits:
         if self._last is None or self._last[0] is not body:
             self._last = (body, _read_traits(body))
         return self._last[1]
 
-    def long(self, call: Call) -> RequestTraits:
+    def traits_of_call(self, call: Call) -> RequestTraits:
         key = (call.id, len(call.body))
         found = self._long.get(key)
         if found is None:
@@ -153,9 +153,9 @@ _traits_cache: Final = _TraitsCache()
 def request_traits(call: Call) -> RequestTraits:
     """The traits of the call's body, which is read once."""
     return (
-        _traits_cache.short(call.body)
+        _traits_cache.traits_of_body(call.body)
         if len(call.body) < _MIN_REMEMBERED_BYTES
-        else _traits_cache.long(call)
+        else _traits_cache.traits_of_call(call)
     )
 
 
@@ -244,33 +244,33 @@ def _guess_traits(body: bytes) -> RequestTraits:
 
 def _traits(fields: _Fields, *, vision: bool, is_answered: bool, begins: bytes) -> RequestTraits:
     limits = (fields.max_completion_tokens, fields.max_tokens, fields.max_output_tokens)
-    read = (limit for each in limits if (limit := _limit(each)) is not None)
+    read = (limit for each in limits if (limit := _output_limit(each)) is not None)
     return RequestTraits(
-        tools=any(_is_there(each) for each in (fields.tools, fields.functions)),
+        tools=any(_is_given(each) for each in (fields.tools, fields.functions)),
         schema=_is_schema(fields.response_format) or _is_schema(fields.text),
         vision=vision,
         output=next(read, 0),
         is_answered=is_answered,
         first=blake2b(begins, digest_size=16).digest(),
-        needs=tuple(_needs(fields)),
+        needs=tuple(_required_features(fields)),
     )
 
 
-def _needs(fields: _Fields) -> Iterator[str]:
+def _required_features(fields: _Fields) -> Iterator[str]:
     """Features of a body that only some models take and that cannot be expressed otherwise."""
-    if (_limit(fields.n) or 0) > 1:
+    if (_output_limit(fields.n) or 0) > 1:
         yield "choices"
     for name, asked in (
         ("logprobs", _is_above_none(fields.logprobs) or _is_above_none(fields.top_logprobs)),
-        ("audio", _is_there(fields.audio) or b'"audio"' in bytes(fields.modalities)),
+        ("audio", _is_given(fields.audio) or b'"audio"' in bytes(fields.modalities)),
         ("web_search", bytes(fields.web_search_options) not in _NO_OPTIONS),
-        ("functions", _is_there(fields.functions) or _is_there(fields.function_call)),
-        ("forced_tools", _is_there(fields.tool_choice) and not _is_free(fields.tool_choice)),
-        ("stop", _is_there(fields.stop)),
+        ("functions", _is_given(fields.functions) or _is_given(fields.function_call)),
+        ("forced_tools", _is_given(fields.tool_choice) and not _is_free(fields.tool_choice)),
+        ("stop", _is_given(fields.stop)),
     ):
         if asked:
             yield name
-    if _begins(fields.tools, b"["):
+    if _begins_with(fields.tools, b"["):
         yield from _tool_needs(fields.tools)
 
 
@@ -286,7 +286,7 @@ def _tool_needs(tools: msgspec.Raw) -> Iterator[str]:
 
 
 def _is_above_none(raw: msgspec.Raw) -> bool:
-    return _is_there(raw) and bytes(raw) != b"0"
+    return _is_given(raw) and bytes(raw) != b"0"
 
 
 def _is_free(choice: msgspec.Raw) -> bool:
@@ -301,7 +301,8 @@ def _is_answer(message: _Message) -> bool:
 def _is_no_text(message: _Message) -> bool:
     """True if it is or has a part that is no text."""
     return bytes(message.type) in _NON_TEXT_TYPES or any(
-        _begins(each, b"[") and _has_no_text(each) for each in (message.content, message.output)
+        _begins_with(each, b"[") and _has_no_text(each)
+        for each in (message.content, message.output)
     )
 
 
@@ -314,10 +315,10 @@ def _has_no_text(parts: msgspec.Raw) -> bool:
 
 def _is_schema(form: msgspec.Raw) -> bool:
     """True if a chat call's response_format, or a Responses call's text, is a schema."""
-    if not _begins(form, b"{"):
+    if not _begins_with(form, b"{"):
         return False
     outer = _FORM.decode(form)
-    inner = _FORM.decode(outer.format) if _begins(outer.format, b"{") else _Form()
+    inner = _FORM.decode(outer.format) if _begins_with(outer.format, b"{") else _Form()
     return _equals(outer.type, b'"json_schema"') or _equals(inner.type, b'"json_schema"')
 
 
@@ -325,17 +326,17 @@ def _equals(raw: msgspec.Raw, text: bytes) -> bool:
     return raw is not _ABSENT and bytes(memoryview(raw)[: len(text) + 1]) == text
 
 
-def _begins(raw: msgspec.Raw, text: bytes) -> bool:
+def _begins_with(raw: msgspec.Raw, text: bytes) -> bool:
     return raw is not _ABSENT and bytes(memoryview(raw)[:1]) == text
 
 
-def _is_there(raw: msgspec.Raw) -> bool:
+def _is_given(raw: msgspec.Raw) -> bool:
     return (
         raw is not _ABSENT and bytes(memoryview(raw)[: _MAX_EMPTY_BYTES + 1]) not in _EMPTY_VALUES
     )
 
 
-def _limit(raw: msgspec.Raw) -> int | None:
+def _output_limit(raw: msgspec.Raw) -> int | None:
     """The number that a field says; None where it says none."""
     if raw is _ABSENT or memoryview(raw).nbytes > _MAX_LIMIT_DIGITS:
         return None

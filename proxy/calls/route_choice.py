@@ -10,7 +10,7 @@ import msgspec
 from proxy.calls.retry_policy import GENERATING_ENDPOINTS
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route
-from proxy.errors import NotFound, ProxyError, UpstreamError
+from proxy.errors import CallerError, ProxyError, UpstreamError
 from proxy.records.call import Call
 
 #: How upstreams say that a prompt is too long, by code or in words.
@@ -30,7 +30,7 @@ _MAX_SKIPPED_CHARS = 512
 
 
 class Untranslatable(UpstreamError):
-    """A call cannot be said to the model that was to answer in another's place."""
+    """A call cannot be translated for the substitute model."""
 
     def __init__(self, why: ProxyError) -> None:
         super().__init__(
@@ -65,8 +65,8 @@ class RoutingDecision(msgspec.Struct, frozen=True, kw_only=True):
         deadline: Seconds to the first content byte, after which the next route is tried if there
             is one; None for as long as patience lasts.
         level: The fallback level it runs on; 0 for what the caller asked for.
-        is_trial: Whether it is to show how what was asked for does: its routes keep their order,
-            though some of them fail just now.
+        is_trial: Whether it is to show how what was asked for does: a route that has not begun of
+            late keeps its place, unless it fails.
         skipped: Models that would have been taken and cannot take the call, by name, and why.
     """
 
@@ -81,7 +81,7 @@ def requested_routes(call: Call, catalog: Catalog) -> tuple[RouteChoice, ...]:
     """The routes of the model the call names, in the order they are tried; at least one.
 
     Raises:
-        NotFound: If the catalog has no such model.
+        CallerError: If the catalog has no such model.
     """
     if name := call.path_model:
         return _owning_route(name, catalog)
@@ -101,7 +101,7 @@ def _owning_route(name: str, catalog: Catalog) -> tuple[RouteChoice, ...]:
     """The one upstream whose model this is: what one keeps is no other's to show or delete.
 
     Raises:
-        NotFound: If no upstream takes the name.
+        CallerError: If no upstream takes the name.
     """
     model = catalog.find(name) or catalog.unlisted_model(name)
     if model is None:
@@ -109,16 +109,17 @@ def _owning_route(name: str, catalog: Catalog) -> tuple[RouteChoice, ...]:
     return (RouteChoice(model.routes[0], ""),)
 
 
-def _unknown_model(name: str, catalog: Catalog) -> NotFound:
+def _unknown_model(name: str, catalog: Catalog) -> CallerError:
     """The refusal of a model that no upstream is known to have."""
     near = difflib.get_close_matches(name[:100], list(catalog.models)[:200], n=1)
     hint = f" Did you mean {near[0]}?" if near else ""
-    return NotFound(
+    return CallerError(
         f"The model `{name[:100]}` is not in the gateway's catalog.{hint}"
         " GET /v1/models?all=1 lists what is; whoever runs the gateway can add it in the catalog"
         " file and name a `default_upstream` there for all other names.",
         code="model_not_found",
         param="model",
+        status=404,
     )
 
 

@@ -113,7 +113,7 @@ class RouteHealthRegistry:
         self.retries = RetryBudget()
         self.hedges = HedgeBudget()
 
-    def of(self, route: Route) -> RouteHealth:
+    def health_of(self, route: Route) -> RouteHealth:
         """The route's; routes are the catalog's, so that there are no more lanes than these."""
         return self._by_route.get(route.name) or self._by_route.setdefault(
             route.name, RouteHealth(adapts=route.upstream.adapts)
@@ -124,11 +124,13 @@ class RouteHealthRegistry:
         health = self._by_route.get(route.name)
         return health is not None and health.breaker.state(now) is BreakerState.OPEN
 
-    def failing_last(self, choices: tuple[RouteChoice, ...], now: float) -> tuple[RouteChoice, ...]:
+    def sort_failing_last(
+        self, choices: tuple[RouteChoice, ...], now: float
+    ) -> tuple[RouteChoice, ...]:
         """The choices with those last whose routes fail just now, else in their order."""
         if len(choices) == 1:
             return choices
-        pairs = [(choice, self.of(choice.route).breaker) for choice in choices]
+        pairs = [(choice, self.health_of(choice.route).breaker) for choice in choices]
         if all(breaker.state(now) is BreakerState.CLOSED for _, breaker in pairs):
             return choices
         ready = order_routes(pairs, now)
@@ -138,7 +140,7 @@ class RouteHealthRegistry:
         self, route: Route, failure: BaseException | None, began: float, now: float
     ) -> None:
         """Count how an attempt ended that was sent; None for one that was answered."""
-        breaker = self.of(route).breaker
+        breaker = self.health_of(route).breaker
         before = breaker.ejections
         breaker.record_outcome(now, ok=route_succeeded(failure), began=began)
         if breaker.ejections > before:

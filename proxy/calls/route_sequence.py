@@ -32,14 +32,11 @@ class RouteSequence:
     """
 
     def __init__(self, context: CallContext, decision: RoutingDecision) -> None:
-        """Begin with what was decided; routes that fail just now come last, but in a trial."""
+        """Begin with what was decided; routes that fail just now come last."""
         now = context.timeline.now()
         self._context = context
         self.decision = decision
-        choices = decision.choices
-        self._choices = list(
-            choices if decision.is_trial else context.deps.route_health.failing_last(choices, now)
-        )
+        self._choices = list(context.deps.route_health.sort_failing_last(decision.choices, now))
         self._position = 0
         self._number = self._open_attempts = 0
         self._is_extended = self._has_switched_model = False
@@ -53,7 +50,7 @@ class RouteSequence:
 
     @property
     def attempt_count(self) -> int:
-        """Number of attempts there were."""
+        """The number of attempts so far."""
         return self._number
 
     @property
@@ -121,11 +118,13 @@ class RouteSequence:
         self._open_attempts = 0
         if not isinstance(failure, Untranslatable):
             self._upstream_failure = failure
-        misfolded = attempt.refused_compaction(failure)
-        self.refused_plan = None if misfolded is not None else attempt.refused_plan(failure)
-        if misfolded is not None or self.refused_plan is None:
-            self.refused_compaction = misfolded
-        if misfolded is not None or self.refused_plan is not None:
+        refused_compaction = attempt.refused_compaction(failure)
+        self.refused_plan = (
+            None if refused_compaction is not None else attempt.refused_plan(failure)
+        )
+        if refused_compaction is not None or self.refused_plan is None:
+            self.refused_compaction = refused_compaction
+        if refused_compaction is not None or self.refused_plan is not None:
             return 0.0
         deps = self._context.deps
         if self.is_last:
@@ -158,11 +157,11 @@ class RouteSequence:
         wait its deadline for it.
         """
         registry, first = self._context.deps.route_health, self._choices[0]
-        if len(self._choices) == 1 or registry.of(first.route).ttft.median(now) != inf:
+        if len(self._choices) == 1 or registry.health_of(first.route).ttft.median(now) != inf:
             return
         for choice in self._choices[1:]:
             if choice.model == first.model and self._is_ready(choice):
-                usual = registry.of(choice.route).ttft.median(now)
+                usual = registry.health_of(choice.route).ttft.median(now)
                 if usual is not None and usual != inf:
                     self._choices.remove(choice)
                     self._choices.insert(0, choice)
@@ -173,7 +172,7 @@ class RouteSequence:
         if choice.is_last_resort:
             return False
         deps, now = self._context.deps, self._context.timeline.now()
-        return deps.route_health.of(choice.route).breaker.seconds_until_admission(now) <= 0
+        return deps.route_health.health_of(choice.route).breaker.seconds_until_admission(now) <= 0
 
     def _append_fallbacks(self, failure: UpstreamError) -> None:
         """Let the models follow that may answer in place of the one asked for, once."""

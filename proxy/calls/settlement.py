@@ -105,7 +105,7 @@ def attempt_cost(attempt: AttemptInfo, end: AttemptOutcome) -> CallCost | None:
 
 
 def billing_terms(attempt: AttemptInfo, tier: str, usage: Mapping[str, Any]) -> BillingTerms:
-    """On what terms an attempt was served, by what the answer says, else by what was asked.
+    """The billing terms of an attempt, by the answer, else by the request.
 
     Args:
         attempt: The attempt.
@@ -223,22 +223,22 @@ def _planned_nanos(planned: Planned, attempt: AttemptInfo, end: AttemptOutcome) 
 
 def _compaction_fields(attempt: AttemptInfo, end: AttemptOutcome) -> dict[str, Any]:
     """The receipt's fields about compaction."""
-    fold, route = attempt.compaction, attempt.route
+    result, route = attempt.compaction, attempt.route
     tariff = route.tariff if route is not None else None
     counted = None if end.estimated else end.usage
     return {
-        "compaction": fold.mode,
-        "compaction_why": fold.why,
-        "folded": fold.is_folded,
-        "tokens_before": fold.before,
-        "tokens_after": fold.after,
-        "reset": fold.reset,
+        "compaction": result.mode,
+        "compaction_why": result.why,
+        "compacted": result.is_compacted,
+        "tokens_before": result.before,
+        "tokens_after": result.after,
+        "reset": result.reset,
         "compaction_nanos": compaction_savings(
-            fold, counted, tariff, attempt.call.arrived, end.terms
+            result, counted, tariff, attempt.call.arrived, end.terms
         ),
-        "needed": fold.needed,
-        "lost": fold.lost,
-        "folded_messages": fold.messages,
+        "needed": result.needed,
+        "lost": result.lost,
+        "compacted_messages": result.messages,
     }
 
 
@@ -257,5 +257,5 @@ def _kept_prompt(call: Call) -> str | None:
 
 
 def estimate_from_length(call: Call, delivered: str) -> Usage:
-    """A usage from lengths alone, for when nobody can wait: four letters are about a token."""
+    """Estimate usage from lengths alone, without waiting: four letters are about a token."""
     return Usage(input=len(call.body) // 4, output=len(delivered) // 4)

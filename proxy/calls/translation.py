@@ -36,7 +36,7 @@ def prepare(
             that the request is translated to what it takes.
 
     Raises:
-        InvalidCall: If the call cannot be said on the route's wire without changing its meaning.
+        CallerError: If the call cannot be said on the route's wire without changing its meaning.
     """
     wire = WIRES[route.upstream.kind]
     if is_substitute:

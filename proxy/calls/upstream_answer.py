@@ -29,7 +29,7 @@ _MAX_SNIFFED_BYTES: Final = 64 * 1024
 
 
 class ExpectedAnswer(NamedTuple):
-    """What a call asked for.
+    """The form of answer that a call asked for.
 
     Attributes:
         is_stream: Whether it asked for a stream; what begins as one then is one.
@@ -140,7 +140,7 @@ class UpstreamAnswer:
             if run := self._frames.feed(chunk):
                 self.meter.feed(run)
                 return run
-        return self._rest(self._frames)
+        return self._unfinished_bytes(self._frames)
 
     async def _sniff(self) -> None:
         """Read until it is known whether this is a stream; it is read again from its first byte.
@@ -249,9 +249,9 @@ class UpstreamAnswer:
         self.meter.is_broken = True
         raise failure_of(body, self._wire.failure) or malformed_answer()
 
-    def _rest(self, frames: EventFramer) -> bytes:
+    def _unfinished_bytes(self, frames: EventFramer) -> bytes:
         """The bytes after the last whole event, once the upstream has ended."""
-        rest = frames.rest()
+        rest = frames.unfinished_event()
         self._frames = EventFramer()
         if rest:
             self.meter.feed(rest)

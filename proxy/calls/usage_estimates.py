@@ -1,4 +1,4 @@
-"""Counts what upstreams do not say, off the event loop, and learns how their counts differ.
+"""Estimates usage that upstreams do not report, off the event loop, and learns from theirs.
 
 Fails open: an estimate that is not ready in time is made from lengths alone.
 """
@@ -104,7 +104,7 @@ class UsageEstimates:
         )
         return next((tokens for tokens in learned if tokens is not None), None)
 
-    def warm(self) -> None:
+    def load_vocabularies(self) -> None:
         """Load the vocabularies now, so that no call waits for them."""
         self._worker.submit(self._counter.generated_tokens, "", "gpt-4o")
 

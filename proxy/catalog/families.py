@@ -48,7 +48,7 @@ class Family:
 
     def model(self) -> Model:
         """The entry that all members share; at no known price."""
-        return _unpriced(self.names, self.upstream, self.like)
+        return _unpriced_model(self.names, self.upstream, self.like)
 
 
 def fine_tunes(families: Collection[Family], models: Mapping[str, Model]) -> dict[str, Model]:
@@ -103,13 +103,13 @@ class UnlistedModels:
             return None
         place, _, rest = name.partition("/")
         if rest and place in self.upstreams:
-            return self._at(self.upstreams[place], rest, models)
-        found = self._member(name)
+            return self._model_at_upstream(self.upstreams[place], rest, models)
+        found = self._model_by_family(name)
         if found is None and self.default is not None and self.default.name in self.upstreams:
-            found = _unpriced("*", self.default)
+            found = _unpriced_model("*", self.default)
         return found
 
-    def _member(self, name: str, upstream: Upstream | None = None) -> Model | None:
+    def _model_by_family(self, name: str, upstream: Upstream | None = None) -> Model | None:
         for family in self.families:
             if family.upstream.name not in self.upstreams:
                 continue
@@ -117,22 +117,24 @@ class UnlistedModels:
                 continue
             if match := family.match(name):
                 base = match.groupdict().get("base", "")
-                tuned = self._tuned(family, base) if base else None
+                tuned = self._fine_tuned_model(family, base) if base else None
                 return tuned or family.model()
         return None
 
-    def _tuned(self, family: Family, base: str) -> Model | None:
+    def _fine_tuned_model(self, family: Family, base: str) -> Model | None:
         """The entry of a base's fine-tunes, also where the base is a dated snapshot."""
         undated = SNAPSHOT.sub("", base)
         names = (family.names.replace(BASE, each) for each in (base, undated))
         return next((found for each in names if (found := self.tuned.get(each))), None)
 
-    def _at(self, upstream: Upstream, name: str, models: Mapping[str, Model]) -> Model | None:
+    def _model_at_upstream(
+        self, upstream: Upstream, name: str, models: Mapping[str, Model]
+    ) -> Model | None:
         """A model by the name that its upstream knows, for ``upstream/name``."""
         listed = models.get(name)
         if listed is not None and (route := _route_to(listed, upstream)) is not None:
             return replace(listed, routes=(replace(route, model=route.model or name),))
-        found = self._member(name, upstream) or _unpriced("*", upstream)
+        found = self._model_by_family(name, upstream) or _unpriced_model("*", upstream)
         return replace(found, routes=tuple(replace(each, model=name) for each in found.routes))
 
 
@@ -176,7 +178,7 @@ def _route_to(model: Model, upstream: Upstream) -> Route | None:
     return next((each for each in model.routes if each.upstream.name == upstream.name), None)
 
 
-def _unpriced(names: str, upstream: Upstream, like: Route | None = None) -> Model:
+def _unpriced_model(names: str, upstream: Upstream, like: Route | None = None) -> Model:
     """The entry of all models with such names.
 
     Args:

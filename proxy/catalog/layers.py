@@ -32,9 +32,9 @@ def models(files: list[TableFields]) -> Table:
                 file.problems.append(node.problem(what, "make it one entry"))
             elif name:
                 seen[name] = node
-                merged[name] = _over(merged[name], node) if name in merged else node
+                merged[name] = _merge_models(merged[name], node) if name in merged else node
     problems = files[0].problems
-    return {name: _alias(node, merged, problems) for name, node in merged.items()}
+    return {name: _resolve_like(node, merged, problems) for name, node in merged.items()}
 
 
 def _name(node: Node, problems: list[Problem]) -> str:
@@ -48,7 +48,7 @@ def _name(node: Node, problems: list[Problem]) -> str:
     return name or ""
 
 
-def _over(below: Node, above: Node) -> Node:
+def _merge_models(below: Node, above: Node) -> Node:
     """A model's fields over another's; where calls go is one thing and is replaced as one."""
     kept: Table = dict(below.value)
     if "routes" in above.value or "upstream" in above.value:
@@ -57,7 +57,7 @@ def _over(below: Node, above: Node) -> Node:
     return replace(above, value={**kept, **above.value})
 
 
-def _alias(node: Node, merged: Table, problems: list[Problem]) -> Node:
+def _resolve_like(node: Node, merged: Table, problems: list[Problem]) -> Node:
     """The model with all that it inherits from the one it is like, whose name upstreams know."""
     like = node.value.get("like")
     if like is None:
@@ -67,5 +67,5 @@ def _alias(node: Node, merged: Table, problems: list[Problem]) -> Node:
         what = f'names "{like.value}", which is no model with fields of its own'
         problems.append(like.problem(what, suggest_name(str(like.value), others)))
         return node
-    whole = _over(merged[like.value], node)
+    whole = _merge_models(merged[like.value], node)
     return replace(whole, value={"model": like, **whole.value})

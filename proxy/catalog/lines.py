@@ -1,4 +1,4 @@
-"""On which line each entry of a TOML text stands; the parser of the standard library forgets it."""
+"""Finds the line of each entry of a TOML text, which the standard library's parser forgets."""
 
 import re
 import tomllib

@@ -31,7 +31,7 @@ _NOWHERE = Upstream(name="", kind="openai", base_url="")
 def load(
     shipped: str, user: str | None, *, names: tuple[str, str] = ("models.toml", "catalog.toml")
 ) -> Catalog:
-    """The catalog these texts say.
+    """Read the catalog from these texts.
 
     Args:
         shipped: The text of the catalog that comes with Thriftgate.
@@ -61,7 +61,7 @@ def load(
         raise BadCatalog(found)
     stated = {node.value["id"].value for node in files[0].elements("models")}
     whole = {
-        name: model if name in stated else _completed(model, families)
+        name: model if name in stated else _complete_from_families(model, families)
         for name, model in listed.items()
     }
     return Catalog(
@@ -90,8 +90,8 @@ def _families(
             names, like = table.text("names"), table.choice("like", models)
             upstream = upstreams.get(table.choice("upstream", upstreams))
             if not names or upstream is None:
-                mend = 'write { names = "gpt-*", upstream = "openai" }'
-                file.problems.append(node.problem("has no names or no upstream", mend))
+                fix = 'write { names = "gpt-*", upstream = "openai" }'
+                file.problems.append(node.problem("has no names or no upstream", fix))
                 continue
             route = models[like].routes[0] if like else None
             found.append(Family(names=names, upstream=upstream, like=route))
@@ -99,12 +99,12 @@ def _families(
 
 
 def _default_upstream(files: list[TableFields], upstreams: Collection[str]) -> str:
-    """The last file's word on where names go that no family has; "" for nowhere."""
+    """The upstream of names that no family has, by the last file that names one; "" for none."""
     said = [file.choice("default_upstream", upstreams) for file in files]
     return next((name for name in reversed(said) if name), "")
 
 
-def _completed(model: Model, families: tuple[Family, ...]) -> Model:
+def _complete_from_families(model: Model, families: tuple[Family, ...]) -> Model:
     """The model with what its family says where its entry does not."""
     routes = tuple(
         inherit_from_family(route, {model.id, route.model} - {""}, families)
@@ -114,7 +114,7 @@ def _completed(model: Model, families: tuple[Family, ...]) -> Model:
 
 
 def _default(files: list[TableFields], upstreams: Collection[str]) -> str:
-    """The last file's word on where a call goes that names no model."""
+    """The upstream of calls that name no model, by the last file that names one."""
     said = [file.choice("default", upstreams) for file in files if "default" in file.nodes]
     if not said:
         top = files[-1]
@@ -133,23 +133,25 @@ def _model(
     own = {key: each for key, each in table.nodes.items() if key in _ROUTE}
     nodes = table.elements("routes")
     if "routes" in table.nodes and "upstream" in table.nodes:
-        mend = "keep one: upstream for a single route, routes for several"
-        problems.append(node.problem("has both upstream and routes", mend))
+        fix = "keep one: upstream for a single route, routes for several"
+        problems.append(node.problem("has both upstream and routes", fix))
     elif "routes" in table.nodes and not nodes:
         problems.append(table.nodes["routes"].problem("is empty", 'write [{ upstream = "…" }]'))
-    whole = [_inheriting(own, each, problems) for each in nodes] or [replace(node, value=own)]
+    whole = [_inherit_fields(own, each, problems) for each in nodes] or [replace(node, value=own)]
     routes = [_route(name, each, places, problems) for each in whole]
     return Model(
         id=name,
-        routes=_named(routes, node, problems),
+        routes=_name_routes(routes, node, problems),
         created=table.get("created", int) or 0,
         retires=table.get("retires", date),
-        fallbacks=_others(table, "fallbacks", name, known),
-        when_too_long=_others(table, "when_too_long", name, known),
+        fallbacks=_other_models(table, "fallbacks", name, known),
+        when_too_long=_other_models(table, "when_too_long", name, known),
     )
 
 
-def _others(table: TableFields, key: str, name: str, known: Collection[str]) -> tuple[str, ...]:
+def _other_models(
+    table: TableFields, key: str, name: str, known: Collection[str]
+) -> tuple[str, ...]:
     """Names of other models of the catalog."""
     places = table.elements(key)
     found = [checked_choice(place, known, table.problems) for place in places]
@@ -159,8 +161,8 @@ def _others(table: TableFields, key: str, name: str, known: Collection[str]) -> 
     return tuple(other for other in found if other not in {"", name})
 
 
-def _inheriting(own: Table, route: Node, problems: list[Problem]) -> Node:
-    """A route's fields over those its model says for all routes."""
+def _inherit_fields(own: Table, route: Node, problems: list[Problem]) -> Node:
+    """A route's fields over those of its model, which hold for all routes."""
     said = checked_value(route, dict, problems) or {}
     return replace(route, value={**own, **said})
 
@@ -196,8 +198,8 @@ def _tariff(table: TableFields, discount: Node | None) -> Tariff | None:
     if node is None or node.value == "unknown":
         return None
     if not isinstance(node.value, dict):
-        mend = 'write a table, { input = "2.50", output = "10" }, or "unknown"'
-        table.problems.append(node.problem("is no price", mend))
+        fix = 'write a table, { input = "2.50", output = "10" }, or "unknown"'
+        table.problems.append(node.problem("is no price", fix))
         return None
     return prices.tariff(node, part, table.problems)
 
@@ -214,7 +216,7 @@ def _abilities(table: TableFields) -> frozenset[str] | None:
     return frozenset(found - {""})
 
 
-def _named(routes: list[Route], node: Node, problems: list[Problem]) -> tuple[Route, ...]:
+def _name_routes(routes: list[Route], node: Node, problems: list[Problem]) -> tuple[Route, ...]:
     """The routes with names of their own, also where several go to one upstream."""
     shared = Counter(route.name for route in routes)
     named = tuple(

@@ -17,7 +17,7 @@ _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _WINDOW = re.compile(
     rf"({'|'.join(_DAYS)})(?:-({'|'.join(_DAYS)}))? (\d\d):([0-5]\d)-(\d\d):([0-5]\d)"
 )
-_MIDNIGHT = 24 * 3600
+_DAY_S = 24 * 3600
 
 
 def factor(node: Node, problems: list[Problem]) -> Fraction | None:
@@ -68,17 +68,17 @@ def timestamp(node: Node, problems: list[Problem]) -> float | None:
         return value.timestamp()
     if isinstance(value, date) and not isinstance(value, datetime):
         return datetime.combine(value, time(), UTC).timestamp()
-    mend = "write a day, such as 2026-12-01, or a time with its zone: 2026-12-01T08:00:00Z"
-    problems.append(node.problem(f"is {describe_value(value)}", mend))
+    fix = "write a day, such as 2026-12-01, or a time with its zone: 2026-12-01T08:00:00Z"
+    problems.append(node.problem(f"is {describe_value(value)}", fix))
     return None
 
 
-def day(value: date) -> int:
+def days_since_epoch(value: date) -> int:
     """Days since 1970-01-01."""
     return value.toordinal() - date(1970, 1, 1).toordinal()
 
 
-def window(node: Node, problems: list[Problem]) -> PeakWindow | None:
+def peak_window(node: Node, problems: list[Problem]) -> PeakWindow | None:
     """Hours of weekdays, such as ``Mon-Fri 01:00-04:00``; None if it is no such thing."""
     match = _WINDOW.fullmatch(node.value) if isinstance(node.value, str) else None
     if match is None:
@@ -90,8 +90,8 @@ def window(node: Node, problems: list[Problem]) -> PeakWindow | None:
         int(hours) * 3600 + int(minutes) * 60 for hours, minutes in (clock[:2], clock[2:])
     )
     opening, closing = _DAYS.index(first), _DAYS.index(last or first)
-    if not (start < end <= _MIDNIGHT and opening <= closing):
-        mend = "split it at midnight or at the end of the week; a day ends at 24:00"
-        problems.append(node.problem("ends before it starts", mend))
+    if not (start < end <= _DAY_S and opening <= closing):
+        fix = "split it at midnight or at the end of the week; a day ends at 24:00"
+        problems.append(node.problem("ends before it starts", fix))
         return None
     return PeakWindow(weekdays=frozenset(range(opening, closing + 1)), start=start, end=end)

@@ -19,13 +19,13 @@ _EVER = float("-inf")
 
 
 def tariff(node: Node, discount: Fraction, problems: list[Problem]) -> Tariff:
-    """The prices a table says, through time; what is wrong with it goes on ``problems``."""
+    """Read the prices of a table, through time; its faults are added to ``problems``."""
     table = TableFields(node, (*_CHANGE, "changes"), problems)
     changes = table.elements("changes")
     prices = replace(node, value={k: v for k, v in table.nodes.items() if k != "changes"})
     periods = [_period(prices, problems)]
     for change in changes:
-        prices = _changed(prices, change, problems)
+        prices = _apply_change(prices, change, problems)
         periods.append(_period(prices, problems))
     for (before, after), change in zip(pairwise(periods), changes, strict=True):
         if before.since >= after.since > _EVER:
@@ -33,8 +33,8 @@ def tariff(node: Node, discount: Fraction, problems: list[Problem]) -> Tariff:
     return Tariff(periods=tuple(periods), discount=discount)
 
 
-def _changed(before: Node, change: Node, problems: list[Problem]) -> Node:
-    """The prices after a change: what it does not restate stays, if it can be told to stay.
+def _apply_change(before: Node, change: Node, problems: list[Problem]) -> Node:
+    """The prices after a change: what it does not restate stays, where that is certain.
 
     Service tiers with rates of their own cannot when the standard rates move: the provider has
     said nothing about them, so they are unknown from then on.
@@ -46,12 +46,12 @@ def _changed(before: Node, change: Node, problems: list[Problem]) -> Node:
     moves = any(bucket in later.nodes for bucket in _BUCKETS)
     if moves and "long" in said and "long" not in later.nodes:
         problems.append(change.problem("moves rates but not those of long calls", "restate long"))
-    service = {**_kept(said, moves=moves), **_entries(later, "service", _TIERS)}
+    service = {**_surviving_tiers(said, moves=moves), **_entries(later, "service", _TIERS)}
     merged = {**said, **later.nodes, "service": replace(change, value=service)}
     return replace(change, value=merged)
 
 
-def _kept(said: Mapping[str, Node], *, moves: bool) -> dict[str, Node]:
+def _surviving_tiers(said: Mapping[str, Node], *, moves: bool) -> dict[str, Node]:
     """The service tiers that outlive a change, which moves the standard rates or not."""
     tiers = said["service"].value if "service" in said else {}
     if not isinstance(tiers, dict):
@@ -70,9 +70,9 @@ def _period(prices: Node, problems: list[Problem]) -> PricePeriod:
     sheets = {"": standard}
     for tier, node in _entries(table, "service", _TIERS).items():
         if _is_listed(node):
-            sheets[tier] = _listed(node, standard, problems)
+            sheets[tier] = _listed_sheet(node, standard, problems)
         elif (factor := numbers.factor(node, problems)) is not None:
-            sheets[tier] = _scaled(node, standard, factor, problems)
+            sheets[tier] = _scale_sheet(node, standard, factor, problems)
     since, fast, off_peak = (table.nodes.get(key) for key in ("since", "fast", "off_peak"))
     moment = numbers.timestamp(since, problems) if since else None
     return PricePeriod(
@@ -97,12 +97,12 @@ def _rates(table: TableFields) -> TokenRates:
     )
     if rates.input is not None and (rates.cache_read or 0) > rates.input:
         what = "is dearer than input"
-        mend = "check it: reading from a cache is cheaper everywhere"
-        table.problems.append(nodes["cache_read"].problem(what, mend, warning=True))
+        fix = "check it: reading from a cache is cheaper everywhere"
+        table.problems.append(nodes["cache_read"].problem(what, fix, warning=True))
     if "input" in nodes and "output" not in nodes:
         what = "has no output, so what generates any is of unknown cost"
-        mend = 'write output, "0" where nothing is generated'
-        table.problems.append(table.node.problem(what, mend, warning=True))
+        fix = 'write output, "0" where nothing is generated'
+        table.problems.append(table.node.problem(what, fix, warning=True))
     return rates
 
 
@@ -119,7 +119,7 @@ def _steps(table: TableFields) -> tuple[PriceStep, ...]:
     return tuple(steps)
 
 
-def _listed(node: Node, standard: PriceSheet, problems: list[Problem]) -> PriceSheet:
+def _listed_sheet(node: Node, standard: PriceSheet, problems: list[Problem]) -> PriceSheet:
     """A service tier with rates of its own.
 
     Where long calls have rates of their own at standard service and are not listed here, what
@@ -130,20 +130,20 @@ def _listed(node: Node, standard: PriceSheet, problems: list[Problem]) -> PriceS
     return PriceSheet(rates=_rates(table), steps=_steps(table) or unknown)
 
 
-def _scaled(
+def _scale_sheet(
     node: Node, standard: PriceSheet, factor: Fraction, problems: list[Problem]
 ) -> PriceSheet:
     """The standard sheet times a factor."""
 
-    def scaled(rates: TokenRates) -> TokenRates:
+    def scale(rates: TokenRates) -> TokenRates:
         exact = {key: (getattr(rates, key) or 0) * factor for key in _BUCKETS}
         if any(rate.denominator != 1 for rate in exact.values()):
             problems.append(node.problem("makes prices of over 9 decimals", "list the rates"))
         known = [key for key in _BUCKETS if getattr(rates, key) is not None]
         return TokenRates(**{key: int(exact[key]) for key in known})
 
-    steps = tuple(PriceStep(above=step.above, rates=scaled(step.rates)) for step in standard.steps)
-    return PriceSheet(rates=scaled(standard.rates), steps=steps)
+    steps = tuple(PriceStep(above=step.above, rates=scale(step.rates)) for step in standard.steps)
+    return PriceSheet(rates=scale(standard.rates), steps=steps)
 
 
 def _regions(table: TableFields) -> dict[str, Fraction]:
@@ -159,7 +159,7 @@ def _off_peak(node: Node, problems: list[Problem]) -> OffPeakDiscount | None:
     factor = table.nodes.get("factor")
     if factor is None:
         problems.append(node.problem("has no factor", 'write factor = "0.5"'))
-    windows = [numbers.window(each, problems) for each in table.elements("peak")]
+    windows = [numbers.peak_window(each, problems) for each in table.elements("peak")]
     holidays = [checked_value(each, date, problems) for each in table.elements("holidays")]
     times = numbers.factor(factor, problems) if factor else None
     if times is None:
@@ -167,5 +167,5 @@ def _off_peak(node: Node, problems: list[Problem]) -> OffPeakDiscount | None:
     return OffPeakDiscount(
         factor=times,
         peak=tuple(window for window in windows if window is not None),
-        holidays=frozenset(numbers.day(each) for each in holidays if each is not None),
+        holidays=frozenset(numbers.days_since_epoch(each) for each in holidays if each is not None),
     )

@@ -13,7 +13,7 @@ class Problem:
         line: From 1.
         where: The dotted name of the entry, such as ``models.gpt-5.5.price.input``.
         what: What is wrong, as the rest of a sentence about ``where``.
-        mend: What to do about it, as an imperative.
+        fix: What to do about it, as an imperative.
         warning: Whether the catalog can be used all the same.
     """
 
@@ -21,14 +21,14 @@ class Problem:
     line: int
     where: str
     what: str
-    mend: str
+    fix: str
     warning: bool = False
 
     def __str__(self) -> str:
         """One line: ``catalog.toml:14: models.gpt-x.price.input: is a float; write "2.50"``."""
         kind = "warning: " if self.warning else ""
         subject = f"{self.where}: " if self.where else ""
-        return f"{self.file}:{self.line}: {kind}{subject}{self.what}; {self.mend}"
+        return f"{self.file}:{self.line}: {kind}{subject}{self.what}; {self.fix}"
 
 
 class BadCatalog(Exception):

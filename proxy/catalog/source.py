@@ -27,10 +27,10 @@ class Node:
     line: int
     name: str
 
-    def problem(self, what: str, mend: str, *, warning: bool = False) -> Problem:
+    def problem(self, what: str, fix: str, *, warning: bool = False) -> Problem:
         """This is wrong with it."""
         return Problem(
-            file=self.file, line=self.line, where=self.name, what=what, mend=mend, warning=warning
+            file=self.file, line=self.line, where=self.name, what=what, fix=fix, warning=warning
         )
 
 
@@ -46,7 +46,7 @@ def decode_toml(raw: bytes, file: str) -> str:
         line = raw.count(b"\n", 0, error.start) + 1
         what = f"is not UTF-8: byte 0x{raw[error.start]:02x} stands here"
         raise BadCatalog(
-            [Problem(file=file, line=line, where="", what=what, mend="save the file as UTF-8")]
+            [Problem(file=file, line=line, where="", what=what, fix="save the file as UTF-8")]
         ) from None
 
 
@@ -89,5 +89,5 @@ def _syntax_problem(message: str, text: str, file: str) -> Problem:
         line=int(line.group(1)) if line else text.count("\n") + 1,
         where="",
         what=f"is not TOML: {what[:1].lower()}{what[1:]}",
-        mend="fix the syntax on this line or just above",
+        fix="fix the syntax on this line or just above",
     )

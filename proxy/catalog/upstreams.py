@@ -17,7 +17,7 @@ _KEYS: Final = (
     "serves_responses", "tells_misses", "bills_abandoned", "headers", "adapts",
     "discount",
 )  # fmt: skip
-_MEND: Final = 'write base_url = "https://…/v1"'
+_FIX: Final = 'write base_url = "https://…/v1"'
 #: What ends a line of a request, or a part of it. Source: RFC 3986, section 2 (2005-01).
 _UNSENDABLE: Final = re.compile(r"[\0- \x7f]")
 #: Names and values of headers; a value is sent as Latin-1.
@@ -27,7 +27,7 @@ _VALUE: Final = re.compile(r"[\t -~\x80-\xff]*")
 
 
 def upstream(name: str, node: Node, problems: list[Problem]) -> Upstream:
-    """The upstream a table says; what is wrong with it goes on ``problems``."""
+    """Read the upstream of a table; its faults are added to ``problems``."""
     table = TableFields(node, _KEYS, problems)
     if "discount" in table.nodes:
         numbers.discount(table.nodes["discount"], problems)
@@ -54,26 +54,26 @@ def _address(table: TableFields) -> str:
     place = table.nodes.get("base_url", table.node)
     try:
         address = urlsplit(said if said.startswith(("http://", "https://")) else "")
-        faults = list(_faults(address, address.port))
+        faults = list(_address_faults(address, address.port))
     except ValueError:
-        mend = f"{_MEND}, a port from 1 to 65535"
-        table.problems.append(place.problem("has a host or port that is none", mend))
+        fix = f"{_FIX}, a port from 1 to 65535"
+        table.problems.append(place.problem("has a host or port that is none", fix))
         return ""
     if _UNSENDABLE.search(said):
         faults.append(("holds a space or a line end", "write %20 for a space, or leave it out"))
     table.problems += [place.problem(*fault) for fault in faults]
     if address.username is not None:
-        mend = 'write headers = { authorization = "Basic …" }'
-        table.problems.append(place.problem("names a user, which is not sent", mend, warning=True))
+        fix = 'write headers = { authorization = "Basic …" }'
+        table.problems.append(place.problem("names a user, which is not sent", fix, warning=True))
     return address._replace(path=address.path.rstrip("/")).geturl()
 
 
-def _faults(address: SplitResult, port: int | None) -> Iterator[tuple[str, str]]:
-    """What is wrong with an address, each with its mend."""
+def _address_faults(address: SplitResult, port: int | None) -> Iterator[tuple[str, str]]:
+    """The faults of an address, each with its fix."""
     if not address.scheme:
-        yield "is no http:// or https:// address", _MEND
+        yield "is no http:// or https:// address", _FIX
     elif not _is_host(address.hostname or ""):
-        yield "names no host", _MEND
+        yield "names no host", _FIX
     if port == 0:
         yield "has the port 0, on which nobody listens", "write another, or leave it out"
     if address.fragment:
@@ -105,18 +105,18 @@ def _headers(table: TableFields) -> dict[str, str]:
         value = headers[name] = checked_value(node, str, table.problems) or ""
         _check_name(name, node, table.problems)
         if not _VALUE.fullmatch(value):
-            table.problems.append(_unsent(value, node))
+            table.problems.append(_header_problem(value, node))
     return headers
 
 
 def _check_name(name: str, node: Node, problems: list[Problem]) -> None:
     if not _NAME.fullmatch(name):
-        mend = "write letters, digits and hyphens only"
-        problems.append(node.problem(f"names the header {name!r}, which can be none", mend))
+        fix = "write letters, digits and hyphens only"
+        problems.append(node.problem(f"names the header {name!r}, which can be none", fix))
 
 
-def _unsent(value: str, node: Node) -> Problem:
-    """Why a header cannot be sent; its value may be a secret and is not told."""
+def _header_problem(value: str, node: Node) -> Problem:
+    """Why a header cannot be sent; its value may be a secret and is not shown."""
     if any(letter in value for letter in "\r\n"):
         return node.problem("holds a line end", "write it on one line")
     return node.problem(

@@ -1,1 +1,1 @@
-"""Commands that ask the store, printed where the command line says."""
+"""The command line: one file per command."""

@@ -1,4 +1,4 @@
-"""``thriftgate alerts``: what is wrong now, what sinks were told, and whether they can be."""
+"""``thriftgate alerts``: shows open alerts and notifications, and tests sinks."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     from slo.policies.sinks import Sink
 
 _MAX_ALERTS: Final = 50
-_LATELY: Final = 20
+_MAX_NOTIFICATIONS: Final = 20
 
 
 def alerts(
     terminal: Terminal,
     settings: Callable[[], Settings],
-    promises: Callable[[Settings], Policies],
+    policies: Callable[[Settings], Policies],
 ) -> typer.Typer:
     """The group of commands; by itself it shows alerts."""
-    commands = typer.Typer(help="What is wrong now, and who was told.")
+    commands = typer.Typer(help="Show open alerts, and who was notified.")
 
     @commands.callback(invoke_without_command=True)
-    def shown(context: typer.Context) -> None:
-        """What is wrong now, and what sinks were told lately."""
+    def show_alerts(context: typer.Context) -> None:
+        """Show open alerts, and the latest notifications of sinks."""
         if context.invoked_subcommand is None:
             _show(terminal)
 
@@ -45,10 +45,10 @@ def alerts(
 
         It is marked as a test, and no alert for its end follows.
         """
-        sinks = promises(settings()).sinks
+        sinks = policies(settings()).sinks
         from proxy.services.alerts.http_sender import DeliveryFailed
 
-        outlet = _outlet(terminal, sinks, sink)
+        outlet = _find_sink(terminal, sinks, sink)
         try:
             asyncio.run(_send_test(outlet, terminal.now()))
         except DeliveryFailed as why:
@@ -62,7 +62,7 @@ def alerts(
 def _show(terminal: Terminal) -> None:
     with terminal.store() as store:
         found = store.outbox.open_alerts(_MAX_ALERTS)
-        letters = store.outbox.last_messages(_LATELY)
+        letters = store.outbox.last_messages(_MAX_NOTIFICATIONS)
     if found:
         table = empty_table("severity", "since", "alert", "id")
         for alert in found:
@@ -83,7 +83,7 @@ def _row(alert: Alert) -> tuple[str, ...]:
 
 
 def _delivery_row(letter: OutboxMessage) -> tuple[str, ...]:
-    """A row of what a sink was told; what it would not take says why."""
+    """The row of a notification, with the reason where the sink refused it."""
     title = letter.alert.title
     if letter.why:
         state = "is tried again" if letter.due is not None else "was given up"
@@ -91,7 +91,7 @@ def _delivery_row(letter: OutboxMessage) -> tuple[str, ...]:
     return letter.sink, format_time(letter.sent or 0.0), letter.phase, title
 
 
-def _outlet(terminal: Terminal, sinks: tuple[Sink, ...], name: str) -> ConfiguredSink:
+def _find_sink(terminal: Terminal, sinks: tuple[Sink, ...], name: str) -> ConfiguredSink:
     meant = [sink for sink in sinks if sink.name == name]
     if not meant:
         names = ", ".join(sink.name for sink in sinks) or "none"

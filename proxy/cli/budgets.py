@@ -39,7 +39,7 @@ class _Shown(NamedTuple):
 def budgets(
     terminal: Terminal,
     settings: Callable[[], Settings],
-    promises: Callable[[Settings], Policies],
+    policies: Callable[[Settings], Policies],
 ) -> Callable[..., None]:
     """The command that shows budgets."""
 
@@ -47,7 +47,7 @@ def budgets(
         *,
         as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
     ) -> None:
-        """What is spent and held of each budget in the window of now.
+        """Show what is spent and held of each budget in the present window.
 
         Of a budget that everybody has one of, the twenty of which most is spent. With
         THRIFTGATE_REDIS_URL it is what the counters say. Without, each gateway counts for itself
@@ -55,7 +55,7 @@ def budgets(
         their keyed hash.
         """
         chosen = settings()
-        promised = promises(chosen).budgets
+        promised = policies(chosen).budgets
         now = terminal.now()
         if not promised and not as_json:
             terminal.say("There are no budgets. THRIFTGATE_POLICIES names the file they are in.")
@@ -68,10 +68,12 @@ def budgets(
             except StoreUnavailable as error:
                 terminal.fail(f"The counters are away: {error}")
         if as_json:
-            spoken = msgspec.json.encode({"budgets": [_json(each, now) for each in shown]})
+            spoken = msgspec.json.encode(
+                {"budgets": [_budget_document(each, now) for each in shown]}
+            )
             terminal.out.print(spoken.decode(), soft_wrap=True)
         else:
-            _tell(terminal, shown, now)
+            _print_budgets(terminal, shown, now)
 
     return budgets_command
 
@@ -79,7 +81,7 @@ def budgets(
 async def _load_counters(
     promised: Sequence[Budget], settings: Settings, opened: Store, now: float
 ) -> list[_Shown]:
-    """Each budget as its counters have it, or the ledger where counters are nobody's to ask."""
+    """Each budget with the figures of its counters, or of the ledger where these are not shared."""
     from proxy.services.budgets.accounts import LedgerAccounts
     from proxy.services.budgets.counter_report import all_counter_rows, ledger_rows, most_spent
     from proxy.services.budgets.counters import open_budget_store
@@ -103,7 +105,7 @@ async def _load_counters(
         await store.aclose()
 
 
-def _tell(terminal: Terminal, shown: Sequence[_Shown], now: float) -> None:
+def _print_budgets(terminal: Terminal, shown: Sequence[_Shown], now: float) -> None:
     table = empty_table("budget", "scope", "of", "window", "hard", *_FIGURES, right=_FIGURES)
     rows = [(each.budget, row) for each in shown for row in each.rows]
     money = [_amounts(budget, row) for budget, row in rows if budget.unit is BudgetUnit.USD]
@@ -141,14 +143,14 @@ def _amounts(budget: Budget, row: CounterRow) -> tuple[int | None, ...]:
     return budget.limit, row.spent, row.held
 
 
-def _json(shown: _Shown, now: float) -> dict[str, Any]:
-    """A budget for scripts; dollars are texts, as in the promises, and null is what is unknown."""
+def _budget_document(shown: _Shown, now: float) -> dict[str, Any]:
+    """A budget for scripts; dollars are texts, as in the policies, and null is what is unknown."""
     budget = shown.budget
     rows = [
         {
             "of": row.whose,
-            "spent": _exact(budget, row.spent),
-            "held": _exact(budget, row.held),
+            "spent": _exact_amount(budget, row.spent),
+            "held": _exact_amount(budget, row.held),
         }
         for row in shown.rows
     ]
@@ -158,11 +160,11 @@ def _json(shown: _Shown, now: float) -> dict[str, Any]:
         "unit": budget.unit,
         "window": window.window_name(budget.window, now),
         "hard": budget.hard,
-        "limit": _exact(budget, budget.limit),
+        "limit": _exact_amount(budget, budget.limit),
         "counters": rows,
         "more": shown.more,
     }
 
 
-def _exact(budget: Budget, amount: int | None) -> str | int | None:
+def _exact_amount(budget: Budget, amount: int | None) -> str | int | None:
     return dollars(amount) if budget.unit is BudgetUnit.USD and amount is not None else amount

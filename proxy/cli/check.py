@@ -23,12 +23,12 @@ _log = logging.getLogger("thriftgate")
 
 
 def check() -> None:
-    """Validate settings and catalog, and try the folder; name file, line and mend of problems."""
+    """Validate settings and catalog, and try the folder; name file, line and fix of problems."""
     settings = session.settings()
     known = session.catalog(settings)
     from proxy.api.serving import descriptor_limit
     from proxy.catalog.problems import report
-    from proxy.cli.storage_checks import descriptors, folder_problem
+    from proxy.cli.storage_checks import descriptor_counts, folder_problem
     from proxy.cli.warnings import notes_model_obstacle
     from proxy.store.sql.database import open_database
 
@@ -48,7 +48,9 @@ def check() -> None:
         session.out.print(said, soft_wrap=True)
     for why in _notes(settings, known, policies):
         session.out.print(f"Note: {why}", soft_wrap=True)
-    files = descriptors(descriptor_limit(), settings.max_calls, settings.connections_per_address)
+    files = descriptor_counts(
+        descriptor_limit(), settings.max_calls, settings.connections_per_address
+    )
     session.out.print(files, soft_wrap=True)
     told = f"{quantity(len(known.models), 'model')}, {quantity(len(known.upstreams), 'upstream')}"
     if settings.policies is not None:
@@ -57,7 +59,7 @@ def check() -> None:
 
 
 def _notes(settings: Settings, known: Catalog, policies: Policies) -> Iterator[str]:
-    """What is sound and may not do what was meant, in sentences."""
+    """Notes on what is valid and may not do what was meant, in sentences."""
     from proxy.api.serving import descriptor_limit
     from proxy.cli.storage_checks import low_descriptor_warning, low_space_warning
     from proxy.cli.warnings import assumptions, policy_warnings, teams, unserved_mode_warning
@@ -104,7 +106,7 @@ def upstreams_by_key(known: Catalog) -> tuple[list[str], list[str]]:
 
 
 def count_policies(policies: Policies) -> str:
-    """Number of policies of each kind there are, as ``2 budgets, 1 objective``."""
+    """The number of policies of each kind, such as ``2 budgets, 1 objective``."""
     counts = {
         "budget": policies.budgets,
         "ceiling": policies.ceilings,

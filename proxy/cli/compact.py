@@ -19,18 +19,20 @@ if TYPE_CHECKING:
     from proxy.catalog.entries import Model
     from proxy.cli.dry_run import DryRunResult
 
-_MODEL: Final = "gpt-5.6-terra"
+_DEFAULT_MODEL: Final = "gpt-5.6-terra"
 #: Characters of a fact, of a message, and of a lost value that are shown.
-_WORDS: Final = 100
-_VALUE: Final = 40
+_MAX_TEXT_CHARS: Final = 100
+_MAX_VALUE_CHARS: Final = 40
 #: Facts of a kind, messages at each end, and lost values that are shown.
-_FACTS: Final = 6
-_MESSAGES: Final = 8
-_LOST: Final = 12
+_MAX_FACTS_OF_KIND: Final = 6
+_MAX_MESSAGES_AT_END: Final = 8
+_MAX_LOST_SHOWN: Final = 12
 #: Lost values that are looked for at most.
-_NAMED: Final = 1_000
+_MAX_LOST_FOUND: Final = 1_000
 #: Modes in which the gateway itself changes what is sent.
-_FOLDING: Final = frozenset({CompactionMode.TRIM, CompactionMode.FACTS, CompactionMode.FACTS_MODEL})
+_COMPACTING_MODES: Final = frozenset(
+    {CompactionMode.TRIM, CompactionMode.FACTS, CompactionMode.FACTS_MODEL}
+)
 
 _File = Annotated[
     Path,
@@ -38,7 +40,7 @@ _File = Annotated[
         help='JSON: {"messages": […], "tools": […]}, other fields of a chat allowed; - for stdin.',
     ),
 ]
-_Force = Annotated[bool, typer.Option("--force", help="Fold whether it pays or not.")]
+_Force = Annotated[bool, typer.Option("--force", help="Compact whether it pays or not.")]
 _Mode = Annotated[CompactionMode, typer.Option(help="How far to go; no model is asked here.")]
 _Keep = Annotated[int, typer.Option(help="The last turns that stay unmodified.", min=1)]
 _Target = Annotated[
@@ -65,23 +67,23 @@ def compact(commands: typer.Typer, terminal: Terminal, catalog: "Callable[[], Ca
         mode: _Mode = usual.mode,
         keep_turns: _Keep = usual.keep_turns,
         target_tokens: _Target = usual.target,
-        model: _ModelName = _MODEL,
+        model: _ModelName = _DEFAULT_MODEL,
         as_json: AsJson = False,
     ) -> None:
-        """What would be sent of a conversation, the facts in it, and why; nothing is sent."""
+        """Show what would be sent of a conversation, its facts, and why; nothing is sent."""
         chosen = named_model(catalog(), model)
         text = _read(terminal, file)
         policy = CompactionPolicy(
             mode=mode, keep_turns=keep_turns, target=target_tokens, force=force, once=force
         )
-        found, came = _run_dry(terminal, _Asked(_conversation_name(file), text, policy, chosen))
+        found, came = _run_dry(terminal, _Request(_conversation_name(file), text, policy, chosen))
         if as_json:
             terminal.print_json(found)
         else:
             _show(terminal, found, came, chosen.routes[0].model or chosen.id)
 
 
-class _Asked(NamedTuple):
+class _Request(NamedTuple):
     """A conversation's name and text, and how far and for which model it is to be compacted."""
 
     name: str
@@ -90,10 +92,11 @@ class _Asked(NamedTuple):
     model: "Model"
 
 
-def _run_dry(terminal: Terminal, asked: _Asked) -> "tuple[DryRunResult, int]":
-    """What comes of it, and of how many messages; ends the command where there are none."""
+def _run_dry(terminal: Terminal, asked: _Request) -> "tuple[DryRunResult, int]":
+    """Run it; returns the result and the number of messages, or ends the command without any."""
     from proxy.calls.route_target import route_target
-    from proxy.cli.dry_run import NoConversation, conversation, dry_run
+    from proxy.cli.dry_run import conversation, dry_run
+    from proxy.errors import OperatorError
     from proxy.services.compaction.policies import relative_prices
     from proxy.services.compaction.signed_thinking import may_sign_thinking
 
@@ -101,7 +104,7 @@ def _run_dry(terminal: Terminal, asked: _Asked) -> "tuple[DryRunResult, int]":
     route = model.routes[0]
     try:
         said = conversation(asked.text)
-    except NoConversation as why:
+    except OperatorError as why:
         terminal.fail(f"{asked.name} {why}.")
     found = dry_run(
         said,
@@ -112,7 +115,9 @@ def _run_dry(terminal: Terminal, asked: _Asked) -> "tuple[DryRunResult, int]":
         ),
         model=model.id,
         upstream_model=route.model or model.id,
-        gateway="thinks" if policy.mode in _FOLDING and may_sign_thinking(said.body, route) else "",
+        gateway="thinks"
+        if policy.mode in _COMPACTING_MODES and may_sign_thinking(said.body, route)
+        else "",
     )
     return found, len(said.messages)
 
@@ -138,22 +143,22 @@ def _conversation_name(file: Path) -> str:
 
 
 def _show(terminal: Terminal, found: "DryRunResult", came: int, model: str) -> None:
-    """Show a person what came of it."""
+    """Print the result for a person."""
     from proxy.cli.dry_run_report import summary_lines
 
     terminal.say(*summary_lines(found, came))
     if found.facts:
         terminal.say("", f"Facts ({len(found.facts)}; turns in brackets)")
-        terminal.say(*_facts(found.facts))
+        terminal.say(*_fact_lines(found.facts))
     if found.changed:
         messages = quantity(len(found.messages), "message")
         terminal.say("", f"What would be sent ({messages}; --json has all)")
-        _table(terminal, found, model)
-    if found.folded:
-        terminal.say("", _lost(found.lost))
+        _show_messages(terminal, found, model)
+    if found.compacted:
+        terminal.say("", _lost_line(found.lost))
 
 
-def _facts(facts: "tuple[Fact, ...]") -> Iterator[str]:
+def _fact_lines(facts: "tuple[Fact, ...]") -> Iterator[str]:
     """The facts by kind, in the order in which kinds first come; some of each."""
     from proxy.cli.dry_run_report import single_line
 
@@ -163,14 +168,14 @@ def _facts(facts: "tuple[Fact, ...]") -> Iterator[str]:
     ):
         every = list(group)
         yield f"  {kind} ({len(every)})"
-        for fact in every[:_FACTS]:
+        for fact in every[:_MAX_FACTS_OF_KIND]:
             turns = ",".join(map(str, fact.turns))
-            yield f"    [{turns}] {single_line(fact.text, _WORDS)}"
-        if len(every) > _FACTS:
-            yield f"    and {len(every) - _FACTS:,} more"
+            yield f"    [{turns}] {single_line(fact.text, _MAX_TEXT_CHARS)}"
+        if len(every) > _MAX_FACTS_OF_KIND:
+            yield f"    and {len(every) - _MAX_FACTS_OF_KIND:,} more"
 
 
-def _table(terminal: Terminal, found: "DryRunResult", model: str) -> None:
+def _show_messages(terminal: Terminal, found: "DryRunResult", model: str) -> None:
     """The messages, of many the first and the last."""
     from proxy.cli.dry_run_report import single_line
     from proxy.tokens.counter import TokenCounter
@@ -178,14 +183,14 @@ def _table(terminal: Terminal, found: "DryRunResult", model: str) -> None:
     counter, total = TokenCounter(), len(found.messages)
     table = empty_table("", "role", "tokens", "begins", right=("", "tokens"))
     for at, raw in enumerate(found.messages):
-        if _MESSAGES <= at < total - _MESSAGES:
-            if at == _MESSAGES:
-                table.add_row("…", "", "", f"{total - 2 * _MESSAGES:,} more")
+        if _MAX_MESSAGES_AT_END <= at < total - _MAX_MESSAGES_AT_END:
+            if at == _MAX_MESSAGES_AT_END:
+                table.add_row("…", "", "", f"{total - 2 * _MAX_MESSAGES_AT_END:,} more")
             continue
         role, text = _role_and_text(bytes(raw))
         body = b'{"messages":[' + bytes(raw) + b"]}"
         tokens = counter.prompt_tokens(body, "chat/completions", model)
-        table.add_row(str(at), role, f"{tokens:,}", single_line(text, _WORDS))
+        table.add_row(str(at), role, f"{tokens:,}", single_line(text, _MAX_TEXT_CHARS))
     terminal.show(table)
 
 
@@ -225,12 +230,12 @@ def _role_and_text(raw: bytes) -> tuple[str, str]:
     return message.role, " ".join(filter(None, (*texts, *calls)))
 
 
-def _lost(lost: tuple[str, ...]) -> str:
+def _lost_line(lost: tuple[str, ...]) -> str:
     if not lost:
-        return "Lost: no id, amount, date or path of the folded messages."
+        return "Lost: no id, amount, date or path of the compacted messages."
     from proxy.cli.dry_run_report import single_line
 
-    shown = ", ".join(single_line(each, _VALUE) for each in lost[:_LOST])
-    more = f" and {len(lost) - _LOST:,} more" if len(lost) > _LOST else ""
-    count = f"{len(lost):,}{' or more' if len(lost) >= _NAMED else ''}"
+    shown = ", ".join(single_line(each, _MAX_VALUE_CHARS) for each in lost[:_MAX_LOST_SHOWN])
+    more = f" and {len(lost) - _MAX_LOST_SHOWN:,} more" if len(lost) > _MAX_LOST_SHOWN else ""
+    count = f"{len(lost):,}{' or more' if len(lost) >= _MAX_LOST_FOUND else ''}"
     return f"Lost, though the caller's own copy still has it ({count}): {shown}{more}."

@@ -1,44 +1,46 @@
-"""What the codes say with which compaction tells why it folded a conversation, or did not."""
+"""Texts for the codes that say why a conversation was compacted or was not."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from compaction.cost_model import FEW_CALLS, MIN_PROGRESS_SHARE
+from compaction.cost_model import MIN_CALLS, MIN_PROGRESS_SHARE
 
-#: With which something is folded at this very call; each other one is about folding more of it.
+#: Codes of calls at which something is compacted; each other code says why no more is.
 COMPACTED_CODES: Final = frozenset({"pays", "banked", "forced", "window"})
 DRY_RUN_PREFIX: Final = "dry_run: "
 """Before the code of what would have been done, where a call was only reckoned."""
 
 REASON_TEXTS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        # It was folded.
-        "pays": "enough calls are to be expected for the fold to pay",
-        "banked": "what was saved before pays for the fold, should no call follow",
+        # It was compacted.
+        "pays": "enough calls are to be expected for the compaction to pay",
+        "banked": "what was saved before pays for the compaction, should no call follow",
         "forced": "it was asked for, whether it pays or not",
         "window": "it would soon not fit into the model's window",
-        # It could not be folded, or a fold would not help.
-        "nothing_to_fold": (
-            "there is nothing to fold beside system text, the last turns and calls without a"
+        # It could not be compacted, or a compaction would not help.
+        "nothing_to_compact": (
+            "there is nothing to compact beside system text, the last turns and calls without a"
             " result, which stay"
         ),
-        "no_progress": f"a fold would take away less than {100 * MIN_PROGRESS_SHARE:.0f} % of it",
-        "below_least": "it is too short for a fold to be worth it, or would be too short to cache",
+        "no_progress": (
+            f"a compaction would take away less than {100 * MIN_PROGRESS_SHARE:.0f} % of it"
+        ),
+        "below_least": "it is too short for compaction to pay, or would be too short to cache",
         "below_target": "it is no longer than its target",
-        "floor": "what cannot be folded is too long by itself, so a fold would not help",
+        "floor": "what cannot be compacted is too long by itself, so a compaction would not help",
         # It is not the time.
-        "too_few_calls": f"nothing is known before {FEW_CALLS} calls of how it goes on",
-        "cooling_down": "the last fold was a short while ago",
-        "too_early": "a larger fold, later, costs less",
-        "does_not_pay": "it may end before a fold is paid back",
+        "too_few_calls": f"nothing is known before {MIN_CALLS} calls of how it goes on",
+        "cooling_down": "the last compaction was a short while ago",
+        "too_early": "a larger compaction, later, costs less",
+        "does_not_pay": "it may end before a compaction is paid back",
         # It is left alone.
         "off": "compaction is off",
         "trim": "trim goes no further",
         "native": "compaction is left to its provider",
         "client": "its client asks for a summary itself",
         "control": "its conversation goes unmodified, to compare others with",
-        "dry_run": "it was only to be reckoned",
+        "dry_run": "it was a dry run",
         "signed": "it holds signed thinking, before which nothing may change",
         "thinks": (
             "the model's thinking is signed together with all that stands before it, so nothing"
@@ -46,19 +48,19 @@ REASON_TEXTS: Final[Mapping[str, str]] = MappingProxyType(
         ),
         "slots": "its caller declares slots inside the conversation",
         "nothing_said": "it has no message but the system's",
-        "refused": "an upstream refused a folded call of its feature a short while ago",
+        "refused": "an upstream refused a compacted call of its feature a short while ago",
         # It could not be done.
         "unreadable": "it could not be read, or not be written again as it is",
-        "unfoldable": "its messages do not fit together; a note says how",
-        "too_large": "it is too large to be folded in time",
-        "late": "folding it took too long",
-        "busy": "too many others were waiting to be folded",
-        "failed": "folding failed, by a mistake of the gateway's; its log has more",
+        "not_compactable": "its messages do not fit together; a note says how",
+        "too_large": "it is too large to be compacted in time",
+        "late": "compacting it took too long",
+        "busy": "too many others were waiting to be compacted",
+        "failed": "compaction failed because of a bug in the gateway; its log has more",
         "grew": "it would have become longer",
         "invalid": "its provider would have refused what came of it",
     }
 )
-"""In words that go on after a colon, by the code: receipts, headers and ``compact`` have these."""
+"""Texts that go on after a colon, by the code in receipts, headers and ``compact``."""
 
 
 PASSTHROUGH_TEXTS: Final[Mapping[str, str]] = MappingProxyType(
@@ -75,7 +77,7 @@ PASSTHROUGH_TEXTS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def reason_text(code: str) -> str:
-    """What a code says; its own words where this version does not know it."""
+    """The text of a code; the code's own words where this version does not know it."""
     if code.startswith(DRY_RUN_PREFIX):
         return f"{REASON_TEXTS['dry_run']}; else: {reason_text(code.removeprefix(DRY_RUN_PREFIX))}"
     return REASON_TEXTS.get(code) or code.replace("_", " ")

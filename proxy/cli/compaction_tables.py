@@ -1,4 +1,4 @@
-"""What compaction saved, as ``thriftgate savings`` tells it: net, its own model, steps back."""
+"""The compaction part of ``thriftgate savings``: net savings, cost of notes, steps back."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -15,11 +15,11 @@ _FIGURES: Final = ("calls", "sent shorter", "tokens saved", "net saved", "notes 
 
 
 class FeatureCompaction(msgspec.Struct, frozen=True):
-    """A feature that compaction had a part in, or was stepped back from.
+    """A feature that was compacted, or whose compaction stepped back.
 
     Attributes:
         team: Its team's id.
-        sums: What came of it; None where it had no such call.
+        sums: Its totals; None where it had no such call.
     """
 
     team: str
@@ -29,12 +29,12 @@ class FeatureCompaction(msgspec.Struct, frozen=True):
 
     @property
     def is_stepped_back(self) -> bool:
-        """True if the live proof found too much lost, and nobody resumed it."""
+        """True if too much was found lost in live calls, and nobody resumed it."""
         return self.setting.stepped is not None
 
 
 class CompactionTotal(msgspec.Struct, frozen=True, kw_only=True):
-    """All of them together.
+    """The totals of all features.
 
     Attributes:
         nanos: What was saved in 1e-9 US dollars, resets and notes paid for, as far as it is known;
@@ -57,7 +57,7 @@ class CompactionTotal(msgspec.Struct, frozen=True, kw_only=True):
 def feature_compactions(
     chosen: SettingsSnapshot, sums: Sequence[CompactionTotals]
 ) -> list[FeatureCompaction]:
-    """The features that there is something to tell of, in order."""
+    """The features that had such calls or were stepped back, in order."""
     called = {(each.team, each.feature): each for each in sums}
     back = {place for place, setting in chosen.features.items() if setting.stepped is not None}
     return [
@@ -67,7 +67,7 @@ def feature_compactions(
 
 
 def compaction_total(found: Sequence[FeatureCompaction]) -> CompactionTotal:
-    """What they come to; notes are paid for also where nobody can say what was saved."""
+    """The features' totals; notes are counted also where savings are unknown."""
     sums = [each.sums for each in found if each.sums is not None]
     saved = [each.nanos for each in sums if each.nanos is not None]
     notes = sum(each.notes_nanos for each in sums)
@@ -80,7 +80,7 @@ def compaction_total(found: Sequence[FeatureCompaction]) -> CompactionTotal:
 
 
 def show(terminal: Terminal, found: Sequence[FeatureCompaction], names: Mapping[str, str]) -> None:
-    """Print them, and below them what they come to."""
+    """Print the features, and their totals below."""
     table = empty_table("team", "feature", *_FIGURES, "state", right=_FIGURES)
     saved = column(None if each.sums is None else each.sums.net_nanos for each in found)
     notes = column(0 if each.sums is None else each.sums.notes_nanos for each in found)
@@ -94,7 +94,9 @@ def show(terminal: Terminal, found: Sequence[FeatureCompaction], names: Mapping[
 def _counts(found: FeatureCompaction) -> tuple[str, ...]:
     sums = found.sums
     counts = (
-        (0, 0, 0) if sums is None else (sums.calls, sums.folded + sums.trimmed, sums.tokens_saved)
+        (0, 0, 0)
+        if sums is None
+        else (sums.calls, sums.compacted + sums.trimmed, sums.tokens_saved)
     )
     return tuple(f"{each:,}" for each in counts)
 

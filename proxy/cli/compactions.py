@@ -1,4 +1,4 @@
-"""``thriftgate compaction``: how far each feature's conversations are folded, and what it saves."""
+"""``thriftgate compaction``: each feature's compaction mode, and what compaction saves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Feature = Annotated[str, typer.Argument(help='The feature; "" for calls that na
 _By = Annotated[str, typer.Option(envvar="USER", help="Who decides.")]
 _FIGURES = (
     "calls",
-    "folded",
+    "compacted",
     "trimmed",
     "resets",
     "tokens saved",
@@ -40,37 +40,36 @@ def compactions(terminal: Terminal, settings: Callable[[], Settings]) -> typer.T
         terminal: Where they speak.
         settings: How the gateway runs: the mode of features for which nobody chose one.
     """
-    commands = typer.Typer(
-        no_args_is_help=True, help="See and choose how features' conversations are folded."
-    )
-    desk = _Desk(terminal, settings)
-    commands.command("list")(desk.all)
+    commands = typer.Typer(no_args_is_help=True, help="Show and choose the compaction of features.")
+    desk = _Commands(terminal, settings)
+    commands.command("list")(desk.list_features)
     commands.command("mode")(desk.mode)
     commands.command("resume")(desk.resume)
     return commands
 
 
-class _Desk:
+class _Commands:
     """The commands."""
 
     def __init__(self, terminal: Terminal, settings: Callable[[], Settings]) -> None:
         self._terminal = terminal
         self._settings = settings
 
-    def all(self, *, days: Days = 30, as_json: AsJson = False) -> None:
-        """All features that have a mode or were folded, and what that saved, resets and notes paid.
+    def list_features(self, *, days: Days = 30, as_json: AsJson = False) -> None:
+        """List features that have a mode or were compacted, and their savings net of costs.
 
-        `folded` are calls in which facts stood for messages; `trimmed` are all others that went out
-        shorter: tool results, and nothing else. `lost` is the share of values that tool calls
-        needed of what was folded and did not find; `lost untreated` that which they would not have
-        found, had their conversation not gone unmodified, and tells more: a model that is not
-        shown a value can hardly ask for it.
+        `compacted` counts calls in which facts stood for messages; `trimmed` counts calls in which
+        only tool results were shortened. `lost` is the share of values that tool calls needed of
+        compacted text and that were not sent. `lost untreated` is the same share of conversations
+        that were sent unmodified, for comparison; it tells more, because a model that is not shown
+        a value can hardly ask for it.
         """
         default = self._settings().compaction
         with self._terminal.store() as store:
             names = self._terminal.names(store)
             found = _rows(
-                store.compactions.all_settings(), store.foldings.totals(self._terminal.since(days))
+                store.compactions.all_settings(),
+                store.compaction_receipts.totals(self._terminal.days_ago(days)),
             )
         if as_json:
             from proxy.cli import json_documents
@@ -108,7 +107,7 @@ class _Desk:
     ) -> None:
         """Set how far a feature is compacted: off, trim, facts, facts+model or native.
 
-        Conversations that are under way begin otherwise once, for what is folded changes.
+        Conversations under way lose their prompt cache once, because their prefix changes.
         """
         with self._terminal.store() as store:
             place = (self._terminal.team(store, team), feature)
@@ -162,7 +161,7 @@ def _figures(found: CompactionTotals | None, saved: str) -> tuple[str, ...]:
         _share(found.lost, found.needed),
         _share(found.untreated_lost, found.untreated_needed),
     )
-    counts = (found.calls, found.folded, found.trimmed, found.resets, found.tokens_saved)
+    counts = (found.calls, found.compacted, found.trimmed, found.resets, found.tokens_saved)
     return (*(f"{each:,}" for each in counts), saved, *lost)
 
 

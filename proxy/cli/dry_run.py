@@ -1,4 +1,4 @@
-"""A conversation from a file, folded as the gateway would: what is sent, and what became of it.
+"""A dry run of compaction: a conversation from a file, compacted as the gateway would.
 
 What is done is decided by the gateway's own quick counts. What is told of the whole prompt is
 counted exactly, so far as the model's vocabulary is published.
@@ -19,6 +19,7 @@ from compaction.memory import CompactionMemory
 from compaction.policy import CompactionPolicy
 from compaction.reading.chat_validation import chat_faults
 from compaction.reading.message import CannotCompactError
+from proxy.errors import OperatorError
 from proxy.records.request_fields import replace_fields
 from proxy.services.compaction.counting import token_counter, tool_tokens
 from proxy.tokens.counter import TokenCounter
@@ -28,13 +29,9 @@ _CHAT: Final = "chat/completions"
 _BOM: Final = b"\xef\xbb\xbf"
 _EMPTY: Final = b"[]"
 INVALID: Final = "invalid"
-"""The code of a conversation that a provider would refuse, unmodified or folded."""
+"""The code of a conversation that a provider would refuse, unmodified or compacted."""
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _list = msgspec.json.Decoder(list[msgspec.Raw]).decode
-
-
-class NoConversation(ValueError):
-    """What was given holds no conversation; says why, as a sentence goes on."""
 
 
 class ChatConversation(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,42 +51,42 @@ class ChatConversation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DryRunResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of it.
+    """The result of a dry run.
 
     Attributes:
         messages: What would be sent, each as JSON.
-        facts: What stands for the messages folded away.
+        facts: What stands for the compacted messages.
         tokens_before: Tokens of the whole prompt unmodified, tools included.
         tokens_after: The same of what would be sent.
-        folded: Whether facts stand for any of it.
+        compacted: Whether facts stand for any of it.
         reason: Why, or why not, as a code.
         changed: Whether anything would be sent otherwise than it came.
-        folded_messages: How many messages the facts stand for.
+        compacted_messages: How many messages the facts stand for.
         mode: How far it was allowed to go.
         model: Whose prices and tokens these are.
-        break_even: N*: calls that pay the fold back, this one included; None where none do.
+        break_even: N*: calls that pay the compaction back, this one included; None where none do.
         segments: Which messages each part of the facts stands for, and what it weighs, by the
             counts it was decided with.
-        lost: What stood in the folded messages and would not be sent any more.
+        lost: What stood in the compacted messages and would not be sent any more.
         keep_turns: The last turns that stay unmodified.
         target: Tokens it was to come down to; 0 for as far as facts go.
         target_missed: Tokens over the target; None where it is met, or there is none.
         kept_tokens: What would be sent beside the facts: system text, tools and the turns that
-            stay; None where nothing is folded.
+            stay; None where nothing is compacted.
         calls: How many calls were made of it, the present one included; 0 where nobody can say.
-        since_call: The call at which it was folded last; None where nothing is folded.
+        since_call: The call at which it was compacted last; None where nothing is compacted.
         faults: What a provider would refuse in it unmodified.
-        gateway: Why the gateway would not fold it at all, as a code; None where it would.
+        gateway: Why the gateway would not compact it at all, as a code; None where it would.
     """
 
     messages: tuple[msgspec.Raw, ...]
     facts: tuple[Fact, ...]
     tokens_before: int
     tokens_after: int
-    folded: bool
+    compacted: bool
     reason: str
     changed: bool
-    folded_messages: int
+    compacted_messages: int
     mode: str
     model: str
     break_even: float | None
@@ -127,22 +124,22 @@ def conversation(raw: bytes) -> ChatConversation:
     """The conversation that a file holds.
 
     Raises:
-        NoConversation: If it holds none; says why.
+        OperatorError: If it holds none; says why.
     """
     try:
         fields = _fields(raw.removeprefix(_BOM))
     except msgspec.ValidationError:
-        raise NoConversation('holds no JSON object; it has to be {"messages": […]}') from None
+        raise OperatorError('holds no JSON object; it has to be {"messages": […]}') from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise NoConversation(f"holds no JSON: {error}") from None
+        raise OperatorError(f"holds no JSON: {error}") from None
     if "messages" not in fields:
-        raise NoConversation('has no "messages"')
+        raise OperatorError('has no "messages"')
     messages = _parse_list(fields["messages"], "messages")
     if not messages:
-        raise NoConversation("has no message")
+        raise OperatorError("has no message")
     for at, message in enumerate(messages):
         if not bytes(message).lstrip().startswith(b"{"):
-            raise NoConversation(f"has as messages[{at}] something else than an object")
+            raise OperatorError(f"has as messages[{at}] something else than an object")
     tools = fields.get("tools", msgspec.Raw(_EMPTY))
     tools = msgspec.Raw(_EMPTY) if bytes(tools) == b"null" else tools
     return ChatConversation(
@@ -160,43 +157,43 @@ def dry_run(
     model: str,
     upstream_model: str,
     gateway: str = "",
-    fold: Callable[..., CompactedChat] = compact,
+    compact_chat: Callable[..., CompactedChat] = compact,
 ) -> DryRunResult:
-    """What the gateway would send of it, and what became of the rest.
+    """Compact a conversation as the gateway would, and report the result.
 
     Args:
         said: The conversation.
-        policy: How it may be folded.
+        policy: How it may be compacted.
         model: The public name of the model it goes to.
         upstream_model: The name that the upstream knows it by.
-        gateway: Why the gateway would leave it alone, whatever a fold brings, as a code.
-        fold: What folds.
+        gateway: Why the gateway would leave it alone, whatever a compaction brings, as a code.
+        compact_chat: Compacts the messages.
     """
     scale = TokenScale(upstream_model)
-    again = _Recompactor(said, policy, upstream_model, fold)
+    again = _Recompactor(said, policy, upstream_model, compact_chat)
     wrong = chat_faults(said.messages, said.messages)
-    found = _unmodified(said, INVALID) if wrong else _compact(said, again)
+    found = _unmodified_chat(said, INVALID) if wrong else _compact(said, again)
     before = scale.prompt_tokens(said.body)
-    after = scale.prompt_tokens(_body(said, found.messages)) if found.changed else before
+    after = scale.prompt_tokens(_body_with(said, found.messages)) if found.changed else before
     points = () if wrong else tuple(again.points())
     return DryRunResult(
-        messages=_plain(found.messages),
+        messages=_without_whitespace(found.messages),
         facts=found.facts,
         tokens_before=before,
         tokens_after=after,
-        folded=bool(found.segments),
+        compacted=bool(found.segments),
         reason=found.reason,
         changed=found.changed,
-        folded_messages=found.folded,
+        compacted_messages=found.compacted_messages,
         mode=policy.mode.value,
         model=model,
         break_even=found.break_even,
-        segments=_parts(found),
+        segments=_fact_parts(found),
         lost=tuple(map(str, found.lost)),
         keep_turns=policy.keep_turns,
         target=policy.target,
         target_missed=after - policy.target if 0 < policy.target < after else None,
-        kept_tokens=scale.prompt_tokens(_beside(said, found)) if found.segments else None,
+        kept_tokens=scale.prompt_tokens(_without_facts(said, found)) if found.segments else None,
         calls=len(points),
         since_call=again.last_compaction(found, points),
         faults=wrong,
@@ -205,49 +202,49 @@ def dry_run(
 
 
 class _Recompactor:
-    """Folds a conversation, and what it began with, as often as that is asked."""
+    """Compacts a conversation, or its first messages, as often as that is asked."""
 
     def __init__(
         self,
         said: ChatConversation,
         policy: CompactionPolicy,
         model: str,
-        fold: Callable[..., CompactedChat],
+        compact_chat: Callable[..., CompactedChat],
     ) -> None:
         self._said = said
         self._policy = policy
-        self._fold = fold
+        self._compact_chat = compact_chat
         self._memory = CompactionMemory()
         count = token_counter(model)
-        self._around = ConversationContext(fixed=tool_tokens(said.tools, count), count=count)
+        self._context = ConversationContext(fixed=tool_tokens(said.tools, count), count=count)
 
     def compact(self, end: int, *, names_lost: bool = False) -> CompactedChat:
-        """What is sent of the first messages.
+        """Compact the first messages.
 
         Raises:
-            Unfoldable: If they go unmodified.
+            CannotCompactError: If they go unmodified.
         """
-        return self._fold(
+        return self._compact_chat(
             self._said.messages[:end],
             self._policy,
             memory=self._memory,
-            around=self._around,
+            context=self._context,
             names_lost=names_lost,
         )
 
     def points(self) -> Iterator[int]:
-        """How long it was at each call; nothing where nobody can say."""
-        read = self._memory.readings.messages
+        """The number of messages at each call; none where it is unknown."""
+        read = self._memory.parsed_messages.messages
         try:
             said = view_conversation(
-                read(self._said.messages, self._around.count, self._around.scope)
+                read(self._said.messages, self._context.count, self._context.scope)
             )
         except CannotCompactError:
             return
         yield from said.points_after(0)
 
     def last_compaction(self, found: CompactedChat, points: Sequence[int]) -> int | None:
-        """The call at which it was folded last; None where it was not."""
+        """The call at which it was compacted last; None where it was not."""
         if not found.segments:
             return None
         if found.reset or self._policy.once:
@@ -256,18 +253,18 @@ class _Recompactor:
         return 1 + bisect_left(points, many, key=lambda at: len(self.compact(at).segments))
 
 
-def _plain(messages: Sequence[bytes]) -> tuple[msgspec.Raw, ...]:
+def _without_whitespace(messages: Sequence[bytes]) -> tuple[msgspec.Raw, ...]:
     """The messages without room between their parts."""
     return tuple(msgspec.Raw(msgspec.json.format(each, indent=-1)) for each in messages)
 
 
-def _parts(found: CompactedChat) -> tuple[dict[str, Any], ...]:
-    """What the facts stand for, part by part."""
+def _fact_parts(found: CompactedChat) -> tuple[dict[str, Any], ...]:
+    """The parts of the facts, each with the messages it replaces."""
     return tuple(
         {
             "start": each.start,
             "end": each.end,
-            "rung": each.level.name.lower(),
+            "level": each.level.name.lower(),
             "tokens_before": each.before,
             "tokens_after": each.tokens,
         }
@@ -275,34 +272,34 @@ def _parts(found: CompactedChat) -> tuple[dict[str, Any], ...]:
     )
 
 
-def _beside(said: ChatConversation, found: CompactedChat) -> bytes:
+def _without_facts(said: ChatConversation, found: CompactedChat) -> bytes:
     """The body that is sent, without the facts."""
     texts = [orjson.dumps(each.text) for each in found.segments]
     kept = [raw for raw in found.messages if not any(text in raw for text in texts)]
-    return _body(said, kept)
+    return _body_with(said, kept)
 
 
-def _body(said: ChatConversation, messages: Sequence[bytes]) -> bytes:
+def _body_with(said: ChatConversation, messages: Sequence[bytes]) -> bytes:
     """The body with other messages."""
     return replace_fields(said.body, {"messages": _join_messages(messages)})
 
 
 def _compact(said: ChatConversation, again: _Recompactor) -> CompactedChat:
-    """What is sent; unmodified wherever the gateway would leave it alone."""
+    """Compact the conversation; unmodified wherever the gateway would leave it alone."""
     if why := client_compaction_kind(said.fields, said.messages):
-        return _unmodified(said, why)
+        return _unmodified_chat(said, why)
     try:
         found = again.compact(len(said.messages), names_lost=True)
     except CannotCompactError as why:
-        return _unmodified(said, str(why) or "unfoldable")
+        return _unmodified_chat(said, str(why) or "not_compactable")
     if found.changed and found.tokens_after > found.tokens_before:
-        return _unmodified(said, "grew")
+        return _unmodified_chat(said, "grew")
     if found.changed and chat_faults(found.messages, said.messages):
-        return _unmodified(said, INVALID)
+        return _unmodified_chat(said, INVALID)
     return found
 
 
-def _unmodified(said: ChatConversation, why: str) -> CompactedChat:
+def _unmodified_chat(said: ChatConversation, why: str) -> CompactedChat:
     return CompactedChat(
         messages=said.messages, changed=False, reason=why, tokens_before=0, tokens_after=0
     )
@@ -312,7 +309,7 @@ def _parse_list(raw: msgspec.Raw, name: str) -> list[msgspec.Raw]:
     try:
         return _list(raw)
     except (msgspec.DecodeError, RecursionError):
-        raise NoConversation(f'has as "{name}" something else than a list') from None
+        raise OperatorError(f'has as "{name}" something else than a list') from None
 
 
 def _join_messages(messages: Sequence[bytes]) -> bytes:

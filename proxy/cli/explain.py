@@ -17,10 +17,10 @@ from proxy.records.receipt import Outcome, Receipt, dollars
 #: By its text: the ledger may hold one of another version.
 _REASONS: Final = {reason.value: reason for reason in MissReason}
 #: With which a provider's own compaction was asked for.
-_ASKED: Final = "asked"
-_TRIMMED: Final = "Trimmed, tool results alone and without loss"
-#: Of receipts that are older than the count of folded messages.
-_EITHER: Final = "Sent shorter, folded earlier or tool results alone"
+_PROVIDER_ASKED: Final = "asked"
+_TRIMMED_TEXT: Final = "Trimmed, tool results alone and without loss"
+#: Of receipts that are older than the count of compacted messages.
+_SHORTER_TEXT: Final = "Sent shorter, compacted earlier or tool results alone"
 
 
 def explain(terminal: Terminal) -> Callable[..., None]:
@@ -29,7 +29,7 @@ def explain(terminal: Terminal) -> Callable[..., None]:
     def explain_command(
         call_id: Annotated[str, typer.Argument(help="The call's id, call_….")],
     ) -> None:
-        """What one call was, what its cache gave and could have given, and why not more."""
+        """Explain one call: cost, what its cache gave and could have given, and why not more."""
         with terminal.store() as store:
             names = terminal.names(store)
             receipts = store.ledger.attempts(call_id)
@@ -60,9 +60,9 @@ def attempt_lines(receipt: Receipt, team: str) -> Iterator[str]:
         yield f"The provider's request id is {receipt.upstream_request_id}."
     if receipt.moved:
         yield f"It went there in place of what it asked for: {receipt.moved}."
-    yield _planning(receipt)
-    yield from _compaction(receipt)
-    yield from _cache(receipt)
+    yield _planning_line(receipt)
+    yield from _compaction_lines(receipt)
+    yield from _cache_lines(receipt)
     if receipt.miss == MissReason.DIVERGED.value:
         words = shlex.join(("thriftgate", "layout", "show", team, receipt.feature))
         yield f"What is proposed for the feature: `{words}`."
@@ -70,7 +70,7 @@ def attempt_lines(receipt: Receipt, team: str) -> Iterator[str]:
         yield f"Note: {note}."
 
 
-def _planning(receipt: Receipt) -> str:
+def _planning_line(receipt: Receipt) -> str:
     if not receipt.conversation:
         why = PASSTHROUGH_TEXTS.get(receipt.unplanned_why, receipt.unplanned_why)
         return f"It was not planned{f': {why}' if why else ''}."
@@ -80,16 +80,16 @@ def _planning(receipt: Receipt) -> str:
     return f"Conversation {receipt.conversation} is planned, with {layout}."
 
 
-def _compaction(receipt: Receipt) -> Iterator[str]:
-    """What became of a conversation that may be folded; nothing where none is."""
+def _compaction_lines(receipt: Receipt) -> Iterator[str]:
+    """The lines on compaction; none where the call's conversation was not to be compacted."""
     if not receipt.compaction:
         if receipt.compaction_why == NOTES:
-            yield "The gateway itself asked it, for notes on a conversation that was folded."
+            yield "The gateway itself asked it, for notes on a conversation that was compacted."
         return
-    if receipt.folded:
-        yield from _shortened_line(receipt)
+    if receipt.compacted:
+        yield from _shortened_lines(receipt)
     else:
-        yield from _left_alone(receipt)
+        yield from _unmodified_lines(receipt)
     if receipt.compaction_nanos is not None:
         yield f"Saved by that, resets paid for: {money(receipt.compaction_nanos)}."
     if receipt.needed:
@@ -98,25 +98,25 @@ def _compaction(receipt: Receipt) -> Iterator[str]:
         if receipt.needed == 1:
             these = "it is" if kept else "it is not"
         yield (
-            f"Its last tool calls needed {quantity(receipt.needed, 'value')} of what was folded:"
+            f"Its last tool calls needed {quantity(receipt.needed, 'value')} of what was compacted:"
             f" {these} in what is sent."
         )
 
 
-def _shortened_line(receipt: Receipt) -> Iterator[str]:
-    """How much shorter it was sent, and why no more of it was folded."""
-    why, messages = receipt.compaction_why, receipt.folded_messages
+def _shortened_lines(receipt: Receipt) -> Iterator[str]:
+    """The lines on how much shorter it was sent, and why no more of it was compacted."""
+    why, messages = receipt.compaction_why, receipt.compacted_messages
     if receipt.compaction == CompactionMode.TRIM:
-        what, more = _TRIMMED, ""
+        what, more = _TRIMMED_TEXT, ""
     elif messages == 0:
-        what, more = _TRIMMED, f"No message was folded: {reason_text(why)}."
+        what, more = _TRIMMED_TEXT, f"No message was compacted: {reason_text(why)}."
     elif why in COMPACTED_CODES:
-        what, more = f"Folded{_messages_text(messages)}", f"Why: {reason_text(why)}."
+        what, more = f"Compacted{_messages_text(messages)}", f"Why: {reason_text(why)}."
     else:
-        is_folded = messages or receipt.needed
-        what = f"Folded{_messages_text(messages)}" if is_folded else _EITHER
-        more = f"No more was folded at this call: {reason_text(why)}."
-    began = "; it was the first call after a fold" if receipt.reset else ""
+        is_compacted = messages or receipt.needed
+        what = f"Compacted{_messages_text(messages)}" if is_compacted else _SHORTER_TEXT
+        more = f"No more was compacted at this call: {reason_text(why)}."
+    began = "; it was the first call after a compaction" if receipt.reset else ""
     yield (
         f"{what} (mode {receipt.compaction}): about {receipt.tokens_before or 0:,} tokens came,"
         f" {receipt.tokens_after or 0:,} were sent{began}."
@@ -132,10 +132,10 @@ def _messages_text(messages: int | None) -> str:
     return f", {quantity(messages, 'message')} as facts"
 
 
-def _left_alone(receipt: Receipt) -> Iterator[str]:
+def _unmodified_lines(receipt: Receipt) -> Iterator[str]:
     before, after = receipt.tokens_before, receipt.tokens_after
     mode, why = receipt.compaction, receipt.compaction_why
-    if (mode, why) == (CompactionMode.NATIVE, _ASKED):
+    if (mode, why) == (CompactionMode.NATIVE, _PROVIDER_ASKED):
         yield "Its provider was asked to compact it (mode native)."
         return
     yield f"Compaction (mode {mode}) left it unmodified: {reason_text(why)}."
@@ -143,8 +143,8 @@ def _left_alone(receipt: Receipt) -> Iterator[str]:
         yield f"Of about {before:,} tokens it would have sent {after:,}."
 
 
-def _cache(receipt: Receipt) -> Iterator[str]:
-    """What the cache should have known; in the words of the reason, where this version has it."""
+def _cache_lines(receipt: Receipt) -> Iterator[str]:
+    """The lines on the cache: what it should have held, and the reason of a miss."""
     reason = _REASONS.get(receipt.miss)
     tokens, nanos = receipt.miss_tokens or 0, receipt.miss_nanos
     miss = None

@@ -22,7 +22,7 @@ def export(terminal: Terminal) -> Callable[..., None]:
         """
         with terminal.store() as opened:
             chosen = terminal.team(opened, team) if team else ""
-            for receipt in opened.ledger.receipts_since(terminal.since(days), chosen):
+            for receipt in opened.ledger.receipts_since(terminal.days_ago(days), chosen):
                 terminal.print_json(receipt)
 
     return export_command

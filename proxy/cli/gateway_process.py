@@ -26,15 +26,14 @@ from proxy.cli.check import count_policies, upstreams_by_key, warn
 from proxy.cli.storage_checks import low_descriptor_warning
 from proxy.cli.warnings import known_keys_obstacle
 from proxy.configuration import Snapshot
+from proxy.errors import OperatorError
 from proxy.records.amounts import quantity
-from proxy.services.budgets.setup import SingleInstanceRequired
 from proxy.settings import Settings
 from proxy.store.sql.database import OtherInstallation
 from proxy.store.sql.ids import call_ids
 from proxy.store.sql.known_keys import (
     FILE_NAME,
     KnownKeys,
-    UnusableKeys,
     read_known_keys,
     remove_known_keys,
 )
@@ -45,13 +44,13 @@ from slo.policies.file import Policies
 _log = logging.getLogger("thriftgate")
 
 #: Days of which `serve` says what planning saved, and seconds the ledger has to tell.
-_LATELY_DAYS: Final = 30
-_AT_ONCE: Final = 2.0
+_SAVINGS_DAYS: Final = 30
+_SAVINGS_TIMEOUT_S: Final = 2.0
 #: The most calls in that time of which it asks how many conversations are still needed: to group
 #: more takes long, and where there are more `thriftgate savings` has mostly measured.
 _MAX_COMPARED_CALLS: Final = 100_000
 #: What the log says of calls while known keys are served.
-_MEANWHILE: Final = (
+_MEANWHILE_TEXT: Final = (
     "Calls of known keys are answered, neither planned nor compacted, others get 503"
 )
 
@@ -64,8 +63,8 @@ def run_gateway(settings: Settings, known: Catalog, policies: Policies) -> None:
     with _listener(settings) as listener:
         try:
             lost = uvloop.run(_serve(settings, listener, Snapshot(known, policies)))
-        except* (SingleInstanceRequired, _StartRefused) as group:
-            failed = str(_first(group))
+        except* OperatorError as group:
+            failed = str(_first_error(group))
     if failed:
         session.fail(failed)
     if lost:
@@ -76,7 +75,7 @@ def run_gateway(settings: Settings, known: Catalog, policies: Policies) -> None:
         )
 
 
-class _StartRefused(Exception):
+class _StartRefused(OperatorError):
     """The store cannot be opened, and waiting does not help."""
 
 
@@ -84,7 +83,7 @@ def _refuse_start(why: str) -> NoReturn:
     raise _StartRefused(why)
 
 
-def _first(error: BaseException) -> BaseException:
+def _first_error(error: BaseException) -> BaseException:
     """The first error of a group, however deep."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
@@ -97,7 +96,7 @@ async def _serve(settings: Settings, listener: socket.socket, read: Snapshot) ->
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, lambda: None)  # nothing to reload
     async with asyncio.TaskGroup() as tasks:
         running = _RunningServer(settings, listener, tasks)
-        opening = tasks.create_task(_open(settings, running, read.policies))
+        opening = tasks.create_task(_open_store(settings, running, read.policies))
         running.on_stop = opening.cancel
         await asyncio.wait({opening})
         opened = None if opening.cancelled() else opening.result()
@@ -118,15 +117,15 @@ async def _answer(
     """Answer calls until told to stop."""
     async with app.gateway(settings, opened) as gateway:
         if not opened.is_offline:
-            _welcome(opened)
-        serving.tune()
+            _make_first_key(opened)
+        serving.tune_garbage_collector()
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, gateway.reload)
-        _introduce(settings, known, running.listen())
+        _print_introduction(settings, known, running.listen())
         await _print_savings(settings, opened)
         await running.answer(gateway.app)
 
 
-async def _open(settings: Settings, running: "_RunningServer", policies: Policies) -> Store:
+async def _open_store(settings: Settings, running: "_RunningServer", policies: Policies) -> Store:
     """The store, once its database is available; meanwhile the server refuses calls.
 
     While the database is away the store is offline, where known keys may be served.
@@ -157,7 +156,7 @@ def _known_keys(settings: Settings, policies: Policies) -> tuple[KnownKeys | Non
     path = settings.folder / FILE_NAME
     try:
         return read_known_keys(path, settings.ledger_url, session.now(), max_age), ""
-    except UnusableKeys as error:
+    except OperatorError as error:
         return None, f"{path}: {error}"
 
 
@@ -173,7 +172,7 @@ async def _go_online(settings: Settings, opened: Store, running: "_RunningServer
     check = partial(check_database, settings.ledger_url, opened.secret)
     try:
         with session.explain_unopened_store(settings, _refuse_start):
-            await open_when_available(check, lambda: None, meanwhile=_MEANWHILE)
+            await open_when_available(check, lambda: None, meanwhile=_MEANWHILE_TEXT)
     except _StartRefused as refused:
         if isinstance(refused.__context__, OtherInstallation):
             remove_known_keys(settings.folder / FILE_NAME)
@@ -235,11 +234,11 @@ class _RunningServer:
 
 async def _print_savings(settings: Settings, opened: Store) -> None:
     """Print what planning saved lately and what it could; no more than the ledger tells at once."""
-    since = session.now() - _LATELY_DAYS * 86_400.0
+    since = session.now() - _SAVINGS_DAYS * 86_400.0
     with suppress(TimeoutError, SQLAlchemyError):
-        async with asyncio.timeout(_AT_ONCE):
+        async with asyncio.timeout(_SAVINGS_TIMEOUT_S):
             found = await opened.ask(opened.savings.estimates, since)
-            _print_known(savings.summary(_LATELY_DAYS, found.values()))
+            _print_known(savings.summary(_SAVINGS_DAYS, found.values()))
             _print_known(await opened.ask(savings.observed_summary, opened))
             calls = sum(each.calls for each in found.values())
             if settings.control_share and calls <= _MAX_COMPARED_CALLS:
@@ -254,7 +253,7 @@ def _print_known(said: str) -> None:
         session.err.print(said, soft_wrap=True)
 
 
-def _welcome(opened: Store) -> None:
+def _make_first_key(opened: Store) -> None:
     """Make the first team and key, where there is no team, and print the key."""
     if opened.teams.all():
         return
@@ -268,7 +267,7 @@ def _welcome(opened: Store) -> None:
     )
 
 
-def _introduce(settings: Settings, known: Catalog, port: int) -> None:
+def _print_introduction(settings: Settings, known: Catalog, port: int) -> None:
     """Print what a person who starts it has to know."""
     having, lacking = upstreams_by_key(known)
     host = f"[{settings.host}]" if ":" in settings.host else settings.host

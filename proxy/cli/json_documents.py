@@ -1,4 +1,4 @@
-"""What commands answer with ``--json``: one document each, whose names stay.
+"""The documents of commands with ``--json``, one each; their field names stay.
 
 Money is US dollars as a decimal text, with every digit that is known; null where no price is.
 Moments are ISO 8601 in UTC. Rates are parts of one.
@@ -28,7 +28,7 @@ from proxy.store.sql.savings import Comparison, MissSum
 Document = dict[str, Any]
 
 #: By the reason's text: the ledger may hold one of another version.
-_FIXES = {reason.value: mend for reason, mend in FIXES.items()}
+_FIXES = {reason.value: fix for reason, fix in FIXES.items()}
 
 
 def usd(nanos: int | None) -> str | None:
@@ -39,7 +39,7 @@ def usd(nanos: int | None) -> str | None:
 
 
 def suggested_fix(reason: str) -> str:
-    """What helps against misses of that reason; "" for a reason of another version."""
+    """The fix for misses of that reason; "" for a reason of another version."""
     return _FIXES.get(reason, "")
 
 
@@ -51,7 +51,7 @@ def report(
     parts: Sequence[Part],
     times: Mapping[tuple[str, ...], Times] = MappingProxyType({}),
 ) -> Document:
-    """What was spent in a period, by team and those parts, and in all: null without calls.
+    """The spend of a period, by team and those parts, and in all; null without calls.
 
     Args:
         period: Which.
@@ -102,7 +102,7 @@ def savings(
     places: Sequence[FeatureCompaction],
     names: Mapping[str, str],
 ) -> Document:
-    """What planning saved, by feature, and what compaction did, by feature and in all."""
+    """The savings of planning by feature, and of compaction by feature and in all."""
     return {
         "days": days,
         "savings": [_comparison(each, names) for each in found],
@@ -119,7 +119,7 @@ def savings(
 def proposals_document(
     waiting: Iterable[tuple[LayoutScope, int, int]], names: Mapping[str, str]
 ) -> list[Document]:
-    """What layouts that wait for approval should save, in US dollars per 1,000 calls."""
+    """Expected savings of layouts that wait for approval, in US dollars per 1,000 calls."""
     return [
         _owner(place.team, names)
         | {
@@ -148,7 +148,7 @@ def compactions(
     names: Mapping[str, str],
     default: CompactionMode,
 ) -> Document:
-    """What holds for features' compaction, and what came of it in some days."""
+    """The settings of features' compaction, and its totals of some days."""
     return {
         "days": days,
         "default_mode": default.value,
@@ -172,15 +172,15 @@ def compactions(
 
 
 def _compaction_sums(found: CompactionTotals | None) -> Document:
-    """What came of compaction; zeros where nothing was called."""
+    """The totals of compaction; zeros where nothing was called."""
     if found is None:
-        counts = ("calls", "folded", "trimmed", "resets", "tokens_saved")
+        counts = ("calls", "compacted", "trimmed", "resets", "tokens_saved")
         return dict.fromkeys(counts, 0) | dict.fromkeys(
             ("saved_usd", "notes_usd", "lost_share", "untreated_lost_share")
         )
     return {
         "calls": found.calls,
-        "folded": found.folded,
+        "compacted": found.compacted,
         "trimmed": found.trimmed,
         "resets": found.resets,
         "tokens_saved": found.tokens_saved,
@@ -194,7 +194,7 @@ def _compaction_sums(found: CompactionTotals | None) -> Document:
 def features(
     found: Iterable[tuple[LayoutScope, FeatureState, Sequence[Proposal]]], names: Mapping[str, str]
 ) -> Document:
-    """What holds for features that have a mode, a layout or a proposal."""
+    """The settings of features that have a mode, a layout or a proposal."""
     return {"features": [_feature(*each, names) for each in found]}
 
 
@@ -204,7 +204,7 @@ def feature(
     proposals: Sequence[Proposal],
     names: Mapping[str, str],
 ) -> Document:
-    """What holds for one feature, and each version of its layout."""
+    """The settings of one feature, and each version of its layout."""
     return {
         **_feature(place, standing, proposals, names),
         "versions": [_version(each) for each in proposals],
@@ -212,7 +212,7 @@ def feature(
 
 
 def saved_nanos(cost: int, part: float) -> int:
-    """What calls that cost so much would have cost more, in nano-dollars: whole cents, estimated.
+    """The estimated savings on calls that cost so much, in nano-dollars, as whole cents.
 
     Args:
         cost: In nano-dollars.

@@ -58,7 +58,7 @@ def _create(terminal: Terminal) -> Callable[..., None]:
             terminal.fail("--team is empty: name the team that pays.")
         with terminal.store() as opened:
             owner = _known_team(opened, team)
-            others = "" if owner else _others(opened, team)
+            others = "" if owner else _similar_teams(opened, team)
             if owner is None and existing:
                 terminal.fail(f"There is no team named {team}.{others}")
             is_new = owner is None
@@ -155,7 +155,7 @@ def _known_team(opened: Store, name: str) -> Team | None:
     return next((team for team in opened.teams.all() if name in {team.name, team.id}), None)
 
 
-def _others(opened: Store, name: str) -> str:
+def _similar_teams(opened: Store, name: str) -> str:
     """The teams that may have been meant."""
     near = get_close_matches(name, [team.name for team in opened.teams.all()])
     return f" Near it: {', '.join(near)}." if near else ""

@@ -28,9 +28,9 @@ def layouts(terminal: Terminal) -> typer.Typer:
     commands = typer.Typer(
         no_args_is_help=True, help="See, approve and roll back how features' prompts are arranged."
     )
-    desk = _Desk(terminal)
+    desk = _Commands(terminal)
     for name, command in (
-        ("list", desk.all),
+        ("list", desk.list_features),
         ("show", desk.show),
         ("mode", desk.mode),
         ("approve", desk.approve),
@@ -41,13 +41,13 @@ def layouts(terminal: Terminal) -> typer.Typer:
     return commands
 
 
-class _Desk:
+class _Commands:
     """The commands."""
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
 
-    def all(self, *, as_json: AsJson = False) -> None:
+    def list_features(self, *, as_json: AsJson = False) -> None:
         """All features that have a mode, a layout or a proposal."""
         with self._terminal.store() as store:
             standings = store.layouts.standings()
@@ -82,10 +82,10 @@ class _Desk:
     def show(
         self, team: _Team, feature: _Feature, *, family: _Family = "", as_json: AsJson = False
     ) -> None:
-        """What holds for a feature, and each version of its layout with its moves."""
+        """Show a feature's settings, and each version of its layout with its moves."""
         with self._terminal.store() as store:
             standings = store.layouts.standings()
-            whole = self._whole(store, team, feature)
+            whole = self._all_families(store, team, feature)
             called = store.reports.features(whole.team)
             if feature not in called and all(
                 whole != each.all_families for each in standings.places
@@ -102,7 +102,8 @@ class _Desk:
             self._terminal.print_json(json_documents.feature(place, standing, proposals, names))
             return
         self._terminal.say(
-            f"Feature {feature_name(feature)} of team {team}, {_on(place)}: {_state(standing)}.",
+            f"Feature {feature_name(feature)} of team {team}, {_families_text(place)}:"
+            f" {_state(standing)}.",
             f"Mode {standing.mode}; layout {standing.version or 'none'},"
             f" since {format_time(standing.active_from)}.",
         )
@@ -127,13 +128,13 @@ class _Desk:
         Without a family it is set for all, and none keeps a mode of its own.
         """
         with self._terminal.store() as store:
-            whole = self._whole(store, team, feature)
+            whole = self._all_families(store, team, feature)
             place = LayoutScope(whole.team, feature, family)
             before = store.layouts.standings()
             store.layouts.switch(place, mode, by, self._terminal.now())
             called = store.reports.features(whole.team)
         self._terminal.say(
-            f"Feature {feature_name(feature)}, {_on(place)}, has the mode {mode};"
+            f"Feature {feature_name(feature)}, {_families_text(place)}, has the mode {mode};"
             " it holds for conversations that begin from now on."
         )
         self._terminal.say(*_replaced_modes(before, place, mode, team))
@@ -145,14 +146,15 @@ class _Desk:
     ) -> None:
         """Apply a version of a feature's layout to conversations that begin from now on."""
         with self._terminal.store() as store:
-            whole = self._whole(store, team, feature)
+            whole = self._all_families(store, team, feature)
             place = self._place(store.layouts.standings(), whole, family)
             try:
                 standing = store.layouts.approve(place, version, by, self._terminal.now())
             except ValueError as error:
                 self._terminal.fail(f"{sentence(error)}; `thriftgate layout show` lists them.")
         self._terminal.say(
-            f"Layout {version} of feature {feature_name(feature)} is approved, {_on(place)},"
+            f"Layout {version} of feature {feature_name(feature)} is approved,"
+            f" {_families_text(place)},"
             f" which has the mode {standing.mode};"
             f" it holds from {format_time(standing.active_from)}."
         )
@@ -164,7 +166,7 @@ class _Desk:
     ) -> None:
         """Go back to the layout that held before, or to none."""
         with self._terminal.store() as store:
-            whole = self._whole(store, team, feature)
+            whole = self._all_families(store, team, feature)
             place = self._place(store.layouts.standings(), whole, family)
             try:
                 standing = store.layouts.rollback(place, by, self._terminal.now())
@@ -173,13 +175,13 @@ class _Desk:
         left = f"layout {standing.version}" if standing.version else "no layout"
         self._terminal.say(
             f"Rolled back: feature {feature_name(feature)} has {left} from now on,"
-            f" {_on(place)}, where the mode {standing.mode} remains."
+            f" {_families_text(place)}, where the mode {standing.mode} remains."
         )
 
     def resume(self, team: _Team, feature: _Feature, *, by: _By = "") -> None:
         """Plan a suspended feature again, and measure it afresh."""
         with self._terminal.store() as store:
-            whole = self._whole(store, team, feature)
+            whole = self._all_families(store, team, feature)
             resumed = [
                 store.layouts.resume(place, by, self._terminal.now())
                 for place in store.layouts.standings().places
@@ -189,7 +191,7 @@ class _Desk:
             self._terminal.fail(f"Feature {feature_name(feature)} is not suspended.")
         self._terminal.say(f"Feature {feature_name(feature)} is planned again.")
 
-    def _whole(self, store: Store, team: str, feature: str) -> LayoutScope:
+    def _all_families(self, store: Store, team: str, feature: str) -> LayoutScope:
         """All families of the feature; ends the command where there is no such team."""
         return LayoutScope(self._terminal.team(store, team), feature)
 
@@ -246,7 +248,7 @@ def _proposal_lines(proposal: Proposal) -> Iterator[str]:
 
 
 def _feature_warning(team: str, feature: str, called: Sequence[str]) -> str:
-    """What makes one think that the feature is not the one that was meant."""
+    """Warns that the named feature may not be the one that was meant."""
     near = ", ".join(feature_name(each) for each in get_close_matches(feature, called))
     hint = f" Near it: {near}." if near else ""
     return f"There is no call of team {team} with feature {feature_name(feature)} yet.{hint}"
@@ -258,5 +260,5 @@ def _state(standing: FeatureState) -> str:
     return "off" if standing.is_off else "planned"
 
 
-def _on(place: LayoutScope) -> str:
+def _families_text(place: LayoutScope) -> str:
     return f"on {place.family}" if place.family else "on all families"

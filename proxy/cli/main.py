@@ -173,7 +173,7 @@ def _receipts(line: typer.Typer) -> None:
     line.add_typer(receipts.receipts(session.terminal, session.settings), name="receipts")
 
 
-def _lab(line: typer.Typer) -> None:
+def _simulator(line: typer.Typer) -> None:
     from proxy.cli import session, simulator
 
     line.command("simulator")(
@@ -234,7 +234,7 @@ _TABLE: Final[dict[str, tuple[str, Callable[[typer.Typer], object]]]] = {
         _demo,
     ),
     "check": (
-        "Validate settings and catalog, and try the folder; name file, line and mend of problems.",
+        "Validate settings and catalog, and try the folder; name file, line and fix of problems.",
         _check,
     ),
     "migrate": (
@@ -250,33 +250,33 @@ _TABLE: Final[dict[str, tuple[str, Callable[[typer.Typer], object]]]] = {
         _report,
     ),
     "compact": (
-        "What would be sent of a conversation, the facts in it, and why; nothing is sent.",
+        "Show what would be sent of a conversation, its facts, and why; nothing is sent.",
         _compact,
     ),
     "savings": (
-        "What planning saved by feature, measured against conversations sent unmodified.",
+        "Show what planning saved by feature, against conversations sent unmodified.",
         _savings,
     ),
     "misses": (
         "Why caches were read less than they could be: the dearest feature and reason first.",
         _misses,
     ),
-    "budgets": ("What is spent and held of each budget in the window of now.", _budgets),
+    "budgets": ("Show what is spent and held of each budget in the present window.", _budgets),
     "explain": (
-        "What one call was, what its cache gave and could have given, and why not more.",
+        "Explain one call: cost, what its cache gave and could have given, and why not more.",
         _explain,
     ),
     "export": ("Receipts as JSON, one a line, as the calls arrived.", _export),
     "receipts": ("Put receipts that stand in a log alone into the ledger.", _receipts),
     "simulator": (
         "Run the simulated upstream alone, until Ctrl-C: no key, no cost, nothing leaves here.",
-        _lab,
+        _simulator,
     ),
     "key": ("Make, list and revoke callers' keys.", _key),
     "team": ("Make and list teams, keep their prompts.", _team),
     "user": ("Look up end users, who are kept as hashes.", _user),
     "layout": ("See, approve and roll back how features' prompts are arranged.", _layout),
-    "compaction": ("See and choose how features' conversations are folded.", _compaction),
-    "objectives": ("What is promised of calls, and the same in others' formats.", _objectives),
-    "alerts": ("What is wrong now, and who was told.", _alerts),
+    "compaction": ("Show and choose the compaction of features.", _compaction),
+    "objectives": ("Objectives of calls, their states, and other formats of them.", _objectives),
+    "alerts": ("Show open alerts, and who was notified.", _alerts),
 }

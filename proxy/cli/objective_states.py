@@ -1,4 +1,4 @@
-"""Where objectives stand now, as gateways say it to each other through Redis."""
+"""The states of objectives, as gateways publish them through Redis."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ if TYPE_CHECKING:
     from proxy.settings import Settings
     from proxy.store.store import Store
 
-#: Columns of a table that tell of a standing.
-COLUMNS: Final = ("state", "rung", "since", "reason")
+#: Columns of a table that show a state.
+COLUMNS: Final = ("state", "level", "since", "reason")
 _UNKNOWN: Final = ("?", "?", "?", "")
 #: Seconds after which what was said last is old: gateways say it every second.
 _STALE_AFTER_S: Final = 30.0
 
 
 class ObjectiveStates(NamedTuple):
-    """What is known of where objectives stand.
+    """The published states of objectives.
 
     Attributes:
-        told: What was said last, by objective.
-        notes: What a person has to know of it, in sentences.
+        published: The last state of each objective, by its name.
+        notes: Remarks for a person, in sentences.
     """
 
-    told: Mapping[str, PublishedState] = MappingProxyType({})
+    published: Mapping[str, PublishedState] = MappingProxyType({})
     notes: tuple[str, ...] = ()
 
     def cells(self, objective: str) -> tuple[str, ...]:
-        """An objective's state, rung, since when, and why; ? where that is not known."""
-        told = self.told.get(objective)
+        """An objective's state, fallback level, since when, and why; ? where not known."""
+        told = self.published.get(objective)
         if told is None:
             return _UNKNOWN
         standing = told.standing
@@ -45,7 +45,7 @@ class ObjectiveStates(NamedTuple):
 
     def document(self, objective: str) -> dict[str, Any] | None:
         """The same for scripts, times in seconds since the epoch; None where it is not known."""
-        told = self.told.get(objective)
+        told = self.published.get(objective)
         if told is None:
             return None
         standing = told.standing
@@ -61,7 +61,7 @@ class ObjectiveStates(NamedTuple):
 def load_objective_states(
     terminal: Terminal, settings: Settings, objectives: Iterable[str]
 ) -> ObjectiveStates:
-    """What gateways said last of these objectives; nothing of any where they do not share Redis."""
+    """Read the states that gateways published last; none where they do not share Redis."""
     if not settings.redis_url:
         note = (
             "Where each stands is known to the gateway alone: its /metrics has"
@@ -75,7 +75,9 @@ def load_objective_states(
             said = asyncio.run(_published_states(settings, store, terminal.now()))
         except StoreUnavailable as error:
             return ObjectiveStates(notes=(f"Where each stands is not known: {error}",))
-    told = {name: found for name in objectives if (found := _read(said.get(name))) is not None}
+    told = {
+        name: found for name in objectives if (found := _decode_state(said.get(name))) is not None
+    }
     last = max((each.at for each in told.values()), default=None)
     if last is None:
         return ObjectiveStates(notes=("No gateway has said yet where they stand.",))
@@ -94,8 +96,8 @@ async def _published_states(settings: Settings, opened: Store, now: float) -> Ma
         await shared.aclose()
 
 
-def _read(said: bytes | None) -> PublishedState | None:
-    """What was said; None for nothing, or for what another version of us said."""
+def _decode_state(said: bytes | None) -> PublishedState | None:
+    """Decode a published state; None for nothing, or for that of another version."""
     from proxy.services.objectives.objective_state import PublishedState
 
     try:

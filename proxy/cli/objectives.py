@@ -1,10 +1,9 @@
-"""``thriftgate objectives``: what is promised of calls, and the same in others' formats."""
+"""``thriftgate objectives``: shows, exports and imports objectives."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Format(StrEnum):
-    """What objectives can be written as."""
+    """The formats in which objectives can be exported."""
 
     OPENSLO = "openslo"
     PROMETHEUS = "prometheus"
@@ -30,55 +29,36 @@ class Format(StrEnum):
 
 _Format = Annotated[
     Format,
-    typer.Option("--format", help="OpenSLO v1, rules for Prometheus, or as promises have them."),
+    typer.Option(
+        "--format", help="OpenSLO v1, rules for Prometheus, or tables of the policies file."
+    ),
 ]
 
 
 def objectives(
     terminal: Terminal,
     settings: Callable[[], Settings],
-    promises: Callable[[Settings], Policies],
+    policies: Callable[[Settings], Policies],
 ) -> typer.Typer:
     """The group of commands; by itself it shows objectives."""
-    commands = typer.Typer(help="What is promised of calls, and the same in others' formats.")
+    commands = typer.Typer(help="Objectives of calls, their states, and other formats of them.")
 
     @commands.callback(invoke_without_command=True)
-    def shown(context: typer.Context, *, as_json: AsJson = False) -> None:
-        """Every objective: what is promised of which calls, what is done if missed, how it stands.
+    def show_objectives(context: typer.Context, *, as_json: AsJson = False) -> None:
+        """Every objective: its calls and target, its enforcement, and its state.
 
-        Where each stands (state, rung, since when, why) is what gateways that share a Redis say.
+        State, fallback level, since and reason are shown where gateways share a Redis.
         """
         if context.invoked_subcommand is None:
             chosen = settings()
-            _show(terminal, chosen, promises(chosen).objectives, as_json=as_json)
+            _show(terminal, chosen, policies(chosen).objectives, as_json=as_json)
 
     @commands.command("export")
-    def exported(*, form: _Format = Format.OPENSLO) -> None:
+    def export_objectives(*, form: _Format = Format.OPENSLO) -> None:
         """Print the objectives in a format that others read."""
-        terminal.out.print(_text(promises(settings()).objectives, form), soft_wrap=True, end="")
+        terminal.out.print(_text(policies(settings()).objectives, form), soft_wrap=True, end="")
 
-    @commands.command("import")
-    def imported(
-        file: Annotated[Path, typer.Argument(help="Documents of OpenSLO v1, as YAML or JSON.")],
-    ) -> None:
-        """Print documents of OpenSLO as tables for the policies file; nothing is changed.
-
-        What has no meaning here is told in comments. If a document cannot be read, none is printed.
-        """
-        from proxy.cli.objective_yaml import read_documents
-        from slo.openslo.reading import read_openslo
-        from slo.policies.toml_writer import objectives_toml
-
-        found = read_openslo(read_documents(terminal, file))
-        if found.refused:
-            terminal.fail("\n".join(found.refused))
-        if not found.objectives:
-            terminal.fail(f"There is no SLO in {file}.")
-        for each in found.skipped:
-            terminal.out.print(f"# Passed over: {each}", soft_wrap=True)
-        terminal.out.print(objectives_toml(found.objectives), soft_wrap=True, end="")
-
-    pins.add(commands, terminal, settings, promises)
+    pins.add(commands, terminal, settings, policies)
     return commands
 
 
@@ -88,16 +68,16 @@ def _show(
     from slo.objective import request_kind_text
 
     names = [each.name for each in every]
-    stand = load_objective_states(terminal, settings, names) if every else ObjectiveStates()
+    states = load_objective_states(terminal, settings, names) if every else ObjectiveStates()
     if as_json:
-        shown = [{**_document(each), "standing": stand.document(each.name)} for each in every]
+        shown = [{**_document(each), "standing": states.document(each.name)} for each in every]
         terminal.print_json({"objectives": shown})
         return
     if not every:
         terminal.say("There are no objectives. THRIFTGATE_POLICIES names the file they are in.")
         return
     columns = ("objective", "team", "feature", "calls", "what", "target", "enforce", "ladder")
-    table = empty_table(*columns, *(COLUMNS if stand.told else ()))
+    table = empty_table(*columns, *(COLUMNS if states.published else ()))
     for each in every:
         what = (
             each.name,
@@ -107,16 +87,16 @@ def _show(
             _measured_text(each),
         )
         done = (_target(each), each.enforce, ", ".join(each.ladder) or "none")
-        told = stand.cells(each.name) if stand.told else ()
+        told = states.cells(each.name) if states.published else ()
         table.add_row(*map(Text, (*what, *done, *told)))
     terminal.show(table)
-    terminal.say(*stand.notes)
+    terminal.say(*states.notes)
 
 
 def _measured_text(objective: Objective) -> str:
-    """What is measured, without how much of it is wanted."""
+    """The measure of an objective, without its target."""
     from slo.objective import Metric
-    from slo.openslo.documents import objective_text
+    from slo.openslo import objective_text
 
     if objective.metric is Metric.CACHE:
         return f"input tokens read from caches, of prompts from {objective.min_prompt:,} tokens"
@@ -137,7 +117,7 @@ def _target(objective: Objective) -> str:
 def _document(objective: Objective) -> dict[str, Any]:
     from slo.burn import burn_alerts
     from slo.duration import format_duration
-    from slo.openslo.documents import objective_text
+    from slo.openslo import objective_text
 
     return {
         "name": objective.name,
@@ -162,7 +142,7 @@ def _text(every: tuple[Objective, ...], form: Format) -> str:
 
         return objectives_toml(every)
     from proxy.cli.objective_yaml import dump
-    from slo.openslo.documents import openslo_documents
+    from slo.openslo import openslo_documents
     from slo.prometheus_rules import rule_groups
 
     return dump([rule_groups(every)] if form is Format.PROMETHEUS else openslo_documents(every))

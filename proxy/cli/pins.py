@@ -1,4 +1,4 @@
-"""``thriftgate objectives pin``: a person's word on which rung an objective is, for a while."""
+"""``thriftgate objectives pin``: sets an objective's fallback level by hand, for a while."""
 
 from __future__ import annotations
 
@@ -32,24 +32,25 @@ def add(
     commands: typer.Typer,
     terminal: Terminal,
     settings: Callable[[], Settings],
-    promises: Callable[[Settings], Policies],
+    policies: Callable[[Settings], Policies],
 ) -> None:
-    """Give the group of commands about objectives those about pins."""
-    _add_listed(commands, terminal)
+    """Add the commands about pins to those about objectives."""
+    _add_pin_list(commands, terminal)
 
     @commands.command("pin")
-    def pinned(
+    def pin(
         name: _Name,
-        rung: Annotated[
-            str, typer.Argument(help="0: as calls ask; 1 and on: down its ladder; or its name.")
+        level: Annotated[
+            str,
+            typer.Argument(help="Fallback level: 0 for what calls ask for, 1 and on, or its name."),
         ],
         span: Annotated[str, typer.Option("--for", help="How long, such as 30m or 4h.")] = "1h",
         why: Annotated[str, typer.Option(help="Why, for others to read.")] = "",
         by: _By = "",
     ) -> None:
-        """Send new conversations to one rung, whatever is measured; gateways hear in seconds."""
-        objective = _found(terminal, promises(settings()), name)
-        level = _level(terminal, objective, rung)
+        """Send new conversations to one fallback level; gateways follow within seconds."""
+        objective = _find_objective(terminal, policies(settings()), name)
+        number = _level_number(terminal, objective, level)
         lasts = _span(terminal, span)
         now = terminal.now()
         with terminal.store() as store:
@@ -58,7 +59,7 @@ def add(
             store.pins.set(
                 PinRow(
                     objective=name,
-                    level=level,
+                    level=number,
                     until=now + lasts,
                     why=why[:_MAX_REASON_CHARS],
                     made=now,
@@ -66,30 +67,30 @@ def add(
                 )
             )
         whose = f", {only}," if (only := request_kind_text(objective.calls)) else ""
-        where = f"rung {level} ({_rungs(objective)[level]})"
+        where = f"fallback level {number} ({_level_names(objective)[number]})"
         terminal.say(f"{name} is pinned to {where}{whose} until {format_time(now + lasts)}.")
 
     @commands.command("release")
-    def released(name: _Name) -> None:
-        """Release a pin: the objective is where it was before, and goes by what is measured."""
+    def release(name: _Name) -> None:
+        """Release a pin: the objective returns to its former level and follows measurements."""
         with terminal.store() as store:
             was = store.pins.release(name, terminal.now())
         if not was:
             terminal.fail(f"{name} is not pinned.")
-        terminal.say(f"{name} goes by what is measured again.")
+        terminal.say(f"{name} follows measurements again.")
 
 
-def _add_listed(commands: typer.Typer, terminal: Terminal) -> None:
-    """The command that lists them."""
+def _add_pin_list(commands: typer.Typer, terminal: Terminal) -> None:
+    """Add the command that lists pins."""
 
     @commands.command("pins")
-    def listed(
+    def list_pins(
         *,
         every: Annotated[
             bool, typer.Option("--all", help="The last 20, also those that ended.")
         ] = False,
     ) -> None:
-        """What is pinned now, and by whom."""
+        """List current pins, and who set them."""
         with terminal.store() as store:
             held = store.pins.current_pins(terminal.now()).values()
             found = store.pins.last_pins(_MAX_LISTED) if every else list(held)
@@ -100,14 +101,14 @@ def _add_listed(commands: typer.Typer, terminal: Terminal) -> None:
 
 
 def _show(terminal: Terminal, pins: Iterable[PinRow]) -> None:
-    table = empty_table("objective", "rung", "until", "set", "by", "why", right=("rung",))
+    table = empty_table("objective", "level", "until", "set", "by", "why", right=("level",))
     for pin in pins:
         what = (pin.objective, str(pin.level), format_time(pin.until), format_time(pin.made))
         table.add_row(*map(Text, (*what, pin.who or "?", pin.why)))
     terminal.show(table)
 
 
-def _found(terminal: Terminal, promised: Policies, name: str) -> Objective:
+def _find_objective(terminal: Terminal, promised: Policies, name: str) -> Objective:
     for each in promised.objectives:
         if each.name == name:
             return each
@@ -115,19 +116,21 @@ def _found(terminal: Terminal, promised: Policies, name: str) -> Objective:
     return terminal.fail(f"There is no objective {name}. Known are: {known}.")
 
 
-def _level(terminal: Terminal, objective: Objective, rung: str) -> int:
-    """The number of the rung that somebody named, by its number or else by its name."""
-    every = _rungs(objective)
+def _level_number(terminal: Terminal, objective: Objective, level: str) -> int:
+    """The number of a fallback level that is given by its number or its name."""
+    every = _level_names(objective)
     numbers = {str(n): n for n in range(len(every))}
     names = {name: n for n, name in enumerate(objective.ladder, start=1)}
-    if (level := (names | numbers).get(rung)) is not None:
-        return level
+    if (number := (names | numbers).get(level)) is not None:
+        return number
     known = ", ".join(f"{n} ({what})" for n, what in enumerate(every))
-    return terminal.fail(f"{objective.name} has no rung {rung}. Its rungs are: {known}.")
+    return terminal.fail(
+        f"{objective.name} has no fallback level {level}. Its levels are: {known}."
+    )
 
 
-def _rungs(objective: Objective) -> tuple[str, ...]:
-    """What each of its rungs is, by number."""
+def _level_names(objective: Objective) -> tuple[str, ...]:
+    """The names of its fallback levels, by number."""
     return ("what calls ask for", *objective.ladder)
 
 

@@ -64,7 +64,7 @@ def receipts(terminal: Terminal, settings: Callable[[], Settings]) -> typer.Type
                     f"The database went away ({why}) when {quantity(booking.booked, 'receipt')}"
                     " had been booked. Import the same again: none is booked twice."
                 )
-        _tell(terminal, booking)
+        _print_result(terminal, booking)
 
     return commands
 
@@ -82,8 +82,8 @@ def _open_log(terminal: Terminal, file: str) -> Iterator[BinaryIO]:
         terminal.fail(f"{file} cannot be read: {error.strerror or error}.")
 
 
-def _tell(terminal: Terminal, booking: ReceiptImport) -> None:
-    """Say what came of it."""
+def _print_result(terminal: Terminal, booking: ReceiptImport) -> None:
+    """Print the result of an import."""
     already = booking.found - booking.booked - booking.refusals
     for line in booking.refused:
         terminal.say(line)

@@ -64,7 +64,7 @@ def report(terminal: Terminal) -> Callable[..., None]:
         else:
             from proxy.tools.demo.spending import spending
 
-            terminal.fit(spending(rows, names, total, parts, times))
+            terminal.show_fitted(spending(rows, names, total, parts, times))
 
     return report_command
 

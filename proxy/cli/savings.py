@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from proxy.store.store import Store
 
 #: Digits behind the point of what a sentence says.
-_CENTS: Final = 2
+_SENTENCE_DECIMALS: Final = 2
 _COUNTS = ("planned", "control")
 _FIGURES = (
     *_COUNTS, "estimated USD", "saved per token", "hit rate", "without", "saved USD"
@@ -29,10 +29,10 @@ _MISSES = ("calls", "tokens", "USD")
 
 
 def savings(terminal: Terminal) -> Callable[..., None]:
-    """The command that says what was saved."""
+    """The command that shows savings."""
 
     def savings_command(*, days: Days = 30, as_json: AsJson = False) -> None:
-        """What planning saved by feature, measured against conversations sent unmodified.
+        """Show what planning saved by feature, against conversations sent unmodified.
 
         The estimate is there from the first call: what calls should have cost unmodified, by what
         caches should hold, less what they should have cost as they were sent. The measured figure
@@ -40,15 +40,15 @@ def savings(terminal: Terminal) -> Callable[..., None]:
         reports. Below it stand moves of text that wait for somebody's approval, and what
         compaction saved, beside the same prompts unmodified, its resets and notes paid for.
         """
-        since = terminal.since(days)
+        since = terminal.days_ago(days)
         with terminal.store() as store:
             from proxy.cli import compaction_tables, json_documents
 
             names = terminal.names(store)
             found = store.savings.compare(since)
-            waiting = _waiting(store)
+            waiting = _undecided_proposals(store)
             places = compaction_tables.feature_compactions(
-                store.compactions.all_settings(), store.foldings.totals(since)
+                store.compactions.all_settings(), store.compaction_receipts.totals(since)
             )
         if as_json:
             document = json_documents.savings(days, found, places, names)
@@ -71,7 +71,7 @@ def savings(terminal: Terminal) -> Callable[..., None]:
 
 
 def summary(days: int, found: Iterable[Estimate]) -> str:
-    """What planning should have saved of all calls, in one sentence; "" where there were none."""
+    """The estimated savings of all calls, in one sentence; "" without calls."""
     from proxy.store.sql.savings import Estimate
 
     every = tuple(found)
@@ -83,13 +83,13 @@ def summary(days: int, found: Iterable[Estimate]) -> str:
     if not total.calls:
         return ""
     return (
-        f"Planning saved {cell(total.nanos, _CENTS)} ({total.part:.0%}) of"
+        f"Planning saved {cell(total.nanos, _SENTENCE_DECIMALS)} ({total.part:.0%}) of"
         f" {quantity(total.calls, 'call')} in the last {quantity(days, 'day')}, by estimate."
     )
 
 
 def conversations_summary(found: Iterable[Comparison], names: Mapping[str, str]) -> str:
-    """How many conversations the measured figure still needs, in one sentence; "" for none.
+    """The number of conversations a measured figure still needs, in one sentence; "" for none.
 
     Args:
         found: The features; the one that needs fewest is named.
@@ -110,13 +110,13 @@ def conversations_summary(found: Iterable[Comparison], names: Mapping[str, str])
 
 
 def observed_summary(store: Store) -> str:
-    """What `apply` or `auto` should save where planning only observes; "" where nobody knows.
+    """The savings to expect of `apply` or `auto` where planning only observes; "" if unknown.
 
     It blocks, and names the feature that should save most.
     """
     from proxy.records.feature_mode import PlanningMode
 
-    waiting = _waiting(store, mode=PlanningMode.OBSERVE)
+    waiting = _undecided_proposals(store, mode=PlanningMode.OBSERVE)
     if not waiting:
         return ""
     place, _, nanos = max(waiting, key=lambda each: each[2])
@@ -125,13 +125,13 @@ def observed_summary(store: Store) -> str:
     more = f", and {others} should save less" if len(waiting) > 1 else ""
     return (
         f"Planning only observes {_feature(place.team, place.feature, names)}: `apply` or `auto`"
-        f" should save {cell(nanos, _CENTS)} per 1,000 calls more (by estimate)"
+        f" should save {cell(nanos, _SENTENCE_DECIMALS)} per 1,000 calls more (by estimate)"
         f"{more}. See `thriftgate savings`."
     )
 
 
 def misses(terminal: Terminal) -> Callable[..., None]:
-    """The command that says what was missed."""
+    """The command that shows cache misses."""
 
     def misses_command(
         *,
@@ -143,7 +143,7 @@ def misses(terminal: Terminal) -> Callable[..., None]:
         with terminal.store() as store:
             names = terminal.names(store)
             wanted = None if team is None else terminal.team(store, team)
-            found = _dearest(store.savings.misses(terminal.since(days), team=wanted))
+            found = _dearest_first(store.savings.misses(terminal.days_ago(days), team=wanted))
         from proxy.cli import json_documents
 
         if as_json:
@@ -155,11 +155,11 @@ def misses(terminal: Terminal) -> Callable[..., None]:
             return
         table = empty_table("team", "feature", "reason", *_MISSES, "example", right=_MISSES)
         for each, cost in zip(found, column(each.nanos for each in found), strict=True):
-            table.add_row(*map(Text, (names.get(each.team, each.team), *_miss(each, cost))))
+            table.add_row(*map(Text, (names.get(each.team, each.team), *_miss_cells(each, cost))))
         terminal.show(table)
         for reason in dict.fromkeys(each.reason for each in found):
-            if mend := json_documents.suggested_fix(reason):
-                terminal.say(f"{reason}: {mend}")
+            if fix := json_documents.suggested_fix(reason):
+                terminal.say(f"{reason}: {fix}")
 
     return misses_command
 
@@ -167,14 +167,14 @@ def misses(terminal: Terminal) -> Callable[..., None]:
 def _show(terminal: Terminal, found: Sequence[Comparison], names: Mapping[str, str]) -> None:
     table = empty_table("team", "feature", *_FIGURES, "finding", right=_FIGURES)
     estimated = column(None if (e := each.estimate) is None else e.nanos for each in found)
-    saved = [cell(_saved_nanos(each), _CENTS) for each in found]
+    saved = [cell(_saved_nanos(each), _SENTENCE_DECIMALS) for each in found]
     for each, *costs in zip(found, estimated, saved, strict=True):
         row = (names.get(each.team, each.team), feature_name(each.feature), *_figures(each, *costs))
         table.add_row(*map(Text, row))
     terminal.show(table)
 
 
-def _dearest(found: Iterable[MissSum]) -> list[MissSum]:
+def _dearest_first(found: Iterable[MissSum]) -> list[MissSum]:
     """Features by what all their misses cost, the dearest first; in each the order stays."""
     known = list(found)
     costs: Counter[tuple[str, str]] = Counter()
@@ -205,7 +205,7 @@ def _figures(found: Comparison, estimated: str, saved: str) -> tuple[str, ...]:
     )
 
 
-def _waiting(
+def _undecided_proposals(
     store: Store, *, mode: PlanningMode | None = None
 ) -> list[tuple[LayoutScope, int, int]]:
     """The newest proposals that nobody has decided on, where planning may not move text yet.
@@ -233,7 +233,8 @@ def _waiting(
 def _proposal_line(team: str, place: LayoutScope, version: int, nanos: int) -> str:
     return (
         f"Moving text in feature {feature_name(place.feature)} of team {team} should save"
-        f" {cell(nanos, _CENTS)} per 1,000 calls more (by estimate): see `thriftgate layout show`,"
+        f" {cell(nanos, _SENTENCE_DECIMALS)} per 1,000 calls more (by estimate): see"
+        " `thriftgate layout show`,"
         f" version {version}."
     )
 
@@ -251,14 +252,14 @@ def _rate(sample: ArmTotals) -> str:
 
 
 def _saved_nanos(found: Comparison) -> int | None:
-    """What the treated calls would have cost more in 1e-9 US dollars; an estimate."""
+    """The estimated savings on the treated calls, in 1e-9 US dollars."""
     from proxy.cli import json_documents
 
     saving = found.verdict.saving
     return None if saving is None else json_documents.saved_nanos(found.treated.cost, saving.value)
 
 
-def _miss(found: MissSum, cost: str) -> tuple[str, ...]:
+def _miss_cells(found: MissSum, cost: str) -> tuple[str, ...]:
 
     return (
         feature_name(found.feature),

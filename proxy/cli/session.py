@@ -29,11 +29,12 @@ out = Console(highlight=False, markup=False, emoji=False)
 
 def settings() -> Settings:
     """The settings of this process."""
-    from proxy.settings import InvalidSettings, read
+    from proxy.errors import OperatorError
+    from proxy.settings import read
 
     try:
         return read()
-    except InvalidSettings as error:
+    except OperatorError as error:
         fail(str(error))
 
 
@@ -92,13 +93,14 @@ def explain_unopened_store(chosen: Settings, refuse: Callable[[str], NoReturn]) 
     from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
     from proxy.cli.storage_checks import folder_problem
-    from proxy.store.sql.database import OtherInstallation, TablesTooNew, reason
+    from proxy.errors import OperatorError
+    from proxy.store.sql.database import reason
 
     try:
         yield
     except (ValueError, ArgumentError) as error:
         refuse(f"THRIFTGATE_DATABASE_URL: {error}")
-    except (TablesTooNew, OtherInstallation) as error:
+    except OperatorError as error:
         refuse(str(error))
     except SQLAlchemyError as error:
         refuse(folder_problem(chosen.folder) or f"The database is away: {reason(error)}")

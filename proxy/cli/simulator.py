@@ -60,7 +60,9 @@ def simulator_command(terminal: Terminal, shipped: Callable[[], Catalog]) -> Cal
         shipped: The models that are simulated.
     """
 
-    def lab_command(*, port: _Port = 8100, regime: _Regime = "", scenario: _Scenario = "") -> None:
+    def run_simulator(
+        *, port: _Port = 8100, regime: _Regime = "", scenario: _Scenario = ""
+    ) -> None:
         """Run the simulated upstream alone, until Ctrl-C: no key, no cost, nothing leaves here.
 
         It answers under the catalog's model names, with the providers' cache rules; what it says
@@ -79,7 +81,7 @@ def simulator_command(terminal: Terminal, shipped: Callable[[], Catalog]) -> Cal
         from proxy.tools.simulator.upstream import Simulator
 
         known = shipped()
-        served = {_name(regime): _model(regime)} if regime else simulated_models(known)
+        served = {_model_name(regime): _model(regime)} if regime else simulated_models(known)
         phases = _phases(terminal, scenario, served) if scenario else ()
         made = Simulator(
             SimulatorSettings(models=served), clock=terminal.now, sleep=asyncio.sleep, phases=phases
@@ -91,7 +93,7 @@ def simulator_command(terminal: Terminal, shipped: Callable[[], Catalog]) -> Cal
                 f"The simulator cannot listen on port {port}: {error}. --port names another."
             )
 
-    return lab_command
+    return run_simulator
 
 
 def _phases(
@@ -135,15 +137,17 @@ async def _serve(
     async with serving(app(made), port) as base_url:
         for phase in phases:
             terminal.out.print(f"Scenario: {phase}.", soft_wrap=True)
-        lines = _alone(regime, base_url) if regime else redirected_catalog(known, base_url)
-        for line in _welcome_text(base_url, lines, _name(regime) if regime else _MODEL, regime):
+        lines = _catalog_toml(regime, base_url) if regime else redirected_catalog(known, base_url)
+        for line in _welcome_text(
+            base_url, lines, _model_name(regime) if regime else _MODEL, regime
+        ):
             # Never folded: most are to be copied.
             terminal.out.print(line, soft_wrap=True)
         await stopped.wait()
     terminal.say("The simulator stopped.")
 
 
-def _name(regime: str) -> str:
+def _model_name(regime: str) -> str:
     return f"lab-{regime}"
 
 
@@ -153,7 +157,7 @@ def _model(regime: str) -> SimulatedModel:
     return SimulatedModel(wire="anthropic" if regime == _MARKED else "openai", regime=regime)
 
 
-def _alone(regime: _Regime, base_url: str) -> str:
+def _catalog_toml(regime: _Regime, base_url: str) -> str:
     """An upstream and its one model in TOML; nobody charges for it, so it has no price."""
     from proxy.tools.demo.catalog import KEY
 
@@ -165,7 +169,7 @@ def _alone(regime: _Regime, base_url: str) -> str:
         f'base_url = "{base_url}"\n'
         f"headers = {{ {headers} }}\n\n"
         "[[models]]\n"
-        f'id = "{_name(regime)}"\n'
+        f'id = "{_model_name(regime)}"\n'
         'upstream = "lab"\n'
         f'regime = "{regime}"\n'
         f"{_BLOCK if regime == 'block-chain' else ''}"
@@ -174,7 +178,7 @@ def _alone(regime: _Regime, base_url: str) -> str:
 
 
 def _welcome_text(base_url: str, lines: str, model: str, regime: str) -> Iterator[str]:
-    """What a person who starts it has to know."""
+    """The lines that tell a person how to use the simulator."""
     yield f"The simulator listens on {base_url}. It is SIMULATED: no provider is asked or paid."
     yield "Model names and cache rules are the providers'; answers and waits are made up."
     yield ""

@@ -1,4 +1,4 @@
-"""What the machine allows: room and rights in ``THRIFTGATE_FOLDER``, open descriptors.
+"""Checks of the machine: room and rights in ``THRIFTGATE_FOLDER``, open descriptors.
 
 For ``thriftgate check``.
 """
@@ -20,17 +20,17 @@ _FIX: Final = "give it to the user whom the gateway runs as, or name another fol
 
 
 def folder_problem(folder: Path) -> str:
-    """Why nothing can be kept in the folder, and the mend; "" where all is well.
+    """Why nothing can be kept in the folder, and the fix; "" where all is well.
 
     It is tried in what is there, or where the folder would be made; nothing is left of that.
     """
-    found = _nearest(folder)
+    found = _nearest_existing(folder)
     if not found.is_dir():
         return f"{_NAME}: {found} is no folder; move it away, or name another"
     if why := _write_problem(found):
         what = "cannot be written" if found == folder else f"cannot be made in {found}"
         return f"{_NAME}: {folder} {what}: {why}; {_FIX}"
-    return next(map(_stuck, _unwritable_contents(folder)), "")
+    return next(map(_unwritable_problem, _unwritable_contents(folder)), "")
 
 
 def low_space_warning(folder: Path, free: Callable[[Path], int] | None = None) -> list[str]:
@@ -40,14 +40,14 @@ def low_space_warning(folder: Path, free: Callable[[Path], int] | None = None) -
         folder: It may not be there yet.
         free: How many bytes are left where a path is; None asks the disk.
     """
-    left = (free or _free)(_nearest(folder))
+    left = (free or _free_bytes)(_nearest_existing(folder))
     if left >= _LOW_SPACE_BYTES:
         return []
     told = f"{left >> 20:,} MiB are left where {_NAME} is"
     return [f"{told}; when nothing is left and the database takes no receipts, calls are refused"]
 
 
-def descriptors(limit: int, max_calls: int, per_address: int) -> str:
+def descriptor_counts(limit: int, max_calls: int, per_address: int) -> str:
     """The process's limit of open descriptors, and how many of them clients may take."""
     clients = connections_within(limit, max_calls)
     one = connections_of_address(per_address, clients)
@@ -69,14 +69,14 @@ def low_descriptor_warning(limit: int, max_calls: int) -> list[str]:
     return [f"{told}: {fix}"]
 
 
-def _nearest(folder: Path) -> Path:
+def _nearest_existing(folder: Path) -> Path:
     """The folder, or what stands in its place; else the last of what leads to it."""
     whole = folder.absolute()
     return next((path for path in (folder, *whole.parents) if os.path.lexists(path)), whole)
 
 
 def _unwritable_contents(folder: Path) -> Iterator[str]:
-    """What of the folder's own things cannot be written, which another user may have made."""
+    """Files of the folder that cannot be written, which another user may have made."""
     journal, ledger = folder / "journal", folder / "thriftgate.db"
     if journal.exists() and _write_problem(journal):
         yield str(journal)
@@ -84,7 +84,7 @@ def _unwritable_contents(folder: Path) -> Iterator[str]:
         yield str(ledger)
 
 
-def _stuck(path: str) -> str:
+def _unwritable_problem(path: str) -> str:
     return f"{_NAME}: {path} cannot be written; {_FIX}"
 
 
@@ -99,5 +99,5 @@ def _write_problem(folder: Path) -> str:
     return ""
 
 
-def _free(path: Path) -> int:
+def _free_bytes(path: Path) -> int:
     return shutil.disk_usage(path).free

@@ -1,4 +1,4 @@
-"""What a command needs of the command line."""
+"""The terminal of a command: its output, its clock, its store."""
 
 import re
 import textwrap
@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # it takes longer to import than most commands take to run
 
 _DRAIN_TIMEOUT_S = 5.0
 #: Columns of what has no edge, such as a pipe.
-_WIDE: Final = 10_000
+_PIPE_COLUMNS: Final = 10_000
 
 Days = Annotated[int, typer.Option(help="How many days back.", min=1)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
@@ -49,12 +49,12 @@ class Terminal:
         finally:
             opened.close(_DRAIN_TIMEOUT_S)
 
-    def since(self, days: int) -> float:
-        """When so many days back was."""
+    def days_ago(self, days: int) -> float:
+        """The time so many days ago."""
         return self.now() - days * 86_400.0
 
     def say(self, *lines: str) -> None:
-        """Print lines: each whole, or folded between words where a terminal has no room for it."""
+        """Print lines: each whole, or wrapped between words where a terminal has no room for it."""
         for line in lines:
             for part in _wrap_line(line, self.out.width) if self.out.is_terminal else [line]:
                 self.out.print(part, soft_wrap=True)
@@ -73,27 +73,27 @@ class Terminal:
         while self.out.is_terminal and len(table.columns) > 1 and self._lacks_room(table):
             below.insert(0, table.columns.pop())
         tails = [[each.header, *each.cells] for each in below]
-        for n, text in enumerate(self._spread(table)):
+        for n, text in enumerate(self._full_width_lines(table)):
             self.out.print(text, style="" if n else "bold", soft_wrap=True)
             if tails and 0 < n <= table.row_count:
                 self.say("  " + "; ".join(f"{tail[0]}: {tail[n]}" for tail in tails))
 
-    def fit(self, what: ConsoleRenderable) -> None:
-        """Print what arranges itself by the room there is; a pipe has no edge."""
+    def show_fitted(self, what: ConsoleRenderable) -> None:
+        """Print something that fits itself to the terminal's width; a pipe has none."""
         if self.out.is_terminal:
             self.out.print(what)
             return
-        for text in self._spread(what):
+        for text in self._full_width_lines(what):
             self.out.print(text, soft_wrap=True)
 
-    def _spread(self, what: ConsoleRenderable) -> Iterator[str]:
-        """Its lines where there is room for all of them."""
-        wide = self.out.options.update(width=_WIDE)
+    def _full_width_lines(self, what: ConsoleRenderable) -> Iterator[str]:
+        """Its lines at full width."""
+        wide = self.out.options.update(width=_PIPE_COLUMNS)
         for line in self.out.render_lines(what, wide, pad=False):
             yield "".join(segment.text for segment in line).rstrip()
 
     def _lacks_room(self, table: Table) -> bool:
-        wide = self.out.options.update(width=_WIDE)
+        wide = self.out.options.update(width=_PIPE_COLUMNS)
         return self.out.measure(table, options=wide).maximum > self.out.width
 
     def names(self, store: "Store") -> dict[str, str]:
@@ -109,7 +109,7 @@ class Terminal:
 
 
 def sentence(error: Exception) -> str:
-    """What an error says, as a sentence begins."""
+    """An error's text with a capital letter."""
     text = str(error)
     return text[:1].upper() + text[1:]
 

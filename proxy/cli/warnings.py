@@ -1,4 +1,4 @@
-"""What is sound, and yet may not do what was meant: notes of ``thriftgate check``."""
+"""Notes of ``thriftgate check`` on what is valid and may not do what was meant."""
 
 from collections.abc import Collection, Iterable, Iterator
 from difflib import get_close_matches
@@ -17,19 +17,19 @@ from slo.policies.file import Policies
 _MAX_NAMED: Final = 10
 
 
-def policy_warnings(promises: Policies, known: Catalog, teams: Collection[str] | None) -> list[str]:
-    """What promises say that nothing can come of as things are, in sentences; [] for nothing.
+def policy_warnings(policies: Policies, known: Catalog, teams: Collection[str] | None) -> list[str]:
+    """Policies that cannot have an effect as things are, in sentences; [] for none.
 
     Args:
-        promises: What teams are promised.
+        policies: The policies.
         known: The catalog.
         teams: The names of all teams; None where they cannot be told.
     """
     return [
         *_models_without_price(known),
-        *_ladders_without_routes(promises, known),
-        *_undescribed_models(promises, known),
-        *_unknown_teams(promises, teams),
+        *_ladders_without_routes(policies, known),
+        *_undescribed_models(policies, known),
+        *_unknown_teams(policies, teams),
     ]
 
 
@@ -39,12 +39,12 @@ def notes_model_obstacle(settings: Settings, known: Catalog) -> str:
     if not name or known.find(name) is not None:
         return ""
     close = get_close_matches(name, known.models, n=1)
-    mend = f"did you mean {close[0]}?" if close else "the catalog lists those there are"
-    return f"THRIFTGATE_COMPACTION_MODEL: there is no model {name}; {mend}"
+    fix = f"did you mean {close[0]}?" if close else "the catalog lists those there are"
+    return f"THRIFTGATE_COMPACTION_MODEL: there is no model {name}; {fix}"
 
 
 def unserved_mode_warning(settings: Settings, mode: CompactionMode) -> list[str]:
-    """That a mode wants notes and nobody takes them, in a sentence; [] where all is well."""
+    """A warning that a mode wants notes and no model takes them; [] where one does."""
     if settings.compaction_model or mode is not CompactionMode.FACTS_MODEL:
         return []
     why = "THRIFTGATE_COMPACTION_MODEL is not set here; where the gateway runs it must be"
@@ -92,7 +92,7 @@ def teams(url: str) -> set[str] | None:
 
 
 def assumptions(known: Catalog) -> Iterator[str]:
-    """What the catalog's families are taken to say of models nobody described."""
+    """Notes on what the catalog's families are taken to say of models nobody described."""
     if known.assumed:
         more = (
             f" and {len(known.assumed) - _MAX_NAMED} more"
@@ -104,7 +104,9 @@ def assumptions(known: Catalog) -> Iterator[str]:
             " from their families; write `regime` and `traits` in the catalog where that is wrong"
         )
     if known.passing.upstreams:
-        names = sorted({each.upstream.name for each in known.passing.families} | _last(known))
+        names = sorted(
+            {each.upstream.name for each in known.passing.families} | _default_upstream(known)
+        )
         to = [name for name in names if name in known.passing.upstreams]
         yield (
             f"models outside the catalog pass to {', '.join(to) or 'no upstream by their names'},"
@@ -113,7 +115,7 @@ def assumptions(known: Catalog) -> Iterator[str]:
         )
 
 
-def _last(known: Catalog) -> set[str]:
+def _default_upstream(known: Catalog) -> set[str]:
     return {known.passing.default.name} if known.passing.default is not None else set()
 
 
@@ -133,11 +135,11 @@ def _is_unpriced(model: Model) -> bool:
     return sold and all(route.tariff is None for route in model.routes)
 
 
-def _ladders_without_routes(promises: Policies, known: Catalog) -> Iterator[str]:
+def _ladders_without_routes(policies: Policies, known: Catalog) -> Iterator[str]:
     """Ladders that lead to other routes where no model has any."""
     if any(len(model.routes) > 1 for model in known.models.values()):
         return
-    for each in promises.objectives:
+    for each in policies.objectives:
         if ladder_levels.ELSEWHERE in each.ladder:
             yield (
                 f'objectives.{each.name}.ladder: no model has a second route, so "elsewhere"'
@@ -145,21 +147,21 @@ def _ladders_without_routes(promises: Policies, known: Catalog) -> Iterator[str]
             )
 
 
-def _undescribed_models(promises: Policies, known: Catalog) -> Iterator[str]:
-    """Models to which calls are to go, of which nobody said whether they can take them."""
+def _undescribed_models(policies: Policies, known: Catalog) -> Iterator[str]:
+    """Models of ladders and ceilings whose fields do not tell which calls they can take."""
     found = {
         f"objectives.{each.name}.ladder": ladder_levels.model_levels(each)
-        for each in promises.objectives
-    } | {f"ceilings.{each.name}.cheaper": each.cheaper for each in promises.ceilings}
+        for each in policies.objectives
+    } | {f"ceilings.{each.name}.cheaper": each.cheaper for each in policies.ceilings}
     for where, names in found.items():
         for name in names:
             model = known.find(name)
-            for what in _lacks(model) if model is not None else ():
+            for what in _missing_fields(model) if model is not None else ():
                 yield f"{where}: nobody said {what}; write it in the catalog"
 
 
-def _lacks(model: Model) -> Iterator[str]:
-    """What nobody said of a model, and what comes of it."""
+def _missing_fields(model: Model) -> Iterator[str]:
+    """The fields that a model lacks, and the effect of that."""
     name, routes = model.id, model.routes
     if all(route.window is None for route in routes):
         yield f"the `window` of {name}, so it takes no calls"
@@ -169,21 +171,21 @@ def _lacks(model: Model) -> Iterator[str]:
         yield f"the `max_output` of {name}, so it takes none that limit their output"
 
 
-def _unknown_teams(promises: Policies, teams: Collection[str] | None) -> Iterator[str]:
-    """What is promised of teams that do not exist."""
+def _unknown_teams(policies: Policies, teams: Collection[str] | None) -> Iterator[str]:
+    """Policies for teams that do not exist."""
     named: list[tuple[str, str]] = [
-        *((f"budgets.{b.name}.of", b.of) for b in promises.budgets if b.scope == "team"),
-        *_of(("ceilings", each.name, each.team) for each in promises.ceilings),
-        *_of(("objectives", each.name, each.team) for each in promises.objectives),
+        *((f"budgets.{b.name}.of", b.of) for b in policies.budgets if b.scope == "team"),
+        *_team_references(("ceilings", each.name, each.team) for each in policies.ceilings),
+        *_team_references(("objectives", each.name, each.team) for each in policies.objectives),
     ]
     for where, team in named:
         if teams is None or team in {*teams, EVERY, ""}:
             continue
         close = get_close_matches(team, teams, n=1)
-        mend = f"did you mean {close[0]}?" if close else "`thriftgate team list` shows them"
-        yield f"{where}: there is no team {team}; {mend}"
+        fix = f"did you mean {close[0]}?" if close else "`thriftgate team list` shows them"
+        yield f"{where}: there is no team {team}; {fix}"
 
 
-def _of(found: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, str]]:
+def _team_references(found: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, str]]:
     for table, name, team in found:
         yield f"{table}.{name}.team", team

@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from dashboards import pages
 from dashboards.board import AdminBoard
 from dashboards.pages import HOME, Overview
-from proxy.errors import Forbidden, InvalidCall, NotFound, TooLarge
+from proxy.errors import CallerError
 from proxy.pages.admin_sessions import MAX_SESSION_S, AdminSessions, AdminToken
 
 _COOKIE: Final = "thriftgate_admin"
@@ -48,12 +48,13 @@ def disabled_router() -> APIRouter:
     routes = APIRouter()
 
     @routes.get(HOME)
-    async def off() -> None:
-        """Nothing but that."""
-        raise NotFound(
+    async def raise_disabled() -> None:
+        """Raises the error that says how to turn the pages on."""
+        raise CallerError(
             "The pages at /admin are off: start the gateway with THRIFTGATE_ADMIN_TOKEN set to a"
             " secret of 24 characters or more, such as `openssl rand -hex 32` makes.",
             code="admin_off",
+            status=404,
         )
 
     return routes
@@ -74,16 +75,16 @@ def router(
     sessions = AdminSessions(ticks)
     _add_session_routes(routes, sessions, AdminToken(token, ticks))
 
-    def is_in(request: Request) -> bool:
+    def is_signed_in(request: Request) -> bool:
         return sessions.is_open(request.cookies.get(_COOKIE, ""))
 
     @routes.get(HOME)
     async def overview(request: Request) -> Response:
-        """Everything that is promised, and what became of it."""
-        if not is_in(request):
+        """The policies page: objectives, budgets and alerts."""
+        if not is_signed_in(request):
             return _redirect("/sign-in")
-        shown = await _overview(board)
-        return _page(await run_in_threadpool(pages.overview, shown, now()))
+        shown = await _load_overview(board)
+        return _html_page(await run_in_threadpool(pages.overview, shown, now()))
 
     @routes.get(f"{HOME}/")
     async def overview_with_slash() -> Response:
@@ -93,20 +94,20 @@ def router(
     @routes.get(f"{HOME}/calls/{{call_id}}")
     async def call(request: Request, call_id: str) -> Response:
         """The receipts of a call, whichever team's it is."""
-        if not is_in(request):
+        if not is_signed_in(request):
             return _redirect("/sign-in")
         try:
-            told = await board.call(call_id) if _CALL_ID.fullmatch(call_id) else None
+            detail = await board.call(call_id) if _CALL_ID.fullmatch(call_id) else None
         except TimeoutError:
-            return _page(pages.call(None, now(), is_late=True), 503)
-        shown = await run_in_threadpool(pages.call, told, now())
-        return _page(shown, 404 if told is None else 200)
+            return _html_page(pages.call(None, now(), is_late=True), 503)
+        shown = await run_in_threadpool(pages.call, detail, now())
+        return _html_page(shown, 404 if detail is None else 200)
 
     return routes
 
 
 def _add_session_routes(routes: APIRouter, sessions: AdminSessions, secret: AdminToken) -> None:
-    """The ways in and out, and what stands before the door."""
+    """Adds the routes to sign in and out, and the stylesheet."""
 
     @routes.get(f"{HOME}/admin.css")
     async def stylesheet() -> Response:
@@ -116,7 +117,7 @@ def _add_session_routes(routes: APIRouter, sessions: AdminSessions, secret: Admi
     @routes.get(f"{HOME}/sign-in")
     async def sign_in_form() -> Response:
         """The form that asks for the token."""
-        return _page(pages.sign_in())
+        return _html_page(pages.sign_in())
 
     @routes.post(f"{HOME}/sign-in")
     async def sign_in(request: Request) -> Response:
@@ -161,25 +162,31 @@ def _wrong_token_page(wait: float) -> Response:
         wait: Seconds until it may be tried again; 0 for now.
     """
     if not wait:
-        return _page(pages.sign_in("This is not the token."), 401)
-    late = _page(pages.sign_in("Too many wrong tokens. Wait a minute, then try again."), 429)
+        return _html_page(pages.sign_in("This is not the token."), 401)
+    late = _html_page(pages.sign_in("Too many wrong tokens. Wait a minute, then try again."), 429)
     late.headers["retry-after"] = str(int(wait) + 1)
     return late
 
 
-async def _overview(board: AdminBoard) -> Overview:
+async def _load_overview(board: AdminBoard) -> Overview:
     """All parts, asked for at once: the page takes no longer than the slowest of them may."""
-    promises, stays, moved, counters, notices = await asyncio.gather(
+    objectives, reroutes, rerouted_calls, counters, open_alerts = await asyncio.gather(
         board.objectives(),
         board.reroutes(),
         board.rerouted_calls(),
         board.counters(),
         board.open_alerts(),
     )
-    return Overview(promises=promises, stays=stays, moved=moved, counters=counters, notices=notices)
+    return Overview(
+        objectives=objectives,
+        reroutes=reroutes,
+        rerouted_calls=rerouted_calls,
+        counters=counters,
+        open_alerts=open_alerts,
+    )
 
 
-def _page(html: str, status: int = 200) -> Response:
+def _html_page(html: str, status: int = 200) -> Response:
     return HTMLResponse(html, status, headers=_HEADERS)
 
 
@@ -202,13 +209,15 @@ def _check_source(request: Request) -> None:
     What is no browser says neither, and has no cookie that somebody else could use.
 
     Raises:
-        Forbidden: If another site sent it.
+        CallerError: If another site sent it.
     """
     site = request.headers.get("sec-fetch-site")
     origin = request.headers.get("origin")
     is_ours = site in _OWN_SITES if site is not None else origin is None or _is_own(request, origin)
     if not is_ours:
-        raise Forbidden("Another site sent this form; open /admin itself.", code="cross_site")
+        raise CallerError(
+            "Another site sent this form; open /admin itself.", code="cross_site", status=403
+        )
 
 
 def _is_own(request: Request, origin: str) -> bool:
@@ -222,8 +231,7 @@ async def _submitted_token(request: Request) -> str:
     """The token that a form holds; "" for none.
 
     Raises:
-        InvalidCall: If it is no form, or did not come whole.
-        TooLarge: If it is too long for one.
+        CallerError: If it is no form, did not come whole, or is too long for one.
     """
     sent = b""
     try:
@@ -231,8 +239,10 @@ async def _submitted_token(request: Request) -> str:
             async for piece in request.stream():
                 sent += piece
                 if len(sent) > _MAX_FORM_BYTES:
-                    raise TooLarge("A form with a token is shorter.", code="form_too_large")
+                    raise CallerError(
+                        "A form with a token is shorter.", code="form_too_large", status=413
+                    )
         found = parse_qs(sent.decode(errors="replace"), max_num_fields=_MAX_FORM_FIELDS)
     except (ClientDisconnect, TimeoutError, ValueError):
-        raise InvalidCall("This is no form with a token.", code="invalid_form") from None
+        raise CallerError("This is no form with a token.", code="invalid_form") from None
     return found.get("token", [""])[0].strip()

@@ -46,7 +46,7 @@ class AdminSessions:
     def begin(self) -> str:
         """The id of a new session."""
         made, now = token_urlsafe(_SESSION_ID_BYTES), self._ticks()
-        self._forget(now)
+        self._drop_expired(now)
         if len(self._open) >= MAX_SESSIONS:
             self._open.remove(min(self._open, key=lambda each: each.used))
         self._open.append(_Session(_digest(made), now, now))
@@ -55,7 +55,7 @@ class AdminSessions:
     def is_open(self, given: str) -> bool:
         """True if a session of this id goes on; it has then been used."""
         now = self._ticks()
-        self._forget(now)
+        self._drop_expired(now)
         found = self._find(given)
         if found is not None:
             found.used = now
@@ -72,7 +72,7 @@ class AdminSessions:
         matching = [each for each in self._open if compare_digest(each.digest, digest)]
         return matching[0] if matching else None
 
-    def _forget(self, now: float) -> None:
+    def _drop_expired(self, now: float) -> None:
         self._open = [
             each
             for each in self._open

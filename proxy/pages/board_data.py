@@ -47,7 +47,7 @@ from slo.alert import format_amount
 from slo.budget import Budget, BudgetUnit
 from slo.controller.state import ControllerSnapshot, ControllerState
 from slo.objective import Metric, request_kind_text
-from slo.openslo.documents import objective_text
+from slo.openslo import objective_text
 from slo.tally import GoodBadCounts
 from slo.usage import Usage
 
@@ -55,15 +55,15 @@ T = TypeVar("T")
 
 #: Seconds that a part of a page has; all of them are asked for at once.
 PART_TIMEOUT_S: Final = 3.0
-#: How much of them the ledger has before the counters are asked without it.
+#: The share of them that the ledger has before the counters are asked without it.
 _LEDGER_SHARE: Final = 2 / 3
 #: Threads of the store that pages keep busy at most.
 _MAX_THREADS: Final = 2
 #: Rows of each part.
-_MAX_PROMISES: Final = 200
-_MAX_STAYS: Final = 30
-_MAX_MOVED: Final = 50
-_MAX_NOTICES: Final = 50
+_MAX_OBJECTIVES: Final = 200
+_MAX_REROUTES: Final = 30
+_MAX_REROUTED_CALLS: Final = 50
+_MAX_ALERTS: Final = 50
 _MAX_BUDGETS: Final = 50
 #: Counters of one budget, those of which most is spent.
 _MAX_COUNTERS: Final = 10
@@ -71,9 +71,9 @@ _MAX_COUNTERS: Final = 10
 _MAX_ASKED_COUNTERS: Final = 20
 #: Seconds that a process's own counts go back.
 _RECENT_WINDOW_S: Final = 600.0
-#: What no page shows of a receipt: a prompt, though a team may have it kept, and what is its title.
+#: Fields of a receipt that no page shows: the prompt, and what its title says already.
 _HIDDEN_FIELDS: Final = frozenset({"prompt", "call_id", "attempt"})
-#: What is shown also where it goes without saying.
+#: Fields that are shown even with their default.
 _ALWAYS_SHOWN_FIELDS: Final = frozenset({"final", "streamed"})
 
 
@@ -85,13 +85,13 @@ class _StoreQuestions:
     """Asks the store off the event loop: one question of a kind, few at once, and for so long.
 
     Args:
-        opened: The store.
-        patience: Seconds.
+        store: The store.
+        timeout_s: Seconds.
     """
 
-    def __init__(self, opened: Store, patience: float) -> None:
-        self._opened = opened
-        self._patience = patience
+    def __init__(self, store: Store, timeout_s: float) -> None:
+        self._store = store
+        self._timeout_s = timeout_s
         self._threads = asyncio.Semaphore(_MAX_THREADS)
         self._kinds: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
@@ -104,13 +104,13 @@ class _StoreQuestions:
             share: How much of its patience it has.
         """
         try:
-            async with asyncio.timeout(self._patience * share):
+            async with asyncio.timeout(self._timeout_s * share):
                 return await self._run(question, await self._acquire_turn(kind))
         except (SQLAlchemyError, TimeoutError):
             return None
 
     async def _acquire_turn(self, kind: str) -> Callable[[], None]:
-        """Wait for a place; what gives it back."""
+        """Waits for a place; returns what gives it back."""
         turn = self._kinds[kind]
         await turn.acquire()
         try:
@@ -140,7 +140,7 @@ class _StoreQuestions:
                     loop.call_soon_threadsafe(leave)
 
         try:
-            return await self._opened.ask(answer)
+            return await self._store.ask(answer)
         finally:
             if begun.acquire(blocking=False):
                 leave()
@@ -150,32 +150,32 @@ class LiveBoard:
     """The board's data from one running gateway.
 
     Args:
-        opened: The store.
-        budgets: All that are promised.
-        wheel: Knows where objectives stand; None where there are none.
+        store: The store.
+        budgets: All budgets of the policies file.
+        router: Knows the state of objectives; None where there are none.
         counters: Where budgets are counted; None where they cannot be asked.
         now: Seconds since the epoch.
-        patience: Seconds that a part of a page has.
+        timeout_s: Seconds that a part of a page has.
     """
 
     def __init__(
         self,
-        opened: Store,
+        store: Store,
         budgets: Iterable[Budget],
         *,
-        wheel: ObjectiveRouter | None,
+        router: ObjectiveRouter | None,
         counters: BudgetStore | None,
         now: Callable[[], float],
-        patience: float = PART_TIMEOUT_S,
+        timeout_s: float = PART_TIMEOUT_S,
     ) -> None:
-        self._opened = opened
+        self._store = store
         self.update(budgets)
-        self._wheel = wheel
+        self._router = router
         self._counters = counters
         self._now = now
-        self._patience = patience
-        self._ask = _StoreQuestions(opened, patience)
-        self._accounts = LedgerAccounts(opened.spendings)
+        self._timeout_s = timeout_s
+        self._ask = _StoreQuestions(store, timeout_s)
+        self._accounts = LedgerAccounts(store.spendings)
 
     def update(self, budgets: Iterable[Budget]) -> None:
         """Show these budgets from now on."""
@@ -183,24 +183,24 @@ class LiveBoard:
 
     async def objectives(self) -> Sequence[ObjectiveStatus] | None:
         """See ``AdminBoard.objectives``."""
-        wheel, now = self._wheel, self._now()
-        if wheel is None:
+        router, now = self._router, self._now()
+        if router is None:
             return []
-        pins = await self._ask("pins", lambda: self._opened.pins.current_pins(now))
-        tracks = list(wheel.tracks.values())[:_MAX_PROMISES]
-        return [_promise(each, wheel, pins, now) for each in tracks]
+        pins = await self._ask("pins", lambda: self._store.pins.current_pins(now))
+        tracks = list(router.tracks.values())[:_MAX_OBJECTIVES]
+        return [_objective_status(each, router, pins, now) for each in tracks]
 
     async def reroutes(self) -> Sequence[Reroute] | None:
         """See ``AdminBoard.reroutes``."""
-        return await self._ask("stays", lambda: self._opened.moved.reroutes(_MAX_STAYS))
+        return await self._ask("reroutes", lambda: self._store.moved.reroutes(_MAX_REROUTES))
 
     async def rerouted_calls(self) -> Sequence[ReroutedCall] | None:
         """See ``AdminBoard.rerouted_calls``."""
-        return await self._ask("moved", lambda: self._opened.moved.calls(_MAX_MOVED))
+        return await self._ask("calls", lambda: self._store.moved.calls(_MAX_REROUTED_CALLS))
 
     async def open_alerts(self) -> Sequence[OpenAlert] | None:
         """See ``AdminBoard.open_alerts``."""
-        found = await self._ask("notices", lambda: self._opened.outbox.open_alerts(_MAX_NOTICES))
+        found = await self._ask("alerts", lambda: self._store.outbox.open_alerts(_MAX_ALERTS))
         if found is None:
             return None
         return [
@@ -210,7 +210,7 @@ class LiveBoard:
                 title=alert.title,
                 facts=alert.facts,
                 done=alert.action,
-                mend=alert.mend,
+                fix=alert.mend,
             )
             for alert in found
         ]
@@ -230,7 +230,7 @@ class LiveBoard:
         if ledgers is None and not any(row.spent is not None for some in rows for row in some):
             return None
         return [
-            _counter(budget, row, now)
+            _budget_counter(budget, row, now)
             for budget, some in zip(budgets, rows, strict=True)
             for row in most_spent(some, _MAX_COUNTERS)
         ]
@@ -247,7 +247,7 @@ class LiveBoard:
             call_id=call_id,
             team=team,
             cost_nanos=total_nanos(each.spent_nanos for each in receipts),
-            attempts=[_facts(each) for each in receipts],
+            attempts=[_receipt_facts(each) for each in receipts],
         )
 
     def _ledger_rows(self, budgets: Sequence[Budget], now: float) -> list[list[CounterRow]]:
@@ -262,7 +262,7 @@ class LiveBoard:
         if store is None:
             return found
         try:
-            async with asyncio.timeout(self._patience * (1 - _LEDGER_SHARE)):
+            async with asyncio.timeout(self._timeout_s * (1 - _LEDGER_SHARE)):
                 for budget, some in zip(budgets, found, strict=True):
                     rows.append(await counter_rows(store, budget, some, now))
                     await asyncio.sleep(0)  # counters of this process answer without a pause
@@ -272,18 +272,18 @@ class LiveBoard:
 
     def _receipts(self, call_id: str) -> tuple[list[Receipt], str]:
         """A call's receipts, and its team's name; blocks."""
-        found = self._opened.ledger.attempts(call_id)
+        found = self._store.ledger.attempts(call_id)
         team = found[0].team if found else ""
-        names = {each.id: each.name for each in self._opened.teams.all()}
+        names = {each.id: each.name for each in self._store.teams.all()}
         return found, names.get(team, team)
 
 
-def _promise(
-    track: TrackedObjective, wheel: ObjectiveRouter, pins: Mapping[str, PinRow] | None, now: float
+def _objective_status(
+    track: TrackedObjective, router: ObjectiveRouter, pins: Mapping[str, PinRow] | None, now: float
 ) -> ObjectiveStatus:
     objective = track.objective
-    standing, pin = wheel.standings.get(track.name), (pins or {}).get(track.name)
-    counts = _recent_counts(track, wheel, now)
+    standing, pin = router.standings.get(track.name), (pins or {}).get(track.name)
+    counts = _recent_counts(track, router, now)
     return ObjectiveStatus(
         name=track.name,
         team=objective.team,
@@ -296,8 +296,8 @@ def _promise(
         state=(ControllerState.HEALTHY if standing is None else standing.state).value,
         level=0 if standing is None else standing.level,
         since=None if standing is None else standing.since,
-        why="" if standing is None else _why(standing),
-        burn=_burn(track, counts),
+        why="" if standing is None else _status_reason(standing),
+        burn=_burn_rate(track, counts),
         missed=counts.bad,
         counted=counts.n,
         pin=None if pin is None else Pin(who=pin.who, why=pin.why, until=pin.until),
@@ -305,26 +305,26 @@ def _promise(
     )
 
 
-def _why(standing: ControllerSnapshot) -> str:
-    """Why it stands there; what is said of a pin is said beside who set it."""
+def _status_reason(standing: ControllerSnapshot) -> str:
+    """The reason for a state; that of a pin is shown beside who set it."""
     return "" if standing.state is ControllerState.PINNED else standing.reason
 
 
-def _recent_counts(track: TrackedObjective, wheel: ObjectiveRouter, now: float) -> GoodBadCounts:
+def _recent_counts(track: TrackedObjective, router: ObjectiveRouter, now: float) -> GoodBadCounts:
     """Recent good and bad calls of this process, at all fallback levels."""
     arms = [track.arm(level) for level in range(track.rules.fallback_levels + 1)]
-    found = [wheel.tally.counts(arm, now, _RECENT_WINDOW_S) for arm in arms]
+    found = [router.tally.counts(arm, now, _RECENT_WINDOW_S) for arm in arms]
     return GoodBadCounts(sum(each.good for each in found), sum(each.bad for each in found))
 
 
-def _burn(track: TrackedObjective, counts: GoodBadCounts) -> float | None:
+def _burn_rate(track: TrackedObjective, counts: GoodBadCounts) -> float | None:
     """The burn rate of its error budget; None where it has none, or nothing was counted."""
     if track.objective.metric is Metric.CACHE or not counts.n:
         return None
     return burn.burn_rate(counts, track.objective)
 
 
-def _counter(budget: Budget, row: CounterRow, now: float) -> BudgetCounter:
+def _budget_counter(budget: Budget, row: CounterRow, now: float) -> BudgetCounter:
     return BudgetCounter(
         budget=budget.name,
         scope=budget.scope,
@@ -338,7 +338,7 @@ def _counter(budget: Budget, row: CounterRow, now: float) -> BudgetCounter:
     )
 
 
-def _facts(receipt: Receipt) -> list[tuple[str, str]]:
+def _receipt_facts(receipt: Receipt) -> list[tuple[str, str]]:
     """All that a receipt says, as names and values; money in dollars."""
     found: list[tuple[str, str]] = []
     for field in msgspec.structs.fields(receipt):

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Request
 
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
-from proxy.errors import NotFound
+from proxy.errors import CallerError
 from proxy.records.call import Key
 
 _YES: Final = frozenset({"1", "true", "yes"})
@@ -40,11 +40,12 @@ def router(
         """One model."""
         found = catalog().find(name)
         if found is None:
-            raise NotFound(
+            raise CallerError(
                 f"The model `{name[:100]}` is not in the gateway's catalog."
                 " GET /v1/models?all=1 lists what is.",
                 code="model_not_found",
                 param="model",
+                status=404,
             )
         return _model_object(found)
 

@@ -1,4 +1,4 @@
-"""GET /v1/thriftgate/calls/{id}: what a call took and cost, told to the key that made it."""
+"""GET /v1/thriftgate/calls/{id}: usage and cost of a call, for the key that made it."""
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Protocol
 import msgspec
 from fastapi import APIRouter, Depends, Request
 
-from proxy.errors import NotFound
+from proxy.errors import CallerError
 from proxy.records.call import Key
 from proxy.records.receipt import Receipt, dollars, total_nanos
 
@@ -25,7 +25,7 @@ class ReceiptReader(Protocol):
         ...
 
 
-def router(kept: ReceiptReader, authenticate: Authenticate) -> APIRouter:
+def router(reader: ReceiptReader, authenticate: Authenticate) -> APIRouter:
     """The route that shows a receipt."""
     routes = APIRouter()
     caller = Annotated[Key, Depends(authenticate)]
@@ -36,10 +36,12 @@ def router(kept: ReceiptReader, authenticate: Authenticate) -> APIRouter:
 
         The cost is null where that of one attempt is unknown.
         """
-        found = await kept.receipts(call_id, key.team) if _CALL_ID.fullmatch(call_id) else ()
+        found = await reader.receipts(call_id, key.team) if _CALL_ID.fullmatch(call_id) else ()
         receipts = [receipt for receipt in found if receipt.key_id == key.id]
         if not receipts:
-            raise NotFound("This key made no call with this id.", code="call_not_found")
+            raise CallerError(
+                "This key made no call with this id.", code="call_not_found", status=404
+            )
         cost = total_nanos(receipt.spent_nanos for receipt in receipts)
         return {
             "id": call_id,

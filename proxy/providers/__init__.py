@@ -1,1 +1,1 @@
-"""How callers and providers speak: framing, translations, usage, errors; pure."""
+"""Wire formats of callers and providers: framing, translations, usage, errors; pure."""

@@ -51,7 +51,7 @@ class _Delta(msgspec.Struct):
 
 
 class AnswerFields(_Part):
-    """What is read of an answer or of an event.
+    """The fields that are read of an answer or of an event.
 
     Attributes:
         message: The beginning of an Anthropic stream.
@@ -70,7 +70,7 @@ class AnswerFields(_Part):
     @property
     def kind(self) -> str | None:
         """Its type; None where it names none."""
-        return _text(self.type) if _begins(self.type, b'"') else None
+        return _text(self.type) if _begins_with(self.type, b'"') else None
 
     @property
     def is_error(self) -> bool:
@@ -101,9 +101,9 @@ class AnswerFields(_Part):
         Of more choices than are parsed one is told of, and as the first.
         """
         try:
-            if _begins(self.delta, b"{") and _text(_delta(self.delta).stop_reason):
+            if _begins_with(self.delta, b"{") and _text(_delta(self.delta).stop_reason):
                 return [b"0"]
-            if not _begins(self.choices, b"["):
+            if not _begins_with(self.choices, b"["):
                 return []
             if may_exceed(bytes(self.choices), MAX_OBJECTS):
                 return [b"0"] if _END in bytes(self.choices) else []
@@ -121,7 +121,7 @@ _delta: Final = msgspec.json.Decoder(_Delta).decode
 
 
 def read_answer(data: bytes, *, max_repaired_bytes: int) -> AnswerFields | None:
-    """What an answer or an event's data says; None if it is no JSON object.
+    """The fields of an answer or of an event's data; None if it is no JSON object.
 
     Args:
         data: JSON, or nearly so.
@@ -137,12 +137,12 @@ def read_answer(data: bytes, *, max_repaired_bytes: int) -> AnswerFields | None:
 
 def _part(value: msgspec.Raw) -> _Part | None:
     """An object's id, usage and tier; None where it is no object."""
-    return _decode_part(value) if _begins(value, b"{") else None
+    return _decode_part(value) if _begins_with(value, b"{") else None
 
 
 def _object(value: msgspec.Raw) -> dict[str, Any] | None:
     """A short object, also one with numbers that none can hold; None where it is none."""
-    if not _begins(value, b"{") or len(memoryview(value)) > _MAX_USAGE_BYTES:
+    if not _begins_with(value, b"{") or len(memoryview(value)) > _MAX_USAGE_BYTES:
         return None
     try:
         found: dict[str, Any] = msgspec.json.decode(value)
@@ -154,7 +154,7 @@ def _object(value: msgspec.Raw) -> dict[str, Any] | None:
 
 def _text(value: msgspec.Raw) -> str:
     """A string; "" where it is none."""
-    if not _begins(value, b'"'):
+    if not _begins_with(value, b'"'):
         return ""
     try:
         return _decode_text(value)
@@ -162,5 +162,5 @@ def _text(value: msgspec.Raw) -> str:
         return ""
 
 
-def _begins(value: msgspec.Raw, mark: bytes) -> bool:
+def _begins_with(value: msgspec.Raw, mark: bytes) -> bool:
     return bytes(memoryview(value)[:1]) == mark

@@ -1,4 +1,4 @@
-"""Where words and calls stood among the opaque blocks of an answer: told, and restored.
+"""Keeps the order of words, calls and opaque blocks of an answer, and restores it.
 
 A chat message holds words, calls and opaque blocks apart. A signed block that is moved breaks the
 conversation or its cached prefix. So what stood before such a block is told in front of it::
@@ -56,7 +56,7 @@ _place = msgspec.json.Decoder(_Place).decode
 
 
 class BlockOrder:
-    """Tells where things stand, while an answer goes by in its own order."""
+    """Notes the order of words, calls and opaque blocks while an answer passes."""
 
     __slots__ = ("_before", "_holds_opaque", "_words")
 
@@ -65,24 +65,24 @@ class BlockOrder:
         self._words: list[str] = []
         self._holds_opaque = False
 
-    def say(self, words: str) -> None:
-        """Words come."""
+    def note_words(self, words: str) -> None:
+        """Note words of the answer."""
         self._words.append(words)
 
-    def call(self, name: str) -> None:
-        """A call with this id comes."""
+    def note_call(self, name: str) -> None:
+        """Note a call with this id."""
         self._end_words()
         self._before.append({"type": _CALLED, "id": name})
 
-    def opaque(self, block: object) -> list[Any]:
-        """An opaque block comes; what to tell for it: all that stood before, then itself."""
+    def entries_for_block(self, block: object) -> list[Any]:
+        """The entries for an opaque block: all that stood before, then itself."""
         self._end_words()
         told, self._before = [*self._before, block], []
         self._holds_opaque = True
         return told
 
-    def end(self) -> list[Any]:
-        """What to tell of all behind the last block; nothing where it is words, then calls."""
+    def final_entries(self) -> list[Any]:
+        """The entries for all behind the last block; none where it is words, then calls."""
         self._end_words()
         is_plain = all(place["type"] == _CALLED for place in self._before[1:])
         return [] if is_plain or not self._holds_opaque else self._before
@@ -93,64 +93,64 @@ class BlockOrder:
             self._before.append({"type": _SAID, "length": len(words), "digest": _digest(words)})
 
 
-def number_entries(told: list[dict[str, Any]], before: int) -> list[dict[str, Any]]:
-    """The entries as a stream tells them: OpenAI's client joins lists by number alone.
+def number_entries(entries: list[dict[str, Any]], before: int) -> list[dict[str, Any]]:
+    """The entries with numbers, by which OpenAI's client joins lists of a stream.
 
     Args:
-        told: Some entries of ``thinking_blocks``.
-        before: How many were told before; one that comes first and alone needs no number.
+        entries: Some entries of ``thinking_blocks``.
+        before: The number of entries before; one that comes first and alone needs no number.
     """
-    if before == 0 and len(told) == 1:
-        return told
-    return [one | {_INDEX: number} for number, one in enumerate(told, before)]
+    if before == 0 and len(entries) == 1:
+        return entries
+    return [one | {_INDEX: number} for number, one in enumerate(entries, before)]
 
 
-def without_number(told: Raw) -> Raw:
+def without_number(entry: Raw) -> Raw:
     """The entry without its number, all else byte for byte; itself where it cannot be read."""
-    if _MARK not in bytes(told):
-        return told
+    if _MARK not in bytes(entry):
+        return entry
     try:
-        members = _members(told)
+        members = _members(entry)
     except _UNREADABLE:
-        return told
+        return entry
     kept = {name: value for name, value in members.items() if name != _INDEX}
     return Raw(msgspec.json.encode(kept))
 
 
-def entry_kind(told: Raw) -> str:
-    """What an entry of ``thinking_blocks`` is; "" for what is none."""
+def entry_kind(entry: Raw) -> str:
+    """The type of an entry of ``thinking_blocks``; "" if it is none."""
     try:
-        return _kind(told).type
+        return _kind(entry).type
     except _UNREADABLE:
         return ""
 
 
 def restore_order(
-    told: Sequence[Raw], words: Sequence[Block], calls: Sequence[tuple[str, Block]]
+    entries: Sequence[Raw], words: Sequence[Block], calls: Sequence[tuple[str, Block]]
 ) -> Content | None:
     """The content in the order it had; None where words or calls are no longer what they were.
 
     Args:
-        told: The ``thinking_blocks``.
+        entries: The ``thinking_blocks``.
         words: The text blocks, in order; they are cut where something stood among them.
-        calls: The calls with the ids they were told by, in order.
+        calls: The calls with the ids they have in the entries, in order.
     """
     left = dict(calls)
     if len(left) < len(calls):
         return None
     said, content = _MessageWords(words), list[Block | Raw]()
-    for raw in told:
+    for raw in entries:
         if entry_kind(raw) not in PLACES:
             content.append(raw)
-        elif (found := _found(raw, said, left)) is not None:
+        elif (found := _blocks_at_place(raw, said, left)) is not None:
             content += found
         else:
             return None
-    return [*content, *said.rest(), *left.values()]
+    return [*content, *said.remaining_blocks(), *left.values()]
 
 
-def _found(raw: Raw, said: "_MessageWords", left: dict[str, Block]) -> list[Block] | None:
-    """What stood at this place; None where it is not there."""
+def _blocks_at_place(raw: Raw, said: "_MessageWords", left: dict[str, Block]) -> list[Block] | None:
+    """The blocks that stood at this place; None where they are missing or changed."""
     try:
         place = _place(raw)
     except _UNREADABLE:
@@ -185,7 +185,7 @@ class _MessageWords:
                 self._number, self._start = self._number + 1, 0
         return found
 
-    def rest(self) -> list[Block]:
+    def remaining_blocks(self) -> list[Block]:
         """All that is left."""
         return self.take(sum(len(block["text"]) for block in self._blocks))
 

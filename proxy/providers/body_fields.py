@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
-from proxy.errors import InvalidCall
+from proxy.errors import CallerError
 
 #: A raw field that was not sent; ``null`` means the same.
 ABSENT: Final = (b"", b"null")
@@ -36,7 +36,7 @@ class Breakpoint(msgspec.Struct):
 
 
 class CacheMarkable(msgspec.Struct):
-    """What may carry a marker: Anthropic's as it is, or OpenAI's."""
+    """Anything that may carry a cache marker: Anthropic's as it is, or OpenAI's."""
 
     cache_control: Raw = Raw()
     prompt_cache_breakpoint: Breakpoint | None = None
@@ -126,14 +126,14 @@ class AnswerSchema(msgspec.Struct):
 
 
 class ResponseFormat(msgspec.Struct):
-    """How the answer must look."""
+    """The format that the answer must have."""
 
     type: str
     json_schema: AnswerSchema | None = None
 
 
 class ChatBody(msgspec.Struct, kw_only=True):
-    """The fields this wire can say or must refuse; all others are dropped with a note."""
+    """The fields this wire translates or refuses; all others are dropped with a note."""
 
     messages: list[ChatMessage]
     model: str = ""
@@ -170,7 +170,7 @@ def read(body: bytes) -> tuple[ChatBody, frozenset[str]]:
     """The body, and the names of all top-level fields it sets to something other than null.
 
     Raises:
-        InvalidCall: If it is not JSON in UTF-8, or a field has the wrong type.
+        CallerError: If it is not JSON in UTF-8, or a field has the wrong type.
     """
     try:
         body.decode()
@@ -180,9 +180,9 @@ def read(body: bytes) -> tuple[ChatBody, frozenset[str]]:
         wrong, _, path = str(error).partition(" - at ")
         param = path.strip("`").removeprefix("$").removeprefix(".") or None
         where = f"`{param}`" if param else "the body"
-        raise InvalidCall(f"{wrong} for {where}.", code="invalid_type", param=param) from None
+        raise CallerError(f"{wrong} for {where}.", code="invalid_type", param=param) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidCall(
+        raise CallerError(
             f"The body is not valid JSON: {error}. Send one JSON object.", code="invalid_json"
         ) from None
 
@@ -192,11 +192,11 @@ def is_given(raw: Raw) -> bool:
     return bytes(raw) not in ABSENT
 
 
-def invalid_parameter(param: str, message: str) -> InvalidCall:
+def invalid_parameter(param: str, message: str) -> CallerError:
     """A value that no model would take."""
-    return InvalidCall(message, code="invalid_value", param=param)
+    return CallerError(message, code="invalid_value", param=param)
 
 
-def unsupported_parameter(param: str, message: str) -> InvalidCall:
-    """A wish that cannot be said to this model without changing its meaning."""
-    return InvalidCall(message, code="unsupported_value", param=param)
+def unsupported_parameter(param: str, message: str) -> CallerError:
+    """The error of a parameter that cannot be translated without changing its meaning."""
+    return CallerError(message, code="unsupported_value", param=param)

@@ -1,4 +1,4 @@
-"""What keeps teams out of each other's caches, where an upstream lets a call say whose it is.
+"""Keeps teams out of each other's caches, where the upstream takes a key or salt for that.
 
 =====================  =======================================  ============================
 upstream               said in                                  where the caller said nothing
@@ -52,7 +52,7 @@ _BY_REGIME: Final[Mapping[tuple[str, str], str]] = {
 
 
 class CacheIsolation(msgspec.Struct, frozen=True):
-    """What is said in a request besides what the caller says: fields as JSON, and headers."""
+    """The fields, as JSON, and headers that isolation adds to a request."""
 
     fields: Mapping[str, bytes] = {}
     headers: Mapping[str, str] = {}
@@ -62,7 +62,7 @@ _NOT_ISOLATED: Final = CacheIsolation()
 
 
 def isolate_cache(body: bytes, endpoint: str, route: Route, salt: str) -> CacheIsolation:
-    """What keeps the call in its own team's cache; nothing where no salt is given.
+    """The fields and headers that keep a call in its team's cache; none without a salt.
 
     Args:
         body: A JSON object.

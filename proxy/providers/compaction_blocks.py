@@ -59,7 +59,7 @@ def compaction_fields(asked: ChatBody) -> dict[str, Raw]:
     """The fields of a Messages body that ask for compaction, each as the caller wrote it.
 
     Raises:
-        InvalidCall: If they are not what Anthropic takes, or are asked for together.
+        CallerError: If they are not what Anthropic takes, or are asked for together.
     """
     said = {}
     if is_given(asked.context_management):
@@ -85,7 +85,7 @@ def betas(asked: ChatBody) -> tuple[str, ...]:
     """The beta features that the body needs, each once.
 
     Raises:
-        InvalidCall: If ``context_management`` is not in Anthropic's form.
+        CallerError: If ``context_management`` is not in Anthropic's form.
     """
     kinds = _edits(asked) if is_given(asked.context_management) else None
     needed = []
@@ -114,7 +114,7 @@ def merge_betas(always: Mapping[str, str], caller: Mapping[str, str], needed: It
 
 
 def applied_edits(found: object) -> dict[str, Any] | None:
-    """An answer's ``context_management`` where it tells of an edit; None where nothing was done."""
+    """An answer's ``context_management`` where it reports an edit; None where nothing was done."""
     if not isinstance(found, dict):
         return None
     edits = found.get("applied_edits")
@@ -122,7 +122,7 @@ def applied_edits(found: object) -> dict[str, Any] | None:
 
 
 def _edits(asked: ChatBody) -> set[str]:
-    """What kinds of edits are asked for."""
+    """The kinds of edits that are asked for."""
     try:
         return {edit.type for edit in _management(asked.context_management).edits}
     except _UNREADABLE:
@@ -138,7 +138,7 @@ def _blocks(asked: ChatBody) -> Iterable[Raw]:
 
 
 def _read(raw: Raw) -> _Block:
-    """What a block says of itself; nothing where it cannot be read."""
+    """Decode a block; an empty one where it cannot be read."""
     try:
         return _block(raw)
     except _UNREADABLE:

@@ -1,4 +1,4 @@
-"""A Responses answer without what only we asked of its cache.
+"""Removes the cache diagnostics that only the gateway asked for from a Responses answer.
 
 ::
 
@@ -35,15 +35,15 @@ class DiagnosticsFilter:
         if _TELLS.search(piece) is None:
             return piece
         if not self._streamed:
-            return _bare(piece)
-        return _DATA.sub(lambda found: found[1] + _bare(found[2]), piece)
+            return _strip_response(piece)
+        return _DATA.sub(lambda found: found[1] + _strip_response(found[2]), piece)
 
     def end(self) -> bytes:
         """Nothing is held back."""
         return b""
 
 
-def _bare(raw: bytes) -> bytes:
+def _strip_response(raw: bytes) -> bytes:
     """A response, or an event that holds one, without it; as it is where it cannot be read."""
     if _TELLS.search(raw) is None:
         return raw

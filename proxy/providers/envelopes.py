@@ -6,9 +6,9 @@ from typing import Any, Final
 import msgspec
 
 #: Longest body that is read for an error.
-_LONGEST: Final = 256 * 1024
+_MAX_BODY_BYTES: Final = 256 * 1024
 #: How many complaints of a list are told.
-_COMPLAINTS: Final = 8
+_MAX_COMPLAINTS: Final = 8
 
 
 def envelope_of(body: bytes) -> Mapping[str, Any]:
@@ -35,12 +35,12 @@ def envelope_of(body: bytes) -> Mapping[str, Any]:
 
 
 def error_in(event: bytes) -> Mapping[str, Any]:
-    """The error that an event of a stream tells; empty if it tells none."""
+    """The error in an event of a stream; empty if there is none."""
     return _error_of(_decode(event)) or _of_responses(event)
 
 
 def is_answer(body: bytes) -> bool:
-    """True if a body has something of an answer, whatever else it says.
+    """True if a body has some field of an answer, whatever else it has.
 
     A response that failed is one: OpenAI's SDK gives it to its caller as such.
 
@@ -67,16 +67,16 @@ def _error_of(said: object) -> Mapping[str, Any]:
 
 
 def _words(said: object) -> str:
-    """The words of an envelope that has no error object; "" for none."""
+    """The message of an envelope that has no error object; "" for none."""
     if isinstance(said, dict):
         said = said.get("detail") or said.get("message")
     if isinstance(said, list):
-        return "; ".join(filter(None, map(_field_complaint, said[:_COMPLAINTS])))
+        return "; ".join(filter(None, map(_field_complaint, said[:_MAX_COMPLAINTS])))
     return said if isinstance(said, str) else ""
 
 
 def _field_complaint(said: object) -> str:
-    """What FastAPI has against a field, and which, or a line as it is; "" for anything else."""
+    """FastAPI's complaint about a field, with its name, or the line itself; "" for others."""
     if isinstance(said, str):
         return said
     if not isinstance(said, dict) or not isinstance(said.get("msg"), str):
@@ -87,8 +87,8 @@ def _field_complaint(said: object) -> str:
 
 
 def _decode(body: bytes) -> object:
-    """What a JSON body says; None if it is too long or none."""
-    if len(body) > _LONGEST:
+    """Decode a JSON body; None if it is too long or none."""
+    if len(body) > _MAX_BODY_BYTES:
         return None
     try:
         return msgspec.json.decode(body)
@@ -97,7 +97,7 @@ def _decode(body: bytes) -> object:
 
 
 def _of_responses(data: bytes) -> Mapping[str, Any]:
-    """The error that an event of a Responses stream tells; empty if it tells none.
+    """The error in an event of a Responses stream; empty if there is none.
 
     Source: OpenAI API reference, streaming events: error, response.failed (2026-11).
     """
@@ -113,7 +113,7 @@ def _of_responses(data: bytes) -> Mapping[str, Any]:
 
 
 class _Answered(msgspec.Struct):
-    """What answers have: Responses, chat and completions, Messages, embeddings."""
+    """The fields that answers have: Responses, chat and completions, Messages, embeddings."""
 
     output: list[msgspec.Raw] | None = None
     choices: list[msgspec.Raw] | None = None
@@ -126,7 +126,7 @@ class _Failed(msgspec.Struct):
 
 
 class _Told(msgspec.Struct):
-    """An event of a Responses stream, as far as it may tell of an error."""
+    """An event of a Responses stream, as far as it may hold an error."""
 
     type: str = ""
     code: str | None = None

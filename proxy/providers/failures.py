@@ -1,4 +1,4 @@
-"""What an upstream's error status means for the caller; shared by the wires.
+"""Translates an upstream's error status into the caller's error; shared by the wires.
 
 =================  ======  =====================  =========
 upstream           caller  code                   retryable
@@ -13,7 +13,7 @@ upstream           caller  code                   retryable
 anything else      502     upstream_error         no
 =================  ======  =====================  =========
 
-Elsewhere is on another route alone: what only the gateway's operator can mend is not worth a
+Elsewhere is on another route alone: what only the gateway's operator can fix is not worth a
 caller's own retry.
 
 An upstream's words are passed on only where the caller can fix the call with them, and only from
@@ -42,9 +42,9 @@ _MAX_TEXT_CHARS: Final = 2_000
 
 #: Statuses whose message is about the call itself.
 _ABOUT_THE_CALL: Final = frozenset({400, 404, 409, 413, 415, 422, 429})
-_RETRYABLE: Final = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
+_RETRYABLE_STATUSES: Final = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 #: Statuses that the gateway's own key or account is refused with.
-_OURS: Final = frozenset({401, 402, 403})
+_OPERATOR_STATUSES: Final = frozenset({401, 402, 403})
 _CODES: Final = {
     404: "not_found",
     409: "conflict",
@@ -102,14 +102,14 @@ _NAMED: Final = re.compile(
     rb'("(?:(?:x-)?api[-_ ]?key|authorization)"\s*:\s*)"(?:[^"\\]|\\.)*"', re.IGNORECASE
 )
 #: The longest error object in an answer that is looked through.
-_ERROR: Final = 64 * 1024
+_MAX_ERROR_BYTES: Final = 64 * 1024
 #: The fields of an error object that are read; all others are passed on as they are.
-_READ: Final = frozenset({"message", "type", "param", "code"})
+_READ_FIELDS: Final = frozenset({"message", "type", "param", "code"})
 #: What the caller's own model generated: it holds none of the gateway's secrets.
 #: Source: Groq, structured outputs and tool use: error handling (2026-11).
 _GENERATED: Final = "failed_generation"
 #: An upstream's headers that its errors keep: how much of its limits is left.
-_LIMITS: Final = ("x-ratelimit-", "anthropic-ratelimit-")
+_LIMIT_HEADERS: Final = ("x-ratelimit-", "anthropic-ratelimit-")
 _SHOULD_RETRY: Final[Mapping[str, bool]] = {"true": True, "false": False}
 
 #: What tells of an error in a stream; in generated text its quotation marks would be escaped.
@@ -118,20 +118,6 @@ _TELLS: Final = re.compile(
     rb'|"type"\s*:\s*"(?:error|response\.failed)"|event: ?error'
 )
 _BLANKS: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
-
-
-class GatewayMisconfigured(UpstreamError):
-    """The gateway's own key or account is at fault.
-
-    Another route may do, but only whoever runs the gateway can mend this one.
-    """
-
-    is_worth_retrying = False
-
-    def __init__(
-        self, message: str, *, status: int, code: str, retry_after: float | None = None
-    ) -> None:
-        super().__init__(message, status=status, code=code, retryable=True, retry_after=retry_after)
 
 
 def redact(text: str) -> str:
@@ -150,7 +136,7 @@ def redact_answer_keys(body: bytes) -> bytes:
     error = raw_field(body, "error")
     if error is None:
         return body
-    if len(error) > _ERROR:
+    if len(error) > _MAX_ERROR_BYTES:
         return replace_fields(body, {"error": b'{"message":"[redacted]"}'})
     clean = _redact_strings(error)
     return body if clean == error else replace_fields(body, {"error": clean})
@@ -187,7 +173,7 @@ def status_of(error: Mapping[str, Any]) -> int:
 def failure_in(
     run: bytes, fail: Callable[[int, Mapping[str, str], bytes], UpstreamError]
 ) -> UpstreamError | None:
-    """What the first error event of a run means, in the words of ``fail``; None without one."""
+    """The error of the first error event of a run, as ``fail`` translates it; None without one."""
     for event in parse_events(run):
         if error := error_in(event.data):
             return _interpret_error(error, fail)
@@ -197,7 +183,7 @@ def failure_in(
 def failure_of(
     body: bytes, fail: Callable[[int, Mapping[str, str], bytes], UpstreamError]
 ) -> UpstreamError | None:
-    """What an error body that came with a good status means; None for any other body."""
+    """The error of a body that came with a good status; None for any other body."""
     error = envelope_of(body)
     return _interpret_error(error, fail) if error else None
 
@@ -224,7 +210,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def openai_failure(status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:
-    """What an error of an OpenAI-type upstream means for the caller.
+    """Translate an error of an OpenAI-type upstream into the caller's.
 
     Source: OpenAI API reference, error codes (2026-11).
     """
@@ -239,8 +225,8 @@ def openai_failure(status: int, headers: Mapping[str, str], body: bytes) -> Upst
         kind=text(said.get("type")),
     )
     if is_about_the_call:
-        error.details = _further_fields(said) | _as_told(said)
-    elif status not in _OURS:
+        error.details = _further_fields(said) | _numeric_fields(said)
+    elif status not in _OPERATOR_STATUSES:
         error.details = _further_fields(said)
     return error
 
@@ -256,7 +242,7 @@ def _is_moderated(status: int, said: Mapping[str, Any]) -> bool:
 
 def _further_fields(said: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of an error object that we do not read, without what looks like a key."""
-    fields = {name: value for name, value in said.items() if name not in _READ}
+    fields = {name: value for name, value in said.items() if name not in _READ_FIELDS}
     generated = fields.get(_GENERATED)
     try:
         clean: dict[str, Any] = orjson.loads(_redact_strings(orjson.dumps(fields)))
@@ -265,7 +251,7 @@ def _further_fields(said: Mapping[str, Any]) -> dict[str, Any]:
     return clean | {_GENERATED: generated} if isinstance(generated, str) else clean
 
 
-def _as_told(said: Mapping[str, Any]) -> dict[str, Any]:
+def _numeric_fields(said: Mapping[str, Any]) -> dict[str, Any]:
     """A code or type that the upstream gave as null or as a number, as it gave it."""
     found = {name: said[name] for name in ("code", "type") if name in said}
     return {name: value for name, value in found.items() if value is None or type(value) is int}
@@ -300,12 +286,12 @@ def failure(
         return _refused_call(status, headers, message=message, code=code, param=param, kind=kind)
     shown, ours, what = _GENERIC.get(status, (502, "upstream_error", "The upstream failed."))
     words, wait = f"{what} {_FIXES[ours]}", retry_after(headers)
-    error: UpstreamError
-    if status in _OURS:
-        error = GatewayMisconfigured(words, status=shown, code=ours, retry_after=wait)
+    is_ours = status in _OPERATOR_STATUSES
+    retryable = is_ours or status in _RETRYABLE_STATUSES
+    error = UpstreamError(words, status=shown, code=ours, retryable=retryable, retry_after=wait)
+    if is_ours:
+        error.should_retry = False  # elsewhere it may succeed, here the operator has to fix it
     else:
-        retryable = status in _RETRYABLE
-        error = UpstreamError(words, status=shown, code=ours, retryable=retryable, retry_after=wait)
         _keep_headers(error, headers)
     error.detail = _error_message(status, message)
     return error
@@ -320,13 +306,13 @@ def _refused_call(
     param: str = "",
     kind: str = "",
 ) -> UpstreamError:
-    """The error for the caller in the upstream's words; the arguments are those of ``failure``."""
+    """The error for the caller with the upstream's message; arguments as for ``failure``."""
     error = UpstreamError(
         redact(message) or f"The upstream refused the call with status {status}.",
         status=status,
         code=redact(code)[:100] or _CODES.get(status, "upstream_refused"),
         param=redact(param)[:200] or None,
-        retryable=status in _RETRYABLE,
+        retryable=status in _RETRYABLE_STATUSES,
         retry_after=retry_after(headers),
     )
     error.type = redact(kind)[:100] or error.type
@@ -336,11 +322,11 @@ def _refused_call(
 
 
 def _keep_headers(error: UpstreamError, headers: Mapping[str, str]) -> None:
-    """Keep what the upstream's headers say of its limits, and of whether to retry.
+    """Keep the upstream's headers on its limits, and on whether to retry.
 
     Source: openai-python, ``_should_retry`` and ``_parse_retry_after_header`` (2026-11).
     """
-    kept = {name: value for name, value in headers.items() if name.startswith(_LIMITS)}
+    kept = {name: value for name, value in headers.items() if name.startswith(_LIMIT_HEADERS)}
     error.should_retry = _SHOULD_RETRY.get(headers.get("x-should-retry", "").lower())
     wait = headers.get("retry-after", "")
     if error.retry_after is None and _http_date_time(wait) is not None:

@@ -1,4 +1,4 @@
-"""The generated text in what an upstream sent: what is counted when it does not say itself.
+"""Finds the generated text of an answer, to count it where the upstream reports no usage.
 
 And where it begins, for streams open with events that say nothing yet.
 """
@@ -17,7 +17,7 @@ from proxy.providers.sse import parse_events
 Place = tuple[str | int, ...]
 
 #: Keys whose strings are generated. Source: OpenAI and Anthropic API references (2026-11).
-_TEXT: Final = frozenset(
+_TEXT_KEYS: Final = frozenset(
     {
         "arguments",
         "content",
@@ -33,7 +33,7 @@ _TEXT: Final = frozenset(
     }
 )
 #: Keys whose objects and lists hold such strings.
-_AROUND: Final = frozenset(
+_CONTAINER_KEYS: Final = frozenset(
     {
         "audio",
         "choices",
@@ -78,7 +78,7 @@ _PARTS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
 }
 #: A key of text and the beginning of its string; inside of strings, quotation marks are escaped.
 _TEXT_START: Final = re.compile(
-    rb'"(?:%s)"\s{0,8}:\s{0,8}"' % "|".join(sorted(_TEXT)).encode(), re.DOTALL
+    rb'"(?:%s)"\s{0,8}:\s{0,8}"' % "|".join(sorted(_TEXT_KEYS)).encode(), re.DOTALL
 )
 #: The rest of a string, also of one without an end.
 _STRING: Final = re.compile(rb'(?:[^"\\]|\\.)*+', re.DOTALL)
@@ -93,7 +93,7 @@ def stream_pieces(run: bytes) -> Iterator[tuple[Place, str]]:
     """The pieces of text in a run of whole server-sent events; malformed ones are skipped."""
     for event in parse_events(run):
         if may_exceed(event.data, MAX_OBJECTS):
-            yield from _scanned(event.data)
+            yield from _scan_text(event.data)
         elif isinstance(value := _parse(event.data), dict):
             yield from _event_text(value)
 
@@ -114,20 +114,20 @@ def has_content(kind: str, data: bytes) -> bool:
         return True
     if kind in _PARTS:
         part, silent = _PARTS[kind]
-        return _under_key(value, part).get("type") not in silent
+        return _object_under_key(value, part).get("type") not in silent
     if kind == "message_delta":
-        return bool(_under_key(value, "delta").get("stop_reason"))
+        return bool(_object_under_key(value, "delta").get("stop_reason"))
     choices = value.get("choices")
-    return not isinstance(choices, list) or any(map(_is_said, choices))
+    return not isinstance(choices, list) or any(map(_has_content, choices))
 
 
 def answer_pieces(body: bytes) -> Iterator[tuple[Place, str]]:
     """The pieces of text in a JSON answer, and of one that was broken off as far unmodified."""
     value = None if may_exceed(body, MAX_OBJECTS) else _parse(body)
-    yield from _scanned(body) if value is None else _within(value, ())
+    yield from _scan_text(body) if value is None else _texts_within(value, ())
 
 
-def _scanned(text: bytes) -> Iterator[tuple[Place, str]]:
+def _scan_text(text: bytes) -> Iterator[tuple[Place, str]]:
     """The text in JSON that is broken off or takes too long to parse, as it is written there.
 
     It builds no objects but the text; between two windows other threads run.
@@ -165,45 +165,45 @@ def _event_text(value: dict[str, Any]) -> Iterator[tuple[Place, str]]:
             place = (value.get(key) for key in ("output_index", "content_index", "summary_index"))
             yield (kind, *(n for n in place if isinstance(n, int))), delta
     elif kind == "response.output_item.added":
-        yield from _within(value.get("item"), (kind, _index(value, "output_index", 0)))
+        yield from _texts_within(value.get("item"), (kind, _index(value, "output_index", 0)))
     elif "." not in kind:
-        yield from _within(value, (_index(value, "index", 0),))
+        yield from _texts_within(value, (_index(value, "index", 0),))
 
 
-def _is_said(choice: object) -> bool:
+def _has_content(choice: object) -> bool:
     """True if a choice of a chunk has more than the role of who speaks."""
     if not isinstance(choice, dict):
         return True
     if any(choice.get(key) for key in ("finish_reason", "text", "message")):
         return True
-    return any(value for key, value in _under_key(choice, "delta").items() if key != "role")
+    return any(value for key, value in _object_under_key(choice, "delta").items() if key != "role")
 
 
-def _under_key(value: dict[str, Any], key: str) -> dict[str, Any]:
+def _object_under_key(value: dict[str, Any], key: str) -> dict[str, Any]:
     """The object under a key; an empty one where there is none."""
     found = value.get(key)
     return found if isinstance(found, dict) else {}
 
 
-def _within(value: object, place: Place) -> Iterator[tuple[Place, str]]:
+def _texts_within(value: object, place: Place) -> Iterator[tuple[Place, str]]:
     if len(place) > _MAX_DEPTH:
         return
     if isinstance(value, list):
         for position, item in enumerate(value):
-            yield from _within(item, (*place, _index(item, "index", position)))
+            yield from _texts_within(item, (*place, _index(item, "index", position)))
     elif isinstance(value, dict):
         for key, inner in value.items():
             if key != "reasoning" or not value.get("reasoning_content"):
-                yield from _under(key, inner, place)
+                yield from _texts_under_key(key, inner, place)
 
 
-def _under(key: str, inner: object, place: Place) -> Iterator[tuple[Place, str]]:
+def _texts_under_key(key: str, inner: object, place: Place) -> Iterator[tuple[Place, str]]:
     """The text under one key of an object."""
     if isinstance(inner, str):
-        if inner and key in _TEXT:
+        if inner and key in _TEXT_KEYS:
             yield (*place, key), inner
-    elif key in _AROUND:
-        yield from _within(inner, (*place, key))
+    elif key in _CONTAINER_KEYS:
+        yield from _texts_within(inner, (*place, key))
     elif key == "input" and isinstance(inner, dict) and inner:
         yield (*place, key), orjson.dumps(inner).decode()
 

@@ -1,4 +1,4 @@
-"""How much structure a JSON text has, counted without parsing it.
+"""Counts the structure of a JSON text without parsing it.
 
 A parser holds the interpreter until it is through, in whatever thread: 16 MiB with a million keys
 take it 0.5 s where it builds objects, and 30 ms where it builds none. Bytes inside of strings cost

@@ -1,4 +1,4 @@
-"""How each kind of upstream speaks; a new kind is a new file beside this one and a line here."""
+"""The wire format of each kind of upstream; a new kind is a new folder and a line here."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from proxy.errors import InvalidCall
+from proxy.errors import CallerError
 
 _MEDIA: Final = "multipart/form-data"
 _BOUNDARY: Final = re.compile(r';\s*boundary=(?:"([^"]{1,70})"|([^\s;"]{1,70}))', re.IGNORECASE)
@@ -38,7 +38,7 @@ def with_model(body: bytes, content_type: str, model: str) -> bytes:
         model: Printable.
 
     Raises:
-        InvalidCall: If it has more parts than are looked at.
+        CallerError: If it has more parts than are looked at.
     """
     found = _BOUNDARY.search(content_type)
     if found is None or not is_form(content_type):
@@ -51,7 +51,7 @@ def with_model(body: bytes, content_type: str, model: str) -> bytes:
             return body
         first = line + 2
     value, pieces, done = model.encode(), [], 0
-    for start, end in _models(body, boundary, first):
+    for start, end in _model_values(body, boundary, first):
         pieces += [body[done:start], value]
         done = end
     if not pieces:
@@ -59,7 +59,7 @@ def with_model(body: bytes, content_type: str, model: str) -> bytes:
     return b"".join((*pieces, body[done:]))
 
 
-def _models(body: bytes, boundary: bytes, at: int) -> Iterator[tuple[int, int]]:
+def _model_values(body: bytes, boundary: bytes, at: int) -> Iterator[tuple[int, int]]:
     """Where values of the field begin and end.
 
     Args:
@@ -76,6 +76,6 @@ def _models(body: bytes, boundary: bytes, at: int) -> Iterator[tuple[int, int]]:
         if value > line and _IS_MODEL.search(body[line:value]):
             yield value, following
         at = following + 2
-    raise InvalidCall(
+    raise CallerError(
         f"The form has more than {MAX_PARTS:,} parts. Send fewer.", code="too_many_parts"
     )

@@ -126,7 +126,7 @@ def _clear_tool_results(
         "clear_at_least": {"type": "input_tokens", "value": least // _PART},
     }
     note = f"asked Anthropic to clear old tool results above {least} tokens"
-    return _asking(body, {"edits": [edit]}, note)
+    return _with_compaction_request(body, {"edits": [edit]}, note)
 
 
 def _compact_at_openai(endpoint: str, body: bytes, trigger: int) -> NativeCompactionCall | str:
@@ -135,10 +135,10 @@ def _compact_at_openai(endpoint: str, body: bytes, trigger: int) -> NativeCompac
         return "OpenAI compacts Responses calls alone"
     least = max(trigger, _MIN_TRIGGER_TOKENS)
     edit = {"type": "compaction", "compact_threshold": least}
-    return _asking(body, [edit], f"asked OpenAI to compact above {least} tokens")
+    return _with_compaction_request(body, [edit], f"asked OpenAI to compact above {least} tokens")
 
 
-def _asking(body: bytes, wish: object, note: str) -> NativeCompactionCall | str:
+def _with_compaction_request(body: bytes, wish: object, note: str) -> NativeCompactionCall | str:
     try:
         sent = replace_fields(body, {_FIELD: msgspec.json.encode(wish)})
     except _UNREADABLE:

@@ -1,4 +1,4 @@
-"""How one kind of upstream speaks: what every wire can do; pure.
+"""The port of wire formats: the methods that every one has; pure.
 
 ::
 
@@ -29,7 +29,7 @@ class Reader(Protocol):
     """
 
     def feed(self, piece: bytes) -> bytes:
-        """What the caller gets for this piece; b"" for nothing yet.
+        """Translate a piece of the answer; b"" for nothing yet.
 
         Raises:
             UpstreamError: If the answer cannot be read on.
@@ -37,7 +37,7 @@ class Reader(Protocol):
         ...
 
     def end(self) -> bytes:
-        """What the caller gets when the upstream has ended well.
+        """The end of the answer, once the upstream has ended well.
 
         Raises:
             UpstreamError: If the answer was not complete.
@@ -66,7 +66,7 @@ class PreparedRequest(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
 
 
 class Wire(Protocol):
-    """How one kind of upstream speaks.
+    """The wire format of one kind of upstream.
 
     Attributes:
         key_header: The header that carries the key, in lower case.
@@ -78,7 +78,7 @@ class Wire(Protocol):
         """The attempt for this route, always from the caller's own bytes.
 
         Raises:
-            InvalidCall: If the call cannot be said on this wire without changing its meaning.
+            CallerError: If the call cannot be said on this wire without changing its meaning.
         """
         ...
 
@@ -89,7 +89,7 @@ class Wire(Protocol):
     def terms(
         self, asked: str, answered: str, usage: Mapping[str, Any], region: str
     ) -> BillingTerms:
-        """On what terms a call was served, by what its answer says, else by what was asked.
+        """The billing terms of a call, by its answer, else by its request.
 
         Args:
             asked: The service tier asked for; "" for none.
@@ -100,5 +100,5 @@ class Wire(Protocol):
         ...
 
     def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:
-        """What an answer with an error status means for the caller."""
+        """Translate an answer with an error status into the caller's error."""
         ...

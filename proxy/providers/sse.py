@@ -1,4 +1,4 @@
-"""Server-sent events: whole ones out of any chunking, and what they say.
+"""Server-sent events: frames them out of any chunking, and parses them.
 
 Source: WHATWG HTML, section 9.2, "Server-sent events" (2026-11).
 """
@@ -12,7 +12,7 @@ _ENDS = (b"\n\n", b"\n\r\n", b"\r\r")
 _PAIRS = (b"\n\n", b"\n\r", b"\r\r")
 _LONE = (b"\n", b"\r", b"\r\n")
 #: A run longer than this says more than that the upstream is alive.
-_PING = 96
+_MAX_PING_BYTES = 96
 _BOM = b"\xef\xbb\xbf"
 #: The first line of a stream begins so: a field, or a comment.
 _LINE_STARTS: Final = (b"data:", b"event:", b"id:", b"retry:", b":")
@@ -44,7 +44,7 @@ class EventFramer:
         del tail[:end]
         return run
 
-    def rest(self) -> bytes:
+    def unfinished_event(self) -> bytes:
         """The unfinished event at the end; b"" if the stream stopped between two."""
         return bytes(self._tail)
 
@@ -68,7 +68,7 @@ def parse_events(run: bytes) -> Iterator[ServerSentEvent]:
 
 def is_idle(run: bytes) -> bool:
     """True if a run of events only keeps the connection alive: comments, and pings by name."""
-    return b"data:" not in run or (len(run) < _PING and b"ping" in run)
+    return b"data:" not in run or (len(run) < _MAX_PING_BYTES and b"ping" in run)
 
 
 def begins_stream(head: bytes) -> bool | None:
@@ -99,7 +99,7 @@ def _end(tail: bytearray, start: int) -> int:
 
 
 def _parse_event(block: bytes) -> ServerSentEvent | None:
-    """What the lines of one event say; None if they carry no data."""
+    """Parse the lines of one event; None if they carry no data."""
     name, values = b"", []
     for line in block.split(b"\n"):
         field, _, value = line.partition(b":")

@@ -1,4 +1,4 @@
-"""What it means that an answer cannot go on, and how a stream tells its caller so."""
+"""The errors of answers that cannot go on, and the event that ends such a stream."""
 
 import orjson
 
@@ -26,19 +26,19 @@ def error_event(endpoint: str, error: ProxyError) -> bytes:
 
 
 def early_failure() -> UpstreamError:
-    """What it means that a stream ended, or failed for no known reason, before its content."""
+    """The error of a stream that ended, or failed for no known reason, before its content."""
     return _retryable("The upstream failed before its answer began.", "upstream_failed_early")
 
 
 def truncated_stream() -> UpstreamError:
-    """What it means that a stream ended before its answer did."""
+    """The error of a stream that ended before its answer did."""
     return _retryable(
         "The upstream stopped in the middle of its answer. Try again.", "upstream_cut_off"
     )
 
 
 def unreadable_paid_answer() -> UpstreamError:
-    """What it means that an answer was generated, and paid for, and cannot be read.
+    """The error of an answer that was generated, and paid for, and cannot be read.
 
     Nobody asks again by himself: the next one would be paid for, too.
     """
@@ -51,19 +51,19 @@ def unreadable_paid_answer() -> UpstreamError:
 
 
 def malformed_answer() -> UpstreamError:
-    """What it means that there is something else in the place of an answer."""
+    """The error of a body that is something else than an answer."""
     return _retryable(
         "The upstream's answer could not be read. Try again a little later.", "upstream_malformed"
     )
 
 
 def midway_failure() -> UpstreamError:
-    """What it means that a stream ended with an error of the upstream's own."""
+    """The error of a stream that ended with an error of the upstream's own."""
     return _retryable("The upstream failed in the middle of its answer.", "upstream_failed_midway")
 
 
 def connection_lost() -> UpstreamError:
-    """What it means that the connection was lost before the answer was whole."""
+    """The error of a connection that was lost before the answer was complete."""
     return _retryable(
         "The upstream's connection broke before its answer was complete.",
         "upstream_connection_broken",

@@ -1,4 +1,4 @@
-"""A request that another model answers, in the words which that model takes; pure.
+"""Translates a request for a substitute model into the fields which that model takes; pure.
 
 What only steers an answer is said in other words or left out, each with a note. What would change
 what the answer means is not touched here: a model that cannot take it is no substitute, and is
@@ -28,7 +28,7 @@ _OPENAI: Final = frozenset(
     }
 )  # fmt: skip
 #: The same of all others that speak like OpenAI, as vLLM's server does (0.33.0).
-_ALIKE: Final = frozenset(
+_SHARED_FIELDS: Final = frozenset(
     {
         "max_tokens", "sampling", "penalties", "logit_bias", "extra_sampling", "stop", "choices",
         "logprobs", "forced_tools", "parallel_tools", "functions", "seed", "openai_params",
@@ -74,10 +74,10 @@ _EFFORTS: Final[Mapping[str, str]] = {
     "max": "effort_max",
 }
 #: The most thinking tokens of an effort, for callers that asked for a number of them.
-_BUDGETS: Final = ((2_048, "low"), (8_192, "medium"))
+_EFFORT_BUDGETS: Final = ((2_048, "low"), (8_192, "medium"))
 
 #: What an assistant's message may hold that only some providers know.
-_THOUGHTS: Final = ("thinking_blocks", "reasoning_content", "reasoning_details")
+_THINKING_FIELDS: Final = ("thinking_blocks", "reasoning_content", "reasoning_details")
 _NULL: Final = b"null"
 _ENCRYPTED: Final = msgspec.Raw(b'"reasoning.encrypted_content"')
 
@@ -103,7 +103,7 @@ def accepted_traits(route: Route) -> frozenset[str]:
     if not route.traits.isdisjoint(_LIMITS):
         return route.traits
     is_openai = route.upstream.provider in {"openai", "azure"} or route.regime.startswith("openai-")
-    return route.traits | (_OPENAI if is_openai else _ALIKE)
+    return route.traits | (_OPENAI if is_openai else _SHARED_FIELDS)
 
 
 def translate_for_substitute(prepared: PreparedRequest, route: Route) -> PreparedRequest:
@@ -133,7 +133,7 @@ def translate_for_substitute(prepared: PreparedRequest, route: Route) -> Prepare
 
 
 class _Translation:
-    """One body on its way into another model's words; what stays is byte for byte its own."""
+    """The translation of one body for another model; what stays is byte for byte its own."""
 
     def __init__(self, fields: Fields, traits: frozenset[str]) -> None:
         self.fields = fields
@@ -141,7 +141,7 @@ class _Translation:
         self._traits = traits
 
     def run(self, endpoint: str) -> None:
-        """Say each field in the model's words; one that cannot be read keeps none from the rest."""
+        """Translate each field; one that cannot be read does not stop the others."""
         steps: tuple[Callable[[], None], ...] = ()
         if endpoint == _CHAT:
             steps = self._limit, self._say_thinking, self._chat_effort, self._messages
@@ -155,7 +155,7 @@ class _Translation:
                 self._keep(name, trait)
 
     def _limit(self) -> None:
-        """Say the output limit in the field that the model knows."""
+        """Move the output limit to the field that the model knows."""
         for name, other in (_LIMITS, _LIMITS[::-1]):
             if name not in self.fields or name in self._traits or other not in self._traits:
                 continue
@@ -168,7 +168,7 @@ class _Translation:
             self.notes.append(f"sent {name} as {other}")
 
     def _say_thinking(self) -> None:
-        """Say Anthropic's ``thinking`` as an effort."""
+        """Translate Anthropic's ``thinking`` to an effort."""
         raw = self.fields.pop("thinking", None)
         if raw is None:
             return
@@ -179,7 +179,9 @@ class _Translation:
             return
         effort = "none" if found.type == "disabled" else "high"
         if found.type == "enabled":
-            effort = next((name for most, name in _BUDGETS if found.budget_tokens <= most), "high")
+            effort = next(
+                (name for most, name in _EFFORT_BUDGETS if found.budget_tokens <= most), "high"
+            )
         if "effort" in self._traits and "reasoning_effort" not in self.fields:
             self.fields["reasoning_effort"] = _json(effort)
             self.notes.append(f"sent thinking as reasoning_effort {effort}")
@@ -282,14 +284,14 @@ class _Translation:
         return raw is not None and bytes(raw) == b'"none"'
 
     def _messages(self) -> None:
-        """Say the role ``developer`` as ``system``; leave out thoughts in others' words."""
+        """Make the role ``developer`` ``system``; leave out thinking of other providers."""
         raw = self.fields.get("messages")
         if raw is None:
             return
         text = bytes(raw)
         says_role = "developer" not in self._traits and b'"developer"' in text
         is_strict = "openai_params" in self._traits and "extra_sampling" not in self._traits
-        strange = _THOUGHTS if is_strict else _THOUGHTS[:1]
+        strange = _THINKING_FIELDS if is_strict else _THINKING_FIELDS[:1]
         left_out = [name for name in strange if bytes(_json(name)) in text]
         if not says_role and not left_out:
             return

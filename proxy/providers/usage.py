@@ -44,7 +44,7 @@ def _prompt_from_other_counts(found: Mapping[str, Any], generated: int) -> int |
 
 
 def merge_usage(into: dict[str, Any], new: Mapping[str, Any], depth: int = 4) -> None:
-    """Let what a later usage object says replace what it names; null names nothing.
+    """Merge a later usage object over an earlier one; its nulls replace nothing.
 
     Args:
         into: What was said so far.

@@ -44,8 +44,8 @@ class CompactionResult(msgspec.Struct, frozen=True, kw_only=True):
         break_even: Calls that pay the compaction back; None where there was none.
         needed: Values of the newest tool calls that stood in what was compacted.
         lost: How many of them what is sent does not hold.
-        messages: Messages that facts stand for in what is sent, 0 where results alone were said
-            shorter; None where it is sent unmodified.
+        messages: Messages that facts stand for in what is sent, 0 where results alone were
+            shortened; None where it is sent unmodified.
         notes: What the caller is told, in short sentences.
         conversation: Which it is, as planning names it; b"" where nobody asked.
     """
@@ -53,7 +53,7 @@ class CompactionResult(msgspec.Struct, frozen=True, kw_only=True):
     mode: str = ""
     why: str = ""
     sent: Call | None = None
-    is_folded: bool = False
+    is_compacted: bool = False
     before: int | None = None
     after: int | None = None
     reset: bool = False
@@ -62,7 +62,7 @@ class CompactionResult(msgspec.Struct, frozen=True, kw_only=True):
     needed: int = 0
     lost: int = 0
     messages: int | None = None
-    folded_why: str = ""
+    last_compacted_why: str = ""
     notes: tuple[str, ...] = ()
     conversation: bytes = b""
 
@@ -78,7 +78,7 @@ class CompactionResult(msgspec.Struct, frozen=True, kw_only=True):
         words = [self._outcome, *self._reasons]
         if self.before is not None and self.after is not None:
             words.append(f"tokens={self.before}->{self.after}")
-        if self.is_folded:
+        if self.is_compacted:
             words.append(f"reset={'yes' if self.reset else 'no'}")
         if self.break_even is not None:
             words.append(f"break-even={self.break_even:.1f}")
@@ -87,14 +87,16 @@ class CompactionResult(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def _reasons(self) -> tuple[str, ...]:
         """The reason for the compaction; if decided earlier, also why this call added none."""
-        is_earlier = self.is_folded and self.messages and self.folded_why not in {"", self.why}
+        is_earlier = (
+            self.is_compacted and self.messages and self.last_compacted_why not in {"", self.why}
+        )
         if is_earlier:
-            return f"reason={self.folded_why}", f"no-more={self.why}"
+            return f"reason={self.last_compacted_why}", f"no-more={self.why}"
         return (f"reason={self.why}",)
 
     @property
     def _outcome(self) -> str:
-        if not self.is_folded:
+        if not self.is_compacted:
             return "unmodified"
         return "trimmed" if self.messages == 0 else "compacted"
 
@@ -123,7 +125,7 @@ def passthrough_result(mode: str, why: str) -> CompactionResult:
 
 
 def compaction_savings(
-    fold: CompactionResult,
+    result: CompactionResult,
     usage: Usage | None,
     tariff: Tariff | None,
     at: float,
@@ -136,37 +138,37 @@ def compaction_savings(
     claimed that a cache would have given anyway.
 
     Args:
-        fold: What was sent.
+        result: What was sent.
         usage: What the provider counted.
         tariff: The route's prices.
         at: When the call was made, in seconds since the epoch.
         terms: On what terms it was served.
     """
-    if not fold.is_folded or usage is None or tariff is None:
+    if not result.is_compacted or usage is None or tariff is None:
         return None
     paid = call_cost(usage, tariff, at, terms)
-    asked = call_cost(usage_without_compaction(fold, usage), tariff, at, terms)
+    asked = call_cost(usage_without_compaction(result, usage), tariff, at, terms)
     if asked is None:  # where reading a cache has no price, there is none
-        cold = msgspec.structs.replace(fold, is_warm=False)
+        cold = msgspec.structs.replace(result, is_warm=False)
         asked = call_cost(usage_without_compaction(cold, usage), tariff, at, terms)
     if paid is None or asked is None:
         return None
     return asked.effective_nanos - paid.effective_nanos
 
 
-def usage_without_compaction(fold: CompactionResult, usage: Usage) -> Usage:
+def usage_without_compaction(result: CompactionResult, usage: Usage) -> Usage:
     """The usage that a compacted call would have had unmodified.
 
     Tokens are scaled to what the provider counted.
     """
-    before, after = fold.before or 0, fold.after or 0
+    before, after = result.before or 0, result.after or 0
     more = usage.prompt_tokens * (before - after) // after if after else 0
-    if fold.reset and fold.is_warm:
+    if result.reset and result.is_warm:
         return Usage(
             cache_read=usage.prompt_tokens + more, output=usage.output, reasoning=usage.reasoning
         )
     # Nothing read of a short prompt is no sign that nothing would have been of a longer one.
-    is_read = usage.cache_read or (fold.is_warm and usage.prompt_tokens < _LEAST)
+    is_read = usage.cache_read or (result.is_warm and usage.prompt_tokens < _LEAST)
     bucket = "cache_read" if is_read else _uncached_bucket(usage)
     return msgspec.structs.replace(usage, **{bucket: getattr(usage, bucket) + more})
 

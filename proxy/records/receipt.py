@@ -82,18 +82,18 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         moved: Why it went to another route than the one asked for, such as ``chat-ttft: rung 1``;
             "" where it did not.
         compaction: The mode of compaction; "" where it had no part in the call.
-        compaction_why: Why it was folded or was not, as a code; ``notes`` where the gateway itself
-            asked for some.
-        folded: Whether less was sent than came.
+        compaction_why: Why it was compacted or was not, as a code; ``notes`` where the gateway
+            itself asked for some.
+        compacted: Whether less was sent than came.
         tokens_before: Tokens of the prompt unmodified, by estimate; None where nobody reckoned.
         tokens_after: Tokens of what was sent, or would have been.
-        reset: Whether it was the first call after a fold, so that its prefix moved.
-        compaction_nanos: What folding saved of it in 1e-9 US dollars, below 0 where it cost more;
-            None where nobody can say.
-        needed: Values of its newest tool calls that stood in what was folded.
+        reset: Whether it was the first call after a compaction, so that its prefix moved.
+        compaction_nanos: What compaction saved in 1e-9 US dollars, below 0 where it cost more; None
+            where nobody can say.
+        needed: Values of its newest tool calls that stood in what was compacted.
         lost: How many of them what was sent did not hold.
-        folded_messages: Messages that facts stood for in what was sent, 0 where results alone were
-            said shorter; None where it went unmodified, and in receipts older than this field.
+        compacted_messages: Messages that facts stood for in what was sent, 0 where results alone
+            were shortened; None where it went unmodified, and in receipts older than this field.
     """
 
     call_id: str
@@ -137,14 +137,14 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     moved: str = ""
     compaction: str = ""
     compaction_why: str = ""
-    folded: bool = False
+    compacted: bool = False
     tokens_before: int | None = None
     tokens_after: int | None = None
     reset: bool = False
     compaction_nanos: int | None = None
     needed: int = 0
     lost: int = 0
-    folded_messages: int | None = None
+    compacted_messages: int | None = None
 
     @property
     def spent_nanos(self) -> int | None:

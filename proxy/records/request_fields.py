@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from proxy.errors import InvalidCall
+from proxy.errors import CallerError
 
 _MAX_NAME_CHARS: Final = 512
 _ABSENT: Final = msgspec.Raw(b"")
@@ -149,7 +149,7 @@ def parse_request_fields(body: bytes) -> RequestFields:
     """The fields of a body that decide how its call is handled.
 
     Raises:
-        InvalidCall: If it is not a JSON object or one of the fields we read has the wrong type.
+        CallerError: If it is not a JSON object or one of the fields we read has the wrong type.
     """
     try:
         return _decode_fields(body)
@@ -157,7 +157,7 @@ def parse_request_fields(body: bytes) -> RequestFields:
         raise _wrong_type(str(error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         mend = _lone_surrogate_hint(body) or f"{error}. Send one JSON object."
-        raise InvalidCall(f"The body is not valid JSON: {mend}", code="invalid_json") from None
+        raise CallerError(f"The body is not valid JSON: {mend}", code="invalid_json") from None
 
 
 def replace_fields(body: bytes, fields: Mapping[str, bytes]) -> bytes:
@@ -192,9 +192,9 @@ def _lone_surrogate_hint(body: bytes) -> str:
     )
 
 
-def _wrong_type(message: str) -> InvalidCall:
+def _wrong_type(message: str) -> CallerError:
     """The decoder's complaint about a type, as an error that names the parameter."""
     wrong, _, path = message.partition(" - at ")
     param = path.strip("`").removeprefix("$").removeprefix(".") or None
     where = f"`{param}`" if param else "the body"
-    return InvalidCall(f"{wrong} for {where}.", code="invalid_type", param=param)
+    return CallerError(f"{wrong} for {where}.", code="invalid_type", param=param)

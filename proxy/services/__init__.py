@@ -1,1 +1,1 @@
-"""What a call uses that keeps state, each around a pure core."""
+"""Services of a call that keep state, each around a pure core."""

@@ -29,7 +29,7 @@ class BackgroundTasks:
         return self._group.create_task(_run_for_ever(work))
 
     def end(self, *tasks: asyncio.Task[None]) -> None:
-        """Cancel tasks of the group until they have ended; nobody waits for that here.
+        """Cancel tasks of the group until they have ended; returns at once.
 
         One cancellation may be lost in a library that takes it for its own timeout.
         """
@@ -56,7 +56,7 @@ async def _run_for_ever(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 
 async def _is_done(work: Callable[[], Coroutine[Any, Any, None]], told: set[str]) -> bool:
-    """True if the work came to its end; a failure is logged, once for each kind not told of."""
+    """True if the work came to its end; a failure is logged, once for each kind."""
     try:
         await work()
     except Exception as error:  # noqa: BLE001 - the background runner: logged, harming no other

@@ -3,16 +3,17 @@
 from collections.abc import Iterator
 from typing import BinaryIO, Final
 
+from proxy.errors import OperatorError
 from proxy.records.receipt import Receipt
-from proxy.store.journal.logged_receipts import MARKER, UnreadableReceipt, receipt_from_log
+from proxy.store.journal.logged_receipts import MARKER, receipt_from_log
 from proxy.store.sql.inserts import UnfitBatch
 from proxy.store.store import Store
 
 #: Receipts that are booked at once, and bytes of a line that are read at most.
-_BATCH: Final = 250
-_LINE: Final = 1 << 20
+_RECEIPTS_PER_BATCH: Final = 250
+_MAX_LINE_BYTES: Final = 1 << 20
 #: Refused lines that are named.
-_NAMED: Final = 50
+_MAX_NAMED_REFUSALS: Final = 50
 
 
 class ReceiptImport:
@@ -53,7 +54,7 @@ class ReceiptImport:
             where = f"{name}:{number}"
             try:
                 receipt = _read_receipt(line)
-            except UnreadableReceipt as why:
+            except OperatorError as why:
                 self.found += 1
                 self._refuse(where, str(why))
                 continue
@@ -64,7 +65,7 @@ class ReceiptImport:
                 self._refuse(where, why_not)
                 continue
             self._waiting.append((where, receipt))
-            if len(self._waiting) >= _BATCH:
+            if len(self._waiting) >= _RECEIPTS_PER_BATCH:
                 self._book()
         self._book()
 
@@ -93,22 +94,22 @@ class ReceiptImport:
 
     def _refuse(self, where: str, why: str) -> None:
         self.refusals += 1
-        if len(self.refused) < _NAMED:
+        if len(self.refused) < _MAX_NAMED_REFUSALS:
             self.refused.append(f"{where}: {why}.")
 
 
 def _read_receipt(line: bytes) -> Receipt | None:
     """The receipt in a line of a log; None where it holds none."""
-    if len(line) >= _LINE:
+    if len(line) >= _MAX_LINE_BYTES:
         if MARKER.encode() in line:
-            raise UnreadableReceipt(f"it is longer than {_LINE:,} bytes")
+            raise OperatorError(f"it is longer than {_MAX_LINE_BYTES:,} bytes")
         return None
     return receipt_from_log(line.decode("utf8", "replace"))
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:
     """The lines of a file; of one that is too long, its beginning."""
-    while line := file.readline(_LINE):
+    while line := file.readline(_MAX_LINE_BYTES):
         yield line
-        while line and not line.endswith(b"\n") and len(line) >= _LINE:
-            line = file.readline(_LINE)
+        while line and not line.endswith(b"\n") and len(line) >= _MAX_LINE_BYTES:
+            line = file.readline(_MAX_LINE_BYTES)

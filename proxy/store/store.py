@@ -4,7 +4,7 @@
 
     receipt ─ journal (a file, on the event loop) ─ drain (a thread) ─ calls and rollups
     keyring (memory) ─ keys                 board (memory) ─ layouts
-                                            foldboard (memory) ─ compactions
+                                            compaction_settings (memory) ─ compactions
     ledger, reports, teams, plans, notes, outbox, savings ─ the same database, on threads
 """
 
@@ -29,7 +29,6 @@ from proxy.store.sql import schema
 from proxy.store.sql.answers import Answers
 from proxy.store.sql.api_key_cache import ApiKeyCache
 from proxy.store.sql.compaction_receipts import CompactionReceipts
-from proxy.store.sql.compaction_settings import CompactionSettingsCache
 from proxy.store.sql.compactions import Compactions
 from proxy.store.sql.database import (
     ConnectionGate,
@@ -51,7 +50,7 @@ from proxy.store.sql.pins import Pins
 from proxy.store.sql.plans import Plans
 from proxy.store.sql.reports import LedgerReports
 from proxy.store.sql.savings import Savings
-from proxy.store.sql.settings_cache import LayoutSettingsCache
+from proxy.store.sql.settings_cache import compaction_settings, layout_settings
 from proxy.store.sql.singleton_lock import singleton_lock
 from proxy.store.sql.spendings import Spendings
 from proxy.store.sql.teams import Teams
@@ -59,15 +58,15 @@ from proxy.store.sql.teams import Teams
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_THREADS = 4
+_MAX_THREADS = 4
 _FACT = "installation secret"
 
 
 class Store:
     """The parts of the store, running.
 
-    All but ``journal.append``, ``keep``, ``keyring.find``, ``keyring.look``,
-    ``board.standings`` and ``foldboard.chosen`` may block: call them through ``ask``.
+    All but ``journal.append``, ``keep``, ``keyring.find``, ``keyring.fetch``,
+    ``board.current`` and ``compaction_settings.current`` may block: call them through ``ask``.
 
     Attributes:
         secret: 32 random bytes of this installation, for keyed hashes.
@@ -83,7 +82,7 @@ class Store:
         self._engine = engine
         self._gate: ConnectionGate | None = None
         self._online = asyncio.Event()
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="store")
+        self._threads = ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix="store")
         self.secret = secret or _secret(engine)
         self.keyring = ApiKeyCache(engine, self._threads)
         self.ledger = ReceiptLedger(engine, folder)
@@ -95,10 +94,10 @@ class Store:
         self.outbox = Outbox(engine)
         self.pins = Pins(engine)
         self.layouts = Layouts(engine, mode=mode)
-        self.board = LayoutSettingsCache(self.layouts)
+        self.board = layout_settings(self.layouts)
         self.compactions = Compactions(engine)
-        self.foldboard = CompactionSettingsCache(self.compactions)
-        self.foldings = CompactionReceipts(engine)
+        self.compaction_settings = compaction_settings(self.compactions)
+        self.compaction_receipts = CompactionReceipts(engine)
         self.notes = Notes(engine)
         self.savings = Savings(engine)
         self.moved = RecentFallbacks(engine)
@@ -115,7 +114,7 @@ class Store:
         Raises:
             ValueError: The URL names no database this can use.
             SQLAlchemyError: The database is away.
-            TablesTooNew: A newer version has migrated its tables.
+            OperatorError: A newer version has migrated its tables.
             OSError: The folder cannot be written.
         """
         with ExitStack() as undo:
@@ -126,7 +125,7 @@ class Store:
             undo.callback(store.close, 0.0)
             store.keyring.start()
             store.board.start()
-            store.foldboard.start()
+            store.compaction_settings.start()
             store.journal.start()
             store.drain.start()
             undo.pop_all()
@@ -148,8 +147,10 @@ class Store:
         store = cls(engine, folder, mode, known.secret)
         store._gate = gate
         store.keyring.restore(known.by_hash(), known.teams)
-        store.board.standings = FeatureStates(mode=PlanningMode.OFF)
-        store.foldboard.chosen = SettingsSnapshot(unlisted=FeatureSettings(mode=Compaction.OFF))
+        store.board.current = FeatureStates(mode=PlanningMode.OFF)
+        store.compaction_settings.current = SettingsSnapshot(
+            unlisted=FeatureSettings(mode=Compaction.OFF)
+        )
         store.journal.start()
         store.drain.start()
         return store
@@ -166,7 +167,7 @@ class Store:
         self._gate.is_open = True
         self.keyring.watch()
         self.board.watch()
-        self.foldboard.watch()
+        self.compaction_settings.watch()
         self._online.set()
 
     async def wait_until_online(self) -> None:
@@ -186,7 +187,7 @@ class Store:
             SQLAlchemyError: The database is away.
         """
         receipts = [decode(encode(each)) for each in receipts]
-        known = self.ledger.holds(receipts)
+        known = self.ledger.recorded_attempts(receipts)
         self._insert(receipts)
         return len({(each.call_id, each.attempt) for each in receipts} - known)
 
@@ -201,7 +202,7 @@ class Store:
 
     def trouble(self) -> list[str]:
         """A description of what is wrong, in sentences; receipts are lost by none of it."""
-        running = (self.journal, self.drain, self.keyring, self.board, self.foldboard)
+        running = (self.journal, self.drain, self.keyring, self.board, self.compaction_settings)
         parts = (part.trouble for part in running)
         return [trouble for trouble in parts if trouble is not None]
 
@@ -219,7 +220,7 @@ class Store:
         self.journal.log_waiting()
         self.keyring.close()
         self.board.close()
-        self.foldboard.close()
+        self.compaction_settings.close()
         self._threads.shutdown(wait=drained, cancel_futures=True)
         self._engine.dispose()
         return drained
@@ -231,7 +232,7 @@ def open_store(settings: Settings) -> Store:
     Raises:
         ValueError: The URL names no database that can be used.
         SQLAlchemyError: The database is away.
-        TablesTooNew: A newer version has migrated its tables.
+        OperatorError: A newer version has migrated its tables.
         OSError: The folder cannot be written.
     """
     settings.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -244,7 +245,7 @@ def check_database(url: str, secret: bytes) -> None:
     Raises:
         OtherInstallation: It is another one.
         SQLAlchemyError: The database is away.
-        TablesTooNew: A newer version has migrated its tables.
+        OperatorError: A newer version has migrated its tables.
     """
     engine = open_database(url)
     try:

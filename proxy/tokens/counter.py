@@ -20,7 +20,7 @@ from proxy.tokens.vocabulary import Tokenizer, Vocabulary, vocabulary
 from proxy.tokens.weight import PRIMING, part_tokens
 
 #: What surrounds a list of tools, less what a system message saves beside it. Fitted likewise.
-_TOOLS: Final = 6
+_TOOLS_TOKENS: Final = 6
 
 #: Whose bodies are known; ``messages`` is Anthropic's.
 _ENDPOINTS: Final = {"chat/completions", "completions", "embeddings", "messages", "responses"}
@@ -81,24 +81,24 @@ class TokenCounter:
         name = vocabulary(model)
         if endpoint in _ENDPOINTS:
             try:
-                return self._known(_PROMPT.decode(body), endpoint, name)
+                return self._count_prompt(_PROMPT.decode(body), endpoint, name)
             except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
                 pass  # The upstream will refuse it; until then it is as long as its text.
-        return self._weigh(name, _whole, body)
+        return self._weigh(name, _body_text, body)
 
     def generated_tokens(self, text: str, model: str) -> int:
         """Tokens of a generated text."""
         return self._tokenizer(vocabulary(model)).count(text)
 
-    def _known(self, body: _Prompt, endpoint: str, name: Vocabulary) -> int:
+    def _count_prompt(self, body: _Prompt, endpoint: str, name: Vocabulary) -> int:
         if endpoint == "completions":
             return self._weigh(name, _text_or_ids, body.prompt)
         if endpoint == "embeddings":
             return self._weigh(name, _text_or_ids, body.input)
         said = sum(self._weigh(name, _message, raw) for raw in body.parts())
-        return PRIMING + said + self._declared(body, name)
+        return PRIMING + said + self._count_declarations(body, name)
 
-    def _declared(self, body: _Prompt, name: Vocabulary) -> int:
+    def _count_declarations(self, body: _Prompt, name: Vocabulary) -> int:
         """Tokens of tools and of the schema that the answer must follow."""
         asked = (
             (body.tools, _tools),
@@ -111,7 +111,7 @@ class TokenCounter:
     def _weigh(
         self, name: Vocabulary, kind: Callable[[bytes, Count], int], raw: bytes | msgspec.Raw
     ) -> int:
-        """What bytes of a kind weigh; remembered until the longest unused has to go."""
+        """Tokens of a part of a body; remembered until the longest unused has to go."""
         salt, person = kind.__name__.encode(), name.encode()
         key = blake2b(raw, digest_size=16, salt=salt, person=person).digest()
         tokens = self._weights.get(key)
@@ -131,19 +131,19 @@ class TokenCounter:
 
 
 def _message(raw: bytes, count: Count) -> int:
-    return MESSAGE_TOKENS + part_tokens(_parsed(raw), count)
+    return MESSAGE_TOKENS + part_tokens(_parse(raw), count)
 
 
 def _tools(raw: bytes, count: Count) -> int:
-    tools = _parsed(raw)
+    tools = _parse(raw)
     if not isinstance(tools, list) or not tools:
         return 0
-    return _TOOLS + count(declaration(tools))
+    return _TOOLS_TOKENS + count(declaration(tools))
 
 
 def _schema(raw: bytes, count: Count) -> int:
     """Tokens of the JSON schema in a ``response_format`` or a Responses ``text``, about."""
-    found = _parsed(raw)
+    found = _parse(raw)
     for name in ("format", "json_schema"):
         if isinstance(found, dict):
             found = found.get(name, found)
@@ -153,18 +153,18 @@ def _schema(raw: bytes, count: Count) -> int:
 
 def _text_or_ids(raw: bytes, count: Count) -> int:
     """Tokens of a text, of several, or of what is tokens already."""
-    value = _parsed(raw)
+    value = _parse(raw)
     several = value if isinstance(value, list) else [value]
-    return sum(_one(item, count) for item in several)
+    return sum(_item_tokens(item, count) for item in several)
 
 
-def _one(item: object, count: Count) -> int:
+def _item_tokens(item: object, count: Count) -> int:
     if isinstance(item, str):
         return count(item)
     return len(item) if isinstance(item, list) else int(isinstance(item, int))
 
 
-def _whole(raw: bytes, count: Count) -> int:
+def _body_text(raw: bytes, count: Count) -> int:
     """Tokens of the body's own text; 0 if it is none."""
     try:
         return count(raw.decode())
@@ -172,7 +172,7 @@ def _whole(raw: bytes, count: Count) -> int:
         return 0
 
 
-def _parsed(raw: bytes) -> Any:  # noqa: ANN401 - any JSON value
+def _parse(raw: bytes) -> Any:  # noqa: ANN401 - any JSON value
     """The value; its text where it is not valid UTF-8."""
     try:
         return orjson.loads(raw)

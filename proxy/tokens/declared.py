@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 #: Deeper than any schema that a model could follow.
-_DEEPEST: Final = 32
+_MAX_DEPTH: Final = 32
 
 
 def declaration(tools: Sequence[object]) -> str:
@@ -48,7 +48,7 @@ def _fields(schema: Mapping[str, Any], named: dict[str, Any], depth: int, indent
 
 def _type(schema: object, named: dict[str, Any], depth: int, indent: str) -> str:
     """A schema as a type; a definition is written out where it is first used, and once."""
-    if not isinstance(schema, dict) or depth > _DEEPEST:
+    if not isinstance(schema, dict) or depth > _MAX_DEPTH:
         return "any"
     if isinstance(schema.get("$ref"), str):
         name = schema["$ref"].rpartition("/")[2]
@@ -60,10 +60,10 @@ def _type(schema: object, named: dict[str, Any], depth: int, indent: str) -> str
         return " | ".join(json.dumps(one, ensure_ascii=False) for one in schema["enum"])
     kinds = schema.get("type")
     kinds = kinds if isinstance(kinds, list) else [kinds]
-    return " | ".join(_plain(kind, schema, named, depth + 1, indent) for kind in kinds)
+    return " | ".join(_plain_type(kind, schema, named, depth + 1, indent) for kind in kinds)
 
 
-def _plain(
+def _plain_type(
     kind: object, schema: Mapping[str, Any], named: dict[str, Any], depth: int, indent: str
 ) -> str:
     if kind == "object":

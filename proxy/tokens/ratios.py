@@ -8,16 +8,16 @@ from collections import OrderedDict
 from typing import Final
 
 #: What an untaught model is assumed to have been seen with: our tokens.
-_PRIOR: Final = 500.0
+_PRIOR_TOKENS: Final = 500.0
 #: How much of what was learned an observation leaves; some 50 calls decide.
 _DECAY: Final = 0.98
 #: An observation beyond these tells of something else than the tokenizer: images, hidden prompts.
-_LEAST: Final = 0.25
-_MOST: Final = 4.0
+_MIN_RATIO: Final = 0.25
+_MAX_RATIO: Final = 4.0
 
-_CLAUDE: Final = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
+_CLAUDE_MODEL: Final = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 #: Source: Anthropic, what is new in 4.7, tokenizer (2026-08).
-_NEWER_CLAUDE: Final = 1.3
+_NEWER_CLAUDE_RATIO: Final = 1.3
 
 
 class TokenRatios:
@@ -36,7 +36,7 @@ class TokenRatios:
         if counted <= 0 or reported <= 0:
             return
         ours, theirs = self._sums.pop(model, _prior(model))
-        bounded = min(max(float(reported), counted * _LEAST), counted * _MOST)
+        bounded = min(max(float(reported), counted * _MIN_RATIO), counted * _MAX_RATIO)
         self._sums[model] = (ours * _DECAY + counted, theirs * _DECAY + bounded)
         if len(self._sums) > self._models:
             self._sums.popitem(last=False)
@@ -49,10 +49,10 @@ class TokenRatios:
 
 def initial_ratio(model: str) -> float:
     """The provider's tokens for each of ours, as far as the model's name tells."""
-    found = _CLAUDE.search(model)
+    found = _CLAUDE_MODEL.search(model)
     newer = found is not None and (int(found[1]), int(found[2] or 0)) >= (4, 7)
-    return _NEWER_CLAUDE if newer else 1.0
+    return _NEWER_CLAUDE_RATIO if newer else 1.0
 
 
 def _prior(model: str) -> tuple[float, float]:
-    return _PRIOR, _PRIOR * initial_ratio(model)
+    return _PRIOR_TOKENS, _PRIOR_TOKENS * initial_ratio(model)

@@ -23,7 +23,7 @@ _PUBLISHED = re.compile(
 )
 
 #: One call into the extension holds the interpreter's lock; this many characters take < 1 ms.
-_SLICE = 16_384
+_SLICE_CHARS = 16_384
 
 #: No piece of either vocabulary's pattern holds a space behind anything but white space, so a text
 #: cut there counts the same. Source: ``pat_str`` in tiktoken_ext/openai_public.py, 0.14.0.
@@ -85,8 +85,8 @@ def _storable(text: str) -> str:
 def _slices(text: str) -> Iterator[str]:
     """The text in parts of about ``_SLICE`` characters that count as the whole does."""
     start = 0
-    while len(text) - start > _SLICE:
-        cut = _CUT.search(text, start + _SLICE)
+    while len(text) - start > _SLICE_CHARS:
+        cut = _CUT.search(text, start + _SLICE_CHARS)
         if cut is None:
             break
         yield text[start : cut.start()]

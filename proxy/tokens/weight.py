@@ -31,7 +31,7 @@ _TEXT: Final = (
 #: Keys whose objects and lists hold such strings.
 _AROUND: Final = ("custom", "function", "function_call", "tool_calls")
 #: Deeper than any message nests its text.
-_DEEPEST: Final = 16
+_MAX_DEPTH: Final = 16
 
 
 def part_tokens(value: object, count: Count, depth: int = 0) -> int:
@@ -41,7 +41,7 @@ def part_tokens(value: object, count: Count, depth: int = 0) -> int:
     """
     if isinstance(value, str):
         return count(value)
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         return 0
     if isinstance(value, list):
         return sum(part_tokens(item, count, depth + 1) for item in value)

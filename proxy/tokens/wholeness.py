@@ -1,4 +1,4 @@
-"""True if a prompt's tokens can be told from the body alone, and from its texts alone."""
+"""Checks whether a prompt's tokens can be counted from the body alone, and from its texts alone."""
 
 from typing import Final
 
@@ -46,7 +46,7 @@ _KEPT: Final = frozenset({"item_reference", "reasoning"})
 
 
 class _Item(msgspec.Struct):
-    """What tells an item of a Responses call from a reference to one that is kept."""
+    """The fields that tell an item of a Responses call from a reference to a stored one."""
 
     type: str | None = None
     role: msgspec.Raw = _ABSENT

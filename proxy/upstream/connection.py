@@ -13,11 +13,11 @@ import httptools
 #: Unread bytes at which the upstream is told to wait until they are read.
 _MAX_BUFFERED_BYTES: Final = 256 * 1024
 #: Bytes of a body from which on putting it behind the head costs more than a second buffer.
-_SMALL: Final = 16 * 1024
+_MAX_JOINED_BYTES: Final = 16 * 1024
 #: The largest head of an answer, and the most bytes in a row that bring its body no further.
-_HEAD: Final = 64 * 1024
+_MAX_HEAD_BYTES: Final = 64 * 1024
 #: Header names that are remembered.
-_NAMES: Final = 256
+_MAX_CACHED_NAMES: Final = 256
 #: Seconds after which a connection that breaks without a word was not idle for too long: the
 #: upstream had the request, and must not get it again.
 _STALE_MESSAGES: Final = 1.0
@@ -94,7 +94,7 @@ class Connection(asyncio.Protocol):
             is_bodiless: Whether the answer has no body, whatever its headers say (HEAD).
 
         Raises:
-            Broken: If the connection ends before.
+            ConnectionBroken: If the connection ends before.
         """
         if self._error is not None:
             raise self._error
@@ -102,22 +102,22 @@ class Connection(asyncio.Protocol):
         self._is_bodiless = is_bodiless
         self._uses += 1
         self._sent_at = self._loop.time()
-        if len(body) < _SMALL:
+        if len(body) < _MAX_JOINED_BYTES:
             self._transport.write(head + body)
         else:
             self._transport.writelines((head, body))
         while not self.status:
-            await self._news()
+            await self._wait_for_data()
         self._waiter = None
 
     async def read(self) -> bytes:
         """All bytes of the body that are here; waits for the first; b"" at its end.
 
         Raises:
-            Broken: If the connection ends before the body does.
+            ConnectionBroken: If the connection ends before the body does.
         """
         while not self._buffer and not self._complete:
-            await self._news()
+            await self._wait_for_data()
         self._waiter = None
         buffer = self._buffer
         piece = buffer[0] if len(buffer) == 1 else b"".join(buffer)
@@ -156,9 +156,9 @@ class Connection(asyncio.Protocol):
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self._refuse(f"not HTTP: {error.__context__ or error}")
             return
-        if self._useless > _HEAD and not self._complete:
+        if self._useless > _MAX_HEAD_BYTES and not self._complete:
             self._refuse("the answer goes on and says nothing")
-        self._wake()
+        self._wake_reader()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Called by asyncio; an answer without a length ends here, unless we hung up."""
@@ -178,7 +178,7 @@ class Connection(asyncio.Protocol):
         if self.status:
             return
         self._size += len(name) + len(value)
-        if self._size > _HEAD:
+        if self._size > _MAX_HEAD_BYTES:
             raise ConnectionBroken("the answer's head is too large")
         headers, key, text = self.headers, _name(name), value.decode("latin-1")
         headers[key] = f"{headers[key]}, {text}" if key in headers else text
@@ -218,18 +218,18 @@ class Connection(asyncio.Protocol):
         self._complete = True
         self._closes |= not self._delimited or not self._parser.should_keep_alive()
 
-    def _news(self) -> asyncio.Future[None]:
+    def _wait_for_data(self) -> asyncio.Future[None]:
         """Done once something came.
 
         Raises:
-            Broken: If nothing can come any more.
+            ConnectionBroken: If nothing can come any more.
         """
         if self._error is not None:
             raise self._error
         self._waiter = self._loop.create_future()
         return self._waiter
 
-    def _wake(self) -> None:
+    def _wake_reader(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
@@ -240,9 +240,9 @@ class Connection(asyncio.Protocol):
     def _fail(self, error: ConnectionBroken) -> None:
         if self._error is None:
             self._error = error
-        self._wake()
+        self._wake_reader()
 
 
-@lru_cache(maxsize=_NAMES)
+@lru_cache(maxsize=_MAX_CACHED_NAMES)
 def _name(header: bytes) -> str:
     return header.decode("latin-1").lower()

@@ -17,13 +17,12 @@ from urllib.parse import SplitResult, urlsplit
 
 from proxy.catalog.entries import Upstream
 from proxy.errors import UpstreamError
-from proxy.providers.failures import GatewayMisconfigured
 from proxy.providers.kinds import credentials
 from proxy.providers.port import PreparedRequest
 from proxy.providers.stream_endings import connection_lost
 from proxy.upstream.connection import Connection, ConnectionBroken
+from proxy.upstream.decoding import GzipDecoder, UnsupportedCoding, decoder_for
 from proxy.upstream.origin import ConnectionPool
-from proxy.upstream.packed import GzipDecoder, UnsupportedCoding, decoder_for
 from proxy.upstream.port import UpstreamExchange
 
 #: An answer must come as it is: we read its usage, and the caller gets its bytes.
@@ -205,11 +204,14 @@ class HttpTransport:
             return {}
         key = self._keys.get(upstream.key_env)
         if key is None:
-            raise GatewayMisconfigured(
+            error = UpstreamError(
                 f"The gateway has no key for {upstream.name}: set {upstream.key_env}.",
                 status=503,
                 code="upstream_key_missing",
+                retryable=True,
             )
+            error.should_retry = False  # elsewhere it may succeed, here the operator has to fix it
+            raise error
         name, value = credentials(upstream, key)
         return {name: value}
 

@@ -10,7 +10,7 @@ from urllib.parse import SplitResult
 from aiohappyeyeballs import start_connection
 
 from proxy.upstream.connection import Connection, ConnectionBroken
-from proxy.upstream.places import UNSENT_IF_CANCELLED, PoolLimit
+from proxy.upstream.pool_limit import UNSENT_IF_CANCELLED, PoolLimit
 
 #: Seconds an idle connection is kept; the providers' load balancers keep theirs for longer.
 _MAX_IDLE_S: Final = 30.0
@@ -55,9 +55,9 @@ class ConnectionPool:
         A kept connection that the upstream has closed meanwhile is replaced by a new one, once.
 
         Raises:
-            Broken: If the answer did not begin.
+            ConnectionBroken: If the answer did not begin.
             OSError: If the upstream cannot be reached; its ``TimeoutError`` if not in time.
-            Unsent: If it was cancelled while it waited for a connection.
+            CancelledBeforeSend: If it was cancelled while it waited for a connection.
         """
         if not self._limit.try_acquire():
             await self._limit.wait_for_turn()
@@ -119,7 +119,7 @@ class ConnectionPool:
 
         Raises:
             OSError: If none does; its ``TimeoutError`` if not in time.
-            Unsent: If it was cancelled meanwhile.
+            CancelledBeforeSend: If it was cancelled meanwhile.
         """
         loop = asyncio.get_running_loop()
         with UNSENT_IF_CANCELLED:

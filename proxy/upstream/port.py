@@ -73,7 +73,7 @@ class Transport(Protocol):
         Cancelling hangs up.
 
         Raises:
-            Unsent: If it was cancelled before anything was sent.
+            CancelledBeforeSend: If it was cancelled before anything was sent.
             UpstreamError: If the upstream cannot be reached, or closes without an answer.
         """
         ...

@@ -140,7 +140,7 @@ def _made(
 ) -> CompactedChat | None:
     """What is sent in place of the messages; None where they go unmodified."""
     try:
-        made = compact(raws, policy, memory=memory, around=ConversationContext(fixed=fixed))
+        made = compact(raws, policy, memory=memory, context=ConversationContext(fixed=fixed))
     except CannotCompactError:
         return None
     longer = made.tokens_after > made.tokens_before

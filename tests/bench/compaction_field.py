@@ -128,7 +128,7 @@ def outcome(case: Case, target: int, count: Count) -> Outcome:
         sent,
         policy,
         memory=CompactionMemory(),
-        around=ConversationContext(count=count),
+        context=ConversationContext(count=count),
         names_lost=True,
     )
     end = ends(made)

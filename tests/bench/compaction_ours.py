@@ -56,7 +56,7 @@ def folds(policy: CompactionPolicy, count: Count) -> Method:
         now = cut.calls[0]
         them = raws(cut.dialogue.messages[:now])
         try:
-            made = compact(them, policy, memory=memory, around=ConversationContext(count=count))
+            made = compact(them, policy, memory=memory, context=ConversationContext(count=count))
         except CannotCompactError:
             return [words(message) for message in cut.part]
         end = max(cut.end, ends(made))

@@ -114,9 +114,9 @@ class State:
         since = self.calls - self.last
         return cost_model.CostInputs(
             calls=self.calls,
-            since=since,
+            calls_since=since,
             fixed=self.session.fixed,
-            folded=sum(end - start for start, end in self.spans),
+            earlier_segments=sum(end - start for start, end in self.spans),
             region=region,
             segment=self.segment(region),
             tail=call.prompt - cut,
@@ -158,7 +158,7 @@ def policies(prices: RelativePrices) -> Mapping[str, Folds]:
 
     def gated(state: State, call: Call) -> bool:
         at = state.standing(call)
-        folds = cost_model.decide_compaction(policy, at).folds
+        folds = cost_model.decide_compaction(policy, at).is_due
         state.bank -= cost_model.rewrite_cost(prices, at) if folds else 0.0
         known = state.session.calls[state.calls - 2].trimmed if state.calls > 1 else 0
         shorter = state.shorter + (at.gain if folds else 0)

@@ -93,7 +93,7 @@ def folded(
 ) -> CompactedChat | None:
     """What is sent; None where it goes unmodified."""
     try:
-        return compact(them, policy, memory=memory, around=ConversationContext(count=count))
+        return compact(them, policy, memory=memory, context=ConversationContext(count=count))
     except CannotCompactError:
         return None
 

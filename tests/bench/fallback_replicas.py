@@ -277,7 +277,9 @@ def _percentiles(found: Sequence[Answered]) -> tuple[float, float]:
 def deadlines(both: Replicas) -> bool:
     """Print TTFT with and without a deadline, both sent at the same moments."""
     print(
-        "\n| routes | without p50, p95 | with p50, p95 | failed without, with |\n|---|--:|--:|--:|"
+        "\n| routes | without p50, p95 | with p50, p95 | failed without, with"
+        " | late without, with |"
+        "\n|---|--:|--:|--:|--:|"
     )
     sound = True
     for name, (one, two) in _ROUTES.items():

@@ -74,7 +74,7 @@ def test_other_messages_are_not(message):
     assert client_compaction_kind({"messages", "tools"}, (*TALK, message)) == ""
 
 
-def test_what_was_asked_earlier_is_over():
+def test_an_earlier_request_for_a_summary_does_not_count():
     assert client_compaction_kind((), (said("/compact"), *TALK)) == ""
 
 
@@ -83,7 +83,7 @@ def test_a_call_that_asks_its_provider_is_left_to_it(field):
     assert client_compaction_kind({"messages", field}, TALK) == "native"
 
 
-def test_what_a_provider_compacted_is_left_to_it():
+def test_a_conversation_that_a_provider_compacted_is_native():
     assert (
         client_compaction_kind(
             (), (said([{"type": "compaction", "content": "…"}], "assistant"), *TALK)

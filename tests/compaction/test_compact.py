@@ -68,14 +68,14 @@ def once(raws: Sequence[bytes], policy: CompactionPolicy = ONCE) -> CompactedCha
     return compact(raws, policy, memory=CompactionMemory(), names_lost=True)
 
 
-def test_a_short_conversation_goes_as_it_came():
+def test_a_short_conversation_is_sent_unmodified():
     raws = [system("s"), user("hello")]
 
     found = once(raws, WARM)
 
     assert not found.changed
     assert all(sent is came for sent, came in zip(found.messages, raws, strict=True))
-    assert found.reason == CompactionReason.NOTHING_TO_FOLD
+    assert found.reason == CompactionReason.NOTHING_TO_COMPACT
     assert found.tokens_after == found.tokens_before
 
 
@@ -90,12 +90,12 @@ def test_old_turns_become_facts_and_the_last_stay():
     assert len(found.messages[2:]) == 9
     assert found.messages[2] is raws[-9]
     assert found.messages[-1] is raws[-1]
-    assert found.folded == len(raws) - 1 - 9
+    assert found.compacted_messages == len(raws) - 1 - 9
     assert {fact.kind for fact in found.facts} >= {FactKind.USER, FactKind.RECORD}
     assert not chat_faults(found.messages)
 
 
-def test_what_pays_is_folded_and_the_prefix_moves_only_then():
+def test_a_compaction_that_pays_is_made_and_the_prefix_changes_only_then():
     sent: tuple[bytes, ...] = ()
     resets = 0
     for found in played(support(80), WARM):
@@ -109,19 +109,19 @@ def test_what_pays_is_folded_and_the_prefix_moves_only_then():
     assert 1 <= resets <= 8
 
 
-def test_an_agent_is_folded_within_its_only_turn_and_keeps_its_request():
+def test_an_agent_is_compacted_within_its_only_turn_and_keeps_its_request():
     raws = agent(140, 60)
 
     last = list(played(raws, WARM))[-1]
 
-    assert last.folded
+    assert last.compacted_messages
     assert raws[1] in last.messages
     assert last.messages[0] is raws[0]
     assert not chat_faults(last.messages)
     assert last.tokens_after < last.tokens_before / 2
 
 
-def test_nothing_but_the_messages_and_the_policy_decides():
+def test_a_decision_depends_on_messages_and_policy_alone():
     raws = support(40)
     every = list(played(raws, WARM))
 
@@ -129,7 +129,7 @@ def test_nothing_but_the_messages_and_the_policy_decides():
         assert compact(call, WARM, memory=CompactionMemory()).messages == found.messages
 
 
-def test_the_same_call_again_is_the_same():
+def test_the_same_call_is_compacted_to_the_same_bytes():
     memory = CompactionMemory()
     raws = support(40)
     every = list(played(raws, WARM, memory))
@@ -142,7 +142,7 @@ def test_the_same_call_again_is_the_same():
 def test_a_memory_too_small_changes_nothing():
     raws = support(30)
 
-    small = list(played(raws, WARM, CompactionMemory(talks=1, most=1)))
+    small = list(played(raws, WARM, CompactionMemory(conversations=1, max_bytes=1)))
 
     assert [each.messages for each in small] == [each.messages for each in played(raws, WARM)]
 
@@ -153,9 +153,9 @@ def test_another_scope_or_policy_knows_nothing_of_it():
     list(played(raws, WARM, memory))
     trim = CompactionPolicy(mode=CompactionMode.TRIM)
 
-    assert not compact(raws, trim, memory=memory).folded
+    assert not compact(raws, trim, memory=memory).compacted_messages
     one, other = (
-        compact(raws, WARM, memory=memory, around=ConversationContext(scope=scope))
+        compact(raws, WARM, memory=memory, context=ConversationContext(scope=scope))
         for scope in (b"", b"other")
     )
     assert one.messages == other.messages
@@ -182,7 +182,7 @@ def test_trimming_tells_results_shorter_from_their_first_call_on():
     assert "file 39" in orjson.loads(found.messages[2])["content"]
 
 
-def test_a_result_that_was_there_before_is_a_pointer_until_what_it_points_to_is_folded():
+def test_a_result_that_was_there_before_is_a_pointer_until_what_it_points_to_is_compacted():
     page = "\n".join(f"{n} one line of a page" for n in range(40))
     twice = [*asked("open", {"page": 1}, page), *asked("open", {"page": 1}, page)]
     raws = [user("a"), *twice, assistant("b"), user("c")]
@@ -203,7 +203,7 @@ def test_authority_in_the_middle_keeps_its_words_and_its_role():
 
     found = once(raws)
 
-    assert found.folded
+    assert found.compacted_messages
     assert any(each is rule for each in found.messages)
     assert not chat_faults(found.messages)
 
@@ -219,7 +219,7 @@ def test_pictures_of_a_user_stay():
 
     found = once(raws)
 
-    assert found.folded
+    assert found.compacted_messages
     assert any(each is picture for each in found.messages)
 
 
@@ -233,7 +233,7 @@ def test_words_of_users_survive():
     assert "My dog is called Rex." in text
 
 
-def test_what_is_bound_to_its_place_is_left_alone():
+def test_signed_messages_are_not_compacted():
     signed = orjson.dumps({"role": "assistant", "content": "so", "thinking_blocks": [
         {"type": "thinking", "thinking": "hm", "signature": "abc"}]})  # fmt: skip
 
@@ -273,7 +273,7 @@ def test_a_target_is_met_where_it_can_be_and_what_is_lost_is_named():
     assert hopeless.segments[0].level is DetailLevel.BARE
 
 
-def test_forcing_folds_part_by_part_and_appends():
+def test_forcing_compacts_part_by_part_and_appends():
     policy = CompactionPolicy(force=True, least=800)
     segments: tuple[str, ...] = ()
     for found in played(support(40), policy):
@@ -284,7 +284,7 @@ def test_forcing_folds_part_by_part_and_appends():
     assert len(segments) > 3
 
 
-def test_ten_folds_recall_what_one_does():
+def test_ten_compactions_recall_what_one_does():
     raws = support(44)
     names = [f"BK{turn:04}X" for turn in range(40)] + [
         f"ana_ruiz_{turn * 7 + 1000}" for turn in range(40)
@@ -298,14 +298,14 @@ def test_ten_folds_recall_what_one_does():
     assert all(name in b"".join(at_once.messages).decode() for name in names)
 
 
-def test_what_is_named_again_comes_back_and_stays_as_it_is():
+def test_a_value_named_again_is_recalled_and_then_frozen():
     raws = agent(140, 60)
     raws += [assistant("Done."), user("What did read_3_37 in src/module_3.py do again?")]
     memory = CompactionMemory()
 
     found = compact(raws, WARM, memory=memory)
 
-    assert found.folded
+    assert found.compacted_messages
     last = orjson.loads(found.messages[-1])["content"]
     assert last.startswith("What did read_3_37")
     assert "37: def read_3_37(text): return text" in last
@@ -315,7 +315,7 @@ def test_what_is_named_again_comes_back_and_stays_as_it_is():
     assert longer.messages[: len(found.messages)] == found.messages
 
 
-def test_the_part_that_was_folded_is_told_at_the_call_that_folded_it_alone():
+def test_the_part_that_was_compacted_is_told_at_the_call_that_compacted_it_alone():
     found = list(played(support(12), CompactionPolicy(force=True, least=500)))
     regions = [each.region for each in found]
 

@@ -73,7 +73,7 @@ def test_the_last_turns_stay():
     assert end - found == 5
 
 
-def test_where_there_are_no_more_turns_than_stay_nothing_is_folded():
+def test_where_there_are_no_more_turns_than_stay_nothing_is_compacted():
     said = heard(chat(2))
 
     assert turn_cut(said, len(said.messages), said.lead, 3) == said.lead
@@ -101,7 +101,7 @@ def test_a_short_turn_is_left_whole_but_where_it_is_asked_to_be_cut():
     assert step_cut(heard(chat(5)), 12, 1, 3) == 1
 
 
-def test_nothing_is_behind_a_cut_at_the_end():
+def test_no_message_is_behind_a_cut_at_the_end():
     said = heard(chat(3))
 
     assert turn_cut(said, len(said.messages), len(said.messages), 3) == len(said.messages)
@@ -120,7 +120,7 @@ def test_a_cut_depends_on_what_stands_before_it_alone(sizes: list[int], keep: in
         assert turn_cut(alone, at, alone.lead, keep) == turn_cut(whole, at, whole.lead, keep)
 
 
-def test_all_that_is_said_is_texts_and_calls():
+def test_words_between_are_texts_and_tool_calls():
     said = heard([user("a"), *asked("find", {"id": 7}, "b")])
 
     assert said.words_between(0, 3).split() == ["a", "find", '{"id":7}', "b"]

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from compaction.cost_model import (
+    BANK_SAFETY_FACTOR,
     MIN_PROGRESS_SHARE,
     SAFETY_FACTOR,
-    SPENDING,
     CompactionReason,
     CostInputs,
     break_even_calls,
@@ -33,20 +33,27 @@ UNCACHED = RelativePrices()
 
 #: 12,000 tokens that come down to 3,000.
 FIELD = CostInputs(
-    calls=20, since=20, fixed=1_000, folded=0, region=9_600, segment=600, tail=1_400, growth=600
+    calls=20,
+    calls_since=20,
+    fixed=1_000,
+    earlier_segments=0,
+    region=9_600,
+    segment=600,
+    tail=1_400,
+    growth=600,
 )
 CODING = CostInputs(
     calls=80,
-    since=80,
+    calls_since=80,
     fixed=25_000,
-    folded=0,
+    earlier_segments=0,
     region=120_000,
     segment=5_000,
     tail=20_000,
     growth=1_500,
 )
 #: Old enough that any compaction that saves something is expected to pay.
-OLD = replace(FIELD, calls=1_000, since=1_000)
+OLD = replace(FIELD, calls=1_000, calls_since=1_000)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +66,7 @@ OLD = replace(FIELD, calls=1_000, since=1_000)
         (CLAUDE, CODING, 2.5),
     ],
 )
-def test_calls_that_pay_a_fold_back_are_the_designs(prices, at, calls):
+def test_calls_that_pay_a_compaction_back_are_the_designs(prices, at, calls):
     assert round(break_even_calls(prices, at), 1) == calls
 
 
@@ -69,17 +76,17 @@ def test_clearing_a_little_in_the_middle_hardly_ever_pays():
     assert round(break_even_calls(CLAUDE, cleared)) == 86
 
 
-def test_a_model_that_is_asked_makes_a_fold_dearer():
+def test_a_model_that_is_asked_makes_a_compaction_dearer():
     asked = 0.05 * (9_600 + 5 * 600)  # a model at a twentieth of the price, output at five times
 
     assert round(break_even_calls(CLAUDE, FIELD, asked), 1) == 3.3
 
 
-def test_without_a_cache_a_fold_is_paid_back_at_once():
+def test_without_a_cache_a_compaction_is_paid_back_at_once():
     assert break_even_calls(UNCACHED, FIELD) == 0
     assert decide_compaction(
-        CompactionPolicy(prices=UNCACHED), replace(FIELD, calls=4, since=4)
-    ).folds
+        CompactionPolicy(prices=UNCACHED), replace(FIELD, calls=4, calls_since=4)
+    ).is_due
 
 
 def test_the_high_water_mark_is_the_designs():
@@ -87,7 +94,7 @@ def test_the_high_water_mark_is_the_designs():
     assert round(high_water_tokens(CLAUDE, CODING), -3) == 79_000
 
 
-def test_about_nine_calls_lie_between_two_folds_of_the_fields_case():
+def test_about_nine_calls_lie_between_two_compactions_of_the_fields_case():
     assert round(optimal_period_calls(CLAUDE, FIELD)) == 9
 
 
@@ -101,11 +108,11 @@ def test_nothing_is_free_where_reading_costs_nothing():
     assert decide_compaction(CompactionPolicy(prices=free), OLD).break_even is None
 
 
-def _sent(prices: RelativePrices, at: CostInputs, calls: int, *, folds: bool) -> float:
+def _sent(prices: RelativePrices, at: CostInputs, calls: int, *, compacts: bool) -> float:
     """The cost of so many calls with a warm cache; the first writes the fresh suffix either way."""
-    front = at.fixed + at.folded
+    front = at.fixed + at.earlier_segments
     raw = front + at.region + at.tail
-    if not folds:
+    if not compacts:
         return (
             prices.read * (raw - at.fresh)
             + prices.write * at.fresh
@@ -134,22 +141,22 @@ def test_break_even_is_the_first_call_at_which_counting_says_so(
     needed = break_even_calls(prices, at)
     after = max(ceil(needed * (1 + 1e-9)), 1)
 
-    assert _sent(prices, at, after, folds=True) <= _sent(prices, at, after, folds=False) * (
+    assert _sent(prices, at, after, compacts=True) <= _sent(prices, at, after, compacts=False) * (
         1 + 1e-9
     )
     if needed > 1:
         before = ceil(needed * (1 - 1e-9)) - 1
         if before >= 1:
-            assert _sent(prices, at, before, folds=True) >= _sent(
-                prices, at, before, folds=False
+            assert _sent(prices, at, before, compacts=True) >= _sent(
+                prices, at, before, compacts=False
             ) * (1 - 1e-9)
 
 
 @given(
     calls=st.integers(1, 500),
-    since=st.integers(1, 500),
+    calls_since=st.integers(1, 500),
     fixed=st.integers(0, 50_000),
-    folded=st.integers(0, 50_000),
+    earlier_segments=st.integers(0, 50_000),
     region=st.integers(0, 200_000),
     segment=st.integers(0, 200_000),
     tail=st.integers(0, 50_000),
@@ -166,11 +173,11 @@ def test_break_even_is_the_first_call_at_which_counting_says_so(
         force=st.booleans(),
     ),
 )
-def test_no_verdict_makes_a_prompt_longer_or_contradicts_itself(policy, **told):
+def test_no_decision_makes_a_prompt_longer_or_contradicts_itself(policy, **told):
     at = CostInputs(**told)
     found = decide_compaction(policy, at)
 
-    assert found.folds == (
+    assert found.is_due == (
         found.reason
         in {
             CompactionReason.PAYS,
@@ -179,7 +186,7 @@ def test_no_verdict_makes_a_prompt_longer_or_contradicts_itself(policy, **told):
             CompactionReason.WINDOW,
         }
     )
-    if found.folds:
+    if found.is_due:
         assert at.gain > 0
     assert found == decide_compaction(policy, at)
 
@@ -189,7 +196,7 @@ class Told:
     """A conversation under way: what was sent, and what it would have cost unmodified."""
 
     sent: float = 0.0
-    as_it_came: float = 0.0
+    unmodified: float = 0.0
     bank: float = 0.0
 
 
@@ -199,23 +206,23 @@ class Told:
     share=st.floats(0.05, 0.4),
     prices=st.sampled_from([CLAUDE, CLAUDE_5_5, GEMINI, GPT_4_1]),
 )
-def test_folds_that_the_bank_pays_never_make_a_session_dearer_wherever_it_ends(
+def test_compactions_that_the_bank_pays_never_make_a_session_dearer_wherever_it_ends(
     steps, trim, share, prices
 ):
     told = Told()
-    raw = sent = folded = cut = last = 0
+    raw = sent = compacted = cut = last = 0
     for call, step in enumerate(steps, 1):
         new = int(step * (1 - trim))
         told.bank += call_savings(prices, raw - sent, step - new)
-        told.as_it_came += prices.read * raw + prices.write * step
+        told.unmodified += prices.read * raw + prices.write * step
         told.sent += prices.read * sent + prices.write * new
         raw, sent = raw + step, sent + new
-        region = sent - folded - new - cut
+        region = sent - compacted - new - cut
         at = CostInputs(
             calls=call,
-            since=call - last,
+            calls_since=call - last,
             fixed=0,
-            folded=folded,
+            earlier_segments=compacted,
             region=max(region, 0),
             segment=int(share * max(region, 0)),
             tail=new,
@@ -226,28 +233,28 @@ def test_folds_that_the_bank_pays_never_make_a_session_dearer_wherever_it_ends(
         if decide_compaction(CompactionPolicy(prices=prices), at).reason is CompactionReason.BANKED:
             told.bank += call_savings(prices, at.gain, 0) - rewrite_cost(prices, at)
             told.sent += rewrite_cost(prices, at) - prices.read * at.gain
-            folded, sent, last = folded + at.segment, sent - at.gain, call
+            compacted, sent, last = compacted + at.segment, sent - at.gain, call
 
-        assert told.sent <= told.as_it_came + 1e-6
-        assert told.bank == pytest.approx(told.as_it_came - told.sent, abs=1e-3)
+        assert told.sent <= told.unmodified + 1e-6
+        assert told.bank == pytest.approx(told.unmodified - told.sent, abs=1e-3)
 
 
-def test_a_conversation_that_went_on_long_is_folded():
+def test_a_conversation_that_went_on_long_is_compacted():
     assert decide_compaction(CompactionPolicy(prices=CLAUDE), OLD).reason is CompactionReason.PAYS
 
 
-def test_one_that_may_end_before_a_fold_is_paid_back_is_not():
+def test_a_conversation_that_may_end_before_the_payback_is_not_compacted():
     calls = int(SAFETY_FACTOR * break_even_calls(CLAUDE, FIELD))
-    young = replace(FIELD, calls=calls, since=calls)
+    young = replace(FIELD, calls=calls, calls_since=calls)
     found = decide_compaction(CompactionPolicy(prices=CLAUDE), young)
 
     assert found.reason is CompactionReason.DOES_NOT_PAY
     assert found.break_even == pytest.approx(2.6, abs=0.05)
 
 
-def test_who_dares_more_folds_sooner():
+def test_a_lower_safety_factor_compacts_sooner():
     calls = int(SAFETY_FACTOR * break_even_calls(CLAUDE, FIELD))
-    young = replace(FIELD, calls=calls, since=calls)
+    young = replace(FIELD, calls=calls, calls_since=calls)
 
     assert (
         decide_compaction(CompactionPolicy(prices=CLAUDE, safety=10.0), young).reason
@@ -256,8 +263,8 @@ def test_who_dares_more_folds_sooner():
 
 
 def test_a_bank_that_holds_enough_pays_whatever_follows():
-    calls = ceil(SPENDING * break_even_calls(CLAUDE, FIELD))
-    young = replace(FIELD, calls=calls, since=calls, bank=rewrite_cost(CLAUDE, FIELD))
+    calls = ceil(BANK_SAFETY_FACTOR * break_even_calls(CLAUDE, FIELD))
+    young = replace(FIELD, calls=calls, calls_since=calls, bank=rewrite_cost(CLAUDE, FIELD))
 
     assert (
         decide_compaction(CompactionPolicy(prices=CLAUDE), young).reason is CompactionReason.BANKED
@@ -266,8 +273,8 @@ def test_a_bank_that_holds_enough_pays_whatever_follows():
 
 
 def test_a_bank_is_not_spent_on_what_will_hardly_be_paid_back():
-    calls = ceil(SPENDING * break_even_calls(CLAUDE, FIELD)) - 1
-    young = replace(FIELD, calls=calls, since=calls, bank=rewrite_cost(CLAUDE, FIELD))
+    calls = ceil(BANK_SAFETY_FACTOR * break_even_calls(CLAUDE, FIELD)) - 1
+    young = replace(FIELD, calls=calls, calls_since=calls, bank=rewrite_cost(CLAUDE, FIELD))
 
     assert (
         decide_compaction(CompactionPolicy(prices=CLAUDE), young).reason
@@ -275,17 +282,17 @@ def test_a_bank_is_not_spent_on_what_will_hardly_be_paid_back():
     )
 
 
-def test_nothing_is_folded_to_where_it_is_too_short_to_be_cached():
+def test_no_compaction_makes_a_prompt_too_short_to_be_cached():
     picky = replace(CLAUDE, least=3_001)
 
     assert (
         decide_compaction(CompactionPolicy(prices=picky), OLD).reason
         is CompactionReason.BELOW_LEAST
     )
-    assert decide_compaction(CompactionPolicy(prices=replace(CLAUDE, least=3_000)), OLD).folds
+    assert decide_compaction(CompactionPolicy(prices=replace(CLAUDE, least=3_000)), OLD).is_due
 
 
-def test_what_stands_before_the_cut_is_written_too_where_it_is_too_short_to_be_read():
+def test_a_prefix_too_short_to_be_read_is_written_too():
     alone, read = replace(GEMINI, least=FIELD.fixed + 1), replace(GEMINI, least=FIELD.fixed)
 
     assert rewrite_cost(read, FIELD) == rewrite_cost(GEMINI, FIELD)
@@ -294,7 +301,7 @@ def test_what_stands_before_the_cut_is_written_too_where_it_is_too_short_to_be_r
     )
 
 
-def test_what_no_cache_reads_by_itself_before_the_cut_is_written_too():
+def test_a_prefix_that_no_cache_reads_by_itself_is_written_too():
     steps, whole = replace(GEMINI, block=768), replace(GEMINI, block=0)
 
     assert rewrite_cost(steps, FIELD) == pytest.approx(
@@ -305,37 +312,37 @@ def test_what_no_cache_reads_by_itself_before_the_cut_is_written_too():
     )
 
 
-def test_what_comes_back_in_the_tail_is_written_and_is_no_gain():
-    returning = replace(FIELD, back=500)
+def test_regrowth_of_the_suffix_is_written_and_is_no_gain():
+    returning = replace(FIELD, regrowth=500)
 
     assert returning.total == FIELD.total
     assert returning.gain == FIELD.gain - 500
     assert rewrite_cost(CLAUDE, returning) == pytest.approx(
         rewrite_cost(CLAUDE, FIELD) + 1.15 * 500
     )
-    all_of_it = replace(OLD, back=OLD.gain)
+    all_of_it = replace(OLD, regrowth=OLD.gain)
     assert (
         decide_compaction(CompactionPolicy(prices=CLAUDE, force=True), all_of_it).reason
         is CompactionReason.NO_PROGRESS
     )
 
 
-def test_a_bank_that_owes_is_made_good_before_the_next_fold():
+def test_a_bank_that_owes_is_made_good_before_the_next_compaction():
     owing = replace(FIELD, bank=-10_000.0)
 
     assert repayment_calls(CLAUDE, owing) > break_even_calls(CLAUDE, owing)
 
 
-def test_nothing_to_fold_is_said_even_where_it_is_forced():
+def test_a_forced_compaction_of_nothing_says_nothing_to_compact():
     nothing = replace(OLD, region=0, segment=0)
 
     assert (
         decide_compaction(CompactionPolicy(force=True), nothing).reason
-        is CompactionReason.NOTHING_TO_FOLD
+        is CompactionReason.NOTHING_TO_COMPACT
     )
 
 
-def test_what_would_be_longer_is_never_put_in_place():
+def test_a_longer_segment_never_replaces_its_region():
     longer = replace(OLD, segment=9_601)
 
     assert (
@@ -344,8 +351,8 @@ def test_what_would_be_longer_is_never_put_in_place():
     )
 
 
-def test_force_folds_what_does_not_pay():
-    young = replace(FIELD, calls=1, since=1)
+def test_force_compacts_what_does_not_pay():
+    young = replace(FIELD, calls=1, calls_since=1)
 
     assert (
         decide_compaction(CompactionPolicy(prices=CLAUDE, force=True), young).reason
@@ -354,7 +361,7 @@ def test_force_folds_what_does_not_pay():
 
 
 def test_a_window_that_is_nearly_full_outweighs_prices():
-    young = replace(FIELD, calls=1, since=1)
+    young = replace(FIELD, calls=1, calls_since=1)
     policy = CompactionPolicy(prices=CLAUDE, window=13_000)
 
     assert ceiling_tokens(policy.window, young.growth) < young.total
@@ -365,7 +372,7 @@ def test_without_a_window_there_is_no_ceiling():
     assert ceiling_tokens(0, 600) == inf
 
 
-def test_a_fold_that_does_not_bring_it_under_the_window_is_not_begun():
+def test_a_compaction_that_does_not_bring_it_under_the_window_is_not_begun():
     large = replace(FIELD, fixed=30_000)
 
     assert (
@@ -379,14 +386,14 @@ def test_a_part_that_brought_nothing_is_left_until_it_has_doubled():
     policy = CompactionPolicy(prices=CLAUDE)
 
     assert decide_compaction(policy, tried).reason is CompactionReason.NO_PROGRESS
-    assert decide_compaction(policy, replace(tried, failed=4_800)).folds
+    assert decide_compaction(policy, replace(tried, failed=4_800)).is_due
     assert (
         decide_compaction(replace(policy, window=13_000), tried).reason
         is CompactionReason.NO_PROGRESS
     )
 
 
-def test_a_fold_that_takes_little_away_is_no_progress():
+def test_a_compaction_that_takes_little_away_is_no_progress():
     little = replace(OLD, segment=int(9_600 - MIN_PROGRESS_SHARE * 12_000) + 1)
 
     assert (
@@ -426,7 +433,7 @@ def test_a_target_that_can_be_reached_is_left_to_the_prices():
 
 
 def test_the_first_calls_say_nothing_of_how_it_goes_on():
-    first = replace(FIELD, calls=3, since=3)
+    first = replace(FIELD, calls=3, calls_since=3)
 
     assert (
         decide_compaction(CompactionPolicy(prices=UNCACHED), first).reason
@@ -434,14 +441,17 @@ def test_the_first_calls_say_nothing_of_how_it_goes_on():
     )
 
 
-def test_after_a_fold_half_a_period_passes():
+def test_after_a_compaction_half_a_period_passes():
     policy = CompactionPolicy(prices=CLAUDE)
 
-    assert decide_compaction(policy, replace(OLD, since=4)).reason is CompactionReason.COOLING_DOWN
-    assert decide_compaction(policy, replace(OLD, since=5)).folds
+    assert (
+        decide_compaction(policy, replace(OLD, calls_since=4)).reason
+        is CompactionReason.COOLING_DOWN
+    )
+    assert decide_compaction(policy, replace(OLD, calls_since=5)).is_due
 
 
-def test_a_larger_fold_later_is_waited_for():
+def test_a_larger_compaction_later_is_waited_for():
     early = replace(OLD, region=4_000, segment=200, growth=900)
 
     assert early.total < high_water_tokens(CLAUDE, early)

@@ -78,7 +78,7 @@ def test_a_shell_keeps_paths_and_names_in_a_quarter_of_the_tokens():
     assert score.share <= 25.0
 
 
-def test_the_whole_fold_keeps_what_the_ladder_keeps():
+def test_the_whole_compaction_keeps_what_the_ladder_keeps():
     score = weighed(ORDERS, folds(CompactionPolicy(force=True), COUNT))
 
     assert score.recall() >= 99.0, score.lost
@@ -104,7 +104,7 @@ def test_no_probe_fails(dialogue, policy):
 
 
 @BOTH
-def test_ten_folds_in_a_row_keep_what_one_keeps(dialogue):
+def test_ten_compactions_in_a_row_keep_what_one_keeps(dialogue):
     needed, once, ten = ten_in_a_row(dialogue, COUNT)
 
     assert needed > 10

@@ -23,7 +23,7 @@ def read() -> list[bytes]:
     return [user("Read it."), *asked("read_file", {"path": "a/b.py"}, _CODE), assistant("So.")]
 
 
-def test_what_is_no_longer_sent_is_named():
+def test_lost_values_are_named():
     found = compact([*read(), user("Now?")], _POLICY, memory=CompactionMemory(), names_lost=True)
 
     sent = "\n".join(fact.text for segment in found.segments for fact in segment.facts)
@@ -42,7 +42,7 @@ def test_numbers_of_turns_and_of_what_is_gone_keep_no_amount():
     assert compact(raws, policy, memory=CompactionMemory(), names_lost=True).lost == ("2", "3")
 
 
-def test_nothing_is_lost_where_nothing_was_folded():
+def test_nothing_is_lost_where_nothing_was_compacted():
     assert not compact([user("Now?")], _POLICY, memory=CompactionMemory(), names_lost=True).lost
 
 
@@ -52,7 +52,7 @@ def seen(raws: list[bytes]) -> tuple[int, int] | None:
     return None if found is None else (found.needed, found.lost)
 
 
-def test_a_call_that_needs_what_was_folded_is_counted():
+def test_a_call_that_needs_what_was_compacted_is_counted():
     gone = compact(
         [*read(), user("Now?")], _POLICY, memory=CompactionMemory(), names_lost=True
     ).lost
@@ -166,17 +166,17 @@ def sent_texts(messages: tuple[bytes, ...]) -> list[str]:
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(turns, min_size=3, max_size=12), st.sampled_from([0, 1, 60, 150, 300, 600, 1_200]))
-def test_what_is_said_to_be_lost_equals_an_independent_scan(said, target):
+def test_lost_values_equal_those_of_an_independent_scan(said, target):
     raws = [system("s"), *(raw for at, turn in enumerate(said) for raw in spoken(at, turn))]
     raws += [user("thanks"), assistant("well"), user("bye")]
     policy = CompactionPolicy(force=True, once=True, keep_turns=1, target=target)
 
     found = compact(raws, policy, memory=CompactionMemory(), names_lost=True)
 
-    folded = {each for _, held, _ in said for each in held} if found.segments else set()
+    compacted = {each for _, held, _ in said for each in held} if found.segments else set()
     texts = sent_texts(found.messages)
     assert {spelt(each) for each in found.lost} == {
-        spelt(each).strip("#") for each in folded if not stands(texts, each)
+        spelt(each).strip("#") for each in compacted if not stands(texts, each)
     }
 
 
@@ -184,7 +184,7 @@ def test_what_is_said_to_be_lost_equals_an_independent_scan(said, target):
     "words",
     ["held until 30 April", "保留到2026年4月30日", "保留到４月３０日", "محجوز حتى ٣٠", "unit 3000"],
 )
-def test_what_is_lost_is_named_in_every_script(words):
+def test_lost_values_are_named_in_every_script(words):
     told = f"It is {words} " + "and there is more to say of it, as ever, " * 12
     raws = [user("Hi"), assistant(told), user("unit 30005?"), assistant("Yes."), user("So?")]
 

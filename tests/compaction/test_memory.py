@@ -5,13 +5,13 @@ from compaction.verbatim_suffix import ReplacedMessage, VerbatimSuffix
 
 def state(size: int = 0) -> CompactionState:
     return CompactionState(
-        tail=VerbatimSuffix(
-            start=0, end=1, said={0: ReplacedMessage(b"x" * size, 1)} if size else {}
+        suffix=VerbatimSuffix(
+            start=0, end=1, replaced={0: ReplacedMessage(b"x" * size, 1)} if size else {}
         )
     )
 
 
-def test_what_is_kept_is_found():
+def test_a_remembered_state_is_found():
     memory = CompactionMemory()
     memory.keep(b"a", state())
 
@@ -19,8 +19,8 @@ def test_what_is_kept_is_found():
     assert memory.find(b"b") is None
 
 
-def test_what_was_not_asked_for_the_longest_is_forgotten_first():
-    memory = CompactionMemory(talks=2)
+def test_the_least_recently_used_state_is_forgotten_first():
+    memory = CompactionMemory(conversations=2)
     for name in (b"a", b"b"):
         memory.keep(name, state())
     memory.find(b"a")
@@ -31,7 +31,7 @@ def test_what_was_not_asked_for_the_longest_is_forgotten_first():
 
 
 def test_bytes_are_bounded_too():
-    memory = CompactionMemory(most=4_000)
+    memory = CompactionMemory(max_bytes=4_000)
     memory.keep(b"a", state(2_000))
     memory.keep(b"a", state(1_000))
     memory.keep(b"b", state(1_000))

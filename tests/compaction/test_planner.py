@@ -33,7 +33,7 @@ def walk(
     keys = prefix_digests([message.digest for message in messages], b"")
     said = view_conversation(messages)
     return CompactionPlanner(
-        talk=said, policy=policy, fixed=100, count=estimate_tokens, notes=notes, keys=keys
+        conversation=said, policy=policy, fixed=100, count=estimate_tokens, notes=notes, keys=keys
     )
 
 
@@ -46,8 +46,8 @@ def test_each_point_is_a_call():
 
     state = ended(way)
 
-    assert state.calls == len(list(way.talk.points_after(0))) == 11
-    assert state.tail.end == len(way.talk.messages)
+    assert state.calls == len(list(way.conversation.points_after(0))) == 11
+    assert state.suffix.end == len(way.conversation.messages)
 
 
 def test_a_walk_goes_on_where_it_ended():
@@ -57,51 +57,51 @@ def test_a_walk_goes_on_where_it_ended():
 
     on = whole.state_at_end(ended(half))
 
-    assert on.folds == ended(whole).folds
+    assert on.parts == ended(whole).parts
     assert on == ended(whole)
 
 
 def test_parts_follow_each_other_without_a_gap():
     way = walk(conversation(30))
 
-    folds = ended(way).folds
+    compacts = ended(way).parts
 
-    assert len(folds) > 3
-    assert folds[0].segment.start == way.talk.lead
-    for before, after in pairwise(folds):
+    assert len(compacts) > 3
+    assert compacts[0].segment.start == way.conversation.lead
+    for before, after in pairwise(compacts):
         assert before.segment.end == after.segment.start
         assert before.at < after.at
         assert before.segment.end <= before.at
 
 
-def test_what_is_sent_weighs_what_its_pieces_weigh():
+def test_sent_tokens_are_the_sum_of_their_parts():
     way = walk(conversation(30))
 
     state = ended(way)
 
-    assert state.sent == 100 + way.talk.cumulative_tokens[way.talk.lead] + state.tail.tokens + sum(
-        fold.tokens for fold in state.folds
-    )
-    assert state.raw == 100 + way.talk.cumulative_tokens[-1]
+    assert state.sent == 100 + way.conversation.cumulative_tokens[
+        way.conversation.lead
+    ] + state.suffix.tokens + sum(compaction.tokens for compaction in state.parts)
+    assert state.raw == 100 + way.conversation.cumulative_tokens[-1]
 
 
-def test_each_call_of_a_shorter_conversation_fills_the_bank_and_a_fold_takes_from_it():
+def test_each_call_of_a_shorter_conversation_fills_the_bank_and_a_compaction_takes_from_it():
     way = walk(
         conversation(30), CompactionPolicy(prices=RelativePrices(read=0.1, write=1.25), least=10**9)
     )
-    unfolded = ended(way)
+    uncompacted = ended(way)
     once = walk(
         conversation(30),
         CompactionPolicy(force=True, once=True, prices=RelativePrices(read=0.1, write=1.25)),
     )
 
-    assert unfolded.bank == 0
-    assert unfolded.verdict.reason in {CompactionReason.BELOW_LEAST, CompactionReason.TOO_EARLY}
+    assert uncompacted.bank == 0
+    assert uncompacted.decision.reason in {CompactionReason.BELOW_LEAST, CompactionReason.TOO_EARLY}
     assert ended(once).bank < 0
     assert ended(walk(conversation(60))).bank > 0
 
 
-def test_what_hardly_shortens_is_tried_again_when_there_is_twice_as_much():
+def test_a_compaction_without_progress_is_tried_again_at_twice_the_size():
     raws = [system("s")]
     for turn in range(40):
         raws += [user(f"{turn} " + "all of it are words of the user that have to stay " * 9),
@@ -113,7 +113,7 @@ def test_what_hardly_shortens_is_tried_again_when_there_is_twice_as_much():
 
     state = ended(way)
 
-    assert not state.folds
+    assert not state.parts
     assert state.failed
     assert state.share > 0.9
 
@@ -126,23 +126,23 @@ def test_notes_on_a_part_join_the_next_one():
         return ("a note",)
 
     way = walk(conversation(30), notes=notes)
-    folds = ended(way).folds
+    compacts = ended(way).parts
 
-    assert "a note" not in folds[0].segment.text
-    assert all("a note" in fold.segment.text for fold in folds[1:])
+    assert "a note" not in compacts[0].segment.text
+    assert all("a note" in compaction.segment.text for compaction in compacts[1:])
     assert asked_for[0] == (
-        way.prefix_key(folds[1].segment.start),
-        way.prefix_key(folds[1].segment.end),
+        way.prefix_key(compacts[1].segment.start),
+        way.prefix_key(compacts[1].segment.end),
     )
 
 
 def test_a_target_makes_it_climb():
     way = walk(conversation(30), CompactionPolicy(force=True, once=True, target=200))
 
-    assert ended(way).folds[0].segment.level is DetailLevel.BARE
+    assert ended(way).parts[0].segment.level is DetailLevel.BARE
 
 
-def test_what_its_provider_would_not_cache_is_not_told_shorter():
+def test_results_below_the_cache_minimum_are_not_trimmed():
     raws = conversation(3)
     told = "\n".join(f"{n}: the same line" for n in range(40))
     raws[2:2] = [*asked("read", {}, told), *asked("read", {}, told)]
@@ -150,8 +150,8 @@ def test_what_its_provider_would_not_cache_is_not_told_shorter():
         mode=CompactionMode.TRIM, prices=RelativePrices(read=0.1, least=100_000)
     )
 
-    assert not ended(walk(raws, trim)).tail.said
-    assert ended(walk(raws, CompactionPolicy(mode=CompactionMode.TRIM))).tail.said
+    assert not ended(walk(raws, trim)).suffix.replaced
+    assert ended(walk(raws, CompactionPolicy(mode=CompactionMode.TRIM))).suffix.replaced
 
 
 def test_on_a_coarse_cache_results_stay_whole_until_the_prompt_is_some_steps_long():
@@ -161,7 +161,9 @@ def test_on_a_coarse_cache_results_stay_whole_until_the_prompt_is_some_steps_lon
 
     def said(prices: RelativePrices) -> bool:
         return bool(
-            ended(walk(raws, CompactionPolicy(mode=CompactionMode.TRIM, prices=prices))).tail.said
+            ended(
+                walk(raws, CompactionPolicy(mode=CompactionMode.TRIM, prices=prices))
+            ).suffix.replaced
         )
 
     assert 2_048 < ended(walk(raws, CompactionPolicy(mode=CompactionMode.OFF))).raw < 4 * 2_048
@@ -171,10 +173,10 @@ def test_on_a_coarse_cache_results_stay_whole_until_the_prompt_is_some_steps_lon
 
 
 def test_a_coarse_cache_steps_or_begins_high():
-    assert RelativePrices(least=1_024, block=2_048).trims == 8_192
-    assert RelativePrices(least=4_096).trims == 8_192
-    assert RelativePrices(least=1_024, block=128).trims == 1_024
-    assert RelativePrices(block=0).trims == 0
+    assert RelativePrices(least=1_024, block=2_048).min_trim_tokens == 8_192
+    assert RelativePrices(least=4_096).min_trim_tokens == 8_192
+    assert RelativePrices(least=1_024, block=128).min_trim_tokens == 1_024
+    assert RelativePrices(block=0).min_trim_tokens == 0
 
 
 def read_again(path: str, policy: CompactionPolicy) -> CompactionState:
@@ -185,28 +187,28 @@ def read_again(path: str, policy: CompactionPolicy) -> CompactionState:
     return ended(walk([*talked[:2], *first, *talked[2:-1], *last, talked[-1]], policy))
 
 
-def test_nothing_is_folded_where_what_goes_comes_back_in_the_tail():
+def test_no_compaction_where_the_suffix_grows_by_as_much():
     near = CompactionPolicy(once=True, window=7_000)
     other, again = read_again("b.py", near), read_again("a.py", near)
 
-    assert other.verdict.reason is CompactionReason.WINDOW
-    assert other.folds
-    assert any(b"same as the earlier result" in told.raw for told in again.tail.said.values())
-    assert again.verdict.reason is CompactionReason.NO_PROGRESS
-    assert again.folds == ()
+    assert other.decision.reason is CompactionReason.WINDOW
+    assert other.parts
+    assert any(b"same as the earlier result" in told.raw for told in again.suffix.replaced.values())
+    assert again.decision.reason is CompactionReason.NO_PROGRESS
+    assert again.parts == ()
 
 
-def test_a_fold_is_charged_with_what_comes_back_in_the_tail():
+def test_a_compaction_is_charged_with_the_regrowth_of_the_suffix():
     prices = RelativePrices(read=0.1, write=1.25)
     before = read_again("a.py", CompactionPolicy(mode=CompactionMode.TRIM, prices=prices))
     after = read_again("a.py", CompactionPolicy(force=True, once=True, prices=prices))
     earned = prices.write * (before.raw - before.sent) + prices.read * (before.sent - after.sent)
 
-    assert after.folds
+    assert after.parts
     assert after.bank < earned - (prices.write - prices.read) * estimate_tokens(_PAGE)
 
 
-def test_what_comes_back_in_the_tail_is_made_room_for():
+def test_the_target_leaves_room_for_the_regrowth_of_the_suffix():
     raws = conversation(30)
     raws[-1] = user("Thank you. And ORD-077 ORD-177 ORD-277?")
     whole = ended(walk(raws, CompactionPolicy(force=True, once=True))).sent
@@ -224,8 +226,8 @@ def test_where_the_last_turns_are_nearly_all_they_are_cut_between_their_steps():
     once = CompactionPolicy(force=True, once=True)
     state = ended(walk(raws, once))
 
-    assert state.folds[0].segment.end == len(raws) - 6
-    assert 4 in state.folds[0].kept
+    assert state.parts[0].segment.end == len(raws) - 6
+    assert 4 in state.parts[0].kept
     assert (
         ended(walk(raws, CompactionPolicy(force=True, once=True, target=state.sent // 2))).sent
         < state.sent
@@ -246,12 +248,12 @@ def test_where_a_cache_steps_coarsely_what_is_trimmed_first_makes_up_for_a_step(
         mode=CompactionMode.TRIM, prices=RelativePrices(read=0.1, least=1_024, block=128)
     )
 
-    first, every = (list(ended(walk(raws, each)).tail.said) for each in (trim, fine))
+    first, every = (list(ended(walk(raws, each)).suffix.replaced) for each in (trim, fine))
 
     assert set() < set(first) < set(every)
     assert first == [at for at in every if at >= first[0]]
     whole = [at for at in every if at < first[0]]
-    less = ended(walk(raws, fine)).tail.said
+    less = ended(walk(raws, fine)).suffix.replaced
     weights = ParsedMessageCache().messages(raws, estimate_tokens)
     saved = [weights[at].tokens - less[at].tokens for at in (*whole, first[0])]
     assert sum(saved[:-1]) < 2_048 <= sum(saved)

@@ -23,6 +23,6 @@ def test_equal_policies_are_written_alike():
 
 
 def test_a_cache_of_coarse_steps_waits_for_one_of_them_to_be_saved():
-    assert RelativePrices(block=2_048).spares == 2_048
-    assert RelativePrices(block=128).spares == 0
-    assert RelativePrices(block=0, least=4_096).spares == 0
+    assert RelativePrices(block=2_048).min_spared_tokens == 2_048
+    assert RelativePrices(block=128).min_spared_tokens == 0
+    assert RelativePrices(block=0, least=4_096).min_spared_tokens == 0

@@ -27,7 +27,7 @@ def test_evidence_adds_up():
         (CompactionMode.NATIVE, CompactionMode.NATIVE),
     ],
 )
-def test_a_mode_that_folds_and_loses_too_much_steps_back(mode, gentler):
+def test_a_mode_that_compacts_and_loses_too_much_steps_back(mode, gentler):
     assert next_mode(mode, QualityEvidence(needed=100, lost=20)) is gentler
 
 
@@ -40,7 +40,7 @@ def test_little_evidence_changes_nothing():
     )
 
 
-def test_what_chance_explains_changes_nothing():
+def test_losses_that_chance_explains_keep_the_mode():
     assert (
         next_mode(CompactionMode.FACTS, QualityEvidence(needed=40, lost=2)) is CompactionMode.FACTS
     )

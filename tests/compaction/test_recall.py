@@ -36,7 +36,7 @@ def test_the_source_of_a_name_comes_back_with_its_call():
     assert "li_wei_4411" in text
 
 
-def test_what_nobody_said_cannot_come_back():
+def test_a_name_that_was_never_sent_has_no_source():
     assert found([user("Hi"), assistant("Hello")]) == ""
 
 
@@ -47,12 +47,12 @@ def test_a_result_is_asked_before_those_who_spoke_of_it():
     assert "is fine" not in text
 
 
-def test_who_spoke_of_it_is_asked_where_no_result_does():
+def test_a_message_is_the_source_of_a_name_that_no_result_holds():
     assert "assistant: ORD-7788 is fine." in found([user("a"), assistant("ORD-7788 is fine.")])
     assert "user: I want ORD-7788." in found([system("ORD-7788"), user("I want ORD-7788.")])
 
 
-def test_of_a_long_source_its_beginning_and_the_words_around_the_name_come_back():
+def test_a_long_source_is_quoted_by_its_beginning_and_around_the_name():
     words = [f"w{n}ord" for n in range(4_000)]
     for at in (2_000, 3_999, 30):
         text = found([user("Hi"), *asked("read", {}, " ".join(
@@ -89,7 +89,7 @@ def test_a_text_gets_more_text():
     assert orjson.loads(append_text(user("ORD-7788?"), "more"))["content"] == "ORD-7788?\n\nmore"
 
 
-def test_parts_get_another_part_and_everything_else_stays_as_it_came():
+def test_parts_get_another_part_and_everything_else_stays_unmodified():
     parts = b'{"name": "ana",  "content": [{"type":"text","text":"ORD-7788?"} ], "role":"user"}'
 
     raw = append_text(parts, "more")

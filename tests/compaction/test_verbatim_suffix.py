@@ -33,30 +33,30 @@ def test_a_tail_that_grows_in_steps_is_what_it_is_at_once():
     assert steps == extend_suffix(said, VerbatimSuffix(start=0, end=0), 6, estimate_tokens)
 
 
-def test_what_was_said_shorter_weighs_less():
+def test_a_shortened_result_counts_fewer_tokens():
     said = heard([user("a"), *asked("f", {}, _PAGE), *asked("f", {}, _PAGE)])
 
     tail = extend_suffix(said, VerbatimSuffix(start=0, end=0), 5, estimate_tokens)
 
-    assert list(tail.said) == [4]
-    assert "same as" in orjson.loads(tail.said[4].raw)["content"]
+    assert list(tail.replaced) == [4]
+    assert "same as" in orjson.loads(tail.replaced[4].raw)["content"]
     assert tail.tokens < said.cumulative_tokens[5]
-    assert tail.tokens_from(said, 4) == tail.said[4].tokens
-    assert tail.tokens == said.tokens_between(0, 4) + tail.said[4].tokens
+    assert tail.tokens_from(said, 4) == tail.replaced[4].tokens
+    assert tail.tokens == said.tokens_between(0, 4) + tail.replaced[4].tokens
 
 
-def test_before_the_first_fold_nothing_is_recalled():
+def test_before_the_first_compaction_nothing_is_recalled():
     said = heard([user("Look at ORD-7788."), assistant("It is blue."), user("ORD-7788 again?")])
-    folded = VerbatimSuffix(start=2, end=2)
+    compacted = VerbatimSuffix(start=2, end=2)
 
-    assert not extend_suffix(said, VerbatimSuffix(start=0, end=0), 3, estimate_tokens).said
-    assert list(extend_suffix(said, folded, 3, estimate_tokens).said) == [2]
+    assert not extend_suffix(said, VerbatimSuffix(start=0, end=0), 3, estimate_tokens).replaced
+    assert list(extend_suffix(said, compacted, 3, estimate_tokens).replaced) == [2]
     assert not extend_suffix(
-        said, folded, 3, estimate_tokens, SuffixContext(text=lambda: "a record of ORD-7788")
-    ).said
+        said, compacted, 3, estimate_tokens, SuffixContext(text=lambda: "a record of ORD-7788")
+    ).replaced
 
 
-def test_what_came_back_does_not_come_back_twice():
+def test_a_recalled_value_is_not_recalled_twice():
     order = {"id": "ORD-7788", "owner": "li_wei_4411"}
     raws = [user("Hi"), *asked("get", {}, order), user("ORD-7788?"), assistant("So."),
             user("And li_wei_4411?")]  # fmt: skip
@@ -64,11 +64,11 @@ def test_what_came_back_does_not_come_back_twice():
 
     tail = extend_suffix(said, VerbatimSuffix(start=3, end=3), 6, estimate_tokens)
 
-    assert list(tail.said) == [3]
-    assert b"li_wei_4411" in tail.said[3].raw
+    assert list(tail.replaced) == [3]
+    assert b"li_wei_4411" in tail.replaced[3].raw
 
 
-def test_only_so_many_names_are_looked_up_between_two_folds():
+def test_only_so_many_names_are_looked_up_between_two_compactions():
     raws = [user("Hi"), *asked("get", {}, {f"k{n}": f"ORD-{n}77" for n in range(600)})]
     for n in range(20):
         raws += [user(" ".join(f"XYZ-{n}{m}88" for m in range(40))), assistant("So.")]
@@ -76,8 +76,8 @@ def test_only_so_many_names_are_looked_up_between_two_folds():
 
     tail = extend_suffix(said, VerbatimSuffix(start=3, end=3), len(raws) + 1, estimate_tokens)
 
-    assert tail.asked == 256
-    assert not tail.said
+    assert tail.looked_up == 256
+    assert not tail.replaced
 
 
 def test_results_are_left_alone_while_no_cache_would_keep_what_is_sent():
@@ -86,10 +86,10 @@ def test_results_are_left_alone_while_no_cache_would_keep_what_is_sent():
 
     assert not extend_suffix(
         said, VerbatimSuffix(start=0, end=0), 6, estimate_tokens, SuffixContext(above=whole)
-    ).said
+    ).replaced
     assert extend_suffix(
         said, VerbatimSuffix(start=0, end=0), 6, estimate_tokens, SuffixContext(above=whole // 3)
-    ).said
+    ).replaced
 
 
 def test_a_name_comes_back_though_a_longer_one_stands_in_what_is_sent():
@@ -99,7 +99,7 @@ def test_a_name_comes_back_though_a_longer_one_stands_in_what_is_sent():
 
     (told,) = extend_suffix(
         said, VerbatimSuffix(start=3, end=3), 4, estimate_tokens, before
-    ).said.values()
+    ).replaced.values()
 
     assert "unit 3000 is red" in orjson.loads(told.raw)["content"]
 
@@ -112,9 +112,9 @@ def test_a_result_that_would_weigh_more_told_shorter_stays_whole():
 
     tail = extend_suffix(said, VerbatimSuffix(start=0, end=0), 3, _heavy)
 
-    assert not tail.said
+    assert not tail.replaced
     assert tail.tokens == said.cumulative_tokens[3]
-    assert extend_suffix(said, VerbatimSuffix(start=0, end=0), 3, len).said
+    assert extend_suffix(said, VerbatimSuffix(start=0, end=0), 3, len).replaced
 
 
 def _heavy(text: str) -> int:
@@ -126,14 +126,14 @@ def test_results_stay_whole_until_what_they_would_save_is_enough_and_then_stay_s
     said = heard([user("a"), *(raw for n in range(4) for raw in asked("f", {}, _PAGE, f"c{n}"))])
     saves = (
         said.messages[4].tokens
-        - extend_suffix(said, VerbatimSuffix(start=0, end=0), 9, estimate_tokens).said[4].tokens
+        - extend_suffix(said, VerbatimSuffix(start=0, end=0), 9, estimate_tokens).replaced[4].tokens
     )
 
     told = {
         least: list(
             extend_suffix(
                 said, VerbatimSuffix(start=0, end=0), 9, estimate_tokens, SuffixContext(least=least)
-            ).said
+            ).replaced
         )
         for least in (0, saves + 1, 2 * saves + 1, 9 * saves)
     }

@@ -6,16 +6,16 @@ import pytest
 from dashboards.board import AdminBoard
 from tests.fakes.board import (
     FakeBoard,
+    a_call,
     a_counter,
-    a_moved,
-    a_notice,
     a_pin,
-    a_promise,
-    a_stay,
-    told,
+    a_reroute,
+    a_rerouted_call,
+    an_objective,
+    an_open_alert,
 )
 
-ROWS = (a_counter, a_moved, a_notice, a_pin, a_promise, a_stay, told)
+ROWS = (a_counter, a_rerouted_call, an_open_alert, a_pin, an_objective, a_reroute, a_call)
 
 
 @pytest.mark.parametrize("made", ROWS)
@@ -28,7 +28,7 @@ def test_rows_are_values(made):
 
 
 def test_an_objective_that_nothing_happened_to_needs_no_more_than_its_promise():
-    promise = a_promise(state="healthy", level=0, since=None, why="", burn=None)
+    promise = an_objective(state="healthy", level=0, since=None, why="", burn=None)
 
     assert (promise.since, promise.burn, promise.pin) == (None, None, None)
 

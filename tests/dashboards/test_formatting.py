@@ -2,7 +2,7 @@ import pytest
 
 from dashboards import formatting
 from slo.budget import BudgetUnit
-from tests.fakes.board import a_moved, a_promise
+from tests.fakes.board import a_rerouted_call, an_objective
 
 
 def test_a_time_is_told_to_the_second_in_utc():
@@ -31,7 +31,7 @@ def test_money_is_told_as_close_as_anybody_reads(nanos, said):
     assert formatting.money(nanos) == said
 
 
-def test_what_is_used_of_a_budget_is_told_in_its_unit():
+def test_a_budgets_amount_is_shown_in_its_unit():
     assert formatting.unit_amount(1_500_000_000, BudgetUnit.USD) == "$1.5"
     assert formatting.unit_amount(12_345, BudgetUnit.TOKENS) == "12,345"
     assert formatting.unit_amount(None, BudgetUnit.REQUESTS) == "?"
@@ -44,7 +44,7 @@ def test_a_share_is_told_in_percent(part, whole, said):
     assert formatting.share(part, whole) == said
 
 
-def test_what_has_no_name_is_told_what_it_is():
+def test_an_empty_name_is_shown_in_words():
     assert [formatting.feature_name(name) for name in ("*", "", "chat")] == [
         "every feature",
         "(none)",
@@ -68,11 +68,11 @@ def test_what_has_no_name_is_told_what_it_is():
         ("hung_up", "", "the caller left"),
     ],
 )
-def test_how_a_moved_call_ended_is_told_where_nothing_answered_it(outcome, error, said):
-    assert formatting.call_ending(a_moved(outcome=outcome, error=error)) == said
+def test_the_ending_of_a_rerouted_call_is_shown_unless_it_was_answered(outcome, error, said):
+    assert formatting.call_ending(a_rerouted_call(outcome=outcome, error=error)) == said
 
 
-def test_what_nobody_has_a_price_for_is_not_free():
+def test_an_unknown_price_is_not_shown_as_free():
     assert (formatting.call_price(None), formatting.call_price(0)) == ("no known price", "$0")
 
 
@@ -87,7 +87,7 @@ def test_what_nobody_has_a_price_for_is_not_free():
         ({"state": "pinned"}, ""),
     ],
 )
-def test_what_is_healthy_says_what_of_it_may_be_missed(fields, said):
+def test_a_healthy_objective_says_whether_it_keeps_its_error_budget(fields, said):
     healthy = {"state": "healthy", "level": 0, "why": ""}
 
-    assert formatting.objective_reason(a_promise(**(healthy | fields))) == said
+    assert formatting.objective_reason(an_objective(**(healthy | fields))) == said

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from proxy.records.compaction_settings import SettingsSnapshot
-from proxy.services.compaction.compacted_features import CompactedFeaturesCollector
+from proxy.services.compaction.alerts import CompactedFeaturesCollector
 from proxy.services.telemetry.telemetry import Telemetry
 from tests.fakes.receipts import a_receipt
 
@@ -24,7 +24,7 @@ def told() -> dict[str, set[str]]:
     """The metrics of a gateway that compacts, each with its labels."""
     telemetry = Telemetry(log_calls=False)
     telemetry.register(CompactedFeaturesCollector(SettingsSnapshot))
-    telemetry.observe(a_receipt(1, compaction="facts", folded=True))
+    telemetry.observe(a_receipt(1, compaction="facts", compacted=True))
     telemetry.observe(a_receipt(1, compaction="facts", compaction_why="control"))
     found = SAMPLE.findall(telemetry.prometheus_text().decode())
     return {name: set(LABEL.findall(labels)) for name, labels in found}
@@ -43,7 +43,7 @@ def questions(board: dict[str, Any]) -> list[str]:
     return [*panels, *(each["query"]["query"] for each in variables if each["type"] == "query")]
 
 
-def test_it_asks_for_metrics_and_labels_that_the_gateway_has(board, told):
+def test_a_board_asks_for_metrics_and_labels_that_the_gateway_has(board, told):
     for question in questions(board):
         found = ASKED.findall(question)
         assert found, question

@@ -13,18 +13,18 @@ from slo.budget import BudgetUnit
 from tests.fakes.board import (
     CALL,
     NOW,
+    a_call,
     a_counter,
-    a_moved,
-    a_notice,
     a_pin,
-    a_promise,
-    a_stay,
+    a_reroute,
+    a_rerouted_call,
+    an_objective,
+    an_open_alert,
     overview,
-    told,
 )
 
 EVIL = "<script>alert('x')</script>\"'><img src=x onerror=alert(1)>{{ 7 * 7 }}"
-SECTIONS = ("promises", "stays", "moved", "counters", "notices")
+SECTIONS = ("objectives", "reroutes", "rerouted_calls", "counters", "open_alerts")
 TEMPLATES = Path(pages.__file__).parent / "templates"
 _VOID = {"meta", "link", "input", "br"}
 
@@ -65,77 +65,77 @@ def test_an_objective_says_what_is_promised_and_where_it_stands():
 
     assert "p95 of ttft within 500ms" in text
     assert "degrade: elsewhere → small" in text
-    assert "rung 2 small" in text
+    assert "level 2 small" in text
     assert "2026-09-21 14:11:50 for 1 min 30 s" in text
     assert "6.2" in text
     assert "31 of 1,060" in text
     assert "31 of 60 calls were slow" in text
 
 
-def test_what_is_pinned_says_by_whom_why_and_until_when():
-    pinned = a_promise(state="pinned", pin=a_pin())
+def test_a_pinned_objective_says_by_whom_why_and_until_when():
+    pinned = an_objective(state="pinned", pin=a_pin())
 
-    assert "ann a test, until 2026-09-21 15:13:20" in shown(promises=[pinned]).text
+    assert "ann a test, until 2026-09-21 15:13:20" in shown(objectives=[pinned]).text
     nobody = replace(pinned, pin=a_pin(who="", why=""))
-    assert "somebody until 2026-09-21 15:13:20" in shown(promises=[nobody]).text
+    assert "somebody until 2026-09-21 15:13:20" in shown(objectives=[nobody]).text
 
 
 def test_where_pins_are_not_known_nobody_is_said_to_have_none():
-    page = shown(promises=[a_promise(knows_pin=False)]).text
+    page = shown(objectives=[an_objective(knows_pin=False)]).text
     assert "not known" in page
-    assert "not known" not in shown(promises=[a_promise()]).text
+    assert "not known" not in shown(objectives=[an_objective()]).text
 
 
 @pytest.mark.parametrize("state", ["healthy", "degraded", "recovering", "frozen", "pinned"])
 def test_every_state_is_told_in_words_and_has_a_look(state):
-    page = shown(promises=[a_promise(state=state)], stays=[])
+    page = shown(objectives=[an_objective(state=state)], reroutes=[])
 
     assert {"class": f"state {state}"} in page.all("span")
     assert re.search(rf"\.{state}\b", pages.stylesheet().decode())
 
 
-def test_what_is_healthy_beside_bad_calls_says_what_that_means():
-    page = shown(promises=[a_promise(state="healthy", level=0, why="", burn=0.4)])
+def test_a_healthy_objective_with_bad_calls_says_what_that_means():
+    page = shown(objectives=[an_objective(state="healthy", level=0, why="", burn=0.4)])
 
     assert "healthy within its error budget as asked" in page.text
     assert "Healthy: not surely missed" in page.text
 
 
-def test_what_nothing_happened_to_stands_as_calls_ask():
+def test_an_objective_without_events_is_shown_as_asked():
     text = shown(
-        promises=[a_promise(state="healthy", level=0, since=None, burn=None, counted=0)]
+        objectives=[an_objective(state="healthy", level=0, since=None, burn=None, counted=0)]
     ).text
 
     assert "as asked the start \N{EN DASH} no calls \N{EN DASH}" in text
 
 
-def test_what_moves_nothing_says_where_it_would_stand():
-    assert "would be rung 2 small" in shown(promises=[a_promise(acts=False)]).text
+def test_an_objective_that_only_counts_says_its_would_be_level():
+    assert "would be level 2 small" in shown(objectives=[an_objective(acts=False)]).text
 
 
-def test_a_level_that_the_ladder_no_longer_has_is_told_all_the_same():
-    assert "rung 9 no longer on the ladder" in shown(promises=[a_promise(level=9)]).text
+def test_a_level_that_the_ladder_no_longer_has_is_shown():
+    assert "level 9 no longer on the ladder" in shown(objectives=[an_objective(level=9)]).text
 
 
-def test_a_move_says_whence_whither_why_and_how_long():
-    over, goes_on = a_stay(), a_stay(source="small", rung="", ended=None)
-    text = shown(stays=[goes_on, over]).text
+def test_a_reroute_says_from_where_to_where_why_and_how_long():
+    over, goes_on = a_reroute(), a_reroute(source="small", level="", ended=None)
+    text = shown(reroutes=[goes_on, over]).text
 
     assert "small as asked degraded 31 of 60 calls were slow goes on, for 10 min" in text
     assert "as asked small degraded 31 of 60 calls were slow 4 min until" in text
 
 
-def test_a_moved_call_links_to_its_receipts():
+def test_a_rerouted_call_links_to_its_receipts():
     page = shown()
 
     assert {"class": "id", "href": f"/admin/calls/{CALL}"} in page.all("a")
     assert "acme chat big lab/small chat-ttft: rung 2 $0.001235" in page.text
 
 
-def test_a_moved_call_that_failed_is_not_called_answered():
-    failed = a_moved(outcome="failed", error="upstream_timeout", cost_nanos=0)
-    left, refused = a_moved(outcome="hung_up"), a_moved(outcome="refused", route="")
-    text = shown(moved=[failed, left, refused]).text
+def test_a_rerouted_call_that_failed_is_not_shown_as_answered():
+    failed = a_rerouted_call(outcome="failed", error="upstream_timeout", cost_nanos=0)
+    left, refused = a_rerouted_call(outcome="hung_up"), a_rerouted_call(outcome="refused", route="")
+    text = shown(rerouted_calls=[failed, left, refused]).text
 
     assert "big lab/small failed: upstream_timeout chat-ttft: rung 2 $0 2026" in text
     assert "big lab/small the caller left chat-ttft" in text
@@ -143,15 +143,18 @@ def test_a_moved_call_that_failed_is_not_called_answered():
     assert "nswered by" not in text
 
 
-def test_a_moved_call_of_no_known_price_is_not_free():
-    page = shown(moved=[a_moved(cost_nanos=None)])
+def test_a_rerouted_call_of_no_known_price_is_not_shown_as_free():
+    page = shown(rerouted_calls=[a_rerouted_call(cost_nanos=None)])
 
     assert "chat-ttft: rung 2 no known price" in page.text
     assert "$0: nothing was used" in page.text
 
 
 def test_an_objective_about_streams_alone_says_so():
-    assert "chat streams only p95 of ttft" in shown(promises=[a_promise(only="streams only")]).text
+    assert (
+        "chat streams only p95 of ttft"
+        in shown(objectives=[an_objective(only="streams only")]).text
+    )
     assert "streams only" not in shown().text
 
 
@@ -165,7 +168,7 @@ def test_a_budget_says_what_is_spent_held_and_left():
     assert "only counts" in text
 
 
-def test_what_is_overspent_fills_its_bar_and_no_more():
+def test_an_overspent_budget_fills_its_bar_and_no_more():
     (bar,) = shown(counters=[a_counter(spent=900 * 10**9)]).all("meter")
 
     assert bar["value"] == bar["max"] == str(500 * 10**9)
@@ -195,17 +198,18 @@ def test_an_empty_part_says_what_to_write_to_get_something(part):
 
 
 EVIL_ROWS: dict[str, list[Any]] = {
-    "promises": [a_promise(name=EVIL, feature=EVIL, team=EVIL, what=EVIL, why=EVIL,
-                           ladder=(EVIL, EVIL), pin=a_pin(who=EVIL, why=EVIL))],
-    "stays": [a_stay(objective=EVIL, source=EVIL, rung=EVIL, why=EVIL)],
-    "moved": [a_moved(team=EVIL, feature=EVIL, model=EVIL, route=EVIL, why=EVIL, call_id=EVIL)],
+    "objectives": [an_objective(name=EVIL, feature=EVIL, team=EVIL, what=EVIL, why=EVIL,
+                                ladder=(EVIL, EVIL), pin=a_pin(who=EVIL, why=EVIL))],
+    "reroutes": [a_reroute(objective=EVIL, source=EVIL, level=EVIL, why=EVIL)],
+    "rerouted_calls": [a_rerouted_call(team=EVIL, feature=EVIL, model=EVIL, route=EVIL, why=EVIL,
+                                       call_id=EVIL)],
     "counters": [a_counter(budget=EVIL, scope=EVIL, whose=EVIL)],
-    "notices": [a_notice(title=EVIL, facts=((EVIL, EVIL),), done=EVIL, mend=EVIL)],
+    "open_alerts": [an_open_alert(title=EVIL, facts=((EVIL, EVIL),), done=EVIL, fix=EVIL)],
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("part", SECTIONS)
-def test_what_callers_named_is_text_and_nothing_else(part):
+def test_names_given_by_callers_are_escaped(part):
     plain = shown(**{part: [_tamed(EVIL_ROWS[part][0])]})
     html = pages.overview(overview(**{part: EVIL_ROWS[part]}), NOW)
     page = Outline(html)
@@ -231,14 +235,16 @@ def _tamed(row: Any) -> Any:
 
 
 def test_an_evil_id_leads_nowhere_else():
-    page = Outline(pages.overview(overview(moved=[a_moved(call_id='"/../x?<y>')]), NOW))
+    page = Outline(
+        pages.overview(overview(rerouted_calls=[a_rerouted_call(call_id='"/../x?<y>')]), NOW)
+    )
     (link,) = [each for each in page.all("a") if each.get("class") == "id"]
 
     assert link["href"] == "/admin/calls/%22/../x%3F%3Cy%3E"
 
 
 def test_a_call_shows_every_attempts_receipt():
-    page = Outline(pages.call(told([("model", "big")], [("route", EVIL)]), NOW))
+    page = Outline(pages.call(a_call([("model", "big")], [("route", EVIL)]), NOW))
 
     assert "Team acme, 2 attempts, $0.001235 in all." in page.text
     assert "Attempt 1" in page.text
@@ -247,7 +253,7 @@ def test_a_call_shows_every_attempts_receipt():
 
 
 def test_a_call_of_unknown_price_says_so():
-    assert "1 attempt, at no known price" in Outline(pages.call(told(cost_nanos=None), NOW)).text
+    assert "1 attempt, at no known price" in Outline(pages.call(a_call(cost_nanos=None), NOW)).text
 
 
 def test_a_call_that_is_not_there_is_told_from_one_that_nobody_can_find_now():
@@ -267,7 +273,7 @@ def test_the_sign_in_page_has_a_form_that_works_without_anything_else():
 
 
 def test_pages_are_made_of_nothing_that_their_policy_forbids():
-    for html in (pages.overview(overview(), NOW), pages.call(told(), NOW), pages.sign_in()):
+    for html in (pages.overview(overview(), NOW), pages.call(a_call(), NOW), pages.sign_in()):
         page = Outline(html)
         names = {tag for tag, _ in page.elements}
         assert not names & {"script", "style", "img", "iframe", "object", "base"}

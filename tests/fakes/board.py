@@ -21,7 +21,7 @@ NOW = 1_790_000_000.0
 CALL = f"call_{32 * 'a'}"
 
 
-def a_promise(**fields: Any) -> ObjectiveStatus:
+def an_objective(**fields: Any) -> ObjectiveStatus:
     said: dict[str, Any] = {
         "name": "chat-ttft",
         "team": "*",
@@ -46,11 +46,11 @@ def a_pin(**fields: Any) -> Pin:
     return Pin(**(said | fields))
 
 
-def a_stay(**fields: Any) -> Reroute:
+def a_reroute(**fields: Any) -> Reroute:
     said: dict[str, Any] = {
         "objective": "chat-ttft",
         "source": "",
-        "rung": "small",
+        "level": "small",
         "state": "degraded",
         "why": "31 of 60 calls were slow",
         "began": NOW - 600,
@@ -59,7 +59,7 @@ def a_stay(**fields: Any) -> Reroute:
     return Reroute(**(said | fields))
 
 
-def a_moved(**fields: Any) -> ReroutedCall:
+def a_rerouted_call(**fields: Any) -> ReroutedCall:
     said: dict[str, Any] = {
         "call_id": CALL,
         "at": NOW - 30,
@@ -90,19 +90,19 @@ def a_counter(**fields: Any) -> BudgetCounter:
     return BudgetCounter(**(said | fields))
 
 
-def a_notice(**fields: Any) -> OpenAlert:
+def an_open_alert(**fields: Any) -> OpenAlert:
     said: dict[str, Any] = {
         "severity": Severity.PAGE,
         "began": NOW - 60,
         "title": "chat-ttft burns its error budget",
         "facts": (("burn", "7.2 over 30 min"),),
         "done": "Its ladder moves calls.",
-        "mend": "Pin it",
+        "fix": "Pin it",
     }
     return OpenAlert(**(said | fields))
 
 
-def told(*attempts: Sequence[tuple[str, str]], **fields: Any) -> CallDetail:
+def a_call(*attempts: Sequence[tuple[str, str]], **fields: Any) -> CallDetail:
     said: dict[str, Any] = {
         "call_id": CALL,
         "team": "acme",
@@ -115,11 +115,11 @@ def told(*attempts: Sequence[tuple[str, str]], **fields: Any) -> CallDetail:
 def overview(**fields: Any) -> Overview:
     """A page with a row of each kind."""
     said: dict[str, Any] = {
-        "promises": [a_promise()],
-        "stays": [a_stay()],
-        "moved": [a_moved()],
+        "objectives": [an_objective()],
+        "reroutes": [a_reroute()],
+        "rerouted_calls": [a_rerouted_call()],
         "counters": [a_counter()],
-        "notices": [a_notice()],
+        "open_alerts": [an_open_alert()],
     }
     return Overview(**(said | fields))
 
@@ -129,24 +129,24 @@ class FakeBoard:
     """Tells of one page and one call, and remembers which calls it was asked for."""
 
     page: Overview = field(default_factory=overview)
-    one: CallDetail | None = field(default_factory=told)
+    one: CallDetail | None = field(default_factory=a_call)
     is_late: bool = False
     asked: list[str] = field(default_factory=list)
 
     async def objectives(self) -> Sequence[ObjectiveStatus] | None:
-        return self.page.promises
+        return self.page.objectives
 
     async def reroutes(self) -> Sequence[Reroute] | None:
-        return self.page.stays
+        return self.page.reroutes
 
     async def rerouted_calls(self) -> Sequence[ReroutedCall] | None:
-        return self.page.moved
+        return self.page.rerouted_calls
 
     async def counters(self) -> Sequence[BudgetCounter] | None:
         return self.page.counters
 
     async def open_alerts(self) -> Sequence[OpenAlert] | None:
-        return self.page.notices
+        return self.page.open_alerts
 
     async def call(self, call_id: str) -> CallDetail | None:
         self.asked.append(call_id)

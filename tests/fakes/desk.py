@@ -125,24 +125,24 @@ class NoPlanning:
     def __init__(self) -> None:
         self.told: list[str] = []
 
-    async def planned(self, call: Call, route: Route) -> Passthrough:
+    async def plan(self, call: Call, route: Route) -> Passthrough:
         self.told.append("planned")
         return Passthrough()
 
-    def begun(self, planned: Planned | Passthrough) -> None:
+    def note_answer_started(self, planned: Planned | Passthrough) -> None:
         self.told.append("begun")
 
-    def ended(self, planned: Planned | Passthrough) -> None:
+    def note_attempt_ended(self, planned: Planned | Passthrough) -> None:
         self.told.append("ended")
 
-    def refused(self, planned: Planned) -> None:
+    def note_refusal(self, planned: Planned) -> None:
         self.told.append("refused")
 
-    async def kept(self, planned: Planned | Passthrough) -> None:
+    async def wait_until_stored(self, planned: Planned | Passthrough) -> None:
         pass
 
-    def settled(
-        self, planned: Planned | Passthrough, usage: Usage | None, heard: AnswerDiagnostics
+    def settle(
+        self, planned: Planned | Passthrough, usage: Usage | None, diagnostics: AnswerDiagnostics
     ) -> None:
         return None
 

@@ -34,7 +34,7 @@ class FakeKeys:
     def find(self, token: str) -> Key | None:
         return KEYS.get(token)
 
-    async def look(self, token: str) -> Key | None:
+    async def fetch(self, token: str) -> Key | None:
         await asyncio.sleep(0)
         return SECRETS.get(token)
 

@@ -39,7 +39,7 @@ def asked(
     """What a board says."""
 
     async def run() -> T:
-        given: dict[str, Any] = {"wheel": None, "counters": None, "now": lambda: NOW}
+        given: dict[str, Any] = {"router": None, "counters": None, "now": lambda: NOW}
         board = LiveBoard(store, budgets, **(given | parts))
         return await question(board)
 

@@ -16,7 +16,7 @@ def offline_store(folder: Path) -> tuple[Store, str]:
     before = Store.open(url, folder / "journal")
     team = before.teams.create("support", now=1.0)
     _, key = before.teams.create_key(team.id, "", now=1.0)
-    assert asyncio.run(before.keyring.look(key)) is not None
+    assert asyncio.run(before.keyring.fetch(key)) is not None
     known = KnownKeys(
         database="",
         confirmed_at=1.0,

@@ -100,7 +100,7 @@ class Turmoil(HoldsNothing):
         self.lanes = RouteHealthRegistry()
         if room is not None:
             for each in routes(known):
-                self.lanes.of(each).limit = ConcurrencyLimit(room, room, room)
+                self.lanes.health_of(each).limit = ConcurrencyLimit(room, room, room)
         self.desk = Dependencies(
             catalog=known,
             transport=self,
@@ -138,27 +138,27 @@ class Turmoil(HoldsNothing):
         if receipt.final:
             self.lanes.hedges.record_call(receipt.cost_nanos, ticks())
 
-    async def planned(self, call: Call, route: Route) -> Passthrough:
+    async def plan(self, call: Call, route: Route) -> Passthrough:
         number = self._planned[call.id]
         self._planned[call.id] += 1
         await asyncio.sleep(self.calls[call.id].fate(number).planned_in)
         self._plans.append(Passthrough(f"{call.id}/{number}"))
         return self._plans[-1]
 
-    def begun(self, planned: Planned | Passthrough) -> None:
+    def note_answer_started(self, planned: Planned | Passthrough) -> None:
         assert not self.planned_ended[id(planned)]
 
-    def ended(self, planned: Planned | Passthrough) -> None:
+    def note_attempt_ended(self, planned: Planned | Passthrough) -> None:
         self.planned_ended[id(planned)] += 1
 
-    def refused(self, planned: Planned) -> None:
+    def note_refusal(self, planned: Planned) -> None:
         raise AssertionError("nothing was planned")
 
-    async def kept(self, planned: Planned | Passthrough) -> None:
+    async def wait_until_stored(self, planned: Planned | Passthrough) -> None:
         await asyncio.sleep(0.5)
 
-    def settled(
-        self, planned: Planned | Passthrough, usage: Usage | None, heard: AnswerDiagnostics
+    def settle(
+        self, planned: Planned | Passthrough, usage: Usage | None, diagnostics: AnswerDiagnostics
     ) -> None:
         assert not self.planned_ended[id(planned)]
 

@@ -142,7 +142,7 @@ class Virtual:
         """What the breaker of a model's first route does with calls."""
         front = self.gateway.app
         assert isinstance(front, Endpoint)
-        lane = front._deps.route_health.of(self.gateway.catalog.models[model].routes[0])
+        lane = front._deps.route_health.health_of(self.gateway.catalog.models[model].routes[0])
         return lane.breaker.state(asyncio.get_running_loop().time()).value
 
     def charged(self) -> int:

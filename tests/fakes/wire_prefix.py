@@ -83,7 +83,7 @@ class Onlooker:
         """The prompt that a chat body is on this route.
 
         Raises:
-            InvalidCall: If the wire cannot say it.
+            CallerError: If the wire cannot say it.
             Refusal: If the upstream would refuse it.
         """
         prepared = prepare(call(body), by)

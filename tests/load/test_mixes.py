@@ -11,8 +11,8 @@ from random import Random
 
 import pytest
 
-from proxy.errors import InvalidCall
 from proxy.records.request_fields import parse_request_fields
+from tests.fakes.refusals import refusing
 from tests.load.mixes import AGENT_TURNS, LOOP_STEPS, MIXES, Step, bad_input, coding_agent
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -75,7 +75,7 @@ def test_every_mistake_is_expected_to_be_refused():
 
     assert {step.expects for step in steps} == {400, 404}
     assert any(isinstance(step.body, str) for step in steps)
-    with pytest.raises(InvalidCall):
+    with refusing(400):
         parse_request_fields(next(step for step in steps if isinstance(step.body, str)).data)
 
 

@@ -18,7 +18,13 @@ from typing import Any, TypeVar, cast
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from proxy.api.serving import descriptor_limit, listener, raise_descriptor_limit, server, tune
+from proxy.api.serving import (
+    descriptor_limit,
+    listener,
+    raise_descriptor_limit,
+    server,
+    tune_garbage_collector,
+)
 from proxy.app import Gateway, gateway
 from proxy.catalog.problems import BadCatalog
 from proxy.configuration import read_catalog
@@ -149,7 +155,7 @@ def test_leaving_drains_the_journal_and_ends_every_thread(settings):
         assert store.close(5)
 
 
-def test_receipts_that_could_not_be_drained_are_told_of(settings, caplog):
+def test_receipts_that_could_not_be_drained_are_logged(settings, caplog):
     class Unhurried(Store):
         def close(self, deadline: float) -> bool:
             assert deadline == 5.0
@@ -219,7 +225,7 @@ def test_a_receipt_that_cannot_be_read_now_is_worth_a_retry(settings):
         ("/v1/models", "DELETE", 405),
     ],
 )
-def test_what_is_not_there_is_told_in_the_envelope(settings, path, method, status):
+def test_what_is_not_there_is_reported_in_the_envelope(settings, path, method, status):
     async def work(running: Gateway, key: str) -> None:
         connection = await got(running, path, key, method)
         assert connection.status == status
@@ -353,7 +359,7 @@ def as_it_was() -> Iterator[None]:
 
 @pytest.mark.usefixtures("as_it_was")
 def test_tuning_leaves_what_is_loaded_out_of_collections():
-    tune()
+    tune_garbage_collector()
 
     assert gc.get_freeze_count() > 1000
     assert sys.getswitchinterval() == pytest.approx(0.001)

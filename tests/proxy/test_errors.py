@@ -3,26 +3,33 @@ import json
 import pytest
 
 from proxy import errors
-from proxy.errors import ProxyError, UpstreamError, envelope
+from proxy.errors import CallerError, ProxyError, UpstreamError, envelope
 
 
 @pytest.mark.parametrize(
-    ("kind", "status"),
+    ("status", "kind"),
     [
-        (errors.InvalidCall, 400),
-        (errors.Unauthenticated, 401),
-        (errors.Forbidden, 403),
-        (errors.NotFound, 404),
-        (errors.TooLarge, 413),
-        (errors.UnsupportedMedia, 415),
+        (400, "invalid_request_error"),
+        (401, "invalid_request_error"),
+        (403, "permission_error"),
+        (404, "invalid_request_error"),
+        (413, "invalid_request_error"),
+        (415, "invalid_request_error"),
+        (429, "rate_limit_error"),
     ],
 )
-def test_what_the_caller_mends_has_its_status_and_is_not_retried(kind, status):
-    error = kind("Mend it.", code="bad", param="model")
+def test_what_the_caller_must_fix_is_typed_by_its_status_and_not_retried(status, kind):
+    error = CallerError("Mend it.", code="bad", status=status, param="model")
 
-    assert isinstance(error, errors.CallerError)
-    assert (error.status, error.is_worth_retrying) == (status, False)
+    assert (error.status, error.type, error.is_worth_retrying) == (status, kind, False)
     assert str(error) == "Mend it."
+
+
+@pytest.mark.parametrize(("wait", "is_worth_it"), [(0.5, True), (60.0, True), (61.0, False)])
+def test_a_refusal_is_worth_retrying_where_the_wait_is_a_minute_at_most(wait, is_worth_it):
+    error = CallerError("Wait.", code="full", status=429, retry_after=wait)
+
+    assert error.is_worth_retrying is is_worth_it
 
 
 def test_what_is_ours_is_worth_retrying():
@@ -48,7 +55,7 @@ def test_what_an_upstream_did_is_typed_by_its_status(status, kind, retryable):
 
 
 def test_an_envelope_holds_what_openai_clients_read():
-    error = errors.InvalidCall('Send "model".', code="missing_model", param="model")
+    error = CallerError('Send "model".', code="missing_model", param="model")
 
     assert json.loads(envelope(error)) == {
         "error": {

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from proxy.configuration import Prepare, Snapshot, SnapshotRejected, read_snapshot
+from proxy.configuration import Prepare, Snapshot, read_snapshot
+from proxy.errors import OperatorError
 from proxy.reloading import Reloader
 from proxy.settings import Settings
 
@@ -34,7 +35,7 @@ class Room:
 
     async def prepare(self, snapshot: Snapshot) -> Callable[[], None]:
         if self._refuses:
-            raise SnapshotRejected(self._refuses)
+            raise OperatorError(self._refuses)
         return lambda: self.held.append(snapshot)
 
 

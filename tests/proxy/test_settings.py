@@ -7,8 +7,9 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from compaction.policy import CompactionMode as Compaction
+from proxy.errors import OperatorError
 from proxy.records.feature_mode import PlanningMode
-from proxy.settings import PREFIX, InvalidSettings, Settings, read, upstream_keys
+from proxy.settings import PREFIX, Settings, read, upstream_keys
 
 #: Every setting with a value that is not its default, as text and as read.
 VALUES: dict[str, tuple[str, Any]] = {
@@ -103,8 +104,8 @@ def test_every_setting_is_read_from_the_variable_of_its_name(name):
 
 
 @pytest.mark.parametrize(("name", "text"), WRONG.items())
-def test_a_wrong_value_is_told_with_its_variable(name, text):
-    with pytest.raises(InvalidSettings, match=rf"{variable(name)}: .*\(got '{text}'\)"):
+def test_a_wrong_value_is_reported_with_its_variable(name, text):
+    with pytest.raises(OperatorError, match=rf"{variable(name)}: .*\(got '{text}'\)"):
         read({variable(name): text})
 
 
@@ -125,25 +126,25 @@ def test_a_wrong_value_is_told_with_its_variable(name, text):
         ("compaction", "one of off, trim, facts, facts+model, native"),
     ],
 )
-def test_a_wrong_value_is_told_in_words_with_what_it_is_for(name, needed):
-    with pytest.raises(InvalidSettings) as caught:
+def test_a_wrong_value_is_reported_in_words_with_what_it_is_for(name, needed):
+    with pytest.raises(OperatorError) as caught:
         read({variable(name): "x"})
 
     told = Settings.model_fields[name].description
     assert str(caught.value) == f"{variable(name)}: it must be {needed} (got 'x'). {told}"
 
 
-def test_all_wrong_values_are_told_at_once():
-    with pytest.raises(InvalidSettings) as caught:
+def test_all_wrong_values_are_reported_at_once():
+    with pytest.raises(OperatorError) as caught:
         read({variable("port"): "x", variable("retries"): "y"})
 
     assert len(str(caught.value).splitlines()) == 2
 
 
 @pytest.mark.parametrize("name", ["THRIFTGATE_PROT", "thriftgate_port", "Thriftgate_Port"])
-def test_an_unknown_name_is_told_with_the_known_ones(name):
+def test_an_unknown_name_is_reported_with_the_known_ones(name):
     with pytest.raises(
-        InvalidSettings, match=f"Unknown setting {name}. Did you mean THRIFTGATE_PORT"
+        OperatorError, match=f"Unknown setting {name}. Did you mean THRIFTGATE_PORT"
     ):
         read({name: "1"})
 
@@ -183,8 +184,8 @@ def test_upstreams_keys_are_read_where_they_are_set(monkeypatch):
 
 
 @pytest.mark.parametrize("given", ["hunter2", "a-secret-of-23-letters."])
-def test_a_secret_that_is_too_short_is_refused_without_being_told(given):
-    with pytest.raises(InvalidSettings) as refused:
+def test_a_secret_that_is_too_short_is_refused_without_being_shown(given):
+    with pytest.raises(OperatorError) as refused:
         read({"THRIFTGATE_ADMIN_TOKEN": given})
 
     assert "must be a secret text of 24 characters or more" in str(refused.value)

@@ -109,7 +109,6 @@ def test_the_key_that_was_longest_not_added_to_is_forgotten_for_another():
         tally.add(key, 1, 0, NOW)
 
     assert len(tally) == 2
-    assert tally.forgotten == 1
     assert [tally.counts(key, NOW, 60).n for key in "abc"] == [2, 0, 1]
 
 
@@ -131,12 +130,11 @@ def test_a_key_that_is_merged_into_without_end_has_bounded_slots():
     assert tally.counts("a", NOW + 999 * SLOT_S, 100) == GoodBadCounts(10, 0)
 
 
-def test_increments_that_nobody_drains_are_bounded_and_the_lost_are_counted():
+def test_increments_that_nobody_drains_are_bounded():
     tally = Tally(most=2)
     for number in range(10):
         tally.add("a", 1, 0, NOW + number * SLOT_S)
 
-    assert tally.undrained == 6
     assert sorted(slot for _, slot in tally.drain()) == [slot_of(NOW) + n for n in range(6, 10)]
 
 
@@ -149,7 +147,7 @@ def test_what_is_older_than_is_kept_is_forgotten_with_its_increments():
     assert len(tally) == 2
     tally.forget(NOW + 100)
     assert len(tally) == 1
-    assert tally.undrained == 1
+    assert list(tally._fresh) == [("b", slot_of(NOW + 50))]
     tally.forget(NOW + 1000)
     assert len(tally) == 0
     assert tally.drain() == {}

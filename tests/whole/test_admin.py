@@ -94,7 +94,7 @@ def test_a_call_that_a_pin_moves_is_on_the_page_with_who_pinned(here, browser):
     assert ">chat-ttft: rung 1, pinned</td>" in html
     assert answer.headers["x-request-id"] in html
     assert '<span class="state pinned">pinned</span>' in html
-    assert "rung 1<small>spare</small>" in html
+    assert "level 1<small>spare</small>" in html
     assert ">ann<small>a try, until " in html
     assert "chat-ttft is pinned, on fallback level 1: spare" in html  # as an open alert
     assert "teams-month" in html

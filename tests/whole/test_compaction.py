@@ -1,4 +1,4 @@
-"""A whole gateway that folds long conversations, before a whole lab."""
+"""A whole gateway that compacts long conversations, before a whole lab."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -18,14 +18,16 @@ WORDS = ("the", "parcel", "was", "packed", "with", "care", "and", "left", "our",
 
 
 @pytest.fixture
-def folding(found: Callable[..., Town]) -> Town:
-    """A town that folds every feature's conversations, none left to compare with."""
+def compaction(found: Callable[..., Town]) -> Town:
+    """A town that compacts every feature's conversations, none left to compare with."""
     return found(compaction=CompactionMode.FACTS, control_share=0.0)
 
 
 @pytest.fixture
-def ask(folding: Town) -> Iterator[Callable[..., Any]]:
-    with closing(openai.OpenAI(base_url=folding.url, api_key=folding.key, max_retries=0)) as sdk:
+def ask(compaction: Town) -> Iterator[Callable[..., Any]]:
+    with closing(
+        openai.OpenAI(base_url=compaction.url, api_key=compaction.key, max_retries=0)
+    ) as sdk:
 
         def asked(messages: list[Any], model: str = "gpt-lab", header: str = "") -> Any:
             return sdk.chat.completions.with_raw_response.create(
@@ -69,19 +71,19 @@ def conversation(turns: int) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("model", ["gpt-lab", "claude-lab"])
-def test_a_conversation_is_answered_folded_from_its_first_call_to_its_last(
-    folding: Town, ask: Callable[..., Any], model: str
+def test_a_conversation_is_answered_compacted_from_its_first_call_to_its_last(
+    compaction: Town, ask: Callable[..., Any], model: str
 ) -> None:
     kept = []
     for turns in range(1, 31):
         answer = ask(conversation(turns), model)
-        (receipt,) = folding.receipts(answer.headers["x-request-id"])
+        (receipt,) = compaction.receipts(answer.headers["x-request-id"])
         kept.append(receipt)
 
     assert {each.outcome for each in kept} == {Outcome.ANSWERED}
     assert {each.compaction for each in kept} == {"facts"}
     last = kept[-1]
-    assert last.folded
+    assert last.compacted
     assert last.tokens_before is not None
     assert last.tokens_after is not None
     assert last.tokens_after * 2 < last.tokens_before
@@ -103,14 +105,14 @@ def test_a_caller_may_force_try_and_refuse_it(ask: Callable[..., Any]) -> None:
     assert "not 'of'" in wrong.headers["x-thriftgate-notes"]
 
 
-def test_forcing_a_first_call_says_what_was_folded_and_why_or_that_nothing_was(
+def test_forcing_a_first_call_says_what_was_compacted_and_why_or_that_nothing_was(
     ask: Callable[..., Any],
 ) -> None:
     long, short = ask(conversation(10), header="force"), ask(conversation(0), header="force")
     said = long.headers[ASKED].split("; ")
 
-    assert said[:3] == ["compacted", "reason=forced", "no-more=nothing_to_fold"]
-    assert short.headers[ASKED].startswith("unmodified; reason=nothing_to_fold; ")
+    assert said[:3] == ["compacted", "reason=forced", "no-more=nothing_to_compact"]
+    assert short.headers[ASKED].startswith("unmodified; reason=nothing_to_compact; ")
 
 
 def test_a_clients_own_request_to_compact_goes_as_it_came(ask: Callable[..., Any]) -> None:

@@ -1,4 +1,4 @@
-"""What must survive folding, on recorded dialogues; a sample of each set."""
+"""What must survive compaction, on recorded dialogues; a sample of each set."""
 
 from collections import Counter
 from functools import cache
@@ -16,7 +16,7 @@ from tests.bench.compaction_sets import SETS, TABLES, chained, dialogues
 
 #: Every so manieth dialogue is probed, so that all of it takes half a minute.
 EVERY = {"tau": 16, "sgd x4": 8, "swe-agent": 4, "mini-swe": 4, "agentdojo": 240}
-#: Parts of fewer tokens are left out; no policy folds them unless it is told to.
+#: Parts of fewer tokens are left out; no policy compacts them unless it is told to.
 LEAST = 1_000
 
 
@@ -120,7 +120,7 @@ def test_no_probe_fails(name, policy, count):
 
 
 @pytest.mark.parametrize("name", ["tau", "mini-swe"])
-def test_ten_folds_in_a_row_keep_what_one_keeps(name, count):
+def test_ten_compactions_in_a_row_keep_what_one_keeps(name, count):
     here(name)
     rows = [ten_in_a_row(each, count) for each in dialogues(name, 4)]
     needed, once, ten = (sum(each) for each in zip(*rows, strict=True))

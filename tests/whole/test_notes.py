@@ -1,4 +1,4 @@
-"""A running gateway that has a small model take notes on what it folds."""
+"""A running gateway that has a small model take notes on what it compacts."""
 
 import asyncio
 import sqlite3
@@ -55,7 +55,7 @@ def rows(folder: Path) -> int:
 
 
 async def noted(folder: Path, parts: int) -> None:
-    """Wait until there are notes on so many parts; all but the last were taken by a fold."""
+    """Wait until there are notes on so many parts; all but the last were taken by a compaction."""
     async with asyncio.timeout(10):
         while rows(folder) < 2 * parts - 1:  # noqa: ASYNC110 - nobody says when
             await asyncio.sleep(0.01)
@@ -83,7 +83,7 @@ async def worked(folder: Path, server: Server, calls: list[int]) -> list[str]:
                 parts += 1
                 await noted(settings.folder, parts)
         assert running.store.drain.flush(10)
-        (journeys,) = running.store.foldings.totals(0.0)
+        (journeys,) = running.store.compaction_receipts.totals(0.0)
         assert sorted(running.store.reports.features(team.id)) == [
             "journeys",
             "journeys/compaction",

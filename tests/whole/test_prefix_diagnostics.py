@@ -125,7 +125,7 @@ def test_a_question_that_is_refused_is_asked_no_more(here: Hourglass, caplog):
 
     assert "diagnostics" not in received(here)
     assert receipt(here, answers[-1]).arm == "treated"
-    assert "it is not asked" in caplog.text
+    assert "is not asked for them again" in caplog.text
 
 
 def test_where_nothing_is_planned_nothing_is_asked(here: Hourglass):

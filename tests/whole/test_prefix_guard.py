@@ -70,7 +70,7 @@ def suspension(here: Hourglass, place: LayoutScope) -> str:
 
     def look() -> str:
         here.gateway.store.board.refresh()
-        return here.gateway.store.board.standings.of(place).suspended
+        return here.gateway.store.board.current.of(place).suspended
 
     return in_time(look)
 
@@ -99,4 +99,4 @@ def test_a_feature_that_is_no_dearer_stays_planned(here: Hourglass) -> None:
 
     store = here.gateway.store
     store.board.refresh()
-    assert not any(each.suspended for each in store.board.standings.places.values())
+    assert not any(each.suspended for each in store.board.current.places.values())

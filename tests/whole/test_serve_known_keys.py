@@ -19,8 +19,9 @@ import redis
 
 from proxy.api.starting import OFFLINE, STARTING
 from proxy.cli.session import now
+from proxy.errors import OperatorError
 from proxy.store.sql.database import open_database
-from proxy.store.sql.known_keys import FILE_NAME, UnusableKeys, read_known_keys
+from proxy.store.sql.known_keys import FILE_NAME, read_known_keys
 from proxy.store.sql.teams import Teams
 from tests.fakes.postgres import SERVER, schema
 from tests.fakes.redis_keys import SERVER as REDIS
@@ -70,7 +71,7 @@ class Installation:
         """Number of keys were written down, by whether they are revoked."""
         try:
             known = read_known_keys(self.file, self.gateway.database_url, now(), _DAY_S)
-        except UnusableKeys:
+        except OperatorError:
             return {}
         revoked = [key.revoked for key in known.by_hash().values()]
         return {which: revoked.count(which) for which in (False, True)}

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.catalog.entries import Route
-from proxy.errors import InvalidCall, UpstreamError
+from proxy.errors import CallerError, UpstreamError
 from proxy.providers.anthropic.answer import WholeAnswer
 from proxy.providers.anthropic.failure import messages_failure
 from proxy.providers.anthropic.request import MessagesRequest, messages_body
@@ -45,15 +45,15 @@ class AnthropicWire:
     key_header = "x-api-key"
 
     def request(self, call: Call, route: Route) -> PreparedRequest:
-        """The call in Anthropic's words, always from the caller's own bytes.
+        """The call in Anthropic's format, always made from the caller's own bytes.
 
         Raises:
-            InvalidCall: If it cannot be said without changing its meaning.
+            CallerError: If it cannot be said without changing its meaning.
         """
         if call.method == "GET" and call.path_model:
             return _model_request(call, route)
         if call.endpoint not in _ENDPOINTS or call.method != "POST":
-            raise _unsupported(call.endpoint)
+            raise _unsupported_endpoint(call.endpoint)
         said = _translate_request(call, route)
         return PreparedRequest(
             method="POST",
@@ -71,7 +71,7 @@ class AnthropicWire:
     def terms(
         self, asked: str, answered: str, usage: Mapping[str, Any], region: str
     ) -> BillingTerms:
-        """The usage object alone tells tier, region and speed.
+        """Tier, region and speed of an answer, by its usage object alone.
 
         Source: Anthropic, Messages API, usage (2026-11).
         """
@@ -83,24 +83,24 @@ class AnthropicWire:
         )
 
     def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:
-        """What an Anthropic error means for the caller."""
+        """Translate an Anthropic error into the caller's."""
         return messages_failure(status, headers, body)
 
 
 def _translate_request(call: Call, route: Route) -> MessagesRequest:
-    """The call in Anthropic's words; notes and refusals in those of the caller."""
+    """Translate the call to Anthropic's format; notes and refusals name the caller's fields."""
     if call.endpoint == _CHAT:
         return messages_body(call.body, route)
     asked = chat_body(call.body, compacts=True)
     try:
         said = messages_body(asked.body, route)
-    except InvalidCall as error:
-        raise asked.names.error(error) from None
-    return replace(said, notes=(*asked.notes, *map(asked.names.words, said.notes)))
+    except CallerError as error:
+        raise asked.names.translate_error(error) from None
+    return replace(said, notes=(*asked.notes, *map(asked.names.translate_note, said.notes)))
 
 
 def _headers(given: Mapping[str, str], needed: tuple[str, ...], route: Route) -> dict[str, str]:
-    """What goes with a request; of the caller's headers only the beta features it asks for."""
+    """The headers of a request; of the caller's own only the beta features it asks for."""
     headers = {"content-type": "application/json", "anthropic-version": _VERSION}
     if needed:
         return headers | {HEADER: merge_betas(route.upstream.headers, given, needed)}
@@ -155,7 +155,7 @@ class _ModelReader:
 
 
 def _reader(call: Call) -> Reader:
-    """What turns the answer back into what the caller's endpoint gives."""
+    """The reader that translates the answer into the format of the caller's endpoint."""
     if call.endpoint == _CHAT:
         return _chat_reader(call, wants_usage=call.fields is not None and call.fields.wants_usage)
     inner = _chat_reader(call, wants_usage=True)
@@ -169,7 +169,7 @@ def _chat_reader(call: Call, *, wants_usage: bool) -> Reader:
     return AnswerStream(model=model, created=created, wants_usage=wants_usage)
 
 
-def _unsupported(endpoint: str) -> InvalidCall:
+def _unsupported_endpoint(endpoint: str) -> CallerError:
     if endpoint.startswith("messages"):
         words = (
             "The gateway takes OpenAI calls and says them to Anthropic: send this to"
@@ -177,4 +177,4 @@ def _unsupported(endpoint: str) -> InvalidCall:
         )
     else:
         words = f"Anthropic serves no {endpoint[:100]}: ask a model of another provider."
-    return InvalidCall(words, code="unsupported_endpoint", param="model")
+    return CallerError(words, code="unsupported_endpoint", param="model")

@@ -126,17 +126,17 @@ def message(content: list[Raw]) -> dict[str, Any]:
         if block.type == "text":
             links += annotations(block.citations or (), len(words), len(words + block.text))
             words += block.text
-            order.say(block.text)
+            order.note_words(block.text)
         elif block.type == "tool_use":
             calls.append(_call(block))
-            order.call(block.id)
+            order.note_call(block.id)
         elif block.type in OPAQUE:
             thoughts += block.thinking
-            opaque += order.opaque(raw)
+            opaque += order.entries_for_block(raw)
     said = {"role": "assistant", "content": words or (None if calls else ""), "refusal": None}
     more = {
         "reasoning_content": thoughts,
-        "thinking_blocks": opaque + order.end(),
+        "thinking_blocks": opaque + order.final_entries(),
         "annotations": links,
         "tool_calls": calls,
     }
@@ -169,7 +169,7 @@ def annotations(
 
 
 def tier_of(usage: Mapping[str, Any]) -> str | None:
-    """The service tier in OpenAI's words; None where the answer names none."""
+    """The service tier by OpenAI's name; None where the answer names none."""
     tier = usage.get("service_tier")
     return _TIERS.get(tier) if isinstance(tier, str) else None
 

@@ -18,12 +18,12 @@ _EMPTY_ACCOUNT: Final = "credit balance"
 
 
 def messages_failure(status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:
-    """What an answer with an error status means for the caller."""
+    """Translate an answer with an error status into the caller's error."""
     return _failure(status, headers, envelope_of(body))
 
 
 def stream_failure(error: Mapping[str, Any]) -> UpstreamError:
-    """What an ``error`` event means for the caller."""
+    """Translate an ``error`` event into the caller's error."""
     return _failure(status_of(error), {}, error)
 
 

@@ -1,4 +1,4 @@
-"""Parameters of a chat call that this wire can say, bend, drop with a note, or must refuse.
+"""Parameters of a chat call that this wire translates, adapts, drops with a note, or refuses.
 
 What only steers is dropped with a note; what would change the meaning of the answer is refused.
 Source: OpenAI and Anthropic API references (2026-11).
@@ -12,7 +12,7 @@ from proxy.catalog.entries import Route
 from proxy.providers.body_fields import ChatBody, invalid_parameter, unsupported_parameter
 
 #: What is asked for where neither caller nor catalog says how long an answer may be.
-_LENGTH: Final = 4_096
+_DEFAULT_MAX_TOKENS: Final = 4_096
 
 #: Fields that need no note though they are not sent on: the gateway itself uses them.
 _OURS: Final = frozenset({"stream_options", "metadata"})
@@ -29,15 +29,15 @@ _REFUSED: Final[Mapping[str, str]] = {
 }
 
 
-def refuse(body: ChatBody, names: frozenset[str]) -> None:
-    """Nothing, if no parameter asks for what this kind of model cannot do.
+def refuse_unsupported(body: ChatBody, names: frozenset[str]) -> None:
+    """Refuse parameters that ask for what this kind of model cannot do.
 
     Raises:
-        InvalidCall: If one does.
+        CallerError: If one does.
     """
-    for name, mend in _REFUSED.items():
+    for name, fix in _REFUSED.items():
         if name in names:
-            raise unsupported_parameter(name, mend)
+            raise unsupported_parameter(name, fix)
     if body.n is not None and body.n != 1:
         raise unsupported_parameter(
             "n", "This model gives one answer per call: leave n out, or call again."
@@ -53,21 +53,21 @@ def refuse(body: ChatBody, names: frozenset[str]) -> None:
 
 
 def note_dropped_fields(names: frozenset[str], notes: list[str]) -> None:
-    """Note the fields this wire has no word for."""
+    """Note the fields that this wire cannot express."""
     if unknown := sorted(names - _KNOWN):
         notes.append(f"dropped {', '.join(unknown)}: the model has no such parameter")
 
 
 def max_tokens(body: ChatBody, route: Route, notes: list[str]) -> int:
-    """How long the answer may be; the Messages API must be told.
+    """The ``max_tokens`` of the request, which the Messages API requires.
 
     Raises:
-        InvalidCall: If the caller's own limit is below one.
+        CallerError: If the caller's own limit is below one.
     """
     name = "max_completion_tokens" if body.max_completion_tokens is not None else "max_tokens"
     asked: int | None = getattr(body, name)
     if asked is None:
-        return route.max_output or _LENGTH
+        return route.max_output or _DEFAULT_MAX_TOKENS
     if asked < 1:
         raise invalid_parameter(name, f"{name} must be at least 1.")
     if route.max_output is not None and asked > route.max_output:
@@ -99,7 +99,7 @@ def sampling(
     return asked
 
 
-def stop(body: ChatBody, notes: list[str]) -> list[str]:
+def stop_sequences(body: ChatBody, notes: list[str]) -> list[str]:
     """The stop sequences; those of only whitespace are refused by the model and left out."""
     asked = [body.stop] if isinstance(body.stop, str) else body.stop or []
     kept = [words for words in asked if words.strip()]
@@ -109,7 +109,7 @@ def stop(body: ChatBody, notes: list[str]) -> list[str]:
 
 
 def service_tier(body: ChatBody, notes: list[str]) -> str | None:
-    """The tier in Anthropic's words; None for its default, the best the account has."""
+    """The tier by Anthropic's name; None for its default, the best the account has."""
     if body.service_tier in {None, "auto", "priority"}:
         return None
     if body.service_tier != "default":

@@ -23,23 +23,23 @@ _ENDINGS: Final = {"pdf": "application/pdf", "txt": "text/plain", "md": "text/pl
 
 
 def blocks(message: ChatMessage, at: str) -> list[Block]:
-    """The content of a message as blocks, in order; text that says nothing is left out.
+    """The content of a message as blocks, in order; blank text is left out.
 
     Args:
         message: Whose content.
         at: Its place in the body, such as ``messages[2]``.
 
     Raises:
-        InvalidCall: If a part cannot be said to this kind of model.
+        CallerError: If a part cannot be said to this kind of model.
     """
-    return [block for block in _blocks(message, at) if says(block)]
+    return [block for block in _blocks(message, at) if has_words(block)]
 
 
 def texts(message: ChatMessage, at: str) -> list[Block]:
-    """The same for roles that may hold text only, with the text that says nothing.
+    """The same for roles that may hold text only; blank text stays.
 
     Raises:
-        InvalidCall: If there is anything else.
+        CallerError: If there is anything else.
     """
     for number, part in enumerate(message.content if isinstance(message.content, list) else ()):
         if part.type not in {"text", "refusal"}:
@@ -50,8 +50,8 @@ def texts(message: ChatMessage, at: str) -> list[Block]:
     return _blocks(message, at)
 
 
-def says(block: Block) -> bool:
-    """True if it says anything: Anthropic refuses text blocks that hold only whitespace."""
+def has_words(block: Block) -> bool:
+    """True if the block is not blank: Anthropic refuses text of whitespace alone."""
     return block["type"] != "text" or bool(block["text"].strip())
 
 

@@ -9,21 +9,20 @@ from typing import Any, Final
 import msgspec
 
 from proxy.catalog.entries import Route
-from proxy.providers.anthropic.pairs import pair_tool_calls
 from proxy.providers.anthropic.params import (
     end_user,
     max_tokens,
     note_dropped_fields,
-    refuse,
+    refuse_unsupported,
     sampling,
     service_tier,
-    stop,
+    stop_sequences,
 )
 from proxy.providers.anthropic.parts import text
 from proxy.providers.anthropic.schema import close_objects
 from proxy.providers.anthropic.thinking import Thinking, thinking
 from proxy.providers.anthropic.tools import tool_choice, tools
-from proxy.providers.anthropic.turns import Turn, close_turns, system, turns
+from proxy.providers.anthropic.turns import Turn, close_turns, pair_tool_calls, system, turns
 from proxy.providers.body_fields import (
     ChatBody,
     invalid_parameter,
@@ -39,7 +38,7 @@ _JSON_ONLY: Final = "Answer with one JSON object and nothing else."
 
 
 class MessagesRequest(msgspec.Struct, frozen=True):
-    """A request in Anthropic's words.
+    """A request in Anthropic's format.
 
     Attributes:
         body: The JSON to send.
@@ -56,11 +55,11 @@ def messages_body(body: bytes, route: Route) -> MessagesRequest:
     """The caller's chat body for this route.
 
     Raises:
-        InvalidCall: If it is wrong, or cannot be said without changing its meaning.
+        CallerError: If it is wrong, or cannot be said without changing its meaning.
     """
     asked, names = read(body)
     notes: list[str] = []
-    refuse(asked, names)
+    refuse_unsupported(asked, names)
     if not asked.messages:
         raise invalid_parameter(
             "messages", "There is nothing to answer: send at least one message."
@@ -97,7 +96,7 @@ def _messages_request(asked: ChatBody, route: Route, notes: list[str]) -> dict[s
             "messages": [{"role": turn.role, "content": turn.content} for turn in found],
             "thinking": thought.field,
             "output_config": output,
-            "stop_sequences": stop(asked, notes),
+            "stop_sequences": stop_sequences(asked, notes),
             "service_tier": service_tier(asked, notes),
             "metadata": {"user_id": user} if user else None,
             "cache_control": asked.cache_control if is_given(asked.cache_control) else None,
@@ -107,7 +106,7 @@ def _messages_request(asked: ChatBody, route: Route, notes: list[str]) -> dict[s
 
 
 def _without_empty_fields(fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields that say something."""
+    """The fields without those that are empty."""
     return {name: value for name, value in fields.items() if value not in (None, [], {})}
 
 
@@ -117,7 +116,7 @@ def _output_config(
     """``output_config``: effort and format; a wish for any JSON goes to the system blocks.
 
     Raises:
-        InvalidCall: If a schema is asked of a model that cannot promise one.
+        CallerError: If a schema is asked of a model that cannot promise one.
     """
     output: dict[str, Any] = {"effort": thought.effort} if thought.effort else {}
     form = asked.response_format

@@ -18,7 +18,7 @@ _NOTE: Final = "closed the objects of response_format: the model promises no oth
 
 
 def close_objects(schema: Raw, notes: list[str]) -> Raw:
-    """The schema with ``additionalProperties: false`` in each object that does not say.
+    """The schema with ``additionalProperties: false`` in each object that does not set it.
 
     The caller's own bytes where all do; what says otherwise is left for the upstream to refuse.
     """
@@ -41,7 +41,7 @@ def _close(found: object) -> bool:
         one = left.pop()
         if not isinstance(one, dict):
             continue
-        left.extend(_within(one))
+        left.extend(_subschemas(one))
         if _is_object(one) and "additionalProperties" not in one:
             one["additionalProperties"] = False
             was_open = True
@@ -54,7 +54,7 @@ def _is_object(schema: dict[str, Any]) -> bool:
     return kind == "object" or (isinstance(kind, list) and "object" in kind)
 
 
-def _within(schema: dict[str, Any]) -> Iterator[Any]:
+def _subschemas(schema: dict[str, Any]) -> Iterator[Any]:
     """The schemas directly inside this one; examples and constants are none."""
     for name in _BY_NAME:
         inner = schema.get(name)

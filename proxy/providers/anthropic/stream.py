@@ -50,7 +50,7 @@ class _Start(msgspec.Struct):
     usage: dict[str, Any] | None = None
 
 
-class _Happening(msgspec.Struct):
+class _StreamEvent(msgspec.Struct):
     """One event of a Messages stream, whichever it is."""
 
     type: str
@@ -62,7 +62,7 @@ class _Happening(msgspec.Struct):
     error: dict[str, Any] | None = None
 
 
-_happening = msgspec.json.Decoder(_Happening).decode
+_decode_event = msgspec.json.Decoder(_StreamEvent).decode
 
 
 class _Open:
@@ -135,7 +135,7 @@ class AnswerStream:
             if self._ends or self._unread is not None:
                 break
             try:
-                chunks.append(self._chunks_for_event(_read(event.data)))
+                chunks.append(self._chunks_for_event(_read_event(event.data)))
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 self._unread = malformed_answer()
         if self._unread is not None and not chunks:
@@ -143,7 +143,7 @@ class AnswerStream:
         return b"".join(chunks)
 
     def end(self) -> bytes:
-        """The last chunks, where the upstream said why it stops but not that it has.
+        """The last chunks, where the upstream sent a stop reason but no end.
 
         Raises:
             UpstreamError: If the upstream ended in the middle of its answer.
@@ -154,8 +154,8 @@ class AnswerStream:
             raise self._unread or truncated_stream()
         return self._final_chunks()
 
-    def _chunks_for_event(self, event: _Happening) -> bytes:
-        """The chunks for one event; unknown events say nothing."""
+    def _chunks_for_event(self, event: _StreamEvent) -> bytes:
+        """The chunks for one event; none for unknown events."""
         if event.type == "content_block_delta" and event.delta is not None:
             return self._delta_chunk(event.delta)
         if event.type == "content_block_start" and event.content_block is not None:
@@ -164,7 +164,7 @@ class AnswerStream:
             return self._close_block()
         return self._message_chunks(event)
 
-    def _message_chunks(self, event: _Happening) -> bytes:
+    def _message_chunks(self, event: _StreamEvent) -> bytes:
         """The chunks for an event about the whole message."""
         if event.type == "ping":
             return _PING
@@ -183,13 +183,13 @@ class AnswerStream:
         return b""
 
     def _open_block(self, block: dict[str, Any]) -> bytes:
-        """The first chunk of a block: a tool's name, or what it already says."""
+        """The first chunk of a block: a tool's name, or its first text."""
         self._open = _Open(block, self._written)
         if self._open.kind == "tool_use":
             call = {"name": block.get("name", ""), "arguments": ""}
             started = {"id": block.get("id", ""), "type": "function", "function": call}
             self._calls += 1
-            self._order.call(started["id"])
+            self._order.note_call(started["id"])
             return self._chunk({"tool_calls": [{"index": self._calls - 1, **started}]})
         first = block.get("text") if self._open.kind == "text" else None
         return self._text_chunk(first) if isinstance(first, str) and first else b""
@@ -213,12 +213,12 @@ class AnswerStream:
         return b""
 
     def _close_block(self) -> bytes:
-        """What can be said only when a block is whole."""
+        """End the open block: the chunk that needs all of it, such as its citations."""
         ended, self._open = self._open, _Open({}, 0)
         if ended.kind == "tool_use" and not ended.pieces:
             return self._arguments_chunk(orjson.dumps(ended.block.get("input") or {}).decode())
         if ended.kind in OPAQUE:
-            return self._opaque_chunk(self._order.opaque(_whole(ended)))
+            return self._opaque_chunk(self._order.entries_for_block(_complete_block(ended)))
         found = annotations(ended.citations, ended.start, self._written)
         return self._chunk({"annotations": found}) if found else b""
 
@@ -231,11 +231,11 @@ class AnswerStream:
 
     def _text_chunk(self, words: str) -> bytes:
         self._written += len(words)
-        self._order.say(words)
+        self._order.note_words(words)
         return self._chunk({"content": words})
 
     def _arguments_chunk(self, piece: str) -> bytes:
-        """A piece of a tool call's arguments; an empty one says nothing."""
+        """The chunk for a piece of a tool call's arguments; none for an empty piece."""
         if not piece:
             return b""
         self._open.pieces.append(piece)
@@ -245,7 +245,7 @@ class AnswerStream:
     def _final_chunks(self) -> bytes:
         """The last chunks of a stream that ended well."""
         self._ends = True
-        order = self._opaque_chunk(self._order.end())
+        order = self._opaque_chunk(self._order.final_entries())
         reason = FINISH_REASONS.get(self._reason, "stop").encode()
         last = b'{},"logprobs":null,"finish_reason":"' + reason + b'"}]'
         usage = chat_usage(self._usage)
@@ -256,7 +256,7 @@ class AnswerStream:
         return order + self._head + _CHOICE + last + told + self._tail + counted + _DONE
 
     def _error_chunk(self, error: UpstreamError) -> bytes:
-        """The event that tells the caller, after which nothing follows."""
+        """The error event that ends the stream."""
         self._ends = True
         return error_event("chat/completions", error)
 
@@ -264,7 +264,7 @@ class AnswerStream:
         return self._head + _CHOICE + orjson.dumps(delta) + _OPEN_END + self._tail
 
     def _opening(self, name: str) -> bytes:
-        """How every chunk begins, up to its choices."""
+        """The beginning of every chunk, up to its choices."""
         fields = {
             "id": name,
             "object": "chat.completion.chunk",
@@ -278,7 +278,7 @@ _CHOICE: Final = b'[{"index":0,"delta":'
 _OPEN_END: Final = b',"logprobs":null,"finish_reason":null}]'
 
 
-def _whole(ended: _Open) -> dict[str, Any]:
+def _complete_block(ended: _Open) -> dict[str, Any]:
     """The opaque block as it would stand in an answer that is no stream."""
     if ended.kind != "thinking":
         return ended.block
@@ -288,9 +288,9 @@ def _whole(ended: _Open) -> dict[str, Any]:
     }
 
 
-def _read(data: bytes) -> _Happening:
-    """What an event says, also where it is only nearly JSON."""
+def _read_event(data: bytes) -> _StreamEvent:
+    """Decode an event, also where it is only nearly JSON."""
     try:
-        return _happening(data)
+        return _decode_event(data)
     except msgspec.DecodeError:
-        return _happening(to_strict_json(data) or data)
+        return _decode_event(to_strict_json(data) or data)

@@ -25,7 +25,7 @@ _MIN_BUDGET_TOKENS: Final = 1_024
 
 
 class Thinking(msgspec.Struct, frozen=True):
-    """How the model is told to think.
+    """The thinking settings of a request.
 
     Attributes:
         field: The ``thinking`` of the request; None to leave it out.
@@ -37,7 +37,7 @@ class Thinking(msgspec.Struct, frozen=True):
 
     @property
     def is_on(self) -> bool:
-        """True if the model was told to think, which rules out sampling and prefill."""
+        """True if thinking is on, which rules out sampling and prefill."""
         return self.field is not None and self.field != _OFF
 
 
@@ -60,7 +60,7 @@ def thinking(
     room: int,
     forced: bool,
 ) -> Thinking:
-    """How the model is told to think.
+    """The thinking settings that the caller asks for, by the traits of the model.
 
     Args:
         body: The caller's; its own ``thinking`` goes before what an effort would mean.
@@ -71,7 +71,7 @@ def thinking(
         forced: Whether a tool must be used, which rules out thinking.
 
     Raises:
-        InvalidCall: If the effort is none that exists.
+        CallerError: If the effort is none that exists.
     """
     effort = body.reasoning_effort
     if effort is not None and effort != "none" and effort not in _BUDGETS:
@@ -127,14 +127,14 @@ def _budget_thinking(budget: int, turns: list[Turn], notes: list[str], *, forced
         notes.append("left thinking out: the model cannot think when a tool is forced")
     elif budget < _MIN_BUDGET_TOKENS:
         notes.append("left thinking out: max_tokens leaves no room for it")
-    elif _thoughtless(turns):
+    elif _answers_tools_without_thinking(turns):
         notes.append("left thinking out: the thinking_blocks of the last tool calls are missing")
     else:
         return Thinking({"type": "enabled", "budget_tokens": budget})
     return Thinking()
 
 
-def _thoughtless(turns: list[Turn]) -> bool:
+def _answers_tools_without_thinking(turns: list[Turn]) -> bool:
     """True if tools are being answered whose calls came without their thinking.
 
     Such a turn must begin with thinking on models that are told a budget, and a client that drops

@@ -31,7 +31,7 @@ def tools(body: ChatBody, traits: frozenset[str], notes: list[str]) -> list[Bloc
     """The tool definitions, in the caller's order; schemas byte for byte.
 
     Raises:
-        InvalidCall: If one is no function.
+        CallerError: If one is no function.
     """
     return [
         _tool(tool, f"tools[{number}]", traits, notes)
@@ -43,7 +43,7 @@ def tool_choice(body: ChatBody, traits: frozenset[str]) -> dict[str, Any] | None
     """Which tool the model may or must use; None to leave it the choice.
 
     Raises:
-        InvalidCall: If this model cannot be told so.
+        CallerError: If this model cannot be told so.
     """
     if not body.tools:
         _check_toolless(body.tool_choice)
@@ -64,7 +64,7 @@ def tool_use(call: ToolCall, at: str) -> Block:
     """A call of a tool as a block; the arguments byte for byte.
 
     Raises:
-        InvalidCall: If it is no call of a function.
+        CallerError: If it is no call of a function.
     """
     if call.type != "function" or call.function is None:
         raise unsupported_parameter(
@@ -72,7 +72,7 @@ def tool_use(call: ToolCall, at: str) -> Block:
         )
     block = {
         "type": "tool_use",
-        "id": _id(call.id, f"{at}.id"),
+        "id": _tool_id(call.id, f"{at}.id"),
         "name": call.function.name,
         "input": _tool_input(call.function.arguments or ""),
     }
@@ -85,7 +85,7 @@ def tool_result(message: ChatMessage, at: str) -> Block:
     A marker on any part moves to the block: Anthropic caches no sub-blocks.
 
     Raises:
-        InvalidCall: If it does not say which call it answers.
+        CallerError: If it does not say which call it answers.
     """
     if message.tool_call_id is None:
         raise invalid_parameter(
@@ -95,7 +95,7 @@ def tool_result(message: ChatMessage, at: str) -> Block:
     marks = [block.pop("cache_control") for block in content if "cache_control" in block]
     block: Block = {
         "type": "tool_result",
-        "tool_use_id": _id(message.tool_call_id, f"{at}.tool_call_id"),
+        "tool_use_id": _tool_id(message.tool_call_id, f"{at}.tool_call_id"),
     }
     if content:
         block["content"] = content
@@ -139,7 +139,7 @@ def _schema(parameters: Raw, at: str) -> Raw | dict[str, Any]:
 
 
 def _choice(choice: str | ToolChoice | None, offered: list[ToolDefinition]) -> dict[str, Any]:
-    """The choice in Anthropic's words."""
+    """The choice in Anthropic's format."""
     plain = {"none": "none", "auto": "auto", "required": "any"}
     if choice is None or isinstance(choice, str):
         if choice is not None and choice not in plain:
@@ -159,11 +159,11 @@ def _choice(choice: str | ToolChoice | None, offered: list[ToolDefinition]) -> d
 def _allowed_choice(
     mode: str, allowed: list[ToolDefinition], offered: list[ToolDefinition]
 ) -> dict[str, Any]:
-    """The few restrictions that can be said without touching the list of tools.
+    """Restrict the choice as far as possible without touching the list of tools.
 
     A shorter list would be a new prefix, and every cached token of the conversation would be lost.
     """
-    names, all_names = _names(allowed), _names(offered)
+    names, all_names = _tool_names(allowed), _tool_names(offered)
     if mode == "required" and len(names) == 1:
         return {"type": "tool", "name": next(iter(names))}
     if names >= all_names:
@@ -174,7 +174,7 @@ def _allowed_choice(
     )
 
 
-def _names(some: list[ToolDefinition]) -> set[str]:
+def _tool_names(some: list[ToolDefinition]) -> set[str]:
     return {tool.function.name for tool in some if tool.function is not None}
 
 
@@ -185,7 +185,7 @@ def _check_toolless(choice: str | ToolChoice | None) -> None:
         )
 
 
-def _id(name: str, at: str) -> str:
+def _tool_id(name: str, at: str) -> str:
     """The id in the letters Anthropic allows; different ids stay different."""
     if not name:
         raise invalid_parameter(at, f"`{at}` must not be empty.")

@@ -1,14 +1,19 @@
 """Chat messages as a system prompt and the alternating turns of the Messages API.
 
-Source: Anthropic, Messages API and mid-conversation system messages (2026-08).
+Every call of a tool is answered in the next message, and only calls are; no two calls of a
+conversation share an id.
+
+Source: Anthropic, Messages API and mid-conversation system messages (2026-08); tool use (2026-11).
 """
 
+from collections import Counter
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final, Literal
 
 from msgspec import Raw
 
-from proxy.providers.anthropic.parts import blocks, says, text, texts
+from proxy.providers.anthropic.parts import blocks, has_words, text, texts
 from proxy.providers.anthropic.tools import tool_result, tool_use
 from proxy.providers.block_order import (
     OPAQUE,
@@ -58,7 +63,7 @@ def system(messages: list[ChatMessage]) -> tuple[list[Block], int]:
     for number, message in enumerate(messages):
         if message.role not in _SYSTEM:
             return found, number
-        found += mark_last_block(_said(message, f"messages[{number}]"), message)
+        found += mark_last_block(_text_blocks(message, f"messages[{number}]"), message)
     return found, len(messages)
 
 
@@ -70,14 +75,14 @@ def turns(
     A compaction may come first in the place of all that it stands for.
 
     Raises:
-        InvalidCall: If a message cannot be said on this wire.
+        CallerError: If a message cannot be said on this wire.
     """
     found: list[Turn] = []
     for number in range(start, len(messages)):
         message, at = messages[number], f"messages[{number}]"
         if message.role in _SYSTEM:
-            mid = "mid_system" in traits and _may_stand(found, messages, number)
-            _add_system(found, mark_last_block(_said(message, at), message), notes, mid=mid)
+            mid = "mid_system" in traits and _is_allowed_midway(found, messages, number)
+            _add_system(found, mark_last_block(_text_blocks(message, at), message), notes, mid=mid)
         elif message.role == "user":
             said = mark_last_block(blocks(message, at) or [text(_EMPTY)], message)
             _turn(found, "user").content.extend(said)
@@ -123,7 +128,7 @@ def _turn(found: list[Turn], role: _Speaker) -> Turn:
     return found[-1]
 
 
-def _may_stand(found: list[Turn], messages: list[ChatMessage], number: int) -> bool:
+def _is_allowed_midway(found: list[Turn], messages: list[ChatMessage], number: int) -> bool:
     """True if a system message here follows a user turn and is last or answered by the model."""
     if not found or found[-1].role == "assistant":
         return False
@@ -146,7 +151,7 @@ def _add_system(found: list[Turn], said: list[Block], notes: list[str], *, mid: 
 
 
 def _add_assistant(found: list[Turn], message: ChatMessage, at: str) -> None:
-    """What the model said: words, calls and opaque blocks unmodified."""
+    """Add a message of the model: words, calls and opaque blocks unmodified."""
     if is_given(message.function_call):
         raise unsupported_parameter(
             f"{at}.function_call", "function_call is deprecated: send tool_calls."
@@ -163,10 +168,10 @@ def _add_assistant(found: list[Turn], message: ChatMessage, at: str) -> None:
         for number, call in enumerate(message.tool_calls or ())
     ]
     told = _opaque_blocks(message, f"{at}.thinking_blocks")
-    content = _saying(restore_order(told, words, calls))
+    content = _without_empty_blocks(restore_order(told, words, calls))
     if not content or _is_thought(content[-1]):
         opaque = [raw for raw in told if entry_kind(raw) in OPAQUE]
-        content = _saying([*opaque, *words, *(call for _, call in calls)])
+        content = _without_empty_blocks([*opaque, *words, *(call for _, call in calls)])
     if content:
         mark_last_block([block for block in content if isinstance(block, dict)], message)
         _turn(found, "assistant").content.extend(content)
@@ -182,8 +187,8 @@ def _opaque_blocks(message: ChatMessage, at: str) -> list[Raw]:
     return told
 
 
-def _saying(content: Content | None) -> Content:
-    return [one for one in content or () if isinstance(one, Raw) or says(one)]
+def _without_empty_blocks(content: Content | None) -> Content:
+    return [one for one in content or () if isinstance(one, Raw) or has_words(one)]
 
 
 def _is_thought(block: Block | Raw) -> bool:
@@ -191,8 +196,8 @@ def _is_thought(block: Block | Raw) -> bool:
     return isinstance(block, Raw) and not is_compaction(block)
 
 
-def _said(message: ChatMessage, at: str) -> list[Block]:
-    return [block for block in texts(message, at) if says(block)]
+def _text_blocks(message: ChatMessage, at: str) -> list[Block]:
+    return [block for block in texts(message, at) if has_words(block)]
 
 
 def _add_result(found: list[Turn], result: Block) -> None:
@@ -200,3 +205,49 @@ def _add_result(found: list[Turn], result: Block) -> None:
     content = _turn(found, "user").content
     place = sum(isinstance(one, dict) and one["type"] == "tool_result" for one in content)
     content.insert(place, result)
+
+
+def pair_tool_calls(turns: list[Turn]) -> list[Turn]:
+    """The turns, in which each call is answered by the next; ids used again made different.
+
+    A new id depends only on the turns before, so a growing conversation keeps its prefix.
+
+    Raises:
+        InvalidCall: If a call has no answer or an answer no call.
+    """
+    seen: Counter[str] = Counter()
+    for turn, after in pairwise([Turn("user"), *turns, Turn("user")]):
+        calls, results = _ids_of_kind(turn, "tool_use"), _ids_of_kind(after, "tool_result")
+        ids = _check_ids([call["id"] for call in calls], [one["tool_use_id"] for one in results])
+        seen.update(ids)
+        fresh = {name: f"{name}_{seen[name]}" if seen[name] > 1 else name for name in ids}
+        for call in calls:
+            call["id"] = fresh[call["id"]]
+        for result in results:
+            result["tool_use_id"] = fresh[result["tool_use_id"]]
+    return turns
+
+
+def _ids_of_kind(turn: Turn, kind: str) -> list[Block]:
+    return [block for block in turn.blocks if block["type"] == kind]
+
+
+def _check_ids(calls: list[str], results: list[str]) -> set[str]:
+    """The ids, once they are the same on both sides."""
+    asked, answered = Counter(calls), Counter(results)
+    if asked == answered and all(times == 1 for times in asked.values()):
+        return set(calls)
+    if open_calls := asked - answered:
+        raise invalid_parameter(
+            "messages",
+            f"No answer to tool call {next(iter(open_calls))!r}: add its result right after it.",
+        )
+    if strays := answered - asked:
+        raise invalid_parameter(
+            "messages",
+            f"Result {next(iter(strays))!r} answers no call right before it: leave it out or send"
+            " it once.",
+        )
+    raise invalid_parameter(
+        "messages", "Two tool calls of one message share an id: give each its own."
+    )

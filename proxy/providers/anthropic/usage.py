@@ -27,8 +27,8 @@ def messages_usage(found: Mapping[str, Any]) -> Usage | None:
     """
     passes = found.get("iterations")
     rounds = [one for one in passes if isinstance(one, dict)] if isinstance(passes, list) else []
-    counted = [usage for one in rounds if (usage := _once(one)) is not None]
-    whole = _once(found)
+    counted = [usage for one in rounds if (usage := _usage_of_pass(one)) is not None]
+    whole = _usage_of_pass(found)
     if not counted:
         return whole
     return _with_thinking(_sum(counted), _thinking(found))
@@ -51,7 +51,7 @@ def chat_usage(found: Mapping[str, Any]) -> dict[str, Any] | None:
     }
 
 
-def _once(found: Mapping[str, Any]) -> Usage | None:
+def _usage_of_pass(found: Mapping[str, Any]) -> Usage | None:
     """The buckets of one pass."""
     if all(_count(found, name) is None for name in _COUNTS):
         return None

@@ -1,4 +1,4 @@
-"""The OpenAI wire: what the caller said goes on unmodified, but for the model's name upstream.
+"""The OpenAI wire: forwards the caller's bytes unmodified, but for the model's upstream name.
 
 Cache markers that the route's cache would refuse or not see are said in its words or taken off,
 and where there are several teams each says whose cache it is to meet.
@@ -41,7 +41,7 @@ _NO_CHOICES: Final = re.compile(rb'"choices"\s*:\s*\[\s*\]')
 
 
 class _CacheRequest(msgspec.Struct, frozen=True):
-    """What a route's cache changes of a request."""
+    """The changes that a route's cache needs in a request."""
 
     body: bytes
     notes: tuple[str, ...] = ()
@@ -61,12 +61,12 @@ class OpenAIWire:
         """The caller's own bytes; only fields that must differ are replaced.
 
         Raises:
-            InvalidCall: If a Responses call cannot be said to an upstream that knows chat alone.
+            CallerError: If a Responses call cannot be said to an upstream that knows chat alone.
         """
         if call.endpoint == "responses" and not route.upstream.serves_responses:
-            return _in_chat(call, route)
+            return _as_chat_request(call, route)
         fields = self._fields(call, route)
-        found = _for_cache(call, call.body, call.endpoint, route)
+        found = _adapt_to_cache(call, call.body, call.endpoint, route)
         fields |= found.fields
         return PreparedRequest(
             method=call.method,
@@ -91,7 +91,7 @@ class OpenAIWire:
         return BillingTerms(service_tier=price_tier(answered or asked), region=region)
 
     def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:
-        """What an OpenAI-type error means for the caller."""
+        """Translate an OpenAI-type error into the caller's."""
         return openai_failure(status, headers, body)
 
     def _fields(self, call: Call, route: Route) -> dict[str, bytes]:
@@ -150,10 +150,10 @@ def _with_fields(call: Call, body: bytes, fields: Mapping[str, bytes]) -> bytes:
     return with_model(body, content_type, msgspec.json.decode(fields["model"], type=str))
 
 
-def _in_chat(call: Call, route: Route) -> PreparedRequest:
+def _as_chat_request(call: Call, route: Route) -> PreparedRequest:
     """A Responses call as a chat completion, and the way back."""
     asked = chat_body(call.body)
-    found = _for_cache(call, asked.body, _CHAT, route)
+    found = _adapt_to_cache(call, asked.body, _CHAT, route)
     model = {"model": msgspec.json.encode(route.model)} if route.model else {}
     fields = {**model, **found.fields}
     reader = responses_reader(PassthroughReader(), call.body, call.is_streaming, call.arrived)
@@ -167,7 +167,7 @@ def _in_chat(call: Call, route: Route) -> PreparedRequest:
     )
 
 
-def _for_cache(call: Call, body: bytes, endpoint: str, route: Route) -> _CacheRequest:
+def _adapt_to_cache(call: Call, body: bytes, endpoint: str, route: Route) -> _CacheRequest:
     """The body as the route's cache takes it, in its own team's part of that."""
     if call.fields is None:
         return _CacheRequest(body)

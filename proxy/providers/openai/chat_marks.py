@@ -76,7 +76,7 @@ def translate_marks(body: bytes, regime: str) -> TranslatedMarks:
 
 
 class _Reader(msgspec.Struct):
-    """Says markers in other words or takes them off, and counts both.
+    """Translates or removes cache markers, and counts both.
 
     Attributes:
         translates: Whether Anthropic's markers are said as OpenAI's.
@@ -98,14 +98,14 @@ class _Reader(msgspec.Struct):
         if not self.translates:
             self.was_optioned = changed.pop(_OPTIONS, _NULL) != _NULL
         if "tools" in changed:
-            changed["tools"] = _each(changed["tools"], self._tool)
+            changed["tools"] = _map_elements(changed["tools"], self._tool)
         for name, text in _LISTS.items():
             if name in changed:
-                changed[name] = _each(changed[name], partial(self._message, text))
+                changed[name] = _map_elements(changed[name], partial(self._message, text))
         return changed
 
     def notes(self) -> tuple[str, ...]:
-        """What was done, a sentence each."""
+        """The changes that were made, a sentence each."""
         notes = []
         if self.said:
             notes.append(f"said {self.said} cache markers as breakpoints, stored for 30 minutes")
@@ -122,9 +122,9 @@ class _Reader(msgspec.Struct):
         changed = {name: value for name, value in found.items() if name not in MARKS}
         for name in _CONTENTS:
             if name in changed:
-                changed[name] = _each(changed[name], partial(self._part, takes))
+                changed[name] = _map_elements(changed[name], partial(self._part, takes))
         if "tool_calls" in changed:
-            changed["tool_calls"] = _each(changed["tool_calls"], self._bare)
+            changed["tool_calls"] = _map_elements(changed["tool_calls"], self._without_marks)
         if _is_marked(found):
             closed = _mark_last_part(changed, text) if takes else None
             self.said += closed is not None
@@ -136,7 +136,7 @@ class _Reader(msgspec.Struct):
         """A content part."""
         found = members(raw)
         if not takes or _kind(found) not in _PARTS or not _is_marked(found):
-            return self._bare(raw)
+            return self._without_marks(raw)
         if _CONTROL not in found:
             return raw
         self.said += _BREAKPOINT not in found
@@ -145,13 +145,13 @@ class _Reader(msgspec.Struct):
 
     def _tool(self, raw: bytes) -> bytes:
         """A tool's definition; its function may carry a marker of its own."""
-        outer = self._bare(raw)
+        outer = self._without_marks(raw)
         found = members(outer)
         inner = found.get("function", _NULL)
-        bare = self._bare(inner) if _may_mark(inner) else inner
+        bare = self._without_marks(inner) if _may_mark(inner) else inner
         return outer if bare == inner else write_object({**found, "function": bare})
 
-    def _bare(self, raw: bytes) -> bytes:
+    def _without_marks(self, raw: bytes) -> bytes:
         """The object without markers of its own."""
         found = members(raw)
         changed = {name: value for name, value in found.items() if name not in MARKS}
@@ -159,7 +159,7 @@ class _Reader(msgspec.Struct):
         return raw if len(changed) == len(found) else write_object(changed)
 
 
-def _each(raw: bytes, change: Callable[[bytes], bytes]) -> bytes:
+def _map_elements(raw: bytes, change: Callable[[bytes], bytes]) -> bytes:
     """The list with each element changed; as it is where none is, or where it is no list."""
     if raw[:1] != b"[":
         return raw

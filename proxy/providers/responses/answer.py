@@ -31,14 +31,14 @@ _REPEATED: Final = (
 
 
 class PromptDetails(msgspec.Struct, frozen=True):
-    """How the prompt was served."""
+    """Prompt tokens by the cache they came from."""
 
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
 
 
 class CompletionDetails(msgspec.Struct, frozen=True):
-    """What the answer consists of."""
+    """Output tokens by their kind."""
 
     reasoning_tokens: int | None = None
 
@@ -54,7 +54,7 @@ class ChatUsage(msgspec.Struct, frozen=True):
 
 
 class Echo(msgspec.Struct, frozen=True, kw_only=True):
-    """What every snapshot of one response says alike.
+    """The fields that are alike in every snapshot of one response.
 
     Attributes:
         asked: The caller's fields.
@@ -97,8 +97,8 @@ class Echo(msgspec.Struct, frozen=True, kw_only=True):
         return same | changed | more
 
 
-def tail(chat_id: str, body: bytes) -> str:
-    """What the ids of a response end in: the chat id's own ending, or a digest of the request."""
+def id_suffix(chat_id: str, body: bytes) -> str:
+    """The suffix of a response's ids: the chat id's own ending, or a digest of the request."""
     return chat_id.removeprefix("chatcmpl-") or sha256(body).hexdigest()[:32]
 
 

@@ -19,7 +19,7 @@ class TopToken(msgspec.Struct, frozen=True):
     logprob: float
     bytes: list[int] | None = None
 
-    def said(self) -> Json:
+    def for_responses(self) -> Json:
         """The same for Responses, where the bytes are never null."""
         return {"token": self.token, "bytes": self.bytes or [], "logprob": self.logprob}
 
@@ -29,9 +29,11 @@ class Token(TopToken, frozen=True):
 
     top_logprobs: list[TopToken] = []
 
-    def said(self) -> Json:
+    def for_responses(self) -> Json:
         """The same for Responses."""
-        return super().said() | {"top_logprobs": [top.said() for top in self.top_logprobs]}
+        return super().for_responses() | {
+            "top_logprobs": [top.for_responses() for top in self.top_logprobs]
+        }
 
 
 class Logprobs(msgspec.Struct, frozen=True):
@@ -85,7 +87,7 @@ class Annotation(msgspec.Struct, frozen=True):
 
 
 class Delta(msgspec.Struct, frozen=True):
-    """What a message gains."""
+    """The change of a message in one chunk."""
 
     content: str | list[TextPart] | None = None
     refusal: str | None = None

@@ -1,4 +1,4 @@
-"""A Responses body read piece by piece; whatever is wrong with it names its parameter and mend."""
+"""A Responses body read piece by piece; each error names its parameter and fix."""
 
 from collections.abc import Iterable
 from typing import Any, TypeVar
@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import msgspec
 import orjson
 
-from proxy.errors import InvalidCall
+from proxy.errors import CallerError
 
 Shape = TypeVar("Shape")
 Json = dict[str, Any]
@@ -16,16 +16,16 @@ def fields(body: bytes) -> Json:
     """The top-level fields of the body.
 
     Raises:
-        InvalidCall: If it is not one JSON object.
+        CallerError: If it is not one JSON object.
     """
     try:
         found = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise InvalidCall(
+        raise CallerError(
             f"The body is not valid JSON: {error}. Send one JSON object.", code="invalid_json"
         ) from None
     if not isinstance(found, dict):
-        raise InvalidCall("The body is not an object. Send one JSON object.", code="invalid_json")
+        raise CallerError("The body is not an object. Send one JSON object.", code="invalid_json")
     return found
 
 
@@ -38,7 +38,7 @@ def convert_value(value: object, shape: type[Shape], at: str) -> Shape:
         at: The parameter it was found at, such as ``input[2]``.
 
     Raises:
-        InvalidCall: If it has another shape; its ``param`` is the path of the part that is wrong.
+        CallerError: If it has another shape; its ``param`` is the path of the part that is wrong.
     """
     try:
         return msgspec.convert(value, shape)
@@ -46,23 +46,23 @@ def convert_value(value: object, shape: type[Shape], at: str) -> Shape:
         wrong, _, path = str(error).rpartition(" - at `$")
         param = f"{at}{path.rstrip('`')}" if wrong else at
         sentence = (wrong or str(error)).rstrip(".")
-        raise InvalidCall(
+        raise CallerError(
             f"`{param}` is wrong: {sentence}.", code="invalid_value", param=param
         ) from None
 
 
-def known_kinds(values: Iterable[object], known: Iterable[str], at: str, mend: str) -> None:
+def known_kinds(values: Iterable[object], known: Iterable[str], at: str, fix: str) -> None:
     """Nothing happens if every ``type`` found in the values is a known one.
 
     Raises:
-        InvalidCall: If one is not; it says how to mend it.
+        CallerError: If one is not; it says how to fix it.
     """
     allowed = frozenset(known)
     for place, value in enumerate(values):
         kind = value.get("type") if isinstance(value, dict) else None
         if isinstance(kind, str) and kind not in allowed:
-            raise InvalidCall(
-                f"`{kind}` is not supported for this model. {mend}",
+            raise CallerError(
+                f"`{kind}` is not supported for this model. {fix}",
                 code="unsupported_value",
                 param=f"{at}[{place}].type",
             )

@@ -20,24 +20,24 @@ from typing import Any, Final, Literal, TypeGuard, get_args
 
 import msgspec
 
-from proxy.errors import InvalidCall
+from proxy.errors import CallerError
 from proxy.providers.block_order import BlockOrder
 from proxy.providers.responses.fields import Json, convert_value, known_kinds
 from proxy.providers.responses.parts import Content, chat_content
 from proxy.providers.responses.reasoning import OpaqueParts, unseal_parts
 
-_MEND: Final = (
+_FIX: Final = (
     "Send messages, reasoning, function_call and function_call_output; "
     "nothing is stored here, so send the items themselves, with `store` false."
 )
 
 
 class InputItem(msgspec.Struct, frozen=True, tag_field="type"):
-    """One item; ids and statuses of earlier answers are not said again."""
+    """One item; ids and statuses of earlier answers are left out."""
 
 
 class InputMessage(InputItem, frozen=True, tag="message"):
-    """Something said."""
+    """A message."""
 
     role: Literal["user", "system", "developer", "assistant"]
     content: Content
@@ -74,7 +74,7 @@ class CustomCall(InputItem, frozen=True, tag="custom_tool_call"):
 
 
 class CallOutput(InputItem, frozen=True, tag="function_call_output"):
-    """What came of a call."""
+    """The result of a call."""
 
     call_id: str
     output: Content
@@ -89,11 +89,11 @@ class CallOutput(InputItem, frozen=True, tag="function_call_output"):
 
 
 class CustomOutput(CallOutput, frozen=True, tag="custom_tool_call_output"):
-    """What came of a call with free text."""
+    """The result of a call with free text."""
 
 
 class InputReasoning(InputItem, frozen=True, tag="reasoning"):
-    """What the model thought; only what was sealed here goes back, the rest is left out."""
+    """Reasoning of the model; only what was sealed here goes back, the rest is left out."""
 
     encrypted_content: str | None = None
 
@@ -102,7 +102,7 @@ class InputReasoning(InputItem, frozen=True, tag="reasoning"):
 
 
 class InputCompaction(InputItem, frozen=True, tag="compaction"):
-    """What stands for all before it; its block is sealed here, and nobody else's can be read."""
+    """The compaction of all before it; only a block that was sealed here can be read."""
 
     encrypted_content: str
 
@@ -138,13 +138,13 @@ def messages(instructions: object, given: object, *, compacts: bool = False) -> 
         compacts: Whether the model reads the compactions sealed here.
 
     Raises:
-        InvalidCall: If they are not what the Responses API takes, or need something stored.
+        CallerError: If they are not what the Responses API takes, or need something stored.
     """
     first: list[Json] = []
     if instructions is not None:
         first = [{"role": "system", "content": convert_value(instructions, str, "instructions")}]
     if given is None:
-        raise InvalidCall(
+        raise CallerError(
             "`input` is missing. Send a text or a list of items.",
             code="missing_required_parameter",
             param="input",
@@ -152,7 +152,7 @@ def messages(instructions: object, given: object, *, compacts: bool = False) -> 
     if isinstance(given, str):
         return [*first, {"role": "user", "content": given}]
     items = [_with_kind(item) for item in convert_value(given, list[Any], "input")]
-    known_kinds(items, _KINDS if compacts else _KINDS[:-1], "input", _MEND)
+    known_kinds(items, _KINDS if compacts else _KINDS[:-1], "input", _FIX)
     return first + [said for run in _group_items(items) for said in _message_of_run(run)]
 
 
@@ -204,26 +204,28 @@ def _answer(run: Iterable[AnyItem]) -> list[Json]:
         compacted = compacted or isinstance(item, InputCompaction)
         if isinstance(item, InputMessage):
             contents.append(chat_content(item.content))
-            order.say(_words(contents[-1]))
+            order.note_words(_content_text(contents[-1]))
         elif isinstance(item, InputReasoning | InputCompaction):
             opaque.join(unseal_parts(item.encrypted_content), order)
         else:
             calls.append(item.chat())
-            order.call(item.call_id)
+            order.note_call(item.call_id)
     if not contents and not calls and not compacted:
         return []
-    opaque.thinking_blocks += order.end()
-    said: Json = {"role": "assistant", "content": _one(contents)} | msgspec.to_builtins(opaque)
+    opaque.thinking_blocks += order.final_entries()
+    said: Json = {"role": "assistant", "content": _merge_contents(contents)} | msgspec.to_builtins(
+        opaque
+    )
     return [said | {"tool_calls": calls} if calls else said]
 
 
-def _words(content: str | list[Json]) -> str:
+def _content_text(content: str | list[Json]) -> str:
     if isinstance(content, str):
         return content
     return "".join(part.get("text") or part.get("refusal") or "" for part in content)
 
 
-def _one(contents: list[str | list[Json]]) -> str | list[Json] | None:
+def _merge_contents(contents: list[str | list[Json]]) -> str | list[Json] | None:
     """The contents of several messages as one; a single text stays plain, which all accept."""
     parts = [
         part

@@ -1,4 +1,4 @@
-"""Output items while they grow: each turns what it gains into the events that say so.
+"""Output items while they grow: each turns its additions into events.
 
 ::
 
@@ -38,7 +38,7 @@ class OutputItem(Protocol):
 
 
 class OutputMessage:
-    """What the model says; text and refusal are parts of one message."""
+    """A message of the model; text and refusal are parts of one message."""
 
     def __init__(self, name: str, place: int) -> None:
         self._place = {"item_id": f"msg_{name}", "output_index": place}
@@ -93,7 +93,7 @@ class OutputPart:
         said = {"type": f"response.{self.kind}.delta", **self._place, "delta": text}
         if self.kind == "refusal":
             return said
-        found = [token.said() for token in tokens]
+        found = [token.for_responses() for token in tokens]
         self._tokens += found
         return said | {"logprobs": found}
 
@@ -132,7 +132,7 @@ class OutputPart:
 
 
 class OutputReasoning:
-    """What the model thinks, readable as a summary, with the opaque parts sealed beside it."""
+    """Reasoning of the model, readable as a summary, with the opaque parts sealed beside it."""
 
     def __init__(self, name: str, place: int) -> None:
         self._place = {"item_id": f"rs_{name}", "output_index": place}
@@ -176,7 +176,7 @@ class OutputReasoning:
 
 
 class OutputCompaction:
-    """What stands for all before it, sealed: the caller must send it back."""
+    """The compaction of all before it, sealed: the caller must send it back."""
 
     def __init__(self, name: str, block: msgspec.Raw) -> None:
         self._item = {
@@ -186,7 +186,7 @@ class OutputCompaction:
         }
 
     def close(self) -> Iterator[Event]:
-        """There is nothing more to say."""
+        """Nothing: it has no further events."""
         yield from ()
 
     def item(self, status: str) -> Json:
@@ -218,7 +218,7 @@ class OutputCall:
             yield {"type": f"{self._event}.delta", **self._place, "delta": text}
 
     def close(self) -> Iterator[Event]:
-        """What it is called with is whole."""
+        """End the arguments of the call."""
         text = "".join(self._texts)
         done = {"type": f"{self._event}.done", **self._place, self._field: text}
         yield done | {"name": self._name}

@@ -1,4 +1,4 @@
-"""What a Responses caller calls the things that were said in chat for it.
+"""Translates names of chat fields in errors and notes into those of the Responses API.
 
 ::
 
@@ -13,7 +13,7 @@ import re
 from types import MappingProxyType
 from typing import Any, Final
 
-from proxy.errors import InvalidCall
+from proxy.errors import CallerError
 from proxy.providers.responses.fields import Json
 from proxy.providers.responses.input import (
     CallOutput,
@@ -49,16 +49,16 @@ class ParameterNames:
         """Of the caller's own fields, which ``chat_body`` has accepted."""
         self._asked = {name: value for name, value in asked.items() if value is not None}
 
-    def error(self, error: InvalidCall) -> InvalidCall:
-        """The same refusal in the caller's names."""
+    def translate_error(self, error: CallerError) -> CallerError:
+        """An error with the caller's names of fields."""
         if error.param is None:
-            return InvalidCall(self.words(error.message), code=error.code)
+            return CallerError(self.translate_note(error.message), code=error.code)
         param = self._place(error.param)
         said = error.message.replace(f"`{error.param}`", f"`{param}`")
-        return InvalidCall(self.words(said), code=error.code, param=param)
+        return CallerError(self.translate_note(said), code=error.code, param=param)
 
-    def words(self, sentence: str) -> str:
-        """The same sentence in the caller's names."""
+    def translate_note(self, sentence: str) -> str:
+        """A sentence with the caller's names of fields."""
         return _WORD.sub(lambda found: self._translate_word(found[0]), sentence)
 
     def _translate_word(self, word: str) -> str:

@@ -1,4 +1,4 @@
-"""A whole chat message, unfolded: what it says, one piece after another, in the model's order.
+"""A whole chat message in pieces, in the order of the model.
 
 Source: OpenAI API reference, Responses, output items (2026-11).
 """
@@ -21,7 +21,7 @@ _thought = msgspec.json.Decoder(_Thought).decode
 
 
 def in_order(message: Delta) -> Iterator[Delta]:
-    """The pieces of the message; itself alone where nobody told an order.
+    """The pieces of the message in order; itself alone where the order is unknown.
 
     Reasoning comes from the blocks themselves, where together they say what the message does.
     """
@@ -45,13 +45,13 @@ def in_order(message: Delta) -> Iterator[Delta]:
             start += len(one["text"])
 
 
-def blocks_of(told: list[Raw]) -> list[Raw]:
+def blocks_of(entries: list[Raw]) -> list[Raw]:
     """The blocks of a delta as they were, without what tells where they or others stood."""
-    return [without_number(raw) for raw in told if entry_kind(raw) not in PLACES]
+    return [without_number(raw) for raw in entries if entry_kind(raw) not in PLACES]
 
 
 def _content(message: Delta, told: list[Raw]) -> Content | None:
-    """Text, calls and blocks as they stood; None where that cannot be told."""
+    """Text, calls and blocks in their order; None where that is unknown."""
     words = [{"text": message.text}] if message.text else []
     parts = enumerate(message.tool_calls or ())
     calls = [(part.id or "", {"call": replace(part, index=number)}) for number, part in parts]
@@ -70,7 +70,7 @@ def _text_piece(message: Delta, start: int, words: str) -> Delta:
 
 
 def _thinking(block: Raw) -> str:
-    """What it says of the reasoning; "" for nothing."""
+    """The text of a reasoning block; "" where it has none."""
     try:
         return _thought(block).thinking
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -42,10 +42,10 @@ class ResponseOutput:
         self._start = 0
 
     def gain(self, delta: Delta, tokens: list[Token]) -> Iterator[Event]:
-        """What a message gains: a compaction first, reasoning, words, then calls."""
+        """The events of a delta: of a compaction first, reasoning, words, then calls."""
         opaque = blocks_of(delta.thinking_blocks or [])
         for block in filter(is_compaction, opaque):
-            yield from self._begin(OutputCompaction(self._next()[0], block))
+            yield from self._begin(OutputCompaction(self._next_place()[0], block))
         thoughts = [block for block in opaque if not is_compaction(block)]
         if delta.reasoning_text or thoughts:
             yield from self._think(delta.reasoning_text, thoughts)
@@ -72,16 +72,16 @@ class ResponseOutput:
         ]
 
     def _think(self, text: str, blocks: list[msgspec.Raw]) -> Iterator[Event]:
-        item = self._last()
+        item = self._open_item()
         if not isinstance(item, OutputReasoning):
-            item = OutputReasoning(*self._next())
+            item = OutputReasoning(*self._next_place())
             yield from self._begin(item)
         yield from item.think(text, blocks)
 
     def _say(self, delta: Delta, tokens: list[Token]) -> Iterator[Event]:
-        item = self._last()
+        item = self._open_item()
         if not isinstance(item, OutputMessage):
-            item = OutputMessage(*self._next())
+            item = OutputMessage(*self._next_place())
             self._start = self._written
             yield from self._begin(item)
         if delta.text:
@@ -92,7 +92,7 @@ class ResponseOutput:
 
     def _cite(self, citation: Citation | None) -> Iterator[Event]:
         """A citation; its place is counted from the first word of its message."""
-        item = self._last()
+        item = self._open_item()
         if citation is not None and isinstance(item, OutputMessage):
             start = max(citation.start_index - self._start, 0)
             end = max(citation.end_index - self._start, 0)
@@ -104,7 +104,7 @@ class ResponseOutput:
         text = said.input if isinstance(said, CustomPart) else said.arguments
         call = self._calls.get(key)
         if call is None:
-            name, place = self._next()
+            name, place = self._next_place()
             call_id = part.id or f"call_{name}"
             call = OutputCall(name, place, call_id, custom=part.custom is not None)
             self._calls[key] = call
@@ -113,17 +113,17 @@ class ResponseOutput:
         call.set_name(said.name)
         yield from call.gain(text or "")
 
-    def _last(self) -> OutputItem | None:
+    def _open_item(self) -> OutputItem | None:
         """The item begun last, which may still gain."""
         return self._items[-1] if self._items else None
 
-    def _next(self) -> tuple[str, int]:
+    def _next_place(self) -> tuple[str, int]:
         """The name and the place of the next item."""
         place = len(self._items)
         return f"{self._tail}_{place}", place
 
     def _begin(self, item: OutputItem) -> Iterator[Event]:
-        before = self._last()
+        before = self._open_item()
         if before is not None and not isinstance(before, OutputCall):
             yield from self._finish(len(self._items) - 1, "completed")
         place = len(self._items)

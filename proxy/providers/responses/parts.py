@@ -1,4 +1,4 @@
-"""Content parts of the Responses API and how each is said in chat.
+"""Content parts of the Responses API, and their translation to chat.
 
 Source: OpenAI API reference, Responses and Chat Completions, content parts (2026-11).
 """
@@ -22,9 +22,9 @@ class InputPart(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
             "prompt_cache_breakpoint": self.prompt_cache_breakpoint,
             "cache_control": self.cache_control,
         }
-        return self._said() | {name: mark for name, mark in marks.items() if mark is not None}
+        return self._chat_part() | {name: mark for name, mark in marks.items() if mark is not None}
 
-    def _said(self) -> Json:
+    def _chat_part(self) -> Json:
         raise NotImplementedError
 
 
@@ -33,12 +33,12 @@ class InputText(InputPart, frozen=True, kw_only=True, tag="input_text"):
 
     text: str
 
-    def _said(self) -> Json:
+    def _chat_part(self) -> Json:
         return {"type": "text", "text": self.text}
 
 
 class OutputText(InputText, frozen=True, kw_only=True, tag="output_text"):
-    """Text the model said earlier; its annotations and log probabilities are not said again."""
+    """Earlier text of the model; its annotations and log probabilities are left out."""
 
 
 class RefusalText(InputPart, frozen=True, kw_only=True, tag="refusal"):
@@ -46,7 +46,7 @@ class RefusalText(InputPart, frozen=True, kw_only=True, tag="refusal"):
 
     refusal: str
 
-    def _said(self) -> Json:
+    def _chat_part(self) -> Json:
         return {"type": "refusal", "refusal": self.refusal}
 
 
@@ -60,7 +60,7 @@ class InputImage(InputPart, frozen=True, kw_only=True, tag="input_image"):
         if self.image_url is None:
             raise ValueError("an image needs `image_url`, a web address or a data URL")
 
-    def _said(self) -> Json:
+    def _chat_part(self) -> Json:
         detail = {} if self.detail is None else {"detail": self.detail}
         return {"type": "image_url", "image_url": {"url": self.image_url, **detail}}
 
@@ -76,18 +76,18 @@ class InputFile(InputPart, frozen=True, kw_only=True, tag="input_file"):
         if self.file_data is None and self.file_id is None:
             raise ValueError("a file needs `file_data` (base64) or `file_id`; a URL is not enough")
 
-    def _said(self) -> Json:
+    def _chat_part(self) -> Json:
         names = ("file_data", "file_id", "filename")
         found = {name: getattr(self, name) for name in names}
         return {"type": "file", "file": {k: v for k, v in found.items() if v is not None}}
 
 
 class InputAudio(InputPart, frozen=True, kw_only=True, tag="input_audio"):
-    """Sound for the model; chat says it the same way."""
+    """Sound for the model; chat has the same form."""
 
     input_audio: dict[str, str]
 
-    def _said(self) -> Json:
+    def _chat_part(self) -> Json:
         return {"type": "input_audio", "input_audio": self.input_audio}
 
 
@@ -96,5 +96,5 @@ Content = str | list[AnyPart]
 
 
 def chat_content(content: Content) -> str | list[Json]:
-    """The content as chat says it: text stays text, a list of parts stays a list."""
+    """The content in chat's form: text stays text, a list of parts stays a list."""
     return content if isinstance(content, str) else [part.chat() for part in content]

@@ -91,22 +91,24 @@ class StreamReader:
             if unfolding.is_finished
             else unfolding.fail(_error_fields(truncated_stream()))
         )
-        return last + self._framed(ending)
+        return last + self._frame_all(ending)
 
     def _read(self, run: bytes) -> bytes:
         found = list(parse_events(run))
         if run and not found:
             return _AWAKE
-        return b"".join(self._framed(self._meant(event.data)) for event in found if event.data)
+        return b"".join(
+            self._frame_all(self._events_of_chunk(event.data)) for event in found if event.data
+        )
 
-    def _meant(self, said: bytes) -> Iterator[Event]:
+    def _events_of_chunk(self, said: bytes) -> Iterator[Event]:
         return (
             _end_events(self._unfolding)
             if said == b"[DONE]"
             else _take_chunk(self._unfolding, said)
         )
 
-    def _framed(self, meant: Iterator[Event]) -> bytes:
+    def _frame_all(self, meant: Iterator[Event]) -> bytes:
         return b"".join(map(self._frame, meant))
 
     def _frame(self, event: Event) -> bytes:

@@ -19,7 +19,7 @@ _MARK: Final = "tg1."
 
 
 class OpaqueParts(msgspec.Struct, omit_defaults=True):
-    """What an assistant message carries beside its words.
+    """The parts of an assistant message beside its words.
 
     Attributes:
         thinking_blocks: The provider's blocks in order, signatures included.
@@ -34,9 +34,9 @@ class OpaqueParts(msgspec.Struct, omit_defaults=True):
         return bool(self.thinking_blocks or self.reasoning_content)
 
     def join(self, later: "OpaqueParts", order: BlockOrder) -> None:
-        """What comes later, with a word on what stood between, which ``order`` knows."""
+        """Add later parts, with a note on what stood between, which ``order`` knows."""
         for block in later.thinking_blocks:
-            self.thinking_blocks += order.opaque(block)
+            self.thinking_blocks += order.entries_for_block(block)
         self.reasoning_content += later.reasoning_content
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 import msgspec
 import orjson
 
-from proxy.errors import InvalidCall
+from proxy.errors import CallerError
 from proxy.providers.compaction_blocks import COMPACT, MIN_TRIGGER_TOKENS
 from proxy.providers.responses.fields import Json, convert_value, fields
 from proxy.providers.responses.input import messages
@@ -86,7 +86,7 @@ class _Compaction(msgspec.Struct, frozen=True):
 
 
 class TranslatedRequest(msgspec.Struct, frozen=True):
-    """A Responses call in chat's words.
+    """A Responses call as a chat call.
 
     Attributes:
         body: The chat body that asks for the same.
@@ -100,14 +100,14 @@ class TranslatedRequest(msgspec.Struct, frozen=True):
 
 
 def chat_body(body: bytes, *, compacts: bool = False) -> TranslatedRequest:
-    """The call in chat's words; the same bytes for the same body.
+    """Translate the call to chat; the same bytes for the same body.
 
     Args:
         body: The Responses body.
         compacts: Whether the model takes Anthropic's ``context_management`` and its blocks.
 
     Raises:
-        InvalidCall: If it is malformed, or cannot be said without state or another meaning.
+        CallerError: If it is malformed, or cannot be said without state or another meaning.
     """
     asked = fields(body)
     edits = _edits(asked.pop(_MANAGEMENT)) if compacts and asked.get(_MANAGEMENT) else {}
@@ -134,10 +134,10 @@ def _unstored_notes(asked: Json) -> Iterator[str]:
 
 
 def _refuse_state(asked: Json) -> None:
-    for name, mend in _STATEFUL.items():
+    for name, fix in _STATEFUL.items():
         if asked.get(name):
-            raise InvalidCall(
-                f"`{name}` is not supported for this model. {mend}",
+            raise CallerError(
+                f"`{name}` is not supported for this model. {fix}",
                 code="unsupported_parameter",
                 param=name,
             )
@@ -151,7 +151,7 @@ def _edits(value: object) -> Json:
     """
     found = convert_value(value, list[_Compaction], _MANAGEMENT)
     if len(found) > 1:
-        raise InvalidCall(
+        raise CallerError(
             "`context_management` holds more than one compaction. Send one.",
             code="invalid_value",
             param=_MANAGEMENT,
@@ -159,7 +159,7 @@ def _edits(value: object) -> Json:
     edit: Json = {"type": COMPACT}
     threshold = found[0].compact_threshold
     if threshold is not None and threshold < MIN_TRIGGER_TOKENS:
-        raise InvalidCall(
+        raise CallerError(
             f"This model cannot compact below {MIN_TRIGGER_TOKENS} tokens."
             " Ask for a higher threshold, or leave `context_management` out.",
             code="unsupported_value",
@@ -171,7 +171,7 @@ def _edits(value: object) -> Json:
 
 
 def _extras(asked: Json) -> Json:
-    """What a chat upstream must be asked for that a Responses one gives unasked, or by name."""
+    """The chat fields that ask for what a Responses upstream gives unasked, or by name."""
     extras: Json = {}
     if asked.get("stream") is True:
         options = convert_value(asked.get("stream_options") or {}, dict[str, Any], "stream_options")
@@ -186,7 +186,7 @@ def _extras(asked: Json) -> Json:
 def _reasoning(value: object) -> Json:
     found = convert_value(value, _Reasoning, "reasoning")
     if found.mode not in (None, "standard"):
-        raise InvalidCall(
+        raise CallerError(
             "This reasoning mode is not supported for this model. Leave `reasoning.mode` out.",
             code="unsupported_value",
             param="reasoning.mode",
@@ -208,7 +208,7 @@ def _text(value: object) -> Json:
 def _caching(value: object) -> Json:
     """Chat's options; the comparison for diagnostics is one of stored responses and is left out."""
     if convert_value(value, _Caching, "prompt_cache_options").prewarm:
-        raise InvalidCall(
+        raise CallerError(
             "A prompt cannot be prewarmed for this model. Leave `prewarm` out.",
             code="unsupported_value",
             param="prompt_cache_options.prewarm",
@@ -238,6 +238,6 @@ def _render(chat: Json) -> bytes:
     try:
         return orjson.dumps(chat)
     except orjson.JSONEncodeError:
-        raise InvalidCall(
+        raise CallerError(
             "The body is nested too deeply. Send flatter JSON.", code="invalid_json"
         ) from None

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from proxy.providers.responses.answer import INCOMPLETE, ChatUsage, Echo, tail, usage
+from proxy.providers.responses.answer import INCOMPLETE, ChatUsage, Echo, id_suffix, usage
 from proxy.providers.responses.chunk import Chunk
 from proxy.providers.responses.fields import Json, fields
 from proxy.providers.responses.items import Event
@@ -101,7 +101,7 @@ class ResponseStream:
             return
         named = model or str(echo.asked.get("model") or "")
         self._echo = Echo(
-            asked=echo.asked, created=echo.created, tail=tail(chat_id, self._body), model=named
+            asked=echo.asked, created=echo.created, tail=id_suffix(chat_id, self._body), model=named
         )
         self._output = ResponseOutput(self._echo.tail)
         for kind in ("created", "in_progress"):

@@ -9,7 +9,7 @@ import msgspec
 
 from proxy.providers.responses.fields import Json, convert_value, known_kinds
 
-_MEND: Final = "Built-in tools run at OpenAI: offer a `function` tool and run it yourself."
+_FIX: Final = "Built-in tools run at OpenAI: offer a `function` tool and run it yourself."
 
 
 class FunctionTool(msgspec.Struct, frozen=True, tag_field="type", tag="function"):
@@ -23,7 +23,7 @@ class FunctionTool(msgspec.Struct, frozen=True, tag_field="type", tag="function"
     def chat(self) -> Json:
         """The nested form, with the fields that were given."""
         found = {name: getattr(self, name) for name in self.__struct_fields__}
-        return {"type": "function", "function": _given(found)}
+        return {"type": "function", "function": _without_nulls(found)}
 
 
 class CustomTool(msgspec.Struct, frozen=True, tag_field="type", tag="custom"):
@@ -36,7 +36,10 @@ class CustomTool(msgspec.Struct, frozen=True, tag_field="type", tag="custom"):
     def chat(self) -> Json:
         """The nested form, with the fields that were given."""
         found = {name: getattr(self, name) for name in self.__struct_fields__}
-        return {"type": "custom", "custom": _given(found | {"format": _grammar(self.format)})}
+        return {
+            "type": "custom",
+            "custom": _without_nulls(found | {"format": _grammar(self.format)}),
+        }
 
 
 class NamedFunction(msgspec.Struct, frozen=True, tag_field="type", tag="function"):
@@ -81,14 +84,16 @@ def chat_tools(given: object, choice: object, parallel: object) -> Json:
     Without tools chat refuses the other two; there a choice of none or auto says nothing.
 
     Raises:
-        InvalidCall: If a tool or the choice is one that only OpenAI can run.
+        CallerError: If a tool or the choice is one that only OpenAI can run.
     """
     tools = convert_value(given, list[Any] | None, "tools") or []  # type: ignore[arg-type]  # a union is an annotation, not a type
-    known_kinds(tools, ("function", "custom"), "tools", _MEND)
+    known_kinds(tools, ("function", "custom"), "tools", _FIX)
     said = [tool.chat() for tool in convert_value(tools, list[AnyTool], "tools")]
     wanted = None if choice is None else _choice(choice)
     if said:
-        return _given({"tools": said, "tool_choice": wanted, "parallel_tool_calls": parallel})
+        return _without_nulls(
+            {"tools": said, "tool_choice": wanted, "parallel_tool_calls": parallel}
+        )
     return {} if wanted in (None, "none", "auto") else {"tool_choice": wanted}
 
 
@@ -103,5 +108,5 @@ def _grammar(form: dict[str, Any] | None) -> dict[str, Any] | None:
     return {"type": "grammar", "grammar": {k: v for k, v in form.items() if k != "type"}}
 
 
-def _given(found: Json) -> Json:
+def _without_nulls(found: Json) -> Json:
     return {name: value for name, value in found.items() if value is not None}

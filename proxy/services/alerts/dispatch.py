@@ -13,9 +13,12 @@ lost with a process that is killed; whoever says the same thing again is heard.
 import asyncio
 import logging
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from prometheus_client import Metric
+from prometheus_client.core import CounterMetricFamily
+from prometheus_client.registry import Collector
 from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.records.amounts import quantity
@@ -42,7 +45,7 @@ _SHUTDOWN_TIMEOUT_S: Final = 2.0
 _MAX_LOGGED: Final = 10
 
 
-class AlertDispatcher:
+class AlertDispatcher(Collector):
     """Takes alerts and tells sinks of them.
 
     Args:
@@ -103,6 +106,14 @@ class AlertDispatcher:
         if len(self._said) > self._remembered:
             self._said.popitem(last=False)
         return True
+
+    def collect(self) -> Iterator[Metric]:
+        """The count of dropped alerts, as Prometheus' own type."""
+        yield CounterMetricFamily(
+            "thriftgate_alerts_dropped",
+            "Alerts that were not taken because too many waited to be stored",
+            value=self.dropped,
+        )
 
     def update(self, outlets: Sequence[ConfiguredSink]) -> None:
         """Tell these sinks from now on; one that stays as it is goes on as it is."""

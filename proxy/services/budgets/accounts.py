@@ -18,7 +18,7 @@ from slo import window
 from slo.budget import EVERY, LABEL_PREFIX, Budget, BudgetUnit
 from slo.window import Window
 
-_DAY: Final = 86_400.0
+_DAY_S: Final = 86_400.0
 _ROLLED_UP: Final = frozenset({"organization", "team", "key", "feature"})
 _NOTHING: Final = Spending(0, 0)
 
@@ -92,7 +92,7 @@ class LedgerAccounts:
         start, end = window.window_start(kind, now), window.window_end(kind, now)
         if kind is not Window.MONTH:
             return self._sum_calls(source, scope, (start, end), ended_before)
-        yesterday = window.window_start(Window.DAY, now) - _DAY
+        yesterday = window.window_start(Window.DAY, now) - _DAY_S
         past = self._past(source, scope, start, max(start, yesterday))
         last = self._sum_calls(source, scope, (past.end, end), ended_before)
         return NamedSpendings(_sum(past.by, last.by), past.is_whole and last.is_whole)
@@ -102,8 +102,8 @@ class LedgerAccounts:
         if past is None or past.start != start or past.end > until:
             past = self._pasts[source, scope] = _Past(start, start, {})
         while past.end < until:
-            day = self._sum_calls(source, scope, (past.end, past.end + _DAY), None)
-            past.by, past.end = _sum(past.by, day.by), past.end + _DAY
+            day = self._sum_calls(source, scope, (past.end, past.end + _DAY_S), None)
+            past.by, past.end = _sum(past.by, day.by), past.end + _DAY_S
             past.is_whole &= day.is_whole
         return past
 

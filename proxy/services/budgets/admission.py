@@ -2,7 +2,7 @@
 
 ::
 
-    admit ─┬─ OverBudget, Unready                    nothing is held
+    admit ─┬─ CallerError, Unready                    nothing is held
            └─ held ── beat, every ten seconds ── settled, by the attempt's receipt
 
 One reservation covers every budget of a call, first of what the process has reserved ahead
@@ -38,20 +38,20 @@ from proxy.services.budgets.refusals import (
     budget_refusal,
     counters_unavailable,
     rate_limit_headers,
-    unbounded,
+    unbounded_refusal,
     uncountable_refusal,
 )
 from proxy.services.budgets.reservation_requests import (
     UNKNOWN,
     CountedBudget,
-    bounded,
     claim,
     first_uncountable,
-    holding_worst,
+    first_worst_case_budget,
+    holds_on_loss,
     is_worth_asking,
-    minds_loss,
     needs,
     used_amount,
+    with_upper_bounds,
 )
 from proxy.store.redis.local_budget_store import BudgetStore, CountersReset, StoreUnavailable
 from proxy.store.sql.spendings import ended_at
@@ -163,10 +163,10 @@ class Admission:
         self._matcher = BudgetMatcher(budgets, self._seal)
 
     async def admit(self, attempt: AttemptInfo, prepared: PreparedRequest) -> Mapping[str, str]:
-        """Hold what the attempt may use; headers that tell the caller what is left.
+        """Reserve what the attempt may use; returns headers with what is left.
 
         Raises:
-            OverBudget: It does not fit into a budget, or nobody will know what it used of one.
+            CallerError: It does not fit into a budget, or nobody will know what it used of one.
             Unready: The counters are away or empty, and a budget is not to be passed unseen.
         """
         call, route = attempt.call, attempt.route
@@ -250,14 +250,14 @@ class Admission:
             prompt, tokens = dearest_prompt(said.tokens, route, prepared.body), said.tokens
             output = said.output
             wanted = needs(units, call, prompt, output, said.quote)
-            if (worst := holding_worst(found.counted, wanted)) is not None:
+            if (worst := first_worst_case_budget(found.counted, wanted)) is not None:
                 bound = await prompt_bound(prepared.body, call.body, call.endpoint, route)
                 if bound is None:
-                    raise unbounded(worst, route)
+                    raise unbounded_refusal(worst, route)
                 tokens = bound
                 prompt = dearest_prompt(tokens, route, prepared.body)
                 most = needs(units, call, prompt, output, said.quote)
-                wanted = bounded(wanted, most)
+                wanted = with_upper_bounds(wanted, most)
         if (each := first_uncountable(found.counted, wanted, call, route)) is not None:
             raise uncountable_refusal(each, route, later=call.is_background)
         name = f"{call.id}/{attempt.number}"
@@ -280,7 +280,7 @@ class Admission:
         """Reserves what the attempt may use; returns the levels of its counters.
 
         Raises:
-            OverBudget: It does not fit.
+            CallerError: It does not fit.
             Unready: As ``admit``.
         """
         now = self._now()
@@ -320,7 +320,7 @@ class Admission:
             return await self._reserve_in_store(opened)
 
     async def _reserve_in_store(self, opened: _Open) -> Sequence[CounterLevel]:
-        only_whole = any(minds_loss(each.budget) for each in opened.counted)
+        only_whole = any(holds_on_loss(each.budget) for each in opened.counted)
         for rest in reversed(range(_MAX_ROUNDS)):
             now = self._now()
             claims = [self._claim(each, opened, now) for each in opened.counted]
@@ -360,7 +360,7 @@ class Admission:
         return said.levels
 
     def _remember_view(self, each: CountedBudget, heard: _CounterView) -> None:
-        """Remember what a counter said, and tell of a threshold that it passed."""
+        """Remember a counter's level, and report a threshold that it passed."""
         self._heard[each.counter] = heard
         self._heard.move_to_end(each.counter)
         if len(self._heard) > _MAX_COUNTER_VIEWS:
@@ -377,7 +377,7 @@ class Admission:
         Raises:
             Unready: One of them does not.
         """
-        bounded = [each for each in opened.counted if minds_loss(each.budget)]
+        bounded = [each for each in opened.counted if holds_on_loss(each.budget)]
         if _is_closed(bounded):
             raise counters_unavailable()
         if bounded:
@@ -396,5 +396,5 @@ class Admission:
 def _is_closed(counted: Collection[CountedBudget]) -> bool:
     """True if one of a call's budgets refuses what is not counted."""
     return any(
-        minds_loss(each.budget) and each.budget.on_loss is OnStoreLoss.CLOSED for each in counted
+        holds_on_loss(each.budget) and each.budget.on_loss is OnStoreLoss.CLOSED for each in counted
     )

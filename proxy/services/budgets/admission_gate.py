@@ -28,7 +28,7 @@ class BudgetPort(Protocol):
     """Hold what attempts may use."""
 
     async def admit(self, attempt: AttemptInfo, prepared: PreparedRequest) -> Mapping[str, str]:
-        """Hold it; headers that tell the caller what is left."""
+        """Reserve it; returns headers with what is left."""
         ...
 
     def held_output(self, attempt: AttemptInfo) -> int | None:
@@ -60,7 +60,7 @@ class AdmissionGate:
     async def admit(
         self, attempt: AttemptInfo, prepared: PreparedRequest, fits: Callable[[str], bool]
     ) -> Admitted | CheaperRoute:
-        """Hold what the attempt may use, or say where it fits.
+        """Reserve what the attempt may use, or return the route on which it fits.
 
         Args:
             attempt: The attempt.

@@ -28,13 +28,13 @@ _log = logging.getLogger("thriftgate.budgets")
 #: Seconds between the attempts to settle while the call's next attempt may wait for it.
 _SETTLE_RETRY_DELAYS_S: Final = (0.2, 0.8, 2.0, 5.0)
 #: Seconds between two attempts later, while counters are lost.
-_REPEAT_EVERY_S: Final = 0.5
+_REPEAT_INTERVAL_S: Final = 0.5
 #: Reservations that wait for it; beyond that the oldest is left to its end and to the reconciler.
 _MAX_UNSETTLED: Final = 10_000
 
 
 class _Unsettled(NamedTuple):
-    """What a reservation came to, by counter, and when; None for one that came to nothing."""
+    """The amounts a reservation used, by counter, and when it ended; None if it was released."""
 
     amounts: Mapping[str, int]
     ended: float | None
@@ -109,7 +109,7 @@ class BackgroundSettlement:
                 return
 
     def _repeat(self, name: str, unsettled: _Unsettled) -> None:
-        """Settle a reservation again and again until it was heard."""
+        """Settle a reservation again and again until the counters answer."""
         self._unsettled[name] = unsettled
         if len(self._unsettled) > _MAX_UNSETTLED:
             del self._unsettled[next(iter(self._unsettled))]
@@ -123,7 +123,7 @@ class BackgroundSettlement:
                 await self._settle_waiting()
             if not self._unsettled or self._is_drained:
                 return
-            await asyncio.sleep(_REPEAT_EVERY_S)
+            await asyncio.sleep(_REPEAT_INTERVAL_S)
 
     async def _settle_waiting(self) -> None:
         """Settle what waits for it, one after the other.

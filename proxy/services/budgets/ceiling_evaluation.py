@@ -8,6 +8,7 @@ import msgspec
 from proxy.calls.output_limits import output_allowance
 from proxy.calls.settlement import AttemptInfo
 from proxy.catalog.entries import Route
+from proxy.errors import CallerError
 from proxy.providers.port import PreparedRequest
 from proxy.records.receipt import dollars
 from proxy.services.budgets import clamps
@@ -16,7 +17,6 @@ from proxy.services.budgets.pricing import AttemptPrice, Prediction, price_attem
 from proxy.services.budgets.prompt_bounds import SMALL_BODY_BYTES, text_bound
 from proxy.services.budgets.refusals import (
     CeilingExcess,
-    OverBudget,
     ceiling_refusal,
     unpriced_refusal,
 )
@@ -65,8 +65,8 @@ class CeilingEvaluation:
         """The most the call may cost; what it has cost so far where its price is unknown."""
         return self._spent + (self.worth.need.worst if self.worth is not None else 0)
 
-    def bound(self) -> int:
-        """What it may cost however wrong the guess at its prompt is, where that is all text."""
+    def upper_bound(self) -> int:
+        """The most it may cost however wrong the guess at its prompt is, where that is all text."""
         found, body = self._prediction, self.prepared.body
         if found is None or self.worth is None or len(body) > SMALL_BODY_BYTES:
             return self.worst_cost()
@@ -105,8 +105,8 @@ class CeilingEvaluation:
             what = f"it may cost ${dollars(self.worst_cost())}"
         return f"the ceiling {ceiling.name} of ${dollars(ceiling.limit)} a call, and {what}"
 
-    def refusal(self, ceiling: Ceiling, fits: Callable[[str], bool]) -> OverBudget:
-        """Why it is refused."""
+    def refusal(self, ceiling: Ceiling, fits: Callable[[str], bool]) -> CallerError:
+        """The refusal of the attempt."""
         offer = self._offer(ceiling.limit)
         if offer is None or self._prediction is None:
             told = {"ceiling": ceiling.name}

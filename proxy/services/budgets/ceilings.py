@@ -1,10 +1,10 @@
-"""Cost ceilings at work: what a call may cost is checked before it is sent, and told after.
+"""Cost ceilings at work: a call's cost is checked before it is sent, and recorded after.
 
 ::
 
     checked ─┬─ Admitted ── as it is, or with a lower output limit and a note
              ├─ Elsewhere ── the same call fits on another model, where it is checked again
-             └─ OverCeiling
+             └─ CallerError
 
 What is predicted takes the prompt's tokens, what its cache should hold, the lengths learned of such
 answers, and what the call's earlier attempts cost. A small prompt is counted only where it may
@@ -39,8 +39,8 @@ from slo.ceiling import (
     CeilingRefused,
     CheaperModel,
     OutputClamped,
+    PredictionAccuracy,
 )
-from slo.prediction_accuracy import PredictionAccuracy
 
 #: Teams' features of which it is remembered which ceilings they have.
 _MAX_FEATURES: Final = 4096
@@ -112,8 +112,8 @@ class CostCeilings(Collector):
             fits: Whether the model of this name can take the call, whatever it costs.
 
         Raises:
-            OverCeiling: It may cost too much, and is to be refused.
-            OverBudget: Nobody knows its price, and its ceiling refuses such calls.
+            CallerError: It may cost too much, or nobody knows its price, and its ceiling refuses
+                such calls.
         """
         call, route = attempt.call, attempt.route
         found = self._applying.get((call.key.team_name, call.feature))
@@ -123,7 +123,7 @@ class CostCeilings(Collector):
             return Admitted(prepared)
         opened = self._open_call(call, found)
         with decode_once(prepared.body, call.body):
-            case = await self._case(attempt, prepared, route, opened)
+            case = await self._evaluate(attempt, prepared, route, opened)
             return self._decide(case, fits, opened)
 
     def record_cost(self, receipt: Receipt) -> None:
@@ -143,7 +143,7 @@ class CostCeilings(Collector):
                     if (honesty := self._honesty.get(ceiling.name)) is not None:
                         honesty.record(opened.spent, opened.predicted, ceiling.limit)
 
-    def honesty(self, ceiling: str) -> PredictionAccuracy:
+    def prediction_accuracy(self, ceiling: str) -> PredictionAccuracy:
         """Prediction accuracy of the calls under the ceiling of this name.
 
         Raises:
@@ -199,7 +199,7 @@ class CostCeilings(Collector):
                 self._open.popitem(last=False)
         return opened
 
-    async def _case(
+    async def _evaluate(
         self, attempt: AttemptInfo, prepared: PreparedRequest, route: Route, opened: _Open
     ) -> CeilingEvaluation:
         """Evaluates the attempt by a quick estimate, and exactly where that does not fit."""
@@ -207,7 +207,7 @@ class CostCeilings(Collector):
         if attempt.call.endpoint not in GENERATING_ENDPOINTS:
             return case
         case.learn(await self._predictor.predict(attempt, prepared, route))
-        if case.bound() > opened.ceilings[0].limit:
+        if case.upper_bound() > opened.ceilings[0].limit:
             case.learn(await self._predictor.predict(attempt, prepared, route, exactly=True))
         return case
 
@@ -217,8 +217,7 @@ class CostCeilings(Collector):
         """Decides the attempt under each of its ceilings, the lowest first.
 
         Raises:
-            OverCeiling: As ``check``.
-            OverBudget: The same.
+            CallerError: As ``check``.
         """
         for ceiling in opened.ceilings:
             decision = case.decide(ceiling, fits)
@@ -235,7 +234,7 @@ class CostCeilings(Collector):
     def _clamp(
         self, ceiling: Ceiling, tokens: int, case: CeilingEvaluation, opened: _Open
     ) -> Admitted:
-        """The request with its output limit lowered, and what is told of that."""
+        """The request with its output limit lowered, and the note on that."""
         attempt, route = case.attempt, case.route
         field = clamps.output_limit_field(attempt.call, route)
         total = case.total_tokens(tokens)

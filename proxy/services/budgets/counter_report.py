@@ -1,4 +1,4 @@
-"""Reports a budget's counters: by the ledger, and by the store where it can be asked."""
+"""Reports a budget's counters: by the ledger, and by the store where it is shared."""
 
 from heapq import nlargest, nsmallest
 from typing import Final
@@ -13,11 +13,11 @@ from slo.reservations import CounterLevel
 #: Counters of one budget that are looked at.
 _MAX_COUNTERS: Final = 5_000
 #: Counters asked for at once.
-_BATCH_COUNTERS: Final = 100
+_COUNTERS_PER_BATCH: Final = 100
 
 
 class CounterRow(msgspec.Struct, frozen=True):
-    """One counter of a budget; its figures are None where nobody can say."""
+    """One counter of a budget; its figures are None where they are unknown."""
 
     whose: str
     spent: int | None
@@ -25,12 +25,12 @@ class CounterRow(msgspec.Struct, frozen=True):
 
 
 def unknown_rows(budget: Budget) -> list[CounterRow]:
-    """The row of a budget of which nobody can say anything."""
+    """The row of a budget of which nothing is known."""
     return [CounterRow(budget.of, None)]
 
 
 def ledger_rows(
-    accounts: LedgerAccounts, budget: Budget, now: float, most: int | None = None
+    accounts: LedgerAccounts, budget: Budget, now: float, limit: int | None = None
 ) -> list[CounterRow]:
     """Rows by the ledger; one row without figures where it knows nothing; blocks.
 
@@ -38,7 +38,7 @@ def ledger_rows(
         accounts: The ledger's.
         budget: Which.
         now: Seconds since the epoch.
-        most: Rows, those of which it knows most to be spent; None for all.
+        limit: Rows, those of which it knows most to be spent; None for all.
 
     Raises:
         SQLAlchemyError: The database is away.
@@ -49,8 +49,8 @@ def ledger_rows(
     told: dict[str, int] = {**account.by}
     if _is_one(budget):
         told.setdefault(budget.of, 0)
-    if most is not None and len(told) > most:
-        told = dict(nlargest(most, told.items(), key=lambda item: item[1]))
+    if limit is not None and len(told) > limit:
+        told = dict(nlargest(limit, told.items(), key=lambda item: item[1]))
     is_whole = account.is_whole
     rows = [CounterRow(whose, amount if is_whole else None) for whose, amount in told.items()]
     return rows or unknown_rows(budget)
@@ -96,14 +96,14 @@ async def levels(store: BudgetStore, counters: list[str], now: float) -> list[Co
         StoreUnavailable: They are out of reach.
     """
     found: list[CounterLevel] = []
-    for start in range(0, len(counters), _BATCH_COUNTERS):
-        found += await store.levels(counters[start : start + _BATCH_COUNTERS], now)
+    for start in range(0, len(counters), _COUNTERS_PER_BATCH):
+        found += await store.levels(counters[start : start + _COUNTERS_PER_BATCH], now)
     return found
 
 
-def most_spent(rows: list[CounterRow], most: int) -> list[CounterRow]:
+def most_spent(rows: list[CounterRow], limit: int) -> list[CounterRow]:
     """The rows of which most is spent, in that order."""
-    return nsmallest(most, rows, key=lambda row: (-(row.spent or 0), -(row.held or 0), row.whose))
+    return nsmallest(limit, rows, key=lambda row: (-(row.spent or 0), -(row.held or 0), row.whose))
 
 
 def _names(budget: Budget, rows: list[CounterRow], now: float) -> dict[str, str]:

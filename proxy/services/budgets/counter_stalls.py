@@ -20,9 +20,9 @@ from proxy.store.redis.local_budget_store import StoreUnavailable
 STALL_WAIT_S: Final = 3.0
 """Seconds that a call waits for counters that do not answer; less than any client's patience."""
 
-_PROBE_EVERY_S: Final = 0.1
+_PROBE_INTERVAL_S: Final = 0.1
 #: Seconds without a loss after which the next one begins a stall of its own.
-_FORGOTTEN_S: Final = 10.0
+_FORGET_AFTER_S: Final = 10.0
 _MAX_WAITERS: Final = 1_000
 
 
@@ -54,7 +54,7 @@ class CounterStalls:
     def note_loss(self) -> None:
         """Note that the counters did not answer."""
         now = asyncio.get_running_loop().time()
-        if self._began is None or now > self._last_loss + _FORGOTTEN_S:
+        if self._began is None or now > self._last_loss + _FORGET_AFTER_S:
             self._began = now
         self._last_loss = now
         if not self._is_outage() and (self._probing is None or self._probing.done()):
@@ -84,7 +84,7 @@ class CounterStalls:
     async def _probe_until_answered(self) -> None:
         """Ask until the counters answer, or the stall has become an outage."""
         while self.is_stalled:
-            await asyncio.sleep(_PROBE_EVERY_S)
+            await asyncio.sleep(_PROBE_INTERVAL_S)
             try:
                 await self._probe()
             except StoreUnavailable:

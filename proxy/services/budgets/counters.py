@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from proxy.store.redis.leased_counters import LeasedCounters
     from proxy.store.store import Store
 
-#: Seconds that Redis has to answer whoever only asks whether it is there.
-_REACHED: Final = 1.0
+#: Seconds that Redis has to answer a check of whether it is there.
+_PING_TIMEOUT_S: Final = 1.0
 
 
 def open_budget_store(settings: Settings, opened: "Store") -> BudgetStore:
@@ -47,7 +47,7 @@ def with_leases(store: BudgetStore, now: Callable[[], float]) -> "LeasedCounters
 
 
 def check_counters(settings: Settings) -> None:
-    """Nothing, where the settings name counters that can be asked.
+    """Check that the settings' URL of counters is valid.
 
     Raises:
         ValueError: If THRIFTGATE_REDIS_URL is no such URL.
@@ -59,7 +59,7 @@ def check_counters(settings: Settings) -> None:
 
 
 async def redis_problem(settings: Settings) -> str:
-    """Why the Redis that the settings name cannot be asked; "" where it can, or they name none.
+    """Why the settings' Redis does not answer; "" where it does, or there is none.
 
     Raises:
         ValueError: If THRIFTGATE_REDIS_URL is none.
@@ -68,7 +68,7 @@ async def redis_problem(settings: Settings) -> str:
         return ""
     from proxy.store.redis.objective_store import RedisCounters  # noqa: PLC0415 - it imports Redis
 
-    shared = RedisCounters(settings.redis_url, "check", deadline=_REACHED)
+    shared = RedisCounters(settings.redis_url, "check", deadline=_PING_TIMEOUT_S)
     try:
         await shared.standings()
     except StoreUnavailable as error:

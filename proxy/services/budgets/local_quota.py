@@ -16,7 +16,7 @@ from slo.reservations import (
 #: Seconds that a hold outlives the last sign of its call.
 TTL_S: Final = 60.0
 #: The part of what was left that one process spends while counters are lost.
-_QUOTA: Final = 10
+_QUOTA_DIVISOR: Final = 10
 
 
 class LocalQuota:
@@ -32,7 +32,7 @@ class LocalQuota:
         """The call's claim on this process's part of what was left when last heard."""
         limit = each.budget.limit
         free = limit if level is None else max(limit - level.spent - level.held, 0)
-        quota = self._quotas.setdefault(each.counter, free // _QUOTA)
+        quota = self._quotas.setdefault(each.counter, free // _QUOTA_DIVISOR)
         return CounterClaim(each.counter, min(wanted.most, MAX_AMOUNT), quota, True, each.ends)  # noqa: FBT003 - as it is
 
     def reserve(self, name: str, claims: Sequence[CounterClaim], now: float) -> bool:

@@ -38,7 +38,7 @@ _log = logging.getLogger("thriftgate.budgets")
 #: Calls under way of which something is remembered.
 _MAX_CALLS: Final = 20_000
 #: How much longer an answer would have been, at a guess, that the ledger says was cut off.
-_CUT_OFF_FACTOR: Final = 4
+_CUT_OFF_LENGTH_FACTOR: Final = 4
 _USUAL_QUANTILE: Final = 0.9
 #: Models looked at for a cheaper one.
 _MAX_MODELS: Final = 64
@@ -226,7 +226,7 @@ class Predictor:
         """
         best: Alternative | None = None
         named = (self.model(name) for name in others)
-        for model in chain(self._alike(attempt), filter(None, named)):
+        for model in chain(self._models_of_same_provider(attempt), filter(None, named)):
             found = self.predict_on_model(attempt, tokens, model)
             worth = price_attempt(found, model.routes[0], attempt.call.body) if found else None
             nanos = cost_of(worth.need) if worth is not None else None
@@ -235,7 +235,7 @@ class Predictor:
         return best
 
     def learn(self, receipt: Receipt) -> None:
-        """Learn from a receipt; of several times that it is told, once."""
+        """Learn from a receipt, once however often it comes."""
         known = self._calls.get(receipt.call_id)
         if known is None:
             return
@@ -250,7 +250,7 @@ class Predictor:
             is_cut = usage.generated_tokens >= kind.sent < kind.asked
             length = kind.asked if is_cut else usage.generated_tokens
             self._lengths.add(kind.name, length)
-            self._lengths.add(_anyones(kind.name), length)
+            self._lengths.add(_kind_of_all_calls(kind.name), length)
 
     def _call_state(self, call_id: str) -> _Known:
         known = self._calls.get(call_id)
@@ -290,7 +290,7 @@ class Predictor:
         found = self._known_output(name, limit)
         if found is not None:
             return found
-        found = self._known_output(_anyones(name), limit)
+        found = self._known_output(_kind_of_all_calls(name), limit)
         if found is None:
             return output_bounds(None, limit)
         return msgspec.structs.replace(found, is_guessed=found.likely < limit)
@@ -307,11 +307,11 @@ class Predictor:
         """
         lengths, kind = self._find_kind(name)
         if not lengths.is_learned(kind):
-            lengths, kind = self._find_kind(_anyones(name))
+            lengths, kind = self._find_kind(_kind_of_all_calls(name))
         found = lengths.quantile(kind, _USUAL_QUANTILE)
         return None if found is None else min(found, limit)
 
-    def _alike(self, attempt: AttemptInfo) -> list[Model]:
+    def _models_of_same_provider(self, attempt: AttemptInfo) -> list[Model]:
         """Models of the provider, but for the one that is asked and those that are retired."""
         call, route = attempt.call, attempt.route
         if route is None or self._catalog is None or call.endpoint == "embeddings":
@@ -343,13 +343,13 @@ def _name(team: str, feature: str, model: str, limit: int) -> Name:
     return (team, feature, model, limit.bit_length())
 
 
-def _anyones(name: Name) -> Name:
-    """The kind of all calls to the same model, whoever's they are."""
+def _kind_of_all_calls(name: Name) -> Name:
+    """The kind of all calls to the same model, of any team."""
     return name[2:]
 
 
 def _cached_tokens(attempt: AttemptInfo, tokens: int) -> int:
-    """Tokens of the prompt that its cache should hold; 0 where nobody can say."""
+    """Tokens of the prompt that its cache should hold; 0 where unknown."""
     if isinstance(attempt.planned, Passthrough) or not tokens:
         return 0
     return min(attempt.planned.evidence.expected.rescale(tokens).tokens, tokens)
@@ -362,7 +362,7 @@ def _lengths_by_name(answers: Iterable[PastAnswer]) -> OutputLengthModel:
         model = each.route.partition("/")[2].partition("#")[0] or each.model
         limit = lowered_limit(each.notes)
         is_cut = limit is not None and each.generated >= limit
-        length = each.generated * _CUT_OFF_FACTOR if is_cut else each.generated
+        length = each.generated * _CUT_OFF_LENGTH_FACTOR if is_cut else each.generated
         for name in ((each.team, each.feature, model), (model,)):
             lengths.add(name, length)
     return lengths

@@ -1,4 +1,4 @@
-"""The most tokens that a prompt can have, told from its bytes alone, with no count.
+"""Upper bounds of a prompt's tokens, from its bytes alone, with no count.
 
 Four bytes are one token on average of English. Digits, base64, punctuation and rare letters are up
 to one token a byte, and no token is less than a byte. So bytes bound a prompt that is all text. A
@@ -36,7 +36,7 @@ def text_bound(body: bytes, route: Route) -> int:
 
 
 async def prompt_bound(body: bytes, asked: bytes, endpoint: str, route: Route) -> int | None:
-    """The most tokens that a prompt can have; None where nobody knows.
+    """The most tokens that a prompt can have; None where unknown.
 
     Args:
         body: As it is sent.

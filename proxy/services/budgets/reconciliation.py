@@ -56,7 +56,7 @@ _WATCH_INTERVAL_S: Final = 0.25
 SETTLED_AFTER_S: Final = 12.0
 _NANOS_PER_DOLLAR: Final = 1_000_000_000
 #: Counters asked for at once.
-_BATCH_COUNTERS: Final = 100
+_COUNTERS_PER_BATCH: Final = 100
 #: Seconds between two times that the mark is renewed; it lasts for several.
 _RENEW_INTERVAL_S: Final = 5.0
 #: Seconds after which counters that could not be made whole are looked at again.
@@ -135,7 +135,7 @@ class Reconciler(Collector):
         self.drifts = {each: drift for each, drift in self.drifts.items() if each in self._budgets}
 
     async def begin(self) -> None:
-        """Give counters that nobody has begun yet what the ledger knows."""
+        """Start counters that have none yet with the ledger's amounts."""
         is_new = await self._condition() is CountersCondition.EMPTY
         await self._try_compare(is_empty=is_new, restores=is_new)
 
@@ -159,18 +159,18 @@ class Reconciler(Collector):
             if stand is None and before is not None:
                 self._away_since = self._now()
             elif is_new and self._counters.is_shared:
-                self._note(stand, before)
+                self._note_loss(stand, before)
             if is_new or rest <= 0:
                 rest = await self._compare_and_restore(stand)
             self._is_away = stand is None
             before = stand
 
-    def _note(self, stand: CountersCondition | None, before: CountersCondition | None) -> None:
-        """Note whether the counters lost anything, now that their mark says another thing."""
-        was_away = before is None and self._now() > self._away_since + _OUTAGE_LOSES_AFTER_S
-        if stand in _LACKING or was_away:
+    def _note_loss(self, new: CountersCondition | None, old: CountersCondition | None) -> None:
+        """Note whether the counters lost anything, after their mark changed."""
+        was_away = old is None and self._now() > self._away_since + _OUTAGE_LOSES_AFTER_S
+        if new in _LACKING or was_away:
             self._recovers, self._checkpoint = True, None
-            is_begun = stand is CountersCondition.REPAIRING and not was_away
+            is_begun = new is CountersCondition.REPAIRING and not was_away
             self._shares = CHECKPOINT_TTL_S if is_begun else _CHECKPOINT_SHARED_S
 
     async def _compare_and_restore(self, stand: CountersCondition | None) -> float:
@@ -195,7 +195,7 @@ class Reconciler(Collector):
         return max(begun + _LEDGER_DELAY_S - self._now(), _WATCH_INTERVAL_S)
 
     async def _renew(self) -> None:
-        """Say again and again of counters that are whole that they are."""
+        """Renew the mark of counters that are whole, again and again."""
         while True:
             await asyncio.sleep(_RENEW_INTERVAL_S)
             with suppress(StoreUnavailable):
@@ -213,7 +213,7 @@ class Reconciler(Collector):
         """
         now = self._now()
         before, last = self._last_settled_look(now), self._last if self._is_lacking else None
-        read = await self._opened.ask(self._read, now)
+        read = await self._opened.ask(self._read_ledger, now)
         known = {name: amount for each in read for name, amount in each.by.items()}
         self._remember(_Known(now, known))
         newest = max(filter(None, (before, last)), key=lambda look: look.at, default=None)
@@ -239,7 +239,7 @@ class Reconciler(Collector):
         checkpoint = await self._counters.begin_checkpoint(now, CHECKPOINT_TTL_S)
         if now < checkpoint + _LEDGER_DELAY_S:
             raise _Behind("receipts from before the checkpoint may be on their way")
-        for each in await self._opened.ask(self._read, now, checkpoint):
+        for each in await self._opened.ask(self._read_ledger, now, checkpoint):
             given = 0
             for batch in _batches(each.by):
                 before = await self._counters.restore(batch, checkpoint, self._now())
@@ -273,13 +273,13 @@ class Reconciler(Collector):
         try:
             await self._wait_for_ledger()
             now = self._now()
-            for each in await self._opened.ask(self._read, now, None, new):
+            for each in await self._opened.ask(self._read_ledger, now, None, new):
                 for batch in _batches(each.by):
                     await self._counters.raise_spent(batch, self._now())
         except (SQLAlchemyError, StoreUnavailable, _Behind) as error:
             _log.warning("New budgets were not compared with the ledger yet: %s", error)
 
-    def _read(
+    def _read_ledger(
         self,
         now: float,
         ended_before: float | None = None,
@@ -371,7 +371,7 @@ class Reconciler(Collector):
         return True
 
     async def _change_condition(self, before: CountersCondition, after: CountersCondition) -> None:
-        """Let the mark say something else, or the same for longer, if it still says that."""
+        """Change the mark, or prolong it, if it still has the expected value."""
         await self._counters.change_condition(before, after, self._now())
 
     async def _begin_checkpoint(self) -> None:
@@ -396,5 +396,5 @@ def _counter_identity(budget: Budget) -> tuple[str, str, str, str]:
 def _batches(amounts: Mapping[str, int]) -> Iterator[dict[str, int]]:
     """The amounts, so many counters at a time."""
     items = iter(amounts.items())
-    while batch := dict(islice(items, _BATCH_COUNTERS)):
+    while batch := dict(islice(items, _COUNTERS_PER_BATCH)):
         yield batch

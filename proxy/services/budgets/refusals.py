@@ -19,27 +19,9 @@ from slo.window import Window
 
 #: Seconds until a caller may ask again while the counters are away.
 _RETRY_AFTER_S: Final = 2.0
-#: Seconds that a client may wait by itself before it tries again.
-_MAX_CLIENT_WAIT_S: Final = 60.0
 #: What a program is told of a call whose price nobody knows.
 _UNPRICED: Final = "price_unknown"
 _RATES: Final = (BudgetUnit.REQUESTS, BudgetUnit.TOKENS)
-
-
-class OverBudget(CallerError):
-    """The call does not fit into one of its budgets."""
-
-    status = 429
-    type = "rate_limit_error"
-
-    @property
-    def is_worth_retrying(self) -> bool:
-        """True if the very same call may succeed within a minute."""
-        return self.retry_after is not None and self.retry_after <= _MAX_CLIENT_WAIT_S
-
-
-class OverCeiling(OverBudget):
-    """The call may cost more than one call may."""
 
 
 class CeilingExcess(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +49,7 @@ def budget_refusal(
     now: float,
     cheapest: Alternative | None = None,
     field: str = "",
-) -> OverBudget:
+) -> CallerError:
     """Why a call is refused; of one that never fits, which field to lower.
 
     Args:
@@ -83,7 +65,7 @@ def budget_refusal(
     is_rate = budget.window is Window.MINUTE and unit in _RATES
     free = None if predicted > budget.limit else min(refused.frees or each.ends, each.ends)
     advice = _how_to_shrink(unit, field) if free is None else _when_it_fits(each, refused)
-    error = OverBudget(
+    error = CallerError(
         f"{_budget_name(each)} has a limit of {_amount_text(unit, budget.limit)} a"
         f" {budget.window.value}: {_amount_text(unit, level.spent)} spent,"
         f" {_amount_text(unit, level.held)} held for calls under way, and this call may use"
@@ -91,6 +73,7 @@ def budget_refusal(
         code="rate_limit_exceeded" if is_rate else "budget_exceeded",
         param=field or None if free is None else None,
         retry_after=None if free is None else max(free - now, 0.001),
+        status=429,
     )
     error.details = {
         "budget": budget.name,
@@ -109,8 +92,8 @@ def budget_refusal(
     return error
 
 
-def unpriced_refusal(limit: str, details: Mapping[str, Any], route: Route) -> OverBudget:
-    """Why a call is refused whose price nobody knows.
+def unpriced_refusal(limit: str, details: Mapping[str, Any], route: Route) -> CallerError:
+    """The refusal of a call at an unknown price.
 
     Args:
         limit: What limits its dollars, such as ``The budget `day```.
@@ -118,7 +101,7 @@ def unpriced_refusal(limit: str, details: Mapping[str, Any], route: Route) -> Ov
         route: Where it would go.
     """
     unlisted = " Its model is not in the catalog, so check its name." if "*" in route.name else ""
-    return _uncountable(
+    return _over_uncountable_budget(
         f"{limit} limits dollars, and nobody knows what this call costs on the upstream"
         f" `{route.upstream.name}`.{unlisted} Ask for a model whose price is known (GET /v1/models"
         " lists models). Whoever runs the gateway"
@@ -129,8 +112,8 @@ def unpriced_refusal(limit: str, details: Mapping[str, Any], route: Route) -> Ov
     )
 
 
-def uncountable_refusal(each: CountedBudget, route: Route, *, later: bool) -> OverBudget:
-    """Why a call is refused of which nobody will know what it used of a budget.
+def uncountable_refusal(each: CountedBudget, route: Route, *, later: bool) -> CallerError:
+    """The refusal of a call whose use of a budget cannot be known afterwards.
 
     Args:
         each: The budget.
@@ -142,13 +125,13 @@ def uncountable_refusal(each: CountedBudget, route: Route, *, later: bool) -> Ov
     details = {"budget": budget.name, "scope": budget.scope, "of": each.whose}
     if not later:
         return unpriced_refusal(limit, details, route)
-    what, mend, code = "tokens", "hard = false", "usage_unknown"
+    what, fix, code = "tokens", "hard = false", "usage_unknown"
     if budget.unit is BudgetUnit.USD:
-        what, mend, code = "dollars", 'unpriced = "allow"', _UNPRICED
-    error = _uncountable(
+        what, fix, code = "dollars", 'unpriced = "allow"', _UNPRICED
+    error = _over_uncountable_budget(
         f"{limit} limits {what}, and what a call used that is answered in the background is not"
         " told here. Leave `background` out. Whoever runs the gateway can write"
-        f" {mend} beside the limit.",
+        f" {fix} beside the limit.",
         details,
         route,
         code,
@@ -157,10 +140,10 @@ def uncountable_refusal(each: CountedBudget, route: Route, *, later: bool) -> Ov
     return error
 
 
-def unbounded(each: CountedBudget, route: Route) -> OverBudget:
-    """Why a call is refused of which nobody knows the most that it can use of a budget."""
+def unbounded_refusal(each: CountedBudget, route: Route) -> CallerError:
+    """The refusal of a call whose highest use of a budget is unknown."""
     budget = each.budget
-    return _uncountable(
+    return _over_uncountable_budget(
         f"The budget `{budget.name}` holds the most that a call can use, and nobody knows it of"
         " this one: a part of its prompt is not text in its body (pictures, files, tools of the"
         " provider, what it keeps), and the catalog states no `window` for its model. Whoever runs"
@@ -171,23 +154,24 @@ def unbounded(each: CountedBudget, route: Route) -> OverBudget:
     )
 
 
-def _uncountable(
+def _over_uncountable_budget(
     message: str, details: Mapping[str, Any], route: Route, code: str = _UNPRICED
-) -> OverBudget:
-    error = OverBudget(message, code=code)
+) -> CallerError:
+    error = CallerError(message, code=code, status=429)
     error.details = {**details, "upstream": route.upstream.name}
     return error
 
 
-def ceiling_refusal(excess: CeilingExcess) -> OverCeiling:
+def ceiling_refusal(excess: CeilingExcess) -> CallerError:
     """Why a call is refused that may cost more than one call may; the same call never fits."""
     ceiling, predicted = excess.ceiling, excess.predicted
-    error = OverCeiling(
+    error = CallerError(
         f"The ceiling `{ceiling.name}` lets a call cost ${dollars(ceiling.limit)} at most:"
         f" this one may cost ${dollars(predicted.worst)}, of which ${dollars(predicted.sure)} is"
         f" its prompt. {_advice(excess)}{_cheaper_model(excess.cheapest)}",
         code="cost_ceiling",
         param=None if excess.tokens is None or predicted.sure > ceiling.limit else excess.field,
+        status=429,
     )
     error.details = {
         "ceiling": ceiling.name,
@@ -212,7 +196,7 @@ def counters_unavailable() -> Unready:
 def rate_limit_headers(
     counted: Sequence[CountedBudget], levels: Sequence[CounterLevel], now: float
 ) -> dict[str, str]:
-    """Number of requests and tokens are left this minute, of the tightest budget of each.
+    """Headers with the requests and tokens left this minute, by the tightest budget of each.
 
     Source: OpenAI API reference, rate limits in headers (2026-11).
     """

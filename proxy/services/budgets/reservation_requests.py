@@ -120,24 +120,24 @@ def needs(
     return found
 
 
-def bounded(
-    wanted: Mapping[BudgetUnit, UsageBounds], most: Mapping[BudgetUnit, UsageBounds]
+def with_upper_bounds(
+    wanted: Mapping[BudgetUnit, UsageBounds], largest: Mapping[BudgetUnit, UsageBounds]
 ) -> dict[BudgetUnit, UsageBounds]:
-    """What a call may use of each unit, and can at most.
+    """Bounds of what a call may use of each unit, with the most that it can use.
 
     Args:
         wanted: What it may use.
-        most: What it may use with the longest prompt that it can have.
+        largest: What it may use with the longest prompt that it can have.
     """
     return {
-        unit: msgspec.structs.replace(each, upper_bound=most[unit].worst)
+        unit: msgspec.structs.replace(each, upper_bound=largest[unit].worst)
         if each is not UNKNOWN
         else each
         for unit, each in wanted.items()
     }
 
 
-def holding_worst(
+def first_worst_case_budget(
     counted: Iterable[CountedBudget], wanted: Mapping[BudgetUnit, UsageBounds]
 ) -> CountedBudget | None:
     """The first budget that holds the most a call can use, where that is known and not nothing."""
@@ -155,7 +155,7 @@ def holding_worst(
 
 
 def is_uncountable(rule: UnpricedPolicy, call: Call, route: Route) -> bool:
-    """True if a call whose price nobody knows is not to pass a limit of dollars, by its rule.
+    """True if a limit of dollars refuses a call at an unknown price, by its rule.
 
     What is known to cost nothing passes, and so does what only reads or deletes.
     """
@@ -171,7 +171,7 @@ def first_uncountable(
     call: Call,
     route: Route,
 ) -> CountedBudget | None:
-    """The first hard budget that a call is not to pass, as nobody will know what it used.
+    """The first hard budget that refuses a call because its use cannot be known afterwards.
 
     What is answered in the background tells neither tokens nor, where it costs any, dollars.
 
@@ -190,7 +190,7 @@ def first_uncountable(
 def _is_uncountable_by(
     budget: Budget, wanted: Mapping[BudgetUnit, UsageBounds], call: Call, route: Route
 ) -> bool:
-    """True if nobody will know what a call used of a budget that minds it."""
+    """True if a call's use of a budget cannot be known, and the budget refuses such calls."""
     if budget.unit is BudgetUnit.TOKENS:
         return call.is_background
     if budget.unit is BudgetUnit.REQUESTS:
@@ -218,7 +218,7 @@ def used_amount(unit: BudgetUnit, receipt: Receipt) -> int:
 
 
 def _is_free(endpoint: str) -> bool:
-    """True if nobody bills what is posted there; what could lead elsewhere is not."""
+    """True if calls to the endpoint are never billed; False for a path that may lead elsewhere."""
     return ".." not in endpoint and "%" not in endpoint and _FREE.fullmatch(endpoint) is not None
 
 
@@ -232,13 +232,13 @@ def _labels(body: bytes) -> Mapping[str, str]:
     return {str(name): text for name, text in found.items() if isinstance(text, str)}
 
 
-def minds_loss(budget: Budget) -> bool:
-    """True if calls do not just pass the budget while its counters are away or empty."""
+def holds_on_loss(budget: Budget) -> bool:
+    """True if the budget limits calls also while its counters are away or empty."""
     return budget.hard and budget.on_loss is not OnStoreLoss.OPEN
 
 
-def is_worth_asking(again: CounterClaim, said: ReservationRefused) -> bool:
-    """True if a claim fits by what was just told, or would fit at another time than was told."""
-    spent, held = said.level.spent, said.level.held
+def is_worth_asking(again: CounterClaim, refused: ReservationRefused) -> bool:
+    """True if a claim fits by the reported level, or would fit at another time than reported."""
+    spent, held = refused.level.spent, refused.level.held
     fits_alone = spent + again.amount <= again.limit
-    return held + spent + again.amount <= again.limit or fits_alone is (said.frees is None)
+    return held + spent + again.amount <= again.limit or fits_alone is (refused.frees is None)

@@ -2,16 +2,20 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from functools import partial
 from typing import Final
 
+from prometheus_client import Metric
+from prometheus_client.core import CounterMetricFamily
+from prometheus_client.registry import Collector
 from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.app_context import AppContext
 from proxy.calls.settlement import Pseudonymizer
-from proxy.configuration import Snapshot, SnapshotRejected
+from proxy.configuration import Snapshot
+from proxy.errors import OperatorError
 from proxy.records.amounts import quantity
 from proxy.services.budgets.admission import Admission
 from proxy.services.budgets.admission_gate import AdmissionGate
@@ -19,57 +23,61 @@ from proxy.services.budgets.ceilings import CostCeilings
 from proxy.services.budgets.counters import open_budget_store, with_leases
 from proxy.services.budgets.prediction import Predictor
 from proxy.services.budgets.reconciliation import Reconciler
-from proxy.store.redis.local_budget_store import BudgetStore, StoreUnavailable
+from proxy.store.redis.local_budget_store import BudgetStore, LocalBudgetStore, StoreUnavailable
 from proxy.store.sql.database import reason
 from slo.policies.file import Policies
 
 _log = logging.getLogger("thriftgate.budgets")
 
 #: Seconds between two comparisons of this process's clock with Redis's.
-_COMPARED_EVERY_S: Final = 10.0
+_COMPARE_INTERVAL_S: Final = 10.0
 _AT_RISK: Final = (
     "budgets that this process counts by itself cannot begin while the database is away: nobody"
     " knows what was spent"
 )
+_NOT_ALONE: Final = (
+    "Another gateway on this database counts budgets by itself, so limits would hold in each and"
+    " not together. Set THRIFTGATE_REDIS_URL for both, or THRIFTGATE_PRIVATE_BUDGETS=1 if that is"
+    " meant."
+)
 #: Seconds between two attempts to take the lock of who counts budgets.
-_LOCKED_EVERY_S: Final = 5.0
-
-
-class SingleInstanceRequired(Exception):
-    """Another process serves the same budgets, and each would count for itself."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "Another gateway on this database counts budgets by itself, so limits would hold in"
-            " each and not together. Set THRIFTGATE_REDIS_URL for both, or"
-            " THRIFTGATE_PRIVATE_BUDGETS=1 if that is meant."
-        )
+_LOCK_RETRY_S: Final = 5.0
 
 
 @asynccontextmanager
-async def running_budgets(around: AppContext) -> AsyncIterator[AdmissionGate | None]:
+async def running_budgets(context: AppContext) -> AsyncIterator[AdmissionGate | None]:
     """Runs budgets and ceilings; yields the admission gate, None without a policies file.
 
     It follows the file: budgets and ceilings may come, go and change while the gateway runs, and
     the counters of those that stay go on.
 
     Raises:
-        SingleInstanceRequired: If another process on the database counts budgets by itself.
+        OperatorError: If another process on the database counts budgets by itself.
     """
-    if around.settings.policies is None:
+    if context.settings.policies is None:
         yield None
         return
     async with AsyncExitStack() as stack:
-        room = _Limits(around, stack)
-        try:
-            commit = await room.prepare(Snapshot(around.catalog, around.promises))
-        except SnapshotRejected:
-            if around.opened.is_offline:
-                raise
-            raise SingleInstanceRequired from None
+        room = _Limits(context, stack)
+        commit = await room.prepare(Snapshot(context.catalog, context.promises))
         commit()
-        around.follow(room.prepare)
+        context.follow(room.prepare)
         yield room.entry
+
+
+class _ForgottenCounters(Collector):
+    """Counts the counters that this process forgot for want of room."""
+
+    def __init__(self, store: LocalBudgetStore) -> None:
+        self._store = store
+
+    def collect(self) -> Iterator[Metric]:
+        """The count, as Prometheus' own type."""
+        yield CounterMetricFamily(
+            "thriftgate_budget_counters_forgotten",
+            "Budget counters that this process forgot before their windows had ended",
+            value=self._store.forgotten_counters,
+        )
 
 
 class _Limits:
@@ -106,7 +114,7 @@ class _Limits:
         """Get ready for a snapshot; what makes it hold.
 
         Raises:
-            Refused: If it has budgets, and another process counts such by itself, or this one
+            OperatorError: If it has budgets, and another process counts such by itself, or this one
                 would count them without knowing what was spent.
         """
         policies = snapshot.policies
@@ -132,15 +140,15 @@ class _Limits:
         """Defer what needs the database, which is away since the gateway started.
 
         Raises:
-            Refused: If it has budgets that would begin at nothing.
+            OperatorError: If it has budgets that would begin at nothing.
         """
         if policies.budgets and not self._store.is_shared:
-            raise SnapshotRejected(_AT_RISK)
+            raise OperatorError(_AT_RISK)
         if not self._is_deferred:
             self._is_deferred = True
-            self._running.append(self._around.tasks.keep(self._do_deferred))
+            self._running.append(self._around.tasks.keep(self._apply_deferred))
 
-    async def _do_deferred(self) -> None:
+    async def _apply_deferred(self) -> None:
         """Do what a start without the database has deferred, once there is one.
 
         Budgets in Redis need neither meanwhile: the lock keeps other processes from counting by
@@ -153,19 +161,19 @@ class _Limits:
                 await opened.ask(self._check_alone)
             except SQLAlchemyError as error:
                 _log.warning("The lock for counting budgets is not held yet: %s", reason(error))
-                await asyncio.sleep(_LOCKED_EVERY_S)
+                await asyncio.sleep(_LOCK_RETRY_S)
         await self._predictor.begin(partial(opened.ask, opened.answers.last))
 
     def _check_alone(self) -> None:
-        """Take the lock of whoever counts by itself; blocks.
+        """Take the lock of the one process that may count by itself; blocks.
 
         Raises:
-            Refused: Another process has it.
+            OperatorError: Another process has it.
         """
         with ExitStack() as block:
             is_alone = block.enter_context(self._around.opened.singleton_lock())
             if not (self._store.is_shared or is_alone or self._around.settings.private_budgets):
-                raise SnapshotRejected(str(SingleInstanceRequired()))
+                raise OperatorError(_NOT_ALONE)
             self._stack.enter_context(block.pop_all())
         self._is_alone = True
 
@@ -187,6 +195,8 @@ class _Limits:
         where = "in Redis, with all other processes" if is_shared else "in this process alone"
         _log.info("%s, counted %s", quantity(budgets, "budget"), where)
         self._around.publish(self._reconciler)
+        if isinstance(self._store, LocalBudgetStore):
+            self._around.publish(_ForgottenCounters(self._store))
         works = [self._admission.extend_reservations, self._reconciler.run]
         if is_shared:
             works.append(partial(_keep_comparing, self._store, self._around))
@@ -202,12 +212,12 @@ class _Limits:
 async def _keep_comparing(store: BudgetStore, around: AppContext) -> None:
     """Compare the clock with that of the counters now and then, for ever."""
     while True:
-        await asyncio.sleep(_COMPARED_EVERY_S)
+        await asyncio.sleep(_COMPARE_INTERVAL_S)
         await _compare_clock(store, around)
 
 
 async def _compare_clock(store: BudgetStore, around: AppContext) -> None:
-    """Let the gateway's clock know what the counters' clock says, if they can be asked."""
+    """Compare the gateway's clock with that of the counters, if they answer."""
     with suppress(StoreUnavailable):
         shared = await store.time()
         if shared is not None:

@@ -1,18 +1,25 @@
-"""Alerts of compaction: a feature was stepped back, or became more expensive."""
+"""Alerts and metrics about compacted features: stepped back, or more expensive."""
 
 import shlex
+from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import Final
 
+from prometheus_client import Metric
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
 from compaction.policy import CompactionMode
+from proxy.records.compaction_settings import FeatureSettings, SettingsSnapshot
 from proxy.services.compaction.live_quality import WINDOW_S, CompactionSums, Place
 from slo.alert import Alert, Severity, format_amount, stable_id
 from slo.budget import BudgetUnit
 
-_DAY: Final = 86_400
+_DAY_S: Final = 86_400
 
 
 def stepped_back_alert(
-    place: Place, before: CompactionMode, now_is: CompactionMode, why: str, now: float
+    place: Place, before: CompactionMode, after: CompactionMode, why: str, now: float
 ) -> Alert:
     """The alert that the live quality check stepped a feature back."""
     named = _feature_label(place)
@@ -20,9 +27,9 @@ def stepped_back_alert(
         kind="compaction",
         subject=named,
         severity=Severity.TICKET,
-        title=f"Compaction of {named} was stepped back from {before} to {now_is}",
+        title=f"Compaction of {named} was stepped back from {before} to {after}",
         facts=(("found", why),),
-        action=f"Conversations are compacted as {now_is} from now on, in all processes.",
+        action=f"Conversations are compacted as {after} from now on, in all processes.",
         mend=f"See `{_command('list')}`; once it is fixed: `{_command('resume', *place)}`.",
         began=now,
         expires=now + WINDOW_S,
@@ -32,7 +39,7 @@ def stepped_back_alert(
 def higher_cost_alert(place: Place, sums: CompactionSums, now: float) -> Alert:
     """The alert that a feature's prompts became smaller but more expensive; once a day."""
     named = _feature_label(place)
-    day = str(int(now // _DAY))
+    day = str(int(now // _DAY_S))
     return Alert(
         id=stable_id("compaction", "dearer", *place, day),
         kind="compaction",
@@ -40,7 +47,7 @@ def higher_cost_alert(place: Place, sums: CompactionSums, now: float) -> Alert:
         severity=Severity.TICKET,
         title=f"Compaction of {named} sends less and costs more",
         facts=(
-            ("calls compacted", f"{sums.folded:,}"),
+            ("calls compacted", f"{sums.compacted:,}"),
             ("tokens not sent", f"{sums.tokens:,}"),
             ("saved", format_amount(BudgetUnit.USD, sums.nanos)),
         ),
@@ -61,3 +68,37 @@ def _feature_label(place: Place) -> str:
 
 def _command(verb: str, *words: str) -> str:
     return shlex.join(("thriftgate", "compaction", verb, *words))
+
+
+HOLDS: Final = "holds"
+STEPPED_BACK: Final = "stepped_back"
+
+
+class CompactedFeaturesCollector(Collector):
+    """Counts compacted features by state.
+
+    Args:
+        chosen: Returns the settings of features in force.
+    """
+
+    def __init__(self, chosen: Callable[[], SettingsSnapshot]) -> None:
+        self._chosen = chosen
+
+    def collect(self) -> Iterator[Metric]:
+        """The number of features in each state; those without a mode of their own are left out."""
+        counts = Counter(map(_feature_state, self._chosen().features.values()))
+        features = GaugeMetricFamily(
+            "thriftgate_compacted_features",
+            "Features whose compaction was chosen, by whether live quality stepped them back",
+            labels=["state"],
+        )
+        for state in (HOLDS, STEPPED_BACK):
+            features.add_metric([state], counts[state])
+        yield features
+
+
+def _feature_state(setting: FeatureSettings) -> str:
+    """The state of a feature; "" where it is not compacted by anybody's choice."""
+    if setting.stepped is not None:
+        return STEPPED_BACK
+    return HOLDS if setting.mode not in {None, CompactionMode.OFF} else ""

@@ -43,7 +43,7 @@ class ChatCompactor(Protocol):
         policy: CompactionPolicy,
         *,
         memory: CompactionMemory,
-        around: ConversationContext,
+        context: ConversationContext,
     ) -> CompactedChat:
         """Compacts the messages.
 
@@ -58,8 +58,8 @@ class CompactionTask(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         policy: By which policy.
-        is_dry: Whether it is only reckoned.
-        share: The part of all conversations that is sent unmodified, to compare with.
+        is_dry: Whether it is computed and not sent.
+        control_share: The part of all conversations that is sent unmodified, to compare with.
         secret: Makes the names of conversations.
         model: The name that the upstream knows its model by; "" counts as most do.
     """
@@ -67,7 +67,7 @@ class CompactionTask(msgspec.Struct, frozen=True, kw_only=True):
     call: Call
     policy: CompactionPolicy
     is_dry: bool
-    share: float
+    control_share: float
     secret: bytes
     model: str = ""
 
@@ -92,19 +92,19 @@ class CompactedCall(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of compacting a call.
 
     Attributes:
-        talk: The conversation; None where nothing is said in it.
+        conversation: The conversation; None where nothing is said in it.
         is_decided: Whether it is sent as its policy has it, and not unmodified for other reasons.
-        news: What is sent, where a part was compacted at this very call that a model may note.
+        chat_to_note: What is sent, where a model may take notes on what this call compacted.
     """
 
-    fold: CompactionResult
-    talk: ConversationIdentity | None = None
+    result: CompactionResult
+    conversation: ConversationIdentity | None = None
     is_decided: bool = False
-    news: CompactedChat | None = None
+    chat_to_note: CompactedChat | None = None
 
 
 def compact_call(
-    task: CompactionTask, fold: ChatCompactor, memory: CompactionMemory
+    task: CompactionTask, compact_chat: ChatCompactor, memory: CompactionMemory
 ) -> CompactedCall:
     """Compacts a call.
 
@@ -113,27 +113,35 @@ def compact_call(
         CannotCompactError: If its messages are sent unmodified.
     """
     prompt = parse_prompt(task.call.body)
-    talk = _talk(task.call, task.secret, prompt)
-    if talk is None:
-        return CompactedCall(fold=passthrough_result(task.policy.mode.value, "nothing_said"))
-    why = _left_alone(task.call, prompt, talk)
+    conversation = _conversation_identity(task.call, task.secret, prompt)
+    if conversation is None:
+        return CompactedCall(result=passthrough_result(task.policy.mode.value, "nothing_said"))
+    why = _skip_reason(task.call, prompt, conversation)
     if why:
-        return CompactedCall(fold=passthrough_result(task.policy.mode.value, why), talk=talk)
-    found = fold(prompt.messages, task.policy, memory=memory, around=_around(task, prompt))
-    why = _reason_to_send_unmodified(task, talk.name, prompt, found)
+        return CompactedCall(
+            result=passthrough_result(task.policy.mode.value, why), conversation=conversation
+        )
+    found = compact_chat(
+        prompt.messages, task.policy, memory=memory, context=_conversation_context(task, prompt)
+    )
+    why = _reason_to_send_unmodified(task, conversation.name, prompt, found)
     if why:
         is_decided = not found.changed and not task.is_dry
         return CompactedCall(
-            fold=_compaction_result(task, found, why), talk=talk, is_decided=is_decided
+            result=_compaction_result(task, found, why),
+            conversation=conversation,
+            is_decided=is_decided,
         )
     body = msgspec.structs.replace(prompt, messages=found.messages).render()
-    origin = UncompactedConversation(messages=talk.messages, turns=talk.turns, reset=found.reset)
+    origin = UncompactedConversation(
+        messages=conversation.messages, turns=conversation.turns, reset=found.reset
+    )
     sent = msgspec.structs.replace(
         _compaction_result(task, found, found.reason),
         sent=msgspec.structs.replace(task.call, body=body, origin=origin),
-        is_folded=True,
-        messages=found.folded,
-        folded_why=found.folded_why,
+        is_compacted=True,
+        messages=found.compacted_messages,
+        last_compacted_why=found.last_compacted_why,
         reset=found.reset,
         break_even=found.break_even,
     )
@@ -142,7 +150,7 @@ def compact_call(
         if task.policy.mode is CompactionMode.FACTS_MODEL and found.region is not None
         else None
     )
-    return CompactedCall(fold=sent, talk=talk, is_decided=True, news=news)
+    return CompactedCall(result=sent, conversation=conversation, is_decided=True, chat_to_note=news)
 
 
 def identify_conversation(call: Call, secret: bytes) -> ConversationIdentity | None:
@@ -151,10 +159,12 @@ def identify_conversation(call: Call, secret: bytes) -> ConversationIdentity | N
     Raises:
         Unplannable: If its body cannot be read.
     """
-    return _talk(call, secret, parse_prompt(call.body))
+    return _conversation_identity(call, secret, parse_prompt(call.body))
 
 
-def _talk(call: Call, secret: bytes, prompt: Prompt) -> ConversationIdentity | None:
+def _conversation_identity(
+    call: Call, secret: bytes, prompt: Prompt
+) -> ConversationIdentity | None:
     """The conversation of a call; None where nothing is said in it.
 
     It is named by what stands before its first answer, so that all replicas name it alike without
@@ -175,7 +185,7 @@ def _talk(call: Call, secret: bytes, prompt: Prompt) -> ConversationIdentity | N
     )
 
 
-def _around(task: CompactionTask, prompt: Prompt) -> ConversationContext:
+def _conversation_context(task: CompactionTask, prompt: Prompt) -> ConversationContext:
     """The scope of a conversation, its fixed tokens and its token counter."""
     count = token_counter(task.model)
     return ConversationContext(
@@ -191,7 +201,7 @@ def _reason_to_send_unmodified(
     """The reason to send the call unmodified although it was computed; "" where less is sent."""
     if not found.changed:
         return found.reason
-    if assign_arm(name, task.share) is ExperimentArm.CONTROL:
+    if assign_arm(name, task.control_share) is ExperimentArm.CONTROL:
         return CONTROL
     if found.tokens_after > found.tokens_before:
         return GREW
@@ -203,19 +213,19 @@ def _reason_to_send_unmodified(
 
 def _compaction_result(task: CompactionTask, found: CompactedChat, why: str) -> CompactionResult:
     """The result for a call, with the reason why it is sent unmodified or shorter."""
-    proof = found.evidence
+    evidence = found.evidence
     known = passthrough_result(task.policy.mode.value, why)
     return msgspec.structs.replace(
         known,
         why=f"{DRY}: {found.reason}" if why == DRY else why,
         before=found.tokens_before,
         after=found.tokens_after,
-        needed=proof.needed if proof is not None else 0,
-        lost=proof.lost if proof is not None else 0,
+        needed=evidence.needed if evidence is not None else 0,
+        lost=evidence.lost if evidence is not None else 0,
     )
 
 
-def _left_alone(call: Call, prompt: Prompt, talk: ConversationIdentity) -> str:
+def _skip_reason(call: Call, prompt: Prompt, conversation: ConversationIdentity) -> str:
     """The reason to skip a call; "" for none.
 
     Slots that a caller names stand at messages that compacting may take away.
@@ -223,5 +233,7 @@ def _left_alone(call: Call, prompt: Prompt, talk: ConversationIdentity) -> str:
     if why := client_compaction_kind(prompt.fields, prompt.messages):
         return why
     names = call.slots.strip() or FIELD.encode() in prompt.fields.get("metadata", b"")
-    tags = may_hold_tags(call.body) and any(map(may_hold_tags, prompt.messages[talk.lead :]))
+    tags = may_hold_tags(call.body) and any(
+        map(may_hold_tags, prompt.messages[conversation.lead :])
+    )
     return "slots" if names or tags else ""

@@ -19,7 +19,7 @@ class CompactionRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         mode: How far it may be compacted.
-        is_dry: Whether it is only reckoned, and sent unmodified.
+        is_dry: Whether it is computed, and the call sent unmodified.
         force: Whether it compacts at once, whether that pays or not.
         notes: What the caller is told.
     """

@@ -2,10 +2,10 @@
 
 ::
 
-    compacted ── setting, header, prices of the route ──▶ what is sent, from the caller's own bytes
-    left ── it is sent unmodified after all: where that moves its prefix, that is said
-    refused ── an upstream took a call only unmodified: the conversation rests, then the feature
-    settled ── what was needed of what was compacted, and what it saved ──▶ step back, alert
+    compact ── setting, header, prices of the route ──▶ the call to send, from the caller's bytes
+    track_unmodified ── the call is sent unmodified after all: reports a changed prefix
+    record_refusal ── an upstream took a call only unmodified: cools down conversation, then feature
+    record_outcome ── values needed of compacted text, and savings ──▶ steps back, sends alerts
 
 Fails open: whatever goes wrong, the call is sent unmodified, with a reason.
 """
@@ -79,7 +79,7 @@ _DEADLINE_S: Final = 0.5
 #: Features of which it is remembered that conversations may have been compacted.
 _MAX_FEATURES: Final = 8_192
 _MAX_WHY_CHARS: Final = 200
-_USUAL: Final = CompactionDefaults()
+_DEFAULTS: Final = CompactionDefaults()
 
 
 class Compactor:
@@ -89,8 +89,8 @@ class Compactor:
         store: Where the settings of features are kept.
         tasks: What shutdown waits for.
         now: Seconds since the epoch.
-        say: Takes alerts.
-        usual: What holds where nobody chose.
+        send_alert: Takes alerts.
+        defaults: What holds where nobody chose.
     """
 
     def __init__(
@@ -99,88 +99,94 @@ class Compactor:
         tasks: BackgroundTaskGroup,
         *,
         now: Callable[[], float],
-        say: Callable[[Alert], bool],
-        usual: CompactionDefaults = _USUAL,
+        send_alert: Callable[[Alert], bool],
+        defaults: CompactionDefaults = _DEFAULTS,
     ) -> None:
         self._store = store
         self._tasks = tasks
         self._now = now
-        self._say = say
-        self._usual = usual
-        self._threads = WorkerPool(_DEADLINE_S)
-        self._talks = ConversationTracker()
-        self._places: LruCache[Place, bool] = LruCache(_MAX_FEATURES)
-        self._rests = CoolDowns()
-        self._proofs = LiveQuality()
-        self._stepping: set[Place] = set()
-        self._notebook: Summariser | None = None
-        #: What compactions.
-        self.fold: ChatCompactor = compact
+        self._send_alert = send_alert
+        self._defaults = defaults
+        self._workers = WorkerPool(_DEADLINE_S)
+        self._tracker = ConversationTracker()
+        self._compacted_features: LruCache[Place, bool] = LruCache(_MAX_FEATURES)
+        self._cool_downs = CoolDowns()
+        self._live_quality = LiveQuality()
+        self._stepping_back: set[Place] = set()
+        self._summariser: Summariser | None = None
+        #: Compacts the messages of a chat.
+        self.compact_chat: ChatCompactor = compact
 
-    def use_summariser(self, notebook: Summariser) -> None:
+    def use_summariser(self, summariser: Summariser) -> None:
         """Has notes taken on compacted parts, where a feature's mode wants some."""
-        self._notebook = notebook
-        self.fold = notebook.compact
+        self._summariser = summariser
+        self.compact_chat = summariser.compact
 
     def has_part(self, call: Call) -> bool:
         """True if compaction may have to do with the call: the call or its feature asks, or did."""
         place = (call.key.team, call.feature)
-        if call.compaction or place in self._places:
+        if call.compaction or place in self._compacted_features:
             return True
-        setting = self._store.foldboard.chosen.of(*place)
-        return setting.effective_mode(self._usual.mode) is not CompactionMode.OFF
+        setting = self._store.compaction_settings.current.of(*place)
+        return setting.effective_mode(self._defaults.mode) is not CompactionMode.OFF
 
-    async def folded(self, call: Call, route: Route) -> CompactionResult:
+    async def compact(self, call: Call, route: Route) -> CompactionResult:
         """The call to send on this route, or the reason to send it unmodified; never raises."""
         if call.endpoint not in PLANNABLE_ENDPOINTS or call.method != "POST":
             return NO_COMPACTION
         place = (call.key.team, call.feature)
-        setting = self._store.foldboard.chosen.of(*place)
-        asked = parse_compaction_request(call.compaction, setting, self._usual.mode)
-        if asked.mode is CompactionMode.OFF or (
-            asked.mode is not CompactionMode.NATIVE and call.endpoint != CHAT
+        setting = self._store.compaction_settings.current.of(*place)
+        request = parse_compaction_request(call.compaction, setting, self._defaults.mode)
+        if request.mode is CompactionMode.OFF or (
+            request.mode is not CompactionMode.NATIVE and call.endpoint != CHAT
         ):
-            fold = (
-                msgspec.structs.replace(NO_COMPACTION, notes=asked.notes)
-                if asked.notes
+            result = (
+                msgspec.structs.replace(NO_COMPACTION, notes=request.notes)
+                if request.notes
                 else NO_COMPACTION
             )
-            return await self.left(call, fold)
-        if why := self._skip_reason(call, route, asked.mode):
-            return await self.left(call, passthrough_result(asked.mode.value, why))
-        if asked.mode is CompactionMode.NATIVE:
-            return await self.left(
-                call, native_compaction_result(call, route, setting, is_dry=asked.is_dry)
+            return await self.track_unmodified(call, result)
+        if why := self._skip_reason(call, route, request.mode):
+            return await self.track_unmodified(call, passthrough_result(request.mode.value, why))
+        if request.mode is CompactionMode.NATIVE:
+            return await self.track_unmodified(
+                call, native_compaction_result(call, route, setting, is_dry=request.is_dry)
             )
-        there = route_target(route, call.model, self._now(), call.endpoint)
-        self._places.put(place, value=True)
+        target = route_target(route, call.model, self._now(), call.endpoint)
+        self._compacted_features.put(place, value=True)
         task = CompactionTask(
             call=call,
-            policy=compaction_policy(asked, setting, there, route.window, self._usual.safety),
-            is_dry=asked.is_dry,
-            share=self._usual.share,
+            policy=compaction_policy(request, setting, target, route.window, self._defaults.safety),
+            is_dry=request.is_dry,
+            control_share=self._defaults.share,
             secret=self._store.secret,
-            model=there.model,
+            model=target.model,
         )
-        return await self._compact_in_time(task, there)
+        return await self._compact_in_time(task, target)
 
-    async def left(self, call: Call, fold: CompactionResult) -> CompactionResult:
+    async def track_unmodified(self, call: Call, result: CompactionResult) -> CompactionResult:
         """The result for an unmodified call; notes where the call before was modified."""
-        if call.endpoint != CHAT or (call.key.team, call.feature) not in self._places:
-            return fold
+        if call.endpoint != CHAT or (call.key.team, call.feature) not in self._compacted_features:
+            return result
         try:
-            talk = await self._run_guarded(self._identify_conversation(call), call)
+            conversation = await self._run_guarded(self._identify_conversation(call), call)
         except Unplannable:
-            return fold
-        if talk is None:
-            return fold
-        now = SentConversation(fold=fold, talk=talk, policy=None, at=self._now(), lives=inf)
-        return self._talks.track(call, now)
+            return result
+        if conversation is None:
+            return result
+        now = SentConversation(
+            result=result,
+            conversation=conversation,
+            policy=None,
+            at=self._now(),
+            cache_lifetime_s=inf,
+        )
+        return self._tracker.track(call, now)
 
-    def refused(self, call: Call, fold: CompactionResult) -> None:
+    def record_refusal(self, call: Call, result: CompactionResult) -> None:
         """Cools a conversation down: an upstream accepted it only unmodified."""
         place = (call.key.team, call.feature)
-        is_all = self._rests.record_refusal(place, fold.conversation, self._now())
+        is_all = self._cool_downs.record_refusal(place, result.conversation, self._now())
         _log.error(
             "An upstream refused a compacted conversation of feature %r and accepted it unmodified:"
             " compaction skips the %s for %d s",
@@ -189,56 +195,56 @@ class Compactor:
             COOL_DOWN_S,
         )
 
-    def settled(self, receipt: Receipt) -> None:
+    def record_outcome(self, receipt: Receipt) -> None:
         """Counts the outcome of a call, and judges its feature by it."""
-        chosen = self._store.foldboard.chosen
+        chosen = self._store.compaction_settings.current
         if receipt.compaction_why == NOTES:
             asked_for = (receipt.team, receipt.feature.removesuffix(summary_feature("")))
-            self._proofs.charge(receipt, chosen.of(*asked_for).measured_from)
-        if not receipt.final or not (receipt.folded or receipt.needed):
+            self._live_quality.charge(receipt, chosen.of(*asked_for).measured_from)
+        if not receipt.final or not (receipt.compacted or receipt.needed):
             return
         place = (receipt.team, receipt.feature)
         setting = chosen.of(*place)
-        mode = setting.effective_mode(self._usual.mode)
-        if receipt.compaction != mode.value or place in self._stepping:
+        mode = setting.effective_mode(self._defaults.mode)
+        if receipt.compaction != mode.value or place in self._stepping_back:
             return
-        self._proofs.add(receipt, setting.measured_from)
-        sums = self._proofs.sums(place, self._now(), setting.measured_from)
+        self._live_quality.add(receipt, setting.measured_from)
+        sums = self._live_quality.sums(place, self._now(), setting.measured_from)
         for found in (sums.untreated, sums.treated):
             gentler = next_mode(mode, found)
             if gentler is not mode:
-                self._stepping.add(place)
+                self._stepping_back.add(place)
                 self._tasks.start(partial(self._step_back, place, mode, gentler, found))
                 return
         if sums.is_dearer:
-            self._say(higher_cost_alert(place, sums, self._now()))
+            self._send_alert(higher_cost_alert(place, sums, self._now()))
 
     def close(self) -> None:
         """Stops compacting; what waits is dropped."""
-        self._threads.close()
+        self._workers.close()
 
     async def _compact_in_time(
-        self, task: CompactionTask, there: PlanningTarget
+        self, task: CompactionTask, target: PlanningTarget
     ) -> CompactionResult:
         """Compacts the call within the deadline, or says why not."""
         mode, call = task.policy.mode, task.call
         is_quick = len(call.body) < _LARGE_BODY_BYTES and mode is not CompactionMode.FACTS_MODEL
         try:
-            work = partial(compact_call, task, self.fold)
+            work = partial(compact_call, task, self.compact_chat)
             found = await self._run_guarded(
-                self._threads.run(call.key.team, work, here=is_quick), call
+                self._workers.run(call.key.team, work, is_quick=is_quick), call
             )
             if found is not None:
-                return self._tracked_result(task, found, there)
-            fold = passthrough_result(mode.value, "failed")
+                return self._tracked_result(task, found, target)
+            result = passthrough_result(mode.value, "failed")
         except CannotCompactError as error:
-            fold = _passthrough_with_note(mode, str(error))
+            result = _passthrough_with_note(mode, str(error))
         except Unplannable:
-            fold = passthrough_result(mode.value, "unreadable")
+            result = passthrough_result(mode.value, "unreadable")
         except TimeoutError:
             _log.warning("Compaction took too long on call %s; it is sent unmodified", call.id)
-            fold = passthrough_result(mode.value, "late")
-        return await self.left(call, fold)
+            result = passthrough_result(mode.value, "late")
+        return await self.track_unmodified(call, result)
 
     async def _run_guarded(self, work: Awaitable[T], call: Call) -> T | None:
         """The result of work on a call; None where our own bug made it fail.
@@ -258,7 +264,7 @@ class Compactor:
 
     def _skip_reason(self, call: Call, route: Route, mode: CompactionMode) -> str:
         """The reason to skip a call, whatever it holds; "" for none."""
-        if self._rests.is_feature_cooling((call.key.team, call.feature), self._now()):
+        if self._cool_downs.is_feature_cooling((call.key.team, call.feature), self._now()):
             return "refused"
         if len(call.body) > _MAX_BODY_BYTES:
             return "too_large"
@@ -275,20 +281,23 @@ class Compactor:
         return read() if len(call.body) < _LARGE_BODY_BYTES else await asyncio.to_thread(read)
 
     def _tracked_result(
-        self, task: CompactionTask, found: CompactedCall, there: PlanningTarget
+        self, task: CompactionTask, found: CompactedCall, target: PlanningTarget
     ) -> CompactionResult:
         """The result, with what the tracker knows of the call before it."""
-        talk, fold, now = found.talk, found.fold, self._now()
-        if talk is None:
-            return fold
-        by, news = task.policy if found.is_decided else None, found.news
-        if self._rests.is_conversation_cooling(talk.name, now):
-            fold, by, news = passthrough_result(fold.mode, "refused"), None, None
-        if self._notebook is not None and news is not None:
-            self._notebook.request_notes(task.call, news)
-        lives = max(there.regime.lifetimes.values(), default=inf)  # nobody knows: for ever
-        return self._talks.track(
-            task.call, SentConversation(fold=fold, talk=talk, policy=by, at=now, lives=lives)
+        conversation, result, now = found.conversation, found.result, self._now()
+        if conversation is None:
+            return result
+        by, news = task.policy if found.is_decided else None, found.chat_to_note
+        if self._cool_downs.is_conversation_cooling(conversation.name, now):
+            result, by, news = passthrough_result(result.mode, "refused"), None, None
+        if self._summariser is not None and news is not None:
+            self._summariser.request_notes(task.call, news)
+        lives = max(target.regime.lifetimes.values(), default=inf)  # nobody knows: for ever
+        return self._tracker.track(
+            task.call,
+            SentConversation(
+                result=result, conversation=conversation, policy=by, at=now, cache_lifetime_s=lives
+            ),
         )
 
     async def _step_back(
@@ -305,13 +314,15 @@ class Compactor:
                 _log.error(
                     "Compaction of %r is stepped back from %s to %s: %s", place, mode, to, why
                 )
-                self._say(stepped_back_alert(place, mode, to, why, self._now()))
-            await self._store.ask(self._store.foldboard.refresh)
+                self._send_alert(stepped_back_alert(place, mode, to, why, self._now()))
+            await self._store.ask(self._store.compaction_settings.refresh)
         except SQLAlchemyError as error:
-            _log.warning("A feature was not stepped back: %s", error)
+            _log.warning(
+                "The database failed; compaction of %r was not stepped back: %s", place, error
+            )
         finally:
-            self._proofs.forget(place)
-            self._stepping.discard(place)
+            self._live_quality.forget(place)
+            self._stepping_back.discard(place)
 
 
 def _passthrough_with_note(mode: CompactionMode, why: str) -> CompactionResult:
@@ -319,4 +330,4 @@ def _passthrough_with_note(mode: CompactionMode, why: str) -> CompactionResult:
     if why.isidentifier():
         return passthrough_result(mode.value, why)
     said = f"the conversation was not compacted: {why[:_MAX_WHY_CHARS]}"
-    return CompactionResult(mode=mode.value, why="unfoldable", notes=(said,))
+    return CompactionResult(mode=mode.value, why="not_compactable", notes=(said,))

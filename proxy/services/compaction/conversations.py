@@ -3,7 +3,7 @@
 Compacted or unmodified, by one policy or another, for whatever reason: what begins otherwise than
 the call before it is a reset, and says so.
 
-One conversation may hold what no upstream takes once it is compacted; several tell of the feature.
+One refused conversation may be a special case; several mean that the feature is at fault.
 """
 
 from typing import Final
@@ -26,25 +26,25 @@ class SentConversation(msgspec.Struct, frozen=True, kw_only=True):
     """The conversation as it is sent at a call.
 
     Attributes:
-        fold: What is sent, as far as the call itself tells.
-        talk: The conversation.
+        result: What is sent, as far as the call itself tells.
+        conversation: The conversation.
         policy: By which policy; None for unmodified, whatever was decided.
         at: When, in seconds since the epoch.
-        lives: Seconds that a cache keeps what was sent.
+        cache_lifetime_s: Seconds that a cache keeps what was sent.
     """
 
-    fold: CompactionResult
-    talk: ConversationIdentity
+    result: CompactionResult
+    conversation: ConversationIdentity
     policy: CompactionPolicy | None
     at: float
-    lives: float
+    cache_lifetime_s: float
 
 
 class _Sent(msgspec.Struct, frozen=True):
     """The way a conversation was sent last."""
 
     policy: CompactionPolicy | None
-    is_folded: bool
+    is_compacted: bool
     at: float
 
 
@@ -64,26 +64,32 @@ class ConversationTracker:
             came: The unmodified call.
             now: What is sent of it.
         """
-        fold, before = now.fold, self._sent.peek(now.talk.name)
-        fold = msgspec.structs.replace(fold, conversation=now.talk.name)
-        self._sent.put(now.talk.name, _Sent(now.policy, fold.is_folded, now.at))
+        result, before = now.result, self._sent.peek(now.conversation.name)
+        result = msgspec.structs.replace(result, conversation=now.conversation.name)
+        self._sent.put(now.conversation.name, _Sent(now.policy, result.is_compacted, now.at))
         if before is None:
-            return fold
-        fold = msgspec.structs.replace(fold, is_warm=now.at - before.at <= now.lives)
-        if before.is_folded is not fold.is_folded:
-            fold = msgspec.structs.replace(fold, needed=0, lost=0)
-        moved = before.policy != now.policy and (before.is_folded or fold.is_folded)
-        return _changed_prefix_result(fold, came, now.talk) if moved and not fold.reset else fold
+            return result
+        result = msgspec.structs.replace(result, is_warm=now.at - before.at <= now.cache_lifetime_s)
+        if before.is_compacted is not result.is_compacted:
+            result = msgspec.structs.replace(result, needed=0, lost=0)
+        moved = before.policy != now.policy and (before.is_compacted or result.is_compacted)
+        return (
+            _changed_prefix_result(result, came, now.conversation)
+            if moved and not result.reset
+            else result
+        )
 
 
 def _changed_prefix_result(
-    fold: CompactionResult, came: Call, talk: ConversationIdentity
+    result: CompactionResult, came: Call, conversation: ConversationIdentity
 ) -> CompactionResult:
     """The result for a prompt whose prefix changed for another reason than a compaction."""
-    sent = fold.call(came)
-    origin = UncompactedConversation(messages=talk.messages, turns=talk.turns, reset=True)
+    sent = result.call(came)
+    origin = UncompactedConversation(
+        messages=conversation.messages, turns=conversation.turns, reset=True
+    )
     sent = msgspec.structs.replace(sent, origin=origin)
-    return msgspec.structs.replace(fold, reset=True, sent=sent)
+    return msgspec.structs.replace(result, reset=True, sent=sent)
 
 
 #: Seconds that it is left alone, and within which conversations are counted.

@@ -17,7 +17,7 @@ def token_counter(model: str) -> Count:
     Args:
         model: The name that the upstream knows it by.
     """
-    return _counting(initial_ratio(model))
+    return _ratio_counter(initial_ratio(model))
 
 
 def tool_tokens(tools: Sequence[bytes], count: Count) -> int:
@@ -32,5 +32,5 @@ def conversation_scope(team: str, model: str) -> bytes:
 
 
 @cache
-def _counting(ratio: float) -> Count:
+def _ratio_counter(ratio: float) -> Count:
     return estimate_tokens if ratio == 1 else lambda text: round(estimate_tokens(text) * ratio)

@@ -34,17 +34,17 @@ class CompactionSums(msgspec.Struct):
     """The counts of a feature's calls.
 
     Attributes:
-        folded: Calls that were sent shorter.
+        compacted: Calls that were sent shorter.
         tokens: Tokens that were not sent.
         nanos: What that saved in 1e-9 US dollars, so far as is known; what asking a model for notes
             cost is taken off.
         paid: What was paid in all, the same calls' answers and the notes included.
         treated: What the newest tool calls needed of what was compacted.
-        untreated: The same of calls that was sent unmodified, and of what would have been folded: a
-            model that was shown all can need what it would not have been shown.
+        untreated: The same of calls sent unmodified, and of what would have been compacted: a model
+            that was shown all can need what it would not have been shown.
     """
 
-    folded: int = 0
+    compacted: int = 0
     tokens: int = 0
     nanos: int = 0
     paid: int = 0
@@ -55,11 +55,11 @@ class CompactionSums(msgspec.Struct):
     def is_dearer(self) -> bool:
         """True if prompts became shorter and bills higher."""
         least = -_TOLERANCE * (self.paid + self.nanos)
-        return self.folded >= _MIN_CALLS and self.tokens > 0 and self.nanos < min(least, 0)
+        return self.compacted >= _MIN_CALLS and self.tokens > 0 and self.nanos < min(least, 0)
 
     def add(self, other: "CompactionSums") -> None:
         """Count other calls, too."""
-        self.folded += other.folded
+        self.compacted += other.compacted
         self.tokens += other.tokens
         self.nanos += other.nanos
         self.paid += other.paid
@@ -77,21 +77,21 @@ class LiveQuality:
         return len(self._features)
 
     def add(self, receipt: Receipt, since: float = 0.0) -> None:
-        """Count an attempt; those that compaction had no part in are not to be told.
+        """Counts an attempt; callers leave out those that compaction had no part in.
 
         Args:
             receipt: The attempt's.
             since: When the feature's mode was set; a call that was made before does not count.
         """
-        self._count((receipt.team, receipt.feature), receipt, _sums(receipt), since)
+        self._add_to_slot((receipt.team, receipt.feature), receipt, _receipt_sums(receipt), since)
 
     def charge(self, receipt: Receipt, since: float = 0.0) -> None:
         """Count what a question for notes cost; its feature is one of its own."""
         paid = receipt.spent_nanos or 0
         name = (receipt.team, receipt.feature, NOTES)
-        self._count(name, receipt, CompactionSums(nanos=-paid, paid=paid), since)
+        self._add_to_slot(name, receipt, CompactionSums(nanos=-paid, paid=paid), since)
 
-    def _count(
+    def _add_to_slot(
         self, place: tuple[str, ...], receipt: Receipt, found: CompactionSums, since: float
     ) -> None:
         if receipt.started < since:
@@ -116,7 +116,7 @@ class LiveQuality:
                 counted before that was known here, a slot that began earlier does not.
         """
         found = CompactionSums()
-        for each in (place, _noting(place)):
+        for each in (place, _summary_place(place)):
             for (begun, slot), sums in self._features.get(each, {}).items():
                 is_since = begun == since or slot * SLOT_S >= since
                 if is_since and slot * SLOT_S >= now - WINDOW_S:
@@ -126,23 +126,23 @@ class LiveQuality:
     def forget(self, place: Place) -> None:
         """Resets the counts of a feature."""
         self._features.pop(place, None)
-        self._features.pop(_noting(place), None)
+        self._features.pop(_summary_place(place), None)
 
 
-def _noting(place: Place) -> tuple[str, ...]:
+def _summary_place(place: Place) -> tuple[str, ...]:
     """The place where questions for a feature's notes are counted, apart from callers' calls."""
     team, feature = place
     return team, summary_feature(feature), NOTES
 
 
-def _sums(receipt: Receipt) -> CompactionSums:
+def _receipt_sums(receipt: Receipt) -> CompactionSums:
     less = (receipt.tokens_before or 0) - (receipt.tokens_after or 0)
     found = QualityEvidence(needed=receipt.needed, lost=receipt.lost)
-    if not receipt.folded:
+    if not receipt.compacted:
         return CompactionSums(untreated=found)
     saved = receipt.compaction_nanos
     return CompactionSums(
-        folded=1,
+        compacted=1,
         tokens=less,
         nanos=saved or 0,
         paid=0 if saved is None else receipt.spent_nanos or 0,

@@ -16,65 +16,65 @@ from proxy.records.compaction_result import CompactionResult, passthrough_result
 from proxy.records.compaction_settings import FeatureSettings
 from proxy.services.compaction.compaction_request import CompactionRequest
 
-_OUTPUT: Final = Fraction(4)
+_DEFAULT_OUTPUT_PRICE: Final = Fraction(4)
 #: What reading and writing a cache costs with most who sell it.
-_READ: Final = Fraction(1, 10)
-_WRITES: Final = (Fraction(5, 4),)
+_DEFAULT_READ_PRICE: Final = Fraction(1, 10)
+_DEFAULT_WRITE_PRICES: Final = (Fraction(5, 4),)
 #: Keeps whole prompts, and what two of them began with alike; no marks. So a beginning is read by
 #: itself only once another conversation shared it.
 _WHOLE: Final = "prefix-unit"
 
 
 def compaction_policy(
-    wish: CompactionRequest,
+    request: CompactionRequest,
     setting: FeatureSettings,
-    way: PlanningTarget,
+    target: PlanningTarget,
     window: int | None,
     safety: float = 0.0,
 ) -> CompactionPolicy:
     """The policy; calls of one conversation have equal ones as long as prices and settings hold.
 
     Args:
-        wish: What is to be done.
+        request: What is to be done.
         setting: What holds for the feature.
-        way: Where the call goes.
+        target: Where the call goes.
         window: Most tokens that the model takes; None for not known.
         safety: How often over a compaction has to be paid back; 0 for the usual.
     """
     usual = CompactionPolicy()
     return CompactionPolicy(
-        mode=wish.mode,
-        prices=relative_prices(way),
+        mode=request.mode,
+        prices=relative_prices(target),
         keep_turns=usual.keep_turns if setting.keep_turns is None else setting.keep_turns,
         target=setting.target or 0,
         window=window or 0,
-        force=wish.force,
+        force=request.force,
         safety=safety,
     )
 
 
-def relative_prices(way: PlanningTarget) -> RelativePrices:
+def relative_prices(target: PlanningTarget) -> RelativePrices:
     """The catalog's prices on a route, relative to one uncached input token.
 
     Of several lifetimes a token may be written for, the cheapest is taken. Where nobody knows how
     the cache behaves, it is there if reading it has a price; where nothing is known, it is taken
     to be the usual one, so that compacting is no bolder.
     """
-    regime, rates = way.regime, way.rates
+    regime, rates = target.regime, target.rates
     if rates is None or not rates.input:
-        read = regime.read if regime.name else _READ
-        known = regime.writes.values() if regime.name else _WRITES
-        return _prices(read, known, _OUTPUT, regime)
-    output = _OUTPUT if rates.output is None else Fraction(rates.output, rates.input)
+        read = regime.read if regime.name else _DEFAULT_READ_PRICE
+        known = regime.writes.values() if regime.name else _DEFAULT_WRITE_PRICES
+        return _build_prices(read, known, _DEFAULT_OUTPUT_PRICE, regime)
+    output = _DEFAULT_OUTPUT_PRICE if rates.output is None else Fraction(rates.output, rates.input)
     if regime.name:
-        return _prices(regime.read, regime.writes.values(), output, regime)
+        return _build_prices(regime.read, regime.writes.values(), output, regime)
     each = (rates.write_5m, rates.write_30m, rates.write_1h, rates.write_12h)
     writes = [Fraction(rate, rates.input) for rate in each if rate is not None]
     read = Fraction(1) if rates.cache_read is None else Fraction(rates.cache_read, rates.input)
-    return _prices(read, writes, output, regime)
+    return _build_prices(read, writes, output, regime)
 
 
-def _prices(
+def _build_prices(
     read: Fraction, writes: Iterable[Fraction], output: Fraction, regime: Regime
 ) -> RelativePrices:
     return RelativePrices(

@@ -22,12 +22,12 @@ class _Thinking(msgspec.Struct):
     type: str = ""
 
 
-class _Asked(msgspec.Struct):
+class _ThinkingRequest(msgspec.Struct):
     reasoning_effort: str | None = None
     thinking: _Thinking | None = None
 
 
-_asked = msgspec.json.Decoder(_Asked).decode
+_asked = msgspec.json.Decoder(_ThinkingRequest).decode
 
 
 def may_sign_thinking(body: bytes, route: Route) -> bool:

@@ -2,9 +2,8 @@
 
 ::
 
-    wanted ── once for each part that was compacted at a call ──▶ waits ─ asked ─ checked ─ kept
-    notes ◀── at a later compaction, on its thread ── what was kept by then is taken, once and for
-    ever
+    request_notes ── once for each compacted part ──▶ queue ─ ask the model ─ validate ─ store
+    notes ◀── at a later compaction, on its thread ── the stored notes, the same from then on
 
 No call waits for a model. What a compaction takes is written down under its own name, so every
 process that compacts the same conversation sends the same bytes; one that cannot ask the store
@@ -68,14 +67,14 @@ class _Question(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: The part's.
-        asked: The call, but for its body.
+        call: The call, but for its body.
         region: The part.
         known: What rules found in it.
         size: Bytes of its messages.
     """
 
     name: str
-    asked: Call
+    call: Call
     region: Region
     known: Sequence[Fact]
     size: int
@@ -106,7 +105,7 @@ class Summariser:
         self._lock = threading.Lock()
         self._away_until = 0.0
         # Of its own: where the store hangs, no other work of it waits behind.
-        self._desk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="notes")
+        self._store_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="notes")
         self._asked: LruCache[str, bool] = LruCache(_MAX_ASKED_PARTS)
         self._waiting: deque[_Question] = deque()
         self._running: set[asyncio.Task[None]] = set()
@@ -120,16 +119,16 @@ class Summariser:
         policy: CompactionPolicy,
         *,
         memory: CompactionMemory,
-        around: ConversationContext,
+        context: ConversationContext,
     ) -> CompactedChat:
         """Compacts like ``compaction.compact.compact``, with notes where the mode wants some.
 
         Raises:
-            CannotCompactError: If it has to are sent unmodified.
+            CannotCompactError: If the messages are sent unmodified.
         """
         if policy.mode is CompactionMode.FACTS_MODEL:
-            around = msgspec.structs.replace(around, notes=self.notes)
-        return compact(raws, policy, memory=memory, around=around)
+            context = msgspec.structs.replace(context, notes=self.notes)
+        return compact(raws, policy, memory=memory, context=context)
 
     def notes(self, before: bytes, here: bytes) -> tuple[str, ...]:
         """The notes on the previous part that this compaction takes; may wait for the store.
@@ -143,7 +142,7 @@ class Summariser:
             taken = self._taken.get(name)
         if taken is not None:
             return taken
-        found = self._claim_notes(_name(before), name)
+        found = self._claim_notes(_part_name(before), name)
         with self._lock:  # two threads may ask at once: what the first was told holds for both
             return self._taken.get_or_make(name, lambda: found)
 
@@ -154,101 +153,105 @@ class Summariser:
             call: The unmodified call.
             found: What is sent of it.
         """
-        region, name = found.region, _name(found.newest)
+        region, name = found.region, _part_name(found.newest)
         if region is None or self.serve is None or self._is_closed or name in self._asked:
             return
         size = sum(len(each.raw) for each in region.messages[region.start : region.end])
         if len(self._waiting) >= _MAX_WAITING_QUESTIONS or self._held + size > _MAX_WAITING_BYTES:
-            _log.info("Too many questions wait already: no notes on a part of call %s", call.id)
+            _log.info("Too many requests for notes wait; none is made for call %s", call.id)
             return
         self._asked.put(name, value=True)
         self._held += size
         self._waiting.append(
             _Question(
                 name=name,
-                asked=request_template(call),
-                region=_alone(region),
+                call=request_template(call),
+                region=_without_surroundings(region),
                 known=found.segments[-1].facts,
                 size=size,
             )
         )
-        self._go_on()
+        self._start_questions()
 
     async def stop(self) -> None:
         """Ask nothing more; what is asked just now is cut off, and leaves its receipts."""
         self._is_closed = True
         self._waiting.clear()
-        self._desk.shutdown(wait=False, cancel_futures=True)
+        self._store_thread.shutdown(wait=False, cancel_futures=True)
         if running := list(self._running):
             self._tasks.end(*running)
             await asyncio.wait(running, timeout=_STOP_DEADLINE_S)
 
-    def _claim_notes(self, of: str, here: str) -> tuple[str, ...]:
+    def _claim_notes(self, part: str, compaction: str) -> tuple[str, ...]:
         """The notes in the store; none where it does not answer in time."""
         now = self._now()
         if now < self._away_until or self._is_closed:
             return ()
-        asked = self._desk.submit(self._store.notes.claim, of, here, now)
+        asked = self._store_thread.submit(self._store.notes.claim, part, compaction, now)
         try:
             return asked.result(_STORE_DEADLINE_S)
         except (TimeoutError, SQLAlchemyError) as error:
             asked.cancel()
             self._away_until = now + _STORE_PAUSE_S
-            _log.warning("Notes are left out of compactions for %d s: %r", _STORE_PAUSE_S, error)
+            _log.warning(
+                "The store did not return notes; compactions go without for %d s: %r",
+                _STORE_PAUSE_S,
+                error,
+            )
             return ()
 
-    def _go_on(self) -> None:
+    def _start_questions(self) -> None:
         """Begin with as many questions as may be under way."""
         while self._waiting and len(self._running) < _MAX_CONCURRENT_QUESTIONS:
             question_ = self._waiting.popleft()
             task = self._tasks.start(partial(self._ask_and_store, question_))
             self._running.add(task)
-            task.add_done_callback(partial(self._over, question_))
+            task.add_done_callback(partial(self._end_question, question_))
 
-    def _over(self, question_: _Question, task: asyncio.Task[None]) -> None:
+    def _end_question(self, question_: _Question, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
         self._held -= question_.size
-        self._go_on()
+        self._start_questions()
 
     async def _ask_and_store(self, question_: _Question) -> None:
         """Asks, and stores the valid notes of the answer; whatever fails, there are no notes."""
         try:
             async with asyncio.timeout(_ANSWER_DEADLINE_S):
-                await self._take_notes(question_)
+                await self._ask_for_notes(question_)
         except ProxyError as error:
-            _log.info("There are no notes on a part: %s (%s)", error.code, error.message)
+            _log.info("A request for notes failed: %s (%s)", error.code, error.message)
         except (TimeoutError, SQLAlchemyError) as error:
-            _log.warning("There are no notes on a part: %r", error)
+            _log.warning("A request for notes failed: %r", error)
 
-    async def _take_notes(self, asked: _Question) -> None:
+    async def _ask_for_notes(self, question: _Question) -> None:
         store = self._store
         serve = self.serve
-        if serve is None or await store.ask(store.notes.has, asked.name):
+        if serve is None or await store.ask(store.notes.has, question.name):
             return
-        read, body = await asyncio.to_thread(_request, asked, self._model)
+        read, body = await asyncio.to_thread(_note_request, question, self._model)
         now, reply = self._now(), SummaryReply()
-        await serve(summary_call(asked.asked, body, self._call_id(now), now), reply)
+        await serve(summary_call(question.call, body, self._call_id(now), now), reply)
         text, finish = answer_text(reply)
-        found = await asyncio.to_thread(validate_notes, text, finish, read, asked.known)
+        found = await asyncio.to_thread(validate_notes, text, finish, read, question.known)
         _log.info(
             "Notes on a part for feature %r: %d lines kept, rejected %s",
-            asked.asked.feature,
+            question.call.feature,
             len(found.facts),
             _rejection_counts(found) or "none",
         )
         if finish == "stop":
-            await store.ask(store.notes.keep, asked.name, found.lines(), self._now())
+            await store.ask(store.notes.keep, question.name, found.lines(), self._now())
 
 
-def build_summariser(around: AppContext) -> Summariser | None:
-    """The notebook of a gateway; None where no model is named, or one that nobody knows."""
-    model = around.settings.compaction_model
-    if around.catalog.find(model) is None:
+def build_summariser(context: AppContext) -> Summariser | None:
+    """The summariser of a gateway; None where no model is named, or one that nobody knows."""
+    model = context.settings.compaction_model
+    if context.catalog.find(model) is None:
         return None
-    return Summariser(around.opened, around.tasks, model=model, now=around.now)
+    return Summariser(context.opened, context.tasks, model=model, now=context.now)
 
 
-def _name(key: bytes) -> str:
+def _part_name(key: bytes) -> str:
     """The name of a part, whichever model is asked: another one's notes do not move what is sent.
 
     A compaction that takes notes has another name than the part it makes, for it names both.
@@ -256,7 +259,7 @@ def _name(key: bytes) -> str:
     return notes_key(b"", key)
 
 
-def _alone(region: Region) -> Region:
+def _without_surroundings(region: Region) -> Region:
     """The part without what was said beside it, so that little is held while it waits."""
     messages = region.messages
     first = messages[region.start : region.start + 1]
@@ -269,10 +272,10 @@ def _alone(region: Region) -> Region:
     )
 
 
-def _request(asked: _Question, model: str) -> tuple[RegionContents, bytes]:
+def _note_request(question: _Question, model: str) -> tuple[RegionContents, bytes]:
     """The part read, and the body that asks about it."""
-    read = read_region(asked.region)
-    return read, note_request_body(read, asked.known, model=model)
+    read = read_region(question.region)
+    return read, note_request_body(read, question.known, model=model)
 
 
 def _rejection_counts(found: ValidatedNotes) -> str:

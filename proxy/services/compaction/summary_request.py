@@ -34,8 +34,8 @@ class SummaryReply:
         body: What came of it; b"" where it was too long.
     """
 
-    def __init__(self, most: int = _MAX_ANSWER_BYTES) -> None:
-        self._most = most
+    def __init__(self, max_bytes: int = _MAX_ANSWER_BYTES) -> None:
+        self._bytes_left = max_bytes
         self.status = 0
         self.body = b""
 
@@ -45,8 +45,8 @@ class SummaryReply:
 
     async def send(self, piece: bytes) -> None:
         """Keep a piece; once it is too much, nothing."""
-        self._most -= len(piece)
-        self.body = self.body + piece if self._most >= 0 else b""
+        self._bytes_left -= len(piece)
+        self.body = self.body + piece if self._bytes_left >= 0 else b""
 
     async def end(self, piece: bytes) -> None:
         """Keep the last piece."""
@@ -65,15 +65,15 @@ class SummaryReply:
         """Nothing: the ledger has it."""
 
     async def wait_until_gone(self) -> None:
-        """Nothing: whoever asks stays until it is told, or ends the call."""
+        """Returns at once; nobody watches the caller of a request for notes."""
 
 
-class _Said(msgspec.Struct, frozen=True):
+class _AnswerMessage(msgspec.Struct, frozen=True):
     content: str | None = None
 
 
 class _Choice(msgspec.Struct, frozen=True):
-    message: _Said = _Said()
+    message: _AnswerMessage = _AnswerMessage()
     finish_reason: str | None = None
 
 
@@ -84,19 +84,19 @@ class _Answer(msgspec.Struct, frozen=True):
 _answer = msgspec.json.Decoder(_Answer).decode
 
 
-def call_server(desk: Dependencies, ticks: Callable[[], float]) -> CallServer:
+def call_server(deps: Dependencies, ticks: Callable[[], float]) -> CallServer:
     """A server of calls that serves them as the API does.
 
     Args:
-        desk: Where calls are served.
+        deps: Where calls are served.
         ticks: Seconds of a clock that goes forward.
     """
 
-    async def served(call: Call, caller: Caller) -> None:
-        with CallWatchdog(WatchdogTimer(desk.tasks.start)) as watch:
-            await serve(CallContext(call, caller, desk, watch, Timeline(ticks)))
+    async def serve_call(call: Call, caller: Caller) -> None:
+        with CallWatchdog(WatchdogTimer(deps.tasks.start)) as watch:
+            await serve(CallContext(call, caller, deps, watch, Timeline(ticks)))
 
-    return served
+    return serve_call
 
 
 def request_template(call: Call) -> Call:
@@ -122,14 +122,14 @@ def request_template(call: Call) -> Call:
     )
 
 
-def summary_call(asked: Call, body: bytes, call_id: str, now: float) -> Call:
+def summary_call(template: Call, body: bytes, call_id: str, now: float) -> Call:
     """The call that asks this.
 
     Raises:
-        InvalidCall: If it cannot be asked.
+        CallerError: If it cannot be asked.
     """
     return msgspec.structs.replace(
-        asked, id=call_id, body=body, fields=parse_request_fields(body), arrived=now
+        template, id=call_id, body=body, fields=parse_request_fields(body), arrived=now
     )
 
 

@@ -41,7 +41,7 @@ class _Worker:
     def __init__(self) -> None:
         self.memory = CompactionMemory()
         self.lock = threading.Lock()
-        self.desk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="folding")
+        self.executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="compaction")
         self.team = ""
         self.began: float | None = None
 
@@ -63,65 +63,65 @@ class WorkerPool:
     """All of one process.
 
     Args:
-        within: Seconds that a call may take, waiting included.
+        deadline_s: Seconds that a call may take, waiting included.
     """
 
-    def __init__(self, within: float) -> None:
-        self._within = within
-        self._lanes = tuple(_Worker() for _ in range(_WORKERS))
+    def __init__(self, deadline_s: float) -> None:
+        self._deadline_s = deadline_s
+        self._pool = tuple(_Worker() for _ in range(_WORKERS))
         self._guard = threading.Lock()
         self._held: Counter[str] = Counter()
 
-    async def run(self, team: str, work: Callable[[CompactionMemory], T], *, here: bool) -> T:
+    async def run(self, team: str, work: Callable[[CompactionMemory], T], *, is_quick: bool) -> T:
         """Runs the work on a worker of the team and returns its result.
 
         Args:
             team: Whose call it is.
             work: What is done; it gets what its thread remembers.
-            here: Whether it is short enough to be done at once, if its thread rests.
+            is_quick: Whether it is short enough to be done at once, if its thread rests.
 
         Raises:
             CannotCompactError: If too many wait.
             TimeoutError: If it does not come to anything in time.
         """
-        lane = self._lane(team)
-        if here and lane.lock.acquire(blocking=False):
+        worker = self._worker_for(team)
+        if is_quick and worker.lock.acquire(blocking=False):
             try:
-                return work(lane.memory)
+                return work(worker.memory)
             finally:
-                lane.lock.release()
-        self._enter(team)
+                worker.lock.release()
+        self._acquire_place(team)
         try:
-            job = lane.desk.submit(lane.run, team, work)
+            job = worker.executor.submit(worker.run, team, work)
         except RuntimeError:
-            self._leave(team)
+            self._release_place(team)
             raise
-        job.add_done_callback(partial(self._leave, team))
+        job.add_done_callback(partial(self._release_place, team))
         try:
-            async with asyncio.timeout(self._within):
+            async with asyncio.timeout(self._deadline_s):
                 return await asyncio.wrap_future(job)
         finally:
             job.cancel()
 
     def close(self) -> None:
         """Begin nothing more; what waits is dropped."""
-        for lane in self._lanes:
-            lane.desk.shutdown(wait=False, cancel_futures=True)
+        for lane in self._pool:
+            lane.executor.shutdown(wait=False, cancel_futures=True)
 
-    def _lane(self, team: str) -> _Worker:
+    def _worker_for(self, team: str) -> _Worker:
         """The team's own, unless that is stuck and another is not."""
         own = zlib.crc32(team.encode()) % _WORKERS
-        lanes = (*self._lanes[own:], *self._lanes[:own])
-        return next((lane for lane in lanes if not lane.is_stuck(self._within)), lanes[0])
+        lanes = (*self._pool[own:], *self._pool[:own])
+        return next((lane for lane in lanes if not lane.is_stuck(self._deadline_s)), lanes[0])
 
-    def _enter(self, team: str) -> None:
-        stuck = any(lane.team == team and lane.is_stuck(self._within) for lane in self._lanes)
+    def _acquire_place(self, team: str) -> None:
+        stuck = any(lane.team == team and lane.is_stuck(self._deadline_s) for lane in self._pool)
         with self._guard:
             if stuck or self._held[team] >= _MAX_JOBS_PER_TEAM or self._held.total() >= _MAX_JOBS:
                 raise CannotCompactError("busy")
             self._held[team] += 1
 
-    def _leave(self, team: str, _job: Future[object] | None = None) -> None:
+    def _release_place(self, team: str, _job: Future[object] | None = None) -> None:
         with self._guard:
             self._held[team] -= 1
             if not self._held[team]:

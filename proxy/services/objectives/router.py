@@ -42,14 +42,6 @@ _RETRY_AFTER_S: Final = 30.0
 _CANARY_STATES: Final = frozenset({ControllerState.DEGRADED, ControllerState.RECOVERING})
 
 
-class LoadShed(CallerError):
-    """The call is refused so that others keep their objectives."""
-
-    status = 429
-    type = "rate_limit_error"
-    is_worth_retrying = True
-
-
 class _Open(msgspec.Struct):
     """A call under way that objectives are about."""
 
@@ -115,7 +107,7 @@ class ObjectiveRouter:
         """The routes a call takes.
 
         Raises:
-            LoadShed: It is refused just now.
+            CallerError: It is refused just now.
         """
         if call.endpoint not in GENERATING_ENDPOINTS:
             return RoutingDecision(choices=asked)
@@ -276,7 +268,7 @@ class ObjectiveRouter:
         What was asked for stands behind them for when they fail, not for when they are late.
 
         Raises:
-            LoadShed: It serves nobody.
+            CallerError: It serves nobody.
         """
         standing = self.standings.get(track.name)
         is_pinned = standing is not None and standing.state is ControllerState.PINNED
@@ -386,14 +378,15 @@ def _call_end(opened: _Open, receipt: Receipt) -> CallMeasurements:
     )
 
 
-def _load_shed(track: TrackedObjective, *, is_pinned: bool) -> LoadShed:
+def _load_shed(track: TrackedObjective, *, is_pinned: bool) -> CallerError:
     why = "is pinned to a fallback level that serves nobody new" if is_pinned else "is missed"
     until = "it is released" if is_pinned else "others are served in time again"
-    error = LoadShed(
+    error = CallerError(
         f"The objective `{track.name}` {why}, so this call is refused until {until}."
         " Try again shortly.",
         code="objective_shed",
         retry_after=_RETRY_AFTER_S,
+        status=429,
     )
     error.details = {"objective": track.name}
     return error

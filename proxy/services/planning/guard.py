@@ -1,4 +1,4 @@
-"""Features that planning makes dearer go back to pass-through, and people are notified."""
+"""Suspends planning for features that it makes dearer, and notifies people."""
 
 import logging
 import shlex
@@ -19,9 +19,9 @@ _log = logging.getLogger("thriftgate.planning")
 #: Seconds a feature passes through here where the database did not take the decision.
 _RETRY_AFTER_S: Final = 600.0
 #: Features that pass through here before the database says so.
-_MAX_PLACES: Final = 1_024
+_MAX_SUSPENDED: Final = 1_024
 _ALERT_DAYS: Final = 7
-_DAY: Final = 86_400.0
+_DAY_S: Final = 86_400.0
 
 SendAlert = Callable[[Alert], bool]
 
@@ -47,7 +47,7 @@ def suspension_alert(place: LayoutScope, why: str, now: float) -> Alert:
         action="Its prompts are sent unmodified from now on, in all processes.",
         mend=f"See `thriftgate misses`; to plan it again: `{shlex.join(resume)}`.",
         began=now,
-        expires=now + _ALERT_DAYS * _DAY,
+        expires=now + _ALERT_DAYS * _DAY_S,
     )
 
 
@@ -79,7 +79,7 @@ class PlanningGuard:
         self._until: dict[LayoutScope, float] = {}
 
     def is_suspended(self, place: LayoutScope) -> bool:
-        """True if the place passes through here, whatever the database says by now."""
+        """True if this process sends the feature unmodified, also before the database says so."""
         until = self._until.get(place)
         if until is None or until > self._now():
             return until is not None
@@ -90,7 +90,7 @@ class PlanningGuard:
         """Send a place's prompts unmodified from now on; call it on the event loop."""
         if self.is_suspended(place):
             return
-        if len(self._until) >= _MAX_PLACES:
+        if len(self._until) >= _MAX_SUSPENDED:
             self._until.clear()
         self._until[place] = self._now() + _RETRY_AFTER_S
         self._tasks.start(partial(self._suspend, place, harm.why))

@@ -15,7 +15,7 @@ _log = logging.getLogger("thriftgate.planning")
 
 #: Seconds that lessons are gathered.
 _GATHER_S: Final = 0.01
-#: Lessons that may wait; beyond it, calls teach nothing.
+#: Lessons that may wait; beyond it, calls are not learned from.
 _MAX_WAITING: Final = 1_024
 
 Lesson = Callable[[], None]
@@ -56,7 +56,7 @@ class BackgroundLearner:
         try:
             work = self._thread.submit(self._work)
         except RuntimeError as error:  # there is no thread to be had just now
-            _log.warning("Calls teach nothing for now: %s", error)
+            _log.warning("Calls are not learned from for now: %s", error)
             return
         self._is_at_work = True
         work.add_done_callback(self._work_off)
@@ -74,7 +74,7 @@ class BackgroundLearner:
     def _work_off(self, work: Future[None]) -> None:
         """Go on behind a lesson that failed, and with what came meanwhile."""
         if (error := work.exception()) is not None:
-            _log.error("A call taught nothing", exc_info=error)
+            _log.error("A call could not be learned from", exc_info=error)
         with self._lock:
             self._is_at_work = False
             if self._waiting:

@@ -2,8 +2,8 @@
 
 ::
 
-    planned ── the call's conversation, known here or in the store ──▶ what is sent
-       └──▶ a new or grown plan goes to the store meanwhile ── kept ──▶ before the answer's end
+    plan ── the call's conversation, known here or in the store ──▶ what is sent
+       └──▶ a new or grown plan goes to the store ── wait_until_stored ──▶ before the answer's end
        └──▶ held back while another call writes what this one could read, where that pays
 
 Fails open: whatever goes wrong, the call is sent unmodified, with a reason.
@@ -66,8 +66,8 @@ _STORE_DEADLINE_S: Final = 0.25
 #: Seconds after which a call goes unmodified.
 _PLANNING_DEADLINE_S: Final = 2.0
 #: Plans on their way to the store, and features whose calls are counted.
-_WAITING: Final = 1_024
-_WORDS: Final = 200
+_MAX_WAITING_PLANS: Final = 1_024
+_MAX_REASON_CHARS: Final = 200
 #: Seconds a feature is left alone once an upstream refused what was planned.
 _REFUSAL_PAUSE_S: Final = 600.0
 #: Blocks above which learning from a call takes milliseconds, and is left to a thread.
@@ -101,21 +101,21 @@ class PromptPlanning:
         self._now = now
         self._lock = threading.Lock()
         self._lessons = LayoutLearner()
-        self._school = BackgroundLearner()
+        self._learner = BackgroundLearner()
         self._calls: Tally[LayoutScope] = Tally()
         # Of its own: where one prompt takes long, other work finds a thread all the same.
-        self._desk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="planning")
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="planning")
         self._moves: dict[tuple[LayoutScope, int], str] = {}
         self._fanout = FanOutGate()
         self._guard = PlanningGuard(store, tasks, now=now, say=say)
-        self._harmful: deque[tuple[LayoutScope, Harm]] = deque(maxlen=_WAITING)
-        self._questions = ProviderDiagnostics()
+        self._harmful: deque[tuple[LayoutScope, Harm]] = deque(maxlen=_MAX_WAITING_PLANS)
+        self._diagnostics = ProviderDiagnostics()
         self._refused: dict[LayoutScope, float] = {}
-        self._keeping: dict[str, tuple[Draft, Plan]] = {}
-        self._round = asyncio.Event()
-        self._keeper: asyncio.Task[None] | None = None
+        self._unstored: dict[str, tuple[Draft, Plan]] = {}
+        self._stored = asyncio.Event()
+        self._storing_task: asyncio.Task[None] | None = None
 
-    async def planned(self, call: Call, route: Route) -> Planned | Passthrough:
+    async def plan(self, call: Call, route: Route) -> Planned | Passthrough:
         """Plan the call for this route, or say why it is sent unmodified."""
         none = eligibility.skip_reason(call, route)
         if none is not None:
@@ -124,7 +124,7 @@ class PromptPlanning:
             self._guard.suspend(*self._harmful.popleft())
         asked = eligibility.planning_request(call)
         where = layout_place(asked, route.model or call.model)
-        standing = self._store.board.standings.of(where)
+        standing = self._store.board.current.of(where)
         if standing.is_off or self._guard.is_suspended(where):
             off = standing.mode is PlanningMode.OFF and not standing.suspended
             return Passthrough(reason="off") if off else Passthrough("planning is suspended")
@@ -133,10 +133,10 @@ class PromptPlanning:
         try:
             async with asyncio.timeout(_PLANNING_DEADLINE_S):
                 found = await self._plan_or_pass(call, asked, route, where, standing)
-            found = self._questions.add_question(found, self._now())
+            found = self._diagnostics.add_question(found, self._now())
             return await self._fanout.wait_for_prefix(found, streamed=call.is_streaming)
         except Unplannable as error:
-            why = str(error)[:_WORDS]
+            why = str(error)[:_MAX_REASON_CHARS]
         except TimeoutError:
             _log.warning("Planning took too long on call %s; the call is sent unmodified", call.id)
             why = "planning took too long"
@@ -145,88 +145,88 @@ class PromptPlanning:
             why = "planning failed"
         return Passthrough(why)
 
-    def begun(self, planned: Planned | Passthrough) -> None:
+    def note_answer_started(self, planned: Planned | Passthrough) -> None:
         """Let calls that were held back read what this one wrote, for its answer begins."""
         if isinstance(planned, Planned):
             self._fanout.note_begun(planned)
 
-    def ended(self, planned: Planned | Passthrough) -> None:
+    def note_attempt_ended(self, planned: Planned | Passthrough) -> None:
         """The attempt is over; calls that are still held back for it go."""
         if isinstance(planned, Planned):
             self._fanout.note_ended(planned)
             if planned.trial is not None and planned.trial.number:
-                self._school.submit(partial(self._run_locked, self._planner.end_call, planned))
+                self._learner.submit(partial(self._run_locked, self._planner.end_call, planned))
 
-    def refused(self, planned: Planned) -> None:
+    def note_refusal(self, planned: Planned) -> None:
         """Leave the feature alone for a while: an upstream took its prompt only unmodified.
 
         Where it was asked about its cache besides, that is left alone first.
         """
         upstream = planned.way.upstream
-        if self._questions.record_refusal(planned, self._now()):
-            _log.error("%s refused a call that asked about its cache: it is not asked", upstream)
+        if self._diagnostics.record_refusal(planned, self._now()):
+            _log.error("%s refused cache diagnostics and is not asked for them again", upstream)
             return
-        if len(self._refused) > _WAITING:
+        if len(self._refused) > _MAX_WAITING_PLANS:
             self._refused.clear()
         self._refused[planned.place] = self._now() + _REFUSAL_PAUSE_S
         _log.error(
-            "An upstream refused a planned prompt of feature %r and took it unmodified: planning"
-            " leaves the feature alone for %d s",
+            "An upstream refused a planned prompt of feature %r and took it unmodified:"
+            " the feature is not planned for %d s",
             planned.place.feature,
             _REFUSAL_PAUSE_S,
         )
 
-    async def kept(self, planned: Planned | Passthrough) -> None:
+    async def wait_until_stored(self, planned: Planned | Passthrough) -> None:
         """Wait until the store has what was decided for the call's conversation, not for long."""
         if not isinstance(planned, Planned):
             return
         conversation = planned.draft.conversation.hex()
-        if conversation not in self._keeping:
+        if conversation not in self._unstored:
             return
         with suppress(TimeoutError):
             async with asyncio.timeout(_STORE_DEADLINE_S):
-                while conversation in self._keeping:
-                    await self._round.wait()
+                while conversation in self._unstored:
+                    await self._stored.wait()
 
-    def settled(
+    def settle(
         self,
         planned: Planned | Passthrough,
         usage: Usage | None,
-        heard: AnswerDiagnostics = _NOTHING,
+        diagnostics: AnswerDiagnostics = _NOTHING,
     ) -> CacheMiss | None:
-        """Why less was read than could have been; None where nobody can say.
+        """Learn from the call's usage; returns the reason of a cache miss, if there is one.
 
         A long call, or one that would have to wait, is learned from in a thread.
 
         Args:
             planned: The call.
             usage: What its provider counted; None where it did not.
-            heard: What its answer says of itself.
+            diagnostics: The diagnostics in its answer.
         """
         if not isinstance(planned, Planned):
             return None
-        self._questions.record_answer(planned, heard.id)
+        self._diagnostics.record_answer(planned, diagnostics.id)
         is_long = len(planned.evidence.sent.blocks) > _MAX_INLINE_BLOCKS
         is_free = not is_long and self._lock.acquire(blocking=False)
         try:
             if is_free:
-                found = self._planner.settle_call(planned, usage, told=heard.said)
+                found = self._planner.settle_call(planned, usage, told=diagnostics.said)
             else:
-                found = find_miss(planned, usage, told=heard.said)
+                found = find_miss(planned, usage, told=diagnostics.said)
         except Exception:  # noqa: BLE001 - nor the answer
-            _log.exception("What a call's answer says of the cache is lost")
-            return provider_miss(heard.said, usage, planned.way.rates)
+            _log.exception("A call's cache usage could not be evaluated and is not learned from")
+            return provider_miss(diagnostics.said, usage, planned.way.rates)
         finally:
             if is_free:
                 self._lock.release()
         # In the lessons' thread; of its usage, too, where that takes long.
-        self._school.submit(partial(self._learn, planned, *(() if is_free else (usage,))))
+        self._learner.submit(partial(self._learn, planned, *(() if is_free else (usage,))))
         return found
 
     def close(self) -> None:
         """Stop planning and learning; what waits is dropped."""
-        self._desk.shutdown(wait=False, cancel_futures=True)
-        self._school.close()
+        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._learner.close()
 
     async def _plan_or_pass(
         self,
@@ -250,7 +250,7 @@ class PromptPlanning:
             known = Plan(arm=known.arm, layout=current, anew=True)
             await self._run(0, self._planner.adopt_plan, draft, known)
         plan = known or self._planner.begin_plan(draft, current)
-        await self._fetch(where, plan.layout)
+        await self._fetch_layout(where, plan.layout)
         to = route_target(route, call.model, self._now(), call.endpoint)
         found = await self._run(size, self._decide, draft, to, plan, where)
         if known is not None and found.plan != known and not sought:
@@ -261,7 +261,7 @@ class PromptPlanning:
                 await self._run(0, self._planner.adopt_plan, draft, agreed)
                 found = await self._run(size, self._decide, draft, to, agreed, where)
         if found.plan != known:
-            self._keep(draft, found.plan)
+            self._store_plan_soon(draft, found.plan)
         return found
 
     def _decide(self, draft: Draft, to: PlanningTarget, plan: Plan, where: LayoutScope) -> Planned:
@@ -287,7 +287,7 @@ class PromptPlanning:
                 self._lock.release()
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(
-            self._desk, partial(self._run_locked, work, *args, **kwargs)
+            self._thread, partial(self._run_locked, work, *args, **kwargs)
         )
 
     def _run_locked(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -295,7 +295,7 @@ class PromptPlanning:
             return work(*args, **kwargs)
 
     async def _fetch_plans(self, names: Sequence[str]) -> Mapping[str, Plan]:
-        """What the store has under these names; nothing where it does not say.
+        """Fetch the plans under these names; none where the store does not answer.
 
         While it does not answer, the text of a conversation that is not known stays where it is.
         """
@@ -303,66 +303,66 @@ class PromptPlanning:
             async with asyncio.timeout(_STORE_DEADLINE_S):
                 return await self._store.ask(self._store.plans.find_all, names, self._now())
         except (TimeoutError, SQLAlchemyError) as error:
-            _log.warning("What was decided for a conversation is not known: %s", error)
+            _log.warning("The plan of a conversation could not be read: %s", error)
             return {}
 
-    async def _fetch(self, where: LayoutScope, version: int) -> None:
+    async def _fetch_layout(self, where: LayoutScope, version: int) -> None:
         """Have at hand a layout that holds no more, but for conversations that began with it."""
         at = (where, version)
-        if not version or at in self._moves or at in self._store.board.standings.moves:
+        if not version or at in self._moves or at in self._store.board.current.moves:
             return
         try:
             async with asyncio.timeout(_STORE_DEADLINE_S):
                 every = await self._store.ask(self._store.layouts.proposals, where)
         except (TimeoutError, SQLAlchemyError) as error:
-            _log.warning("A layout is not known: %s", error)
+            _log.warning("A layout could not be read: %s", error)
             return
-        self._remember(at, next((each.moves for each in every if each.version == version), ""))
+        self._cache_layout(at, next((each.moves for each in every if each.version == version), ""))
 
     def _layout(self, where: LayoutScope, version: int) -> Layout | None:
         """The layout of this version; None where there is none any more."""
         at = (where, version)
-        held = self._store.board.standings.moves.get(at)
+        held = self._store.board.current.moves.get(at)
         if held is not None:
-            self._remember(at, held)
+            self._cache_layout(at, held)
         return read_layout(self._moves.get(at, ""))
 
-    def _remember(self, at: tuple[LayoutScope, int], moves: str) -> None:
-        if len(self._moves) > _WAITING:
+    def _cache_layout(self, at: tuple[LayoutScope, int], moves: str) -> None:
+        if len(self._moves) > _MAX_WAITING_PLANS:
             self._moves.clear()
         self._moves[at] = moves
 
-    def _keep(self, draft: Draft, plan: Plan) -> None:
+    def _store_plan_soon(self, draft: Draft, plan: Plan) -> None:
         """Let the store have the plan, soon; beyond the bound it stays here alone."""
         conversation = draft.conversation.hex()
-        if len(self._keeping) >= _WAITING and conversation not in self._keeping:
+        if len(self._unstored) >= _MAX_WAITING_PLANS and conversation not in self._unstored:
             return
-        self._keeping[conversation] = (draft.without_words(), plan)
-        if self._keeper is None or self._keeper.done():
-            self._keeper = self._tasks.start(self._kept_all)
+        self._unstored[conversation] = (draft.without_words(), plan)
+        if self._storing_task is None or self._storing_task.done():
+            self._storing_task = self._tasks.start(self._store_waiting_plans)
 
-    async def _kept_all(self) -> None:
+    async def _store_waiting_plans(self) -> None:
         """Bring to the store what waits, all of it at a time."""
-        while self._keeping:
-            some = dict(self._keeping)
+        while self._unstored:
+            some = dict(self._unstored)
             plans = {
                 name: to for draft, _ in some.values() for name, to in draft.related_keys().items()
             }
             plans |= {conversation: plan for conversation, (_, plan) in some.items()}
             try:
                 held = await self._store.ask(self._store.plans.grow_all, plans, self._now())
-                await self._run(0, self._agree, some, held)
+                await self._run(0, self._merge, some, held)
             except SQLAlchemyError as error:
                 lost = quantity(len(some), "conversation")
-                _log.warning("What was decided for %s is lost: %s", lost, error)
+                _log.warning("The plans of %s could not be stored: %s", lost, error)
             finally:
                 for conversation, each in some.items():
-                    if self._keeping.get(conversation) is each:
-                        del self._keeping[conversation]
-                self._round.set()
-                self._round = asyncio.Event()
+                    if self._unstored.get(conversation) is each:
+                        del self._unstored[conversation]
+                self._stored.set()
+                self._stored = asyncio.Event()
 
-    def _agree(self, some: Mapping[str, tuple[Draft, Plan]], held: Mapping[str, Plan]) -> None:
+    def _merge(self, some: Mapping[str, tuple[Draft, Plan]], held: Mapping[str, Plan]) -> None:
         """Take over what another process decided first, and what was added since."""
         for conversation, (draft, plan) in some.items():
             if held[conversation] != plan:
@@ -380,12 +380,12 @@ class PromptPlanning:
         try:
             self._lessons.observe(planned)
             self._calls[where] += 1
-            if len(self._calls) > _WAITING:
+            if len(self._calls) > _MAX_WAITING_PLANS:
                 self._calls.clear()
             if is_due(self._calls[where]):
                 self._propose(where, self._lessons.proposal(planned))
         except (Unplannable, SQLAlchemyError) as error:
-            _log.warning("A call taught nothing: %s", error)
+            _log.warning("A call could not be learned from: %s", error)
 
     def _propose(self, where: LayoutScope, layout: Layout | None) -> None:
         if layout is not None:

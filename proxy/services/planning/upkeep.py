@@ -16,18 +16,18 @@ from proxy.store.store import Store
 _log = logging.getLogger("thriftgate.upkeep")
 
 #: Seconds between two rounds of retention.
-_RETENTION_EVERY: Final = 3_600.0
+_RETENTION_INTERVAL_S: Final = 3_600.0
 #: Seconds one round may take.
-_RETENTION_BUDGET: Final = 30.0
+_RETENTION_ROUND_S: Final = 30.0
 #: Days a conversation's plan, and notes on it, are kept after they were last asked for.
-_PLAN_DAYS: Final = 14
+_PLAN_RETENTION_DAYS: Final = 14
 #: Seconds between two looks at what planning saves.
-_GUARD_EVERY: Final = 900.0
+_GUARD_INTERVAL_S: Final = 900.0
 #: Days that it looks back.
-_GUARD_DAYS: Final = 30
-_DAY: Final = 86_400.0
+_GUARD_WINDOW_DAYS: Final = 30
+_DAY_S: Final = 86_400.0
 #: Seconds between two looks whether the keys known have changed.
-_KEYS_EVERY: Final = 1.0
+_KEYS_INTERVAL_S: Final = 1.0
 
 
 async def apply_retention(opened: Store, days: int, now: Callable[[], float]) -> None:
@@ -39,14 +39,14 @@ async def apply_retention(opened: Store, days: int, now: Callable[[], float]) ->
         now: The clock.
     """
     while True:
-        before, idle = now() - days * _DAY, now() - _PLAN_DAYS * _DAY
+        before, idle = now() - days * _DAY_S, now() - _PLAN_RETENTION_DAYS * _DAY_S
         try:
-            await opened.ask(opened.ledger.retain, before, _RETENTION_BUDGET)
-            await opened.ask(opened.plans.retain, idle, _RETENTION_BUDGET)
-            await opened.ask(opened.notes.retain, idle, _RETENTION_BUDGET)
+            await opened.ask(opened.ledger.retain, before, _RETENTION_ROUND_S)
+            await opened.ask(opened.plans.retain, idle, _RETENTION_ROUND_S)
+            await opened.ask(opened.notes.retain, idle, _RETENTION_ROUND_S)
         except SQLAlchemyError as error:
-            _log.warning("What is old stays until the next round, in an hour: %s", error)
-        await asyncio.sleep(_RETENTION_EVERY)
+            _log.warning("Old rows were not deleted; the next round is in an hour: %s", error)
+        await asyncio.sleep(_RETENTION_INTERVAL_S)
 
 
 async def keep_known_keys(opened: Store, settings: Settings, now: Callable[[], float]) -> None:
@@ -66,7 +66,7 @@ async def keep_known_keys(opened: Store, settings: Settings, now: Callable[[], f
     file = KnownKeysFile(path, settings.ledger_url, opened.secret)
     while True:
         await opened.ask(file.refresh, opened.keyring, now())
-        await asyncio.sleep(_KEYS_EVERY)
+        await asyncio.sleep(_KEYS_INTERVAL_S)
 
 
 async def suspend_harmful_features(
@@ -81,12 +81,12 @@ async def suspend_harmful_features(
         say: Notifies people.
     """
     while True:
-        await asyncio.sleep(_GUARD_EVERY)
+        await asyncio.sleep(_GUARD_INTERVAL_S)
         try:
-            since = now() - min(days, _GUARD_DAYS) * _DAY
+            since = now() - min(days, _GUARD_WINDOW_DAYS) * _DAY_S
             found = await opened.ask(suspend_harmful, opened.savings, opened.layouts, since, now())
         except SQLAlchemyError as error:
-            _log.warning("What planning saves was not measured: %s", error)
+            _log.warning("The savings of planning could not be measured: %s", error)
             continue
         for each in found:
             _log.error(

@@ -102,15 +102,20 @@ class AttemptCounts:
     """Counts of one team on one route."""
 
     __slots__ = (
-        "attempts", "estimated", "folded", "missed", "unfolded", "unpriced",
+        "attempts",
+        "compaction",
+        "estimated",
+        "missed",
+        "uncompacted",
+        "unpriced",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.attempts = dict.fromkeys(Outcome, 0)
         self.unpriced = self.estimated = 0
         self.missed: dict[str, int] = {}
-        self.folded = CompactionCounts()
-        self.unfolded: dict[str, int] = {}
+        self.compaction = CompactionCounts()
+        self.uncompacted: dict[str, int] = {}
 
     def add(self, receipt: Receipt) -> None:
         """Count one attempt."""
@@ -121,7 +126,7 @@ class AttemptCounts:
         if receipt.compaction:
             self._count_compaction(receipt)
         elif receipt.compaction_why == NOTES:
-            self.folded.notes += receipt.cost_nanos or 0
+            self.compaction.notes += receipt.cost_nanos or 0
         is_used = receipt.usage is not None
         if receipt.cost_nanos is None and (is_used or receipt.outcome is Outcome.ANSWERED):
             self.unpriced += 1
@@ -131,13 +136,13 @@ class AttemptCounts:
         """Count what compaction made of it; of what no upstream took it made nothing."""
         if receipt.outcome is Outcome.FAILED:
             return
-        if receipt.folded:
-            self.folded.add(receipt)
+        if receipt.compacted:
+            self.compaction.add(receipt)
             return
         why = receipt.compaction_why
-        if why not in self.unfolded and len(self.unfolded) >= _REASONS:
+        if why not in self.uncompacted and len(self.uncompacted) >= _REASONS:
             why = _OTHER
-        self.unfolded[why] = self.unfolded.get(why, 0) + 1
+        self.uncompacted[why] = self.uncompacted.get(why, 0) + 1
 
 
 class CompactionCounts:
@@ -195,9 +200,10 @@ class Telemetry(Collector):
             loggable = msgspec.structs.replace(receipt, prompt=None)
             _log.info("%s", msgspec.json.encode(loggable).decode())
 
-    def register(self, collector: Collector) -> None:
-        """Let Prometheus read this, too."""
-        self._registry.register(collector)
+    def register(self, *collectors: Collector) -> None:
+        """Let Prometheus read these, too."""
+        for collector in collectors:
+            self._registry.register(collector)
 
     def prometheus_text(self) -> bytes:
         """Everything, as Prometheus text."""
@@ -206,7 +212,7 @@ class Telemetry(Collector):
     def collect(self) -> Iterator[Metric]:
         """Everything, as Prometheus' own types."""
         yield from self._counters()
-        yield from self._foldings()
+        yield from self._compaction_metrics()
         yield from self._traffic_counters()
         yield from self._traffic_times()
         overhead = HistogramMetricFamily(
@@ -279,48 +285,56 @@ class Telemetry(Collector):
             estimated.add_metric(labels, series.estimated)
         yield from (attempts, unpriced, estimated, missed)
 
-    def _foldings(self) -> Iterator[Metric]:
+    def _compaction_metrics(self) -> Iterator[Metric]:
         by_route = ["team", "route"]
         told = (
-            ("folded_attempts", "attempts", "Attempts that were sent shorter than they came"),
-            ("folded_tokens", "tokens", "Tokens that were not sent, by estimate"),
-            ("fold_resets", "resets", "Prompts that began otherwise because of a fold"),
-            ("fold_needed_values", "needed", "Values tool calls took from what was folded"),
-            ("fold_lost_values", "lost", "Those of them that were not sent"),
+            ("compacted_attempts", "attempts", "Attempts that were sent shorter than they came"),
+            ("compaction_removed_tokens", "tokens", "Tokens that were not sent, by estimate"),
+            ("compaction_resets", "resets", "Prompts that began otherwise because of a compaction"),
+            (
+                "compaction_needed_values",
+                "needed",
+                "Values tool calls took from what was compacted",
+            ),
+            ("compaction_lost_values", "lost", "Those of them that were not sent"),
         )
         for name, held, text in told:
             counter = CounterMetricFamily(f"thriftgate_{name}", text, labels=by_route)
             for labels, series in self._by_route():
-                counter.add_metric(labels, getattr(series.folded, held))
+                counter.add_metric(labels, getattr(series.compaction, held))
             yield counter
-        yield from self._fold_money()
-        unfolded = CounterMetricFamily(
-            "thriftgate_unfolded_attempts",
+        yield from self._compaction_money_metrics()
+        uncompacted = CounterMetricFamily(
+            "thriftgate_uncompacted_attempts",
             "Attempts that compaction left unmodified, by why",
             labels=[*by_route, "reason"],
         )
         for labels, series in self._by_route():
-            for reason, count in series.unfolded.items():
-                unfolded.add_metric([*labels, reason], count)
-        yield unfolded
+            for reason, count in series.uncompacted.items():
+                uncompacted.add_metric([*labels, reason], count)
+        yield uncompacted
 
-    def _fold_money(self) -> Iterator[Metric]:
+    def _compaction_money_metrics(self) -> Iterator[Metric]:
         by_route = ["team", "route"]
-        # It falls where folding costs more than it saves, so it is no counter, unlike its parts.
+        # It falls where compaction costs more than it saves, so it is no counter, unlike its parts.
         saved = GaugeMetricFamily(
-            "thriftgate_fold_saved_usd", "What folding saved since the start", labels=by_route
+            "thriftgate_compaction_saved_usd",
+            "What compaction saved since the start",
+            labels=by_route,
         )
         for labels, series in self._by_route():
-            saved.add_metric(labels, (series.folded.gained - series.folded.paid) / 1e9)
+            saved.add_metric(labels, (series.compaction.gained - series.compaction.paid) / 1e9)
         yield saved
         for name, text in (
-            ("gained", "What folding saved of the attempts that it made cheaper"),
-            ("paid", "What folding cost at the attempts that it made dearer, such as resets"),
-            ("notes", "What the small model cost that takes notes for folds"),
+            ("gained", "What compaction saved of the attempts that it made cheaper"),
+            ("paid", "What compaction cost at the attempts that it made dearer, such as resets"),
+            ("notes", "What the small model cost that takes notes for compactions"),
         ):
-            counter = CounterMetricFamily(f"thriftgate_fold_{name}_usd", text, labels=by_route)
+            counter = CounterMetricFamily(
+                f"thriftgate_compaction_{name}_usd", text, labels=by_route
+            )
             for labels, series in self._by_route():
-                counter.add_metric(labels, getattr(series.folded, name) / 1e9)
+                counter.add_metric(labels, getattr(series.compaction, name) / 1e9)
             yield counter
 
     def _new_series(self, labels: tuple[str, str]) -> AttemptCounts:

@@ -105,7 +105,8 @@ class Journal:
         """
         framed = frame(line)
         with self._lock:
-            if self._backlog or not (self._write(framed) or self._write_to_reserve(framed)):
+            was_written = not self._backlog and self._write(framed)
+            if not was_written and not self._write_to_reserve(framed):
                 self._keep(framed)
 
     @property
@@ -221,8 +222,13 @@ class Journal:
         return True
 
     def _write_to_reserve(self, framed: bytes) -> bool:
-        """True if the line went to the reserve, which is appended to from now on."""
-        if self._reserve is None:
+        """True if the line went to the reserve, which is appended to from now on.
+
+        One that is longer than all of the reserve leaves it to others.
+        """
+        if self._room is not None:
+            return self._size + len(framed) <= self._room and self._write(framed)
+        if self._reserve is None or len(framed) > self._bounds.reserve:
             return False
         self._retired.append(self._file)
         self._file, path = self._reserve

@@ -16,6 +16,7 @@ from typing import Final
 
 import msgspec
 
+from proxy.errors import OperatorError
 from proxy.records.receipt import Receipt
 from proxy.store.journal.lines import decode, frame, strip_frame, unframe
 
@@ -30,10 +31,6 @@ _NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]+")
 #: Where log collectors keep a line in an object of their own.
 _MESSAGES: Final = ("log", "message", "msg", "MESSAGE", "line", "text", "textPayload", "body")
 _PROMPT: Final = re.compile(r',"prompt":"(?:[^"\\]|\\.)*"')
-
-
-class UnreadableReceipt(Exception):
-    """A line holds a receipt that cannot be read; says why."""
 
 
 def to_log_line(framed: bytes) -> str:
@@ -51,7 +48,7 @@ def receipt_from_log(line: str) -> Receipt | None:
     """The receipt in a line of a log; None where the line is about something else.
 
     Raises:
-        UnreadableReceipt: If the line holds a receipt that is damaged.
+        OperatorError: If the line holds a receipt that is damaged.
     """
     line = line.strip()
     if not line.startswith("{"):
@@ -60,7 +57,7 @@ def receipt_from_log(line: str) -> Receipt | None:
         held = msgspec.json.decode(line)
     except msgspec.DecodeError as error:
         if line.startswith('{"call_id":'):
-            raise UnreadableReceipt(f"it is no whole JSON: {error}") from None
+            raise OperatorError(f"it is no whole JSON: {error}") from None
         return _logged_receipt(line)
     if "call_id" in held and "outcome" in held:
         return _decode_receipt(line.encode())
@@ -85,7 +82,7 @@ def _logged_receipt(text: str) -> Receipt | None:
     piece = text.removeprefix(MARKER).encode("utf8", "replace")
     line = unframe(piece)
     if line is None:
-        raise UnreadableReceipt("it is damaged or cut: its checksum does not fit")
+        raise OperatorError("it is damaged or cut: its checksum does not fit")
     return _decode_receipt(line)
 
 
@@ -93,7 +90,7 @@ def _decode_receipt(line: bytes) -> Receipt:
     try:
         receipt = decode(line)
     except msgspec.DecodeError as error:
-        raise UnreadableReceipt(f"it is no receipt: {error}") from None
+        raise OperatorError(f"it is no receipt: {error}") from None
     if not _ID.fullmatch(receipt.call_id):
-        raise UnreadableReceipt(f"{receipt.call_id[:60]!r} is no id of a call")
+        raise OperatorError(f"{receipt.call_id[:60]!r} is no id of a call")
     return receipt

@@ -20,8 +20,8 @@ from proxy.store.journal.lines import decode, unframe
 
 _SUFFIX = ".segment"
 _RESERVE = ".reserve"
-_READ = 1 << 18
-_PEEKED = 8
+_READ_BYTES = 1 << 18
+_PEEKED_BYTES = 8
 
 
 class SegmentLines(NamedTuple):
@@ -100,7 +100,7 @@ def remove_orphaned_reserves(folder: Path) -> None:
     """
     for path in folder.glob("*" + _RESERVE):
         with lock_segment(path) as file, suppress(OSError):
-            if file is not None and file.read(_PEEKED).strip(b"\0"):
+            if file is not None and file.read(_PEEKED_BYTES).strip(b"\0"):
                 take_into_use(path)
             elif file is not None:
                 path.unlink()
@@ -142,7 +142,7 @@ def read(file: BinaryIO, start: int, most: int, *, sealed: bool) -> SegmentLines
     lines: list[bytes] = []
     torn: list[bytes] = []
     end = start
-    for piece in file.readlines(_READ)[:most]:
+    for piece in file.readlines(_READ_BYTES)[:most]:
         written = piece.rstrip(b"\0")  # behind the lines of a reserve
         text = written.rstrip(b"\n")
         line = unframe(text) if text else None
@@ -160,7 +160,7 @@ def receipts_of_call(folder: Path, call_id: str) -> list[Receipt]:
     """The receipts of a call that lie in the newest segments; costs a read of those files."""
     wanted = call_id.encode()
     found: list[Receipt] = []
-    for path in sorted(list_segments(folder), key=_age)[:_PEEKED]:
+    for path in sorted(list_segments(folder), key=_age)[:_PEEKED_BYTES]:
         try:
             text = path.read_bytes()
         except FileNotFoundError:

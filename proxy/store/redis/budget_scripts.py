@@ -1,4 +1,4 @@
-"""The scripts by which Redis keeps counters; ``budget_store`` beside it says what they keep.
+"""The scripts by which Redis keeps counters; ``budget_store`` describes their data.
 
 Each is ``HEAD`` and one of the others.
 """
@@ -18,7 +18,7 @@ from slo.reservations import (
 MARKED: Final = 30.0
 """Seconds for which a mark says that counters are whole, unless it is made anew."""
 
-_ROUNDS = 10  # of a hundred holds that are freed: a script must end soon
+_MAX_ROUNDS = 10  # of a hundred holds that are freed: a script must end soon
 
 # KEYS: settled, checkpoint, then counter and holds of each counter, then the mark where it matters.
 # ARGV: now in ms or '', then the operation's own. Numbers stay below 2^53 wherever they are
@@ -26,7 +26,7 @@ _ROUNDS = 10  # of a hundred holds that are freed: a script must end soon
 HEAD: Final = f"""
 local KEPT, MEMORY = {COUNTER_RETENTION_S * 1000:.0f}, {SETTLED_MEMORY_S * 1000:.0f}
 local UNBOUND = {UNKNOWN_WINDOW_RETENTION_S * 1000:.0f}
-local REMEMBERED, ROUNDS = {MAX_SETTLED_REMEMBERED}, {_ROUNDS}
+local REMEMBERED, ROUNDS = {MAX_SETTLED_REMEMBERED}, {_MAX_ROUNDS}
 local WHOLE, MARKED = '{CountersCondition.WHOLE}', {MARKED * 1000:.0f}
 local call, settled, count = redis.call, KEYS[1], math.floor((#KEYS - 2) / 2)
 local mark = #KEYS % 2 == 1 and KEYS[#KEYS]

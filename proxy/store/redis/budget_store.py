@@ -160,7 +160,7 @@ class RedisBudgetStore:
         return _levels(await self._run(self._levels, counters, now))
 
     async def raise_spent(self, amounts: Mapping[str, int], now: float) -> list[int]:
-        """Let no less have been spent of each counter; what it said before, of each."""
+        """Raise the spent amount of each counter to at least this; returns the amounts before."""
         for amount in amounts.values():
             check_amount(amount)
         found = await self._run(self._lift, list(amounts), now, *amounts.values())
@@ -180,7 +180,7 @@ class RedisBudgetStore:
         Raises:
             StoreUnavailable: If Redis cannot be asked.
         """
-        words = [word for each in reports for word in _words(each)]
+        words = [word for each in reports for word in _script_arguments(each)]
         counters = [each.counter for each in reports]
         found = await self._run(self._lease, counters, now, name, _ms(ttl_s), *words, marked=True)
         return [
@@ -206,14 +206,14 @@ class RedisBudgetStore:
         return [int(each) for each in found]
 
     async def condition(self, now: float) -> CountersCondition:
-        """The condition that the mark says."""
+        """The condition of the counters, by their mark."""
         found = await self._run(self._condition, (), now, marked=True)
         return CountersCondition(found.decode())
 
     async def change_condition(
         self, before: CountersCondition, after: CountersCondition, now: float
     ) -> bool:
-        """Let the mark say something else, or the same for longer; False if it says another."""
+        """Change the mark, or prolong it; False if it has another value than expected."""
         return bool(await self._run(self._turn_mark, (), now, before, after, marked=True))
 
     async def time(self) -> float:
@@ -297,7 +297,7 @@ class RedisBudgetStore:
             self._turns.release()
 
 
-def _words(report: LeaseReport) -> Iterator[str | int]:
+def _script_arguments(report: LeaseReport) -> Iterator[str | int]:
     """A report as the script takes it."""
     yield from (report.serial, report.number, report.floor, report.keep, report.want, report.least)
     yield from (int(report.is_new), report.running)

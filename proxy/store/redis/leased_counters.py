@@ -36,7 +36,7 @@ _MAX_LEASES: Final = 1_000
 #: Calls on a counter within ``IDLE_S`` that make a lease worth its reports.
 _WORTH_CALLS: Final = 2
 _MAX_CANDIDATES: Final = 10_000
-_BATCH: Final = 50  # reports that one script takes
+_COUNTERS_PER_BATCH: Final = 50  # reports that one script takes
 
 
 class LeasedCounters:
@@ -83,7 +83,7 @@ class LeasedCounters:
         for counter in [each for each, lease in self._leases.items() if lease.is_over(now)]:
             del self._leases[counter]
         counters = iter(list(self._leases))
-        while batch := list(islice(counters, _BATCH)):
+        while batch := list(islice(counters, _COUNTERS_PER_BATCH)):
             sent = self._ticks()
             reports = [self._report(each, sent, is_last=is_last) for each in batch]
             renewals = await self.shared.report(self._name, reports, self._now(), TTL_S)
@@ -190,7 +190,7 @@ class LeasedCounters:
         return await self.shared.levels(counters, now)
 
     async def raise_spent(self, amounts: Mapping[str, int], now: float) -> list[int]:
-        """Let no less have been spent of each counter; what it said before, of each."""
+        """Raise the spent amount of each counter to at least this; returns the amounts before."""
         return await self.shared.raise_spent(amounts, now)
 
     async def begin_checkpoint(self, now: float, within: float) -> int:
@@ -202,13 +202,13 @@ class LeasedCounters:
         return await self.shared.restore(amounts, checkpoint, now)
 
     async def condition(self, now: float) -> CountersCondition:
-        """The condition that the mark says."""
+        """The condition of the counters, by their mark."""
         return await self.shared.condition(now)
 
     async def change_condition(
         self, before: CountersCondition, after: CountersCondition, now: float
     ) -> bool:
-        """Let the mark say something else, or the same for longer; False if it says another."""
+        """Change the mark, or prolong it; False if it has another value than expected."""
         return await self.shared.change_condition(before, after, now)
 
     async def time(self) -> float:

@@ -139,7 +139,7 @@ class BudgetStore(Protocol):
         ...
 
     async def raise_spent(self, amounts: Mapping[str, int], now: float) -> list[int]:
-        """Let no less have been spent of each counter; what it said before, of each.
+        """Raise the spent amount of each counter to at least this; returns the amounts before.
 
         In one step, so that doing it twice, or two at once, is doing it once. What is held stays
         held.
@@ -182,7 +182,7 @@ class BudgetStore(Protocol):
         ...
 
     async def condition(self, now: float) -> CountersCondition:
-        """The condition that the mark says.
+        """The condition of the counters, by their mark.
 
         Raises:
             StoreUnavailable: If the counters are out of reach.
@@ -192,7 +192,7 @@ class BudgetStore(Protocol):
     async def change_condition(
         self, before: CountersCondition, after: CountersCondition, now: float
     ) -> bool:
-        """Let the mark say something else, or the same for longer; False if it says another thing.
+        """Change the mark, or prolong it; False if it has another value than expected.
 
         Nobody turns it to ``EMPTY``: that is what losing everything does.
 
@@ -222,6 +222,11 @@ class LocalBudgetStore:
     def __init__(self) -> None:
         self._reservations = Reservations()
         self._condition = CountersCondition.EMPTY
+
+    @property
+    def forgotten_counters(self) -> int:
+        """Counters forgotten before their windows had ended, for want of room; they begin at 0."""
+        return self._reservations.forgotten
 
     async def reserve(
         self,
@@ -280,13 +285,13 @@ class LocalBudgetStore:
         return self._reservations.restore(amounts, checkpoint, now, exactly=not is_whole)
 
     async def condition(self, now: float) -> CountersCondition:
-        """The condition that the mark says."""
+        """The condition of the counters, by their mark."""
         return self._condition
 
     async def change_condition(
         self, before: CountersCondition, after: CountersCondition, now: float
     ) -> bool:
-        """Let the mark say something else; False if it says another thing than before."""
+        """Change the mark; False if it has another value than expected."""
         if self._condition is not before:
             return False
         self._condition = after

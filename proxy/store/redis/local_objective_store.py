@@ -91,7 +91,7 @@ class ObjectiveCounters(Protocol):
         ...
 
     async def publish(self, epoch: int, standings: Mapping[str, bytes]) -> bool:
-        """Say how things stand; what was said before is forgotten whole.
+        """Publish the states; earlier ones are replaced as a whole.
 
         An epoch that is newer than any given out is taken, and ends whoever leads: the next lead
         is newer still.
@@ -185,7 +185,7 @@ class LocalCounters:
         return self._epoch
 
     async def publish(self, epoch: int, standings: Mapping[str, bytes]) -> bool:
-        """Say how things stand; what was said before is forgotten whole."""
+        """Publish the states; earlier ones are replaced as a whole."""
         check_epoch(epoch)
         check_states(standings)
         if epoch < self._epoch:

@@ -39,7 +39,7 @@ MAX_EPOCH: Final = 2**52
 """The largest epoch. Epochs follow the time in milliseconds, so they end after 140,000 years."""
 
 Count = tuple[int, int]
-"""Number of were good, and how many bad."""
+"""The number of good calls, and the number of bad ones."""
 
 Cell = tuple[str, int]
 """A key, and a slot's number."""

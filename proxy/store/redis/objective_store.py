@@ -53,7 +53,7 @@ DEADLINE_S: Final = 0.5
 
 _INCREMENTS_PER_SCRIPT = 250  # increments of one script; see the module
 _COUNTS_PER_SCRIPT = 500  # counts of one script
-_BAD: Final = 2**32
+_BAD_UNIT: Final = 2**32
 
 # ARGV: now in ms or '', then the operation's own. Numbers stay below 2^53 wherever Lua counts.
 _HEAD: Final = f"""
@@ -187,7 +187,7 @@ class RedisCounters:
         counts = [
             each
             for (key, number), (good, bad) in cells
-            for each in (places[number], key, bad * _BAD + good)
+            for each in (places[number], key, bad * _BAD_UNIT + good)
         ]
         slots = [f"slot:{number}" for number in numbers]
         await self._run(self._add, slots, *numbers, *counts)
@@ -211,7 +211,7 @@ class RedisCounters:
         names = [f"slot:{number}" for number in slots]
         now, *found = await self._run(self._cells, names, *keys)
         return {
-            (key, number): (int(count) % _BAD, int(count) // _BAD)
+            (key, number): (int(count) % _BAD_UNIT, int(count) // _BAD_UNIT)
             for number, counts in zip(slots, found, strict=True)
             if retains_slot(number, int(now) / 1000)
             for key, count in zip(keys, counts.split(), strict=False)
@@ -225,7 +225,7 @@ class RedisCounters:
         return epoch
 
     async def publish(self, epoch: int, standings: Mapping[str, bytes]) -> bool:
-        """Say how things stand; what was said before is forgotten whole."""
+        """Publish the states; earlier ones are replaced as a whole."""
         check_epoch(epoch)
         check_states(standings)
         said = msgspec.msgpack.encode(standings)

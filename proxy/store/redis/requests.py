@@ -12,7 +12,7 @@ from redis.exceptions import RedisError
 
 #: Seconds that letting go of connections may take.
 _CLOSE_TIMEOUT_S: Final = 1.0
-_STEPS = 4  # in which a deadline passes
+_DEADLINE_STEPS = 4  # in which a deadline passes
 
 
 def key_prefix(prefix: str, organization: str) -> str:
@@ -59,11 +59,11 @@ async def answer_within(answer: Awaitable[Any], deadline: float) -> Any:  # noqa
         def step(left: int) -> None:
             nonlocal timer
             if left:
-                timer = loop.call_later(deadline / _STEPS, step, left - 1)
+                timer = loop.call_later(deadline / _DEADLINE_STEPS, step, left - 1)
             else:
                 limit.reschedule(loop.time())
 
-        step(_STEPS)
+        step(_DEADLINE_STEPS)
         try:
             return await answer
         finally:

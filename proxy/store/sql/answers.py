@@ -57,13 +57,13 @@ class Answers:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def last(self, most: int = MAX_RECEIPTS) -> list[PastAnswer]:
+    def last(self, limit: int = MAX_RECEIPTS) -> list[PastAnswer]:
         """The answers among the last receipts, the newest last.
 
         Ids sort by time, so this walks the end of the primary key.
 
         Args:
-            most: Receipts to look at.
+            limit: Receipts to look at.
         """
         table = schema.calls
         names = ("team", "feature", "model", "route", "output", "reasoning", "notes")
@@ -71,7 +71,7 @@ class Answers:
         ends = (
             select(*(table.c[name] for name in (*names, *told)))
             .order_by(table.c.call_id.desc(), table.c.attempt.desc())
-            .limit(most)
+            .limit(limit)
             .subquery("ends")
             .c
         )

@@ -24,7 +24,7 @@ from proxy.store.sql.database import read_transaction
 from proxy.store.sql.teams import KEY_CHANGES, KEY_LENGTH, token_hash
 
 _MAX_KEYS = 10_000
-_KEYS_AT_ONCE = 500
+_KEYS_PER_READ = 500
 _MAX_READS = 5
 
 
@@ -88,7 +88,7 @@ class ApiKeyCache:
 
     @property
     def teams(self) -> int:
-        """Number of teams have a key, as of the last refresh or the last key that was looked up."""
+        """The number of teams that have a key, as of the last refresh or lookup."""
         return self._teams
 
     @property
@@ -111,10 +111,10 @@ class ApiKeyCache:
         return self._names.get(team, team)
 
     def find(self, token: str) -> Key | None:
-        """The key with this secret, revoked or not, if it is in memory; ``look`` knows the rest."""
+        """The key with this secret, revoked or not, if it is in memory; see ``fetch``."""
         return self._find(token_hash(token))
 
-    async def look(self, token: str) -> Key | None:
+    async def fetch(self, token: str) -> Key | None:
         """The key with this secret, revoked or not; None if there is none.
 
         Raises:
@@ -128,7 +128,7 @@ class ApiKeyCache:
             return key
         loop = asyncio.get_running_loop()
         try:
-            return await loop.run_in_executor(self._threads, self._ask, hashed)
+            return await loop.run_in_executor(self._threads, self._read_key, hashed)
         except SQLAlchemyError as error:
             raise Unready(
                 "The gateway cannot check this key just now; try again in a moment.",
@@ -144,7 +144,7 @@ class ApiKeyCache:
         try:
             changes = self._count_changes()
             if changes != self._learnt:
-                self._relearn(changes)
+                self._refresh_cached_keys(changes)
         finally:
             with self._lock:
                 self._unknown.clear()
@@ -166,13 +166,13 @@ class ApiKeyCache:
         with read_transaction(self._engine) as connection:
             return int(connection.execute(query).scalar_one())
 
-    def _relearn(self, changes: int) -> None:
+    def _refresh_cached_keys(self, changes: int) -> None:
         """Ask again for all keys in memory."""
         with self._lock:
             self._noticed = changes
             hashes = list(self._known)
-        for start in range(0, len(hashes), _KEYS_AT_ONCE):
-            some = hashes[start : start + _KEYS_AT_ONCE]
+        for start in range(0, len(hashes), _KEYS_PER_READ):
+            some = hashes[start : start + _KEYS_PER_READ]
             with read_transaction(self._engine) as connection:
                 rows = connection.execute(_KEYS.where(schema.keys.c.hash.in_(some))).all()
             with self._lock:
@@ -184,7 +184,7 @@ class ApiKeyCache:
         self._teams = self._count_teams()
         self._learnt = changes
 
-    def _ask(self, hashed: bytes) -> Key | None:
+    def _read_key(self, hashed: bytes) -> Key | None:
         """The key from the database; asked again while an answer is older than what is known."""
         row: Row[Any] | None = None
         for _ in range(_MAX_READS):

@@ -61,7 +61,7 @@ class ChangePoller:
             self.trouble = None
 
     def _miss(self, why: str, error: Exception) -> None:
-        """Say that changes go unnoticed; in the log once for each reason."""
+        """Note that changes go unnoticed; logged once for each reason."""
         trouble = f"changes to {self._what} go unnoticed: {why}"
         if trouble != self.trouble:
             _log.warning("%s, the last known hold: %s", trouble, error)

@@ -30,25 +30,25 @@ class CompactionTotals(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         calls: Attempts that compaction had a part in.
-        folded: How many of them were sent with facts in the place of messages; of receipts that
+        compacted: How many of them were sent with facts in the place of messages; of receipts that
             do not tell, those that were sent shorter other than by mode trim.
         trimmed: How many of them were sent shorter otherwise: tool results, and nothing else.
-        resets: How many were the first after a fold.
+        resets: How many were the first after a compaction.
         tokens_before: Tokens of those sent shorter unmodified, by estimate.
         tokens_after: Tokens of them as they were sent.
         nanos: What that saved in 1e-9 US dollars, resets paid for; None where nobody can say.
         notes_nanos: What asking a model for notes cost, which ``nanos`` does not hold.
-        needed: Values that the folded ones' newest tool calls took from what was folded.
+        needed: Values that the compacted calls' newest tool calls took from compacted text.
         lost: How many of them were not sent.
         untreated_needed: The same of those that went unmodified, and of what would have been
-            folded: a model that was shown all can need what it would not have been shown.
+            compacted: a model that was shown all can need what it would not have been shown.
         untreated_lost: How many of them would not have been sent.
     """
 
     team: str
     feature: str
     calls: int
-    folded: int
+    compacted: int
     resets: int
     tokens_before: int
     tokens_after: int
@@ -87,7 +87,7 @@ class CompactionReceipts:
                 calls.team,
                 calls.feature,
                 func.count().label("calls"),
-                _sum(case((is_trimmed, 0), else_=calls.folded), "folded"),
+                _sum(case((is_trimmed, 0), else_=calls.folded), "compacted"),
                 _sum(case((is_trimmed, calls.folded)), "trimmed"),
                 _sum(calls.reset, "resets"),
                 _sum(case((is_shorter, calls.tokens_before)), "tokens_before"),

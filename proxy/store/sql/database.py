@@ -30,6 +30,7 @@ from sqlalchemy import (
 )  # fmt: skip
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
 
+from proxy.errors import OperatorError
 from proxy.store.sql.timestamps import micros
 
 if TYPE_CHECKING:  # Alembic and psycopg are imported on use: most processes need neither
@@ -37,7 +38,7 @@ if TYPE_CHECKING:  # Alembic and psycopg are imported on use: most processes nee
     from psycopg import Connection as PostgresConnection
 
 #: Rows that are deleted in one step.
-_DELETED_AT_ONCE: Final = 2_000
+_ROWS_PER_DELETE: Final = 2_000
 
 #: Seconds a process waits for another one that holds SQLite's file.
 _SQLITE_TIMEOUT_S: Final = 10.0
@@ -69,18 +70,7 @@ _POSTGRES_SOCKET = {  # A database that vanishes without a word is noticed withi
 }
 
 
-class TablesTooNew(Exception):
-    """A newer version has migrated the tables, and this one does not know them."""
-
-    def __init__(self, found: str, newest: str) -> None:
-        super().__init__(
-            f"The database's tables are at revision {found}, and this version of Thriftgate knows"
-            f" revisions up to {newest}. Run the newer version, or restore a backup from before its"
-            " first start."
-        )
-
-
-class OtherInstallation(Exception):
+class OtherInstallation(OperatorError):
     """The database is not the one whose keys were served while it was away."""
 
     def __init__(self) -> None:
@@ -177,7 +167,7 @@ def count_changed_rows(connection: Connection, statement: Delete | Update) -> in
 
 
 def delete_unused(engine: Engine, table: Table, since: float, budget: float) -> int:
-    """Number of rows of a table were deleted because nobody asked for them after ``since``.
+    """Delete rows of a table that nobody asked for after ``since``; returns their number.
 
     Args:
         engine: The database.
@@ -187,7 +177,7 @@ def delete_unused(engine: Engine, table: Table, since: float, budget: float) -> 
     """
     (key,), used = table.primary_key.columns, table.c.used
     old = used < micros(since)
-    some = select(key).where(old).order_by(used).limit(_DELETED_AT_ONCE)
+    some = select(key).where(old).order_by(used).limit(_ROWS_PER_DELETE)
     # Said twice: on PostgreSQL a row may be asked for between being found and deleted.
     step = delete(table).where(key.in_(some), old)
     until, deleted = time.monotonic() + budget, 0
@@ -207,13 +197,17 @@ def migrate(engine: Engine) -> None:
     Alembic is imported only where the tables are not at the newest revision yet.
 
     Raises:
-        TablesTooNew: A newer version has migrated them.
+        OperatorError: A newer version has migrated them.
     """
     found, known = revision(engine), _revisions()
     if found == known[-1]:
         return
     if found is not None and found not in known:
-        raise TablesTooNew(found, known[-1])
+        raise OperatorError(
+            f"The database's tables are at revision {found}, and this version of Thriftgate knows"
+            f" revisions up to {known[-1]}. Run the newer version, or restore a backup from before"
+            " its first start."
+        )
     from alembic import command  # noqa: PLC0415 - it takes a quarter of a second to import
 
     with _migrating(engine) as config:

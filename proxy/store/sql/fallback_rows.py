@@ -31,22 +31,22 @@ class RecentFallbacks:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def calls(self, most: int) -> list[ReroutedCall]:
+    def calls(self, limit: int) -> list[ReroutedCall]:
         """The calls that were moved last, the newest first.
 
         However many calls there are, so many entries of ``calls_moved`` are read.
         """
         with read_transaction(self._engine) as connection:
-            return [_call(row) for row in connection.execute(_calls(most)).mappings()]
+            return [_call(row) for row in connection.execute(_calls(limit)).mappings()]
 
-    def reroutes(self, most: int) -> list[Reroute]:
+    def reroutes(self, limit: int) -> list[Reroute]:
         """The controller's last moves, the newest first."""
         alerts = schema.alerts.c
         query = select(alerts.text).where(alerts.text.like(_MOVES))
-        newest = query.order_by(alerts.began.desc(), alerts.id).limit(most + 1)
+        newest = query.order_by(alerts.began.desc(), alerts.id).limit(limit + 1)
         with read_transaction(self._engine) as connection:
             texts = list(connection.execute(newest).scalars())
-        return _stays(_read(texts))[:most]
+        return _stays(_read(texts))[:limit]
 
 
 def _calls(most: int) -> Select[Any]:
@@ -115,7 +115,7 @@ def _stays(newest: list[Alert]) -> list[Reroute]:
         Reroute(
             objective=alert.subject,
             source=_source(alert, newest[at + 1 :]),
-            rung=_rung(alert),
+            level=_rung(alert),
             state=dict(alert.facts).get("state", ""),
             why=dict(alert.facts).get("why", ""),
             began=alert.began,

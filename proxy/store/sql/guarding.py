@@ -35,7 +35,7 @@ def suspend_harmful(
         begun = _measured_from(standings, place)
         if standings.of(place).is_off or begun > now:
             continue
-        for judged in _since(savings, each, begun) if begun > since else [each]:
+        for judged in _compare_since(savings, each, begun) if begun > since else [each]:
             why = judged.verdict.why
             if judged.verdict.finding is ComparisonFinding.WORSE and layouts.suspend(
                 place, why, now
@@ -44,7 +44,7 @@ def suspend_harmful(
     return found
 
 
-def _since(savings: Savings, seen: Comparison, begun: float) -> list[Comparison]:
+def _compare_since(savings: Savings, seen: Comparison, begun: float) -> list[Comparison]:
     return list(savings.compare(begun, team=seen.team, feature=seen.feature))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 #: Digits behind the time; the first is the version, the fifth tells which kind of UUID it is.
 _DIGITS = 20
-_AT_ONCE = 256
+_DRAWS_PER_READ = 256
 #: That kind, for any random digit.
 _VARIANTS = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))
 
@@ -39,7 +39,7 @@ def id_floor(at: float) -> str:
 def _chances() -> Iterator[str]:
     """Random hex digits, as many as an id has behind its time."""
     while True:
-        some = os.urandom(_DIGITS // 2 * _AT_ONCE).hex()
+        some = os.urandom(_DIGITS // 2 * _DRAWS_PER_READ).hex()
         for start in range(0, len(some), _DIGITS):
             yield some[start : start + _DIGITS]
 

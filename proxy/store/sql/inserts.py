@@ -19,7 +19,9 @@ from proxy.store.sql.database import write_transaction
 from proxy.store.sql.rows import COLUMNS, row_from_receipt
 
 _SQLITE_ROWS = 100  # 50 variables each, of the 32,766 that SQLite allows in a statement
-_TOO_LARGE = "54"  # PostgreSQL's class of errors for what exceeds its limits, SQLSTATE appendix
+_PROGRAM_LIMIT_CLASS = (
+    "54"  # PostgreSQL's class of errors for what exceeds its limits, SQLSTATE appendix
+)
 
 Insert = Callable[[Sequence[Receipt]], None]
 """Puts receipts into the database; raises ``UnfitBatch`` or SQLAlchemy's errors."""
@@ -43,7 +45,7 @@ def inserter(engine: Engine) -> Insert:
         except (DataError, IntegrityError, OverflowError) as error:
             raise UnfitBatch(str(error.__cause__ or error)) from error
         except DBAPIError as error:
-            if str(getattr(error.orig, "sqlstate", "")).startswith(_TOO_LARGE):
+            if str(getattr(error.orig, "sqlstate", "")).startswith(_PROGRAM_LIMIT_CLASS):
                 raise UnfitBatch(str(error.orig)) from error
             raise
 

@@ -140,7 +140,16 @@ class JournalShipper:
     def _ship_memory(self) -> bool:
         """True if all that the disk refused the journal is in the database."""
         while lines := self._journal.oldest_waiting(self._batch):
-            if not self._insert_with_retry(lines):
+            try:
+                is_kept = self._insert_with_retry(lines)
+            except OSError as error:
+                _log.exception("the journal shipper cannot set a receipt aside")
+                self._unread = (
+                    "the journal shipper cannot set a receipt that the database rejects aside:"
+                    f" {error.strerror or error}"
+                )
+                return False
+            if not is_kept:
                 return False
             self._journal.forget_oldest(lines)
         return True

@@ -23,6 +23,7 @@ from typing import Annotated, Final
 import msgspec
 from sqlalchemy import make_url
 
+from proxy.errors import OperatorError
 from proxy.records.call import Key
 from proxy.store.sql.api_key_cache import ApiKeyCache
 from slo.duration import format_duration
@@ -32,7 +33,7 @@ _log = logging.getLogger("thriftgate.store")
 FILE_NAME: Final = "known-keys.json"
 _VERSION: Final = 1
 #: Keys that are encoded at a time; it takes a fifth of a millisecond.
-_ENCODED: Final = 500
+_KEYS_PER_ENCODING: Final = 500
 #: Ten thousand keys, which a keyring remembers, take about 3 MiB.
 MAX_BYTES: Final = 16 << 20
 #: Seconds after which the time of the last confirmation is written again, though no key changed.
@@ -41,10 +42,6 @@ CONFIRM_INTERVAL_S: Final = 60.0
 _CLOCK_TOLERANCE_S: Final = 300.0
 #: Parts of a URL that may change while the database stays the same.
 _CREDENTIALS: Final = ("password", "passfile", "sslpassword", "sslkey", "sslcert")
-
-
-class UnusableKeys(Exception):
-    """The file of known keys cannot be used; the message says why."""
 
 
 class KnownKeys(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,17 +86,17 @@ def read_known_keys(path: Path, url: str, now: float, max_age: float) -> KnownKe
         max_age: Seconds since the database confirmed them last.
 
     Raises:
-        UnusableKeys: They must not be served.
+        OperatorError: They must not be served.
     """
     known = _decode(_read_content(path))
     if known.database != _database_hash(url):
-        raise UnusableKeys("they are those of another database")
+        raise OperatorError("they are those of another database")
     age = now - known.confirmed_at
     if age < -_CLOCK_TOLERANCE_S:
-        raise UnusableKeys("they were written in the future by this machine's clock")
+        raise OperatorError("they were written in the future by this machine's clock")
     if age > max_age:
         old, limit = format_duration(round(age)), format_duration(max_age)
-        raise UnusableKeys(f"the database confirmed them {old} ago, and they may be {limit} old")
+        raise OperatorError(f"the database confirmed them {old} ago, and they may be {limit} old")
     return known
 
 
@@ -173,7 +170,7 @@ def _encode_keys(keys: Mapping[bytes, Key]) -> msgspec.Raw:
     """The keys with their hashes, a few at a time: calls wait for the interpreter meanwhile."""
     pairs = iter(keys.items())
     parts = []
-    while some := list(islice(pairs, _ENCODED)):
+    while some := list(islice(pairs, _KEYS_PER_ENCODING)):
         parts.append(msgspec.json.encode(some)[1:-1])
     return msgspec.Raw(b"[%s]" % b",".join(parts))
 
@@ -197,23 +194,23 @@ def _read_content(path: Path) -> bytes:
         with path.open("rb") as file:
             whole = file.read(MAX_BYTES + 1024)
     except FileNotFoundError:
-        raise UnusableKeys("none were written yet") from None
+        raise OperatorError("none were written yet") from None
     except OSError as error:
-        raise UnusableKeys(f"they cannot be read: {error.strerror or error}") from error
+        raise OperatorError(f"they cannot be read: {error.strerror or error}") from error
     checksum, _, content = whole.partition(b"\n")
     if checksum != _checksum(content):
-        raise UnusableKeys("the file is damaged")
+        raise OperatorError("the file is damaged")
     return content
 
 
 def _decode(content: bytes) -> KnownKeys:
     try:
         if msgspec.json.decode(content, type=_Versioned).version != _VERSION:
-            raise UnusableKeys("another version of Thriftgate wrote them")
+            raise OperatorError("another version of Thriftgate wrote them")
         known = msgspec.json.decode(content, type=KnownKeys)
         known.by_hash()
     except msgspec.DecodeError as error:
-        raise UnusableKeys(f"they cannot be read: {error}") from error
+        raise OperatorError(f"they cannot be read: {error}") from error
     return known
 
 

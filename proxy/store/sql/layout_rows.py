@@ -140,7 +140,7 @@ def write_settings(connection: Connection, place: LayoutScope, **values: object)
 
 
 def count_changes(connection: Connection) -> int:
-    """Number of changes have been counted."""
+    """The number of changes counted so far."""
     query = select(schema.meta.c.number).where(schema.meta.c.name == LAYOUT_CHANGES)
     return int(connection.execute(query).scalar_one())
 

@@ -15,10 +15,10 @@ from proxy.store.sql import rows, schema
 from proxy.store.sql.database import count_changed_rows, read_transaction, write_transaction
 from proxy.store.sql.ids import id_floor
 
-_DELETED_AT_ONCE = 2_000
-_IDS_AT_ONCE = 500
+_ROWS_PER_DELETE = 2_000
+_IDS_PER_QUERY = 500
 #: Receipts read at once; a kept prompt of each may have 4 MB.
-_RECEIPTS_AT_ONCE = 50
+_RECEIPTS_PER_READ = 50
 _RECEIPTS = select(schema.calls, schema.prompts.c.text).outerjoin(
     schema.prompts, schema.calls.c.call_id == schema.prompts.c.call_id
 )
@@ -49,7 +49,7 @@ class ReceiptLedger:
         return [receipt for receipt in self.attempts(call_id) if receipt.team == team]
 
     def attempts(self, call_id: str) -> list[Receipt]:
-        """The receipts of anybody's call, first attempt first; none if there was no such call.
+        """The receipts of a call of any team, first attempt first; none if there was no such call.
 
         A call is found from the moment it is appended to the journal.
 
@@ -80,7 +80,7 @@ class ReceiptLedger:
             team: Of this team's calls alone; "" for all.
         """
         calls = schema.calls.c
-        query = _RECEIPTS.order_by(calls.call_id, calls.attempt).limit(_RECEIPTS_AT_ONCE)
+        query = _RECEIPTS.order_by(calls.call_id, calls.attempt).limit(_RECEIPTS_PER_READ)
         if team:
             query = query.where(calls.team == team)
         last, attempt = id_floor(since), -1
@@ -92,7 +92,7 @@ class ReceiptLedger:
                     for row in connection.execute(query.where(later))
                 ]
             yield from some
-            if len(some) < _RECEIPTS_AT_ONCE:
+            if len(some) < _RECEIPTS_PER_READ:
                 return
             last, attempt = some[-1].call_id, some[-1].attempt
 
@@ -102,12 +102,12 @@ class ReceiptLedger:
         with read_transaction(self._engine) as connection:
             return connection.execute(query).scalar_one()
 
-    def holds(self, receipts: Collection[Receipt]) -> set[tuple[str, int]]:
-        """Call and attempt of those of the receipts that the ledger has."""
+    def recorded_attempts(self, receipts: Collection[Receipt]) -> set[tuple[str, int]]:
+        """Call and attempt of those receipts that the ledger already has."""
         table, found = schema.calls.c, set[tuple[str, int]]()
         rest = iter({receipt.call_id for receipt in receipts})
         with read_transaction(self._engine) as connection:
-            while some := list(islice(rest, _IDS_AT_ONCE)):
+            while some := list(islice(rest, _IDS_PER_QUERY)):
                 query = select(table.call_id, table.attempt).where(table.call_id.in_(some))
                 found |= {(row.call_id, row.attempt) for row in connection.execute(query)}
         return found
@@ -117,7 +117,7 @@ class ReceiptLedger:
         table, once = schema.calls.c, set[str]()
         rest = iter(call_ids)
         with read_transaction(self._engine) as connection:
-            while some := list(islice(rest, _IDS_AT_ONCE)):
+            while some := list(islice(rest, _IDS_PER_QUERY)):
                 query = (
                     select(table.call_id)
                     .where(table.call_id.in_(some), table.final == 1)
@@ -152,13 +152,13 @@ class ReceiptLedger:
         return segments.receipts_of_call(self._folder, call_id)
 
     def _delete(self, table: Table, floor: str, until: float) -> tuple[int, bool]:
-        """Number of rows were deleted, and whether all below ``floor`` were."""
+        """Delete rows; returns their number, and whether all below ``floor`` are gone."""
         call_id: Column[str] = table.c.call_id
         edge = (
             select(call_id)
             .where(call_id < floor)
             .order_by(call_id)
-            .offset(_DELETED_AT_ONCE)
+            .offset(_ROWS_PER_DELETE)
             .limit(1)
         )
         deleted = 0

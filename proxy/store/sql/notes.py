@@ -1,8 +1,8 @@
 """A model's notes on parts of conversations, and which compactions took which notes.
 
 Rows are named by what identifies a part: that holds whose conversation it is, so no team meets
-another's. The first to bring notes on a part decides, and what one fold took it takes for ever, in
-every process: what is sent of a conversation must not change once it was sent.
+another's. The first to bring notes on a part decides, and what one compaction took it takes for
+ever, in every process: what is sent of a conversation must not change once it was sent.
 """
 
 from collections.abc import Sequence
@@ -49,13 +49,13 @@ class Notes:
             return connection.execute(query).one_or_none() is not None
 
     def claim(self, part: str, here: str, now: float) -> tuple[str, ...]:
-        """The notes on a part that a fold takes: those it took before, else what there is now.
+        """The notes for a compaction of a part: those it took before, else the present ones.
 
         Retention counts from the last time this was asked.
 
         Args:
             part: The name of the part.
-            here: The name of the fold; no part has the same.
+            here: The name of the compaction; no part has the same.
             now: Seconds since the epoch.
         """
         values = {"here": here, "part": part, "used": micros(now)}
@@ -63,7 +63,7 @@ class Notes:
             return _decode(connection.execute(_CLAIM, values).scalar_one())
 
     def retain(self, since: float, budget: float) -> int:
-        """Number of rows were deleted because nobody asked for them after ``since``.
+        """Delete notes that nobody asked for after ``since``; returns their number.
 
         Args:
             since: Seconds since the epoch.

@@ -1,4 +1,4 @@
-"""The outbox: what each sink is to be told, kept until the sink took it.
+"""The outbox: the messages for each sink, kept until the sink has taken them.
 
 ::
 
@@ -41,7 +41,7 @@ RESOLVED: Final = "resolved"
 #: Alerts that are kept.
 MAX_ALERTS: Final = 10_000
 _MAX_REASON_CHARS: Final = 200
-_DELETED_AT_ONCE: Final = 500
+_ROWS_PER_DELETE: Final = 500
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Alert).decode
@@ -82,7 +82,7 @@ class OutboxMessage(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def phase(self) -> str:
-        """The phase of the alert that it tells of."""
+        """The phase of its alert."""
         return OPEN if self.alert.is_open else RESOLVED
 
 
@@ -101,7 +101,7 @@ class Outbox:
     def add(
         self, alerts: Sequence[Alert], sinks: Mapping[str, Severity], due: float
     ) -> list[Alert]:
-        """Keep alerts, and have sinks told of them; those of them that were news.
+        """Store alerts and a message for each sink; returns the alerts that were new.
 
         What was kept in the same phase before stays as it is, and one that ended stays ended. Its
         end goes to the sinks that took its beginning.
@@ -138,7 +138,7 @@ class Outbox:
             taken = list(connection.execute(locked).scalars())
             is_mine = and_(outbox.c.sink == sink, outbox.c.alert.in_(taken))
             connection.execute(update(outbox).where(is_mine).values(due=micros(now + lease)))
-            return _letters(connection, is_mine, most)
+            return _read_messages(connection, is_mine, most)
 
     def mark_sent(
         self, letters: Sequence[OutboxMessage], now: float, again: Callable[[Alert], float | None]
@@ -161,8 +161,8 @@ class Outbox:
         with write_transaction(self._engine) as connection:
             _lock(connection, letters)
             for due, some in by_due.items():
-                _note(connection, some, {**noted, "due": due})
-            _note_began(connection, letters, micros(now))
+                _update_messages(connection, some, {**noted, "due": due})
+            _make_endings_due(connection, letters, micros(now))
 
     def mark_failed(
         self,
@@ -187,26 +187,26 @@ class Outbox:
         }
         with write_transaction(self._engine) as connection:
             _lock(connection, letters)
-            _note(connection, letters, noted)
+            _update_messages(connection, letters, noted)
 
     def expire(self, now: float) -> list[Alert]:
         """The open alerts that have come to their own end, as they ended then."""
         alerts = schema.alerts.c
         over = and_(alerts.ended.is_(None), alerts.expires <= micros(now))
-        query = select(alerts.text).where(over).order_by(alerts.expires).limit(_DELETED_AT_ONCE)
+        query = select(alerts.text).where(over).order_by(alerts.expires).limit(_ROWS_PER_DELETE)
         with read_transaction(self._engine) as connection:
             found = _read(connection.execute(query).scalars())
         return [resolve_alert(alert, alert.expires or now) for alert in found]
 
     def retain(self, since: float) -> int:
-        """Number of alerts were deleted that ended before ``since``, in seconds since the epoch."""
+        """Delete alerts that ended before ``since``, in epoch seconds; returns their number."""
         alerts, gone = schema.alerts, 0
-        old = select(alerts.c.id).where(alerts.c.ended < micros(since)).limit(_DELETED_AT_ONCE)
+        old = select(alerts.c.id).where(alerts.c.ended < micros(since)).limit(_ROWS_PER_DELETE)
         while True:
             with write_transaction(self._engine) as connection:
-                step = _drop(connection, old)
+                step = _delete_alerts(connection, old)
             gone += step
-            if step < _DELETED_AT_ONCE:
+            if step < _ROWS_PER_DELETE:
                 return gone
 
     def open_alerts(self, most: int) -> list[Alert]:
@@ -227,8 +227,8 @@ class Outbox:
     def last_messages(self, most: int) -> list[OutboxMessage]:
         """The messages sent last, after those that could not be sent."""
         with read_transaction(self._engine) as connection:
-            lost = _letters(connection, schema.outbox.c.why != "", most)
-            told = _letters(connection, schema.outbox.c.sent.is_not(None), most)
+            lost = _read_messages(connection, schema.outbox.c.why != "", most)
+            told = _read_messages(connection, schema.outbox.c.sent.is_not(None), most)
         return (lost + [letter for letter in told if not letter.why])[:most]
 
 
@@ -282,10 +282,10 @@ def _lock(connection: Connection, letters: Sequence[OutboxMessage]) -> None:
     connection.execute(rows.with_for_update()).all()
 
 
-def _note(
+def _update_messages(
     connection: Connection, letters: Sequence[OutboxMessage], noted: Mapping[str, object]
 ) -> None:
-    """Set this of letters to one sink, unless their alerts have ended meanwhile."""
+    """Update messages to one sink, unless their alerts have ended meanwhile."""
     outbox = schema.outbox
     for phase in (OPEN, RESOLVED):
         named = [letter.alert.id for letter in letters if letter.phase == phase]
@@ -298,8 +298,8 @@ def _note(
             connection.execute(update(outbox).where(is_one).values(**noted))
 
 
-def _note_began(connection: Connection, letters: Sequence[OutboxMessage], now: int) -> None:
-    """Have the sink told now of what ended while it was told of the beginning."""
+def _make_endings_due(connection: Connection, letters: Sequence[OutboxMessage], now: int) -> None:
+    """Make endings due now whose beginnings were being sent when they came."""
     outbox = schema.outbox
     named = [letter.alert.id for letter in letters if letter.phase == OPEN]
     if named:
@@ -312,8 +312,10 @@ def _note_began(connection: Connection, letters: Sequence[OutboxMessage], now: i
         connection.execute(update(outbox).where(is_over).values(sent=now, due=now))
 
 
-def _letters(connection: Connection, where: ColumnElement[bool], most: int) -> list[OutboxMessage]:
-    """The letters of these rows, those sent last first."""
+def _read_messages(
+    connection: Connection, where: ColumnElement[bool], most: int
+) -> list[OutboxMessage]:
+    """The messages of these rows, the last sent first."""
     outbox, alerts = schema.outbox, schema.alerts
     query = (
         select(outbox, alerts.c.text)
@@ -342,11 +344,11 @@ def _prune(connection: Connection, most: int) -> None:
     count = connection.execute(select(func.count()).select_from(alerts)).scalar_one()
     if count > most:
         oldest = select(alerts.c.id).order_by(alerts.c.ended.is_(None), alerts.c.began)
-        _drop(connection, oldest.limit(count - most))
+        _delete_alerts(connection, oldest.limit(count - most))
 
 
-def _drop(connection: Connection, some: Select[tuple[str]]) -> int:
-    """Number of of these alerts were deleted, with all that sinks know of them."""
+def _delete_alerts(connection: Connection, some: Select[tuple[str]]) -> int:
+    """Delete these alerts with their messages; returns the number of alerts deleted."""
     alerts, outbox = schema.alerts, schema.outbox
     gone = list(connection.execute(some).scalars())
     connection.execute(delete(outbox).where(outbox.c.alert.in_(gone)))

@@ -49,7 +49,7 @@ class Pins:
         self._engine = engine
 
     def set(self, pin: PinRow) -> None:
-        """Pin an objective; what was said of it before ends."""
+        """Pin an objective; an earlier pin of it ends."""
         table = schema.pins
         with write_transaction(self._engine) as connection:
             old = micros(max(pin.made - _RETENTION_S, 0.0))
@@ -64,7 +64,7 @@ class Pins:
             return _end(connection, objective, now) > 0
 
     def current_pins(self, now: float) -> Mapping[str, PinRow]:
-        """The pins that have not ended, by objective; of several of one, what was said last."""
+        """The pins that have not ended, by objective; of several of one, the last."""
         table = schema.pins
         query = select(table).where(table.c.until > micros(now)).order_by(table.c.made)
         with self._engine.connect() as connection:

@@ -71,7 +71,7 @@ class Plans:
             }
 
     def retain(self, since: float, budget: float) -> int:
-        """Number of plans were deleted because nobody asked for them after ``since``.
+        """Delete plans that nobody asked for after ``since``; returns their number.
 
         Args:
             since: Seconds since the epoch.

@@ -40,7 +40,7 @@ _COLUMNS: dict[Part, str] = {"requested": "model", "key": "key_id", "user": "use
 _ANSWERED_BY: tuple[Part, ...] = ("requested", "route")
 _PERCENTS = (50, 95, 99)
 _PAGE_ROWS = 5_000
-_DAY = 86_400
+_DAY_S = 86_400
 _COUNTS = ("calls", "attempts", "errors", "estimated", "unpriced")
 _SUMMED = (
     *_COUNTS,
@@ -95,7 +95,7 @@ class LedgerReports:
             for key, found in durations.items()
         }
 
-    def unpriced(self, period: ReportPeriod) -> list[Spend]:
+    def unpriced_spend(self, period: ReportPeriod) -> list[Spend]:
         """See ``Reports.unpriced``."""
         by: tuple[Part, ...] = ("team", "feature", "model", "route")
         return [row for row in self.spend(period, by) if row.unpriced]
@@ -176,7 +176,7 @@ def _query(parts: list[Part], start: int, end: int) -> Select[Any]:
         select(first, table.day, *others, *(_sum(table[name]) for name in _SUMMED))
         .where(
             table.team.in_(_teams()),
-            table.day.between(start // _DAY, end // _DAY),
+            table.day.between(start // _DAY_S, end // _DAY_S),
             table.quarter >= start,
             table.quarter < end,
         )
@@ -231,5 +231,5 @@ def _spend(parts: Sequence[Part], named: Mapping[str, Any]) -> Spend:
 
 
 def _cost(nanos: int | None, unpriced: int) -> int | None:
-    """Nothing used costs nothing; something used at no known price costs nobody knows what."""
+    """The cost of usage; None where some of it has no known price."""
     return 0 if nanos is None and not unpriced else nanos

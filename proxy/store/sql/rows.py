@@ -97,14 +97,14 @@ def _decision_values(receipt: Receipt) -> tuple[Any, ...]:
         receipt.moved or None,
         receipt.compaction or None,
         receipt.compaction_why or None,
-        int(receipt.folded) or None,
+        int(receipt.compacted) or None,
         receipt.tokens_before,
         receipt.tokens_after,
         int(receipt.reset) or None,
         receipt.compaction_nanos,
         receipt.needed or None,
         receipt.lost or None,
-        receipt.folded_messages,
+        receipt.compacted_messages,
         receipt.planning_nanos,
         receipt.upstream_request_id or None,
         receipt.unplanned_why or None,
@@ -116,6 +116,7 @@ def receipt_from_row(values: Sequence[Any], prompt: str | None = None) -> Receip
     named = dict(zip(COLUMNS, values, strict=True))
     tokens = {bucket: named.pop(bucket) for bucket in schema.BUCKETS}
     user = named.pop("user_hash")
+    compacted, messages = bool(named.pop("folded")), named.pop("folded_messages")
     silent = {name: nothing for name, nothing in _SILENT.items() if named[name] is None}
     return Receipt(
         **{
@@ -124,7 +125,8 @@ def receipt_from_row(values: Sequence[Any], prompt: str | None = None) -> Receip
             "final": bool(named["final"]),
             "streamed": bool(named["streamed"]),
             "estimated": bool(named["estimated"]),
-            "folded": bool(named["folded"]),
+            "compacted": compacted,
+            "compacted_messages": messages,
             "reset": bool(named["reset"]),
             "started": seconds(named["started"]),
             "ttft": None if named["ttft"] is None else seconds(named["ttft"]),

@@ -60,7 +60,7 @@ class Estimate(msgspec.Struct, frozen=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """Both arms of a feature, on all models together, and what comes of comparing them.
+    """Both arms of a feature, on all models together, and the verdict of their comparison.
 
     Attributes:
         estimate: What the treated arm should have saved; None where nobody can say.

@@ -260,7 +260,7 @@ compactions = Table(
     Column("changed_at", BIG, nullable=False),
     sqlite_strict=True,
 )
-"""How each feature's conversations are folded, and whether the live proof stepped one back."""
+"""The compaction mode of each feature, and whether the live quality check stepped it back."""
 
 notes = Table(
     "notes",
@@ -271,7 +271,7 @@ notes = Table(
     Index("notes_used", "used"),
     sqlite_strict=True,
 )
-"""What a model noted of parts that were folded, and what later folds took of it, as JSON."""
+"""Notes of a model on compacted parts, and what later compactions took of them, as JSON."""
 
 alerts = Table(
     "alerts",

@@ -1,35 +1,65 @@
-"""Caches the layout settings of all features in memory, at most some seconds old."""
+"""Caches the settings of all features in memory, at most some seconds old."""
 
 import logging
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
 from proxy.prefix.layouts.layout import Layout
+from proxy.records.compaction_settings import SettingsSnapshot
 from proxy.records.feature_mode import FeatureStates, LayoutScope
 from proxy.store.sql.change_poller import POLL_INTERVAL_S, ChangePoller
+from proxy.store.sql.compactions import Compactions
 from proxy.store.sql.layout_rows import UNKNOWN_MODE
 from proxy.store.sql.layouts import Layouts
 
 _log = logging.getLogger("thriftgate.layouts")
 
 
-class LayoutSettingsCache:
-    """The standings of one database, cached.
+class _Counted(Protocol):
+    """Settings that know how often they had been changed when they were read."""
+
+    @property
+    def changes(self) -> int: ...
+
+
+_SettingsT = TypeVar("_SettingsT", bound=_Counted)
+
+
+class SettingsCache(Generic[_SettingsT]):
+    """One kind of settings of one database, cached.
+
+    Args:
+        what: What is cached, in the plural.
+        unset: What holds until it was read.
+        count_changes: How often the settings were changed; may block.
+        read: Reads them, given those known before; may block.
+        every: Seconds between two looks.
 
     Attributes:
-        standings: What holds; replaced whole, so whoever holds one sees it unchanged.
+        current: What holds; replaced whole, so whoever holds one sees it unchanged.
     """
 
-    def __init__(self, layouts: Layouts, *, every: float = POLL_INTERVAL_S) -> None:
-        self._layouts = layouts
-        self.standings = FeatureStates()
-        self._lookout = ChangePoller("layouts", self._read_change_count, every=every)
+    def __init__(
+        self,
+        what: str,
+        unset: _SettingsT,
+        *,
+        count_changes: Callable[[], int],
+        read: Callable[[_SettingsT], _SettingsT],
+        every: float = POLL_INTERVAL_S,
+    ) -> None:
+        self._count_changes = count_changes
+        self._read = read
+        self.current = unset
+        self._lookout = ChangePoller(what, self._read_changes, every=every)
 
     def start(self) -> None:
         """Learn what holds, and watch it change."""
-        self._learn()
+        self.current = self._read(self.current)
         self.watch()
 
     def watch(self) -> None:
@@ -42,30 +72,57 @@ class LayoutSettingsCache:
 
     @property
     def trouble(self) -> str | None:
-        """Why changes to layouts are not noticed just now; None while they are."""
+        """Why changes are not noticed just now; None while they are."""
         return self._lookout.trouble
 
     def refresh(self) -> None:
         """Learn what has changed; the thread does this every two seconds."""
         self._lookout.poll()
 
-    def _read_change_count(self) -> None:
-        if self._layouts.changes() != self.standings.changes:
-            self._learn()
+    def _read_changes(self) -> None:
+        if self._count_changes() != self.current.changes:
+            self.current = self._read(self.current)
 
-    def _learn(self) -> None:
-        """Take over what holds; what of it cannot be read is told.
 
-        A place whose mode cannot be read keeps what was last known of it, if anything.
-        """
-        found, known = self._layouts.standings(), self.standings.places
-        for flaw in _problems(found):
-            _log.error("%s", flaw)
-        places = {
-            place: known.get(place, each) if each.suspended == UNKNOWN_MODE else each
-            for place, each in found.places.items()
-        }
-        self.standings = msgspec.structs.replace(found, places=places)
+def layout_settings(
+    layouts: Layouts, *, every: float = POLL_INTERVAL_S
+) -> SettingsCache[FeatureStates]:
+    """The cache of features' modes and layouts."""
+    return SettingsCache(
+        "layouts",
+        FeatureStates(),
+        count_changes=layouts.changes,
+        read=partial(_read_layouts, layouts),
+        every=every,
+    )
+
+
+def compaction_settings(
+    compactions: Compactions, *, every: float = POLL_INTERVAL_S
+) -> SettingsCache[SettingsSnapshot]:
+    """The cache of features' compaction modes."""
+    return SettingsCache(
+        "compactions",
+        SettingsSnapshot(),
+        count_changes=compactions.changes,
+        read=lambda _: compactions.all_settings(),
+        every=every,
+    )
+
+
+def _read_layouts(layouts: Layouts, before: FeatureStates) -> FeatureStates:
+    """Read the layout settings; those that cannot be read are logged.
+
+    A place whose mode cannot be read keeps what was last known of it, if anything.
+    """
+    found, known = layouts.standings(), before.places
+    for flaw in _problems(found):
+        _log.error("%s", flaw)
+    places = {
+        place: known.get(place, each) if each.suspended == UNKNOWN_MODE else each
+        for place, each in found.places.items()
+    }
+    return msgspec.structs.replace(found, places=places)
 
 
 def _problems(standings: FeatureStates) -> Iterator[str]:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
 #: Names the lock among the database's advisory locks, with the schema; any number of 32 bits.
-_LOCK: Final = 743_301_924
+_LOCK_NUMBER: Final = 743_301_924
 _TAKE: Final = text("SELECT pg_try_advisory_lock(:lock, hashtext(current_schema()))")
 _LEAVE: Final = text("SELECT pg_advisory_unlock(:lock, hashtext(current_schema()))")
 
@@ -31,7 +31,7 @@ def singleton_lock(engine: Engine) -> Iterator[bool]:
             yield _lock_file(file.fileno())
         return
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        asked = {"lock": _LOCK}
+        asked = {"lock": _LOCK_NUMBER}
         is_alone = connection.execute(_TAKE, asked).scalar()
         try:
             yield bool(is_alone)

@@ -31,7 +31,7 @@ from proxy.store.sql.ids import id_floor
 from proxy.store.sql.timestamps import micros, seconds
 from slo.budget import EVERY
 
-_DAY = 86_400
+_DAY_S = 86_400
 #: Seconds that attempts take at most, of those whose end is looked at.
 _MAX_ATTEMPT_S = 3600.0
 _READ = (
@@ -92,13 +92,13 @@ class Spendings:
                 None for nothing.
         """
         table = schema.rollups
-        query = _by(scope, table)
+        query = _sums_by_name(scope, table)
         if query is None:
             return {}
         # A step down the key for each team, where days are in order, finds a short time at once.
         query = query.where(
             table.c.team.in_(select(schema.teams.c.id)),
-            table.c.day.between(int(start) // _DAY, int(end) // _DAY),
+            table.c.day.between(int(start) // _DAY_S, int(end) // _DAY_S),
             table.c.quarter >= int(start),
             table.c.quarter < int(end),
         )
@@ -153,7 +153,7 @@ class Spendings:
             .limit(self._most_calls)
             .subquery("read")
         )
-        query = _by(scope, read)
+        query = _sums_by_name(scope, read)
         if query is None:
             return []
         is_sent = (read.c.final == 1) & (read.c.outcome != Outcome.REFUSED.value)
@@ -174,7 +174,7 @@ def ended_at(receipt: Receipt) -> float:
     return seconds(micros(receipt.started) + micros(receipt.duration))
 
 
-def _by(scope: str, source: FromClause) -> Select[Any] | None:
+def _sums_by_name(scope: str, source: FromClause) -> Select[Any] | None:
     """Sums of a source by a scope's names, most dollars first; None where it knows none."""
     columns = source.c
     whose: ColumnElement[str] | None = {

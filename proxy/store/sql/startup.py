@@ -55,15 +55,15 @@ async def open_when_available(
         ValueError: The URL names no database that can be used.
     """
     began = asyncio.get_running_loop().time()
-    attempt, delay, is_waiting = _start(open_once), delays.first, False
+    attempt, delay, is_waiting = _run_in_daemon_thread(open_once), delays.first, False
     try:
         await asyncio.wait({attempt}, timeout=delays.silence)
         if not attempt.done():
-            is_waiting = _report(_SILENT, on_wait, meanwhile)
+            is_waiting = _log_outage(_SILENT, on_wait, meanwhile)
         while (why := await _outage(attempt)) is not None:
-            is_waiting = is_waiting or _report(why, on_wait, meanwhile)
+            is_waiting = is_waiting or _log_outage(why, on_wait, meanwhile)
             await asyncio.sleep(delay)
-            attempt, delay = _start(open_once), min(delay * 2, delays.longest)
+            attempt, delay = _run_in_daemon_thread(open_once), min(delay * 2, delays.longest)
     finally:
         attempt.cancel()
     if is_waiting:
@@ -82,7 +82,7 @@ async def is_available(check: Callable[[], object], silence: float = _SILENCE_S)
     Raises:
         Exception: As ``check`` does, where waiting does not help.
     """
-    attempt = _start(check)
+    attempt = _run_in_daemon_thread(check)
     await asyncio.wait({attempt}, timeout=silence)
     if not attempt.done():
         attempt.cancel()
@@ -90,7 +90,7 @@ async def is_available(check: Callable[[], object], silence: float = _SILENCE_S)
     return await _outage(attempt) is None
 
 
-def _report(why: str, on_wait: Callable[[], object], meanwhile: str) -> bool:
+def _log_outage(why: str, on_wait: Callable[[], object], meanwhile: str) -> bool:
     """Log what becomes of calls until the database is available; True."""
     _log.warning("The database is away: %s. %s until it is available", why, meanwhile)
     on_wait()
@@ -108,7 +108,7 @@ async def _outage(attempt: asyncio.Future[T]) -> str | None:
     return None
 
 
-def _start(work: Callable[[], T]) -> asyncio.Future[T]:
+def _run_in_daemon_thread(work: Callable[[], T]) -> asyncio.Future[T]:
     """The result of work that is started in a daemon thread.
 
     An executor's threads are waited for when the process ends, and an attempt to connect lasts for

@@ -84,9 +84,9 @@ def command(catalog: Callable[[], Catalog], now: Callable[[], float]) -> Callabl
             marked, arranged = (
                 PlannedVariant(reading, day, arranges=moves) for moves in (False, True)
             )
-            folding = CompactedVariant(reading, day)
-            outcome = replay(source, reading, (marked, arranged, folding), day=day)
-        beside = ReportDetails(unmoved=arranged.unmoved_features(), folded=folding.totals())
+            compacted = CompactedVariant(reading, day)
+            outcome = replay(source, reading, (marked, arranged, compacted), day=day)
+        beside = ReportDetails(unmoved=arranged.unmoved_features(), compaction=compacted.totals())
         if as_json:
             typer.echo(report_json(outcome, source, reading, beside))
         else:

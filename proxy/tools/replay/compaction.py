@@ -1,4 +1,4 @@
-"""Recorded calls as the gateway would have folded, marked and arranged them."""
+"""Recorded calls as the gateway would have compacted, marked and arranged them."""
 
 import logging
 from collections import Counter
@@ -33,29 +33,29 @@ _OTHERS: Final = "other reasons"
 
 
 class CompactionTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """What folding came to.
+    """What compaction came to.
 
     Attributes:
         calls: Calls in which facts stood for messages.
-        resets: Of these, the first ones after a fold: their prefix moved.
+        resets: Of these, the first ones after a compaction: their prefix moved.
         trimmed: Calls in which tool results were said shorter, and nothing else.
-        unfolded: Calls without facts, by the reason.
+        uncompacted: Calls without facts, by the reason.
     """
 
     calls: int = 0
     resets: int = 0
     trimmed: int = 0
-    unfolded: Mapping[str, int] = {}
+    uncompacted: Mapping[str, int] = {}
 
 
 class CompactedVariant:
-    """Folded by rules alone where that pays at the route's prices, then arranged and marked.
+    """Compacted by rules alone where that pays at the route's prices, then arranged and marked.
 
     Args:
         reading: The route.
         day: The day whose prices are valid, in seconds since the epoch.
         mode: How far it goes.
-        fold: What folds.
+        compact_chat: Compacts the messages.
     """
 
     name = "compacted"
@@ -67,10 +67,10 @@ class CompactedVariant:
         day: float,
         *,
         mode: CompactionMode = CompactionMode.FACTS,
-        fold: ChatCompactor = compact,
+        compact_chat: ChatCompactor = compact,
     ) -> None:
         route = reading.route
-        self._folds = fold
+        self._compact_chat = compact_chat
         self._planning = PlannedVariant(reading, day, arranges=True)
         self._policy = CompactionPolicy(
             mode=mode,
@@ -79,12 +79,12 @@ class CompactedVariant:
         )
         self._memory = CompactionMemory()
         self._calls = self._resets = self._trimmed = 0
-        self._unfolded: Counter[str] = Counter()
+        self._uncompacted: Counter[str] = Counter()
         self._failed = False
 
     def body(self, line: RecordedCall, now: float) -> bytes:
-        """The chat body as it is folded and planned; the line's own where it cannot be."""
-        found = self._fold(line, now)
+        """The chat body as it is compacted and planned; the line's own where it cannot be."""
+        found = self._compact(line, now)
         sent = found.sent
         if sent is None:
             self._leave(found.why)
@@ -95,8 +95,8 @@ class CompactedVariant:
         else:
             self._trimmed += 1
             self._leave(found.why)
-        folded = msgspec.structs.replace(line, body=sent.body, origin=sent.origin)
-        return self._planning.body(folded, now)
+        compacted = msgspec.structs.replace(line, body=sent.body, origin=sent.origin)
+        return self._planning.body(compacted, now)
 
     def served(self, usage: Usage) -> None:
         """Learn from the call just answered."""
@@ -108,29 +108,33 @@ class CompactedVariant:
             calls=self._calls,
             resets=self._resets,
             trimmed=self._trimmed,
-            unfolded=dict(self._unfolded),
+            uncompacted=dict(self._uncompacted),
         )
 
-    def _fold(self, line: RecordedCall, now: float) -> CompactionResult:
+    def _compact(self, line: RecordedCall, now: float) -> CompactionResult:
         """What is sent of a call, or why it is left alone."""
         task = CompactionTask(
-            call=_call(line, now), policy=self._policy, is_dry=False, share=0.0, secret=_SECRET
+            call=_call(line, now),
+            policy=self._policy,
+            is_dry=False,
+            control_share=0.0,
+            secret=_SECRET,
         )
         try:
-            return compact_call(task, self._folds, self._memory).fold
+            return compact_call(task, self._compact_chat, self._memory).result
         except CannotCompactError as why:
-            return CompactionResult(why=str(why) or "unfoldable")
+            return CompactionResult(why=str(why) or "not_compactable")
         except Unplannable:
             return CompactionResult(why="unreadable")
         except MISTAKES:
             if not self._failed:
-                _log.exception("folding failed with a line, and maybe with others")
+                _log.exception("compaction failed with a line, and maybe with others")
             self._failed = True
             return CompactionResult(why="failed")
 
     def _leave(self, why: str) -> None:
-        few = why in self._unfolded or len(self._unfolded) < _REASONS
-        self._unfolded[why if few else _OTHERS] += 1
+        few = why in self._uncompacted or len(self._uncompacted) < _REASONS
+        self._uncompacted[why if few else _OTHERS] += 1
 
 
 class _Body(msgspec.Struct):

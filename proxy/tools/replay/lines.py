@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 import orjson
 
+from proxy.errors import OperatorError
 from proxy.records.origin import UncompactedConversation
 from slo.usage import Usage
 
@@ -33,10 +34,6 @@ _KINDS: Final = {
     "array": "a list", "bool": "true or false", "float": "a number", "int": "a number",
     "null": "null", "object": "an object", "str": "a text",
 }  # fmt: skip
-
-
-class UnreadableLine(ValueError):
-    """A line that is no recorded chat call; says why."""
 
 
 class RecordedCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,17 +101,17 @@ def parse_line(raw: bytes) -> RecordedCall:
         what = "its body" if row.prompt is None else "its prompt"
         body = row.prompt.encode() if row.prompt is not None else bytes(row.body)
         if body == b"null":
-            raise UnreadableLine("it has neither a body nor a prompt")
+            raise OperatorError("it has neither a body nor a prompt")
         empty = not _body(body).messages
         body, reply = _normalize_body(body), _normalize_reply(bytes(row.reply))
     except (msgspec.DecodeError, orjson.JSONDecodeError, UnicodeError, RecursionError) as error:
-        raise UnreadableLine(f"{what} {_error_text(error)}"[:_WORDS]) from None
+        raise OperatorError(f"{what} {_error_text(error)}"[:_WORDS]) from None
     if empty:
-        raise UnreadableLine("its body has no messages")
+        raise OperatorError("its body has no messages")
     _check(row)
     at = row.t if row.t is not None else row.started
     if at is not None and abs(at) > _LATEST:
-        raise UnreadableLine("its time is not in seconds")
+        raise OperatorError("its time is not in seconds")
     return RecordedCall(
         at=at,
         conversation="" if row.conversation is None else str(row.conversation),
@@ -155,9 +152,9 @@ def _check(row: _Row) -> None:
         Unreadable: If it is none.
     """
     if row.method != "POST" or not row.url.endswith(_CHAT) or row.endpoint != _CHAT:
-        raise UnreadableLine("it is no chat completion")
+        raise OperatorError("it is no chat completion")
     if not row.final:
-        raise UnreadableLine("it is an attempt before the final one")
+        raise OperatorError("it is an attempt before the final one")
 
 
 def _normalize_body(body: bytes) -> bytes:

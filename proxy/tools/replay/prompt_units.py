@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from proxy.caches.port import CachedPrompt, TokenBlock
-from proxy.caches.prefixes import WORD, words
+from proxy.caches.prefixes import WORD, token_bytes
 from proxy.tools.simulator.rendering import BODY, END
 
 #: Who speaks before the conversation.
@@ -74,7 +74,7 @@ class PromptUnits:
                 yield from self._pieces(block, scope)
 
     def _pieces(self, block: TokenBlock, scope: bytes) -> list[PromptPiece]:
-        raw = words(block.tokens)
+        raw = token_bytes(block.tokens)
         key = blake2b(scope + raw, digest_size=_SIZE, person=block.role.encode()).digest()
         found = self._known.get(key)
         if found is not None:
@@ -82,7 +82,7 @@ class PromptUnits:
             return found
         ends = _NOTHING if block.role == "tools" else self._ends
         found = [
-            PromptPiece(blake2b(scope + words(piece), digest_size=_SIZE).digest(), len(piece))
+            PromptPiece(blake2b(scope + token_bytes(piece), digest_size=_SIZE).digest(), len(piece))
             for piece in _cut(block.tokens, ends)
         ]
         self._known[key] = found
@@ -137,9 +137,9 @@ def _links(
     found = []
     link = blake2b(root, digest_size=_SIZE).digest()
     groups = list(_messages(blocks))
-    messages = [b"".join(words(block.tokens) for block in group) for group in groups]
+    messages = [b"".join(token_bytes(block.tokens) for block in group) for group in groups]
     if messages and generated:
-        messages[-1] += words(generated)
+        messages[-1] += token_bytes(generated)
     for group, raw in zip(groups, messages, strict=True):
         spoken = group[0].role == _ASSISTANT
         for at in range(0, len(raw), _CHUNK * WORD):

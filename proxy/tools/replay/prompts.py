@@ -7,7 +7,7 @@ import orjson
 from proxy.caches.port import CachedPrompt
 from proxy.calls import translation
 from proxy.catalog.entries import Model, Route
-from proxy.errors import CallerError
+from proxy.errors import CallerError, OperatorError
 from proxy.records.call import Call, Key
 from proxy.records.request_fields import parse_request_fields
 from proxy.tools.simulator import chat_bodies, messages_bodies
@@ -29,10 +29,6 @@ _SPOKEN: Final = frozenset({"text", "tool_use"})
 _MISSHAPEN: Final = (
     AttributeError, LookupError, RecursionError, SimulatedRefusal, TypeError, ValueError,
 )  # fmt: skip
-
-
-class UnsendableBody(ValueError):
-    """A body that this route could not be sent; says why."""
 
 
 class PromptReader:
@@ -68,11 +64,11 @@ class PromptReader:
                 return messages_bodies.prompt(sent, self._context)
             return chat_bodies.prompt(sent, self._context)
         except CallerError as error:
-            raise UnsendableBody(str(error)[:_WORDS]) from None
+            raise OperatorError(str(error)[:_WORDS]) from None
         except SimulatedRefusal as error:
-            raise UnsendableBody(str(error)[:_WORDS]) from None
+            raise OperatorError(str(error)[:_WORDS]) from None
         except _MISSHAPEN as error:
-            raise UnsendableBody(_misshapen(error)) from None
+            raise OperatorError(_misshapen(error)) from None
 
     def generated(self, reply: bytes) -> tuple[int, ...]:
         """The tokens of an assistant's message as the next prompt holds it.

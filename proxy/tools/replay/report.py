@@ -36,7 +36,7 @@ _READING: Final[Mapping[MissReason, str]] = {
     MissReason.DIVERGED: "behind what parted from earlier calls",
     MissReason.UNMARKED: "without a mark",
 }
-_FOLDING: Final[Mapping[str, str]] = {
+_REASON_TEXTS: Final[Mapping[str, str]] = {
     "below_least": "too short to be worth it",
     "floor": "too long by what cannot be compacted",
     "signed": "thinking is signed together with what stood before it",
@@ -55,11 +55,11 @@ class ReportDetails(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         unmoved: Features of which nothing was arranged.
-        folded: What compaction came to; None where it was not tried.
+        compaction: What compaction came to; None where it was not tried.
     """
 
     unmoved: tuple[UnmovedFeature, ...] = ()
-    folded: CompactionTotals | None = None
+    compaction: CompactionTotals | None = None
 
 
 _NOTHING: Final = ReportDetails()
@@ -85,7 +85,7 @@ def report_json(
         "variants": outcome.variants,
         "sent_before_tokens": outcome.sent_before,
         "arranged_why": beside.unmoved,
-        "compacted": _lengths(outcome, beside.folded),
+        "compacted": _lengths(outcome, beside.compaction),
     }
     return msgspec.json.encode(said)
 
@@ -114,8 +114,8 @@ def remarks(
     for each in beside.unmoved:
         named = f"feature {_short(each.feature)}" if each.feature else "calls without a feature"
         yield f"Nothing arranged, {named} ({quantity(each.calls, 'call')}): {_short(each.why)}."
-    if beside.folded is not None:
-        yield from _folds(outcome, beside.folded)
+    if beside.compaction is not None:
+        yield from _compaction_lines(outcome, beside.compaction)
     if outcome.unanswered:
         calls = quantity(outcome.unanswered, "call")
         yield f"Without a recorded answer: {calls}; the output of such calls costs nothing here."
@@ -146,34 +146,36 @@ def _units(outcome: ReplayOutcome) -> Iterator[str]:
         )
 
 
-def _lengths(outcome: ReplayOutcome, folded: CompactionTotals | None) -> dict[str, Any] | None:
+def _lengths(outcome: ReplayOutcome, compaction: CompactionTotals | None) -> dict[str, Any] | None:
     """What compaction came to, with the tokens of all prompts before and after it."""
     after = [row.input_tokens for row in outcome.variants if row.name == CompactedVariant.name]
-    if folded is None or not after:
+    if compaction is None or not after:
         return None
     tokens = {"tokens_before": outcome.variants[0].input_tokens, "tokens_after": after[0]}
-    return {**msgspec.structs.asdict(folded), **tokens}
+    return {**msgspec.structs.asdict(compaction), **tokens}
 
 
-def _folds(outcome: ReplayOutcome, folded: CompactionTotals) -> Iterator[str]:
+def _compaction_lines(outcome: ReplayOutcome, compaction: CompactionTotals) -> Iterator[str]:
     """What compaction came to, and why it left calls alone."""
-    found = _lengths(outcome, folded)
-    if found is not None and (folded.calls or folded.trimmed):
+    found = _lengths(outcome, compaction)
+    if found is not None and (compaction.calls or compaction.trimmed):
         before, after = found["tokens_before"], found["tokens_after"]
         yield (
-            f"Compacted: {folded.calls:,} of {quantity(outcome.calls, 'call')}, with"
-            f" {quantity(folded.resets, 'reset')}; in {folded.trimmed:,} others tool results alone"
-            f" were said shorter. All prompts: {before:,} → {after:,} tokens"
+            f"Compacted: {compaction.calls:,} of {quantity(outcome.calls, 'call')}, with"
+            f" {quantity(compaction.resets, 'reset')}; in {compaction.trimmed:,} others only tool"
+            f" results were shortened. All prompts: {before:,} → {after:,} tokens"
             f" ({after / before - 1:+.1%})."
         )
-    if folded.unfolded:
-        top = sorted(folded.unfolded.items(), key=lambda one: -one[1])
-        reasons = "; ".join(f"{_short(_folding(why))} ({count:,})" for why, count in top[:_SHOWN])
-        yield f"Not compacted, {quantity(sum(folded.unfolded.values()), 'call')}: {reasons}."
+    if compaction.uncompacted:
+        top = sorted(compaction.uncompacted.items(), key=lambda one: -one[1])
+        reasons = "; ".join(
+            f"{_short(_reason_text(why))} ({count:,})" for why, count in top[:_SHOWN]
+        )
+        yield f"Not compacted, {quantity(sum(compaction.uncompacted.values()), 'call')}: {reasons}."
 
 
-def _folding(code: str) -> str:
-    return _FOLDING.get(code, code.replace("_", " "))
+def _reason_text(code: str) -> str:
+    return _REASON_TEXTS.get(code, code.replace("_", " "))
 
 
 def _no_calls(source: RecordedSource) -> Iterator[str]:

@@ -7,12 +7,13 @@ from typing import Final
 import msgspec
 
 from proxy.caches.bills import call_usage
+from proxy.errors import OperatorError
 from proxy.records.request_fields import replace_fields
 from proxy.tools.replay.ceiling import IdealCache
 from proxy.tools.replay.line_limits import cache_bounds
 from proxy.tools.replay.lines import RecordedCall
 from proxy.tools.replay.prompt_units import PromptUnits
-from proxy.tools.replay.prompts import PromptReader, UnsendableBody
+from proxy.tools.replay.prompts import PromptReader
 from proxy.tools.replay.upper_bound import UpperBoundCache
 from proxy.tools.replay.upstream_simulation import SimulatedCall, UpstreamSimulation
 from proxy.tools.replay.variant_totals import VariantRow, VariantTotals, with_closed_share
@@ -118,7 +119,7 @@ class _Run:
         try:
             line = self._addressed(line)
             prompt = self._reading.prompt(line.body, now)
-        except UnsendableBody as why:
+        except OperatorError as why:
             reason = str(why)
             few = reason in self._left_out or len(self._left_out) < _REASONS
             self._left_out[reason if few else _OTHERS] += 1
@@ -195,7 +196,7 @@ class _Run:
             return as_sent
         try:
             prompt = self._reading.prompt(body, now)
-        except UnsendableBody:
+        except OperatorError:
             way.sums.refused += 1
             return None
         return msgspec.structs.replace(as_sent, prompt=prompt)

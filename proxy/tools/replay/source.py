@@ -7,7 +7,8 @@ from typing import BinaryIO, Final
 
 import msgspec
 
-from proxy.tools.replay.lines import RecordedCall, UnreadableLine, parse_line
+from proxy.errors import OperatorError
+from proxy.tools.replay.lines import RecordedCall, parse_line
 
 #: How far apart two lines may stand in the wrong order and still change places.
 _WINDOW: Final = 1_024
@@ -92,7 +93,7 @@ class RecordedSource:
         for number, raw in _lines(file, self._longest, self._tell):
             try:
                 found = msgspec.structs.replace(parse_line(raw), where=f"{name}:{number}")
-            except UnreadableLine as why:
+            except OperatorError as why:
                 self._note(UnreplayableLine(name, number, str(why)))
                 continue
             at = next_at if found.at is None else found.at

@@ -48,13 +48,13 @@ HELD = "Flight KLT417 121"
 
 
 def test_the_question_of_a_bare_answer_stays():
-    assert texts(assistant_reply_facts(parted(OFFER, user("Yes")), stands=KeptWords(HELD))) == [
+    assert texts(assistant_reply_facts(parted(OFFER, user("Yes")), kept_words=KeptWords(HELD))) == [
         "Shall I book it?"
     ]
     assert (
         texts(
             assistant_reply_facts(
-                parted(OFFER, user("Yes, with card 7447")), stands=KeptWords(HELD)
+                parted(OFFER, user("Yes, with card 7447")), kept_words=KeptWords(HELD)
             )
         )
         == []
@@ -65,14 +65,14 @@ def test_the_question_of_a_bare_answer_stays():
 def test_a_choice_stays_with_what_there_was_to_choose_from():
     assert texts(
         assistant_reply_facts(
-            parted(assistant(CHOICE), user("The second one.")), stands=KeptWords(CHOICE)
+            parted(assistant(CHOICE), user("The second one.")), kept_words=KeptWords(CHOICE)
         )
     ) == [CHOICE]
     listed = parted(assistant("Which one?\n\n1. Rome\n2. Oslo"), user("the first"))
     assert texts(assistant_reply_facts(listed)) == ["Which one? 1) Rome 2) Oslo"]
 
 
-def test_of_the_last_rung_only_questions_and_what_to_choose_from_stay():
+def test_the_last_level_keeps_only_questions_and_options_of_replies():
     part = parted(assistant("I will ask HB-1. Shall I?"), user("Yes"), assistant("I noted it."))
 
     assert texts(assistant_reply_facts(part, 0)) == ["Shall I?"]
@@ -119,7 +119,7 @@ def test_an_outcome_is_not_said_beside_the_call_that_it_is_of():
 def test_a_value_that_stands_nowhere_else_stays_in_its_sentence():
     part = parted(assistant("Nice. The ref is HB-99812. It was 12 EUR."))
 
-    assert texts(assistant_reply_facts(part, stands=KeptWords("12 EUR"))) == [
+    assert texts(assistant_reply_facts(part, kept_words=KeptWords("12 EUR"))) == [
         "The ref is HB-99812."
     ]
     assert texts(assistant_reply_facts(parted(*[assistant("The ref is HB-99812.")] * 2))) == [
@@ -127,7 +127,7 @@ def test_a_value_that_stands_nowhere_else_stays_in_its_sentence():
     ]
 
 
-def test_what_plans_tell_is_not_told_twice():
+def test_replies_do_not_repeat_plan_lines():
     assert texts(assistant_reply_facts(parted(assistant("I decided to skip HB-1.")))) == []
 
 
@@ -138,7 +138,7 @@ def test_what_tells_of_the_last_message_stays_without_its_layout():
     assert texts(assistant_reply_facts(part, 0)) == ["Shall I book it?"]
 
 
-def test_it_is_bounded_and_the_question_is_the_last_to_go():
+def test_a_reply_is_bounded_and_its_question_goes_last():
     told = assistant("It costs $121, then. " * 900 + "Shall I?")
     last = texts(assistant_reply_facts(parted(told, user("Yes, with card 7447"), end=1)))[0]
 
@@ -149,10 +149,12 @@ def test_it_is_bounded_and_the_question_is_the_last_to_go():
 
 
 def test_what_the_first_message_behind_does_not_answer_is_left_out():
-    assert texts(assistant_reply_facts(parted(OFFER), stands=KeptWords(HELD))) == []
+    assert texts(assistant_reply_facts(parted(OFFER), kept_words=KeptWords(HELD))) == []
     assert (
         texts(
-            assistant_reply_facts(parted(OFFER, assistant("And?"), end=1), stands=KeptWords(HELD))
+            assistant_reply_facts(
+                parted(OFFER, assistant("And?"), end=1), kept_words=KeptWords(HELD)
+            )
         )
         == []
     )

@@ -176,7 +176,7 @@ def calls_in(text: str) -> int:
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(turns, min_size=1, max_size=14), st.integers(1, 1_500))
-def test_what_goes_whole_is_named_as_gone(kinds, most):
+def test_an_omitted_record_is_named_as_gone(kinds, most):
     made = segment_within(region_of(kinds), most, estimate_tokens)
     whole = segment_at(region_of(kinds), DetailLevel.VALUES, estimate_tokens)
     gone = sum(map(int, re.findall(r"\((\d+)\)", made.text.rpartition("gone: ")[2])))

@@ -90,7 +90,7 @@ def test_a_short_call_is_said_whole():
     assert CallFormatter(40)(shell("ls")) == "bash(command=ls)"
 
 
-def test_one_like_an_earlier_one_is_said_by_what_is_other():
+def test_a_call_like_an_earlier_one_is_said_by_its_difference():
     say = CallFormatter(60)
 
     first = say(shell(SCRIPT.format("one"), timeout=3))
@@ -102,7 +102,7 @@ def test_one_like_an_earlier_one_is_said_by_what_is_other():
     )
 
 
-def test_one_that_only_begins_alike_is_said_by_itself():
+def test_a_call_that_only_begins_like_an_earlier_one_is_said_whole():
     say = CallFormatter(60)
     say(shell(SCRIPT.format("one")))
 

@@ -1,6 +1,6 @@
 import pytest
 
-from compaction.facts.call_outcomes import CallOutcome, action_outcome, tells_of_failure
+from compaction.facts.call_outcomes import CallOutcome, action_outcome, indicates_failure
 from compaction.facts.detail_levels import segment_at, segment_within
 from compaction.facts.fact import DetailLevel
 from compaction.reading.token_estimate import estimate_tokens
@@ -22,7 +22,7 @@ from tests.compaction.facts.regions import Said, assistant, called, parted, regi
     ],
 )
 def test_a_failure_is_known(result):
-    assert tells_of_failure(result)
+    assert indicates_failure(result)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_a_failure_is_known(result):
     ],
 )
 def test_other_results_are_none(result):
-    assert not tells_of_failure(result)
+    assert not indicates_failure(result)
 
 
 WORDS = "so it goes\n" * 20
@@ -76,17 +76,17 @@ def test_a_search_that_found_nothing_did_not_fail():
     miss = ended(WORDS + "exit code 1", cmd="make; grep -r x .")
 
     assert miss.text() == "exit 1"
-    assert not miss.went_wrong
+    assert not miss.has_failed
     assert ended("<returncode>1</returncode>", cmd="grep x").text() == "exit 1, nothing found"
 
 
 def test_an_error_that_a_log_tells_of_went_wrong_whatever_the_exit():
     told = ended(WORDS + "ERROR disk full\n" + WORDS + "exit 0", cmd="cat log")
 
-    assert told.went_wrong
+    assert told.has_failed
     assert not told.is_wrong
-    assert not ended(WORDS, cmd="x").went_wrong
-    assert ended("KeyError: x", cmd="x").went_wrong
+    assert not ended(WORDS, cmd="x").has_failed
+    assert ended("KeyError: x", cmd="x").has_failed
 
 
 def outcome(result: str) -> str:
@@ -128,14 +128,14 @@ def test_a_failure_is_told_in_the_words_of_its_result(result, words):
         '{"order_id": "W1", "status": "pending", "items": [], "user": "mei"}',
     ],
 )
-def test_what_was_done_is_ok(result):
+def test_a_successful_action_is_ok(result):
     assert outcome(result) == "ok"
 
 
 @pytest.mark.parametrize(
     "result", ["", "null", "{}", "[]", "QXM04B", "Payment pending", '{"status": "queued"}', "Hm."]
 )
-def test_what_nobody_can_judge_is_unknown(result):
+def test_an_outcome_that_cannot_be_judged_is_unknown(result):
     assert outcome(result) == "unknown"
 
 
@@ -162,7 +162,7 @@ def test_a_failure_is_seen_however_it_is_written(result):
         '{"results": [{"id": 1, "status": "ok"}, {"id": 2, "status": "failed"}]}',
     ],
 )
-def test_what_may_have_failed_is_never_ok(result):
+def test_an_action_that_may_have_failed_is_never_ok(result):
     assert outcome(result) != "ok"
 
 

@@ -91,7 +91,7 @@ def test_calls_that_only_look_are_kept_with_what_came_back():
     assert texts(recorded(part)) == ["get(x=1) → 2"]
 
 
-def test_what_an_earlier_segment_knew_is_said_to_be_replaced():
+def test_a_record_of_an_earlier_segment_is_said_to_be_replaced():
     said = [called("get", "{}", x=1), called("get", '{"a": 1}', x=1)]
     first = segment_at(region(*said, end=2), DetailLevel.FACTS, len)
     facts = tuple([msgspec.structs.replace(fact, turns=(3,)) for fact in first.facts])
@@ -111,7 +111,7 @@ def test_a_thought_is_left_out_unless_something_came_back_of_it():
 TRACE = "Traceback (most recent call last):\n  File \"a.py\", line 1\nKeyError: 'x'\n"
 
 
-def test_what_went_wrong_stays_where_the_call_was_made_again_and_that_it_was_mended():
+def test_an_error_of_a_repeated_call_stays_with_its_fix():
     part = parted(called("bash", TRACE, "a", command="x"), called("bash", "ok", "b", command="x"))
 
     assert texts(error_facts(part)) == ["bash(command=x): KeyError: 'x' (went well later)"]
@@ -129,7 +129,7 @@ def test_an_error_that_stays_is_not_said_to_be_mended_and_stands_once():
     assert texts(error_facts(part)) == ["bash(command=x): KeyError: 'x'"]
 
 
-def test_what_the_line_of_its_command_says_is_not_said_twice():
+def test_an_error_does_not_repeat_the_line_of_its_command():
     assert texts(error_facts(parted(called("bash", "Error: no", command="x")))) == []
     assert texts(error_facts(parted(asked("", "", "Error: no"), asked("", "", "Error: no")))) == []
 
@@ -155,7 +155,7 @@ def stands(*said):
     return current_results(parted(*said).exchanges)
 
 
-def test_of_equal_calls_the_latest_result_stands():
+def test_of_equal_calls_the_latest_result_is_current():
     assert stands(called("get", "1", id="Z1"), called("get", "2", id="Z1")) == (False, True)
     assert stands(called("get", "1", id="Z1"), called("get", "2", id="Z2")) == (True, True)
 
@@ -175,19 +175,19 @@ def test_a_later_result_that_tells_as_much_of_the_same_thing_replaces_one():
     )
 
 
-def test_what_has_no_ids_or_cannot_be_read_stands():
+def test_a_result_without_ids_stays_current():
     for result in ('{"a": 1}', "{", "[]", "text"):
         assert stands(called("get", result, a=1), called("put", result, a=1, b=2)) == (True, True)
     assert stands(asked("get", "x", OLD), asked("put", "y", OLD)) == (True, True)
 
 
-def test_what_is_compared_with_is_bounded():
+def test_a_result_is_compared_with_few_later_ones():
     many = [called("get", OLD, a=at) for at in range(12)]
 
     assert all(stands(*many))
 
 
-def test_what_users_the_assistant_and_calls_say_is_mentioned_and_no_result():
+def test_mentioned_words_are_of_users_the_assistant_and_calls_not_of_results():
     part = parted(user("Find Mei."), assistant("Sure!"), called("find", "found", who="Brown"))
 
     assert {"Mei", "Sure", "Brown"} <= mentioned_words(part)

@@ -34,7 +34,7 @@ def meant(*said: Said, weight: int = WEIGHT, start: int = 0) -> dict[int, str]:
     return dict(call_purposes(read, range(len(read.exchanges)), weight))
 
 
-def test_what_a_call_was_for_is_the_last_thing_said_before_it():
+def test_a_calls_purpose_is_the_last_sentence_before_it():
     words = "The lock is never given back.\n\nI read the file to see who takes it."
 
     assert meant(step(words)) == {0: "I read the file to see who takes it"}
@@ -45,7 +45,7 @@ def test_what_only_says_that_it_is_done_now_is_left_out():
     assert meant(step("It waits for the lock. Let me look:")) == {0: "It waits for the lock"}
 
 
-def test_what_frames_a_call_is_none_of_it():
+def test_lines_that_frame_a_call_are_no_purpose():
     said = assistant(
         "THOUGHT: First I look for the lock.\n\n```bash\ngrep -rn lock src\n```\n</reply>"
     )
@@ -63,7 +63,7 @@ def test_what_frames_a_call_is_none_of_it():
     }
 
 
-def test_of_calls_made_at_once_the_first_says_it():
+def test_of_calls_made_at_once_the_first_has_the_purpose():
     (one, back), (other, more) = called("bash", "1", "a"), called("bash", "2", "b")
     both = {**one, "tool_calls": [*one["tool_calls"], *other["tool_calls"]]}
 
@@ -80,7 +80,7 @@ def test_a_decision_has_a_line_of_its_own():
     assert meant(step("Let me see. The root cause is the cache, so I read it.")) == {}
 
 
-def test_what_was_said_before_the_part_is_none_of_it():
+def test_a_sentence_before_the_region_is_no_purpose():
     assert meant(step("I read the file again."), start=1) == {}
 
 
@@ -278,7 +278,7 @@ def test_of_a_long_one_its_exit_and_its_names_stay():
     assert texts(command_facts(part, names=0)) == ["bash(command=cat) → exit 1: no luck → …"]
 
 
-def test_what_went_wrong_stands_on_its_line():
+def test_a_failure_stands_on_the_line_of_its_command():
     wrong = LONG + "ValueError: no\n"
 
     assert texts(command_facts(parted(called("bash", wrong, command="x")), names=0)) == [
@@ -294,7 +294,7 @@ def test_a_file_that_only_tells_of_errors_went_well():
     ]
 
 
-def test_what_a_test_run_and_a_log_tell_of_stays():
+def test_failures_of_a_test_run_and_of_a_log_stay():
     part = parted(
         called("sh", PYTEST, "a", cmd="pytest -q"), called("sh", LOG, "b", cmd="cat log0")
     )
@@ -404,7 +404,7 @@ def test_results_of_unknown_calls_all_stay():
     assert texts(command_facts(part)) == ["one", "two"]
 
 
-def test_what_a_harness_puts_around_an_answer_is_left_out():
+def test_frames_of_a_harness_around_an_answer_are_left_out():
     framed = "<returncode>2</returncode>\n<output>\nno\n</output>"
 
     assert texts(command_facts(parted(called("bash", framed, command="x")))) == [

@@ -84,7 +84,7 @@ def test_each_rung_is_no_longer_than_the_one_before(said):
 @pytest.mark.parametrize(
     ("most", "rung"), [(0, DetailLevel.FACTS), (10**6, DetailLevel.FACTS), (1, DetailLevel.BARE)]
 )
-def test_it_climbs_no_further_than_it_must(most, rung):
+def test_a_segment_has_the_first_level_that_fits(most, rung):
     assert segment_within(region(*TALK), most, estimate_tokens).level is rung
 
 
@@ -113,7 +113,7 @@ def test_where_there_is_no_room_for_what_users_said_no_other_rung_is_tried():
     assert any("economy" in text for text in weighed)
 
 
-def test_what_was_planned_and_decided_stands_on_its_own():
+def test_plans_and_decisions_have_lines_of_their_own():
     said = region(*TALK, assistant("TODO: the seat\nI chose KLT417 because it is cheapest."))
 
     assert {FactKind.TODO, FactKind.DECISION} <= {
@@ -139,10 +139,10 @@ def test_values_of_results_stay_where_the_results_do_not():
     assert all(value in made.text for value in ("KLT417", "121", "QXM04B", "$127"))
 
 
-def test_what_is_held_is_left_out_and_what_an_authority_said_too():
+def test_kept_messages_and_those_of_an_authority_are_left_out():
     system = {"role": "system", "content": "Be kind to penguins."}
     made = segment_at(
-        region(user("Hold me"), system, *TALK, held=frozenset([0])), DetailLevel.FACTS, len
+        region(user("Hold me"), system, *TALK, kept=frozenset([0])), DetailLevel.FACTS, len
     )
 
     assert "Hold me" not in made.text

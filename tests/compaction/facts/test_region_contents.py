@@ -1,19 +1,19 @@
 import msgspec
 import pytest
 
-from compaction.facts.region_contents import read_region, tells_of_change
+from compaction.facts.region_contents import indicates_change, read_region
 from compaction.reading.message import Voice
 from tests.compaction.facts.regions import assistant, called, parted, region, user
 
 
 @pytest.mark.parametrize("result", ["Successfully paid", "It has been sent.", "They were removed"])
 def test_a_result_tells_of_a_change_where_it_begins(result):
-    assert tells_of_change(result)
+    assert indicates_change(result)
 
 
 @pytest.mark.parametrize("result", ["", "It was late", "x" * 400 + " successfully paid"])
 def test_other_results_do_not(result):
-    assert not tells_of_change(result)
+    assert not indicates_change(result)
 
 
 def test_results_find_their_calls_and_messages_their_turns():
@@ -39,9 +39,9 @@ def test_a_call_without_its_result_and_a_result_without_its_call_stand_alone():
     assert [(each.called.name, each.result) for each in read.exchanges] == [("", "1"), ("b", "")]
 
 
-def test_what_is_held_is_not_read_and_only_users_words_keep_their_secrets():
+def test_kept_messages_are_not_read_and_only_users_words_keep_their_secrets():
     key = "AKIAIOSFODNN7EXAMPLE"
-    read = parted(user(key), assistant(key), assistant("x"), called("a", key), held=frozenset([2]))
+    read = parted(user(key), assistant(key), assistant("x"), called("a", key), kept=frozenset([2]))
 
     assert [message.text for _, message in read.messages_of(Voice.USER)] == [key]
     assert [message.text for _, message in read.messages_of(Voice.ASSISTANT)] == ["[secret]", ""]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from compaction.facts.fact import Fact, FactKind
 from compaction.facts.rendering import (
     factor_shared_columns,
-    flatten,
+    flatten_text,
     head_and_tail,
     head_and_tail_bounds,
     render_segment,
@@ -21,8 +21,8 @@ from tests.compaction.facts.regions import texts
 
 @given(st.text())
 def test_a_text_is_one_line_and_no_line_of_it_is_lost(text):
-    assert len(flatten(text).splitlines()) <= 1
-    assert all(line.rstrip() in flatten(text) for line in text.splitlines())
+    assert len(flatten_text(text).splitlines()) <= 1
+    assert all(line.rstrip() in flatten_text(text) for line in text.splitlines())
 
 
 @given(st.text(st.sampled_from("ab \n"), max_size=3_000), st.integers(10, 900))
@@ -121,7 +121,7 @@ def test_a_later_part_has_a_short_head():
     ]
 
 
-def test_what_a_users_line_says_already_is_a_mark_on_it():
+def test_a_goal_or_rule_that_a_users_line_holds_becomes_its_label():
     text = render_segment(
         [
             fact(FactKind.GOAL, "Book", 1, messages=(0,)),

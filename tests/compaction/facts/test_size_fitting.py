@@ -26,7 +26,7 @@ ORDERS = [
 
 
 @pytest.mark.parametrize("most", [1_100, 1_400, 1_700])
-def test_it_fits_and_spends_the_room_that_there_is(most):
+def test_the_last_level_fits_and_spends_the_room_that_there_is(most):
     made = segment_within(region(*ORDERS), most, estimate_tokens)
 
     assert made.level is DetailLevel.BARE
@@ -80,7 +80,7 @@ def test_without_a_bound_it_takes_half_of_the_rung_before():
     assert half.tokens <= max(values.tokens // 2, half.tokens if half.tokens < 1_200 else 0)
 
 
-def test_it_is_cut_again_where_lines_weigh_more_together_than_apart():
+def test_the_last_level_is_cut_again_where_lines_weigh_more_together_than_apart():
     made = segment_within(
         region(*ORDERS), 9_000, lambda text: 40 + len(text) + 9 * text.count("\n")
     )
@@ -141,7 +141,7 @@ def test_a_record_is_offered_with_less_and_less_of_its_rows_and_last_without():
     part = parted(*DESK)
     offer = record_candidates(part, current_results(part.exchanges))
 
-    (orders,) = [each for each in offer.exchanged if each[0].text.startswith("list_orders")]
+    (orders,) = [each for each in offer.exchanges if each[0].text.startswith("list_orders")]
     rows = [each.text.count("W10") for each in orders]
     assert rows == [5, 3, 0]
     assert orders[0].text.endswith("of:9}")
@@ -152,9 +152,9 @@ def test_calls_whose_values_were_named_again_come_first_and_then_the_newest():
     part = parted(*DESK)
     offer = record_candidates(part, current_results(part.exchanges))
 
-    first = [each[0].text.partition("(")[0] for each in offer.exchanged]
+    first = [each[0].text.partition("(")[0] for each in offer.exchanges]
     assert first == ["list_orders", "transfer", "get_owner", "get_owner"]
-    assert "ana_vo_12" in offer.exchanged[2][0].text
+    assert "ana_vo_12" in offer.exchanges[2][0].text
 
 
 def test_goals_and_rules_are_marks_and_sentences_with_values_are_said():
@@ -162,11 +162,11 @@ def test_goals_and_rules_are_marks_and_sentences_with_values_are_said():
     offer = record_candidates(part, current_results(part.exchanges))
 
     assert {each.kind for each in offer.marks} == {FactKind.GOAL, FactKind.RULE}
-    assert any("$52 with tax" in each.text for each in offer.said)
+    assert any("$52 with tax" in each.text for each in offer.statements)
     assert not offer.names
 
 
-def test_of_what_can_be_had_again_names_are_offered_and_of_records_none():
+def test_names_are_candidates_of_rereadable_results_and_not_of_records():
     part = parted(
         user("go"),
         called("bash", "src/app.py\nsrc/lib.py\n20417\n" * 9, "a", command="ls -R src/"),
@@ -177,4 +177,4 @@ def test_of_what_can_be_had_again_names_are_offered_and_of_records_none():
 
     assert {"src/app.py", "src/lib.py"} <= set(offer.names)
     assert not {"20417", "W-4711"} & set(offer.names)
-    assert {each[0].kind for each in offer.exchanged} == {FactKind.COMMAND, FactKind.FILE}
+    assert {each[0].kind for each in offer.exchanges} == {FactKind.COMMAND, FactKind.FILE}

@@ -21,7 +21,7 @@ def test_the_first_request_is_the_goal():
 
 def test_a_later_part_has_none():
     assert texts(goal_facts(parted(user("Book"), user("Go on"), start=1))) == []
-    assert texts(goal_facts(parted(user("Book"), user("Go on"), held=frozenset([0])))) == []
+    assert texts(goal_facts(parted(user("Book"), user("Go on"), kept=frozenset([0])))) == []
     assert texts(goal_facts(parted(assistant("Hi")))) == []
 
 
@@ -83,7 +83,7 @@ def test_words_stay_whole_and_in_order():
     assert texts(user_facts(parted(user("a\n\n  b"), user("c")))) == ["a ¶   b", "c"]
 
 
-def test_of_a_long_message_the_ends_stay_and_the_ids_between():
+def test_a_long_user_message_keeps_its_ends_and_the_ids_between():
     long = f"first {'word ' * 2_000}order #W2378156 {'word ' * 2_000}last"
 
     text = shorten_user_text(long, MAX_USER_CHARS)
@@ -99,7 +99,7 @@ def test_a_cut_without_ids_names_none():
     assert "in them" not in shorten_user_text("word " * 4_000, MAX_USER_CHARS)
 
 
-def test_of_several_users_it_is_said_who_speaks():
+def test_statements_of_several_users_name_their_speaker():
     said = {"role": "user", "name": "ali\nce" + "e" * 99, "content": "See"}
 
     assert texts(user_facts(parted(said, user("And?")))) == [f"ali ¶ ce{'e' * 56}: See", "And?"]

@@ -13,7 +13,7 @@ from tests.compaction.facts.regions import assistant, called, parted, texts, use
 VOICES = (Voice.RESULT, Voice.ASSISTANT)
 
 
-def test_what_was_worked_out_stays_where_nothing_kept_says_it():
+def test_a_derived_value_stays_unless_a_kept_line_holds_it():
     part = parted(user("go"), assistant("KLT417 at 06:00 costs $121, with tax **$127.50**, ada_vo"))
 
     assert texts(value_facts(part, KeptWords("[KLT417 06:00:00 price:121]"))) == [
@@ -25,7 +25,7 @@ def test_what_was_worked_out_stays_where_nothing_kept_says_it():
     assert texts(value_facts(parted(assistant("Nothing new.")), KeptWords(""))) == []
 
 
-def test_it_is_said_once():
+def test_a_derived_value_is_said_once():
     part = parted(assistant("It is $127."), assistant("As I said, $127."))
 
     assert texts(value_facts(part, KeptWords(""))) == ["It is $127."]

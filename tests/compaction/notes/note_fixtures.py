@@ -10,10 +10,10 @@ from compaction.reading.message_parser import parse_message
 from compaction.reading.turns import split_units
 
 
-def of(*said: dict[str, Any], start: int = 0, held: frozenset[int] = frozenset()) -> RegionContents:
+def of(*said: dict[str, Any], start: int = 0, kept: frozenset[int] = frozenset()) -> RegionContents:
     messages = tuple(parse_message(orjson.dumps(each)) for each in said)
     region = Region(
-        messages=messages, units=split_units(messages), start=start, end=len(messages), held=held
+        messages=messages, units=split_units(messages), start=start, end=len(messages), kept=kept
     )
     return read_region(region)
 

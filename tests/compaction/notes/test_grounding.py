@@ -33,7 +33,7 @@ from compaction.notes.grounding import (
         ("Müller paid", []),
     ],
 )
-def test_what_is_to_be_copied_is_found(sentence, tokens):
+def test_verbatim_tokens_of_a_sentence_are_found(sentence, tokens):
     assert list(verbatim_tokens(sentence)) == tokens
 
 
@@ -116,7 +116,7 @@ def test_escapes_are_undone(text, meant):
 @pytest.mark.parametrize(
     "piece", ["a. ", "\n", "\n ", "aaa.", '"', "\\", "`", "x-", "1", "1.", ":\n\n"]
 )
-def test_nothing_takes_longer_than_the_text_is_long(piece):
+def test_grounding_takes_time_linear_in_the_text(piece):
     text = piece * (100_000 // len(piece))
     began = time.perf_counter()
     whole_sentences("nowhere to be found", text)

@@ -36,7 +36,7 @@ def test_every_message_is_a_line_with_its_turn_and_a_tools_text_is_data():
 
 
 def test_authority_and_what_stays_a_message_are_not_asked_about():
-    part = of(*BOOKING, held=frozenset({5}))
+    part = of(*BOOKING, kept=frozenset({5}))
 
     assert [at for _, at, _ in compacted_messages(part)] == [1, 2, 3, 4, 6]
     assert [at for _, at, _ in compacted_messages(part, {2})] == [6]
@@ -67,7 +67,7 @@ def test_a_long_part_is_cut_in_its_messages_first():
     assert all("start" in line and f"end{n}" in line for n, line in enumerate(lines))
 
 
-def test_of_what_is_too_long_even_so_the_oldest_messages_go():
+def test_a_region_too_long_for_the_prompt_drops_its_oldest_messages():
     part = of(*[user(f"message {number} " + "word " * 60) for number in range(1_000)])
     lines = render_region(part)
 

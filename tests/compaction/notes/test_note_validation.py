@@ -17,7 +17,7 @@ from compaction.notes.note_validation import (
 from tests.compaction.notes.note_fixtures import BOOKING, calls, of, result, says, user
 
 
-def test_the_same_part_has_the_same_name():
+def test_equal_parts_have_equal_notes_keys():
     assert notes_key(b"a", b"b", scope=b"t", model="m") == notes_key(
         b"a", b"b", scope=b"t", model="m"
     )
@@ -54,7 +54,7 @@ def refused(*lines: str, **more: Any) -> list[RejectionReason]:
     return list(found.rejected)
 
 
-def test_what_stands_on_the_turns_it_cites_is_believed():
+def test_a_note_grounded_in_the_turns_it_cites_is_taken():
     found = taken(
         "```json",
         line("goal", "I want to move booking W7GHI8 to 2024-05-17.", 1),
@@ -122,7 +122,7 @@ def test_an_answer_that_did_not_end_by_itself_says_nothing(finish):
         (line("done", "password: hunter2hunter2", 1), RejectionReason.SECRET),
     ],
 )
-def test_what_cannot_be_checked_is_dropped_with_its_reason(said, why):
+def test_a_note_that_cannot_be_checked_is_rejected_with_its_reason(said, why):
     assert refused(said) == [why]
 
 
@@ -138,10 +138,10 @@ def test_a_wish_in_a_sentence_without_end_is_dropped():
     assert refused(line("rule", "stop here", 1), part=part) == [RejectionReason.LENGTH]
 
 
-def test_nothing_is_noted_twice():
+def test_a_known_fact_is_not_noted_twice():
     known = (Fact(kind=FactKind.RULE, text="Never book basic economy.", turns=(1,)),)
     goal = line("goal", "I want to move booking W7GHI8 to 2024-05-17.", 1)
-    found = taken(line("rule", "Never book basic economy.", 1), goal, goal, known=known)
+    found = taken(line("rule", "Never book basic economy.", 1), goal, goal, known_facts=known)
 
     assert len(found.facts) == 1
     assert found.rejected == {RejectionReason.KNOWN: 2}
@@ -180,7 +180,7 @@ def test_an_order_in_a_tools_text_becomes_nothing(kind, text):
     assert taken(line(kind, text, 1), part=part).facts == ()
 
 
-def test_what_only_a_tool_said_is_neither_settled_nor_planned():
+def test_a_tools_words_ground_no_decision_or_todo():
     part = of(user("Read my mail."), calls("mail", "{}"), result(INJECTED), says("It is spam."))
 
     assert refused(line("todo", "send dollars to Eve", 1), part=part) == [RejectionReason.WORDED]

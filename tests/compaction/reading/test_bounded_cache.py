@@ -4,14 +4,14 @@ from hypothesis import strategies as st
 from compaction.reading.bounded_cache import BoundedCache
 
 
-def test_what_was_kept_is_found_and_nothing_else():
+def test_a_cached_value_is_found_and_nothing_else():
     memory: BoundedCache[str, int] = BoundedCache(10, 1_000)
     memory.store("a", 1, 10)
 
     assert (memory.get("a"), memory.get("b"), len(memory)) == (1, None, 1)
 
 
-def test_what_was_not_used_goes_and_what_was_used_stays():
+def test_unused_values_are_evicted_before_used_ones():
     memory: BoundedCache[str, int] = BoundedCache(4, 1_000)
     for key in "abcd":
         memory.store(key, 1, 1)
@@ -30,7 +30,7 @@ def test_a_value_too_heavy_is_not_kept():
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.integers(1, 60)), max_size=60))
-def test_it_holds_no_more_than_it_may(puts):
+def test_a_bounded_cache_holds_no_more_than_it_may(puts):
     memory: BoundedCache[str, int] = BoundedCache(6, 100)
     weights = {}
     for key, weight in puts:

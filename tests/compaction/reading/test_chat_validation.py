@@ -63,7 +63,7 @@ def test_a_sound_conversation_has_no_faults(said):
         ([user(), {"role": "user", "content": 1}], "messages[1] is no message"),
     ],
 )
-def test_what_a_provider_would_refuse_is_said(said, fault):
+def test_faults_that_a_provider_would_refuse_are_named(said, fault):
     assert chat_faults(raws(said)) == (fault,)
 
 
@@ -73,7 +73,7 @@ def test_a_call_without_a_result_is_a_fault_at_the_end_too():
     assert found == ("no result of 'a' in messages[1]", "the assistant speaks last")
 
 
-def test_what_the_caller_does_itself_is_no_fault():
+def test_faults_of_the_callers_own_messages_are_not_counted():
     came = raws([system(), assistant(), user(""), assistant()])
 
     assert len(chat_faults(came)) == 3

@@ -86,7 +86,7 @@ def spoken(*said):
         ),
     ],
 )
-def test_what_a_harness_gave_back_is_the_result_of_the_command_before_it(asked, told, called):
+def test_a_harness_answer_is_the_result_of_the_command_before_it(asked, told, called):
     said = spoken(user("Mend it."), assistant(asked), user(told))
 
     assert [one.voice for one in said] == [Voice.USER, Voice.ASSISTANT, Voice.RESULT]

@@ -23,6 +23,6 @@ def test_equal_messages_are_equal():
     assert one == other
 
 
-def test_a_conversation_that_cannot_be_folded_says_why():
+def test_a_conversation_that_cannot_be_compacted_says_why():
     with pytest.raises(CannotCompactError, match="signed"):
         raise CannotCompactError("signed")

@@ -58,7 +58,7 @@ def test_marks_and_spelling_make_no_other_message(content):
     assert parse_message(raw(role="user", content="Hello")).digest != plain.digest
 
 
-def test_what_is_no_text_is_named_where_it_will_not_be_sent_again():
+def test_parts_that_are_no_text_are_named_in_results():
     parts = [_TEXT, PICTURE, {"type": "odd"}, 7]
 
     assert parse_message(raw(role="user", content=parts)).text == "hello"
@@ -67,7 +67,7 @@ def test_what_is_no_text_is_named_where_it_will_not_be_sent_again():
     assert not told.whole
 
 
-def test_of_several_users_it_is_known_who_speaks():
+def test_a_users_message_keeps_its_speakers_name():
     assert parse_message(raw(role="user", name="alice", content="hello")).name == "alice"
     assert parse_message(raw(role="tool", name="get", tool_call_id="a", content="hello")).name == ""
 
@@ -122,7 +122,7 @@ def test_the_text_of_parts_stands_in_lines():
         7,
     ],
 )
-def test_what_is_no_text_leaves_a_message_less_than_whole(part):
+def test_a_part_that_is_no_text_makes_a_message_not_whole(part):
     message = parse_message(raw(role="user", content=[{"type": "text", "text": "look"}, part]))
 
     assert (message.text, message.whole) == ("look", False)
@@ -174,7 +174,7 @@ def test_another_count_weighs_in():
         b'{"role": "user", "tool_calls": [{"id": "a"}]}',
     ],
 )
-def test_what_is_no_message_is_not_folded(source):
+def test_invalid_messages_are_not_compacted(source):
     with pytest.raises(CannotCompactError):
         parse_message(source)
 
@@ -231,7 +231,7 @@ def test_a_message_weighs_the_same_without_being_read(said):
     assert count_tokens_of(raw(**said), estimate_tokens) == parse_message(raw(**said)).tokens
 
 
-def test_what_is_no_object_is_not_weighed():
+def test_tokens_of_json_that_is_no_object_are_not_counted():
     with pytest.raises(CannotCompactError):
         count_tokens_of(b"[1]", estimate_tokens)
 

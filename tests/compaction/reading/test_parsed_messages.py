@@ -21,13 +21,13 @@ TOLD = user("OBSERVATION:\na.py")
 
 @given(conversations())
 def test_messages_are_read_as_they_are_without_a_memory(said):
-    readings = ParsedMessageCache(most=6)
+    readings = ParsedMessageCache(max_entries=6)
     once, again = readings.messages(raws(said)), readings.messages(raws(said))
 
     assert once == again == assign_voices(messages(said))
 
 
-def test_what_was_read_is_not_read_again():
+def test_a_cached_message_is_not_parsed_again():
     readings = ParsedMessageCache()
     first = readings.messages(raws([user(), assistant()]))
     second = readings.messages(raws([user(), assistant(), user("more")]))
@@ -56,13 +56,13 @@ def test_another_count_is_another_reading():
     assert readings.messages(raws([BASH, TOLD]), len)[1].tokens > 9
 
 
-def test_one_message_that_cannot_be_read_spoils_all():
+def test_one_unreadable_message_fails_the_whole_conversation():
     with pytest.raises(CannotCompactError):
         ParsedMessageCache().messages([*raws([user()]), b"{}"])
 
 
-def test_it_holds_no_more_than_it_may():
-    few, light = ParsedMessageCache(most=10), ParsedMessageCache(heaviest=10_000)
+def test_the_parsed_message_cache_is_bounded():
+    few, light = ParsedMessageCache(max_entries=10), ParsedMessageCache(max_bytes=10_000)
     for number in range(100):
         few.messages(raws([user(str(number))]))
         light.messages(raws([user("x" * 500 + str(number))]))

@@ -47,7 +47,7 @@ def test_keys_are_taken_out(secret):
         ("psql postgres://ada:pw@db/orders", f"psql postgres://ada:{REDACTED}@db/orders"),
     ],
 )
-def test_what_is_named_as_a_secret_is_taken_out_and_its_name_stays(said, left):
+def test_a_named_secret_is_redacted_and_its_name_stays(said, left):
     assert redact_secrets(said) == left
 
 
@@ -104,7 +104,7 @@ def test_signed_tokens_are_taken_out_wherever_they_stand(said):
     assert redact_secrets(said.format(token)) == said.format(REDACTED)
 
 
-def test_what_is_taken_out_once_stays_as_it_is():
+def test_redaction_is_idempotent():
     once = redact_secrets("https://ada:pw12@db/x password=hunter2! token: abcd1234efgh5678")
 
     assert redact_secrets(once) == once

@@ -25,7 +25,7 @@ CALL = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{
         {"tool_calls": [CALL | {"function": {"name": "f", "thought_signature": "Eq"}}]},
     ],
 )
-def test_what_a_provider_checks_against_its_place_is_signed(more):
+def test_content_that_a_provider_binds_to_its_place_is_signed(more):
     assert is_signed({"role": "assistant", "content": "a"} | more)
 
 
@@ -45,7 +45,7 @@ def test_words_are_not(more):
     assert not is_signed({"role": "assistant", "content": "a"} | more)
 
 
-def test_what_is_too_deep_to_be_looked_into_is():
+def test_content_nested_too_deep_counts_as_signed():
     deep: object = "text"
     for _ in range(20):
         deep = [deep]

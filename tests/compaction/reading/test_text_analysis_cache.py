@@ -30,7 +30,7 @@ def test_a_text_is_looked_through_once_for_each_thing_that_is_sought():
     assert looks.looked == [TEXT] * 4
 
 
-def test_nothing_found_is_remembered_too():
+def test_an_empty_analysis_is_cached_too():
     looks, find = Looks(), TextAnalysisCache().analyzer_for(b"a")
     empty = looks.words
 
@@ -38,7 +38,7 @@ def test_nothing_found_is_remembered_too():
     assert len(looks.looked) == 1
 
 
-def test_what_others_sent_makes_nothing_quicker():
+def test_a_scopes_texts_are_not_cached_for_other_scopes():
     looks, findings = Looks(), TextAnalysisCache()
     words = looks.words
     findings.analyzer_for(b"a")(words, TEXT)
@@ -71,8 +71,8 @@ def paired(text):
 
 
 @pytest.mark.parametrize("look", [told, paired])
-def test_what_a_thing_holds_weighs_as_what_stands_alone(look):
-    alone, held = TextAnalysisCache(heaviest=200_000), TextAnalysisCache(heaviest=200_000)
+def test_nested_items_count_towards_an_entrys_bytes(look):
+    alone, held = TextAnalysisCache(max_bytes=200_000), TextAnalysisCache(max_bytes=200_000)
     words = Looks().words
     for number in range(100):
         text = f"{'x ' * 60}{number}"
@@ -82,8 +82,8 @@ def test_what_a_thing_holds_weighs_as_what_stands_alone(look):
     assert 0 < len(held) <= len(alone) < 50
 
 
-def test_it_holds_no_more_than_it_may():
-    few, light = TextAnalysisCache(most=10), TextAnalysisCache(heaviest=20_000)
+def test_the_text_analysis_cache_is_bounded():
+    few, light = TextAnalysisCache(max_entries=10), TextAnalysisCache(max_bytes=20_000)
     for number in range(100):
         few.analyzer_for(b"a")(str.upper, f"{TEXT} {number}")
         light.analyzer_for(b"a")(Looks().words, f"{'x ' * 30}{number}")

@@ -44,7 +44,7 @@ def test_other_scripts_and_random_ids_are_near(text):
     assert estimate_tokens(text) == pytest.approx(Tokenizer("o200k_base").count(text), rel=0.3)
 
 
-def test_nothing_weighs_nothing_and_anything_something():
+def test_an_empty_text_has_no_tokens_and_any_other_has_some():
     assert estimate_tokens("") == 0
     assert estimate_tokens("a") == estimate_tokens("\ud800") == 1
 

@@ -19,7 +19,7 @@ def spans(said):
     return [(unit.start, unit.end) for unit in split_units(messages(said))]
 
 
-def test_what_stands_alone_is_a_unit_of_its_own_and_turns_begin_with_users():
+def test_a_single_message_is_a_unit_and_turns_begin_with_users():
     said = [system(), assistant("Hello"), user(), assistant(), system(), user(), user()]
 
     assert split_units(messages(said)) == (
@@ -80,7 +80,7 @@ def test_a_unit_is_open_while_a_call_of_it_waits(said, found):
         [user(), calling("a"), calling("a"), result("a")],
     ],
 )
-def test_results_that_answer_nothing_and_doubled_ids_are_not_folded(said):
+def test_results_that_answer_nothing_and_doubled_ids_are_not_compacted(said):
     with pytest.raises(CannotCompactError):
         split_units(messages(said))
     with pytest.raises(CannotCompactError):

@@ -86,7 +86,7 @@ def _by_key(entries):
 
 
 @given(_nested(TAME) | _alike(TAME))
-def test_nothing_is_lost_in_a_table(value):
+def test_a_json_table_loses_no_value(value):
     raw = json.dumps(value)
 
     assert told(parse_json(table_json(parse_json(raw)))) == parse_json(raw)
@@ -191,7 +191,7 @@ def test_a_list_of_lists_of_like_objects_stays_in_its_groups():
         {"a": {"b": 1}, "c": 1},
     ],
 )
-def test_what_would_gain_nothing_stays_as_it_is(value):
+def test_json_that_a_table_would_not_shorten_stays(value):
     assert table_json(parse_json(json.dumps(value))) == json.dumps(value, separators=(",", ":"))
 
 
@@ -209,7 +209,7 @@ def test_numbers_and_strings_that_read_alike_stay_apart():
 
 @pytest.mark.parametrize("says", [table_json, compact_json])
 @pytest.mark.parametrize(("opens", "closes"), [("[", "]"), ('{"a":', "}")])
-def test_what_is_nested_too_deep_is_left_alone(says, opens, closes):
+def test_json_nested_too_deep_is_left_alone(says, opens, closes):
     deep = MAX_DEPTH + 2
 
     with pytest.raises(UnreadableValue):

@@ -23,7 +23,7 @@ def test_a_number_keeps_its_spelling(spelled):
 @pytest.mark.parametrize(
     "text", ["", "{", "words", '{"a":1,"a":2}', '[{"b":{"a":1,"a":1}}]', "[" * 100_000]
 )
-def test_what_would_not_come_back_whole_is_unreadable(text):
+def test_json_that_cannot_be_written_again_without_loss_is_unreadable(text):
     with pytest.raises(UnreadableValue):
         parse_json(text)
 

@@ -39,7 +39,7 @@ def test_progress_is_told_by_its_last_state():
         "a\nname\rother\n",
     ],
 )
-def test_what_is_no_progress_stays(text):
+def test_overwritten_text_that_is_no_progress_stays(text):
     assert compress_log(text) == text
 
 

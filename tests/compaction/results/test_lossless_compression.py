@@ -73,7 +73,7 @@ def test_a_line_an_object_becomes_one_table():
 
 
 @pytest.mark.parametrize("text", ["plain", "", '{"a":', "[1", '{"a":1}\n[1]', "{a}\n{b}"])
-def test_what_is_no_value_is_none(text):
+def test_text_that_is_no_json_has_no_compact_json(text):
     with pytest.raises(UnreadableValue):
         parse_result(text)
 
@@ -94,7 +94,7 @@ def test_a_table_of_the_caller_is_only_said_without_white_space():
         '{"twice":1,"twice":2,                                                          "b": 3}',
     ],
 )
-def test_what_cannot_be_said_again_stays(text):
+def test_a_result_that_cannot_be_written_again_stays(text):
     assert compress_result(text) == text
 
 

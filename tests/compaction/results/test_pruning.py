@@ -40,14 +40,14 @@ def test_ids_amounts_dates_states_and_names_stay():
     }
 
 
-def test_what_was_spoken_of_stays():
+def test_mentioned_values_stay():
     found = pruned(USER, "I live at 12 Pine Lane, Denver; (c d)")
 
     assert found["address"] == {"address1": "12 PINE LANE", "city": "DENVER"}
     assert found["tags"] == ["A B", "C D"]
 
 
-def test_of_a_long_list_the_first_and_those_spoken_of_stay():
+def test_a_long_list_keeps_its_first_and_its_mentioned_items():
     rows = [{"id": f"ZA{at}", "to": "JFK", "seats": at} for at in range(20)]
 
     assert pruned(rows, "Take ZA7 to JFK") == {
@@ -64,7 +64,7 @@ def test_where_nothing_tells_all_stays():
     assert pruned({"seats": 3}) == {"seats": "3"}
 
 
-def test_what_is_nested_too_deep_is_not_pruned():
+def test_a_value_nested_too_deep_is_not_pruned():
     with pytest.raises(UnreadableValue):
         pruned(parse_json("[" * (MAX_DEPTH + 2) + "]" * (MAX_DEPTH + 2)))
 

@@ -17,7 +17,7 @@ from compaction.results.rereadable_results import (
 
 
 @given(st.text())
-def test_what_went_wrong_is_one_line(text):
+def test_fault_lines_stand_on_one_line(text):
     assert len(fault_lines(text).splitlines()) <= 1
 
 
@@ -66,10 +66,10 @@ def test_the_last_lines_that_tell_of_a_fault_stay(text, told):
         "Found 3 errors.",
     ],
 )
-def test_what_can_only_be_a_failure_is_told_wherever_it_stands(line):
+def test_a_certain_failure_is_found_wherever_it_stands(line):
     text = "so it goes\n" * 500 + line.replace("E ", "E   ", line[:2] == "E ") + "\nso\n" * 500
 
-    assert fault_lines(text, wrong=False) == line
+    assert fault_lines(text, is_failure=False) == line
 
 
 @pytest.mark.parametrize(
@@ -85,14 +85,14 @@ def test_what_can_only_be_a_failure_is_told_wherever_it_stands(line):
         "E = Error",
     ],
 )
-def test_what_a_file_says_of_errors_is_no_failure(line):
-    assert not fault_lines(f"so\n{line}\nso\n", wrong=False)
+def test_errors_mentioned_in_a_file_are_no_failure(line):
+    assert not fault_lines(f"so\n{line}\nso\n", is_failure=False)
 
 
 def test_the_line_after_a_trace_tells_what_went_wrong():
     text = 'Traceback (most recent call last):\n  File "a.py", line 3\n    x()\nDiskFull: vol-7\nso'
 
-    assert fault_lines(text, wrong=False) == "DiskFull: vol-7"
+    assert fault_lines(text, is_failure=False) == "DiskFull: vol-7"
 
 
 def test_of_many_lines_each_kind_has_one_and_of_few_errors_come_first():

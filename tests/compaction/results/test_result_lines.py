@@ -20,7 +20,7 @@ ENDS = st.text(alphabet="ab\n\r\x0b\x0c\x1c\x85\u2028\u2029 {}[]\"':1,")
 
 
 @given(ENDS | st.text() | st.lists(ENDS).map(json.dumps))
-def test_all_sayings_are_one_line(text):
+def test_every_form_of_a_result_is_one_line(text):
     for said in (result_line(text), pruned_result_line(text), one_line(text)):
         assert len(said.splitlines()) <= 1
 
@@ -65,7 +65,7 @@ def test_a_long_text_without_ids_says_only_what_is_cut():
     assert "characters cut…]" in result_line("words " * 500)
 
 
-def test_of_very_many_ids_as_many_are_said_as_fit():
+def test_as_many_ids_of_a_cut_text_stay_as_fit():
     said = result_line(
         "words\n" * 300 + "\n".join(f"id_{at}" for at in range(900)) + "\nwords" * 300
     )
@@ -121,7 +121,7 @@ def test_pruning_keeps_half_of_a_long_text():
 
 
 @pytest.mark.parametrize("text", ["[" * 60 + "1" + "]" * 60, "{broken"])
-def test_what_is_no_value_is_pruned_as_text(text):
+def test_a_result_that_is_no_value_is_pruned_as_text(text):
     assert pruned_result_line(text) == result_line(text) == text
 
 

@@ -58,7 +58,7 @@ def test_one_of_several_parts_points_nowhere():
 @pytest.mark.parametrize(
     "held", [{"signed": True}, {"whole": False}, {"voice": Voice.USER}, {"voice": Voice.ASSISTANT}]
 )
-def test_what_may_not_change_stays(held):
+def test_messages_that_may_not_change_are_not_trimmed(held):
     raw = json.dumps({"role": "tool", "content": TEXT})
 
     assert trim_result(result(raw, **held), {}) == raw.encode()

@@ -9,7 +9,7 @@ from compaction.results.json_values import MAX_DEPTH, UnreadableValue
 from compaction.results.value_leaves import (
     MAX_VALUE_CHARS,
     find_ids,
-    identifies,
+    is_identifier,
     leaf_strings,
     value_leaves,
 )
@@ -87,15 +87,15 @@ def test_values_and_ids_stand_in_the_text_once(text):
 
 
 @pytest.mark.parametrize("word", IDS)
-def test_what_names_one_thing_is_an_id(word):
-    assert identifies(word)
+def test_a_word_that_names_one_thing_is_an_id(word):
+    assert is_identifier(word)
     assert find_ids(f"Look at {word}, please.") == (word,)
     assert word in value_leaves(f"Look at {word}, please.")
 
 
 @pytest.mark.parametrize("word", NO_IDS)
 def test_words_years_dates_and_measures_are_none(word):
-    assert not identifies(word)
+    assert not is_identifier(word)
 
 
 def test_ids_of_json_are_those_of_its_values_and_of_telling_keys():
@@ -112,7 +112,7 @@ def test_ids_of_the_arguments_of_several_calls_are_those_of_their_values():
 
 @pytest.mark.parametrize("word", ["Credit/debit", "n/g", "s/a_b/c/g", "y/abc_d/efg"])
 def test_choices_and_expressions_of_sed_are_no_paths(word):
-    assert not identifies(word)
+    assert not is_identifier(word)
 
 
 def test_telling_keys_are_values():
@@ -157,13 +157,13 @@ def test_a_label_and_a_quote_leave_an_id_in_them_to_itself():
     assert value_leaves('the "see KB-2203 now" and "Gold Plus"') == ("KB-2203", "Gold Plus")
 
 
-def test_of_a_long_string_the_values_in_it_count():
+def test_a_long_string_counts_by_the_values_in_it():
     text = json.dumps({"body": "Your code is 463820. " + "Thanks for it. " * 40})
 
     assert value_leaves(text) == ("463820",)
 
 
-def test_what_is_nested_too_deep_has_no_strings():
+def test_a_value_nested_too_deep_has_no_leaf_strings():
     with pytest.raises(UnreadableValue):
         leaf_strings(eval("[" * (MAX_DEPTH + 2) + "'a'" + "]" * (MAX_DEPTH + 2)))  # noqa: S307
 

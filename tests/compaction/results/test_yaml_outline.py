@@ -79,7 +79,7 @@ def test_a_number_keeps_its_spelling_and_a_string_of_digits_stays_one():
         "- " * (MAX_DEPTH + 5) + "a\n- b\n- c",
     ],
 )
-def test_what_is_unusual_is_left_alone(text):
+def test_unusual_yaml_is_left_alone(text):
     with pytest.raises(UnreadableValue):
         parse_outline(text)
 

@@ -11,7 +11,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from proxy.api.guarded_connection import ConnectionGuard
-from proxy.api.request_cycle import ServerProtocol
+from proxy.api.server_protocol import ServerProtocol
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Reading = tuple[asyncio.StreamReader, asyncio.StreamWriter]

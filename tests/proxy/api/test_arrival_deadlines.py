@@ -14,7 +14,7 @@ class FakeConnection:
     """Notes when it is cut off, and why."""
 
     is_held: bool = False
-    unsent: int = 0
+    unsent_bytes: int = 0
     cut: list[tuple[float, ArrivalPhase]] = field(default_factory=list)
     begun: float = field(default_factory=lambda: asyncio.get_running_loop().time())
 
@@ -128,7 +128,7 @@ def test_an_answer_of_which_nothing_is_taken_is_cut_off(takes):
         deadlines, connection = watched()
         deadlines.expect_answer_taken()
         for left in range(1000, 600, -1):
-            connection.unsent = left if takes else 1000
+            connection.unsent_bytes = left if takes else 1000
             await asyncio.sleep(1)
 
         assert bool(connection.cut) is not takes

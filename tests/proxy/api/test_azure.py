@@ -91,7 +91,7 @@ def test_a_form_goes_to_the_deployment_of_its_path_whatever_it_says(endpoint):
     assert (house.receipts[0].model, house.receipts[0].endpoint) == ("m", endpoint)
 
 
-def test_a_form_without_a_deployment_goes_as_it_came():
+def test_a_form_without_a_deployment_goes_unmodified():
     house = House()
     house.ask(form("m"), path="/openai/v1/audio/transcriptions", headers=FORM)
 

@@ -1,7 +1,8 @@
 import pytest
 
 from proxy.api.body_limits import BodyMemoryLimit
-from proxy.errors import TooLarge, Unready
+from proxy.errors import Unready
+from tests.fakes.refusals import refusing
 
 
 def test_what_one_may_hold_and_what_all_may_hold_are_two_bounds():
@@ -11,7 +12,7 @@ def test_what_one_may_hold_and_what_all_may_hold_are_two_bounds():
         other.grow_to(5)
         with pytest.raises(Unready) as caught:
             other.grow_to(6)
-        with pytest.raises(TooLarge):
+        with refusing(413):
             one.grow_to(11)
         assert room.reserved_bytes == 15
 
@@ -35,7 +36,7 @@ def grown(room: BodyMemoryLimit, *sizes: int) -> None:
 
 def test_room_is_given_back_when_the_call_fails():
     room = BodyMemoryLimit(each=10, all_together=10)
-    with pytest.raises(TooLarge):
+    with refusing(413):
         grown(room, 10, 11)
 
     assert room.reserved_bytes == 0

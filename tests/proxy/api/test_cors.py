@@ -35,7 +35,7 @@ def test_an_error_carries_the_headers_too(origins, told):
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/openai/v1/chat/completions"])
-def test_a_missing_key_is_told_to_a_browser(path):
+def test_a_missing_key_is_reported_to_a_browser(path):
     answered = called(APP, origin=APP, authorization="", path=path)
 
     assert answered.status == 401

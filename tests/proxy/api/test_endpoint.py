@@ -98,7 +98,7 @@ def test_a_bad_key_is_refused_before_its_body_is_read(given, code):
     assert refused(silent, headers={"authorization": given}) == (401, code, None)
 
 
-def test_a_key_is_never_in_what_is_told():
+def test_a_key_is_never_in_what_is_reported():
     connection = House().ask(headers={"authorization": "Bearer tg-supersecret"})
 
     assert b"supersecret" not in connection.body
@@ -120,7 +120,7 @@ def test_a_key_is_never_in_what_is_told():
         (ASKED, {"content-encoding": "gzip"}, (415, "unsupported_content_encoding", None)),
     ],
 )
-def test_what_the_caller_must_mend_is_told_with_the_place(body, headers, expected):
+def test_what_the_caller_must_fix_is_told_with_the_place(body, headers, expected):
     assert refused(body, headers=headers) == expected
 
 

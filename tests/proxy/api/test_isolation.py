@@ -3,10 +3,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from proxy.api.isolation import NO_REALTIME, WrongMethod, add_cache_salt, check_isolated
+from proxy.api.isolation import NO_REALTIME, add_cache_salt, check_isolated
 from proxy.calls.settlement import Pseudonymizer
-from proxy.errors import Forbidden, NotFound
 from tests.fakes.desk import KEY, call
+from tests.fakes.refusals import refusing
 
 README = Path(__file__).resolve().parents[3] / "proxy/api/README.md"
 SELF_CONTAINED = [
@@ -42,7 +42,7 @@ def test_nor_need_its_body_be_read_where_no_body_goes_on_from_anything(endpoint)
 
 @pytest.mark.parametrize("endpoint", CONTINUING)
 def test_a_response_whose_body_was_not_read_may_go_on_from_what_is_kept(endpoint):
-    with pytest.raises(Forbidden, match="no JSON object, so it may go on from what the provider"):
+    with refusing(403, match="no JSON object, so it may go on from what the provider"):
         check_isolated(call(b"\xff", endpoint, fields=None), 2)
 
 
@@ -57,7 +57,7 @@ def test_a_response_whose_body_was_not_read_may_go_on_from_what_is_kept(endpoint
     ],
 )
 def test_a_path_that_only_takes_post_says_so_to_whoever_asks_otherwise(endpoint, method, teams):
-    with pytest.raises(WrongMethod, match=r"did you mean POST\?") as caught:
+    with refusing(405, match=r"did you mean POST\?") as caught:
         check_isolated(call(b"", endpoint, method=method, fields=None), teams)
 
     assert (caught.value.status, caught.value.code) == (405, "method_not_allowed")
@@ -70,7 +70,7 @@ def test_a_team_alone_may_list_what_the_provider_keeps_of_it():
 
 
 def test_a_list_of_what_is_kept_for_all_teams_says_who_can_allow_it():
-    with pytest.raises(WrongMethod, match="THRIFTGATE_SHARED_PROVIDER_STATE=true"):
+    with refusing(405, match="THRIFTGATE_SHARED_PROVIDER_STATE=true"):
         check_isolated(call(b"", method="GET", fields=None), 2)
 
 
@@ -88,7 +88,7 @@ def test_a_list_of_what_is_kept_for_all_teams_says_who_can_allow_it():
 def test_what_a_provider_keeps_is_one_teams_only(endpoint, method):
     asked = call(b"{}", endpoint, method=method)
     check_isolated(asked, 1)
-    with pytest.raises(Forbidden, match="reaches what the provider keeps for all teams") as caught:
+    with refusing(403, match="reaches what the provider keeps for all teams") as caught:
         check_isolated(asked, 2)
 
     assert caught.value.code == "provider_state_is_shared"
@@ -98,7 +98,7 @@ def test_what_a_provider_keeps_is_one_teams_only(endpoint, method):
 def test_a_path_that_nobody_knows_is_one_teams_only_and_said_to_be_unknown(endpoint):
     asked = call(b"{}", endpoint)
     check_isolated(asked, 1)
-    with pytest.raises(Forbidden, match="does not know, so it may reach what the provider keeps"):
+    with refusing(403, match="does not know, so it may reach what the provider keeps"):
         check_isolated(asked, 2)
 
 
@@ -117,7 +117,7 @@ def test_a_path_that_nobody_knows_is_one_teams_only_and_said_to_be_unknown(endpo
 def test_a_response_that_needs_what_the_provider_keeps_is_one_teams_only(field, endpoint):
     asked = call(b"{" + field + b"}", endpoint)
     check_isolated(asked, 1)
-    with pytest.raises(Forbidden, match="keeps for all teams") as caught:
+    with refusing(403, match="keeps for all teams") as caught:
         check_isolated(asked, 2)
     assert f"(`{caught.value.param}`)" in caught.value.message
     check_isolated(call(b"{" + field + b"}", "chat/completions"), 2)
@@ -131,7 +131,7 @@ def test_a_field_that_says_nothing_is_as_good_as_none():
 
 @pytest.mark.parametrize("teams", [1, 2])
 def test_tokens_that_go_past_the_gateway_are_given_to_nobody(teams):
-    with pytest.raises(Forbidden, match="own tokens"):
+    with refusing(403, match="own tokens"):
         check_isolated(call(b"{}", "chatkit/sessions"), teams)
 
 
@@ -147,7 +147,7 @@ def test_tokens_that_go_past_the_gateway_are_given_to_nobody(teams):
     ],
 )
 def test_realtime_sessions_are_refused_in_the_sentence_that_readme_has(endpoint, teams):
-    with pytest.raises(Forbidden) as caught:
+    with refusing(403) as caught:
         check_isolated(call(b"{}", endpoint), teams)
 
     assert (caught.value.status, caught.value.code) == (403, "realtime_unsupported")
@@ -183,7 +183,7 @@ def test_a_team_alone_needs_none(teams):
     ],
 )
 def test_a_slip_in_a_path_is_answered_with_what_was_meant(slip, meant):
-    with pytest.raises(NotFound, match=rf"did you mean /v1/{meant}\?") as caught:
+    with refusing(404, match=rf"did you mean /v1/{meant}\?") as caught:
         check_isolated(call(b"{}", slip), 2)
 
     assert (caught.value.status, caught.value.code) == (404, "unknown_path")
@@ -192,5 +192,5 @@ def test_a_slip_in_a_path_is_answered_with_what_was_meant(slip, meant):
 
 @pytest.mark.parametrize("endpoint", ["images/variants", "chat/completions/x", "conversations"])
 def test_a_path_that_is_another_is_no_slip(endpoint):
-    with pytest.raises(Forbidden):
+    with refusing(403):
         check_isolated(call(b"{}", endpoint), 2)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from proxy.api.passthrough import Relay
 from proxy.calls.ports import Head
-from proxy.errors import InvalidCall, ProxyError, Unready, UpstreamError
+from proxy.errors import CallerError, ProxyError, Unready, UpstreamError
 from proxy.records.receipt import dollars
 from proxy.records.timeline import Timeline
 from slo.usage import Usage
@@ -177,7 +177,7 @@ def test_a_trailer_is_a_comment_for_those_who_ask():
 @pytest.mark.parametrize(
     ("wait", "seconds", "millis"), [(0.0, "0", "0"), (0.2, "1", "200"), (7.0, "7", "7000")]
 )
-def test_a_wait_is_told_in_whole_seconds_never_too_few(wait, seconds, millis):
+def test_a_wait_is_reported_in_whole_seconds_never_too_few(wait, seconds, millis):
     told = refused(Unready("Full.", code="full", retry_after=wait))
 
     assert refusal(told)["code"] == "full"
@@ -186,7 +186,7 @@ def test_a_wait_is_told_in_whole_seconds_never_too_few(wait, seconds, millis):
 
 
 def test_what_would_only_repeat_is_not_worth_a_retry():
-    told = refused(InvalidCall("Mend it.", code="bad", param="model"))
+    told = refused(CallerError("Mend it.", code="bad", param="model"))
 
     assert (told.status, refusal(told)["param"]) == (400, "model")
     assert told.headers["x-should-retry"] == "false"
@@ -218,5 +218,5 @@ def test_a_caller_is_gone_once_it_disconnects():
         (100_000_000_000_000, "100000"),
     ],
 )
-def test_money_is_told_in_full_and_without_an_exponent(nanos, text):
+def test_money_is_reported_in_full_and_without_an_exponent(nanos, text):
     assert dollars(nanos) == text

@@ -4,32 +4,32 @@ from proxy.caches.entries import CacheEntries, CacheEntry
 def test_an_entry_is_live_once_begun_and_until_it_ends() -> None:
     entries = CacheEntries(10)
     entries.write(b"a", CacheEntry(10, 10))
-    before = entries.live(b"a", 5)
+    before = entries.is_readable(b"a", 5)
     entries.begin(b"a")
 
     assert not before
-    assert entries.live(b"a", 10)
-    assert not entries.live(b"a", 10.1)
-    assert not entries.live(b"b", 0)
+    assert entries.is_readable(b"a", 10)
+    assert not entries.is_readable(b"a", 10.1)
+    assert not entries.is_readable(b"b", 0)
 
 
 def test_using_an_entry_starts_its_lifetime_anew_up_to_its_limit() -> None:
     entries = CacheEntries(10)
     entries.write(b"a", CacheEntry(10, 10, limit=15))
     entries.begin(b"a")
-    entries.use(b"a", 9)
+    entries.renew(b"a", 9)
 
-    assert entries.live(b"a", 15)
-    assert not entries.live(b"a", 16)
+    assert entries.is_readable(b"a", 15)
+    assert not entries.is_readable(b"a", 16)
 
 
 def test_a_clock_that_is_a_little_behind_shortens_no_lifetime() -> None:
     entries = CacheEntries(10)
     entries.write(b"a", CacheEntry(10, 20))
     entries.begin(b"a")
-    entries.use(b"a", 5)
+    entries.renew(b"a", 5)
 
-    assert entries.live(b"a", 20)
+    assert entries.is_readable(b"a", 20)
 
 
 def test_what_is_dead_or_unknown_cannot_be_used_back_to_life() -> None:
@@ -37,10 +37,10 @@ def test_what_is_dead_or_unknown_cannot_be_used_back_to_life() -> None:
     entries.write(b"a", CacheEntry(10, 10))
     entries.begin(b"a")
     entries.begin(b"b")
-    entries.use(b"a", 11)
-    entries.use(b"b", 11)
+    entries.renew(b"a", 11)
+    entries.renew(b"b", 11)
 
-    assert not entries.live(b"a", 12)
+    assert not entries.is_readable(b"a", 12)
     assert len(entries) == 1
 
 
@@ -49,11 +49,11 @@ def test_the_least_recently_used_goes_first() -> None:
     for digest in (b"a", b"b"):
         entries.write(digest, CacheEntry(10, 10))
         entries.begin(digest)
-    entries.use(b"a", 1)
+    entries.renew(b"a", 1)
     entries.write(b"c", CacheEntry(10, 10))
 
-    assert entries.live(b"a", 1)
-    assert not entries.live(b"b", 1)
+    assert entries.is_readable(b"a", 1)
+    assert not entries.is_readable(b"b", 1)
     assert len(entries) == 2
 
 
@@ -63,5 +63,5 @@ def test_writing_an_entry_again_counts_as_use() -> None:
         entries.write(digest, CacheEntry(10, 10))
         entries.begin(digest)
 
-    assert entries.live(b"a", 1)
-    assert not entries.live(b"b", 1)
+    assert entries.is_readable(b"a", 1)
+    assert not entries.is_readable(b"b", 1)

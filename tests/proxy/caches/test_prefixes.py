@@ -7,9 +7,9 @@ from tests.proxy.caches.prompts import block, conversations, prompt, users
 
 
 def test_a_digest_stands_for_the_owner_and_all_tokens_so_far() -> None:
-    one = prefixes.points(users(("a", 10), ("b", 5)))
-    longer = prefixes.points(users(("a", 10), ("b", 5), ("c", 1)))
-    moved = prefixes.points(users(("b", 5), ("a", 10)))
+    one = prefixes.block_ends(users(("a", 10), ("b", 5)))
+    longer = prefixes.block_ends(users(("a", 10), ("b", 5), ("c", 1)))
+    moved = prefixes.block_ends(users(("b", 5), ("a", 10)))
 
     assert [point.tokens for point in longer] == [10, 15, 16]
     assert longer[:2] == one
@@ -20,7 +20,7 @@ def test_how_a_prefix_is_cut_into_blocks_does_not_matter() -> None:
     whole = prompt(block("a", 10))
     parts = prompt(*(TokenBlock(role="user", tokens=t, message=0) for t in _halves()))
 
-    assert prefixes.points(parts)[-1] == prefixes.points(whole)[-1]
+    assert prefixes.block_ends(parts)[-1] == prefixes.block_ends(whole)[-1]
 
 
 def _halves() -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -32,34 +32,37 @@ def _halves() -> tuple[tuple[int, ...], tuple[int, ...]]:
 def test_owners_are_the_same_only_when_scope_and_key_are(
     scope: str, key: str, other_scope: str, other_key: str
 ) -> None:
-    one = prefixes.root(prompt(scope=scope, key=key))
-    other = prefixes.root(prompt(scope=other_scope, key=other_key))
+    one = prefixes.root_digest(prompt(scope=scope, key=key))
+    other = prefixes.root_digest(prompt(scope=other_scope, key=other_key))
 
     assert (one == other) == ((scope, key) == (other_scope, other_key))
 
 
 @given(conversations())
 def test_cuts_at_the_ends_of_blocks_are_the_points(asked: CachedPrompt) -> None:
-    points = prefixes.points(asked)
-    content = prefixes.text(asked)
+    points = prefixes.block_ends(asked)
+    content = prefixes.prompt_bytes(asked)
 
-    assert prefixes.cuts(prefixes.root(asked), content, [p.tokens for p in points]) == points
+    assert (
+        prefixes.points_at_lengths(prefixes.root_digest(asked), content, [p.tokens for p in points])
+        == points
+    )
     assert points[-1].tokens == len(content) // prefixes.WORD == asked.tokens
 
 
 def test_a_chain_has_one_link_per_full_block() -> None:
-    content = prefixes.text(users(("a", 100)))
-    chain = prefixes.links(b"root", content, 16)
+    content = prefixes.prompt_bytes(users(("a", 100)))
+    chain = prefixes.block_digests(b"root", content, 16)
 
     assert len(chain) == 6
-    assert prefixes.links(b"root", content[: 40 * prefixes.WORD], 16) == chain[:2]
-    assert not set(prefixes.links(b"other", content, 16)) & set(chain)
+    assert prefixes.block_digests(b"root", content[: 40 * prefixes.WORD], 16) == chain[:2]
+    assert not set(prefixes.block_digests(b"other", content, 16)) & set(chain)
 
 
 def test_chance_is_even_and_the_same_for_the_same_seed_and_parts() -> None:
-    drawn = [prefixes.chance(1, bytes([n]), b"x") for n in range(250)]
+    drawn = [prefixes.seeded_chance(1, bytes([n]), b"x") for n in range(250)]
 
-    assert drawn == [prefixes.chance(1, bytes([n]), b"x") for n in range(250)]
+    assert drawn == [prefixes.seeded_chance(1, bytes([n]), b"x") for n in range(250)]
     assert all(0 <= one < 1 for one in drawn)
     assert 0.4 < sum(drawn) / len(drawn) < 0.6
-    assert prefixes.chance(2, b"a") != prefixes.chance(1, b"a")
+    assert prefixes.seeded_chance(2, b"a") != prefixes.seeded_chance(1, b"a")

@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.caches.prefixes import words
-from proxy.caches.radix import Radix, common
+from proxy.caches.prefixes import token_bytes
+from proxy.caches.radix import Radix, common_length
 
 sequences = st.lists(st.integers(0, 2), max_size=12).map(tuple)
 
@@ -21,8 +21,8 @@ def shared(one: tuple[int, ...], other: tuple[int, ...], page: int) -> int:
 def test_common_counts_the_bytes_that_agree(one: bytes, other: bytes, at: int) -> None:
     at = min(at, len(other))
 
-    assert common(one, other, at) == shared(tuple(one), tuple(other[at:]), 1)
-    assert common(one, one + other) == len(one)
+    assert common_length(one, other, at) == shared(tuple(one), tuple(other[at:]), 1)
+    assert common_length(one, one + other) == len(one)
 
 
 @given(st.lists(sequences, max_size=20), sequences, st.integers(1, 3))
@@ -31,17 +31,17 @@ def test_a_match_is_the_longest_prefix_of_whole_pages_of_all_that_was_stored(
 ) -> None:
     tree = Radix(page, 10_000)
     for one in stored:
-        tree.insert(b"", words(one), 0)
+        tree.insert(b"", token_bytes(one), 0)
     best = max((shared(one[: len(one) // page * page], asked, page) for one in stored), default=0)
 
-    assert tree.match(b"", words(asked), 0) == best
+    assert tree.match(b"", token_bytes(asked), 0) == best
 
 
 @given(st.lists(sequences, max_size=20), st.integers(1, 3))
 def test_shared_stretches_are_kept_once(stored: list[tuple[int, ...]], page: int) -> None:
     tree = Radix(page, 10_000)
     for one in stored:
-        tree.insert(b"", words(one), 0)
+        tree.insert(b"", token_bytes(one), 0)
     heads = {one[:end] for one in stored for end in range(page, len(one) + 1, page)}
 
     assert len(tree) == len(heads) * page
@@ -51,38 +51,38 @@ def test_shared_stretches_are_kept_once(stored: list[tuple[int, ...]], page: int
 def test_the_tokens_kept_never_exceed_the_room(stored: list[tuple[int, ...]], room: int) -> None:
     tree = Radix(1, room)
     for now, one in enumerate(stored):
-        tree.insert(b"", words(one), now)
+        tree.insert(b"", token_bytes(one), now)
 
         assert len(tree) <= room
 
 
 def test_the_least_recently_used_leaf_goes_first_and_its_stem_only_after_its_siblings() -> None:
     tree = Radix(1, 9)
-    tree.insert(b"", words((1, 2, 3, 4)), 0)
-    tree.insert(b"", words((1, 2, 5, 6)), 1)
-    tree.insert(b"", words((7, 7, 7)), 2)
-    tree.insert(b"", words((8,)), 3)
+    tree.insert(b"", token_bytes((1, 2, 3, 4)), 0)
+    tree.insert(b"", token_bytes((1, 2, 5, 6)), 1)
+    tree.insert(b"", token_bytes((7, 7, 7)), 2)
+    tree.insert(b"", token_bytes((8,)), 3)
 
-    assert tree.match(b"", words((1, 2, 3, 4)), 3) == 2
-    assert tree.match(b"", words((1, 2, 5, 6)), 3) == 4
-    tree.insert(b"", words((9, 9, 9, 9)), 4)
-    assert tree.match(b"", words((1, 2, 5, 6)), 4) == 0
-    assert tree.match(b"", words((7, 7, 7)), 4) == 3
+    assert tree.match(b"", token_bytes((1, 2, 3, 4)), 3) == 2
+    assert tree.match(b"", token_bytes((1, 2, 5, 6)), 3) == 4
+    tree.insert(b"", token_bytes((9, 9, 9, 9)), 4)
+    assert tree.match(b"", token_bytes((1, 2, 5, 6)), 4) == 0
+    assert tree.match(b"", token_bytes((7, 7, 7)), 4) == 3
 
 
 def test_a_stretch_dies_unused_and_lives_on_when_used_again() -> None:
     tree = Radix(1, 100, lifetime=10)
-    tree.insert(b"", words((1, 2, 3)), 0)
-    tree.insert(b"", words((1, 2)), 8)
+    tree.insert(b"", token_bytes((1, 2, 3)), 0)
+    tree.insert(b"", token_bytes((1, 2)), 8)
 
-    assert tree.match(b"", words((1, 2, 3)), 10) == 3
-    assert tree.match(b"", words((1, 2, 3)), 11) == 2
-    assert tree.match(b"", words((1, 2, 3)), 19) == 0
+    assert tree.match(b"", token_bytes((1, 2, 3)), 10) == 3
+    assert tree.match(b"", token_bytes((1, 2, 3)), 11) == 2
+    assert tree.match(b"", token_bytes((1, 2, 3)), 19) == 0
 
 
 def test_owners_do_not_share() -> None:
     tree = Radix(2, 100)
-    tree.insert(b"one", words((1, 2, 3, 4)), 0)
+    tree.insert(b"one", token_bytes((1, 2, 3, 4)), 0)
 
-    assert tree.match(b"two", words((1, 2, 3, 4)), 0) == 0
-    assert tree.match(b"one", words((1, 2, 3, 4)), 0) == 4
+    assert tree.match(b"two", token_bytes((1, 2, 3, 4)), 0) == 0
+    assert tree.match(b"one", token_bytes((1, 2, 3, 4)), 0) == 4

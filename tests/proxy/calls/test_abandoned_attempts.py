@@ -16,12 +16,12 @@ from proxy.calls.abandoned_attempts import (
 from proxy.calls.deadlines import (
     AwaitedEvent,
     ClientDisconnected,
-    GatewayInterrupted,
     NoWatchdog,
-    UpstreamTimeout,
+    _UpstreamTimeout,
+    gateway_interrupted,
 )
-from proxy.calls.hedging import AttemptStalled, AttemptSuperseded
-from proxy.calls.hedging import AttemptTimedOut as LateInRace
+from proxy.calls.hedging import _AttemptStalled, _AttemptSuperseded
+from proxy.calls.hedging import _AttemptTimedOut as LateInRace
 from proxy.calls.metering import Meter
 from proxy.calls.ports import CallContext
 from proxy.calls.retry_policy import BILLED_ENDPOINTS
@@ -42,11 +42,11 @@ BILLS = route("bills", bills_abandoned=True, max_output=4096)
 STOPS = route("stops", max_output=4096)
 LEFT = [
     ClientDisconnected(),
-    UpstreamTimeout(AwaitedEvent.NEXT_BYTE),
-    GatewayInterrupted(),
+    _UpstreamTimeout(AwaitedEvent.NEXT_BYTE),
+    gateway_interrupted(),
     LateInRace(),
-    AttemptStalled(),
-    AttemptSuperseded(),
+    _AttemptStalled(),
+    _AttemptSuperseded(),
 ]
 COUNTED = Usage(input=11, output=7)
 

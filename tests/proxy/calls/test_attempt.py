@@ -70,11 +70,11 @@ def opened(
         table = replace(table, limits=limits, catalog=town())
         line = CallContext(streamed(), FakeCaller(), table, NoWatchdog(), Timeline(ticks))
         made = Attempt(line, RouteChoice(ONE, "m", moved), 0, **fields)
-        table.route_health.of(ONE).limit = ConcurrencyLimit(1, 1, 1)
+        table.route_health.health_of(ONE).limit = ConcurrencyLimit(1, 1, 1)
         found = await then(made, transport)
         assert ledger.receipts == []
         assert told(table).count("ended") == 1
-        limit = table.route_health.of(ONE).limit
+        limit = table.route_health.health_of(ONE).limit
         assert limit is not None
         assert limit.in_flight == 0
         assert all(each.closed for each in transport.exchanges)
@@ -157,7 +157,7 @@ def test_what_has_moved_fits_nowhere_else():
     assert limits.fits == [False, False]
 
 
-def test_the_caller_is_told_of_its_limits_and_where_it_went():
+def test_the_caller_is_notified_of_its_limits_and_where_it_went():
     limits = Admits(lambda prepared: Admitted(prepared, {"x-left": "1"}, ("a note",)))
     made, _ = opened(stream(STREAM), then=run, limits=limits, moved="chat: level 1")
 
@@ -166,7 +166,7 @@ def test_the_caller_is_told_of_its_limits_and_where_it_went():
     assert made.info.reroute_reason == "chat: level 1"
 
 
-def test_what_goes_as_it_came_is_not_planned_and_still_ended():
+def test_what_goes_unmodified_is_not_planned_and_still_ended():
     made, _ = opened(stream(STREAM), then=run, is_resent=True)
 
     assert told(made.context.deps) == ["begun", "ended"]
@@ -194,7 +194,7 @@ def test_what_is_cancelled_leaves_nothing_open(script, was_accepted):
 
 def test_a_route_that_is_full_is_a_failure_like_another():
     async def full(made: Attempt, transport: FakeTransport) -> Any:
-        lane = made.context.deps.route_health.of(ONE)
+        lane = made.context.deps.route_health.health_of(ONE)
         await lane.acquire(ticks())
         found = await run(made, transport)
         lane.release(None, 0, ticks(), ok=True)
@@ -212,7 +212,7 @@ def test_its_route_is_known_by_how_it_did():
         lanes = made.context.deps.route_health
         for n in range(4):
             lanes.record_outcome(ONE, broken(), ticks(), ticks() + n)
-        return lanes.of(ONE).breaker.state(ticks() + 4)
+        return lanes.health_of(ONE).breaker.state(ticks() + 4)
 
     assert opened(failing(500), then=fail) is BreakerState.OPEN
     assert opened(stream(STREAM), then=fail) is BreakerState.CLOSED

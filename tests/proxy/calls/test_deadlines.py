@@ -8,10 +8,10 @@ from proxy.calls.deadlines import (
     CallWatchdog,
     ClientDisconnected,
     TaskStarter,
-    UpstreamTimeout,
     WatchdogTimer,
+    _UpstreamTimeout,
 )
-from proxy.errors import InvalidCall
+from proxy.errors import CallerError
 from tests.fakes.clock import played, ticks
 from tests.fakes.desk import LoopTasks
 
@@ -107,15 +107,15 @@ def test_a_watch_that_cannot_begin_leaves_the_others_theirs():
 
     unwatched, watched = played(work())
     assert unwatched is None
-    assert isinstance(watched, UpstreamTimeout)
+    assert isinstance(watched, _UpstreamTimeout)
 
 
 @pytest.mark.parametrize(
     ("wait", "reason"),
     [
-        (AwaitedEvent.BODY, InvalidCall),
-        (AwaitedEvent.FIRST_BYTE, UpstreamTimeout),
-        (AwaitedEvent.NEXT_BYTE, UpstreamTimeout),
+        (AwaitedEvent.BODY, CallerError),
+        (AwaitedEvent.FIRST_BYTE, _UpstreamTimeout),
+        (AwaitedEvent.NEXT_BYTE, _UpstreamTimeout),
         (AwaitedEvent.CALLER, ClientDisconnected),
     ],
 )
@@ -150,7 +150,7 @@ def test_nothing_is_late_while_the_call_rests():
             watch.set_deadline(AwaitedEvent.NEXT_BYTE, 3)
             with pytest.raises(asyncio.CancelledError):
                 await asyncio.sleep(60)
-            assert isinstance(watch.take_cancel_reason(), UpstreamTimeout)
+            assert isinstance(watch.take_cancel_reason(), _UpstreamTimeout)
 
     played(work())
 
@@ -177,7 +177,7 @@ def test_a_call_that_was_told_may_go_on_and_is_watched_again():
             await asyncio.sleep(100)
         return reasons
 
-    assert played(work()) == [UpstreamTimeout, UpstreamTimeout]
+    assert played(work()) == [_UpstreamTimeout, _UpstreamTimeout]
 
 
 def test_no_listener_outlives_a_call():
@@ -227,7 +227,7 @@ def test_a_stop_that_comes_with_a_hang_up_is_a_stop():
         task = asyncio.ensure_future(work(watches))
         await asyncio.sleep(1)
         watches[0]._cancel(ClientDisconnected())
-        watches[0]._cancel(UpstreamTimeout(AwaitedEvent.CALLER))
+        watches[0]._cancel(_UpstreamTimeout(AwaitedEvent.CALLER))
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -236,5 +236,5 @@ def test_a_stop_that_comes_with_a_hang_up_is_a_stop():
 
 
 def test_a_lateness_says_what_was_waited_for():
-    assert "no first content byte" in UpstreamTimeout(AwaitedEvent.FIRST_BYTE).message
-    assert "no next content byte" in UpstreamTimeout(AwaitedEvent.NEXT_BYTE).message
+    assert "no first content byte" in _UpstreamTimeout(AwaitedEvent.FIRST_BYTE).message
+    assert "no next content byte" in _UpstreamTimeout(AwaitedEvent.NEXT_BYTE).message

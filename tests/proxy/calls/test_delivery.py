@@ -235,7 +235,7 @@ def test_a_reader_that_stumbles_leaves_a_receipt(mistake, raised, error):
     assert caller.is_ended == (raised is None)
 
 
-def test_notes_of_what_was_dropped_are_told_and_kept():
+def test_notes_of_what_was_dropped_are_reported_and_kept():
     asked = call(ASKED[:-1] + b',"seed":7}')
     message = b'{"id":"msg_1","content":[],"usage":{"input_tokens":3,"output_tokens":1}}'
     caller, kept, _ = deliver(asked, Scripted([message]), CLAUDE)

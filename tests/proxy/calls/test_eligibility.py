@@ -51,7 +51,7 @@ HELLO = body(said("user", "Hello!"))
 
 
 @pytest.mark.parametrize("slots", ["0=fickle", "1=stable", ",".join(["0=fickle"] * 200)])
-def test_wrong_slots_of_a_small_prompt_are_told(slots):
+def test_wrong_slots_of_a_small_prompt_are_reported(slots):
     found = skip_reason(call(HELLO, slots=slots))
 
     assert found is not None
@@ -71,7 +71,7 @@ def test_slots_of_a_small_prompt_are_told_to_move_nothing(*, beside):
     assert "in a prompt under 2 KB" in found.why
 
 
-def test_slots_beside_what_is_no_prompt_are_told():
+def test_slots_beside_what_is_no_prompt_are_reported():
     found = skip_reason(call(b'{"model": "m"}', slots="0=stable"))
 
     assert found is not None
@@ -103,7 +103,7 @@ def test_a_small_prompt_is_planned_where_only_calls_with_one_key_share_a_cache(
     ) == is_planned
 
 
-def test_what_is_too_large_goes_as_it_came_and_says_so():
+def test_what_is_too_large_goes_unmodified_and_says_so():
     found = skip_reason(call(body(said("user", "x" * MAX_PLANNED_BYTES))))
 
     assert found is not None

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from proxy.calls.attempt import Attempt
-from proxy.calls.deadlines import AwaitedEvent, ClientDisconnected, GatewayInterrupted, NoWatchdog
+from proxy.calls.deadlines import AwaitedEvent, ClientDisconnected, NoWatchdog, gateway_interrupted
 from proxy.calls.failed_attempts import (
     record_cancelled,
     record_failed,
@@ -161,7 +161,7 @@ def test_what_lost_a_race_never_ends_its_call():
 def test_what_we_cut_is_counted_by_its_length():
     async def work() -> FakeLedger:
         made, ledger, _ = opening()
-        record_cancelled(made, GatewayInterrupted(), final=True)
+        record_cancelled(made, gateway_interrupted(), final=True)
         return ledger
 
     found = receipt(work())

@@ -52,9 +52,9 @@ class SlowPlanning(NoPlanning):
         super().__init__()
         self._takes = takes
 
-    async def planned(self, call: Call, route: Route) -> Passthrough:
+    async def plan(self, call: Call, route: Route) -> Passthrough:
         await asyncio.sleep(self._takes)
-        return await super().planned(call, route)
+        return await super().plan(call, route)
 
 
 @dataclass
@@ -256,7 +256,7 @@ def test_a_hedge_that_lost_says_nothing_of_its_route():
         done.table.route_health.record_outcome(TWO, broken(), 2e9, 2e9 + 1)
 
     assert done.told[1] == (1, "failed", "hedge_lost", False)
-    assert done.table.route_health.of(TWO).breaker.state(2e9 + 2) is BreakerState.CLOSED
+    assert done.table.route_health.health_of(TWO).breaker.state(2e9 + 2) is BreakerState.CLOSED
 
 
 def test_a_route_that_was_given_up_for_its_lateness_is_not_taken_to_fail():
@@ -264,7 +264,7 @@ def test_a_route_that_was_given_up_for_its_lateness_is_not_taken_to_fail():
     for _ in range(4):
         done.table.route_health.record_outcome(ONE, broken(), 2e9, 2e9 + 1)
 
-    assert done.table.route_health.of(ONE).breaker.state(2e9 + 2) is BreakerState.CLOSED
+    assert done.table.route_health.health_of(ONE).breaker.state(2e9 + 2) is BreakerState.CLOSED
 
 
 def test_what_hangs_is_given_up_for_the_last_resort_and_is_taken_to_fail():
@@ -275,7 +275,7 @@ def test_what_hangs_is_given_up_for_the_last_resort_and_is_taken_to_fail():
 
     assert done.took == pytest.approx(10 * DEADLINE + 1)
     assert done.told == [(0, "failed", "ttft_hang", False), (1, "answered", "", True)]
-    assert done.table.route_health.of(ONE).breaker.state(2e9 + 2) is BreakerState.OPEN
+    assert done.table.route_health.health_of(ONE).breaker.state(2e9 + 2) is BreakerState.OPEN
 
 
 def test_where_a_hedge_is_late_too_a_third_route_follows():

@@ -17,6 +17,7 @@ from proxy.errors import ProxyError
 from proxy.providers.port import PreparedRequest
 from proxy.records.receipt import Receipt
 from proxy.records.timeline import Timeline
+from slo.breaker import BASE_EJECTION_S, CONSECUTIVE_FAILURES
 from tests.fakes.answers import SHOWN, STREAM, stream
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import played, ticks
@@ -78,8 +79,20 @@ class Took:
         return quantiles(self.seconds, n=20, method="inclusive")[18]
 
 
-def calls(*paces: str, deadline: float | None, routes: tuple[Route, ...] = (ONE, TWO)) -> Took:
-    """So many calls, one after the other, on routes with these paces."""
+def calls(
+    *paces: str,
+    deadline: float | None,
+    routes: tuple[Route, ...] = (ONE, TWO),
+    failed_s: float | None = None,
+) -> Took:
+    """So many calls, one after the other, on routes with these paces.
+
+    Args:
+        paces: One of ``PACES`` for each route.
+        deadline: Seconds to the first content; None for none.
+        routes: What the model may be served by.
+        failed_s: Seconds since the first route's breaker opened; None where it is closed.
+    """
 
     async def work() -> Took:
         transport = Paced(
@@ -90,6 +103,9 @@ def calls(*paces: str, deadline: float | None, routes: tuple[Route, ...] = (ONE,
         table = replace(table, router=Decided(RoutingDecision(choices=choices, deadline=deadline)))
         for _ in range(100):
             table.route_health.hedges.record_call(1_000_000, ticks())
+        for _ in range(0 if failed_s is None else CONSECUTIVE_FAILURES):
+            breaker = table.route_health.health_of(routes[0]).breaker
+            breaker.record_outcome(ticks() - (failed_s or 0.0), ok=False)
         took = Took([], 0, ledger.receipts)
         for number in range(CALLS):
             transport.call, began, caller = number, ticks(), FakeCaller()
@@ -148,3 +164,11 @@ def test_a_route_known_to_be_slow_is_passed_over_for_a_quick_one():
     hurried = calls("dead", "dead", "quick", deadline=DEADLINE, routes=(ONE, TWO, THREE))
 
     assert hurried.p50 <= DEADLINE + 0.25 + 0.01
+
+
+def test_a_route_that_failed_and_hangs_when_it_is_tried_again_is_left_alone_at_once():
+    hurried = calls("dead", "quick", deadline=DEADLINE, failed_s=BASE_EJECTION_S)
+
+    late = [seconds for seconds in hurried.seconds if seconds > 0.25 + 0.01]
+    assert len(late) == 1
+    assert late[0] <= DEADLINE + 0.25 + 0.01

@@ -143,11 +143,11 @@ def test_an_id_that_is_no_name_is_none(name: object) -> None:
     assert metered(event({"id": name, "message": "odd", "response": 3})).upstream_id == ""
 
 
-def test_text_beyond_the_bound_is_only_measured() -> None:
+def test_text_beyond_the_bound_is_not_kept() -> None:
     meter = metered(*CHAT, bound=len(CHAT[0]) + len(CHAT[1]))
 
     assert meter.delivered_text() == "Hel"
-    assert meter.unkept_bytes == sum(map(len, CHAT[2:]))
+    assert meter._kept == list(CHAT[:2])
     assert meter.usage == Usage(input=9, output=2)
 
 
@@ -238,7 +238,7 @@ def test_an_answer_is_complete_once_it_says_why_it_ends(last: bytes, is_complete
 def test_the_end_of_an_answer_is_seen_though_it_is_not_kept() -> None:
     meter = Meter(openai_usage, streamed=True, bound=10)
     meter.feed(chunk("Hello"))
-    assert meter.unkept_bytes
+    assert meter._kept == []
     assert not meter.is_complete
     meter.feed(ended(0))
 
@@ -360,7 +360,7 @@ def test_a_body_with_too_many_keys_and_no_usage_is_whole_and_estimated() -> None
 
     assert meter.usage is None
     assert (meter.has_begun, meter.is_complete, meter.is_unreadable) == (True, True, True)
-    assert meter.unkept_bytes > len(DENSE)
+    assert meter._kept == []
 
 
 def test_an_event_with_too_many_keys_has_begun_the_answer_and_its_usage_is_read() -> None:

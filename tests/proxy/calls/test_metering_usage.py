@@ -165,7 +165,7 @@ def test_recorded_answers_are_metered_as_they_say() -> None:
         expected = last_usage(raw) if streamed else orjson.loads(raw).get("usage")
         meter = Meter(openai_usage, streamed=streamed)
         frames = EventFramer()
-        for run in [raw] if not streamed else [frames.feed(raw), frames.rest()]:
+        for run in [raw] if not streamed else [frames.feed(raw), frames.unfinished_event()]:
             if run:
                 meter.feed(run)
 

@@ -67,7 +67,7 @@ def test_what_is_no_json_may_generate_what_the_route_allows():
     assert output_allowance(b"{}", "chat/completions", route()).total == 16_384
 
 
-def test_what_the_caller_asked_for_is_told_apart_from_what_it_did_not():
+def test_what_the_caller_asked_for_is_kept_apart_from_what_it_did_not():
     assert (allowed(max_tokens=5).requested, allowed().requested) == (5, 0)
 
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from proxy.errors import InvalidCall, NotFound, ProxyError
+from proxy.errors import CallerError, ProxyError
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
 from tests.fakes.answers import ASKED, BEAT, COMPLETION, DONE, SHOWN, STREAM, chunk, failing, stream
@@ -114,7 +114,7 @@ def test_only_exact_usage_teaches_the_estimator():
 def test_an_unknown_model_leaves_a_receipt_of_the_refusal():
     done = play(asked=call(ASKED.replace(b'"m"', b'"n"')))
 
-    assert isinstance(done.error, NotFound)
+    assert isinstance(done.error, CallerError)
     assert done.outcomes == [(Outcome.REFUSED, True)]
     assert (done.last.status, done.last.error, done.last.route) == (404, "model_not_found", "")
 
@@ -125,7 +125,7 @@ def test_a_call_that_cannot_be_said_to_an_upstream_is_refused(before):
     body = b'{"model":"m","messages":[{"role":"user","content":"Hi"}],"n":3}'
     done = play(*[failing(503)] * before, asked=call(body), routes=routes)
 
-    assert isinstance(done.error, InvalidCall)
+    assert isinstance(done.error, CallerError)
     assert done.outcomes == [(Outcome.FAILED, False)] * before + [(Outcome.REFUSED, True)]
     assert (done.last.attempt, done.last.route) == (before, "claude/m")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.calls.deadlines import ClientDisconnected, UpstreamTimeout
+from proxy.calls.deadlines import ClientDisconnected, _UpstreamTimeout
 from proxy.calls.retry_policy import RetryPolicy
 from proxy.errors import UpstreamError
 from proxy.records.receipt import Outcome
@@ -62,7 +62,7 @@ def test_no_other_route_is_tried_after_the_first_content_byte():
     assert len(done.transport.sent) == 1
 
 
-def test_a_failure_that_would_repeat_everywhere_is_told_at_once():
+def test_a_failure_that_would_repeat_everywhere_is_reported_at_once():
     done = play(failing(400, said="no such tool"), routes=(ONE, TWO))
 
     assert done.outcomes == [(Outcome.FAILED, True)]
@@ -71,7 +71,7 @@ def test_a_failure_that_would_repeat_everywhere_is_told_at_once():
     assert "verysecret" not in done.error.message
 
 
-def test_the_last_failure_is_told_when_no_route_begins():
+def test_the_last_failure_is_reported_when_no_route_begins():
     done = play(unreachable(), failing(503), routes=(ONE, TWO), patience=RetryPolicy(retries=0))
 
     assert done.outcomes == [(Outcome.FAILED, False), (Outcome.FAILED, True)]
@@ -145,10 +145,10 @@ def test_a_long_retry_after_is_passed_on():
     assert done.took == pytest.approx(0.0)
 
 
-def test_a_first_byte_that_does_not_come_is_told_as_a_timeout_and_billed():
+def test_a_first_byte_that_does_not_come_is_reported_as_a_timeout_and_billed():
     done = play(stream(BEAT, SILENCE), asked=streamed())
 
-    assert isinstance(done.error, UpstreamTimeout)
+    assert isinstance(done.error, _UpstreamTimeout)
     assert (done.error.status, done.error.code) == (504, "upstream_timeout")
     assert done.outcomes == [(Outcome.FAILED, True)]
     assert (done.last.usage, done.last.estimated) == (ESTIMATE, True)
@@ -158,7 +158,7 @@ def test_a_first_byte_that_does_not_come_is_told_as_a_timeout_and_billed():
 def test_keep_alives_do_not_put_the_first_byte_off():
     done = play(stream(*[BEAT] * 50, SILENCE), asked=streamed())
 
-    assert isinstance(done.error, UpstreamTimeout)
+    assert isinstance(done.error, _UpstreamTimeout)
 
 
 def test_a_timeout_the_upstream_itself_reports_is_not_billed():
@@ -209,7 +209,7 @@ def test_a_stream_that_opens_and_falls_silent_is_late_for_its_first_byte(opened)
     asked = streamed(endpoint=endpoint)
     done = play(stream(said, SILENCE), asked=asked, routes=(route(kind=kind),))
 
-    assert isinstance(done.error, UpstreamTimeout)
+    assert isinstance(done.error, _UpstreamTimeout)
     assert done.error.status == 504
     assert 10.0 <= done.took <= 11.0
 
@@ -219,7 +219,7 @@ def test_a_stream_that_opens_and_falls_silent_is_late_for_its_first_byte(opened)
 def test_what_nobody_worked_on_is_not_billed(first, leaves):
     done = play(first, leaves_after=leaves)
 
-    assert isinstance(done.error, ClientDisconnected if leaves else UpstreamTimeout)
+    assert isinstance(done.error, ClientDisconnected if leaves else _UpstreamTimeout)
     assert (done.last.usage, done.last.estimated) == (None, False)
 
 

@@ -288,7 +288,7 @@ def test_the_end_of_a_stream_that_failed_begins_nothing():
     assert done.outcomes == [(Outcome.FAILED, True)]
 
 
-def test_an_upstream_is_let_go_before_its_caller_is_told_of_the_break():
+def test_an_upstream_is_let_go_before_its_caller_is_notified_of_the_break():
     exchange = FakeExchange(stream(chunk("a"), broken()))
 
     class Only(FakeTransport):

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from proxy.calls.deadlines import ClientDisconnected
+from proxy.errors import CallerError
 from proxy.records.receipt import Outcome
 from proxy.services.objectives.objective_state import track_objective
-from proxy.services.objectives.router import LoadShed, ObjectiveRouter
+from proxy.services.objectives.router import ObjectiveRouter
 from slo.breaker import BreakerState as Breaking
 from slo.controller.state import ControllerSnapshot, ControllerState
 from slo.objective import Enforce, Metric, Objective
@@ -151,7 +152,7 @@ class Calls(RuleBasedStateMachine):
         assert is_told(error), error
         if final.outcome is Outcome.ANSWERED:
             assert each.caller.head is not None
-        if isinstance(error, LoadShed):
+        if isinstance(error, CallerError) and error.code == "objective_shed":
             assert (len(each.receipts), final.outcome) == (1, Outcome.REFUSED)
         if error is not None and not isinstance(error, ClientDisconnected):
             assert each.caller.head is None

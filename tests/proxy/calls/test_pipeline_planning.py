@@ -40,9 +40,9 @@ def test_planning_hears_of_an_attempt_whose_caller_left_before_it_began(first):
 
 def test_a_caller_that_leaves_while_its_call_is_held_back_pays_nothing():
     class Holding(NoPlanning):
-        async def planned(self, call: Call, route: Route) -> Passthrough:
+        async def plan(self, call: Call, route: Route) -> Passthrough:
             await asyncio.sleep(5.0)
-            return await super().planned(call, route)
+            return await super().plan(call, route)
 
     async def work() -> tuple[list[Receipt], list[str], float]:
         table, ledger = desk(FakeTransport([]))
@@ -68,7 +68,7 @@ def test_planning_hears_of_an_attempt_that_cannot_be_said_on_its_route():
 class Arranging(NoPlanning):
     """Changes every prompt, to something that an upstream may not take."""
 
-    async def planned(self, call: Call, route: Route) -> Any:
+    async def plan(self, call: Call, route: Route) -> Any:
         self.told.append("planned")
         found = ready.planned(users(ANTHROPIC, ("rules", 10)))
         return msgspec.structs.replace(found, body=call.body + b" ")
@@ -92,7 +92,7 @@ def arranged(
     return played(work())
 
 
-def test_a_planned_prompt_that_is_refused_goes_again_as_it_came():
+def test_a_planned_prompt_that_is_refused_goes_again_unmodified():
     kept, transport, told = arranged(failing(400), Scripted([COMPLETION]))
 
     assert [sent.body for _, sent in transport.sent] == [ASKED + b" ", ASKED]
@@ -118,7 +118,7 @@ def test_a_prompt_that_is_refused_either_way_is_not_plannings_fault():
 class Asking(NoPlanning):
     """Asks every upstream a question, which it may not take."""
 
-    async def planned(self, call: Call, route: Route) -> Any:
+    async def plan(self, call: Call, route: Route) -> Any:
         self.told.append("planned")
         found = ready.planned(users(ANTHROPIC, ("rules", 10)))
         return msgspec.structs.replace(

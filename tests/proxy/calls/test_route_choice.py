@@ -14,8 +14,9 @@ from proxy.calls.route_choice import (
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
 from proxy.catalog.families import Family, UnlistedModels
-from proxy.errors import NotFound, UpstreamError
+from proxy.errors import UpstreamError
 from tests.fakes.desk import call, catalog, route
+from tests.fakes.refusals import refusing
 from tests.fakes.upstream import broken
 
 TOO_LONG = UpstreamError("", status=400, code="context_length_exceeded", retryable=False)
@@ -70,7 +71,7 @@ def test_what_is_passed_through_names_models_the_catalog_need_not_know():
 
 @pytest.mark.parametrize(("name", "hint"), [("mm", "Did you mean m?"), ("other", "GET /v1/models")])
 def test_an_unknown_model_is_told_with_the_nearest_known_one(name, hint):
-    with pytest.raises(NotFound, match="not in the gateway's catalog") as caught:
+    with refusing(404, match="not in the gateway's catalog") as caught:
         requested_routes(call(asking(name)), catalog())
 
     assert hint in caught.value.message
@@ -89,7 +90,7 @@ def test_an_unlisted_model_takes_its_familys_route_and_needs_no_name_of_its_own(
     (choice,) = requested_routes(call(asking("new-model")), made)
 
     assert (choice.route.name, choice.model) == ("one/new-*", "new-*")
-    with pytest.raises(NotFound, match="default_upstream"):
+    with refusing(404, match="default_upstream"):
         requested_routes(call(asking("new-model")), made.passing_to(()))
 
 
@@ -104,7 +105,7 @@ def test_an_unlisted_model_takes_its_familys_route_on_every_endpoint():
         assert choice.route.upstream == two.upstream
         (choice,) = requested_routes(call(asking("unheard-of"), endpoint), made)
         assert choice.route == made.default
-        with pytest.raises(NotFound):
+        with refusing(404):
             requested_routes(call(asking("unheard-of"), endpoint), made.refusing_unlisted())
 
 
@@ -122,12 +123,12 @@ def test_a_model_is_deleted_by_the_first_upstream_whose_model_it_is_and_by_no_ot
 
     assert owner("m") == ["one"]
     assert owner("ft%3Am%3Aacme%3A%3Aabc") == ["two"]
-    with pytest.raises(NotFound, match="not in the gateway's catalog"):
+    with refusing(404, match="not in the gateway's catalog"):
         owner("gone")
 
 
-def test_a_long_name_is_cut_short_in_what_is_told():
-    with pytest.raises(NotFound) as caught:
+def test_a_long_name_is_cut_short_in_what_is_reported():
+    with refusing(404) as caught:
         requested_routes(call(asking("x" * 500)), catalog())
 
     assert len(caught.value.message) < 300
@@ -167,11 +168,11 @@ def test_nothing_follows_for_what_names_no_model_or_generates_nothing():
         ("temperature is too high", 400, False),
     ],
 )
-def test_a_prompt_that_is_too_long_is_told_by_words_too(said, status, is_too_long):
+def test_a_prompt_that_is_too_long_is_reported_by_words_too(said, status, is_too_long):
     failure = UpstreamError(said, status=status, code="invalid_request", retryable=False)
 
     assert is_overflow(failure) is is_too_long
 
 
-def test_a_prompt_that_is_too_long_is_told_by_its_code():
+def test_a_prompt_that_is_too_long_is_reported_by_its_code():
     assert is_overflow(TOO_LONG)

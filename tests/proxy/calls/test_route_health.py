@@ -68,9 +68,9 @@ def test_a_route_is_failing_while_its_breaker_is_open():
 def test_a_lane_is_the_routes_own_and_limits_only_what_asks_for_it():
     lanes = RouteHealthRegistry()
 
-    assert lanes.of(ONE) is lanes.of(ONE)
-    assert lanes.of(ONE) is not lanes.of(TWO)
-    assert lanes.of(ONE).limit is None
+    assert lanes.health_of(ONE) is lanes.health_of(ONE)
+    assert lanes.health_of(ONE) is not lanes.health_of(TWO)
+    assert lanes.health_of(ONE).limit is None
     assert [name for name, _ in lanes.states()] == ["one/m", "two/m"]
     assert RouteHealth(adapts=True).limit is not None
 
@@ -88,13 +88,13 @@ def test_a_lane_without_a_limit_lets_everybody_in():
 
 def test_routes_that_fail_come_last():
     lanes, choices = RouteHealthRegistry(), (RouteChoice(ONE, "m"), RouteChoice(TWO, "m"))
-    assert lanes.failing_last(choices, 0.0) is choices
+    assert lanes.sort_failing_last(choices, 0.0) is choices
     for n in range(5):
         lanes.record_outcome(ONE, broken(), 0.5 + n, 1.0 + n)
 
-    assert lanes.failing_last(choices, 6.0) == (choices[1], choices[0])
-    assert lanes.failing_last(choices[:1], 6.0) == choices[:1]
-    assert lanes.failing_last(choices, 36.0) == choices  # its turn to show that it works again
+    assert lanes.sort_failing_last(choices, 6.0) == (choices[1], choices[0])
+    assert lanes.sort_failing_last(choices[:1], 6.0) == choices[:1]
+    assert lanes.sort_failing_last(choices, 36.0) == choices  # its turn to show that it works again
 
 
 def test_where_all_fail_the_one_that_is_back_first_is_tried_first():
@@ -103,7 +103,7 @@ def test_where_all_fail_the_one_that_is_back_first_is_tried_first():
         lanes.record_outcome(ONE, broken(), 2.5 + n, 3.0 + n)
         lanes.record_outcome(TWO, broken(), 0.5 + n, 1.0 + n)
 
-    assert lanes.failing_last(choices, 8.0) == (choices[1], choices[0])
+    assert lanes.sort_failing_last(choices, 8.0) == (choices[1], choices[0])
 
 
 def test_a_full_lane_gives_its_next_place_to_who_waits_longest():

@@ -145,7 +145,7 @@ def test_a_route_that_has_not_begun_of_late_is_passed_over_for_one_that_has():
     choices = requested_routes(on.call, on.deps.catalog)
     for choice, seconds in zip(choices[:2], (float("inf"), 0.8), strict=True):
         for _ in range(3):
-            on.deps.route_health.of(choice.route).ttft.record(seconds, 999.0)
+            on.deps.route_health.health_of(choice.route).ttft.record(seconds, 999.0)
     decisions = (
         RoutingDecision(choices=choices, deadline=1.0),
         RoutingDecision(choices=choices),
@@ -154,6 +154,17 @@ def test_a_route_that_has_not_begun_of_late_is_passed_over_for_one_that_has():
     routes = [course(on, each).next_attempt().choice.route.name for each in decisions]
 
     assert routes == ["two/m", "one/m", "one/m"]
+
+
+@pytest.mark.parametrize("is_trial", [False, True])
+def test_a_route_whose_breaker_is_open_comes_last_in_a_trial_too(is_trial):
+    on = line()
+    choices = requested_routes(on.call, on.deps.catalog)
+    for n in range(5):
+        on.deps.route_health.record_outcome(choices[0].route, broken(), 994.0 + n, 995.0 + n)
+    decision = RoutingDecision(choices=choices, deadline=1.0, is_trial=is_trial)
+
+    assert course(on, decision).next_attempt().choice.route.name == "two/m"
 
 
 def test_the_first_route_that_may_be_quicker_is_brought_forward():

@@ -191,7 +191,7 @@ def test_what_is_answered_in_the_background_is_unknown_and_not_estimated():
     )
 
 
-def test_a_background_call_that_told_its_usage_is_priced_and_one_cut_off_is_estimated():
+def test_a_background_call_that_reported_its_usage_is_priced_and_one_cut_off_is_estimated():
     attempt = AttemptInfo(call=call(b'{"background":true}', "responses"), route=there())
     told, cut = (
         build_receipt(attempt, end, Timeline(Ticks()), SEAL)
@@ -269,7 +269,7 @@ def test_a_receipt_says_what_was_planned():
     assert told(again(share=1.0)).arm == "control"
 
 
-def test_what_should_have_been_read_is_told_in_the_providers_own_tokens():
+def test_what_should_have_been_read_is_reported_in_the_providers_own_tokens():
     planned = again()
     total = planned.evidence.sent.estimate
     expected = planned.evidence.expected.tokens
@@ -302,11 +302,11 @@ def test_a_small_call_that_was_not_planned_has_the_reason_in_its_receipt():
     assert (made.unplanned_why, told(Passthrough()).unplanned_why) == ("under_2_kb", "")
 
 
-def test_a_folded_call_says_what_was_sent_and_what_that_saved():
-    fold = CompactionResult(
+def test_a_compacted_call_says_what_was_sent_and_what_that_saved():
+    compaction = CompactionResult(
         mode="facts",
         why="pays",
-        is_folded=True,
+        is_compacted=True,
         messages=12,
         before=600,
         after=150,
@@ -314,20 +314,20 @@ def test_a_folded_call_says_what_was_sent_and_what_that_saved():
         lost=1,
     )
     kept = build_receipt(
-        AttemptInfo(call=call(BODY), route=there(), compaction=fold),
+        AttemptInfo(call=call(BODY), route=there(), compaction=compaction),
         ended(),
         Timeline(Ticks()),
         SEAL,
     )
     guessed = build_receipt(
-        AttemptInfo(call=call(BODY), route=there(), compaction=fold),
+        AttemptInfo(call=call(BODY), route=there(), compaction=compaction),
         ended(estimated=True),
         Timeline(Ticks()),
         SEAL,
     )
 
-    assert (kept.compaction, kept.compaction_why, kept.folded) == ("facts", "pays", True)
-    assert kept.folded_messages == 12
+    assert (kept.compaction, kept.compaction_why, kept.compacted) == ("facts", "pays", True)
+    assert kept.compacted_messages == 12
     assert (kept.tokens_before, kept.tokens_after, kept.needed, kept.lost) == (600, 150, 4, 1)
     assert kept.compaction_nanos == 450 * 90
     assert guessed.compaction_nanos is None

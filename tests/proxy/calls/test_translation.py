@@ -6,7 +6,6 @@ import pytest
 
 from proxy.caches.regime import Regime
 from proxy.calls.translation import prepare
-from proxy.errors import InvalidCall
 from proxy.prefix.breakpoints.plan import Plan
 from proxy.prefix.planned import (
     DiagnosticsQuestion,
@@ -21,6 +20,7 @@ from proxy.providers.kinds import WIRES
 from proxy.providers.port import PreparedRequest, Wire
 from tests.fakes.answers import ASKED
 from tests.fakes.desk import call, route
+from tests.fakes.refusals import refusing
 from tests.proxy.prefix.askings import WAYS, Process, asked, body, talk
 
 
@@ -50,7 +50,7 @@ def test_a_planned_call_goes_with_its_own_body_and_headers():
 
 
 def test_what_cannot_be_said_is_refused():
-    with pytest.raises(InvalidCall):
+    with refusing(400):
         prepare(call(ASKED, endpoint="embeddings"), route("up", kind="anthropic"))
 
 
@@ -76,7 +76,7 @@ def test_what_was_planned_is_sent_in_place_of_what_came():
     assert prepared.notes == ()
 
 
-def test_what_was_planned_to_stay_is_sent_as_it_came():
+def test_what_was_planned_to_stay_is_sent_unmodified():
     asking = call(body(*talk(0)))
     as_it_came = prepare(asking, route("up"))
 

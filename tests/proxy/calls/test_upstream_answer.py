@@ -196,7 +196,7 @@ NEARLY = [
 
 
 @pytest.mark.parametrize("body", NEARLY, ids=["NaN", "Infinity", "mark", "surrogate", "control"])
-def test_what_is_nearly_json_is_passed_on_as_it_came_and_its_usage_read(body):
+def test_what_is_nearly_json_is_passed_on_unmodified_and_its_usage_read(body):
     assert body != COMPLETION
     answer = played(begun(Scripted([body]), generates=True))
 

@@ -212,7 +212,7 @@ def test_an_estimate_that_is_not_ready_in_time_is_made_from_lengths():
 
 def test_counting_can_be_warmed_up_and_closed():
     with counting() as estimates:
-        estimates.warm()
+        estimates.load_vocabularies()
         assert asyncio.run(estimates.usage(ASKED, THERE, None)) == Usage(input=PROMPT)
 
     with pytest.raises(RuntimeError):

@@ -37,7 +37,7 @@ def test_absent_keys_are_empty_and_no_problem() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "kind", "what", "mend"),
+    ("written", "kind", "what", "fix"),
     [
         ("text = 3", str, "is 3", 'write a "string"'),
         ('count = "3"', int, 'is the string "3"', "write a whole number of 0 or more"),
@@ -51,14 +51,14 @@ def test_absent_keys_are_empty_and_no_problem() -> None:
         ("table = []", dict, "is an array", "write a { table }"),
     ],
 )
-def test_values_of_another_type_are_said_with_their_mend(
-    written: str, kind: type, what: str, mend: str
+def test_values_of_another_type_are_said_with_their_fix(
+    written: str, kind: type, what: str, fix: str
 ) -> None:
     table = fields(written)
     assert table.get(written.split(" ", maxsplit=1)[0], kind) is None
     assert len(table.problems) == 1
     assert table.problems[0].what == what
-    assert table.problems[0].mend.startswith(mend)
+    assert table.problems[0].fix.startswith(fix)
 
 
 def test_an_unknown_key_is_said_with_what_was_meant() -> None:
@@ -72,7 +72,7 @@ def test_what_should_be_a_table_and_is_none_has_no_fields() -> None:
     problems: list[Problem] = []
     table = TableFields(parse("a = 1", "c.toml").value["a"], KNOWN, problems)
     assert table.nodes == {}
-    assert [problem.mend for problem in problems] == ["write a { table }"]
+    assert [problem.fix for problem in problems] == ["write a { table }"]
 
 
 def test_a_name_must_be_one_of_those_known() -> None:

@@ -220,7 +220,7 @@ MODEL = '[[models]]\nid = "m"\n'
         (MODEL + 'retires = "soon"', 'models.m.retires: is the string "soon"; write a day'),
     ],
 )
-def test_each_mistake_is_said_with_its_place_and_its_mend(user: str, problem: str) -> None:
+def test_each_mistake_is_said_with_its_place_and_its_fix(user: str, problem: str) -> None:
     if "models.m.discount" in problem:
         user += '\nprice.input = "1"'
     assert any(line.startswith("catalog.toml:") and problem in line for line in said(user))

@@ -34,7 +34,7 @@ def test_a_price_is_exact(written: str, nanos: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "what", "mend"),
+    ("written", "what", "fix"),
     [
         ("2.5", "is 2.5, not a decimal string", 'write "2.5"'),
         ('"$2.50"', 'is the string "$2.50", not a decimal string', 'write "2.50"'),
@@ -50,10 +50,10 @@ def test_a_price_is_exact(written: str, nanos: int) -> None:
         ("inf", "is Infinity, not a decimal string", 'write "2.50"'),
     ],
 )
-def test_what_is_no_price_is_said_with_its_mend(written: str, what: str, mend: str) -> None:
+def test_what_is_no_price_is_said_with_its_fix(written: str, what: str, fix: str) -> None:
     problems: list[Problem] = []
     assert numbers.nanos(node(written), problems) is None
-    assert [(problem.what, problem.mend) for problem in problems] == [(what, mend)]
+    assert [(problem.what, problem.fix) for problem in problems] == [(what, fix)]
 
 
 @given(st.integers(0, 10**18 - 1))
@@ -93,20 +93,20 @@ def test_a_day_begins_at_midnight_utc(written: str, seconds: float) -> None:
 def test_a_moment_needs_a_date_and_a_time_needs_a_zone(written: str) -> None:
     problems: list[Problem] = []
     assert numbers.timestamp(node(written), problems) is None
-    assert "write a day, such as 2026-12-01" in problems[0].mend
+    assert "write a day, such as 2026-12-01" in problems[0].fix
 
 
 def test_days_count_from_1970() -> None:
-    assert numbers.day(date(1970, 1, 1)) == 0
-    assert numbers.day(date(2026, 10, 1)) == 20_727
+    assert numbers.days_since_epoch(date(1970, 1, 1)) == 0
+    assert numbers.days_since_epoch(date(2026, 10, 1)) == 20_727
 
 
 def test_hours_of_weekdays_are_a_window() -> None:
     problems: list[Problem] = []
-    assert numbers.window(node('"Mon-Fri 01:00-04:30"'), problems) == PeakWindow(
+    assert numbers.peak_window(node('"Mon-Fri 01:00-04:30"'), problems) == PeakWindow(
         weekdays=frozenset({0, 1, 2, 3, 4}), start=3600, end=16_200
     )
-    assert numbers.window(node('"Sun 00:00-24:00"'), problems) == PeakWindow(
+    assert numbers.peak_window(node('"Sun 00:00-24:00"'), problems) == PeakWindow(
         weekdays=frozenset({6}), start=0, end=86_400
     )
     assert problems == []
@@ -124,5 +124,5 @@ def test_hours_of_weekdays_are_a_window() -> None:
 )
 def test_what_is_no_window_is_said(written: str, what: str) -> None:
     problems: list[Problem] = []
-    assert numbers.window(node(written), problems) is None
+    assert numbers.peak_window(node(written), problems) is None
     assert [problem.what for problem in problems] == [what]

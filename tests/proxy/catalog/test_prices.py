@@ -196,7 +196,7 @@ def test_rates_without_output_are_a_warning(text: str, line: int, where: str) ->
     (problem,) = read(text)[1]
     assert (problem.line, problem.where, problem.warning) == (line, where, True)
     assert problem.what == "has no output, so what generates any is of unknown cost"
-    assert problem.mend == 'write output, "0" where nothing is generated'
+    assert problem.fix == 'write output, "0" where nothing is generated'
 
 
 def test_what_generates_nothing_says_so() -> None:

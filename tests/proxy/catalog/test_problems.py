@@ -1,14 +1,12 @@
 from proxy.catalog.problems import BadCatalog, Problem, report
 
 WRONG = Problem(
-    file="catalog.toml", line=14, where="models.gpt-x.input", what="is 2.5", mend='write "2.50"'
+    file="catalog.toml", line=14, where="models.gpt-x.input", what="is 2.5", fix='write "2.50"'
 )
-ODD = Problem(
-    file="catalog.toml", line=3, where="", what="looks odd", mend="check it", warning=True
-)
+ODD = Problem(file="catalog.toml", line=3, where="", what="looks odd", fix="check it", warning=True)
 
 
-def test_a_problem_is_one_line_with_its_file_its_line_and_its_mend() -> None:
+def test_a_problem_is_one_line_with_its_file_its_line_and_its_fix() -> None:
     assert str(WRONG) == 'catalog.toml:14: models.gpt-x.input: is 2.5; write "2.50"'
     assert str(ODD) == "catalog.toml:3: warning: looks odd; check it"
 

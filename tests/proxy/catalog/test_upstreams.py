@@ -45,10 +45,10 @@ def test_an_address_is_kept_with_all_that_is_sent_of_it(said: str, kept: str) ->
         ("http://u\\np/v1", "holds a space or a line end"),
     ],
 )
-def test_an_address_that_cannot_be_called_is_told(said: str, what: str) -> None:
+def test_an_address_that_cannot_be_called_is_reported(said: str, what: str) -> None:
     (problem,) = read(f'kind = "openai"\nbase_url = "{said}"')[1]
     assert (problem.line, problem.where, problem.what) == (2, "base_url", what)
-    assert problem.mend
+    assert problem.fix
     assert not problem.warning
 
 
@@ -72,10 +72,10 @@ def test_a_user_in_an_address_is_not_sent_and_not_told() -> None:
         ('key_header = "api key"', "key_header", "names the header 'api key', which can be none"),
     ],
 )
-def test_a_header_that_cannot_be_sent_is_told(said: str, where: str, what: str) -> None:
+def test_a_header_that_cannot_be_sent_is_reported(said: str, where: str, what: str) -> None:
     (problem,) = read(GOOD + said)[1]
     assert (problem.line, problem.where, problem.what) == (2, where, what)
-    assert problem.mend
+    assert problem.fix
     assert not problem.warning
 
 

@@ -102,7 +102,7 @@ def test_a_test_is_as_urgent_as_the_sink_wants_alerts_to_be(typed, known, severi
     assert posted(server.got[0])["data"]["severity"] == severity.value
 
 
-def test_an_alertmanager_is_told_of_a_test_that_has_not_ended(typed, known):
+def test_an_alertmanager_is_notified_of_a_test_that_has_not_ended(typed, known):
     manager = a_sink(SinkKind.ALERTMANAGER, name="manager", url_env="A_TEST_S_URL")
     with answering(200) as server:
         known(server)

@@ -85,7 +85,7 @@ def test_of_many_the_twenty_with_most_spent_are_shown_and_how_many_more_there_ar
     assert found["more"] == 10
 
 
-def test_a_name_that_is_no_line_is_told_in_one(typed):
+def test_a_name_that_is_no_line_is_reported_in_one(typed):
     store = typed.open()
     (team,) = store.teams.all()
     store.close(5)
@@ -217,7 +217,7 @@ def test_shared_counters_that_nobody_used_are_nobody_s(typed, hold):
     assert found["counters"] == [{"of": "*", "spent": None, "held": None}]
 
 
-def test_counters_that_are_away_are_told(typed):
+def test_counters_that_are_away_are_reported(typed):
     settings = Settings(redis_url="redis://127.0.0.1:1/0")
 
     assert "away" in typed.refused(alone(showing(budget(), settings=settings)))

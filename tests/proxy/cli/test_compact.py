@@ -48,9 +48,9 @@ def test_a_person_is_told_what_became_of_it(typed, file):
     assert lines[0].startswith("breakpoints: ")
     assert "→" in lines[0]
     assert "(−" in lines[0]  # noqa: RUF001
-    assert lines[1].startswith("Folded: facts stand for ")
+    assert lines[1].startswith("Compacted: facts stand for ")
     assert lines[1].endswith("it was asked for, whether it pays or not.")
-    assert lines[2].startswith("The fold pays itself back in ")
+    assert lines[2].startswith("The compaction pays itself back in ")
     assert lines[2].endswith(" calls, this one included; 19 were made so far.")
     assert "  rule (1)" in lines
     assert "    [1] Never write to ann@example.com." in lines
@@ -62,15 +62,15 @@ def test_a_person_is_told_what_became_of_it(typed, file):
 def test_a_conversation_that_stays_is_told_with_the_reason(typed, tmp_path):
     said = typed.said(build, "compact", written(tmp_path, talk(0)), *WORDS)
 
-    assert "Not folded: " in said
+    assert "Not compacted: " in said
     assert said.endswith("It would be sent unmodified.\n")
     assert "Facts" not in said
 
 
-def test_results_said_shorter_are_told_apart_from_a_fold(typed, file):
+def test_results_said_shorter_are_kept_apart_from_a_compaction(typed, file):
     said = typed.said(build, "compact", file, "--mode", "trim", *WORDS)
 
-    assert "Trimmed: tool results are said shorter, without loss. Not folded: trim goes no" in said
+    assert "Trimmed: tool results are shortened without loss. Not compacted: trim goes no" in said
     assert "more" in said
 
 
@@ -79,7 +79,7 @@ def test_json_is_one_document_with_the_names_that_were_promised(typed, file):
 
     found = orjson.loads(said)
     assert said.count("\n") == 1
-    assert found["folded"] is True
+    assert found["compacted"] is True
     assert found["reason"] == "forced"
     assert found["tokens_after"] < found["tokens_before"]
     assert {"kind", "text", "turns"} <= found["facts"][0].keys()
@@ -113,10 +113,10 @@ def test_a_terminal_gets_no_escape_codes_of_a_tools_text(typed, tmp_path):
 def test_what_is_lost_is_named_and_counted():
     many = tuple(f"value-{n}" for n in range(20))
 
-    assert "(20): value-0, " in compact._lost(many)
-    assert compact._lost(many).endswith("value-11 and 8 more.")
-    assert "(1,000 or more): " in compact._lost(many * 50)
-    assert compact._lost(()) == "Lost: no id, amount, date or path of the folded messages."
+    assert "(20): value-0, " in compact._lost_line(many)
+    assert compact._lost_line(many).endswith("value-11 and 8 more.")
+    assert "(1,000 or more): " in compact._lost_line(many * 50)
+    assert compact._lost_line(()) == "Lost: no id, amount, date or path of the compacted messages."
 
 
 def test_a_message_of_an_unknown_shape_is_shown_all_the_same():
@@ -150,7 +150,7 @@ def test_the_gateways_own_command_line_has_it_and_reads_what_is_piped():
     found = orjson.loads(shell("-", "--json", "--force", stdin=body).stdout)
 
     assert found["model"] == "gpt-5.6-terra"
-    assert found["folded"] is True
+    assert found["compacted"] is True
     piped = shell("-", stdin=b"{")
     assert piped.exit_code == 1
     assert "stdin holds no JSON" in piped.stderr
@@ -187,7 +187,7 @@ def test_a_model_whose_thinking_is_signed_is_told_to_be_left_alone():
     assert orjson.loads(shell("-", "--json", stdin=body).stdout)["gateway"] is None
 
 
-def test_a_target_that_cannot_be_met_is_told(typed, file):
+def test_a_target_that_cannot_be_met_is_reported(typed, file):
     said = typed.said(build, "compact", file, "--force", "--target-tokens", "100", *WORDS)
     found = orjson.loads(
         typed.said(build, "compact", file, "--force", "--target-tokens", "100", "--json", *WORDS)

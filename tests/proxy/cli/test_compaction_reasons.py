@@ -27,15 +27,13 @@ def test_each_reason_for_which_nothing_is_planned_has_words() -> None:
     assert {NO_PROMPT, OTHER_WIRE, UNDER_2_KB, "off"} == PASSTHROUGH_TEXTS.keys()
 
 
-def test_what_would_have_been_done_is_told_with_what_was_asked() -> None:
-    assert (
-        reason_text("dry_run: pays") == f"it was only to be reckoned; else: {REASON_TEXTS['pays']}"
-    )
+def test_what_would_have_been_done_is_reported_with_what_was_asked() -> None:
+    assert reason_text("dry_run: pays") == f"it was a dry run; else: {REASON_TEXTS['pays']}"
 
 
-def test_a_code_of_another_version_is_told_as_it_is() -> None:
+def test_a_code_of_another_version_is_reported_as_it_is() -> None:
     assert reason_text("of_tomorrow") == "of tomorrow"
 
 
-def test_what_folds_is_known() -> None:
+def test_what_compacts_is_known() -> None:
     assert all(code in REASON_TEXTS for code in COMPACTED_CODES)

@@ -13,7 +13,7 @@ def a_sum(feature: str, nanos: int | None, notes_nanos: int = 0) -> CompactionTo
         team="t",
         feature=feature,
         calls=2,
-        folded=1,
+        compacted=1,
         resets=0,
         tokens_before=900,
         tokens_after=300,
@@ -24,7 +24,7 @@ def a_sum(feature: str, nanos: int | None, notes_nanos: int = 0) -> CompactionTo
     )
 
 
-def test_a_feature_is_told_of_that_was_called_or_stepped_back():
+def test_a_feature_is_listed_that_was_called_or_stepped_back():
     chosen = SettingsSnapshot(
         1,
         {

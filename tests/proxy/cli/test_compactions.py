@@ -33,7 +33,7 @@ def team(typed: Typed) -> str:
             team=found,
             feature="support",
             compaction="facts",
-            folded=True,
+            compacted=True,
             tokens_before=12_034,
             tokens_after=2_987,
             compaction_nanos=1_500_000,
@@ -44,7 +44,7 @@ def team(typed: Typed) -> str:
     return found
 
 
-def test_nothing_chosen_is_told(typed: Typed) -> None:
+def test_nothing_chosen_is_reported(typed: Typed) -> None:
     assert "every one has trim" in typed.said(compactions, "list")
 
 
@@ -65,7 +65,7 @@ def test_the_same_as_a_document(typed: Typed, team: str) -> None:
     code, support = found["compactions"]
 
     assert (found["default_mode"], found["days"]) == ("trim", 30)
-    assert (code["mode"], code["target_tokens"], code["folded"]) == ("off", 3_000, 0)
+    assert (code["mode"], code["target_tokens"], code["compacted"]) == ("off", 3_000, 0)
     assert (code["changed_by"], code["saved_usd"]) == ("ann", None)
     assert (support["mode"], support["chosen_mode"]) == ("trim", None)
     assert (support["tokens_saved"], support["saved_usd"]) == (9_047, "0.0015")
@@ -121,21 +121,21 @@ def test_a_feature_that_was_never_called_is_listed_with_what_was_chosen(
     assert row.endswith("chosen")
 
 
-def test_what_was_only_trimmed_is_told_apart_from_folds(typed: Typed, team: str) -> None:
+def test_what_was_only_trimmed_is_kept_apart_from_compactions(typed: Typed, team: str) -> None:
     typed.keep(
         a_receipt(
             2,
             team=team,
             feature="support",
             compaction="trim",
-            folded=True,
+            compacted=True,
             tokens_before=900,
             tokens_after=700,
         )
     )
     (support,) = json.loads(typed.said(compactions, "list", "--json"))["compactions"]
 
-    assert (support["calls"], support["folded"], support["trimmed"]) == (2, 1, 1)
+    assert (support["calls"], support["compacted"], support["trimmed"]) == (2, 1, 1)
     assert support["tokens_saved"] == 9_247
 
 

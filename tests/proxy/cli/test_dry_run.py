@@ -1,4 +1,4 @@
-"""A conversation folded by itself."""
+"""A conversation compacted by itself."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +9,8 @@ from msgspec import structs
 
 from compaction.compact import CompactedChat
 from compaction.policy import CompactionMode, CompactionPolicy, RelativePrices
-from proxy.cli.dry_run import ChatConversation, DryRunResult, NoConversation, conversation, dry_run
+from proxy.cli.dry_run import ChatConversation, DryRunResult, conversation, dry_run
+from proxy.errors import OperatorError
 from proxy.tokens.counter import TokenCounter
 
 FORCED = CompactionPolicy(prices=RelativePrices(read=0.1, write=1.25), force=True, once=True)
@@ -61,14 +62,14 @@ def tried(said: ChatConversation, policy: CompactionPolicy = FORCED) -> DryRunRe
     return dry_run(said, policy, model="any", upstream_model="gpt-5.6-terra")
 
 
-def test_a_forced_conversation_is_folded_and_what_is_sent_weighs_what_is_told():
+def test_a_forced_conversation_is_compacted_and_what_is_sent_weighs_what_is_told():
     said = of(*talk())
     found = tried(said)
 
-    assert found.folded
+    assert found.compacted
     assert found.changed
     assert found.reason == "forced"
-    assert found.folded_messages > 10
+    assert found.compacted_messages > 10
     assert found.facts
     assert found.segments[0]["start"] == 1
     assert found.tokens_after < found.tokens_before
@@ -83,7 +84,7 @@ def test_a_forced_conversation_is_folded_and_what_is_sent_weighs_what_is_told():
 def test_the_facts_and_the_rest_are_plain_json():
     document = orjson.loads(orjson.dumps(orjson.loads(_encoded(tried(of(*talk()))))))
 
-    names = {"messages", "facts", "tokens_before", "tokens_after", "folded", "reason"}
+    names = {"messages", "facts", "tokens_before", "tokens_after", "compacted", "reason"}
     assert names <= document.keys()
     assert document["messages"][0] == talk()[0]
 
@@ -94,11 +95,11 @@ def _encoded(found: DryRunResult) -> bytes:
     return msgspec.json.encode(found)
 
 
-def test_a_short_conversation_goes_as_it_came():
+def test_a_short_conversation_goes_unmodified():
     said = of(*talk(0))
     found = tried(said, CompactionPolicy())
 
-    assert not found.folded
+    assert not found.compacted
     assert not found.changed
     assert found.tokens_before == found.tokens_after
     assert found.facts == ()
@@ -111,11 +112,11 @@ def test_off_leaves_everything():
     assert (found.reason, found.changed, found.mode) == ("off", False, "off")
 
 
-def test_trim_says_results_shorter_and_folds_nothing():
+def test_trim_says_results_shorter_and_compacts_nothing():
     found = tried(of(*talk()), CompactionPolicy(mode=CompactionMode.TRIM))
 
     assert found.changed
-    assert not found.folded
+    assert not found.compacted
     assert len(found.messages) == len(talk())
     assert found.tokens_after < found.tokens_before
 
@@ -134,12 +135,12 @@ def test_what_the_gateway_leaves_alone_is_left_alone_here(said, reason):
     found = tried(said)
 
     assert not found.changed
-    assert not found.folded
+    assert not found.compacted
     assert found.reason == (reason or found.reason) != ""
 
 
-def folds_to(*messages: Any, tokens: int = 0) -> Callable[..., CompactedChat]:
-    """Folds whatever it is to these messages."""
+def compacts_to(*messages: Any, tokens: int = 0) -> Callable[..., CompactedChat]:
+    """Compacts whatever it is to these messages."""
     raws = tuple(map(orjson.dumps, messages))
     return lambda *_, **__: CompactedChat(
         messages=raws, changed=True, reason="pays", tokens_before=0, tokens_after=tokens
@@ -154,12 +155,14 @@ def folds_to(*messages: Any, tokens: int = 0) -> Callable[..., CompactedChat]:
         (({"role": "user", "content": "Hi"}, {"role": "wizard", "content": "?"}), "invalid"),
     ],
 )
-def test_what_would_be_longer_or_refused_goes_as_it_came(sent, why):
+def test_what_would_be_longer_or_refused_goes_unmodified(sent, why):
     said = of({"role": "user", "content": "Hi there!"})
-    fold = folds_to(*sent, tokens=int(why == "grew"))
-    found = dry_run(said, FORCED, model="any", upstream_model="gpt-5.6-terra", fold=fold)
+    compaction = compacts_to(*sent, tokens=int(why == "grew"))
+    found = dry_run(
+        said, FORCED, model="any", upstream_model="gpt-5.6-terra", compact_chat=compaction
+    )
 
-    assert (found.reason, found.changed, found.folded) == (why, False, False)
+    assert (found.reason, found.changed, found.compacted) == (why, False, False)
     assert [bytes(each) for each in found.messages] == list(said.messages)
     assert found.tokens_before == found.tokens_after
 
@@ -196,18 +199,18 @@ def test_a_mark_before_the_json_and_missing_tools_do_no_harm():
     ],
 )
 def test_what_is_no_conversation_is_told_in_words(raw, why):
-    with pytest.raises(NoConversation, match=why):
+    with pytest.raises(OperatorError, match=why):
         conversation(raw)
 
 
-def test_what_is_wrong_with_it_as_it_came_is_told_and_nothing_is_made_of_it():
+def test_what_is_wrong_with_it_unmodified_is_reported_and_nothing_is_made_of_it():
     found = tried(of(*talk(), {"role": "tool", "tool_call_id": "gone", "content": "?"}))
 
     assert found.faults == ("messages[38] answers no call that waits for a result",)
     assert (found.changed, found.calls, found.since_call) == (False, 0, None)
 
 
-def test_a_target_that_was_missed_is_told_with_what_stands_in_its_way():
+def test_a_target_that_was_missed_is_reported_with_what_stands_in_its_way():
     said = of(*talk())
     missed, met, none = (
         tried(said, structs.replace(FORCED, target=target)) for target in (100, 100_000, 0)
@@ -219,11 +222,11 @@ def test_a_target_that_was_missed_is_told_with_what_stands_in_its_way():
     assert (met.target_missed, none.target_missed) == (None, None)
 
 
-def test_a_fold_of_an_earlier_call_is_told_with_that_call():
+def test_a_compaction_of_an_earlier_call_is_reported_with_that_call():
     eager, whole = CompactionPolicy(prices=FORCED.prices, force=True), talk(40)
     said = [tried(of(*whole[: 4 * n + 2]), eager) for n in range(10, 41, 2)]
     since = [found.since_call for found in said if found.since_call is not None]
-    later = [found.calls for found in said if found.folded]
+    later = [found.calls for found in said if found.compacted]
 
     assert len(since) == len(later) > 0
     assert since == sorted(since)
@@ -232,10 +235,10 @@ def test_a_fold_of_an_earlier_call_is_told_with_that_call():
     assert tried(of(*talk()), FORCED).since_call == 19
 
 
-def test_why_the_gateway_leaves_it_alone_is_told_beside_what_a_fold_would_bring():
+def test_why_the_gateway_leaves_it_alone_is_reported_beside_what_a_compaction_would_bring():
     found = dry_run(
         of(*talk()), FORCED, model="any", upstream_model="gpt-5.6-terra", gateway="thinks"
     )
 
-    assert (found.gateway, found.folded) == ("thinks", True)
+    assert (found.gateway, found.compacted) == ("thinks", True)
     assert tried(of(*talk())).gateway is None

@@ -12,10 +12,10 @@ def found(**fields: Any) -> DryRunResult:
         "facts": (),
         "tokens_before": 12_000,
         "tokens_after": 12_000,
-        "folded": False,
+        "compacted": False,
         "reason": "does_not_pay",
         "changed": False,
-        "folded_messages": 0,
+        "compacted_messages": 0,
         "mode": "facts",
         "model": "any",
         "break_even": None,
@@ -33,10 +33,10 @@ def found(**fields: Any) -> DryRunResult:
     return DryRunResult(**given | fields)
 
 
-FOLDED = {
-    "folded": True,
+COMPACTED = {
+    "compacted": True,
     "changed": True,
-    "folded_messages": 175,
+    "compacted_messages": 175,
     "tokens_after": 3_000,
     "since_call": 60,
     "kept_tokens": 2_410,
@@ -47,66 +47,71 @@ def told(**fields: Any) -> list[str]:
     return list(summary_lines(found(**fields), 182))
 
 
-def test_a_fold_that_does_not_pay_yet_says_what_it_would_take() -> None:
+def test_a_compaction_that_does_not_pay_yet_says_what_it_would_take() -> None:
     assert told(break_even=2.5) == [
         "any: 12,000 → 12,000 tokens, tools included.",
-        ("Not folded: it may end before a fold is paid back. It would be sent unmodified."),
         (
-            "A fold now would pay itself back in 2.5 calls. Nobody knows how many will follow, so"
-            " it is done once about 75 were made, 30 times as many; 60 were made."
+            "Not compacted: it may end before a compaction is paid back."
+            " It would be sent unmodified."
+        ),
+        (
+            "A compaction now would pay itself back in 2.5 calls. Nobody knows how many will"
+            " follow, so it is done once about 75 were made, 30 times as many; 60 were made."
         ),
     ]
 
 
-def test_where_calls_enough_were_made_earlier_folds_are_owed() -> None:
-    said = told(**FOLDED | {"since_call": 9, "calls": 80}, break_even=2.5)
+def test_where_calls_enough_were_made_earlier_compactions_are_owed() -> None:
+    said = told(**COMPACTED | {"since_call": 9, "calls": 80}, break_even=2.5)
 
-    assert said[2].startswith("Another fold now would pay itself back in 2.5 calls.")
-    assert said[2].endswith("80 were made, but earlier folds have to be paid back too.")
+    assert said[2].startswith("Another compaction now would pay itself back in 2.5 calls.")
+    assert said[2].endswith("80 were made, but earlier compactions have to be paid back too.")
 
 
-def test_a_fold_of_now_is_told_with_its_reason_and_its_price() -> None:
-    said = told(**FOLDED, reason="pays", break_even=1.5)
+def test_a_compaction_of_now_is_reported_with_its_reason_and_its_price() -> None:
+    said = told(**COMPACTED, reason="pays", break_even=1.5)
 
     assert said[0].endswith("(−75.0%), tools included.")  # noqa: RUF001
     assert said[1] == (
-        "Folded: facts stand for 175 of 182 messages;"
-        " enough calls are to be expected for the fold to pay."
+        "Compacted: facts stand for 175 of 182 messages;"
+        " enough calls are to be expected for the compaction to pay."
     )
     assert said[2] == (
-        "The fold pays itself back in 1.5 calls, this one included; 60 were made so far."
+        "The compaction pays itself back in 1.5 calls, this one included; 60 were made so far."
     )
 
 
-def test_why_no_more_is_folded_is_told_apart_from_a_fold_of_an_earlier_call() -> None:
-    said = told(**FOLDED | {"since_call": 41}, reason="no_progress", break_even=7.25)
+def test_why_no_more_is_compacted_is_kept_apart_from_a_compaction_of_an_earlier_call() -> None:
+    said = told(**COMPACTED | {"since_call": 41}, reason="no_progress", break_even=7.25)
 
     assert said[1].startswith(
-        "Folded: facts stand for 175 of 182 messages since call 41 of 60; nothing more is folded"
-        " now: a fold would take away less than"
+        "Compacted: facts stand for 175 of 182 messages since call 41 of 60; nothing more is"
+        " compacted now: a compaction would take away less than"
     )
-    assert said[2] == "Another fold now would pay itself back in 7.2 calls, this one included."
+    assert (
+        said[2] == "Another compaction now would pay itself back in 7.2 calls, this one included."
+    )
 
 
 @pytest.mark.parametrize(
     ("fields", "line"),
     [
         (
-            FOLDED | {"reason": "forced"},
+            COMPACTED | {"reason": "forced"},
             "by 590: system text, tools and the last 3 turns alone weigh 2,410.",
         ),
         (
-            FOLDED | {"reason": "forced", "keep_turns": 1, "kept_tokens": 500},
+            COMPACTED | {"reason": "forced", "keep_turns": 1, "kept_tokens": 500},
             "by 590: system text, tools and the last turn weigh 500, and the facts 2,500.",
         ),
         (
-            FOLDED | {"since_call": 2},
-            "by 590: system text, tools and what came after the fold alone weigh 2,410.",
+            COMPACTED | {"since_call": 2},
+            "by 590: system text, tools and what came after the compaction alone weigh 2,410.",
         ),
-        ({}, "by 590: nothing was folded."),
+        ({}, "by 590: nothing was compacted."),
     ],
 )
-def test_a_target_that_was_missed_is_told_with_what_stands_in_its_way(
+def test_a_target_that_was_missed_is_reported_with_what_stands_in_its_way(
     fields: dict[str, Any], line: str
 ) -> None:
     said = told(**fields, target=2_400, target_missed=590)
@@ -119,7 +124,7 @@ def test_what_is_wrong_with_the_conversation_itself_is_named_and_bounded() -> No
     said = told(reason="invalid", faults=wrong)[1]
 
     assert said.startswith(
-        "Not folded: it is invalid unmodified: messages[0] is wrong; messages[1]"
+        "Not compacted: it is invalid unmodified: messages[0] is wrong; messages[1]"
     )
     assert said.endswith("; and 2 more. It would be sent unmodified.")
     assert told(reason="invalid", faults=wrong[:1])[1].endswith(
@@ -127,13 +132,13 @@ def test_what_is_wrong_with_the_conversation_itself_is_named_and_bounded() -> No
     )
 
 
-def test_trim_is_told_in_its_own_words() -> None:
-    trim = {"mode": "trim", "reason": "nothing_to_fold"}
+def test_trim_is_reported_in_its_own_words() -> None:
+    trim = {"mode": "trim", "reason": "nothing_to_compact"}
 
     assert told(**trim, changed=True)[1] == (
-        "Trimmed: tool results are said shorter, without loss. Not folded: trim goes no further."
+        "Trimmed: tool results are shortened without loss. Not compacted: trim goes no further."
     )
-    assert "no tool result is" in told(**trim)[1]
+    assert "no tool result can be shortened" in told(**trim)[1]
     assert "asks for a summary" in told(mode="trim", reason="client")[1]
 
 
@@ -142,7 +147,7 @@ def test_a_model_that_the_gateway_leaves_alone_is_told_last() -> None:
 
 
 def test_one_call_is_one() -> None:
-    assert told(**FOLDED | {"calls": 1, "since_call": 1}, reason="forced", break_even=1.0)[
+    assert told(**COMPACTED | {"calls": 1, "since_call": 1}, reason="forced", break_even=1.0)[
         2
     ].endswith("; 1 was made so far.")
 

@@ -11,7 +11,7 @@ from tests.fakes.typed import Typed, alone
 EXPLAIN = alone(explain)
 
 
-def test_a_call_is_told_attempt_by_attempt(tmp_path: Path) -> None:
+def test_a_call_is_reported_attempt_by_attempt(tmp_path: Path) -> None:
     typed = Typed(tmp_path, START)
     failed = a_receipt(
         4, final=False, outcome=Outcome.FAILED, status=529, error="overloaded", usage=None
@@ -44,7 +44,7 @@ def test_a_call_is_told_attempt_by_attempt(tmp_path: Path) -> None:
     assert "Fix: Move what varies behind" in said
 
 
-def test_the_providers_request_id_is_told_where_it_gave_one() -> None:
+def test_the_providers_request_id_is_reported_where_it_gave_one() -> None:
     lines = list(attempt_lines(a_receipt(1, upstream_request_id="req_1"), "acme"))
 
     assert "The provider's request id is req_1." in lines
@@ -62,7 +62,7 @@ def test_a_small_call_is_told_why_it_was_not_planned(tmp_path: Path) -> None:
     )
 
 
-def test_a_reason_in_words_is_told_as_it_is() -> None:
+def test_a_reason_in_words_is_reported_as_it_is() -> None:
     lines = list(attempt_lines(a_receipt(1, unplanned_why="planning took too long"), "acme"))
 
     assert "It was not planned: planning took too long." in lines
@@ -81,7 +81,7 @@ def test_a_conversation_left_alone_is_told_as_such() -> None:
     assert lines[2] == "Conversation cd is sent unmodified, to compare with."
 
 
-def test_what_the_gateway_changed_is_told() -> None:
+def test_what_the_gateway_changed_is_reported() -> None:
     lines = list(
         attempt_lines(a_receipt(5, conversation="cd", arm="treated", model="", route=""), "acme")
     )
@@ -92,7 +92,7 @@ def test_what_the_gateway_changed_is_told() -> None:
     assert lines[-1] == "Note: dropped logit_bias."
 
 
-def test_a_reason_of_another_version_is_told_in_its_own_words() -> None:
+def test_a_reason_of_another_version_is_reported_in_its_own_words() -> None:
     lines = list(attempt_lines(a_receipt(1, miss="of_tomorrow", miss_detail="who knows"), "acme"))
 
     assert lines[-1] == "Why not more: of_tomorrow: who knows."
@@ -122,12 +122,12 @@ def test_a_call_that_was_moved_says_so():
     assert "It went there in place of what it asked for: chat-ttft: rung 2." in lines
 
 
-def test_a_call_that_was_folded_says_what_was_sent_and_what_that_saved():
-    folded = a_receipt(
+def test_a_call_that_was_compacted_says_what_was_sent_and_what_that_saved():
+    compacted = a_receipt(
         1,
         compaction="facts",
         compaction_why="pays",
-        folded=True,
+        compacted=True,
         tokens_before=12_034,
         tokens_after=2_987,
         reset=True,
@@ -135,20 +135,20 @@ def test_a_call_that_was_folded_says_what_was_sent_and_what_that_saved():
         needed=3,
         lost=1,
     )
-    lines = list(attempt_lines(folded, "acme"))
+    lines = list(attempt_lines(compacted, "acme"))
 
     assert (
-        "Folded (mode facts): about 12,034 tokens came, 2,987 were sent;"
-        " it was the first call after a fold."
+        "Compacted (mode facts): about 12,034 tokens came, 2,987 were sent;"
+        " it was the first call after a compaction."
     ) in lines
-    assert "Why: enough calls are to be expected for the fold to pay." in lines
+    assert "Why: enough calls are to be expected for the compaction to pay." in lines
     assert "Saved by that, resets paid for: -$0.0015." in lines
     assert (
-        "Its last tool calls needed 3 values of what was folded: 2 of them are in what is sent."
+        "Its last tool calls needed 3 values of what was compacted: 2 of them are in what is sent."
     ) in lines
 
 
-def test_a_call_that_was_not_folded_says_why():
+def test_a_call_that_was_not_compacted_says_why():
     left = a_receipt(1, compaction="facts", compaction_why="signed")
     dry = a_receipt(
         1, compaction="facts", compaction_why="dry_run: pays", tokens_before=9_000, tokens_after=900
@@ -160,7 +160,7 @@ def test_a_call_that_was_not_folded_says_why():
     ) in list(attempt_lines(left, "acme"))
     assert any(
         line.endswith(
-            "it was only to be reckoned; else: enough calls are to be expected for the fold to pay."
+            "it was a dry run; else: enough calls are to be expected for the compaction to pay."
         )
         for line in attempt_lines(dry, "acme")
     )
@@ -170,63 +170,70 @@ def test_a_call_that_was_not_folded_says_why():
 
 def shortened(**fields: object) -> str:
     """What is told of a call that went out shorter."""
-    given = {"folded": True, "tokens_before": 900, "tokens_after": 300}
+    given = {"compacted": True, "tokens_before": 900, "tokens_after": 300}
     lines = list(attempt_lines(a_receipt(1, **given | fields), "acme"))
     at = next(n for n, line in enumerate(lines) if "900 tokens came" in line)
     return " ".join(lines[at : at + 2])
 
 
-def test_results_said_shorter_are_told_apart_from_a_fold():
-    trimmed = shortened(compaction="trim", compaction_why="nothing_to_fold")
+def test_results_said_shorter_are_kept_apart_from_a_compaction():
+    trimmed = shortened(compaction="trim", compaction_why="nothing_to_compact")
 
     assert trimmed.startswith("Trimmed, tool results alone and without loss (mode trim): about 900")
-    assert "fold" not in trimmed.split("Read from")[0]
+    assert "compaction" not in trimmed.split("Read from")[0]
 
 
-def test_why_no_more_was_folded_is_told_as_such():
+def test_why_no_more_was_compacted_is_reported_as_such():
     either = shortened(compaction="facts", compaction_why="cooling_down")
     surely = shortened(compaction="facts", compaction_why="cooling_down", needed=2)
 
-    assert either.startswith("Sent shorter, folded earlier or tool results alone (mode facts): ")
-    assert either.endswith("No more was folded at this call: the last fold was a short while ago.")
-    assert surely.startswith("Folded (mode facts): ")
+    assert either.startswith("Sent shorter, compacted earlier or tool results alone (mode facts): ")
+    assert either.endswith(
+        "No more was compacted at this call: the last compaction was a short while ago."
+    )
+    assert surely.startswith("Compacted (mode facts): ")
 
 
-def test_a_receipt_that_counts_folded_messages_tells_a_trimmed_call_from_a_folded_one():
-    trimmed = shortened(compaction="facts", compaction_why="too_few_calls", folded_messages=0)
-    folded = shortened(compaction="facts", compaction_why="pays", folded_messages=1_204)
-    earlier = shortened(compaction="facts", compaction_why="cooling_down", folded_messages=1)
+def test_a_receipt_that_counts_compacted_messages_tells_a_trimmed_call_from_a_compacted_one():
+    trimmed = shortened(compaction="facts", compaction_why="too_few_calls", compacted_messages=0)
+    compacted = shortened(compaction="facts", compaction_why="pays", compacted_messages=1_204)
+    earlier = shortened(compaction="facts", compaction_why="cooling_down", compacted_messages=1)
 
     assert trimmed.startswith("Trimmed, tool results alone and without loss (mode facts): ")
-    assert "No message was folded: nothing is known before" in trimmed
-    assert folded.startswith("Folded, 1,204 messages as facts (mode facts): about 900 tokens came")
-    assert earlier.startswith("Folded, 1 message as facts (mode facts): ")
-    assert "No more was folded at this call" in earlier
+    assert "No message was compacted: nothing is known before" in trimmed
+    assert compacted.startswith(
+        "Compacted, 1,204 messages as facts (mode facts): about 900 tokens came"
+    )
+    assert earlier.startswith("Compacted, 1 message as facts (mode facts): ")
+    assert "No more was compacted at this call" in earlier
 
 
-def test_thinking_that_forbids_a_fold_is_told_in_a_sentence():
+def test_thinking_that_forbids_a_compaction_is_reported_in_a_sentence():
     lines = list(attempt_lines(a_receipt(1, compaction="facts", compaction_why="thinks"), "acme"))
 
     assert any("thinking is signed" in line and "native" in line for line in lines)
 
 
-def test_a_question_for_notes_is_told_as_the_gateways_own():
+def test_a_question_for_notes_is_reported_as_the_gateways_own():
     lines = list(attempt_lines(a_receipt(1, compaction_why="notes"), "acme"))
 
-    assert "The gateway itself asked it, for notes on a conversation that was folded." in lines
+    assert "The gateway itself asked it, for notes on a conversation that was compacted." in lines
 
 
-def test_a_providers_own_compaction_is_told():
+def test_a_providers_own_compaction_is_reported():
     lines = list(attempt_lines(a_receipt(1, compaction="native", compaction_why="asked"), "acme"))
 
     assert "Its provider was asked to compact it (mode native)." in lines
 
 
 @pytest.mark.parametrize(("lost", "said"), [(0, "it is"), (1, "it is not")])
-def test_a_single_value_that_was_needed_is_told_in_the_singular(lost: int, said: str) -> None:
-    folded = a_receipt(1, compaction="facts", folded=True, folded_messages=1, needed=1, lost=lost)
-    lines = list(attempt_lines(folded, "acme"))
+def test_a_single_value_that_was_needed_is_reported_in_the_singular(lost: int, said: str) -> None:
+    compacted = a_receipt(
+        1, compaction="facts", compacted=True, compacted_messages=1, needed=1, lost=lost
+    )
+    lines = list(attempt_lines(compacted, "acme"))
 
     assert (
-        f"Its last tool calls needed 1 value of what was folded: {said} in what is sent." in lines
+        f"Its last tool calls needed 1 value of what was compacted: {said} in what is sent."
+        in lines
     )

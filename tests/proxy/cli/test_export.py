@@ -31,7 +31,7 @@ def test_what_is_exported_is_what_replay_reads(typed: Typed) -> None:
 def test_every_attempt_is_there_once_in_order_however_many(
     typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger, "_RECEIPTS_AT_ONCE", 3)
+    monkeypatch.setattr(ledger, "_RECEIPTS_PER_READ", 3)
     receipts = [a_receipt(n) for n in range(7)]
     first = receipts[2]
     again = a_receipt(2, attempt=1)

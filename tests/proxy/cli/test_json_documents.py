@@ -79,7 +79,7 @@ def test_a_report_without_calls_has_no_total():
     assert (found["rows"], found["total"]) == ([], None)
 
 
-def test_a_miss_has_its_price_and_its_mend():
+def test_a_miss_has_its_price_and_its_fix():
     miss = MissSum(
         team="team_1",
         feature="",

@@ -42,7 +42,7 @@ def place(typed: Typed) -> LayoutScope:
     return found
 
 
-def test_nothing_decided_is_told(typed: Typed) -> None:
+def test_nothing_decided_is_reported(typed: Typed) -> None:
     assert "every one is observed" in typed.said(layouts, "list")
 
 
@@ -172,7 +172,7 @@ def test_a_feature_without_a_name_that_nobody_called_is_doubted_too(
     assert "no call of team acme with feature (none) yet." in said
 
 
-def test_what_was_approved_is_told_with_what_holds_for_the_whole_feature(
+def test_what_was_approved_is_reported_with_what_holds_for_the_whole_feature(
     typed: Typed, place: LayoutScope
 ) -> None:
     typed.said(layouts, "mode", "acme", "support", "auto")
@@ -251,7 +251,7 @@ def test_a_proposal_that_waits_comes_with_the_command_that_applies_it(
     assert "layout approve" not in decided
 
 
-def test_what_cannot_be_done_is_told_in_a_sentence(typed: Typed, place: LayoutScope) -> None:
+def test_what_cannot_be_done_is_reported_in_a_sentence(typed: Typed, place: LayoutScope) -> None:
     assert typed.refused(layouts, "approve", "acme", "support", "7").startswith("No layout of")
     assert typed.refused(layouts, "rollback", "acme", "support").startswith("No layout is")
 

@@ -106,7 +106,7 @@ def test_check_makes_no_database(folder):
     assert not folder.exists()
 
 
-def test_check_names_line_and_mend_of_a_bad_catalog(tmp_path):
+def test_check_names_line_and_fix_of_a_bad_catalog(tmp_path):
     bad = tmp_path / "mine.toml"
     bad.write_text('[upstreams.mine]\nkind = "openai"\nbase_url = "up"\n')
 
@@ -117,7 +117,7 @@ def test_check_names_line_and_mend_of_a_bad_catalog(tmp_path):
 
 
 @pytest.mark.parametrize("command", [("check",), ("serve",)])
-def test_a_catalog_that_is_not_there_is_told(command, tmp_path):
+def test_a_catalog_that_is_not_there_is_reported(command, tmp_path):
     said = refused(*command, catalog=str(tmp_path / "none.toml"))
 
     assert "none.toml" in said
@@ -126,7 +126,7 @@ def test_a_catalog_that_is_not_there_is_told(command, tmp_path):
 
 @pytest.mark.parametrize("command", ["check", "serve"])
 @pytest.mark.parametrize("name", ["catalog", "policies"])
-def test_a_file_that_is_no_text_is_told_with_its_line(command, name, tmp_path):
+def test_a_file_that_is_no_text_is_reported_with_its_line(command, name, tmp_path):
     strange = tmp_path / "strange.toml"
     strange.write_bytes("# ü\n# é\n".encode("latin-1"))
     said = refused(command, **{name: str(strange)})
@@ -137,7 +137,7 @@ def test_a_file_that_is_no_text_is_told_with_its_line(command, name, tmp_path):
 
 @pytest.mark.parametrize("command", [("check",), ("serve",), ("migrate",), ("key", "list")])
 @pytest.mark.parametrize(("name", "value"), [("port", "many"), ("prot", "80")])
-def test_a_bad_setting_is_told_by_its_name(command, name, value):
+def test_a_bad_setting_is_reported_by_its_name(command, name, value):
     assert f"THRIFTGATE_{name.upper()}" in refused(*command, **{name: value})
 
 
@@ -174,7 +174,7 @@ def test_tables_of_a_newer_version_end_every_command_with_the_reason(command, fo
 
 
 @pytest.mark.parametrize("command", ["check", "serve", "migrate", "report"])
-def test_a_folder_that_cannot_be_is_told_with_its_mend(command, tmp_path):
+def test_a_folder_that_cannot_be_is_reported_with_its_fix(command, tmp_path):
     (tmp_path / "file").touch()
     said = refused(command, folder=str(tmp_path / "file" / "below"), port="0")
 
@@ -292,7 +292,7 @@ def test_help_flows_however_its_text_was_broken_in_the_source(monkeypatch):
     assert "for itself and what is spent is the ledger's word" in told("budgets", "--help")
 
 
-def test_a_port_that_is_taken_is_told():
+def test_a_port_that_is_taken_is_reported():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         said = refused("serve", port=str(taken.getsockname()[1]))
 
@@ -301,7 +301,7 @@ def test_a_port_that_is_taken_is_told():
 
 
 @pytest.mark.parametrize("host", ["203.0.113.1", "no.such.host.invalid", "2001:db8::1"])
-def test_an_address_of_another_machine_is_told(host):
+def test_an_address_of_another_machine_is_reported(host):
     assert "THRIFTGATE_HOST" in refused("serve", host=host)
 
 
@@ -574,7 +574,7 @@ def test_objectives_are_checked_shown_and_exported(tmp_path):
 
 
 @pytest.mark.parametrize("command", ["check", "serve"])
-def test_a_ladder_to_nowhere_is_told(command, tmp_path):
+def test_a_ladder_to_nowhere_is_reported(command, tmp_path):
     said = refused(command, policies=objected(tmp_path, '["gpt-5.6-tera"]'))
 
     assert "policies.toml:6: objectives.o.ladder: names gpt-5.6-tera" in said

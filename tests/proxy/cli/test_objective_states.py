@@ -78,7 +78,7 @@ def test_what_gateways_say_is_shown(typed):
     tell(typed, {"chat": told(), "mail": b"of another version", "gone": told()})
     head, chat, mail = typed.said(group).splitlines()
 
-    assert head.split()[-4:] == ["state", "rung", "since", "reason"]
+    assert head.split()[-4:] == ["state", "level", "since", "reason"]
     assert chat.endswith("31 of 80 were bad")
     assert "degraded" in chat
     assert mail.split()[-3:] == ["?", "?", "?"]
@@ -95,7 +95,7 @@ def test_what_gateways_say_is_shown(typed):
     ]
 
 
-def test_what_was_said_long_ago_is_told_as_that(typed):
+def test_what_was_said_long_ago_is_reported_as_that(typed):
     tell(typed, {"chat": told(NOW - 31)})
 
     assert "No gateway has said anything since" in typed.said(group)

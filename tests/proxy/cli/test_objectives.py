@@ -1,6 +1,5 @@
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import typer
@@ -12,8 +11,7 @@ from proxy.cli.terminal import Terminal
 from proxy.settings import Settings
 from slo.burn import burn_alerts
 from slo.objective import BurnAlert, Enforce, Metric, Objective, RequestKind
-from slo.openslo.documents import openslo_documents
-from slo.openslo.reading import read_openslo
+from slo.openslo import openslo_documents
 from slo.policies import file as promises_file
 from slo.policies.file import Policies
 from slo.prometheus_rules import rule_groups
@@ -113,37 +111,3 @@ def test_of_no_objectives_nothing_is_exported(typed):
     assert yaml.safe_load(typed.said(showing(), "export", "--format", "prometheus")) == {
         "groups": []
     }
-
-
-def written(folder: Path, text: str) -> str:
-    (folder / "slo.yaml").write_text(text, encoding="utf8")
-    return str(folder / "slo.yaml")
-
-
-def test_what_was_exported_is_imported_as_tables_to_paste(typed, tmp_path):
-    file = written(tmp_path, "---\n" + typed.said(showing(*EVERY), "export"))
-    said = typed.said(showing(), "import", file)
-
-    assert promises_file.read(parse(said, "policies.toml")).objectives == EVERY
-
-
-def test_what_is_passed_over_is_a_comment(typed, tmp_path):
-    service = {"apiVersion": "openslo/v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {}}
-    file = written(tmp_path, yaml.safe_dump_all([service, *openslo_documents([ERRORS])]))
-    said = typed.said(showing(), "import", file)
-
-    assert said.startswith("# Passed over: Service s: its kind says nothing here.\n[[objectives]]")
-    assert promises_file.read(parse(said, "policies.toml")).objectives == (ERRORS,)
-
-
-def test_one_document_that_cannot_be_read_refuses_all(typed, tmp_path):
-    made = openslo_documents([ERRORS, FLOOR])
-    made[1]["spec"]["objectives"] = []
-    file = written(tmp_path, yaml.safe_dump_all(made))
-
-    assert "SLO floor is not as OpenSLO has it" in typed.refused(showing(), "import", file)
-    assert read_openslo(made).objectives == (ERRORS,)
-
-
-def test_a_file_that_says_nothing_is_told(typed, tmp_path):
-    assert "There is no SLO in" in typed.refused(showing(), "import", written(tmp_path, ""))

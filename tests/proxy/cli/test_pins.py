@@ -42,14 +42,14 @@ def test_nothing_is_pinned_at_first(typed):
     assert "Nothing is pinned." in typed.said(group, "pins")
 
 
-def test_a_pin_is_set_shown_and_taken_back(typed):
+def test_a_pin_is_set_listed_and_released(typed):
     said = typed.said(group, "pin", "chat-ttft", "2", "--for", "4h", "--why", "gpu 3 burns")
     shown = typed.said(group, "pins")
 
-    assert "pinned to rung 2 (small) until" in said
+    assert "pinned to fallback level 2 (small) until" in said
     assert "chat-ttft" in shown
     assert "gpu 3 burns" in shown
-    assert "measured again" in typed.said(group, "release", "chat-ttft")
+    assert "follows measurements again" in typed.said(group, "release", "chat-ttft")
     assert "Nothing is pinned." in typed.said(group, "pins")
 
 
@@ -68,41 +68,45 @@ def test_what_was_pinned_stays_to_be_seen_with_who_set_it(typed):
     ]
 
 
-@pytest.mark.parametrize(("rung", "said"), [("small", "rung 2 (small)"), ("elsewhere", "rung 1 (")])
-def test_a_rung_may_be_called_by_its_name(typed, rung, said):
-    assert said in typed.said(group, "pin", "chat-ttft", rung)
+@pytest.mark.parametrize(
+    ("level", "said"), [("small", "level 2 (small)"), ("elsewhere", "level 1 (")]
+)
+def test_a_fallback_level_may_be_given_by_its_name(typed, level, said):
+    assert said in typed.said(group, "pin", "chat-ttft", level)
 
 
-def test_a_number_is_a_rungs_number_before_it_is_a_name(typed):
+def test_a_number_is_a_fallback_levels_number_before_it_is_a_name(typed):
     two = msgspec.structs.replace(CHAT, ladder=("2", "1", "7b"))
-    said = [typed.said(of(two), "pin", "chat-ttft", rung) for rung in ("1", "7b")]
+    said = [typed.said(of(two), "pin", "chat-ttft", level) for level in ("1", "7b")]
 
-    assert ["rung 1 (2)" in said[0], "rung 3 (7b)" in said[1]] == [True, True]
+    assert ["level 1 (2)" in said[0], "level 3 (7b)" in said[1]] == [True, True]
 
 
-def test_a_pin_that_moves_streams_alone_says_so(typed):
+def test_a_pin_of_streams_alone_says_so(typed):
     streams = msgspec.structs.replace(CHAT, calls=RequestKind.STREAMS)
 
-    assert "rung 2 (small), streams only, until" in typed.said(of(streams), "pin", "chat-ttft", "2")
+    assert "level 2 (small), streams only, until" in typed.said(
+        of(streams), "pin", "chat-ttft", "2"
+    )
 
 
-def test_rung_0_is_what_calls_ask_for(typed):
-    assert "rung 0 (what calls ask for)" in typed.said(group, "pin", "chat-ttft", "0")
+def test_fallback_level_0_is_what_calls_ask_for(typed):
+    assert "level 0 (what calls ask for)" in typed.said(group, "pin", "chat-ttft", "0")
 
 
 @pytest.mark.parametrize(
-    ("words", "mend"),
+    ("words", "fix"),
     [
         (("nothing", "0"), "Known are: chat-ttft"),
-        (("chat-ttft", "3"), "Its rungs are: 0 (what calls ask for), 1 (elsewhere), 2 (small)."),
-        (("chat-ttft", "smal"), "chat-ttft has no rung smal."),
-        (("chat-ttft", "\N{SUPERSCRIPT TWO}"), "has no rung"),
+        (("chat-ttft", "3"), "Its levels are: 0 (what calls ask for), 1 (elsewhere), 2 (small)."),
+        (("chat-ttft", "smal"), "chat-ttft has no fallback level smal."),
+        (("chat-ttft", "\N{SUPERSCRIPT TWO}"), "has no fallback level"),
         (("chat-ttft", "1", "--for", "soon"), "such as 30m, 4h or 2d"),
         (("chat-ttft", "1", "--for", "31d"), "up to 30 days"),
     ],
 )
-def test_what_cannot_be_pinned_is_told_with_its_mend(typed, words, mend):
-    assert mend in typed.refused(group, "pin", *words)
+def test_what_cannot_be_pinned_is_reported_with_its_fix(typed, words, fix):
+    assert fix in typed.refused(group, "pin", *words)
 
 
 def test_what_is_not_pinned_cannot_be_released(typed):

@@ -175,7 +175,7 @@ def test_a_line_without_end_is_passed_over_and_the_next_is_read(
     assert "5 lines read, 2 receipts found: 1 booked, 0 already in the ledger, 1 refused." in text
 
 
-def test_a_file_that_is_not_there_is_told(typed: Typed, tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_reported(typed: Typed, tmp_path: Path) -> None:
     missing = str(tmp_path / "none.log")
 
     assert typed.refused(build, "import", missing) == (

@@ -28,7 +28,7 @@ def test_in_a_pipe_each_row_is_one_line_however_long(typed: Typed) -> None:
     assert rows[-1].startswith("all")
 
 
-def test_on_a_terminal_it_is_folded(typed: Typed) -> None:
+def test_report_wraps_on_a_narrow_terminal(typed: Typed) -> None:
     typed.width = 60
     lines = typed.said(REPORT, "--by", "feature").splitlines()
 

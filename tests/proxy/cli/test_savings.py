@@ -64,7 +64,7 @@ def test_too_little_is_said_to_be_too_little(typed: Typed) -> None:
     assert "none" in said
 
 
-def test_an_estimate_is_told_from_the_first_call(typed: Typed) -> None:
+def test_an_estimate_is_reported_from_the_first_call(typed: Typed) -> None:
     typed.keep(a_call(1, planning_nanos=700_000_000), a_call(2))
     (found,) = orjson.loads(typed.said(SAVINGS, "--json"))["savings"]
     said = typed.said(SAVINGS)
@@ -124,7 +124,9 @@ def test_the_feature_that_is_nearest_to_a_measured_figure_is_named(
     assert conversations_summary(found, {"team_0": "acme"}) == said
 
 
-def test_what_moves_of_text_should_save_is_told_only_where_planning_observes(typed: Typed) -> None:
+def test_what_moves_of_text_should_save_is_reported_only_where_planning_observes(
+    typed: Typed,
+) -> None:
     store = typed.open()
     assert observed_summary(store) == ""
     propose(store, "chat", 2_500_000_000)
@@ -148,7 +150,7 @@ def test_what_moves_of_text_should_save_is_told_only_where_planning_observes(typ
     assert none == ""
 
 
-def test_misses_come_with_their_price_an_example_and_the_mend(typed: Typed) -> None:
+def test_misses_come_with_their_price_an_example_and_the_fix(typed: Typed) -> None:
     typed.keep(
         a_call(1, miss="diverged", miss_tokens=2_000, miss_nanos=6_000_000),
         a_call(2, miss="of_tomorrow", miss_tokens=5),
@@ -213,13 +215,13 @@ def test_on_a_narrow_terminal_ids_and_findings_stay_whole(typed: Typed) -> None:
     assert all(len(line) <= 80 for line in (misses_said + savings_said).splitlines())
 
 
-def folded(n: int, **changes: Any) -> Receipt:
+def compacted(n: int, **changes: Any) -> Receipt:
     fields: dict[str, Any] = {
         "team": "team_0",
         "feature": "support",
         "compaction": "facts",
         "compaction_why": "pays",
-        "folded": True,
+        "compacted": True,
         "tokens_before": 12_000,
         "tokens_after": 3_000,
         "compaction_nanos": 20_000_000,
@@ -237,10 +239,10 @@ def test_what_compaction_saved_stands_below_its_model_paid_and_steps_back_counte
     typed: Typed,
 ) -> None:
     typed.keep(
-        *(folded(n) for n in range(4)),
+        *(compacted(n) for n in range(4)),
         notes_for(5, "support", 30_000_000),
-        folded(6, feature="code", compaction_nanos=-5_000_000, folded_messages=0),
-        folded(7, feature="plain", compaction="", folded=False, compaction_nanos=None),
+        compacted(6, feature="code", compaction_nanos=-5_000_000, compacted_messages=0),
+        compacted(7, feature="plain", compaction="", compacted=False, compaction_nanos=None),
     )
     store = typed.open()
     store.compactions.step_back(("team_0", "code"), CompactionMode.TRIM, "9 of 100 lost", START)
@@ -261,7 +263,7 @@ def test_what_compaction_saved_stands_below_its_model_paid_and_steps_back_counte
 
 
 def test_what_compaction_saved_as_json(typed: Typed) -> None:
-    typed.keep(folded(1), notes_for(2, "support", 50_000_000))
+    typed.keep(compacted(1), notes_for(2, "support", 50_000_000))
     store = typed.open()
     store.compactions.step_back(("team_0", "gone"), CompactionMode.OFF, "9 of 100 lost", START)
     store.close(5)

@@ -14,7 +14,7 @@ import typer
 
 from proxy.caches.regimes import REGIMES
 from proxy.catalog.catalog import Catalog
-from proxy.cli.simulator import _alone, _model, _welcome_text, simulator_command
+from proxy.cli.simulator import _catalog_toml, _model, _welcome_text, simulator_command
 from proxy.cli.terminal import Terminal
 from proxy.configuration import read_catalog
 from proxy.settings import read
@@ -88,7 +88,7 @@ def test_one_cache_s_rules_alone_make_one_model(tmp_path: Path) -> None:
 def test_each_regime_has_lines_that_a_catalog_takes(tmp_path: Path, regime: str) -> None:
     lines = [
         *_welcome_text(
-            "http://127.0.0.1:1/v1", _alone(regime, "http://127.0.0.1:1/v1"), "m", regime
+            "http://127.0.0.1:1/v1", _catalog_toml(regime, "http://127.0.0.1:1/v1"), "m", regime
         )
     ]
     (route,) = catalog(lines, tmp_path).models[f"lab-{regime}"].routes
@@ -103,7 +103,7 @@ def command() -> Callable[[Terminal], typer.Typer]:
     return alone(lambda terminal: simulator_command(terminal, shipped))
 
 
-def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
+def test_a_port_that_is_taken_is_reported(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from proxy.cli.storage_checks import (
-    descriptors,
+    descriptor_counts,
     folder_problem,
     low_descriptor_warning,
     low_space_warning,
@@ -56,7 +56,7 @@ def test_a_link_that_leads_nowhere_is_no_folder(tmp_path: Path):
 
 
 @LINUX
-def test_where_nothing_can_be_made_that_is_said_with_why_and_the_mend():
+def test_where_nothing_can_be_made_that_is_said_with_why_and_the_fix():
     said = folder_problem(Path("/proc/self/gateway"))
 
     assert said.startswith("THRIFTGATE_FOLDER: /proc/self/gateway cannot be made in /proc/self: ")
@@ -105,11 +105,13 @@ def test_the_disk_itself_is_asked_where_the_folder_would_be(tmp_path: Path):
 
 
 def test_the_limit_of_open_files_is_shown_with_what_clients_may_hold():
-    assert descriptors(20_000, 2000, 4_096) == (
+    assert descriptor_counts(20_000, 2000, 4_096) == (
         "Open files: at most 20,000; clients may hold 17,744 connections,"
         " one address 4,096 of them."
     )
-    assert descriptors(1_024, 2000, 4_096).endswith("512 connections, one address 256 of them.")
+    assert descriptor_counts(1_024, 2000, 4_096).endswith(
+        "512 connections, one address 256 of them."
+    )
 
 
 def test_a_limit_of_open_files_below_two_for_each_call_is_noted():

@@ -39,7 +39,7 @@ def test_times_and_features_are_written_out(tmp_path: Path) -> None:
     assert format_time(NOW) == "2026-09-21 14:13 UTC"
     assert format_time(0.0) == "never"
     assert (feature_name("chat"), feature_name("")) == ("chat", "(none)")
-    assert a_terminal(Typed(tmp_path, NOW), Console()).since(2) == NOW - 172_800
+    assert a_terminal(Typed(tmp_path, NOW), Console()).days_ago(2) == NOW - 172_800
 
 
 def test_figures_stand_to_the_right() -> None:
@@ -52,7 +52,7 @@ def a_narrow_console() -> Console:
     return Console(width=44, force_terminal=True, color_system=None, markup=False)
 
 
-def test_a_terminal_folds_lines_between_words_and_keeps_commands_whole(tmp_path: Path) -> None:
+def test_a_terminal_wraps_lines_between_words_and_keeps_commands_whole(tmp_path: Path) -> None:
     console = a_narrow_console()
     with console.capture() as captured:
         a_terminal(Typed(tmp_path, NOW), console).say(
@@ -93,5 +93,5 @@ def test_in_a_pipe_a_row_is_a_line_however_long(tmp_path: Path) -> None:
     assert captured.get().splitlines()[1] == "acme  call_" + "1" * 26
 
 
-def test_an_error_is_told_as_a_sentence() -> None:
+def test_an_error_is_reported_as_a_sentence() -> None:
     assert sentence(ValueError("no layout")) == "No layout"

@@ -85,7 +85,7 @@ def test_a_model_of_which_little_is_said_takes_few_calls():
     assert policy_warnings(promises, catalog(small=(bare, KNOWN)), None) == []
 
 
-def test_what_is_promised_of_a_team_that_does_not_exist_is_told():
+def test_what_is_promised_of_a_team_that_does_not_exist_is_reported():
     promises = Policies(
         budgets=(
             budget(of="acmee"),
@@ -127,7 +127,7 @@ def test_a_database_that_is_away_is_passed_over():
     assert teams("postgresql://me:secret@127.0.0.1:1/ledger") is None
 
 
-def test_a_model_for_notes_that_the_catalog_lacks_is_named_with_its_mend():
+def test_a_model_for_notes_that_the_catalog_lacks_is_named_with_its_fix():
     known = catalog(small=(KNOWN,))
 
     assert notes_model_obstacle(Settings(compaction_model="smal"), known) == (

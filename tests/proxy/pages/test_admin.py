@@ -10,9 +10,9 @@ from fastapi import FastAPI
 
 from proxy.pages import admin
 from proxy.pages.admin_sessions import IDLE_TIMEOUT_S, MAX_FAILURES
-from proxy.pages.answers import add_error_handlers
+from proxy.pages.app import add_error_handlers
 from tests.fakes.asgi import Connection, asked, refusal, scope
-from tests.fakes.board import CALL, NOW, FakeBoard, a_moved, overview
+from tests.fakes.board import CALL, NOW, FakeBoard, a_rerouted_call, overview
 from tests.fakes.steered import Watch
 
 TOKEN = "an-admin-token-of-24-chars"
@@ -86,7 +86,7 @@ def test_without_a_token_there_is_nothing_else(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["", f"/calls/{CALL}", "/calls/anything"])
-def test_who_is_not_signed_in_is_asked_to(browser: Browser, path: str) -> None:
+def test_a_visitor_without_a_session_is_sent_to_sign_in(browser: Browser, path: str) -> None:
     got = browser.get(path)
 
     assert (got.status, got.headers["location"]) == (303, "/admin/sign-in")
@@ -239,9 +239,7 @@ FORMS = [
 
 
 @pytest.mark.parametrize(("sent", "status"), FORMS)
-def test_what_is_no_form_is_refused_in_few_words(
-    browser: Browser, sent: bytes, status: int
-) -> None:
+def test_an_invalid_form_is_refused(browser: Browser, sent: bytes, status: int) -> None:
     got = browser.post("/sign-in", sent)
 
     assert got.status == status
@@ -293,7 +291,7 @@ def test_a_call_is_shown_with_its_receipts(signed_in: Browser) -> None:
 
 
 @pytest.mark.parametrize("call_id", ["x" * 500, "call_1", CALL.upper(), CALL + "a", CALL + "%0A"])
-def test_what_is_no_calls_id_is_not_looked_for(signed_in: Browser, call_id: str) -> None:
+def test_an_invalid_call_id_is_not_looked_up(signed_in: Browser, call_id: str) -> None:
     got = signed_in.get(f"/calls/{call_id}")
 
     assert got.status == 404
@@ -327,8 +325,8 @@ def test_a_part_that_is_not_known_leaves_the_page_standing() -> None:
 
 
 def test_a_script_in_a_features_name_is_text() -> None:
-    evil: Any = a_moved(feature="<script>alert(1)</script>")
-    browser = Browser(FakeBoard(page=overview(moved=[evil])))
+    evil: Any = a_rerouted_call(feature="<script>alert(1)</script>")
+    browser = Browser(FakeBoard(page=overview(rerouted_calls=[evil])))
     browser.sign_in()
 
     assert "<script" not in text(browser.get())

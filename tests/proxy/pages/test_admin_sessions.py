@@ -51,7 +51,7 @@ def test_ids_are_long_of_chance_and_kept_by_their_hash_alone() -> None:
     assert not any(each in kept for each in ids)
 
 
-def test_what_was_ended_or_never_began_holds_nothing() -> None:
+def test_an_ended_or_unknown_session_is_not_open() -> None:
     sessions = AdminSessions(Watch(0.0))
     mine, others = sessions.begin(), sessions.begin()
     sessions.end(mine)

@@ -6,20 +6,26 @@ import logging
 import re
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 
 from dashboards import pages
 from dashboards.pages import Overview
 from proxy.api.starting import OFFLINE
 from proxy.app import Gateway, gateway
 from proxy.configuration import read_policies
+from proxy.errors import ProxyError, Unready
+from proxy.pages.app import add_error_handlers, health_router
 from proxy.settings import Settings
 from proxy.store.store import Store
 from tests.fakes.asgi import Connection, asked, refusal, scope
+from tests.fakes.clock import played
 from tests.fakes.offline import offline_store
+from tests.fakes.pages import page
 
 TOKEN = "an-admin-token-of-24-chars"
 NOW = 1_790_000_000.0
@@ -74,7 +80,7 @@ def test_the_token_opens_the_pages_and_nothing_else(settings: Settings) -> None:
         cookie = await signed_in(running)
         page = await got(running, "/admin", cookie=cookie)
         assert page.status == 200
-        assert "Nothing is promised of calls yet" in page.body.decode()
+        assert "There are no objectives yet" in page.body.decode()
         for path in ("/v1/models", "/v1/thriftgate/calls/call_1"):
             assert (await got(running, path, cookie=cookie)).status == 401
             told = await got(running, path, authorization=f"Bearer {TOKEN}")
@@ -110,7 +116,7 @@ def test_a_callers_key_opens_no_page(settings: Settings) -> None:
     within(with_token(settings), work)
 
 
-def test_what_is_held_is_told_by_the_counters_of_the_process(settings: Settings) -> None:
+def test_held_amounts_come_from_the_counters_of_the_process(settings: Settings) -> None:
     file = settings.folder.parent / "policies.toml"
     told = (
         'name = "day"',
@@ -141,7 +147,7 @@ def test_the_token_is_in_no_log(settings: Settings, caplog: pytest.LogCaptureFix
 
 def test_what_empty_parts_say_to_write_can_be_read(tmp_path: Path) -> None:
     """Beside the page's own tests, as the pages' package knows no promises' files."""
-    nothing = Overview(promises=[], stays=[], moved=[], counters=[], notices=[])
+    nothing = Overview(objectives=[], reroutes=[], rerouted_calls=[], counters=[], open_alerts=[])
     html = pages.overview(nothing, NOW)
     snippets = re.findall(r"<code>(\[\[.*?)</code>", html, re.DOTALL)
     file = tmp_path / "policies.toml"
@@ -208,3 +214,91 @@ def test_where_known_keys_are_served_the_journal_alone_makes_a_gateway_unready(
     assert (status, ready) == (200, {"status": "ready", "troubles": [], "notes": notes})
     assert (status_after, unready["notes"]) == (503, notes)
     assert "journal" in unready["troubles"][0]
+
+
+def failing_page(error: Exception | None = None) -> FastAPI:
+    """One page, which fails."""
+    pages, ids = FastAPI(), count()
+    add_error_handlers(pages, lambda: f"call_{next(ids)}")
+
+    @pages.get("/page")
+    async def page() -> None:
+        if error is not None:
+            raise error
+
+    return pages
+
+
+def answer_to(error: ProxyError) -> Connection:
+    return played(asked(failing_page(error), scope("/page", "GET")))
+
+
+def test_a_page_refuses_with_the_envelope_and_headers_of_a_call():
+    busy = answer_to(Unready("Later.", code="busy", retry_after=1.5))
+
+    assert (busy.status, refusal(busy)["code"]) == (503, "busy")
+    assert busy.headers == {
+        "x-request-id": "call_0",
+        "content-type": "application/json",
+        "content-length": str(len(busy.body)),
+        "retry-after": "2",
+        "retry-after-ms": "1500",
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "status", "code"),
+    [("/page", "POST", 405, "method_not_allowed"), ("/none", "GET", 404, "not_found")],
+)
+def test_an_unknown_path_or_method_says_that_a_retry_is_useless(path, method, status, code):
+    lost = played(asked(failing_page(), scope(path, method)))
+
+    assert (lost.status, refusal(lost)["code"]) == (status, code)
+    assert lost.headers["x-should-retry"] == "false"
+    assert lost.headers.get("allow") == ("GET" if status == 405 else None)
+
+
+def test_a_bug_behind_a_page_is_a_bare_500_and_is_raised_to_be_logged(caplog):
+    connection = Connection()
+    with caplog.at_level(logging.ERROR), pytest.raises(RuntimeError):
+        played(
+            asked(failing_page(RuntimeError("at /etc/secret")), scope("/page", "GET"), connection)
+        )
+
+    assert (connection.status, refusal(connection)["code"]) == (500, "internal_error")
+    assert b"secret" not in connection.body
+    assert "call_0" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("troubles", "status", "word"), [([], 200, "ready"), (["The disk is full."], 503, "not ready")]
+)
+def test_readyz_says_what_is_not_ready(troubles, status, word):
+    pages = health_router(lambda: troubles, list, lambda: b"")
+
+    assert page(pages, "/readyz", headers={"authorization": ""})[:2] == (
+        status,
+        {"status": word, "troubles": troubles},
+    )
+
+
+def test_healthz_is_ok_while_the_process_answers():
+    pages = health_router(lambda: ["all is lost"], list, lambda: b"")
+
+    assert page(pages, "/healthz", headers={"authorization": ""})[:2] == (200, {"status": "ok"})
+
+
+def test_the_metrics_page_returns_the_text_of_prometheus():
+    status, text, headers = page(health_router(list, list, lambda: b"up 1\n"), "/metrics")
+
+    assert (status, text) == (200, b"up 1\n")
+    assert headers["content-type"].startswith("text/plain; version=0.0.4")
+
+
+def test_readyz_shows_notes_that_do_not_make_it_fail():
+    pages = health_router(list, lambda: ["The reload failed."], lambda: b"")
+
+    assert page(pages, "/readyz", headers={"authorization": ""})[:2] == (
+        200,
+        {"status": "ready", "troubles": [], "notes": ["The reload failed."]},
+    )

@@ -23,7 +23,7 @@ from tests.fakes.replicas_steered import objective
 
 
 def test_a_live_board_answers_all_that_pages_ask(store: Store) -> None:
-    board: AdminBoard = LiveBoard(store, (), wheel=None, counters=None, now=lambda: NOW)
+    board: AdminBoard = LiveBoard(store, (), router=None, counters=None, now=lambda: NOW)
 
     assert isinstance(board, LiveBoard)
 
@@ -47,7 +47,7 @@ def test_an_objective_stands_where_the_wheel_has_it(store: Store) -> None:
         state=ControllerState.DEGRADED, level=2, since=NOW - 9, reason="31 of 60 were slow"
     )
     moving = wheel(objective(feature="chat", name="chat"), chat=standing)
-    (found,) = asked(store, LiveBoard.objectives, wheel=moving) or ()
+    (found,) = asked(store, LiveBoard.objectives, router=moving) or ()
 
     assert (found.name, found.feature, found.what) == ("chat", "chat", "p95 of ttft within 500ms")
     assert (found.enforce, found.acts, found.ladder) == ("degrade", True, ("elsewhere", "small"))
@@ -57,7 +57,7 @@ def test_an_objective_stands_where_the_wheel_has_it(store: Store) -> None:
 
 def test_an_objective_that_nothing_was_said_of_is_healthy(store: Store) -> None:
     (found,) = (
-        asked(store, LiveBoard.objectives, wheel=wheel(objective(enforce=Enforce.ALERT))) or ()
+        asked(store, LiveBoard.objectives, router=wheel(objective(enforce=Enforce.ALERT))) or ()
     )
 
     assert found.knows_pin
@@ -68,19 +68,19 @@ def test_an_objective_that_nothing_was_said_of_is_healthy(store: Store) -> None:
 
 def test_an_objective_about_streams_alone_says_so(store: Store) -> None:
     streams = objective(calls=RequestKind.STREAMS)
-    (found,) = asked(store, LiveBoard.objectives, wheel=wheel(streams)) or ()
+    (found,) = asked(store, LiveBoard.objectives, router=wheel(streams)) or ()
 
     assert found.only == "streams only"
 
 
-def test_burn_is_of_the_last_ten_minutes_on_all_rungs(store: Store) -> None:
+def test_burn_is_of_the_last_ten_minutes_on_all_levels(store: Store) -> None:
     moving = wheel(objective(name="chat"), objective(name="cache", metric=Metric.CACHE, under=None))
     for name in ("chat", "cache"):
         arm = moving.tracks[name].arm
         moving.tally.add(arm(0), 60, 20, NOW - 500)
         moving.tally.add(arm(1), 20, 0, NOW)
         moving.tally.add(arm(1), 1000, 1000, NOW - 700)
-    chat, cache = asked(store, LiveBoard.objectives, wheel=moving) or ()
+    chat, cache = asked(store, LiveBoard.objectives, router=moving) or ()
 
     assert chat.burn == pytest.approx(4.0)
     assert (chat.missed, chat.counted) == (cache.missed, cache.counted) == (20, 100)
@@ -94,14 +94,14 @@ def test_a_pin_says_who_set_it(store: Store) -> None:
         state=ControllerState.PINNED, level=1, since=NOW, reason="Pinned to rung 1: a test"
     )
     (found,) = (
-        asked(store, LiveBoard.objectives, wheel=wheel(objective(name="chat"), chat=pinned)) or ()
+        asked(store, LiveBoard.objectives, router=wheel(objective(name="chat"), chat=pinned)) or ()
     )
 
     assert found.pin == Pin(who="ann", why="a test", until=NOW + 60)
     assert (found.state, found.why) == ("pinned", "")
 
 
-def test_what_was_moved_is_told(store: Store) -> None:
+def test_reroutes_and_rerouted_calls_are_shown(store: Store) -> None:
     keep(store, a_receipt(1, moved="chat-ttft: rung 1"))
     move = an_alert(kind="move", title="chat-ttft is degraded, on fallback level 1: small")
     store.outbox.add([move], {}, NOW)
@@ -109,7 +109,7 @@ def test_what_was_moved_is_told(store: Store) -> None:
     (call,) = asked(store, LiveBoard.rerouted_calls) or ()
     (stay,) = asked(store, LiveBoard.reroutes) or ()
     assert call.why == "chat-ttft: rung 1"
-    assert (stay.objective, stay.rung) == ("chat-ttft", "small")
+    assert (stay.objective, stay.level) == ("chat-ttft", "small")
 
 
 def test_open_alerts_are_told_with_what_is_done_and_what_to_do(store: Store) -> None:
@@ -118,7 +118,7 @@ def test_open_alerts_are_told_with_what_is_done_and_what_to_do(store: Store) -> 
 
     assert (found.severity, found.began) == (Severity.PAGE, an_alert().began)
     assert (found.title, found.facts) == (an_alert().title, an_alert().facts)
-    assert (found.done, found.mend) == (an_alert().action, "Pin it")
+    assert (found.done, found.fix) == (an_alert().action, "Pin it")
 
 
 def test_a_call_is_told_with_all_that_its_receipts_say_but_its_prompt(store: Store) -> None:

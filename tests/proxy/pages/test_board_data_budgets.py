@@ -24,7 +24,7 @@ def test_without_counters_the_ledger_says_what_was_spent(store: Store) -> None:
     assert (found.spent, found.held, found.limit) == (10**9, None, LIMIT)
 
 
-def test_of_many_counters_those_with_most_spent_are_told(store: Store) -> None:
+def test_of_many_counters_those_with_most_spent_are_shown(store: Store) -> None:
     spent_by(store, *(f"team {n}" for n in range(15)))
     found = asked(store, LiveBoard.counters, budget(limit=LIMIT), budget(name="other")) or ()
 
@@ -64,7 +64,7 @@ class Away(LocalBudgetStore):
 @pytest.mark.parametrize("away", [Away(), Away(30.0)])
 def test_counters_that_are_away_leave_the_ledgers_word(store: Store, away: BudgetStore) -> None:
     spent_by(store, "acme")
-    (found,) = asked(store, LiveBoard.counters, budget(), counters=away, patience=0.3) or ()
+    (found,) = asked(store, LiveBoard.counters, budget(), counters=away, timeout_s=0.3) or ()
 
     assert (found.spent, found.held) == (10**9, None)
 
@@ -78,7 +78,7 @@ def test_counters_are_asked_also_where_the_ledger_is_away(store: Store, monkeypa
         everybodys,
         all_together,
         counters=LocalBudgetStore(),
-        patience=0.3,
+        timeout_s=0.3,
     )
 
     assert [(row.budget, row.whose, row.spent, row.held) for row in found or ()] == [

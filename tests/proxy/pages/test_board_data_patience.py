@@ -37,7 +37,7 @@ def test_a_database_that_is_away_is_not_available_and_no_failure(store: Store, m
         ]
 
     assert asked(store, everything, budget()) == [None] * 4
-    (promise,) = asked(store, LiveBoard.objectives, wheel=wheel(objective())) or ()
+    (promise,) = asked(store, LiveBoard.objectives, router=wheel(objective())) or ()
     assert (promise.pin, promise.knows_pin) == (None, False)
 
 
@@ -86,7 +86,7 @@ def test_a_question_that_takes_too_long_is_given_up_and_keeps_one_thread_alone(
         slow.goes_on.set()
         assert await board.rerouted_calls() == []
 
-    asked(store, run, budget(), wheel=wheel(objective()), patience=0.3)
+    asked(store, run, budget(), router=wheel(objective()), timeout_s=0.3)
 
 
 def test_pages_never_keep_more_than_two_threads_of_the_store(store: Store, monkeypatch) -> None:
@@ -105,7 +105,7 @@ def test_pages_never_keep_more_than_two_threads_of_the_store(store: Store, monke
         slow.goes_on.set()
         assert await page(board) == [True] * 5
 
-    asked(store, run, wheel=wheel(objective()), patience=0.5)
+    asked(store, run, router=wheel(objective()), timeout_s=0.5)
 
 
 def test_what_waits_for_a_thread_of_the_store_and_is_given_up_is_never_asked(
@@ -120,4 +120,4 @@ def test_what_waits_for_a_thread_of_the_store_and_is_given_up_is_never_asked(
         goes_on.set()
         assert await page(board) == [True] * 5
 
-    asked(store, run, wheel=wheel(objective()), patience=0.3)
+    asked(store, run, router=wheel(objective()), timeout_s=0.3)

@@ -2,10 +2,10 @@ import pytest
 
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Upstream
-from proxy.errors import NotFound, Unauthenticated
 from proxy.pages.models import router
 from tests.fakes.desk import catalog, route
 from tests.fakes.pages import authenticate, page
+from tests.fakes.refusals import refusing
 
 NAMELESS = Upstream(name="vllm", kind="openai", base_url="http://vllm/v1")
 KNOWN = Catalog(
@@ -62,7 +62,7 @@ def test_a_model_is_told_by_its_name(path, name):
 
 
 def test_an_unknown_model_is_not_found():
-    with pytest.raises(NotFound, match="GET /v1/models") as caught:
+    with refusing(404, match="GET /v1/models") as caught:
         page(PAGES, "/v1/models/n")
 
     assert (caught.value.code, caught.value.param) == ("model_not_found", "model")
@@ -70,5 +70,5 @@ def test_an_unknown_model_is_not_found():
 
 @pytest.mark.parametrize("path", ["/v1/models", "/v1/models/m"])
 def test_models_are_told_to_keys_only(path):
-    with pytest.raises(Unauthenticated):
+    with refusing(401):
         page(router(catalog, authenticate, bool), path, headers={"authorization": "Bearer x"})

@@ -3,12 +3,12 @@ from typing import Any
 
 import pytest
 
-from proxy.errors import NotFound, Unauthenticated
 from proxy.pages.receipts import router
 from proxy.records.receipt import Outcome, Receipt
 from slo.usage import Usage
 from tests.fakes.pages import authenticate, page
 from tests.fakes.receipts import a_receipt
+from tests.fakes.refusals import refusing
 
 ID = f"call_{32 * '1'}"
 OURS: dict[str, Any] = {"call_id": ID, "team": "team_1", "key_id": "key_1"}
@@ -56,13 +56,13 @@ def test_a_call_is_told_with_all_its_attempts():
         (({"cost_nanos": 2_000}, {"usage": None, "ttft": 0.5, "cost_nanos": None}), None),
     ],
 )
-def test_what_a_call_cost_is_what_all_its_attempts_did(parts, cost):
+def test_a_calls_cost_is_the_sum_of_its_attempts(parts, cost):
     _, told, _ = shown(*(a_receipt(**OURS, attempt=n, **part) for n, part in enumerate(parts)))
 
     assert told["cost_usd"] == cost
 
 
-def test_what_planning_did_is_told_with_the_price_of_a_miss():
+def test_a_receipt_shows_planning_and_the_price_of_a_miss():
     planned = a_receipt(
         **OURS,
         conversation="ab" * 16,
@@ -95,7 +95,7 @@ def test_a_prompt_that_was_kept_is_not_told_here():
     "other", [{"team": "team_2"}, {"key_id": "key_2"}, {"call_id": f"call_{32 * '2'}"}]
 )
 def test_anothers_call_is_not_found(other):
-    with pytest.raises(NotFound) as caught:
+    with refusing(404) as caught:
         shown(a_receipt(**(OURS | other)))
 
     assert caught.value.code == "call_not_found"
@@ -105,14 +105,14 @@ def test_anothers_call_is_not_found(other):
     "call_id",
     ["x" * 500, "call_1", f"CALL_{32 * 'a'}", f"call_{32 * 'A'}", f"call_{33 * 'a'}", ID + "%0A"],
 )
-def test_what_is_no_calls_id_is_not_looked_for(call_id):
+def test_an_invalid_call_id_is_not_looked_up(call_id):
     kept = FakeKept()
-    with pytest.raises(NotFound):
+    with refusing(404):
         page(router(kept, authenticate), f"/v1/thriftgate/calls/{call_id}")
 
     assert kept.asked == []
 
 
 def test_receipts_are_told_to_keys_only():
-    with pytest.raises(Unauthenticated):
+    with refusing(401):
         shown(a_receipt(**OURS), headers={"authorization": ""})

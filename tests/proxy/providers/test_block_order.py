@@ -28,14 +28,14 @@ def _told(answer: list[Any]) -> tuple[list[Raw], str, list[tuple[str, dict[str, 
     order, told, words, calls = BlockOrder(), list[Any](), "", list[tuple[str, dict[str, Any]]]()
     for one in answer:
         if isinstance(one, str):
-            order.say(one)
+            order.note_words(one)
             words += one
         elif isinstance(one, int):
             calls.append((f"t{len(calls)}", _call(len(calls))))
-            order.call(calls[-1][0])
+            order.note_call(calls[-1][0])
         else:
-            told += order.opaque(one)
-    told += order.end()
+            told += order.entries_for_block(one)
+    told += order.final_entries()
     return [Raw(msgspec.json.encode(one)) for one in told], words, calls
 
 

@@ -6,7 +6,6 @@ import orjson
 import pytest
 from msgspec import Raw
 
-from proxy.errors import InvalidCall
 from proxy.providers.body_fields import ChatBody, read
 from proxy.providers.compaction_blocks import (
     applied_edits,
@@ -15,6 +14,7 @@ from proxy.providers.compaction_blocks import (
     is_compaction,
     merge_betas,
 )
+from tests.fakes.refusals import refusing
 
 EDITING, THRESHOLD, ON_DEMAND = (
     "context-management-2025-06-27",
@@ -63,7 +63,7 @@ def test_a_block_needs_the_beta_of_what_wrote_it(body: ChatBody, needed: tuple[s
     assert betas(body) == needed
 
 
-def test_what_asks_for_compaction_is_said_as_it_came() -> None:
+def test_what_asks_for_compaction_is_said_unmodified() -> None:
     edits = asked(context_management={"edits": [CLEAR], "later": 1})
 
     assert compaction_fields(asked()) == {}
@@ -83,7 +83,7 @@ def test_what_asks_for_compaction_is_said_as_it_came() -> None:
     ],
 )
 def test_what_anthropic_would_not_take_names_its_place(fields: Any, param: str) -> None:
-    with pytest.raises(InvalidCall) as caught:
+    with refusing(400) as caught:
         compaction_fields(asked(**fields))
 
     assert caught.value.param == param

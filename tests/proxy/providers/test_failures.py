@@ -24,7 +24,7 @@ def _body(**error: object) -> bytes:
 
 
 @pytest.mark.parametrize("status", [400, 404, 409, 413, 415, 422, 429])
-def test_what_the_caller_can_mend_is_told_in_the_upstreams_words(status: int) -> None:
+def test_what_the_caller_can_fix_is_told_in_the_upstreams_words(status: int) -> None:
     body = _body(message="No such tool.", code="bad_tool", param="tools[0]", type="odd_error")
     error = openai_failure(status, {}, body)
 
@@ -54,7 +54,7 @@ def test_what_the_caller_can_mend_is_told_in_the_upstreams_words(status: int) ->
         (501, 502, "upstream_error", False),
     ],
 )
-def test_everything_else_is_told_in_ours(
+def test_everything_else_is_reported_in_ours(
     status: int, shown: int, code: str, *, retryable: bool
 ) -> None:
     error = openai_failure(status, {}, _body(message="secret inner words", code="x", type="y"))
@@ -302,7 +302,7 @@ def test_a_run_without_an_error_means_no_failure():
     assert failure_in(b"data: {}\n\n: ping\n\ndata: [DONE]\n\n", openai_failure) is None
 
 
-def test_an_error_event_is_told_as_its_status_would_be():
+def test_an_error_event_is_reported_as_its_status_would_be():
     run = b'data: {"error":{"message":"slow down","code":"rate_limit_exceeded"}}\n\n'
     failure = failure_in(run, openai_failure)
 
@@ -317,7 +317,7 @@ def test_an_error_event_is_told_as_its_status_would_be():
         b'{"type":"response.failed","response":{"error":{"code":"rate_limit_exceeded"}}}',
     ],
 )
-def test_an_error_of_a_responses_stream_is_told_as_its_status_would_be(event):
+def test_an_error_of_a_responses_stream_is_reported_as_its_status_would_be(event):
     failure = failure_in(b"event: x\ndata: " + event + b"\n\n", openai_failure)
 
     assert failure is not None
@@ -341,7 +341,7 @@ def test_a_body_that_tells_no_error_is_no_failure(body):
     assert failure_of(body, openai_failure) is None
 
 
-def test_a_body_that_is_an_error_is_told_as_its_status_would_be():
+def test_a_body_that_is_an_error_is_reported_as_its_status_would_be():
     failure = failure_of(b'{"message":"bad key sk-abcdef123456","code":400}', openai_failure)
 
     assert failure is not None
@@ -388,7 +388,7 @@ def test_bytes_lose_their_keys_and_nothing_else():
         b"event: error\r\ndata: sk-abcdef123456",
     ],
 )
-def test_what_stands_before_an_error_stays_as_it_came(end, error):
+def test_what_stands_before_an_error_stays_unmodified(end, error):
     content = b'data: {"error":null,"text":"{\\"error\\":\\"sk-abcdef123456\\"}"}' + end
     run = content + error + end + content
     kept, redacted = content, (error + end + content).replace(b"sk-abcdef123456", b"[redacted]")

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.errors import InvalidCall
 from proxy.providers.multipart import MAX_PARTS, is_form, with_model
+from tests.fakes.refusals import refusing
 
 FIELDS = ("model", "language")
 TYPE = "multipart/form-data; boundary=b"
@@ -86,14 +86,14 @@ def test_what_is_no_form_is_left_as_it_is(body, content_type):
     assert with_model(body, content_type, "new") is body
 
 
-def test_a_form_is_told_by_its_content_type():
+def test_a_form_is_reported_by_its_content_type():
     assert is_form("Multipart/Form-Data ; boundary=x")
     assert not is_form("")
 
 
 def test_a_form_of_too_many_parts_is_refused():
     assert with_model(form(*[part("x", b"")] * (MAX_PARTS - 1)), TYPE, "new")
-    with pytest.raises(InvalidCall, match="more than 1,000 parts"):
+    with refusing(400, match="more than 1,000 parts"):
         with_model(form(*[part("x", b"")] * (MAX_PARTS + 1)), TYPE, "new")
 
 

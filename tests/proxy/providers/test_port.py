@@ -54,7 +54,7 @@ def test_no_request_carries_the_callers_key(wire, there):
 @pytest.mark.parametrize(
     "body", [b"", b"<html>sk-verysecret123</html>", b'{"error":"no"}', b"\xff", b"[" * 10_000]
 )
-def test_a_failure_is_told_whatever_its_body_is(wire, status, body):
+def test_a_failure_is_reported_whatever_its_body_is(wire, status, body):
     failure = wire.failure(status, {"retry-after": "3"}, body)
 
     assert isinstance(failure, UpstreamError)

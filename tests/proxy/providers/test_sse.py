@@ -67,7 +67,7 @@ def test_any_chunking_gives_the_same_bytes_and_the_same_events(
 
     # A CR after CR LF waits for its own LF, so it ends no line yet.
     told = stream[:-1] if stream.endswith(b"\r\n\r") else stream
-    assert b"".join(runs) + frames.rest() == stream
+    assert b"".join(runs) + frames.unfinished_event() == stream
     assert [event for run in runs for event in parse_events(run)] == _plain(told)
 
 
@@ -77,9 +77,9 @@ def test_a_bound_loses_no_byte(stream: bytes, cuts: list[int], bound: int) -> No
     runs = []
     for chunk in _cut(stream, cuts):
         runs.append(frames.feed(chunk))
-        assert len(frames.rest()) <= bound + len(chunk)
+        assert len(frames.unfinished_event()) <= bound + len(chunk)
 
-    assert b"".join(runs) + frames.rest() == stream
+    assert b"".join(runs) + frames.unfinished_event() == stream
 
 
 def test_a_whole_event_on_its_own_is_not_even_copied() -> None:
@@ -92,10 +92,10 @@ def test_an_unfinished_event_waits_for_its_blank_line() -> None:
     frames = EventFramer()
 
     assert frames.feed(b"data: 1\n\ndata: 2") == b"data: 1\n\n"
-    assert frames.rest() == b"data: 2"
+    assert frames.unfinished_event() == b"data: 2"
     assert frames.feed(b"\n") == b""
     assert frames.feed(b"\n") == b"data: 2\n\n"
-    assert frames.rest() == b""
+    assert frames.unfinished_event() == b""
 
 
 def test_an_event_over_the_bound_is_passed_on_as_it_is() -> None:
@@ -111,14 +111,14 @@ def test_a_line_feed_parted_from_its_carriage_return_is_waited_for() -> None:
 
     assert frames.feed(b"data: 1\r\n\r") == b""
     assert frames.feed(b"\n") == b"data: 1\r\n\r\n"
-    assert frames.rest() == b""
+    assert frames.unfinished_event() == b""
 
 
 def test_a_line_feed_that_never_comes_loses_nothing() -> None:
     frames = EventFramer()
 
     assert frames.feed(b"data: 1\r\n\r") == b""
-    assert frames.rest() == b"data: 1\r\n\r"
+    assert frames.unfinished_event() == b"data: 1\r\n\r"
 
 
 def test_where_lines_end_in_a_carriage_return_no_line_feed_is_waited_for() -> None:
@@ -176,7 +176,7 @@ def test_what_only_keeps_a_connection_alive_is_idle(run, idle):
         (b"database", False),
     ],
 )
-def test_a_stream_is_told_by_its_first_bytes_and_never_by_fewer(head, is_stream):
+def test_a_stream_is_reported_by_its_first_bytes_and_never_by_fewer(head, is_stream):
     found = [begins_stream(head[:end]) for end in range(len(head) + 1)]
 
     assert found[-1] is is_stream

@@ -14,14 +14,16 @@ from tests.fakes.answers import ASKED
 from tests.fakes.desk import TARIFF, call
 
 NOW = 1_790_000_000.0
-FOLDED = CompactionResult(mode="facts", why="pays", is_folded=True, before=10_000, after=4_000)
+COMPACTED = CompactionResult(
+    mode="facts", why="pays", is_compacted=True, before=10_000, after=4_000
+)
 RESET = CompactionResult(
-    mode="facts", why="pays", is_folded=True, before=10_000, after=4_000, reset=True
+    mode="facts", why="pays", is_compacted=True, before=10_000, after=4_000, reset=True
 )
 COLD = CompactionResult(
     mode="facts",
     why="cold",
-    is_folded=True,
+    is_compacted=True,
     before=10_000,
     after=4_000,
     reset=True,
@@ -45,26 +47,28 @@ def test_what_a_header_says():
     assert RESET.header == "compacted; reason=pays; tokens=10000->4000; reset=yes"
 
 
-def test_where_results_alone_were_said_shorter_a_header_does_not_say_folded():
+def test_where_results_alone_were_said_shorter_a_header_does_not_say_compacted():
     early = CompactionResult(
-        mode="facts", why="too_early", is_folded=True, messages=0, before=9, after=6
+        mode="facts", why="too_early", is_compacted=True, messages=0, before=9, after=6
     )
 
     assert early.header == "trimmed; reason=too_early; tokens=9->6; reset=no"
 
 
-def test_what_was_folded_earlier_says_why_it_was_and_why_no_more_is():
+def test_what_was_compacted_earlier_says_why_it_was_and_why_no_more_is():
     held = CompactionResult(
         mode="facts",
-        why="nothing_to_fold",
-        folded_why="forced",
-        is_folded=True,
+        why="nothing_to_compact",
+        last_compacted_why="forced",
+        is_compacted=True,
         messages=24,
         before=9,
         after=6,
     )
 
-    assert held.header == "compacted; reason=forced; no-more=nothing_to_fold; tokens=9->6; reset=no"
+    assert (
+        held.header == "compacted; reason=forced; no-more=nothing_to_compact; tokens=9->6; reset=no"
+    )
 
 
 def test_trouble_is_noted_and_a_decision_is_not():
@@ -77,7 +81,7 @@ def test_trouble_is_noted_and_a_decision_is_not():
 def test_a_warm_prompt_would_have_been_read_whole():
     used = Usage(input=100, cache_read=3_900, output=7)
 
-    assert usage_without_compaction(FOLDED, used) == Usage(input=100, cache_read=9_900, output=7)
+    assert usage_without_compaction(COMPACTED, used) == Usage(input=100, cache_read=9_900, output=7)
 
 
 @pytest.mark.parametrize(
@@ -85,12 +89,14 @@ def test_a_warm_prompt_would_have_been_read_whole():
     [(Usage(input=8_000), "input"), (Usage(input=500, write_5m=7_500), "write_5m")],
 )
 def test_a_cold_one_would_have_been_paid_where_this_one_was(used, bucket):
-    assert getattr(usage_without_compaction(FOLDED, used), bucket) == getattr(used, bucket) + 12_000
+    assert (
+        getattr(usage_without_compaction(COMPACTED, used), bucket) == getattr(used, bucket) + 12_000
+    )
     assert getattr(usage_without_compaction(COLD, used), bucket) == getattr(used, bucket) + 12_000
 
 
 def test_that_nothing_of_a_short_prompt_was_read_is_no_sign_of_a_cold_one():
-    assert usage_without_compaction(FOLDED, Usage(input=4_000)) == Usage(
+    assert usage_without_compaction(COMPACTED, Usage(input=4_000)) == Usage(
         input=4_000, cache_read=6_000
     )
     assert usage_without_compaction(COLD, Usage(input=4_000)) == Usage(input=10_000)
@@ -103,7 +109,7 @@ def test_a_reset_of_a_warm_prompt_is_charged_with_what_it_wrote():
 
 
 def test_tokens_are_scaled_to_what_the_provider_counted():
-    assert usage_without_compaction(FOLDED, Usage(cache_read=8_000)).cache_read == 20_000
+    assert usage_without_compaction(COMPACTED, Usage(cache_read=8_000)).cache_read == 20_000
     assert usage_without_compaction(CompactionResult(before=5, after=0), Usage(input=3)) == Usage(
         input=3
     )
@@ -112,20 +118,23 @@ def test_tokens_are_scaled_to_what_the_provider_counted():
 def test_what_was_saved_is_priced_as_the_route_is():
     read = Usage(input=100, cache_read=3_900)
 
-    assert compaction_savings(FOLDED, read, TARIFF, NOW, STANDARD_TERMS) == 6_000 * 100
+    assert compaction_savings(COMPACTED, read, TARIFF, NOW, STANDARD_TERMS) == 6_000 * 100
     assert (
         compaction_savings(RESET, Usage(input=4_000), TARIFF, NOW, STANDARD_TERMS)
         == 10_000 * 100 - 4_000 * 1_000
     )
 
 
-@pytest.mark.parametrize("fold", [FOLDED, RESET, COLD])
-def test_where_there_is_no_cache_every_token_not_sent_is_saved(fold):
+@pytest.mark.parametrize("compaction", [COMPACTED, RESET, COLD])
+def test_where_there_is_no_cache_every_token_not_sent_is_saved(compaction):
     plain = Tariff(
         periods=(PricePeriod(sheets={"": PriceSheet(rates=TokenRates(input=1_000_000_000))}),)
     )
 
-    assert compaction_savings(fold, Usage(input=4_000), plain, NOW, STANDARD_TERMS) == 6_000 * 1_000
+    assert (
+        compaction_savings(compaction, Usage(input=4_000), plain, NOW, STANDARD_TERMS)
+        == 6_000 * 1_000
+    )
 
 
 def test_what_nobody_can_say_is_unknown():
@@ -133,9 +142,9 @@ def test_what_nobody_can_say_is_unknown():
     used = Usage(input=1, cache_read=1)
 
     assert compaction_savings(NO_COMPACTION, used, TARIFF, NOW, STANDARD_TERMS) is None
-    assert compaction_savings(FOLDED, None, TARIFF, NOW, STANDARD_TERMS) is None
-    assert compaction_savings(FOLDED, used, None, NOW, STANDARD_TERMS) is None
-    assert compaction_savings(FOLDED, used, unpriced, NOW, STANDARD_TERMS) is None
+    assert compaction_savings(COMPACTED, None, TARIFF, NOW, STANDARD_TERMS) is None
+    assert compaction_savings(COMPACTED, used, None, NOW, STANDARD_TERMS) is None
+    assert compaction_savings(COMPACTED, used, unpriced, NOW, STANDARD_TERMS) is None
 
 
 def test_questions_for_notes_have_a_feature_of_their_own():

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.errors import InvalidCall
+from proxy.errors import CallerError
 from proxy.records.request_fields import parse_request_fields, raw_field, replace_fields
+from tests.fakes.refusals import refusing
 
 scalars = (
     st.none()
@@ -59,7 +60,7 @@ def test_a_body_of_unknown_fields_asks_for_nothing(body):
 
 @given(st.binary(max_size=40))
 def test_no_bytes_at_all_surprise_the_reader(body):
-    with suppress(InvalidCall):
+    with suppress(CallerError):
         assert len(parse_request_fields(body).model) <= 512
 
 
@@ -95,7 +96,7 @@ def test_null_asks_for_nothing(body):
     "body", [b"", b"{", b"\xff", b'{"user":"\xff"}', b'{"user":"\\ud800"}', b'{"a":1} x']
 )
 def test_what_is_no_json_is_told_so(body):
-    with pytest.raises(InvalidCall, match="not valid JSON") as caught:
+    with refusing(400, match="not valid JSON") as caught:
         parse_request_fields(body)
     assert (caught.value.code, caught.value.param) == ("invalid_json", None)
 
@@ -115,7 +116,7 @@ def test_what_is_no_json_is_told_so(body):
     ],
 )
 def test_half_a_character_is_told_as_what_it_is(text, half, byte):
-    with pytest.raises(InvalidCall, match="half of a surrogate pair") as caught:
+    with refusing(400, match="half of a surrogate pair") as caught:
         parse_request_fields(b'{"user":"' + text.encode() + b'"}')
 
     told = f"not valid JSON: {half} (byte {byte}) is half"
@@ -126,7 +127,7 @@ def test_half_a_character_is_told_as_what_it_is(text, half, byte):
 def test_half_a_character_is_looked_for_in_the_beginning_alone():
     far = b'{"user":"' + b" " * 100_000 + rb"\ud83d" + b'"}'
 
-    with pytest.raises(InvalidCall, match="not valid JSON") as caught:
+    with refusing(400, match="not valid JSON") as caught:
         parse_request_fields(far)
 
     assert "surrogate pair, and no" not in caught.value.message
@@ -135,12 +136,12 @@ def test_half_a_character_is_looked_for_in_the_beginning_alone():
 @pytest.mark.parametrize("text", [r"\ud83d\ude00", r"\\ud83d", r"\uD83D\uDE00", r"\ufffd"])
 def test_whole_characters_are_not_blamed_for_another_mistake(text):
     assert parse_request_fields(b'{"user":"' + text.encode() + b'"}')
-    with pytest.raises(InvalidCall, match="truncated"):
+    with refusing(400, match="truncated"):
         parse_request_fields(b'{"user":"' + text.encode() + b'"')
 
 
 def test_json_nested_without_end_is_told_so():
-    with pytest.raises(InvalidCall, match="not valid JSON"):
+    with refusing(400, match="not valid JSON"):
         parse_request_fields(b'{"x":' + b"[" * 200_000)
 
 
@@ -157,7 +158,7 @@ def test_json_nested_without_end_is_told_so():
     ],
 )
 def test_a_wrong_type_is_told_with_its_parameter(body, param):
-    with pytest.raises(InvalidCall) as caught:
+    with refusing(400) as caught:
         parse_request_fields(body)
 
     assert (caught.value.code, caught.value.param) == ("invalid_type", param)

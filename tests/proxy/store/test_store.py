@@ -135,7 +135,7 @@ def test_a_key_revoked_by_one_process_closes_in_another_within_three_seconds(
     gateway = Store.open(url, tmp_path / "b")
     team = admin.teams.create("support", now=1.0)
     key, secret = admin.teams.create_key(team.id, "", now=1.0)
-    looked = asyncio.run(gateway.keyring.look(secret))
+    looked = asyncio.run(gateway.keyring.fetch(secret))
     revoked_at = time.monotonic()
     admin.teams.revoke(key.id, now=2.0)
     found = gateway.keyring.find(secret)
@@ -171,8 +171,10 @@ def test_an_offline_store_knows_its_keys_and_secret_and_plans_and_compacts_nothi
 ) -> None:
     store, key = offline_store(tmp_path)
     found = store.keyring.find(key)
-    mode = store.board.standings.of(LayoutScope("team", "feature")).mode
-    compaction = store.foldboard.chosen.of("team", "feature").effective_mode(Compaction.FACTS)
+    mode = store.board.current.of(LayoutScope("team", "feature")).mode
+    compaction = store.compaction_settings.current.of("team", "feature").effective_mode(
+        Compaction.FACTS
+    )
     troubles = store.trouble()
     store.close(0)
 
@@ -186,7 +188,7 @@ def test_an_offline_store_s_database_is_away_to_whoever_asks_it(tmp_path: Path) 
     with pytest.raises(OperationalError, match="away since the gateway started"):
         store.teams.all()
     with pytest.raises(Unready):
-        asyncio.run(store.keyring.look("tg-" + "x" * 40))
+        asyncio.run(store.keyring.fetch("tg-" + "x" * 40))
     store.close(0)
 
 
@@ -221,10 +223,12 @@ def test_a_store_that_is_online_learns_what_holds(tmp_path: Path) -> None:
     store, _ = offline_store(tmp_path)
     store.go_online()
     store.go_online()
-    for each in (store.keyring, store.board, store.foldboard):
+    for each in (store.keyring, store.board, store.compaction_settings):
         each.refresh()
-    mode = store.board.standings.of(LayoutScope("team", "feature")).mode
-    unlisted = store.foldboard.chosen.of("team", "feature").effective_mode(Compaction.FACTS)
+    mode = store.board.current.of(LayoutScope("team", "feature")).mode
+    unlisted = store.compaction_settings.current.of("team", "feature").effective_mode(
+        Compaction.FACTS
+    )
     is_current = store.keyring.is_current
     store.close(10)
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.tokens.vocabulary import (
-    _SLICE,
+    _SLICE_CHARS,
     Tokenizer,
     Vocabulary,
     _extension,
@@ -121,14 +121,14 @@ def test_any_text_becomes_the_tokens_tiktoken_makes(name: Vocabulary, text: str)
 def test_a_long_text_counts_the_same_although_it_is_cut(
     name: Vocabulary, piece: str, tail: str
 ) -> None:
-    text = (piece * (2 * _SLICE // len(piece) + 1))[: 2 * _SLICE] + tail
+    text = (piece * (2 * _SLICE_CHARS // len(piece) + 1))[: 2 * _SLICE_CHARS] + tail
 
     assert tokenizer(name).encode(text) == reference(name).encode_ordinary(text)
 
 
 @pytest.mark.parametrize("spaces", range(1, 7))
 def test_a_long_text_is_not_cut_between_spaces(spaces: int) -> None:
-    text = ("a" * (_SLICE - 3) + " " * spaces + "b " + "\n" * spaces + " c") * 2
+    text = ("a" * (_SLICE_CHARS - 3) + " " * spaces + "b " + "\n" * spaces + " c") * 2
 
     assert tokenizer("o200k_base").encode(text) == reference("o200k_base").encode_ordinary(text)
 

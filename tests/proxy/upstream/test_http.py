@@ -86,7 +86,7 @@ def test_a_key_goes_where_its_upstream_looks_for_it(kind, fields, header, value)
     run(work)
 
 
-def test_a_key_that_is_not_set_is_told_by_its_name():
+def test_a_key_that_is_not_set_is_reported_by_its_name():
     async def work() -> None:
         async with connected(OK, keys={}) as (server, opened):
             with pytest.raises(UpstreamError, match="set KEY") as caught:
@@ -314,7 +314,7 @@ CHUNKED = head(200, "Transfer-Encoding: chunked")
         [head(200, "Content-Encoding: gzip", "Content-Length: 5"), b"plain"],
     ],
 )
-def test_a_broken_answer_is_told_in_our_own_words(steps):
+def test_a_broken_answer_is_reported_in_our_own_words(steps):
     error = failed(steps)
 
     assert (error.status, error.code, error.retryable) == (502, "upstream_connection_broken", True)
@@ -324,7 +324,7 @@ def test_a_broken_answer_is_told_in_our_own_words(steps):
 @pytest.mark.parametrize(
     "base_url", ["http://", "ftp://up/v1", "nonsense", "http://[up/v1", "http://a..b/v1"]
 )
-def test_an_address_that_is_none_is_told(base_url):
+def test_an_address_that_is_none_is_reported(base_url):
     async def work() -> None:
         async with connected(OK) as (server, opened):
             with pytest.raises(UpstreamError) as caught:
@@ -345,7 +345,7 @@ def test_a_name_nobody_has_is_told_without_it():
     run(work)
 
 
-def test_a_connection_that_takes_too_long_is_told():
+def test_a_connection_that_takes_too_long_is_reported():
     async def work() -> None:
         async with serving(OK) as server:
             opening = open_transport({}, connections=4, connect_timeout=1e-9)
@@ -489,7 +489,7 @@ def test_an_upstream_has_to_be_who_it_says_it_is(loop, certificate, host, is_tru
         loop(work())
 
 
-def test_an_upstream_that_speaks_no_tls_is_told():
+def test_an_upstream_that_speaks_no_tls_is_reported():
     async def work() -> None:
         async def play(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             writer.write(b"plain words, and many of them\r\n")

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.catalog.entries import Route, Upstream
-from proxy.errors import InvalidCall
 from proxy.providers.anthropic.adapter import AnthropicWire
 from proxy.providers.port import PreparedRequest, Wire
 from proxy.records.call import Call, Key
 from proxy.records.request_fields import parse_request_fields
 from slo.usage import Usage
 from tests.fakes.desk import call, route
+from tests.fakes.refusals import refusing
 
 _KEY = Key(id="key_1", team="t", team_name="T")
 _ROUTE = Route(
@@ -137,7 +137,7 @@ def test_a_streamed_response_ends_complete_and_with_usage() -> None:
 def test_what_anthropic_does_not_serve_is_refused_with_a_way_out(
     endpoint: str, method: str
 ) -> None:
-    with pytest.raises(InvalidCall, match="ask a model of another provider") as caught:
+    with refusing(400, match="ask a model of another provider") as caught:
         AnthropicWire().request(_call({"input": "hi"}, endpoint, method=method), _ROUTE)
 
     assert caught.value.code == "unsupported_endpoint"
@@ -153,12 +153,12 @@ def test_the_wire_reads_its_own_usage_and_errors() -> None:
 
 
 @pytest.mark.parametrize(
-    ("endpoint", "mend"),
+    ("endpoint", "fix"),
     [("messages", "/v1/chat/completions"), ("embeddings", "another provider")],
 )
-def test_what_anthropic_does_not_serve_is_told_with_a_mend(endpoint, mend):
+def test_what_anthropic_does_not_serve_is_reported_with_a_fix(endpoint, fix):
     asked = call(b'{"model":"claude-x"}', endpoint)
-    with pytest.raises(InvalidCall, match=mend):
+    with refusing(400, match=fix):
         AnthropicWire().request(asked, route(kind="anthropic"))
 
 
@@ -255,7 +255,7 @@ def test_a_response_keeps_reasoning_in_its_place_there_and_back(pieces: list[Any
 def test_a_refusal_of_a_response_names_what_its_caller_wrote() -> None:
     file = {"type": "input_file", "file_id": "f"}
     items = [{"role": "user", "content": "hi"}, {"role": "user", "content": [file]}]
-    with pytest.raises(InvalidCall) as caught:
+    with refusing(400) as caught:
         AnthropicWire().request(_call({"instructions": "be", "input": items}, "responses"), _ROUTE)
 
     assert caught.value.param == "input[1].content[0].file_id"
@@ -306,9 +306,9 @@ def test_a_compaction_goes_through_a_response_and_comes_back_as_it_was(*, stream
     assert [turn["role"] for turn in said] == ["assistant", "user"]
 
 
-def test_a_compaction_of_another_provider_is_refused_with_the_way_to_mend_it() -> None:
+def test_a_compaction_of_another_provider_is_refused_with_the_way_to_fix_it() -> None:
     theirs = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAAB"}
-    with pytest.raises(InvalidCall, match="send the items that it stands for") as caught:
+    with refusing(400, match="send the items that it stands for") as caught:
         AnthropicWire().request(_compacting(input=[theirs]), _ROUTE)
 
     assert caught.value.param == "input[0]"
@@ -337,5 +337,5 @@ def test_a_model_is_shown_as_openai_shows_one(answered, shown):
 
 
 def test_a_model_is_deleted_nowhere_at_anthropic():
-    with pytest.raises(InvalidCall):
+    with refusing(400):
         AnthropicWire().request(call(b"", "models/claude", method="DELETE", fields=None), _ROUTE)

@@ -91,7 +91,7 @@ def test_a_call_without_input_has_no_arguments() -> None:
     assert len(message["tool_calls"]) == 1
 
 
-def test_thinking_is_readable_and_also_there_as_it_came() -> None:
+def test_thinking_is_readable_and_also_there_unmodified() -> None:
     thought = {"type": "thinking", "thinking": "hm", "signature": "sig==", "later_field": 1}
     hidden = {"type": "redacted_thinking", "data": "xyz"}
     message = _message(thought, hidden, _text("so"))
@@ -139,7 +139,7 @@ def test_an_answer_that_cannot_be_read_is_the_upstreams_failure(body: bytes) -> 
     assert caught.value.retryable
 
 
-def test_an_error_in_place_of_an_answer_is_told_as_one() -> None:
+def test_an_error_in_place_of_an_answer_is_reported_as_one() -> None:
     body = b'{"type":"error","error":{"type":"overloaded_error","message":"busy"}}'
     with pytest.raises(UpstreamError) as caught:
         WholeAnswer(model="m", created=0).feed(body)
@@ -157,7 +157,7 @@ def test_a_compaction_stands_opaque_in_its_place() -> None:
     assert _message(block)["content"] == ""
 
 
-def test_what_stood_between_opaque_blocks_is_told_among_them() -> None:
+def test_what_stood_between_opaque_blocks_is_reported_among_them() -> None:
     first = {"type": "thinking", "thinking": "a", "signature": "s"}
     later = {"type": "redacted_thinking", "data": "x"}
     call = {"type": "tool_use", "id": "t1", "name": "f", "input": {}}

@@ -38,7 +38,7 @@ def test_a_status_and_its_event_mean_the_same(
     assert (streamed.status, streamed.code, streamed.message) == (shown, code, answered.message)
 
 
-def test_the_caller_is_told_what_it_can_mend_in_openais_type() -> None:
+def test_the_caller_is_told_what_it_can_fix_in_openais_type() -> None:
     error = messages_failure(400, {}, _body("invalid_request_error", "messages: too odd"))
 
     assert (error.message, error.type) == ("messages: too odd", "invalid_request_error")

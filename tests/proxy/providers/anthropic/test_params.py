@@ -6,9 +6,9 @@ import orjson
 import pytest
 
 from proxy.catalog.entries import Route, Upstream
-from proxy.errors import InvalidCall
 from proxy.providers.anthropic import params
 from proxy.providers.body_fields import ChatBody, read
+from tests.fakes.refusals import refusing
 
 _SAMPLING = frozenset({"sampling"})
 
@@ -42,8 +42,8 @@ def test_what_would_change_the_answers_meaning_is_refused(
     fields: dict[str, Any], param: str
 ) -> None:
     body, names = read(orjson.dumps({"messages": [], **fields}))
-    with pytest.raises(InvalidCall) as caught:
-        params.refuse(body, names)
+    with refusing(400) as caught:
+        params.refuse_unsupported(body, names)
 
     assert caught.value.param == param
 
@@ -52,7 +52,7 @@ def test_what_asks_for_nothing_special_is_taken() -> None:
     body, names = read(
         b'{"messages": [], "n": 1, "logprobs": false, "modalities": ["text"], "audio": null}'
     )
-    params.refuse(body, names)
+    params.refuse_unsupported(body, names)
 
     assert "audio" not in names
 
@@ -86,7 +86,7 @@ def test_the_length_is_always_said(
 
 
 def test_a_length_below_one_is_refused() -> None:
-    with pytest.raises(InvalidCall) as caught:
+    with refusing(400) as caught:
         params.max_tokens(_body(max_completion_tokens=0), _route(), [])
 
     assert caught.value.param == "max_completion_tokens"
@@ -133,7 +133,7 @@ def test_stops_that_say_nothing_are_left_out(
 ) -> None:
     notes: list[str] = []
 
-    assert params.stop(_body(stop=stop), notes) == expected
+    assert params.stop_sequences(_body(stop=stop), notes) == expected
     assert bool(notes) == noted
 
 

@@ -6,9 +6,10 @@ from typing import Any
 import orjson
 import pytest
 
-from proxy.errors import InvalidCall
+from proxy.errors import CallerError
 from proxy.providers.anthropic.parts import blocks, texts
 from proxy.providers.body_fields import ChatMessage, read
+from tests.fakes.refusals import refusing
 
 
 def _message(content: object, role: str = "user") -> ChatMessage:
@@ -24,8 +25,8 @@ def _file(**file: str) -> dict[str, Any]:
     return {"type": "file", "file": file}
 
 
-def _refused(*parts: dict[str, Any]) -> InvalidCall:
-    with pytest.raises(InvalidCall) as caught:
+def _refused(*parts: dict[str, Any]) -> CallerError:
+    with refusing(400) as caught:
         _blocks(*parts)
     return caught.value
 
@@ -145,7 +146,7 @@ def test_a_parts_marker_stays_with_it() -> None:
 
 def test_roles_of_words_take_nothing_else() -> None:
     picture = _message([{"type": "image_url", "image_url": {"url": "https://x"}}], "assistant")
-    with pytest.raises(InvalidCall) as caught:
+    with refusing(400) as caught:
         texts(picture, "messages[3]")
 
     assert caught.value.param == "messages[3].content[0].type"

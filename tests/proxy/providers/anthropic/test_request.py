@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.catalog.entries import Route, Upstream
-from proxy.errors import InvalidCall
+from proxy.errors import CallerError
 from proxy.providers.anthropic.answer import WholeAnswer
 from proxy.providers.anthropic.request import messages_body
+from tests.fakes.refusals import refusing
 
 _RECORDED = Path(__file__).resolve().parents[3] / "../shared/data/A"
 _TRAITS = ["sampling", "forced_tools", "adaptive_thinking", "budget_thinking", "mid_system"]
@@ -165,7 +166,7 @@ def test_a_schema_for_the_answer_is_sent_where_the_model_can_promise_it() -> Non
 
     assert orjson.dumps(schema) in said.body
     assert orjson.loads(said.body)["output_config"]["format"]["schema"] == schema
-    with pytest.raises(InvalidCall) as caught:
+    with refusing(400) as caught:
         _said(_hello(response_format=form), _route(frozenset()))
     assert caught.value.param == "response_format"
 
@@ -193,7 +194,7 @@ def test_an_open_schema_is_closed_with_a_note() -> None:
 
 @pytest.mark.parametrize("form", [{"type": "xml"}, {"type": "json_schema"}])
 def test_a_form_that_is_none_is_refused(form: dict[str, Any]) -> None:
-    with pytest.raises(InvalidCall):
+    with refusing(400):
         _said(_hello(response_format=form))
 
 
@@ -238,17 +239,17 @@ def test_a_name_is_dropped_with_a_note() -> None:
 
 
 def test_no_messages_is_refused() -> None:
-    with pytest.raises(InvalidCall) as caught:
+    with refusing(400) as caught:
         _said(_hello(messages=[]))
 
     assert caught.value.param == "messages"
 
 
-def _outcome(body: bytes, traits: frozenset[str]) -> dict[str, Any] | InvalidCall:
+def _outcome(body: bytes, traits: frozenset[str]) -> dict[str, Any] | CallerError:
     """What is sent, checked; or why nothing is."""
     try:
         said: dict[str, Any] = orjson.loads(messages_body(body, _route(traits)).body)
-    except InvalidCall as error:
+    except CallerError as error:
         return error
     check(said)
     return said

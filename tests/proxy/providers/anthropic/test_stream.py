@@ -319,7 +319,7 @@ def test_an_error_event_without_an_error_is_still_one() -> None:
         {"type": "compaction", "content": "on demand, told whole", "signature": "c2ln"},
     ],
 )
-def test_a_compaction_is_told_whole_when_it_ends(block: dict[str, Any]) -> None:
+def test_a_compaction_is_reported_whole_when_it_ends(block: dict[str, Any]) -> None:
     reader = _reader()
     given = reader.feed(_stream([block, _TEXT], "compaction")) + reader.end()
 

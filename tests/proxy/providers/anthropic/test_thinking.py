@@ -6,10 +6,10 @@ import orjson
 import pytest
 from msgspec import Raw
 
-from proxy.errors import InvalidCall
 from proxy.providers.anthropic.thinking import Thinking, thinking
 from proxy.providers.anthropic.turns import Turn
 from proxy.providers.body_fields import read
+from tests.fakes.refusals import refusing
 
 _ADAPTIVE = frozenset({"adaptive_thinking"})
 _ALWAYS = _ADAPTIVE | {"always_thinking"}
@@ -108,14 +108,14 @@ def test_the_callers_own_thinking_goes_first_byte_for_byte() -> None:
 
 @pytest.mark.parametrize("own", ["yes", {}, [], {"type": 1}])
 def test_a_thinking_that_is_none_is_refused(own: object) -> None:
-    with pytest.raises(InvalidCall) as caught:
+    with refusing(400) as caught:
         _thinking(_BUDGET, thinking=own)
 
     assert caught.value.param == "thinking"
 
 
 def test_an_unknown_effort_is_refused() -> None:
-    with pytest.raises(InvalidCall) as caught:
+    with refusing(400) as caught:
         _thinking(_ADAPTIVE, "extreme")
 
     assert caught.value.param == "reasoning_effort"

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.errors import InvalidCall
 from proxy.providers.anthropic.tools import tool_choice, tool_result, tool_use, tools
 from proxy.providers.body_fields import ChatBody, ChatMessage, ToolCall, read
+from tests.fakes.refusals import refusing
 
 _FORCED = frozenset({"forced_tools"})
 _JSON = st.recursive(
@@ -99,7 +99,7 @@ def test_a_tools_marker_may_stand_inside_or_outside_its_function() -> None:
     ],
 )
 def test_tools_that_are_no_functions_are_refused(tool: dict[str, Any]) -> None:
-    with pytest.raises(InvalidCall) as caught:
+    with refusing(400) as caught:
         tools(_body(tools=[tool]), frozenset(), [])
 
     assert (caught.value.param or "").startswith("tools[0]")
@@ -157,12 +157,12 @@ def test_one_call_at_a_time_can_be_asked_for(choice: object, expected: dict[str,
 )
 def test_choices_that_cannot_be_said_are_refused(choice: object) -> None:
     body = _body(tools=[_function("f"), _function("g")], tool_choice=choice)
-    with pytest.raises(InvalidCall):
+    with refusing(400):
         tool_choice(body, _FORCED)
 
 
 def test_a_model_that_cannot_be_forced_is_not_asked_to() -> None:
-    with pytest.raises(InvalidCall) as caught:
+    with refusing(400) as caught:
         tool_choice(_body(tools=[_function()], tool_choice="required"), frozenset())
 
     assert caught.value.param == "tool_choice"
@@ -171,7 +171,7 @@ def test_a_model_that_cannot_be_forced_is_not_asked_to() -> None:
 def test_without_tools_there_is_nothing_to_choose() -> None:
     assert tool_choice(_body(tool_choice="auto"), _FORCED) is None
     assert tool_choice(_body(tools=[], parallel_tool_calls=False), _FORCED) is None
-    with pytest.raises(InvalidCall):
+    with refusing(400):
         tool_choice(_body(tool_choice="required"), _FORCED)
 
 
@@ -208,7 +208,7 @@ def test_arguments_that_are_no_object_are_wrapped(
 
 @pytest.mark.parametrize("more", [{"type": "custom"}, {"function": None}, {"id": ""}])
 def test_calls_of_other_things_are_refused(more: dict[str, Any]) -> None:
-    with pytest.raises(InvalidCall):
+    with refusing(400):
         tool_use(_call("{}", **more), "at")
 
 
@@ -247,7 +247,7 @@ def test_a_marker_inside_a_result_moves_to_its_block() -> None:
 
 
 def test_a_result_without_its_call_is_refused() -> None:
-    with pytest.raises(InvalidCall) as caught:
+    with refusing(400) as caught:
         tool_result(ChatMessage(role="tool"), "messages[4]")
 
     assert caught.value.param == "messages[4].tool_call_id"

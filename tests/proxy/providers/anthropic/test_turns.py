@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.errors import InvalidCall
 from proxy.providers.anthropic.answer import WholeAnswer
-from proxy.providers.anthropic.turns import Turn, close_turns, system, turns
+from proxy.providers.anthropic.turns import Turn, close_turns, pair_tool_calls, system, turns
 from proxy.providers.body_fields import ChatMessage, read
+from tests.fakes.refusals import refusing
 
 _MID = frozenset({"mid_system"})
 
@@ -212,7 +212,7 @@ def test_a_marker_of_the_message_goes_to_what_is_last_in_its_own_order() -> None
 
 @pytest.mark.parametrize("block", ["hm", {"type": "text", "text": "x"}, {}, None])
 def test_what_is_no_thinking_is_not_sent_as_such(block: object) -> None:
-    with pytest.raises(InvalidCall) as caught:
+    with refusing(400) as caught:
         _turns(_said("user"), _said("assistant", "a", thinking_blocks=[block]))
 
     assert caught.value.param == "messages[1].thinking_blocks"
@@ -228,7 +228,7 @@ def test_what_is_no_thinking_is_not_sent_as_such(block: object) -> None:
     ],
 )
 def test_what_has_no_counterpart_is_refused(message: dict[str, Any]) -> None:
-    with pytest.raises(InvalidCall) as caught:
+    with refusing(400) as caught:
         _turns(_said("user"), message)
 
     assert (caught.value.param or "").startswith("messages[1].")
@@ -338,3 +338,41 @@ def test_after_a_compaction_that_paused_the_model_goes_on_by_itself() -> None:
 
     assert close_turns(found, notes, prefill=False) is found
     assert notes == []
+
+
+def _calls(*names: str) -> Turn:
+    return Turn("assistant", [{"type": "tool_use", "id": name} for name in names])
+
+
+def _results(*names: str) -> Turn:
+    return Turn("user", [{"type": "tool_result", "tool_use_id": name} for name in names])
+
+
+def _ids(turns: list[Turn]) -> list[list[str | None]]:
+    return [[block.get("id", block.get("tool_use_id")) for block in turn.blocks] for turn in turns]
+
+
+def test_calls_answered_in_any_order_are_left_alone() -> None:
+    assert _ids(pair_tool_calls([_calls("a", "b"), _results("b", "a")])) == [["a", "b"], ["b", "a"]]
+
+
+def test_an_id_used_again_later_is_made_different_on_both_sides() -> None:
+    turns = [_calls("a"), _results("a"), _calls("a", "b"), _results("a", "b")]
+
+    assert _ids(pair_tool_calls(turns)) == [["a"], ["a"], ["a_2", "b"], ["a_2", "b"]]
+
+
+@pytest.mark.parametrize(
+    ("turns", "words"),
+    [
+        ([_calls("a")], "No answer to tool call 'a'"),
+        ([_calls("a"), Turn("user", [{"type": "text", "text": "x"}])], "No answer"),
+        ([_calls("a", "b"), _results("a")], "No answer to tool call 'b'"),
+        ([_results("a")], "'a' answers no call"),
+        ([_calls("a"), _results("a", "a")], "'a' answers no call"),
+        ([_calls("a", "a"), _results("a", "a")], "share an id"),
+    ],
+)
+def test_what_does_not_pair_is_refused(turns: list[Turn], words: str) -> None:
+    with refusing(400, match=words):
+        pair_tool_calls(turns)

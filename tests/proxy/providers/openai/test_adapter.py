@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.catalog.entries import Route, Upstream
-from proxy.errors import InvalidCall
 from proxy.providers.openai.adapter import OpenAIWire, UsageChunkFilter
 from proxy.providers.sse import EventFramer
 from proxy.records.request_fields import parse_request_fields
 from slo.usage import Usage
 from tests.fakes.answers import ASKED, BEAT, DONE, STREAMED, USAGE, chunk, event, usage_chunk
 from tests.fakes.desk import call, route
+from tests.fakes.refusals import refusing
 
 WIRE = OpenAIWire()
 ENDS = ["\n\n", "\r\n\r\n", "\n\r\n", "\r\r"]
@@ -24,7 +24,7 @@ def to(name: str = "up", model: str = "", **fields: Any) -> Route:
     return route(name, upstream=upstream, model=model)
 
 
-def test_what_need_not_differ_goes_on_as_it_came():
+def test_what_need_not_differ_goes_on_unmodified():
     prepared = WIRE.request(call(ASKED), to())
 
     assert prepared.body is call(ASKED).body
@@ -163,7 +163,7 @@ def test_an_upstream_without_responses_keeps_the_callers_name_of_the_model():
 
 def test_what_chat_cannot_say_is_refused():
     asked = call(b'{"model":"m","input":"Hi","previous_response_id":"r"}', endpoint="responses")
-    with pytest.raises(InvalidCall):
+    with refusing(400):
         WIRE.request(asked, to(serves_responses=False))
 
 
@@ -171,7 +171,7 @@ def test_usage_is_in_disjoint_buckets():
     assert WIRE.usage(USAGE) == Usage(input=36, cache_read=64, output=10)
 
 
-def test_failures_are_told_by_the_table():
+def test_failures_are_reported_by_the_table():
     assert WIRE.failure(401, {}, b"{}").code == "upstream_unauthorized"
 
 
@@ -209,7 +209,7 @@ def test_of_any_stream_cut_anywhere_only_usage_chunks_are_taken(makes, places, e
     for cut in cuts:
         got += taken.feed(frames.feed(whole[:cut]))
         whole = whole[cut:]
-    got += taken.feed(frames.feed(whole)) + taken.feed(frames.rest()) + taken.end()
+    got += taken.feed(frames.feed(whole)) + taken.feed(frames.unfinished_event()) + taken.end()
 
     assert got == wanted
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from openai.types.responses import Response
 
-from proxy.providers.responses.answer import ChatUsage, Echo, tail, usage
+from proxy.providers.responses.answer import ChatUsage, Echo, id_suffix, usage
 
 FULL: dict[str, Any] = {
     "model": "asked",
@@ -82,7 +82,7 @@ def test_more_fields_take_the_place_of_the_usual_ones() -> None:
 def test_ids_end_as_the_chat_id_does_or_as_the_request_demands(
     chat_id: str, body: bytes, said: Any
 ) -> None:
-    assert tail(chat_id, body) == said
+    assert id_suffix(chat_id, body) == said
 
 
 @pytest.mark.parametrize(

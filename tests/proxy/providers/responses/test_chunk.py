@@ -36,7 +36,7 @@ def test_a_token_without_bytes_has_none() -> None:
         Token,
     )
 
-    assert token.said() == {
+    assert token.for_responses() == {
         "token": "a",
         "bytes": [],
         "logprob": -1.0,

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.errors import InvalidCall
 from proxy.providers.responses.input import messages, runs
 from proxy.providers.responses.reasoning import OpaqueParts, seal_parts
+from tests.fakes.refusals import refusing
 
 BLOCKS = [{"type": "thinking", "thinking": "hm", "signature": "s=="}, {"type": "redacted_thinking"}]
 THOUGHT = {
@@ -123,14 +123,14 @@ def test_the_runs_are_those_of_the_messages() -> None:
 def test_what_cannot_be_said_names_its_place(
     instructions: object, given_input: object, code: str, param: str
 ) -> None:
-    with pytest.raises(InvalidCall) as caught:
+    with refusing(400) as caught:
         messages(instructions, given_input)
 
     assert (caught.value.code, caught.value.param) == (code, param)
 
 
-def test_a_reference_is_refused_with_the_way_to_mend_it() -> None:
-    with pytest.raises(InvalidCall, match="send the items themselves, with `store` false"):
+def test_a_reference_is_refused_with_the_way_to_fix_it() -> None:
+    with refusing(400, match="send the items themselves, with `store` false"):
         messages(None, [{"type": "item_reference", "id": "msg_1"}])
 
 
@@ -184,12 +184,12 @@ def test_a_compaction_sealed_here_is_a_message_even_alone() -> None:
     ],
 )
 def test_a_compaction_that_cannot_be_read_is_refused(item: Any, param: str) -> None:
-    with pytest.raises(InvalidCall) as caught:
+    with refusing(400) as caught:
         messages(None, [item], compacts=True)
 
     assert caught.value.param == param
 
 
 def test_a_compaction_is_refused_where_no_model_reads_it() -> None:
-    with pytest.raises(InvalidCall, match="`compaction` is not supported"):
+    with refusing(400, match="`compaction` is not supported"):
         messages(None, [COMPACTED])

@@ -51,7 +51,12 @@ def test_a_message_says_its_text_and_then_its_refusal() -> None:
     ]
     assert kinds(message.close()) == ["refusal.done", "content_part.done"]
     assert read(message)["content"] == [
-        {"type": "output_text", "text": "Hi", "annotations": [], "logprobs": [TOKEN.said()]},
+        {
+            "type": "output_text",
+            "text": "Hi",
+            "annotations": [],
+            "logprobs": [TOKEN.for_responses()],
+        },
         {"type": "refusal", "refusal": "no"},
     ]
 

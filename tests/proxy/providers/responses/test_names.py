@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.errors import InvalidCall
+from proxy.errors import CallerError
 from proxy.providers.responses.names import ParameterNames
 from proxy.providers.responses.reasoning import OpaqueParts, seal_parts
 from proxy.providers.responses.request import chat_body
@@ -36,7 +36,7 @@ def _names(**fields: Any) -> ParameterNames:
 
 
 def _param(path: str, **fields: Any) -> str | None:
-    return _names(**fields).error(InvalidCall("x", code="c", param=path)).param
+    return _names(**fields).translate_error(CallerError("x", code="c", param=path)).param
 
 
 @pytest.mark.parametrize(
@@ -85,26 +85,28 @@ def test_log_probabilities_are_named_as_they_were_asked_for() -> None:
 
     assert _param("logprobs", top_logprobs=2) == "top_logprobs"
     assert _param("logprobs", top_logprobs=None) == "include"
-    assert _names(top_logprobs=2).words(sentence) == "leave top_logprobs out."
-    assert _names().words(sentence) == "leave message.output_text.logprobs out."
+    assert _names(top_logprobs=2).translate_note(sentence) == "leave top_logprobs out."
+    assert _names().translate_note(sentence) == "leave message.output_text.logprobs out."
 
 
 def test_a_name_the_caller_wrote_itself_stays() -> None:
     assert _param("max_tokens", max_tokens=5) == "max_tokens"
-    assert _names(max_tokens=5).words("max_tokens is low") == "max_tokens is low"
+    assert _names(max_tokens=5).translate_note("max_tokens is low") == "max_tokens is low"
 
 
 def test_a_refusal_without_a_place_has_none() -> None:
-    error = _names().error(InvalidCall("no response_format", code="c"))
+    error = _names().translate_error(CallerError("no response_format", code="c"))
 
     assert (error.param, error.message) == (None, "no text.format")
 
 
 def test_a_refusal_says_its_place_in_its_sentence_too() -> None:
     path = "messages[3].content[0].file.file_data"
-    error = InvalidCall(f"`{path}` must be UTF-8.", code="c", param=path)
+    error = CallerError(f"`{path}` must be UTF-8.", code="c", param=path)
 
-    assert _names().error(error).message == "`input[6].output[0].file_data` must be UTF-8."
+    assert (
+        _names().translate_error(error).message == "`input[6].output[0].file_data` must be UTF-8."
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,7 +119,7 @@ def test_a_refusal_says_its_place_in_its_sentence_too() -> None:
     ],
 )
 def test_a_sentence_names_what_the_caller_wrote(sentence: str, said: str) -> None:
-    assert _names().words(sentence) == said
+    assert _names().translate_note(sentence) == said
 
 
 _BITS = st.sampled_from(
@@ -140,5 +142,5 @@ _BITS = st.sampled_from(
 
 @given(st.lists(st.one_of(_BITS, st.text(max_size=3)), max_size=10).map("".join))
 def test_no_words_of_an_attacker_break_the_naming(sentence: str) -> None:
-    assert isinstance(_names().words(sentence), str)
+    assert isinstance(_names().translate_note(sentence), str)
     assert isinstance(_param(sentence), str)

@@ -15,10 +15,10 @@ _CALL: dict[str, Any] = {"id": "t1", "function": {"name": "f", "arguments": "{}"
 
 def _message(**fields: object) -> Delta:
     order = BlockOrder()
-    told = order.opaque(_A)
-    order.say("see ")
-    order.call("t1")
-    told += order.opaque(_B)
+    told = order.entries_for_block(_A)
+    order.note_words("see ")
+    order.note_call("t1")
+    told += order.entries_for_block(_B)
     said: dict[str, Any] = {
         "content": "see here",
         "reasoning_content": "ab",

@@ -60,7 +60,7 @@ def test_a_call_may_be_taken_up_again_by_its_index() -> None:
     assert [item.get("arguments") for item in output.items()] == ["aA", "bB", None]
 
 
-def test_calls_without_an_index_are_told_apart_by_id_or_place() -> None:
+def test_calls_without_an_index_are_kept_apart_by_id_or_place() -> None:
     output = ResponseOutput("1")
     gain(output, tool_calls=[part(None, "a", id="c0")])
     gain(output, tool_calls=[part(None, "b", id="c1")])
@@ -170,7 +170,7 @@ def test_log_probabilities_stay_with_their_words() -> None:
     token = Token(token="Hi", logprob=-0.5)
     list(output.gain(Delta(content="Hi"), [token]))
 
-    assert output.items()[0]["content"][0]["logprobs"] == [token.said()]
+    assert output.items()[0]["content"][0]["logprobs"] == [token.for_responses()]
 
 
 def test_a_compaction_is_an_item_of_its_own_among_the_thoughts() -> None:

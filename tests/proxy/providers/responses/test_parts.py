@@ -54,14 +54,14 @@ def test_each_part_is_said_in_chat_and_keeps_its_cache_marker(given: Any, said: 
 
 
 @pytest.mark.parametrize(
-    ("given", "mend"),
+    ("given", "fix"),
     [
         ({"type": "input_image", "file_id": "file-1"}, "image_url"),
         ({"type": "input_file", "file_url": "http://a/b.pdf"}, "file_data"),
     ],
 )
-def test_what_chat_cannot_say_is_refused_with_the_way_to_mend_it(given: Any, mend: str) -> None:
-    with pytest.raises(msgspec.ValidationError, match=mend):
+def test_what_chat_cannot_say_is_refused_with_the_way_to_fix_it(given: Any, fix: str) -> None:
+    with pytest.raises(msgspec.ValidationError, match=fix):
         part(given)
 
 

@@ -58,7 +58,7 @@ def test_our_own_seal_must_be_whole(seal: str | None) -> None:
 def test_joining_keeps_the_order_and_says_what_stood_between() -> None:
     both, order = OpaqueParts(), BlockOrder()
     both.join(OpaqueParts(thinking_blocks=[1], reasoning_content="a"), order)
-    order.call("t1")
+    order.note_call("t1")
     both.join(OpaqueParts(thinking_blocks=[2, 3], reasoning_content="b"), order)
 
     assert both.thinking_blocks == [1, {"type": "called", "id": "t1"}, 2, 3]

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.errors import InvalidCall
+from proxy.errors import CallerError
 from proxy.providers.responses.request import chat_body
+from tests.fakes.refusals import refusing
 
 ASKED: dict[str, Any] = {"model": "m", "input": "Hi"}
 CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
@@ -65,7 +66,7 @@ def test_each_field_is_said_in_chat(asked: Any, said: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "param", "mend"),
+    ("asked", "param", "fix"),
     [
         ({"previous_response_id": "resp_1"}, "previous_response_id", "send the earlier items"),
         ({"conversation": "conv_1"}, "conversation", "send the earlier items"),
@@ -88,10 +89,10 @@ def test_each_field_is_said_in_chat(asked: Any, said: Any) -> None:
         ({"instructions": ["x"]}, "instructions", "Expected"),
     ],
 )  # fmt: skip
-def test_what_chat_cannot_say_is_refused_with_the_way_to_mend_it(
-    asked: Any, param: str, mend: str
+def test_what_chat_cannot_say_is_refused_with_the_way_to_fix_it(
+    asked: Any, param: str, fix: str
 ) -> None:
-    with pytest.raises(InvalidCall, match=mend) as caught:
+    with refusing(400, match=fix) as caught:
         chat(**asked)
 
     assert caught.value.param == param
@@ -117,7 +118,7 @@ def test_a_wish_that_is_not_kept_is_noted(asked: dict[str, Any], notes: list[str
 def test_json_too_deep_to_be_said_again_is_refused(where: str) -> None:
     body = b'{"input":"x","%b":%b}' % (where.encode(), b'{"a":' * 300 + b"1" + b"}" * 300)
 
-    with pytest.raises(InvalidCall):
+    with refusing(400):
         chat_body(body)
 
 
@@ -153,7 +154,7 @@ def test_any_json_is_either_said_or_refused(asked: Any) -> None:
     body = orjson.dumps(asked)
     try:
         said = orjson.loads(chat_body(body).body)
-    except InvalidCall:
+    except CallerError:
         return
 
     assert isinstance(said["messages"], list)
@@ -161,7 +162,7 @@ def test_any_json_is_either_said_or_refused(asked: Any) -> None:
 
 @given(st.binary(max_size=30))
 def test_any_bytes_are_either_said_or_refused(body: bytes) -> None:
-    with pytest.raises(InvalidCall):
+    with refusing(400):
         chat_body(body)
 
 
@@ -180,7 +181,7 @@ def test_a_compaction_is_said_in_anthropics_words_where_the_model_takes_them() -
 
 
 @pytest.mark.parametrize(
-    ("given_field", "param", "mend"),
+    ("given_field", "param", "fix"),
     [
         ([{"type": "compaction", "compact_threshold": 49_999}],
          "context_management[0].compact_threshold", "higher threshold"),
@@ -190,10 +191,10 @@ def test_a_compaction_is_said_in_anthropics_words_where_the_model_takes_them() -
     ],
 )  # fmt: skip
 def test_a_compaction_with_another_meaning_is_refused(
-    given_field: Any, param: str, mend: str
+    given_field: Any, param: str, fix: str
 ) -> None:
     body = orjson.dumps(ASKED | {"context_management": given_field})
-    with pytest.raises(InvalidCall, match=mend) as caught:
+    with refusing(400, match=fix) as caught:
         chat_body(body, compacts=True)
 
     assert caught.value.param == param

@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from proxy.errors import InvalidCall
 from proxy.providers.responses.tools import chat_tools
+from tests.fakes.refusals import refusing
 
 SCHEMA = {"type": "object", "properties": {}}
 FUNCTION = {"type": "function", "name": "f", "description": "d", "parameters": SCHEMA}
@@ -98,7 +98,7 @@ def test_a_call_that_must_be_made_without_tools_is_for_the_upstream_to_refuse() 
     "kind", ["web_search", "file_search", "code_interpreter", "computer", "mcp", "shell"]
 )
 def test_a_tool_that_only_openai_can_run_is_refused(kind: str) -> None:
-    with pytest.raises(InvalidCall) as caught:
+    with refusing(400) as caught:
         chat_tools([FUNCTION, {"type": kind}], None, None)
 
     assert caught.value.param == "tools[1].type"
@@ -123,7 +123,7 @@ def test_a_tool_that_only_openai_can_run_is_refused(kind: str) -> None:
     ],
 )
 def test_a_malformed_tool_or_choice_names_its_place(tools: Any, choice: Any, param: str) -> None:
-    with pytest.raises(InvalidCall) as caught:
+    with refusing(400) as caught:
         chat_tools(tools, choice, None)
 
     assert caught.value.param == param

@@ -96,7 +96,9 @@ def test_the_amount_is_in_the_budget_s_unit(accounts, unit, amount):
     assert accounts.account(budget(unit=unit), NOW) == LedgerAccount({"n0": amount}, is_whole=True)
 
 
-def test_of_one_name_only_its_own_is_told_and_of_every_name_that_of_nobody_is_not(booked, accounts):
+def test_of_one_name_only_its_own_is_reported_and_of_every_name_that_of_nobody_is_not(
+    booked, accounts
+):
     booked.users = 3
     assert accounts.account(budget(of="n1"), NOW).by == {"n1": HOURS}
     assert len(accounts.account(budget(), NOW).by) == 3

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from proxy.calls.settlement import AttemptOutcome
+from proxy.errors import CallerError
 from proxy.records.receipt import Outcome
-from proxy.services.budgets.refusals import OverBudget
 from slo.budget import BudgetUnit, HoldPolicy
 from slo.reservations import CounterLevel
 from slo.usage import Usage
@@ -21,6 +21,7 @@ from tests.fakes.admitted import (
     told,
 )
 from tests.fakes.limited import BODY, WORST, Office, budget
+from tests.fakes.refusals import refusing
 
 
 def test_what_a_call_may_cost_is_held_until_its_receipt_says_what_it_cost():
@@ -57,7 +58,8 @@ def test_of_many_calls_at_once_those_that_fit_are_admitted():
         tries = (office.admit(office.attempt(number)) for number in range(50))
         found = await asyncio.gather(*tries, return_exceptions=True)
 
-        assert sum(isinstance(each, OverBudget) for each in found) == 40
+        assert sum(isinstance(each, CallerError) for each in found) == 40
+        assert {each.status for each in found if isinstance(each, CallerError)} == {429}
 
     told(story, budget())
 
@@ -67,14 +69,14 @@ def test_compactions_are_held_as_answers_are():
         some = [office.attempt(number, endpoint="responses/compact") for number in range(50)]
         found = await asyncio.gather(*map(office.admit, some), return_exceptions=True)
 
-        assert 40 <= sum(isinstance(each, OverBudget) for each in found) < 50
+        assert 40 <= sum(isinstance(each, CallerError) for each in found) < 50
 
     told(story, budget())
 
 
 def test_a_call_that_does_not_fit_one_budget_holds_nothing_of_the_other():
     async def story(office: Office) -> None:
-        with pytest.raises(OverBudget) as refused:
+        with refusing(429) as refused:
             await office.admit(office.attempt(1))
 
         assert refused.value.details["budget"] == "calls"
@@ -171,7 +173,7 @@ def test_a_large_prompt_is_counted_and_a_small_one_is_not():
     told(story, budget())
 
 
-def test_minutes_are_told_in_headers():
+def test_minutes_are_reported_in_headers():
     async def story(office: Office) -> None:
         assert await office.admit(office.attempt(1)) == {
             "x-ratelimit-limit-requests": "5",
@@ -195,7 +197,7 @@ def test_a_call_that_is_still_asking_is_not_held_by_a_beat():
         await office.admit(office.attempt(0))
         office.store.delay = 15.0
         beating = asyncio.ensure_future(office.admission.extend_reservations())
-        with pytest.raises(OverBudget):
+        with refusing(429):
             await office.admit(office.attempt(1))
         assert await office.level(COUNTER) == CounterLevel(0, WORST)
         beating.cancel()
@@ -215,7 +217,7 @@ def test_a_call_that_is_still_asking_is_not_held_by_a_beat():
 )
 def test_a_call_that_never_fits_is_told_which_of_its_fields_to_lower(endpoint, body, param):
     async def story(office: Office) -> None:
-        with pytest.raises(OverBudget) as refused:
+        with refusing(429) as refused:
             await office.admit(office.attempt(1, body, endpoint=endpoint))
         assert (refused.value.param, refused.value.retry_after) == (param, None)
 

@@ -3,9 +3,7 @@
 import asyncio
 from dataclasses import replace
 
-import pytest
-
-from proxy.services.budgets.refusals import OverBudget
+from proxy.errors import CallerError
 from slo.budget import HoldPolicy
 from slo.reservations import CounterLevel
 from tests.fakes.admitted import (
@@ -18,6 +16,7 @@ from tests.fakes.admitted import (
     until_refused,
 )
 from tests.fakes.limited import BODY, ROUTE, WORST, Office, budget
+from tests.fakes.refusals import refusing
 
 
 def test_lengths_are_learned_and_the_likely_is_held():
@@ -37,7 +36,7 @@ def test_near_the_limit_the_worst_case_is_held():
         await learned(office)
         spent = (await office.level(COUNTER)).spent
         assert spent == 30 * COST
-        admitted = await until_refused(office, OverBudget)
+        admitted = await until_refused(office, CallerError)
         level = await office.level(COUNTER)
         assert level.spent + level.held <= 6 * WORST
         assert len(admitted) >= 2
@@ -48,8 +47,8 @@ def test_near_the_limit_the_worst_case_is_held():
 def test_many_holds_that_have_ended_make_no_call_hold_more_than_it_can_cost():
     async def story(office: Office) -> None:
         await learned(office)
-        admitted = await until_refused(office, OverBudget)
-        with pytest.raises(OverBudget) as refused:
+        admitted = await until_refused(office, CallerError)
+        with refusing(429) as refused:
             await office.admit(office.attempt(999))
         assert refused.value.details["predicted"] == "0.004014"
         assert refused.value.retry_after is not None
@@ -68,7 +67,7 @@ def test_many_holds_that_have_ended_make_no_call_hold_more_than_it_can_cost():
 def test_what_was_held_long_ago_is_not_taken_to_be_held():
     async def story(office: Office) -> None:
         await learned(office)
-        for attempt in await until_refused(office, OverBudget):
+        for attempt in await until_refused(office, CallerError):
             office.end(attempt, ANSWERED)
         await settled(office)
         await asyncio.sleep(4)
@@ -88,7 +87,7 @@ def test_calls_that_name_no_limit_hold_their_worst_case_until_something_is_learn
         for number in range(9):
             await office.admit(office.attempt(number, body, unlimited))
         assert await office.level(COUNTER) == CounterLevel(0, 9 * worst)
-        with pytest.raises(OverBudget) as refused:
+        with refusing(429) as refused:
             await office.admit(office.attempt(9, body, unlimited))
         assert refused.value.retry_after
 

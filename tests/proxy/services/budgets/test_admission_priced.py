@@ -9,7 +9,6 @@ from proxy.calls.settlement import AttemptOutcome
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
 from proxy.records.receipt import Outcome
-from proxy.services.budgets.refusals import OverBudget
 from slo.budget import BudgetUnit, HoldPolicy, UnpricedPolicy
 from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
 from slo.reservations import CounterLevel
@@ -17,6 +16,7 @@ from tests.fakes.admitted import ANSWERED, COST, COUNTER, settled, told
 from tests.fakes.ceilinged import model
 from tests.fakes.clock import played
 from tests.fakes.limited import BODY, ROUTE, WORST, Office, budget
+from tests.fakes.refusals import refusing
 
 #: A model of the same provider at a quarter of the price.
 CHEAP = model("cheap", 1_000)
@@ -30,7 +30,7 @@ SOLD = replace(ROUTE, tariff=None, upstream=replace(ROUTE.upstream, key_env="KEY
 @pytest.mark.parametrize("endpoint", ["chat/completions", "images/generations"])
 def test_a_hard_budget_of_dollars_is_not_passed_by_what_is_sold_at_an_unknown_price(endpoint):
     async def story(office: Office) -> None:
-        with pytest.raises(OverBudget) as refused:
+        with refusing(429) as refused:
             await office.admit(office.attempt(1, over=SOLD, endpoint=endpoint))
         error = refused.value
         assert (error.code, error.is_worth_retrying) == ("price_unknown", False)
@@ -74,7 +74,7 @@ def test_a_hard_budget_is_not_passed_in_the_background(over, fields, code):
     limit = budget(**fields)
 
     async def story(office: Office) -> None:
-        with pytest.raises(OverBudget) as refused:
+        with refusing(429) as refused:
             await office.admit(office.attempt(1, LATER, over, endpoint="responses"))
         assert (refused.value.code, refused.value.param) == (code, "background")
         assert await office.level(COUNTER.replace("usd", limit.unit.value)) == CounterLevel(0, 0)
@@ -167,7 +167,7 @@ def test_a_prompt_without_a_bound_is_refused_where_the_worst_is_held(fields, cod
         if not code:
             await office.admit(attempt)
             return
-        with pytest.raises(OverBudget) as refused:
+        with refusing(429) as refused:
             await office.admit(attempt)
         assert refused.value.code == code
 
@@ -191,7 +191,7 @@ def test_a_refusal_names_a_model_with_which_the_call_would_fit():
         office.end(first, ANSWERED)
         await settled(office)
         await office.admit(second)
-        with pytest.raises(OverBudget) as refused:
+        with refusing(429) as refused:
             await office.admit(office.attempt(3))
         found = {"model": "cheap", "predicted": "0.001312"}
         assert refused.value.details["cheapest_alternative"] == found
@@ -203,7 +203,7 @@ def test_a_refusal_names_a_model_with_which_the_call_would_fit():
 def test_a_refusal_of_tokens_names_no_other_model():
     async def run() -> None:
         office = Office(budget(limit=5, unit=BudgetUnit.TOKENS), known=TOWN)
-        with pytest.raises(OverBudget) as refused:
+        with refusing(429) as refused:
             await office.admit(office.attempt(1))
         assert refused.value.details["cheapest_alternative"] is None
 

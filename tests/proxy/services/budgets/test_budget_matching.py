@@ -61,7 +61,7 @@ def test_what_only_reads_shares_no_match_with_what_is_paid_for():
     assert len(matcher.match(call(b"", "files", method="GET", fields=None)).counted) == 1
 
 
-def test_end_users_are_told_apart_where_a_budget_is_theirs_and_only_there():
+def test_end_users_are_kept_apart_where_a_budget_is_theirs_and_only_there():
     ann, bob = (call(said(user=name)) for name in ("ann", "bob"))
 
     matcher = BudgetMatcher([TEAM], SEAL)

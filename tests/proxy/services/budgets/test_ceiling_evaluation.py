@@ -25,7 +25,7 @@ def decided(found: CeilingEvaluation, limit: int) -> CeilingDecision:
     return found.decide(ceiling(limit, on_exceed=(CeilingStep.CLAMP,)), lambda _: True)
 
 
-def test_what_it_may_cost_is_told_with_what_it_has_cost():
+def test_what_it_may_cost_is_reported_with_what_it_has_cost():
     assert case().worst_cost() == WORST
     assert case(spent=5).worst_cost() == WORST + 5
     assert case(spent=5).likely_cost(500) == HALF + 5
@@ -39,13 +39,13 @@ def test_before_anything_is_known_it_has_cost_what_it_has():
     assert (found.worst_cost(), found.likely_cost(), found.total_tokens(3)) == (7, None, 3)
 
 
-def test_why_it_goes_elsewhere_is_told():
+def test_why_it_goes_elsewhere_is_reported():
     assert case().reroute_reason(ceiling(HALF)) == (
         "the ceiling c of $0.002011 a call, and it may cost $0.004011"
     )
 
 
-def test_a_refusal_is_told():
+def test_a_refusal_is_reported():
     assert case().refusal(ceiling(HALF), lambda _: True).code == "cost_ceiling"
 
 

@@ -106,7 +106,7 @@ def test_a_prepared_request_says_where_it_goes():
         (OPENAI, "responses/compact", {}, ""),
     ],
 )
-def test_a_caller_is_told_of_its_own_field(over, to, fields, field):
+def test_a_caller_is_notified_of_its_own_field(over, to, fields, field):
     assert output_limit_field(call(orjson.dumps({"model": "m", **fields}), to), over) == field
 
 

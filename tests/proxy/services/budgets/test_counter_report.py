@@ -90,7 +90,7 @@ def test_of_many_those_are_kept_of_whom_the_ledger_knows_most_to_be_spent(
     inserter(store._engine)(made)
     store.spendings._most_calls = 100 if is_whole else 8
     accounts, users = LedgerAccounts(store.spendings), budget(scope="user")
-    rows = ledger_rows(accounts, users, NOW, most=2)
+    rows = ledger_rows(accounts, users, NOW, limit=2)
 
     most = nlargest(2, accounts.account(users, NOW).by.items(), key=lambda item: item[1])
     assert [row.whose for row in rows] == [whose for whose, _ in most]

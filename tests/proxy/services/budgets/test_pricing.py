@@ -72,7 +72,7 @@ def test_a_warm_prompt_is_cheaper_than_a_cold_one():
     assert worth(price_attempt(found, route(), b"", warm=True)).need.sure == 100 * 1_000 + 900 * 100
 
 
-def test_what_a_call_costs_is_told_for_every_length():
+def test_what_a_call_costs_is_reported_for_every_length():
     found = worth(price_attempt(prediction(10), route(), b""))
 
     assert (found.need.likely, found.need.worst) == (found.cost_with(20), found.cost_with(100))

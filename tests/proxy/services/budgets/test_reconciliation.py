@@ -155,7 +155,7 @@ def test_counters_that_nobody_began_yet_are_whole_after_the_first_look(made, is_
     asyncio.run(story(made()))
 
 
-def test_a_process_that_begins_while_others_mend_does_not_call_the_counters_whole(made):
+def test_a_process_that_begins_while_others_repair_does_not_call_the_counters_whole(made):
     async def story(books: Books) -> None:
         books.counters.is_shared = True
         books.passing()
@@ -177,7 +177,7 @@ def test_a_process_that_begins_while_others_mend_does_not_call_the_counters_whol
     played(story(made()))
 
 
-def test_counters_that_are_lost_again_while_they_are_mended_are_mended_anew(made):
+def test_counters_that_are_lost_again_while_they_are_repaired_are_repaired_anew(made):
     async def story(books: Books) -> None:
         books.counters.is_shared = True
         books.passing()
@@ -356,7 +356,7 @@ def test_what_nobody_wrote_down_is_left_alone(made):
     asyncio.run(story(made(budget(scope="label:project"))))
 
 
-def test_where_the_ledger_holds_more_than_is_read_counters_are_given_what_is_and_no_drift_is_told(
+def test_a_ledger_that_holds_more_than_is_read_fills_counters_and_reports_no_drift(
     made,
 ):
     async def story(books: Books) -> None:

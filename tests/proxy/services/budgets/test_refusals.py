@@ -2,16 +2,15 @@ import orjson
 import pytest
 
 from proxy.api.passthrough import error_headers
-from proxy.errors import envelope
+from proxy.errors import CallerError, envelope
 from proxy.services.budgets.pricing import Alternative
 from proxy.services.budgets.refusals import (
     CeilingExcess,
-    OverBudget,
     budget_refusal,
     ceiling_refusal,
     counters_unavailable,
     rate_limit_headers,
-    unbounded,
+    unbounded_refusal,
     uncountable_refusal,
     unpriced_refusal,
 )
@@ -28,12 +27,12 @@ DOLLAR = 1_000_000_000
 
 def refused(
     spent: int, held: int, *, frees: float | None = None, asks: int = 1, **fields: object
-) -> OverBudget:
+) -> CallerError:
     each = CountedBudget(budget(**{"limit": 5, **fields}), "acme", "c", NOW + 90)
     return budget_refusal(each, ReservationRefused(0, CounterLevel(spent, held), frees), asks, NOW)
 
 
-def test_a_budget_that_is_used_up_is_told_with_when_it_starts_anew():
+def test_a_budget_that_is_used_up_is_reported_with_when_it_starts_anew():
     error = refused(3 * DOLLAR, 0, limit=3 * DOLLAR, asks=DOLLAR // 4)
 
     assert (error.status, error.code, error.retry_after) == (429, "budget_exceeded", 90)
@@ -44,7 +43,7 @@ def test_a_budget_that_is_used_up_is_told_with_when_it_starts_anew():
 
 
 def test_a_prompt_without_a_bound_is_refused_with_what_would_bound_it():
-    error = unbounded(CountedBudget(budget(), "acme", "c", NOW + 90), route())
+    error = unbounded_refusal(CountedBudget(budget(), "acme", "c", NOW + 90), route())
 
     assert (error.status, error.code, error.retry_after) == (429, "usage_unknown", None)
     assert "`window`" in error.message
@@ -71,19 +70,19 @@ def test_what_never_fits_is_not_to_be_tried_again():
 
 
 @pytest.mark.parametrize(
-    ("unit", "mend"),
+    ("unit", "fix"),
     [
         (BudgetUnit.USD, "`max_tokens` or send a shorter prompt, or ask for a cheaper model."),
         (BudgetUnit.TOKENS, "`max_tokens` or send a shorter prompt."),
     ],
 )
-def test_what_never_fits_is_told_which_field_to_lower(unit, mend):
+def test_what_never_fits_is_told_which_field_to_lower(unit, fix):
     each = CountedBudget(budget(limit=5, unit=unit), "acme", "c", NOW + 90)
     error = budget_refusal(
         each, ReservationRefused(0, CounterLevel(0, 0), None), 6, NOW, field="max_tokens"
     )
 
-    assert error.message.endswith(f"It never fits: lower {mend}")
+    assert error.message.endswith(f"It never fits: lower {fix}")
     assert orjson.loads(envelope(error))["error"]["param"] == "max_tokens"
     later = budget_refusal(
         each, ReservationRefused(0, CounterLevel(4, 0), None), 2, NOW, field="max_tokens"
@@ -110,7 +109,7 @@ def test_a_rate_says_so_and_what_is_left(unit):
         ("feature", "", "of calls that name no feature"),
     ],
 )
-def test_whose_budget_it_is_is_told(scope, whose, said):
+def test_whose_budget_it_is_is_reported(scope, whose, said):
     each = CountedBudget(budget(scope=scope), whose, "c", NOW + 9)
 
     assert (
@@ -119,7 +118,7 @@ def test_whose_budget_it_is_is_told(scope, whose, said):
     )
 
 
-def test_the_tightest_of_several_is_told():
+def test_the_tightest_of_several_is_reported():
     pairs = [(10, CounterLevel(1, 1)), (9, CounterLevel(5, 0)), (100, CounterLevel(0, 0))]
     each = [
         CountedBudget(
@@ -167,13 +166,13 @@ def test_who_runs_the_gateway_is_told_how_to_say_a_price():
 
 
 @pytest.mark.parametrize(
-    ("unit", "code", "limits", "mend"),
+    ("unit", "code", "limits", "fix"),
     [
         (BudgetUnit.USD, "price_unknown", "dollars", 'unpriced = "allow"'),
         (BudgetUnit.TOKENS, "usage_unknown", "tokens", "hard = false"),
     ],
 )
-def test_who_asks_in_the_background_is_told_what_to_leave_out(unit, code, limits, mend):
+def test_who_asks_in_the_background_is_told_what_to_leave_out(unit, code, limits, fix):
     each = CountedBudget(budget(unit=unit), "acme", "c", NOW + 60)
     error = uncountable_refusal(each, route("up"), later=True)
 
@@ -181,12 +180,12 @@ def test_who_asks_in_the_background_is_told_what_to_leave_out(unit, code, limits
     assert error.details == {"budget": "b", "scope": "team", "of": "acme", "upstream": "up"}
     assert error.message.startswith(f"The budget `b` limits {limits}, and what a call used")
     assert "Leave `background` out." in error.message
-    assert f"can write {mend} beside the limit." in error.message
+    assert f"can write {fix} beside the limit." in error.message
     assert (b"x-should-retry", b"false") in error_headers(error, b"r", 1)
 
 
 @pytest.mark.parametrize(
-    ("sure", "tokens", "mend", "param"),
+    ("sure", "tokens", "fix", "param"),
     [
         (6, None, "Send a shorter prompt, or ask for a cheaper model.", None),
         (6, 12, "Send a shorter prompt, or ask for a cheaper model.", None),
@@ -194,7 +193,7 @@ def test_who_asks_in_the_background_is_told_what_to_leave_out(unit, code, limits
         (1, 12, "With max_output_tokens of 12 it fits.", "max_output_tokens"),
     ],
 )
-def test_a_ceiling_says_what_to_ask_for(sure, tokens, mend, param):
+def test_a_ceiling_says_what_to_ask_for(sure, tokens, fix, param):
     error = ceiling_refusal(
         CeilingExcess(
             ceiling=Ceiling(name="c", limit=5),
@@ -204,7 +203,7 @@ def test_a_ceiling_says_what_to_ask_for(sure, tokens, mend, param):
         )
     )
 
-    assert error.message.endswith(mend)
+    assert error.message.endswith(fix)
     assert error.param == param
     assert orjson.loads(envelope(error))["error"]["code"] == "cost_ceiling"
     assert (b"x-should-retry", b"false") in error_headers(error, b"r", 1)

@@ -9,14 +9,14 @@ from proxy.records.receipt import Outcome
 from proxy.services.budgets.reservation_requests import (
     UNKNOWN,
     CountedBudget,
-    bounded,
     claim,
     counted_budgets,
-    holding_worst,
+    first_worst_case_budget,
     is_uncountable,
     needs,
     subject,
     used_amount,
+    with_upper_bounds,
 )
 from slo.budget import BudgetIndex, BudgetUnit, HoldPolicy, UnpricedPolicy
 from slo.reservation_sizing import CounterView, OutputBounds, PriceQuote, UsageBounds
@@ -39,7 +39,7 @@ def test_what_a_call_can_use_at_most_stands_beside_what_it_may_where_that_is_kno
     wanted = {BudgetUnit.USD: UNKNOWN, BudgetUnit.TOKENS: NEED}
     most = {BudgetUnit.USD: NEED, BudgetUnit.TOKENS: msgspec.structs.replace(NEED, worst=700)}
 
-    found = bounded(wanted, most)
+    found = with_upper_bounds(wanted, most)
 
     assert found[BudgetUnit.USD] is UNKNOWN
     assert (found[BudgetUnit.TOKENS].worst, found[BudgetUnit.TOKENS].most) == (100, 700)
@@ -49,11 +49,14 @@ def test_the_most_is_held_by_hard_budgets_of_what_is_known_and_not_free():
     known = {BudgetUnit.USD: NEED}
     free = {BudgetUnit.USD: UsageBounds(sure=0, typical=0, likely=0, worst=0)}
 
-    (found,) = [each for each in [holding_worst([counting()], known)] if each]
+    (found,) = [each for each in [first_worst_case_budget([counting()], known)] if each]
     assert found.budget.hold is HoldPolicy.WORST
-    assert holding_worst([counting()], free) is None
-    assert holding_worst([counting()], {BudgetUnit.USD: UNKNOWN}) is None
-    assert holding_worst([counting(hard=False), counting(hold=HoldPolicy.P95)], known) is None
+    assert first_worst_case_budget([counting()], free) is None
+    assert first_worst_case_budget([counting()], {BudgetUnit.USD: UNKNOWN}) is None
+    assert (
+        first_worst_case_budget([counting(hard=False), counting(hold=HoldPolicy.P95)], known)
+        is None
+    )
 
 
 def test_a_call_is_for_its_team_key_feature_and_an_end_user_nobody_can_tell():
@@ -102,7 +105,7 @@ def test_of_what_nobody_can_tell_a_little_is_needed():
 
 
 @pytest.mark.parametrize(("endpoint", "worst"), [("responses/compact", 8), ("images/edits", 1)])
-def test_what_a_compaction_may_use_is_told_and_what_a_picture_may_is_not(endpoint, worst):
+def test_what_a_compaction_may_use_is_reported_and_what_a_picture_may_is_not(endpoint, worst):
     output = OutputBounds(typical=1, likely=2, worst=3)
     quote = PriceQuote(tariff=None, at=NOW)
 

@@ -5,14 +5,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.registry import Collector
 from redis.exceptions import RedisError
 
-from proxy.configuration import Snapshot, SnapshotRejected, read_policies
-from proxy.services.budgets.setup import SingleInstanceRequired, running_budgets
+from proxy.configuration import Snapshot, read_policies
+from proxy.errors import OperatorError
+from proxy.services.budgets.reconciliation import Reconciler
+from proxy.services.budgets.setup import (
+    _ForgottenCounters,
+    running_budgets,
+)
 from proxy.settings import Settings
+from proxy.store.redis.local_budget_store import LocalBudgetStore
 from proxy.store.sql.answers import MAX_RECEIPTS, Answers, PastAnswer
 from proxy.store.store import Store
+from slo.reservations import CounterClaim, Reservations
 from tests.fakes.around import Heard, around
 from tests.fakes.desk import catalog
 from tests.fakes.limited import NOW
@@ -64,14 +72,27 @@ def test_with_budgets_it_says_where_they_are_counted(tmp_path, caplog):
 
     assert admission is not None
     assert admission.counters.is_shared is False
-    assert len(published) == 1
+    assert [type(each) for each in published] == [Reconciler, _ForgottenCounters]
     assert "1 budget, counted in this process alone" in caplog.text
+
+
+def test_counters_that_are_forgotten_for_want_of_room_are_a_metric():
+    store = LocalBudgetStore()
+    store._reservations = Reservations(most=1)
+    registry = CollectorRegistry()
+    registry.register(_ForgottenCounters(store))
+    for name in ("ana", "ben"):
+        claim = CounterClaim(counter=name, amount=1, limit=2, hard=True, ends=NOW + 60)
+        asyncio.run(store.reserve(name, [claim], NOW, NOW + 10))
+
+    page = generate_latest(registry).decode()
+    assert "thriftgate_budget_counters_forgotten_total 1.0" in page
 
 
 def test_a_second_gateway_that_counts_for_itself_is_refused(tmp_path):
     settings = chosen(tmp_path)
 
-    with pytest.raises(SingleInstanceRequired, match="THRIFTGATE_PRIVATE_BUDGETS"):
+    with pytest.raises(OperatorError, match="THRIFTGATE_PRIVATE_BUDGETS"):
         stood(tmp_path, settings, settings)
 
 
@@ -147,7 +168,7 @@ def test_budgets_that_come_with_a_reload_are_counted_from_then_on(tmp_path):
         opened.close(5)
         return found
 
-    assert asyncio.run(run()) == [0, 1]
+    assert asyncio.run(run()) == [0, 2]  # the reconciler and the count of forgotten counters
 
 
 def test_a_reload_that_brings_budgets_is_refused_where_another_gateway_counts(tmp_path):
@@ -160,7 +181,7 @@ def test_a_reload_that_brings_budgets_is_refused_where_another_gateway_counts(tm
                 stack.callback(opened.close, 5)
                 here = around(chosen(tmp_path, text), opened, heard)
                 await stack.enter_async_context(running_budgets(here))
-            with pytest.raises(SnapshotRejected, match="THRIFTGATE_PRIVATE_BUDGETS"):
+            with pytest.raises(OperatorError, match="THRIFTGATE_PRIVATE_BUDGETS"):
                 await second.followed[0](snapshot(ONE, tmp_path))
 
     asyncio.run(run())
@@ -207,7 +228,7 @@ def test_budgets_that_the_process_counts_do_not_stand_without_the_database(tmp_p
         async with running_budgets(around(chosen(tmp_path), opened, Heard())):
             pass
 
-    with pytest.raises(SnapshotRejected, match="nobody knows what was spent"):
+    with pytest.raises(OperatorError, match="nobody knows what was spent"):
         asyncio.run(run())
     opened.close(0)
 
@@ -219,7 +240,7 @@ def test_a_reload_without_the_database_brings_no_budgets_that_the_process_counts
     async def run() -> None:
         async with running_budgets(around(chosen(tmp_path, ""), opened, heard)):
             (prepare,) = heard.followed
-            with pytest.raises(SnapshotRejected, match="nobody knows what was spent"):
+            with pytest.raises(OperatorError, match="nobody knows what was spent"):
                 await prepare(snapshot(ONE, tmp_path))
             opened.go_online()
             (await prepare(snapshot(ONE, tmp_path)))()

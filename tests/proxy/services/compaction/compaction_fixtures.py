@@ -61,7 +61,7 @@ class Shorter:
         policy: CompactionPolicy,
         *,
         memory: CompactionMemory,
-        around: ConversationContext,
+        context: ConversationContext,
     ) -> CompactedChat:
         self.asked.append(policy)
         if self._error is not None:
@@ -72,7 +72,7 @@ class Shorter:
             "reason": "pays",
             "tokens_before": 900,
             "tokens_after": 100,
-            "folded": len(raws) - 2,
+            "compacted_messages": len(raws) - 2,
             "reset": True,
             "break_even": 2.5,
             "evidence": QualityEvidence(needed=3, lost=1),
@@ -81,7 +81,7 @@ class Shorter:
 
 
 def task(asked: Call | None = None, **fields: Any) -> CompactionTask:
-    given = {"policy": CompactionPolicy(), "is_dry": False, "share": 0.0, "secret": SECRET}
+    given = {"policy": CompactionPolicy(), "is_dry": False, "control_share": 0.0, "secret": SECRET}
     return CompactionTask(call=asked or chat(), **{**given, **fields})
 
 
@@ -98,20 +98,20 @@ def opened(folder: Path) -> Store:
 
 @contextmanager
 def room(
-    folder: Path, fold: Callable[..., CompactedChat] | None = None, **fields: Any
+    folder: Path, compaction: Callable[..., CompactedChat] | None = None, **fields: Any
 ) -> Iterator[tuple[Compactor, list[Alert]]]:
-    """A room that compacts everything, and what it says."""
+    """A compactor of everything, and the alerts it sends."""
     store, alerts = opened(folder), list[Alert]()
 
-    def say(alert: Alert) -> bool:
+    def send_alert(alert: Alert) -> bool:
         alerts.append(alert)
         return True
 
     now = fields.pop("now", lambda: NOW)
     given: dict[str, Any] = {"mode": CompactionMode.FACTS, "share": 0.0}
     usual = CompactionDefaults(**(given | fields))
-    made = Compactor(store, LoopTasks(), now=now, say=say, usual=usual)
-    made.fold = fold or Shorter()
+    made = Compactor(store, LoopTasks(), now=now, send_alert=send_alert, defaults=usual)
+    made.compact_chat = compaction or Shorter()
     try:
         yield made, alerts
     finally:

@@ -94,16 +94,16 @@ class Stage:
         self.book.serve = taker
         self.memory = CompactionMemory()
 
-    def fold(
+    def compact(
         self, turns: int, policy: CompactionPolicy = POLICY, scope: bytes = SCOPE
     ) -> CompactedChat:
         return self.book.compact(
-            raws(turns), policy, memory=self.memory, around=ConversationContext(scope=scope)
+            raws(turns), policy, memory=self.memory, context=ConversationContext(scope=scope)
         )
 
     async def call(self, turns: int, **fields: Any) -> CompactedChat:
         """A call of so many turns, whose questions are answered before it returns."""
-        found = await asyncio.to_thread(self.fold, turns)
+        found = await asyncio.to_thread(self.compact, turns)
         if found.region is not None:
             self.book.request_notes(chat(*visit(turns), **fields), found)
         await self.rest()

@@ -1,26 +1,55 @@
+from prometheus_client import CollectorRegistry
+
 from compaction.policy import CompactionMode
-from proxy.services.compaction.alerts import higher_cost_alert, stepped_back_alert
+from proxy.records.compaction_settings import FeatureSettings, SettingsSnapshot
+from proxy.services.compaction.alerts import (
+    CompactedFeaturesCollector,
+    higher_cost_alert,
+    stepped_back_alert,
+)
 from proxy.services.compaction.live_quality import CompactionSums
 
 NOW = 1_790_000_000.0
 PLACE = ("team_1", "the chat")
 
 
-def test_a_step_back_names_what_was_found_and_how_to_mend_it():
-    told = stepped_back_alert(PLACE, CompactionMode.FACTS, CompactionMode.TRIM, "9 of 100", NOW)
+def test_a_step_back_alert_says_what_was_found_and_how_to_fix_it():
+    alert = stepped_back_alert(PLACE, CompactionMode.FACTS, CompactionMode.TRIM, "9 of 100", NOW)
 
-    assert told.title == (
+    assert alert.title == (
         "Compaction of feature the chat of team team_1 was stepped back from facts to trim"
     )
-    assert ("found", "9 of 100") in told.facts
-    assert "`thriftgate compaction resume team_1 'the chat'`" in told.mend
+    assert ("found", "9 of 100") in alert.facts
+    assert "`thriftgate compaction resume team_1 'the chat'`" in alert.mend
 
 
-def test_smaller_but_dearer_is_told_once_a_day():
-    sums = CompactionSums(folded=40, tokens=9_000, nanos=-2_000_000_000)
+def test_a_higher_cost_alert_is_sent_once_a_day():
+    sums = CompactionSums(compacted=40, tokens=9_000, nanos=-2_000_000_000)
     first, later = higher_cost_alert(PLACE, sums, NOW), higher_cost_alert(PLACE, sums, NOW + 60)
 
     assert first.id == later.id
     assert first.id != higher_cost_alert(PLACE, sums, NOW + 86_400).id
     assert ("saved", "-$2") in first.facts
     assert higher_cost_alert(("t", ""), sums, NOW).subject == "feature (none) of team t"
+
+
+def test_compacted_features_are_counted_by_whether_they_were_stepped_back():
+    settings = (
+        FeatureSettings(mode=CompactionMode.FACTS),
+        FeatureSettings(mode=CompactionMode.TRIM),
+        FeatureSettings(mode=CompactionMode.OFF),
+        FeatureSettings(
+            mode=CompactionMode.FACTS, stepped=CompactionMode.TRIM, why="9 of 100 lost"
+        ),
+        FeatureSettings(stepped=CompactionMode.OFF, why="9 of 100 lost"),
+        FeatureSettings(),
+    )
+    held = SettingsSnapshot(1, {("team_1", f"{n}"): setting for n, setting in enumerate(settings)})
+    registry = CollectorRegistry()
+    registry.register(CompactedFeaturesCollector(lambda: held))
+    states = {
+        state: registry.get_sample_value("thriftgate_compacted_features", {"state": state})
+        for state in ("holds", "stepped_back")
+    }
+
+    assert states == {"holds": 2.0, "stepped_back": 2.0}

@@ -30,15 +30,15 @@ def kept(given=None, shorter=None, **fields):
 
 def why(given=None, shorter=None, **fields):
     """Why it is sent unmodified."""
-    found = kept(given, shorter, **fields).fold
+    found = kept(given, shorter, **fields).result
     assert found.sent is None
-    assert not found.is_folded
+    assert not found.is_compacted
     return found.why
 
 
 def test_messages_are_replaced_and_every_other_byte_stays():
     given = chat(body=b'{ "model":"m", "messages":%b,"seed": 7.0 }' % orjson.dumps(talk()))
-    found = kept(given).fold
+    found = kept(given).result
     assert found.sent is not None
     body = found.sent.body
 
@@ -56,37 +56,37 @@ def test_messages_are_replaced_and_every_other_byte_stays():
 def test_its_conversation_is_the_one_that_planning_knows():
     whole = chat()
     found = kept(whole)
-    assert found.fold.sent is not None
+    assert found.result.sent is not None
     house = Process(WAYS["openai-interval"])
     house.planner = planner = Planner(SECRET)
     who = {"team": "team_1", "feature": "chat", "key": KEY.id}
     first = [each for each in talk() if each["role"] != "assistant"][:2]
     house.planned(asked(orjson.dumps({"model": "m", "messages": first}), **who))
     before = planner.read_call(asked(whole.body, **who))
-    after = planner.read_call(asked(found.fold.sent.body, origin=found.fold.sent.origin, **who))
+    after = planner.read_call(asked(found.result.sent.body, origin=found.result.sent.origin, **who))
 
-    assert found.talk is not None
-    assert found.talk.name == before.conversation == after.conversation
-    assert found.talk == identify_conversation(whole, SECRET)
+    assert found.conversation is not None
+    assert found.conversation.name == before.conversation == after.conversation
+    assert found.conversation == identify_conversation(whole, SECRET)
     assert before.turns == after.turns == 6
 
 
-def test_a_conversation_of_the_control_arm_is_reckoned_and_goes_as_it_came():
-    found = kept(share=1.0).fold
+def test_a_conversation_of_the_control_arm_is_computed_and_sent_unmodified():
+    found = kept(control_share=1.0).result
 
-    assert (found.why, found.sent, found.is_folded) == ("control", None, False)
+    assert (found.why, found.sent, found.is_compacted) == ("control", None, False)
     assert found.messages is None
     assert (found.before, found.after, found.needed, found.lost) == (900, 100, 3, 1)
 
 
 def test_a_dry_run_says_what_it_would_do():
-    found = kept(is_dry=True).fold
+    found = kept(is_dry=True).result
 
     assert found.header == "unmodified; reason=dry_run: pays; tokens=900->100"
     assert found.sent is None
 
 
-def test_what_does_not_change_goes_as_it_came_with_its_reason():
+def test_an_unchanged_chat_is_sent_unmodified_with_its_reason():
     given = chat()
     raws = tuple(map(orjson.dumps, talk()))
     shorter = Shorter(messages=raws, changed=False, reason="too_early", tokens_after=900)
@@ -94,15 +94,15 @@ def test_what_does_not_change_goes_as_it_came_with_its_reason():
     assert why(given, shorter) == "too_early"
 
 
-def test_what_grew_goes_as_it_came():
+def test_a_chat_that_grew_is_sent_unmodified():
     assert why(shorter=Shorter(tokens_after=901)) == "grew"
 
 
-def test_what_a_provider_would_refuse_goes_as_it_came():
+def test_a_chat_that_a_provider_would_refuse_is_sent_unmodified():
     orphan = orjson.dumps(said("tool", "x", tool_call_id="c9"))
 
     assert why(shorter=Shorter(messages=(orphan,))) == "invalid"
-    assert kept(shorter=Shorter(messages=(orphan,))).fold.notes
+    assert kept(shorter=Shorter(messages=(orphan,))).result.notes
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_only_what_is_sent_as_its_policy_has_it_is_decided():
     assert kept().is_decided
     assert kept(shorter=same).is_decided
     assert not kept(shorter=same, is_dry=True).is_decided
-    assert not kept(share=1.0).is_decided
+    assert not kept(control_share=1.0).is_decided
     assert not kept(shorter=Shorter(tokens_after=901)).is_decided
     assert not kept(chat(*talk(), said("user", "/compact"))).is_decided
 
@@ -146,7 +146,7 @@ def test_tools_and_texts_are_counted_as_the_models_provider_does():
     given = chat(body=orjson.dumps({"model": "m", "messages": talk(60), "tools": [tool] * 9}))
 
     def before(model):
-        found = compact_call(task(given, model=model), compact, CompactionMemory()).fold.before
+        found = compact_call(task(given, model=model), compact, CompactionMemory()).result.before
         assert found is not None
         return found
 
@@ -155,10 +155,10 @@ def test_tools_and_texts_are_counted_as_the_models_provider_does():
 
 def test_conversations_that_are_counted_otherwise_share_nothing():
     memory, given = CompactionMemory(), chat(*talk(60))
-    alone = compact_call(task(given, model="claude-opus-5-5"), compact, CompactionMemory()).fold
+    alone = compact_call(task(given, model="claude-opus-5-5"), compact, CompactionMemory()).result
     compact_call(task(given, model="gpt-5.6-terra"), compact, memory)
 
-    assert compact_call(task(given, model="claude-opus-5-5"), compact, memory).fold == alone
+    assert compact_call(task(given, model="claude-opus-5-5"), compact, memory).result == alone
 
 
 def test_a_body_that_cannot_be_read_says_so():
@@ -166,19 +166,19 @@ def test_a_body_that_cannot_be_read_says_so():
         kept(chat(body=b'{"model":"m"}'))
 
 
-def test_what_the_core_will_not_fold_says_so():
+def test_a_chat_that_cannot_be_compacted_raises_the_reason():
     with pytest.raises(CannotCompactError, match="signed"):
         kept(shorter=Shorter(CannotCompactError("signed")))
 
 
-def test_the_core_itself_folds_a_long_conversation_and_stays_valid():
+def test_the_core_itself_compacts_a_long_conversation_and_stays_valid():
     given = chat(*talk(60))
     found = compact_call(
         task(given, policy=CompactionPolicy(force=True)), compact, CompactionMemory()
-    ).fold
+    ).result
     again = compact_call(
         task(given, policy=CompactionPolicy(force=True)), compact, CompactionMemory()
-    ).fold
+    ).result
     assert found.sent is not None
     assert again.sent is not None
 
@@ -191,7 +191,7 @@ def test_the_core_itself_folds_a_long_conversation_and_stays_valid():
     assert msgspec.json.decode(found.sent.body)["messages"][0] == talk()[0]
 
 
-def test_results_said_shorter_are_no_folded_messages():
+def test_results_said_shorter_are_no_compacted_messages():
     parcels = [{"parcel": n, "carrier": "Nordpost", "state": "in transit"} for n in range(200)]
     asks = {"id": "t", "type": "function", "function": {"name": "parcels", "arguments": "{}"}}
     shown = orjson.dumps(parcels, option=orjson.OPT_INDENT_2).decode()
@@ -202,7 +202,7 @@ def test_results_said_shorter_are_no_folded_messages():
     )
     found = compact_call(
         task(given, policy=CompactionPolicy(mode=CompactionMode.FACTS)), compact, CompactionMemory()
-    ).fold
+    ).result
 
-    assert (found.is_folded, found.messages) == (True, 0)
+    assert (found.is_compacted, found.messages) == (True, 0)
     assert found.reset is False

@@ -18,7 +18,7 @@ def test_without_a_header_the_features_mode_holds():
     assert parse_compaction_request("", NOBODYS, CompactionMode.OFF).mode is CompactionMode.OFF
 
 
-def test_a_caller_may_keep_a_call_as_it_came():
+def test_a_caller_may_have_a_call_sent_unmodified():
     assert (
         parse_compaction_request(
             "OFF", FeatureSettings(mode=CompactionMode.FACTS), CompactionMode.FACTS
@@ -44,7 +44,7 @@ def test_a_caller_may_force_what_nobody_chose_otherwise():
     assert parse_compaction_request("force", OFF, CompactionMode.FACTS).mode is CompactionMode.OFF
 
 
-def test_a_word_that_is_none_of_them_keeps_the_call_as_it_came_and_is_told():
+def test_an_unknown_header_value_keeps_the_call_unmodified_and_is_noted():
     found = parse_compaction_request(
         "fource", FeatureSettings(mode=CompactionMode.FACTS), CompactionMode.FACTS
     )

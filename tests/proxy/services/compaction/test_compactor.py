@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from compaction.policy import CompactionMode
 from compaction.reading.message import CannotCompactError
 from proxy.records.compaction_result import NO_COMPACTION
-from proxy.services.compaction import compactor as folding_
+from proxy.services.compaction import compactor as compactor_module
 from proxy.services.compaction.summariser import Summariser
 from tests.fakes.desk import LoopTasks, route
 from tests.proxy.services.compaction.compaction_fixtures import (
@@ -30,16 +30,16 @@ LARGE = chat(*talk(80))
 ASKS = {"role": "user", "content": "/compact"}
 
 
-def folded(made, given=None):
-    return asyncio.run(made.folded(given or chat(), ROUTE))
+def compact(made, given=None):
+    return asyncio.run(made.compact(given or chat(), ROUTE))
 
 
 @pytest.mark.parametrize("given", [chat(), LARGE])
-def test_a_call_is_folded_here_or_in_the_thread(tmp_path, given):
+def test_a_call_is_compacted_here_or_in_the_thread(tmp_path, given):
     with room(tmp_path) as (made, _):
-        found = folded(made, given)
+        found = compact(made, given)
 
-    assert found.is_folded
+    assert found.is_compacted
     assert found.sent is not None
     assert len(found.sent.body) < len(given.body)
 
@@ -48,7 +48,7 @@ def test_a_call_is_folded_here_or_in_the_thread(tmp_path, given):
     ("error", "why"),
     [
         (CannotCompactError("signed"), "signed"),
-        (CannotCompactError("messages[1] answers no call"), "unfoldable"),
+        (CannotCompactError("messages[1] answers no call"), "not_compactable"),
         (ZeroDivisionError(), "failed"),
         (RecursionError(), "failed"),
     ],
@@ -56,7 +56,7 @@ def test_a_call_is_folded_here_or_in_the_thread(tmp_path, given):
 @pytest.mark.parametrize("given", [chat(), LARGE])
 def test_failure_of_any_kind_sends_the_callers_bytes_with_a_reason(tmp_path, error, why, given):
     with room(tmp_path, Shorter(error)) as (made, _):
-        found = folded(made, given)
+        found = compact(made, given)
 
     assert (found.mode, found.why, found.sent) == ("facts", why, None)
     assert found.call(given) is given
@@ -64,7 +64,7 @@ def test_failure_of_any_kind_sends_the_callers_bytes_with_a_reason(tmp_path, err
 
 def test_a_body_that_cannot_be_read_is_left_alone(tmp_path):
     with room(tmp_path) as (made, _):
-        assert folded(made, chat(body=b'{"model":"m"}')).why == "unreadable"
+        assert compact(made, chat(body=b'{"model":"m"}')).why == "unreadable"
 
 
 class Slow(Shorter):
@@ -79,11 +79,11 @@ class Slow(Shorter):
         return super().__call__(*args, **kwargs)
 
 
-def test_what_takes_too_long_goes_as_it_came(tmp_path, monkeypatch):
-    monkeypatch.setattr(folding_, "_DEADLINE_S", 0.05)
+def test_a_call_past_the_deadline_is_sent_unmodified(tmp_path, monkeypatch):
+    monkeypatch.setattr(compactor_module, "_DEADLINE_S", 0.05)
     slow = Slow()
     with room(tmp_path, slow) as (made, _):
-        found = folded(made, LARGE)
+        found = compact(made, LARGE)
         slow.free.set()
 
     assert (found.why, found.sent) == ("late", None)
@@ -101,12 +101,12 @@ def test_what_takes_too_long_goes_as_it_came(tmp_path, monkeypatch):
 )
 def test_a_prefix_that_moves_there_and_back_is_a_reset_both_times(tmp_path, given, between, why):
     with room(tmp_path, Shorter(reset=False)) as (made, _):
-        found = [folded(made, each) for each in (given, between(given), given, given)]
-    as_it_came, back = found[1], found[2]
+        found = [compact(made, each) for each in (given, between(given), given, given)]
+    unmodified, back = found[1], found[2]
 
     assert [each.reset for each in found] == [False, True, True, False]
-    assert (as_it_came.is_folded, as_it_came.why) == (False, why)
-    for each in (as_it_came, back):
+    assert (unmodified.is_compacted, unmodified.why) == (False, why)
+    for each in (unmodified, back):
         assert each.sent is not None
         assert each.sent.origin is not None
         assert each.sent.origin.reset
@@ -122,29 +122,29 @@ def test_a_prefix_that_moves_there_and_back_is_a_reset_both_times(tmp_path, give
 )
 def test_trouble_moves_the_prefix_there_and_back_too(tmp_path, trouble, why):
     with room(tmp_path, Shorter(reset=False)) as (made, _):
-        first = folded(made)
-        made.fold, fold = Shorter(trouble), made.fold
-        failed = folded(made)
-        made.fold = fold
-        after = folded(made)
+        first = compact(made)
+        made.compact_chat, compaction = Shorter(trouble), made.compact_chat
+        failed = compact(made)
+        made.compact_chat = compaction
+        after = compact(made)
 
     assert (first.reset, failed.reset, after.reset) == (False, True, True)
     assert failed.why == why
 
 
-def test_what_is_late_busy_or_too_large_moves_it_too(tmp_path, monkeypatch):
-    monkeypatch.setattr(folding_, "_DEADLINE_S", 0.1)
+def test_a_late_busy_or_too_large_call_resets_the_prefix_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(compactor_module, "_DEADLINE_S", 0.1)
     slow = Slow(reset=False)
     slow.free.set()
     with room(tmp_path, slow) as (made, _):
-        first = folded(made, LARGE)
+        first = compact(made, LARGE)
         slow.free.clear()
-        late, busy = folded(made, LARGE), folded(made, LARGE)
+        late, busy = compact(made, LARGE), compact(made, LARGE)
         slow.free.set()
         sleep(0.1)
-        after = folded(made, LARGE)
-        monkeypatch.setattr(folding_, "_MAX_BODY_BYTES", 10)
-        huge = folded(made, LARGE)
+        after = compact(made, LARGE)
+        monkeypatch.setattr(compactor_module, "_MAX_BODY_BYTES", 10)
+        huge = compact(made, LARGE)
 
     assert [each.why for each in (first, late, busy, after, huge)] == [
         "pays", "late", "busy", "pays", "too_large",
@@ -154,72 +154,72 @@ def test_what_is_late_busy_or_too_large_moves_it_too(tmp_path, monkeypatch):
     ]  # fmt: skip
 
 
-def test_a_feature_that_is_switched_off_moves_what_was_folded(tmp_path):
+def test_a_feature_that_is_switched_off_moves_what_was_compacted(tmp_path):
     with room(tmp_path) as (made, _):
-        folded(made)
+        compact(made)
         made._store.compactions.choose(("team_1", "chat"), CompactionMode.OFF, "ann", NOW)
-        made._store.foldboard.refresh()
-        found, again = folded(made), folded(made)
+        made._store.compaction_settings.refresh()
+        found, again = compact(made), compact(made)
 
     assert (found.mode, found.reset, again.reset) == ("", True, False)
 
 
-def test_a_conversation_that_nobody_can_name_goes_as_it_came(tmp_path, monkeypatch):
+def test_a_conversation_that_has_no_name_is_sent_unmodified(tmp_path, monkeypatch):
     def broken(*_args):
         raise ZeroDivisionError
 
     with room(tmp_path) as (made, _):
-        folded(made)
+        compact(made)
         off = {"compaction": "off"}
-        unnamed = folded(made, chat(body=b'{"model":"m"}', **off))
-        silent = folded(made, chat({"role": "system", "content": "You help."}, **off))
-        nothing = folded(made, chat({"role": "system", "content": "You help."}))
-        monkeypatch.setattr(folding_, "identify_conversation", broken)
-        failed = folded(made, chat(compaction="off"))
+        unnamed = compact(made, chat(body=b'{"model":"m"}', **off))
+        silent = compact(made, chat({"role": "system", "content": "You help."}, **off))
+        nothing = compact(made, chat({"role": "system", "content": "You help."}))
+        monkeypatch.setattr(compactor_module, "identify_conversation", broken)
+        failed = compact(made, chat(compaction="off"))
 
     assert unnamed == silent == failed == NO_COMPACTION
     assert nothing.why == "nothing_said"
 
 
-def test_what_is_too_large_is_not_begun(tmp_path, monkeypatch):
-    monkeypatch.setattr(folding_, "_MAX_BODY_BYTES", 10)
+def test_a_body_that_is_too_large_is_not_compacted(tmp_path, monkeypatch):
+    monkeypatch.setattr(compactor_module, "_MAX_BODY_BYTES", 10)
     with room(tmp_path) as (made, _):
-        assert folded(made).why == "too_large"
+        assert compact(made).why == "too_large"
 
 
 @pytest.mark.parametrize(
     "given",
     [chat(endpoint="responses"), chat(method="GET"), chat(compaction="off")],
 )
-def test_other_calls_are_none_of_its_business(tmp_path, given):
+def test_calls_other_than_chats_are_not_compacted(tmp_path, given):
     with room(tmp_path) as (made, _):
-        assert folded(made, given) == NO_COMPACTION
+        assert compact(made, given) == NO_COMPACTION
 
 
 def test_off_is_the_default_and_a_header_may_try_it(tmp_path):
     with room(tmp_path, mode=CompactionMode.OFF) as (made, _):
-        assert folded(made) == NO_COMPACTION
-        assert folded(made, chat(compaction="dry-run")).why == "dry_run: pays"
-        assert folded(made, chat(compaction="force")).is_folded
-        assert folded(made, chat(compaction="farce")).notes
+        assert compact(made) == NO_COMPACTION
+        assert compact(made, chat(compaction="dry-run")).why == "dry_run: pays"
+        assert compact(made, chat(compaction="force")).is_compacted
+        assert compact(made, chat(compaction="farce")).notes
 
 
-def test_it_has_no_part_in_calls_that_nobody_wants_compacted_nor_did_lately(tmp_path):
+def test_compaction_has_no_part_in_calls_of_features_without_a_mode(tmp_path):
     with room(tmp_path, mode=CompactionMode.OFF) as (made, _):
         assert not made.has_part(chat())
         assert made.has_part(chat(compaction="force"))
         made._store.compactions.choose(("team_1", "chat"), CompactionMode.FACTS, "ann", NOW)
-        made._store.foldboard.refresh()
+        made._store.compaction_settings.refresh()
         assert made.has_part(chat())
-        assert folded(made).is_folded
+        assert compact(made).is_compacted
         made._store.compactions.choose(("team_1", "chat"), CompactionMode.OFF, "ann", NOW)
-        made._store.foldboard.refresh()
+        made._store.compaction_settings.refresh()
         assert made.has_part(chat())  # its prefix moves once more
 
 
-def test_where_the_provider_compacts_nothing_is_folded_here(tmp_path):
+def test_where_the_provider_compacts_nothing_is_compacted_here(tmp_path):
     with room(tmp_path, mode=CompactionMode.NATIVE) as (made, _):
-        assert folded(made).why == "native"
+        assert compact(made).why == "native"
 
 
 def test_a_features_own_setting_holds(tmp_path):
@@ -228,8 +228,8 @@ def test_a_features_own_setting_holds(tmp_path):
         made._store.compactions.choose(
             ("team_1", "chat"), CompactionMode.TRIM, "ann", NOW, keep_turns=5, target=900
         )
-        made._store.foldboard.refresh()
-        folded(made)
+        made._store.compaction_settings.refresh()
+        compact(made)
 
     (asked,) = shorter.asked
     assert (asked.mode, asked.keep_turns, asked.target, asked.window) == (
@@ -241,33 +241,33 @@ def test_a_features_own_setting_holds(tmp_path):
     assert (asked.prices.read, asked.prices.write) == (0.1, 1.0)
 
 
-def test_a_refused_conversation_rests_for_a_while(tmp_path):
+def test_a_refused_conversation_cools_down_for_a_while(tmp_path):
     clock = Clock()
     with room(tmp_path, now=clock) as (made, _):
-        made.refused(chat(), folded(made))
-        resting, other = folded(made), folded(made, chat(conversation="another"))
+        made.record_refusal(chat(), compact(made))
+        resting, other = compact(made), compact(made, chat(conversation="another"))
         clock.now += 601
-        after = folded(made)
+        after = compact(made)
 
-    assert (resting.why, resting.is_folded, resting.reset) == ("refused", False, True)
-    assert other.is_folded
-    assert (after.is_folded, after.reset) == (True, True)
+    assert (resting.why, resting.is_compacted, resting.reset) == ("refused", False, True)
+    assert other.is_compacted
+    assert (after.is_compacted, after.reset) == (True, True)
 
 
-def test_a_feature_rests_once_three_of_its_conversations_were_refused(tmp_path):
+def test_a_feature_cools_down_after_three_refused_conversations(tmp_path):
     with room(tmp_path) as (made, _):
         for name in "abc":
             given = chat(conversation=name)
-            made.refused(given, folded(made, given))
-        found = folded(made, chat(conversation="d"))
+            made.record_refusal(given, compact(made, given))
+        found = compact(made, chat(conversation="d"))
 
     assert (found.why, found.sent) == ("refused", None)
 
 
 def test_the_first_call_by_another_policy_is_a_reset_too(tmp_path):
     with room(tmp_path, Shorter(reset=False)) as (made, _):
-        first, second = folded(made), folded(made)
-        forced = folded(made, chat(compaction="force"))
+        first, second = compact(made), compact(made)
+        forced = compact(made, chat(compaction="force"))
     assert forced.sent is not None
     assert forced.sent.origin is not None
 
@@ -275,19 +275,19 @@ def test_the_first_call_by_another_policy_is_a_reset_too(tmp_path):
     assert forced.sent.origin.reset
 
 
-def test_a_fold_of_a_conversation_that_was_idle_for_long_is_a_cold_one(tmp_path):
+def test_a_compaction_of_a_conversation_that_was_idle_for_long_is_a_cold_one(tmp_path):
     clock = Clock()
     with room(tmp_path, now=clock) as (made, _):
-        unknown = folded(made)
+        unknown = compact(made)
         clock.now += 10
-        warm = folded(made)
+        warm = compact(made)
         clock.now += 100_000
-        cold = folded(made)
+        cold = compact(made)
 
     assert [unknown.is_warm, warm.is_warm, cold.is_warm] == [True, True, False]
 
 
-def test_notes_are_asked_for_where_a_part_was_folded_and_sent_and_the_mode_wants_them(tmp_path):
+def test_notes_are_asked_for_where_a_part_was_compacted_and_sent_and_the_mode_wants_them(tmp_path):
     taker = Taker()
 
     async def work():
@@ -296,23 +296,23 @@ def test_notes_are_asked_for_where_a_part_was_folded_and_sent_and_the_mode_wants
             made.use_summariser(book)
             book.serve = taker
             made._store.compactions.choose(("team_1", "plain"), CompactionMode.FACTS, "ann", NOW)
-            made._store.foldboard.refresh()
+            made._store.compaction_settings.refresh()
             force = {"compaction": "force"}
             found = [
-                await made.folded(chat(*visit(20), compaction="dry-run"), ROUTE),
-                await made.folded(chat(*visit(20), feature="plain", **force), ROUTE),
-                await made.folded(chat(*visit(11), **force), ROUTE),
+                await made.compact(chat(*visit(20), compaction="dry-run"), ROUTE),
+                await made.compact(chat(*visit(20), feature="plain", **force), ROUTE),
+                await made.compact(chat(*visit(11), **force), ROUTE),
             ]
             await asyncio.wait(book._running)
-            found.append(await made.folded(taker.asked[0], ROUTE))
+            found.append(await made.compact(taker.asked[0], ROUTE))
             await book.stop()
             return found
 
     dry, plain, sent, question = asyncio.run(work())
 
     assert dry.sent is None
-    assert (plain.is_folded, plain.reset) == (True, True)
-    assert (sent.is_folded, sent.reset) == (True, True)
+    assert (plain.is_compacted, plain.reset) == (True, True)
+    assert (sent.is_compacted, sent.reset) == (True, True)
     assert [each.feature for each in taker.asked] == ["chat/compaction"]
     assert question == NO_COMPACTION
 
@@ -323,7 +323,7 @@ def test_calls_of_the_control_arm_are_not_asked_about(tmp_path):
             book = Summariser(made._store, LoopTasks(), model="small", now=lambda: NOW)
             made.use_summariser(book)
             book.serve = Taker()
-            found = await made.folded(chat(*visit(11), compaction="force"), ROUTE)
+            found = await made.compact(chat(*visit(11), compaction="force"), ROUTE)
             await book.stop()
             return found, book
 
@@ -338,16 +338,16 @@ def test_a_call_that_asks_for_signed_thinking_is_left_alone(tmp_path):
     there = route(kind="anthropic")
     with room(tmp_path) as (made, _):
         found = [
-            asyncio.run(made.folded(given, there)).why
+            asyncio.run(made.compact(given, there)).why
             for given in (chat(), chat(body=body), replace(chat(body=body), fields=None))
         ]
 
     assert found == ["pays", "thinks", "thinks"]
 
 
-def test_who_dares_more_says_so_in_every_policy(tmp_path):
+def test_the_configured_safety_factor_is_in_every_policy(tmp_path):
     shorter = Shorter()
     with room(tmp_path, shorter, safety=10.0) as (made, _):
-        folded(made)
+        compact(made)
 
     assert [each.safety for each in shorter.asked] == [10.0]

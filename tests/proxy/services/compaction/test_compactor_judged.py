@@ -19,16 +19,16 @@ def receipt(**fields: Any) -> Receipt:
         "started": NOW,
         "compaction": "facts",
     }
-    return a_receipt(**given | {"folded": True, "tokens_before": 90, "tokens_after": 9} | fields)
+    return a_receipt(**given | {"compacted": True, "tokens_before": 90, "tokens_after": 9} | fields)
 
 
-UNTREATED: Any = {"folded": False, "compaction_why": "control"}
+UNTREATED: Any = {"compacted": False, "compaction_why": "control"}
 
 
 def settled(made, *receipts):
     async def work():
         for each in receipts:
-            made.settled(each)
+            made.record_outcome(each)
         await asyncio.gather(*[each for each in made._tasks._tasks if not each.done()])
 
     asyncio.run(work())
@@ -40,8 +40,8 @@ def test_a_feature_that_loses_what_is_needed_steps_back_everywhere_and_people_ar
 ):
     with room(tmp_path) as (made, alerts):
         settled(made, *[receipt(needed=10, lost=4, **arm) for _ in range(5)])
-        held = made._store.foldboard.chosen.of("team_1", "chat")
-        found = asyncio.run(made.folded(chat(), ROUTE))
+        held = made._store.compaction_settings.current.of("team_1", "chat")
+        found = asyncio.run(made.compact(chat(), ROUTE))
 
     assert (held.stepped, held.mode, held.stepped_at) == (CompactionMode.TRIM, None, NOW)
     assert "values that tool calls needed were compacted away" in held.why
@@ -50,7 +50,7 @@ def test_a_feature_that_loses_what_is_needed_steps_back_everywhere_and_people_ar
     assert found.mode == "trim"
 
 
-def test_what_the_control_arm_lost_is_not_thinned_by_what_treated_calls_found(tmp_path):
+def test_losses_of_the_control_arm_are_judged_apart_from_treated_calls(tmp_path):
     with room(tmp_path) as (made, alerts):
         settled(
             made,
@@ -63,13 +63,13 @@ def test_what_the_control_arm_lost_is_not_thinned_by_what_treated_calls_found(tm
     assert why.endswith(" values that tool calls needed were compacted away")
 
 
-def test_it_steps_back_once_and_other_modes_receipts_do_not_count(tmp_path):
+def test_a_feature_steps_back_once_and_receipts_of_other_modes_do_not_count(tmp_path):
     with room(tmp_path) as (made, alerts):
         settled(
             made,
             *[receipt(needed=100, lost=90, compaction="trim") for _ in range(5)],
             *[receipt(needed=100, lost=90, final=False) for _ in range(5)],
-            *[receipt(needed=0, folded=False) for _ in range(5)],
+            *[receipt(needed=0, compacted=False) for _ in range(5)],
         )
         assert alerts == []
         settled(made, *[receipt(needed=100, lost=90) for _ in range(5)])
@@ -93,7 +93,7 @@ def test_a_store_that_is_away_is_asked_again_later(tmp_path, monkeypatch):
     assert len(alerts) == 1
 
 
-def test_smaller_but_dearer_is_an_alert(tmp_path):
+def test_smaller_prompts_that_cost_more_send_an_alert(tmp_path):
     with room(tmp_path) as (made, alerts):
         settled(made, *[receipt(compaction_nanos=-5, cost_nanos=100) for _ in range(50)])
 
@@ -102,12 +102,12 @@ def test_smaller_but_dearer_is_an_alert(tmp_path):
     }
 
 
-def test_what_questions_cost_counts_against_their_feature(tmp_path):
+def test_the_cost_of_notes_counts_against_their_feature(tmp_path):
     asked = receipt(
         feature="chat/compaction",
         compaction="",
         compaction_why="notes",
-        folded=False,
+        compacted=False,
         cost_nanos=1_000,
     )
     with room(tmp_path) as (made, alerts):
@@ -121,7 +121,7 @@ def test_what_questions_cost_counts_against_their_feature(tmp_path):
 def test_calls_right_after_a_mode_was_set_are_judged(tmp_path):
     with room(tmp_path) as (made, alerts):
         made._store.compactions.choose(("team_1", "chat"), CompactionMode.FACTS, "mei", NOW - 1)
-        made._store.foldboard.refresh()
+        made._store.compaction_settings.refresh()
         settled(made, *[receipt(started=NOW - 2, needed=100, lost=90) for _ in range(5)])
         assert alerts == []
         settled(made, *[receipt(needed=10, lost=4) for _ in range(5)])

@@ -18,8 +18,8 @@ from tests.proxy.services.compaction.compaction_fixtures import NOW, chat
 TALK = ConversationIdentity(name=b"a", lead=1, messages=(b"{}",), turns=4)
 POLICY = CompactionPolicy()
 OTHER = CompactionPolicy(force=True)
-FOLDED = CompactionResult(
-    mode="facts", why="pays", sent=chat(body=b"{}"), is_folded=True, needed=3, lost=1
+COMPACTED = CompactionResult(
+    mode="facts", why="pays", sent=chat(body=b"{}"), is_compacted=True, needed=3, lost=1
 )
 LATE = passthrough_result("facts", "late")
 CAME = chat()
@@ -28,15 +28,19 @@ CAME = chat()
 def sent(*steps, lives=inf):
     """The result of each call; a step is a compaction, its policy, and the seconds since."""
     talks, at, found = ConversationTracker(), NOW, []
-    for fold, policy, *gap in steps:
+    for compaction, policy, *gap in steps:
         at += gap[0] if gap else 1
-        now = SentConversation(fold=fold, talk=TALK, policy=policy, at=at, lives=lives)
+        now = SentConversation(
+            result=compaction, conversation=TALK, policy=policy, at=at, cache_lifetime_s=lives
+        )
         found.append(talks.track(CAME, now))
     return found
 
 
 def test_there_and_back_are_resets_and_both_say_so():
-    first, late, back, on = sent((FOLDED, POLICY), (LATE, None), (FOLDED, POLICY), (FOLDED, POLICY))
+    first, late, back, on = sent(
+        (COMPACTED, POLICY), (LATE, None), (COMPACTED, POLICY), (COMPACTED, POLICY)
+    )
 
     assert [each.reset for each in (first, late, back, on)] == [False, True, True, False]
     assert late.sent is not None
@@ -48,34 +52,34 @@ def test_there_and_back_are_resets_and_both_say_so():
     assert late.conversation == b"a"
 
 
-def test_a_fold_that_was_due_while_it_went_as_it_came_is_a_reset():
-    _, late, folded = sent((LATE, POLICY), (LATE, None), (FOLDED, POLICY))
+def test_a_compaction_due_during_an_unmodified_call_is_a_reset():
+    _, late, compacted = sent((LATE, POLICY), (LATE, None), (COMPACTED, POLICY))
 
     assert (late.reset, late.sent) == (False, None)
-    assert folded.reset
+    assert compacted.reset
 
 
-def test_a_reset_of_the_fold_itself_is_left_as_it_is():
+def test_a_reset_of_the_compaction_itself_is_left_as_it_is():
 
-    reset = msgspec.structs.replace(FOLDED, reset=True)
+    reset = msgspec.structs.replace(COMPACTED, reset=True)
     _, found = sent((LATE, POLICY), (reset, POLICY))
 
     assert found.sent is reset.sent
 
 
-def test_another_policy_moves_what_is_folded():
-    assert [each.reset for each in sent((FOLDED, POLICY), (FOLDED, OTHER))] == [False, True]
+def test_another_policy_moves_what_is_compacted():
+    assert [each.reset for each in sent((COMPACTED, POLICY), (COMPACTED, OTHER))] == [False, True]
     assert [each.reset for each in sent((LATE, POLICY), (LATE, OTHER))] == [False, False]
 
 
 def test_what_calls_needed_that_were_written_with_it_sent_otherwise_does_not_count():
-    found = sent((FOLDED, POLICY), (FOLDED, POLICY), (LATE, None), (FOLDED, POLICY))
+    found = sent((COMPACTED, POLICY), (COMPACTED, POLICY), (LATE, None), (COMPACTED, POLICY))
 
     assert [each.needed for each in found] == [3, 3, 0, 0]
 
 
 def test_a_conversation_that_was_idle_for_longer_than_a_cache_lives_is_cold():
-    found = sent((FOLDED, POLICY), (FOLDED, POLICY, 10), (FOLDED, POLICY, 400), lives=300)
+    found = sent((COMPACTED, POLICY), (COMPACTED, POLICY, 10), (COMPACTED, POLICY, 400), lives=300)
 
     assert [each.is_warm for each in found] == [True, True, False]
 
@@ -107,13 +111,13 @@ def test_a_feature_rests_once_several_conversations_were_refused():
     assert not rests.is_feature_cooling(("t", "code"), COOL_DOWN_NOW)
 
 
-def test_one_conversation_that_is_refused_again_and_again_is_still_one():
+def test_repeated_refusals_of_one_conversation_count_once():
     rests = CoolDowns()
 
     assert not any(rests.record_refusal(PLACE, b"a", COOL_DOWN_NOW) for _ in range(9))
 
 
-def test_what_was_refused_long_ago_does_not_count():
+def test_old_refusals_do_not_count():
     rests = CoolDowns()
     for at in range(9):
         assert not rests.record_refusal(PLACE, b"%d" % at, COOL_DOWN_NOW + at * COOL_DOWN_S / 2)

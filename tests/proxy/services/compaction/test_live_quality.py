@@ -15,12 +15,12 @@ from tests.fakes.receipts import START, a_receipt
 PLACE = ("t", "chat")
 
 
-def folded(at: float = START, **fields):
+def compacted(at: float = START, **fields):
     given: dict[str, Any] = {
         "team": "t",
         "feature": "chat",
         "started": at,
-        "folded": True,
+        "compacted": True,
         "tokens_before": 100,
         "tokens_after": 40,
         "compaction_nanos": 7,
@@ -28,8 +28,8 @@ def folded(at: float = START, **fields):
     return a_receipt(**given | fields)
 
 
-def of(folded=60, tokens=9, **fields):
-    return CompactionSums(folded=folded, tokens=tokens, **fields)
+def of(compacted=60, tokens=9, **fields):
+    return CompactionSums(compacted=compacted, tokens=tokens, **fields)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def of(folded=60, tokens=9, **fields):
         (of(nanos=-100, paid=50), True),
         (of(nanos=0, paid=0), False),
         (of(nanos=5, paid=1_000), False),
-        (of(folded=49, nanos=-500, paid=1_000), False),
+        (of(compacted=49, nanos=-500, paid=1_000), False),
         (of(tokens=0, nanos=-500, paid=1_000), False),
     ],
 )
@@ -48,10 +48,10 @@ def test_smaller_is_dearer_where_enough_calls_cost_clearly_more(found, expected)
     assert found.is_dearer is expected
 
 
-def test_what_was_paid_is_known_where_what_was_saved_is():
+def test_spend_counts_only_where_savings_are_known():
     proofs = LiveQuality()
-    proofs.add(folded(cost_nanos=40))
-    proofs.add(folded(cost_nanos=50, compaction_nanos=None))
+    proofs.add(compacted(cost_nanos=40))
+    proofs.add(compacted(cost_nanos=50, compaction_nanos=None))
     asked = a_receipt(team="t", feature="chat/compaction", started=START, cost_nanos=9)
     proofs.charge(asked)
 
@@ -61,31 +61,31 @@ def test_what_was_paid_is_known_where_what_was_saved_is():
 def test_a_features_calls_add_up():
     proofs = LiveQuality()
     for _ in range(3):
-        proofs.add(folded(needed=4, lost=1))
-    proofs.add(folded(folded=False, needed=2, compaction_nanos=None))
+        proofs.add(compacted(needed=4, lost=1))
+    proofs.add(compacted(compacted=False, needed=2, compaction_nanos=None))
 
     found = proofs.sums(PLACE, START)
-    assert (found.folded, found.tokens, found.nanos) == (3, 180, 21)
+    assert (found.compacted, found.tokens, found.nanos) == (3, 180, 21)
     assert found.treated == QualityEvidence(needed=12, lost=3)
     assert found.untreated == QualityEvidence(needed=2)
     assert proofs.sums(("t", "other"), START) == CompactionSums()
 
 
-def test_what_is_older_than_a_day_counts_no_more_and_is_forgotten():
+def test_counts_older_than_a_day_are_forgotten():
     proofs = LiveQuality()
-    proofs.add(folded())
+    proofs.add(compacted())
     later = START + WINDOW_S + SLOT_S
-    proofs.add(folded(later))
+    proofs.add(compacted(later))
 
-    assert proofs.sums(PLACE, later).folded == 1
+    assert proofs.sums(PLACE, later).compacted == 1
     assert len(proofs._features[PLACE]) == 1
 
 
-def test_what_questions_for_notes_cost_is_taken_off():
+def test_the_cost_of_notes_is_subtracted_from_savings():
     proofs = LiveQuality()
     asked = a_receipt(team="t", feature="chat/compaction", started=START, cost_nanos=9)
-    proofs.add(folded())
-    proofs.add(folded(feature="chat/compaction", needed=1))  # a caller's own name for a feature
+    proofs.add(compacted())
+    proofs.add(compacted(feature="chat/compaction", needed=1))  # a caller's own name for a feature
     proofs.charge(asked)
     proofs.charge(a_receipt(team="u", feature="chat/compaction", started=START, cost_nanos=9))
     proofs.charge(
@@ -97,39 +97,39 @@ def test_what_questions_for_notes_cost_is_taken_off():
     assert proofs.sums(PLACE, START) == CompactionSums()
 
 
-def test_what_was_before_a_decision_does_not_count():
+def test_calls_before_a_mode_was_set_do_not_count():
     proofs = LiveQuality()
-    proofs.add(folded())
+    proofs.add(compacted())
 
-    assert proofs.sums(PLACE, START, since=START + 1).folded == 0
-    assert proofs.sums(PLACE, START, since=START - SLOT_S).folded == 1
+    assert proofs.sums(PLACE, START, since=START + 1).compacted == 0
+    assert proofs.sums(PLACE, START, since=START - SLOT_S).compacted == 1
 
 
 @pytest.mark.parametrize("into", [1.0, SLOT_S / 2, SLOT_S - 1.0])
 def test_the_first_call_after_a_mode_is_set_counts_and_the_last_before_does_not(into):
     proofs, chosen = LiveQuality(), (START // SLOT_S) * SLOT_S + into
     for at in (chosen - 0.5, chosen, chosen + 0.5):
-        proofs.add(folded(at, needed=1), chosen)
+        proofs.add(compacted(at, needed=1), chosen)
     proofs.charge(
         a_receipt(team="t", feature="chat/compaction", started=chosen, cost_nanos=9), chosen
     )
 
     found = proofs.sums(PLACE, chosen + 1, chosen)
-    assert (found.folded, found.treated.needed) == (2, 2)
+    assert (found.compacted, found.treated.needed) == (2, 2)
     assert found.nanos == 2 * 7 - 9
 
 
 def test_a_mode_that_is_set_again_begins_afresh():
     proofs = LiveQuality()
-    proofs.add(folded(START + 1), START)
-    proofs.add(folded(START + 3), START + 2)
+    proofs.add(compacted(START + 1), START)
+    proofs.add(compacted(START + 3), START + 2)
 
-    assert proofs.sums(PLACE, START + 4, START + 2).folded == 1
+    assert proofs.sums(PLACE, START + 4, START + 2).compacted == 1
 
 
 def test_a_feature_is_counted_afresh():
     proofs = LiveQuality()
-    proofs.add(folded())
+    proofs.add(compacted())
     proofs.forget(PLACE)
     proofs.forget(PLACE)
 

@@ -66,7 +66,7 @@ def test_where_whole_prompts_alone_are_kept_no_part_of_one_is_surely_read(regime
     assert relative_prices(route_target(route(regime=regime, tariff=None), "m", NOW)).block == block
 
 
-def test_what_was_chosen_goes_before_the_usual():
+def test_a_features_setting_overrides_the_default():
     there = route_target(CLAUDE, "m", NOW)
     usual = compaction_policy(
         CompactionRequest(mode=CompactionMode.FACTS), FeatureSettings(), there, None
@@ -115,7 +115,7 @@ def test_openai_is_asked_to_compact_responses():
     assert found.sent is not None
     held = orjson.loads(found.sent.body)["context_management"]
     assert held == [{"type": "compaction", "compact_threshold": 50_000}]
-    assert not found.is_folded
+    assert not found.is_compacted
     assert found.header == "unmodified; reason=asked"
 
 

@@ -12,7 +12,7 @@ from compaction.memory import CompactionMemory
 from compaction.policy import CompactionMode
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
-from proxy.errors import Forbidden, UpstreamError
+from proxy.errors import CallerError, UpstreamError
 from proxy.services.compaction import summariser as notebook_
 from proxy.services.compaction.summariser import build_summariser
 from proxy.settings import Settings
@@ -53,11 +53,11 @@ def test_notes_join_the_next_segment_and_what_was_sent_stays_as_it_was(tmp_path)
     play(tmp_path, work)
 
 
-def test_every_replica_and_every_restart_sends_the_same_whichever_folds_first(tmp_path):
+def test_every_replica_and_every_restart_sends_the_same_whichever_compacts_first(tmp_path):
     async def work(first, store):
         await first.call(3)
         second, third = Stage(store, Taker()), Stage(store, Taker())
-        found = [await asyncio.to_thread(each.fold, 6) for each in (second, first, third)]
+        found = [await asyncio.to_thread(each.compact, 6) for each in (second, first, third)]
 
         assert noted(found[0]) == [0, 1]
         assert len({each.messages for each in found}) == 1
@@ -68,11 +68,11 @@ def test_every_replica_and_every_restart_sends_the_same_whichever_folds_first(tm
 def test_notes_that_come_too_late_for_one_replica_are_too_late_for_all(tmp_path):
     async def work(first, store):
         other = Stage(store, Taker())
-        early = await asyncio.to_thread(other.fold, 6)
+        early = await asyncio.to_thread(other.compact, 6)
         part = await first.call(3)
-        late = await asyncio.to_thread(first.fold, 6)
+        late = await asyncio.to_thread(first.compact, 6)
 
-        assert await asyncio.to_thread(store.notes.has, notebook_._name(part.newest))
+        assert await asyncio.to_thread(store.notes.has, notebook_._part_name(part.newest))
         assert noted(early) == [0, 0]
         assert late.messages == early.messages
 
@@ -82,7 +82,7 @@ def test_notes_that_come_too_late_for_one_replica_are_too_late_for_all(tmp_path)
 def test_another_teams_conversation_of_the_same_words_has_notes_of_its_own(tmp_path):
     async def work(stage, _store):
         await stage.call(3)
-        found = await asyncio.to_thread(stage.fold, 6, scope=b"team_2")
+        found = await asyncio.to_thread(stage.compact, 6, scope=b"team_2")
 
         assert noted(found) == [0, 0]
 
@@ -95,7 +95,7 @@ def test_another_model_moves_nothing_that_was_sent(tmp_path):
         sent = await stage.call(6)
         other = Stage(store, Taker(), model="another")
 
-        assert (await asyncio.to_thread(other.fold, 6)).messages == sent.messages
+        assert (await asyncio.to_thread(other.compact, 6)).messages == sent.messages
 
     play(tmp_path, work)
 
@@ -106,7 +106,7 @@ def test_other_modes_ask_the_store_nothing(tmp_path):
         store.close(5)
         plain = msgspec.structs.replace(POLICY, mode=CompactionMode.FACTS)
 
-        assert noted(await asyncio.to_thread(stage.fold, 6, plain)) == [0, 0]
+        assert noted(await asyncio.to_thread(stage.compact, 6, plain)) == [0, 0]
 
     play(tmp_path, work)
 
@@ -137,12 +137,12 @@ def test_a_store_that_does_not_answer_costs_the_notes_and_nothing_else(
         monkeypatch.setattr(notebook_, "_STORE_DEADLINE_S", patience)
         held.set()
         stage.memory = CompactionMemory()
-        assert (await asyncio.to_thread(stage.fold, 6)).messages == without.messages
+        assert (await asyncio.to_thread(stage.compact, 6)).messages == without.messages
         clock.now += 11
         assert noted(await stage.call(12)) == [0, 0, 0, 1]
 
     play(tmp_path, work, Taker(note(1), note(4), note(7)))
-    assert "Notes are left out of compactions for 10 s" in caplog.text
+    assert "The store did not return notes; compactions go without for 10 s" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_a_store_that_does_not_answer_costs_the_notes_and_nothing_else(
         (b"[" * 100_000, "the answer did not end by itself"),
     ],
 )
-def test_what_is_not_believed_joins_nothing_and_is_counted(tmp_path, caplog, body, said):
+def test_rejected_notes_join_no_compaction_and_are_counted(tmp_path, caplog, body, said):
     caplog.set_level("INFO")
 
     async def work(stage, _store):
@@ -170,7 +170,7 @@ def test_what_is_not_believed_joins_nothing_and_is_counted(tmp_path, caplog, bod
 @pytest.mark.parametrize(
     ("error", "level"),
     [
-        (Forbidden("The budget is spent.", code="budget_exceeded"), "INFO"),
+        (CallerError("The budget is spent.", code="budget_exceeded", status=403), "INFO"),
         (UpstreamError("It broke.", status=502, code="broken", retryable=True), "INFO"),
         (TimeoutError(), "WARNING"),
         (OperationalError("SELECT", {}, OSError("away")), "WARNING"),
@@ -186,7 +186,7 @@ def test_a_question_that_is_refused_or_fails_leaves_no_notes_and_a_line(
         assert noted(await stage.call(6)) == [0, 0]
 
     play(tmp_path, work, Taker(error=error))
-    lines = [each for each in caplog.records if "There are no notes" in each.getMessage()]
+    lines = [each for each in caplog.records if "A request for notes failed" in each.getMessage()]
     assert {each.levelname for each in lines} == {level}
 
 
@@ -198,7 +198,7 @@ def test_a_question_that_takes_too_long_is_cut_off(tmp_path, monkeypatch, caplog
         await stage.call(3)
 
     play(tmp_path, work)
-    assert "There are no notes on a part" in caplog.text
+    assert "A request for notes failed" in caplog.text
 
 
 def test_a_part_is_asked_about_once(tmp_path):
@@ -226,7 +226,7 @@ def test_a_part_of_which_nothing_is_worth_a_note_is_not_asked_about_again(tmp_pa
 async def flooded(stage, count):
     """Ask about so many conversations at once."""
     for at in range(count):
-        found = await asyncio.to_thread(stage.fold, 3, scope=b"%d" % at)
+        found = await asyncio.to_thread(stage.compact, 3, scope=b"%d" % at)
         stage.book.request_notes(chat(*visit(3)), found)
 
 
@@ -243,10 +243,10 @@ def test_few_questions_are_under_way_and_few_wait(tmp_path, caplog):
 
     stage = play(tmp_path, work)
     assert (stage.taker.most, len(stage.taker.asked)) == (4, 36)
-    assert caplog.text.count("Too many questions wait already") == 4
+    assert caplog.text.count("Too many requests for notes wait") == 4
 
 
-def test_what_waits_holds_few_bytes(tmp_path, monkeypatch):
+def test_waiting_requests_for_notes_hold_few_bytes(tmp_path, monkeypatch):
     monkeypatch.setattr(notebook_, "_MAX_WAITING_BYTES", 20_000)
 
     async def work(stage, _store):
@@ -254,14 +254,14 @@ def test_what_waits_holds_few_bytes(tmp_path, monkeypatch):
         await flooded(stage, 12)
         held = [*stage.book._waiting]
         assert held
-        assert all(each.asked.body == b"" for each in held)
+        assert all(each.call.body == b"" for each in held)
         assert stage.book._held <= 20_000
         stage.taker.gate.set()
 
     assert len(play(tmp_path, work).taker.asked) < 12
 
 
-def test_what_folds_took_is_remembered_within_bounds(tmp_path, monkeypatch):
+def test_notes_taken_by_compactions_are_remembered_within_bounds(tmp_path, monkeypatch):
     monkeypatch.setattr(notebook_, "_MAX_NOTES_BYTES", 2_000)
 
     async def work(stage, _store):

@@ -66,7 +66,7 @@ def served(*scripts, budgets=()):
     return played(work())
 
 
-def test_it_is_sent_metered_and_priced_as_a_call_of_its_own_feature():
+def test_a_request_for_notes_is_metered_and_priced_as_a_call_of_its_own_feature():
     found, (receipt,), sent = served(Scripted([ANSWER]))
 
     assert found == (note(1), "stop")
@@ -75,7 +75,7 @@ def test_it_is_sent_metered_and_priced_as_a_call_of_its_own_feature():
     assert (receipt.feature, receipt.call_id) == ("chat/compaction", "call_2")
     assert receipt.usage is not None
     assert receipt.cost_nanos
-    assert (receipt.compaction, receipt.compaction_why, receipt.folded) == ("", "notes", False)
+    assert (receipt.compaction, receipt.compaction_why, receipt.compacted) == ("", "notes", False)
 
 
 def test_a_budget_that_is_spent_refuses_it():
@@ -156,7 +156,7 @@ def test_an_answer_in_pieces_is_heard_whole():
         replied(ANSWER, b" ", most=len(ANSWER)),
     ],
 )
-def test_what_is_no_answer_says_nothing(reply):
+def test_an_unreadable_answer_has_no_text(reply):
     assert answer_text(reply) == ("", "")
 
 
@@ -167,5 +167,5 @@ def test_a_model_that_declines_says_nothing_and_stops():
     assert answer_text(replied(b'{"choices":[{}]}')) == ("", "")
 
 
-def test_it_stays_until_it_is_told():
+def test_waiting_until_the_caller_of_a_request_for_notes_is_gone_returns_at_once():
     assert asyncio.run(SummaryReply().wait_until_gone()) is None

@@ -42,28 +42,28 @@ def played(work):
 
 async def stuck(threads, slow, team="hog"):
     with suppress(TimeoutError):
-        await threads.run(team, slow, here=False)
+        await threads.run(team, slow, is_quick=False)
     await asyncio.sleep(WITHIN / 2)
 
 
-def test_what_is_short_is_done_at_once_and_the_rest_in_a_thread():
+def test_quick_work_runs_at_once_and_other_work_on_a_thread():
     async def work(threads, _slow, _free):
-        here = await threads.run("a", quick, here=True)
-        there = await threads.run("a", quick, here=False)
-        return here, there, await threads.run("a", lambda memory: memory, here=True)
+        here = await threads.run("a", quick, is_quick=True)
+        there = await threads.run("a", quick, is_quick=False)
+        return here, there, await threads.run("a", lambda memory: memory, is_quick=True)
 
     here, there, memory = played(work)
 
     assert here == "MainThread"
-    assert there.startswith("folding")
+    assert there.startswith("compaction")
     assert isinstance(memory, CompactionMemory)
 
 
-def test_what_is_short_goes_to_the_thread_while_that_works():
+def test_quick_work_goes_to_the_thread_while_its_worker_is_busy():
     async def work(threads, slow, free):
-        hog = start(threads.run("a", slow, here=False))
+        hog = start(threads.run("a", slow, is_quick=False))
         await asyncio.sleep(WITHIN / 4)
-        short = start(threads.run("a", quick, here=True))
+        short = start(threads.run("a", quick, is_quick=True))
         await asyncio.sleep(0)
         free.set()
         return await hog, await short
@@ -71,22 +71,22 @@ def test_what_is_short_goes_to_the_thread_while_that_works():
     hog, short = played(work)
 
     assert hog == "slow"
-    assert short.startswith("folding")
+    assert short.startswith("compaction")
 
 
 def test_a_team_that_holds_up_its_thread_is_busy_and_others_are_served():
     async def work(threads, slow, free):
         await stuck(threads, slow)
         with pytest.raises(CannotCompactError, match="busy"):
-            await threads.run("hog", quick, here=False)
-        others = [await threads.run(f"team_{n}", quick, here=False) for n in range(9)]
+            await threads.run("hog", quick, is_quick=False)
+        others = [await threads.run(f"team_{n}", quick, is_quick=False) for n in range(9)]
         free.set()
         await asyncio.sleep(WITHIN)
-        return others, await threads.run("hog", quick, here=False)
+        return others, await threads.run("hog", quick, is_quick=False)
 
     others, after = played(work)
 
-    assert all(each.startswith("folding") for each in [*others, after])
+    assert all(each.startswith("compaction") for each in [*others, after])
 
 
 def test_where_all_threads_are_held_up_calls_are_late():
@@ -94,17 +94,17 @@ def test_where_all_threads_are_held_up_calls_are_late():
         for n in range(_WORKERS):
             await stuck(threads, slow, f"hog_{n}")
         with pytest.raises(TimeoutError):
-            await threads.run("other", quick, here=False)
+            await threads.run("other", quick, is_quick=False)
 
     played(work)
 
 
 def test_a_team_may_have_so_many_waiting_and_no_more():
     async def work(threads, slow, free):
-        hogs = [start(threads.run("a", slow, here=False)) for _ in range(_MAX_JOBS_PER_TEAM)]
+        hogs = [start(threads.run("a", slow, is_quick=False)) for _ in range(_MAX_JOBS_PER_TEAM)]
         await asyncio.sleep(0)
         with pytest.raises(CannotCompactError, match="busy"):
-            await threads.run("a", quick, here=False)
+            await threads.run("a", quick, is_quick=False)
         free.set()
         found = await asyncio.gather(*hogs)
         await asyncio.sleep(WITHIN / 4)
@@ -116,10 +116,10 @@ def test_a_team_may_have_so_many_waiting_and_no_more():
     assert not held
 
 
-def test_what_waits_is_dropped_with_its_caller():
+def test_waiting_work_is_dropped_with_its_caller():
     async def work(threads, slow, free):
-        hog = start(threads.run("a", slow, here=False))
-        waits = start(threads.run("a", quick, here=False))
+        hog = start(threads.run("a", slow, is_quick=False))
+        waits = start(threads.run("a", quick, is_quick=False))
         await asyncio.sleep(0.01)
         waits.cancel()
         with suppress(asyncio.CancelledError):
@@ -132,13 +132,13 @@ def test_what_waits_is_dropped_with_its_caller():
     assert not played(work)
 
 
-def test_what_fails_there_fails_here():
+def test_an_error_on_a_worker_reaches_the_caller():
     async def work(threads, _slow, _free):
         with pytest.raises(ZeroDivisionError):
-            await threads.run("a", lambda _: 1 // 0, here=False)
+            await threads.run("a", lambda _: 1 // 0, is_quick=False)
         threads.close()
         with pytest.raises(RuntimeError):
-            await threads.run("a", quick, here=False)
+            await threads.run("a", quick, is_quick=False)
         return threads._held
 
     assert not played(work)

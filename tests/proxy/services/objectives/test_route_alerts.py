@@ -20,7 +20,7 @@ def read(lanes):
 
 def test_a_route_that_fails_is_shown_open():
     lanes, one = RouteHealthRegistry(), route("one")
-    lanes.of(one)
+    lanes.health_of(one)
     before = read(lanes)
     for _ in range(5):
         lanes.record_outcome(one, broken(), 99.0, 100.0)
@@ -31,8 +31,8 @@ def test_a_route_that_fails_is_shown_open():
 
 def test_limits_are_shown_of_routes_that_adapt_alone():
     lanes, plain, engine = RouteHealthRegistry(), route("one"), route("gpu")
-    lanes.of(plain)
-    lanes.of(replace(engine, upstream=replace(engine.upstream, adapts=True)))
+    lanes.health_of(plain)
+    lanes.health_of(replace(engine, upstream=replace(engine.upstream, adapts=True)))
     text = read(lanes)
 
     assert 'thriftgate_route_limit{route="gpu/m"} 100.0' in text

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from proxy.calls.route_choice import RouteChoice, RoutingDecision, requested_routes
 from proxy.records.call import Call
 from proxy.records.receipt import Outcome, Receipt
-from proxy.services.objectives.router import LoadShed, ObjectiveRouter
+from proxy.services.objectives.router import ObjectiveRouter
 from slo.controller.state import ControllerSnapshot, ControllerState
 from slo.objective import Enforce, Metric, Objective, RequestKind
 from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
 from slo.usage import Usage
 from tests.fakes.desk import RATES, call, route
+from tests.fakes.refusals import refusing
 from tests.fakes.replicas_steered import START, objective, tracks
 from tests.fakes.turmoil import town
 
@@ -241,7 +242,7 @@ def test_who_asks_for_the_rungs_own_model_gets_it():
 def test_what_is_shed_is_refused_and_says_when_to_come_back(ladder):
     made = wheel(objective(ladder=ladder, enforce=Enforce.SHED))
     made.standings = {"chat-ttft": down(1)}
-    with pytest.raises(LoadShed) as caught:
+    with refusing(429) as caught:
         decide(made)
 
     assert (caught.value.status, caught.value.code) == (429, "objective_shed")

@@ -60,11 +60,11 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 async def kept(planning: PromptPlanning, asked: Call) -> Planned:
     """The call, once the store has what was decided for it."""
-    found = await planning.planned(asked, ROUTE)
+    found = await planning.plan(asked, ROUTE)
     assert isinstance(found, Planned)
     async with asyncio.timeout(20):  # each wait of its own is short, for a caller waits with it
-        while planning._keeping:
-            await planning.kept(found)
+        while planning._unstored:
+            await planning.wait_until_stored(found)
     return found
 
 

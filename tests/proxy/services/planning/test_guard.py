@@ -49,7 +49,7 @@ def test_once_the_database_holds_it_a_person_may_resume_it(store):
     guard = PlanningGuard(store, tasks, now=Clock())
     run(stepped_back(guard, tasks))
 
-    assert store.board.standings.of(PLACE).is_off
+    assert store.board.current.of(PLACE).is_off
     assert not guard.is_suspended(PLACE)
     assert store.layouts.resume(PLACE, "ann", Clock.now)
 

@@ -50,11 +50,11 @@ def test_it_begins_again_after_a_rest(school):
     finished(school)
 
 
-def test_a_lesson_that_fails_is_told_of_and_harms_no_other(school, caplog):
+def test_a_lesson_that_fails_is_logged_and_harms_no_other(school, caplog):
     school.submit(lambda: 1 // 0)
     finished(school)
 
-    assert [record.message for record in caplog.records] == ["A call taught nothing"]
+    assert [record.message for record in caplog.records] == ["A call could not be learned from"]
 
 
 def test_lessons_that_wait_are_bounded(school):

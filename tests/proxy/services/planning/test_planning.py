@@ -45,7 +45,7 @@ from tests.proxy.services.planning.plannings import (
 )
 def test_what_no_cache_would_keep_is_not_planned(store, asked):
     with made(store) as planning:
-        found = run(planning.planned(asked, ROUTE))
+        found = run(planning.plan(asked, ROUTE))
 
     assert isinstance(found, Passthrough)
     assert found.why == ""
@@ -55,39 +55,39 @@ def test_what_no_cache_would_keep_is_not_planned(store, asked):
 def test_tags_are_taken_off_however_small_a_prompt_is(store):
     asked = call(body(said("system", "<tg:variable>It is noon.</tg:variable>"), said("user", "?")))
     with made(store) as planning:
-        found = planned(run(planning.planned(asked, ROUTE)))
+        found = planned(run(planning.plan(asked, ROUTE)))
 
     assert b"<tg:" not in found.body
 
 
-def test_what_is_huge_goes_as_it_came(store):
+def test_what_is_huge_goes_unmodified(store):
     asked = call(body(said("user", "x" * eligibility.MAX_PLANNED_BYTES)))
     with made(store) as planning:
-        assert run(planning.planned(asked, ROUTE)) == Passthrough("the prompt is too large to plan")
+        assert run(planning.plan(asked, ROUTE)) == Passthrough("the prompt is too large to plan")
 
 
-def test_a_feature_for_which_planning_is_off_goes_as_it_came(tmp_path):
+def test_a_feature_for_which_planning_is_off_goes_unmodified(tmp_path):
     store = opened(tmp_path, Store, PlanningMode.OFF)
     with made(store) as planning:
-        assert run(planning.planned(chat(), ROUTE)) == Passthrough(reason="off")
+        assert run(planning.plan(chat(), ROUTE)) == Passthrough(reason="off")
     store.close(5)
 
 
-def test_a_feature_that_is_suspended_goes_as_it_came_and_says_so(store):
+def test_a_feature_that_is_suspended_goes_unmodified_and_says_so(store):
     store.layouts.suspend(PLACE.all_families, "it cost more", NOW)
     store.board.refresh()
     with made(store) as planning:
-        assert run(planning.planned(chat(), ROUTE)) == Passthrough("planning is suspended")
+        assert run(planning.plan(chat(), ROUTE)) == Passthrough("planning is suspended")
 
 
-def test_what_cannot_be_planned_goes_as_it_came_with_the_reason(store):
+def test_what_cannot_be_planned_goes_unmodified_with_the_reason(store):
     asked = call(orjson.dumps({"model": "m", "messages": "x" * 4_096}))
     with made(store) as planning:
-        found = run(planning.planned(asked, ROUTE))
+        found = run(planning.plan(asked, ROUTE))
 
     assert isinstance(found, Passthrough)
     assert found.why.startswith("not a chat body")
-    assert len(found.why) <= planning_._WORDS
+    assert len(found.why) <= planning_._MAX_REASON_CHARS
 
 
 def test_a_planner_that_fails_costs_no_call(store, caplog):
@@ -96,7 +96,7 @@ def test_a_planner_that_fails_costs_no_call(store, caplog):
             raise ZeroDivisionError
 
     with made(store, Broken(SECRET)) as planning:
-        assert run(planning.planned(chat(), ROUTE)) == Passthrough("planning failed")
+        assert run(planning.plan(chat(), ROUTE)) == Passthrough("planning failed")
         assert not planning._lock.locked()
     assert [record.levelno for record in caplog.records] == [logging.ERROR]
 
@@ -110,8 +110,8 @@ def test_a_planner_that_hangs_is_not_waited_for(store, caplog):
             return super().read_call(asked)
 
     with made(store, Hangs(SECRET)) as planning:
-        found = played(planning.planned(call(body(said("user", LARGE))), ROUTE))
-        while_it_hangs = played(planning.planned(chat(), ROUTE))
+        found = played(planning.plan(call(body(said("user", LARGE))), ROUTE))
+        while_it_hangs = played(planning.plan(chat(), ROUTE))
         over.set()
 
     assert found == while_it_hangs == Passthrough("planning took too long")
@@ -135,7 +135,7 @@ def test_only_large_prompts_go_to_a_thread(store):
 
     async def work(planning: PromptPlanning) -> None:
         for asked in (chat(), call(body(said("user", LARGE)))):
-            assert isinstance(await planning.planned(asked, ROUTE), Planned)
+            assert isinstance(await planning.plan(asked, ROUTE), Planned)
 
     with made(store, planner) as planning:
         run(work(planning))
@@ -148,7 +148,7 @@ def test_a_prompt_that_comes_while_another_is_planned_waits_in_a_thread(store):
     async def work(planning: PromptPlanning) -> Planned | Passthrough:
         async with asyncio.TaskGroup() as group:
             with planning._lock:
-                task = group.create_task(planning.planned(chat(), ROUTE))
+                task = group.create_task(planning.plan(chat(), ROUTE))
                 await asyncio.sleep(0)
         return task.result()
 
@@ -160,10 +160,10 @@ def test_a_prompt_that_comes_while_another_is_planned_waits_in_a_thread(store):
 def test_calls_that_begin_and_end_hold_nobody_back(store):
     async def work(planning: PromptPlanning) -> None:
         for _ in range(3):
-            found = await planning.planned(chat(), ROUTE)
+            found = await planning.plan(chat(), ROUTE)
             for each in (found, Passthrough()):
-                planning.begun(each)
-                planning.ended(each)
+                planning.note_answer_started(each)
+                planning.note_attempt_ended(each)
             assert planning._fanout._events == {}
 
     with made(store) as planning:
@@ -173,7 +173,7 @@ def test_calls_that_begin_and_end_hold_nobody_back(store):
 def test_an_answer_says_why_the_cache_missed(store):
     with made(store) as planning:
         found = run(kept(planning, chat()))
-        miss = planning.settled(found, Usage(input=3_000))
+        miss = planning.settle(found, Usage(input=3_000))
 
     assert miss is not None
     assert miss.reason == "first_seen"
@@ -182,10 +182,10 @@ def test_an_answer_says_why_the_cache_missed(store):
 def test_a_feature_whose_planned_prompt_was_refused_is_left_alone_for_a_while(store, caplog):
     clock = Clock()
     with made(store, now=clock) as planning:
-        planning.refused(planned(run(planning.planned(chat(), ROUTE))))
-        left = run(planning.planned(chat(), ROUTE))
+        planning.note_refusal(planned(run(planning.plan(chat(), ROUTE))))
+        left = run(planning.plan(chat(), ROUTE))
         clock.now += planning_._REFUSAL_PAUSE_S
-        again = run(planning.planned(chat(), ROUTE))
+        again = run(planning.plan(chat(), ROUTE))
 
     assert left == Passthrough("an upstream refused what was planned")
     assert isinstance(again, Planned)
@@ -194,9 +194,11 @@ def test_a_feature_whose_planned_prompt_was_refused_is_left_alone_for_a_while(st
 
 def test_features_that_are_left_alone_are_bounded(store):
     with made(store) as planning:
-        found = planned(run(planning.planned(chat(), ROUTE)))
-        planning._refused = {LayoutScope("t", str(n)): 0.0 for n in range(planning_._WAITING + 1)}
-        planning.refused(found)
+        found = planned(run(planning.plan(chat(), ROUTE)))
+        planning._refused = {
+            LayoutScope("t", str(n)): 0.0 for n in range(planning_._MAX_WAITING_PLANS + 1)
+        }
+        planning.note_refusal(found)
 
     assert planning._refused.keys() == {found.place}
 
@@ -205,10 +207,10 @@ def test_an_answer_waits_for_no_prompt_that_is_planned(store):
     with made(store) as planning:
         found = run(kept(planning, chat()))
         with planning._lock:
-            miss = planning.settled(found, Usage(input=3_000))
+            miss = planning.settle(found, Usage(input=3_000))
         assert miss is not None
         assert miss.reason is MissReason.FIRST_SEEN
-        assert planning.settled(Passthrough(), Usage(input=3_000)) is None
+        assert planning.settle(Passthrough(), Usage(input=3_000)) is None
 
 
 def test_a_planner_that_fails_costs_no_answer(store, caplog):
@@ -219,6 +221,6 @@ def test_a_planner_that_fails_costs_no_answer(store, caplog):
     with made(store, Broken(SECRET, share=0.0)) as planning:
         found = run(kept(planning, chat()))
 
-        assert planning.settled(found, None) is None
+        assert planning.settle(found, None) is None
         assert not planning._lock.locked()
-    assert "is lost" in caplog.text
+    assert "could not be evaluated" in caplog.text

@@ -64,11 +64,11 @@ def test_a_conversation_nobody_has_heard_of_is_joined(store):
 def test_a_conversation_the_store_says_nothing_of_is_joined_in_time(tmp_path, kind, caplog):
     store = opened(tmp_path, kind)
     with made(store) as planning:
-        found = planned(played(planning.planned(chat(1), ROUTE)))
+        found = planned(played(planning.plan(chat(1), ROUTE)))
     store.close(5)
 
     assert found.plan.joined
-    assert "is not known" in caplog.text
+    assert "The plan of a conversation could not be read" in caplog.text
 
 
 def test_the_first_to_keep_a_plan_decides_for_both(store):
@@ -89,7 +89,7 @@ def test_of_calls_that_begin_a_conversation_at_once_the_first_decides(store):
         calls = (
             call(body(said("system", LARGE), said("user", "Well?"), tools=each)) for each in tools
         )
-        return await asyncio.gather(*(planning.planned(each, ROUTE) for each in calls))
+        return await asyncio.gather(*(planning.plan(each, ROUTE) for each in calls))
 
     with made(store) as planning:
         found = run(work(planning))
@@ -113,7 +113,7 @@ def test_a_tool_another_process_met_first_keeps_its_place(store):
 
 def test_a_call_that_was_not_planned_has_nothing_to_wait_for(store):
     with made(store) as planning:
-        run(planning.kept(Passthrough()))
+        run(planning.wait_until_stored(Passthrough()))
 
 
 def test_an_answer_does_not_wait_long_for_a_store_that_is_slow(tmp_path):
@@ -121,9 +121,9 @@ def test_an_answer_does_not_wait_long_for_a_store_that_is_slow(tmp_path):
 
     async def work(planning: PromptPlanning) -> float:
         loop = asyncio.get_running_loop()
-        found = await planning.planned(chat(), ROUTE)
+        found = await planning.plan(chat(), ROUTE)
         began = loop.time()
-        await planning.kept(found)
+        await planning.wait_until_stored(found)
         return loop.time() - began
 
     with made(store) as planning:
@@ -140,21 +140,21 @@ def test_a_plan_that_could_not_be_kept_holds_here(tmp_path, caplog):
         assert planning._planner.known_plan(begun.draft) == begun.plan
     store.close(5)
 
-    assert "for 1 conversation is lost" in caplog.text
+    assert "The plans of 1 conversation could not be stored" in caplog.text
 
 
 def test_an_answer_waits_for_its_own_plan_and_for_no_other(store):
     """A gateway that begins conversations all the time never has nothing to keep."""
 
     async def work(planning: PromptPlanning) -> None:
-        found, others = await planning.planned(chat(), ROUTE), count()
+        found, others = await planning.plan(chat(), ROUTE), count()
         async with asyncio.TaskGroup() as group:
-            task = group.create_task(planning.kept(found))
+            task = group.create_task(planning.wait_until_stored(found))
             while not task.done():
                 other = call(body(*talk(0, opening=f"I am {next(others)}.")))
-                await planning.planned(other, ROUTE)
+                await planning.plan(other, ROUTE)
                 await asyncio.sleep(0)
-            assert planning._keeping
+            assert planning._unstored
 
     with made(store) as planning:
         run(work(planning))
@@ -162,11 +162,13 @@ def test_an_answer_waits_for_its_own_plan_and_for_no_other(store):
 
 def test_plans_on_their_way_to_the_store_are_bounded(store):
     with made(store) as planning:
-        waiting: dict[str, Any] = {str(number): None for number in range(planning_._WAITING)}
-        planning._keeping = waiting
-        found = planned(run(planning.planned(chat(), ROUTE)))
+        waiting: dict[str, Any] = {
+            str(number): None for number in range(planning_._MAX_WAITING_PLANS)
+        }
+        planning._unstored = waiting
+        found = planned(run(planning.plan(chat(), ROUTE)))
 
-        assert len(planning._keeping) == planning_._WAITING
+        assert len(planning._unstored) == planning_._MAX_WAITING_PLANS
         assert planning._planner.known_plan(found.draft) == found.plan
 
 
@@ -174,8 +176,8 @@ def test_what_waits_for_the_store_holds_no_words(tmp_path):
     store = opened(tmp_path, Slow)
 
     async def work(planning: PromptPlanning) -> Draft:
-        await planning.planned(chat(), ROUTE)
-        ((draft, _),) = planning._keeping.values()
+        await planning.plan(chat(), ROUTE)
+        ((draft, _),) = planning._unstored.values()
         return draft
 
     with made(store) as planning:
@@ -215,7 +217,7 @@ def identities(
     return run(work())
 
 
-def test_sessions_that_begin_alike_are_told_apart_by_all_replicas(store):
+def test_sessions_that_begin_alike_are_kept_apart_by_all_replicas(store):
     sessions = [session(f"S{n}", said("user", f"I am {n}.")) for n in range(10)]
     with made(store, Planner(SECRET, share=0.5)) as one, made(store, Planner(SECRET)) as two:
         found = identities(sessions, one, two)
@@ -253,7 +255,7 @@ def test_of_sessions_that_go_on_at_once_with_what_all_began_each_is_its_own(stor
     async def work(planning: PromptPlanning) -> list[set[bytes]]:
         found: list[set[bytes]] = [set() for _ in sessions]
         for turn in range(4):
-            calls = [planning.planned(each[turn], ROUTE) for each in sessions]
+            calls = [planning.plan(each[turn], ROUTE) for each in sessions]
             for at, one in enumerate(await asyncio.gather(*calls)):
                 found[at] |= {planned(one).draft.conversation} if turn else set()
         return found

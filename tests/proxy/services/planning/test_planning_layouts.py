@@ -87,7 +87,7 @@ def test_a_conversation_keeps_a_layout_that_holds_no_more(store):
             approved(store, Layout(), digest)
         found = [run(kept(each, numbered(1))) for each in (first, second)]
 
-    assert (PLACE, 1) not in store.board.standings.moves
+    assert (PLACE, 1) not in store.board.current.moves
     for each in found:
         assert each.plan.layout == 1
         assert not opening(each).startswith("Call number")
@@ -108,11 +108,11 @@ def test_a_layout_the_store_says_nothing_of_moves_nothing(tmp_path, kind, caplog
     with made(store) as planning:
         draft = planning._planner.read_call(eligibility.planning_request(numbered()))
         planning._planner.adopt_plan(draft, Plan(layout=9))
-        found = played(planning.planned(numbered(), ROUTE))
+        found = played(planning.plan(numbered(), ROUTE))
     store.close(5)
 
     assert opening(found).startswith("Call number")
-    assert "A layout is not known" in caplog.text
+    assert "A layout could not be read" in caplog.text
 
 
 def test_a_layout_that_cannot_be_read_moves_nothing(store):
@@ -128,10 +128,10 @@ def test_a_layout_that_cannot_be_read_moves_nothing(store):
 
 def test_layouts_that_were_read_are_bounded(store):
     with made(store) as planning:
-        for version in range(planning_._WAITING + 10):
-            planning._remember((PLACE, version), "{}")
+        for version in range(planning_._MAX_WAITING_PLANS + 10):
+            planning._cache_layout((PLACE, version), "{}")
 
-        assert len(planning._moves) <= planning_._WAITING + 1
+        assert len(planning._moves) <= planning_._MAX_WAITING_PLANS + 1
 
 
 def test_a_conversation_that_begins_again_begins_with_the_newest_layout(store):

@@ -28,7 +28,7 @@ from tests.proxy.services.planning.plannings import (
 
 def lessons_are_learned(planning: PromptPlanning) -> None:
     over = threading.Event()
-    planning._school.submit(over.set)
+    planning._learner.submit(over.set)
     assert over.wait(10)
 
 
@@ -37,13 +37,13 @@ def test_a_very_long_conversation_is_told_what_it_missed_and_learned_from_in_a_t
         said("user", f"{number} {RULES[:40]}") for number in range(planning_._MAX_INLINE_BLOCKS + 1)
     ]
     with made(store) as planning:
-        found = planned(run(planning.planned(call(body(*messages)), ROUTE)))
+        found = planned(run(planning.plan(call(body(*messages)), ROUTE)))
 
-        planning.settled(found, Usage(input=20_000))
+        planning.settle(found, Usage(input=20_000))
         lessons_are_learned(planning)
         edited = [said("user", "Otherwise."), *messages[1:]]
-        again = planned(run(planning.planned(call(body(*edited)), ROUTE)))
-        miss = planning.settled(again, Usage(input=20_000))
+        again = planned(run(planning.plan(call(body(*edited)), ROUTE)))
+        miss = planning.settle(again, Usage(input=20_000))
 
     assert again.evidence.before is not None
     assert miss is not None
@@ -57,7 +57,7 @@ def test_what_a_call_missed_is_not_looked_for_again_where_it_is_learned_from(sto
     with made(store, Once(SECRET, share=0.0)) as planning:
         found = run(kept(planning, chat()))
         with planning._lock:
-            miss = planning.settled(found, Usage(input=3_000))
+            miss = planning.settle(found, Usage(input=3_000))
         lessons_are_learned(planning)
         again = run(kept(planning, chat()))
 
@@ -72,7 +72,7 @@ def taught(planning: PromptPlanning, calls: int = 30) -> None:
         for number in range(calls):
             raw = body(*talk(0, ABOVE.format(number) + RULES, f"I am {number}."))
             found = await kept(planning, call(raw))
-            planning.settled(found, Usage(input=3_000))
+            planning.settle(found, Usage(input=3_000))
 
     run(work())
     lessons_are_learned(planning)
@@ -98,13 +98,13 @@ def test_calls_that_show_nothing_propose_nothing(store):
     with made(store) as planning:
         found = run(kept(planning, chat()))
         for _ in range(30):
-            planning.settled(found, None)
+            planning.settle(found, None)
         lessons_are_learned(planning)
 
     assert store.layouts.proposals(PLACE) == []
 
 
-def test_a_lesson_the_store_does_not_take_is_told_of(store, caplog):
+def test_a_lesson_the_store_does_not_take_is_reported(store, caplog):
     def propose(*args: object) -> None:
         raise OperationalError("INSERT", {}, OSError("away"))
 
@@ -112,7 +112,7 @@ def test_a_lesson_the_store_does_not_take_is_told_of(store, caplog):
     with made(store) as planning:
         taught(planning)
 
-    told = {r.levelno for r in caplog.records if "taught nothing" in r.message}
+    told = {r.levelno for r in caplog.records if "could not be learned from" in r.message}
     assert told == {logging.WARNING}
 
 
@@ -120,21 +120,23 @@ def test_a_lesson_that_fails_harms_no_other(store, caplog):
     with made(store) as planning:
         found = run(kept(planning, chat()))
         lessons, planning._lessons = planning._lessons, None  # type: ignore[assignment]
-        planning.settled(found, None)
+        planning.settle(found, None)
         lessons_are_learned(planning)
         planning._lessons = lessons
-        planning.settled(found, None)
+        planning.settle(found, None)
         lessons_are_learned(planning)
 
-    assert [record.message for record in caplog.records] == ["A call taught nothing"]
+    assert [record.message for record in caplog.records] == ["A call could not be learned from"]
     assert len(lessons) == 1
 
 
 def test_features_whose_calls_are_counted_are_bounded(store):
     with made(store) as planning:
-        planning._calls.update(LayoutScope("t", str(n)) for n in range(planning_._WAITING))
+        planning._calls.update(
+            LayoutScope("t", str(n)) for n in range(planning_._MAX_WAITING_PLANS)
+        )
         found = run(kept(planning, chat()))
-        planning.settled(found, None)
+        planning.settle(found, None)
         lessons_are_learned(planning)
 
     assert len(planning._calls) <= 1
@@ -144,7 +146,7 @@ def test_a_call_that_is_answered_while_the_gateway_stops_teaches_nothing(store, 
     with made(store) as planning:
         found = run(kept(planning, chat()))
         planning.close()
-        planning.settled(found, None)
+        planning.settle(found, None)
 
     assert len(planning._lessons) == 0
     assert caplog.records == []

@@ -27,8 +27,8 @@ OPENAI = replace(OPENAI, upstream=replace(OPENAI.upstream, tells_misses=True))
 
 
 async def asked(planning: PromptPlanning, turns: int) -> Planned:
-    found = await planning.planned(chat(turns), CLAUDE)
-    await planning.kept(found)
+    found = await planning.plan(chat(turns), CLAUDE)
+    await planning.wait_until_stored(found)
     return planned(found)
 
 
@@ -39,7 +39,7 @@ def about(found: Planned) -> Any:
 def test_the_next_call_asks_about_the_answer_that_was_heard(store):
     async def work(planning: PromptPlanning) -> tuple[Planned, Planned]:
         first = await asked(planning, 0)
-        planning.settled(first, ANSWERED, AnswerDiagnostics("msg_1"))
+        planning.settle(first, ANSWERED, AnswerDiagnostics("msg_1"))
         return first, await asked(planning, 1)
 
     with made(store) as planning:
@@ -55,7 +55,7 @@ def test_what_a_provider_says_is_joined_to_a_miss(store):
         heard = AnswerDiagnostics(
             "msg_1", ProviderReason(MissReason.PARAMETER_CHANGED, "the model changed")
         )
-        miss = planning.settled(found, ANSWERED, heard)
+        miss = planning.settle(found, ANSWERED, heard)
 
     assert miss is not None
     assert miss.reason is MissReason.PARAMETER_CHANGED
@@ -67,21 +67,21 @@ SAID = AnswerDiagnostics(
 )
 
 
-def test_what_a_provider_says_is_told_without_waiting_for_a_prompt_that_is_planned(store):
+def test_what_a_provider_says_is_reported_without_waiting_for_a_prompt_that_is_planned(store):
     with made(store) as planning:
         found = run(asked(planning, 0))
         with planning._lock:
-            miss = planning.settled(found, ANSWERED, SAID)
+            miss = planning.settle(found, ANSWERED, SAID)
 
     assert miss is not None
     assert miss.reason is MissReason.PARAMETER_CHANGED
     assert miss.tokens == 8_000
 
 
-def test_what_a_provider_says_of_a_long_call_is_told(store):
+def test_what_a_provider_says_of_a_long_call_is_reported(store):
     with made(store) as planning:
         found = run(asked(planning, planning_._MAX_INLINE_BLOCKS // 2))
-        miss = planning.settled(found, ANSWERED, SAID)
+        miss = planning.settle(found, ANSWERED, SAID)
 
     assert len(found.evidence.sent.blocks) > planning_._MAX_INLINE_BLOCKS
     assert miss is not None
@@ -92,17 +92,17 @@ def test_what_a_provider_says_of_a_long_call_is_told(store):
 def test_where_a_call_that_asked_was_refused_the_question_goes_before_the_plan(store, caplog):
     clock = Clock()
     with made(store, now=clock) as planning:
-        planning.refused(run(asked(planning, 0)))
+        planning.note_refusal(run(asked(planning, 0)))
         second = run(asked(planning, 0))
-        planning.refused(second)
-        third = run(planning.planned(chat(), CLAUDE))
+        planning.note_refusal(second)
+        third = run(planning.plan(chat(), CLAUDE))
         clock.now += RETRY_AFTER_S
         fourth = run(asked(planning, 0))
 
     assert about(second) is None
     assert third == Passthrough("an upstream refused what was planned")
     assert about(fourth) is not None
-    assert "it is not asked" in caplog.text
+    assert "is not asked for them again" in caplog.text
 
 
 def respond(*, stored: bool, **fields: Any) -> Call:
@@ -121,26 +121,26 @@ def test_no_layout_is_begun_where_a_provider_keeps_what_it_is_sent(tmp_path):
     store = opened(tmp_path, Store, PlanningMode.APPLY)
     with made(store) as planning:
         planning.__class__ = Learned
-        run(planning.planned(respond(stored=True), OPENAI))
+        run(planning.plan(respond(stored=True), OPENAI))
         assert used == []
-        run(planning.planned(respond(stored=False), OPENAI))
+        run(planning.plan(respond(stored=False), OPENAI))
         assert len(used) == 1
     store.close(5)
 
 
-def test_a_response_that_goes_on_from_another_goes_as_it_came_and_says_why(store):
+def test_a_response_that_goes_on_from_another_goes_unmodified_and_says_why(store):
     with made(store) as planning:
-        found = run(planning.planned(respond(stored=True, previous_response_id="resp_1"), OPENAI))
+        found = run(planning.plan(respond(stored=True, previous_response_id="resp_1"), OPENAI))
 
     assert found == Passthrough("it goes on from what its provider keeps")
 
 
 def test_a_response_asks_about_the_one_before(store):
     async def work(planning: PromptPlanning) -> Planned:
-        first = planned(await planning.planned(respond(stored=True), OPENAI))
-        planning.settled(first, ANSWERED, AnswerDiagnostics("resp_1"))
+        first = planned(await planning.plan(respond(stored=True), OPENAI))
+        planning.settle(first, ANSWERED, AnswerDiagnostics("resp_1"))
         items = [said("user", "Hm?"), said("assistant", "Yes."), said("user", "So?")]
-        return planned(await planning.planned(respond(stored=True, input=items), OPENAI))
+        return planned(await planning.plan(respond(stored=True, input=items), OPENAI))
 
     with made(store) as planning:
         assert about(run(work(planning))) == {"comparison_response_id": "resp_1"}

@@ -114,10 +114,10 @@ def test_the_guard_goes_on_after_a_look_that_failed(tmp_path, caplog):
     watched(opened, nobody, 0.6)
 
     assert len(opened.asked) == 2
-    assert "not measured" in caplog.text
+    assert "could not be measured" in caplog.text
 
 
-def test_a_feature_that_is_suspended_is_told_of(tmp_path, caplog):
+def test_a_feature_that_is_suspended_is_reported(tmp_path, caplog):
     found = Suspension(LayoutScope("team_1", "chat"), "it cost 12 % more")
     opened = store(tmp_path, lambda *_: [found])
     alerts = Notified()

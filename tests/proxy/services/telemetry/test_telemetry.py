@@ -182,29 +182,29 @@ def test_a_log_line_is_the_receipt_without_the_callers_text(caplog):
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("folded_attempts_total", 2),
-        ("folded_tokens_total", 1_200),
-        ("fold_resets_total", 1),
-        ("fold_needed_values_total", 6),
-        ("fold_lost_values_total", 1),
-        ("fold_saved_usd", -1.0),
-        ("fold_gained_usd_total", 0.5),
-        ("fold_paid_usd_total", 1.5),
-        ("fold_notes_usd_total", 0.25),
+        ("compacted_attempts_total", 2),
+        ("compaction_removed_tokens_total", 1_200),
+        ("compaction_resets_total", 1),
+        ("compaction_needed_values_total", 6),
+        ("compaction_lost_values_total", 1),
+        ("compaction_saved_usd", -1.0),
+        ("compaction_gained_usd_total", 0.5),
+        ("compaction_paid_usd_total", 1.5),
+        ("compaction_notes_usd_total", 0.25),
     ],
 )
-def test_what_folding_did_is_counted(name, expected):
-    folded = a_receipt(
+def test_what_compaction_did_is_counted(name, expected):
+    compacted = a_receipt(
         team="t",
         route="up/m",
         compaction="facts",
-        folded=True,
+        compacted=True,
         tokens_before=900,
         tokens_after=300,
         compaction_nanos=500_000_000,
         needed=3,
     )
-    reset = msgspec.structs.replace(folded, reset=True, compaction_nanos=-1_500_000_000, lost=1)
+    reset = msgspec.structs.replace(compacted, reset=True, compaction_nanos=-1_500_000_000, lost=1)
 
     notes = a_receipt(team="t", route="up/m", compaction_why="notes", cost_nanos=250_000_000)
     unpriced = msgspec.structs.replace(notes, cost_nanos=None)
@@ -212,7 +212,7 @@ def test_what_folding_did_is_counted(name, expected):
     refused = msgspec.structs.replace(reset, outcome=Outcome.FAILED, compaction_nanos=None)
 
     line = f'thriftgate_{name}{{route="up/m",team="t"}}'
-    assert value(observed(folded, reset, refused, notes, unpriced, CALL), line) == expected
+    assert value(observed(compacted, reset, refused, notes, unpriced, CALL), line) == expected
 
 
 def test_why_conversations_went_as_they_came_is_counted_by_reason_up_to_a_bound():
@@ -221,7 +221,7 @@ def test_why_conversations_went_as_they_came_is_counted_by_reason_up_to_a_bound(
         for n in range(40)
     ]
     telemetry = observed(*left, left[0])
-    line = 'thriftgate_unfolded_attempts_total{{reason="{}",route="up/m",team="t"}}'
+    line = 'thriftgate_uncompacted_attempts_total{{reason="{}",route="up/m",team="t"}}'
 
     assert value(telemetry, line.format("why 0")) == 2
     assert value(telemetry, line.format("other")) == 8

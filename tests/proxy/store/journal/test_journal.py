@@ -146,6 +146,20 @@ def test_on_a_full_disk_receipts_go_to_the_reserve_and_outlive_the_process(
     journal.close()
 
 
+def test_a_receipt_longer_than_the_reserve_leaves_it_to_shorter_ones(
+    tmp_path: Path, sick: SickDisk
+) -> None:
+    journal = Journal(tmp_path, disk=sick.disk, bounds=JournalLimits(reserve=4096))
+    sick.is_full = True
+    journal.append(b"x" * 5000)
+    for n in range(3):
+        journal.append(b"line %d" % n)
+
+    assert kept(tmp_path) == ([b"line %d" % n for n in range(3)], 0)
+    assert journal.oldest_waiting(9) == [b"x" * 5000]
+    journal.close()
+
+
 def test_when_the_reserve_is_used_up_the_journal_is_exhausted_until_there_is_room(
     tmp_path: Path, sick: SickDisk
 ) -> None:
@@ -211,7 +225,7 @@ def test_it_is_full_when_half_the_room_is_taken_and_the_log_gets_what_has_no_roo
     journal.close()
 
 
-def test_a_sync_that_fails_is_told_and_tried_again(tmp_path: Path, sick: SickDisk) -> None:
+def test_a_sync_that_fails_is_reported_and_tried_again(tmp_path: Path, sick: SickDisk) -> None:
     journal = Journal(tmp_path, disk=sick.disk)
     sick.cannot_sync = True
     journal.append(b"one")

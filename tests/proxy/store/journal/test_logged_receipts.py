@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.cli.main import LOG_FORMAT
+from proxy.errors import OperatorError
 from proxy.records.receipt import Receipt
 from proxy.store.journal.lines import encode, frame
 from proxy.store.journal.logged_receipts import (
     MARKER,
-    UnreadableReceipt,
     receipt_from_log,
     to_log_line,
 )
@@ -120,5 +120,5 @@ def test_what_a_caller_had_another_part_of_the_gateway_log_is_no_receipt() -> No
     ],
 )
 def test_a_damaged_receipt_is_refused_with_the_reason(damaged: str, why: str) -> None:
-    with pytest.raises(UnreadableReceipt, match=why):
+    with pytest.raises(OperatorError, match=why):
         receipt_from_log(damaged)

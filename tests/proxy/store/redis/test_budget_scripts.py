@@ -120,7 +120,7 @@ def test_every_key_goes_by_itself_some_time_after_its_window(redis_prefix):
     asked(redis_prefix, story)
 
 
-def test_that_counters_are_being_mended_is_said_until_they_are(redis_prefix):
+def test_that_counters_are_being_repaired_is_said_until_they_are(redis_prefix):
     async def story(store: RedisBudgetStore) -> None:
         await store.change_condition(CountersCondition.EMPTY, CountersCondition.REPAIRING, NOW)
         assert await left(store) == pytest.approx(UNKNOWN_WINDOW_RETENTION_S, abs=120)

@@ -123,7 +123,7 @@ def test_nobody_who_waits_for_a_turn_waits_for_a_lost_redis_again():
         assert lost(silent.getsockname()[1], times=500) == pytest.approx(DEADLINE_S)
 
 
-def test_two_hundred_at_once_are_told_of_a_server_that_takes_them_and_says_nothing():
+def test_two_hundred_at_once_are_notified_of_a_server_that_takes_them_and_says_nothing():
     """Over real connections in real time: each waits for the deadline once, whatever the pool."""
 
     async def story() -> tuple[list[float], int]:

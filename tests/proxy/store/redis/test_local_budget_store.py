@@ -201,7 +201,7 @@ def test_a_hold_ends_by_itself_and_what_it_cost_is_added_all_the_same(played):
     played(story)
 
 
-def test_how_many_hold_of_each_counter_is_told(played):
+def test_how_many_hold_of_each_counter_is_reported(played):
     async def story(store: BudgetStore) -> None:
         await store.reserve("a", [claim(40, "team")], NOW, LATER)
         await store.reserve("b", [claim(0, "team")], NOW, NOW + 5)

@@ -86,7 +86,7 @@ def played(make: Make) -> Callable[[Story], Any]:
     return lambda story: asyncio.run(closed(make(), story))
 
 
-def test_what_two_replicas_counted_is_told_as_one(played):
+def test_what_two_replicas_counted_is_reported_as_one(played):
     async def story(pair: Pair) -> None:
         await pair.one.add({("chat", HERE): (90, 5), ("chat", HERE + 1): (1, 0)})
         await pair.other.add({("chat", HERE): (4, 1), ("mail", HERE): (0, 7)})
@@ -111,7 +111,7 @@ def test_many_additions_at_once_lose_none(played):
     played(story)
 
 
-def test_only_the_keys_and_slots_that_are_asked_for_are_told(played):
+def test_only_the_keys_and_slots_that_are_asked_for_are_reported(played):
     async def story(pair: Pair) -> None:
         await pair.one.add({(key, HERE + each): (1, 1) for key in "ab" for each in range(4)})
 
@@ -159,7 +159,7 @@ def test_more_than_one_script_takes_is_added_and_read_all_the_same(played):
     played(story)
 
 
-def test_a_slot_is_told_for_two_hours_after_its_end(played):
+def test_a_slot_is_reported_for_two_hours_after_its_end(played):
     async def story(pair: Pair) -> None:
         await pair.one.add({("chat", HERE): (1, 0)})
         ends = (HERE + 1) * SLOT_S + RETENTION_S
@@ -285,7 +285,7 @@ def test_a_lease_from_before_the_clock_was_put_back_binds_nobody(played):
     played(story)
 
 
-def test_nothing_is_told_before_the_first_publication(played):
+def test_nothing_is_reported_before_the_first_publication(played):
     async def story(pair: Pair) -> None:
         await pair.one.lead("a", 5.0)
 

@@ -35,7 +35,7 @@ def test_the_slot_of_now_is_counted_in_and_told(now):
 
 
 @given(TIMES, st.integers(0, 10**9))
-def test_what_is_counted_in_is_told(now, number):
+def test_what_is_counted_in_is_reported(now, number):
     assert retains_slot(number, now) or not accepts_slot(number, now)
 
 
@@ -50,7 +50,7 @@ def test_what_is_counted_in_is_told(now, number):
         (RETENTION_S + SLOT_S, False, False),
     ],
 )
-def test_a_slot_is_told_for_longer_than_it_is_counted_in(ago, taken, kept):
+def test_a_slot_is_reported_for_longer_than_it_is_counted_in(ago, taken, kept):
     now = 1_790_000_000.0
     number = slot(now - ago)
 

@@ -24,7 +24,7 @@ def answers(engine):
     return Answers(engine)
 
 
-def test_whole_answers_are_told_the_newest_last(answers):
+def test_whole_answers_are_reported_the_newest_last(answers):
     assert answers.last() == [
         PastAnswer("team_1", "support", "model-1", "lab/model-1", 9, '["cut"]'),
         PastAnswer("team_0", "", "model-0", "lab/model-0", 9, "[]"),

@@ -39,7 +39,7 @@ def a_key(teams: Teams, name: str) -> tuple[str, str]:
 
 
 def look(keyring: ApiKeyCache, secret: str) -> Key | None:
-    return asyncio.run(keyring.look(secret))
+    return asyncio.run(keyring.fetch(secret))
 
 
 def test_a_key_is_looked_up_once_and_found_in_memory_from_then_on(

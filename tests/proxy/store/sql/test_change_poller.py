@@ -27,7 +27,7 @@ def test_it_may_be_closed_before_it_began():
     ChangePoller("keys", away).close()
 
 
-def test_a_database_that_is_away_is_told_of_once_and_forgotten_when_it_is_back(caplog):
+def test_a_database_that_is_away_is_logged_once_and_forgotten_when_it_is_back(caplog):
     answers = [OperationalError("SELECT", {}, OSError("away"))] * 2
 
     def look() -> None:
@@ -47,7 +47,7 @@ def test_a_database_that_is_away_is_told_of_once_and_forgotten_when_it_is_back(c
 @pytest.mark.parametrize(
     "unread", [ValueError("'of tomorrow' is no mode"), msgspec.DecodeError("no JSON")]
 )
-def test_a_row_that_cannot_be_read_is_told_of_once_and_what_was_known_holds(caplog, unread):
+def test_a_row_that_cannot_be_read_is_logged_once_and_what_was_known_holds(caplog, unread):
     known, rows = [1], [3, unread, unread, 2]
 
     def look() -> None:
@@ -83,7 +83,7 @@ def test_the_thread_goes_on_after_a_row_that_it_cannot_read():
     lookout.close()
 
 
-def test_another_reason_is_told_of_too(caplog):
+def test_another_reason_is_reported_too(caplog):
     answers: list[Exception] = [ValueError("of tomorrow"), OperationalError("", {}, OSError())]
 
     def look() -> None:

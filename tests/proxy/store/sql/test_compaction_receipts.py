@@ -6,13 +6,13 @@ from proxy.store.sql.inserts import inserter
 from tests.fakes.receipts import START, a_receipt
 
 
-def folded(n: int, **fields: object) -> Receipt:
+def compacted(n: int, **fields: object) -> Receipt:
     given: dict[str, object] = {
         "team": "t",
         "feature": "chat",
         "compaction": "facts",
         "compaction_why": "pays",
-        "folded": True,
+        "compacted": True,
         "tokens_before": 900,
         "tokens_after": 300,
         "compaction_nanos": 5,
@@ -20,13 +20,15 @@ def folded(n: int, **fields: object) -> Receipt:
     return a_receipt(n, **given | fields)
 
 
-def test_each_features_folds_are_summed(engine: Engine) -> None:
+def test_each_features_compactions_are_summed(engine: Engine) -> None:
     inserter(engine)(
         [
-            folded(1, reset=True, compaction_nanos=-9, needed=4, lost=1),
-            folded(2, needed=2),
-            folded(3, folded=False, compaction_why="control", compaction_nanos=None, needed=4),
-            folded(4, feature="code", compaction_nanos=None),
+            compacted(1, reset=True, compaction_nanos=-9, needed=4, lost=1),
+            compacted(2, needed=2),
+            compacted(
+                3, compacted=False, compaction_why="control", compaction_nanos=None, needed=4
+            ),
+            compacted(4, feature="code", compaction_nanos=None),
             a_receipt(5),
         ]
     )
@@ -37,7 +39,7 @@ def test_each_features_folds_are_summed(engine: Engine) -> None:
             team="t",
             feature="chat",
             calls=3,
-            folded=2,
+            compacted=2,
             resets=1,
             tokens_before=1_800,
             tokens_after=600,
@@ -50,7 +52,7 @@ def test_each_features_folds_are_summed(engine: Engine) -> None:
             team="t",
             feature="code",
             calls=1,
-            folded=1,
+            compacted=1,
             resets=0,
             tokens_before=900,
             tokens_after=300,
@@ -64,41 +66,43 @@ def test_each_features_folds_are_summed(engine: Engine) -> None:
 
 def test_what_no_upstream_took_saved_nothing(engine: Engine) -> None:
     failed = {"outcome": Outcome.FAILED, "status": 400, "usage": None, "compaction_nanos": None}
-    inserter(engine)([folded(1), folded(2, reset=True, **failed)])
+    inserter(engine)([compacted(1), compacted(2, reset=True, **failed)])
     (found,) = CompactionReceipts(engine).totals(START)
 
-    assert (found.calls, found.folded, found.resets, found.tokens_saved) == (1, 1, 0, 600)
+    assert (found.calls, found.compacted, found.resets, found.tokens_saved) == (1, 1, 0, 600)
 
 
 def test_what_mode_trim_shortened_is_counted_apart(engine: Engine) -> None:
-    inserter(engine)([folded(1), folded(2, compaction="trim"), folded(3, compaction="trim")])
+    inserter(engine)(
+        [compacted(1), compacted(2, compaction="trim"), compacted(3, compaction="trim")]
+    )
     (found,) = CompactionReceipts(engine).totals(START)
 
-    assert (found.calls, found.folded, found.trimmed) == (3, 1, 2)
+    assert (found.calls, found.compacted, found.trimmed) == (3, 1, 2)
     assert found.tokens_saved == 1_800
 
 
 def test_a_call_that_no_fact_shortened_is_trimmed_whatever_its_mode_allows(engine: Engine) -> None:
     inserter(engine)(
         [
-            folded(1, compaction_why="too_few_calls", folded_messages=0),
-            folded(2, folded_messages=12),
-            folded(3, compaction_why="cooling_down"),
-            folded(4, compaction="trim", folded_messages=0),
-            folded(5, folded=False, compaction_why="control", compaction_nanos=None),
+            compacted(1, compaction_why="too_few_calls", compacted_messages=0),
+            compacted(2, compacted_messages=12),
+            compacted(3, compaction_why="cooling_down"),
+            compacted(4, compaction="trim", compacted_messages=0),
+            compacted(5, compacted=False, compaction_why="control", compaction_nanos=None),
         ]
     )
     (found,) = CompactionReceipts(engine).totals(START)
 
-    assert (found.calls, found.folded, found.trimmed) == (5, 2, 2)
+    assert (found.calls, found.compacted, found.trimmed) == (5, 2, 2)
     assert found.tokens_saved == 4 * 600
 
 
-def test_what_notes_cost_is_told_beside_and_taken_off(engine: Engine) -> None:
+def test_what_notes_cost_is_reported_beside_and_taken_off(engine: Engine) -> None:
     inserter(engine)(
         [
-            folded(1),
-            folded(2, feature="other", compaction_nanos=None),
+            compacted(1),
+            compacted(2, feature="other", compaction_nanos=None),
             a_receipt(3, team="t", feature="chat/compaction", compaction_why="notes", cost_nanos=2),
             a_receipt(
                 4,
@@ -125,6 +129,6 @@ def test_what_notes_cost_is_told_beside_and_taken_off(engine: Engine) -> None:
 
 
 def test_what_was_before_is_not_counted(engine: Engine) -> None:
-    inserter(engine)([folded(1)])
+    inserter(engine)([compacted(1)])
 
     assert CompactionReceipts(engine).totals(START + 60) == []

@@ -19,10 +19,10 @@ from sqlalchemy.exc import (
     SQLAlchemyError,
 )
 
+from proxy.errors import OperatorError
 from proxy.store.sql import schema
 from proxy.store.sql.database import (
     ConnectionGate,
-    TablesTooNew,
     _alembic,
     _migrating,
     count_changed_rows,
@@ -130,15 +130,15 @@ def test_calls_from_before_compaction_are_kept_and_new_ones_stand_beside_them(
     engine: Engine,
 ) -> None:
     before = [a_receipt(n) for n in range(3)]
-    inserter(engine)([*before, a_receipt(3, compaction="facts", folded=True, tokens_before=9)])
+    inserter(engine)([*before, a_receipt(3, compaction="facts", compacted=True, tokens_before=9)])
     at(engine, "0004")
     at(engine, "head")
-    folded = a_receipt(
-        4, compaction="facts", folded=True, reset=True, compaction_nanos=-7, needed=2, lost=1
+    compacted = a_receipt(
+        4, compaction="facts", compacted=True, reset=True, compaction_nanos=-7, needed=2, lost=1
     )
-    inserter(engine)([folded])
+    inserter(engine)([compacted])
 
-    assert ledger_of(engine) == [*before, a_receipt(3), folded]
+    assert ledger_of(engine) == [*before, a_receipt(3), compacted]
 
 
 def test_calls_from_before_request_ids_are_kept_and_have_none(engine: Engine) -> None:
@@ -163,15 +163,19 @@ def test_of_calls_from_before_nobody_knows_why_they_were_not_planned(engine: Eng
     assert ledger_of(engine) == [before, after]
 
 
-def test_of_calls_from_before_nobody_knows_how_many_messages_were_folded(engine: Engine) -> None:
-    before = a_receipt(1, compaction="facts", folded=True)
-    inserter(engine)([before, a_receipt(2, compaction="facts", folded=True, folded_messages=7)])
+def test_of_calls_from_before_nobody_knows_how_many_messages_were_compacted(engine: Engine) -> None:
+    before = a_receipt(1, compaction="facts", compacted=True)
+    inserter(engine)(
+        [before, a_receipt(2, compaction="facts", compacted=True, compacted_messages=7)]
+    )
     at(engine, "0005")
     at(engine, "head")
-    after = [a_receipt(n, compaction="facts", folded=True, folded_messages=n - 3) for n in (3, 4)]
+    after = [
+        a_receipt(n, compaction="facts", compacted=True, compacted_messages=n - 3) for n in (3, 4)
+    ]
     inserter(engine)(after)
 
-    assert ledger_of(engine) == [before, a_receipt(2, compaction="facts", folded=True), *after]
+    assert ledger_of(engine) == [before, a_receipt(2, compaction="facts", compacted=True), *after]
 
 
 @pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+psycopg"])
@@ -288,7 +292,7 @@ def test_tables_that_a_newer_version_has_migrated_are_refused_and_left_as_they_a
     with write_transaction(engine) as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
 
-    with pytest.raises(TablesTooNew, match=r"revision 9999, .* revisions up to 0010"):
+    with pytest.raises(OperatorError, match=r"revision 9999, .* revisions up to 0010"):
         migrate(engine)
     assert revision(engine) == "9999"
 

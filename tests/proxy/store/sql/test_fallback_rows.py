@@ -140,32 +140,32 @@ def test_a_stay_says_whence_and_whither_calls_went_why_and_how_long(engine, move
     assert first == Reroute(
         objective="chat",
         source="",
-        rung="small",
+        level="small",
         state="degraded",
         why="reason 0",
         began=START,
         ended=START + 60,
     )
-    assert (last.source, last.rung, last.ended) == ("small", "tiny", None)
+    assert (last.source, last.level, last.ended) == ("small", "tiny", None)
 
 
-def test_a_stay_that_was_told_by_levels_still_knows_its_rung(engine, moved) -> None:
+def test_a_stay_that_was_told_by_levels_still_knows_its_level(engine, moved) -> None:
     said = "chat is degraded, on level 1: small"
     Outbox(engine).add([an_alert(kind="move", title=said)], {}, START)
 
-    assert [each.rung for each in moved.reroutes(10)] == ["small"]
+    assert [each.level for each in moved.reroutes(10)] == ["small"]
 
 
 def test_what_went_back_and_moves_again_comes_from_what_calls_ask_for(engine, moved) -> None:
     told(engine, climbing("small"), (DEGRADED, 1), (HEALTHY, 0), (PINNED, 1), (PINNED, 0))
     third, second, first = moved.reroutes(10)
 
-    assert (first.source, first.rung, first.ended) == ("", "small", START + 60)
-    assert (second.source, second.rung, second.state) == ("", "small", "pinned")
-    assert (third.source, third.rung) == ("small", "")
+    assert (first.source, first.level, first.ended) == ("", "small", START + 60)
+    assert (second.source, second.level, second.state) == ("", "small", "pinned")
+    assert (third.source, third.level) == ("small", "")
 
 
-def test_the_oldest_stay_that_is_told_still_knows_where_it_came_from(engine, moved) -> None:
+def test_the_oldest_stay_that_is_reported_still_knows_where_it_came_from(engine, moved) -> None:
     told(engine, climbing("small", "tiny"), (DEGRADED, 1), (DEGRADED, 2))
 
     assert [each.source for each in moved.reroutes(1)] == ["small"]

@@ -4,6 +4,7 @@ import random
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import psycopg
 import pytest
@@ -134,6 +135,31 @@ def test_what_the_database_never_takes_is_set_aside_loudly_and_holds_nothing_up(
     rejected = (journal.folder / "rejected.jsonl").read_bytes()
     assert rejected == absurd + b"\n" + strange + b"\n"
     assert len(caplog.records) == 2
+
+
+def test_what_can_be_set_aside_nowhere_stays_in_memory_and_is_tried_again(
+    tmp_path: Path, engine: Engine
+) -> None:
+    full = Disk(write=refused, allocate=refused)
+    journal = Journal(tmp_path / "journal", disk=full)
+    strange = b'{"no": "receipt"}'
+    journal.append(strange)
+    drain = JournalShipper(journal, inserter(engine), pause=0.01)
+    aside = journal.folder / "rejected.jsonl"
+    aside.mkdir()  # nothing can be written there
+
+    assert not drain.ship_all()
+    assert journal.oldest_waiting(9) == [strange]
+
+    aside.rmdir()
+    assert drain.ship_all()
+    assert aside.read_bytes() == strange + b"\n"
+    assert journal.oldest_waiting(9) == []
+    journal.close()
+
+
+def refused(*_: object) -> NoReturn:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 class Deadlocking:

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from sqlalchemy import Engine
 
+from proxy.errors import OperatorError
 from proxy.store.sql import known_keys
 from proxy.store.sql.api_key_cache import ApiKeyCache
 from proxy.store.sql.known_keys import (
@@ -15,7 +16,6 @@ from proxy.store.sql.known_keys import (
     MAX_BYTES,
     KnownKeys,
     KnownKeysFile,
-    UnusableKeys,
     read_known_keys,
     remove_known_keys,
 )
@@ -68,7 +68,7 @@ def read(path: Path, url: str = URL, now: float = NOW) -> KnownKeys:
 
 
 def refusal(path: Path, url: str = URL, now: float = NOW) -> str:
-    with pytest.raises(UnusableKeys) as unusable:
+    with pytest.raises(OperatorError) as unusable:
         read(path, url, now)
     return str(unusable.value)
 

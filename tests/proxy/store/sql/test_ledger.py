@@ -111,11 +111,11 @@ def test_retention_without_time_does_nothing_and_says_so(
     assert len(ledger_of(engine)) == 1
 
 
-def test_attempts_that_the_ledger_has_are_told_from_those_it_lacks(
+def test_attempts_that_the_ledger_has_are_kept_apart_from_those_it_lacks(
     engine: Engine, ledger: ReceiptLedger
 ) -> None:
     inserter(engine)([ANSWERED, a_receipt(5)])
 
     asked = [FAILED, ANSWERED, *(a_receipt(n) for n in range(5, 600))]
-    assert ledger.holds(asked) == {(CALL, 1), (a_receipt(5).call_id, 0)}
-    assert ledger.holds([]) == set()
+    assert ledger.recorded_attempts(asked) == {(CALL, 1), (a_receipt(5).call_id, 0)}
+    assert ledger.recorded_attempts([]) == set()

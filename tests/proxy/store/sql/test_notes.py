@@ -35,7 +35,7 @@ def at_once(url: str, works: list[Callable[[Notes], T]]) -> list[T]:
         return list(threads.map(alone, works))
 
 
-def test_a_fold_takes_what_was_noted_of_its_part(notes: Notes) -> None:
+def test_a_compaction_takes_what_was_noted_of_its_part(notes: Notes) -> None:
     notes.keep(PART, LINES, NOW)
 
     assert notes.claim(PART, HERE, NOW + 1) == LINES
@@ -48,12 +48,12 @@ def test_the_first_to_bring_notes_decides(notes: Notes) -> None:
     assert notes.claim(PART, HERE, NOW + 2) == LINES
 
 
-def test_what_a_fold_took_it_takes_for_ever_also_where_it_took_nothing(notes: Notes) -> None:
+def test_what_a_compaction_took_it_takes_for_ever_also_where_it_took_nothing(notes: Notes) -> None:
     assert notes.claim(PART, HERE, NOW) == ()
     notes.keep(PART, LINES, NOW + 1)
 
     assert notes.claim(PART, HERE, NOW + 2) == ()
-    assert notes.claim(PART, "another fold", NOW + 3) == LINES
+    assert notes.claim(PART, "another compaction", NOW + 3) == LINES
 
 
 def test_parts_that_were_noted_are_known_also_where_nothing_was_worth_it(notes: Notes) -> None:
@@ -83,14 +83,14 @@ def test_processes_that_race_agree(url: str, engine: Engine) -> None:
 
 def test_rows_nobody_asked_for_are_deleted_and_others_stay(notes: Notes) -> None:
     notes.keep("old", LINES, NOW - 40 * DAY)
-    notes.claim("old", "fold", NOW - 40 * DAY)
-    notes.claim("old", "fold that goes on", NOW - 40 * DAY)
-    notes.claim("old", "fold that goes on", NOW - 2 * DAY)
+    notes.claim("old", "compaction", NOW - 40 * DAY)
+    notes.claim("old", "compaction that goes on", NOW - 40 * DAY)
+    notes.claim("old", "compaction that goes on", NOW - 2 * DAY)
     notes.keep("new", LINES, NOW)
 
     assert notes.retain(NOW - 30 * DAY, budget=0) == 0
     assert notes.retain(NOW - 30 * DAY, budget=60) == 2
     assert not notes.has("old")
-    assert not notes.has("fold")
+    assert not notes.has("compaction")
     assert notes.has("new")
-    assert notes.claim("old", "fold that goes on", NOW) == LINES
+    assert notes.claim("old", "compaction that goes on", NOW) == LINES

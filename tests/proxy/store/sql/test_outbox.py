@@ -69,7 +69,7 @@ def test_a_letter_that_nobody_confirmed_is_due_again_after_its_lease(outbox: Out
     assert len(due(outbox, now=NOW + LEASE)) == 1
 
 
-def test_a_letter_that_was_sent_is_not_due_unless_it_is_told_again(outbox: Outbox) -> None:
+def test_a_letter_that_was_sent_is_not_due_unless_it_is_reported_again(outbox: Outbox) -> None:
     outbox.add([an_alert("once"), an_alert("again")], TICKETS, NOW)
     outbox.mark_sent(due(outbox), NOW + 1, lambda alert: 3600 if alert.subject == "again" else None)
 
@@ -99,7 +99,7 @@ def test_refusals_are_counted_and_a_letter_can_be_given_up(outbox: Outbox) -> No
     assert [(each.tries, each.due) for each in outbox.last_messages(9)] == [(2, None)]
 
 
-def test_an_end_is_told_after_the_beginning(outbox: Outbox) -> None:
+def test_an_end_is_reported_after_the_beginning(outbox: Outbox) -> None:
     over = resolve_alert(an_alert(), NOW + 60, "It moved back", 5)
     outbox.add([an_alert()], TICKETS, NOW)
     outbox.mark_sent(due(outbox), NOW, never)
@@ -108,7 +108,7 @@ def test_an_end_is_told_after_the_beginning(outbox: Outbox) -> None:
     assert [letter.alert for letter in due(outbox, now=NOW + 60)] == [over]
 
 
-def test_an_end_that_comes_while_the_beginning_is_told_is_not_lost(outbox: Outbox) -> None:
+def test_an_end_that_comes_while_the_beginning_is_reported_is_not_lost(outbox: Outbox) -> None:
     over = resolve_alert(an_alert(), NOW + 1)
     outbox.add([an_alert()], TICKETS, NOW)
     underway = due(outbox)
@@ -119,7 +119,7 @@ def test_an_end_that_comes_while_the_beginning_is_told_is_not_lost(outbox: Outbo
     assert [letter.alert for letter in due(outbox, now=NOW + 2)] == [over]
 
 
-def test_an_end_is_told_only_to_sinks_that_took_the_beginning(outbox: Outbox) -> None:
+def test_an_end_is_reported_only_to_sinks_that_took_the_beginning(outbox: Outbox) -> None:
     over = resolve_alert(an_alert(), NOW + 60)
     outbox.add([an_alert()], BOTH, NOW)
     outbox.mark_sent(due(outbox, "hook"), NOW, never)
@@ -130,7 +130,7 @@ def test_an_end_is_told_only_to_sinks_that_took_the_beginning(outbox: Outbox) ->
     assert due(outbox, now=NOW + 1e6) == []
 
 
-def test_nobody_is_told_of_what_ended_before_it_was_told(outbox: Outbox) -> None:
+def test_nobody_is_notified_of_what_ended_before_it_was_told(outbox: Outbox) -> None:
     news = [
         an_alert(),
         resolve_alert(an_alert(), NOW + 1),
@@ -200,7 +200,7 @@ def test_no_more_is_given_than_was_asked_for_the_longest_due_first(outbox: Outbo
     assert [each.alert.subject for each in due(outbox, most=9)] == ["late"]
 
 
-def test_what_comes_to_its_own_end_is_told_as_it_ended_then(outbox: Outbox) -> None:
+def test_what_comes_to_its_own_end_is_reported_as_it_ended_then(outbox: Outbox) -> None:
     ends = an_alert("month", expires=NOW + 10)
     outbox.add([ends, an_alert("open")], TICKETS, NOW)
 

@@ -89,7 +89,7 @@ def test_two_who_pin_the_same_at_once_are_both_heard(pins):
     assert list(pins.current_pins(NOW)) == ["chat-ttft"]
 
 
-def test_no_more_are_told_of_than_there_may_be(pins, engine):
+def test_no_more_pins_are_listed_than_there_may_be(pins, engine):
     rows = [
         {"objective": f"o{n}", "level": 0, "until": 2**51 + n, "why": "", "who": "", "made": 0}
         for n in range(1_001)

@@ -40,7 +40,7 @@ def test_a_place_nobody_decided_about_goes_by_the_mode_that_was_set(connection) 
     assert hold.is_open(NOW)
 
 
-def test_what_holds_is_told_with_what_was_decided_about_the_whole_feature(connection) -> None:
+def test_what_holds_is_reported_with_what_was_decided_about_the_whole_feature(connection) -> None:
     held(connection, PLACE.all_families).decide("ann", NOW, mode=PlanningMode.AUTO.value)
     held(connection, PLACE.all_families).suspend("it cost more", NOW)
     hold = held(connection)

@@ -87,7 +87,7 @@ def test_what_tells_nothing_about_the_arms_is_left_out(
     assert savings.samples(START) == []
 
 
-def test_samples_are_told_apart_by_team_feature_and_model(engine: Engine, savings: Savings) -> None:
+def test_samples_are_kept_apart_by_team_feature_and_model(engine: Engine, savings: Savings) -> None:
     places = [{"team": "team_1"}, {"feature": ""}, {"model": "n"}, {}]
     inserter(engine)([planned(n, **place) for n, place in enumerate(places, 1)])
 

@@ -4,45 +4,48 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, update
 
+from compaction.policy import CompactionMode
 from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.store.sql import schema
+from proxy.store.sql.compactions import Compactions
 from proxy.store.sql.database import write_transaction
 from proxy.store.sql.layout_rows import UNKNOWN_MODE, write_settings
 from proxy.store.sql.layouts import Layouts
-from proxy.store.sql.settings_cache import LayoutSettingsCache
+from proxy.store.sql.settings_cache import compaction_settings, layout_settings
 from proxy.store.store import Store
 
 NOW = 1_790_000_000.0
 PLACE = LayoutScope("team_1", "support")
+FEATURE = ("team_1", "support")
 
 
 def test_what_holds_at_the_start_is_known_and_a_change_is_noticed(engine: Engine) -> None:
     layouts = Layouts(engine)
     layouts.switch(PLACE, PlanningMode.AUTO, "ann", NOW)
-    board = LayoutSettingsCache(layouts, every=60)
+    board = layout_settings(layouts, every=60)
     board.start()
-    first = board.standings
+    first = board.current
     layouts.switch(PLACE, PlanningMode.OFF, "ann", NOW)
     board.refresh()
-    second = board.standings
+    second = board.current
     board.refresh()
     board.close()
 
     assert first.of(PLACE).mode is PlanningMode.AUTO
     assert second.of(PLACE).mode is PlanningMode.OFF
-    assert board.standings is second
+    assert board.current is second
 
 
 def test_with_the_database_away_the_last_known_holds(engine: Engine) -> None:
     layouts = Layouts(engine)
     layouts.switch(PLACE, PlanningMode.AUTO, "ann", NOW)
-    board = LayoutSettingsCache(layouts)
+    board = layout_settings(layouts)
     board.refresh()
     rename(engine, "meta", "away")
     for _ in range(2):
         board.refresh()
         assert board.trouble == "changes to layouts go unnoticed: the database is away"
-        assert board.standings.of(PLACE).mode is PlanningMode.AUTO
+        assert board.current.of(PLACE).mode is PlanningMode.AUTO
     rename(engine, "away", "meta")
     board.refresh()
     board.close()
@@ -56,7 +59,7 @@ def test_what_one_process_decides_another_hears_of_before_it_holds(tmp_path: Pat
     admin.layouts.switch(PLACE, PlanningMode.AUTO, "ann", NOW)
     decided = time.monotonic()
     while (
-        gateway.board.standings.of(PLACE).mode is PlanningMode.OBSERVE
+        gateway.board.current.of(PLACE).mode is PlanningMode.OBSERVE
         and time.monotonic() < decided + 9
     ):
         time.sleep(0.01)
@@ -64,7 +67,7 @@ def test_what_one_process_decides_another_hears_of_before_it_holds(tmp_path: Pat
     admin.close(10)
     gateway.close(10)
 
-    assert gateway.board.standings.of(PLACE).mode is PlanningMode.AUTO
+    assert gateway.board.current.of(PLACE).mode is PlanningMode.AUTO
     assert took < 5
 
 
@@ -75,7 +78,7 @@ def rename(engine: Engine, table: str, name: str) -> None:
 
 def test_with_a_mode_of_a_later_version_the_last_known_holds(engine: Engine) -> None:
     layouts = Layouts(engine)
-    board = LayoutSettingsCache(layouts)
+    board = layout_settings(layouts)
     layouts.switch(PLACE, PlanningMode.AUTO, "ann", NOW)
     board.refresh()
     with write_transaction(engine) as connection:
@@ -83,7 +86,7 @@ def test_with_a_mode_of_a_later_version_the_last_known_holds(engine: Engine) -> 
         connection.execute(update(schema.features).values(mode="of tomorrow"))
     board.refresh()
 
-    assert board.standings.of(PLACE).mode is PlanningMode.AUTO
+    assert board.current.of(PLACE).mode is PlanningMode.AUTO
     assert board.trouble is None
 
 
@@ -97,13 +100,13 @@ def test_a_row_that_cannot_be_read_is_told_with_its_mend_and_stops_nothing(
     layouts.approve(family, 1, "ann", NOW)
     with write_transaction(engine) as connection:
         write_settings(connection, PLACE, mode="bold")
-    board = LayoutSettingsCache(layouts, every=60)
+    board = layout_settings(layouts, every=60)
     board.start()
     board.close()
 
     assert board.trouble is None
-    assert board.standings.of(PLACE).is_off
-    assert board.standings.of(PLACE).suspended == UNKNOWN_MODE
+    assert board.current.of(PLACE).is_off
+    assert board.current.of(PLACE).suspended == UNKNOWN_MODE
     told = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
     assert told[0].startswith("The mode of feature 'support' of team team_1 cannot be read: ")
     assert told[0].endswith("thriftgate layout mode team_1 support observe")
@@ -111,3 +114,40 @@ def test_a_row_that_cannot_be_read_is_told_with_its_mend_and_stops_nothing(
     assert told[1].endswith("thriftgate layout rollback team_1 support --family gpt")
     layouts.switch(PLACE, PlanningMode.OBSERVE, "ann", NOW)
     assert not layouts.standings().of(PLACE).is_off
+
+
+def test_compaction_modes_that_hold_at_the_start_are_known_and_a_change_is_noticed(
+    engine: Engine,
+) -> None:
+    compactions = Compactions(engine)
+    compactions.choose(FEATURE, CompactionMode.FACTS, "ann", NOW)
+    board = compaction_settings(compactions, every=60)
+    board.start()
+    first = board.current
+    compactions.step_back(FEATURE, CompactionMode.TRIM, "lost", NOW)
+    board.refresh()
+    second = board.current
+    board.refresh()
+    board.close()
+
+    assert first.of(*FEATURE).effective_mode(CompactionMode.OFF) is CompactionMode.FACTS
+    assert second.of(*FEATURE).effective_mode(CompactionMode.OFF) is CompactionMode.TRIM
+    assert board.current is second
+    assert board.trouble is None
+
+
+def test_with_the_database_away_the_last_known_compaction_modes_hold(engine: Engine) -> None:
+    compactions = Compactions(engine)
+    compactions.choose(FEATURE, CompactionMode.FACTS, "ann", NOW)
+    board = compaction_settings(compactions)
+    board.refresh()
+    with engine.begin() as connection:
+        connection.exec_driver_sql("ALTER TABLE meta RENAME TO away")
+    board.refresh()
+    trouble = board.trouble
+    with engine.begin() as connection:
+        connection.exec_driver_sql("ALTER TABLE away RENAME TO meta")
+    board.close()
+
+    assert trouble == "changes to compactions go unnoticed: the database is away"
+    assert board.current.of(*FEATURE).mode is CompactionMode.FACTS

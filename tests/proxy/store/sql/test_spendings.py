@@ -41,11 +41,11 @@ def spendings(engine):
         ("user", {}),
     ],
 )
-def test_what_was_used_in_a_window_is_told_by_whose(spendings, scope, found):
+def test_what_was_used_in_a_window_is_reported_by_whose(spendings, scope, found):
     assert spendings.from_rollups(scope, DAY, DAY + 86_400) == found
 
 
-def test_where_nothing_was_used_nothing_is_told(spendings):
+def test_where_nothing_was_used_nothing_is_reported(spendings):
     assert spendings.from_rollups("team", DAY + 86_400, DAY + 2 * 86_400) == {}
     assert spendings.from_rollups("organization", DAY + 86_400, DAY + 2 * 86_400) == {}
 
@@ -73,7 +73,7 @@ def test_receipts_know_requests_and_users_too(spendings, scope, found):
     assert spendings.from_receipts(scope, DAY, DAY + 86_400) == NamedSpendings(found, is_whole=True)
 
 
-def test_receipts_are_told_to_the_millisecond(spendings):
+def test_receipts_are_reported_to_the_millisecond(spendings):
     assert spendings.from_receipts("key", START, START + 0.999).by["k"].requests == 1
     assert spendings.from_receipts("key", START + 1, START + 3).by == {"k": Spending(3, 30, 2)}
     assert spendings.from_receipts("key", START + 60, START + 120) == NamedSpendings(
@@ -95,7 +95,7 @@ def test_a_request_is_a_call_that_was_sent_however_many_attempts_it_took(engine)
     assert Spendings(engine).from_receipts("key", DAY, DAY + 86_400).by["key_0"].requests == 2
 
 
-def test_of_more_receipts_than_one_question_reads_the_first_are_told_and_that_there_are_more(
+def test_of_more_receipts_than_one_question_reads_the_first_are_reported_and_that_there_are_more(
     spendings, engine
 ):
     few = Spendings(engine, most_calls=3).from_receipts("key", DAY, DAY + 86_400)
@@ -116,7 +116,7 @@ def test_what_ended_at_a_time_or_later_is_left_out_whoever_is_asked(
         assert found.tokens == 15 * (2 + (nanos > 1))
 
 
-def test_a_receipts_end_is_told_as_the_ledger_has_it():
+def test_a_receipts_end_is_reported_as_the_ledger_has_it():
     receipt = a_receipt(0, started=START + 0.9999996, duration=1.0000004)
 
     assert ended_at(receipt) == START + 2

@@ -27,7 +27,7 @@ def test_a_name_is_given_once(teams: Teams) -> None:
         teams.create("support", now=NOW)
 
 
-def test_a_keys_secret_is_told_once_and_stored_nowhere(engine: Engine, teams: Teams) -> None:
+def test_a_keys_secret_is_reported_once_and_stored_nowhere(engine: Engine, teams: Teams) -> None:
     team = teams.create("support", now=NOW)
     key, secret = teams.create_key(team.id, "ann's laptop", now=NOW, feature="chat")
 

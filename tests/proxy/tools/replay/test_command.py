@@ -73,7 +73,7 @@ def test_json_is_one_line_and_nothing_else(file):
     assert found["calls"] == 8
     assert [each["calls"] for each in found["arranged_why"]] == [8]
     assert [each["name"] for each in found["variants"]][-2:] == ["compacted", "ceiling"]
-    assert sum(found["compacted"]["unfolded"].values()) == 8
+    assert sum(found["compacted"]["uncompacted"].values()) == 8
     assert result.stdout.count("\n") == 1
     assert result.stderr == ""
 

@@ -1,4 +1,4 @@
-"""Recorded calls as the gateway would have folded them."""
+"""Recorded calls as the gateway would have compacted them."""
 
 import logging
 from dataclasses import replace
@@ -58,13 +58,13 @@ def agent(turns: int, size: int = 60) -> list[RecordedCall]:
 
 
 def small(vocabulary) -> PromptReader:
-    """A route whose window a long conversation outgrows, so that it has to be folded."""
+    """A route whose window a long conversation outgrows, so that it has to be compacted."""
     read = reading("breakpoints", vocabulary)
     read.route = replace(read.route, window=12_000)
     return read
 
 
-def folded(variant: CompactedVariant, calls: list[RecordedCall]) -> list[bytes]:
+def compacted(variant: CompactedVariant, calls: list[RecordedCall]) -> list[bytes]:
     found = []
     for now, line in timed(calls):
         found.append(variant.body(line, now))
@@ -75,14 +75,14 @@ def folded(variant: CompactedVariant, calls: list[RecordedCall]) -> list[bytes]:
 def test_a_long_conversation_is_sent_shorter_and_its_prefix_moves_at_resets_alone(vocabulary):
     variant = CompactedVariant(small(vocabulary), 0.0)
     calls = agent(40)
-    bodies = folded(variant, calls)
+    bodies = compacted(variant, calls)
     came = variant.totals()
 
     assert came.calls > 10
     assert 0 < came.resets < 8
     assert sum(map(len, bodies)) < 0.7 * sum(len(line.body) for line in calls)
     assert 0 < came.trimmed + came.calls <= 80
-    assert sum(came.unfolded.values()) + came.calls == 80
+    assert sum(came.uncompacted.values()) + came.calls == 80
 
 
 def test_it_costs_less_than_what_was_sent_and_says_nothing_of_the_way_to_the_ceiling(vocabulary):
@@ -104,10 +104,10 @@ def test_a_short_conversation_goes_as_it_is_arranged_with_its_reason_counted(voc
     variant = CompactedVariant(reading("breakpoints", vocabulary), 0.0)
     calls = dialogue(LONG, 3)
 
-    for line, sent in zip(calls, folded(variant, calls), strict=True):
+    for line, sent in zip(calls, compacted(variant, calls), strict=True):
         kept(line.body, sent)
     assert variant.totals().calls == 0
-    assert sum(variant.totals().unfolded.values()) == 3
+    assert sum(variant.totals().uncompacted.values()) == 3
 
 
 @pytest.mark.parametrize(
@@ -119,17 +119,17 @@ def test_a_short_conversation_goes_as_it_is_arranged_with_its_reason_counted(voc
         (call(LONG), "nothing_said"),
     ],
 )
-def test_what_cannot_be_folded_goes_as_it_came(vocabulary, line, why):
+def test_what_cannot_be_compacted_goes_as_it_came(vocabulary, line, why):
     variant = CompactedVariant(reading("breakpoints", vocabulary), 0.0)
 
     kept(line.body, variant.body(line, 0.0))
-    (reason,) = variant.totals().unfolded
+    (reason,) = variant.totals().uncompacted
     assert reason == (why or reason)
 
 
-def test_off_folds_nothing(vocabulary):
+def test_off_compacts_nothing(vocabulary):
     variant = CompactedVariant(reading("breakpoints", vocabulary), 0.0, mode=CompactionMode.OFF)
-    folded(variant, agent(20))
+    compacted(variant, agent(20))
 
     assert variant.totals().calls == 0
 
@@ -147,27 +147,27 @@ def test_results_said_shorter_are_counted_apart(vocabulary):
 
 
 @pytest.mark.parametrize("why", ["signed", ""])
-def test_what_folding_refuses_goes_as_it_came(vocabulary, why):
+def test_what_compaction_refuses_goes_as_it_came(vocabulary, why):
     def refusing(*_: Any, **__: Any) -> CompactedChat:
         raise CannotCompactError(why)
 
-    variant = CompactedVariant(reading("breakpoints", vocabulary), 0.0, fold=refusing)
+    variant = CompactedVariant(reading("breakpoints", vocabulary), 0.0, compact_chat=refusing)
     (line,) = agent(1)[:1]
 
     kept(line.body, variant.body(line, 0.0))
-    assert variant.totals().unfolded == {why or "unfoldable": 1}
+    assert variant.totals().uncompacted == {why or "not_compactable": 1}
 
 
 def test_a_mistake_costs_no_call_and_is_told_once(vocabulary, caplog):
     def clumsy(*_: Any, **__: Any) -> CompactedChat:
-        raise TypeError("of folding")
+        raise TypeError("of compaction")
 
-    variant = CompactedVariant(reading("breakpoints", vocabulary), 0.0, fold=clumsy)
+    variant = CompactedVariant(reading("breakpoints", vocabulary), 0.0, compact_chat=clumsy)
     with caplog.at_level(logging.ERROR):
-        bodies = folded(variant, agent(2))
+        bodies = compacted(variant, agent(2))
 
     assert len(bodies) == 4
-    assert variant.totals().unfolded == {"failed": 4}
+    assert variant.totals().uncompacted == {"failed": 4}
     assert len(caplog.records) == 1
 
 
@@ -176,8 +176,8 @@ def test_reasons_are_bounded(vocabulary):
     for number in range(30):
         variant._leave(f"reason {number}")
 
-    assert len(variant.totals().unfolded) == 21
-    assert variant.totals().unfolded["other reasons"] == 10
+    assert len(variant.totals().uncompacted) == 21
+    assert variant.totals().uncompacted["other reasons"] == 10
 
 
 def test_the_policy_has_the_routes_prices(vocabulary):

@@ -3,7 +3,8 @@
 import orjson
 import pytest
 
-from proxy.tools.replay.lines import RecordedCall, UnreadableLine, parse_line
+from proxy.errors import OperatorError
+from proxy.tools.replay.lines import RecordedCall, parse_line
 
 BODY = {"model": "any", "messages": [{"role": "user", "content": "Hi"}]}
 
@@ -80,7 +81,7 @@ def test_an_exported_receipt_is_a_call_whose_answer_has_a_length_only():
     ],
 )
 def test_a_line_that_cannot_be_replayed_says_why(fields, why):
-    with pytest.raises(UnreadableLine, match=why):
+    with pytest.raises(OperatorError, match=why):
         read(**fields)
 
 
@@ -97,7 +98,7 @@ def test_a_line_that_cannot_be_replayed_says_why(fields, why):
     ],
 )
 def test_what_is_no_json_is_unreadable_and_nothing_worse(raw):
-    with pytest.raises(UnreadableLine) as caught:
+    with pytest.raises(OperatorError) as caught:
         parse_line(raw)
     assert "`" not in str(caught.value)
     assert "malformed" not in str(caught.value)
@@ -105,7 +106,7 @@ def test_what_is_no_json_is_unreadable_and_nothing_worse(raw):
 
 @pytest.mark.parametrize("t", [b"1e999", b"-1e300", b"1790000000000"])
 def test_a_time_that_is_not_in_seconds_is_unreadable(t):
-    with pytest.raises(UnreadableLine):
+    with pytest.raises(OperatorError):
         parse_line(b'{"t": ' + t + b', "body": {"messages": [{}]}}')
 
 

@@ -3,8 +3,8 @@
 import orjson
 import pytest
 
+from proxy.errors import OperatorError
 from proxy.records.request_fields import replace_fields
-from proxy.tools.replay.prompts import UnsendableBody
 from proxy.tools.simulator import chat_bodies
 from proxy.tools.simulator.scripted_reply import ReadingContext
 from tests.proxy.tools.replay.scene import CATALOG, body, reading, system, tool, user
@@ -44,7 +44,7 @@ def test_an_anthropic_route_is_shown_messages_with_their_marks(vocabulary):
     ],
 )
 def test_what_cannot_be_sent_says_why(name, asked, vocabulary):
-    with pytest.raises(UnsendableBody) as found:
+    with pytest.raises(OperatorError) as found:
         reading(name, vocabulary).prompt(asked, 0.0)
 
     assert str(found.value)

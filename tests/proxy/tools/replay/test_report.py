@@ -143,20 +143,20 @@ def test_what_was_not_arranged_is_told_with_its_reason_on_one_short_line():
     assert len(long) < 200
 
 
-def test_what_was_folded_is_told_with_the_lengths_of_all_prompts(vocabulary):
-    folded = CompactionTotals(
+def test_what_was_compacted_is_told_with_the_lengths_of_all_prompts(vocabulary):
+    compacted = CompactionTotals(
         calls=3,
         resets=1,
         trimmed=2,
-        unfolded={"too_few_calls": 4, "signed": 5, "below_least": 1, "x": 1},
+        uncompacted={"too_few_calls": 4, "signed": 5, "below_least": 1, "x": 1},
     )
     rows = (ROW, msgspec.structs.replace(ROW, name="compacted", input_tokens=800))
     outcome = ReplayOutcome(calls=14, unanswered=0, left_out={}, variants=rows)
 
-    assert list(remarks(outcome, source(), ReportDetails(folded=folded))) == [
+    assert list(remarks(outcome, source(), ReportDetails(compaction=compacted))) == [
         (
-            "Compacted: 3 of 14 calls, with 1 reset; in 2 others tool results alone were said"
-            " shorter. All prompts: 1,600 → 800 tokens (-50.0%)."
+            "Compacted: 3 of 14 calls, with 1 reset; in 2 others only tool results were"
+            " shortened. All prompts: 1,600 → 800 tokens (-50.0%)."
         ),
         (
             "Not compacted, 11 calls: thinking is signed together with what stood before it (5);"
@@ -164,22 +164,26 @@ def test_what_was_folded_is_told_with_the_lengths_of_all_prompts(vocabulary):
         ),
     ]
     found = orjson.loads(
-        report_json(outcome, source(), reading("marks", vocabulary), ReportDetails(folded=folded))
+        report_json(
+            outcome, source(), reading("marks", vocabulary), ReportDetails(compaction=compacted)
+        )
     )
     assert found["compacted"] == {
         "calls": 3,
         "resets": 1,
         "trimmed": 2,
-        "unfolded": dict(folded.unfolded),
+        "uncompacted": dict(compacted.uncompacted),
         "tokens_before": 1_600,
         "tokens_after": 800,
     }
 
 
-def test_where_folding_was_not_tried_nothing_is_said_of_it():
+def test_where_compaction_was_not_tried_nothing_is_said_of_it():
     outcome = ReplayOutcome(calls=1, unanswered=0, left_out={}, variants=(ROW,))
 
-    assert list(remarks(outcome, source(), ReportDetails(folded=CompactionTotals(calls=1)))) == []
+    assert (
+        list(remarks(outcome, source(), ReportDetails(compaction=CompactionTotals(calls=1)))) == []
+    )
 
 
 def test_what_a_caches_own_rules_let_nobody_read_is_told_where_there_is_any():

@@ -1,4 +1,4 @@
-"""Bodies that come packed although nobody asked for it, unpacked within bounds.
+"""Decodes bodies that come compressed although that was not asked for, within bounds.
 
 A body of a few KiB can be packed so that it unpacks to many GiB. What is unpacked is bounded in
 size and in proportion to what came, and the event loop runs between any two pieces.

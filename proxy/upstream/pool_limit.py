@@ -1,4 +1,4 @@
-"""Number of calls an upstream gets at once, and the queue of those that wait for their turn."""
+"""Limits the calls that an upstream gets at once, and queues those that wait for a slot."""
 
 import asyncio
 from typing import Final
@@ -26,7 +26,7 @@ class PoolLimit:
         """Wait for a slot that is released, and acquire it.
 
         Raises:
-            Unsent: If it was cancelled meanwhile.
+            CancelledBeforeSend: If it was cancelled meanwhile.
         """
         turn = asyncio.get_running_loop().create_future()
         self._queue[turn] = None
@@ -34,7 +34,7 @@ class PoolLimit:
             with UNSENT_IF_CANCELLED:
                 await turn
         except CancelledBeforeSend:
-            if not turn.cancelled():  # the place was given just now
+            if not turn.cancelled():  # the slot was given just now
                 self.release()
             raise
         finally:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from proxy.upstream.places import PoolLimit
+from proxy.upstream.pool_limit import PoolLimit
 from proxy.upstream.port import CancelledBeforeSend
 
 

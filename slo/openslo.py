@@ -37,13 +37,13 @@ from slo.ladder_levels import REQUESTED
 from slo.objective import EVERY, BurnAlert, Enforce, Metric, Objective
 from slo.policies.toml_writer import dollars_text, target_text
 
-API_VERSION: Final = "openslo/v1"
+_API_VERSION: Final = "openslo/v1"
 #: Before the names of our annotations.
-ANNOTATION_PREFIX: Final = "thriftgate.dev/"
+_ANNOTATION_PREFIX: Final = "thriftgate.dev/"
 #: The type of our metric sources.
-SOURCE_TYPE: Final = "thriftgate"
+_SOURCE_TYPE: Final = "thriftgate"
 #: How long an error budget lasts, for readers who want to know; here it has no end.
-TIME_WINDOW: Final = "28d"
+_TIME_WINDOW: Final = "28d"
 
 
 def openslo_documents(objectives: Iterable[Objective]) -> list[dict[str, Any]]:
@@ -63,14 +63,9 @@ def objective_text(objective: Objective) -> str:
     return f"p{share} of {objective.metric} within {format_duration(objective.under or 0.0)}"
 
 
-def escape_level(rung: str) -> str:
+def _escape_level(rung: str) -> str:
     """A rung as it stands in a list with commas."""
     return rung.replace("%", "%25").replace(",", "%2C")
-
-
-def unescape_level(told: str) -> str:
-    """The rung that was told so."""
-    return told.replace("%2C", ",").replace("%25", "%")
 
 
 def _document(objective: Objective) -> dict[str, Any]:
@@ -79,9 +74,9 @@ def _document(objective: Objective) -> dict[str, Any]:
     if is_cache:
         wanted["timeSliceWindow"] = format_duration(FLOOR_MISSED_WINDOW_S)
     spec: dict[str, Any] = {
-        "service": objective.feature if objective.feature not in {"", EVERY} else SOURCE_TYPE,
+        "service": objective.feature if objective.feature not in {"", EVERY} else _SOURCE_TYPE,
         "indicator": _indicator(objective),
-        "timeWindow": [{"duration": TIME_WINDOW, "isRolling": True}],
+        "timeWindow": [{"duration": _TIME_WINDOW, "isRolling": True}],
         "budgetingMethod": "RatioTimeslices" if is_cache else "Occurrences",
         "objectives": [wanted],
     }
@@ -92,7 +87,7 @@ def _document(objective: Objective) -> dict[str, Any]:
         ]
     metadata = {"name": objective.name, "labels": _labels(objective)}
     metadata["annotations"] = _annotations(objective)
-    return {"apiVersion": API_VERSION, "kind": "SLO", "metadata": metadata, "spec": spec}
+    return {"apiVersion": _API_VERSION, "kind": "SLO", "metadata": metadata, "spec": spec}
 
 
 def _labels(objective: Objective) -> dict[str, str]:
@@ -101,13 +96,13 @@ def _labels(objective: Objective) -> dict[str, str]:
 
 
 def _annotations(objective: Objective) -> dict[str, str]:
-    said = {f"{ANNOTATION_PREFIX}enforce": str(objective.enforce)}
+    said = {f"{_ANNOTATION_PREFIX}enforce": str(objective.enforce)}
     if objective.ladder and not _goes_without_saying(objective):
-        said[f"{ANNOTATION_PREFIX}ladder"] = ",".join(
-            [REQUESTED, *map(escape_level, objective.ladder)]
+        said[f"{_ANNOTATION_PREFIX}ladder"] = ",".join(
+            [REQUESTED, *map(_escape_level, objective.ladder)]
         )
     if objective.clear is not None:
-        said[f"{ANNOTATION_PREFIX}clear"] = repr(objective.clear)
+        said[f"{_ANNOTATION_PREFIX}clear"] = repr(objective.clear)
     return said
 
 
@@ -130,7 +125,7 @@ def _indicator(objective: Objective) -> dict[str, Any]:
 
 
 def _source(measured: dict[str, Any]) -> dict[str, Any]:
-    return {"metricSource": {"type": SOURCE_TYPE, "spec": measured}}
+    return {"metricSource": {"type": _SOURCE_TYPE, "spec": measured}}
 
 
 def _policy(name: str, alert: BurnAlert) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.errors import UpstreamError
-from proxy.upstream.packed import (
+from proxy.upstream.decoding import (
     MAX_COMPRESSION_RATIO,
     MAX_DECODED_BYTES,
     MAX_PIECE_BYTES,

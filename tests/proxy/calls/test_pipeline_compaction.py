@@ -1,4 +1,4 @@
-"""What becomes of a call whose prompt is folded, and of one whose folding fails or is refused."""
+"""Calls whose prompt is compacted, and calls whose compaction fails or is refused."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -30,8 +30,8 @@ SHORT = b'{"model":"m","messages":[{"role":"user","content":"In short."}]}'
 
 
 @dataclass
-class Folds:
-    """Folds every call, or leaves it unmodified."""
+class FakeCompaction:
+    """Compacts every call, or leaves it unmodified."""
 
     kept: CompactionResult | None = None
     routes: list[str] = field(default_factory=list)
@@ -40,7 +40,7 @@ class Folds:
     def has_part(self, call: Call) -> bool:
         return True
 
-    async def folded(self, call: Call, route: Route) -> CompactionResult:
+    async def compact(self, call: Call, route: Route) -> CompactionResult:
         assert call.body == ASKED  # each attempt starts from the caller's own bytes
         self.routes.append(route.name)
         if self.kept is not None:
@@ -49,15 +49,17 @@ class Folds:
             call, body=SHORT, origin=UncompactedConversation(messages=(b"{}",), turns=3)
         )
         return CompactionResult(
-            mode="facts", why="pays", sent=sent, is_folded=True, before=900, after=90, needed=2
+            mode="facts", why="pays", sent=sent, is_compacted=True, before=900, after=90, needed=2
         )
 
-    async def left(self, call: Call, fold: CompactionResult) -> CompactionResult:
+    async def track_unmodified(self, call: Call, compaction: CompactionResult) -> CompactionResult:
         origin = UncompactedConversation(messages=(b"{}",), turns=3, reset=True)
-        return msgspec.structs.replace(fold, sent=msgspec.structs.replace(call, origin=origin))
+        return msgspec.structs.replace(
+            compaction, sent=msgspec.structs.replace(call, origin=origin)
+        )
 
-    def refused(self, call: Call, fold: CompactionResult) -> None:
-        assert fold.is_folded
+    def record_refusal(self, call: Call, compaction: CompactionResult) -> None:
+        assert compaction.is_compacted
         self.refusals += 1
 
 
@@ -69,7 +71,7 @@ class Hears(NoPlanning):
         self.heard: list[Call] = []
         self._changes = changes
 
-    async def planned(self, call: Call, route: Route) -> Any:
+    async def plan(self, call: Call, route: Route) -> Any:
         self.told.append("planned")
         self.heard.append(call)
         if not self._changes:
@@ -87,12 +89,15 @@ class Done:
 
 
 def serve(
-    folds: Folds, *scripts: Scripted | Piece, planning: NoPlanning | None = None, **fields: Any
+    compacts: FakeCompaction,
+    *scripts: Scripted | Piece,
+    planning: NoPlanning | None = None,
+    **fields: Any,
 ) -> Done:
     async def work() -> Done:
         transport, caller, estimator = FakeTransport(scripts), FakeCaller(), FakeEstimator()
         table, ledger = desk(transport, *fields.get("routes", (ONE,)), estimator=estimator)
-        table = replace(table, compaction=folds, planning=planning or NoPlanning())
+        table = replace(table, compaction=compacts, planning=planning or NoPlanning())
         with suppress(ProxyError):
             await served(call(ASKED), caller, table, Timeline(ticks))
         sent = [each.body for _, each in transport.sent]
@@ -103,13 +108,13 @@ def serve(
 
 def test_the_shorter_prompt_is_planned_sent_and_told():
     planning = Hears()
-    done = serve(Folds(), Scripted([COMPLETION]), planning=planning)
+    done = serve(FakeCompaction(), Scripted([COMPLETION]), planning=planning)
     (kept,) = done.receipts
 
     assert done.sent == [SHORT]
     assert [each.body for each in planning.heard] == [SHORT]
     assert planning.heard[0].origin == UncompactedConversation(messages=(b"{}",), turns=3)
-    assert (kept.compaction, kept.compaction_why, kept.folded) == ("facts", "pays", True)
+    assert (kept.compaction, kept.compaction_why, kept.compacted) == ("facts", "pays", True)
     assert (kept.tokens_before, kept.tokens_after, kept.needed) == (900, 90, 2)
     assert kept.compaction_nanos is not None
     assert done.caller.head is not None
@@ -127,32 +132,34 @@ def test_what_is_learned_of_counting_is_learned_of_what_was_sent():
 
     async def work() -> None:
         table, _ = desk(FakeTransport([Scripted([COMPLETION])]), ONE, estimator=Learns())
-        await served(call(ASKED), FakeCaller(), replace(table, compaction=Folds()), Timeline(ticks))
+        await served(
+            call(ASKED), FakeCaller(), replace(table, compaction=FakeCompaction()), Timeline(ticks)
+        )
 
     played(work())
     assert asked == [SHORT]
 
 
 @pytest.mark.parametrize("why", ["failed", "late", "signed", "invalid"])
-def test_where_folding_fails_the_callers_bytes_go_out_with_a_reason(why):
-    done = serve(Folds(passthrough_result("facts", why)), Scripted([COMPLETION]))
+def test_where_compaction_fails_the_callers_bytes_go_out_with_a_reason(why):
+    done = serve(FakeCompaction(passthrough_result("facts", why)), Scripted([COMPLETION]))
     (kept,) = done.receipts
 
     assert done.sent == [ASKED]
-    assert (kept.compaction, kept.compaction_why, kept.folded) == ("facts", why, False)
+    assert (kept.compaction, kept.compaction_why, kept.compacted) == ("facts", why, False)
     assert (kept.compaction_nanos, kept.reset) == (None, False)
     assert done.caller.head is not None
     assert done.caller.head.headers["x-thriftgate-compaction"] == f"unmodified; reason={why}"
 
 
 def test_trouble_is_noted():
-    done = serve(Folds(passthrough_result("facts", "failed")), Scripted([COMPLETION]))
+    done = serve(FakeCompaction(passthrough_result("facts", "failed")), Scripted([COMPLETION]))
 
     assert done.receipts[0].notes == ("compaction failed, so the conversation was sent unmodified",)
 
 
 def test_a_call_that_compaction_has_no_part_in_says_nothing_of_it():
-    done = serve(Folds(NO_COMPACTION), Scripted([COMPLETION]))
+    done = serve(FakeCompaction(NO_COMPACTION), Scripted([COMPLETION]))
 
     assert done.receipts[0].compaction == ""
     assert done.caller.head is not None
@@ -160,9 +167,11 @@ def test_a_call_that_compaction_has_no_part_in_says_nothing_of_it():
 
 
 @pytest.mark.parametrize("status", [400, 422])
-def test_a_folded_prompt_that_is_refused_goes_again_as_it_came_and_the_feature_rests(status):
-    folds, planning = Folds(), Hears(changes=True)
-    done = serve(folds, failing(status), Scripted([COMPLETION]), planning=planning)
+def test_a_compacted_prompt_that_is_refused_is_sent_again_unmodified_and_the_refusal_recorded(
+    status,
+):
+    compacts, planning = FakeCompaction(), Hears(changes=True)
+    done = serve(compacts, failing(status), Scripted([COMPLETION]), planning=planning)
 
     assert done.sent == [SHORT + b" ", ASKED + b" "]
     assert [(each.outcome, each.final) for each in done.receipts] == [
@@ -170,7 +179,7 @@ def test_a_folded_prompt_that_is_refused_goes_again_as_it_came_and_the_feature_r
         (Outcome.ANSWERED, True),
     ]
     assert [each.compaction_why for each in done.receipts] == ["pays", "refused"]
-    assert folds.refusals == 1
+    assert compacts.refusals == 1
     assert planning.told[-1] != "refused"
     assert planning.heard[-1].origin == UncompactedConversation(
         messages=(b"{}",), turns=3, reset=True
@@ -178,32 +187,32 @@ def test_a_folded_prompt_that_is_refused_goes_again_as_it_came_and_the_feature_r
 
 
 def test_where_planning_was_at_fault_compaction_is_not_blamed():
-    folds, planning = Folds(), Hears(changes=True)
-    done = serve(folds, failing(400), failing(400), Scripted([COMPLETION]), planning=planning)
+    compacts, planning = FakeCompaction(), Hears(changes=True)
+    done = serve(compacts, failing(400), failing(400), Scripted([COMPLETION]), planning=planning)
 
     assert done.sent == [SHORT + b" ", ASKED + b" ", ASKED]
-    assert folds.refusals == 0
+    assert compacts.refusals == 0
     assert planning.told[-1] == "refused"
 
 
 def test_a_prompt_that_is_refused_either_way_is_nobodys_fault():
-    folds = Folds()
-    done = serve(folds, failing(400), failing(400))
+    compacts = FakeCompaction()
+    done = serve(compacts, failing(400), failing(400))
 
     assert done.sent == [SHORT, ASKED]
-    assert folds.refusals == 0
+    assert compacts.refusals == 0
 
 
-def test_what_is_too_long_when_folded_is_not_sent_longer():
+def test_what_is_too_long_when_compacted_is_not_sent_longer():
     said = "This model's maximum context length is 4096 tokens."
-    done = serve(Folds(), failing(400, said=said))
+    done = serve(FakeCompaction(), failing(400, said=said))
 
     assert done.sent == [SHORT]
 
 
-def test_another_route_folds_again_from_the_callers_bytes():
-    folds = Folds()
-    done = serve(folds, failing(503), Scripted([COMPLETION]), routes=(ONE, TWO))
+def test_another_route_compacts_again_from_the_callers_bytes():
+    compacts = FakeCompaction()
+    done = serve(compacts, failing(503), Scripted([COMPLETION]), routes=(ONE, TWO))
 
-    assert folds.routes == ["one/m", "two/m"]
+    assert compacts.routes == ["one/m", "two/m"]
     assert done.sent == [SHORT, SHORT]
