@@ -44,7 +44,7 @@ from proxy.prefix.prompts.prompt import (
 )
 
 _QUOTE: Final = b'"'
-_NOWHERE: Final = "a mark was left out: its message can carry none"
+_MARK_LEFT_OUT_NOTE: Final = "a mark was left out: its message can carry none"
 
 
 def join_texts(prompt: Prompt, came: Prompt) -> Prompt:
@@ -300,7 +300,10 @@ def mark_prompt(
         marks={**theirs, **stand},
         explicit=policy.explicit,
         body=draft.asked.body if full == draft.prompt else _render_body(full, draft, target),
-        notes=(*standing.notes, *([_NOWHERE] if len(stand) < len(standing.marks) else ())),
+        notes=(
+            *standing.notes,
+            *([_MARK_LEFT_OUT_NOTE] if len(stand) < len(standing.marks) else ()),
+        ),
     )
 
 

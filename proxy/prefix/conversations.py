@@ -34,16 +34,16 @@ from proxy.prefix.prompts.lru_cache import LruCache
 #: Seconds after which an answer has begun, so that others may read what its call stored.
 ANSWERED: Final = 1.0
 #: Calls before one under which a clock that a prompt opens with may stand still.
-_STILL: Final = 2
+_MAX_CALLS_WITHIN_CLOCK_TICK: Final = 2
 #: Comparisons with earlier calls remembered; what a conversation repeats may change as it grows,
 #: so the latest count.
-_LEFTS: Final = 2
-_CALLS: Final = 100_000
-_TALKS: Final = 50_000
+_MAX_LEFT_OUT_COUNTS: Final = 2
+_MAX_CALLS: Final = 100_000
+_MAX_CONVERSATIONS: Final = 50_000
 #: Stands for more than one conversation.
 _SEVERAL: Final = b""
 #: Places from the latest back where a first call may have ended otherwise than it is sent now.
-_TAILS: Final = 2
+_MAX_CHANGED_PLACES: Final = 2
 
 
 class ConversationState(msgspec.Struct):
@@ -88,7 +88,7 @@ class ConversationState(msgspec.Struct):
         firsts = [one.first for one in self.openings]
         others = [first for first in firsts if first != begins.first]
         alike = len(firsts) - len(others)
-        stands = moves and alike <= _STILL and firsts[: len(others)] == others
+        stands = moves and alike <= _MAX_CALLS_WITHIN_CLOCK_TICK and firsts[: len(others)] == others
         return self.openings[: len(others)] if stands else self.openings
 
     def fork(self) -> "ConversationState":
@@ -99,7 +99,7 @@ class ConversationState(msgspec.Struct):
 
     def record_left_out(self, left: int) -> None:
         """A call had to extend one before it, and left out so many blocks at its end."""
-        self.lefts = (*self.lefts, left)[-_LEFTS:]
+        self.lefts = (*self.lefts, left)[-_MAX_LEFT_OUT_COUNTS:]
 
     def record_call(self, sent: SentCall, now: float, *, tokens: int, turns: int) -> None:
         """A call of it was answered.
@@ -170,7 +170,7 @@ class _LatestCall(msgspec.Struct, frozen=True, gc=False):
         return self.whole != self.first
 
 
-_NEVER: Final = _LatestCall()
+_NO_CALL: Final = _LatestCall()
 
 
 class Conversations:
@@ -181,7 +181,7 @@ class Conversations:
         talks: Conversations remembered.
     """
 
-    def __init__(self, calls: int = _CALLS, talks: int = _TALKS) -> None:
+    def __init__(self, calls: int = _MAX_CALLS, talks: int = _MAX_CONVERSATIONS) -> None:
         self._whole: LruCache[bytes, bytes] = LruCache(calls)
         self._shortened: LruCache[bytes, bytes] = LruCache(talks)
         self._answers: LruCache[bytes, bytes] = LruCache(talks)
@@ -215,7 +215,7 @@ class Conversations:
     def record_call(self, chain: ConversationChain, found: ResolvedConversation) -> None:
         """Remember a call of this conversation."""
         name = found.name
-        before = self._latest.get(name) or _NEVER
+        before = self._latest.get(name) or _NO_CALL
         is_again = self._whole.peek(chain.whole) is not None
         self._whole.put(chain.whole, name)
         length = len(chain.said)
@@ -269,13 +269,13 @@ class Conversations:
 
     def _is_next(self, name: bytes, chain: ConversationChain) -> bool:
         """True if a chain holds the latest call of a conversation with which it begins."""
-        known = self._latest.get(name) or _NEVER
+        known = self._latest.get(name) or _NO_CALL
         if known.length and not chain.holds(known.whole, known.length):
             return False
         return _may_go_on(chain, known)
 
     def _latest_call(self, name: bytes) -> _LatestCall:
-        return self._latest.peek(name) or _NEVER
+        return self._latest.peek(name) or _NO_CALL
 
     def _find_by_answer(self, chain: ConversationChain) -> tuple[bytes, bytes]:
         """The conversation whose latest answer it answers, or the one it parts from there."""
@@ -294,7 +294,7 @@ class Conversations:
         share is none of theirs alone.
         """
         source = b""
-        for at in list(chain.places)[:_TAILS]:
+        for at in list(chain.places)[:_MAX_CHANGED_PLACES]:
             for others, value in enumerate((chain.values[at], *chain.values_before(at))):
                 name = self._shortened.get(value) or b""
                 known = self._latest_call(name)

@@ -30,7 +30,8 @@ sent, and what it should have cost unmodified, by one model of the provider's ca
 provider loses would be lost either way and is no matter of planning. A call that paid for marks
 which may still be read is judged later: once its conversation went on, with or without them, or
 once they died. A feature is surely dearer when the calls judged last cost more together than
-unmodified, by more than ``TOLERANCE`` and by more than ``ERRORS`` standard errors of their sum.
+unmodified, by more than ``MAX_EXTRA_COST_SHARE`` and by more than ``MIN_STANDARD_ERRORS`` of their
+sum.
 """
 
 import math
@@ -50,20 +51,22 @@ ALPHA: Final = 0.005
 #: Conversations that each arm must have.
 MIN_CONVERSATIONS: Final = 50
 
-_TUNED = 200.0  # conversations in the control arm at which the bound is tightest
+_TIGHTEST_AT_CONVERSATIONS = (
+    200.0  # conversations in the control arm at which the bound is tightest
+)
 _ODDS = 2 * math.log(1 / ALPHA)
-_PACE = (_ODDS + math.log(1 + _ODDS)) / _TUNED
-_NORMAL = 1.959964  # standard errors to either side that hold 95 %
+_PACE = (_ODDS + math.log(1 + _ODDS)) / _TIGHTEST_AT_CONVERSATIONS
+_ERRORS_FOR_95_PERCENT = 1.959964  # standard errors to either side that hold 95 %
 #: Calls that are judged together.
-WINDOW: Final = 50
+JUDGED_CALLS: Final = 50
 #: Calls below which nothing is judged.
 MIN_CALLS: Final = 20
 #: How much dearer than unmodified is borne, as a share of that.
-TOLERANCE: Final = 0.02
+MAX_EXTRA_COST_SHARE: Final = 0.02
 #: Standard errors by which the sum has to be above nothing.
-ERRORS: Final = 3.0
+MIN_STANDARD_ERRORS: Final = 3.0
 #: Calls that wait to be judged; beyond, the one that waited longest is judged as it stands.
-_MAX_OPEN: Final = 128
+_MAX_PENDING_CALLS: Final = 128
 #: Seconds without a call after which a feature is judged afresh.
 _RESET_AFTER_S: Final = 21_600.0
 _numbers = count(1)
@@ -179,7 +182,7 @@ def compare_arms(treated: ArmTotals, control: ArmTotals) -> ArmComparison:
         return ArmComparison(finding=ComparisonFinding.NOT_ENOUGH, why=why)
     cost, hits = _log_cost_ratio(treated, control), _hit_rate_difference(treated, control)
     harm = _harm_reason(cost, hits, _error_bound(treated, control))
-    low, high = hits.interval(_NORMAL)
+    low, high = hits.interval(_ERRORS_FOR_95_PERCENT)
     return ArmComparison(
         finding=ComparisonFinding.WORSE if harm else ComparisonFinding.MEASURED,
         saving=None if cost is None else _saving_interval(cost),
@@ -254,7 +257,7 @@ def _error_bound(treated: ArmTotals, control: ArmTotals) -> float:
 
 
 def _saving_interval(cost: _Estimate) -> Interval:
-    low, high = cost.interval(_NORMAL)
+    low, high = cost.interval(_ERRORS_FOR_95_PERCENT)
     return Interval(-math.expm1(high), -math.expm1(cost.value), -math.expm1(low))
 
 
@@ -306,7 +309,7 @@ class HarmWatch:
     """Judges one feature on one family of models; 3 KB, and 100 bytes a call to be judged."""
 
     def __init__(self) -> None:
-        self._judged: deque[tuple[float, float]] = deque(maxlen=WINDOW)
+        self._judged: deque[tuple[float, float]] = deque(maxlen=JUDGED_CALLS)
         self._open: OrderedDict[int, _PendingCall] = OrderedDict()
         self._latest = 0.0
 
@@ -332,7 +335,7 @@ class HarmWatch:
             return 0
         number = next(_numbers)
         self._open[number] = found
-        if len(self._open) > _MAX_OPEN:
+        if len(self._open) > _MAX_PENDING_CALLS:
             self._judge_call(self._open.popitem(last=False)[1])
         return number
 
@@ -344,10 +347,10 @@ class HarmWatch:
             return None
         more = sum(added for added, _ in self._judged)
         direct = sum(cost for _, cost in self._judged)
-        if direct <= 0.0 or more <= TOLERANCE * direct:
+        if direct <= 0.0 or more <= MAX_EXTRA_COST_SHARE * direct:
             return None
         squares = sum((added - more / calls) ** 2 for added, _ in self._judged)
-        if more <= ERRORS * sqrt(squares):
+        if more <= MIN_STANDARD_ERRORS * sqrt(squares):
             return None
         return Harm(calls=calls, more=more / direct)
 

@@ -32,7 +32,7 @@ from proxy.prefix.prompts.lru_cache import LruCache
 #: Nobody waits longer than this, in seconds, whatever it saves.
 MAX_WAIT_S: Final = 5.0
 #: A first byte this many times later than expected is not waited for any more.
-_LATE: Final = 2.0
+_MAX_LATENESS_FACTOR: Final = 2.0
 #: What a second of one call's waiting may cost, in nano-dollars: a cent, 36 dollars an hour.
 #: Whoever waits for the answer is paid about that: an hour of work in the USA costs an employer 36
 #: dollars before tax and extras (Bureau of Labor Statistics, average hourly earnings, 2025). So
@@ -40,9 +40,9 @@ _LATE: Final = 2.0
 #: 1,500 (0.0035) a third of one.
 NANOS_PER_SECOND_WAITED: Final = 10_000_000
 #: How much of the average first byte is the latest one's.
-_NEW: Final = 0.2
+_LATEST_WEIGHT: Final = 0.2
 _MAX_LATENCY_CLASSES: Final = 1_024
-_MILLION: Final = 1_000_000
+_TOKENS_PER_MILLION: Final = 1_000_000
 #: What it takes to tell one kind of answer from another: upstream, model, whether it is streamed.
 LatencyClass = tuple[str, str, bool]
 
@@ -88,7 +88,7 @@ def max_wait_s(
     price = regime.writes.get(writing.ttl, Fraction(1)) - regime.read
     if float(price) * writing.tokens * fresh <= left * second:
         return 0.0
-    return min(MAX_WAIT_S, left * _LATE)
+    return min(MAX_WAIT_S, left * _MAX_LATENESS_FACTOR)
 
 
 class WriteWait(msgspec.Struct, frozen=True):
@@ -147,7 +147,7 @@ class InFlightWrites:
         if found is None:
             return None
         writer, writing = found
-        fresh = rates.input / _MILLION
+        fresh = rates.input / _TOKENS_PER_MILLION
         seconds = max_wait_s(writing, planned.way.regime, now, fresh, NANOS_PER_SECOND_WAITED)
         return WriteWait(writer, seconds) if seconds else None
 
@@ -215,7 +215,7 @@ class InFlightWrites:
     def _average_first_byte_s(self, write: _Write, now: float) -> float:
         took = max(0.0, now - write.since)
         before = self._first_bytes.peek(write.lane)
-        return took if before is None else before + _NEW * (took - before)
+        return took if before is None else before + _LATEST_WEIGHT * (took - before)
 
 
 def _new_entries(planned: Planned) -> Iterator[tuple[int, float]]:

@@ -15,19 +15,21 @@ from proxy.prefix.prompts.prompt import RANK, Fingerprint, count_leading_roles
 from proxy.records.feature_mode import LayoutScope
 
 #: Sets of tools of one feature whose instructions are told apart.
-_TOOL_SETS: Final = 8
+_MAX_TOOL_SETS: Final = 8
 #: Calls of a feature between two looks at what it shows, and while they are its first.
-_EVERY: Final = 25
-_OFTEN: Final = 5
-_FIRST: Final = 50
-_MILLION: Final = 1_000_000
+_CALLS_BETWEEN_LOOKS: Final = 25
+_FIRST_CALLS_BETWEEN_LOOKS: Final = 5
+_FIRST_CALLS: Final = 50
+_TOKENS_PER_MILLION: Final = 1_000_000
 #: What a feature whose price is unknown is planned with, in nano-dollars a token.
-_USUAL: Final = Fraction(1_000)
+_DEFAULT_NANOS_PER_TOKEN: Final = Fraction(1_000)
 
 
 def is_due(calls: int) -> bool:
     """True if to look at what a feature shows after so many calls: now and then, more at first."""
-    return calls % (_OFTEN if calls < _FIRST else _EVERY) == 0
+    return (
+        calls % (_FIRST_CALLS_BETWEEN_LOOKS if calls < _FIRST_CALLS else _CALLS_BETWEEN_LOOKS) == 0
+    )
 
 
 class LayoutLearner:
@@ -40,7 +42,7 @@ class LayoutLearner:
     def __init__(self, most: int = 128) -> None:
         self._known: LruCache[LayoutScope, LruCache[bytes, FeatureLearner]] = LruCache(most)
         #: What stands for tools in any order, by those in theirs.
-        self._named: LruCache[tuple[Fingerprint, int], bytes] = LruCache(most * _TOOL_SETS)
+        self._named: LruCache[tuple[Fingerprint, int], bytes] = LruCache(most * _MAX_TOOL_SETS)
 
     def __len__(self) -> int:
         return len(self._known)
@@ -70,7 +72,7 @@ class LayoutLearner:
     def proposal(self, planned: Planned) -> Layout | None:
         """The moves that would pay for a call's feature; None for none, or too little seen."""
         rate = planned.way.rates.input if planned.way.rates is not None else None
-        fresh = _USUAL if rate is None else Fraction(rate, _MILLION)
+        fresh = _DEFAULT_NANOS_PER_TOKEN if rate is None else Fraction(rate, _TOKENS_PER_MILLION)
         learners = self._known.peek(planned.place)
         if learners is None:
             return None
@@ -89,7 +91,7 @@ class LayoutLearner:
         named = self._named.get_or_make(
             key, lambda: draft.fingerprint(b"".join(sorted(map(draft.fingerprint, tools))))
         )
-        return self._known.get_or_make(planned.place, lambda: LruCache(_TOOL_SETS)).get_or_make(
+        return self._known.get_or_make(planned.place, lambda: LruCache(_MAX_TOOL_SETS)).get_or_make(
             named,
             lambda: FeatureLearner(
                 draft.fingerprint, tools=sum(map(len, tools)), shows=draft.asked.shows

@@ -23,8 +23,8 @@ from proxy.prefix.prompts.prompt import (
 )
 
 #: Bytes of a block and of a text's lines besides their fingerprints, about.
-_BLOCK: Final = 250
-_TEXT: Final = 300
+_BLOCK_BYTES: Final = 250
+_TEXT_LINES_BYTES: Final = 300
 _PrefixKey = tuple[Fingerprint, int, int, tuple[int, int] | None]
 _MessageKey = tuple[Fingerprint, int]
 
@@ -47,8 +47,8 @@ class SharedPrefix(msgspec.Struct, frozen=True):
     @property
     def size(self) -> int:
         """About how many bytes it takes."""
-        lines = sum(_TEXT + len(each.digests) * 2 for each in self.lines.values())
-        return _BLOCK * len(self.blocks) + lines
+        lines = sum(_TEXT_LINES_BYTES + len(each.digests) * 2 for each in self.lines.values())
+        return _BLOCK_BYTES * len(self.blocks) + lines
 
 
 class SharedPrefixIndex:

@@ -21,17 +21,22 @@ from proxy.prefix.planned import Draft, Planned
 from proxy.prefix.prediction.changes import repeated_bytes
 from proxy.prefix.prediction.lookups import stores_at_breakpoints
 from proxy.prefix.prediction.prefix_chains import ExpectedRead
-from proxy.prefix.prediction.sent_call import MORE, SentCall, blocks_left_out, digest_start
+from proxy.prefix.prediction.sent_call import (
+    MORE_LEFT_OUT,
+    SentCall,
+    blocks_left_out,
+    digest_start,
+)
 from proxy.prefix.prompts.prompt import Prompt, PromptSlot
 from slo.price import TokenRates
 from slo.usage import Usage
 
 #: A shortfall below this share of what could be read is an error of estimates.
-_SLACK: Final = 20
+_READABLE_SLACK_DIVISOR: Final = 20
 #: The same as a share of what else is in the prompt.
-_ELSE: Final = 5
-_LEAST_SLACK: Final = 64
-_MILLION: Final = 1_000_000
+_OTHER_SLACK_DIVISOR: Final = 5
+_MIN_SLACK_TOKENS: Final = 64
+_TOKENS_PER_MILLION: Final = 1_000_000
 _SAYS: Final = "the provider says {}"
 
 
@@ -137,7 +142,7 @@ def lost_nanos(tokens: int, usage: Usage, rates: TokenRates | None) -> int | Non
         if rates.input is None:
             return None
         paid += (tokens - written) * rates.input
-    return round((paid - tokens * rates.cache_read) / _MILLION)
+    return round((paid - tokens * rates.cache_read) / _TOKENS_PER_MILLION)
 
 
 def _cap_at_unread(lost: int, usage: Usage) -> int:
@@ -159,7 +164,12 @@ def _allowed_shortfall(sent: SentCall, could: int, total: int) -> int:
     Texts differ in tokens per byte: the more else there is in a prompt, the less is known of a
     part of it.
     """
-    return max(sent.regime.block, _LEAST_SLACK, could // _SLACK, min(could, total - could) // _ELSE)
+    return max(
+        sent.regime.block,
+        _MIN_SLACK_TOKENS,
+        could // _READABLE_SLACK_DIVISOR,
+        min(could, total - could) // _OTHER_SLACK_DIVISOR,
+    )
 
 
 def _merge_reasons(found: MissFinding, told: ProviderReason) -> MissFinding:
@@ -282,8 +292,8 @@ def _blocks_left_out(
     if extends:
         return 0
     if not answered or not sent.regime.takes_marks:
-        return MORE
-    return blocks_left_out(sent.blocks, state.endings) or MORE
+        return MORE_LEFT_OUT
+    return blocks_left_out(sent.blocks, state.endings) or MORE_LEFT_OUT
 
 
 def _stable_share(call: SentCall) -> float:

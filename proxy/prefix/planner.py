@@ -64,10 +64,10 @@ from proxy.records.feature_mode import LayoutScope
 from slo.usage import Usage
 
 #: Reasons told of one call.
-_NOTES: Final = 16
-_FEATURES: Final = 4_096
+_MAX_NOTES: Final = 16
+_MAX_FEATURES: Final = 4_096
 #: Features whose lists of tools are remembered, of some 40 KB each at most.
-_EQUIPPED: Final = 1_024
+_MAX_FEATURES_WITH_TOOLS: Final = 1_024
 
 
 class Planner:
@@ -91,8 +91,8 @@ class Planner:
         self._secret = secret
         self._share = share
         self._talks: LruCache[bytes, ConversationState] = LruCache(talks)
-        self._habits: LruCache[LayoutScope, ReuseStatistics] = LruCache(_FEATURES)
-        self._toolsets: LruCache[LayoutScope, Toolsets] = LruCache(_EQUIPPED)
+        self._habits: LruCache[LayoutScope, ReuseStatistics] = LruCache(_MAX_FEATURES)
+        self._toolsets: LruCache[LayoutScope, Toolsets] = LruCache(_MAX_FEATURES_WITH_TOOLS)
         self._readings = MessageCache()
         self._conversations = Conversations()
         self._unstored = UnstoredPrefixes()
@@ -207,7 +207,7 @@ class Planner:
             headers=key_headers(own, target.regime),
             prompt=variant.sending.prompt,
             evidence=variant.evidence,
-            notes=(*found.notes, *variant.sending.notes)[:_NOTES],
+            notes=(*found.notes, *variant.sending.notes)[:_MAX_NOTES],
             direct=variant.direct,
             trial=trial,
         )

@@ -49,7 +49,7 @@ _RETENTION: Final = "prompt_cache_retention"
 _RESPONSES: Final = "responses"
 _STORE: Final = "store"
 #: Upstreams whose refusals are remembered.
-_UPSTREAMS: Final = 256
+_MAX_UPSTREAMS: Final = 256
 
 
 class AnswerDiagnostics(msgspec.Struct, frozen=True):
@@ -173,7 +173,7 @@ class ProviderDiagnostics:
 
     def __init__(self, most: int = 20_000) -> None:
         self._latest: LruCache[tuple[bytes, str], _LatestAnswer] = LruCache(most)
-        self._resting: LruCache[str, float] = LruCache(_UPSTREAMS)
+        self._resting: LruCache[str, float] = LruCache(_MAX_UPSTREAMS)
 
     def __len__(self) -> int:
         return len(self._latest)

@@ -46,12 +46,12 @@ from proxy.records.feature_mode import LayoutScope
 from slo.usage import Usage
 
 #: Prefixes that unmodified calls would have sent: 12 MB.
-_PREFIXES: Final = 50_000
-_FEATURES: Final = 4_096
+_MAX_PREFIXES: Final = 50_000
+_MAX_FEATURES: Final = 4_096
 #: The cache in which a provider's own choice of breakpoints can be switched off.
-_MODAL: Final = "openai-breakpoint"
+_OPENAI: Final = "openai-breakpoint"
 #: The cache in which what no mark ends is not stored, and so costs nothing.
-_BETS: Final = "anthropic-breakpoint"
+_ANTHROPIC: Final = "anthropic-breakpoint"
 
 
 class MarkedVariant(NamedTuple):
@@ -107,11 +107,11 @@ class UnmodifiedBaseline:
         self, credit: float | None = None, unstored: UnstoredPrefixes | None = None
     ) -> None:
         self._credit = credit
-        self._chains = PrefixChainIndex(_PREFIXES, is_brief=True, unstored=unstored)
-        self._trials = PrefixChainIndex(_PREFIXES, is_brief=True, unstored=unstored)
+        self._chains = PrefixChainIndex(_MAX_PREFIXES, is_brief=True, unstored=unstored)
+        self._trials = PrefixChainIndex(_MAX_PREFIXES, is_brief=True, unstored=unstored)
         self._numbers = count(1)
-        self._earnings: LruCache[LayoutScope, MarkEarnings] = LruCache(_FEATURES)
-        self._watches: LruCache[LayoutScope, HarmWatch] = LruCache(_FEATURES)
+        self._earnings: LruCache[LayoutScope, MarkEarnings] = LruCache(_MAX_FEATURES)
+        self._watches: LruCache[LayoutScope, HarmWatch] = LruCache(_MAX_FEATURES)
 
     def unmodified_call(
         self,
@@ -130,7 +130,7 @@ class UnmodifiedBaseline:
             Unplannable: If a message cannot be read.
         """
         if sending.body is draft.asked.body:
-            if target.regime.name != _MODAL:
+            if target.regime.name != _OPENAI:
                 return None
             return UnmodifiedCall(sent=sent, expected=self._chains.expect_read(sent, now))
         prompt = found.prompt
@@ -156,7 +156,7 @@ class UnmodifiedBaseline:
     def fully_marked_call(self, whole: MarkedVariant) -> FullyMarkedCall | None:
         """The call with all marks that its policy asks for, on paper; None where that is no bet."""
         sent, direct = whole.evidence.sent, whole.direct
-        if direct is None or sent.regime.name != _BETS or sent.marks == direct.sent.marks:
+        if direct is None or sent.regime.name != _ANTHROPIC or sent.marks == direct.sent.marks:
             return None
         return FullyMarkedCall(
             sent=sent, expected=self._trials.expect_read(sent, whole.evidence.now)
@@ -262,7 +262,7 @@ class UnmodifiedBaseline:
     def _record_earnings(self, planned: Planned, usage: Usage, unmodified: Usage) -> None:
         """Count what marks earned with an answered call, or would have."""
         sent, trial = planned.evidence.sent, planned.trial
-        if sent.regime.name != _BETS:
+        if sent.regime.name != _ANTHROPIC:
             return
         earnings = self._earnings_of(planned.place)
         price, direct = _token_price(planned.way), prompt_cost(unmodified, sent.regime)

@@ -24,16 +24,16 @@ MIN_AGES_S: Final = tuple(max(0, age - 1) * _BUCKET_S for age in range(_BUCKET_C
 #: What an observation keeps of its weight at the next one: some 200 count.
 _DECAY: Final = 0.995
 #: Conversations in a row that end with their first call before it is believed.
-MIN_RUN: Final = 20
+MIN_RUN_CONVERSATIONS: Final = 20
 #: The longest run that is asked for.
-_MAX_RUN: Final = 5_120
+_MAX_RUN_CONVERSATIONS: Final = 5_120
 #: Seconds after which a conversation that did not go on will not: what a first call stores lives
 #: half an hour. Source: OpenAI, prompt caching guide (2026-09).
-_OVER_S: Final = 1_800.0
+_ENDED_AFTER_S: Final = 1_800.0
 #: First calls that may still be followed; beyond, some are not counted.
 _MAX_PENDING: Final = 64
 #: How near a follower's gap has to lead to its first call, in seconds.
-_NEAR_S: Final = 1.0
+_MAX_GAP_ERROR_S: Final = 1.0
 
 
 class Prior(msgspec.Struct, frozen=True):
@@ -108,7 +108,7 @@ class SingleCallRun:
     def __init__(self) -> None:
         self._young: deque[float] = deque()
         self._run = 0
-        self._needed = MIN_RUN
+        self._needed = MIN_RUN_CONVERSATIONS
 
     def record_first_call(self, now: float) -> None:
         """Count a conversation's first call."""
@@ -120,11 +120,11 @@ class SingleCallRun:
         """Count a conversation's second call, so many seconds after its first."""
         self._judge_old(now)
         if self._run >= self._needed:
-            self._needed = min(_MAX_RUN, 2 * self._needed)
+            self._needed = min(_MAX_RUN_CONVERSATIONS, 2 * self._needed)
         self._run = 0
         first = now - gap if isfinite(gap) else now
         near = min(self._young, key=lambda at: abs(at - first), default=None)
-        if near is not None and abs(near - first) <= _NEAR_S:
+        if near is not None and abs(near - first) <= _MAX_GAP_ERROR_S:
             self._young.remove(near)
 
     def is_certain(self, now: float) -> bool:
@@ -133,6 +133,6 @@ class SingleCallRun:
         return self._run >= self._needed
 
     def _judge_old(self, now: float) -> None:
-        while self._young and now - self._young[0] >= _OVER_S:
+        while self._young and now - self._young[0] >= _ENDED_AFTER_S:
             self._young.popleft()
             self._run += 1

@@ -20,11 +20,11 @@ import msgspec
 
 #: How many times over marks have to have earned what the next ones cost: the first that comes again
 #: may be the only one.
-_SAFETY: Final = 3.0
+_MIN_EARNINGS_PER_STAKE: Final = 3.0
 #: The part of what all calls would have cost unmodified that bets may lose at any time.
-_ALLOWANCE: Final = 0.0004
+_MAX_LOSS_SHARE: Final = 0.0004
 #: The part of it that marks would have to save for one bet that may lose more.
-_SHARE: Final = 0.3
+_MIN_CREDIT_SAVING_SHARE: Final = 0.3
 #: Calls whose marks may be at stake at once.
 _MAX_STAKES: Final = 1_000
 #: Seconds that no call takes.
@@ -61,16 +61,20 @@ class MarkEarnings(msgspec.Struct):
             on_credit: Whether that may be more than others have brought back.
         """
         earned = self.earned + self.credit
-        if len(self.stakes) >= _MAX_STAKES or earned < _SAFETY * stake:
+        if len(self.stakes) >= _MAX_STAKES or earned < _MIN_EARNINGS_PER_STAKE * stake:
             return False
         if stake <= self.allowed_loss:
             return True
-        return on_credit and self._unstaked_balance >= 0.0 and earned >= _SHARE * self.spent
+        return (
+            on_credit
+            and self._unstaked_balance >= 0.0
+            and earned >= _MIN_CREDIT_SAVING_SHARE * self.spent
+        )
 
     @property
     def allowed_loss(self) -> float:
         """Money that may be lost now: what marks brought back and nothing else may lose already."""
-        return self._unstaked_balance + _ALLOWANCE * self.total
+        return self._unstaked_balance + _MAX_LOSS_SHARE * self.total
 
     @property
     def _unstaked_balance(self) -> float:

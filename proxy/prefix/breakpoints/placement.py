@@ -24,18 +24,18 @@ from proxy.prefix.breakpoints.plan import BreakpointPolicy
 from proxy.prefix.prompts.prompt import ASSISTANT, PromptBlock, PromptSlot
 
 #: Live entries tried as what this call reads, longest first.
-_HITS: Final = 3
+_MAX_READ_CANDIDATES: Final = 3
 #: Live entries looked at from either end of a prompt.
-_ENTRIES: Final = 8
+_MAX_ENTRIES_PER_END: Final = 8
 _OPENAI: Final = "openai-breakpoint"
 #: Bytes of a part that holds no word: `""`.
-_EMPTY: Final = 2
+_EMPTY_PART_BYTES: Final = 2
 #: Places on the wire that a message of the assistant may become: thinking, text and its calls.
-_WIDE: Final = 3
+_MAX_PLACES_PER_ANSWER: Final = 3
 #: How far below the least an estimate may be and still mean more. A mark that proves too early
 #: does nothing and costs nothing.
 #: Source: Anthropic, prompt caching; OpenAI, prompt caching guide (both 2026-09).
-_ROUGH: Final = 1.4
+_ESTIMATE_ERROR_FACTOR: Final = 1.4
 
 
 class Reuse(msgspec.Struct, frozen=True):
@@ -102,7 +102,10 @@ def _search_problem(call: CallToMark, regime: Regime, ttls: Sequence[str]) -> Se
     live = sorted(at for at in call.cached if 0 <= at <= last)
     return SearchProblem(
         tokens=(*call.ends, 0),
-        cached={at: rank.get(call.cached[at], 0) for at in (*live[:_ENTRIES], *live[-_ENTRIES:])},
+        cached={
+            at: rank.get(call.cached[at], 0)
+            for at in (*live[:_MAX_ENTRIES_PER_END], *live[-_MAX_ENTRIES_PER_END:])
+        },
         given={at: rank.get(ttl, 0) for at, ttl in call.given.items() if 0 <= at <= last},
         fees=tuple(float(regime.writes[ttl]) - 1 for ttl in ttls),
         gain=1 - float(regime.read),
@@ -126,7 +129,7 @@ def _readable_entries(board: SearchProblem) -> list[int]:
     """The live entries that this call may read, longest first; -1 for none."""
     known = sorted(board.cached, reverse=True)
     found = [at for at in known if any(board.is_in_reach(mark, at) for mark in board.given)]
-    return list(dict.fromkeys((*known[:_HITS], *found[:1], -1)))
+    return list(dict.fromkeys((*known[:_MAX_READ_CANDIDATES], *found[:1], -1)))
 
 
 class MarkPlacement(msgspec.Struct, frozen=True):
@@ -324,12 +327,12 @@ def _can_take_mark(block: PromptBlock, regime: Regime) -> bool:
     """
     if block.role == ASSISTANT or (regime.name == _OPENAI and block.message < 0):
         return False
-    return block.size > _EMPTY
+    return block.size > _EMPTY_PART_BYTES
 
 
 def _max_wire_places(blocks: Sequence[PromptBlock]) -> int:
     """Number of places these may be on the wire, at most in the common cases."""
-    return sum(_WIDE if block.role == ASSISTANT else 1 for block in blocks)
+    return sum(_MAX_PLACES_PER_ANSWER if block.role == ASSISTANT else 1 for block in blocks)
 
 
 def _mark_objection(
@@ -347,7 +350,7 @@ def _mark_objection(
 
 def is_cacheable_length(tokens: int, regime: Regime) -> bool:
     """True if so many tokens, by estimate, may be as many as are cached."""
-    return tokens * _ROUGH >= regime.least
+    return tokens * _ESTIMATE_ERROR_FACTOR >= regime.least
 
 
 def _mark_lifetime(wish: _Wish, regime: Regime, given: Mapping[int, str]) -> str:

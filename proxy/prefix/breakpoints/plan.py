@@ -13,8 +13,8 @@ _MAX_TOOLS: Final = 1_024
 _MAX_POLICIES: Final = 64
 #: Stands for the conversations that end alike but for their last messages.
 SEVERAL: Final = "*"
-_ALL = 1 << 64
-_LABEL = b"arm"  # so that no other choice made from the same hash goes along with this one
+_HASH_RANGE = 1 << 64
+_ARM_LABEL = b"arm"  # so that no other choice made from the same hash goes along with this one
 
 
 class ExperimentArm(StrEnum):
@@ -137,5 +137,5 @@ def assign_arm(conversation: bytes, share: float) -> ExperimentArm:
         conversation: What identifies it.
         share: The part of all conversations that is left alone, from 0 to 1.
     """
-    drawn = int.from_bytes(blake2b(conversation, digest_size=8, person=_LABEL).digest(), "big")
-    return ExperimentArm.CONTROL if drawn < share * _ALL else ExperimentArm.TREATED
+    drawn = int.from_bytes(blake2b(conversation, digest_size=8, person=_ARM_LABEL).digest(), "big")
+    return ExperimentArm.CONTROL if drawn < share * _HASH_RANGE else ExperimentArm.TREATED

@@ -30,8 +30,6 @@ from proxy.records.amounts import quantity
 
 _OPTIONS: Final = "prompt_cache_options"
 _RETENTION: Final = "prompt_cache_retention"
-#: The cache that has modes.
-_MODAL: Final = "openai-breakpoint"
 _KEY: Final = "prompt_cache_key"
 #: Caches whose calls carry a key in the body; "" for any other provider.
 KEYED: Final = frozenset({("block-chain", "mistral"), ("implicit", "fireworks")})
@@ -39,19 +37,20 @@ KEYED: Final = frozenset({("block-chain", "mistral"), ("implicit", "fireworks")}
 _KEYED_ITEMS: Final = KEYED | {("block-chain", "xai")}
 #: The header that carries it, elsewhere.
 _HEADERS: Final = {("block-chain", "xai"): "x-grok-conv-id"}
+#: The cache that has modes.
 _OPENAI: Final = "openai-breakpoint"
 #: How much more has to be read of a mark before the end than of one there.
-_CLEAR: Final = 1.1
+_MIN_READ_RATIO: Final = 1.1
 #: Calls that all have to begin in another way before OpenAI's own choice is switched off.
-_ALL_NEW: Final = 6
+_MIN_DIFFERENT_CALLS: Final = 6
 #: Answers from which on a policy holds to the end, as a power of two.
-_LAST: Final = 4
+_LAST_TURNS_STAGE: Final = 4
 #: Calls that begin a conversation again, from which on the same holds for all, likewise.
-_AGAIN: Final = 16
+_LAST_CALLS_STAGE: Final = 16
 #: Providers of machine-local caches whose key alone is where a call goes. OpenAI up to GPT-5.5 and
 #: Azure join it to a hash of how the prompt begins, which brings equal prefixes together by itself:
 #: one key for all changes nothing there, and several send one prefix to several cold machines.
-_ROUTED: Final = frozenset({("block-chain", "xai")})
+_ROUTED_BY_KEY: Final = frozenset({("block-chain", "xai")})
 
 
 def add_cache_key(prompt: Prompt, policy: BreakpointPolicy, regime: Regime) -> Prompt:
@@ -65,7 +64,7 @@ def add_cache_key(prompt: Prompt, policy: BreakpointPolicy, regime: Regime) -> P
     keyed_by = _KEYED_ITEMS if is_items(fields) else KEYED
     if policy.key and not keyed_by.isdisjoint(caches):
         wanted[_KEY] = msgspec.json.encode(policy.key)
-    if policy.explicit and regime.name == _MODAL and _RETENTION not in fields:
+    if policy.explicit and regime.name == _OPENAI and _RETENTION not in fields:
         wanted[_OPTIONS] = b'{"mode":"explicit"}'
     added = {one: raw for one, raw in wanted.items() if one not in fields}
     return msgspec.structs.replace(prompt, fields={**prompt.fields, **added}) if added else prompt
@@ -74,7 +73,7 @@ def add_cache_key(prompt: Prompt, policy: BreakpointPolicy, regime: Regime) -> P
 def is_explicit(prompt: Prompt, regime: Regime) -> bool:
     """True if a prompt that is sent switches the provider's own choice of breakpoints off."""
     raw = prompt.fields.get(_OPTIONS, b"")
-    if regime.name != _MODAL or raw[:1] != b"{":
+    if regime.name != _OPENAI or raw[:1] != b"{":
         return False
     return members(raw).get("mode") == b'"explicit"'
 
@@ -188,7 +187,7 @@ def blocks_left_unmarked(repeats: Sequence[float], sizes: Sequence[int]) -> int:
     """
     worth = [_expected_read_tokens(repeats, sizes, at) for at in range(len(sizes))]
     best = max(range(len(worth)), key=worth.__getitem__)
-    return best if worth[best] > worth[0] * _CLEAR else 0
+    return best if worth[best] > worth[0] * _MIN_READ_RATIO else 0
 
 
 def _expected_read_tokens(repeats: Sequence[float], sizes: Sequence[int], at: int) -> float:
@@ -213,8 +212,8 @@ def decision_stage(turns: int, calls: int = 0) -> int:
         calls: How often it was seen before.
     """
     if turns or not calls:
-        return min(turns.bit_length(), _LAST)
-    return _LAST + min(calls.bit_length(), _AGAIN)
+        return min(turns.bit_length(), _LAST_TURNS_STAGE)
+    return _LAST_TURNS_STAGE + min(calls.bit_length(), _LAST_CALLS_STAGE)
 
 
 def policy_name(regime: Regime, stage: int) -> str:
@@ -268,7 +267,7 @@ def without_unread_marks(
 def _are_all_new(before: Sequence[PromptStart], now: PromptStart) -> bool:
     """True if no two of many calls began alike, this one among them."""
     firsts = {now.first, *(each.first for each in before)}
-    return len(before) >= _ALL_NEW and len(firsts) > len(before)
+    return len(before) >= _MIN_DIFFERENT_CALLS and len(firsts) > len(before)
 
 
 def conversation_cache_key(regime: Regime, key_source: CacheKeySource) -> str:
@@ -276,7 +275,7 @@ def conversation_cache_key(regime: Regime, key_source: CacheKeySource) -> str:
 
     What keeps teams apart is no matter of a plan: it holds for every call, planned or not.
     """
-    if not _ROUTED.isdisjoint({(regime.name, regime.provider), (regime.name, "")}):
+    if not _ROUTED_BY_KEY.isdisjoint({(regime.name, regime.provider), (regime.name, "")}):
         return key_source.feature
     return key_source.team if needs_key(regime.name, regime.provider) else ""
 

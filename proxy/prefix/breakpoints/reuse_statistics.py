@@ -14,46 +14,50 @@ from proxy.prefix.breakpoints.continuation import (
     Prior,
     SingleCallRun,
 )
-from proxy.prefix.prediction.sent_call import MORE
+from proxy.prefix.prediction.sent_call import MORE_LEFT_OUT
 
 #: Upper ends of the gaps told apart, in seconds; the lifetimes that are sold are among them.
 GAP_EDGES_S: Final = (1, 5, 20, 60, 180, 300, 600, 1_800, 3_600, 14_400, 43_200, 86_400)
 #: What an observation keeps of its weight at the next one: some 100 count.
 _DECAY: Final = 0.99
 #: No chain of uses is believed to be longer.
-_MAX_CHAIN: Final = 100.0
+_MAX_EXPECTED_USES: Final = 100.0
 #: Conversations are told apart by how far they came: one call, two, up to four, eight, and more.
-_STAGES: Final = 5
+_STAGE_COUNT: Final = 5
 
 #: Where tools or an assistant's turn are in the first prompt, it is likely to go on.
-_OPEN: Final = Prior(0.8, 1.0)
+_OPEN_PRIOR: Final = Prior(0.8, 1.0)
 #: A lone question says nothing; then a mark has to wait until conversations are seen to go on.
-_LONE: Final = Prior(0.05, 4.0)
+_LONE_PRIOR: Final = Prior(0.05, 4.0)
 #: How much of what is hoped of it counts: a fee is certain, a reading is not.
-_DOUBT: Final = 0.75
+_LONE_DISCOUNT: Final = 0.75
 #: One that is asked again may be asked once more, or not.
-_AGAIN: Final = Prior(0.5, 2.0)
-_LATER: Final = Prior(0.8, 4.0)
-_EXTENDS: Final = Prior(0.95, 1.0)
+_REPEAT_PRIOR: Final = Prior(0.5, 2.0)
+_LATER_CALL_PRIOR: Final = Prior(0.8, 4.0)
+_EXTENSION_PRIOR: Final = Prior(0.95, 1.0)
 #: Prompts that come again as a whole, and may be retries; more of them are a habit.
-_RETRIES: Final = 1
+_MAX_RETRIES: Final = 1
 #: Reads that did not come true, where none did, after which nothing is marked for a while.
-_UNREAD: Final = 1.9
+_MAX_FAILED_READS: Final = 1.9
 _RETRY_AFTER_S: Final = 3_600.0
 #: A share of later calls that is as good as none.
-_HARDLY: Final = 0.1
+_NEGLIGIBLE_SHARE: Final = 0.1
 #: The share of calls that begin a conversation.
-_NEW_OPEN: Final = Prior(0.3)
-_NEW_LONE: Final = Prior(0.9)
+_NEW_OPEN_PRIOR: Final = Prior(0.3)
+_NEW_LONE_PRIOR: Final = Prior(0.9)
 #: Gaps within a conversation: nearly all within five minutes, so none but the shortest lifetime
 #: pays before gaps are seen.
-_GAPS: Final = (
+_CONVERSATION_GAPS: Final = (
     *(0.05, 0.25, 0.3, 0.2, 0.1, 0.05),
     *(0.002, 0.002, 0.002, 0.002, 0.002, 0.002),
     0.038,
 )
 #: Gaps between calls of a feature: as likely as not, another comes within five minutes.
-_CALLS: Final = (0.02, 0.06, 0.12, 0.15, 0.1, 0.05, 0.02, 0.03, 0.02, 0.03, 0.04, 0.02, 0.34)
+_FEATURE_GAPS: Final = (
+    *(0.02, 0.06, 0.12, 0.15, 0.1, 0.05),
+    *(0.02, 0.03, 0.02, 0.03, 0.04, 0.02),
+    0.34,
+)
 
 
 class ExpectedUses(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,7 +114,7 @@ class SeenCall(msgspec.Struct, frozen=True, kw_only=True):
     before: int = 0
     gap: float = 0.0
     extends: bool | None = True
-    left: int = MORE
+    left: int = MORE_LEFT_OUT
     counts: bool = True
     counted: bool = True
     repeats: bool = False
@@ -124,9 +128,9 @@ class ReuseStatistics:
     """Reuse statistics of one feature: about 3 KB; a call costs some 10 µs."""
 
     def __init__(self) -> None:
-        self._goes_on = [ContinuationModel() for _ in range(_STAGES)]
-        self._gaps = _Gaps(_GAPS)
-        self._calls = _Gaps(_CALLS)
+        self._goes_on = [ContinuationModel() for _ in range(_STAGE_COUNT)]
+        self._gaps = _Gaps(_CONVERSATION_GAPS)
+        self._calls = _Gaps(_FEATURE_GAPS)
         self._layout = 0
         self._common = _SharedStarts()
         self._new = 0.0
@@ -172,7 +176,7 @@ class ReuseStatistics:
         if seen.counts:
             self._lone.record_first_call(now)
         self._repeated += seen.repeats
-        if seen.repeats and self._repeated > _RETRIES:
+        if seen.repeats and self._repeated > _MAX_RETRIES:
             self._goes_on[0].record_continuation(now, inf)
             self._common.was_extended = True
         if seen.counts:
@@ -214,7 +218,7 @@ class ReuseStatistics:
         common = self._common
         extends = common.extends.cumulative_shares[0] if repeats is None else repeats
         shared, alike = common.shares.value, common.alike.value
-        new = self._first_call_share(_NEW_OPEN if is_open else _NEW_LONE)
+        new = self._first_call_share(_NEW_OPEN_PRIOR if is_open else _NEW_LONE_PRIOR)
         stable, semi, history, tools = {}, {}, {}, {}
         apart = new + (1.0 - new) * (1.0 - extends)
         new *= alike / shared if shared > alike else 1.0
@@ -247,8 +251,9 @@ class ReuseStatistics:
             self._goes_on[_conversation_stage(before + 1)],
         )
         if before or is_open:
-            return now.share(_LATER if before else _OPEN, heard), then.share(_LATER, heard)
-        return now.share(_LONE, heard) * _DOUBT, then.share(_AGAIN, heard)
+            first = now.share(_LATER_CALL_PRIOR if before else _OPEN_PRIOR, heard)
+            return first, then.share(_LATER_CALL_PRIOR, heard)
+        return now.share(_LONE_PRIOR, heard) * _LONE_DISCOUNT, then.share(_REPEAT_PRIOR, heard)
 
     @property
     def has_changing_start(self) -> bool:
@@ -256,7 +261,7 @@ class ReuseStatistics:
 
         It takes nine calls to know.
         """
-        return self._common.extends.cumulative_shares[-1] < _HARDLY
+        return self._common.extends.cumulative_shares[-1] < _NEGLIGIBLE_SHARE
 
     def _first_call_share(self, prior: Prior) -> float:
         """The share of calls that begin a conversation."""
@@ -297,7 +302,11 @@ class _ReadReliability:
         self._latest = now
 
     def share(self, now: float) -> float:
-        if not self._read and self._unread >= _UNREAD and now - self._latest < _RETRY_AFTER_S:
+        if (
+            not self._read
+            and self._unread >= _MAX_FAILED_READS
+            and now - self._latest < _RETRY_AFTER_S
+        ):
             return 0.0
         return (self._read + 1.0) / (self._read + self._unread + 1.0)
 
@@ -306,9 +315,9 @@ class _LeftOutEnds:
     """A histogram of blocks that calls leave out at the end of the one before; forgets."""
 
     def __init__(self) -> None:
-        self._counts = [0.0] * (MORE + 1)
-        self._counts[0] = _EXTENDS.share * _EXTENDS.weight
-        self._counts[MORE] = _EXTENDS.weight - self._counts[0]
+        self._counts = [0.0] * (MORE_LEFT_OUT + 1)
+        self._counts[0] = _EXTENSION_PRIOR.share * _EXTENSION_PRIOR.weight
+        self._counts[MORE_LEFT_OUT] = _EXTENSION_PRIOR.weight - self._counts[0]
 
     def add(self, left: int) -> None:
         self._counts = [count * _DECAY for count in self._counts]
@@ -318,7 +327,7 @@ class _LeftOutEnds:
     def cumulative_shares(self) -> list[float]:
         """The share that leaves out so many blocks at most, by how many."""
         every = sum(self._counts)
-        return [so_far / every for so_far in accumulate(self._counts[:MORE])]
+        return [so_far / every for so_far in accumulate(self._counts[:MORE_LEFT_OUT])]
 
 
 class _SharedStarts:
@@ -335,9 +344,9 @@ class _SharedStarts:
 
     def __init__(self) -> None:
         self.extends = _LeftOutEnds()
-        self.shares = _DecayingShare(_EXTENDS)
-        self.alike = _DecayingShare(_EXTENDS)
-        self.equips = _DecayingShare(_EXTENDS)
+        self.shares = _DecayingShare(_EXTENSION_PRIOR)
+        self.alike = _DecayingShare(_EXTENSION_PRIOR)
+        self.equips = _DecayingShare(_EXTENSION_PRIOR)
         self.was_extended = False
         self.was_shared = False
 
@@ -354,7 +363,7 @@ class _SharedStarts:
         if seen.counted and seen.extends is not None:
             left = 0 if seen.extends else seen.left
             self.extends.add(left)
-            self.was_extended |= left < MORE
+            self.was_extended |= left < MORE_LEFT_OUT
 
 
 class _Gaps:
@@ -374,9 +383,9 @@ class _Gaps:
 
 def _conversation_stage(before: int) -> int:
     """The group of conversations that a call counts for: those that have come about as far."""
-    return min(before.bit_length(), _STAGES - 1)
+    return min(before.bit_length(), _STAGE_COUNT - 1)
 
 
 def _expected_followers(share: float) -> float:
     """Number of calls that follow one another, if each is followed with this probability."""
-    return min(_MAX_CHAIN, share / (1.0 - share)) if share < 1.0 else _MAX_CHAIN
+    return min(_MAX_EXPECTED_USES, share / (1.0 - share)) if share < 1.0 else _MAX_EXPECTED_USES

@@ -14,7 +14,13 @@ from typing import Final
 import msgspec
 
 from proxy.prefix.explain.reasons import MissReason, ReasonConfidence
-from proxy.prefix.prediction.changes import KEYS, CallTrace, ChangeKind, PromptChange, first_change
+from proxy.prefix.prediction.changes import (
+    CACHE_KEY_FIELDS,
+    CallTrace,
+    ChangeKind,
+    PromptChange,
+    first_change,
+)
 from proxy.prefix.prediction.lookups import stores_at_breakpoints
 from proxy.prefix.prediction.prefix_chains import ExpectedRead
 from proxy.prefix.prediction.sent_call import SentCall, leading_text, split_lines
@@ -22,15 +28,15 @@ from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.prompts.prompt import Prompt
 from proxy.records.amounts import quantity
 
-_SHOWN: Final = 40
+_EXCERPT_CHARS: Final = 40
 #: Source: OpenAI, prompt caching guide, routing (2025): calls of one prefix and key a minute.
-_PER_MINUTE: Final = 15
+_MAX_CALLS_PER_MINUTE: Final = 15
 #: After how many lifetimes nothing is left.
-_GONE: Final = 2
+_GONE_AFTER_LIFETIMES: Final = 2
 #: Messages that are gone at once where a conversation was shortened rather than edited.
-_SHORTENED: Final = 2
+_MIN_DROPPED_MESSAGES: Final = 2
 #: How far above the minimum an estimate may be and still mean less than it.
-_ROUGH: Final = 1.3
+_ESTIMATE_ERROR_FACTOR: Final = 1.3
 #: Caches that promise nothing.
 _BEST_EFFORT: Final = frozenset({"implicit", "openai-interval", "prefix-unit"})
 
@@ -54,8 +60,10 @@ def change_excerpt(sent: SentCall, at: PromptChange, shown: Prompt | None) -> st
 
 def _printable_text(words: str) -> str:
     """Words that fit a line and do nothing to a terminal."""
-    kept = "".join(each if each.isprintable() else " " for each in words[: _SHOWN + 1]).strip()
-    return kept if len(words) <= _SHOWN + 1 else f"{kept}…"
+    kept = "".join(
+        each if each.isprintable() else " " for each in words[: _EXCERPT_CHARS + 1]
+    ).strip()
+    return kept if len(words) <= _EXCERPT_CHARS + 1 else f"{kept}…"
 
 
 class _Function(msgspec.Struct):
@@ -125,7 +133,7 @@ def find_reason(case: MissCase) -> MissFinding:
     if found is not None:
         return found
     regime, tokens = case.evidence.sent.regime, case.expected.tokens
-    if not case.read and tokens < regime.least * _ROUGH:
+    if not case.read and tokens < regime.least * _ESTIMATE_ERROR_FACTOR:
         detail = f"about {tokens:,} tokens; nothing below {regime.least:,} is cached"
         return MissFinding(MissReason.BELOW_MINIMUM, detail, ReasonConfidence.POSSIBLE)
     best_effort = regime.name in _BEST_EFFORT or not regime.lifetimes
@@ -177,7 +185,7 @@ def _check_long_idle(case: MissCase) -> MissFinding | None:
     before = case.evidence.before
     since = [case.expected.idle] if case.expected.idle is not None else []
     since += [case.evidence.now - before.at] if before is not None else []
-    if lives is None or not since or min(since) <= _GONE * lives:
+    if lives is None or not since or min(since) <= _GONE_AFTER_LIFETIMES * lives:
         return None
     return MissFinding(
         MissReason.EXPIRED, _idle_detail(min(since), lives), ReasonConfidence.CERTAIN
@@ -199,7 +207,7 @@ def _check_prefix_changes(case: MissCase) -> MissFinding | None:
     at = first_change(sent, before)
     names = _changed_parameters(sent, before, late=at is None or at.place.startswith("messages"))
     if names:
-        keyed = KEYS.issuperset(names)
+        keyed = CACHE_KEY_FIELDS.issuperset(names)
         detail = f"{' and '.join(names)} changed"
         return MissFinding(
             MissReason.ELSEWHERE if keyed else MissReason.PARAMETER_CHANGED, detail, sure
@@ -226,7 +234,7 @@ def _check_divergence(
 ) -> MissFinding:
     if sent.compacted and at.place.startswith("messages"):
         return _compaction_finding(sure)
-    if at.dropped >= _SHORTENED:
+    if at.dropped >= _MIN_DROPPED_MESSAGES:
         detail = f"{at.place} {at.kind}: {quantity(at.dropped, 'message')} gone"
         return MissFinding(MissReason.COMPACTED, detail, ReasonConfidence.LIKELY)
     words = change_excerpt(sent, at, shown)
@@ -268,7 +276,7 @@ def _check_expiry(case: MissCase) -> MissFinding | None:
     expected = case.expected
     if expected.idle is None or expected.lives is None or expected.idle <= expected.lives:
         return None
-    sure = expected.idle > _GONE * expected.lives
+    sure = expected.idle > _GONE_AFTER_LIFETIMES * expected.lives
     detail = _idle_detail(expected.idle, expected.lives)
     return MissFinding(
         MissReason.EXPIRED, detail, ReasonConfidence.CERTAIN if sure else ReasonConfidence.LIKELY
@@ -281,7 +289,7 @@ def _idle_detail(seconds: float, lives: float) -> str:
 
 def _check_call_rate(case: MissCase) -> MissFinding | None:
     calls = case.expected.calls
-    if case.evidence.sent.regime.name != "openai-interval" or calls < _PER_MINUTE:
+    if case.evidence.sent.regime.name != "openai-interval" or calls < _MAX_CALLS_PER_MINUTE:
         return None
-    detail = f"{calls + 1} calls in a minute began alike; {_PER_MINUTE} fit one machine"
+    detail = f"{calls + 1} calls in a minute began alike; {_MAX_CALLS_PER_MINUTE} fit one machine"
     return MissFinding(MissReason.ELSEWHERE, detail, ReasonConfidence.LIKELY)

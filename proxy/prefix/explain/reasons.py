@@ -96,7 +96,7 @@ FIXES: Final[Mapping[MissReason, str]] = MappingProxyType(
         ),
     }
 )
-_REASONS: Final[Mapping[MissReason, str]] = MappingProxyType(
+_REASON_TEXTS: Final[Mapping[MissReason, str]] = MappingProxyType(
     {
         MissReason.FIRST_SEEN: "it was seen for the first time",
         MissReason.BELOW_MINIMUM: "it is below the minimum",
@@ -109,8 +109,8 @@ _REASONS: Final[Mapping[MissReason, str]] = MappingProxyType(
         MissReason.PROVIDER_SIDE: "the provider did not read what should have been there",
     }
 )
-_NOTHING: Final = "Nothing to fix"
-_NANOS: Final = 1_000_000_000
+_NOTHING_TO_FIX: Final = "Nothing to fix"
+_NANOS_PER_DOLLAR: Final = 1_000_000_000
 
 
 def explanation_lines(
@@ -137,8 +137,8 @@ def explanation_lines(
         lines.append(
             f"Could have been read besides: {miss.tokens:,} tokens; {_savings_text(miss.nanos)}."
         )
-    mend = FIXES[miss.reason]
-    return [*lines, mend if mend.startswith(_NOTHING) else f"Fix: {mend}"]
+    fix = FIXES[miss.reason]
+    return [*lines, fix if fix.startswith(_NOTHING_TO_FIX) else f"Fix: {fix}"]
 
 
 def _reason_line(miss: CacheMiss) -> str:
@@ -146,14 +146,14 @@ def _reason_line(miss: CacheMiss) -> str:
         f" ({miss.confidence})" if miss.confidence not in {None, ReasonConfidence.CERTAIN} else ""
     )
     detail = f": {miss.detail}" if miss.detail else ""
-    return f"Why not more: {_REASONS[miss.reason]}{sure}{detail}."
+    return f"Why not more: {_REASON_TEXTS[miss.reason]}{sure}{detail}."
 
 
 def _savings_text(nanos: int | None) -> str:
     """The change of cost had the tokens been read, in dollars."""
     if nanos is None:
         return "what that would have saved is not known"
-    whole, rest = divmod(abs(nanos), _NANOS)
+    whole, rest = divmod(abs(nanos), _NANOS_PER_DOLLAR)
     cents = f"{rest:09d}".rstrip("0").ljust(2, "0")
     verb = "saved" if nanos >= 0 else "cost another"
     return f"that would have {verb} ${whole:,}.{cents}"

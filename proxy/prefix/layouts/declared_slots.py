@@ -27,7 +27,7 @@ from proxy.prefix.prompts.prompt import (
 )
 
 #: Tags in one text above which it is left unmodified, and pieces in all texts of a prompt.
-LIMIT: Final = 1000
+MAX_PIECES: Final = 1000
 SLOTS: Final = {
     "stable": PromptSlot.STABLE,
     "semi": PromptSlot.SEMI_STABLE,
@@ -37,12 +37,12 @@ SLOTS: Final = {
 SPEAKERS: Final = AUTHORITY | {"user"}
 _TAG: Final = re.compile(r"<(/?)tg:([^<>\s]{0,16})(>?)")
 #: Names in one prompt; more of them are not read.
-MOST: Final = 64
+MAX_NAMES: Final = 64
 #: The key of ``metadata``.
 FIELD: Final = "thriftgate_slots"
-_ONE: Final = re.compile(r"\s*(\d{1,5})(?:\.(\d{1,5}))?\s*=\s*([a-z-]{1,16})\s*", re.ASCII)
+_NAMED_SLOT: Final = re.compile(r"\s*(\d{1,5})(?:\.(\d{1,5}))?\s*=\s*([a-z-]{1,16})\s*", re.ASCII)
 #: Letters of what a note quotes.
-_QUOTED: Final = 40
+_QUOTED_CHARS: Final = 40
 
 _Place = tuple[int, int]
 
@@ -55,7 +55,7 @@ def declared_slots(prompt: Prompt) -> RequestedMoves:
     """
     wish: dict[tuple[int, int], tuple[TextPiece, ...]] = {}
     notes: list[str] = []
-    room = LIMIT
+    room = MAX_PIECES
     for number, raw in enumerate(prompt.messages):
         if not may_hold_tags(raw) or (message := parse_message(raw)).role not in SPEAKERS:
             continue
@@ -108,10 +108,10 @@ def named_slots(prompt: Prompt, header: str) -> RequestedMoves:
     wish: dict[_Place, tuple[TextPiece, ...]] = {}
     notes: list[str] = []
     said = header or _slots_in_metadata(prompt)
-    for number, one in enumerate(said.split(",", MOST)) if said.strip() else ():
-        found = _named_texts(prompt, one) if number < MOST else "there are too many"
+    for number, one in enumerate(said.split(",", MAX_NAMES)) if said.strip() else ():
+        found = _named_texts(prompt, one) if number < MAX_NAMES else "there are too many"
         if isinstance(found, str):
-            notes.append(f"slot {one.strip()[:_QUOTED]!r} is passed over: {found}")
+            notes.append(f"slot {one.strip()[:_QUOTED_CHARS]!r} is passed over: {found}")
         else:
             wish |= found
     return RequestedMoves(wish, tuple(notes))
@@ -130,7 +130,7 @@ def _slots_in_metadata(prompt: Prompt) -> str:
 
 def _named_texts(prompt: Prompt, one: str) -> dict[_Place, tuple[TextPiece, ...]] | str:
     """The texts that one name stands for, each as one piece; or what is wrong with it."""
-    match = _ONE.fullmatch(one)
+    match = _NAMED_SLOT.fullmatch(one)
     slot = SLOTS.get(match[3]) if match else None
     if match is None or slot is None:
         return "it is none like 0=stable or 1.0=semi-stable"

@@ -26,11 +26,11 @@ from proxy.prefix.prompts.prompt import (
 from proxy.records.amounts import quantity
 
 #: Texts of a prompt that are looked at; those behind stay as they are.
-TEXTS: Final = 64
+MAX_TEXTS: Final = 64
 #: Where a run begins and ends, the slot it goes to, and its label.
 Run = tuple[int, int, PromptSlot, str]
 #: Moves of a layout that are followed; the rest are passed over.
-LIMIT: Final = 64
+MAX_MOVES: Final = 64
 _VARIES: Final = {
     PromptSlot.STABLE: "is the same everywhere",
     PromptSlot.SEMI_STABLE: "varies between conversations",
@@ -94,7 +94,7 @@ class Words:
         self._texts: list[_Text] = []
         self._units: list[str] = []
         every = (one for one in instructions(prompt) if one[0] not in passed)
-        for at, said in islice(every, TEXTS):
+        for at, said in islice(every, MAX_TEXTS):
             found = split_units(said)
             ends = tuple(accumulate(map(len, found)))
             self._texts.append(_Text(at, said, len(self._units), ends))
@@ -244,7 +244,7 @@ def find_moves(
     Raises:
         Unplannable: If a leading message cannot be read.
     """
-    moves = layout.moves[:LIMIT]
+    moves = layout.moves[:MAX_MOVES]
     if not moves:
         return RequestedMoves(declared or {})
     anchors = [a for move in moves for a in (move.before, move.after) if a is not None]

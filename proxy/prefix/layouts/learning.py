@@ -21,14 +21,14 @@ CONVERSATIONS: Final = 10
 LEAST: Final = 50
 #: Changes per further call above which text is taken to vary per call. Where it changes less,
 #: its rare change costs less than sending it anew each time.
-OFTEN: Final = Fraction(1, 10)
+MIN_CHANGES_PER_CALL: Final = Fraction(1, 10)
 #: Share of conversations with a text of their own below which it stays: a few values are each
 #: cached by themselves.
-OWN: Final = Fraction(3, 10)
+MIN_OWN_TEXT_SHARE: Final = Fraction(3, 10)
 #: Tokens that a reference and a label cost.
-WORDS: Final = 20
+REFERENCE_TOKENS: Final = 20
 #: Units around what varies in a single conversation among which an anchor is chosen.
-NEAR: Final = 8
+MAX_ANCHOR_DISTANCE_UNITS: Final = 8
 
 
 class FeatureLearner:
@@ -174,7 +174,7 @@ def _move_gains(
             history = reach.history
             varies = True
         share = reach.share if varies else first * max(map(_own_share, hole.columns))
-        words = WORDS if hole.behind or hole.slot is PromptSlot.VARIABLE else 0
+        words = REFERENCE_TOKENS if hole.behind or hole.slot is PromptSlot.VARIABLE else 0
         found.append((size * share + history) / BYTES_PER_TOKEN - words)
     return found
 
@@ -218,9 +218,9 @@ def _target_slot(gap: Gap, column: Column) -> PromptSlot | None:
         sample.changes * _differing_share(values)
         for sample, values in zip(gap.samples, column.values, strict=True)
     )
-    if changes > OFTEN * further:
+    if changes > MIN_CHANGES_PER_CALL * further:
         return PromptSlot.VARIABLE
-    return PromptSlot.SEMI_STABLE if _own_share(column) >= OWN else None
+    return PromptSlot.SEMI_STABLE if _own_share(column) >= MIN_OWN_TEXT_SHARE else None
 
 
 def _differing_share(values: Sequence[tuple[bytes, ...]]) -> Fraction:
@@ -263,12 +263,12 @@ def _with_common_anchors(move: LayoutMove, found: Sequence[Gap]) -> LayoutMove:
     if not move.of:
         return move
     ahead, before = 0, at
-    while before and not found[before - 1].columns and at - before < NEAR:
+    while before and not found[before - 1].columns and at - before < MAX_ANCHOR_DISTANCE_UNITS:
         before -= 1
         ahead += found[before].units + 1
     starts = found[before].before is None
     after, behind, passed = at, 0, 0
-    for far in range(at + 1, min(at + NEAR, len(found))):
+    for far in range(at + 1, min(at + MAX_ANCHOR_DISTANCE_UNITS, len(found))):
         passed += found[far].units + 1
         if found[far].columns or found[far].after is None:
             break

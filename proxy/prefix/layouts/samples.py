@@ -16,44 +16,44 @@ import msgspec
 from proxy.prefix.prompts.prompt import Fingerprint
 
 #: Units a text is split into at most; what follows is one more.
-LIMIT: Final = 4096
+MAX_TEXT_UNITS: Final = 4096
 #: Characters above which a line is split into sentences.
-LONG: Final = 200
+MAX_WHOLE_LINE_CHARS: Final = 200
 
 #: Characters above which a line is one unit again.
-WALL: Final = 65536
+MAX_SPLIT_LINE_CHARS: Final = 65536
 
-_KEPT: Final = 1000
+_MAX_CACHED_LINE_CHARS: Final = 1000
 _CUT: Final = "\0"
 _ASCII_ENDS: Final = tuple((end, end + _CUT) for end in (". ", "! ", "? "))
 _ENDS: Final = (*_ASCII_ENDS, *((end, end + _CUT) for end in "\u3002\uff01\uff1f"))
-_FOUR = re.compile(r"(?:[\W_]*[^\W_]){4}")
+_FOUR_LETTERS = re.compile(r"(?:[\W_]*[^\W_]){4}")
 #: Conversations kept.
-CONVERSATIONS: Final = 32
+MAX_CONVERSATIONS: Final = 32
 #: Different instructions kept of one conversation.
-VARIANTS: Final = 3
+MAX_VARIANTS: Final = 3
 #: Units kept of one variant; longer instructions end in one large unit.
-UNITS: Final = 2048
+MAX_VARIANT_UNITS: Final = 2048
 #: Units kept in all, eight bytes each.
-TOTAL: Final = 65536
+MAX_UNITS: Final = 65536
 #: Different units kept, about 300 bytes each: some 5 MB for a feature at worst.
-DIFFERENT: Final = 16384
+MAX_DISTINCT_UNITS: Final = 16384
 #: Bytes by which lengths are told apart, and how many of these; longer ones are all the same.
-STEP: Final = 1024
-STEPS: Final = 32
+LENGTH_STEP_BYTES: Final = 1024
+MAX_LENGTH_STEPS: Final = 32
 #: Conversations that are kept however long their instructions are.
-LEAST: Final = 5
+MIN_CONVERSATIONS: Final = 5
 #: Characters of a unit kept where words may be shown.
-SHOWN: Final = 48
-_HOUR: Final = 3600
+SHOWN_CHARS: Final = 48
+_SECONDS_PER_HOUR: Final = 3600
 
 
-def split_units(text: str, limit: int = LIMIT) -> tuple[str, ...]:
+def split_units(text: str, limit: int = MAX_TEXT_UNITS) -> tuple[str, ...]:
     """The text in units, whose concatenation it is; at most ``limit`` of them, none for ""."""
     lines = StringIO(text, newline="\n")
     found: list[str] = []
     for line in islice(lines, limit - 1):
-        if len(line) <= LONG:
+        if len(line) <= MAX_WHOLE_LINE_CHARS:
             found.append(line)
         else:
             found += _split_long_line(line)
@@ -68,9 +68,9 @@ def split_units(text: str, limit: int = LIMIT) -> tuple[str, ...]:
 
 
 def _split_long_line(line: str) -> Sequence[str]:
-    if not LONG < len(line) <= WALL or _CUT in line:
+    if not MAX_WHOLE_LINE_CHARS < len(line) <= MAX_SPLIT_LINE_CHARS or _CUT in line:
         return (line,)
-    return _known(line) if len(line) <= _KEPT else _split_sentences(line)
+    return _known(line) if len(line) <= _MAX_CACHED_LINE_CHARS else _split_sentences(line)
 
 
 def _split_sentences(line: str) -> Sequence[str]:
@@ -86,7 +86,7 @@ _known = lru_cache(2048)(_split_sentences)
 
 def is_distinctive(unit: str) -> bool:
     """True if a unit is words enough to know a place by; a bullet or a fence is not."""
-    return _FOUR.match(unit) is not None
+    return _FOUR_LETTERS.match(unit) is not None
 
 
 class SeenUnit(msgspec.Struct, frozen=True):
@@ -151,7 +151,7 @@ class ConversationSample(msgspec.Struct):
         if first:
             return
         self.history += history
-        step = min(STEPS, history // STEP)
+        step = min(MAX_LENGTH_STEPS, history // LENGTH_STEP_BYTES)
         calls, held = self.lengths.get(step, (0, 0))
         self.lengths[step] = calls + 1, held + history
 
@@ -175,7 +175,7 @@ class Samples:
         self._kept: dict[bytes, ConversationSample] = {}
         self._seen: dict[tuple[int, bool], SeenUnit] = {}
         self._slots = 0
-        self._room = CONVERSATIONS
+        self._room = MAX_CONVERSATIONS
         self._hour = 0
 
     @property
@@ -204,7 +204,7 @@ class Samples:
         mark: int = 0,
     ) -> None:
         """Keep what a call shows, where its conversation is one to keep."""
-        sample = self._sample_of(conversation, int(now // _HOUR))
+        sample = self._sample_of(conversation, int(now // _SECONDS_PER_HOUR))
         if sample is None:
             return
         sample.record_call(history, first=first)
@@ -213,11 +213,11 @@ class Samples:
         sample.changes += bool(sample.latest) and sample.latest != key
         sample.latest = key
         known = sample.variants
-        if key in known or (len(known) >= VARIANTS and key > max(known)):
+        if key in known or (len(known) >= MAX_VARIANTS and key > max(known)):
             return
         known[key] = self._make_variant(texts)
         self._slots += len(known[key])
-        if len(known) > VARIANTS:
+        if len(known) > MAX_VARIANTS:
             self._slots -= len(known.pop(max(known)))
         self._drop_excess()
 
@@ -235,7 +235,7 @@ class Samples:
             history: Bytes of the conversation behind the instructions.
             mark: Stands for the instructions; 0 for nothing.
         """
-        hour = int(now // _HOUR)
+        hour = int(now // _SECONDS_PER_HOUR)
         sample = self._kept.get(conversation)
         if sample is None:
             return not self._has_room_for(conversation, hour)
@@ -254,7 +254,7 @@ class Samples:
     def _sample_of(self, conversation: bytes, hour: int) -> ConversationSample | None:
         """The conversation as it is kept; None if others go before it."""
         if hour > self._hour:
-            self._hour, self._room = hour, CONVERSATIONS
+            self._hour, self._room = hour, MAX_CONVERSATIONS
         found = self._kept.get(conversation)
         if found is not None:
             found.hour = max(hour, found.hour)
@@ -273,7 +273,7 @@ class Samples:
     def _make_variant(self, texts: Sequence[str]) -> Variant:
         found: list[SeenUnit] = []
         for said in texts:
-            left = UNITS - len(found)
+            left = MAX_VARIANT_UNITS - len(found)
             if left > 0:
                 split = split_units(said, left)
                 found += [self._seen_unit(one, ends=one is split[-1]) for one in split]
@@ -291,17 +291,17 @@ class Samples:
                 weight=len(unit.encode(errors="surrogatepass")),
                 telling=is_distinctive(bare),
                 lines=max(unit.count("\n"), int(ends)),
-                words=bare[:SHOWN] if self._shows else "",
+                words=bare[:SHOWN_CHARS] if self._shows else "",
             )
         return known
 
     def _drop_excess(self) -> None:
         """Let conversations go until what is kept is within its bounds."""
-        while self._slots > TOTAL:
+        while self._slots > MAX_UNITS:
             self._drop_sample(self._last_ranked())
-        if len(self._seen) > DIFFERENT:
+        if len(self._seen) > MAX_DISTINCT_UNITS:
             self._drop_unused_units()
-            while len(self._seen) > DIFFERENT * 3 // 4 and len(self._kept) > 1:
+            while len(self._seen) > MAX_DISTINCT_UNITS * 3 // 4 and len(self._kept) > 1:
                 for _ in range((len(self._kept) + 1) // 2):
                     self._drop_sample(self._last_ranked())
                 self._drop_unused_units()
@@ -313,7 +313,7 @@ class Samples:
         """Let a conversation go, and take no other in its place for this hour."""
         del self._kept[sample.identity]
         self._slots -= sum(map(len, sample.variants.values()))
-        self._room = max(LEAST, len(self._kept))
+        self._room = max(MIN_CONVERSATIONS, len(self._kept))
 
     def _drop_unused_units(self) -> None:
         """Let units go that no conversation holds."""

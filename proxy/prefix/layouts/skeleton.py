@@ -10,14 +10,14 @@ import msgspec
 from proxy.prefix.layouts.samples import ConversationSample, SeenUnit, Variant, conversation_counts
 
 #: Conversations of a template in which a text must recur; half of them where they are fewer.
-LEAST: Final = 5
+MIN_CONVERSATIONS: Final = 5
 #: Units in a gap above which it is one column.
-COLUMNS: Final = 16
+MAX_COLUMNS: Final = 16
 #: Which share of the variants a unit of the skeleton stands in.
-NEARLY: Final = 0.9
+MIN_VARIANT_SHARE: Final = 0.9
 #: Units that one which wanders may pass for all of them to be taken as shuffled.
-FEW: Final = 8
-_ALIKE: Final = 2  # share at least one unit in so many
+MAX_PASSED_UNITS: Final = 8
+_SHARED_UNITS_DIVISOR: Final = 2  # share at least one unit in so many
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -60,7 +60,7 @@ class Gap(msgspec.Struct, frozen=True):
 
 def group_by_template(samples: Sequence[ConversationSample]) -> list[list[ConversationSample]]:
     """The conversations by template: those that share most of what recurs; no small groups."""
-    least = max(1, min(LEAST, len(samples) // 2))
+    least = max(1, min(MIN_CONVERSATIONS, len(samples) // 2))
     recurring = {mark for mark, count in conversation_counts(samples).items() if count >= least}
     found: list[tuple[frozenset[bytes], list[ConversationSample]]] = []
     for sample in samples:
@@ -68,7 +68,7 @@ def group_by_template(samples: Sequence[ConversationSample]) -> list[list[Conver
             u.print for v in sample.variants.values() for u in v if u.print in recurring
         )
         for founder, members in found:
-            if marks and len(marks & founder) * _ALIKE >= len(marks | founder):
+            if marks and len(marks & founder) * _SHARED_UNITS_DIVISOR >= len(marks | founder):
                 members.append(sample)
                 break
         else:
@@ -120,8 +120,8 @@ class _Places:
 def _common_units(every: Sequence[Mapping[bytes, int]]) -> frozenset[bytes]:
     """The units that nearly all variants have; those of all where few have every one."""
     count = Counter(mark for once in every for mark in once)
-    nearly = frozenset(m for m, n in count.items() if n >= NEARLY * len(every))
-    if sum(nearly <= once.keys() for once in every) >= NEARLY * len(every):
+    nearly = frozenset(m for m, n in count.items() if n >= MIN_VARIANT_SHARE * len(every))
+    if sum(nearly <= once.keys() for once in every) >= MIN_VARIANT_SHARE * len(every):
         return nearly
     return frozenset(m for m, n in count.items() if n == len(every))
 
@@ -135,7 +135,7 @@ def _without_movers(every: Sequence[Mapping[bytes, int]], common: frozenset[byte
     shuffled: set[bytes] = set()
     for mark in common.difference(order):
         ranks = [bisect_left(at, each[mark]) for at, each in zip(stands, every, strict=True)]
-        if max(ranks) - min(ranks) <= FEW:
+        if max(ranks) - min(ranks) <= MAX_PASSED_UNITS:
             shuffled.update(order[min(ranks) : max(ranks)])
     return [mark for mark in order if mark not in shuffled]
 
@@ -194,7 +194,7 @@ def _varying_columns(every: Sequence[Sequence[Variant]], lines: Sequence[int]) -
     sizes = {len(variant) for variants in every for variant in variants}
     count = max(sizes)
     spans = [(0, 0, slice(None))]
-    if len(sizes) == 1 and count <= COLUMNS:
+    if len(sizes) == 1 and count <= MAX_COLUMNS:
         spans = [(at, count, slice(at, at + 1)) for at in range(count)]
     for at, of, span in spans:
         values = tuple(tuple(tuple(u.print for u in v[span]) for v in vs) for vs in every)

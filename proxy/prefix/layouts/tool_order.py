@@ -34,20 +34,20 @@ from proxy.prefix.prompts.objects import Unplannable, is_exact, members, write_o
 from proxy.prefix.prompts.prompt import Fingerprint
 
 #: Neighbours remembered of a feature; beyond, it begins anew.
-_PAIRS: Final = 512
+_MAX_NEIGHBOURS: Final = 512
 #: Tools of a list that are looked at.
-_TOOLS: Final = 256
+_MAX_COMPARED_TOOLS: Final = 256
 #: Tools at the beginning of all lists that are no chance: of fewer, shuffled lists may begin alike.
-_HEAD: Final = 4
+_MIN_COMMON_TOOLS: Final = 4
 #: Lists that turned neighbours round, from which on a feature's tools go by name,
-_TURNED: Final = 2
+_MIN_TURNED_LISTS: Final = 2
 #: if they are at least one in so many.
-_OFTEN: Final = 10
+_LISTS_PER_TURNED_LIST: Final = 10
 #: No provider takes this many tools; a longer list is left unmodified.
 MAX_TOOLS: Final = 1024
 #: Bytes above which a tool's rendering, and the order of all of them, is not remembered.
-_SMALL: Final = 2**13
-_LARGE: Final = 2**16
+_MAX_CACHED_TOOL_BYTES: Final = 2**13
+_MAX_CACHED_LIST_BYTES: Final = 2**16
 _KINDS: Final = ("function", "custom")
 #: A tool's own keys in the order of the API reference; all others follow by name.
 _RANK: Final = {
@@ -92,13 +92,13 @@ class Toolsets:
         Returns:
             Their fingerprints.
         """
-        self._record_spelling(came[:_TOOLS])
-        names = [tool.name for tool in came[:_TOOLS]]
+        self._record_spelling(came[:_MAX_COMPARED_TOOLS])
+        names = [tool.name for tool in came[:_MAX_COMPARED_TOOLS]]
         before = names if self._head is None else self._head
         self._head = tuple(names[: _common_length(before, names)])
         if not self._is_shuffled:
             self._record_order(names)
-        if self._is_shuffled and len(self._head) < _HEAD:
+        if self._is_shuffled and len(self._head) < _MIN_COMMON_TOOLS:
             came = sorted(came, key=lambda tool: tool.name)
         return tuple(tool.known for tool in came)
 
@@ -106,7 +106,7 @@ class Toolsets:
         """Compare tools with the same ones before."""
         if self.is_respelled:
             return
-        if len(self._spelt) > _PAIRS:
+        if len(self._spelt) > _MAX_NEIGHBOURS:
             self._spelt.clear()
         spelt = (
             (tool.spelling, self._spelt.setdefault(tool.known, tool.spelling)) for tool in came
@@ -119,8 +119,10 @@ class Toolsets:
         same = [hash(pair) for pair in pairs if hash(pair[::-1]) not in self._pairs]
         self._lists += 1
         self._turned += len(same) < len(pairs)
-        self._is_shuffled = self._turned >= max(_TURNED, self._lists / _OFTEN)
-        if len(self._pairs) > _PAIRS:
+        self._is_shuffled = self._turned >= max(
+            _MIN_TURNED_LISTS, self._lists / _LISTS_PER_TURNED_LIST
+        )
+        if len(self._pairs) > _MAX_NEIGHBOURS:
             self._pairs.clear()
         self._pairs.update(same)
 
@@ -204,7 +206,7 @@ def order_tools(
     """
     if len(tools) > MAX_TOOLS:
         return OrderedTools(tools, known, f"more than {MAX_TOOLS} tools")
-    small = sum(map(len, tools)) <= _LARGE
+    small = sum(map(len, tools)) <= _MAX_CACHED_LIST_BYTES
     return (_lately if small else _order_tools)(tools, known, fingerprint, as_came=as_came)
 
 
@@ -232,7 +234,7 @@ def movable_tools(tools: Sequence[bytes], fingerprint: Fingerprint) -> list[Tool
 
 def _cached_tool(raw: bytes, fingerprint: Fingerprint) -> _Tool:
     """The tool, remembered where it is not large."""
-    return (_known if len(raw) <= _SMALL else _read_tool)(raw, fingerprint)
+    return (_known if len(raw) <= _MAX_CACHED_TOOL_BYTES else _read_tool)(raw, fingerprint)
 
 
 def _read_tool(raw: bytes, fingerprint: Fingerprint) -> _Tool:

@@ -27,9 +27,9 @@ from proxy.prefix.prompts.objects import members
 from proxy.prefix.prompts.prompt import Fingerprint, Prompt
 
 #: Fields that choose which cache is asked rather than what it holds.
-KEYS: Final = frozenset({"prompt_cache_key", "cache_salt"})
-_SHORT: Final = 8
-_OPENAI: Final = (
+CACHE_KEY_FIELDS: Final = frozenset({"prompt_cache_key", "cache_salt"})
+_FIELD_DIGEST_BYTES: Final = 8
+_OPENAI_FIELDS: Final = (
     "parallel_tool_calls",
     "prompt_cache_key",
     "reasoning.effort",
@@ -40,19 +40,24 @@ _OPENAI: Final = (
     "text.verbosity",
     "verbosity",
 )
-_ENGINE: Final = ("cache_salt", "chat_template_kwargs", "prompt_cache_key", "reasoning_effort")
-_EARLY: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+_ENGINE_FIELDS: Final = (
+    "cache_salt",
+    "chat_template_kwargs",
+    "prompt_cache_key",
+    "reasoning_effort",
+)
+_PREFIX_FIELDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "anthropic-breakpoint": ("reasoning_effort", "response_format", "speed"),
-        "openai-breakpoint": _OPENAI,
-        "openai-interval": _OPENAI,
+        "openai-breakpoint": _OPENAI_FIELDS,
+        "openai-interval": _OPENAI_FIELDS,
     }
 )
-_LATE: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+_MESSAGE_FIELDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {"anthropic-breakpoint": ("parallel_tool_calls", "thinking", "tool_choice")}
 )
 #: Bytes of a trace besides its fingerprints.
-_FIXED: Final = 1_000
+_FIXED_BYTES: Final = 1_000
 
 
 class PrefixParameters(msgspec.Struct, frozen=True):
@@ -78,17 +83,23 @@ def prefix_parameters(
         fingerprint: The team's.
         model: The name the upstream knows it by; "" for the one in the prompt.
     """
-    early = _field_digests(prompt, _EARLY.get(regime.name, _ENGINE), fingerprint)
+    early = _field_digests(prompt, _PREFIX_FIELDS.get(regime.name, _ENGINE_FIELDS), fingerprint)
     named = model.encode("utf8", "surrogatepass") if model else prompt.fields.get("model", b"")
-    early["model"] = fingerprint(named)[:_SHORT]
-    return PrefixParameters(early, _field_digests(prompt, _LATE.get(regime.name, ()), fingerprint))
+    early["model"] = fingerprint(named)[:_FIELD_DIGEST_BYTES]
+    return PrefixParameters(
+        early, _field_digests(prompt, _MESSAGE_FIELDS.get(regime.name, ()), fingerprint)
+    )
 
 
 def _field_digests(
     prompt: Prompt, names: tuple[str, ...], fingerprint: Fingerprint
 ) -> dict[str, bytes]:
     found = {name: _field_value(prompt.fields, name) for name in names}
-    return {name: fingerprint(raw)[:_SHORT] for name, raw in found.items() if raw != b"null"}
+    return {
+        name: fingerprint(raw)[:_FIELD_DIGEST_BYTES]
+        for name, raw in found.items()
+        if raw != b"null"
+    }
 
 
 def _field_value(fields: Mapping[str, bytes], name: str) -> bytes:
@@ -160,7 +171,7 @@ class CallTrace(msgspec.Struct, frozen=True, kw_only=True):
     def size(self) -> int:
         """About how many bytes it takes."""
         prints = len(self.tools) + len(self.heads) + len(self.messages)
-        return _FIXED + prints + sum(len(each) + 50 for each in self.lines)
+        return _FIXED_BYTES + prints + sum(len(each) + 50 for each in self.lines)
 
 
 class CallTraces:

@@ -20,21 +20,21 @@ from slo.usage import Usage
 
 #: Earlier ends of messages looked up without a mark, and marks looked up.
 #: Source: OpenAI, prompt caching guide (2026-09), and the SDK's docstrings (3.52.0, 2026-11).
-_ENDS: Final = 20
-_MARKS: Final = 80
+_MAX_MESSAGE_ENDS: Final = 20
+_MAX_LOOKED_UP_MARKS: Final = 80
 #: Tokens that choose the machine. Source: OpenAI, prompt caching guide, routing (2025).
-_ROUTED: Final = 256
+_ROUTING_TOKENS: Final = 256
 #: Who wrote an entry; added to the point where it ends.
 BY_MARK: Final = 1
 BY_RULE: Final = 2
 #: The cache in which nothing but what is marked is stored.
 _ANTHROPIC: Final = "anthropic-breakpoint"
 #: How far above the least an estimate may be and still mean less.
-_ROUGH: Final = 1.4
+_ESTIMATE_ERROR_FACTOR: Final = 1.4
 #: Prefixes kept: 1 MB.
-_MOST: Final = 10_000
+_MAX_PREFIXES: Final = 10_000
 #: Seconds after which a prefix is given another chance: it may have been lost, not left out.
-_REST: Final = 3600.0
+_RETRY_AFTER_S: Final = 3600.0
 
 
 def stores_at_breakpoints(regime: Regime) -> bool:
@@ -62,10 +62,10 @@ def lookup_places(sent: SentCall) -> Iterator[int]:
     if sent.regime.name == "prefix-unit":
         yield from max_prefix_blocks(sent)
     elif sent.regime.name == "openai-breakpoint":
-        yield from (at + 1 for at in marks[-_MARKS:])
+        yield from (at + 1 for at in marks[-_MAX_LOOKED_UP_MARKS:])
         if not sent.explicit:
             ends = sent.implicit_breakpoints
-            yield from ends[-_ENDS - 1 :]
+            yield from ends[-_MAX_MESSAGE_ENDS - 1 :]
             yield from ends[:1]
     else:
         for mark in marks:
@@ -152,7 +152,7 @@ def machine_key(sent: SentCall) -> int:
     """The key that chooses the machine: the first tokens."""
     scale = sent.scale()
     ends = enumerate(sent.ends)
-    at = next((at for at, size in ends if scale.tokens_of(size) >= _ROUTED), -1)
+    at = next((at for at, size in ends if scale.tokens_of(size) >= _ROUTING_TOKENS), -1)
     return sent.points[at]
 
 
@@ -163,7 +163,7 @@ class UnstoredPrefixes:
     """
 
     def __init__(self) -> None:
-        self._until: LruCache[int, float] = LruCache(_MOST)
+        self._until: LruCache[int, float] = LruCache(_MAX_PREFIXES)
 
     def is_unstored(self, point: int, now: float) -> bool:
         """True if the prefix that ends here is known not to be stored."""
@@ -191,7 +191,7 @@ class UnstoredPrefixes:
         if not all(self._is_near(sent, at, scale) for at in doubted):
             return False  # what is long enough by far was refused, or was lost
         for at in doubted:
-            self._until.put(sent.points[at], now + _REST)
+            self._until.put(sent.points[at], now + _RETRY_AFTER_S)
         if hit and usage.cache_read:
             self._until.put(sent.points[hit], 0.0)
         return bool(doubted)
@@ -199,4 +199,4 @@ class UnstoredPrefixes:
     def _is_near(self, sent: SentCall, at: int, scale: TokenScale) -> bool:
         end = sent.ends[at]  # images behind it make the prompt's average too high for it
         tokens = min(scale.tokens_of(end), end // BYTES_PER_TOKEN)
-        return tokens < sent.regime.least * _ROUGH
+        return tokens < sent.regime.least * _ESTIMATE_ERROR_FACTOR

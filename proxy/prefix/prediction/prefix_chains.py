@@ -33,7 +33,7 @@ from proxy.prefix.prediction.sent_call import SentCall, TextLines, TokenScale, s
 from proxy.prefix.prompts.lru_cache import LruCache
 from slo.usage import Usage
 
-_MINUTE: Final = 60.0
+_MINUTE_S: Final = 60.0
 
 
 class ExpectedRead(msgspec.Struct, frozen=True, kw_only=True):
@@ -314,13 +314,13 @@ class PrefixChainIndex:
     def _count_call(self, sent: SentCall, now: float) -> None:
         way = machine_key(sent)
         since, calls = self._routes.peek(way) or (now, 0)
-        if now - since >= _MINUTE:
+        if now - since >= _MINUTE_S:
             since, calls = now, 0
         self._routes.put(way, (since, calls + 1))
 
     def _calls_this_minute(self, sent: SentCall, now: float) -> int:
         since, calls = self._routes.peek(machine_key(sent)) or (now, 0)
-        return calls if now - since < _MINUTE else 0
+        return calls if now - since < _MINUTE_S else 0
 
 
 def _longest_live(reaches: Iterable[_Reach], now: float) -> tuple[_Reach, _Reach]:

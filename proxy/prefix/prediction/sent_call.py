@@ -46,7 +46,7 @@ MAX_STARTS: Final = 12
 #: Blocks at the end of a call that are told apart where a later one does not repeat them.
 MAX_LEFT_OUT: Final = 12
 #: So many were not repeated, or more.
-MORE: Final = MAX_LEFT_OUT + 1
+MORE_LEFT_OUT: Final = MAX_LEFT_OUT + 1
 
 
 class TextLines(msgspec.Struct, frozen=True):
@@ -340,7 +340,7 @@ def blocks_left_out(blocks: Sequence[PromptBlock], before: Sequence[PromptEnding
     shared = [(_repeated_blocks(blocks, each), each) for each in reversed(before)]
     repeats, last = max(shared, key=lambda one: one[0], default=(0, None))
     if last is None or not repeats or not is_in_conversation(blocks[repeats - 1]):
-        return MORE
+        return MORE_LEFT_OUT
     return last.begins + len(last.last) // DIGEST_BYTES - repeats
 
 

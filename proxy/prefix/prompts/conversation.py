@@ -36,11 +36,11 @@ _THOUGHTS: Final = frozenset(
 )
 _THINKING: Final = frozenset({"thinking", "redacted_thinking"})
 _REASONING: Final = b'"reasoning"'
-_SIZE: Final = 16
+_DIGEST_BYTES: Final = 16
 #: Messages at the end of a call that the next one may leave out or replace.
 TAIL: Final = 3
 #: Answers at the end of a call among which the one before it may have ended.
-_LATEST: Final = 4
+_MAX_LATEST_ANSWERS: Final = 4
 #: Places at the beginning and at the end of a call where an earlier one may have ended.
 _FIRST_PLACES, _LAST_PLACES = 8, 24
 
@@ -80,7 +80,7 @@ class ConversationChain(msgspec.Struct, frozen=True):
 
     def latest_answers(self) -> Iterator[bytes]:
         """The keys of its latest answers, from the last one back."""
-        return map(self._answer_key, self.answers[: -_LATEST - 1 : -1])
+        return map(self._answer_key, self.answers[: -_MAX_LATEST_ANSWERS - 1 : -1])
 
     def goes_on_from(self, whole: bytes, answer: bytes) -> bool:
         """True if it goes on from the call with this value, or answers this answer to it."""
@@ -110,7 +110,9 @@ class ConversationChain(msgspec.Struct, frozen=True):
         """Stands for an answer of a conversation that began as this one did."""
         begin, end = where
         first = self.values[self.answers[0][0]]
-        return blake2b(b"".join(self.said[begin:end]), key=first, digest_size=_SIZE).digest()
+        return blake2b(
+            b"".join(self.said[begin:end]), key=first, digest_size=_DIGEST_BYTES
+        ).digest()
 
 
 def conversation_chain(
@@ -134,7 +136,7 @@ def conversation_chain(
         _join_pieces([*(name.encode(errors="replace") for name in who), *_caller_hints(prompt)])
     )
     values = [base]
-    state = blake2b(key=base, digest_size=_SIZE)
+    state = blake2b(key=base, digest_size=_DIGEST_BYTES)
     update, digest, append = state.update, state.digest, values.append
     for says, _ in heard:
         update(says)

@@ -35,7 +35,7 @@ from proxy.prefix.prompts.objects import (
 )
 
 #: Bytes that an entry takes besides its texts, roughly.
-_ENTRY: Final = 512
+_ENTRY_BYTES: Final = 512
 INPUT: Final = "input"
 _INSTRUCTIONS: Final = "instructions"
 _TOOLS: Final = "tools"
@@ -119,7 +119,7 @@ class ConversionCache:
         return self._new.back.get(made) or self._old.back.get(made) or self._back(made)
 
     def _keep_pair(self, came: bytes, made: bytes) -> None:
-        weight = len(came) + len(made) + _ENTRY
+        weight = len(came) + len(made) + _ENTRY_BYTES
         if weight * 4 > self._half:
             return
         if self._taken + weight > self._half:

@@ -29,7 +29,7 @@ BYTES_PER_TOKEN: Final = 4
 #: Messages, tools and parts of leading messages that one prompt may have.
 MAX_PIECES: Final = 4_096
 #: Bytes above which a list of tools is not remembered.
-_LARGE: Final = 2**16
+_MAX_CACHED_TOOLS_BYTES: Final = 2**16
 _MESSAGES: Final = "messages"
 _TOOLS: Final = "tools"
 
@@ -177,7 +177,7 @@ def _split_fields(
 
 
 def _offered_tools(tools: bytes) -> tuple[bytes, ...]:
-    return (_known if len(tools) <= _LARGE else elements)(tools)
+    return (_known if len(tools) <= _MAX_CACHED_TOOLS_BYTES else elements)(tools)
 
 
 #: Lists of tools seen lately, in their pieces: at most 32 MiB.

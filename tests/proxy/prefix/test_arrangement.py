@@ -62,7 +62,7 @@ def words(found: Prompt) -> str:
 
 
 @pytest.mark.parametrize("late", [True, False])
-def test_what_came_as_strings_goes_as_strings(
+def test_texts_that_came_as_strings_are_joined_into_strings(
     late: bool,  # noqa: FBT001 - a case of the table
 ):
     came = prompt(message("system", INSTRUCTIONS), message("user", "Hi"))
@@ -85,7 +85,7 @@ def test_parts_of_the_callers_own_stay_parts():
     assert join_texts(found, came) is found
 
 
-def test_what_was_not_taken_apart_stays_as_it_is():
+def test_a_prompt_that_was_not_split_stays_as_it_is_when_joined():
     came = prompt(message("system", INSTRUCTIONS), message("user", "Hi"))
 
     assert join_texts(came, came) is came
@@ -137,7 +137,7 @@ def test_a_prompt_that_came_in_order_stays_as_it_is():
     assert mark_prompt(one, PLAIN, found, BreakpointPolicy()).body is one.asked.body
 
 
-def test_what_is_declared_moves_and_nothing_else_is_needed():
+def test_declared_slots_move_without_a_layout():
     one = draft(body(said("system", TAGGED), said("user", "Well?")))
     found = arrange_prompt(one, Plan(), None, late=True)
     body_sent = mark_prompt(one, PLAIN, found, BreakpointPolicy()).body
@@ -148,7 +148,7 @@ def test_what_is_declared_moves_and_nothing_else_is_needed():
     assert "It is noon." in read(body_sent)["messages"][-1]["content"]
 
 
-def test_what_a_layout_names_moves():
+def test_text_named_by_a_layout_moves():
     one = draft(body(*talk(0)))
     found = arrange_prompt(one, Plan(layout=1), EVERYTHING, late=True)
 
@@ -156,7 +156,7 @@ def test_what_a_layout_names_moves():
     assert found.prompt != one.prompt
 
 
-def test_tags_that_do_not_add_up_stay_and_are_told_of():
+def test_unmatched_tags_stay_and_are_noted():
     one = draft(body(said("system", "<tg:variable>It is noon."), said("user", "Well?")))
     found = arrange_prompt(one, Plan(), None, late=True)
 
@@ -164,7 +164,7 @@ def test_tags_that_do_not_add_up_stay_and_are_told_of():
     assert found.notes == ("tags of message 0 stay as text: variable is never closed",)
 
 
-def test_an_upstream_without_late_system_messages_hears_it_from_the_user():
+def test_variable_text_goes_into_a_users_message_without_late_system_messages():
     one = draft(body(said("system", TAGGED), said("user", "Well?")))
     found = arrange_prompt(one, Plan(), None, late=False)
 
@@ -201,7 +201,7 @@ def test_tools_of_a_conversation_met_midway_stay_where_they_were():
     assert found.plan.tools == ()
 
 
-def test_tools_that_a_mark_holds_in_place_are_told_of():
+def test_tools_held_in_place_by_a_mark_are_noted():
     one = draft(body(*talk(0), tools=[tool("b", **MARK), tool("a")]))
     found = arrange_prompt(one, Plan(), None, late=True)
 
@@ -231,7 +231,7 @@ def test_the_callers_own_marks_stay_and_count():
     assert len(marked.marks) == 2
 
 
-def test_marks_without_room_are_told_of():
+def test_marks_without_room_are_noted():
     parts = [{"type": "text", "text": f"{n} {RULES}", **MARK} for n in range(4)]
     one = draft(body(said("system", parts), *talk(1)[1:]))
     found = mark_prompt(one, ANTHROPIC, arrange_prompt(one, Plan(), None, late=True), EVERYWHERE)
@@ -271,7 +271,7 @@ def test_where_a_cache_takes_no_marks_what_was_a_text_is_sent_as_one():
     assert plain == "".join(part["text"] for part in marked)
 
 
-def test_as_it_came_is_what_the_caller_wrote():
+def test_an_unmodified_prompt_is_the_callers_own_bytes():
     one = draft(body(said("system", "Rules"), said("user", "Well?"), tools=[tool("b", **MARK)]))
 
     assert unmodified_prompt(one, Plan()).prompt == one.prompt
@@ -319,7 +319,7 @@ def test_a_message_that_cannot_be_read_is_left_to_its_upstream(arrange):
         (BreakpointPolicy(), {"prompt_cache_options": {"mode": "explicit"}}, True),
     ],
 )
-def test_the_mode_that_is_expected_of_is_the_one_that_is_sent(
+def test_the_predicted_cache_mode_is_the_one_that_is_sent(
     policy: BreakpointPolicy, fields: dict[str, object], *, explicit: bool
 ):
     one = draft(body(*talk(0), **fields))

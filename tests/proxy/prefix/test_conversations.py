@@ -127,7 +127,7 @@ def test_sessions_whose_first_call_is_the_same_part_with_their_first_answer():
     assert 10 < sum(one[1].plan.arm is ExperimentArm.CONTROL for one in found) < 40
 
 
-def test_they_part_with_their_first_result_where_they_are_answered_alike():
+def test_sessions_answered_alike_part_with_their_first_result():
     def opening(name: str) -> list[Json]:
         return [*REMINDERS, said("assistant", "I look."), said("user", f"There is {name}.")]
 
@@ -167,7 +167,7 @@ def test_examples_before_the_first_question_merge_none():
 ROLES = ("user", "assistant")
 
 
-def test_a_call_that_is_sent_again_is_its_conversations():
+def test_a_retried_call_belongs_to_the_same_conversation():
     (one,) = sessions(lambda _: REMINDERS, many=1)
     twice = [call for call in one for _ in range(2)]
 
@@ -190,7 +190,7 @@ def test_a_question_that_is_edited_parts_with_all_that_was_sent_kept():
     assert other.plan.policies.items() >= before[1].plan.policies.items()
 
 
-def test_what_a_caller_names_tells_sessions_apart_that_are_the_same_word_for_word():
+def test_names_from_the_caller_keep_identical_sessions_apart():
     alike = [body(*each) for each in growing(REMINDERS, "A", 3)]
     named = [
         [asked(raw, hint="one") for raw in alike],
@@ -372,7 +372,7 @@ def beginnings(draw: st.DrawFn) -> list[list[list[Json]]]:
 
 @given(beginnings(), st.integers(1, 3), st.integers(0, 9_999).map(Random))
 @settings(max_examples=100, deadline=None)
-def test_however_sessions_come_none_is_split_and_none_merged_once_they_differ(
+def test_no_session_is_split_or_merged_in_any_order_of_calls(
     every: list[list[list[Json]]], processes: int, roll: Random
 ):
     plans: dict[str, bytes] = {}
@@ -396,7 +396,7 @@ def link(*values: str, answers: tuple[tuple[int, int], ...] = ()) -> Conversatio
     )
 
 
-def test_what_is_remembered_is_bounded():
+def test_remembered_conversations_are_bounded():
     index = Conversations(calls=8, talks=8)
     for number in range(100):
         one = link("base", "same", f"call {number}")
@@ -406,7 +406,7 @@ def test_what_is_remembered_is_bounded():
     assert len(index._shortened) <= 8
 
 
-def test_what_several_conversations_were_kept_under_leads_to_none():
+def test_a_value_of_several_conversations_leads_to_none():
     index = Conversations()
     index.load_plans({b"same".hex(): Plan(conversation=SEVERAL)})
     call = link("base", "same", "other", "answer", "more", answers=((2, 3),))

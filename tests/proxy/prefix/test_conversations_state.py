@@ -1,4 +1,4 @@
-"""What is remembered of a conversation from call to call."""
+"""The state that is kept of a conversation from call to call."""
 
 from proxy.prefix.conversations import ConversationState
 from proxy.prefix.prediction.sent_call import digest_start
@@ -79,7 +79,7 @@ def test_processes_that_share_plans_mark_alike_however_fast():
     assert marked == sent_in_turn(Process(CLAUDE), *modes)
 
 
-def test_what_came_back_after_another_or_held_for_three_calls_is_no_clock():
+def test_a_start_that_came_back_or_held_for_three_calls_is_no_clock():
     assert told("one", "two", now="two") == 1
     assert told("one", "two", now="two", moves=False) == 2
     assert told("one", "two", now="one") == 2
@@ -87,7 +87,7 @@ def test_what_came_back_after_another_or_held_for_three_calls_is_no_clock():
     assert told("one", "two", now="three") == 2
 
 
-def test_of_the_latest_calls_alone_it_is_remembered_how_they_were():
+def test_a_state_remembers_the_latest_calls_only():
     sent = Process(CLAUDE).planned(asked(opened(0, "noon"))).evidence.sent
     known = ConversationState()
     for number in range(40):

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.prefix.guard import (
+    JUDGED_CALLS,
     MIN_CALLS,
     MIN_CONVERSATIONS,
-    WINDOW,
     ArmComparison,
     ArmTotals,
     CallCost,
@@ -104,7 +104,7 @@ def test_a_saving_comes_with_an_interval_that_holds_it():
     assert 180 <= held <= 199
 
 
-def test_too_few_conversations_are_not_judged():
+def test_arms_with_too_few_conversations_are_not_judged():
     found = samples(varied(9_000, 0), varied(3_000, 900), MIN_CONVERSATIONS - 1)
 
     assert (found.finding, found.saving, found.hits) == (ComparisonFinding.NOT_ENOUGH, None, None)
@@ -117,7 +117,7 @@ def test_conversations_without_tokens_are_not_judged():
     assert found.finding is ComparisonFinding.NOT_ENOUGH
 
 
-def test_what_costs_more_is_worse_and_says_by_how_much():
+def test_a_dearer_treated_arm_is_worse_and_says_by_how_much():
     found = samples(varied(4_500, 500), varied(3_000, 500))
 
     assert found.finding is ComparisonFinding.WORSE
@@ -126,14 +126,14 @@ def test_what_costs_more_is_worse_and_says_by_how_much():
     assert found.saving.low < found.saving.value < found.saving.high < 0
 
 
-def test_what_is_read_less_at_no_lower_cost_is_worse():
+def test_a_lower_hit_rate_at_no_lower_cost_is_worse():
     found = samples(varied(3_000, 200), varied(3_000, 500))
 
     assert found.finding is ComparisonFinding.WORSE
     assert "the hit rate is 29.9% lower" in found.why
 
 
-def test_what_is_read_less_because_less_was_written_for_nothing_is_not_worse():
+def test_a_lower_hit_rate_after_fewer_useless_writes_is_not_worse():
     found = samples(varied(2_000, 200), varied(3_000, 500))
 
     assert found.finding is ComparisonFinding.MEASURED
@@ -141,7 +141,7 @@ def test_what_is_read_less_because_less_was_written_for_nothing_is_not_worse():
     assert found.saving.low > 0.3
 
 
-def test_where_nothing_was_paid_the_hit_rate_alone_speaks():
+def test_arms_without_cost_are_compared_by_hit_rate_alone():
     free = samples(
         lambda n: ConversationSums(0, 1000, 500 + n % 3),
         lambda n: ConversationSums(0, 1000, 500 + n % 3),
@@ -157,7 +157,7 @@ def test_where_nothing_was_paid_the_hit_rate_alone_speaks():
     assert worse.finding is ComparisonFinding.WORSE
 
 
-def test_conversations_that_are_all_alike_leave_no_doubt():
+def test_identical_conversations_give_a_certain_comparison():
     found = samples(
         lambda n: ConversationSums(1_000, 1000, 0), lambda n: ConversationSums(2_000, 1000, 0)
     )
@@ -167,7 +167,7 @@ def test_conversations_that_are_all_alike_leave_no_doubt():
 
 
 @given(CONVERSATIONS, CONVERSATIONS)
-def test_samples_add_up(some, others):
+def test_arm_samples_add_up(some, others):
     both, added = sample_arm([*some, *others]), sample_arm(some) + sample_arm(others)
 
     for name in ArmTotals.__struct_fields__:
@@ -175,7 +175,7 @@ def test_samples_add_up(some, others):
 
 
 @given(CONVERSATIONS.map(lambda some: some * 60), CONVERSATIONS.map(lambda some: some * 60))
-def test_whatever_was_measured_there_is_a_verdict_in_finite_numbers(treated, control):
+def test_any_measured_arms_give_a_comparison_in_finite_numbers(treated, control):
     found = compare_arms(sample_arm(treated), sample_arm(control))
 
     for interval in (found.saving, found.hits):
@@ -192,7 +192,7 @@ def fed(watch: HarmWatch, *calls: tuple[float, float], gap: float = 10.0) -> Har
 
 
 def test_a_feature_that_is_dearer_with_every_call_is_found_within_fifty():
-    found = fed(HarmWatch(), *[(142.0, 100.0)] * WINDOW)
+    found = fed(HarmWatch(), *[(142.0, 100.0)] * JUDGED_CALLS)
 
     assert found is not None
     assert round(found.more, 2) == 0.42
@@ -201,16 +201,16 @@ def test_a_feature_that_is_dearer_with_every_call_is_found_within_fifty():
     )
 
 
-def test_a_few_calls_show_nothing():
+def test_a_few_dear_calls_show_no_harm():
     assert fed(HarmWatch(), *[(200.0, 100.0)] * (MIN_CALLS - 1)) is None
 
 
-def test_what_is_as_dear_or_cheaper_is_left_alone():
+def test_a_feature_no_dearer_than_unmodified_shows_no_harm():
     assert fed(HarmWatch(), *[(100.0, 100.0)] * 60) is None
     assert fed(HarmWatch(), *[(40.0, 100.0)] * 60) is None
 
 
-def test_one_dear_call_among_many_is_chance():
+def test_one_dear_call_among_many_shows_no_harm():
     assert fed(HarmWatch(), *[(100.0, 100.0)] * 49, (400.0, 100.0)) is None
 
 
@@ -218,7 +218,7 @@ def test_harm_that_begins_after_good_times_is_found_within_fifty_calls():
     watch = HarmWatch()
     assert fed(watch, *[(40.0, 100.0)] * 500) is None
 
-    assert fed(watch, *[(142.0, 100.0)] * WINDOW) is not None
+    assert fed(watch, *[(142.0, 100.0)] * JUDGED_CALLS) is not None
 
 
 def test_marks_that_may_still_be_read_are_no_loss_yet():
@@ -243,11 +243,11 @@ def test_a_mark_that_the_next_call_of_its_conversation_did_not_read_is_a_loss():
 @given(st.integers(0, 1_000))
 def test_a_feature_that_is_as_dear_on_average_is_hardly_ever_found_dearer(seed: int):
     dice = Random(seed)  # noqa: S311
-    calls = [(dice.gauss(100.0, 20.0), 100.0) for _ in range(WINDOW)]
+    calls = [(dice.gauss(100.0, 20.0), 100.0) for _ in range(JUDGED_CALLS)]
 
     found = fed(HarmWatch(), *calls)
 
-    assert found is None or sum(planned for planned, _ in calls) > 108 * WINDOW
+    assert found is None or sum(planned for planned, _ in calls) > 108 * JUDGED_CALLS
 
 
 @pytest.mark.parametrize(("lives", "gap"), [(300.0, 1.0), (300.0, 60.0), (3_600.0, 1.0)])
@@ -264,7 +264,7 @@ def test_marks_that_die_unread_are_found_however_many_calls_come_while_they_live
 
 def test_a_feature_is_judged_afresh_after_hours_without_a_call():
     watch = HarmWatch()
-    fed(watch, *[(142.0, 100.0)] * WINDOW)
+    fed(watch, *[(142.0, 100.0)] * JUDGED_CALLS)
     watch.record_call(NOW + 100_000.0, CallCost(planned=100.0, direct=100.0), 0)
 
     assert watch.current_harm(NOW + 100_000.0) is None

@@ -29,11 +29,11 @@ def test_a_long_prefix_is_worth_a_short_wait():
     assert max_wait_s(WRITING, REGIME, 100.5, FRESH, SECOND) == 1.0
 
 
-def test_where_a_second_costs_more_than_is_saved_nobody_waits():
+def test_no_wait_where_a_second_costs_more_than_it_saves():
     assert max_wait_s(WRITING, REGIME, 100.0, FRESH, 1e9) == 0.0
 
 
-def test_what_is_late_is_not_waited_for():
+def test_a_late_first_byte_is_not_waited_for():
     assert max_wait_s(WRITING, REGIME, 101.0, FRESH, SECOND) == 0.0
 
 
@@ -49,13 +49,13 @@ def test_an_unknown_first_byte_is_not_waited_for():
     assert max_wait_s(unknown, REGIME, 100.0, FRESH, SECOND) == 0.0
 
 
-def test_what_is_too_short_to_be_cached_is_not_waited_for():
+def test_a_prefix_too_short_to_be_cached_is_not_waited_for():
     short = PrefixWrite(since=100.0, tokens=1_000, first_byte=1.0, ttl="5m")
 
     assert max_wait_s(short, REGIME, 100.0, FRESH, 0.0) == 0.0
 
 
-def test_what_is_not_known_or_not_cheaper_to_read_is_not_waited_for():
+def test_a_cache_that_is_unknown_or_no_cheaper_to_read_is_not_waited_for():
     assert max_wait_s(WRITING, Regime(), 100.0, FRESH, 0.0) == 0.0
     dear = Regime(name="openai-interval", provider="openai")
     assert max_wait_s(WRITING, dear, 100.0, FRESH, 0.0) == 0.0
@@ -68,7 +68,7 @@ def test_where_writing_is_free_a_wait_saves_the_fresh_price():
 
 
 @given(st.floats(0, 1e6), st.floats(0, 1e6), st.floats(0, 1e9), st.floats(0, 1e9))
-def test_nobody_waits_for_long(now, first_byte, fresh, second):
+def test_no_wait_exceeds_the_limit(now, first_byte, fresh, second):
     writing = PrefixWrite(since=100.0, tokens=10_000, first_byte=first_byte, ttl="5m")
 
     assert 0.0 <= max_wait_s(writing, REGIME, now, fresh, second) <= MAX_WAIT_S
@@ -95,7 +95,7 @@ def test_a_call_waits_for_the_one_that_writes_what_it_could_read(calls):
     assert seconds(calls, ready("two"), 10.5) == 1.0
 
 
-def test_it_goes_once_the_other_answer_begins(calls):
+def test_a_waiting_call_goes_once_the_writers_answer_begins(calls):
     one = ready("one")
     calls.record_write(one, 10.0, streamed=True)
     waited_for = calls.find_wait(ready("two"), 10.5)
@@ -105,7 +105,7 @@ def test_it_goes_once_the_other_answer_begins(calls):
     assert calls.find_wait(ready("two"), 10.9) is None
 
 
-def test_who_reads_writes_nothing_that_others_wait_for(calls):
+def test_a_call_that_reads_an_entry_is_not_waited_for(calls):
     one, two = ready("one"), ready("two")
     calls.record_write(one, 10.0, streamed=True)
     calls.mark_readable(one, 11.0)
@@ -114,7 +114,7 @@ def test_who_reads_writes_nothing_that_others_wait_for(calls):
     assert calls.find_wait(ready("three"), 11.1) is None
 
 
-def test_where_the_other_fails_the_next_one_writes(calls):
+def test_after_a_failed_writer_the_next_call_writes(calls):
     one, two = ready("one"), ready("two")
     calls.record_write(one, 10.0, streamed=True)
 
@@ -124,7 +124,7 @@ def test_where_the_other_fails_the_next_one_writes(calls):
     assert seconds(calls, ready("three"), 10.5) == 2.0
 
 
-def test_the_end_after_the_beginning_changes_nothing(calls):
+def test_the_end_of_an_answer_after_its_first_byte_changes_nothing(calls):
     one = ready("one")
     calls.record_write(one, 10.0, streamed=True)
     calls.mark_readable(one, 11.0)
@@ -145,32 +145,32 @@ def test_another_prefix_is_not_waited_for(calls):
     assert calls.find_wait(ready("two", ("rule", 10_000)), 10.1) is None
 
 
-def test_what_was_sent_as_it_came_to_compare_with_never_waits(calls):
+def test_a_call_of_the_control_arm_never_waits(calls):
     calls.record_write(ready("one"), 10.0, streamed=True)
 
     assert calls.find_wait(ready("two", arm=ExperimentArm.CONTROL), 10.1) is None
 
 
 @pytest.mark.parametrize("rates", [None, TokenRates()])
-def test_where_prices_are_unknown_nobody_waits(calls, rates):
+def test_no_wait_where_prices_are_unknown(calls, rates):
     calls.record_write(ready("one"), 10.0, streamed=True)
 
     assert calls.find_wait(ready("two", rates=rates), 10.1) is None
 
 
-def test_what_is_in_the_cache_already_is_not_waited_for(calls):
+def test_a_prefix_in_the_cache_already_is_not_waited_for(calls):
     calls.record_write(ready("one"), 10.0, streamed=True)
 
     assert calls.find_wait(ready("two", there=10_000), 10.1) is None
 
 
-def test_who_writes_hardly_anything_new_is_not_waited_for(calls):
+def test_a_writer_of_hardly_anything_new_is_not_waited_for(calls):
     calls.record_write(ready("one", there=9_500), 10.0, streamed=True)
 
     assert calls.find_wait(ready("two"), 10.1) is None
 
 
-def test_what_was_just_written_counts_as_there(calls):
+def test_a_just_written_prefix_counts_as_cached(calls):
     first, marks = ready("one"), {0: "5m", 1: "5m"}
     calls.record_write(first, 10.0, streamed=True)
     calls.mark_readable(first, 11.0)
@@ -191,7 +191,7 @@ def test_an_entry_that_died_is_written_again_and_waited_for(calls):
     assert seconds(calls, ready("three"), 400.0) == 2.0
 
 
-def test_the_one_who_is_late_is_waited_for_no_more(calls):
+def test_a_writer_whose_answer_is_late_is_waited_for_no_more(calls):
     calls.record_write(ready("one"), 10.0, streamed=True)
 
     assert calls.find_wait(ready("two"), 11.1) is None
@@ -220,7 +220,7 @@ def test_an_engine_shares_at_once_and_a_mark_means_nothing_there(calls):
     assert calls.find_wait(ready("two", regime=VLLM), 10.1) is None
 
 
-def test_what_is_written_without_a_mark_is_waited_for_too():
+def test_an_unmarked_write_of_an_automatic_cache_is_waited_for():
     calls = InFlightWrites()
     before = ready("before", ("others", 10_000), regime=OPENAI, marks={})
     calls.record_write(before, 0.0, streamed=True)
@@ -238,7 +238,7 @@ def test_below_the_minimum_nothing_is_written_that_could_be_waited_for(calls):
     assert calls.find_wait(ready("two", ("rules", 1_000), rates=dear), 10.1) is None
 
 
-def test_what_is_kept_is_bounded():
+def test_remembered_writes_are_bounded():
     calls = InFlightWrites(most=3)
     for number in range(50):
         each = ready("x", (f"rules {number}", 10_000))

@@ -1,4 +1,4 @@
-"""What the instructions of features show."""
+"""Layouts learned from the instructions of features."""
 
 from fractions import Fraction
 from itertools import permutations
@@ -65,13 +65,13 @@ def test_a_feature_whose_price_is_unknown_is_planned_as_usual():
     assert layout_effect(one) == layout_effect(other)
 
 
-def test_a_little_shows_nothing():
+def test_few_calls_propose_no_layout():
     feature = Feature()
 
     assert feature.lessons.proposal(feature.calls(5)) is None
 
 
-def test_a_feature_never_heard_of_shows_nothing():
+def test_an_unknown_feature_has_no_proposal():
     feature = Feature()
     found = feature.calls()
 
@@ -161,7 +161,7 @@ def test_features_and_sets_of_tools_that_are_long_unused_are_forgotten():
     assert [len(learners) for _, learners in lessons._known.items()] == [1, 8]
 
 
-def test_what_moves_is_expected_to_save_money():
+def test_proposed_moves_are_expected_to_save_money():
     feature = Feature()
     found = feature.lessons.proposal(feature.calls())
 
@@ -169,5 +169,5 @@ def test_what_moves_is_expected_to_save_money():
     assert Fraction(found.moves[0].saving) > 0
 
 
-def test_what_a_feature_shows_is_looked_at_often_at_first():
+def test_proposals_are_due_more_often_at_first():
     assert [calls for calls in range(1, 101) if is_due(calls)] == [*range(5, 50, 5), 50, 75, 100]

@@ -24,7 +24,7 @@ def chat(system: object, tool: dict[str, object]) -> Prompt:
     )
 
 
-def test_what_stands_before_a_conversation_is_its_tools_and_texts():
+def test_a_shared_prefix_is_the_tools_and_leading_texts():
     prompt, blocks = body(("system", "one\ntwo"), ("user", "three"), tools=("t",))
     found = SharedPrefixIndex().read_prefix(prompt, fingerprint, 1)
 
@@ -33,7 +33,7 @@ def test_what_stands_before_a_conversation_is_its_tools_and_texts():
     assert list(found.lines) == [1]
 
 
-def test_marks_in_it_are_looked_past():
+def test_a_shared_prefix_ignores_cache_marks():
     marked = chat([{"type": "text", "text": "rules", **MARK}], {"name": "a", **MARK})
     plain = chat("rules", {"name": "a", **MARK})
     one, two = (
@@ -44,7 +44,7 @@ def test_marks_in_it_are_looked_past():
     assert [each.digest for each in one.bare] == [each.digest for each in two.bare]
 
 
-def test_what_comes_again_is_not_read_again():
+def test_a_repeated_shared_prefix_is_read_once():
     fronts = SharedPrefixIndex()
     prompt, _ = body(("system", "rules"), ("user", "one"), tools=("t",))
     again, _ = body(("system", "rules"), ("user", "two"), tools=("t",))
@@ -53,7 +53,7 @@ def test_what_comes_again_is_not_read_again():
 
 
 @pytest.mark.parametrize("semi", [None, (0, 0)])
-def test_it_is_another_for_other_texts_tools_slots_and_teams(semi):
+def test_a_shared_prefix_differs_by_texts_tools_slots_and_team(semi):
     fronts = SharedPrefixIndex()
     prompt, _ = body(("system", "rules"), tools=("t",))
     found = fronts.read_prefix(prompt, fingerprint, 1)
@@ -66,7 +66,7 @@ def test_it_is_another_for_other_texts_tools_slots_and_teams(semi):
     assert (fronts.read_prefix(slotted, fingerprint, 1) == found) == (semi is None)
 
 
-def test_what_is_remembered_is_bounded():
+def test_the_shared_prefix_index_is_bounded():
     fronts = SharedPrefixIndex(room=2_000)
     for number in range(50):
         fronts.read_prefix(body(("system", f"{number}"))[0], fingerprint, 1)
@@ -119,13 +119,13 @@ def test_a_message_that_comes_again_is_not_read_again():
     assert seen == [message]
 
 
-def test_another_team_shares_nothing():
+def test_message_readings_are_not_shared_between_teams():
     readings, message = MessageCache(), said("user", "hi")
 
     assert readings.readings_of(fingerprint, [message]) != readings.readings_of(other, [message])
 
 
-def test_what_is_remembered_is_bounded_and_what_is_used_stays():
+def test_the_message_cache_is_bounded_and_keeps_used_readings():
     readings = MessageCache(most=8)
     messages = [said("user", str(number)) for number in range(100)]
     for message in messages:
@@ -145,7 +145,7 @@ def test_what_is_remembered_is_bounded_and_what_is_used_stays():
         b'{"role":"user","content":["a",{"type":"text","\\u0074ext":"a"}]}',
     ],
 )
-def test_what_cannot_be_written_again_as_it_is_is_not_planned(message):
+def test_a_message_that_cannot_be_written_again_exactly_is_unplannable(message):
     with pytest.raises(Unplannable, match="stands twice or is escaped"):
         MessageCache().readings_of(fingerprint, [message])
 
@@ -154,7 +154,7 @@ def test_what_cannot_be_written_again_as_it_is_is_not_planned(message):
     "message",
     [b"1", b"null", b'{"role":1}', b'{"role":"user","content":[\xff]}', b'{"\xff":1}'],
 )
-def test_what_cannot_be_read_is_not_planned(message):
+def test_a_message_of_bad_json_is_unplannable(message):
     with pytest.raises(Unplannable):
         MessageCache().readings_of(fingerprint, [message])
 
@@ -172,12 +172,12 @@ def test_white_space_and_odd_contents_are_read(message):
     assert MessageCache().readings_of(fingerprint, [message])[0].digest == fingerprint(message)
 
 
-def test_a_part_whose_key_cannot_be_read_is_not_planned():
+def test_a_part_with_an_unreadable_key_is_unplannable():
     with pytest.raises(Unplannable):
         MessageCache().readings_of(fingerprint, [b'{"role":"user","content":[{"\xff":1}]}'])
 
 
-def test_what_it_says_is_the_same_however_it_is_written():
+def test_a_message_digest_does_not_depend_on_spelling():
     parts = [{"type": "text", "text": "hi", "cache_control": {}}]
     forms = [said("user", "hi"), said("user", parts), b'{"content" : "hi", "role":"user"}']
 

@@ -1,4 +1,4 @@
-"""What answered calls tell of their feature's habits."""
+"""Reuse observations and misses of answered calls."""
 
 import pytest
 from hypothesis import given, settings
@@ -45,7 +45,7 @@ def evidence(call: SentCall, *before: SentCall) -> CallEvidence:
     )
 
 
-def test_what_was_read_as_far_as_it_could_be_is_no_miss():
+def test_a_call_read_as_far_as_possible_has_no_miss():
     call = users(VLLM, ("a", 1_600))
 
     assert explain_miss(evidence(call, call), Usage(input=16, cache_read=1_584)) is None
@@ -60,7 +60,7 @@ def test_an_unknown_cache_and_an_empty_call_miss_nothing():
     assert explain_miss(evidence(users(VLLM, ("a", 1_600))), Usage()) is None
 
 
-def test_tokens_lost_are_what_could_have_been_read_less_what_was():
+def test_lost_tokens_are_readable_less_read_ones():
     call = users(VLLM, ("a", 1_600), ("b", 1_600))
     found = explain_miss(evidence(call, call), Usage(input=2_600, cache_read=600))
 
@@ -78,14 +78,14 @@ def test_evidence_is_scaled_to_what_the_provider_counted():
     assert found.nanos == 6_399 * 1_800
 
 
-def test_steps_of_an_interval_are_no_shortfall():
+def test_interval_steps_of_a_cache_are_no_miss():
     call = users(INTERVAL, ("a", 5_000))
 
     assert explain_miss(evidence(call, call), Usage(input=1_500, cache_read=3_500)) is None
     assert explain_miss(evidence(call, call), Usage(input=5_000)) is not None
 
 
-def test_a_provider_that_agrees_makes_it_certain():
+def test_a_provider_that_agrees_makes_the_reason_certain():
     call = users(VLLM, ("a", 1_600))
     told = ProviderReason(MissReason.PROVIDER_SIDE, "it was evicted")
     found = explain_miss(evidence(call, call), Usage(input=1_600), told=told)
@@ -94,7 +94,7 @@ def test_a_provider_that_agrees_makes_it_certain():
     assert (found.reason, found.confidence) == (MissReason.PROVIDER_SIDE, ReasonConfidence.CERTAIN)
 
 
-def test_a_provider_that_knows_better_is_believed():
+def test_the_reason_of_a_provider_that_knows_better_holds():
     call = users(VLLM, ("a", 1_600))
     told = ProviderReason(MissReason.DIVERGED, "the tools changed")
     found = explain_miss(evidence(call, call), Usage(input=1_600), told=told)
@@ -107,7 +107,7 @@ def test_a_provider_that_knows_better_is_believed():
 SAID = ProviderReason(MissReason.PARAMETER_CHANGED, "the model changed", 1_200)
 
 
-def test_what_a_provider_says_was_lost_is_not_forgotten_where_we_know_of_nothing():
+def test_a_loss_that_only_the_provider_knows_is_a_miss():
     call = users(VLLM, ("a", 1_600))
     unread = explain_miss(evidence(call), Usage(input=1_600), RATES, told=SAID)
     read = Usage(input=1_500, cache_read=100)
@@ -118,7 +118,7 @@ def test_what_a_provider_says_was_lost_is_not_forgotten_where_we_know_of_nothing
     assert explain_miss(evidence(call), read, RATES, told=SAID) == provider_miss(SAID, read, RATES)
 
 
-def test_what_a_provider_says_was_lost_is_lost_at_least_and_no_more_than_was_not_read():
+def test_a_providers_lost_tokens_are_a_minimum_up_to_all_unread_ones():
     call = users(VLLM, ("a", 1_600))
     ours = explain_miss(evidence(call, call), Usage(input=1_600), told=SAID)
     capped = explain_miss(evidence(call), Usage(input=900), told=SAID)
@@ -139,11 +139,11 @@ def test_what_a_provider_says_was_lost_is_lost_at_least_and_no_more_than_was_not
         (1_000, Usage(write_30m=1_000), None),
     ],
 )
-def test_what_a_miss_costs(lost, usage, nanos):
+def test_the_cost_of_a_miss_is_fresh_price_less_read_price(lost, usage, nanos):
     assert lost_nanos(lost, usage, RATES) == nanos
 
 
-def test_an_unknown_price_stays_unknown():
+def test_a_miss_at_an_unknown_price_has_unknown_cost():
     usage = Usage(input=10)
 
     assert lost_nanos(5, usage, None) is None
@@ -183,7 +183,7 @@ def test_a_conversation_that_is_marked_at_its_end_misses_nothing_after_its_first
         traces.record_call(call, now)
 
 
-def test_what_both_say_is_told_side_by_side():
+def test_a_miss_shows_our_reason_beside_the_providers():
     call, other = users(VLLM, ("a", 1_600)), users(VLLM, ("b", 1_600))
     ours = explain_miss(evidence(other, call), Usage(input=1_600))
     told = ProviderReason(MissReason.PARAMETER_CHANGED, "the model changed")
@@ -202,7 +202,7 @@ def test_what_both_say_is_told_side_by_side():
     )
 
 
-def test_what_a_provider_says_stands_alone_where_we_have_no_account():
+def test_the_providers_reason_stands_alone_without_our_account():
     told = ProviderReason(MissReason.PARAMETER_CHANGED, "the model changed", 1_000)
     rates = TokenRates(input=1_000_000_000, cache_read=100_000_000)
     found = provider_miss(told, Usage(input=9_000), rates)
@@ -217,18 +217,18 @@ def test_what_a_provider_says_stands_alone_where_we_have_no_account():
 
 
 @pytest.mark.parametrize(("tokens", "usage"), [(None, Usage(input=9_000)), (7, None)])
-def test_what_a_miss_cost_is_unknown_where_nobody_counted(tokens: int | None, usage: Usage | None):
+def test_the_cost_of_a_miss_is_unknown_without_usage(tokens: int | None, usage: Usage | None):
     found = provider_miss(ProviderReason(MissReason.DIVERGED, "the tools changed", tokens), usage)
 
     assert found is not None
     assert (found.tokens, found.nanos) == (tokens or 0, None)
 
 
-def test_where_a_provider_says_nothing_nothing_is_claimed():
+def test_no_miss_where_the_provider_gives_no_reason():
     assert provider_miss(None, Usage(input=9_000)) is None
 
 
-def test_no_more_is_lost_than_was_not_read():
+def test_lost_tokens_never_exceed_unread_ones():
     found = provider_miss(
         ProviderReason(MissReason.DIVERGED, "", 9_000), Usage(input=100, cache_read=900), RATES
     )
@@ -267,7 +267,7 @@ def test_answers_in_a_prompt_that_nobody_knew_are_no_calls_of_its_conversation()
     assert found.seen.before == 0
 
 
-def test_what_the_provider_read_of_what_was_to_be_expected_is_told():
+def test_an_observation_says_if_the_expected_read_came_true():
     process = Process(WAYS["anthropic-breakpoint"])
     first, second = told(process, 0), told(process, 1)
     read, unread = told(process, 2), told(process, 3, read=0.0)
@@ -277,7 +277,7 @@ def test_what_the_provider_read_of_what_was_to_be_expected_is_told():
     assert unread.seen.reads == ReadOutcome(in_talk=True, came_true=False)
 
 
-def test_a_cache_that_promises_nothing_tells_nothing_by_what_it_reads():
+def test_a_best_effort_cache_gives_no_read_outcome():
     process = Process(WAYS["openai-interval"])
 
     assert [told(process, turns).seen.reads for turns in range(3)] == [None, None, None]

@@ -23,13 +23,13 @@ def test_layouts_are_kept_by_feature_and_family(model, family):
     assert layout_place(asked(b""), model) == LayoutScope("team_1", "desk", family)
 
 
-def test_what_was_planned_knows_its_place():
+def test_a_planned_call_knows_where_its_layout_is_kept():
     found = Process(WAYS["implicit"]).planned(asked(body(*talk(0)), feature="mail"))
 
     assert found.place == LayoutScope("team_1", "mail", "any")
 
 
-def test_a_call_that_is_none_to_plan_needs_no_reason():
+def test_a_passthrough_may_lack_a_reason():
     assert Passthrough().why == ""
 
 

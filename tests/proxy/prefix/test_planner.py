@@ -55,7 +55,7 @@ def test_a_prompt_of_rules_alone_is_planned_and_read_again(regime, role):
     assert again.evidence.expected.same == len(again.evidence.sent.blocks) == 1
 
 
-def test_what_was_decided_is_known_once_it_is_taken_over():
+def test_an_adopted_plan_is_known():
     planner = Planner(SECRET)
     draft = planner.read_call(asked(body(*talk(0))))
     before = planner.known_plan(draft)
@@ -114,7 +114,7 @@ def test_tools_keep_their_callers_spelling_until_it_changes():
     assert sent[2:] == [("name", "description", "parameters")] * 2
 
 
-def test_what_the_control_arm_reads_is_measured_all_the_same():
+def test_cache_reads_of_the_control_arm_are_measured():
     process = Process(INTERVAL, share=1.0)
     process.answered(asked(body(*talk(0))))
     found = process.answered(asked(body(*talk(1))))
@@ -131,7 +131,7 @@ def test_a_conversation_with_tools_is_marked_where_it_is_likely_to_go_on():
     assert {name.partition("/")[0] for name in found.plan.policies} == {"anthropic-breakpoint"}
 
 
-def test_what_was_decided_for_a_conversation_holds_whatever_is_learned_since():
+def test_a_conversations_plan_holds_whatever_is_learned_since():
     process = Process(ANTHROPIC)
     begun = process.planned(asked(body(*talk(0), tools=[tool("a")])))
     for number in range(60):
@@ -165,7 +165,7 @@ def test_an_answer_without_usage_teaches_but_explains_nothing():
     assert process.planned(asked(body(*talk(1)))).evidence.before is not None
 
 
-def test_what_was_never_sent_is_seen_first():
+def test_a_prompt_never_sent_before_is_first_seen():
     process = Process(INTERVAL)
     found = process.planned(asked(body(*talk(0))))
     miss = process.planner.settle_call(found, a_usage(found))
@@ -208,7 +208,7 @@ def test_a_changed_line_is_named_and_quoted_only_where_prompts_are_kept(shows):
     assert ("Tuesday" in miss.detail) == shows
 
 
-def test_what_a_call_missed_is_known_without_its_planner():
+def test_a_miss_is_found_without_the_planner():
     process = Process(WAYS["block-chain"])
     process.answered(asked(body(*talk(1, f"Today is Monday.\n{RULES}"))))
     found = process.planned(asked(body(*talk(1, f"Today is Tuesday.\n{RULES}"))))
@@ -242,14 +242,14 @@ def test_a_feature_that_never_goes_on_is_learned_not_to_be_marked():
     assert found.body is found.draft.asked.body
 
 
-def test_an_upstream_nobody_knows_gets_what_came():
+def test_an_unknown_upstream_gets_the_unmodified_call():
     unknown = msgspec.structs.replace(INTERVAL, regime=type(INTERVAL.regime)())
     found = Process(unknown).planned(asked(body(*talk(1))))
 
     assert found.body is found.draft.asked.body
 
 
-def test_what_is_remembered_is_bounded():
+def test_the_memory_of_the_planner_is_bounded():
     planner = Planner(SECRET, talks=2)
     drafts = [planner.read_call(asked(body(said("user", str(number))))) for number in range(3)]
     for number, draft in enumerate(drafts):
@@ -295,7 +295,7 @@ def test_a_conversation_that_turns_out_to_go_on_is_marked_from_its_second_call_o
     assert again.plan.policies == later.plan.policies
 
 
-def test_what_is_sent_again_word_for_word_is_marked():
+def test_a_prompt_sent_again_word_for_word_is_marked():
     process = Process(ANTHROPIC)
     first_one = process.answered(asked(body(*talk(0))))
     process.now += 10.0

@@ -44,7 +44,7 @@ def response(**said: object) -> bytes:
         ("messages_changed", MissReason.DIVERGED),
     ],
 )
-def test_anthropics_reasons_are_ours(named, reason):
+def test_anthropics_diagnostics_map_to_miss_reasons(named, reason):
     found = provider_reason(answer(named))
 
     assert found is not None
@@ -60,7 +60,7 @@ def test_anthropics_reasons_are_ours(named, reason):
         ("service_tier_changed", MissReason.PARAMETER_CHANGED),
     ],
 )
-def test_openais_reasons_are_ours(named, reason):
+def test_openais_diagnostics_map_to_miss_reasons(named, reason):
     found = provider_reason(response(reason=named, cache_missed_tokens=7))
 
     assert found is not None
@@ -91,29 +91,29 @@ def test_the_reason_stands_at_the_start_of_anthropics_stream_and_in_openais_resp
         b"[" * 100_000 + b"diagnostics",
     ],
 )
-def test_an_answer_without_a_reason_says_nothing(silent):
+def test_an_answer_without_diagnostics_gives_no_reason(silent):
     assert provider_reason(silent) is None
 
 
 @pytest.mark.parametrize("tokens", [-1, True, "7", None])
-def test_a_count_that_is_none_is_left_out(tokens):
+def test_a_token_count_that_is_no_number_is_left_out(tokens):
     assert provider_reason(answer("tools_changed", tokens)) == ProviderReason(
         MissReason.DIVERGED, "the tools changed"
     )
 
 
 @given(st.binary())
-def test_no_answer_makes_it_fail(raw):
+def test_no_answer_makes_reading_diagnostics_fail(raw):
     provider_reason(raw + b"diagnostics")
 
 
-def test_what_generated_text_says_is_not_believed():
+def test_generated_text_is_not_read_as_diagnostics():
     said = msgspec.json.encode({"content": [{"text": answer("tools_changed").decode()}]})
 
     assert provider_reason(said) is None
 
 
-def test_a_question_names_the_answer_before():
+def test_a_diagnostics_question_names_the_previous_answer():
     anthropic = diagnostics_question("messages", 'msg_"1')
     openai = diagnostics_question("responses", "resp_1")
 
@@ -196,7 +196,7 @@ def test_a_conversation_that_begins_again_asks_about_no_answer():
         {"to": msgspec.structs.replace(CLAUDE, upstream="elsewhere")},
     ],
 )
-def test_nobody_elses_answer_is_named(other):
+def test_a_question_never_names_another_conversations_answer(other):
     questions = ProviderDiagnostics()
     questions.record_answer(planned(0), "msg_1")
 
@@ -204,14 +204,14 @@ def test_nobody_elses_answer_is_named(other):
     assert previous(questions, planned(1, **other)) is None
 
 
-def test_an_answer_without_a_name_is_not_remembered():
+def test_an_answer_without_an_id_is_not_remembered():
     questions = ProviderDiagnostics()
     questions.record_answer(planned(0), "")
 
     assert len(questions) == 0
 
 
-def test_a_call_that_ended_in_what_varies_is_not_compared_with():
+def test_a_call_with_a_variable_tail_is_not_compared_with():
     questions = ProviderDiagnostics()
     call = planned(0)
     prompt = msgspec.structs.replace(call.prompt, tail=1)
@@ -220,7 +220,7 @@ def test_a_call_that_ended_in_what_varies_is_not_compared_with():
     assert previous(questions, planned(1)) is None
 
 
-def test_a_route_that_cannot_be_asked_is_not():
+def test_a_route_without_diagnostics_is_not_asked():
     deaf = msgspec.structs.replace(CLAUDE, asks="")
     questions = ProviderDiagnostics()
     questions.record_answer(planned(0, deaf), "msg_1")
@@ -278,7 +278,7 @@ def test_anthropic_is_asked_whatever_is_stored():
         (GPT, {"prompt_cache_options": {"comparison_response_id": "resp_0"}}),
     ],
 )
-def test_a_caller_who_asks_is_not_asked_for(to: PlanningTarget, said: dict[str, object]):
+def test_no_question_is_added_where_the_caller_asks(to: PlanningTarget, said: dict[str, object]):
     questions = ProviderDiagnostics()
     questions.record_answer(planned(0, to), "answer_1")
     call = planned(1, to, said=said)
@@ -286,7 +286,7 @@ def test_a_caller_who_asks_is_not_asked_for(to: PlanningTarget, said: dict[str, 
     assert questions.add_question(call, NOW) is call
 
 
-def test_a_caller_who_says_something_else_there_is():
+def test_a_caller_who_uses_the_field_otherwise_is_asked_for_all_the_same():
     questions = ProviderDiagnostics()
     questions.record_answer(planned(0, GPT), "resp_1")
 

@@ -1,4 +1,4 @@
-"""What calls should have cost had they been sent unmodified."""
+"""The expected cost of calls, had they been sent unmodified."""
 
 import msgspec
 import pytest
@@ -84,7 +84,7 @@ def test_a_stable_text_that_is_declared_to_vary_is_found_dearer_within_fifty_cal
 
 
 @pytest.mark.parametrize("regime", [INTERVAL, "implicit", OPENAI, ANTHROPIC])
-def test_what_a_provider_loses_is_not_plannings_fault(regime):
+def test_a_read_lost_by_the_provider_is_no_harm_of_planning(regime):
     process = Process(WAYS[regime])
     for name in range(8):
         for turns in range(6):
@@ -100,7 +100,7 @@ def test_what_a_provider_loses_is_not_plannings_fault(regime):
 
 
 @pytest.mark.parametrize("regime", [OPENAI, ANTHROPIC])
-def test_a_provider_that_stores_nothing_is_not_plannings_fault(regime):
+def test_a_provider_that_stores_nothing_is_no_harm_of_planning(regime):
     process = Process(WAYS[regime])
     for name in range(8):
         for turns in range(6):
@@ -205,7 +205,7 @@ def test_without_credit_no_mark_is_sent_before_it_may_be_lost_unnoticed():
     assert calls[-1].evidence.sent.marks
 
 
-def test_where_nothing_comes_again_no_mark_is_ever_sent():
+def test_no_mark_is_sent_where_no_prompt_comes_again():
     process = Process(WAYS[ANTHROPIC], credit=None)
     for number in range(60):
         raw = body(said("system", f"Case {number}. {RULES * 3}"), said("user", f"And {number}?"))

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from proxy.prefix.breakpoints.continuation import (
     JUDGED_AFTER_S,
     MIN_AGES_S,
-    MIN_RUN,
+    MIN_RUN_CONVERSATIONS,
     ContinuationModel,
     Prior,
     SingleCallRun,
@@ -25,11 +25,11 @@ def followed(times: int, every: float, gap: float) -> ContinuationModel:
     return hazard
 
 
-def test_before_anything_was_seen_the_prior_holds():
+def test_continuation_share_before_any_event_is_the_prior():
     assert ContinuationModel().share(Prior(0.3)) == pytest.approx(0.3)
 
 
-def test_what_began_just_now_is_not_judged():
+def test_events_of_just_now_do_not_lower_the_continuation_share():
     hazard = ContinuationModel()
     for _ in range(1_000):
         hazard.record_event(10.0)
@@ -37,7 +37,7 @@ def test_what_began_just_now_is_not_judged():
     assert hazard.share(NOTHING) == 0.5
 
 
-def test_what_was_not_followed_for_two_minutes_counts_against():
+def test_events_not_followed_for_two_minutes_lower_the_continuation_share():
     hazard = ContinuationModel()
     for _ in range(10):
         hazard.record_event(10.0)
@@ -46,15 +46,15 @@ def test_what_was_not_followed_for_two_minutes_counts_against():
     assert hazard.share(NOTHING) < 0.1
 
 
-def test_what_is_followed_counts_for_at_once():
+def test_followed_events_raise_the_continuation_share_at_once():
     assert followed(50, every=10.0, gap=5.0).share(NOTHING) > 0.95
 
 
-def test_a_late_follower_puts_the_early_judgement_right():
+def test_a_late_follower_corrects_the_continuation_share():
     assert followed(50, every=1_000.0, gap=500.0).share(NOTHING) > 0.95
 
 
-def test_a_habit_that_changed_is_forgotten():
+def test_continuation_share_forgets_an_old_habit():
     hazard = followed(500, every=10.0, gap=5.0)
     for at in range(1_000):
         hazard.record_event(10_000.0 + at * 10.0)
@@ -71,7 +71,7 @@ def test_a_habit_that_changed_is_forgotten():
         max_size=50,
     )
 )
-def test_whatever_it_is_told_it_answers_a_share(told):
+def test_continuation_share_stays_between_zero_and_one_for_any_events(told):
     hazard = ContinuationModel()
     for now, gap in told:
         if gap is None:
@@ -82,7 +82,7 @@ def test_whatever_it_is_told_it_answers_a_share(told):
     assert 0.0 <= hazard.share(NOTHING) <= 1.0
 
 
-def test_young_events_count_as_far_as_their_followers_would_have_come():
+def test_young_events_count_by_the_share_of_followers_that_came_by_their_age():
     hazard = ContinuationModel()
     for _ in range(10):
         hazard.record_event(0.0)
@@ -99,25 +99,25 @@ def after(run: SingleCallRun, count: int, start: float = 0.0, gap: float = 100.0
     return start + (count - 1) * gap + OVER
 
 
-def test_a_long_run_of_conversations_that_ended_at_once_is_believed_once_it_is_over():
+def test_single_call_conversations_are_certain_after_a_long_run_that_is_over():
     run = SingleCallRun()
-    over = after(run, MIN_RUN)
+    over = after(run, MIN_RUN_CONVERSATIONS)
 
     assert not run.is_certain(over - 1.0)
     assert run.is_certain(over)
 
 
-def test_a_conversation_that_went_on_ends_the_run_and_the_next_has_to_be_twice_as_long():
+def test_a_second_call_ends_the_single_call_run_and_doubles_the_next_one():
     run = SingleCallRun()
-    over = after(run, MIN_RUN)
+    over = after(run, MIN_RUN_CONVERSATIONS)
     run.record_second_call(over, 30.0)
 
     assert not run.is_certain(over)
-    assert not run.is_certain(after(run, 2 * MIN_RUN - 1, over))
-    assert run.is_certain(after(run, 2 * MIN_RUN, over + 100_000.0))
+    assert not run.is_certain(after(run, 2 * MIN_RUN_CONVERSATIONS - 1, over))
+    assert run.is_certain(after(run, 2 * MIN_RUN_CONVERSATIONS, over + 100_000.0))
 
 
-def test_conversations_that_go_on_slowly_are_not_taken_for_lone_ones():
+def test_slow_conversations_are_not_taken_for_single_call_ones():
     run = SingleCallRun()
     for at in range(50):
         run.record_first_call(at * 10.0)
@@ -127,7 +127,7 @@ def test_conversations_that_go_on_slowly_are_not_taken_for_lone_ones():
     assert not run.is_certain(10_000.0)
 
 
-def test_what_is_remembered_is_bounded():
+def test_pending_first_calls_of_a_single_call_run_are_bounded():
     run = SingleCallRun()
     for at in range(10_000):
         run.record_first_call(at * 0.01)

@@ -1,4 +1,4 @@
-"""True if marks are sent: out of what others earned, out of next to nothing, or one at a time."""
+"""Marks are sent out of earnings, within the allowed loss, or one at a time on credit."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,7 +36,7 @@ def test_no_bet_is_made_on_credit_where_marks_would_save_little():
     assert not earnings.allows_stake(250.0, on_credit=True)
 
 
-def test_what_is_at_stake_counts_as_lost_until_its_call_has_ended():
+def test_a_stake_counts_as_lost_until_its_call_has_ended():
     earnings = promising(balance=300.0)
     earnings.reserve_stake(1, 250.0, now=0.0)
 
@@ -46,7 +46,7 @@ def test_what_is_at_stake_counts_as_lost_until_its_call_has_ended():
     assert earnings.allows_stake(250.0, on_credit=False)
 
 
-def test_a_call_of_which_nothing_is_heard_for_an_hour_holds_nothing():
+def test_a_stake_is_released_after_an_hour_without_an_answer():
     earnings = promising(balance=600.0)
     earnings.reserve_stake(1, 500.0, now=0.0)
     earnings.reserve_stake(2, 0.0, now=3_601.0)
@@ -54,12 +54,12 @@ def test_a_call_of_which_nothing_is_heard_for_an_hour_holds_nothing():
     assert earnings.allows_stake(250.0, on_credit=False)
 
 
-def test_what_marks_brought_back_pays_for_the_next():
+def test_savings_of_marks_pay_for_the_next_ones():
     assert promising(balance=300.0).allows_stake(250.0, on_credit=False)
     assert not promising(balance=200.0).allows_stake(250.0, on_credit=False)
 
 
-def test_next_to_nothing_may_always_be_lost():
+def test_a_stake_within_the_allowed_loss_share_needs_no_credit():
     assert not promising(calls=500).allows_stake(250.0, on_credit=False)
     assert promising(calls=1_000).allows_stake(250.0, on_credit=False)
 

@@ -16,30 +16,30 @@ OUTLOOK = SavingsOutlook(TOKENS, [FAR, NEAR], (0.25, 1.0))
 NEVER = float("-inf")
 
 
-def test_a_token_is_worth_what_all_who_share_it_save():
+def test_a_token_is_worth_the_savings_of_all_calls_that_share_it():
     assert OUTLOOK.token_worths(0) == pytest.approx((2.5, 1.1))
     assert OUTLOOK.token_worths(1) == pytest.approx((0.5, 0.1))
     assert OUTLOOK.token_worths(3) == (0.0, 0.0)
 
 
-def test_beyond_a_place_the_best_lifetime_is_hoped_for_and_its_fee_taken_off():
+def test_savings_bound_takes_the_best_lifetime_less_its_fee():
     assert OUTLOOK.savings_bound(-1, 1) == pytest.approx(100 * 2.6 + 500 * 0.25)
     assert OUTLOOK.savings_bound(1, 0) == pytest.approx(300 * 0.25)
     assert OUTLOOK.savings_bound(2, 1) == 0.0
 
 
-def test_without_fees_everything_shared_could_be_saved():
+def test_savings_bound_without_fees_counts_all_shared_tokens():
     assert OUTLOOK.savings_bound_without_fees(-1) == pytest.approx(100 * 3.6 + 500 * 0.6)
 
 
-def test_what_nobody_shares_is_worth_nothing():
+def test_tokens_that_no_call_shares_are_worth_nothing():
     outlook = SavingsOutlook(TOKENS, [], (0.25,))
 
     assert outlook.savings_bound(-1, 0) == outlook.savings_bound_without_fees(-1) == 0.0
 
 
 @given(st.integers(-1, 2), st.integers(0, 1))
-def test_hope_is_never_more_than_what_is_free(block, rank):
+def test_savings_bound_with_fees_is_never_above_the_one_without(block, rank):
     assert OUTLOOK.savings_bound(block, rank) <= OUTLOOK.savings_bound_without_fees(block)
 
 
@@ -62,7 +62,7 @@ def best(board, kinds, hit=-1, room=4, value=NEVER):
     return search
 
 
-def test_what_nobody_reads_again_is_not_marked():
+def test_blocks_that_no_later_call_reads_get_no_mark():
     assert best(board(), []).best == ()
 
 
@@ -90,7 +90,7 @@ def test_a_mark_that_would_find_a_longer_entry_rules_a_shorter_hit_out():
     assert best(crowded, [], hit=0).value == NEVER
 
 
-def test_what_is_read_needs_a_mark_that_finds_it():
+def test_a_read_entry_needs_a_mark_whose_lookup_finds_it():
     live = board(cached={1: 0}, reach=1)
 
     assert best(live, [], hit=1).best == ((1, 0),)
@@ -118,7 +118,7 @@ def test_a_mark_with_a_longer_lifetime_is_not_added_before_the_callers_longer_on
     assert best(owned, [LaterCalls(1, (3.0, 0.0))]).best == ((1, 1),)
 
 
-def test_under_the_least_nothing_is_marked_and_the_callers_mark_does_nothing():
+def test_prompts_below_the_minimum_get_no_mark_and_the_callers_does_nothing():
     short = board(tokens=(100, 200, 0), given={0: 0})
 
     assert best(short, [LaterCalls(1, (9.0, 9.0))]).best == ()

@@ -52,12 +52,12 @@ def test_marks_end_the_slots_and_the_conversation():
     assert places(stand("ttsmuau")) == [(2, "1h"), (3, "5m"), (6, "5m")]
 
 
-def test_what_varies_per_call_is_never_marked():
+def test_variable_text_is_never_marked():
     assert places(stand("ttsmuauu", tail=1)) == [(2, "1h"), (3, "5m"), (6, "5m")]
     assert places(stand("u", tail=1)) == []
 
 
-def test_nothing_is_marked_that_the_policy_leaves_out():
+def test_slots_that_the_policy_leaves_out_get_no_mark():
     assert stand("ttsmuau", BreakpointPolicy()) == MarkPlacement()
 
 
@@ -96,7 +96,7 @@ def test_a_text_without_words_is_not_marked():
     assert places(found) == [(0, "5m")]
 
 
-def test_what_is_too_short_is_left_out_and_said():
+def test_a_mark_on_too_short_a_prefix_is_left_out_with_a_note():
     found = stand("tsu", each=350)
 
     assert places(found) == [(2, "5m")]
@@ -126,7 +126,7 @@ def test_the_callers_own_marks_use_up_the_room_and_the_end_of_the_conversation_c
     )
 
 
-def test_beside_openais_own_choice_three_marks_are_written():
+def test_three_marks_are_written_beside_openais_own_choice():
     found = stand(
         "smuau", BreakpointPolicy(stable="30m", semi="30m"), OPENAI, given={2: "30m", 4: "30m"}
     )
@@ -250,7 +250,7 @@ def test_tools_that_are_gone_are_not_marked():
 BACK = BreakpointPolicy(history="5m", back=1)
 
 
-def test_what_later_calls_do_not_repeat_is_left_out():
+def test_blocks_that_later_calls_do_not_repeat_get_no_mark():
     assert places(stand("tsuau", BACK)) == [(2, "5m")]
     assert places(stand("tsuau", msgspec.structs.replace(BACK, back=2))) == [(2, "5m")]
 
@@ -263,7 +263,7 @@ def test_two_answers_before_what_is_left_out_need_one_mark():
     assert places(stand("tsuaau", BACK, spoken=2)) == [(4, "5m")]
 
 
-def test_where_all_that_is_said_is_left_out_nothing_of_it_is_marked():
+def test_a_conversation_that_later_calls_leave_out_gets_no_mark():
     found = stand("tsu", BACK)
 
     assert places(found) == []
@@ -278,7 +278,7 @@ def test_after_many_new_messages_a_mark_stands_where_the_previous_calls_is_in_si
     assert [at for at, _ in places(stand(many + "au", BACK, spoken=1))] == [37]
 
 
-def test_so_does_one_behind_a_mark_on_an_answer():
+def test_a_mark_behind_a_marked_answer_stands_in_sight_of_the_previous_calls_mark():
     long = "tsuaur" + "a" + "r" * 30
     found = stand(long, msgspec.structs.replace(BACK, back=2), spoken=1)
 

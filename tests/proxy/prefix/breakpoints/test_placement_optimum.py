@@ -152,7 +152,7 @@ def often(count: float) -> dict[str, float]:
     return dict.fromkeys(LIFETIMES, count)
 
 
-def test_what_is_read_again_is_marked():
+def test_a_prefix_that_later_calls_read_is_marked():
     assert cheapest_marks(CallToMark(ends=ENDS), [Reuse(1, often(1.0))], ANTHROPIC) == (
         Mark(1, "5m"),
     )
@@ -174,7 +174,7 @@ def test_an_hour_pays_from_three_uses_of_which_two_come_late():
     )
 
 
-def test_nothing_is_marked_where_marks_mean_nothing_or_none_is_left():
+def test_no_marks_where_they_mean_nothing_or_none_is_left():
     reuses = [Reuse(2, often(9.0))]
     own = CallToMark(ends=ENDS, given={0: "5m", 1: "5m", 2: "5m"})
     free = Regime(name="implicit", marks=4)

@@ -1,4 +1,4 @@
-"""What was decided for a conversation."""
+"""Plans of conversations, and their experiment arms."""
 
 import msgspec
 from hypothesis import given
@@ -27,7 +27,7 @@ PLANS = st.builds(
 SHARES = st.floats(0, 1)
 
 
-def test_without_a_decision_nothing_is_marked_or_moved():
+def test_an_empty_plan_marks_and_moves_nothing():
     plan = Plan()
 
     assert plan.arm is ExperimentArm.TREATED
@@ -53,7 +53,7 @@ def test_two_plans_share_no_policies():
 
 
 @given(PLANS, PLANS, PLANS)
-def test_growing_keeps_what_was_sent_in_its_place(kept: Plan, more: Plan, last: Plan) -> None:
+def test_merging_plans_keeps_sent_tools_in_their_place(kept: Plan, more: Plan, last: Plan) -> None:
     grown = merge_plans(kept, more)
 
     assert grown.tools[: len(kept.tools)] == kept.tools
@@ -64,7 +64,7 @@ def test_growing_keeps_what_was_sent_in_its_place(kept: Plan, more: Plan, last: 
     assert merge_plans(merge_plans(kept, more), last).tools[: len(grown.tools)] == grown.tools
 
 
-def test_how_tools_are_written_is_decided_with_the_first_of_them():
+def test_a_plan_decides_the_spelling_of_tools_with_the_first_of_them():
     assert merge_plans(Plan(), Plan(tools=("a",), as_came=True)).as_came
     assert not merge_plans(Plan(tools=("a",)), Plan(tools=("b",), as_came=True)).as_came
     assert merge_plans(Plan(tools=("a",), as_came=True), Plan(tools=("b",))).as_came
@@ -92,13 +92,13 @@ def test_a_conversation_that_begins_anew_takes_a_newer_layout_and_no_older_one()
     assert merge_plans(kept, Plan(layout=3)) == kept
 
 
-def test_the_first_to_go_on_is_who_went_on():
+def test_of_two_plans_the_first_continuation_holds():
     one, other = Plan(onward=("a", "b")), Plan(onward=("c", "d"))
 
     assert merge_plans(Plan(), one) == merge_plans(one, other) == merge_plans(one, Plan()) == one
 
 
-def test_what_leads_to_two_plans_leads_to_none():
+def test_a_reference_to_two_plans_refers_to_none():
     one, other = Plan(conversation="a"), Plan(conversation="b")
 
     assert merge_plans(one, one) == one
@@ -110,7 +110,7 @@ def test_what_leads_to_two_plans_leads_to_none():
     assert merge_plans(one, Plan(layout=2)) == merge_plans(Plan(layout=2), one) == Plan(layout=2)
 
 
-def test_who_parts_keeps_all_that_was_sent_and_has_an_arm_of_its_own_where_nothing_moved():
+def test_a_fork_keeps_sent_text_and_draws_its_own_arm_where_nothing_moved():
     still = Plan(
         tools=("a", "b"), as_came=True, policies={"c": BreakpointPolicy(key="k")}, onward=("c", "d")
     )
@@ -130,7 +130,7 @@ def test_who_parts_keeps_all_that_was_sent_and_has_an_arm_of_its_own_where_nothi
 
 
 @given(st.binary(max_size=40))
-def test_all_or_none_are_left_alone_where_that_is_the_share(conversation):
+def test_control_shares_of_zero_and_one_put_none_or_all_into_the_control_arm(conversation):
     assert assign_arm(conversation, 0.0) is ExperimentArm.TREATED
     assert assign_arm(conversation, 1.0) is ExperimentArm.CONTROL
 
@@ -141,7 +141,7 @@ def test_a_larger_share_takes_nobody_out_of_the_control_arm(conversation, one, o
         assert assign_arm(conversation, max(one, other)) is ExperimentArm.CONTROL
 
 
-def test_about_the_share_is_left_alone():
+def test_the_control_arm_gets_about_its_share_of_conversations():
     left = [assign_arm(n.to_bytes(16, "big"), 0.05) is ExperimentArm.CONTROL for n in range(20_000)]
 
     assert 900 < sum(left) < 1_100

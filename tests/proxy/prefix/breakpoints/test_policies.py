@@ -50,7 +50,7 @@ def marked(found: BreakpointPolicy) -> tuple[str, str, str]:
     return found.stable, found.semi, found.history
 
 
-def test_what_will_not_be_read_again_is_not_marked():
+def test_text_that_will_not_be_read_again_is_not_marked():
     found = decided(uses())
 
     assert marked(found) == ("", "", "")
@@ -189,7 +189,7 @@ def test_a_policy_says_why_and_buys_what_is_sold(regime, stable, semi, history, 
     assert set(marked(found)) <= {"", *regime.writes}
 
 
-def test_it_is_decided_again_whenever_there_are_twice_as_many_answers():
+def test_a_policy_is_decided_again_whenever_there_are_twice_as_many_answers():
     found = [decision_stage(turns) for turns in (0, 1, 2, 3, 4, 7, 8, 1_000)]
 
     assert found == [0, 1, 2, 2, 3, 3, 4, 4]
@@ -206,7 +206,7 @@ def test_openai_and_azure_route_by_the_prompt_alone_however_busy_a_prefix_is(nam
     assert conversation_cache_key(Regime(name=name, provider=provider), ROAD) == ""
 
 
-def test_what_is_decided_again_keeps_its_key_and_never_switches_openais_own_choice_off():
+def test_a_revised_policy_keeps_its_key_and_never_switches_openais_own_choice_off():
     before = BreakpointPolicy(key="a")
     found = revise_policy(BreakpointPolicy(stable="30m", explicit=True, key="b"), before)
 
@@ -318,7 +318,7 @@ def test_a_mark_leaves_out_what_is_not_repeated_where_more_is_read_of_it_then():
     assert blocks_left_unmarked([0.1, 0.9], [0, 0]) == 0
 
 
-def test_what_is_left_out_is_part_of_what_is_decided():
+def test_blocks_left_unmarked_are_part_of_the_policy():
     found = decided(uses(history=3.0), shape=WITHOUT_ITS_END)
 
     assert (found.history, found.back) == ("5m", 1)

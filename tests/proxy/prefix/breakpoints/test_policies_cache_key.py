@@ -64,7 +64,7 @@ def test_explicit_mode_is_said_where_there_is_one():
     assert add_cache_key(WHOLE, BreakpointPolicy(), OPENAI) is WHOLE
 
 
-def test_what_the_caller_set_stays():
+def test_the_callers_own_key_and_mode_stay():
     policy = BreakpointPolicy(explicit=True, key="ours")
     own = prompt(prompt_cache_options={})
     theirs = prompt(prompt_cache_key="mine")
@@ -75,7 +75,7 @@ def test_what_the_caller_set_stays():
     assert "prompt_cache_options" not in add_cache_key(old, policy, OPENAI).fields
 
 
-def test_a_null_from_the_caller_says_nothing():
+def test_a_null_cache_key_from_the_caller_counts_as_none():
     found = add_cache_key(prompt(prompt_cache_key=None), BreakpointPolicy(key="k"), MISTRAL)
 
     assert found.fields["prompt_cache_key"] == b'"k"'
@@ -98,7 +98,7 @@ def test_xai_looks_for_a_responses_key_in_the_body():
         ({"prompt_cache_options": "explicit"}, OPENAI, False),
     ],
 )
-def test_the_mode_is_the_one_that_is_sent(
+def test_is_explicit_tells_the_mode_that_is_sent(
     said: dict[str, object], regime: Regime, *, explicit: bool
 ):
     assert is_explicit(prompt(**said), regime) is explicit

@@ -11,7 +11,7 @@ from proxy.prefix.breakpoints.reuse_statistics import (
     ReuseStatistics,
     SeenCall,
 )
-from proxy.prefix.prediction.sent_call import MAX_LEFT_OUT, MORE
+from proxy.prefix.prediction.sent_call import MAX_LEFT_OUT, MORE_LEFT_OUT
 
 LIFETIMES = {"5m": 300.0, "1h": 3_600.0}
 #: Uses from which a five minute write at 1.25 and reads at 0.1 pay.
@@ -113,7 +113,7 @@ def test_a_feature_called_once_a_day_keeps_nothing_alive():
     assert asked(habits).stable["1h"] < PAYS
 
 
-def test_what_a_chain_of_random_conversations_serves_is_foreseen():
+def test_expected_uses_match_simulated_conversations():
     """The uses expected of a first call are those that happen, on average."""
     dice = Random(7)  # noqa: S311
     habits = ReuseStatistics()
@@ -159,7 +159,7 @@ def test_longer_lifetimes_never_serve_less(calls, is_open, before):
         assert 0.0 <= slot["5m"] <= slot["1h"] <= 202.0
 
 
-def test_what_is_too_short_to_be_cached_says_nothing_of_what_is_not():
+def test_calls_too_short_to_be_cached_do_not_count_for_longer_ones():
     habits = ReuseStatistics()
     for at in range(60):
         habits.observe(at * 20.0, SeenCall(counts=False))
@@ -176,7 +176,7 @@ def test_a_prompt_that_another_conversation_repeats_was_followed():
     assert asked(habits, is_open=False).history["5m"] > PAYS
 
 
-def test_what_is_never_the_same_is_no_stable_slot():
+def test_text_that_is_never_the_same_is_no_stable_slot():
     habits = ReuseStatistics()
     for at in range(40):
         habits.observe(at * 10.0, SeenCall(shares=False))
@@ -250,7 +250,7 @@ def expected(came_true: int, failed: int, *, later: float = 10.0) -> float:
     return asked(habits, before=1).history["5m"]
 
 
-def test_what_the_provider_never_reads_is_not_marked_for_an_hour():
+def test_prefixes_that_the_provider_never_reads_are_not_marked_for_an_hour():
     assert expected(0, 2) == expected(0, 20) == 0.0
     assert expected(0, 2, later=4_000.0) > 0.0
 
@@ -334,15 +334,15 @@ def test_nothing_is_expected_to_be_left_out_before_anything_was_seen():
     assert rest == pytest.approx([first] * MAX_LEFT_OUT)
 
 
-def test_what_calls_leave_out_of_the_end_is_expected_of_those_to_come():
+def test_left_out_ends_are_expected_of_later_calls():
     shares = reminded(left=2).repeat_shares()
 
     assert max(shares[:2]) < 0.1
     assert min(shares[2:]) > 0.9
 
 
-def test_what_is_left_out_altogether_is_repeated_nowhere():
-    assert max(reminded(left=MORE).repeat_shares()) < 0.1
+def test_ends_that_all_calls_leave_out_are_never_repeated():
+    assert max(reminded(left=MORE_LEFT_OUT).repeat_shares()) < 0.1
 
 
 def test_a_conversations_own_calls_say_more_of_it_than_those_of_its_feature():
@@ -365,6 +365,6 @@ def test_a_mark_that_leaves_out_the_end_serves_the_calls_that_repeat_the_rest():
 
 
 def test_a_first_call_that_was_repeated_but_for_its_end_is_expected_to_be():
-    seen, unseen = reminded(left=1), reminded(left=MORE)
+    seen, unseen = reminded(left=1), reminded(left=MORE_LEFT_OUT)
     assert asked(seen).history["5m"] > 0.0
     assert asked(unseen).history["5m"] == 0.0

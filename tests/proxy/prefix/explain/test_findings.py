@@ -43,15 +43,15 @@ def line(
     return PromptChange(place="system line 1", kind=how, block=block, line=at)
 
 
-def test_the_line_that_changed_is_shown():
+def test_an_excerpt_shows_the_line_that_changed():
     assert shown(line(1), ("system", "one\nCurrent time: 12:00\nthree")) == "Current time: 12:00"
 
 
-def test_a_long_line_is_cut():
+def test_an_excerpt_cuts_a_long_line():
     assert shown(line(0), ("system", LONG)) == f"{LONG[:41].strip()}…"
 
 
-def test_what_would_reach_a_terminal_is_made_harmless():
+def test_an_excerpt_removes_terminal_control_characters():
     assert shown(line(0), ("system", "\x1b[31mred\u202e")) == "[31mred"
 
 
@@ -72,7 +72,7 @@ def test_a_tool_of_another_kind_is_shown_by_its_name_too():
     assert change_excerpt(call, changed, msgspec.structs.replace(prompt, tools=())) == ""
 
 
-def test_nothing_is_shown_of_what_is_gone_or_unknown_or_not_to_be_shown():
+def test_no_excerpt_of_removed_unknown_or_private_text():
     assert shown(line(0, ChangeKind.REMOVED), ("system", "a")) == ""
     assert shown(line(0, block=None), ("system", "a")) == ""
     assert shown(line(None), ("system", "a")) == ""
@@ -119,7 +119,7 @@ def told(found: CacheMiss | None) -> tuple[MissReason, str, ReasonConfidence | N
     return found.reason, found.detail, found.confidence
 
 
-def test_nothing_like_it_was_sent_before():
+def test_a_prompt_without_predecessor_is_first_seen():
     found = House().missed(call(VLLM, *ALONE))
 
     assert told(found) == (
@@ -131,7 +131,7 @@ def test_nothing_like_it_was_sent_before():
     assert (found.tokens, found.nanos) == (0, 0)
 
 
-def test_nothing_of_it_was_in_the_features_last_call():
+def test_a_prompt_unlike_the_features_last_call_is_first_seen():
     house = House().went(users(VLLM, ("a", 500), conversation=b"one", feature=b"f"))
 
     found = house.missed(users(VLLM, ("b", 500), conversation=b"two", feature=b"f"))
@@ -140,7 +140,7 @@ def test_nothing_of_it_was_in_the_features_last_call():
     assert told(found)[2] is ReasonConfidence.LIKELY
 
 
-def test_a_prompt_below_the_minimum():
+def test_a_short_prompt_is_below_the_minimum():
     house = House().went(users(GEMINI, ("a", 500)))
 
     assert told(house.missed(users(GEMINI, ("a", 500)))) == (
@@ -150,7 +150,7 @@ def test_a_prompt_below_the_minimum():
     )
 
 
-def test_too_little_of_a_prompt_is_repeated():
+def test_a_short_repeated_part_is_below_the_minimum():
     house = House().went(users(GEMINI, ("a", 500), ("b", 9_000)))
 
     assert told(house.missed(users(GEMINI, ("a", 500), ("c", 9_000)))) == (
@@ -160,7 +160,7 @@ def test_too_little_of_a_prompt_is_repeated():
     )
 
 
-def test_idle_for_longer_than_anything_lives():
+def test_a_prefix_idle_for_many_lifetimes_is_certainly_expired():
     house = House().went(call(GEMINI, *ALONE))
 
     assert told(house.missed(call(GEMINI, *ON), now=612)) == (
@@ -170,7 +170,7 @@ def test_idle_for_longer_than_anything_lives():
     )
 
 
-def test_idle_for_longer_than_was_promised():
+def test_a_best_effort_prefix_idle_beyond_its_lifetime_is_likely_expired():
     house = House().went(call(GEMINI, *ALONE))
 
     assert told(house.missed(call(GEMINI, *ON), now=300)) == (
@@ -180,7 +180,7 @@ def test_idle_for_longer_than_was_promised():
     )
 
 
-def test_a_longer_lifetime_would_have_held():
+def test_an_expired_finding_names_the_lifetime_that_would_have_held():
     house = House().went(call(ANTHROPIC, *ALONE, marks={1: "5m"}))
 
     assert told(house.missed(call(ANTHROPIC, *ON, marks={3: "5m"}), now=700)) == (
@@ -190,7 +190,7 @@ def test_a_longer_lifetime_would_have_held():
     )
 
 
-def test_the_line_that_changed_is_the_reason():
+def test_a_changed_line_is_a_divergence():
     house = House().went(call(VLLM, ("system", f"Time: 12:00\n{RULES}"), ("user", "Hello")))
     later = call(VLLM, ("system", f"Time: 12:01\n{RULES}"), ("user", "Hello"))
 
@@ -201,7 +201,7 @@ def test_the_line_that_changed_is_the_reason():
     assert found.tokens > 0.9 * later.estimate
 
 
-def test_words_stand_in_the_detail_only_where_they_may_be_shown():
+def test_a_divergence_quotes_words_only_where_they_may_be_shown():
     house = House().went(call(VLLM, ("system", f"Time: 12:00\n{RULES}"), ("user", "Hello")))
     messages = (("system", f"Time: 12:01\n{RULES}"), ("user", "Hello"))
     prompt, _ = body(*messages)
@@ -212,7 +212,7 @@ def test_words_stand_in_the_detail_only_where_they_may_be_shown():
     assert "12:01" not in told(house.missed(call(VLLM, *messages)))[1]
 
 
-def test_tools_that_moved_are_the_reason():
+def test_moved_tools_are_a_divergence():
     house = House().went(call(VLLM, *ALONE, tools=("a", "b", "c")))
 
     assert told(house.missed(call(VLLM, *ON, tools=("b", "a", "c"))))[:2] == (
@@ -221,7 +221,7 @@ def test_tools_that_moved_are_the_reason():
     )
 
 
-def test_of_another_conversation_a_reason_is_likely():
+def test_a_reason_found_by_another_conversation_is_likely():
     house = House().went(call(VLLM, ("system", f"1\n{RULES}"), conversation=b"a", feature=b"f"))
 
     found = house.missed(call(VLLM, ("system", f"2\n{RULES}"), conversation=b"b", feature=b"f"))
@@ -229,7 +229,7 @@ def test_of_another_conversation_a_reason_is_likely():
     assert told(found) == (MissReason.DIVERGED, "system line 1 changed", ReasonConfidence.LIKELY)
 
 
-def test_a_parameter_that_shapes_the_prefix_is_the_reason():
+def test_a_changed_prefix_parameter_is_the_reason():
     house = House().went(call(OPENAI, *ALONE, early={"model": b"m", "verbosity": b"x"}))
     later = call(OPENAI, *ON, early={"model": b"m", "reasoning_effort": b"x"})
 
@@ -240,7 +240,7 @@ def test_a_parameter_that_shapes_the_prefix_is_the_reason():
     )
 
 
-def test_a_parameter_that_shapes_messages_is_the_reason_only_where_they_are_next():
+def test_a_changed_message_parameter_is_the_reason_only_where_messages_come_next():
     long = (*ALONE, ("user", "x" * 40_000))
     marks = {0: "5m", 2: "5m"}
     late = {"tool_choice": b"x"}
@@ -293,7 +293,7 @@ def test_a_conversation_that_we_shortened_was_compacted_for_certain():
 
 @pytest.mark.parametrize("kept", [(("system", "a"),), ()])
 @pytest.mark.parametrize("facts", [RULES, "x"])
-def test_what_a_reset_leaves_is_not_blamed_on_the_minimum(kept, facts):
+def test_a_short_prompt_after_a_compaction_is_compacted_and_not_below_the_minimum(kept, facts):
     house = House().went(call(ANTHROPIC, *kept, *TALK))
     after = (*kept, ("user", f"In short: {facts}"))
 
@@ -318,7 +318,7 @@ def test_a_call_that_was_forgotten_here_leaves_the_reason_open():
     )
 
 
-def test_no_mark_is_the_reason():
+def test_a_missing_mark_is_the_reason():
     house = House().went(call(ANTHROPIC, *ALONE))
 
     reason, detail, sure = told(house.missed(call(ANTHROPIC, *ON)))
@@ -357,7 +357,7 @@ def test_more_marks_than_are_taken_are_the_reason():
     assert told(found)[:2] == (MissReason.UNMARKED, "5 marks, and at most 4 taken")
 
 
-def test_what_is_shared_for_the_first_time_is_not_kept_yet_by_deepseek():
+def test_text_shared_for_the_first_time_is_not_kept_yet_by_deepseek():
     house = House().went(users(DEEPSEEK, ("a", 2_000), ("b", 100)))
 
     assert told(house.missed(users(DEEPSEEK, ("a", 2_000), ("c", 100)))) == (
@@ -379,7 +379,7 @@ def test_too_many_calls_in_a_minute_go_elsewhere():
     )
 
 
-def test_what_should_have_been_read_and_was_not_is_the_providers():
+def test_a_shortfall_without_other_reason_is_the_providers():
     marked = call(ANTHROPIC, *ALONE, marks={1: "5m"})
     house = House().went(marked)
 
@@ -393,7 +393,7 @@ def test_what_should_have_been_read_and_was_not_is_the_providers():
     assert told(house.missed(call(VLLM, *ON)))[2] is ReasonConfidence.POSSIBLE
 
 
-def test_what_is_hardly_above_the_minimum_by_our_estimate_may_be_below_it():
+def test_a_prompt_estimated_just_above_the_minimum_may_be_below_it():
     house = House().went(users(ANTHROPIC, ("a", 1_100), marks={0: "5m"}))
 
     assert told(house.missed(users(ANTHROPIC, ("a", 1_100), marks={0: "5m"}))) == (
@@ -403,7 +403,7 @@ def test_what_is_hardly_above_the_minimum_by_our_estimate_may_be_below_it():
     )
 
 
-def test_steps_that_an_estimate_misses_do_not_look_like_a_death():
+def test_small_steps_of_an_estimate_do_not_look_like_an_expiry():
     house = House().went(users(INTERVAL, ("a", 12_000)))
     evidence = house.evidence(users(INTERVAL, ("a", 12_000)), 3)
 

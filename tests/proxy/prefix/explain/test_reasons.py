@@ -17,17 +17,17 @@ MISS = CacheMiss(
 )
 
 
-def test_reasons_are_kept_as_text():
+def test_miss_reasons_are_stored_as_text():
     assert f"{MissReason.FIRST_SEEN}" == "first_seen"
     assert MissReason("provider_side") is MissReason.PROVIDER_SIDE
     assert f"{ReasonConfidence.LIKELY}" == "likely"
 
 
-def test_a_miss_read_from_a_ledger_may_lack_how_sure_it_was():
+def test_a_miss_read_from_a_ledger_may_lack_its_confidence():
     assert CacheMiss(reason=MissReason.EXPIRED).confidence is None
 
 
-def test_a_miss_is_told_in_five_lines():
+def test_an_explained_miss_has_five_lines():
     assert explanation_lines(MISS, 7_500, USAGE) == [
         "Read from the cache: 2,500 of 10,000 tokens, 25 %.",
         "To be expected, as the prompt was sent: 7,500 tokens.",
@@ -37,11 +37,11 @@ def test_a_miss_is_told_in_five_lines():
     ]
 
 
-def test_where_nothing_was_to_be_expected_it_says_none():
+def test_an_explanation_says_none_where_no_read_was_expected():
     assert explanation_lines(None, 0, USAGE)[1] == "To be expected, as the prompt was sent: none."
 
 
-def test_what_is_not_known_is_not_told():
+def test_an_explanation_leaves_unknown_values_out():
     bare = CacheMiss(reason=MissReason.FIRST_SEEN)
 
     assert explanation_lines(None, None, None) == []
@@ -52,7 +52,7 @@ def test_what_is_not_known_is_not_told():
     ]
 
 
-def test_prices_are_told_in_dollars():
+def test_explanations_give_prices_in_dollars():
     def told(nanos: int | None) -> str:
         return explanation_lines(
             CacheMiss(reason=MissReason.DIVERGED, tokens=5, nanos=nanos), None, USAGE
@@ -76,7 +76,7 @@ def test_prices_are_told_in_dollars():
     )
 
 
-def test_a_certain_reason_needs_no_word_for_it():
+def test_an_explanation_of_a_certain_reason_names_no_confidence():
     sure = CacheMiss(
         reason=MissReason.UNMARKED, detail="no mark", confidence=ReasonConfidence.CERTAIN
     )
@@ -84,6 +84,6 @@ def test_a_certain_reason_needs_no_word_for_it():
     assert "certain" not in " ".join(explanation_lines(sure, None, USAGE))
 
 
-def test_every_reason_has_a_mend_of_one_sentence():
+def test_every_miss_reason_has_a_fix_of_one_sentence():
     assert set(FIXES) == set(MissReason)
     assert all(mend.endswith(".") for mend in FIXES.values())

@@ -1,4 +1,4 @@
-"""Slots that callers name beside the prompt."""
+"""Slots that callers declare by tags in the text or by numbers beside the prompt."""
 
 from time import thread_time
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.prefix.layouts.declared_slots import LIMIT, MOST, declared_slots, named_slots
+from proxy.prefix.layouts.declared_slots import MAX_NAMES, MAX_PIECES, declared_slots, named_slots
 from proxy.prefix.layouts.order import TextPiece, place_pieces
 from proxy.prefix.prompts.prompt import PromptSlot, parse_prompt
 from tests.fakes.kept import kept
@@ -39,7 +39,7 @@ def sent(*messages, late=True):
     )
 
 
-def test_declared_slots_are_read():
+def test_slots_declared_by_tags_are_read():
     assert slots_in_text(("system", WELL)).wish == {
         (0, 0): (
             TextPiece(PromptSlot.STABLE, "Be kind.\n"),
@@ -52,13 +52,13 @@ def test_declared_slots_are_read():
 
 
 @pytest.mark.parametrize("name", ["semi", "semi-stable"])
-def test_semi_stable_has_two_names(name):
+def test_the_semi_stable_tag_has_two_names(name):
     told = slots_in_text(("developer", f"<tg:{name}>Ines</tg:{name}>"))
 
     assert told.wish == {(0, 0): (TextPiece(PromptSlot.SEMI_STABLE, "Ines"),)}
 
 
-def test_tags_are_gone_from_what_is_sent():
+def test_tags_are_removed_from_the_prompt_that_is_sent():
     assert sent(("system", WELL), ("user", "Hello"))["messages"] == [
         {
             "role": "system",
@@ -101,10 +101,10 @@ def test_answers_and_what_tools_return_are_never_touched(role):
         ("<tg:static>a</tg:static>", "one is none of ours"),
         ("<tg:stable a='b'>a</tg:stable>", "one is none of ours"),
         ("<tg:", "one is none of ours"),
-        ("<tg:stable></tg:stable>" * LIMIT, "too many"),
+        ("<tg:stable></tg:stable>" * MAX_PIECES, "too many"),
     ],
 )
-def test_tags_that_dont_add_up_stay_as_text(said, why):
+def test_unmatched_tags_stay_as_text(said, why):
     told = slots_in_text(("system", said))
 
     assert told.wish == {}
@@ -121,13 +121,13 @@ def test_tags_are_read_where_json_escapes_them():
     }
 
 
-def test_parts_are_read_one_by_one():
+def test_tags_are_read_part_by_part():
     parts = [{"type": "text", "text": "plain"}, {"type": "text", "text": "<tg:semi>a</tg:semi>"}]
 
     assert list(slots_in_text(("system", parts)).wish) == [(0, 1)]
 
 
-def test_an_empty_tag_takes_nothing():
+def test_an_empty_tag_declares_nothing():
     assert slots_in_text(("system", "<tg:stable></tg:stable>")).wish == {}
     assert slots_in_text(("system", "<tg:variable></tg:variable>")).wish == {
         (0, 0): (TextPiece(PromptSlot.VARIABLE, ""),)
@@ -154,7 +154,7 @@ def test_hostile_tags_take_little_time():
     ),
     st.lists(st.sampled_from(["one ", "two", "<tg:variable>x</tg:variable>"]), max_size=4),
 )
-def test_no_word_is_lost_whatever_the_tags(system, user):
+def test_no_word_is_lost_by_any_tags(system, user):
     raw = body(("system", "".join(system)), ("user", "".join(user)), ("tool", "<tg:semi>"))
     prompt = parse_prompt(raw)
 
@@ -165,7 +165,7 @@ def slots_beside(header, *messages, **fields):
     return named_slots(parse_prompt(body(*messages or TALK, **fields)), header)
 
 
-def test_a_header_names_messages_by_their_number():
+def test_the_slots_header_names_messages_by_number():
     told = slots_beside("0=stable, 1=semi-stable,2=variable")
 
     assert told.wish == {
@@ -176,7 +176,7 @@ def test_a_header_names_messages_by_their_number():
     assert told.notes == ()
 
 
-def test_what_is_named_variable_comes_last_and_what_is_semi_stable_ends_the_instructions():
+def test_named_variable_text_comes_last_and_semi_stable_text_ends_the_instructions():
     prompt = parse_prompt(body(*TALK))
 
     sent = place_pieces(prompt, named_slots(prompt, "2=variable").wish).prompt
@@ -199,14 +199,14 @@ def test_a_part_of_a_message_is_named_by_its_number_within_it():
     assert told.wish == {(0, 0): (TextPiece(PromptSlot.VARIABLE, "Tuesday"),)}
 
 
-def test_metadata_says_the_same_where_no_header_does():
+def test_slots_in_metadata_count_where_no_header_declares_any():
     metadata = {"thriftgate_slots": "2=variable"}
 
     assert slots_beside("", metadata=metadata) == slots_beside("2=variable")
     assert slots_beside("0=stable", metadata=metadata) == slots_beside("0=stable")
 
 
-def test_where_nobody_says_anything_nothing_is_wished():
+def test_no_slots_are_declared_without_header_and_metadata():
     for metadata in (
         None,
         {},
@@ -239,15 +239,15 @@ def test_naming_everything_stable_changes_nothing():
         ("0:stable", "none like"),
     ],
 )
-def test_a_name_that_fits_nothing_is_passed_over_with_a_reason(header, why):
+def test_a_slot_for_no_text_is_skipped_with_a_note(header, why):
     told = slots_beside(header + ",2=variable")
 
     assert list(told.wish) == [(2, 0)]
     assert why in told.notes[0]
 
 
-def test_of_too_many_names_the_first_are_read():
-    told = slots_beside(",".join(["0=stable"] * (MOST + 5_000)))
+def test_of_too_many_named_slots_the_first_are_read():
+    told = slots_beside(",".join(["0=stable"] * (MAX_NAMES + 5_000)))
 
     assert "too many" in told.notes[0]
     assert len(told.notes) == 1
@@ -258,7 +258,7 @@ def test_of_too_many_names_the_first_are_read():
     st.text(max_size=60),
     st.lists(st.sampled_from(["0", "1", "2", "3", "5", "3.0", "9"]), max_size=4),
 )
-def test_no_word_is_ever_lost(junk, places):
+def test_no_word_is_lost_by_any_named_slots(junk, places):
     header = ",".join([f"{at}=variable" for at in places] + [junk])
     prompt = parse_prompt(body(*TALK))
 

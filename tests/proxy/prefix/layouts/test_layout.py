@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.prefix.layouts.layout import (
-    LIMIT,
-    TEXTS,
+    MAX_MOVES,
+    MAX_TEXTS,
     Anchor,
     Hole,
     Layout,
@@ -49,7 +49,7 @@ def words(*texts, passed=None):
     return Words(prompt(*texts), [ONE, TWO], fingerprint, passed or {})
 
 
-def test_a_place_lies_between_its_anchors():
+def test_a_hole_lies_between_its_anchors():
     found = words("Line one\nx\n Line two \n")
 
     assert found.find_hole(ONE, TWO) == Hole(1, 2)
@@ -57,7 +57,7 @@ def test_a_place_lies_between_its_anchors():
     assert found.find_hole(TWO, None) == Hole(3, 3)
 
 
-def test_a_place_may_be_missing_or_unclear():
+def test_a_hole_with_missing_or_ambiguous_anchors_is_not_found():
     assert words("x\nLine two").find_hole(ONE, TWO) == "the line before it is gone"
     assert words("Line one\nx").find_hole(ONE, TWO) == "the line after it is gone"
     assert (
@@ -96,7 +96,7 @@ def test_runs_cut_texts_into_pieces():
     }
 
 
-def test_an_empty_place_is_behind_the_unit_before_it():
+def test_an_empty_hole_is_behind_the_unit_before_it():
     found = words("Line one\n", "Line two\n")
     first = found.split_texts([(0, 0, PromptSlot.VARIABLE, "it")])
     second = found.split_texts([(1, 1, PromptSlot.VARIABLE, "it")])
@@ -106,14 +106,14 @@ def test_an_empty_place_is_behind_the_unit_before_it():
     assert set(first) == set(second) == {(0, 0)}
 
 
-def test_texts_that_are_passed_over_hold_no_place():
+def test_skipped_texts_hold_no_anchors():
     assert words("Line one", "Line two", passed={(0, 0): ()}).find_hole(ONE, None) == (
         "the line before it is gone"
     )
 
 
-def test_only_so_many_texts_are_looked_at():
-    found = words(*["x"] * TEXTS, "Line one")
+def test_the_number_of_searched_texts_is_bounded():
+    found = words(*["x"] * MAX_TEXTS, "Line one")
 
     assert found.find_hole(ONE, None) == "the line before it is gone"
 
@@ -178,7 +178,7 @@ def test_moves_find_their_text_and_it_goes_to_its_slot():
     ]
 
 
-def test_where_other_lines_stand_all_of_them_move_to_the_slot_that_changes_most():
+def test_unexpected_lines_move_to_the_slot_that_changes_most():
     said, _ = texts(BOTH, body(SYSTEM.format("noon\nRain", "Ines")))
     plain, _ = texts(BOTH, body(SYSTEM.format("noon", "Ines")))
 
@@ -187,7 +187,7 @@ def test_where_other_lines_stand_all_of_them_move_to_the_slot_that_changes_most(
     assert said[2].endswith("[Detail 1]\nTime: noon\nRain\nUser: Ines")
 
 
-def test_where_nothing_stands_the_instructions_stay_the_same():
+def test_an_empty_hole_leaves_the_instructions_unmodified():
     whole = Layout(moves=(msgspec.structs.replace(TIME, at=0, count=0, of=0),))
     said = [
         texts(whole, body(f"You answer mail.\n{gap}Be kind to all.\n"))[0][0]
@@ -224,7 +224,7 @@ def test_text_at_the_start_and_at_the_end_has_one_anchor():
     assert said[2].endswith("[Detail 1]\nNoon")
 
 
-def test_what_the_caller_declares_is_looked_past_and_kept():
+def test_declared_slots_win_over_the_layout():
     prompt = parse_prompt(body(SYSTEM.format("noon", "Ines")))
     declared = {(0, 0): (TextPiece(PromptSlot.STABLE, SYSTEM.format("noon", "Ines")),)}
 
@@ -240,11 +240,11 @@ def test_an_empty_layout_changes_nothing():
     assert found(Layout(), raw).prompt.render() == raw
 
 
-def test_only_so_many_moves_are_followed():
-    many = Layout(moves=(msgspec.structs.replace(TIME, before=BACK),) * LIMIT + (USER,))
+def test_the_number_of_moves_is_bounded():
+    many = Layout(moves=(msgspec.structs.replace(TIME, before=BACK),) * MAX_MOVES + (USER,))
     _, notes = texts(many, body(SYSTEM.format("noon", "Ines")))
 
-    assert len(notes) == LIMIT
+    assert len(notes) == MAX_MOVES
 
 
 def test_a_layout_survives_json():
@@ -285,7 +285,7 @@ MOVES = st.builds(
 
 
 @given(LINES, LINES, st.lists(MOVES, max_size=3))
-def test_nothing_is_lost_whatever_the_layout(one, two, moves):
+def test_no_word_is_lost_by_any_layout(one, two, moves):
     raw = body(one, {"role": "tool", "content": two})
     layout = Layout(moves=tuple(moves))
     sent = found(layout, raw).prompt.render()
@@ -302,7 +302,7 @@ def test_nothing_is_lost_whatever_the_layout(one, two, moves):
     ),
     st.booleans(),
 )
-def test_a_conversation_extends_what_it_sent(calls, late):
+def test_a_conversation_with_a_layout_extends_the_bytes_it_sent(calls, late):
     asked = []
     before = None
     for said, role in calls:

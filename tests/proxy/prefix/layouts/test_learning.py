@@ -154,7 +154,7 @@ def test_few_calls_are_no_evidence():
     assert found(texts, conversations=5, calls=4) is not None
 
 
-def test_what_a_single_conversation_shows_is_found_in_others():
+def test_moves_learned_from_a_single_conversation_apply_to_others():
     """Its own name stands beside what varies, and is no anchor."""
 
     def texts(number, call):
@@ -170,7 +170,7 @@ def test_what_a_single_conversation_shows_is_found_in_others():
     assert b"the 9th" not in placed.prompt.messages[-1]
 
 
-def test_what_stands_first_in_a_single_conversation_is_known_by_the_start():
+def test_the_first_text_of_a_single_conversation_is_anchored_at_the_start():
     def texts(number, call):
         return ["\n".join([f"The user is named {number}", f"Time: {number} {call}", *RULES])]
 
@@ -181,7 +181,7 @@ def test_what_stands_first_in_a_single_conversation_is_known_by_the_start():
     assert move.of > 2
 
 
-def test_what_varies_in_two_places_of_a_single_conversation_is_two_moves():
+def test_text_that_varies_in_two_places_of_a_single_conversation_is_two_moves():
     def texts(number, call):
         return template(f"Time: {number} {call}", RULES[-1] + " Mind it.", f"Count: {call}")
 

@@ -56,19 +56,19 @@ def test_a_reference_stands_where_text_left_from_between_others():
     assert found.gone == (varies("It is noon.\n"),)
 
 
-def test_what_stays_does_not_depend_on_what_goes():
+def test_stable_text_does_not_depend_on_the_text_that_moves():
     pieces = [[stable("One "), semi(said), stable("two.")] for said in ("", "x", "\n\ny\n")]
 
     assert len({split_text(each, last=True).kept for each in pieces}) == 1
 
 
-def test_within_a_line_the_reference_is_part_of_it():
+def test_a_reference_within_a_line_is_part_of_it():
     found = split_text([stable("You serve"), semi("Ines"), stable(", a customer.")], last=True)
 
     assert found.kept == "You serve [Item 1 is given at the end of the instructions.], a customer."
 
 
-def test_neighbours_share_a_place():
+def test_neighbouring_moved_pieces_share_one_reference():
     found = split_text([stable("a\n"), varies("b"), semi("c", "Item 2"), stable("d")], last=True)
 
     assert found.kept == (
@@ -77,7 +77,7 @@ def test_neighbours_share_a_place():
     )
 
 
-def test_nothing_refers_to_what_stood_at_an_end():
+def test_no_reference_stands_for_text_moved_from_an_end():
     found = split_text([varies("noon\n"), stable("Be kind."), varies("bye")], last=False)
 
     assert found == SplitText("Be kind.", gone=(varies("noon\n"), varies("bye")))
@@ -115,13 +115,13 @@ def test_a_message_without_stable_text_is_put_in_order_too():
     )
 
 
-def test_an_empty_piece_says_so():
+def test_an_empty_piece_is_labelled_empty():
     assert labelled_text([varies("\n")]) == "[Item 1]\n(empty)"
     assert reference_text([varies(""), semi("")]).count("\n") == 1
 
 
 @given(PIECES, st.booleans())
-def test_no_word_is_lost(pieces, last):
+def test_no_word_of_a_split_text_is_lost(pieces, last):
     found = split_text(pieces, last=last)
     there = found.kept + found.ending + labelled_text(found.gone)
 
@@ -152,13 +152,13 @@ USER = {(0, 0): [TextPiece(SEMI, "Ines.\n"), TextPiece(S, "Be kind.")]}
 ENDS = {(0, 0): [TextPiece(S, "Be kind.\n"), TextPiece(SEMI, "Ines.")]}
 
 
-def test_without_a_wish_a_prompt_stays_as_it_came():
+def test_a_prompt_without_requested_moves_stays_unmodified():
     prompt = parse_prompt(body(("system", "a"), ("user", "b")))
 
     assert place_pieces(prompt, {}).prompt is prompt
 
 
-def test_what_varies_comes_last_in_the_role_it_came_with():
+def test_variable_text_comes_last_in_its_own_role():
     found = order(TIME, ("developer", "Noon.\nBe kind."), ("user", "Hi"))
 
     assert said(found) == [
@@ -170,7 +170,7 @@ def test_what_varies_comes_last_in_the_role_it_came_with():
     assert found.prompt.semi is None
 
 
-def test_what_varies_keeps_each_of_its_roles():
+def test_variable_texts_of_several_roles_keep_each_role():
     wish = {(0, 0): TIME[0, 0], (1, 0): [TextPiece(V, "Rain.")]}
     found = order(wish, ("system", "Noon.\nBe kind."), ("developer", "Rain."), ("user", "Hi"))
 
@@ -254,13 +254,13 @@ def test_parts_that_are_no_text_are_left_alone():
     assert said(order(TIME, ("system", parts), ("user", "Hi")))[0] == ("system", parts)
 
 
-def test_places_that_are_not_there_are_passed_over():
+def test_requested_moves_of_missing_places_are_skipped():
     wish = {(7, 0): [TextPiece(V, "x")], (1, 3): [TextPiece(V, "x")]}
 
     assert said(order(wish, ("system", "a"), ("user", "b"))) == [("system", "a"), ("user", "b")]
 
 
-def test_with_no_conversation_what_varies_ends_the_instructions():
+def test_without_a_conversation_variable_text_ends_the_instructions():
     found = order(TIME, ("system", "Noon.\nBe kind."))
 
     assert said(found) == [("system", [text("Be kind."), text("\n\n[Item 1]\nNoon.")])]
@@ -276,7 +276,7 @@ def test_an_answer_to_go_on_with_stays_the_last_message():
     assert len(found.notes) == 1
 
 
-def test_where_no_system_message_may_end_a_prompt_what_varies_follows_the_users_last_words():
+def test_where_no_system_message_may_end_a_prompt_variable_text_follows_the_users_last_words():
     found = order(TIME, ("system", "Noon.\nBe kind."), ("user", "Hi"), late=False)
 
     assert said(found) == [
@@ -308,7 +308,7 @@ SPOKEN = st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool"]), WORD
 
 @settings(max_examples=150)
 @given(LEADING, SPOKEN)
-def test_nothing_is_lost_and_the_same_bytes_come_again(leads, spoken):
+def test_ordering_loses_nothing_and_is_deterministic(leads, spoken):
     messages = [(role, "".join(piece.text for piece in pieces)) for role, pieces in leads]
     raw = body(*messages, *spoken, model="any")
     wish = {(number, 0): pieces for number, (_, pieces) in enumerate(leads)}
@@ -320,7 +320,7 @@ def test_nothing_is_lost_and_the_same_bytes_come_again(leads, spoken):
 
 @settings(max_examples=150)
 @given(LEADING, SPOKEN, st.lists(WORDS, min_size=8, max_size=8), st.booleans())
-def test_each_call_begins_with_what_the_one_before_sent(leads, spoken, news, late):
+def test_each_ordered_call_extends_the_bytes_of_the_one_before(leads, spoken, news, late):
     """Between two calls what varies has other words, and the conversation goes on."""
     first, then = [], []
     wishes: tuple[dict[tuple[int, int], list[TextPiece]], ...] = ({}, {})

@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.prefix.layouts.samples import (
-    CONVERSATIONS,
-    DIFFERENT,
-    LEAST,
-    LIMIT,
-    LONG,
-    TOTAL,
-    UNITS,
-    VARIANTS,
-    WALL,
+    MAX_CONVERSATIONS,
+    MAX_DISTINCT_UNITS,
+    MAX_SPLIT_LINE_CHARS,
+    MAX_TEXT_UNITS,
+    MAX_UNITS,
+    MAX_VARIANT_UNITS,
+    MAX_VARIANTS,
+    MAX_WHOLE_LINE_CHARS,
+    MIN_CONVERSATIONS,
     Samples,
     conversation_counts,
     is_distinctive,
@@ -30,7 +30,7 @@ HOUR = 3600.0
 
 
 @given(st.text("ab. \n!?\0\u3002", max_size=600), st.integers(1, 9))
-def test_the_units_together_are_the_text(said, limit):
+def test_units_concatenate_to_the_text(said, limit):
     found = split_units(said, limit)
 
     assert "".join(found) == said
@@ -42,12 +42,12 @@ def test_lines_are_units():
     assert split_units("one\n\ntwo\n") == ("one\n", "\n", "two\n")
 
 
-def test_an_empty_text_has_none():
+def test_an_empty_text_has_no_units():
     assert split_units("") == ()
 
 
-def test_a_long_line_is_split_at_the_ends_of_sentences():
-    sentence = "x" * LONG + ". "
+def test_a_long_line_is_split_into_sentences():
+    sentence = "x" * MAX_WHOLE_LINE_CHARS + ". "
 
     assert split_units(f"short. line\n{sentence}Then? Yes! End.\n") == (
         "short. line\n",
@@ -59,18 +59,18 @@ def test_a_long_line_is_split_at_the_ends_of_sentences():
 
 
 def test_a_line_without_end_is_one_unit():
-    assert len(split_units("a. " * WALL)) == 1
+    assert len(split_units("a. " * MAX_SPLIT_LINE_CHARS)) == 1
 
 
-def test_beyond_the_bound_the_rest_is_one_unit():
-    found = split_units("a\n" * (LIMIT + 9))
+def test_text_beyond_the_unit_limit_is_one_unit():
+    found = split_units("a\n" * (MAX_TEXT_UNITS + 9))
 
-    assert len(found) == LIMIT
+    assert len(found) == MAX_TEXT_UNITS
     assert found[-1] == "a\n" * 10
 
 
 @pytest.mark.parametrize("pattern", ["a", "\n", ". ", "ab. \n", "ab cd. " * 40 + "\n", ".'"])
-def test_five_megabytes_take_little_time(pattern):
+def test_splitting_five_megabytes_takes_little_time(pattern):
     said = pattern * (MEGABYTES // len(pattern))
     times = []
     for _ in range(3):
@@ -85,11 +85,11 @@ def test_five_megabytes_take_little_time(pattern):
     ("unit", "tells"),
     [("", False), ("- ", False), ("```\n", False), ("a-b_c", False), ("## Tools", True)],
 )
-def test_a_place_is_known_by_words_only(unit, tells):
+def test_only_units_with_words_are_distinctive(unit, tells):
     assert is_distinctive(unit) is tells
 
 
-def test_punctuation_without_end_is_seen_through_quickly():
+def test_long_punctuation_is_found_indistinctive_quickly():
     start = thread_time()
 
     assert not is_distinctive("-_" * MEGABYTES)
@@ -126,7 +126,7 @@ def test_a_call_is_kept_as_its_units():
     assert (sample.calls, sample.opened, sample.later_calls, sample.changes) == (1, True, 0, 0)
 
 
-def test_how_much_followed_later_calls_is_known_by_its_length():
+def test_lengths_behind_instructions_are_counted_by_step():
     found = samples()
     for number, history in enumerate((9_999, 500, 3_000, 5_000, 1_000_000)):
         found.add_call(["Be kind."], b"a", 0.0, first=number == 0, history=history)
@@ -141,7 +141,7 @@ def test_how_much_followed_later_calls_is_known_by_its_length():
     assert len(sample.lengths) == 4
 
 
-def test_words_are_not_kept_where_they_may_not_be_shown():
+def test_samples_keep_no_words_where_they_may_not_be_shown():
     found = samples()
     found.add_call(["Be kind."], b"a", 0.0, first=True)
 
@@ -167,7 +167,7 @@ def test_few_variants_of_a_conversation_are_kept_whatever_their_order():
         kept.add(frozenset(found.conversations[0].variants))
 
     assert len(kept) == 1
-    assert len(kept.pop()) == VARIANTS
+    assert len(kept.pop()) == MAX_VARIANTS
 
 
 def test_few_conversations_are_kept_whatever_their_order():
@@ -178,22 +178,22 @@ def test_few_conversations_are_kept_whatever_their_order():
             found.add_call(["a"], identity(number), 0.0, first=True)
         kept.append([sample.identity for sample in found.conversations])
 
-    assert kept[0] == kept[1] == [identity(number) for number in range(CONVERSATIONS)]
+    assert kept[0] == kept[1] == [identity(number) for number in range(MAX_CONVERSATIONS)]
 
 
 def test_a_later_hour_goes_first():
     found = samples()
-    for number in range(CONVERSATIONS):
+    for number in range(MAX_CONVERSATIONS):
         found.add_call(["a"], identity(number), 0.0, first=True)
     found.add_call(["a"], identity(999), HOUR, first=True)
 
     assert identity(999) in [sample.identity for sample in found.conversations]
-    assert len(found.conversations) == CONVERSATIONS
+    assert len(found.conversations) == MAX_CONVERSATIONS
 
 
 def test_a_conversation_that_goes_on_stays():
     found = samples()
-    for number in range(CONVERSATIONS):
+    for number in range(MAX_CONVERSATIONS):
         found.add_call(["a"], identity(number), 0.0, first=True)
     found.add_call(["a"], identity(31), HOUR, first=False)
     found.add_call(["a"], identity(999), HOUR, first=True)
@@ -203,39 +203,41 @@ def test_a_conversation_that_goes_on_stays():
 
 def test_long_instructions_end_in_one_large_unit():
     found = samples()
-    found.add_call(["a\n" * UNITS, "b"], b"a", 0.0, first=True)
-    found.add_call(["a\n" * (UNITS + 5), "b"], b"a", 0.0, first=False)
+    found.add_call(["a\n" * MAX_VARIANT_UNITS, "b"], b"a", 0.0, first=True)
+    found.add_call(["a\n" * (MAX_VARIANT_UNITS + 5), "b"], b"a", 0.0, first=False)
 
-    assert {len(v) for v in found.conversations[0].variants.values()} == {UNITS}
+    assert {len(v) for v in found.conversations[0].variants.values()} == {MAX_VARIANT_UNITS}
 
 
 def test_the_units_kept_are_bounded():
     found = samples()
-    for number in range(CONVERSATIONS):
-        for variant in range(VARIANTS):
-            found.add_call([f"{variant}\n" + "a\n" * UNITS], identity(number), 0.0, first=True)
-            assert found.unit_count <= TOTAL
-    assert LEAST <= len(found.conversations) < CONVERSATIONS
+    for number in range(MAX_CONVERSATIONS):
+        for variant in range(MAX_VARIANTS):
+            found.add_call(
+                [f"{variant}\n" + "a\n" * MAX_VARIANT_UNITS], identity(number), 0.0, first=True
+            )
+            assert found.unit_count <= MAX_UNITS
+    assert MIN_CONVERSATIONS <= len(found.conversations) < MAX_CONVERSATIONS
 
 
 def test_the_different_units_kept_are_bounded():
     found = samples()
     for number in range(60):
-        lines = "".join(f"{number} {line}\n" for line in range(UNITS - 100))
+        lines = "".join(f"{number} {line}\n" for line in range(MAX_VARIANT_UNITS - 100))
         found.add_call([lines], identity(number), 0.0, first=True)
-        assert found.distinct_unit_count <= DIFFERENT
+        assert found.distinct_unit_count <= MAX_DISTINCT_UNITS
     assert found.conversations
 
 
-def test_what_made_room_leaves_it_free_for_an_hour():
+def test_the_room_of_dropped_samples_stays_free_for_an_hour():
     found = samples()
     for number in range(60):
-        lines = "".join(f"{number} {line}\n" for line in range(UNITS - 100))
+        lines = "".join(f"{number} {line}\n" for line in range(MAX_VARIANT_UNITS - 100))
         found.add_call([lines], identity(number), 0.0, first=True)
-    assert len(found.conversations) < CONVERSATIONS
+    assert len(found.conversations) < MAX_CONVERSATIONS
     for number in range(60):
         found.add_call(["a"], identity(number), HOUR, first=True)
-    assert len(found.conversations) == CONVERSATIONS
+    assert len(found.conversations) == MAX_CONVERSATIONS
 
 
 def test_a_flood_of_skeletons_is_soon_turned_away():
@@ -246,11 +248,11 @@ def test_a_flood_of_skeletons_is_soon_turned_away():
         found.add_call([said], fingerprint(identity(number)), 0.0, first=True)
 
     assert thread_time() - start < 10.0
-    assert found.distinct_unit_count <= DIFFERENT
+    assert found.distinct_unit_count <= MAX_DISTINCT_UNITS
 
 
 @pytest.mark.parametrize("said", ["\ud800", "\0", ""])
-def test_odd_texts_do_no_harm(said):
+def test_samples_take_texts_of_any_characters(said):
     found = samples()
     found.add_call([said, said], b"a", 0.0, first=True)
 
@@ -273,7 +275,7 @@ def test_telling_units_are_counted_once_per_conversation():
         max_size=120,
     )
 )
-def test_what_need_not_be_read_again_is_learned_all_the_same(calls):
+def test_calls_without_texts_are_sampled_like_calls_with_texts(calls):
     read, skimmed = samples(), samples()
     for number, said, hours, first in calls:
         who, now, more = identity(number), float(hours * HOUR), {"first": first, "history": 7}
@@ -285,7 +287,7 @@ def test_what_need_not_be_read_again_is_learned_all_the_same(calls):
     assert unmarked == list(read.conversations)
 
 
-def test_instructions_that_nobody_named_are_read():
+def test_calls_without_a_mark_need_their_texts():
     found = samples()
     found.add_call(["a"], b"a", 0.0, first=True)
 

@@ -1,4 +1,4 @@
-"""What recurs, and the gaps between."""
+"""Units that recur, and the gaps between them."""
 
 from hashlib import blake2b
 
@@ -6,7 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.prefix.layouts.samples import Samples
-from proxy.prefix.layouts.skeleton import COLUMNS, LEAST, find_gaps, group_by_template
+from proxy.prefix.layouts.skeleton import (
+    MAX_COLUMNS,
+    MIN_CONVERSATIONS,
+    find_gaps,
+    group_by_template,
+)
 
 RULES = ["You answer mail.", "Be kind to all.", "Never lie.", "Sign with our name."]
 
@@ -65,7 +70,7 @@ def test_a_gap_of_differing_length_is_one_column():
 
 
 def test_a_gap_of_many_lines_is_one_column():
-    lines = [[f"{n} {line}" for line in range(COLUMNS + 1)] for n in range(5)]
+    lines = [[f"{n} {line}" for line in range(MAX_COLUMNS + 1)] for n in range(5)]
     found = find_gaps(kept(*([template(*each)] for each in lines)))
 
     assert shown(found)[1] == (RULES[0], RULES[1], [(0, 0, 2)])
@@ -115,12 +120,12 @@ def test_nothing_in_common_leaves_no_gaps():
 
 
 def test_conversations_are_grouped_by_template():
-    first = [[template(f"Time {n}")] for n in range(LEAST)]
-    second = [[f"Other agent\nTime {n}\nOther rules"] for n in range(LEAST + 1)]
+    first = [[template(f"Time {n}")] for n in range(MIN_CONVERSATIONS)]
+    second = [[f"Other agent\nTime {n}\nOther rules"] for n in range(MIN_CONVERSATIONS + 1)]
     lone = [["Something else altogether"]]
     found = group_by_template(kept(*first, *lone, *second))
 
-    assert [len(group) for group in found] == [LEAST, LEAST + 1]
+    assert [len(group) for group in found] == [MIN_CONVERSATIONS, MIN_CONVERSATIONS + 1]
 
 
 def test_where_nothing_recurs_there_is_no_group():

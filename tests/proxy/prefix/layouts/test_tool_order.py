@@ -38,13 +38,13 @@ def shuffled(names: str, roll: Random, most: int) -> str:
     return "".join(roll.sample(names, most))
 
 
-def test_an_order_that_holds_still_is_kept():
+def test_a_callers_stable_tool_order_is_kept():
     toolsets = Toolsets()
 
     assert [sent_names(toolsets, "zyx") for _ in range(50)] == ["zyx"] * 50
 
 
-def test_lists_that_begin_alike_still_do():
+def test_tool_lists_that_begin_alike_still_do():
     toolsets = Toolsets()
 
     assert sent_names(toolsets, "dcb") == "dcb"
@@ -52,7 +52,7 @@ def test_lists_that_begin_alike_still_do():
     assert sent_names(toolsets, "dc") == "dc"
 
 
-def test_lists_that_are_joined_in_another_order_mean_nothing():
+def test_tool_lists_joined_in_another_order_do_not_count_as_shuffled():
     toolsets = Toolsets()
     parts = ("cab", "zxy", "321")
     for _ in range(10):
@@ -69,7 +69,7 @@ def test_shuffled_tools_soon_go_by_name():
     assert sent_names(toolsets, "jihgfedcba") == "abcdefghij"
 
 
-def test_so_do_shuffled_tools_of_which_some_are_left_out():
+def test_shuffled_tools_of_which_some_are_left_out_go_by_name():
     toolsets = Toolsets()
     roll = dice("flickering")
     for _ in range(20):
@@ -86,7 +86,7 @@ def test_a_tool_is_the_same_when_its_description_changes():
     assert sent_names(toolsets, "dcba") == "abcd"
 
 
-def test_one_list_in_many_that_is_turned_round_changes_nothing():
+def test_one_reversed_tool_list_in_many_changes_nothing():
     toolsets = Toolsets()
     for number in range(200):
         sent_names(toolsets, "bca" if number % 50 == 49 else "cba")
@@ -105,7 +105,7 @@ def test_processes_that_met_shuffled_tools_agree():
     assert sent_names(one, orders[0]) == sent_names(other, orders[1]) == "abcdef"
 
 
-def test_many_lists_take_bounded_memory():
+def test_many_tool_lists_take_bounded_memory():
     toolsets = Toolsets()
     for number in range(2_000):
         sent_names(toolsets, [f"{number}", f"{number} more"])
@@ -121,7 +121,7 @@ def test_every_tool_is_sent_once(orders):
         assert sorted(sent_names(toolsets, order)) == list("abcde")
 
 
-def test_where_all_lists_begin_with_the_same_tools_all_stay():
+def test_tool_lists_that_all_begin_with_the_same_tools_stay_in_order():
     toolsets, roll = Toolsets(), Random(3)  # noqa: S311
     for _ in range(40):
         sent_names(toolsets, "zyxwv" + shuffled("abcdef", roll, 2))
@@ -311,7 +311,7 @@ def test_a_mark_of_null_is_none():
         b"",
     ],
 )
-def test_what_is_no_plain_function_stays_as_it_came_and_where_it_was(strange: bytes):
+def test_a_tool_that_is_no_plain_function_stays_unmodified_in_its_place(strange: bytes):
     found = sent([tool("b"), strange, tool("a")])
 
     assert found.tools == (tool("a"), strange, tool("b"))
@@ -344,7 +344,7 @@ def test_ten_thousand_tools_pass_through_at_once():
     assert found.why
 
 
-def test_what_is_remembered_is_bounded():
+def test_the_remembered_tool_order_is_bounded():
     known = tuple(f"{n:032x}" for n in range(MAX_TOOLS))
 
     assert sent([tool("a")], known).order == known
@@ -381,5 +381,5 @@ def test_no_tool_and_no_mark_is_lost(asked: list[tuple[str, object]]):
 
 
 @given(st.lists(st.binary(max_size=40), max_size=4))
-def test_any_bytes_come_out_again(tools: list[bytes]):
+def test_tools_of_any_bytes_are_kept(tools: list[bytes]):
     assert sorted(sent(tools).tools) == sorted(tools)

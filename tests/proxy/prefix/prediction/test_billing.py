@@ -1,4 +1,4 @@
-"""What a prompt should cost; that its buckets are the providers' own stands beside the chains."""
+"""The expected cost of a prompt; its split by usage kind is tested with the prefix chains."""
 
 import pytest
 

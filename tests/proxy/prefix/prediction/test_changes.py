@@ -23,7 +23,7 @@ RULES = "Be kind.\nBe brief.\nBe true."
 TALK = [("user", "a"), ("assistant", "b"), ("user", "c"), ("assistant", "d"), ("user", "e")]
 
 
-def test_what_openai_takes_into_the_prefix():
+def test_openais_prefix_parameters_of_a_chat_body():
     found = prefix_parameters(parse_prompt(BODY), OPENAI, fingerprint)
 
     assert set(found.early) == {"model", "prompt_cache_key", "reasoning_effort"}
@@ -56,7 +56,7 @@ def test_a_body_without_a_model_has_parameters_too():
     assert "model" in prefix_parameters(parse_prompt(b'{"messages": []}'), VLLM, fingerprint).early
 
 
-def test_what_openai_takes_into_the_prefix_of_a_response():
+def test_openais_prefix_parameters_of_a_responses_body():
     raw = (
         b'{"input": "x", "reasoning": {"effort": "low", "summary": "auto"}, "text": {"format":'
         b' {"type": "text"}, "verbosity": null}, "prompt_cache_key": "k", "model": "m"}'
@@ -66,7 +66,7 @@ def test_what_openai_takes_into_the_prefix_of_a_response():
     assert set(found.early) == {"model", "prompt_cache_key", "reasoning.effort", "text.format"}
 
 
-def test_a_parameter_of_another_shape_says_nothing():
+def test_a_parameter_of_an_unexpected_shape_is_ignored():
     found = prefix_parameters(
         parse_prompt(b'{"input": "x", "reasoning": "low"}'), OPENAI, fingerprint
     )
@@ -88,7 +88,7 @@ def test_a_conversation_that_goes_on_has_no_change():
     assert went(call(RULES, *TALK), call(RULES, *TALK)) is None
 
 
-def test_a_tail_is_not_missed():
+def test_a_missing_variable_tail_is_no_change():
     before = call(RULES, *TALK[:3], ("system", "It is noon."), tail=1)
 
     assert went(before, call(RULES, *TALK, ("system", "It is late."), tail=1)) is None
@@ -180,7 +180,7 @@ def test_unknown_conversations_are_not_the_same():
     assert repeated_bytes(one, trace_call(one, 0)) == 0
 
 
-def test_what_is_repeated_counts_wherever_it_stands():
+def test_repeated_bytes_count_wherever_they_stand():
     before = call(f"It is Monday.\n{RULES}", *TALK[:3], tools=("a", "b"))
     after = call(f"It is Friday.\n{RULES}", *TALK, tools=("b", "a"))
     whole = sum(block.size for block in after.blocks[:6])
@@ -189,7 +189,7 @@ def test_what_is_repeated_counts_wherever_it_stands():
     assert len("It is Friday.\n") - 1 <= lost <= len("It is Friday.\n") + 3
 
 
-def test_what_is_said_twice_is_repeated_once_only():
+def test_text_sent_twice_counts_once_in_repeated_bytes():
     before = call(RULES, ("user", "a" * 100), ("assistant", "b"))
     after = call(RULES, ("user", "a" * 100), ("assistant", "b"), ("user", "a" * 100))
 
@@ -237,7 +237,7 @@ def test_a_change_is_found_exactly_where_tools_differ(before, after):
 
 @settings(max_examples=50)
 @given(st.lists(st.sampled_from("abcde"), max_size=6), st.lists(st.sampled_from("abcde")))
-def test_what_is_repeated_is_each_block_as_often_as_it_was(before, after):
+def test_repeated_bytes_count_each_block_as_often_as_before(before, after):
     one, other = (
         call(RULES, *(("user", word * 50) for word in words)) for words in (before, after)
     )

@@ -1,4 +1,4 @@
-"""Prefixes that an answer said are not stored, though they were marked."""
+"""Places where caches store and look prefixes up, and prefixes that were not stored."""
 
 import msgspec
 import pytest
@@ -70,7 +70,7 @@ def test_openai_takes_the_last_of_consecutive_tool_responses():
     assert sorted(set(lookup_places(call))) == [1, 4]
 
 
-def test_deepseek_keeps_what_is_shared_and_the_whole():
+def test_deepseek_stores_the_shared_prefix_and_the_whole_prompt():
     assert {at for at, _, _ in written_breakpoints(users(DEEPSEEK, *MANY), 7)} == {7, 40}
     assert {at for at, _, _ in written_breakpoints(users(DEEPSEEK, *MANY), 0)} == {40}
 
@@ -80,11 +80,11 @@ def test_at_least_one_token_is_fresh_where_any_prefix_is_read():
     assert readable_tokens(users(ANTHROPIC, ("a", 2_000)), 2_000, 2_000) == 2_000
 
 
-def test_less_than_the_least_is_not_read():
+def test_a_prefix_below_the_minimum_is_not_read():
     assert readable_tokens(users(GEMINI, ("a", 5_000)), 4_000, 5_000) == 0
 
 
-def test_where_only_room_matters_nothing_says_how_long_entries_live():
+def test_a_cache_bounded_by_room_has_no_lifetime():
     assert lifetime_s(VLLM, "") == float("inf")
     assert lifetime_s(OPENAI, "") == 1_800
 
@@ -116,7 +116,7 @@ def test_a_marked_prefix_near_the_least_that_was_not_stored_is_known():
     assert not unstored.is_unstored(sent.points[2], 0.0)
 
 
-def test_it_is_given_another_chance_after_an_hour():
+def test_an_unstored_prefix_is_tried_again_after_an_hour():
     unstored, sent = UnstoredPrefixes(), call()
     observed(unstored, sent, REFUSED)
 
@@ -124,7 +124,7 @@ def test_it_is_given_another_chance_after_an_hour():
     assert not unstored.is_unstored(sent.points[1], 3_601.0)
 
 
-def test_one_that_should_be_there_and_is_written_again_is_not_stored_by_itself():
+def test_a_prefix_written_again_where_it_should_be_read_is_unstored():
     unstored, sent = UnstoredPrefixes(), call()
 
     assert observed(unstored, sent, Usage(input=10, write_5m=1_190), hit=1)
@@ -138,7 +138,7 @@ def test_images_behind_a_short_prefix_do_not_make_it_long():
     assert unstored.is_unstored(sent.points[1], 0.0)
 
 
-def test_what_is_read_after_all_is_stored():
+def test_a_prefix_that_is_read_is_no_longer_unstored():
     unstored, sent = UnstoredPrefixes(), call()
     observed(unstored, sent, REFUSED)
 
@@ -155,14 +155,14 @@ def test_what_is_read_after_all_is_stored():
     ],
     ids=["long enough by far", "stored without marks, too", "written"],
 )
-def test_a_refusal_of_a_long_prefix_and_a_write_say_nothing(sent: SentCall, usage: Usage):
+def test_a_long_prefix_or_a_billed_write_is_never_taken_for_unstored(sent: SentCall, usage: Usage):
     unstored = UnstoredPrefixes()
 
     assert not observed(unstored, sent, usage)
     assert not unstored.is_unstored(sent.points[1], 0.0)
 
 
-def test_nothing_is_expected_to_be_read_of_it():
+def test_no_read_is_expected_of_an_unstored_prefix():
     unstored, sent = UnstoredPrefixes(), call()
     chains = PrefixChainIndex(unstored=unstored)
     chains.record_call(sent, Usage(input=100, write_5m=1_100), 0.0)

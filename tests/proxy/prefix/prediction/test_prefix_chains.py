@@ -93,7 +93,7 @@ GAPS = st.sampled_from([3.0, 200.0, 290.0, 400.0, 2_000.0, 5_000.0])
 
 @settings(max_examples=35, deadline=None)
 @given(st.lists(st.tuples(conversations(), st.data(), GAPS), min_size=2, max_size=6), st.booleans())
-def test_what_is_expected_of_anthropic_is_what_its_model_reads(calls, bedrock):
+def test_the_expected_read_at_anthropic_is_the_one_of_its_cache_model(calls, bedrock):
     rules = anthropic_breakpoint.BEDROCK if bedrock else anthropic_breakpoint.ANTHROPIC
     cache = anthropic_breakpoint.AnthropicBreakpoints(replaced(rules, lookback=3, least=LEAST))
     regime = msgspec.structs.replace(
@@ -119,7 +119,7 @@ def test_what_is_expected_of_anthropic_is_what_its_model_reads(calls, bedrock):
 
 @settings(max_examples=35, deadline=None)
 @given(st.lists(st.tuples(conversations(), st.data(), GAPS, st.booleans()), min_size=2, max_size=6))
-def test_what_is_expected_of_openai_is_what_its_model_reads(calls):
+def test_the_expected_read_at_openai_is_the_one_of_its_cache_model(calls):
     cache = openai_breakpoint.OpenAIBreakpoints(
         openai_breakpoint.OpenAIBreakpointRules(least=LEAST)
     )
@@ -165,7 +165,7 @@ def compared(
 @pytest.mark.parametrize(("regime", "model"), ANYWHERE, ids=["vllm", "gemini"])
 @settings(max_examples=20, deadline=None)
 @given(calls=st.lists(st.tuples(conversations(), GAPS), min_size=2, max_size=6))
-def test_what_is_expected_where_any_prefix_is_read_is_what_the_model_reads(regime, model, calls):
+def test_the_expected_read_of_any_prefix_is_the_one_of_the_cache_model(regime, model, calls):
     for found, real in compared(model(), regime, calls):
         assert found.tokens == real.read
 
@@ -187,12 +187,12 @@ AT_LEAST = [
         st.tuples(conversations(), st.sampled_from([3.0, 290.0, 400.0])), min_size=2, max_size=6
     )
 )
-def test_no_more_is_expected_than_the_model_reads(regime, model, calls):
+def test_the_expected_read_never_exceeds_the_cache_models(regime, model, calls):
     for found, real in compared(model(), regime, calls):
         assert found.tokens <= real.read
 
 
-def test_nothing_is_expected_of_what_was_never_sent():
+def test_no_read_is_expected_of_a_prompt_never_sent():
     found = PrefixChainIndex().expect_read(users(VLLM, ("a", 160)), 0)
 
     assert found == ExpectedRead(scale=TokenScale(size=640, total=160))
@@ -208,7 +208,7 @@ def test_a_lifetime_that_passed_may_not_be_over():
     assert (found.idle, found.lives) == (500, 300)
 
 
-def test_what_was_stored_out_of_reach_of_every_mark_is_told_apart():
+def test_entries_out_of_reach_of_every_mark_are_told_apart():
     chains = PrefixChainIndex()
     chains.record_call(users(ANTHROPIC, ("a", 2_000), ("b", 100), marks={0: "5m"}), None, 0)
 
@@ -254,7 +254,7 @@ def test_an_unknown_lifetime_is_the_shortest_there_is():
     assert chains.expect_read(call, 1).lives == 300
 
 
-def test_marks_where_no_block_stands_are_let_be():
+def test_marks_at_missing_blocks_are_ignored():
     call = users(ANTHROPIC, ("a", 2_000), marks={7: "5m", -1: "5m"})
     chains = PrefixChainIndex()
     chains.record_call(call, None, 0)
@@ -262,7 +262,7 @@ def test_marks_where_no_block_stands_are_let_be():
     assert chains.expect_read(call, 1).found == 0
 
 
-def test_what_is_expected_is_scaled_to_the_tokens_counted():
+def test_the_expected_read_is_scaled_to_the_tokens_counted():
     scale = TokenScale(size=1_000, total=1_000)
     found = ExpectedRead(tokens=100, found=200, stored=200, known=400, scale=scale)
 
@@ -313,7 +313,7 @@ def test_an_empty_prompt_is_expected_to_read_nothing():
 
 
 @pytest.mark.parametrize("regime", [VLLM, ANTHROPIC, INTERVAL])
-def test_memory_is_bounded(regime):
+def test_the_memory_of_prefix_chains_is_bounded(regime):
     chains = PrefixChainIndex(most=200)
     for n in range(1_000):
         chains.record_call(

@@ -7,7 +7,7 @@ from proxy.prefix.prediction.sent_call import (
     MAX_LEFT_OUT,
     MAX_LINES,
     MAX_TEXT_BYTES,
-    MORE,
+    MORE_LEFT_OUT,
     SentCall,
     blocks_left_out,
     digest_end,
@@ -27,7 +27,7 @@ RULES = block("rules", 9_000, role="system", leads=True)
 HELLO = block("hello", 100, at=1)
 
 
-def test_equal_beginnings_have_equal_points():
+def test_equal_prompt_beginnings_have_equal_points():
     one = users(VLLM, ("a", 10), ("b", 10))
     other = users(VLLM, ("a", 10), ("c", 10))
 
@@ -41,14 +41,14 @@ def test_without_a_conversation_only_the_end_of_leading_texts_may_be_a_breakpoin
     assert sent(VLLM).implicit_breakpoints == ()
 
 
-def test_what_shapes_the_prefix_parts_all_of_it():
+def test_a_prefix_parameter_changes_all_points():
     plain = users(VLLM, ("a", 10))
 
     assert users(VLLM, ("a", 10), place=b"x").points[0] != plain.points[0]
     assert users(VLLM, ("a", 10), early={"model": b"x"}).points[0] != plain.points[0]
 
 
-def test_what_shapes_the_messages_leaves_what_stands_before_them():
+def test_a_message_parameter_changes_only_points_of_messages():
     chosen = sent(VLLM, ("system", "a"), ("user", "b"), late={"tool_choice": b"x"})
     plain = sent(VLLM, ("system", "a"), ("user", "b"))
 
@@ -63,7 +63,7 @@ def test_names_and_values_of_parameters_do_not_run_into_one_another():
     assert one.points != other.points
 
 
-def test_tokens_are_reckoned_from_bytes_where_nobody_counted():
+def test_tokens_are_estimated_from_bytes_without_a_count():
     call = SentCall(regime=VLLM, blocks=(block("a", 401),), tail=3)
 
     assert call.estimate == 101
@@ -71,7 +71,7 @@ def test_tokens_are_reckoned_from_bytes_where_nobody_counted():
     assert SentCall(regime=VLLM).scale().tokens_of(0) == 0
 
 
-def test_bytes_beyond_what_was_counted_are_reckoned_by_what_was():
+def test_bytes_beyond_the_counted_ones_are_estimated_at_the_counted_rate():
     scale = users(VLLM, ("a", 100), ("b", 100)).scale(400, 40).with_total(200)
 
     assert [scale.tokens_of(size) for size in (0, 200, 400, 600, 800)] == [0, 20, 40, 120, 200]
@@ -80,11 +80,11 @@ def test_bytes_beyond_what_was_counted_are_reckoned_by_what_was():
 
 
 @given(st.text())
-def test_lines_make_up_the_text(words):
+def test_split_lines_concatenate_to_the_text(words):
     assert "".join(split_lines(words)) == words
 
 
-def test_only_so_many_lines_are_told_apart():
+def test_the_number_of_split_lines_is_bounded():
     assert len(split_lines("\n" * 5_000)) == MAX_LINES + 1
 
 
@@ -139,7 +139,7 @@ def test_tools_and_the_stable_slot_are_counted():
     assert (found.tools, found.stable) == (2, 3)
 
 
-def test_a_conversation_that_goes_on_begins_in_the_same_way():
+def test_a_continued_conversation_has_the_same_prompt_start():
     answer, question = block("yes", 50, role="assistant", at=2), block("and?", 50, at=3)
 
     assert digest_start([RULES, HELLO, answer, question]) == digest_start([RULES, HELLO])
@@ -162,7 +162,7 @@ def test_another_stable_slot_changes_all_behind_it():
     assert first != other
 
 
-def test_an_empty_prompt_begins_with_nothing():
+def test_an_empty_prompt_has_an_empty_start():
     assert (digest_start([]).tools, digest_start([]).stable) == (0, 0)
 
 
@@ -175,12 +175,12 @@ def left_by(now: str, *before: str) -> int:
     return blocks_left_out(said(*now), [digest_end(said(*each)) for each in before])
 
 
-def test_a_call_that_goes_on_leaves_nothing_out():
+def test_a_continuing_call_leaves_no_blocks_out():
     assert left_by("abcde", "abc") == 0
     assert left_by("abc", "abc") == 0
 
 
-def test_what_a_later_call_does_not_repeat_is_counted_from_the_end():
+def test_blocks_that_a_later_call_leaves_out_are_counted_from_the_end():
     assert left_by("abxde", "abc") == 1
     assert left_by("axcde", "abc") == 2
     assert left_by("a", "abc") == 2
@@ -190,23 +190,23 @@ def test_callers_that_take_turns_are_compared_with_the_one_they_repeat_most_of()
     assert left_by("abxde", "zyx", "abc", "azz") == 1
 
 
-def test_where_all_that_is_older_than_some_calls_changes_the_latest_call_says_how_much():
+def test_blocks_left_out_are_counted_by_the_latest_call_where_older_ones_changed():
     assert left_by("axcdefg", "abc", "abcd", "abcdef") == 5
     assert left_by("axcdefg", "abcd", "aycdef") == 5
 
 
-def test_a_call_that_repeats_no_message_goes_on_with_none():
-    assert left_by("xbc", "abc") == MORE
-    assert left_by("abc") == MORE
-    assert blocks_left_out([block("news", 90, at=1)], [digest_end([HELLO])]) == MORE
+def test_a_call_that_repeats_no_message_leaves_more_than_the_maximum_out():
+    assert left_by("xbc", "abc") == MORE_LEFT_OUT
+    assert left_by("abc") == MORE_LEFT_OUT
+    assert blocks_left_out([block("news", 90, at=1)], [digest_end([HELLO])]) == MORE_LEFT_OUT
 
 
-def test_only_so_many_blocks_are_told_apart():
+def test_the_number_of_compared_end_blocks_is_bounded():
     long = "abcdefghijklmnopqrstuvwxyz"
 
     assert left_by(long[:-MAX_LEFT_OUT] + "0123", long) == MAX_LEFT_OUT
-    assert left_by(long[: -MAX_LEFT_OUT - 1] + "0123", long) == MORE
+    assert left_by(long[: -MAX_LEFT_OUT - 1] + "0123", long) == MORE_LEFT_OUT
 
 
-def test_of_a_long_prompt_no_more_is_kept_than_is_told_apart():
+def test_a_prompt_ending_keeps_only_the_compared_blocks():
     assert len(digest_end(said(*"abcdefghijklmnopqrstuvwxyz")).last) == MAX_LEFT_OUT * 8

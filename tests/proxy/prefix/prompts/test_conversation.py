@@ -54,14 +54,14 @@ def test_a_chain_grows_as_the_conversation_does():
     assert len({*after.values}) == 4
 
 
-def test_what_leads_it_makes_no_difference_and_a_later_instruction_does():
+def test_leading_instructions_do_not_change_the_chain_and_later_ones_do():
     later = {"role": "developer", "content": "You help. It is one."}
 
     assert of(SYSTEM, ASKED) == of(later, SYSTEM, ASKED) == of(ASKED)
     assert of(ASKED, SYSTEM) != of(ASKED, later)
 
 
-def test_it_begins_before_its_first_answer():
+def test_the_beginning_of_a_chain_ends_before_its_first_answer():
     assert chained(prompt(ASKED, ASKED, ANSWER, ASKED)).beginning == of(ASKED, ASKED)
     assert chained(prompt(ASKED)).beginning == of(ASKED)
     assert chained(prompt(ANSWER, ASKED, ANSWER, ASKED)).beginning == of(ANSWER, ASKED)
@@ -80,18 +80,18 @@ def test_it_begins_before_its_first_answer():
         {"role": "user", "content": "What is there?", "name": None},
     ],
 )
-def test_a_mark_that_moves_and_another_form_make_no_difference(other: object):
+def test_moved_marks_and_other_forms_do_not_change_the_chain(other: object):
     assert of(other) == of(ASKED)
 
 
-def test_a_mark_on_a_picture_makes_no_difference():
+def test_a_mark_on_a_picture_does_not_change_the_chain():
     picture = {"type": "image_url", "image_url": {"url": "https://example.test/a.png"}}
     marked = picture | {"prompt_cache_breakpoint": {"mode": "explicit"}}
 
     assert of({"role": "user", "content": [picture]}) == of({"role": "user", "content": [marked]})
 
 
-def test_the_order_of_keys_makes_no_difference_in_a_call_of_a_tool():
+def test_the_order_of_keys_in_a_tool_call_does_not_change_the_chain():
     call = {"id": "1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
 
     assert of({"role": "assistant", "content": None, "tool_calls": [call]}) == of(
@@ -116,7 +116,7 @@ def test_the_order_of_keys_makes_no_difference_in_a_call_of_a_tool():
         },
     ],
 )
-def test_what_an_answer_thought_makes_no_difference_when_it_is_left_out_later(thought: object):
+def test_dropped_reasoning_does_not_change_the_chain(thought: object):
     assert of(ASKED, thought, ASKED) == of(ASKED, ANSWER, ASKED)
 
 
@@ -130,7 +130,7 @@ def test_what_an_answer_thought_makes_no_difference_when_it_is_left_out_later(th
         {"role": "user", "content": None},
     ],
 )
-def test_another_message_is_another_chain(other: object):
+def test_another_message_changes_the_chain(other: object):
     assert of(SYSTEM, other) != of(SYSTEM, ASKED)
     assert of(ASKED, ANSWER, other) != of(ASKED, ANSWER, ASKED)
 
@@ -149,7 +149,7 @@ def test_another_message_is_another_chain(other: object):
         {"client_metadata": {"thread-id": "t"}},
     ],
 )
-def test_what_the_caller_says_of_it_tells_two_apart(fields: dict[str, Any]):
+def test_the_callers_names_change_the_chain(fields: dict[str, Any]):
     assert of(ASKED, **fields) != of(ASKED)
 
 
@@ -162,11 +162,11 @@ def test_what_the_caller_says_of_it_tells_two_apart(fields: dict[str, Any]):
         {"metadata": [1]},
     ],
 )
-def test_null_other_fields_and_strange_metadata_do_not(fields: dict[str, Any]):
+def test_null_names_other_fields_and_odd_metadata_do_not_change_the_chain(fields: dict[str, Any]):
     assert of(ASKED, **fields) == of(ASKED)
 
 
-def test_whose_it_is_tells_two_apart():
+def test_the_owner_of_a_conversation_changes_the_chain():
     assert of(ASKED, who=("te", "amfeature", "key")) != of(ASKED)
     assert of(ASKED, who=(*WHO, "header")) != of(ASKED)
 
@@ -175,7 +175,7 @@ def test_a_name_that_is_no_unicode_is_one_all_the_same():
     assert of(ASKED, who=(*WHO, "\udcff")) != of(ASKED)
 
 
-def test_without_a_conversation_it_is_the_callers():
+def test_a_chain_without_messages_stands_for_the_caller():
     assert of(SYSTEM) == of() != of(SYSTEM, who=("other",))
 
 
@@ -194,7 +194,7 @@ def test_items_of_the_assistant_that_follow_each_other_are_one_answer():
     assert len(found.said) == 4
 
 
-def test_its_last_messages_are_left_out_up_to_three_and_one_stays_after_an_answer():
+def test_values_before_a_place_leave_out_up_to_three_last_messages():
     talk = numbered("user", "user", "assistant", "user", "tool", "user")
 
     assert [*talk.places] == [2]
@@ -216,7 +216,7 @@ def test_the_same_answer_has_the_same_key_where_both_began_alike():
     assert not one.goes_on_from(b"", key)
 
 
-def test_where_it_may_be_kept_is_bounded_and_holds_its_first_and_latest_places():
+def test_candidate_values_are_bounded_and_hold_the_first_and_latest_places():
     talk = numbered(*["user", "assistant"] * 500, "user")
     found = [*talk.candidates()]
 

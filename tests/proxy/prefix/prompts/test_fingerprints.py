@@ -19,7 +19,7 @@ BREAK = {"prompt_cache_breakpoint": {"mode": "explicit"}}
 
 
 @given(st.binary(max_size=9_000), st.binary(max_size=9_000))
-def test_equal_texts_are_seen_to_be_equal_and_nothing_else_is(one, other):
+def test_keyed_hashes_are_equal_for_equal_texts_only(one, other):
     digest = keyed_hash(SECRET, "team")
 
     assert (digest(one) == digest(other)) == (one == other)
@@ -27,7 +27,7 @@ def test_equal_texts_are_seen_to_be_equal_and_nothing_else_is(one, other):
 
 
 @pytest.mark.parametrize("length", [0, 1, 4095, 4096, 100_000])
-def test_another_team_or_installation_has_others(length):
+def test_keyed_hashes_differ_by_team_and_installation(length):
     text = b"x" * length
     found = {
         keyed_hash(SECRET, "team")(text),
@@ -38,7 +38,7 @@ def test_another_team_or_installation_has_others(length):
     assert len(found) == 3
 
 
-def test_a_hash_is_the_same_in_every_process():
+def test_a_keyed_hash_is_the_same_in_every_process():
     digest = keyed_hash(SECRET, "team")
 
     assert digest(b"Hello").hex() == "4fd4f2dad2d328a4a821cd22a02de540"
@@ -59,7 +59,7 @@ def digests(prompt: Prompt) -> list[bytes]:
 TOOL: dict[str, object] = {"type": "function", "function": {"name": "a"}}
 
 
-def test_marks_make_no_difference():
+def test_marks_do_not_change_the_digest_without_marks():
     plain = chat("rules", "hello", TOOL)
     system = [{"type": "text", "text": "rules", **MARK}]
     user = [{"type": "text", "text": "hello", **BREAK}]
@@ -68,7 +68,7 @@ def test_marks_make_no_difference():
     assert digests(chat("rules", "hello you", TOOL)) != digests(plain)
 
 
-def test_parts_are_not_run_together():
+def test_parts_are_not_run_together_in_the_digest_without_marks():
     two = [{"type": "text", "text": "a"}, {"type": "text", "text": "b", **MARK}]
 
     assert bare_json(msgspec.json.encode({"content": two})) == (
@@ -76,7 +76,7 @@ def test_parts_are_not_run_together():
     )
 
 
-def test_spacing_makes_no_difference():
+def test_spacing_does_not_change_the_digest_without_marks():
     assert bare_json(b'{"a": 1, "b": [2]}') == bare_json(b'{"a":1,"b":[2]}')
 
 
@@ -87,20 +87,20 @@ def test_a_mark_that_is_the_callers_argument_is_kept():
 
 
 @pytest.mark.parametrize("raw", [b"{", b'"\xff"', b"[" * 100_000])
-def test_what_is_no_json_is_unplannable(raw):
+def test_a_block_that_is_no_json_is_unplannable(raw):
     with pytest.raises(Unplannable):
         bare_json(raw)
 
 
 @pytest.mark.parametrize("raw", [b"1", b"null", b"[]", b'{"content": [1]}', b'{"content": []}'])
-def test_odd_blocks_are_let_be(raw):
+def test_odd_blocks_stay_in_the_json_without_marks(raw):
     assert msgspec.json.decode(bare_json(raw)) in (
         msgspec.json.decode(raw),
         {"content": 1},
     )
 
 
-def test_a_blocks_json_is_found():
+def test_block_json_finds_the_json_of_each_block():
     prompt, found = body(("system", "a"), ("user", "b"), tools=("t",))
     pieces = BlockJson(prompt)
 

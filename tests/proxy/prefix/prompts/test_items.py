@@ -66,7 +66,7 @@ def test_a_conversation_that_grows_converts_only_what_is_new():
     assert (press.there, press.back) == (19, 0)
 
 
-def test_what_was_changed_meanwhile_is_converted_back():
+def test_a_converted_piece_that_was_changed_is_converted_back():
     press = Press()
     made = press.forms.convert(b"a")
 
@@ -98,7 +98,7 @@ def test_a_large_piece_is_not_kept():
     assert press.forms.size == 0
 
 
-def test_what_is_used_stays_while_others_pass_through():
+def test_the_conversion_cache_keeps_used_pieces():
     press = Press()
     for number in range(1_000):
         press.forms.convert(b"used again and again")
@@ -108,7 +108,7 @@ def test_what_is_used_stays_while_others_pass_through():
 
 
 @given(st.lists(st.binary(max_size=400), max_size=200))
-def test_it_never_grows_beyond_its_room(pieces: list[bytes]):
+def test_the_conversion_cache_never_exceeds_its_room(pieces: list[bytes]):
     press = Press(4_096)
     for piece in pieces:
         assert press.forms.restore(press.forms.convert(piece)) == press._back(press._there(piece))
@@ -151,7 +151,7 @@ def test_items_are_messages_to_a_planner():
     ]
 
 
-def test_a_text_is_a_users_message():
+def test_an_input_text_is_a_users_message():
     assert seen(parse_prompt(body("Hello."))) == [("user", "Hello.")]
 
 
@@ -168,7 +168,7 @@ def test_instructions_of_what_is_stored_are_no_text_that_could_move():
     assert (role, parts) == ("developer", [{"type": "instructions", "text": "Be kind."}])
 
 
-def test_functions_are_nested_and_others_are_let_be():
+def test_functions_become_chat_tools_and_other_tools_stay():
     prompt = parse_prompt(body("Hello.", tools=[FUNCTION, SEARCH]))
     first, second = [msgspec.json.decode(raw) for raw in prompt.tools]
 
@@ -191,7 +191,7 @@ def test_functions_are_nested_and_others_are_let_be():
 @pytest.mark.parametrize(
     "said", ["Hello.", [], [PARTS, USER, THOUGHT, CALL, RESULT, CUSTOM, ANSWER, CALL, SEEN]]
 )
-def test_what_is_not_changed_is_written_back_byte_for_byte(said, fields, written, stored):
+def test_an_unmodified_responses_body_is_written_back_byte_for_byte(said, fields, written, stored):
     came = written(body(said, store=stored, **fields))
     before, after = members(came), members(parse_prompt(came).render())
 
@@ -225,7 +225,7 @@ ITEM = st.one_of(
 
 
 @given(st.lists(ITEM, max_size=6) | WORDS, WORDS, st.booleans())
-def test_whatever_is_said_is_said_again(said: object, words: str, stored: bool):  # noqa: FBT001
+def test_any_responses_body_is_written_back_unmodified(said: object, words: str, stored: bool):  # noqa: FBT001
     came = msgspec.json.encode({"input": said, "instructions": words, "store": stored})
 
     assert parse_prompt(came).render() == came
@@ -259,7 +259,7 @@ def test_any_items_are_a_prompt_or_unplannable(said: object):
         {"said": [{"id": "msg_1"}]},
     ],
 )
-def test_what_goes_on_from_what_the_provider_keeps_is_let_be(fields: Json):
+def test_a_body_that_refers_to_a_stored_response_is_unplannable(fields: Json):
     with pytest.raises(Unplannable, match="what its provider keeps"):
         parse_prompt(body(fields.pop("said", "Hello."), **fields))
 
@@ -277,7 +277,7 @@ def test_what_goes_on_from_what_the_provider_keeps_is_let_be(fields: Json):
         {"said": [{"role": "assistant", "item": True, "content": "x"}]},
     ],
 )
-def test_what_cannot_be_said_back_is_let_be(odd: Json):
+def test_a_body_that_cannot_be_written_back_is_unplannable(odd: Json):
     with pytest.raises(Unplannable):
         parse_prompt(body(odd.pop("said", "Hello."), **odd))
 
@@ -311,7 +311,7 @@ def test_instructions_that_only_lost_words_stay_instructions():
     assert [item["content"] for item in found["input"]] == ["Hello.", "It is noon."]
 
 
-def test_what_is_put_behind_fixed_instructions_follows_them():
+def test_messages_behind_fixed_instructions_follow_them():
     prompt = parse_prompt(body("Hello.", instructions="Be kind."))
     said = msgspec.json.decode(prompt.messages[0])
     said["content"].append({"type": "text", "text": "It is noon."})
@@ -331,7 +331,7 @@ def test_instructions_that_went_elsewhere_leave_none():
     assert "instructions" not in rendered(prompt, messages=())
 
 
-def test_what_stands_beside_a_function_goes_into_it():
+def test_a_mark_beside_a_function_goes_into_the_responses_tool():
     prompt = parse_prompt(body("Hello.", tools=[FUNCTION]))
     tool = {**msgspec.json.decode(prompt.tools[0]), "cache_control": {"type": "ephemeral"}}
     found = rendered(prompt, tools=(orjson.dumps(tool),))
@@ -339,7 +339,7 @@ def test_what_stands_beside_a_function_goes_into_it():
     assert found["tools"] == [{**FUNCTION, "cache_control": {"type": "ephemeral"}}]
 
 
-def test_what_nobody_forbade_to_store_is_stored():
+def test_a_response_is_stored_unless_store_is_false():
     assert is_stored({"input": b"[]"})
     assert is_stored({"input": b"[]", "store": b"null"})
     assert not is_stored({"input": b"[]", "store": b" false"})
@@ -347,7 +347,7 @@ def test_what_nobody_forbade_to_store_is_stored():
 
 
 @pytest.mark.parametrize("odd", [{"said": [{}]}, {"said": [{"id": "x", "role": "y"}]}])
-def test_what_goes_on_from_what_is_kept_is_read_where_it_can_be_said_back(odd: Json):
+def test_a_body_that_goes_on_from_a_stored_response_is_read_where_asked(odd: Json):
     came = body([{"id": "msg_1"}, USER], previous_response_id="resp_1")
 
     assert parse_prompt(came, goes_on=True).render() == came

@@ -8,7 +8,7 @@ def known(memory: LruCache[str, int], keys: str) -> str:
     return "".join(key for key in keys if key in memory)
 
 
-def test_what_was_kept_is_found_and_nothing_else():
+def test_the_lru_cache_returns_stored_values_only():
     memory: LruCache[str, int] = LruCache(3)
     memory.put("a", 1)
 
@@ -17,7 +17,7 @@ def test_what_was_kept_is_found_and_nothing_else():
     assert len(memory) == 1
 
 
-def test_what_was_used_longest_ago_goes_first():
+def test_the_lru_cache_drops_the_least_recently_used_first():
     memory: LruCache[str, int] = LruCache(2)
     memory.put_all("ab", 0)
     memory.get("a")
@@ -26,7 +26,7 @@ def test_what_was_used_longest_ago_goes_first():
     assert known(memory, "abc") == "ac"
 
 
-def test_a_look_is_no_use():
+def test_peek_does_not_count_as_use():
     memory: LruCache[str, int] = LruCache(2)
     memory.put_all("ab", 0)
     memory.peek("a")
@@ -35,13 +35,13 @@ def test_a_look_is_no_use():
     assert known(memory, "abc") == "bc"
 
 
-def test_what_is_not_there_is_made_once():
+def test_get_or_make_makes_a_missing_value_once():
     memory: LruCache[str, int] = LruCache(2)
 
     assert (memory.get_or_make("a", lambda: 1), memory.get_or_make("a", lambda: 2)) == (1, 1)
 
 
-def test_heavy_values_leave_room_for_fewer_and_one_too_heavy_for_none():
+def test_heavy_values_leave_room_for_fewer_and_one_too_heavy_is_dropped():
     memory: LruCache[str, int] = LruCache(10, weigh=abs)
     memory.put_all("abc", 4)
     memory.put("b", 7)
@@ -53,7 +53,7 @@ def test_heavy_values_leave_room_for_fewer_and_one_too_heavy_for_none():
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(1, 9)), max_size=40))
-def test_it_never_holds_more_than_it_may(puts):
+def test_the_lru_cache_never_exceeds_its_limit(puts):
     memory: LruCache[str, int] = LruCache(20, weigh=abs)
     for key, weight in puts:
         memory.put(key, weight)

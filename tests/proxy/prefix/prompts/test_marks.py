@@ -254,7 +254,7 @@ def test_words_that_look_like_a_mark_are_none():
     assert can_take_mark(own, spots(own)[2], ANTHROPIC)
 
 
-def test_what_is_no_object_has_no_members():
+def test_without_own_marks_removes_only_an_objects_own_marks():
     with pytest.raises(Unplannable):
         members(b"[]")
     assert without_own_marks(b"[]") == b"[]"

@@ -1,4 +1,4 @@
-"""True if there may be tags in JSON."""
+"""JSON of prompts, split and written again."""
 
 import json
 
@@ -43,19 +43,19 @@ def test_a_list_is_its_elements_written_again(value):
 
 
 @pytest.mark.parametrize("raw", [*NOT_JSON, b"[]"])
-def test_what_is_no_object_has_no_members(raw):
+def test_json_that_is_no_object_has_no_members(raw):
     with pytest.raises(Unplannable, match="not an object"):
         members(raw)
 
 
 @pytest.mark.parametrize("raw", [*NOT_JSON, b"{}"])
-def test_what_is_no_list_has_no_elements(raw):
+def test_json_that_is_no_list_has_no_elements(raw):
     with pytest.raises(Unplannable, match="not a list"):
         elements(raw)
 
 
 @given(OBJECTS, st.sampled_from([None, 1]))
-def test_white_space_is_no_difference(value, indent):
+def test_an_object_with_white_space_is_exact(value, indent):
     raw = json.dumps(value, ensure_ascii=False, indent=indent).encode(errors="replace")
     names = [msgspec.json.encode(name).decode() for name in value]
     spelled_alike = all(json.dumps(name, ensure_ascii=False) in names for name in value)
@@ -75,11 +75,11 @@ def test_white_space_is_no_difference(value, indent):
         (b'{ "a":1, "b":2, "a":1 }', False),
     ],
 )
-def test_a_key_that_stands_twice_or_is_escaped_is_told(raw, exact):
+def test_an_object_with_a_double_or_escaped_key_is_not_exact(raw, exact):
     assert is_exact(raw, members(raw)) is exact
 
 
-def test_only_the_words_of_a_part_change():
+def test_replace_text_changes_only_the_words_of_a_part():
     raw = b'{"type":"text", "text":"a","cache_control":{ "type":"ephemeral"}}'
 
     assert replace_text(raw, "\u00e9") == (
@@ -94,13 +94,13 @@ def test_a_part_with_a_mark_is_not_plain():
     assert not is_plain_text(b'{"type":"text","text":"a","cache_control":null}')
 
 
-def test_a_single_text_is_the_content_as_such():
+def test_replace_parts_makes_a_single_text_the_content():
     raw = b'{"role":"system","content":"a","name":"n"}'
 
     assert replace_parts(raw, [b'"b"']) == b'{"role":"system","content":"b","name":"n"}'
 
 
-def test_several_parts_become_a_list():
+def test_replace_parts_makes_several_parts_a_list():
     found = replace_parts(text_message("system", "a"), [b'"a"', text_part("b")])
 
     assert found == (
@@ -108,13 +108,13 @@ def test_several_parts_become_a_list():
     )
 
 
-def test_what_is_no_object_is_refused():
+def test_replace_parts_refuses_a_message_that_is_no_object():
     with pytest.raises(Unplannable):
         is_plain_text(b"7")
 
 
 @pytest.mark.parametrize("raw", [b'"a < b, tg:stable"', b'"tg://resolve"', b'"<t g:"', b""])
-def test_what_holds_no_tags_is_passed_over(raw: bytes):
+def test_json_without_tags_cannot_hold_tags(raw: bytes):
     assert not may_hold_tags(raw)
 
 

@@ -78,7 +78,7 @@ def test_a_body_without_tools_gets_none():
         b'{"messages":' + b"[" * 100_000 + b"]" * 100_000 + b"}",  # deeper than any Python reads
     ],
 )
-def test_what_is_no_chat_body_is_left_alone(body: bytes):
+def test_a_body_that_is_no_chat_is_unplannable(body: bytes):
     with pytest.raises(Unplannable):
         parse_prompt(body)
 
@@ -92,7 +92,7 @@ def test_how_deep_a_body_may_be_nested_is_each_python_s_own_and_never_breaks_pla
 
 
 @pytest.mark.parametrize("message", [b"7", b"[]", b'{"role":7}', b'{"role":"\xff"}'])
-def test_what_is_no_message_cannot_be_read(message: bytes):
+def test_json_that_is_no_message_is_unplannable(message: bytes):
     with pytest.raises(Unplannable):
         parse_message(message)
 
@@ -184,7 +184,7 @@ BEFORE = {"model": "m", "messages": [SYSTEM, USER, USER | {"content": "d"}], "to
         BEFORE | {"tools": [TOOL | {"cache_control": {}}]},
     ],
 )
-def test_what_keeps_everything_passes(after: Any):
+def test_the_kept_check_passes_a_body_that_keeps_everything(after: Any):
     kept(orjson.dumps(BEFORE), orjson.dumps(after))
 
 
@@ -201,12 +201,12 @@ def test_what_keeps_everything_passes(after: Any):
         BEFORE | {"messages": [SYSTEM, USER, {"role": "assistant", "content": "d"}]},
     ],
 )
-def test_what_loses_something_does_not_pass(after: Any):
+def test_the_kept_check_fails_a_body_that_loses_something(after: Any):
     with pytest.raises(AssertionError):
         kept(orjson.dumps(BEFORE), orjson.dumps(after))
 
 
-def test_a_lost_mark_does_not_pass():
+def test_the_kept_check_fails_a_body_that_loses_a_mark():
     marked = BEFORE | {"tools": [TOOL | {"cache_control": {}}]}
 
     with pytest.raises(AssertionError):
