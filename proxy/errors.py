@@ -118,9 +118,11 @@ class UpstreamError(ProxyError):
             it says nothing.
         detail: What the upstream or the system said, for whoever runs the gateway: it goes to the
             log and never to the caller.
+        received: What had come of an answer that was to be read whole when its connection broke.
     """
 
     detail = ""
+    received = b""
     should_retry: bool | None = None
 
     def __init__(
