@@ -111,9 +111,11 @@ class UpstreamError(ProxyError):
             where only the operator can fix it; None where nothing is said.
         detail: What the upstream or the system said, for whoever runs the gateway: it goes to the
             log and never to the caller.
+        received: What had come of an answer that was to be read whole when its connection broke.
     """
 
     detail = ""
+    received = b""
     should_retry: bool | None = None
 
     def __init__(

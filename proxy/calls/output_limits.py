@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from math import ceil, isfinite
 from typing import Any, Final
 
 import msgspec
@@ -14,8 +15,11 @@ _DEFAULT_MAX_OUTPUT_TOKENS: Final = 16_384
 #: What a text completion generates at most where its call does not say.
 #: Source: OpenAI API reference, create a completion (2026-11).
 _DEFAULT_COMPLETION_TOKENS: Final = 16
-#: Choices of one call that are taken to be priced.
-_MAX_CHOICES: Final = 128
+#: Choices of one prompt that are taken to be priced. Source: vLLM, VLLM_MAX_N_SEQUENCES (2026-11);
+#: OpenAI takes 128.
+_MAX_CHOICES: Final = 16_384
+#: Characters of a number that is written as a text.
+_MAX_NUMBER_CHARS: Final = 32
 #: The least output limit that Responses take. Source: their own error, "Expected a value >= 16"
 #: (OpenAI, seen 2026-07).
 _MIN_RESPONSES_TOKENS: Final = 16
@@ -31,6 +35,7 @@ LIMIT_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 #: Bodies from this size on are not read again while they are at hand: it takes 0.3 ms a megabyte.
 _MIN_REMEMBERED_BYTES: Final = 64 * 1024
+_ABSENT: Final = msgspec.Raw(b"")
 _LOWERED_NOTE: Final = re.compile(r"lowered \w+ to (\d+): the ceiling")
 
 
@@ -39,7 +44,7 @@ class OutputAllowance(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         per_choice: Tokens of each choice, at most.
-        choices: How many answers are generated.
+        choices: How many answers are generated, to all prompts together.
         requested: What the request itself says of each; 0 where it says nothing.
         minimum: The fewest that it can be limited to.
     """
@@ -64,6 +69,7 @@ class OutputFields(msgspec.Struct):
     n: Any = None
     best_of: Any = None
     thinking: Any = None
+    prompt: msgspec.Raw = _ABSENT
 
 
 class _DecodedBody(msgspec.Struct):
@@ -74,6 +80,7 @@ class _DecodedBody(msgspec.Struct):
 
 
 _FIELDS: Final = msgspec.json.Decoder(OutputFields)
+_PROMPTS: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _decoded_bodies: dict[int, _DecodedBody] = {}
 
 
@@ -115,6 +122,8 @@ def output_allowance(body: bytes, endpoint: str, route: Route) -> OutputAllowanc
         choices = min(
             max(positive_count(fields.n), positive_count(fields.best_of), 1), _MAX_CHOICES
         )
+    if endpoint == "completions":
+        choices *= _prompt_count(fields.prompt)
     needs = _MIN_RESPONSES_TOKENS if endpoint == "responses" else 1
     if fields.thinking is not None:
         needs = max(needs, _thinking_tokens(fields.thinking) + 1)
@@ -152,6 +161,27 @@ def _thinking_tokens(thinking: object) -> int:
     return positive_count(thinking.get("budget_tokens"))
 
 
+def _prompt_count(raw: msgspec.Raw) -> int:
+    """The prompts of a text completion, each of which is answered; a list of tokens is one.
+
+    Source: OpenAI API reference, create a completion, ``prompt`` (2026-11).
+    """
+    said = bytes(raw).strip()
+    if not said.startswith(b"[") or not said[1:].lstrip().startswith((b'"', b"[", b"{")):
+        return 1
+    return len(_PROMPTS.decode(said))
+
+
 def positive_count(value: object) -> int:
-    """A number of tokens or choices; 0 where it is none."""
+    """A number of tokens or choices, rounded up; 0 where it is none.
+
+    Servers in Python (vLLM, SGLang) also take it as a decimal number or a text.
+    """
+    if isinstance(value, str) and len(value) <= _MAX_NUMBER_CHARS:
+        try:
+            value = float(value)
+        except ValueError:
+            return 0
+    if isinstance(value, float):
+        value = ceil(value) if isfinite(value) else 0
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

@@ -176,8 +176,7 @@ class UpstreamAnswer:
         self.first_piece = bytes(held) + run
 
     async def _commit_whole(self, reader: Reader | None) -> None:
-        with self._timeline.waiting:
-            body = self._unread + await self.exchange.read_all(_MAX_WHOLE_BYTES)
+        body = await self._read_whole()
         if await _takes_long(body):
             self.first_piece = self._pass_unparsed(reader, body)
             return
@@ -186,6 +185,23 @@ class UpstreamAnswer:
         if self.generates and (meter.is_broken or not (meter.upstream_id or meter.usage_object)):
             self._check_is_answer(read)
         self.first_piece = body if reader is None else self._translate_whole(reader, body, read)
+
+    async def _read_whole(self) -> bytes:
+        """The body; also where its connection broke, but only once all of its JSON was here.
+
+        Raises:
+            UpstreamError: If it broke before that; what had come of it is metered.
+        """
+        try:
+            with self._timeline.waiting:
+                return self._unread + await self.exchange.read_all(_MAX_WHOLE_BYTES)
+        except UpstreamError as error:
+            received = self._unread + error.received
+            if self.generates and received.rstrip().endswith(b"}") and is_answer(received):
+                return received
+            if received:
+                self.meter.feed(received)
+            raise
 
     def _pass_unparsed(self, reader: Reader | None, body: bytes) -> bytes:
         """An answer that takes too long to parse, unmodified.

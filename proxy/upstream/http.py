@@ -71,7 +71,7 @@ class HttpExchange:
         """The rest of the body, in one piece."""
         pieces: list[bytes] = []
         size = 0
-        while piece := await self.read():
+        while piece := await self._read_after(pieces):
             pieces.append(piece)
             size += len(piece)
             if size > limit:
@@ -84,6 +84,14 @@ class HttpExchange:
             if self._decoder is None and self._connection.is_read:
                 break
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    async def _read_after(self, pieces: list[bytes]) -> bytes:
+        """The next bytes of the body; a failure has the pieces that were received before."""
+        try:
+            return await self.read()
+        except UpstreamError as error:
+            error.received = b"".join(pieces)
+            raise
 
     def close(self) -> None:
         """Hang up, or give the connection back if the body was read to its end."""

@@ -55,7 +55,8 @@ class UpstreamExchange(Protocol):
         """The rest of the body.
 
         Raises:
-            UpstreamError: If the connection broke, or the body is over the limit.
+            UpstreamError: If the connection broke, with what was received until then; or if the
+                body is over the limit.
         """
         ...
 

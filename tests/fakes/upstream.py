@@ -75,11 +75,18 @@ class FakeExchange:
 
     async def read_all(self, limit: int) -> bytes:
         whole = b""
-        while piece := await self.read():
+        while piece := await self._read_after(whole):
             whole += piece
             if len(whole) > limit:
                 raise UpstreamError("too much", status=502, code="too_much", retryable=False)
         return whole
+
+    async def _read_after(self, received: bytes) -> bytes:
+        try:
+            return await self.read()
+        except UpstreamError as error:
+            error.received = received
+            raise
 
     def close(self) -> None:
         self.closed += 1

@@ -379,3 +379,14 @@ def test_what_is_nearly_json_with_very_many_keys_is_passed_on_and_its_usage_read
     assert answer.first_piece == body
     assert answer.meter.usage == Usage(input=9, output=2)
     assert answer.meter.upstream_id == "a"
+
+
+def test_what_was_received_of_a_whole_answer_that_broke_is_metered():
+    async def broken_off() -> UpstreamAnswer:
+        exchange = FakeExchange(Scripted([COMPLETION[:-20], broken()]))
+        answer = UpstreamAnswer(exchange, OpenAIWire(), Timeline(ticks), generates=True)
+        with pytest.raises(UpstreamError):
+            await answer.commit()
+        return answer
+
+    assert played(broken_off()).meter.delivered_text() == "Hi"

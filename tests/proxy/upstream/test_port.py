@@ -126,6 +126,7 @@ def test_a_connection_that_breaks_is_a_failure(staged):
                 await exchange.read_all(100)
             assert caught.value.code == "upstream_connection_broken"
             assert caught.value.retryable
+            assert caught.value.received == b"ab"
             exchange.close()
 
     asyncio.run(work())
