@@ -9,7 +9,7 @@ import msgspec
 from proxy.caches.regime import Regime
 from proxy.prefix.breakpoints.keys import add_cache_key, is_explicit
 from proxy.prefix.breakpoints.optimum import Mark
-from proxy.prefix.breakpoints.placement import PromptEnd, place_marks
+from proxy.prefix.breakpoints.placement import MarkPlacement, PromptEnd, place_marks
 from proxy.prefix.breakpoints.plan import BreakpointPolicy, Plan
 from proxy.prefix.layouts.canonical import order_tools
 from proxy.prefix.layouts.layout import Layout, find_moves
@@ -223,9 +223,21 @@ def _end(found: ArrangedPrompt, way: PlanningTarget, back: int) -> PromptEnd:
 
 
 def mark_prompt(
-    draft: Draft, way: PlanningTarget, found: ArrangedPrompt, own: BreakpointPolicy
+    draft: Draft,
+    way: PlanningTarget,
+    found: ArrangedPrompt,
+    own: BreakpointPolicy,
+    marks: Sequence[Mark] | None = None,
 ) -> MarkedPrompt:
-    """The arranged prompt as it is sent, with its key and its marks; an empty policy adds none."""
+    """The arranged prompt as it is sent, with its key and its marks.
+
+    Args:
+        draft: The call.
+        way: Where it goes.
+        found: Its prompt, in order.
+        own: What its conversation marks; nothing where it is empty.
+        marks: What is marked in place of that; None for what the policy says.
+    """
     sizes = accumulate([block.size for block in found.blocks])
     ends = [size // BYTES_PER_TOKEN for size in sizes]
     theirs = route_marks(found.given, found.blocks, way.regime)
@@ -233,7 +245,11 @@ def mark_prompt(
     end = _end(found, way, own.back) if own.history else PromptEnd(found.prompt.tail)
     prompt = add_cache_key(found.prompt, own, way.regime)
     own = msgspec.structs.replace(own, explicit=is_explicit(prompt, way.regime))
-    standing = place_marks(own, found.blocks, ends, left, theirs, end)
+    standing = (
+        place_marks(own, found.blocks, ends, left, theirs, end)
+        if marks is None
+        else MarkPlacement(tuple(marks))
+    )
     places = [(found.blocks[mark.block], mark.ttl) for mark in standing.marks]
     full = add_marks(prompt, places, way.regime)
     stand = {mark.block: mark.ttl for mark in standing.marks if _is_set(found, mark, prompt, full)}

@@ -9,7 +9,7 @@
 Everything kept is bounded; time comes with each call. One thread at a time may use a planner.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -24,6 +24,7 @@ from proxy.prefix.arrangement import (
 )
 from proxy.prefix.breakpoints import policies
 from proxy.prefix.breakpoints.keys import key_headers
+from proxy.prefix.breakpoints.optimum import Mark
 from proxy.prefix.breakpoints.plan import (
     BreakpointPolicy,
     ExperimentArm,
@@ -335,25 +336,22 @@ class Planner:
         own: BreakpointPolicy,
         now: float,
     ) -> tuple[MarkedVariant, FullyMarkedCall | None]:
-        """The call with as many marks as others earned, and with all of them on paper.
-
-        What conversations share comes again sooner and costs less, so that is bet on first.
-        """
+        """The call with as many marks as others earned, and with all of them on paper."""
         whole = self._variant(draft, way, found, own, now)
         trial = self._unmodified.fully_marked_call(whole)
         if trial is None:
             return whole, None
-        where, bet = layout_place(draft.asked, way.model), self._unmodified.reserve_stake
-        number = bet(where, way, whole, on_credit=False)
-        if not number:
-            part = self._variant(draft, way, found, policies.without_conversation_marks(own), now)
-            if part.evidence.sent.marks != whole.evidence.sent.marks:
-                number = bet(where, way, part, on_credit=True)
-                if number:
-                    return part, msgspec.structs.replace(trial, number=number)
-            number = bet(where, way, whole, on_credit=True)
+        where = layout_place(draft.asked, way.model)
+        reserve_stake = self._unmodified.reserve_stake
+        number = reserve_stake(where, way, whole, on_credit=False)
         if number:
             return whole, msgspec.structs.replace(trial, is_live=True, number=number)
+        for marks, on_credit in self._unmodified.smaller_bets(where, way, whole, found.blocks):
+            part = self._variant(draft, way, found, own, now, marks)
+            number = reserve_stake(where, way, part, on_credit=on_credit)
+            if number:
+                is_live = part.evidence.sent.marks == whole.evidence.sent.marks
+                return part, msgspec.structs.replace(trial, is_live=is_live, number=number)
         return self._variant(draft, way, found, BreakpointPolicy(key=own.key), now), trial
 
     def _variant(
@@ -363,8 +361,9 @@ class Planner:
         found: ArrangedPrompt,
         own: BreakpointPolicy,
         now: float,
+        marks: Sequence[Mark] | None = None,
     ) -> MarkedVariant:
-        sending = mark_prompt(draft, way, found, own)
+        sending = mark_prompt(draft, way, found, own, marks)
         evidence = self._evidence(draft, way, found, sending, now)
         direct = self._unmodified.unmodified_call(draft, way, found, sending, evidence.sent, now)
         return MarkedVariant(sending, evidence, direct)

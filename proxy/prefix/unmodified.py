@@ -12,6 +12,7 @@ Where a prompt that is not marked costs nothing but its tokens (Anthropic), a ma
 ``marking.earnings`` says when it is made.
 """
 
+from collections.abc import Iterator, Sequence
 from itertools import count
 from math import inf
 from typing import Final, NamedTuple
@@ -22,17 +23,26 @@ from proxy.caches.regime import Regime
 from proxy.prefix.arrangement import ArrangedPrompt, MarkedPrompt, unmodified_prompt
 from proxy.prefix.breakpoints.earnings import MarkEarnings
 from proxy.prefix.breakpoints.keys import is_explicit
+from proxy.prefix.breakpoints.optimum import Mark
+from proxy.prefix.breakpoints.placement import partial_marks
 from proxy.prefix.breakpoints.plan import ExperimentArm
 from proxy.prefix.explain.findings import CallEvidence
 from proxy.prefix.harm import CallCost, Harm, HarmWatch
 from proxy.prefix.planned import Draft, FullyMarkedCall, Planned, PlanningTarget, UnmodifiedCall
-from proxy.prefix.prediction.billing import expected_usage, prompt_cost, write_surcharge
+from proxy.prefix.prediction.billing import (
+    expected_usage,
+    payable_blocks,
+    prompt_cost,
+    storable_blocks,
+    write_surcharge,
+)
 from proxy.prefix.prediction.lookups import has_stored_nothing
 from proxy.prefix.prediction.parameters import prefix_parameters
 from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
 from proxy.prefix.prediction.sent import SentCall
 from proxy.prefix.prediction.unstored import UnstoredPrefixes
 from proxy.prefix.prompts.marks import route_marks
+from proxy.prefix.prompts.prompt import PromptBlock
 from proxy.prefix.prompts.recent import LruCache
 from proxy.records.feature_mode import LayoutScope
 from slo.usage import Usage
@@ -187,6 +197,38 @@ class UnmodifiedBaseline:
         number = next(self._numbers)
         earnings.reserve_stake(number, stake, evidence.now)
         return number
+
+    def smaller_bets(
+        self,
+        where: LayoutScope,
+        way: PlanningTarget,
+        whole: MarkedVariant,
+        blocks: Sequence[PromptBlock],
+    ) -> Iterator[tuple[Sequence[Mark], bool]]:
+        """Marks in place of all of a call's, and if they may be sent on credit, the largest first.
+
+        What it saves by reading may be spent on writing what follows, so that a prompt is stored
+        within a few calls, each of them no dearer than unmodified. The shortest beginning that is
+        stored comes again as often as any longer one, and the least is lost with it.
+
+        Args:
+            where: Whose earnings pay for it.
+            way: Where it goes.
+            whole: The call with all marks.
+            blocks: Its prompt's, in wire order.
+        """
+        sent, expected = whole.evidence.sent, whole.evidence.expected
+        spare = self._earnings_of(where).spare / _price(way)
+        full, regime = sent.marks, sent.regime
+        payable = partial_marks(0, payable_blocks(sent, expected, spare), blocks, full, regime)
+        if payable:
+            yield payable, False
+        shortest = storable_blocks(sent, expected)
+        for stop in range(shortest, len(blocks) + 1):
+            least = partial_marks(shortest - 1, stop, blocks, full, regime)
+            if least:
+                yield least, True
+                return
 
     def release(self, planned: Planned) -> None:
         """A call has ended, however it did: nothing of it is at stake any more."""

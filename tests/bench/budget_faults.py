@@ -176,13 +176,11 @@ def lost(folder: Path, redis: OwnRedis, *, lead: float, away: float) -> Loss:
                 for team, level in zip(TEAMS, ledger.levels(TEAMS), strict=True)
             }
             end = began + 6 * SETTLED_AFTER_S
-            while not drift or min(gaps(ledger)) < -NEARLY:
+            while time.monotonic() < end and (not drift or min(gaps(ledger)) < -NEARLY):
                 drift = drift or published(gateway) > 0
-                if time.monotonic() > end:
-                    break
                 time.sleep(0.1)
             repaired = time.monotonic() - began
-        while min(gaps(ledger)) < 0 and time.monotonic() < began + 6 * SETTLED_AFTER_S:
+        while min(gaps(ledger)) < 0 and time.monotonic() < end:
             time.sleep(0.5)
         exact = time.monotonic() - began
         gateway.stop()  # what it spent of its leases is in Redis then, and its journal in the ledger

@@ -8,8 +8,9 @@ are reckoned on paper first. They are sent
 - one call at a time, where marks would have saved three tenths of what the calls cost, if the
   operator gives credit, as is the default.
 
-So a feature is never behind by more than one call's marks: a quarter of its prompt, or all of it
-where the mark lives for an hour. Without credit it is never behind by more than 0.04 %, and saves
+The first of these is on the shortest beginning that is stored (see ``unmodified``). So a feature is
+never behind by more than one call's marks: a quarter of its prompt at most, or all of it where the
+mark lives for an hour. Without credit it is never behind by more than 0.04 %, and saves
 nothing before its calls have cost 2,500 times what its first marks do.
 """
 
@@ -59,12 +60,21 @@ class MarkEarnings(msgspec.Struct):
             stake: What they cost over sending the call without them.
             on_credit: Whether that may be more than others have brought back.
         """
-        earned, balance = self.earned + self.credit, self.balance + self.credit - self._at_stake
+        earned = self.earned + self.credit
         if len(self.stakes) >= _MAX_STAKES or earned < _SAFETY * stake:
             return False
-        if stake <= balance + _ALLOWANCE * self.total:
+        if stake <= self.spare:
             return True
-        return on_credit and balance >= 0.0 and earned >= _SHARE * self.spent
+        return on_credit and self._available >= 0.0 and earned >= _SHARE * self.spent
+
+    @property
+    def spare(self) -> float:
+        """Money that may be lost now: what marks brought back and nothing else may lose already."""
+        return self._available + _ALLOWANCE * self.total
+
+    @property
+    def _available(self) -> float:
+        return self.balance + self.credit - self._at_stake
 
     def reserve_stake(self, number: int, stake: float, now: float) -> None:
         """Put by what a call's marks may lose, until it is released or must have ended."""

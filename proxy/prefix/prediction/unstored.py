@@ -8,6 +8,7 @@ from typing import Final
 
 from proxy.prefix.prediction.lookups import has_stored_nothing
 from proxy.prefix.prediction.sent import SentCall, TokenScale
+from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN
 from proxy.prefix.prompts.recent import LruCache
 from slo.usage import Usage
 
@@ -62,4 +63,6 @@ class UnstoredPrefixes:
         return bool(doubted)
 
     def _is_near(self, sent: SentCall, at: int, scale: TokenScale) -> bool:
-        return scale.tokens_of(sent.ends[at]) < sent.regime.least * _ROUGH
+        end = sent.ends[at]  # images behind it make the prompt's average too high for it
+        tokens = min(scale.tokens_of(end), end // BYTES_PER_TOKEN)
+        return tokens < sent.regime.least * _ROUGH

@@ -43,6 +43,13 @@ def test_one_that_should_be_there_and_is_written_again_is_not_stored_by_itself()
     assert unstored.has(sent.points[1], 0.0)
 
 
+def test_images_behind_a_short_prefix_do_not_make_it_long():
+    unstored, sent = UnstoredPrefixes(), call()
+
+    assert observed(unstored, sent, Usage(input=10, write_5m=9_000), hit=1)
+    assert unstored.has(sent.points[1], 0.0)
+
+
 def test_what_is_read_after_all_is_stored():
     unstored, sent = UnstoredPrefixes(), call()
     observed(unstored, sent, REFUSED)
