@@ -104,6 +104,7 @@ def test_two_bad_calls_are_no_incident_however_high_the_target() -> None:
     assert not is_burning(burn_alerts(high)[0], high, GoodBadCounts(18, 2), GoodBadCounts(0, 2))
 
 
+@pytest.mark.slow
 @given(objectives(), COUNTS)
 def test_chance_explains_whatever_is_kept(each: Objective, counts: GoodBadCounts) -> None:
     if counts.bad <= counts.n * (1 - each.target):

@@ -120,6 +120,7 @@ def test_the_client_called_wherever_an_answer_follows_users_or_complete_results(
     assert call_points(messages([user()])) == (1,)
 
 
+@pytest.mark.slow
 @given(conversations())
 def test_units_cover_every_message_once_and_in_order(said):
     found = split_units(messages(said))

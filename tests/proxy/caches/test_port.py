@@ -124,6 +124,7 @@ def test_a_growing_conversation_reads_ever_more(
     assert reads == sorted(reads)
 
 
+@pytest.mark.slow
 @given(st.lists(conversations(), max_size=4), conversations())
 def test_2_1_anthropic_reads_nothing_that_has_not_begun(
     failed: list[CachedPrompt], talk: CachedPrompt

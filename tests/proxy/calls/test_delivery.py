@@ -96,6 +96,7 @@ values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(), values), st.booleans())
 def test_unknown_fields_reach_the_upstream_and_come_back(fields, is_ascii):
     known = {"model": "m", "stream": False, "user": "u", "metadata": {}, "service_tier": "auto"}

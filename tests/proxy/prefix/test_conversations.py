@@ -85,6 +85,7 @@ def test_sessions_that_differ_at_their_fourth_message_are_apart_and_have_arms_of
     assert 10 < sum(one[0].plan.arm is ExperimentArm.CONTROL for one in found) < 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tail", [1, 2, 3])
 @pytest.mark.parametrize("drops", [True, False], ids=["dropped", "replaced"])
 def test_reminders_at_the_end_that_the_next_call_lacks_or_changes_split_none(tail, drops):
@@ -370,6 +371,7 @@ def beginnings(draw: st.DrawFn) -> list[list[list[Json]]]:
     return every
 
 
+@pytest.mark.slow
 @given(beginnings(), st.integers(1, 3), st.integers(0, 9_999).map(Random))
 @settings(max_examples=100, deadline=None)
 def test_however_sessions_come_none_is_split_and_none_merged_once_they_differ(

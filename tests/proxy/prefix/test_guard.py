@@ -68,6 +68,7 @@ def varied(cost: int, reads: int) -> Callable[[int], ConversationSums]:
     return lambda n: ConversationSums(cost + n % 7, 1000 + n % 5, reads + n % 3)
 
 
+@pytest.mark.slow
 def test_arms_that_are_equal_are_hardly_ever_told_apart_however_often_one_looks():
     suspended = [seed for seed in range(60) if suspended_after(seed, 4_000) is not None]
 

@@ -137,6 +137,7 @@ def calls(draw: st.DrawFn) -> list[bytes]:
     return found
 
 
+@pytest.mark.slow
 @given(calls(), st.sampled_from(EVERYWHERE), st.randoms(use_true_random=False))
 @settings(max_examples=80, deadline=None)
 def test_whatever_comes_is_kept_whole_and_any_process_sends_the_same(

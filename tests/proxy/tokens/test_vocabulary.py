@@ -133,6 +133,7 @@ def test_a_long_text_is_not_cut_between_spaces(spaces: int) -> None:
     assert tokenizer("o200k_base").encode(text) == reference("o200k_base").encode_ordinary(text)
 
 
+@pytest.mark.slow
 def test_a_text_without_a_place_to_cut_is_counted_whole() -> None:
     text = "ab" * 600_000
 

@@ -1,5 +1,6 @@
 import json
 
+import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +12,7 @@ from slo.openslo.reading import read_openslo
 from tests.fakes.promised import objective, objectives
 
 
+@pytest.mark.slow
 @given(st.lists(objectives(), max_size=3, unique_by=lambda each: each.name))
 def test_what_is_written_reads_as_the_same(every: list[Objective]) -> None:
     found = read_openslo(openslo_documents(every))
@@ -18,6 +20,7 @@ def test_what_is_written_reads_as_the_same(every: list[Objective]) -> None:
     assert found.objectives == tuple(every)
 
 
+@pytest.mark.slow
 @given(objectives())
 def test_so_it_does_by_way_of_yaml_and_json(each: Objective) -> None:
     (document,) = openslo_documents([each])

@@ -155,6 +155,7 @@ def test_whatever_is_said_is_said_again(said: object, words: str, stored: bool):
     assert parse_prompt(came).render() == came
 
 
+@pytest.mark.slow
 @given(
     st.recursive(
         st.none() | st.booleans() | st.text(),

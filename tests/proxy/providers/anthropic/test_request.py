@@ -390,6 +390,7 @@ def test_the_rich_call_can_be_said() -> None:
     assert isinstance(_outcome(orjson.dumps(_RICH), _ALL), dict)
 
 
+@pytest.mark.slow
 @settings(max_examples=500)
 @given(_CHANGES, _TRAIT_SETS)
 def test_any_wrong_value_anywhere_is_either_said_or_refused_by_name(

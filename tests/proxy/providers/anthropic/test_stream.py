@@ -210,6 +210,7 @@ def _outcome(pieces: list[bytes]) -> tuple[bytes, str]:
 _ENDS = st.sampled_from([b"", b"data: {oops\n\n", _event("error", error={}), _event("news")])
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.sampled_from(_BLOCKS), max_size=5),
     _ENDS,

@@ -183,6 +183,7 @@ def test_any_runs_of_the_same_chunks_give_the_same_bytes(cuts: set[int]) -> None
     assert streamed(*runs) == streamed(*STREAM)
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.sampled_from(["content", "refusal", "reasoning_content", "call"]), max_size=12),
     st.data(),
