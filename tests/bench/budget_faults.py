@@ -183,7 +183,8 @@ def lost(folder: Path, redis: OwnRedis, *, lead: float, away: float) -> Loss:
         while min(gaps(ledger)) < 0 and time.monotonic() < end:
             time.sleep(0.5)
         exact = time.monotonic() - began
-        gateway.stop()  # what it spent of its leases is in Redis then, and its journal in the ledger
+        # What it spent of its leases is in Redis then, and its journal in the ledger.
+        gateway.stop()
         said, spent = ledger.levels(TEAMS), ledger.spent()
     return Loss(
         rows=[row(crowd, phase, team) for phase in PHASES for team in TEAMS],

@@ -374,6 +374,7 @@ def test_whatever_is_said_what_is_sent_is_valid_and_extends_what_was_sent(
             sent = found.messages
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.sampled_from("uatpr"), min_size=1, max_size=60),

@@ -93,6 +93,7 @@ def test_a_rung_that_lacks_or_may_lack_what_a_call_wants_says_what(wants, offers
     assert missing_capability(wants, offers) == why
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_nothing_that_fits_ceases_to_where_more_is_offered_or_less_is_wanted(data):
     wants = data.draw(

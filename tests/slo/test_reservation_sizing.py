@@ -296,6 +296,7 @@ def mean(policy: str, callers: int, what: str) -> float:
 
 
 class TestANight:
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("policy", "callers", "spent", "spent_first"),
         [

@@ -89,6 +89,7 @@ def test_what_the_caller_does_itself_is_no_fault():
     )
 
 
+@pytest.mark.slow
 @given(conversations())
 def test_conversations_that_any_provider_takes_have_none(said):
     assert chat_faults(raws(said)) == ()

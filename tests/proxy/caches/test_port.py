@@ -67,6 +67,7 @@ def paid(cache: Cache, asked: CachedPrompt, now: float) -> float:
     return served.fresh + 1.25 * written(served) + 0.1 * served.read
 
 
+@pytest.mark.slow
 @every_cache
 @few
 @given(talks=st.lists(conversations(), min_size=1, max_size=6))

@@ -153,6 +153,7 @@ def test_a_session_that_parts_goes_on_with_the_order_of_its_tools_and_its_key():
     assert orjson.loads(other.body)["tools"] == orjson.loads(first.body)["tools"]
 
 
+@pytest.mark.slow
 def test_examples_before_the_first_question_merge_none():
     def opening(name: str) -> list[Json]:
         pairs = [("Is 4 even?", "Yes."), ("Is 5 even?", "No.")]
@@ -285,6 +286,7 @@ def test_an_answer_whose_thoughts_are_left_out_later_stays_the_same_ones():
     assert are_apart(told([one], process()))
 
 
+@pytest.mark.slow
 def test_items_of_the_responses_api_are_told_apart_too():
     def turned(messages: list[Json]) -> bytes:
         found = []

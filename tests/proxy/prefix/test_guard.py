@@ -82,6 +82,7 @@ def test_a_tenth_more_cost_or_fewer_hits_is_found_within_some_thousand_conversat
     assert sum(after is not None for after in found) >= 9
 
 
+@pytest.mark.slow
 def test_a_saving_comes_with_an_interval_that_holds_it():
     held = 0
     for seed in range(200):

@@ -249,6 +249,7 @@ def test_an_upstream_nobody_knows_gets_what_came():
     assert found.body is found.draft.asked.body
 
 
+@pytest.mark.slow
 def test_what_is_remembered_is_bounded():
     planner = Planner(SECRET, talks=2)
     drafts = [planner.read_call(asked(body(said("user", str(number))))) for number in range(3)]

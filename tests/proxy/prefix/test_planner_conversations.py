@@ -85,6 +85,7 @@ def test_a_conversation_is_kept_whole_extends_its_prefix_and_is_the_same_everywh
     judge(one, regime, built)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("regime", ROUTES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_so_is_a_recorded_one(kind, regime):

@@ -41,6 +41,7 @@ def last(sizes: Iterator[JsonSize]) -> JsonSize:
     return list(sizes)[-1]
 
 
+@pytest.mark.slow
 @given(JSON, st.integers(2, 9), st.sampled_from([None, 2]))
 def test_the_exact_size_is_that_of_the_value_however_the_text_is_cut(value, piece, indent):
     text = json.dumps(value, indent=indent, ensure_ascii=False).encode()
@@ -48,6 +49,7 @@ def test_the_exact_size_is_that_of_the_value_however_the_text_is_cut(value, piec
     assert last(ExactCounter().sizes(text, piece)) == size(value)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(JSON)
 def test_the_loose_size_is_never_below_the_exact_one(value):

@@ -97,6 +97,7 @@ def _encoding(name: Vocabulary, ranks: bytes) -> tiktoken.Encoding:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", _NAMES)
 @pytest.mark.parametrize("text", NASTY)
 def test_nasty_texts_become_the_tokens_tiktoken_makes(name: Vocabulary, text: str) -> None:
@@ -115,6 +116,7 @@ def test_any_text_becomes_the_tokens_tiktoken_makes(name: Vocabulary, text: str)
     assert tokenizer(name).count(text) == len(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", _NAMES)
 @settings(max_examples=25)
 @given(piece=texts.filter(bool), tail=texts)
@@ -146,6 +148,7 @@ def test_without_the_package_the_error_says_what_to_install(package: str) -> Non
         _extension(package)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", _NAMES)
 def test_the_packaged_ranks_are_the_published_ones(name: Vocabulary) -> None:
     published = _FILES / f"{name}.tiktoken"

@@ -190,6 +190,7 @@ LEADING = st.lists(st.tuples(st.sampled_from(["system", "developer"]), PARTS), m
 SPOKEN = st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool"]), WORDS), max_size=3)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(LEADING, SPOKEN)
 def test_nothing_is_lost_and_the_same_bytes_come_again(leads, spoken):
@@ -202,6 +203,7 @@ def test_nothing_is_lost_and_the_same_bytes_come_again(leads, spoken):
     assert place_pieces(parse_prompt(raw), wish).prompt.render() == found
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(LEADING, SPOKEN, st.lists(WORDS, min_size=8, max_size=8), st.booleans())
 def test_each_call_begins_with_what_the_one_before_sent(leads, spoken, news, late):

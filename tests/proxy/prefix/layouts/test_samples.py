@@ -165,6 +165,7 @@ def test_what_made_room_leaves_it_free_for_an_hour():
     assert len(found.conversations) == CONVERSATIONS
 
 
+@pytest.mark.slow
 def test_a_flood_of_skeletons_is_soon_turned_away():
     found = samples()
     start = thread_time()

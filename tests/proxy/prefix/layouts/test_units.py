@@ -11,6 +11,7 @@ from proxy.prefix.layouts.units import LIMIT, LONG, WALL, is_distinctive, split_
 MEGABYTES = 5_000_000
 
 
+@pytest.mark.slow
 @given(st.text("ab. \n!?\0\u3002", max_size=600), st.integers(1, 9))
 def test_the_units_together_are_the_text(said, limit):
     found = split_units(said, limit)
@@ -71,6 +72,7 @@ def test_a_place_is_known_by_words_only(unit, tells):
     assert is_distinctive(unit) is tells
 
 
+@pytest.mark.slow
 def test_punctuation_without_end_is_seen_through_quickly():
     start = thread_time()
 

@@ -117,6 +117,7 @@ def test_what_is_expected_of_anthropic_is_what_its_model_reads(calls, bedrock):
         chains.record_call(call, usage(real), now)
 
 
+@pytest.mark.slow
 @settings(max_examples=35, deadline=None)
 @given(st.lists(st.tuples(conversations(), st.data(), GAPS, st.booleans()), min_size=2, max_size=6))
 def test_what_is_expected_of_openai_is_what_its_model_reads(calls):

@@ -298,6 +298,7 @@ _CONVERSATIONS = st.lists(_SPOKEN | _ANSWERED, min_size=1, max_size=6).map(
 _TRAIT_SETS = st.frozensets(st.sampled_from([*_TRAITS, "structured", "prefill"]))
 
 
+@pytest.mark.slow
 @given(_CONVERSATIONS, _TRAIT_SETS, st.sampled_from([None, "none", "low", "high"]))
 def test_what_is_sent_keeps_the_rules_of_the_messages_api(
     messages: list[dict[str, Any]], traits: frozenset[str], effort: str | None
