@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 LOCUST := $(VENV)/.locust
 ARGS ?=
 
-.PHONY: setup demo serve test test-pure check format bench conformance load
+.PHONY: setup demo serve test test-fast test-pure check format bench conformance load
 
 setup: $(READY)
 
@@ -28,8 +28,18 @@ demo: $(READY)
 serve: $(READY)
 	@$(BIN)/thriftgate serve $(ARGS)
 
+# Python keeps what it compiled: to collect the tests then takes a third of the processor time.
+# Each worker gets half of them, in order, so that what the tests of a module share is made once.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: $(READY)
-	$(BIN)/python -m pytest -q -n 2 $(ARGS)
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal $(ARGS)
+
+# What needs no database and no process, without slow tests: in a minute, before each commit.
+FAST := $(addprefix tests/,compaction slo dashboards) \
+  $(addprefix tests/proxy/,api caches calls catalog prefix providers records tokens)
+test-fast: export PYTHONDONTWRITEBYTECODE :=
+test-fast: $(READY)
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m 'not slow' $(FAST) $(ARGS)
 
 # The fast tests of rooms that touch nothing outside, for another interpreter:
 # make test-pure PYTHON=python3.13 VENV=.venv-3.13

@@ -121,6 +121,7 @@ def test_an_agent_is_compacted_within_its_only_turn_and_keeps_its_request():
     assert last.tokens_after < last.tokens_before / 2
 
 
+@pytest.mark.slow
 def test_a_decision_depends_on_messages_and_policy_alone():
     raws = support(40)
     every = list(played(raws, WARM))
@@ -350,6 +351,7 @@ def uttered(at: int, kind: str) -> list[bytes]:
     return together([("f", {"n": at}, "z " * 300), ("g", {"n": at}, "w " * 300)])
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.sampled_from("uatp"), min_size=1, max_size=40), st.integers(1, 4))
 def test_whatever_is_said_what_is_sent_is_valid_and_extends_what_was_sent(
@@ -372,6 +374,7 @@ def test_whatever_is_said_what_is_sent_is_valid_and_extends_what_was_sent(
             sent = found.messages
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.sampled_from("uatpr"), min_size=1, max_size=60),

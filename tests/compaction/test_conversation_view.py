@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -107,6 +108,7 @@ def test_no_message_is_behind_a_cut_at_the_end():
     assert turn_cut(said, len(said.messages), len(said.messages), 3) == len(said.messages)
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=12), st.integers(1, 5))
 def test_a_cut_depends_on_what_stands_before_it_alone(sizes: list[int], keep: int):
     raws = [system("s")]

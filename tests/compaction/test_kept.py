@@ -85,6 +85,7 @@ def test_the_whole_compaction_keeps_what_the_ladder_keeps():
     assert score.binding() >= 98.0, score.parted
 
 
+@pytest.mark.slow
 def test_simpler_ways_keep_less():
     kept = {name: weighed(ORDERS, way).recall() for name, way in baselines(COUNT).items()}
 

@@ -164,6 +164,7 @@ def sent_texts(messages: tuple[bytes, ...]) -> list[str]:
     return [spelt(each) for each in found]
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.lists(turns, min_size=3, max_size=12), st.sampled_from([0, 1, 60, 150, 300, 600, 1_200]))
 def test_lost_values_equal_those_of_an_independent_scan(said, target):

@@ -3,6 +3,8 @@ import pkgutil
 import re
 import time
 
+import pytest
+
 import compaction
 
 #: Characters of a text, and what such texts are made of.
@@ -56,6 +58,7 @@ def slow(them, length=LENGTH):
     ]
 
 
+@pytest.mark.slow
 def test_no_text_makes_a_pattern_slow():
     found = looks()
 

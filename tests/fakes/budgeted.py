@@ -18,6 +18,7 @@ from proxy.app import Gateway, gateway
 from proxy.settings import Settings
 from proxy.tools.simulator.server import serving
 from proxy.tools.simulator.upstream import Simulator
+from tests.fakes.databases import migrated_sqlite
 from tests.fakes.standing import standing
 from tests.fakes.town import lab_standing
 
@@ -124,6 +125,7 @@ async def _budgeted(folder: Path, settings: Mapping[str, Any]) -> AsyncIterator[
             policies=folder / "policies.toml",
             **settings,
         )
+        migrated_sqlite(chosen.folder / "thriftgate.db")
         async with gateway(chosen) as running, serving(running.app) as url:
             keys = {}
             known = {team.name: team for team in running.store.teams.all()}

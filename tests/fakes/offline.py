@@ -8,11 +8,12 @@ import msgspec
 from proxy.records.feature_mode import PlanningMode
 from proxy.store.sql.known_keys import KnownKeys
 from proxy.store.store import Store
+from tests.fakes.databases import migrated_sqlite
 
 
 def offline_store(folder: Path) -> tuple[Store, str]:
     """The store, with tables already if it is connected, and a key that it knows."""
-    url = f"sqlite:///{folder}/thriftgate.db"
+    url = migrated_sqlite(folder / "thriftgate.db")
     before = Store.open(url, folder / "journal")
     team = before.teams.create("support", now=1.0)
     _, key = before.teams.create_key(team.id, "", now=1.0)

@@ -13,6 +13,7 @@ import orjson
 from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.store.store import Store
 from proxy.tools.simulator.upstream import Simulator
+from tests.fakes.databases import migrated_sqlite
 from tests.fakes.hourglass import Sand, lab_by_the_hour
 from tests.fakes.served import Served, free_port, served
 from tests.fakes.standing import standing
@@ -87,7 +88,7 @@ def replicas(
         database_url: What they share.
         modes: How features are planned; those that are not named are not.
     """
-    url = database_url or f"sqlite:///{folder / 'shared.db'}"
+    url = database_url or migrated_sqlite(folder / "shared.db")
     with ExitStack() as stack:
         lab, catalog, clock = stack.enter_context(standing(lambda: lab_by_the_hour(folder)))
         first = stack.enter_context(served(folder, catalog, url))

@@ -17,6 +17,7 @@ from proxy.tools.simulator.app import app
 from proxy.tools.simulator.models import SimulatedModel, SimulatorSettings
 from proxy.tools.simulator.server import serving
 from proxy.tools.simulator.upstream import Simulator
+from tests.fakes.databases import migrated_sqlite
 from tests.fakes.standing import standing
 
 _CLAUDE = {"wire": "anthropic", "regime": "", "traits": frozenset({"sampling"})}
@@ -117,6 +118,7 @@ async def _second(folder: Path, promises: str, settings: dict[str, Any]) -> Asyn
             policies=folder / "policies.toml",
             **settings,
         )
+        migrated_sqlite(chosen.folder / "thriftgate.db")
         async with gateway(chosen) as running, serving(running.app) as url:
             team = running.store.teams.create("acme", now=1_790_000_000.0)
             _, key = running.store.teams.create_key(team.id, "first", now=1_790_000_000.0)

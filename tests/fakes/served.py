@@ -15,6 +15,7 @@ from typing import Any
 
 from proxy.api.starting import STARTING
 from proxy.store.store import Store
+from tests.fakes.databases import migrated_sqlite
 
 _SERVE = "from proxy.cli.main import main; main()"
 _NOW = 1_790_000_000.0
@@ -33,7 +34,7 @@ class Served:
         """Make the ledger and a key; the process is not started yet."""
         self.folder = folder / "gateway"
         self.folder.mkdir(mode=0o700)
-        self.database_url = database_url or f"sqlite:///{self.folder / 'thriftgate.db'}"
+        self.database_url = database_url or migrated_sqlite(self.folder / "thriftgate.db")
         store = Store.open(self.database_url, self.folder / "journal")
         team = store.teams.create("acme", now=_NOW)
         _, self.key = store.teams.create_key(team.id, "first", now=_NOW)

@@ -15,6 +15,7 @@ from proxy.app import gateway
 from proxy.records.feature_mode import PlanningMode
 from proxy.settings import Settings
 from proxy.tools.simulator.server import serving
+from tests.fakes.databases import migrated_sqlite
 from tests.fakes.town import PRICE
 
 FOLDER = Path(__file__).resolve().parents[2] / "../shared/data/A/crewAIInc+crewAI"
@@ -155,6 +156,7 @@ async def studio(folder: Path, recorded: Mapping[str, Tape]) -> AsyncIterator[St
         chosen = Settings(
             folder=folder / "gateway", catalog=catalog, retries=0, planning=PlanningMode.OFF
         )
+        migrated_sqlite(chosen.folder / "thriftgate.db")
         async with gateway(chosen) as running, serving(running.app) as url:
             store = running.store
             team = store.teams.create("acme", now=1_790_000_000.0)

@@ -16,6 +16,7 @@ from proxy.tools.simulator.app import app
 from proxy.tools.simulator.models import SimulatedModel, SimulatorSettings
 from proxy.tools.simulator.server import serving
 from proxy.tools.simulator.upstream import Simulator
+from tests.fakes.databases import migrated_sqlite
 from tests.fakes.standing import standing
 
 PRICE = (
@@ -128,6 +129,8 @@ async def lab_standing(
 async def _town(folder: Path, settings: Mapping[str, Any]) -> AsyncIterator[Town]:
     async with lab_standing(folder) as (lab, catalog):
         chosen = Settings(folder=folder / "gateway", catalog=catalog, **settings)
+        if not chosen.database_url:
+            migrated_sqlite(chosen.folder / "thriftgate.db")
         async with gateway(chosen) as running, serving(running.app) as url:
             team = running.store.teams.create("acme", now=1_790_000_000.0)
             _, key = running.store.teams.create_key(team.id, "first", now=1_790_000_000.0)

@@ -12,6 +12,7 @@ from proxy.cli.terminal import Terminal
 from proxy.records.receipt import Receipt
 from proxy.store.sql.inserts import inserter
 from proxy.store.store import Store
+from tests.fakes.databases import migrated_sqlite
 
 
 class Typed:
@@ -28,7 +29,7 @@ class Typed:
 
     def open(self) -> Store:
         """The store."""
-        return Store.open(f"sqlite:///{self._folder}/thriftgate.db", self._folder / "journal")
+        return Store.open(migrated_sqlite(self._folder / "thriftgate.db"), self._folder / "journal")
 
     def keep(self, *receipts: Receipt) -> None:
         """Put receipts into the ledger."""

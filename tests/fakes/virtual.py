@@ -30,6 +30,7 @@ from proxy.tools.simulator.server import serving
 from proxy.tools.simulator.upstream import Simulator
 from slo.alert import Alert
 from slo.price import call_cost
+from tests.fakes.databases import migrated_sqlite
 from tests.fakes.dialler import Dialler
 
 START = 1_790_000_000.0
@@ -217,6 +218,7 @@ async def virtual(
             planning=PlanningMode.OFF,
             **settings,
         )
+        migrated_sqlite(chosen.folder / "thriftgate.db")
         async with (
             gateway(chosen, clock=clock, ticks=loop.time) as running,
             serving(running.app) as url,

@@ -67,6 +67,7 @@ def test_every_usual_alert_can_come_and_none_comes_while_the_objective_is_kept(
     assert burns == sorted(burns, reverse=True)
 
 
+@pytest.mark.slow
 @given(objectives(), COUNTS, COUNTS)
 def test_no_alert_comes_while_the_objective_is_kept(
     each: Objective, over: GoodBadCounts, lately: GoodBadCounts
@@ -76,6 +77,7 @@ def test_no_alert_comes_while_the_objective_is_kept(
             assert not is_burning(alert, each, over, lately)
 
 
+@pytest.mark.slow
 @given(objectives())
 def test_every_alert_comes_where_all_is_bad_for_long_enough(each: Objective) -> None:
     for alert in burn_alerts(each):
@@ -104,6 +106,7 @@ def test_two_bad_calls_are_no_incident_however_high_the_target() -> None:
     assert not is_burning(burn_alerts(high)[0], high, GoodBadCounts(18, 2), GoodBadCounts(0, 2))
 
 
+@pytest.mark.slow
 @given(objectives(), COUNTS)
 def test_chance_explains_whatever_is_kept(each: Objective, counts: GoodBadCounts) -> None:
     if counts.bad <= counts.n * (1 - each.target):
@@ -149,6 +152,7 @@ def test_a_floor_is_kept_again_where_that_is_no_accident(quarter, calls, cleared
     assert is_cleared(FLOOR, quarter, calls) == cleared
 
 
+@pytest.mark.slow
 @given(objectives(metrics=[Metric.CACHE]), COUNTS)
 def test_no_floor_is_missed_and_kept_at_once_and_each_can_be_either(
     each: Objective, counts: GoodBadCounts

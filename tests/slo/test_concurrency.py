@@ -114,6 +114,7 @@ class Route:
         return sorted(self.limits[begin:end])[(end - begin) // 2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("places", [8, 20, 50, 150])
 def test_at_twice_what_a_route_can_do_the_limit_settles_near_its_places(places: int, seed: int):
@@ -404,6 +405,7 @@ def test_a_route_that_takes_no_time_at_all_is_never_slow():
     assert fit.slowness(1.0, 0) == 1.0
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.tuples(st.floats(0, 1e6) | st.sampled_from([0.0, 1e6]), st.integers(0, 10**7)),

@@ -93,6 +93,7 @@ def test_a_missing_or_undeclared_capability_is_named(wants, offers, why):
     assert missing_capability(wants, offers) == why
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_nothing_that_fits_ceases_to_where_more_is_offered_or_less_is_wanted(data):
     wants = data.draw(

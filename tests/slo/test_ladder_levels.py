@@ -37,6 +37,7 @@ def test_an_unsound_ladder_is_told(enforce: Enforce, ladder: tuple[str, ...], sa
     assert said in found[0]
 
 
+@pytest.mark.slow
 @given(objectives())
 def test_a_sound_ladder_is_not(each: Objective) -> None:
     assert ladder_problem(each.enforce, each.ladder) is None

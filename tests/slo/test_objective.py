@@ -155,6 +155,7 @@ def test_without_objectives_none_applies() -> None:
     assert ObjectiveIndex(()).applying("acme", "chat", streamed=True) == ()
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from([TTFT, TOTAL, ERRORS, COST]),
     st.none() | st.floats(0, 100),

@@ -12,6 +12,7 @@ def told(**fields: Any) -> list[tuple[str, str]]:
     return [(flaw.key, flaw.what) for flaw in validate_objective(objective(**fields))]
 
 
+@pytest.mark.slow
 @given(objectives())
 def test_a_sound_objective_has_no_flaw(each: Objective) -> None:
     assert validate_objective(each) == ()

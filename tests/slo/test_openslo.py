@@ -1,5 +1,6 @@
 import json
 
+import pytest
 import yaml
 from hypothesis import given
 
@@ -9,12 +10,14 @@ from slo.openslo import objective_text, openslo_documents
 from tests.fakes.promised import objective, objectives
 
 
+@pytest.mark.slow
 @given(objectives(), objectives())
 def test_what_differs_is_written_differently(one: Objective, other: Objective) -> None:
     written, also = openslo_documents([one, other])
     assert (written == also) == (one == other)
 
 
+@pytest.mark.slow
 @given(objectives())
 def test_a_document_is_the_same_by_way_of_yaml_and_json(each: Objective) -> None:
     (document,) = openslo_documents([each])

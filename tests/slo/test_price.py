@@ -265,6 +265,7 @@ def test_a_cost_is_whole_and_never_above_its_list_price(
     assert 0 <= found.effective_nanos <= found.list_nanos
 
 
+@pytest.mark.slow
 @given(usages, tariffs(), terms)
 def test_a_cost_is_the_sum_over_its_buckets_but_for_one_rounding_each(
     usage: Usage, tariff: Tariff, terms: BillingTerms
@@ -278,6 +279,7 @@ def test_a_cost_is_the_sum_over_its_buckets_but_for_one_rounding_each(
     assert abs(whole - sum(parts)) <= ceil((len(names) + 1) / 2)
 
 
+@pytest.mark.slow
 @given(usages, tariffs(), terms, st.sampled_from((*BUCKETS, "reasoning")), counts)
 def test_more_tokens_never_cost_less(
     usage: Usage, tariff: Tariff, terms: BillingTerms, bucket: str, more: int
@@ -290,6 +292,7 @@ def test_more_tokens_never_cost_less(
     assert dearer.effective_nanos >= cheaper.effective_nanos
 
 
+@pytest.mark.slow
 @given(usages, tariffs())
 def test_it_agrees_with_exact_fractions(usage: Usage, tariff: Tariff) -> None:
     sheet = tariff.periods[0].sheets[""].rates
@@ -302,6 +305,7 @@ def test_it_agrees_with_exact_fractions(usage: Usage, tariff: Tariff) -> None:
     assert found.effective_nanos == (exact * (1 - tariff.discount) + Fraction(1, 2)) // 1
 
 
+@pytest.mark.slow
 @given(usages, tariffs(), terms, st.lists(counts))
 def test_a_prompt_is_priced_with_many_outputs_as_with_each(
     usage: Usage, tariff: Tariff, terms: BillingTerms, outputs: list[int]

@@ -116,6 +116,7 @@ def test_prometheus_reckons_the_same_bound(counts: tuple[int, int]) -> None:
     assert reckoned == pytest.approx(wilson.lower_bound(bad, n), abs=1e-9)
 
 
+@pytest.mark.slow
 @given(EVERY)
 @settings(max_examples=30)
 def test_every_rule_is_as_prometheus_has_them(every: list[Objective]) -> None:

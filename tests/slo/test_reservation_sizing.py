@@ -296,6 +296,7 @@ def mean(policy: str, callers: int, what: str) -> float:
 
 
 class TestANight:
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("policy", "callers", "spent", "spent_first"),
         [
@@ -317,6 +318,7 @@ class TestANight:
         assert mean(policy, callers, "spent") == pytest.approx(spent, abs=0.02)
         assert mean(policy, callers, "spent_first") == pytest.approx(spent_first, abs=0.03)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("callers", [1, 4, 16, 200])
     def test_the_rule_never_passes_the_limit_and_refuses_nothing_while_half_is_unspent(
         self, callers: int
@@ -333,6 +335,7 @@ class TestANight:
             rule, plain = (mean(policy, callers, "spent_first") for policy in ("rule", "p95"))
             assert plain - rule <= part
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("callers", [4, 16, 200])
     def test_the_rule_holds_where_few_answers_are_short_of_the_limit_or_at_it(
         self, callers: int
@@ -427,6 +430,7 @@ class Town:
 
 
 class TestAnswersThatMayBeAThousandTimesAsLong:
+    @pytest.mark.slow
     @pytest.mark.parametrize(("callers", "processes"), [(8, 1), (64, 4), (200, 2)])
     def test_nothing_is_refused_while_half_is_unspent_once_twenty_answers_are_learned(
         self, callers: int, processes: int

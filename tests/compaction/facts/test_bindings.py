@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -154,6 +155,7 @@ def region_of(kinds: list[tuple[str, Any]]) -> Any:
     return region(user("Look after my orders."), *turned)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.lists(turns, min_size=1, max_size=14), st.sampled_from(DetailLevel))
 def test_at_every_level_values_stay_beside_their_record_and_actions_beside_their_outcome(
@@ -162,6 +164,7 @@ def test_at_every_level_values_stay_beside_their_record_and_actions_beside_their
     checked(segment_at(region_of(kinds), rung, estimate_tokens).text, kinds)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.lists(turns, min_size=1, max_size=14), st.integers(1, 1_500))
 def test_at_any_size_values_stay_beside_their_record_and_actions_beside_their_outcome(kinds, most):
@@ -174,6 +177,7 @@ def calls_in(text: str) -> int:
     return sum(1 for line in text.split("\n") if re.search(r"\b(?:tool|did): ", line))
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(st.lists(turns, min_size=1, max_size=14), st.integers(1, 1_500))
 def test_an_omitted_record_is_named_as_gone(kinds, most):

@@ -89,11 +89,13 @@ def test_faults_of_the_callers_own_messages_are_not_counted():
     )
 
 
+@pytest.mark.slow
 @given(conversations())
 def test_conversations_that_any_provider_takes_have_none(said):
     assert chat_faults(raws(said)) == ()
 
 
+@pytest.mark.slow
 @given(conversations(), st.data())
 def test_a_result_that_goes_missing_is_seen(said, data):
     results = [at for at, one in enumerate(said) if one["role"] == "tool"]

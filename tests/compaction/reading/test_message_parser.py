@@ -190,6 +190,7 @@ def test_a_call_without_a_body_has_no_name():
     )
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(
         st.sampled_from(["role", "content", "tool_calls", "function_call", "name", "audio"]),

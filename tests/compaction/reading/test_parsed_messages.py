@@ -19,6 +19,7 @@ BASH = assistant("```\nls\n```")
 TOLD = user("OBSERVATION:\na.py")
 
 
+@pytest.mark.slow
 @given(conversations())
 def test_messages_are_read_as_they_are_without_a_memory(said):
     readings = ParsedMessageCache(max_entries=6)

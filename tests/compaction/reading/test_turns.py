@@ -120,6 +120,7 @@ def test_the_client_called_wherever_an_answer_follows_users_or_complete_results(
     assert call_points(messages([user()])) == (1,)
 
 
+@pytest.mark.slow
 @given(conversations())
 def test_units_cover_every_message_once_and_in_order(said):
     found = split_units(messages(said))
@@ -128,6 +129,7 @@ def test_units_cover_every_message_once_and_in_order(said):
     assert not any(unit.is_open for unit in found)
 
 
+@pytest.mark.slow
 @given(conversations())
 def test_no_unit_parts_a_call_from_its_result(said):
     read = messages(said)
@@ -139,6 +141,7 @@ def test_no_unit_parts_a_call_from_its_result(said):
         assert sorted(made) == sorted(answered)
 
 
+@pytest.mark.slow
 @given(conversations(), st.data())
 def test_units_that_are_closed_stay_as_they_are_when_more_is_said(said, data):
     read = messages(said)
@@ -149,6 +152,7 @@ def test_units_that_are_closed_stay_as_they_are_when_more_is_said(said, data):
     assert split_units(read)[:closed] == before[:closed]
 
 
+@pytest.mark.slow
 @given(conversations())
 def test_the_turn_of_a_unit_is_how_many_users_spoke_by_then(said):
     read = messages(said)
@@ -158,6 +162,7 @@ def test_the_turn_of_a_unit_is_how_many_users_spoke_by_then(said):
         assert unit.turn == len(spoken)
 
 
+@pytest.mark.slow
 @given(conversations(), st.data())
 def test_the_calls_of_a_prefix_are_those_of_the_conversation(said, data):
     read = messages(said)

@@ -85,6 +85,7 @@ def _by_key(entries):
     return {key: {**held, "price": key} for key, held in entries.items()}
 
 
+@pytest.mark.slow
 @given(_nested(TAME) | _alike(TAME))
 def test_a_json_table_loses_no_value(value):
     raw = json.dumps(value)
@@ -92,6 +93,7 @@ def test_a_json_table_loses_no_value(value):
     assert told(parse_json(table_json(parse_json(raw)))) == parse_json(raw)
 
 
+@pytest.mark.slow
 @given(_nested(KEYS) | _alike(KEYS))
 def test_a_table_of_the_caller_is_never_taken_for_ours(value):
     raw = json.dumps(value)
@@ -116,6 +118,7 @@ def test_what_stands_for_an_absent_value_stands_nowhere_else_in_the_table(value)
     assert told(parse_json(table_json(parse_json(raw)))) == parse_json(raw)
 
 
+@pytest.mark.slow
 @given(_nested(KEYS) | _alike(KEYS))
 def test_compact_json_says_the_same_in_no_more_letters(value):
     raw = json.dumps(value, ensure_ascii=False)

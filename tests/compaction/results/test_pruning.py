@@ -69,6 +69,7 @@ def test_a_value_nested_too_deep_is_not_pruned():
         pruned(parse_json("[" * (MAX_DEPTH + 2) + "]" * (MAX_DEPTH + 2)))
 
 
+@pytest.mark.slow
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(),

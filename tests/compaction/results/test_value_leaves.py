@@ -72,6 +72,7 @@ def _leaves(value):
         yield str(value)
 
 
+@pytest.mark.slow
 @given(st.lists(VALUES))
 def test_the_leaves_of_json_are_its_values_in_order(value):
     assert value_leaves(json.dumps(value)) == tuple(dict.fromkeys(_leaves(value)))

@@ -67,6 +67,7 @@ def paid(cache: Cache, asked: CachedPrompt, now: float) -> float:
     return served.fresh + 1.25 * written(served) + 0.1 * served.read
 
 
+@pytest.mark.slow
 @every_cache
 @few
 @given(talks=st.lists(conversations(), min_size=1, max_size=6))
@@ -124,6 +125,7 @@ def test_a_growing_conversation_reads_ever_more(
     assert reads == sorted(reads)
 
 
+@pytest.mark.slow
 @given(st.lists(conversations(), max_size=4), conversations())
 def test_2_1_anthropic_reads_nothing_that_has_not_begun(
     failed: list[CachedPrompt], talk: CachedPrompt

@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +26,7 @@ def test_common_counts_the_bytes_that_agree(one: bytes, other: bytes, at: int) -
     assert common_length(one, one + other) == len(one)
 
 
+@pytest.mark.slow
 @given(st.lists(sequences, max_size=20), sequences, st.integers(1, 3))
 def test_a_match_is_the_longest_prefix_of_whole_pages_of_all_that_was_stored(
     stored: list[tuple[int, ...]], asked: tuple[int, ...], page: int

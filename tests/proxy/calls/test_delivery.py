@@ -65,6 +65,7 @@ def spoken(said: list[str], end: str, *more: bytes) -> bytes:
     return b"".join([beat, *(chunk(t, end) for t in said), beat, closing, *more])
 
 
+@pytest.mark.slow
 @given(texts, ends, cuts)
 def test_a_stream_that_nothing_was_asked_of_arrives_byte_for_byte(said, end, places):
     whole = spoken(said, end, usage_chunk(end), event("[DONE]", end))
@@ -96,6 +97,7 @@ values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(), values), st.booleans())
 def test_unknown_fields_reach_the_upstream_and_come_back(fields, is_ascii):
     known = {"model": "m", "stream": False, "user": "u", "metadata": {}, "service_tier": "auto"}

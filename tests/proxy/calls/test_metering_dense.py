@@ -34,6 +34,7 @@ def allocated() -> Iterator[Callable[[Callable[[], object]], int]]:
     tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_parsing_the_keys_would_build_many_objects(allocated):
     assert allocated(lambda: orjson.loads(b"{%b}" % KEYS)) > 2 * MANY_BYTES
 

@@ -148,6 +148,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(JSON)
 def test_whatever_is_asked_something_is_said(asked):
     body = json.dumps(asked).encode()

@@ -124,6 +124,7 @@ def quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text("abc", min_size=1, max_size=3), values), st.sampled_from(["", "\n"]))
 def test_any_document_is_found_whole(document: dict[str, object], newline: str) -> None:
     text = "".join(f"{key} = {written(each, newline)} # [x\n" for key, each in document.items())

@@ -24,6 +24,7 @@ from proxy.settings import Settings
 from proxy.store.store import Store
 from tests.fakes.asgi import Connection, asked, refusal, scope
 from tests.fakes.clock import played
+from tests.fakes.databases import migrated_sqlite
 from tests.fakes.offline import offline_store
 from tests.fakes.pages import page
 
@@ -52,6 +53,7 @@ async def got(
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
+    migrated_sqlite(tmp_path / "gateway" / "thriftgate.db")
     return Settings(folder=tmp_path / "gateway", drain_grace=5.0)
 
 
@@ -199,7 +201,7 @@ class Troubled(Store):
 def test_where_known_keys_are_served_the_journal_alone_makes_a_gateway_unready(
     settings: Settings, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    opened = Troubled.open(f"sqlite:///{tmp_path}/thriftgate.db", tmp_path / "journal")
+    opened = Troubled.open(migrated_sqlite(tmp_path / "thriftgate.db"), tmp_path / "journal")
 
     async def run() -> list[tuple[int, dict[str, Any]]]:
         async with gateway(serving_known(settings), opened) as running:

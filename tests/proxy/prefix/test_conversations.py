@@ -85,6 +85,7 @@ def test_sessions_that_differ_at_their_fourth_message_are_apart_and_have_arms_of
     assert 10 < sum(one[0].plan.arm is ExperimentArm.CONTROL for one in found) < 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tail", [1, 2, 3])
 @pytest.mark.parametrize("drops", [True, False], ids=["dropped", "replaced"])
 def test_reminders_at_the_end_that_the_next_call_lacks_or_changes_split_none(tail, drops):
@@ -152,6 +153,7 @@ def test_a_session_that_parts_goes_on_with_the_order_of_its_tools_and_its_key():
     assert orjson.loads(other.body)["tools"] == orjson.loads(first.body)["tools"]
 
 
+@pytest.mark.slow
 def test_examples_before_the_first_question_merge_none():
     def opening(name: str) -> list[Json]:
         pairs = [("Is 4 even?", "Yes."), ("Is 5 even?", "No.")]
@@ -284,6 +286,7 @@ def test_an_answer_whose_thoughts_are_left_out_later_stays_the_same_ones():
     assert are_apart(told([one], process()))
 
 
+@pytest.mark.slow
 def test_items_of_the_responses_api_are_told_apart_too():
     def turned(messages: list[Json]) -> bytes:
         found = []
@@ -370,6 +373,7 @@ def beginnings(draw: st.DrawFn) -> list[list[list[Json]]]:
     return every
 
 
+@pytest.mark.slow
 @given(beginnings(), st.integers(1, 3), st.integers(0, 9_999).map(Random))
 @settings(max_examples=100, deadline=None)
 def test_no_session_is_split_or_merged_in_any_order_of_calls(

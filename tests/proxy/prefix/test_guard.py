@@ -77,6 +77,7 @@ def varied(cost: int, reads: int) -> Callable[[int], ConversationSums]:
     return lambda n: ConversationSums(cost + n % 7, 1000 + n % 5, reads + n % 3)
 
 
+@pytest.mark.slow
 def test_arms_that_are_equal_are_hardly_ever_told_apart_however_often_one_looks():
     suspended = [seed for seed in range(60) if suspended_after(seed, 4_000) is not None]
 
@@ -90,6 +91,7 @@ def test_a_tenth_more_cost_or_fewer_hits_is_found_within_some_thousand_conversat
     assert sum(after is not None for after in found) >= 9
 
 
+@pytest.mark.slow
 def test_a_saving_comes_with_an_interval_that_holds_it():
     held = 0
     for seed in range(200):

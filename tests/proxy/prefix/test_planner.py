@@ -249,6 +249,7 @@ def test_an_unknown_upstream_gets_the_unmodified_call():
     assert found.body is found.draft.asked.body
 
 
+@pytest.mark.slow
 def test_the_memory_of_the_planner_is_bounded():
     planner = Planner(SECRET, talks=2)
     drafts = [planner.read_call(asked(body(said("user", str(number))))) for number in range(3)]

@@ -85,6 +85,7 @@ def test_a_conversation_is_kept_whole_extends_its_prefix_and_is_the_same_everywh
     judge(one, regime, built)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("regime", ROUTES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_so_is_a_recorded_one(kind, regime):
@@ -137,6 +138,7 @@ def calls(draw: st.DrawFn) -> list[bytes]:
     return found
 
 
+@pytest.mark.slow
 @given(calls(), st.sampled_from(EVERYWHERE), st.randoms(use_true_random=False))
 @settings(max_examples=80, deadline=None)
 def test_whatever_comes_is_kept_whole_and_any_process_sends_the_same(

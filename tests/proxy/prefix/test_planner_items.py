@@ -235,6 +235,7 @@ def test_a_conversation_is_kept_whole_and_extends_its_prefix(one, regime, built,
     judge(one, regime, built, stored=stored)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stored", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
 def test_so_is_a_recorded_one(kind, stored):
@@ -272,6 +273,7 @@ def bodies(draw: st.DrawFn) -> bytes:
     return body(items, **fields)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(bodies(), st.sampled_from(REGIMES))
 def test_every_word_and_tool_is_kept_in_its_order(raw: bytes, regime: str):

@@ -142,6 +142,7 @@ def worked(shape: Shape, regime: str, conversations: int = 6, calls: int = 9) ->
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("regime", REGIMES)
 @settings(max_examples=60)
 @given(shape=SHAPES)
@@ -152,6 +153,7 @@ def test_what_a_call_writes_the_next_one_looks_up(regime, shape):
     assert [at for at, (one, other) in pairs if unread(one, other)] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("regime", REGIMES)
 @settings(max_examples=60)
 @given(shape=SHAPES)

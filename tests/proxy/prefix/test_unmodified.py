@@ -190,6 +190,7 @@ def test_after_the_first_bet_no_call_is_dearer_than_unmodified_and_all_is_stored
     assert soon.cache_read > 0.7 * soon.prompt_tokens
 
 
+@pytest.mark.slow
 def test_without_credit_no_mark_is_sent_before_it_may_be_lost_unnoticed():
     process = Process(WAYS[ANTHROPIC], credit=0.0)
     spent = lost = 0.0

@@ -113,6 +113,7 @@ def test_a_name_may_be_a_number(value, words):
     assert text(value) == words
 
 
+@pytest.mark.slow
 @given(st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(

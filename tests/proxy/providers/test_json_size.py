@@ -41,6 +41,7 @@ def last(sizes: Iterator[JsonSize]) -> JsonSize:
     return list(sizes)[-1]
 
 
+@pytest.mark.slow
 @given(JSON, st.integers(2, 9), st.sampled_from([None, 2]))
 def test_the_exact_size_is_that_of_the_value_however_the_text_is_cut(value, piece, indent):
     text = json.dumps(value, indent=indent, ensure_ascii=False).encode()
@@ -48,6 +49,7 @@ def test_the_exact_size_is_that_of_the_value_however_the_text_is_cut(value, piec
     assert last(ExactCounter().sizes(text, piece)) == size(value)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(JSON)
 def test_the_loose_size_is_never_below_the_exact_one(value):
@@ -87,6 +89,7 @@ def test_a_text_that_arrives_is_over_the_limit_where_its_exact_size_is(value, pi
     assert arrived(text, JsonSize(keys, values - 1), piece)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", [1_000, 65_536, 20_000_000])
 def test_a_text_that_arrives_is_over_the_limit_long_before_its_end(piece):
     text = orjson.dumps({f"key{number:07}": 0 for number in range(1_000_000)})
@@ -100,6 +103,7 @@ def test_text_that_looks_like_json_may_arrive_in_strings():
     assert arrived(text, MAX_REQUEST, 65_536) is None
 
 
+@pytest.mark.slow
 def test_a_million_keys_exceed_both_limits_and_text_neither():
     keys = orjson.dumps({f"k{number}": 0 for number in range(1_000_000)})
     text = orjson.dumps({"messages": [{"role": "user", "content": '{"a": [1, 2]}, ' * 500_000}]})

@@ -37,6 +37,7 @@ def test_what_is_none_even_so_stays_unread(raw: bytes):
     assert to_strict_json(raw) is None
 
 
+@pytest.mark.slow
 @given(JSON)
 def test_json_says_the_same(value: object):
     found = to_strict_json(orjson.dumps(value))

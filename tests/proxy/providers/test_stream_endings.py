@@ -22,6 +22,7 @@ PAYLOAD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("endpoint", ["chat/completions", "completions", "audio/speech"])
 def test_a_broken_stream_ends_with_the_error_payload(endpoint):
     (event,) = parse_events(error_event(endpoint, ERROR))

@@ -37,6 +37,7 @@ def bodies(draw: st.DrawFn) -> tuple[dict[str, str], bytes]:
     return texts, f"{gap}{{{gap}{fields}{gap}}}{gap}".encode()
 
 
+@pytest.mark.slow
 @given(bodies(), st.dictionaries(st.sampled_from([*READ, "x"]), values, max_size=3))
 def test_what_is_not_replaced_keeps_its_bytes_and_its_place(body, new):
     texts, raw = body
@@ -50,6 +51,7 @@ def test_what_is_not_replaced_keeps_its_bytes_and_its_place(body, new):
         assert raw_field(made, name) == expected
 
 
+@pytest.mark.slow
 @given(bodies())
 def test_a_body_of_unknown_fields_asks_for_nothing(body):
     asked = parse_request_fields(body[1])

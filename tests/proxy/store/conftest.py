@@ -1,65 +1,83 @@
-"""Fresh databases of both kinds, and keys of one's own in Redis."""
+"""Databases of both kinds, and keys of one's own in Redis."""
 
-import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from secrets import token_hex
 
 import psycopg
 import pytest
 import redis
 from sqlalchemy import Engine
 
-from proxy.store.sql.database import migrate, open_database
+from proxy.store.sql.database import open_database
+from tests.fakes.databases import MigratedSchema, migrated_sqlite
+from tests.fakes.postgres import SERVER, schema
 from tests.fakes.redis_keys import SERVER as REDIS
 from tests.fakes.redis_keys import prefix
 
-_DEFAULT = "postgresql://postgres@127.0.0.1:5432/test"
-_SERVER = os.environ.get("THRIFTGATE_TEST_POSTGRES", _DEFAULT)  # noqa: TID251 - a test's own setting
+
+@pytest.fixture(scope="session")
+def migrated_schema() -> Iterator[MigratedSchema]:
+    """A migrated schema that the tests of a process use in turn."""
+    made = MigratedSchema()
+    yield made
+    made.drop()
+
+
+@pytest.fixture
+def migrated_postgres(migrated_schema: MigratedSchema) -> str:
+    """The URL of a migrated schema without rows on the PostgreSQL server."""
+    try:
+        return migrated_schema.emptied()
+    except psycopg.OperationalError as error:
+        pytest.skip(_absent(error))
 
 
 @pytest.fixture
 def postgres() -> Iterator[str]:
-    """The URL of an empty schema of its own on the PostgreSQL server."""
-    name = f"thriftgate_{token_hex(6)}"
-    try:
-        connection = psycopg.connect(_SERVER, autocommit=True, connect_timeout=3)
-    except psycopg.OperationalError as error:
-        pytest.skip(f"no PostgreSQL at THRIFTGATE_TEST_POSTGRES ({_SERVER}): {error}")
-    with connection:
-        connection.execute(f"CREATE SCHEMA {name}")
+    """The URL of a schema of its own, without tables, on the PostgreSQL server."""
+    with ExitStack() as stack:
         try:
-            yield f"{_SERVER}?options=-csearch_path%3D{name}"
-        finally:
-            connection.execute(f"DROP SCHEMA {name} CASCADE")
+            url = stack.enter_context(schema())
+        except psycopg.OperationalError as error:
+            pytest.skip(_absent(error))
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a database without tables, of each kind in turn."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/ledger/thriftgate.db"
+    return str(request.getfixturevalue("postgres"))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of an empty database, of each kind in turn."""
+    """The URL of a migrated database without rows, of each kind in turn."""
     if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/ledger/thriftgate.db"
-    server: str = request.getfixturevalue("postgres")
-    return server
+        return migrated_sqlite(tmp_path / "ledger" / "thriftgate.db")
+    return str(request.getfixturevalue("migrated_postgres"))
 
 
 @pytest.fixture
 def engine(url: str) -> Iterator[Engine]:
     """A migrated database."""
     engine = open_database(url)
-    migrate(engine)
     yield engine
     engine.dispose()
 
 
 @pytest.fixture
-def migrated_sqlite(tmp_path: Path) -> Iterator[Engine]:
+def sqlite_engine(tmp_path: Path) -> Iterator[Engine]:
     """A migrated SQLite database."""
-    engine = open_database(f"sqlite:///{tmp_path}/only.db")
-    migrate(engine)
+    engine = open_database(migrated_sqlite(tmp_path / "only.db"))
     yield engine
     engine.dispose()
+
+
+def _absent(error: psycopg.OperationalError) -> str:
+    return f"no PostgreSQL at THRIFTGATE_TEST_POSTGRES ({SERVER}): {error}"
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from proxy.store.journal.segments import list_segments
 from proxy.store.sql import schema
 from proxy.store.sql.database import OtherInstallation, open_database, revision, write_transaction
 from proxy.store.store import Store, check_database
+from tests.fakes.databases import migrated_sqlite
 from tests.fakes.ledger import ledger_of, rollups_of
 from tests.fakes.offline import offline_store
 from tests.fakes.receipts import a_receipt, rolled_up
@@ -83,9 +84,9 @@ def _run_and_kill(url: str, folder: Path, seconds: float) -> list[str]:
 
 
 def test_a_receipt_kept_is_found_by_its_team_at_once_and_in_the_reports_soon(
-    url: str, tmp_path: Path
+    empty_url: str, tmp_path: Path
 ) -> None:
-    store = Store.open(url, tmp_path / "journal")
+    store = Store.open(empty_url, tmp_path / "journal")
     receipt = a_receipt(3)
     store.keep(receipt)
     found = asyncio.run(_ask_for(store))
@@ -104,9 +105,9 @@ async def _ask_for(store: Store) -> list[Receipt]:
     return await store.ask(store.ledger.call_receipts, receipt.call_id, team=receipt.team)
 
 
-def test_the_secret_is_made_once(url: str, tmp_path: Path) -> None:
-    first = Store.open(url, tmp_path / "a")
-    second = Store.open(url, tmp_path / "b")
+def test_the_secret_is_made_once(empty_url: str, tmp_path: Path) -> None:
+    first = Store.open(empty_url, tmp_path / "a")
+    second = Store.open(empty_url, tmp_path / "b")
     secrets = {first.secret, second.secret}
     first.close(10)
     second.close(10)
@@ -130,7 +131,7 @@ def test_a_store_that_cannot_be_opened_leaves_no_thread_and_no_journal_behind(
 def test_a_key_revoked_by_one_process_closes_in_another_within_three_seconds(
     tmp_path: Path,
 ) -> None:
-    url = f"sqlite:///{tmp_path}/thriftgate.db"
+    url = migrated_sqlite(tmp_path / "thriftgate.db")
     admin = Store.open(url, tmp_path / "a")
     gateway = Store.open(url, tmp_path / "b")
     team = admin.teams.create("support", now=1.0)
@@ -156,7 +157,7 @@ def test_a_key_revoked_by_one_process_closes_in_another_within_three_seconds(
 def test_trouble_names_every_part_that_has_some(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store = Store.open(f"sqlite:///{tmp_path}/thriftgate.db", tmp_path / "journal")
+    store = Store.open(migrated_sqlite(tmp_path / "thriftgate.db"), tmp_path / "journal")
     store.close(10)
     with caplog.at_level(logging.CRITICAL):
         store.keep(a_receipt(1))
@@ -236,7 +237,7 @@ def test_a_store_that_is_online_learns_what_holds(tmp_path: Path) -> None:
 
 
 def test_a_store_that_never_was_offline_makes_nobody_wait(tmp_path: Path) -> None:
-    store = Store.open(f"sqlite:///{tmp_path}/thriftgate.db", tmp_path / "journal")
+    store = Store.open(migrated_sqlite(tmp_path / "thriftgate.db"), tmp_path / "journal")
     asyncio.run(asyncio.wait_for(store.wait_until_online(), 30))
     store.go_online()
     store.close(10)
@@ -255,10 +256,10 @@ def test_a_database_is_checked_to_be_the_installation_whose_keys_were_served(
         check_database(url, bytes(32))
 
 
-def test_a_database_without_tables_is_another_installation_and_stays_empty(url: str) -> None:
+def test_a_database_without_tables_is_another_installation_and_stays_empty(empty_url: str) -> None:
     with pytest.raises(OtherInstallation):
-        check_database(url, bytes(32))
-    engine = open_database(url)
+        check_database(empty_url, bytes(32))
+    engine = open_database(empty_url)
     found = revision(engine)
     engine.dispose()
 

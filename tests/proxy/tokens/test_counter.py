@@ -209,6 +209,7 @@ values: st.SearchStrategy[Any] = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(messages=st.lists(values, max_size=4), endpoint=st.sampled_from(["messages", "responses"]))
 def test_counting_twice_gives_the_same_and_never_less_than_nothing(
     counter: TokenCounter, messages: list[Any], endpoint: str
@@ -238,6 +239,7 @@ def recorded() -> Iterator[tuple[dict[str, Any], str, int]]:
                     )
 
 
+@pytest.mark.slow
 def test_recorded_prompts_are_counted_as_openai_did(counter: TokenCounter) -> None:
     if not _CASSETTES.is_dir():
         pytest.skip("The recorded calls are not here.")

@@ -97,6 +97,7 @@ def _encoding(name: Vocabulary, ranks: bytes) -> tiktoken.Encoding:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", _NAMES)
 @pytest.mark.parametrize("text", NASTY)
 def test_nasty_texts_become_the_tokens_tiktoken_makes(name: Vocabulary, text: str) -> None:
@@ -115,6 +116,7 @@ def test_any_text_becomes_the_tokens_tiktoken_makes(name: Vocabulary, text: str)
     assert tokenizer(name).count(text) == len(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", _NAMES)
 @settings(max_examples=25)
 @given(piece=texts.filter(bool), tail=texts)
@@ -133,6 +135,7 @@ def test_a_long_text_is_not_cut_between_spaces(spaces: int) -> None:
     assert tokenizer("o200k_base").encode(text) == reference("o200k_base").encode_ordinary(text)
 
 
+@pytest.mark.slow
 def test_a_text_without_a_place_to_cut_is_counted_whole() -> None:
     text = "ab" * 600_000
 
@@ -145,6 +148,7 @@ def test_without_the_package_the_error_says_what_to_install(package: str) -> Non
         _extension(package)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", _NAMES)
 def test_the_packaged_ranks_are_the_published_ones(name: Vocabulary) -> None:
     published = _FILES / f"{name}.tiktoken"

@@ -11,6 +11,7 @@ def both(request: pytest.FixtureRequest) -> tuple[Outcome, Outcome]:
     return outcome(request.param, Controller()), outcome(request.param, Switch())
 
 
+@pytest.mark.slow
 def test_an_incident_takes_four_moves_at_most(both):
     assert both[0].moves <= 4
 
@@ -34,6 +35,7 @@ def test_it_is_as_soon_over_with_less_traffic(traffic):
     assert came.settled <= 360
 
 
+@pytest.mark.slow
 def test_an_incident_that_comes_again_is_noticed_again_and_as_soon_over():
     came = outcome(1, Controller(), WEATHERS["and again after eight minutes"])
 
@@ -57,6 +59,7 @@ def test_with_ten_calls_a_minute_it_is_noticed_in_five_minutes():
     assert came.noticed <= 300
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("calm", ["calm", "calm, 1 call/s", "calm, 10 calls/min"])
 def test_nothing_moves_while_nothing_is_wrong(calm):
     assert outcome(1, Controller(), WEATHERS[calm]).moves == 0

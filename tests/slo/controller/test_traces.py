@@ -294,6 +294,7 @@ def test_conversations_that_stay_on_a_level_show_that_it_need_not_be_tried():
     assert (after.state, after.level) == (ControllerState.DEGRADED, 2)
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.booleans(), min_size=2, max_size=5),
     st.sampled_from([1, 2, 3, 6]),

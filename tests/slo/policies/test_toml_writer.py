@@ -9,6 +9,7 @@ from slo.policies.toml_writer import dollars_text, objectives_toml, target_text
 from tests.fakes.promised import objective, objectives
 
 
+@pytest.mark.slow
 @given(st.lists(objectives(), max_size=3, unique_by=lambda each: each.name))
 def test_what_is_written_reads_as_the_same(every: list[Objective]) -> None:
     assert read(parse(objectives_toml(every), "policies.toml")).objectives == tuple(every)

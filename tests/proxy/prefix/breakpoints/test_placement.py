@@ -208,6 +208,7 @@ def prompts(draw: st.DrawFn) -> Marked:
     )
 
 
+@pytest.mark.slow
 @given(prompts())
 def test_marks_are_never_too_many_too_early_or_out_of_order(prompt):
     own, each = prompt.own, prompt.each

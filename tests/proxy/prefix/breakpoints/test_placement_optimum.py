@@ -130,6 +130,7 @@ def cases(draw: st.DrawFn) -> tuple[CallToMark, list[Reuse], Regime]:
     )
 
 
+@pytest.mark.slow
 @given(cases())
 @settings(max_examples=200, deadline=None)
 def test_no_set_of_marks_costs_two_percent_less(case):

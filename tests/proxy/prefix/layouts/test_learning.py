@@ -268,6 +268,7 @@ def test_each_template_has_its_moves():
     ]
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(st.randoms(use_true_random=False))
 def test_the_order_of_conversations_does_not_matter(roll):

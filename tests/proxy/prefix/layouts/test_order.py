@@ -306,6 +306,7 @@ LEADING = st.lists(st.tuples(st.sampled_from(["system", "developer"]), PARTS), m
 SPOKEN = st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool"]), WORDS), max_size=3)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(LEADING, SPOKEN)
 def test_ordering_loses_nothing_and_is_deterministic(leads, spoken):
@@ -318,6 +319,7 @@ def test_ordering_loses_nothing_and_is_deterministic(leads, spoken):
     assert place_pieces(parse_prompt(raw), wish).prompt.render() == found
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(LEADING, SPOKEN, st.lists(WORDS, min_size=8, max_size=8), st.booleans())
 def test_each_ordered_call_extends_the_bytes_of_the_one_before(leads, spoken, news, late):

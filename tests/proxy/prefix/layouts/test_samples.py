@@ -240,6 +240,7 @@ def test_the_room_of_dropped_samples_stays_free_for_an_hour():
     assert len(found.conversations) == MAX_CONVERSATIONS
 
 
+@pytest.mark.slow
 def test_a_flood_of_skeletons_is_soon_turned_away():
     found = samples()
     start = thread_time()

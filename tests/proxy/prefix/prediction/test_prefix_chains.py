@@ -117,6 +117,7 @@ def test_the_expected_read_at_anthropic_is_the_one_of_its_cache_model(calls, bed
         chains.record_call(call, usage(real), now)
 
 
+@pytest.mark.slow
 @settings(max_examples=35, deadline=None)
 @given(st.lists(st.tuples(conversations(), st.data(), GAPS, st.booleans()), min_size=2, max_size=6))
 def test_the_expected_read_at_openai_is_the_one_of_its_cache_model(calls):

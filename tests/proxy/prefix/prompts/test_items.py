@@ -231,6 +231,7 @@ def test_any_responses_body_is_written_back_unmodified(said: object, words: str,
     assert parse_prompt(came).render() == came
 
 
+@pytest.mark.slow
 @given(
     st.recursive(
         st.none() | st.booleans() | st.text(),

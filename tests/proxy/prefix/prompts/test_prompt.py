@@ -155,6 +155,7 @@ def test_blocks_of_what_cannot_be_read_are_not_found():
         blocks(prompt(USER, 7), fingerprint)
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(max_size=3), _JSON, max_size=3), st.lists(_JSON, max_size=4))
 def test_any_body_says_the_same_when_it_is_put_together(fields: dict[str, Any], some: list[Any]):
     body = orjson.dumps({**fields, "messages": some, "tools": some})

@@ -299,6 +299,7 @@ _CONVERSATIONS = st.lists(_SPOKEN | _ANSWERED, min_size=1, max_size=6).map(
 _TRAIT_SETS = st.frozensets(st.sampled_from([*_TRAITS, "structured", "prefill"]))
 
 
+@pytest.mark.slow
 @given(_CONVERSATIONS, _TRAIT_SETS, st.sampled_from([None, "none", "low", "high"]))
 def test_what_is_sent_keeps_the_rules_of_the_messages_api(
     messages: list[dict[str, Any]], traits: frozenset[str], effort: str | None
@@ -391,6 +392,7 @@ def test_the_rich_call_can_be_said() -> None:
     assert isinstance(_outcome(orjson.dumps(_RICH), _ALL), dict)
 
 
+@pytest.mark.slow
 @settings(max_examples=500)
 @given(_CHANGES, _TRAIT_SETS)
 def test_any_wrong_value_anywhere_is_either_said_or_refused_by_name(

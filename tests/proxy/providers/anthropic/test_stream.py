@@ -137,6 +137,7 @@ def test_a_stream_tells_the_order_that_the_whole_answer_tells(blocks: list[dict[
     assert [one.get("index", 0) for one in told] == list(range(len(told)))
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from([_THOUGHT, _HIDDEN, _TEXT, _BARE]), max_size=6))
 def test_the_official_client_puts_any_order_together(blocks: list[dict[str, Any]]) -> None:
     reader, state = _reader(), ChatCompletionStreamState()
@@ -210,6 +211,7 @@ def _outcome(pieces: list[bytes]) -> tuple[bytes, str]:
 _ENDS = st.sampled_from([b"", b"data: {oops\n\n", _event("error", error={}), _event("news")])
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.sampled_from(_BLOCKS), max_size=5),
     _ENDS,

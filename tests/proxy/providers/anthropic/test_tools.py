@@ -47,6 +47,7 @@ def _result(**fields: object) -> dict[str, Any]:
     return tool_result(body.messages[0], "messages[0]")
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(), _JSON))
 def test_a_schema_is_sent_equal_and_in_its_own_order(schema: dict[str, Any]) -> None:
     schema = schema | {"type": "object"}
@@ -175,6 +176,7 @@ def test_without_tools_there_is_nothing_to_choose() -> None:
         tool_choice(_body(tool_choice="required"), _FORCED)
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(), _JSON))
 def test_the_input_of_a_call_is_its_arguments_byte_for_byte(arguments: dict[str, Any]) -> None:
     written = orjson.dumps(arguments, option=orjson.OPT_INDENT_2)

@@ -183,6 +183,7 @@ def test_any_runs_of_the_same_chunks_give_the_same_bytes(cuts: set[int]) -> None
     assert streamed(*runs) == streamed(*STREAM)
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.sampled_from(["content", "refusal", "reasoning_content", "call"]), max_size=12),
     st.data(),
@@ -268,6 +269,7 @@ CHUNKS = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(CHUNKS, max_size=4))
 def test_any_json_upstream_still_makes_a_whole_stream(chunks: list[Any]) -> None:
     found = said(streamed(*map(sse, chunks)))
@@ -297,6 +299,7 @@ def streaming(pieces: Iterable[bytes]) -> openai.OpenAI:
     return client(answer, "text/event-stream")
 
 
+@pytest.mark.slow
 def test_the_sdk_adds_a_stream_up_to_its_response() -> None:
     with streaming(STREAM).responses.stream(model="m", input="Hi", tools=TOOLS) as stream:
         texts = [event.delta for event in stream if event.type == "response.output_text.delta"]

@@ -19,6 +19,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(JSON, min_size=1))
 def test_blocks_come_back_equal(blocks: list[Any]) -> None:
     assert unseal_parts(seal_parts(OpaqueParts(thinking_blocks=blocks))) == OpaqueParts(

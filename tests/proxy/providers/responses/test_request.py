@@ -149,6 +149,7 @@ CAUTIOUS = ["stream", "stream_options", "prompt_cache_options", "top_logprobs", 
 FIELDS = st.sampled_from([*SHAPED, *CAUTIOUS, "metadata", "other"])
 
 
+@pytest.mark.slow
 @given(st.dictionaries(FIELDS, JSON, max_size=5))
 def test_any_json_is_either_said_or_refused(asked: Any) -> None:
     body = orjson.dumps(asked)

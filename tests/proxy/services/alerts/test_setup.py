@@ -12,6 +12,7 @@ from slo.alert import budget_alert
 from slo.budget import Budget, BudgetUnit
 from slo.window import Window
 from tests.fakes.alerts import NOW, a_sink, an_alert
+from tests.fakes.databases import migrated_sqlite
 from tests.fakes.desk import LoopTasks
 from tests.fakes.offline import offline_store
 
@@ -66,7 +67,7 @@ def test_without_its_database_alerts_wait_for_it_and_are_reviewed_once_it_is_the
     tmp_path, caplog
 ):
     opened, _ = offline_store(tmp_path)
-    other = Store.open(f"sqlite:///{tmp_path}/thriftgate.db", tmp_path / "other")
+    other = Store.open(migrated_sqlite(tmp_path / "thriftgate.db"), tmp_path / "other")
     alert = budget_alert(DAY, "acme", 95, 960, NOW, window.window_end(Window.DAY, NOW))
     other.outbox.add([alert], {}, NOW)
 

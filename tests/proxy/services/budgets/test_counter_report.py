@@ -26,6 +26,7 @@ from proxy.store.store import Store
 from slo.budget import Budget, BudgetUnit, counter_key
 from slo.reservations import CounterClaim, CounterLevel
 from slo.window import Window
+from tests.fakes.databases import migrated_sqlite
 from tests.fakes.limited import NOW, budget
 from tests.fakes.receipts import a_receipt
 from tests.fakes.redis_keys import SERVER, prefix
@@ -37,7 +38,7 @@ LIMIT = 5_000_000_000
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     """One with a call of a team's."""
-    made = Store.open(f"sqlite:///{tmp_path}/thriftgate.db", tmp_path / "journal")
+    made = Store.open(migrated_sqlite(tmp_path / "thriftgate.db"), tmp_path / "journal")
     team = made.teams.create("acme", now=NOW)
     inserter(made._engine)([a_receipt(0, team=team.id, cost_nanos=SPENT, feature="chat")])
     yield made

@@ -7,6 +7,7 @@ import pytest
 from proxy.services.budgets.counters import check_counters, open_budget_store, redis_problem
 from proxy.settings import Settings
 from proxy.store.store import Store
+from tests.fakes.databases import migrated_sqlite
 
 
 def test_a_redis_url_of_another_form_is_an_error():
@@ -17,7 +18,7 @@ def test_a_redis_url_of_another_form_is_an_error():
 
 
 def test_counters_are_shared_where_redis_is_named(tmp_path):
-    opened = Store.open(f"sqlite:///{tmp_path}/thriftgate.db", tmp_path / "journal")
+    opened = Store.open(migrated_sqlite(tmp_path / "thriftgate.db"), tmp_path / "journal")
     try:
         assert open_budget_store(Settings(redis_url="redis://cache:6379/0"), opened).is_shared
         assert not open_budget_store(Settings(), opened).is_shared

@@ -22,6 +22,7 @@ from slo.budget import Budget, BudgetUnit
 from slo.reservations import CounterClaim, CounterLevel
 from slo.window import Window
 from tests.fakes.clock import played, ticks
+from tests.fakes.databases import migrated_sqlite
 from tests.fakes.limited import NOW, Losable, budget
 from tests.fakes.receipts import a_receipt
 
@@ -83,7 +84,7 @@ class Books:
     """A ledger, counters, and who compares them."""
 
     def __init__(self, folder: Path, *budgets: Budget) -> None:
-        self.store = Store.open(f"sqlite:///{folder}/thriftgate.db", folder / "journal")
+        self.store = Store.open(migrated_sqlite(folder / "thriftgate.db"), folder / "journal")
         self.team = self.store.teams.create("acme", now=NOW).id
         self.counters = Away()
         self.now = NOW

@@ -22,6 +22,7 @@ from proxy.store.sql.answers import MAX_RECEIPTS, Answers, PastAnswer
 from proxy.store.store import Store
 from slo.reservations import CounterClaim, Reservations
 from tests.fakes.around import Heard, around
+from tests.fakes.databases import migrated_sqlite
 from tests.fakes.desk import catalog
 from tests.fakes.limited import NOW
 from tests.fakes.offline import offline_store
@@ -50,7 +51,8 @@ def stood(folder: Path, *settings: Settings) -> tuple[list[Any], list[Collector]
         async with AsyncExitStack() as stack:
             found = []
             for number, each in enumerate(settings):
-                opened = Store.open(f"sqlite:///{folder}/thriftgate.db", folder / f"{number}")
+                url = migrated_sqlite(folder / "thriftgate.db")
+                opened = Store.open(url, folder / f"{number}")
                 stack.callback(opened.close, 5)
                 here = around(each, opened, heard)
                 found.append(await stack.enter_async_context(running_budgets(here)))
@@ -119,7 +121,7 @@ def test_the_clock_is_compared_with_redis_before_calls_are_taken(tmp_path):
     compared: list[float] = []
 
     async def run() -> None:
-        opened = Store.open(f"sqlite:///{tmp_path}/thriftgate.db", tmp_path / "journal")
+        opened = Store.open(migrated_sqlite(tmp_path / "thriftgate.db"), tmp_path / "journal")
         settings = chosen(tmp_path, redis_url=SERVER)
         here = around(settings, opened, Heard(), compare_clock=compared.append)
         try:
@@ -136,7 +138,7 @@ def test_the_clock_is_compared_with_redis_before_calls_are_taken(tmp_path):
 
 def test_without_redis_there_is_no_clock_to_compare_with(tmp_path):
     compared: list[float] = []
-    opened = Store.open(f"sqlite:///{tmp_path}/thriftgate.db", tmp_path / "journal")
+    opened = Store.open(migrated_sqlite(tmp_path / "thriftgate.db"), tmp_path / "journal")
     here = around(chosen(tmp_path), opened, Heard(), compare_clock=compared.append)
 
     async def run() -> None:
@@ -155,7 +157,7 @@ def test_budgets_that_come_with_a_reload_are_counted_from_then_on(tmp_path):
     heard = Heard()
 
     async def run() -> list[int]:
-        opened = Store.open(f"sqlite:///{tmp_path}/thriftgate.db", tmp_path / "journal")
+        opened = Store.open(migrated_sqlite(tmp_path / "thriftgate.db"), tmp_path / "journal")
         here = around(chosen(tmp_path, ""), opened, heard)
         async with running_budgets(here) as entry:
             (prepare,) = heard.followed
@@ -177,7 +179,8 @@ def test_a_reload_that_brings_budgets_is_refused_where_another_gateway_counts(tm
     async def run() -> None:
         async with AsyncExitStack() as stack:
             for number, (heard, text) in enumerate(((first, ONE), (second, ""))):
-                opened = Store.open(f"sqlite:///{tmp_path}/thriftgate.db", tmp_path / f"{number}")
+                url = migrated_sqlite(tmp_path / "thriftgate.db")
+                opened = Store.open(url, tmp_path / f"{number}")
                 stack.callback(opened.close, 5)
                 here = around(chosen(tmp_path, text), opened, heard)
                 await stack.enter_async_context(running_budgets(here))
@@ -196,7 +199,7 @@ def test_budgets_in_redis_stand_without_the_database_and_take_their_lock_once_it
     except RedisError as error:
         pytest.skip(f"no Redis at THRIFTGATE_TEST_REDIS: {error}")
     opened, _ = offline_store(tmp_path)
-    other = Store.open(f"sqlite:///{tmp_path}/thriftgate.db", tmp_path / "other")
+    other = Store.open(migrated_sqlite(tmp_path / "thriftgate.db"), tmp_path / "other")
 
     def is_alone() -> bool:
         with other.singleton_lock() as alone:

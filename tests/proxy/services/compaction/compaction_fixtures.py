@@ -17,6 +17,7 @@ from proxy.services.compaction.chat_body import CompactionTask
 from proxy.services.compaction.compactor import Compactor
 from proxy.store.store import Store
 from slo.alert import Alert
+from tests.fakes.databases import migrated_sqlite
 from tests.fakes.desk import LoopTasks, call, route
 
 NOW = 1_790_000_000.0
@@ -93,7 +94,7 @@ class Clock:
 
 
 def opened(folder: Path) -> Store:
-    return Store.open(f"sqlite:///{folder}/thriftgate.db", folder / "journal")
+    return Store.open(migrated_sqlite(folder / "thriftgate.db"), folder / "journal")
 
 
 @contextmanager

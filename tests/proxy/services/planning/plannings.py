@@ -15,6 +15,7 @@ from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.services.planning import planning as planning_
 from proxy.services.planning.planning import PromptPlanning
 from proxy.store.store import Store
+from tests.fakes.databases import migrated_sqlite
 from tests.fakes.desk import LoopTasks, call, route
 from tests.proxy.prefix.askings import NOW, RULES, SECRET, body, talk
 
@@ -36,7 +37,7 @@ class Clock:
 def opened(
     folder: Path, kind: type[AnyStore], mode: PlanningMode = PlanningMode.OBSERVE
 ) -> AnyStore:
-    return kind.open(f"sqlite:///{folder}/thriftgate.db", folder / "journal", mode)
+    return kind.open(migrated_sqlite(folder / "thriftgate.db"), folder / "journal", mode)
 
 
 @contextmanager

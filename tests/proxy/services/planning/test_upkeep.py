@@ -22,6 +22,7 @@ from proxy.store.sql.known_keys import FILE_NAME, remove_known_keys
 from proxy.store.store import Store
 from tests.fakes.alerts import Notified
 from tests.fakes.clock import played
+from tests.fakes.databases import migrated_sqlite
 
 NOW = 1_790_000_000.0
 nobody = partial(suspend_harmful_features, say=lambda _: True)
@@ -45,7 +46,7 @@ class Asked(Store):
 
 
 def store(folder: Path, answer: Answer) -> Asked:
-    found = Asked.open(f"sqlite:///{folder}/thriftgate.db", folder / "journal")
+    found = Asked.open(migrated_sqlite(folder / "thriftgate.db"), folder / "journal")
     found.answer = answer
     return found
 

@@ -42,8 +42,10 @@ from tests.fakes.receipts import a_receipt, rolled_up
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def test_an_empty_database_has_no_revision_and_migrating_gives_it_the_newest(url: str) -> None:
-    engine = open_database(url)
+def test_an_empty_database_has_no_revision_and_migrating_gives_it_the_newest(
+    empty_url: str,
+) -> None:
+    engine = open_database(empty_url)
     before = revision(engine)
     migrate(engine)
 
@@ -51,13 +53,13 @@ def test_an_empty_database_has_no_revision_and_migrating_gives_it_the_newest(url
     engine.dispose()
 
 
-def test_processes_that_start_together_migrate_once(url: str) -> None:
+def test_processes_that_start_together_migrate_once(empty_url: str) -> None:
     code = "import sys; from proxy.store.sql.database import *; migrate(open_database(sys.argv[1]))"
-    command = [sys.executable, "-c", code, url]
+    command = [sys.executable, "-c", code, empty_url]
     processes = [subprocess.Popen(command, cwd=ROOT) for _ in range(3)]  # noqa: S603 - our own
 
     assert [process.wait(30) for process in processes] == [0, 0, 0]
-    engine = open_database(url)
+    engine = open_database(empty_url)
     assert revision(engine) == "0010"
     engine.dispose()
 
@@ -204,9 +206,12 @@ def test_the_folder_of_a_sqlite_file_is_made_for_its_owner_only(tmp_path: Path) 
 
 
 def test_a_sqlite_commit_outlives_a_power_cut_and_readers_do_not_wait_for_writers(
-    migrated_sqlite: Engine,
+    sqlite_engine: Engine,
 ) -> None:
-    with write_transaction(migrated_sqlite) as writer, read_transaction(migrated_sqlite) as reader:
+    with (
+        write_transaction(sqlite_engine) as writer,
+        read_transaction(sqlite_engine) as reader,
+    ):
         writer.exec_driver_sql("INSERT INTO meta (name) VALUES ('x')")
         seen = reader.exec_driver_sql("SELECT count(*) FROM meta WHERE name = 'x'").scalar_one()
         pragmas = [
@@ -331,8 +336,10 @@ def test_a_database_that_refuses_connections_is_an_outage_whose_reason_is_one_li
     assert "\n" not in reason(caught.value)
 
 
-def test_a_gate_refuses_connections_as_a_server_that_is_away_until_it_is_opened(url: str) -> None:
-    engine = open_database(url)
+def test_a_gate_refuses_connections_as_a_server_that_is_away_until_it_is_opened(
+    empty_url: str,
+) -> None:
+    engine = open_database(empty_url)
     gate = ConnectionGate(engine)
     with pytest.raises(OperationalError, match="away since the gateway started"):
         revision(engine)

@@ -127,8 +127,8 @@ def test_a_key_too_large_for_postgresqls_index_is_unfit(postgres: str) -> None:
     engine.dispose()
 
 
-def test_tables_that_are_not_there_are_trouble_that_may_pass(url: str) -> None:
-    engine = open_database(url)
+def test_tables_that_are_not_there_are_trouble_that_may_pass(empty_url: str) -> None:
+    engine = open_database(empty_url)
     with pytest.raises(SQLAlchemyError):
         inserter(engine)([a_receipt(0)])
     engine.dispose()

@@ -268,20 +268,20 @@ def test_drains_that_share_a_folder_and_its_copies_count_each_receipt_once(
 
 
 def test_what_the_disk_refuses_goes_straight_to_the_database(
-    tmp_path: Path, migrated_sqlite: Engine
+    tmp_path: Path, sqlite_engine: Engine
 ) -> None:
     def refuse(file: int, line: bytes) -> int:
         raise OSError(errno.ENOSPC, "full")
 
     journal = Journal(tmp_path / "journal", disk=Disk(write=refuse))
-    drain = JournalShipper(journal, inserter(migrated_sqlite), batch=7)
+    drain = JournalShipper(journal, inserter(sqlite_engine), batch=7)
     append(journal, LINES)
     waiting = drain.lag_bytes
     drained = drain.ship_all()
 
     assert waiting == sum(len(frame(line)) for line in LINES)
     assert (drained, drain.lag_bytes) == (True, 0)
-    assert ledger_of(migrated_sqlite) == RECEIPTS
+    assert ledger_of(sqlite_engine) == RECEIPTS
     journal.close()
     assert journal.log_waiting() == 0
 

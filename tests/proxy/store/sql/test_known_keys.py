@@ -28,15 +28,15 @@ URL = "postgresql://me:hunter2@db.example:5432/ledger?options=-csearch_path%3Da"
 
 
 @pytest.fixture
-def teams(migrated_sqlite: Engine) -> Teams:
-    return Teams(migrated_sqlite)
+def teams(sqlite_engine: Engine) -> Teams:
+    return Teams(sqlite_engine)
 
 
 @pytest.fixture
-def keyring(migrated_sqlite: Engine) -> Iterator[ApiKeyCache]:
+def keyring(sqlite_engine: Engine) -> Iterator[ApiKeyCache]:
     """A keyring that is refreshed by hand."""
     with ThreadPoolExecutor(1) as threads:
-        yield ApiKeyCache(migrated_sqlite, threads)
+        yield ApiKeyCache(sqlite_engine, threads)
 
 
 @pytest.fixture

@@ -53,9 +53,9 @@ def test_a_call_still_in_the_journal_is_found(
 
 
 def test_with_the_database_away_the_journal_answers_for_what_it_has(
-    url: str, tmp_path: Path
+    empty_url: str, tmp_path: Path
 ) -> None:
-    never_migrated = open_database(url)
+    never_migrated = open_database(empty_url)
     ledger = ReceiptLedger(never_migrated, tmp_path)
     journalled(tmp_path, encode(FAILED), encode(ANSWERED))
 

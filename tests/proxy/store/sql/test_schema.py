@@ -18,13 +18,13 @@ def test_the_migrations_end_in_the_schema(engine: Engine) -> None:
 
 
 def test_the_migrations_make_the_very_tables_of_the_schema(
-    tmp_path: Path, migrated_sqlite: Engine
+    tmp_path: Path, sqlite_engine: Engine
 ) -> None:
     """Alembic does not compare strictness, row ids and names of constraints; the DDL does."""
     fresh = create_engine(f"sqlite:///{tmp_path}/fresh.db")
     schema.metadata.create_all(fresh)
 
-    migrated = _ddl(migrated_sqlite)
+    migrated = _ddl(sqlite_engine)
     assert _ddl(fresh) == {name: ddl for name, ddl in migrated.items() if name != "alembic_version"}
     fresh.dispose()
 

@@ -13,6 +13,7 @@ from proxy.store.sql.layout_rows import UNKNOWN_MODE, write_settings
 from proxy.store.sql.layouts import Layouts
 from proxy.store.sql.settings_cache import compaction_settings, layout_settings
 from proxy.store.store import Store
+from tests.fakes.databases import migrated_sqlite
 
 NOW = 1_790_000_000.0
 PLACE = LayoutScope("team_1", "support")
@@ -54,7 +55,7 @@ def test_with_the_database_away_the_last_known_holds(engine: Engine) -> None:
 
 
 def test_what_one_process_decides_another_hears_of_before_it_holds(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/thriftgate.db"
+    url = migrated_sqlite(tmp_path / "thriftgate.db")
     admin, gateway = Store.open(url, tmp_path / "a"), Store.open(url, tmp_path / "b")
     admin.layouts.switch(PLACE, PlanningMode.AUTO, "ann", NOW)
     decided = time.monotonic()

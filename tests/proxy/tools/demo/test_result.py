@@ -13,6 +13,7 @@ from proxy.store.store import Store
 from proxy.tools.demo.baseline import CallTotals, CostBaseline
 from proxy.tools.demo.result import DemoResult, learned_features, of_store
 from proxy.tools.demo.traffic import SentCall
+from tests.fakes.databases import migrated_sqlite
 from tests.fakes.receipts import START, a_receipt
 from tests.proxy.tools.demo.scripts import Says, plan
 
@@ -22,7 +23,7 @@ NAMES = {"team_0": "acme-support", "team_1": "acme-engineering"}
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store.open(f"sqlite:///{tmp_path}/demo.db", tmp_path / "journal")
+    opened = Store.open(migrated_sqlite(tmp_path / "demo.db"), tmp_path / "journal")
     yield opened
     opened.close(5.0)
 

@@ -1,0 +1,92 @@
+"""Tests that share a schema find it as the migrations left it, whatever the one before did."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from sqlalchemy import func, select
+
+from proxy.store.sql import schema
+from proxy.store.sql.database import newest_revision, open_database, revision
+from proxy.store.sql.inserts import inserter
+from proxy.store.sql.teams import Teams
+from tests.fakes.databases import MigratedSchema, migrated_sqlite
+from tests.fakes.receipts import a_receipt
+
+
+@pytest.fixture
+def migrated() -> Iterator[MigratedSchema]:
+    made = MigratedSchema()
+    try:
+        made.emptied()
+    except psycopg.OperationalError as error:
+        pytest.skip(f"no PostgreSQL: {error}")
+    yield made
+    made.drop()
+
+
+def counts(url: str) -> dict[str, int]:
+    """Rows of each table."""
+    engine = open_database(url)
+    with engine.connect() as connection:
+        tables = schema.metadata.sorted_tables
+        found = {
+            table.name: connection.execute(select(func.count()).select_from(table)).scalar_one()
+            for table in tables
+        }
+    engine.dispose()
+    return found
+
+
+def test_a_schema_that_was_filled_is_emptied_to_what_the_migrations_left(migrated):
+    url = migrated.emptied()
+    before = counts(url)
+    engine = open_database(url)
+    teams = Teams(engine)
+    teams.create_key(teams.create("acme", now=1.0).id, "first", now=1.0)
+    inserter(engine)([a_receipt(1, prompt="{}")])
+    engine.dispose()
+    filled = counts(url)
+    again = migrated.emptied()
+
+    assert again == url
+    assert filled["calls"] == filled["teams"] == filled["keys"] == 1
+    assert counts(url) == before
+    assert {name for name, rows in before.items() if rows} == {"meta"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "ALTER TABLE teams RENAME TO away",
+        "DROP TABLE alerts CASCADE",
+        "CREATE INDEX extra ON calls (attempt)",
+        "ALTER TABLE keys ADD COLUMN extra integer",
+        "UPDATE alembic_version SET version_num = '9999'",
+    ],
+)
+def test_a_schema_whose_tables_were_changed_is_replaced(migrated, change):
+    url = migrated.emptied()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(change)
+    other = migrated.emptied()
+    engine = open_database(other)
+    found = revision(engine)
+    engine.dispose()
+
+    assert other != url
+    assert found == newest_revision()
+    assert set(counts(other)) == set(schema.metadata.tables)
+
+
+def test_a_copied_sqlite_database_is_migrated_and_nobody_elses(tmp_path: Path):
+    urls = [migrated_sqlite(tmp_path / name / "made.db") for name in "ab"]
+    engines = [open_database(url) for url in urls]
+    Teams(engines[0]).create("acme", now=1.0)
+    found = [(revision(engine), len(Teams(engine).all())) for engine in engines]
+    for engine in engines:
+        engine.dispose()
+
+    assert found == [(newest_revision(), 1), (newest_revision(), 0)]
+    assert (tmp_path / "a" / "made.db").stat().st_mode & 0o077 == 0
