@@ -29,6 +29,7 @@ MEGABYTES = 5_000_000
 HOUR = 3600.0
 
 
+@pytest.mark.slow
 @given(st.text("ab. \n!?\0\u3002", max_size=600), st.integers(1, 9))
 def test_units_concatenate_to_the_text(said, limit):
     found = split_units(said, limit)
@@ -89,6 +90,7 @@ def test_only_units_with_words_are_distinctive(unit, tells):
     assert is_distinctive(unit) is tells
 
 
+@pytest.mark.slow
 def test_long_punctuation_is_found_indistinctive_quickly():
     start = thread_time()
 
