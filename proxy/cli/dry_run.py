@@ -102,7 +102,7 @@ class DryRunResult(msgspec.Struct, frozen=True, kw_only=True):
     gateway: str | None
 
 
-class TokenScale:
+class TokenEstimate:
     """Counts as a model's provider does, near enough where its vocabulary is not published.
 
     Args:
@@ -169,7 +169,7 @@ def dry_run(
         gateway: Why the gateway would leave it alone, whatever a compaction brings, as a code.
         compact_chat: Compacts the messages.
     """
-    scale = TokenScale(upstream_model)
+    scale = TokenEstimate(upstream_model)
     again = _Recompactor(said, policy, upstream_model, compact_chat)
     wrong = chat_faults(said.messages, said.messages)
     found = _unmodified_chat(said, INVALID) if wrong else _compact(said, again)

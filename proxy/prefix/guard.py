@@ -261,7 +261,7 @@ def _saving_interval(cost: _Estimate) -> Interval:
     return Interval(-math.expm1(high), -math.expm1(cost.value), -math.expm1(low))
 
 
-class CallCost(msgspec.Struct, frozen=True, kw_only=True):
+class CostComparison(msgspec.Struct, frozen=True, kw_only=True):
     """One call; all in one unit, such as fresh tokens times their price.
 
     Attributes:
@@ -313,7 +313,7 @@ class HarmWatch:
         self._open: OrderedDict[int, _PendingCall] = OrderedDict()
         self._latest = 0.0
 
-    def record_call(self, now: float, call: CallCost, before: int) -> int:
+    def record_call(self, now: float, call: CostComparison, before: int) -> int:
         """Count a call; its number comes back while it waits to be judged, else 0.
 
         Args:

@@ -26,7 +26,7 @@ from proxy.prefix.breakpoints.placement import Mark, partial_marks
 from proxy.prefix.breakpoints.plan import ExperimentArm
 from proxy.prefix.breakpoints.policies import is_explicit
 from proxy.prefix.explain.findings import CallEvidence
-from proxy.prefix.guard import CallCost, Harm, HarmWatch
+from proxy.prefix.guard import CostComparison, Harm, HarmWatch
 from proxy.prefix.planned import Draft, FullyMarkedCall, Planned, PlanningTarget, UnmodifiedCall
 from proxy.prefix.prediction.billing import (
     expected_usage,
@@ -319,10 +319,10 @@ def _extra_write_cost(marked: Usage, unmodified: Usage, regime: Regime) -> float
     return write_surcharge(marked, regime) - write_surcharge(unmodified, regime)
 
 
-def _call_cost(usage: Usage, unmodified: Usage, planned: Planned) -> CallCost:
+def _call_cost(usage: Usage, unmodified: Usage, planned: Planned) -> CostComparison:
     regime, price = planned.way.regime, _token_price(planned.way)
     lives = [life for ttl, life in regime.lifetimes.items() if getattr(usage, f"write_{ttl}", 0)]
-    return CallCost(
+    return CostComparison(
         planned=prompt_cost(usage, regime) * price,
         direct=prompt_cost(unmodified, regime) * price,
         surcharge=_extra_write_cost(usage, unmodified, regime) * price,

@@ -11,7 +11,7 @@ import orjson
 
 from proxy.caches.bills import call_usage
 from proxy.catalog.catalog import Catalog
-from proxy.tools.demo.traffic import SentCall
+from proxy.tools.demo.traffic import DemoCall
 from proxy.tools.replay.line_limits import cache_bounds
 from proxy.tools.replay.lines import RecordedCall
 from proxy.tools.replay.planning import PlannedVariant
@@ -61,7 +61,7 @@ class CostBaseline(msgspec.Struct, frozen=True):
     arranged: Mapping[str, CallTotals] = {}
 
 
-def baseline_costs(sent: Iterable[SentCall], catalog: Catalog, at: float) -> CostBaseline:
+def baseline_costs(sent: Iterable[DemoCall], catalog: Catalog, at: float) -> CostBaseline:
     """Both; takes some milliseconds for each call.
 
     Args:
@@ -82,9 +82,9 @@ def baseline_costs(sent: Iterable[SentCall], catalog: Catalog, at: float) -> Cos
     return CostBaseline(direct, arranged)
 
 
-def _by_model(sent: Iterable[SentCall]) -> dict[str, list[SentCall]]:
+def _by_model(sent: Iterable[DemoCall]) -> dict[str, list[DemoCall]]:
     """The calls that were answered; a cache belongs to one model."""
-    found: dict[str, list[SentCall]] = {}
+    found: dict[str, list[DemoCall]] = {}
     for each in sent:
         if not each.error:
             found.setdefault(each.planned.model, []).append(each)
@@ -97,7 +97,7 @@ def _add(sums: dict[str, CallTotals], found: Iterable[tuple[str, CallTotals]]) -
 
 
 def _replay_calls(
-    calls: Iterable[SentCall], reading: PromptReader, variant: ReplayVariant, at: float
+    calls: Iterable[DemoCall], reading: PromptReader, variant: ReplayVariant, at: float
 ) -> Iterator[tuple[str, CallTotals]]:
     """The team of each call and what it comes to, all sent to one model in this way."""
     world = UpstreamSimulation(reading.simulated, cache_bounds(reading.simulated))
@@ -117,7 +117,7 @@ def _replay_calls(
         yield each.planned.team, CallTotals(usage.prompt_tokens, usage.cache_read, nanos)
 
 
-def _line(sent: SentCall) -> RecordedCall:
+def _line(sent: DemoCall) -> RecordedCall:
     """The call as a recorded one; its body is made again from the answers that came before."""
     planned = sent.planned
     return RecordedCall(

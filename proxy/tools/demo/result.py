@@ -12,7 +12,7 @@ from proxy.records.feature_mode import LayoutScope
 from proxy.records.receipt import dollars
 from proxy.store.store import Store
 from proxy.tools.demo.baseline import CallTotals, CostBaseline
-from proxy.tools.demo.traffic import SentCall
+from proxy.tools.demo.traffic import DemoCall
 
 _FLUSH = 10.0
 
@@ -33,7 +33,7 @@ class DemoResult:
         proposed: The features that a layout was learned for, under their teams' names.
     """
 
-    sent: tuple[SentCall, ...]
+    sent: tuple[DemoCall, ...]
     seconds: float
     rows: tuple[Spend, ...]
     total: tuple[Spend, ...]
@@ -44,7 +44,7 @@ class DemoResult:
     proposed: tuple[LayoutScope, ...] = ()
 
     @property
-    def failed_calls(self) -> tuple[SentCall, ...]:
+    def failed_calls(self) -> tuple[DemoCall, ...]:
         """Calls that were not answered, or not to the end."""
         return tuple(sent for sent in self.sent if sent.error)
 
@@ -88,7 +88,7 @@ class DemoResult:
 
 def of_store(
     store: Store,
-    sent: Iterable[SentCall],
+    sent: Iterable[DemoCall],
     *,
     seconds: float,
     names: Mapping[str, str],

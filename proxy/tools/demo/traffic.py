@@ -21,7 +21,7 @@ _CALL_ID = "x-request-id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SentCall:
+class DemoCall:
     """The client's view of one call.
 
     Attributes:
@@ -44,7 +44,7 @@ class SentCall:
     message: Mapping[str, Any] = field(default_factory=dict)
 
 
-Tell = Callable[[SentCall], None]
+Tell = Callable[[DemoCall], None]
 
 
 async def send(
@@ -54,7 +54,7 @@ async def send(
     keys: Mapping[str, str],
     clock: DemoClock,
     tell: Tell,
-) -> list[SentCall]:
+) -> list[DemoCall]:
     """All calls of the plan, in its order, each conversation's turns one after the other.
 
     Args:
@@ -65,10 +65,10 @@ async def send(
         tell: Told of each call when it has ended.
     """
     gate = asyncio.Semaphore(AT_ONCE)
-    latest: dict[str, asyncio.Task[SentCall]] = {}
-    tasks: list[asyncio.Task[SentCall]] = []
+    latest: dict[str, asyncio.Task[DemoCall]] = {}
+    tasks: list[asyncio.Task[DemoCall]] = []
 
-    async def play(planned: PlannedCall, before: asyncio.Task[SentCall] | None) -> SentCall:
+    async def play(planned: PlannedCall, before: asyncio.Task[DemoCall] | None) -> DemoCall:
         try:
             if before is not None:
                 await before
@@ -93,7 +93,7 @@ async def send(
     return [task.result() for task in tasks]
 
 
-async def _send_call(client: AsyncOpenAI, planned: PlannedCall) -> SentCall:
+async def _send_call(client: AsyncOpenAI, planned: PlannedCall) -> DemoCall:
     """Sends one call and reads its answer; errors are recorded, not raised."""
     call_id = ""
     ticks = asyncio.get_running_loop().time
@@ -109,12 +109,12 @@ async def _send_call(client: AsyncOpenAI, planned: PlannedCall) -> SentCall:
         else:
             answer.take(raw.parse().model_dump(exclude_none=True))
     except APIStatusError as error:
-        return SentCall(planned=planned, call_id=error.request_id or "", error=str(error))
+        return DemoCall(planned=planned, call_id=error.request_id or "", error=str(error))
     except (OpenAIError, httpx2.HTTPError, ValueError) as error:  # ValueError: a broken JSON answer
-        return SentCall(planned=planned, call_id=call_id, error=f"{type(error).__name__}: {error}")
+        return DemoCall(planned=planned, call_id=call_id, error=f"{type(error).__name__}: {error}")
     planned.record_answer(answer.message)
     details = answer.usage.get("prompt_tokens_details") or {}
-    return SentCall(
+    return DemoCall(
         planned=planned,
         call_id=call_id,
         ttft=None if answer.begun is None else answer.begun - began,

@@ -32,7 +32,7 @@ _REASONS: Final = 20
 _OTHERS: Final = "other reasons"
 
 
-class CompactionTotals(msgspec.Struct, frozen=True, kw_only=True):
+class ReplayedCompaction(msgspec.Struct, frozen=True, kw_only=True):
     """The totals of compaction.
 
     Attributes:
@@ -102,9 +102,9 @@ class CompactedVariant:
         """Learn from the call just answered."""
         self._planning.record_answer(usage)
 
-    def totals(self) -> CompactionTotals:
+    def totals(self) -> ReplayedCompaction:
         """The totals so far."""
-        return CompactionTotals(
+        return ReplayedCompaction(
             calls=self._calls,
             resets=self._resets,
             trimmed=self._trimmed,

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from proxy.prefix.explain.reasons import MissReason
 from proxy.records.amounts import quantity
-from proxy.tools.replay.compaction import CompactedVariant, CompactionTotals
+from proxy.tools.replay.compaction import CompactedVariant, ReplayedCompaction
 from proxy.tools.replay.prompts import PromptReader
 from proxy.tools.replay.run import ReplayOutcome
 from proxy.tools.replay.source import RecordedSource
@@ -59,7 +59,7 @@ class ReportDetails(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     unmoved: tuple[UnmovedFeature, ...] = ()
-    compaction: CompactionTotals | None = None
+    compaction: ReplayedCompaction | None = None
 
 
 _NOTHING: Final = ReportDetails()
@@ -146,7 +146,9 @@ def _unit_remarks(outcome: ReplayOutcome) -> Iterator[str]:
         )
 
 
-def _lengths(outcome: ReplayOutcome, compaction: CompactionTotals | None) -> dict[str, Any] | None:
+def _lengths(
+    outcome: ReplayOutcome, compaction: ReplayedCompaction | None
+) -> dict[str, Any] | None:
     """Remarks on compaction, with the tokens of all prompts before and after it."""
     after = [row.input_tokens for row in outcome.variants if row.name == CompactedVariant.name]
     if compaction is None or not after:
@@ -155,7 +157,7 @@ def _lengths(outcome: ReplayOutcome, compaction: CompactionTotals | None) -> dic
     return {**msgspec.structs.asdict(compaction), **tokens}
 
 
-def _compaction_lines(outcome: ReplayOutcome, compaction: CompactionTotals) -> Iterator[str]:
+def _compaction_lines(outcome: ReplayOutcome, compaction: ReplayedCompaction) -> Iterator[str]:
     """Remarks on compaction, and on the reasons for unmodified calls."""
     found = _lengths(outcome, compaction)
     if found is not None and (compaction.calls or compaction.trimmed):

@@ -15,9 +15,9 @@ from proxy.prefix.guard import (
     MIN_CONVERSATIONS,
     ArmComparison,
     ArmTotals,
-    CallCost,
     ComparisonFinding,
     ConversationSums,
+    CostComparison,
     Harm,
     HarmWatch,
     compare_arms,
@@ -189,7 +189,7 @@ def test_any_measured_arms_give_a_comparison_in_finite_numbers(treated, control)
 def fed(watch: HarmWatch, *calls: tuple[float, float], gap: float = 10.0) -> Harm | None:
     """What is found after calls of (planned, direct), each of a conversation of its own."""
     for at, (planned, direct) in enumerate(calls):
-        watch.record_call(NOW + at * gap, CallCost(planned=planned, direct=direct), 0)
+        watch.record_call(NOW + at * gap, CostComparison(planned=planned, direct=direct), 0)
     return watch.current_harm(NOW + len(calls) * gap)
 
 
@@ -225,7 +225,7 @@ def test_harm_that_begins_after_good_times_is_found_within_fifty_calls():
 
 def test_marks_that_may_still_be_read_are_no_loss_yet():
     watch = HarmWatch()
-    call = CallCost(planned=125.0, direct=100.0, surcharge=25.0, lives=300.0)
+    call = CostComparison(planned=125.0, direct=100.0, surcharge=25.0, lives=300.0)
     for at in range(40):
         watch.record_call(NOW + at, call, 0)
 
@@ -235,7 +235,7 @@ def test_marks_that_may_still_be_read_are_no_loss_yet():
 
 def test_a_mark_that_the_next_call_of_its_conversation_did_not_read_is_a_loss():
     watch, before = HarmWatch(), 0
-    call = CallCost(planned=125.0, direct=100.0, surcharge=25.0, lives=300.0)
+    call = CostComparison(planned=125.0, direct=100.0, surcharge=25.0, lives=300.0)
     for at in range(40):
         before = watch.record_call(NOW + at, call, before)
 
@@ -255,7 +255,7 @@ def test_a_feature_that_is_as_dear_on_average_is_hardly_ever_found_dearer(seed: 
 @pytest.mark.parametrize(("lives", "gap"), [(300.0, 1.0), (300.0, 60.0), (3_600.0, 1.0)])
 def test_marks_that_die_unread_are_found_however_many_calls_come_while_they_live(lives, gap):
     watch = HarmWatch()
-    call = CallCost(planned=125.0, direct=100.0, surcharge=25.0, lives=lives)
+    call = CostComparison(planned=125.0, direct=100.0, surcharge=25.0, lives=lives)
     end = NOW
     while watch.current_harm(end) is None and end < NOW + 2 * lives + 100 * gap:
         watch.record_call(end, call, 0)
@@ -267,6 +267,6 @@ def test_marks_that_die_unread_are_found_however_many_calls_come_while_they_live
 def test_a_feature_is_judged_afresh_after_hours_without_a_call():
     watch = HarmWatch()
     fed(watch, *[(142.0, 100.0)] * JUDGED_CALLS)
-    watch.record_call(NOW + 100_000.0, CallCost(planned=100.0, direct=100.0), 0)
+    watch.record_call(NOW + 100_000.0, CostComparison(planned=100.0, direct=100.0), 0)
 
     assert watch.current_harm(NOW + 100_000.0) is None

@@ -10,7 +10,7 @@ from typing import Any
 from proxy.tools.demo.conversation import DemoConversation, Message
 from proxy.tools.demo.plan import PlannedCall
 from proxy.tools.demo.session import DemoSession, run_session
-from proxy.tools.demo.traffic import SentCall, send
+from proxy.tools.demo.traffic import DemoCall, send
 
 #: The gateway keeps its ledger by the clock, and the demo looks for its calls from here on.
 NOW = datetime.now(UTC)  # noqa: TID251 - as the gateway does
@@ -59,7 +59,7 @@ async def a_stage() -> AsyncIterator[DemoSession]:
         yield staged
 
 
-async def sent(staged: DemoSession, calls: Sequence[PlannedCall]) -> list[SentCall]:
+async def sent(staged: DemoSession, calls: Sequence[PlannedCall]) -> list[DemoCall]:
     return await send(
         calls,
         base_url=staged.base_url,

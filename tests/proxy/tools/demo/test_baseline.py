@@ -7,7 +7,7 @@ from proxy.catalog.catalog import Catalog
 from proxy.configuration import read_catalog
 from proxy.settings import read
 from proxy.tools.demo.baseline import CallTotals, baseline_costs
-from proxy.tools.demo.traffic import SentCall
+from proxy.tools.demo.traffic import DemoCall
 from tests.proxy.tools.demo.scripts import NOW, Says, plan
 
 AT = NOW.timestamp()
@@ -20,13 +20,13 @@ def catalog() -> Catalog:
     return read_catalog(read({}))
 
 
-def answered(*scripts: Says) -> list[SentCall]:
+def answered(*scripts: Says) -> list[DemoCall]:
     """Every call of the scripts, answered in the same words."""
     sent = []
     for made in plan(*scripts):
         planned = replace(made, at=NOW + timedelta(minutes=made.turn))
         planned.record_answer(ANSWER)
-        sent.append(SentCall(planned=planned, call_id="call", output=2, message=ANSWER))
+        sent.append(DemoCall(planned=planned, call_id="call", output=2, message=ANSWER))
     return sent
 
 
@@ -51,7 +51,7 @@ def test_teams_are_told_apart_and_failed_calls_left_out(catalog):
     calls = answered(Says("Hello!"), Says("Hello!", team="acme-engineering", model="gpt-5.5"))
     (unasked,) = plan(Says("Hello!", model="no-such-model"))
     found = baseline_costs(
-        [*calls, SentCall(planned=unasked, call_id="", error="refused")], catalog, AT
+        [*calls, DemoCall(planned=unasked, call_id="", error="refused")], catalog, AT
     )
 
     assert set(found.direct) == set(found.arranged) == {"acme-support", "acme-engineering"}

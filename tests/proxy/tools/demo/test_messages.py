@@ -11,19 +11,19 @@ from proxy.records.feature_mode import LayoutScope
 from proxy.tools.demo import messages
 from proxy.tools.demo.baseline import CallTotals, CostBaseline
 from proxy.tools.demo.result import DemoResult
-from proxy.tools.demo.traffic import SentCall
+from proxy.tools.demo.traffic import DemoCall
 from tests.proxy.tools.demo.scripts import Says, plan
 from tests.proxy.tools.demo.test_spending import a_spend
 
 URL, KEY = "http://127.0.0.1:8080/v1", "tg-key"
 
 
-def a_sent(**changes: Any) -> SentCall:
+def a_sent(**changes: Any) -> DemoCall:
     (planned,) = plan(Says("Hello!"))
-    return SentCall(**{"planned": planned, "call_id": "call_1", **changes})
+    return DemoCall(**{"planned": planned, "call_id": "call_1", **changes})
 
 
-def a_result(*sent: SentCall, **changes: Any) -> DemoResult:
+def a_result(*sent: DemoCall, **changes: Any) -> DemoResult:
     fields: dict[str, Any] = {
         "sent": sent,
         "seconds": 2.0,

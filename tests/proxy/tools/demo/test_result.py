@@ -12,7 +12,7 @@ from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.store.store import Store
 from proxy.tools.demo.baseline import CallTotals, CostBaseline
 from proxy.tools.demo.result import DemoResult, learned_features, of_store
-from proxy.tools.demo.traffic import SentCall
+from proxy.tools.demo.traffic import DemoCall
 from tests.fakes.databases import migrated_sqlite
 from tests.fakes.receipts import START, a_receipt
 from tests.proxy.tools.demo.scripts import Says, plan
@@ -28,12 +28,12 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened.close(5.0)
 
 
-def a_sent(n: int, **changes: Any) -> SentCall:
+def a_sent(n: int, **changes: Any) -> DemoCall:
     (planned,) = plan(Says("Hello!"))
-    return SentCall(**{"planned": planned, "call_id": a_receipt(n).call_id, **changes})
+    return DemoCall(**{"planned": planned, "call_id": a_receipt(n).call_id, **changes})
 
 
-def result(store: Store, *sent: SentCall) -> DemoResult:
+def result(store: Store, *sent: DemoCall) -> DemoResult:
     return of_store(store, sent, seconds=2.0, names=NAMES, since=SINCE)
 
 

@@ -7,12 +7,12 @@ import pytest
 
 from proxy.tools.demo.conversation import Message
 from proxy.tools.demo.plan import PlannedCall, calls
-from proxy.tools.demo.traffic import SentCall
+from proxy.tools.demo.traffic import DemoCall
 from tests.proxy.tools.demo.scripts import NOW, Says, a_stage, plan, sent
 
 
-def outcome(planned: Sequence[PlannedCall]) -> list[SentCall]:
-    async def scene() -> list[SentCall]:
+def outcome(planned: Sequence[PlannedCall]) -> list[DemoCall]:
+    async def scene() -> list[DemoCall]:
         async with a_stage() as staged:
             return await sent(staged, planned)
 
@@ -25,23 +25,23 @@ def planned() -> list[PlannedCall]:
 
 
 @pytest.fixture(scope="module")
-def answers(planned: list[PlannedCall]) -> list[SentCall]:
+def answers(planned: list[PlannedCall]) -> list[DemoCall]:
     return outcome(planned)
 
 
 def test_each_call_is_answered_under_an_id_of_its_own(
-    planned: list[PlannedCall], answers: list[SentCall]
+    planned: list[PlannedCall], answers: list[DemoCall]
 ) -> None:
     assert [each.planned for each in answers] == planned
     assert [each.error for each in answers] == [""] * len(planned)
     assert len({each.call_id for each in answers if each.call_id}) == len(planned)
 
 
-def test_each_answer_says_what_it_used(answers: list[SentCall]) -> None:
+def test_each_answer_says_what_it_used(answers: list[DemoCall]) -> None:
     assert all(each.input > 0 and each.output > 0 for each in answers)
 
 
-def test_streams_tell_when_their_first_token_came(answers: list[SentCall]) -> None:
+def test_streams_tell_when_their_first_token_came(answers: list[DemoCall]) -> None:
     waits = [each.ttft for each in answers if each.planned.streamed]
 
     assert len(waits) == len(answers) / 2

@@ -7,7 +7,7 @@ import orjson
 from rich.console import Console
 
 from proxy.prefix.explain.reasons import MissReason
-from proxy.tools.replay.compaction import CompactionTotals
+from proxy.tools.replay.compaction import ReplayedCompaction
 from proxy.tools.replay.report import ReportDetails, remarks, report_json, table
 from proxy.tools.replay.run import ReplayOutcome, replay
 from proxy.tools.replay.source import RecordedSource, UnreplayableLine
@@ -144,7 +144,7 @@ def test_what_was_not_arranged_is_told_with_its_reason_on_one_short_line():
 
 
 def test_what_was_compacted_is_told_with_the_lengths_of_all_prompts(vocabulary):
-    compacted = CompactionTotals(
+    compacted = ReplayedCompaction(
         calls=3,
         resets=1,
         trimmed=2,
@@ -182,7 +182,8 @@ def test_where_compaction_was_not_tried_nothing_is_said_of_it():
     outcome = ReplayOutcome(calls=1, unanswered=0, left_out={}, variants=(ROW,))
 
     assert (
-        list(remarks(outcome, source(), ReportDetails(compaction=CompactionTotals(calls=1)))) == []
+        list(remarks(outcome, source(), ReportDetails(compaction=ReplayedCompaction(calls=1))))
+        == []
     )
 
 
