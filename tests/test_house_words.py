@@ -148,6 +148,29 @@ def test_a_short_module_with_one_importer_stands_in_its_importer(modules: Trees)
     assert excess(short, "short modules with one importer") == []
 
 
+def test_files_that_documents_name_exist() -> None:
+    folders = (*PACKAGES, "tests")
+    sources = {
+        path.relative_to(ROOT).as_posix()
+        for room in folders
+        for path in (ROOT / room).rglob("*.py")
+    }
+    documents = [ROOT / "README.md", *(each for room in folders for each in room_documents(room))]
+    gone = [
+        f"{document.relative_to(ROOT)}: {named}"
+        for document in documents
+        for named in re.findall(r"`([a-z_/]+\.py)`", document.read_text(encoding="utf8"))
+        if not any(f"/{path}".endswith(f"/{named}") for path in sources)
+    ]
+
+    assert gone == []
+
+
+def room_documents(room: str) -> list[Path]:
+    """The READMEs of a folder and those within it."""
+    return sorted((ROOT / room).rglob("README.md"))
+
+
 def test_the_rooms_stay_few(modules: Trees) -> None:
     loose = {path for path in modules if re.fullmatch(r"proxy/\w+\.py", path)}
     rules = (ROOT / "pyproject.toml").read_text(encoding="utf8")
