@@ -5,6 +5,10 @@ from typing import Any, Final
 
 import msgspec
 
+from proxy.providers.lenient import to_strict_json
+
+#: What is nearly JSON begins so.
+_NEAR_JSON_STARTS: Final = (b"{", b"[", b"\xef\xbb\xbf")
 #: Longest body that is read for an error.
 _LONGEST: Final = 256 * 1024
 #: How many complaints of a list are told.
@@ -87,13 +91,19 @@ def _field_complaint(said: object) -> str:
 
 
 def _decode(body: bytes) -> object:
-    """What a JSON body says; None if it is too long or none."""
+    """What a JSON body says; None if it is too long or none.
+
+    What is only nearly JSON is read, too: an error may hold what the model generated.
+    """
     if len(body) > _LONGEST:
         return None
     try:
         return msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UnicodeDecodeError:
         return None
+    except (msgspec.DecodeError, RecursionError):
+        strict = to_strict_json(body) if body.lstrip().startswith(_NEAR_JSON_STARTS) else None
+        return None if strict is None else msgspec.json.decode(strict)
 
 
 def _of_responses(data: bytes) -> Mapping[str, Any]:

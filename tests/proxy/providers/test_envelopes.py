@@ -44,6 +44,13 @@ def test_an_error_is_found_in_the_envelope_of_its_server(body, error):
     assert envelope_of(orjson.dumps(body)) == error
 
 
+@pytest.mark.parametrize("said", [b'"\\ud83d"', b"NaN", b'"\x01"'])
+def test_an_error_that_is_only_nearly_json_is_read(said):
+    body = b'{"error":{"message":"no","failed_generation":%b}}' % said
+
+    assert envelope_of(body)["message"] == "no"
+
+
 @pytest.mark.parametrize(
     "body",
     [
