@@ -9,6 +9,7 @@ from proxy.providers.lenient import to_strict_json
 
 #: What is nearly JSON begins so.
 _NEAR_JSON_STARTS: Final = (b"{", b"[", b"\xef\xbb\xbf")
+_decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 #: Longest body that is read for an error.
 _LONGEST: Final = 256 * 1024
 #: How many complaints of a list are told.
@@ -55,6 +56,15 @@ def is_answer(body: bytes) -> bool:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
     return said.output is not None or bool(said.choices or said.content or said.data)
+
+
+def is_object(body: bytes) -> bool:
+    """True if a body is one JSON object from its first byte to its last."""
+    try:
+        _decode_members(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
 
 
 def text(value: object) -> str:
