@@ -30,8 +30,8 @@ from proxy.providers.port import PreparedRequest, Reader
 from proxy.records.compaction_result import NO_COMPACTION, CompactionResult, passthrough_result
 from proxy.upstream.port import REQUEST_ID_HEADER, CancelledBeforeSend, UpstreamExchange, request_id
 
-#: The longest error body that is read.
-_MAX_FAILURE_BODY_BYTES: Final = 64 * 1024
+#: The longest error body that is read; it may hold what the model generated.
+_MAX_FAILURE_BODY_BYTES: Final = 256 * 1024
 #: Statuses of a request that is wrong in itself; it may be what planning made of it.
 _REFUSED_STATUSES: Final = frozenset({400, 413, 422})
 #: Statuses that say nothing of a question in a request: those of the key, and of its limits.

@@ -30,9 +30,14 @@ _MAX_SKIPPED_CHARS = 512
 
 
 class Untranslatable(UpstreamError):
-    """A call cannot be translated for the substitute model."""
+    """A call cannot be translated for the substitute model.
+
+    Attributes:
+        why: What of it cannot be said, as a header takes it.
+    """
 
     def __init__(self, why: ProxyError) -> None:
+        self.why = " ".join(why.message.encode("ascii", "replace").decode().split())
         super().__init__(
             f"The call could not be translated for another model. {why.message}",
             status=400,

@@ -116,7 +116,9 @@ class RouteSequence:
     def pause_after_failure(self, attempt: Attempt, failure: UpstreamError) -> float | None:
         """Seconds to wait before the next attempt; None if there is to be none."""
         self._open_attempts = 0
-        if not isinstance(failure, Untranslatable):
+        if isinstance(failure, Untranslatable):
+            self.skipped[attempt.choice.model] = failure.why
+        else:
             self._upstream_failure = failure
         refused_compaction = attempt.refused_compaction(failure)
         self.refused_plan = (

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from proxy.calls.metering import Meter
 from proxy.errors import UpstreamError
-from proxy.providers.envelopes import is_answer
+from proxy.providers.envelopes import is_answer, is_object
 from proxy.providers.failures import failure_in, failure_of
 from proxy.providers.json_size import MAX_ANSWER, ends_of, loose_sizes
 from proxy.providers.lenient import to_strict_json
@@ -197,7 +197,7 @@ class UpstreamAnswer:
                 return self._unread + await self.exchange.read_all(_MAX_WHOLE_BYTES)
         except UpstreamError as error:
             received = self._unread + error.received
-            if self.generates and received.rstrip().endswith(b"}") and is_answer(received):
+            if received.rstrip().endswith(b"}") and is_object(received):
                 return received
             if received:
                 self.meter.feed(received)

@@ -5,6 +5,11 @@ from typing import Any, Final
 
 import msgspec
 
+from proxy.providers.lenient import to_strict_json
+
+#: What is nearly JSON begins so.
+_NEAR_JSON_STARTS: Final = (b"{", b"[", b"\xef\xbb\xbf")
+_decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 #: Longest body that is read for an error.
 _MAX_BODY_BYTES: Final = 256 * 1024
 #: How many complaints of a list are told.
@@ -53,6 +58,15 @@ def is_answer(body: bytes) -> bool:
     return said.output is not None or bool(said.choices or said.content or said.data)
 
 
+def is_object(body: bytes) -> bool:
+    """True if a body is one JSON object from its first byte to its last."""
+    try:
+        _decode_members(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
+
+
 def text(value: object) -> str:
     """A string as it is, a number in digits (some upstreams give the code so), else ""."""
     return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
@@ -87,13 +101,19 @@ def _field_complaint(said: object) -> str:
 
 
 def _decode(body: bytes) -> object:
-    """Decode a JSON body; None if it is too long or none."""
+    """Decode a JSON body; None if it is too long or none.
+
+    What is only nearly JSON is read, too: an error may hold what the model generated.
+    """
     if len(body) > _MAX_BODY_BYTES:
         return None
     try:
         return msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UnicodeDecodeError:
         return None
+    except (msgspec.DecodeError, RecursionError):
+        strict = to_strict_json(body) if body.lstrip().startswith(_NEAR_JSON_STARTS) else None
+        return None if strict is None else msgspec.json.decode(strict)
 
 
 def _of_responses(data: bytes) -> Mapping[str, Any]:

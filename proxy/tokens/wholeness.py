@@ -1,5 +1,6 @@
 """Checks whether a prompt's tokens can be counted from the body alone, and from its texts alone."""
 
+import re
 from typing import Final
 
 import msgspec
@@ -8,23 +9,32 @@ _ABSENT: Final = msgspec.Raw(b"")
 _NOTHING: Final = frozenset({b"", b"null"})
 #: Names and types, as they begin, where the weight is not the tokenizer's or lies elsewhere:
 #: pictures, sound, files, what tools of the provider's bring in, what it keeps.
-#: Source: OpenAI API reference, chat and responses; Anthropic's, messages (2026-11).
+#: Source: OpenAI API reference, chat and responses; Anthropic's, messages; Azure, on your data;
+#: xAI, live search; OpenRouter, web search; Gemini, context caching and grounding (2026-11).
 _ELSEWHERE: Final = (
     b'"audio"',
     b'"audio_url"',
+    b'"cached_content"',
     b'"code_interpreter',
     b'"computer"',
     b'"computer_',
+    b'"container_',
+    b'"data_sources"',
     b'"document"',
     b'"encrypted_content"',
     b'"file"',
     b'"file_',
+    b'"google_search',
     b'"image"',
     b'"image_',
     b'"input_audio"',
     b'"input_file"',
     b'"input_image"',
     b'"mcp"',
+    b'"plugins"',
+    b'"search_parameters"',
+    b'"url_context"',
+    b'"video"',
     b'"video_url"',
     b'"web_search',
 )
@@ -41,6 +51,11 @@ _FRAMED: Final = (
     b'"tool_',
     b'"tools"',
 )
+#: A letter or underscore that is escaped, by which any of these names may hide; nobody needs to.
+_ESCAPED_LETTER: Final = re.compile(
+    rb"(?<!\\)(?:\\\\)*\\u00(?:5f|6[1-9a-f]|7[0-9a])", re.IGNORECASE
+)
+_ESCAPE: Final = b"\\u00"
 #: Items that only name, or may only name, what the provider keeps.
 _KEPT: Final = frozenset({"item_reference", "reasoning"})
 
@@ -71,7 +86,7 @@ def is_whole(body: bytes, endpoint: str) -> bool:
         body: As it is sent.
         endpoint: The path below ``/v1/``.
     """
-    if any(mark in body for mark in _ELSEWHERE):
+    if any(mark in body for mark in _ELSEWHERE) or _may_hide_names(body):
         return False
     if endpoint != "responses":
         return True
@@ -82,6 +97,11 @@ def is_whole(body: bytes, endpoint: str) -> bool:
     kept = (asked.conversation, asked.previous_response_id, asked.prompt)
     items = asked.input if isinstance(asked.input, list) else []
     return all(bytes(each) in _NOTHING for each in kept) and not any(map(_is_kept, items))
+
+
+def _may_hide_names(body: bytes) -> bool:
+    """True if a name in the body may be written with escapes."""
+    return _ESCAPE in body and _ESCAPED_LETTER.search(body) is not None
 
 
 def _is_kept(item: _Item) -> bool:

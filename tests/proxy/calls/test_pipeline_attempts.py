@@ -89,7 +89,7 @@ def test_what_an_upstream_says_of_its_own_failure_stays_here():
     assert "inner" not in done.error.message
 
 
-@pytest.mark.parametrize("pieces", [[b"x" * 70_000], [b'{"error"', broken()]])
+@pytest.mark.parametrize("pieces", [[b"x" * 300_000], [b'{"error"', broken()]])
 def test_a_failure_whose_body_cannot_be_read_is_known_by_its_status(pieces):
     done = play(Scripted(pieces, status=503, headers={}), patience=RetryPolicy(retries=0))
 

@@ -26,8 +26,10 @@ def test_an_answer_of_another_kind_that_breaks_stops_short():
     assert done.last.outcome is Outcome.BROKEN
 
 
-def test_a_whole_answer_whose_connection_breaks_after_its_last_byte_is_delivered():
-    done = play(Scripted([COMPLETION[:9], COMPLETION[9:], broken()]), asked=call(ASKED))
+@pytest.mark.parametrize("endpoint", ["chat/completions", "images/generations"])
+def test_a_whole_answer_whose_connection_breaks_after_its_last_byte_is_delivered(endpoint):
+    sound = Scripted([COMPLETION[:9], COMPLETION[9:], broken()])
+    done = play(sound, asked=call(ASKED, endpoint=endpoint))
 
     assert done.caller.body == COMPLETION
     assert done.outcomes == [(Outcome.ANSWERED, True)]

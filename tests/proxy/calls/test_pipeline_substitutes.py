@@ -184,6 +184,7 @@ def test_what_a_models_wire_cannot_say_after_all_leaves_the_first_failure():
 
     assert done.error is not None
     assert done.error.status == 503
+    assert done.error.headers[SKIPPED].startswith("small: ")
 
 
 MESSAGE = (

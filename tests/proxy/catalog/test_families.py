@@ -46,6 +46,7 @@ def listed(name: str, user: str | None = None) -> Route:
         ("gemini-5-pro", "google/gemini-*"),
         ("grok-5", "xai/grok-*"),
         ("ft:gpt-none:acme::abc", "openai/ft:{base}:*"),
+        ("ft:open-mistral-7b:587a6b29:20240514:7e773925", "mistral/ft:open-mistral-*"),
     ],
 )
 def test_an_unlisted_name_passes_to_its_providers_upstream_unpriced_and_unchanged(name, route):

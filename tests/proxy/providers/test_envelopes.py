@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.providers.envelopes import envelope_of, error_in, is_answer, text
+from proxy.providers.envelopes import envelope_of, error_in, is_answer, is_object, text
 
 ERROR = {"message": "no such tool", "code": "bad_tool"}
 FIELD = {"type": "missing", "loc": ["body", "messages", 0, "role"], "msg": "Field required"}
@@ -42,6 +42,13 @@ FIELD = {"type": "missing", "loc": ["body", "messages", 0, "role"], "msg": "Fiel
 )  # fmt: skip
 def test_an_error_is_found_in_the_envelope_of_its_server(body, error):
     assert envelope_of(orjson.dumps(body)) == error
+
+
+@pytest.mark.parametrize("said", [b'"\\ud83d"', b"NaN", b'"\x01"'])
+def test_an_error_that_is_only_nearly_json_is_read(said):
+    body = b'{"error":{"message":"no","failed_generation":%b}}' % said
+
+    assert envelope_of(body)["message"] == "no"
 
 
 @pytest.mark.parametrize(
@@ -124,3 +131,18 @@ def test_anything_has_an_error_object_or_none(body):
     error = envelope_of(orjson.dumps(body))
 
     assert isinstance(error, dict)
+
+
+@pytest.mark.parametrize(
+    ("body", "is_whole"),
+    [
+        (b'{"data":[{"b64_json":"aa"}]}\n', True),
+        (b"{}", True),
+        (b'{"data":[{}', False),
+        (b'{"a":1}}', False),
+        (b"[]", False),
+        (b"", False),
+    ],
+)
+def test_an_object_is_told_from_one_that_was_broken_off(body, is_whole):
+    assert is_object(body) is is_whole

@@ -38,6 +38,12 @@ def test_texts_are_whole_and_plain():
         b'{"type":"computer_use_preview"}',
         b'{"type":"mcp","server_url":"https://a"}',
         b'{"type":"reasoning","encrypted_content":"x"}',
+        b'{"type":"video","video":["https://a/b"]}',
+        b'{"data_sources":[{"type":"azure_search"}]}',
+        b'{"search_parameters":{"mode":"on"}}',
+        b'{"plugins":[{"id":"web"}]}',
+        b'{"extra_body":{"google":{"cached_content":"cachedContents/1"}}}',
+        b'{"type":"shell","environment":{"type":"container_auto"}}',
     ],
 )
 def test_what_weighs_otherwise_than_text_is_neither(part):
@@ -102,3 +108,15 @@ def test_a_response_that_goes_on_from_what_is_kept_is_not_whole(rest):
 def test_a_response_that_is_no_json_is_not_whole():
     assert not is_whole(b"{", "responses")
     assert not is_whole(b'{"x":' + b"[" * 200_000, "responses")
+
+
+@pytest.mark.parametrize("letter", [b"\\u005f", b"\\u005F", b"\\\\\\u005f"])
+def test_a_name_that_is_written_with_escapes_may_be_any(letter):
+    part = b'{"type":"image_url","image_url":{"url":"https://a/b"}}'.replace(b"_", letter)
+
+    assert not is_whole(chat(part), "chat/completions")
+
+
+@pytest.mark.parametrize("said", [b"a \\u003c b", b"caf\\u00e9", b"\\\\u005f", b"\\u0000"])
+def test_escapes_of_what_is_no_letter_hide_no_name(said):
+    assert is_whole(chat(b'{"role":"user","content":"' + said + b'"}'), "chat/completions")
