@@ -26,7 +26,7 @@ from proxy.store.sql import layout_rows as rows
 from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction, write_transaction
 from proxy.store.sql.layout_rows import Proposal, ProposalState
-from proxy.store.sql.row_lock import LockedSettings
+from proxy.store.sql.locks import LockedSettings
 from proxy.store.sql.timestamps import micros
 
 AUTO: Final = "auto"

@@ -8,7 +8,7 @@ from proxy.records.receipt import Receipt
 from proxy.store.sql.guarding import Suspension, suspend_harmful
 from proxy.store.sql.inserts import inserter
 from proxy.store.sql.layouts import Layouts
-from proxy.store.sql.row_lock import APPROVAL_DELAY_S
+from proxy.store.sql.locks import APPROVAL_DELAY_S
 from proxy.store.sql.savings import Savings
 from slo.usage import Usage
 from tests.fakes.receipts import START, a_receipt

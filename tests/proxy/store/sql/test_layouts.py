@@ -7,7 +7,7 @@ from proxy.records.feature_mode import FeatureStates, LayoutScope, PlanningMode
 from proxy.store.sql.database import open_database
 from proxy.store.sql.layout_rows import ProposalState
 from proxy.store.sql.layouts import Layouts
-from proxy.store.sql.row_lock import APPROVAL_DELAY_S
+from proxy.store.sql.locks import APPROVAL_DELAY_S
 
 NOW = 1_790_000_000.0
 DAY = 86_400.0
