@@ -162,9 +162,9 @@ def _explain(line: typer.Typer) -> None:
 
 
 def _export(line: typer.Typer) -> None:
-    from proxy.cli import export, session
+    from proxy.cli import receipts, session
 
-    line.command("export")(export.export(session.terminal))
+    line.command("export")(receipts.export(session.terminal))
 
 
 def _receipts(line: typer.Typer) -> None:
