@@ -5,10 +5,10 @@ from typing import Final
 
 import yaml
 
-_LINE_COLUMNS: Final = 10_000
+_YAML_COLUMNS: Final = 10_000
 
 
-class _Dumper(yaml.SafeDumper):
+class _YamlDumper(yaml.SafeDumper):
     """YAML whose longer expressions keep their lines, and whose values all stand in full."""
 
     def ignore_aliases(self, data: object) -> bool:
@@ -20,13 +20,13 @@ def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else "")
 
 
-_Dumper.add_representer(str, _represent_text)
+_YamlDumper.add_representer(str, _represent_text)
 
 
-def dump(documents: Iterable[object]) -> str:
+def _yaml(documents: Iterable[object]) -> str:
     """The documents as YAML, one after the other."""
     return str(
         yaml.dump_all(
-            documents, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_LINE_COLUMNS
+            documents, Dumper=_YamlDumper, sort_keys=False, allow_unicode=True, width=_YAML_COLUMNS
         )
     )
