@@ -30,8 +30,8 @@ from proxy.calls.settlement import AttemptInfo, AttemptOutcome, attempt_cost, es
 from proxy.errors import ProxyError, UpstreamError
 from proxy.records.receipt import Outcome
 from proxy.records.timeline import Timeline
+from slo.attempt_budgets import hedge_delay_s, is_worth_hedging, may_begin_sooner
 from slo.breaker import BreakerState
-from slo.hedges import hedge_delay_s, is_worth_hedging, may_begin_sooner
 
 _log = logging.getLogger("thriftgate.upstreams")
 

@@ -14,10 +14,9 @@ from typing import Final
 from proxy.calls.route_choice import RouteChoice
 from proxy.catalog.entries import Route
 from proxy.errors import UpstreamError
+from slo.attempt_budgets import HedgeBudget, RecentTtft, RetryBudget
 from slo.breaker import BreakerState, CircuitBreaker, order_routes
 from slo.concurrency import ConcurrencyLimit
-from slo.hedges import HedgeBudget, RecentTtft
-from slo.retries import RetryBudget
 
 _log = logging.getLogger("thriftgate.upstreams")
 

@@ -162,9 +162,9 @@ def _explain(line: typer.Typer) -> None:
 
 
 def _export(line: typer.Typer) -> None:
-    from proxy.cli import export, session
+    from proxy.cli import receipts, session
 
-    line.command("export")(export.export(session.terminal))
+    line.command("export")(receipts.export(session.terminal))
 
 
 def _receipts(line: typer.Typer) -> None:
@@ -194,9 +194,9 @@ def _team(line: typer.Typer) -> None:
 
 
 def _user(line: typer.Typer) -> None:
-    from proxy.cli import session, users
+    from proxy.cli import keys, session
 
-    line.add_typer(users.users(session.terminal), name="user")
+    line.add_typer(keys.users(session.terminal), name="user")
 
 
 def _layout(line: typer.Typer) -> None:

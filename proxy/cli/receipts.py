@@ -1,4 +1,7 @@
-"""``thriftgate receipts import``: receipts that stand in a log alone, put into the ledger."""
+"""``thriftgate receipts import`` and ``thriftgate export``: receipts from a log, and as JSON lines.
+
+What is exported is read by ``replay`` where prompts are kept.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
 
 import typer
 
-from proxy.cli.terminal import Terminal
+from proxy.cli.terminal import Days, Terminal
 from proxy.records.amounts import quantity
 
 if TYPE_CHECKING:
@@ -96,3 +99,23 @@ def _print_result(terminal: Terminal, booking: ReceiptImport) -> None:
     )
     if booking.refusals:
         terminal.fail(f"{quantity(booking.refusals, 'line')} refused.")
+
+
+def export(terminal: Terminal) -> Callable[..., None]:
+    """The command."""
+
+    def export_command(
+        *,
+        days: Days = 30,
+        team: Annotated[str, typer.Option(help="Of this team alone; its name or id.")] = "",
+    ) -> None:
+        """Receipts as JSON, one a line, as the calls arrived.
+
+        Prompts are among them where their team keeps prompts; then `replay` reads them.
+        """
+        with terminal.store() as opened:
+            chosen = terminal.team(opened, team) if team else ""
+            for receipt in opened.ledger.receipts_since(terminal.days_ago(days), chosen):
+                terminal.print_json(receipt)
+
+    return export_command

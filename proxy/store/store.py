@@ -44,6 +44,7 @@ from proxy.store.sql.journal_shipper import JournalShipper
 from proxy.store.sql.known_keys import KnownKeys
 from proxy.store.sql.layouts import Layouts
 from proxy.store.sql.ledger import ReceiptLedger
+from proxy.store.sql.locks import singleton_lock
 from proxy.store.sql.notes import Notes
 from proxy.store.sql.outbox import Outbox
 from proxy.store.sql.pins import Pins
@@ -51,7 +52,6 @@ from proxy.store.sql.plans import Plans
 from proxy.store.sql.reports import LedgerReports
 from proxy.store.sql.savings import Savings
 from proxy.store.sql.settings_cache import compaction_settings, layout_settings
-from proxy.store.sql.singleton_lock import singleton_lock
 from proxy.store.sql.spendings import Spendings
 from proxy.store.sql.teams import Teams
 

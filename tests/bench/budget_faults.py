@@ -21,8 +21,8 @@ from pathlib import Path
 import httpx
 import orjson
 
+from proxy.services.budgets.counter_loss import TTL_S
 from proxy.services.budgets.counters import open_budget_store
-from proxy.services.budgets.local_quota import TTL_S
 from proxy.services.budgets.reconciliation import SETTLED_AFTER_S
 from proxy.settings import Settings
 from proxy.store.redis.budget_store import RedisBudgetStore

@@ -7,7 +7,7 @@ waits for it; here the same is told of the counters alone, whose time is a test'
 
 import pytest
 
-from proxy.services.budgets.local_quota import TTL_S
+from proxy.services.budgets.counter_loss import TTL_S
 from tests.bench.budget_faults import HALF, killed
 from tests.fakes.redis_server import ABSENT, PROGRAM, own_redis
 

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from proxy.services.alerts import alertmanager, notices, slack, webhook
+from proxy.services.alerts import notices, slack, webhook
 from proxy.services.alerts.http_sender import HttpMessage, Notification
 from proxy.services.alerts.notices import AppriseNotice
 from proxy.store.sql.outbox import OutboxMessage
@@ -15,9 +15,9 @@ from slo.alerting import MAX_ALERTS_PER_MESSAGE, AlertGroup, repeat_interval_s
 from slo.policies.sinks import Sink, SinkKind
 
 _MESSAGES: Final[Mapping[SinkKind, Callable[[Notification], HttpMessage | AppriseNotice]]] = {
-    SinkKind.WEBHOOK: webhook.message,
+    SinkKind.WEBHOOK: webhook.cloud_event,
     SinkKind.SLACK: slack.message,
-    SinkKind.ALERTMANAGER: alertmanager.message,
+    SinkKind.ALERTMANAGER: webhook.alertmanager_message,
     SinkKind.APPRISE: lambda telling: notices.notice(telling.group.alerts[0]),
 }
 
@@ -63,7 +63,7 @@ class ConfiguredSink(msgspec.Struct, frozen=True):
     def repeat_after_s(self, alert: Alert) -> float | None:
         """In how many seconds the sink is told of the alert again; None for never."""
         if self.sink.kind is SinkKind.ALERTMANAGER:
-            return alertmanager.REPEAT_INTERVAL_S if alert.is_open else None
+            return webhook.ALERTMANAGER_REPEAT_S if alert.is_open else None
         return repeat_interval_s(alert)
 
 
@@ -85,7 +85,9 @@ def configured_sinks(
             lacking.append(f"The sink `{sink.name}` gets no alerts: {why}.")
             continue
         is_manager = sink.kind is SinkKind.ALERTMANAGER
-        found.append(ConfiguredSink(sink, alertmanager.address(url) if is_manager else url, secret))
+        found.append(
+            ConfiguredSink(sink, webhook.alertmanager_address(url) if is_manager else url, secret)
+        )
     return found, lacking
 
 

@@ -1,6 +1,10 @@
-"""A signed CloudEvent: what anybody's own endpoint is told.
+"""Alerts for programs: a signed CloudEvent for anybody's own endpoint, and Alertmanager's own form.
 
-Source: CloudEvents 1.0.2, JSON event format, and HTTP binding, structured mode (2022-02).
+Alertmanager is for those who do not run Prometheus: who does had better use its rules. It takes an
+alert to be over that it is not told of for a while, so open ones are told every minute.
+
+Sources: CloudEvents 1.0.2, JSON event format, and HTTP binding, structured mode (2022-02);
+prometheus.io, Alertmanager, sending alerts, and its OpenAPI 2.0 file (2026-11).
 """
 
 import hmac
@@ -9,15 +13,20 @@ from typing import Any, Final
 import msgspec
 
 from proxy.services.alerts.http_sender import HttpMessage, Notification, rfc3339
-from slo.alert import NANOS, Alert
+from slo.alert import NANOS, Alert, alert_lines
 
 SIGNATURE: Final = "x-thriftgate-signature"
 TIMESTAMP: Final = "x-thriftgate-timestamp"
 _KIND: Final = "application/cloudevents+json"
 _encode: Final = msgspec.json.Encoder().encode
+#: Seconds between two tellings of an open alert.
+ALERTMANAGER_REPEAT_S: Final = 60.0
+#: Seconds after which an alert that nobody tells of any more is over.
+_ALERTMANAGER_EXPIRY_S: Final = 4 * ALERTMANAGER_REPEAT_S
+_ALERTMANAGER_PATH: Final = "/api/v2/alerts"
 
 
-def message(telling: Notification) -> HttpMessage:
+def cloud_event(telling: Notification) -> HttpMessage:
     """One event of all the alerts, signed with the sink's secret."""
     group = telling.group
     phase = "open" if group.is_open else "resolved"
@@ -81,3 +90,33 @@ def _alert_fields(alert: Alert) -> dict[str, Any]:
         whole, part = divmod(alert.cost_nanos, NANOS)
         told["cost_usd"] = f"{whole}.{part:09d}".rstrip("0").rstrip(".")
     return told
+
+
+def alertmanager_message(telling: Notification) -> HttpMessage:
+    """All the alerts for Alertmanager; the secret, where there is one, is a bearer token."""
+    body = _encode([_posted_alert(alert, telling.at) for alert in telling.group.alerts])
+    headers = {"content-type": "application/json"}
+    if telling.secret:
+        headers["authorization"] = f"Bearer {telling.secret}"
+    return HttpMessage(body, headers)
+
+
+def alertmanager_address(url: str) -> str:
+    """Where alerts are posted on the Alertmanager with this URL."""
+    plain = url.rstrip("/")
+    return plain if plain.endswith(_ALERTMANAGER_PATH) else plain + _ALERTMANAGER_PATH
+
+
+def _posted_alert(alert: Alert, at: float) -> dict[str, Any]:
+    """An alert whose labels say which it is and nothing that changes: they are its identity."""
+    return {
+        "labels": {
+            "alertname": f"Thriftgate{alert.kind.capitalize()}",
+            "severity": alert.severity.value,
+            "subject": alert.subject,
+            "alert": alert.id,
+        },
+        "annotations": {"summary": alert.title, "description": "\n".join(alert_lines(alert))},
+        "startsAt": rfc3339(alert.began),
+        "endsAt": rfc3339(at + _ALERTMANAGER_EXPIRY_S if alert.ended is None else alert.ended),
+    }

@@ -29,8 +29,7 @@ from proxy.records.receipt import Receipt
 from proxy.services.budgets import clamps
 from proxy.services.budgets.background_settlement import BackgroundSettlement
 from proxy.services.budgets.budget_matching import BudgetMatch, BudgetMatcher
-from proxy.services.budgets.counter_stalls import STALL_WAIT_S, CounterStalls
-from proxy.services.budgets.local_quota import TTL_S, LocalQuota
+from proxy.services.budgets.counter_loss import STALL_WAIT_S, TTL_S, CounterStalls, LocalQuota
 from proxy.services.budgets.prediction import Predictor
 from proxy.services.budgets.pricing import Alternative, dearest_prompt
 from proxy.services.budgets.prompt_bounds import prompt_bound

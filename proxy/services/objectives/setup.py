@@ -1,25 +1,28 @@
-"""Starts objectives in a running gateway, and lets them follow the policies file."""
+"""Starts objectives in a running gateway, lets them follow the policies file, and counts them."""
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
 from secrets import token_hex
 from typing import Final
 
 import msgspec
+from prometheus_client import Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 from proxy.app_context import AppContext
 from proxy.catalog.catalog import Catalog
 from proxy.configuration import Snapshot
 from proxy.records.amounts import quantity
 from proxy.services.objectives.counters import open_objective_counters
-from proxy.services.objectives.figures import ObjectiveMetrics
 from proxy.services.objectives.objective_state import track_objective
 from proxy.services.objectives.replica_sync import ReplicaSync
 from proxy.services.objectives.router import ObjectiveRouter
 from proxy.store.redis.local_objective_store import ObjectiveCounters
+from slo.controller.state import ControllerState
 from slo.ladder_levels import model_levels
 from slo.objective import Objective
 
@@ -110,3 +113,45 @@ def resolve_snapshots(objective: Objective, known: Catalog) -> Objective:
 
 async def _close_counters(shared: ObjectiveCounters) -> None:
     await shared.aclose()
+
+
+class ObjectiveMetrics(Collector):
+    """Counts of good and bad events, and each objective's state and fallback level."""
+
+    def __init__(self, router: ObjectiveRouter) -> None:
+        self._router = router
+
+    def collect(self) -> Iterator[Metric]:
+        """All of it, as Prometheus' own types."""
+        router = self._router
+        by = ["objective"]
+        good = CounterMetricFamily("thriftgate_objective_good", "Events that kept it", labels=by)
+        bad = CounterMetricFamily("thriftgate_objective_bad", "Events that missed it", labels=by)
+        for name in router.tracks:  # also those without a call so far
+            kept, missed = router.totals.get(name, (0, 0))
+            good.add_metric([name], kept)
+            bad.add_metric([name], missed)
+        level = GaugeMetricFamily(
+            "thriftgate_objective_level", "Fallback level of new conversations", labels=by
+        )
+        state = GaugeMetricFamily(
+            "thriftgate_objective_state", "1 for the state it is in", labels=[*by, "state"]
+        )
+        for name in router.tracks:
+            standing = router.standings.get(name)
+            here = standing.state if standing is not None else ControllerState.HEALTHY
+            level.add_metric([name], standing.level if standing is not None else 0)
+            for each in ControllerState:
+                state.add_metric([name, each.value], float(each is here))
+        fallback = CounterMetricFamily(
+            "thriftgate_fallback_calls", "Calls that fell back to a level", labels=[*by, "level"]
+        )
+        unenforced = CounterMetricFamily(
+            "thriftgate_unenforced_fallback_calls",
+            "Calls that would have fallen back, were the objective enforced",
+            labels=[*by, "level"],
+        )
+        for family, counts in ((fallback, router.rerouted), (unenforced, router.not_enforced)):
+            for (name, entry), count in list(counts.items()):
+                family.add_metric([name, entry], count)
+        yield from (good, bad, level, state, fallback, unenforced)

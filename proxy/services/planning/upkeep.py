@@ -9,8 +9,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.services.planning.guard import SendAlert, suspension_alert
 from proxy.settings import Settings
-from proxy.store.sql.guarding import suspend_harmful
 from proxy.store.sql.known_keys import FILE_NAME, KnownKeysFile, remove_known_keys
+from proxy.store.sql.layouts import suspend_harmful
 from proxy.store.store import Store
 
 _log = logging.getLogger("thriftgate.upkeep")

@@ -1,4 +1,4 @@
-"""Layouts as data: what was proposed for each feature, what was decided, and what holds now.
+"""Layouts as data: what was proposed, what was decided, what holds, and what harms is suspended.
 
 ::
 
@@ -13,8 +13,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
+import msgspec
 from sqlalchemy import Connection, Engine, and_, func, or_, select
 
+from proxy.prefix.guard import ComparisonFinding
 from proxy.records.feature_mode import (
     EVERY_FAMILY,
     FeatureState,
@@ -26,7 +28,8 @@ from proxy.store.sql import layout_rows as rows
 from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction, write_transaction
 from proxy.store.sql.layout_rows import Proposal, ProposalState
-from proxy.store.sql.row_lock import LockedSettings
+from proxy.store.sql.locks import LockedSettings
+from proxy.store.sql.savings import Comparison, Savings
 from proxy.store.sql.timestamps import micros
 
 AUTO: Final = "auto"
@@ -181,3 +184,51 @@ def _families_with_own_mode(connection: Connection, place: LayoutScope) -> list[
         features.c.mode != "",
     )
     return sorted(map(rows.place_of, connection.execute(query)))
+
+
+class Suspension(msgspec.Struct, frozen=True):
+    """A feature that was suspended, and why."""
+
+    place: LayoutScope
+    reason: str
+
+
+def suspend_harmful(
+    savings: Savings, layouts: Layouts, since: float, now: float
+) -> list[Suspension]:
+    """The features that are suspended now because planning makes them worse; blocks.
+
+    Each is measured since it was last decided about, for a decision may have mended it.
+
+    Args:
+        savings: What the ledger tells.
+        layouts: What holds.
+        since: Where measuring begins for features nobody decided about, in seconds since the epoch.
+        now: The same.
+    """
+    standings = layouts.standings()
+    found = []
+    for each in savings.compare(since):
+        place = LayoutScope(each.team, each.feature)
+        begun = _measured_from(standings, place)
+        if standings.of(place).is_off or begun > now:
+            continue
+        for judged in _compare_since(savings, each, begun) if begun > since else [each]:
+            why = judged.verdict.why
+            if judged.verdict.finding is ComparisonFinding.WORSE and layouts.suspend(
+                place, why, now
+            ):
+                found.append(Suspension(place, why))
+    return found
+
+
+def _compare_since(savings: Savings, seen: Comparison, begun: float) -> list[Comparison]:
+    return list(savings.compare(begun, team=seen.team, feature=seen.feature))
+
+
+def _measured_from(standings: FeatureStates, place: LayoutScope) -> float:
+    """When something was last decided about the feature, on whatever family."""
+    return max(
+        (held.measured_from for at, held in standings.places.items() if at.all_families == place),
+        default=0.0,
+    )

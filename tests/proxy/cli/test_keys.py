@@ -3,9 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from proxy.cli.keys import keys, teams
-from tests.fakes.receipts import START
-from tests.fakes.typed import Typed
+from proxy.calls.settlement import Pseudonymizer
+from proxy.cli.keys import keys, teams, users
+from proxy.cli.report import report
+from tests.fakes.receipts import START, a_receipt
+from tests.fakes.typed import Typed, alone
 
 
 @pytest.fixture
@@ -80,3 +82,59 @@ def test_a_teams_prompts_are_kept_from_now_on_or_no_more(typed: Typed) -> None:
     assert "prompts are not kept" in typed.said(teams, "prompts", "zebra", "drop")
     assert typed.said(teams, "list").splitlines()[-1].endswith("no")
     assert "no team named nobody" in typed.refused(teams, "prompts", "nobody", "keep")
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Typed:
+    """A command line before there is a team."""
+    return Typed(tmp_path, START)
+
+
+def new_team(fresh: Typed, name: str) -> str:
+    """The id of a new team."""
+    store = fresh.open()
+    made = store.teams.create(name, now=START)
+    store.close(5)
+    return made.id
+
+
+def test_a_users_hash_is_the_one_that_the_report_by_user_shows(fresh: Typed):
+    store = fresh.open()
+    made = store.teams.create("acme", now=START)
+    sealed = Pseudonymizer(store.secret).pseudonym(made.id, b"ann@example.test")
+    store.close(5)
+    fresh.keep(a_receipt(team=made.id, user=sealed))
+
+    said = fresh.said(users, "hash", "ann@example.test").strip()
+
+    assert said == sealed
+    assert said in fresh.said(alone(report), "--by", "user")
+
+
+def test_each_team_has_a_hash_of_its_own_for_a_user(fresh: Typed):
+    for name in ("acme", "other"):
+        new_team(fresh, name)
+
+    said = fresh.said(users, "hash", "ann")
+    found = dict(re.findall(r"^(\w+) +([0-9a-f]{32})$", said, re.MULTILINE))
+
+    assert set(found) == {"acme", "other"}
+    assert found["acme"] != found["other"]
+    assert fresh.said(users, "hash", "ann", "--team", "other").strip() == found["other"]
+
+
+def test_the_hash_of_a_user_before_there_is_a_team_says_what_makes_one(fresh: Typed):
+    said = fresh.refused(users, "hash", "ann")
+
+    assert said.startswith("There is no team yet")
+    assert "`thriftgate key create --team NAME`" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [(("ann", "--team", "nobody"), "There is no team named nobody"), (("",), "The name is empty")],
+)
+def test_a_user_or_team_that_is_none_is_refused(fresh: Typed, words: tuple[str, ...], why: str):
+    new_team(fresh, "acme")
+
+    assert why in fresh.refused(users, "hash", *words)

@@ -1,24 +1,30 @@
-"""Receipts of a log, put into the ledger."""
+"""Receipts of a log, put into the ledger, and receipts exported from it."""
 
 import logging
 import os
 from datetime import date
 from pathlib import Path
 
+import orjson
 import pytest
 
 from dashboards.reports import ReportPeriod
 from proxy.cli import receipts as command
 from proxy.cli.main import LOG_FORMAT
+from proxy.cli.receipts import export
 from proxy.records.receipt import Receipt
 from proxy.settings import Settings
 from proxy.store.journal.journal import Disk, Journal
 from proxy.store.journal.lines import encode, frame
 from proxy.store.journal.logged_receipts import MARKER, to_log_line
+from proxy.store.sql import ledger as ledger_rows
+from proxy.tools.replay.lines import parse_line
 from tests.fakes.receipts import START, a_receipt
-from tests.fakes.typed import Typed
+from tests.fakes.typed import Typed, alone
 
 DAY = 86_400.0
+EXPORT = alone(export)
+PROMPT = '{"model":"m","messages":[{"role":"user","content":"Good morning."}]}'
 
 
 def build(terminal):
@@ -181,3 +187,42 @@ def test_a_file_that_is_not_there_is_reported(typed: Typed, tmp_path: Path) -> N
     assert typed.refused(build, "import", missing) == (
         f"{missing} cannot be read: No such file or directory."
     )
+
+
+def test_what_is_exported_is_what_replay_reads(typed: Typed) -> None:
+    typed.keep(a_receipt(1, prompt=PROMPT), a_receipt(2))
+    kept, unkept = map(orjson.loads, typed.said(EXPORT).splitlines())
+
+    read = parse_line(orjson.dumps(kept))
+    assert (read.at, read.key, read.feature) == (START + 1, "key_1", "support")
+    assert orjson.loads(read.body)["messages"][0]["content"] == "Good morning."
+    assert "prompt" not in unkept
+
+
+def test_every_attempt_is_exported_once_in_order_however_many(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger_rows, "_RECEIPTS_PER_READ", 3)
+    receipts = [a_receipt(n) for n in range(7)]
+    first = receipts[2]
+    again = a_receipt(2, attempt=1)
+    typed.keep(*receipts[:2], a_receipt(2, final=False), again, *receipts[3:])
+    found = [orjson.loads(each) for each in typed.said(EXPORT).splitlines()]
+
+    assert [each["call_id"] for each in found] == sorted(
+        [*(each.call_id for each in receipts), first.call_id]
+    )
+    assert [each.get("attempt", 0) for each in found if each["call_id"] == first.call_id] == [0, 1]
+
+
+def test_a_teams_calls_of_some_days_alone_are_exported(typed: Typed) -> None:
+    typed.now = START + 90_000
+    store = typed.open()
+    team = store.teams.create("acme", now=START)
+    store.close(5)
+    typed.keep(a_receipt(1), a_receipt(2, team=team.id), a_receipt(80_000, team=team.id))
+
+    assert len(typed.said(EXPORT).splitlines()) == 3
+    assert len(typed.said(EXPORT, "--team", "acme").splitlines()) == 2
+    assert len(typed.said(EXPORT, "--days", "1").splitlines()) == 1
+    assert "no team named nobody" in typed.refused(EXPORT, "--team", "nobody")

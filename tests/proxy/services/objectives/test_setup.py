@@ -1,21 +1,22 @@
-"""Objectives as they stand in a running gateway."""
+"""Objectives as they stand in a running gateway, and what Prometheus reads of them."""
 
 import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.registry import Collector
 
 from proxy.app_context import AppContext
-from proxy.services.objectives.figures import ObjectiveMetrics
 from proxy.services.objectives.router import ObjectiveRouter
-from proxy.services.objectives.setup import resolve_snapshots, running_objectives
+from proxy.services.objectives.setup import ObjectiveMetrics, resolve_snapshots, running_objectives
 from proxy.store.redis.local_objective_store import LocalCounters
+from slo.controller.state import ControllerSnapshot, ControllerState
 from tests.fakes.clock import played
 from tests.fakes.desk import FakeEstimator, LoopTasks
 from tests.fakes.redis_keys import SERVER
-from tests.fakes.replicas_steered import START, Kept, objective
+from tests.fakes.replicas_steered import START, Kept, objective, tracks
 from tests.fakes.turmoil import town
 
 
@@ -98,3 +99,40 @@ def test_a_dated_snapshot_in_a_ladder_is_the_model_that_it_is_of():
     named = objective(ladder=("elsewhere", "small-2026-08-06", "nothing"))
 
     assert resolve_snapshots(named, town()).ladder == ("elsewhere", "small", "nothing")
+
+
+def page(wheel: ObjectiveRouter) -> str:
+    registry = CollectorRegistry()
+    registry.register(ObjectiveMetrics(wheel))
+    return generate_latest(registry).decode()
+
+
+def test_every_objective_is_there_before_anything_happened():
+    said = page(ObjectiveRouter(tracks(objective(), objective(name="other")), town()))
+
+    for name in ("chat-ttft", "other"):
+        assert f'thriftgate_objective_good_total{{objective="{name}"}} 0.0' in said
+        assert f'thriftgate_objective_bad_total{{objective="{name}"}} 0.0' in said
+        assert f'thriftgate_objective_state{{objective="{name}",state="healthy"}} 1.0' in said
+
+
+def test_counts_levels_and_states_are_told():
+    wheel = ObjectiveRouter(tracks(), town())
+    wheel.totals["chat-ttft"] = (7, 3)
+    wheel.standings = {
+        "chat-ttft": ControllerSnapshot(state=ControllerState.DEGRADED, level=2, since=0.0)
+    }
+    wheel.rerouted["chat-ttft", "small"] = 4
+    wheel.not_enforced["chat-ttft", "elsewhere"] = 5
+    said = page(wheel)
+
+    for line in (
+        'thriftgate_objective_good_total{objective="chat-ttft"} 7.0',
+        'thriftgate_objective_bad_total{objective="chat-ttft"} 3.0',
+        'thriftgate_objective_level{objective="chat-ttft"} 2.0',
+        'thriftgate_objective_state{objective="chat-ttft",state="degraded"} 1.0',
+        'thriftgate_objective_state{objective="chat-ttft",state="healthy"} 0.0',
+        'thriftgate_fallback_calls_total{level="small",objective="chat-ttft"} 4.0',
+        'thriftgate_unenforced_fallback_calls_total{level="elsewhere",objective="chat-ttft"} 5.0',
+    ):
+        assert line in said

@@ -17,8 +17,8 @@ from proxy.services.planning.upkeep import (
     suspend_harmful_features,
 )
 from proxy.settings import Settings
-from proxy.store.sql.guarding import Suspension, suspend_harmful
 from proxy.store.sql.known_keys import FILE_NAME, remove_known_keys
+from proxy.store.sql.layouts import Suspension, suspend_harmful
 from proxy.store.store import Store
 from tests.fakes.alerts import Notified
 from tests.fakes.clock import played

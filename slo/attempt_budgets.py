@@ -1,4 +1,6 @@
-"""When the same call is sent a second time because the first is late, and how often at most.
+"""Budgets of further attempts: retries after a failure, and hedges where the first is late.
+
+Retries are a share of a gateway's calls, so that no outage is doubled.
 
 A hedge pays the prompt twice. It is sent before the answer's first content only, within a budget
 of calls and of money, and never where it would have to read a long prompt from its beginning.
@@ -32,6 +34,16 @@ _MAX_SAMPLES: Final = 32
 _MIN_SAMPLES: Final = 3
 #: How often its usual time a route must have taken to be late by its own measure, too.
 _LATE_FACTOR: Final = 2.0
+
+RETRY_WINDOW_S: Final = 10.0
+"""Seconds in which calls and retries are counted."""
+
+RETRY_PERCENT: Final = 20
+"""Retries of 100 calls. Source: Envoy's retry budget (budget_percent), 2026-11."""
+
+MIN_RETRIES: Final = 3
+"""Retries that are allowed in a span however few calls there were; Envoy's
+min_retry_concurrency."""
 
 
 class RecentTtft:
@@ -168,3 +180,39 @@ def is_worth_hedging(
         most: Tokens that may be read from the beginning.
     """
     return is_warm_there or prompt_tokens <= most
+
+
+class RetryBudget:
+    """True if one more retry fits, of all calls of one process or of one model.
+
+    At each retry that is allowed, those of the last ``RETRY_WINDOW_S`` seconds, itself included,
+    are at most ``percent`` of the calls of these seconds, or ``least``. Retries are no calls.
+
+    Args:
+        percent: Retries of 100 calls.
+        least: Retries that are always allowed in a span.
+    """
+
+    __slots__ = ("_least", "_percent", "_retries")
+
+    def __init__(self, percent: int = RETRY_PERCENT, least: int = MIN_RETRIES) -> None:
+        self._retries = WindowedRatio(RETRY_WINDOW_S)
+        self._percent = percent
+        self._least = least
+
+    def record_call(self, now: float) -> None:
+        """Count a call's first attempt.
+
+        Args:
+            now: Seconds of a clock that goes forward.
+        """
+        self._retries.add(1, 0, now)
+
+    def try_acquire(self, now: float) -> bool:
+        """True if a retry may go now; if so it is counted."""
+        retries = self._retries
+        retries.expire(now)
+        if retries.part >= max(self._least, retries.whole * self._percent // 100):
+            return False
+        retries.add(0, 1, now)
+        return True

@@ -1,12 +1,21 @@
-"""Calls wait out a stall together; in an outage nobody waits."""
+"""Calls wait out a stall together; in an outage nobody waits, and a process admits by its quota."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from proxy.services.budgets.counter_stalls import STALL_WAIT_S, CounterStalls
+import pytest
+
+from proxy.services.budgets.counter_loss import STALL_WAIT_S, TTL_S, CounterStalls, LocalQuota
+from proxy.services.budgets.reservation_requests import CountedBudget
 from proxy.store.redis.local_budget_store import StoreUnavailable
+from slo.reservation_sizing import UsageBounds
+from slo.reservations import CounterLevel
 from tests.fakes.clock import played, ticks
 from tests.fakes.desk import LoopTasks
+from tests.fakes.limited import NOW, budget
+
+NEED = UsageBounds(sure=1, typical=5, likely=7, worst=10)
+COUNTED = CountedBudget(budget(limit=1000), "acme", "b/acme", NOW + 3600)
 
 
 class Silent:
@@ -106,3 +115,29 @@ def test_no_more_than_a_thousand_calls_wait():
         assert not any(await asyncio.gather(*waiting))
 
     told(story)
+
+
+@pytest.mark.parametrize(
+    ("level", "admitted"), [(None, 10), (CounterLevel(500, 100), 4), (CounterLevel(900, 200), 0)]
+)
+def test_a_tenth_of_what_was_left_is_admitted_in_worst_cases(level, admitted):
+    local = LocalQuota()
+
+    found = [
+        local.reserve(str(number), [local.claim(COUNTED, NEED, level)], NOW) for number in range(20)
+    ]
+
+    assert found == [True] * admitted + [False] * (20 - admitted)
+
+
+def test_what_is_settled_or_has_ended_leaves_room_again():
+    local = LocalQuota()
+    claim = local.claim(COUNTED, NEED, CounterLevel(0, 900))
+    assert local.reserve("first", [claim], NOW)
+    assert not local.reserve("second", [claim], NOW)
+
+    local.settle("first", {"b/acme": 0}, NOW)
+
+    assert local.reserve("second", [claim], NOW)
+    assert not local.reserve("third", [claim], NOW + TTL_S - 1)
+    assert local.reserve("third", [claim], NOW + TTL_S + 1)

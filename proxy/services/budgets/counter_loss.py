@@ -1,4 +1,4 @@
-"""Lets calls wait out a stall of the counters, all of them together and not for long.
+"""Loss of the counters: calls wait out a stall, then one process admits by a quota of its own.
 
 ::
 
@@ -7,15 +7,25 @@
         └──────────────────────── note_answer ─────────────────────────────────┘
 
 A call waits three seconds at most. In an outage nobody waits: a call is refused as soon as it was
-asked for in vain. Losses that lie some seconds apart are stalls of their own.
+asked for in vain, or admitted by the local quota where its budget says so. Losses that lie some
+seconds apart are stalls of their own.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 from proxy.calls.ports import BackgroundTaskGroup
+from proxy.services.budgets.reservation_requests import CountedBudget
 from proxy.store.redis.local_budget_store import StoreUnavailable
+from slo.reservation_sizing import UsageBounds
+from slo.reservations import (
+    MAX_AMOUNT,
+    CounterClaim,
+    CounterLevel,
+    ReservationRefused,
+    Reservations,
+)
 
 STALL_WAIT_S: Final = 3.0
 """Seconds that a call waits for counters that do not answer; less than any client's patience."""
@@ -24,6 +34,10 @@ _PROBE_INTERVAL_S: Final = 0.1
 #: Seconds without a loss after which the next one begins a stall of its own.
 _FORGET_AFTER_S: Final = 10.0
 _MAX_WAITERS: Final = 1_000
+#: Seconds that a hold outlives the last sign of its call.
+TTL_S: Final = 60.0
+#: The part of what was left that one process spends while counters are lost.
+_QUOTA_DIVISOR: Final = 10
 
 
 class CounterStalls:
@@ -90,3 +104,30 @@ class CounterStalls:
             except StoreUnavailable:
                 continue
             self.note_answer()
+
+
+class LocalQuota:
+    """Admits calls by this process's part of what was left while the counters are away."""
+
+    def __init__(self) -> None:
+        self._reservations = Reservations()
+        self._quotas: dict[str, int] = {}
+
+    def claim(
+        self, each: CountedBudget, wanted: UsageBounds, level: CounterLevel | None
+    ) -> CounterClaim:
+        """The call's claim on this process's part of what was left when last heard."""
+        limit = each.budget.limit
+        free = limit if level is None else max(limit - level.spent - level.held, 0)
+        quota = self._quotas.setdefault(each.counter, free // _QUOTA_DIVISOR)
+        return CounterClaim(each.counter, min(wanted.most, MAX_AMOUNT), quota, True, each.ends)  # noqa: FBT003 - as it is
+
+    def reserve(self, name: str, claims: Sequence[CounterClaim], now: float) -> bool:
+        """True if all claims are held."""
+        return not isinstance(
+            self._reservations.reserve(name, claims, now, now + TTL_S), ReservationRefused
+        )
+
+    def settle(self, name: str, amounts: Mapping[str, int], now: float) -> None:
+        """Note what a call used."""
+        self._reservations.settle(name, amounts, now)

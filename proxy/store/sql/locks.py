@@ -1,12 +1,18 @@
-"""A place while somebody decides about it: locked, so that all who decide take turns.
+"""Locks: on a place while somebody decides about it, and on a database for one process alone.
 
-What is decided holds for conversations that begin ``APPROVAL_DELAY_S`` seconds later, when every
-process has heard of it. A suspension holds as soon as it is heard of.
+Where a place is locked, all who decide about it take turns. What is decided holds for conversations
+that begin ``APPROVAL_DELAY_S`` seconds later, when every process has heard of it. A suspension
+holds as soon as it is heard of.
 """
 
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
-from sqlalchemy import Connection, or_, select
+from sqlalchemy import Connection, Engine, or_, select, text
+from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.records.feature_mode import FeatureState, FeatureStates, LayoutScope, PlanningMode
 from proxy.store.sql import layout_rows as rows
@@ -18,6 +24,10 @@ APPROVAL_DELAY_S: Final = 5.0
 """Seconds until what was decided holds; processes look every two."""
 
 _MEASURED_FOR_S = 86_400.0  # seconds a layout is measured before another takes its place by itself
+#: Names the lock among the database's advisory locks, with the schema; any number of 32 bits.
+_LOCK_NUMBER: Final = 743_301_924
+_TAKE: Final = text("SELECT pg_try_advisory_lock(:lock, hashtext(current_schema()))")
+_LEAVE: Final = text("SELECT pg_advisory_unlock(:lock, hashtext(current_schema()))")
 
 
 class LockedSettings:
@@ -103,3 +113,44 @@ class LockedSettings:
         found = self._connection.execute(query)
         places = {rows.place_of(row): rows.settings_from_row(row) for row in found}
         return FeatureStates(places=places, mode=self._mode).of(place)
+
+
+@contextmanager
+def singleton_lock(engine: Engine) -> Iterator[bool]:
+    """True if no other process is in such a block on this database.
+
+    On SQLite it is a lock on a file beside the database; on PostgreSQL an advisory lock of a
+    session, which is lost with its connection.
+
+    Raises:
+        SQLAlchemyError: The database is away.
+        OSError: The file beside it cannot be written.
+    """
+    if engine.dialect.name == "sqlite":
+        with Path(f"{engine.url.database}.alone").open("ab") as file:
+            yield _lock_file(file.fileno())
+        return
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        asked = {"lock": _LOCK_NUMBER}
+        is_alone = connection.execute(_TAKE, asked).scalar()
+        try:
+            yield bool(is_alone)
+        finally:
+            if is_alone:
+                _release(connection, asked)
+
+
+def _release(connection: Connection, asked: dict[str, int]) -> None:
+    """Release the lock; where the database is away, by giving up the connection that holds it."""
+    try:
+        connection.execute(_LEAVE, asked)
+    except SQLAlchemyError:
+        connection.invalidate()
+
+
+def _lock_file(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
