@@ -44,7 +44,6 @@ BROAD = {
 #: Sources without a twin of their own, and where they are tested instead.
 TESTED_ELSEWHERE: dict[str, str] = {
     "proxy/cli/check.py": "tests/proxy/cli/test_main.py",
-    "proxy/cli/demo.py": "tests/proxy/tools/demo/test_run.py",
     "proxy/cli/gateway_process.py": "tests/proxy/cli/test_main.py",
     "proxy/cli/serve.py": "tests/proxy/cli/test_main.py",
     "proxy/cli/session.py": "tests/proxy/cli/test_main.py",

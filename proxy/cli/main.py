@@ -97,9 +97,9 @@ def _serve(line: typer.Typer) -> None:
 
 
 def _demo(line: typer.Typer) -> None:
-    from proxy.cli import demo
+    from proxy.cli import serve
 
-    line.command("demo")(demo.demo)
+    line.command("demo")(serve.demo)
 
 
 def _check(line: typer.Typer) -> None:

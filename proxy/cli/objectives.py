@@ -7,7 +7,6 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-import yaml
 from rich.text import Text
 
 from proxy.cli import pins
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from proxy.settings import Settings
     from slo.objective import Objective
     from slo.policies.file import Policies
+
 _YAML_COLUMNS: Final = 10_000
 
 
@@ -151,25 +151,24 @@ def _text(every: tuple[Objective, ...], form: Format) -> str:
     )
 
 
-class _YamlDumper(yaml.SafeDumper):
-    """YAML whose longer expressions keep their lines, and whose values all stand in full."""
-
-    def ignore_aliases(self, data: object) -> bool:
-        """Always: nothing refers to what was written before."""
-        return True
-
-
-def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else "")
-
-
-_YamlDumper.add_representer(str, _represent_text)
-
-
 def dump_yaml(documents: Iterable[object]) -> str:
-    """The documents as YAML, one after the other."""
+    """The documents as YAML, one after the other, each written in full."""
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        """YAML whose longer expressions keep their lines, and whose values all stand in full."""
+
+        def ignore_aliases(self, data: object) -> bool:
+            """Always: nothing refers to what was written before."""
+            return True
+
+    def represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+        style = "|" if "\n" in text else ""
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+    Dumper.add_representer(str, represent_text)
     return str(
         yaml.dump_all(
-            documents, Dumper=_YamlDumper, sort_keys=False, allow_unicode=True, width=_YAML_COLUMNS
+            documents, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=_YAML_COLUMNS
         )
     )
