@@ -29,13 +29,13 @@ from proxy.store.redis.budget_store import RedisBudgetStore
 from proxy.store.store import Store
 from slo.budget import OnStoreLoss
 from slo.reservations import CounterLevel
-from tests.fakes.budgeted import DEAR, DIME, FIVE
-from tests.fakes.crowd import Crowd
+from tests.fakes.background_loop import standing
+from tests.fakes.budget_gateway import DEAR, DIME, FIVE
+from tests.fakes.concurrent_callers import Crowd
+from tests.fakes.gateway_fixture import lab_standing
 from tests.fakes.redis_server import OwnRedis, own_redis
 from tests.fakes.replicas import Sibling
-from tests.fakes.served import Served, served
-from tests.fakes.standing import standing
-from tests.fakes.town import lab_standing
+from tests.fakes.serve_process import Served, served
 
 PHASES = ("here", "silent", "dead", "back")
 TEAMS = tuple(each.value for each in OnStoreLoss)

@@ -40,7 +40,7 @@ from proxy.tokens.vocabulary import Tokenizer
 from slo.price import call_cost
 from slo.usage import Usage
 from tests.bench.compaction_policies import Played, Row, Way, priced, way
-from tests.bench.compaction_talks import TALKS, Talk
+from tests.bench.compaction_recordings import TALKS, Talk
 from tests.fakes.dialogue import words
 
 ROUTES: Final = (

@@ -36,8 +36,8 @@ import orjson
 from compaction.compact import CompactedChat, ConversationContext, compact
 from compaction.memory import CompactionMemory
 from compaction.policy import CompactionPolicy
+from tests.bench.compaction_methods import ends, raws
 from tests.bench.compaction_metrics import Cut, Tokens, at_risk, holds, plain
-from tests.bench.compaction_ours import ends, raws
 from tests.bench.compaction_sets import dialogues, joined
 from tests.fakes.dialogue import Dialogue, Message, words
 

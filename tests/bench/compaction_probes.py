@@ -38,8 +38,8 @@ from compaction.policy import CompactionPolicy, RelativePrices
 from compaction.reading.message import CannotCompactError
 from compaction.reading.parsed_messages import ParsedMessageCache
 from compaction.reading.turns import split_units
+from tests.bench.compaction_methods import raws
 from tests.bench.compaction_metrics import Cut, Tokens, at_risk, holds, plain
-from tests.bench.compaction_ours import raws
 from tests.bench.compaction_sets import SETS, chained, dialogues
 from tests.fakes.dialogue import Dialogue, words
 

@@ -20,7 +20,7 @@ import orjson
 from compaction.compact import compact
 from compaction.memory import CompactionMemory
 from compaction.policy import CompactionMode, CompactionPolicy, RelativePrices
-from tests.bench.compaction_ours import raws
+from tests.bench.compaction_methods import raws
 from tests.bench.compaction_sets import dialogues, joined
 
 _SIZE: Final = 300_000

@@ -30,11 +30,11 @@ from proxy.tools.simulator.app import app
 from proxy.tools.simulator.models import SimulatedModel, SimulatorSettings
 from proxy.tools.simulator.server import serving
 from proxy.tools.simulator.upstream import Simulator
+from tests.fakes.background_loop import standing
 from tests.fakes.postgres import schema
 from tests.fakes.redis_keys import SERVER
 from tests.fakes.replicas import Sibling
-from tests.fakes.served import Served, served
-from tests.fakes.standing import standing
+from tests.fakes.serve_process import Served, served
 
 _SWIFT: Mapping[str, Any] = {"regime": "", "ttft": 0.05, "per_1k": 0.0, "itl": 0.001, "words": 5}
 _MODELS = {

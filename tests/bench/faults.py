@@ -22,7 +22,7 @@ from proxy.providers.sse import parse_events
 from proxy.records.receipt import Receipt
 from proxy.tools.simulator.fault_directives import NAMES
 from proxy.tools.simulator.upstream import SimulatedExchange
-from tests.fakes.town import Town, town
+from tests.fakes.gateway_fixture import Town, town
 
 WIRES = {"openai": "gpt-lab", "anthropic": "claude-lab"}
 STATUSES = (400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504, 529)

@@ -5,8 +5,8 @@ Usage: python -m tests.bench.incident_http [--seeds 1] [--rate 10]
 
 The hour of ``tests.bench.incident``, but over HTTP: callers, gateway and lab speak through real
 sockets, ten calls a second of virtual time, all streams, in conversations that keep their level.
-They share one loop whose time leaps (``tests.fakes.leaps``): delays are simulated, and what the
-processor takes for it all takes no time. ``moves`` are the gateway's log lines.
+They share one loop in virtual time (``tests.fakes.virtual_clock``): delays are simulated, and what
+the processor does takes no time. ``moves`` are the gateway's log lines.
 """
 
 import argparse
@@ -19,9 +19,9 @@ from random import Random
 
 from slo.alert import Alert
 from tests.bench.incident import CALLS, PAUSE, SCATTER, SLOW, SLOWER
-from tests.fakes.dialler import Heard
-from tests.fakes.leaps import leaping
-from tests.fakes.virtual import Virtual, question, virtual
+from tests.fakes.http_caller import Heard
+from tests.fakes.virtual_clock import leaping
+from tests.fakes.virtual_gateway import Virtual, question, virtual
 
 PROMISE = """
 [[objectives]]

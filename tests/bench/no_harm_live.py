@@ -41,8 +41,8 @@ from slo.price import call_cost
 from slo.usage import Usage
 from tests.bench.no_harm_replay import START, Cell, Side, pace
 from tests.bench.no_harm_routes import NOWHERE, catalog
-from tests.fakes.desk import call
-from tests.fakes.dialler import Dialler, Heard
+from tests.fakes.call_dependencies import call
+from tests.fakes.http_caller import Dialler, Heard
 from tests.fakes.workloads import TimedCall, Workload
 
 #: Words of an answer: few, so that what is compared is what prompts cost.

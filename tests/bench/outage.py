@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from tests.fakes.background_loop import standing
+from tests.fakes.gateway_fixture import lab_standing
+from tests.fakes.ledger_check import Reckoning, reckoned
 from tests.fakes.load import Load
 from tests.fakes.postgres import schema
-from tests.fakes.reckoning import Reckoning, reckoned
-from tests.fakes.served import served
-from tests.fakes.standing import standing
-from tests.fakes.town import lab_standing
+from tests.fakes.serve_process import served
 from tests.fakes.wire_cut import WireCut
 
 

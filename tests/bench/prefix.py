@@ -20,7 +20,7 @@ from proxy.records.feature_mode import PlanningMode
 from slo.usage import Usage
 from tests.bench.prefix_traffic import Asking, traffic
 from tests.bench.prefix_ways import WAYS, Json, Way, variable_first, ways
-from tests.fakes.hourglass import MODELS, Hourglass, hourglass
+from tests.fakes.prefix_harness import MODELS, Hourglass, hourglass
 
 #: Words of an answer.
 _WORDS = 110

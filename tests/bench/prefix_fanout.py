@@ -21,7 +21,7 @@ import orjson
 from proxy.records.feature_mode import PlanningMode
 from slo.usage import Usage
 from tests.fakes.handbook import handbook, question
-from tests.fakes.hourglass import MODELS, Hourglass, hourglass
+from tests.fakes.prefix_harness import MODELS, Hourglass, hourglass
 
 #: Regimes whose entries can be read once an answer begins, and how a prefix is marked there.
 MARKS = {

@@ -24,9 +24,9 @@ from proxy.store.redis.leased_counters import LeasedCounters
 from proxy.store.redis.local_budget_store import BudgetStore, CountersCondition, LocalBudgetStore
 from slo.ceiling import Ceiling
 from slo.reservations import CounterClaim, ReservationGranted
-from tests.fakes.admitted import ANSWERED
+from tests.fakes.admission_harness import ROUTE, Office, budget
+from tests.fakes.admission_scenarios import ANSWERED
 from tests.fakes.clock import ticks
-from tests.fakes.limited import ROUTE, Office, budget
 from tests.fakes.redis_keys import SERVER, prefix
 
 NOW: Final = 1000.0

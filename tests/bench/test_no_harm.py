@@ -12,7 +12,7 @@ from tests.bench.no_harm_routes import FEW, LIVE, MODELS, catalog
 from tests.bench.no_harm_sets import folder, sets, shapes
 from tests.bench.no_harm_table import LIMIT, dear, exported, markdown, summary
 from tests.fakes.agent_workloads import Agent, sessions
-from tests.fakes.leaps import leaping
+from tests.fakes.virtual_clock import leaping
 from tests.fakes.workloads import Workload, timed
 
 SMALL = Workload(name="small", sessions=sessions(Agent(system=14, tools=2), 12))

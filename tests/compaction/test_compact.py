@@ -15,7 +15,7 @@ from compaction.reading.message import CannotCompactError
 from compaction.reading.parsed_messages import ParsedMessageCache
 from compaction.reading.token_estimate import estimate_tokens
 from compaction.reading.turns import call_points
-from tests.fakes.talks import asked, assistant, calls, system, together, user
+from tests.fakes.chat_messages import asked, assistant, calls, system, together, user
 
 WARM = CompactionPolicy(prices=RelativePrices(read=0.1, write=1.25), least=500)
 ONCE = CompactionPolicy(force=True, once=True)

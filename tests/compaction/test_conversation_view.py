@@ -6,7 +6,7 @@ from compaction.conversation_view import ConversationView, step_cut, turn_cut, v
 from compaction.reading.message import ParsedMessage
 from compaction.reading.parsed_messages import ParsedMessageCache
 from compaction.reading.token_estimate import estimate_tokens
-from tests.fakes.talks import asked, assistant, system, together, user
+from tests.fakes.chat_messages import asked, assistant, system, together, user
 
 
 def read(raws: list[bytes]) -> tuple[ParsedMessage, ...]:

@@ -13,7 +13,7 @@ from compaction.compact import compact
 from compaction.memory import CompactionMemory
 from compaction.policy import CompactionPolicy
 from compaction.value_tokens import find_name
-from tests.fakes.talks import asked, assistant, system, user
+from tests.fakes.chat_messages import asked, assistant, system, user
 
 _POLICY = CompactionPolicy(force=True, once=True, keep_turns=1)
 _CODE = "\n".join(f"{n}: def made_{n}_here(): return 0x{n:04}F" for n in range(400))

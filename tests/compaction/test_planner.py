@@ -8,7 +8,7 @@ from compaction.policy import CompactionMode, CompactionPolicy, RelativePrices
 from compaction.reading.parsed_messages import ParsedMessageCache
 from compaction.reading.prefix_digests import prefix_digests
 from compaction.reading.token_estimate import estimate_tokens
-from tests.fakes.talks import asked, assistant, system, user
+from tests.fakes.chat_messages import asked, assistant, system, user
 
 _FORCE = CompactionPolicy(force=True, least=300, prices=RelativePrices(read=0.1, write=1.25))
 _PAGE = "\n".join(f"{n}: line {n * n}" for n in range(900))

@@ -6,7 +6,7 @@ from compaction.reading.message import CannotCompactError
 from compaction.reading.parsed_messages import ParsedMessageCache
 from compaction.reading.token_estimate import estimate_tokens
 from compaction.recall import append_text, quote_sources, recallable_names
-from tests.fakes.talks import asked, assistant, system, user
+from tests.fakes.chat_messages import asked, assistant, system, user
 
 _ORDER = {"id": "ORD-7788", "colour": "blue", "owner": "li_wei_4411"}
 

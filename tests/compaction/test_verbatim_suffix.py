@@ -4,7 +4,7 @@ from compaction.conversation_view import ConversationView, view_conversation
 from compaction.reading.parsed_messages import ParsedMessageCache
 from compaction.reading.token_estimate import estimate_tokens
 from compaction.verbatim_suffix import SuffixContext, VerbatimSuffix, extend_suffix
-from tests.fakes.talks import asked, assistant, user
+from tests.fakes.chat_messages import asked, assistant, user
 
 _PAGE = "\n".join(f"{n} one line of many" for n in range(40))
 

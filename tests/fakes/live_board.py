@@ -13,10 +13,10 @@ from proxy.store.store import Store
 from slo.budget import Budget
 from slo.controller.state import ControllerSnapshot
 from slo.objective import Objective
-from tests.fakes.limited import NOW
+from tests.fakes.admission_harness import NOW
+from tests.fakes.chaos import town
+from tests.fakes.objective_replicas import tracks
 from tests.fakes.receipts import a_receipt
-from tests.fakes.replicas_steered import tracks
-from tests.fakes.turmoil import town
 
 T = TypeVar("T")
 

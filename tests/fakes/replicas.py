@@ -13,10 +13,10 @@ import orjson
 from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.store.store import Store
 from proxy.tools.simulator.upstream import Simulator
+from tests.fakes.background_loop import standing
 from tests.fakes.databases import migrated_sqlite
-from tests.fakes.hourglass import Sand, lab_by_the_hour
-from tests.fakes.served import Served, free_port, served
-from tests.fakes.standing import standing
+from tests.fakes.prefix_harness import Sand, lab_by_the_hour
+from tests.fakes.serve_process import Served, free_port, served
 
 _QUESTION = re.compile(rb',"diagnostics":\{[^{}]*\}')
 #: Nothing is planned but for features that are told to be, and no conversation is left out.

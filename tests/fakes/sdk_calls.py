@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from proxy.records.receipt import Receipt
 from proxy.tools.simulator.upstream import SimulatedExchange
 from slo.usage import Usage
-from tests.fakes.town import Town
+from tests.fakes.gateway_fixture import Town
 
 MODELS = ("gpt-lab", "claude-lab")
 WEATHER = {

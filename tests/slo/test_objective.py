@@ -11,7 +11,7 @@ from slo.objective import (
     classify_call,
     request_kind_text,
 )
-from tests.fakes.promised import ended, objective
+from tests.fakes.objectives import ended, objective
 
 GOOD, BAD = (1, 0), (0, 1)
 TTFT = objective(metric=Metric.TTFT, under=0.5)

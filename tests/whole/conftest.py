@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.gateway_fixture import Town, town
 from tests.fakes.sdk import KINDS, Dial, Sdk
 from tests.fakes.sdk_calls import MODELS
-from tests.fakes.town import Town, town
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from proxy.store.sql.pins import PinRow
-from tests.fakes.second import Second, second
+from tests.fakes.fallback_gateway import Second, second
 
 TOKEN = "an-admin-token-of-24-chars"
 PROMISES = """

@@ -7,8 +7,8 @@ from typing import Any
 import openai
 import pytest
 
+from tests.fakes.gateway_fixture import Town
 from tests.fakes.sdk_calls import kept, last, user
-from tests.fakes.town import Town
 
 
 @contextmanager

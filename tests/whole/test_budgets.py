@@ -12,7 +12,7 @@ from typing import Self
 import httpx
 import pytest
 
-from tests.fakes.budgeted import DIME, FIVE, Budgeted, budgeted, knock
+from tests.fakes.budget_gateway import DIME, FIVE, Budgeted, budgeted, knock
 
 SMALL = FIVE.replace('"5"', '"0.15"')
 RATES = """

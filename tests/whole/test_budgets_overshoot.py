@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import httpx
 import pytest
 
-from tests.fakes.budgeted import DIME, FIVE, Budgeted, budgeted
+from tests.fakes.budget_gateway import DIME, FIVE, Budgeted, budgeted
 
 TEAM = FIVE.replace('"worst"', '"p95"')
 USERS = FIVE.replace('"team"', '"user"').replace('"worst"', '"p95"')

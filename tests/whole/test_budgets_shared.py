@@ -11,12 +11,12 @@ import redis
 
 from proxy.store.store import Store
 from proxy.tools.simulator.upstream import Simulator
-from tests.fakes.budgeted import DEAR, FIVE, knock
+from tests.fakes.background_loop import standing
+from tests.fakes.budget_gateway import DEAR, FIVE, knock
+from tests.fakes.gateway_fixture import lab_standing
 from tests.fakes.redis_keys import SERVER
 from tests.fakes.replicas import Sibling
-from tests.fakes.served import Served, served
-from tests.fakes.standing import standing
-from tests.fakes.town import lab_standing
+from tests.fakes.serve_process import Served, served
 
 _SECONDS = 0.0001
 

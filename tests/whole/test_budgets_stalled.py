@@ -10,9 +10,9 @@ import pytest
 
 from tests.bench.budget_faults import BUDGET, Ledger, gateways, keys, long_body
 from tests.bench.budget_faults import body as short_body
-from tests.fakes.crowd import Crowd
+from tests.fakes.concurrent_callers import Crowd
 from tests.fakes.redis_server import ABSENT, PROGRAM, OwnRedis, own_redis
-from tests.fakes.served import Served
+from tests.fakes.serve_process import Served
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason=ABSENT)
 

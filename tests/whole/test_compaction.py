@@ -10,7 +10,7 @@ import pytest
 
 from compaction.policy import CompactionMode
 from proxy.records.receipt import Outcome
-from tests.fakes.town import Town
+from tests.fakes.gateway_fixture import Town
 
 RULE = "Never promise a refund before the order was looked up."
 ASKED = "x-thriftgate-compaction"

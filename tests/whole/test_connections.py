@@ -12,9 +12,9 @@ import httpx
 import psutil
 import pytest
 
-from tests.fakes.served import Served, served
-from tests.fakes.standing import standing
-from tests.fakes.town import lab_standing
+from tests.fakes.background_loop import standing
+from tests.fakes.gateway_fixture import lab_standing
+from tests.fakes.serve_process import Served, served
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs prlimit")
 _HALF_OPEN = 3000

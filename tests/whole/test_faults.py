@@ -13,7 +13,7 @@ import pytest
 from proxy.records.receipt import Outcome
 from proxy.tools.simulator.fault_directives import NAMES
 from tests.bench.faults import LEAVES, PATIENCE, STATUSES, Case, Met, cases, meet
-from tests.fakes.town import Town, town
+from tests.fakes.gateway_fixture import Town, town
 
 # cue                upstream  form   caller got                             outcome   usage
 CHAT = """

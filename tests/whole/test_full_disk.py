@@ -14,9 +14,9 @@ import httpx
 import pytest
 
 from proxy.store.store import Store
-from tests.fakes.served import Served, served
-from tests.fakes.standing import standing
-from tests.fakes.town import lab_standing
+from tests.fakes.background_loop import standing
+from tests.fakes.gateway_fixture import lab_standing
+from tests.fakes.serve_process import Served, served
 
 CALLS = 300
 

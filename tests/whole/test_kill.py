@@ -11,12 +11,12 @@ import pytest
 
 from tests.bench.kill import killed
 from tests.bench.outage import outage, took
+from tests.fakes.background_loop import standing
+from tests.fakes.gateway_fixture import lab_standing
+from tests.fakes.ledger_check import reckoned
 from tests.fakes.load import Load
 from tests.fakes.postgres import SERVER, schema
-from tests.fakes.reckoning import reckoned
-from tests.fakes.served import served
-from tests.fakes.standing import standing
-from tests.fakes.town import lab_standing
+from tests.fakes.serve_process import served
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import httpx
 
-from tests.fakes.leaps import leaping
 from tests.fakes.promtool import promtool
-from tests.fakes.virtual import question, virtual
+from tests.fakes.virtual_clock import leaping
+from tests.fakes.virtual_gateway import question, virtual
 
 PROMISES = """
 [[objectives]]

@@ -14,12 +14,12 @@ import pytest
 
 from tests.bench.incident_http import LEVEL, PROMISE, Hour, Outcome, outcome
 from tests.fakes.alerts import posted
-from tests.fakes.dialler import Heard
-from tests.fakes.leaps import leaping
-from tests.fakes.second import LONG, Second, second
+from tests.fakes.fallback_gateway import LONG, Second, second
+from tests.fakes.http_caller import Heard
 from tests.fakes.server import Got, head
 from tests.fakes.server import serving as receiving
-from tests.fakes.virtual import START, Virtual, question, virtual
+from tests.fakes.virtual_clock import leaping
+from tests.fakes.virtual_gateway import START, Virtual, question, virtual
 
 CEILINGS = """
 [[ceilings]]

@@ -7,6 +7,7 @@ import orjson
 import pytest
 
 from proxy.records.receipt import Outcome
+from tests.fakes.gateway_fixture import Town
 from tests.fakes.sdk import Sdk
 from tests.fakes.sdk_calls import (
     CHAT_TOOLS,
@@ -20,7 +21,6 @@ from tests.fakes.sdk_calls import (
     used,
     user,
 )
-from tests.fakes.town import Town
 
 
 def test_a_chat_is_answered_metered_and_kept(here: Town, sdk: Sdk, model: str) -> None:

@@ -6,9 +6,9 @@ import openai
 import pytest
 
 from slo.usage import Usage
+from tests.fakes.gateway_fixture import Town
 from tests.fakes.sdk import Sdk
 from tests.fakes.sdk_calls import MODELS, TOOLS, City, kept, last, received, used, user
-from tests.fakes.town import Town
 
 
 def test_a_response_is_created(here: Town, sdk: Sdk, model: str) -> None:

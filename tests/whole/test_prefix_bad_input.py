@@ -17,8 +17,8 @@ from proxy.prefix.prompts.prompt import PromptSlot
 from proxy.records.feature_mode import PlanningMode
 from slo.usage import Usage
 from tests.bench.planning import way
-from tests.fakes.hourglass import Hourglass, hourglass
-from tests.fakes.kept import kept
+from tests.fakes.planned_body_check import kept
+from tests.fakes.prefix_harness import Hourglass, hourglass
 
 MODEL = "gpt-6.1-sol"
 RULES = "Answer the clerk in four words and cite the rule that you follow.\n" * 90

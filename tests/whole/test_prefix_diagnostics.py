@@ -12,7 +12,7 @@ from proxy.cli.explain import attempt_lines
 from proxy.records.feature_mode import PlanningMode
 from proxy.records.receipt import Receipt
 from tests.fakes.handbook import handbook
-from tests.fakes.hourglass import Hourglass, hourglass
+from tests.fakes.prefix_harness import Hourglass, hourglass
 
 RULES = handbook(40, "rules")
 CLAUDE = "claude-sonnet-5-5"

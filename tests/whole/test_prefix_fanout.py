@@ -9,7 +9,7 @@ from statistics import median
 import pytest
 
 from tests.bench.prefix_fanout import MARKS, Fan, fanned, pace
-from tests.fakes.hourglass import Hourglass, hourglass
+from tests.fakes.prefix_harness import Hourglass, hourglass
 
 CALLS = 20
 #: Seconds that a simulated one takes: all calls are there before the first byte, on any machine.

@@ -10,7 +10,7 @@ import pytest
 
 from proxy.records.feature_mode import LayoutScope, PlanningMode
 from tests.fakes.handbook import handbook, question
-from tests.fakes.hourglass import MODELS, Hourglass, hourglass
+from tests.fakes.prefix_harness import MODELS, Hourglass, hourglass
 
 T = TypeVar("T")
 RULES: Final = handbook(40, "rules")

@@ -11,7 +11,7 @@ import pytest
 from proxy.records.feature_mode import PlanningMode
 from slo.usage import Usage
 from tests.fakes.handbook import handbook, question
-from tests.fakes.hourglass import MODELS, START, Hourglass, hourglass
+from tests.fakes.prefix_harness import MODELS, START, Hourglass, hourglass
 
 REGIMES = sorted(MODELS)
 RULES = handbook(40, "rules")

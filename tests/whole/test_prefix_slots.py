@@ -9,7 +9,7 @@ import pytest
 
 from proxy.records.feature_mode import PlanningMode
 from tests.fakes.handbook import handbook
-from tests.fakes.hourglass import MODELS, Hourglass, hourglass
+from tests.fakes.prefix_harness import MODELS, Hourglass, hourglass
 
 RULES = handbook(40, "rules")
 

@@ -9,7 +9,7 @@ import pytest
 from proxy.records.feature_mode import PlanningMode
 from slo.usage import Usage
 from tests.fakes.handbook import handbook, question
-from tests.fakes.hourglass import MODELS, Hourglass, hourglass
+from tests.fakes.prefix_harness import MODELS, Hourglass, hourglass
 
 MODEL = MODELS["openai-breakpoint"]
 RULES = handbook(40, "rules")

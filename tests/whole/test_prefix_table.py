@@ -10,7 +10,7 @@ import pytest
 from tests.bench.prefix import PLANNED, Row, rows
 from tests.bench.prefix_traffic import traffic
 from tests.fakes.handbook import handbook
-from tests.fakes.hourglass import MODELS, Hourglass, hourglass
+from tests.fakes.prefix_harness import MODELS, Hourglass, hourglass
 
 CALLS = 60
 #: Answers differ by a few tokens from way to way, and intervals of 2,048 hide short conversations.

@@ -17,11 +17,11 @@ from proxy.errors import UpstreamError, envelope
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
 from slo.usage import Usage
+from tests.fakes.background_loop import standing
+from tests.fakes.call_dependencies import call, desk, route, served
 from tests.fakes.caller import FakeCaller
-from tests.fakes.desk import call, desk, route, served
-from tests.fakes.standing import standing
-from tests.fakes.tapes import FOLDER, Tape, studio, tapes
-from tests.fakes.town import Town
+from tests.fakes.gateway_fixture import Town
+from tests.fakes.recorded_answers import FOLDER, Tape, studio, tapes
 from tests.fakes.upstream import EVENTS, FakeTransport, Scripted, broken
 
 #: The statuses a caller gets for those recorded; see proxy.providers.failures.

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.fakes.budgeted import FIVE, Budgeted, budgeted
+from tests.fakes.budget_gateway import FIVE, Budgeted, budgeted
 
 OBJECTIVE = """
 [[objectives]]

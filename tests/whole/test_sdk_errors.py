@@ -9,9 +9,9 @@ import openai
 import pytest
 
 from proxy.records.receipt import Outcome
+from tests.fakes.gateway_fixture import Town
 from tests.fakes.sdk import Dial
 from tests.fakes.sdk_calls import chat, user
-from tests.fakes.town import Town
 
 
 @pytest.mark.parametrize(

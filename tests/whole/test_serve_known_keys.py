@@ -23,11 +23,11 @@ from proxy.errors import OperatorError
 from proxy.store.sql.database import open_database
 from proxy.store.sql.known_keys import FILE_NAME, read_known_keys
 from proxy.store.sql.teams import Teams
+from tests.fakes.background_loop import standing
+from tests.fakes.gateway_fixture import lab_standing
 from tests.fakes.postgres import SERVER, schema
 from tests.fakes.redis_keys import SERVER as REDIS
-from tests.fakes.served import Served, served
-from tests.fakes.standing import standing
-from tests.fakes.town import lab_standing
+from tests.fakes.serve_process import Served, served
 from tests.fakes.wire_cut import WireCut
 
 _DEADLINE_S = 60.0

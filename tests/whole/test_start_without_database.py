@@ -17,10 +17,10 @@ import pytest
 from psycopg.sql import SQL, Identifier
 
 from proxy.api.starting import STARTING
+from tests.fakes.background_loop import standing
+from tests.fakes.gateway_fixture import lab_standing
 from tests.fakes.postgres import SERVER, schema
-from tests.fakes.served import Served, served
-from tests.fakes.standing import standing
-from tests.fakes.town import lab_standing
+from tests.fakes.serve_process import Served, served
 from tests.fakes.wire_cut import WireCut
 
 _DEADLINE_S = 30.0

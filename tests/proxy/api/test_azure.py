@@ -3,8 +3,8 @@ from starlette.types import Scope
 
 from proxy.api.azure import DEPLOYMENT, as_openai, of_deployment
 from tests.fakes.asgi import scope
-from tests.fakes.desk import call
-from tests.fakes.house import House, refused
+from tests.fakes.call_dependencies import call
+from tests.fakes.endpoint_harness import House, refused
 
 CHAT = "/openai/deployments/m/chat/completions"
 

@@ -3,7 +3,7 @@ import pytest
 from proxy.api.cors import with_cors
 from tests.fakes.asgi import Connection, asked, nothing, scope
 from tests.fakes.clock import played
-from tests.fakes.house import House
+from tests.fakes.endpoint_harness import House
 
 APP = "https://app.example.com"
 PREFLIGHT = {

@@ -11,9 +11,9 @@ from proxy.catalog.families import Family, UnlistedModels
 from proxy.records.receipt import Outcome
 from tests.fakes.answers import ASKED, COMPLETION, SHOWN, STREAM, STREAMED, stream
 from tests.fakes.asgi import Connection, refusal
+from tests.fakes.call_dependencies import route
 from tests.fakes.clock import played
-from tests.fakes.desk import route
-from tests.fakes.house import House, refused
+from tests.fakes.endpoint_harness import House, refused
 from tests.fakes.upstream import JSON, Scripted
 
 

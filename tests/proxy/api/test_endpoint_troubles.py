@@ -11,9 +11,9 @@ from proxy.api.endpoint import Endpoint
 from proxy.records.receipt import Outcome
 from tests.fakes.answers import ASKED, COMPLETION, DONE, STREAM, STREAMED, chunk, stream
 from tests.fakes.asgi import Connection, asked, nothing, refusal, scope
+from tests.fakes.call_dependencies import FakeEstimator, desk
 from tests.fakes.clock import played
-from tests.fakes.desk import FakeEstimator, desk
-from tests.fakes.house import House
+from tests.fakes.endpoint_harness import House
 from tests.fakes.upstream import SILENCE, Scripted
 
 

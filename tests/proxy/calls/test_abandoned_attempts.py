@@ -32,11 +32,11 @@ from proxy.records.timeline import Timeline
 from proxy.services.budgets.clamps import clamp_note
 from slo.usage import Usage
 from tests.fakes.answers import DONE, chunk, event, failing, stream, usage_chunk
+from tests.fakes.call_dependencies import ESTIMATE, FakeEstimator, HoldsNothing, call, desk, route
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import ticks
-from tests.fakes.desk import ESTIMATE, FakeEstimator, HoldsNothing, call, desk, route
 from tests.fakes.upstream import SILENCE, FakeTransport, Piece, Scripted, broken
-from tests.proxy.api.servings import play
+from tests.proxy.api.served_calls import play
 
 BILLS = route("bills", bills_abandoned=True, max_output=4096)
 STOPS = route("stops", max_output=4096)

@@ -27,12 +27,12 @@ from tests.fakes.answers import (
     stream,
     usage_chunk,
 )
+from tests.fakes.call_dependencies import HoldsNothing, NoPlanning, desk, route
 from tests.fakes.caller import FakeCaller
+from tests.fakes.chaos import town
 from tests.fakes.clock import played, ticks
-from tests.fakes.desk import HoldsNothing, NoPlanning, desk, route
-from tests.fakes.turmoil import town
 from tests.fakes.upstream import CONNECTING, SILENCE, After, FakeTransport, Piece, Scripted, broken
-from tests.proxy.api.servings import streamed
+from tests.proxy.api.served_calls import streamed
 
 ONE = route("one")
 

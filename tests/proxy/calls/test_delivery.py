@@ -21,8 +21,8 @@ from proxy.records.receipt import Outcome, Receipt, answering_model
 from proxy.records.timeline import Timeline
 from slo.usage import Usage
 from tests.fakes.answers import ASKED, BEAT, COMPLETION, STREAMED, chunk, event, stream, usage_chunk
+from tests.fakes.call_dependencies import call, desk, route, served
 from tests.fakes.caller import FakeCaller
-from tests.fakes.desk import call, desk, route, served
 from tests.fakes.upstream import FakeExchange, FakeTransport, Scripted
 
 EXACT = Usage(input=36, cache_read=64, output=10)

@@ -15,8 +15,8 @@ from proxy.calls.eligibility import (
     skip_reason,
 )
 from proxy.prefix.planned import Passthrough
-from tests.fakes.desk import KEY, call, route
-from tests.proxy.prefix.askings import body, said
+from tests.fakes.call_dependencies import KEY, call, route
+from tests.proxy.prefix.planning_requests import body, said
 
 LONG = body(said("user", "x" * MIN_PLANNED_BYTES))
 

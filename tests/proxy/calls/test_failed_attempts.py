@@ -28,9 +28,9 @@ from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
 from slo.usage import Usage
 from tests.fakes.answers import ASKED, USAGE, event
+from tests.fakes.call_dependencies import ESTIMATE, FakeEstimator, FakeLedger, call, desk, route
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import played, ticks
-from tests.fakes.desk import ESTIMATE, FakeEstimator, FakeLedger, call, desk, route
 from tests.fakes.upstream import FakeTransport, broken
 
 

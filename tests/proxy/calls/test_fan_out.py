@@ -5,7 +5,7 @@ import pytest
 from proxy.calls.fan_out import FanOutGate
 from proxy.prefix.planned import Planned
 from tests.fakes.clock import played, ticks
-from tests.fakes.ready import ready
+from tests.fakes.planned_calls import ready
 
 
 async def learned() -> FanOutGate:

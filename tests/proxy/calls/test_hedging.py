@@ -22,11 +22,11 @@ from proxy.records.timeline import Timeline
 from slo.breaker import BreakerState
 from slo.usage import Usage
 from tests.fakes.answers import SHOWN, STREAM, STREAMED, chunk, failing, stream
+from tests.fakes.call_dependencies import HoldsNothing, NoPlanning, call, desk, route, served
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import played, ticks
-from tests.fakes.desk import HoldsNothing, NoPlanning, call, desk, route, served
 from tests.fakes.upstream import SILENCE, After, FakeTransport, Piece, Scripted, broken
-from tests.proxy.api.servings import ONE, TWO, streamed
+from tests.proxy.api.served_calls import ONE, TWO, streamed
 
 THREE = route("three")
 #: Deadline of the races here, in seconds.

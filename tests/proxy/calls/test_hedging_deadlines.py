@@ -19,11 +19,11 @@ from proxy.records.receipt import Receipt
 from proxy.records.timeline import Timeline
 from slo.breaker import BASE_EJECTION_S, CONSECUTIVE_FAILURES
 from tests.fakes.answers import SHOWN, STREAM, stream
+from tests.fakes.call_dependencies import desk, route, served
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import played, ticks
-from tests.fakes.desk import desk, route, served
 from tests.fakes.upstream import SILENCE, After, FakeExchange, FakeTransport, broken
-from tests.proxy.api.servings import ONE, TWO, streamed
+from tests.proxy.api.served_calls import ONE, TWO, streamed
 
 THREE = route("three")
 DEADLINE = 0.66

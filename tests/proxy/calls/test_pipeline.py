@@ -8,11 +8,11 @@ from proxy.errors import CallerError, ProxyError
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
 from tests.fakes.answers import ASKED, BEAT, COMPLETION, DONE, SHOWN, STREAM, chunk, failing, stream
+from tests.fakes.call_dependencies import ESTIMATE, FakeEstimator, call, desk, route, served
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import ticks
-from tests.fakes.desk import ESTIMATE, FakeEstimator, call, desk, route, served
 from tests.fakes.upstream import After, FakeTransport, Scripted, broken, unreachable
-from tests.proxy.api.servings import EXACT, ONE, play, streamed
+from tests.proxy.api.served_calls import EXACT, ONE, play, streamed
 
 
 def test_a_whole_answer_reaches_the_caller_byte_for_byte_with_its_price():

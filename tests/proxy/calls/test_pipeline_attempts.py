@@ -7,9 +7,9 @@ from proxy.calls.retry_policy import RetryPolicy
 from proxy.errors import UpstreamError
 from proxy.records.receipt import Outcome
 from tests.fakes.answers import ASKED, BEAT, COMPLETION, DONE, SHOWN, STREAM, chunk, failing, stream
-from tests.fakes.desk import ESTIMATE, FakeEstimator, route
+from tests.fakes.call_dependencies import ESTIMATE, FakeEstimator, route
 from tests.fakes.upstream import CONNECTING, SILENCE, Scripted, broken, unreachable
-from tests.proxy.api.servings import ONE, TWO, play, streamed
+from tests.proxy.api.served_calls import ONE, TWO, play, streamed
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ from proxy.records.receipt import Outcome
 from proxy.records.timeline import Timeline
 from slo.usage import Usage
 from tests.fakes.answers import ASKED, COMPLETION, SHOWN, STREAM, USAGE, chunk, event, stream
+from tests.fakes.call_dependencies import ESTIMATE, FakeEstimator, call, desk, route, served
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import played, ticks
-from tests.fakes.desk import ESTIMATE, FakeEstimator, call, desk, route, served
 from tests.fakes.upstream import SILENCE, After, FakeExchange, FakeTransport, Scripted, broken
-from tests.proxy.api.servings import EXACT, ONE, TWO, play, streamed
+from tests.proxy.api.served_calls import EXACT, ONE, TWO, play, streamed
 
 
 def test_an_answer_of_another_kind_that_breaks_stops_short():

@@ -9,9 +9,9 @@ from openai.types.responses import CompactedResponse, Response, ResponseCompacti
 from proxy.records.receipt import Outcome
 from slo.usage import Usage
 from tests.fakes.answers import STREAMED, event, stream
-from tests.fakes.desk import call, route
+from tests.fakes.call_dependencies import call, route
 from tests.fakes.upstream import After, Scripted, broken
-from tests.proxy.api.servings import play
+from tests.proxy.api.served_calls import play
 
 ITEM = {"id": "cmp_1", "type": "compaction", "encrypted_content": "gAAAAB=="}
 USAGE = {

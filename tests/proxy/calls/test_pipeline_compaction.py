@@ -17,14 +17,14 @@ from proxy.records.origin import UncompactedConversation
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
 from slo.usage import Usage
-from tests.fakes import ready
+from tests.fakes import planned_calls
 from tests.fakes.answers import ASKED, COMPLETION, failing
+from tests.fakes.call_dependencies import FakeEstimator, NoPlanning, call, desk, served
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import played, ticks
-from tests.fakes.desk import FakeEstimator, NoPlanning, call, desk, served
 from tests.fakes.upstream import FakeTransport, Piece, Scripted
-from tests.proxy.api.servings import ONE, TWO
-from tests.proxy.prefix.sendings import ANTHROPIC, users
+from tests.proxy.api.served_calls import ONE, TWO
+from tests.proxy.prefix.sent_calls import ANTHROPIC, users
 
 SHORT = b'{"model":"m","messages":[{"role":"user","content":"In short."}]}'
 
@@ -76,7 +76,7 @@ class Hears(NoPlanning):
         self.heard.append(call)
         if not self._changes:
             return Passthrough()
-        found = ready.planned(users(ANTHROPIC, ("rules", 10)))
+        found = planned_calls.planned(users(ANTHROPIC, ("rules", 10)))
         return msgspec.structs.replace(found, body=call.body + b" ")
 
 

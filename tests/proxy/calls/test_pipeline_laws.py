@@ -15,8 +15,8 @@ from proxy.services.objectives.router import ObjectiveRouter
 from slo.breaker import BreakerState as Breaking
 from slo.controller.state import ControllerSnapshot, ControllerState
 from slo.objective import Enforce, Metric, Objective
+from tests.fakes.chaos import PLAYS, Asked, Fate, Turmoil, is_told, town
 from tests.fakes.clock import InstantLoop, ticks
-from tests.fakes.turmoil import PLAYS, Asked, Fate, Turmoil, is_told, town
 
 #: Seconds that meet in the same moment now and then: 6 is when a hedge goes, 10 the deadline.
 SECONDS = st.sampled_from([0.0, 0.05, 0.1, 1.0, 4.0, 6.0, 10.0, 16.0, 30.0])

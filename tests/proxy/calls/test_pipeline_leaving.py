@@ -6,9 +6,9 @@ from proxy.calls.deadlines import ClientDisconnected
 from proxy.records.receipt import Outcome
 from slo.usage import Usage
 from tests.fakes.answers import BEAT, COMPLETION, DONE, STREAMED, chunk, failing, stream
-from tests.fakes.desk import ESTIMATE, FakeEstimator
+from tests.fakes.call_dependencies import ESTIMATE, FakeEstimator
 from tests.fakes.upstream import EVENTS, SILENCE, Scripted, broken
-from tests.proxy.api.servings import ONE, TWO, play, streamed
+from tests.proxy.api.served_calls import ONE, TWO, play, streamed
 
 HANGS = {
     "before the headers": [SILENCE],

@@ -6,9 +6,9 @@ from proxy.records.receipt import Outcome
 from slo.usage import Usage
 from tests.fakes import streams
 from tests.fakes.answers import BEAT, COMPLETION, SHOWN, STREAM, STREAMED, chunk, failing, stream
-from tests.fakes.desk import call, route
+from tests.fakes.call_dependencies import call, route
 from tests.fakes.upstream import JSON, SILENCE, Scripted, broken
-from tests.proxy.api.servings import EXACT, ONE, TWO, play, streamed
+from tests.proxy.api.served_calls import EXACT, ONE, TWO, play, streamed
 
 LABELS = [{"content-type": "text/plain"}, {"content-type": "application/octet-stream"}, {}, JSON]
 MARK = b"\xef\xbb\xbf"

@@ -15,14 +15,14 @@ from proxy.prefix.planned import DiagnosticsQuestion, Passthrough
 from proxy.records.call import Call
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
-from tests.fakes import ready
+from tests.fakes import planned_calls
 from tests.fakes.answers import ASKED, BEAT, COMPLETION, STREAM, failing, stream
+from tests.fakes.call_dependencies import NoPlanning, call, desk, route, served
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import played, ticks
-from tests.fakes.desk import NoPlanning, call, desk, route, served
 from tests.fakes.upstream import SILENCE, FakeTransport, Piece, Scripted
-from tests.proxy.api.servings import ONE, TWO, play, streamed
-from tests.proxy.prefix.sendings import ANTHROPIC, users
+from tests.proxy.api.served_calls import ONE, TWO, play, streamed
+from tests.proxy.prefix.sent_calls import ANTHROPIC, users
 
 
 def test_planning_hears_when_an_answer_begins_and_when_each_attempt_is_over():
@@ -70,7 +70,7 @@ class Arranging(NoPlanning):
 
     async def plan(self, call: Call, route: Route) -> Any:
         self.told.append("planned")
-        found = ready.planned(users(ANTHROPIC, ("rules", 10)))
+        found = planned_calls.planned(users(ANTHROPIC, ("rules", 10)))
         return msgspec.structs.replace(found, body=call.body + b" ")
 
 
@@ -120,7 +120,7 @@ class Asking(NoPlanning):
 
     async def plan(self, call: Call, route: Route) -> Any:
         self.told.append("planned")
-        found = ready.planned(users(ANTHROPIC, ("rules", 10)))
+        found = planned_calls.planned(users(ANTHROPIC, ("rules", 10)))
         return msgspec.structs.replace(
             found, body=call.body, question=DiagnosticsQuestion("why", b"{}")
         )

@@ -9,11 +9,11 @@ from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
 from slo.usage import Usage
 from tests.fakes.answers import ASKED, STREAMED, chunk, failing, stream
+from tests.fakes.call_dependencies import FakeEstimator, FakeLedger, call, desk, served
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import played, ticks
-from tests.fakes.desk import FakeEstimator, FakeLedger, call, desk, served
 from tests.fakes.upstream import SILENCE, FakeTransport, Piece, Scripted
-from tests.proxy.api.servings import QUICK, streamed
+from tests.proxy.api.served_calls import QUICK, streamed
 
 
 def stopped(script: Scripted | Piece, *, after: float) -> FakeLedger:

@@ -16,10 +16,10 @@ from proxy.errors import ProxyError
 from proxy.providers.port import PreparedRequest
 from proxy.records.timeline import Timeline
 from tests.fakes.answers import COMPLETION, STREAM, failing, stream
+from tests.fakes.call_dependencies import HoldsNothing, call, desk, served
 from tests.fakes.caller import FakeCaller
+from tests.fakes.chaos import town
 from tests.fakes.clock import played, ticks
-from tests.fakes.desk import HoldsNothing, call, desk, served
-from tests.fakes.turmoil import town
 from tests.fakes.upstream import After, FakeTransport, Piece, Scripted
 
 ASKED = b'{"model":"m", "max_tokens":50, "temperature":0.2, "messages":[{"role":"user"}]}'

@@ -16,9 +16,7 @@ from proxy.calls.ports import (
 from proxy.records.receipt import Receipt
 from tests.fakes.answers import ASKED
 from tests.fakes.asgi import Connection
-from tests.fakes.caller import FakeCaller
-from tests.fakes.clock import played
-from tests.fakes.desk import (
+from tests.fakes.call_dependencies import (
     ESTIMATE,
     FakeEstimator,
     FakeLedger,
@@ -27,6 +25,8 @@ from tests.fakes.desk import (
     desk,
     route,
 )
+from tests.fakes.caller import FakeCaller
+from tests.fakes.clock import played
 from tests.fakes.receipts import a_receipt
 from tests.fakes.upstream import FakeTransport
 

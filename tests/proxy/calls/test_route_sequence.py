@@ -13,9 +13,9 @@ from proxy.catalog.catalog import Catalog
 from proxy.errors import UpstreamError
 from proxy.records.timeline import Timeline
 from tests.fakes.answers import ASKED
+from tests.fakes.call_dependencies import call, desk, route
 from tests.fakes.caller import FakeCaller
-from tests.fakes.desk import call, desk, route
-from tests.fakes.turmoil import town
+from tests.fakes.chaos import town
 from tests.fakes.upstream import FakeTransport, broken
 
 WRONG = UpstreamError("no", status=400, code="invalid", retryable=False)

@@ -30,8 +30,8 @@ from slo.price import (
     TokenRates,
 )
 from slo.usage import Usage
-from tests.fakes.desk import KEY, RATES, call, route
-from tests.proxy.prefix.askings import WAYS, Process, asked, body, talk
+from tests.fakes.call_dependencies import KEY, RATES, call, route
+from tests.proxy.prefix.planning_requests import WAYS, Process, asked, body, talk
 
 DEAR = TokenRates(input=2_000_000_000, cache_read=200_000_000, output=8_000_000_000)
 TARIFF = Tariff(

@@ -19,9 +19,9 @@ from proxy.providers.diagnostics_filter import DiagnosticsFilter
 from proxy.providers.kinds import WIRES
 from proxy.providers.port import PreparedRequest, Wire
 from tests.fakes.answers import ASKED
-from tests.fakes.desk import call, route
+from tests.fakes.call_dependencies import call, route
 from tests.fakes.refusals import refusing
-from tests.proxy.prefix.askings import WAYS, Process, asked, body, talk
+from tests.proxy.prefix.planning_requests import WAYS, Process, asked, body, talk
 
 
 @pytest.mark.parametrize(

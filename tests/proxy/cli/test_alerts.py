@@ -9,9 +9,9 @@ from slo.alert import Severity, resolve_alert
 from slo.policies.file import Policies
 from slo.policies.sinks import SinkKind
 from tests.fakes.alerts import NOW, POISON, a_sink, an_alert, posted
+from tests.fakes.background_loop import standing
+from tests.fakes.cli_runner import Typed
 from tests.fakes.server import Server, head, serving
-from tests.fakes.standing import standing
-from tests.fakes.typed import Typed
 
 HOOK = a_sink(name="hook", url_env="A_TEST_S_URL", secret_env="A_TEST_S_SECRET")
 

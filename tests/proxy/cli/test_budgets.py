@@ -15,10 +15,10 @@ from slo.budget import Budget, BudgetUnit, counter_key
 from slo.policies.file import Policies
 from slo.reservations import CounterClaim
 from slo.window import Window
-from tests.fakes.limited import NOW, budget
+from tests.fakes.admission_harness import NOW, budget
+from tests.fakes.cli_runner import Typed, alone
 from tests.fakes.receipts import a_receipt
 from tests.fakes.redis_keys import SERVER
-from tests.fakes.typed import Typed, alone
 
 LIMIT = 5_000_000_000
 

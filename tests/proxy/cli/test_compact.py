@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from proxy.cli import compact
 from proxy.cli.terminal import Terminal
-from tests.fakes.typed import Typed
+from tests.fakes.cli_runner import Typed
 from tests.proxy.cli.test_dry_run import TOOLS, talk
 from tests.proxy.tools.replay.scene import CATALOG
 

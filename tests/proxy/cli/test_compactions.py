@@ -7,8 +7,8 @@ import pytest
 from compaction.policy import CompactionMode
 from proxy.cli import compactions as commands
 from proxy.settings import Settings
+from tests.fakes.cli_runner import Typed
 from tests.fakes.receipts import START, a_receipt
-from tests.fakes.typed import Typed
 
 NOW = START + 600
 compactions = partial(

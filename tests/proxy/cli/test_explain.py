@@ -5,8 +5,8 @@ import pytest
 from proxy.cli.explain import attempt_lines, explain
 from proxy.records.receipt import Outcome
 from slo.usage import Usage
+from tests.fakes.cli_runner import Typed, alone
 from tests.fakes.receipts import START, a_receipt
-from tests.fakes.typed import Typed, alone
 
 EXPLAIN = alone(explain)
 

@@ -6,8 +6,8 @@ import pytest
 from proxy.cli.export import export
 from proxy.store.sql import ledger
 from proxy.tools.replay.lines import parse_line
+from tests.fakes.cli_runner import Typed, alone
 from tests.fakes.receipts import START, a_receipt
-from tests.fakes.typed import Typed, alone
 
 EXPORT = alone(export)
 PROMPT = '{"model":"m","messages":[{"role":"user","content":"Good morning."}]}'

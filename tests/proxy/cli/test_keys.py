@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from proxy.cli.keys import keys, teams
+from tests.fakes.cli_runner import Typed
 from tests.fakes.receipts import START
-from tests.fakes.typed import Typed
 
 
 @pytest.fixture

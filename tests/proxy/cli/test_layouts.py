@@ -9,8 +9,8 @@ from proxy.prefix.layouts.layout import Layout, LayoutMove
 from proxy.prefix.prompts.prompt import PromptSlot
 from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.store.store import Store
+from tests.fakes.cli_runner import Typed
 from tests.fakes.receipts import a_receipt
-from tests.fakes.typed import Typed
 
 NOW = 1_790_000_000.0
 MOVE = LayoutMove(

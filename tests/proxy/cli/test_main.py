@@ -26,9 +26,9 @@ from proxy.prefix.prompts.prompt import PromptSlot
 from proxy.records.feature_mode import LayoutScope
 from proxy.store.sql.ids import id_floor
 from proxy.store.store import Store
+from tests.fakes.background_loop import standing
+from tests.fakes.gateway_fixture import lab_standing
 from tests.fakes.receipts import a_receipt
-from tests.fakes.standing import standing
-from tests.fakes.town import lab_standing
 
 _SERVE = "from proxy.cli.main import main; main()"
 KEY = re.compile(r"tg-[\w-]{40}")

@@ -16,10 +16,10 @@ from proxy.settings import Settings
 from proxy.store.redis.objective_store import RedisCounters
 from slo.controller.state import ControllerSnapshot, ControllerState
 from slo.policies.file import Policies
-from tests.fakes.limited import NOW
-from tests.fakes.promised import objective
+from tests.fakes.admission_harness import NOW
+from tests.fakes.cli_runner import Typed
+from tests.fakes.objectives import objective
 from tests.fakes.redis_keys import SERVER
-from tests.fakes.typed import Typed
 
 SHARED = Settings(redis_url=SERVER)
 DEGRADED = ControllerSnapshot(

@@ -15,9 +15,9 @@ from slo.openslo import openslo_documents
 from slo.policies import file as promises_file
 from slo.policies.file import Policies
 from slo.prometheus_rules import rule_groups
-from tests.fakes.limited import NOW
-from tests.fakes.promised import objective
-from tests.fakes.typed import Typed
+from tests.fakes.admission_harness import NOW
+from tests.fakes.cli_runner import Typed
+from tests.fakes.objectives import objective
 
 CHAT = objective(
     name="chat-ttft",

@@ -11,9 +11,9 @@ from proxy.cli.terminal import Terminal
 from proxy.settings import Settings
 from slo.objective import Enforce, Metric, Objective, RequestKind
 from slo.policies.file import Policies
-from tests.fakes.limited import NOW
-from tests.fakes.promised import objective
-from tests.fakes.typed import Typed
+from tests.fakes.admission_harness import NOW
+from tests.fakes.cli_runner import Typed
+from tests.fakes.objectives import objective
 
 CHAT = objective(
     name="chat-ttft",

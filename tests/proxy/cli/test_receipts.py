@@ -15,8 +15,8 @@ from proxy.settings import Settings
 from proxy.store.journal.journal import Disk, Journal
 from proxy.store.journal.lines import encode, frame
 from proxy.store.journal.logged_receipts import MARKER, to_log_line
+from tests.fakes.cli_runner import Typed
 from tests.fakes.receipts import START, a_receipt
-from tests.fakes.typed import Typed
 
 DAY = 86_400.0
 

@@ -5,8 +5,8 @@ import pytest
 
 from proxy.cli.report import report
 from proxy.records.receipt import Outcome
+from tests.fakes.cli_runner import Typed, alone
 from tests.fakes.receipts import START, a_receipt
-from tests.fakes.typed import Typed, alone
 
 REPORT = alone(report)
 LONG = "a-feature-with-a-name-that-leaves-no-room-for-figures-in-eighty-columns"

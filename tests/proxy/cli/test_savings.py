@@ -13,8 +13,8 @@ from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.records.receipt import Receipt
 from proxy.store.store import Store
 from slo.usage import Usage
+from tests.fakes.cli_runner import Typed, alone
 from tests.fakes.receipts import START, a_receipt
-from tests.fakes.typed import Typed, alone
 
 SAVINGS, MISSES = alone(savings), alone(misses)
 

@@ -18,8 +18,8 @@ from proxy.cli.simulator import _catalog_toml, _model, _welcome_text, simulator_
 from proxy.cli.terminal import Terminal
 from proxy.configuration import read_catalog
 from proxy.settings import read
+from tests.fakes.cli_runner import Typed, alone
 from tests.fakes.receipts import START
-from tests.fakes.typed import Typed, alone
 
 PROGRAM = (sys.executable, "-c", "from proxy.cli.main import main; main()")
 

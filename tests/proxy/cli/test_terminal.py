@@ -5,7 +5,7 @@ import typer
 from rich.console import Console
 
 from proxy.cli.terminal import Terminal, empty_table, feature_name, format_time, sentence
-from tests.fakes.typed import Typed
+from tests.fakes.cli_runner import Typed
 
 NOW = 1_790_000_000.0
 

@@ -6,8 +6,8 @@ import pytest
 from proxy.calls.settlement import Pseudonymizer
 from proxy.cli.report import report
 from proxy.cli.users import users
+from tests.fakes.cli_runner import Typed, alone
 from tests.fakes.receipts import START, a_receipt
-from tests.fakes.typed import Typed, alone
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from proxy.pages.admin_sessions import IDLE_TIMEOUT_S, MAX_FAILURES
 from proxy.pages.app import add_error_handlers
 from tests.fakes.asgi import Connection, asked, refusal, scope
 from tests.fakes.board import CALL, NOW, FakeBoard, a_rerouted_call, overview
-from tests.fakes.steered import Watch
+from tests.fakes.objective_process import Watch
 
 TOKEN = "an-admin-token-of-24-chars"
 POLICY = (

@@ -6,7 +6,7 @@ from proxy.pages.admin_sessions import (
     AdminSessions,
     AdminToken,
 )
-from tests.fakes.steered import Watch
+from tests.fakes.objective_process import Watch
 
 TOKEN = "an-admin-token-of-24-chars"
 

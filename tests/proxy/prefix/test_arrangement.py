@@ -19,8 +19,8 @@ from proxy.prefix.planned import Draft
 from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.prompts.prompt import Prompt, PromptSlot, parse_prompt
-from tests.fakes.kept import kept
-from tests.proxy.prefix.askings import RULES, SECRET, WAYS, asked, body, said, talk, tool
+from tests.fakes.planned_body_check import kept
+from tests.proxy.prefix.planning_requests import RULES, SECRET, WAYS, asked, body, said, talk, tool
 
 INSTRUCTIONS = "Be kind.\nThe user is Ines.\nIt is noon."
 WISH = {

@@ -14,7 +14,7 @@ from proxy.prefix.conversations import Conversations
 from proxy.prefix.planned import Planned, PlanningRequest
 from proxy.prefix.prompts.conversation import ConversationChain
 from proxy.records.origin import UncompactedConversation
-from tests.proxy.prefix.askings import RULES, WAYS, Json, Process, asked, body, said, tool
+from tests.proxy.prefix.planning_requests import RULES, WAYS, Json, Process, asked, body, said, tool
 
 MANY = 50
 WAY = WAYS["openai-interval"]

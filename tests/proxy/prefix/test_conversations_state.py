@@ -2,7 +2,7 @@
 
 from proxy.prefix.conversations import ConversationState
 from proxy.prefix.prediction.sent_call import digest_start
-from tests.proxy.prefix.askings import NOW, WAYS, Process, asked, body, talk
+from tests.proxy.prefix.planning_requests import NOW, WAYS, Process, asked, body, talk
 
 CLAUDE = WAYS["anthropic-breakpoint"]
 #: Seconds between two calls that one second of a clock may hold.

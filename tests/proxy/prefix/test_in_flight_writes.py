@@ -9,8 +9,8 @@ from proxy.prefix.breakpoints.plan import ExperimentArm
 from proxy.prefix.in_flight_writes import MAX_WAIT_S, InFlightWrites, PrefixWrite, max_wait_s
 from proxy.prefix.planned import Planned
 from slo.price import TokenRates
-from tests.fakes.ready import LONG, SHORT, planned, ready
-from tests.proxy.prefix.sendings import ANTHROPIC, OPENAI, VLLM, users
+from tests.fakes.planned_calls import LONG, SHORT, planned, ready
+from tests.proxy.prefix.sent_calls import ANTHROPIC, OPENAI, VLLM, users
 
 REGIME = Regime(
     name="anthropic-breakpoint",

@@ -10,7 +10,7 @@ from proxy.prefix.layouts.layout import Layout, LayoutMove
 from proxy.prefix.lessons import LayoutLearner, _merge_moves, is_due, layout_effect
 from proxy.prefix.planned import Planned
 from proxy.prefix.prompts.prompt import PromptSlot
-from tests.proxy.prefix.askings import RULES, WAYS, Process, asked, body, said, talk, tool
+from tests.proxy.prefix.planning_requests import RULES, WAYS, Process, asked, body, said, talk, tool
 
 WAY = WAYS["openai-interval"]
 FIRST, OTHER = [tool("a")], [tool("b"), tool("c")]

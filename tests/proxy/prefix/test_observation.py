@@ -26,8 +26,8 @@ from proxy.prefix.prediction.sent_call import SentCall
 from slo.price import TokenRates
 from slo.usage import Usage
 from tests.proxy.caches.prompts import tokens
-from tests.proxy.prefix.askings import RULES, WAYS, Process, asked, body, talk
-from tests.proxy.prefix.sendings import ANTHROPIC, INTERVAL, VLLM, users
+from tests.proxy.prefix.planning_requests import RULES, WAYS, Process, asked, body, talk
+from tests.proxy.prefix.sent_calls import ANTHROPIC, INTERVAL, VLLM, users
 
 RATES = TokenRates(
     input=2_000_000_000, cache_read=200_000_000, write_5m=2_500_000_000, write_1h=4_000_000_000

@@ -3,7 +3,7 @@ import pytest
 
 from proxy.prefix.planned import DiagnosticsQuestion, Passthrough, layout_place
 from proxy.records.feature_mode import LayoutScope
-from tests.proxy.prefix.askings import WAYS, Process, asked, body, talk
+from tests.proxy.prefix.planning_requests import WAYS, Process, asked, body, talk
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from proxy.prefix.prompts.fingerprints import team_fingerprint
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.records.feature_mode import LayoutScope
 from slo.usage import Usage
-from tests.proxy.prefix.askings import (
+from tests.proxy.prefix.planning_requests import (
     NOW,
     RULES,
     SECRET,

@@ -15,10 +15,20 @@ from proxy.prefix.planned import PlanningTarget
 from proxy.prefix.prompts.prompt import PromptSlot
 from tests.fakes.badly_built import raw_bodies
 from tests.fakes.conversations import CONVERSATIONS
-from tests.fakes.kept import kept
+from tests.fakes.planned_body_check import kept
 from tests.fakes.recorded import KINDS, PATHS, Recorded
 from tests.fakes.wire_prefix import ROUTES, Onlooker
-from tests.proxy.prefix.askings import RULES, WAYS, Json, Process, asked, body, learned, said, tool
+from tests.proxy.prefix.planning_requests import (
+    RULES,
+    WAYS,
+    Json,
+    Process,
+    asked,
+    body,
+    learned,
+    said,
+    tool,
+)
 
 BUILT = {"well": Recorded.bodies, "badly": raw_bodies}
 #: Of each recorded set every so manieth conversation.

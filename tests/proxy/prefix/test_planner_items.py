@@ -22,10 +22,19 @@ from proxy.tools.simulator.responses import RESPONSES
 from proxy.tools.simulator.scripted_reply import ReadingContext
 from tests.fakes.badly_built import raw_bodies
 from tests.fakes.conversations import CONVERSATIONS
-from tests.fakes.in_items import in_items
-from tests.fakes.kept import kept
+from tests.fakes.planned_body_check import kept
 from tests.fakes.recorded import KINDS, PATHS, Recorded
-from tests.proxy.prefix.askings import RULES, SECRET, WAYS, Json, Process, asked, learned, said
+from tests.fakes.responses_bodies import in_items
+from tests.proxy.prefix.planning_requests import (
+    RULES,
+    SECRET,
+    WAYS,
+    Json,
+    Process,
+    asked,
+    learned,
+    said,
+)
 
 REGIMES = sorted(WAYS.keys() - {"anthropic-breakpoint"})
 BUILT = {"well": Recorded.bodies, "badly": raw_bodies}

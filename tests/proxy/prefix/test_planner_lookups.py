@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from proxy.prefix.planned import Planned
 from proxy.prefix.prediction.lookups import entry_keys, lookup_places, written_breakpoints
 from proxy.prefix.prediction.sent_call import SentCall
-from tests.proxy.prefix.askings import RULES, WAYS, Json, Process, asked, body, said, tool
+from tests.proxy.prefix.planning_requests import RULES, WAYS, Json, Process, asked, body, said, tool
 
 REGIMES: Final = ("anthropic-breakpoint", "openai-breakpoint")
 FOUND: Final = "Line after line of what was found. " * 40

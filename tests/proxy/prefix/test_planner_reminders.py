@@ -4,7 +4,7 @@ import pytest
 
 from proxy.prefix.planned import Planned
 from proxy.prefix.prompts.prompt import ASSISTANT
-from tests.proxy.prefix.askings import RULES, WAYS, Json, Process, asked, body, said
+from tests.proxy.prefix.planning_requests import RULES, WAYS, Json, Process, asked, body, said
 
 ANTHROPIC, OPENAI = "anthropic-breakpoint", "openai-breakpoint"
 BOTH = (ANTHROPIC, OPENAI)

@@ -15,7 +15,7 @@ from proxy.prefix.provider_diagnostics import (
     diagnostics_question,
     provider_reason,
 )
-from tests.proxy.prefix.askings import NOW, WAYS, Process, asked, body, talk
+from tests.proxy.prefix.planning_requests import NOW, WAYS, Process, asked, body, talk
 
 CLAUDE = msgspec.structs.replace(WAYS["anthropic-breakpoint"], asks="messages")
 GPT = msgspec.structs.replace(WAYS["openai-breakpoint"], asks="responses")

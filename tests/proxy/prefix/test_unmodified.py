@@ -6,7 +6,7 @@ import pytest
 from proxy.prefix.planned import Planned
 from proxy.prefix.prediction.billing import expected_usage, prompt_cost
 from slo.usage import Usage
-from tests.proxy.prefix.askings import RULES, WAYS, Process, asked, body, said, talk, tool
+from tests.proxy.prefix.planning_requests import RULES, WAYS, Process, asked, body, said, talk, tool
 
 OPENAI, ANTHROPIC, INTERVAL = "openai-breakpoint", "anthropic-breakpoint", "openai-interval"
 

@@ -6,7 +6,7 @@ from proxy.prefix.breakpoints.reuse_statistics import ReuseStatistics
 from proxy.prefix.explain.reasons import MissReason
 from proxy.records.origin import UncompactedConversation
 from slo.usage import Usage
-from tests.proxy.prefix.askings import WAYS, Process, asked, body, said, talk
+from tests.proxy.prefix.planning_requests import WAYS, Process, asked, body, said, talk
 
 LONG = "Where is my parcel? " * 600
 #: What its caller sent, nine answers long.

@@ -7,7 +7,7 @@ from proxy.caches.regime import Regime
 from proxy.prefix.breakpoints.plan import BreakpointPolicy
 from proxy.prefix.breakpoints.policies import add_cache_key, is_explicit, key_headers
 from proxy.prefix.prompts.prompt import Prompt, parse_prompt
-from tests.fakes.kept import kept
+from tests.fakes.planned_body_check import kept
 
 OPENAI = Regime(name="openai-breakpoint", provider="openai", marks=4)
 INTERVAL = Regime(name="openai-interval", provider="openai")

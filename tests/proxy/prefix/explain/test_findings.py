@@ -14,7 +14,7 @@ from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
 from proxy.prefix.prediction.sent_call import SentCall
 from proxy.prefix.prompts.prompt import Prompt
 from slo.usage import Usage
-from tests.proxy.prefix.sendings import (
+from tests.proxy.prefix.sent_calls import (
     ANTHROPIC,
     DEEPSEEK,
     GEMINI,

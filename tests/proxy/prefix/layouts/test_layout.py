@@ -21,8 +21,8 @@ from proxy.prefix.layouts.layout import (
 )
 from proxy.prefix.layouts.order import TextPiece
 from proxy.prefix.prompts.prompt import PromptSlot, parse_prompt
-from tests.fakes.kept import kept
-from tests.proxy.prefix.arranging import applied
+from tests.fakes.planned_body_check import kept
+from tests.proxy.prefix.arrangement_fixtures import applied
 
 SYSTEM = "You answer mail.\nTime: {}\nUser: {}\n\nBe kind to all.\nNever lie.\n"
 

@@ -17,7 +17,7 @@ from proxy.prefix.layouts.order import (
 )
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.prompts.prompt import PromptSlot, parse_prompt
-from tests.fakes.kept import kept
+from tests.fakes.planned_body_check import kept
 
 PIECE_WORDS = st.text("abc \n.", max_size=9)
 PIECES = st.lists(

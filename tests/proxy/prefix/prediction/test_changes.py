@@ -15,7 +15,7 @@ from proxy.prefix.prediction.changes import (
 )
 from proxy.prefix.prediction.sent_call import MAX_DIGESTS, SentCall
 from proxy.prefix.prompts.prompt import parse_prompt
-from tests.proxy.prefix.sendings import ANTHROPIC, OPENAI, VLLM, fingerprint, sent
+from tests.proxy.prefix.sent_calls import ANTHROPIC, OPENAI, VLLM, fingerprint, sent
 
 BODY = b"""{"model": "m", "messages": [], "temperature": 1, "reasoning_effort": "low",
 "verbosity": null, "tool_choice": "auto", "prompt_cache_key": "k"}"""

@@ -17,7 +17,7 @@ from proxy.prefix.prediction.lookups import (
 from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
 from proxy.prefix.prediction.sent_call import SentCall
 from slo.usage import Usage
-from tests.proxy.prefix.sendings import ANTHROPIC, DEEPSEEK, GEMINI, OPENAI, VLLM, sent, users
+from tests.proxy.prefix.sent_calls import ANTHROPIC, DEEPSEEK, GEMINI, OPENAI, VLLM, sent, users
 
 MANY = tuple((f"m{at}", 100) for at in range(40))
 REFUSED = Usage(input=1_200)

@@ -23,7 +23,7 @@ from proxy.prefix.prediction.sent_call import SentCall, TokenScale
 from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN, PromptBlock
 from slo.usage import Usage
 from tests.proxy.caches.prompts import tokens
-from tests.proxy.prefix.sendings import (
+from tests.proxy.prefix.sent_calls import (
     ANTHROPIC,
     DEEPSEEK,
     GEMINI,

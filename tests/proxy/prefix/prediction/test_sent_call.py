@@ -20,7 +20,7 @@ from proxy.prefix.prediction.sent_call import (
 )
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.prompts.prompt import PromptBlock
-from tests.proxy.prefix.sendings import ANTHROPIC, VLLM, block, body, fingerprint, sent, users
+from tests.proxy.prefix.sent_calls import ANTHROPIC, VLLM, block, body, fingerprint, sent, users
 
 TOOLS = [block("search", 400, role="tools", at=at) for at in range(2)]
 RULES = block("rules", 9_000, role="system", leads=True)

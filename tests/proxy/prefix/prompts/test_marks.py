@@ -29,9 +29,9 @@ from proxy.tools.simulator import chat_bodies, messages_bodies, messages_rules
 from proxy.tools.simulator.models import MODELS
 from proxy.tools.simulator.rendering import Vocabulary
 from proxy.tools.simulator.scripted_reply import ReadingContext
-from tests.fakes.desk import call, route
-from tests.fakes.kept import kept
-from tests.proxy.prefix.sendings import blocks
+from tests.fakes.call_dependencies import call, route
+from tests.fakes.planned_body_check import kept
+from tests.proxy.prefix.sent_calls import blocks
 
 ANTHROPIC = Regime(
     name="anthropic-breakpoint",

@@ -20,8 +20,8 @@ from proxy.prefix.prompts.prompt import (
     parse_prompt,
     part_text,
 )
-from tests.fakes.kept import kept
-from tests.proxy.prefix.sendings import blocks
+from tests.fakes.planned_body_check import kept
+from tests.proxy.prefix.sent_calls import blocks
 
 SYSTEM = {"role": "system", "content": [{"type": "text", "text": "a"}, {"type": "text"}]}
 DEVELOPER = {"role": "developer", "content": "b"}

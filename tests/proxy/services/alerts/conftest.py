@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from proxy.store.store import Store
-from tests.fakes.dispatching import OK, Room, dispatching
+from tests.fakes.dispatcher_harness import OK, Room, dispatching
 from tests.fakes.server import Step
 
 

@@ -15,7 +15,7 @@ from slo.budget import Budget, BudgetUnit, counter_key
 from slo.reservations import CounterLevel
 from slo.window import Window
 from tests.fakes.alerts import NOW, POISON, an_alert, an_outlet, posted
-from tests.fakes.dispatching import FAILS, OK, Room
+from tests.fakes.dispatcher_harness import FAILS, OK, Room
 from tests.fakes.server import serving
 
 

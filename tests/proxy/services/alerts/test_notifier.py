@@ -10,7 +10,7 @@ from slo.alert import Severity, resolve_alert
 from slo.alerting import GROUPING_SLOT_S
 from slo.policies.sinks import SinkKind
 from tests.fakes.alerts import NOW, SECRET, a_sink, an_alert, an_outlet, posted
-from tests.fakes.dispatching import FAILS, OK, REFUSES, Room
+from tests.fakes.dispatcher_harness import FAILS, OK, REFUSES, Room
 from tests.fakes.server import RESET, head
 
 

@@ -13,14 +13,14 @@ from slo.budget import BudgetUnit, HoldPolicy
 from slo.reservations import CounterLevel
 from slo.usage import Usage
 from slo.window import Window
-from tests.fakes.admitted import (
+from tests.fakes.admission_harness import BODY, WORST, Office, budget
+from tests.fakes.admission_scenarios import (
     ANSWERED,
     COST,
     COUNTER,
     settled,
     told,
 )
-from tests.fakes.limited import BODY, WORST, Office, budget
 from tests.fakes.refusals import refusing
 
 

@@ -7,7 +7,8 @@ import pytest
 from proxy.errors import Unready
 from slo.budget import OnStoreLoss
 from slo.reservations import CounterLevel
-from tests.fakes.admitted import (
+from tests.fakes.admission_harness import LIKELY_WORST, WORST, Office, budget
+from tests.fakes.admission_scenarios import (
     ANSWERED,
     COST,
     COUNTER,
@@ -16,7 +17,6 @@ from tests.fakes.admitted import (
     until_refused,
 )
 from tests.fakes.clock import ticks
-from tests.fakes.limited import LIKELY_WORST, WORST, Office, budget
 from tests.fakes.refusals import refusing
 
 

@@ -11,9 +11,9 @@ from slo.budget import Budget
 from slo.reservations import CounterLevel
 from slo.steady_clock import BELIEVED_AFTER_S, SteadyClock
 from slo.window import Window
-from tests.fakes.admitted import ANSWERED, settled
+from tests.fakes.admission_harness import NOW, WORST, Office, budget
+from tests.fakes.admission_scenarios import ANSWERED, settled
 from tests.fakes.clock import played, ticks
-from tests.fakes.limited import NOW, WORST, Office, budget
 from tests.fakes.refusals import refusing
 
 DAY = 86_400.0

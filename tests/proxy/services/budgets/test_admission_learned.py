@@ -6,7 +6,8 @@ from dataclasses import replace
 from proxy.errors import CallerError
 from slo.budget import HoldPolicy
 from slo.reservations import CounterLevel
-from tests.fakes.admitted import (
+from tests.fakes.admission_harness import BODY, ROUTE, WORST, Office, budget
+from tests.fakes.admission_scenarios import (
     ANSWERED,
     COST,
     COUNTER,
@@ -15,7 +16,6 @@ from tests.fakes.admitted import (
     told,
     until_refused,
 )
-from tests.fakes.limited import BODY, ROUTE, WORST, Office, budget
 from tests.fakes.refusals import refusing
 
 

@@ -12,10 +12,10 @@ from proxy.records.receipt import Outcome
 from slo.budget import BudgetUnit, HoldPolicy, UnpricedPolicy
 from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
 from slo.reservations import CounterLevel
-from tests.fakes.admitted import ANSWERED, COST, COUNTER, settled, told
-from tests.fakes.ceilinged import model
+from tests.fakes.admission_harness import BODY, ROUTE, WORST, Office, budget
+from tests.fakes.admission_scenarios import ANSWERED, COST, COUNTER, settled, told
+from tests.fakes.ceiling_harness import model
 from tests.fakes.clock import played
-from tests.fakes.limited import BODY, ROUTE, WORST, Office, budget
 from tests.fakes.refusals import refusing
 
 #: A model of the same provider at a quarter of the price.

@@ -8,8 +8,8 @@ from proxy.calls.translation import prepare
 from proxy.services.budgets.ceiling_evaluation import CeilingEvaluation
 from proxy.services.budgets.clamps import with_output_limit
 from slo.ceiling import CeilingDecision, CeilingExceeded, CeilingStep, OutputClamped
-from tests.fakes.ceilinged import DEAR, HALF, WORST, Hall, ceiling
-from tests.fakes.limited import BODY
+from tests.fakes.admission_harness import BODY
+from tests.fakes.ceiling_harness import DEAR, HALF, WORST, Hall, ceiling
 
 
 def case(spent: int = 0, body: bytes = BODY) -> CeilingEvaluation:

@@ -11,10 +11,10 @@ from proxy.calls.settlement import AttemptInfo
 from proxy.calls.translation import prepare
 from slo.budget import UnpricedPolicy
 from slo.ceiling import CeilingStep
-from tests.fakes.ceilinged import DEAR, HALF, WORST, Hall, ceiling, model
-from tests.fakes.desk import route
-from tests.fakes.limited import BODY
-from tests.fakes.ready import ready
+from tests.fakes.admission_harness import BODY
+from tests.fakes.call_dependencies import route
+from tests.fakes.ceiling_harness import DEAR, HALF, WORST, Hall, ceiling, model
+from tests.fakes.planned_calls import ready
 from tests.fakes.refusals import refusing
 
 CLAMP, CHEAPER, REFUSE = CeilingStep

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 
 from proxy.services.budgets.counter_stalls import STALL_WAIT_S, CounterStalls
 from proxy.store.redis.local_budget_store import StoreUnavailable
+from tests.fakes.call_dependencies import LoopTasks
 from tests.fakes.clock import played, ticks
-from tests.fakes.desk import LoopTasks
 
 
 class Silent:

@@ -6,7 +6,7 @@ from proxy.services.budgets.local_quota import TTL_S, LocalQuota
 from proxy.services.budgets.reservation_requests import CountedBudget
 from slo.reservation_sizing import UsageBounds
 from slo.reservations import CounterLevel
-from tests.fakes.limited import NOW, budget
+from tests.fakes.admission_harness import NOW, budget
 
 NEED = UsageBounds(sure=1, typical=5, likely=7, worst=10)
 COUNTED = CountedBudget(budget(limit=1000), "acme", "b/acme", NOW + 3600)

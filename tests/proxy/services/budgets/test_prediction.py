@@ -23,9 +23,9 @@ from proxy.services.budgets.pricing import Alternative, Prediction
 from proxy.store.sql.answers import PastAnswer
 from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
 from slo.usage import Usage
-from tests.fakes.desk import ESTIMATE, FakeEstimator, call, catalog, route
-from tests.fakes.limited import BODY, NOW
-from tests.fakes.ready import ready
+from tests.fakes.admission_harness import BODY, NOW
+from tests.fakes.call_dependencies import ESTIMATE, FakeEstimator, call, catalog, route
+from tests.fakes.planned_calls import ready
 from tests.fakes.receipts import a_receipt
 
 ROUTE = route("one", max_output=4096)

@@ -21,9 +21,9 @@ from proxy.store.store import Store
 from slo.budget import Budget, BudgetUnit
 from slo.reservations import CounterClaim, CounterLevel
 from slo.window import Window
+from tests.fakes.admission_harness import NOW, Losable, budget
 from tests.fakes.clock import played, ticks
 from tests.fakes.databases import migrated_sqlite
-from tests.fakes.limited import NOW, Losable, budget
 from tests.fakes.receipts import a_receipt
 
 COUNTER = "b/team/usd/2026-09-21/acme"

@@ -21,10 +21,10 @@ from proxy.store.redis.local_budget_store import LocalBudgetStore
 from proxy.store.sql.answers import MAX_RECEIPTS, Answers, PastAnswer
 from proxy.store.store import Store
 from slo.reservations import CounterClaim, Reservations
-from tests.fakes.around import Heard, around
+from tests.fakes.admission_harness import NOW
+from tests.fakes.app_context import Heard, around
+from tests.fakes.call_dependencies import catalog
 from tests.fakes.databases import migrated_sqlite
-from tests.fakes.desk import catalog
-from tests.fakes.limited import NOW
 from tests.fakes.offline import offline_store
 from tests.fakes.redis_keys import SERVER, prefix
 

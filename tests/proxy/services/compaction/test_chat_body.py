@@ -11,8 +11,8 @@ from compaction.reading.message import CannotCompactError
 from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.services.compaction.chat_body import compact_call, identify_conversation
-from tests.fakes.desk import KEY
-from tests.proxy.prefix.askings import WAYS, Process, asked
+from tests.fakes.call_dependencies import KEY
+from tests.proxy.prefix.planning_requests import WAYS, Process, asked
 from tests.proxy.services.compaction.compaction_fixtures import (
     SECRET,
     Shorter,

@@ -16,8 +16,8 @@ from proxy.errors import CallerError, UpstreamError
 from proxy.services.compaction import summariser as notebook_
 from proxy.services.compaction.summariser import build_summariser
 from proxy.settings import Settings
-from tests.fakes.around import Heard, around
-from tests.fakes.desk import route
+from tests.fakes.app_context import Heard, around
+from tests.fakes.call_dependencies import route
 from tests.proxy.services.compaction.compaction_fixtures import NOW, Clock, chat, opened
 from tests.proxy.services.compaction.summariser_fixtures import (
     POLICY,

@@ -17,10 +17,10 @@ from proxy.services.compaction.summary_request import (
     request_template,
     summary_call,
 )
+from tests.fakes.admission_harness import Office, budget
 from tests.fakes.answers import USAGE
+from tests.fakes.call_dependencies import KEY, desk
 from tests.fakes.clock import played, ticks
-from tests.fakes.desk import KEY, desk
-from tests.fakes.limited import Office, budget
 from tests.fakes.receipts import a_receipt
 from tests.fakes.upstream import SILENCE, FakeTransport, Scripted, broken
 from tests.proxy.services.compaction.compaction_fixtures import NOW, chat

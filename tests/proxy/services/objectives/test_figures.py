@@ -5,8 +5,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from proxy.services.objectives.figures import ObjectiveMetrics
 from proxy.services.objectives.router import ObjectiveRouter
 from slo.controller.state import ControllerSnapshot, ControllerState
-from tests.fakes.replicas_steered import objective, tracks
-from tests.fakes.turmoil import town
+from tests.fakes.chaos import town
+from tests.fakes.objective_replicas import objective, tracks
 
 
 def page(wheel: ObjectiveRouter) -> str:

@@ -10,10 +10,10 @@ from proxy.store.redis.objective_state import MAX_INCREMENT, MAX_KEYS
 from proxy.store.sql.pins import PinRow
 from slo.controller.state import ControllerState
 from slo.objective import Enforce
+from tests.fakes.chaos import town
 from tests.fakes.clock import played
-from tests.fakes.replicas_steered import START, Replica, World, objective, tracks
-from tests.fakes.steered import opened
-from tests.fakes.turmoil import town
+from tests.fakes.objective_process import opened
+from tests.fakes.objective_replicas import START, Replica, World, objective, tracks
 
 DOWN = (ControllerState.DEGRADED, 1)
 FROZEN = (ControllerState.FROZEN, 1)

@@ -12,11 +12,11 @@ from proxy.services.objectives.figures import ObjectiveMetrics
 from proxy.services.objectives.router import ObjectiveRouter
 from proxy.services.objectives.setup import resolve_snapshots, running_objectives
 from proxy.store.redis.local_objective_store import LocalCounters
+from tests.fakes.call_dependencies import FakeEstimator, LoopTasks
+from tests.fakes.chaos import town
 from tests.fakes.clock import played
-from tests.fakes.desk import FakeEstimator, LoopTasks
+from tests.fakes.objective_replicas import START, Kept, objective
 from tests.fakes.redis_keys import SERVER
-from tests.fakes.replicas_steered import START, Kept, objective
-from tests.fakes.turmoil import town
 
 
 def surroundings(

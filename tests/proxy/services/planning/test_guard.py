@@ -11,8 +11,8 @@ from proxy.records.feature_mode import LayoutScope
 from proxy.services.planning.guard import PlanningGuard, suspension_alert
 from proxy.store.store import Store
 from tests.fakes.alerts import Notified
-from tests.fakes.desk import LoopTasks
-from tests.proxy.services.planning.plannings import Away, Clock, opened, run
+from tests.fakes.call_dependencies import LoopTasks
+from tests.proxy.services.planning.planning_fixtures import Away, Clock, opened, run
 
 PLACE = LayoutScope("team_1", "chat", "gpt")
 HARM = Harm(calls=50, more=0.42)

@@ -17,10 +17,10 @@ from proxy.services.planning import planning as planning_
 from proxy.services.planning.planning import PromptPlanning
 from proxy.store.store import Store
 from slo.usage import Usage
+from tests.fakes.call_dependencies import call
 from tests.fakes.clock import played
-from tests.fakes.desk import call
-from tests.proxy.prefix.askings import NOW, SECRET, body, said, talk
-from tests.proxy.services.planning.plannings import (
+from tests.proxy.prefix.planning_requests import NOW, SECRET, body, said, talk
+from tests.proxy.services.planning.planning_fixtures import (
     LARGE,
     PLACE,
     ROUTE,

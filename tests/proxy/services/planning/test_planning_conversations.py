@@ -13,10 +13,10 @@ from proxy.prefix.planner import Planner
 from proxy.services.planning import planning as planning_
 from proxy.services.planning.planning import PromptPlanning
 from proxy.store.store import Store
+from tests.fakes.call_dependencies import call
 from tests.fakes.clock import played
-from tests.fakes.desk import call
-from tests.proxy.prefix.askings import NOW, SECRET, body, said, talk, tool
-from tests.proxy.services.planning.plannings import (
+from tests.proxy.prefix.planning_requests import NOW, SECRET, body, said, talk, tool
+from tests.proxy.services.planning.planning_fixtures import (
     LARGE,
     ROUTE,
     Away,

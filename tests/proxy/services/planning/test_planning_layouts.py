@@ -13,10 +13,10 @@ from proxy.prefix.planned import Passthrough, Planned
 from proxy.records.call import Call
 from proxy.services.planning import planning as planning_
 from proxy.store.store import Store
+from tests.fakes.call_dependencies import call
 from tests.fakes.clock import played
-from tests.fakes.desk import call
-from tests.proxy.prefix.askings import NOW, RULES, WAYS, body, learned, talk
-from tests.proxy.services.planning.plannings import (
+from tests.proxy.prefix.planning_requests import NOW, RULES, WAYS, body, learned, talk
+from tests.proxy.services.planning.planning_fixtures import (
     ABOVE,
     PLACE,
     ROUTE,

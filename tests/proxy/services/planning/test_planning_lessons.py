@@ -12,9 +12,9 @@ from proxy.records.feature_mode import LayoutScope
 from proxy.services.planning import planning as planning_
 from proxy.services.planning.planning import PromptPlanning
 from slo.usage import Usage
-from tests.fakes.desk import call
-from tests.proxy.prefix.askings import RULES, SECRET, body, said, talk
-from tests.proxy.services.planning.plannings import (
+from tests.fakes.call_dependencies import call
+from tests.proxy.prefix.planning_requests import RULES, SECRET, body, said, talk
+from tests.proxy.services.planning.planning_fixtures import (
     ABOVE,
     PLACE,
     ROUTE,

@@ -15,9 +15,9 @@ from proxy.services.planning import planning as planning_
 from proxy.services.planning.planning import PromptPlanning
 from proxy.store.store import Store
 from slo.usage import Usage
-from tests.fakes.desk import call, route
-from tests.proxy.prefix.askings import RULES, said
-from tests.proxy.services.planning.plannings import Clock, chat, made, opened, planned, run
+from tests.fakes.call_dependencies import call, route
+from tests.proxy.prefix.planning_requests import RULES, said
+from tests.proxy.services.planning.planning_fixtures import Clock, chat, made, opened, planned, run
 
 ANSWERED = Usage(input=9_000)
 CLAUDE = route("claude", kind="anthropic", regime="anthropic-breakpoint")

@@ -21,7 +21,7 @@ from slo.reservations import (
     CounterLevel,
 )
 from tests.fakes.redis_keys import SERVER
-from tests.fakes.reservers import CLAIM, asked
+from tests.fakes.reservation_process import CLAIM, asked
 
 NOW: Final = 1000.0
 COUNTER: Final = CLAIM.counter

@@ -18,7 +18,7 @@ from proxy.store.redis.requests import answer_within
 from slo.reservations import CounterClaim, CounterLevel, ReservationGranted, ReservationRefused
 from tests.fakes.clock import InstantLoop, played
 from tests.fakes.redis_keys import SERVER
-from tests.fakes.reservers import CENTS_10, CLAIM, DOLLARS_5, asked, reserver, said, tell
+from tests.fakes.reservation_process import CENTS_10, CLAIM, DOLLARS_5, asked, reserver, said, tell
 from tests.fakes.slow_wire import SlowWire
 
 NOW: Final = 1000.0

@@ -34,7 +34,7 @@ from slo.reservations import (
     Reservations,
 )
 from tests.fakes.redis_keys import SERVER
-from tests.fakes.reserved import Books
+from tests.fakes.reservation_model import Books
 
 NOW = 1_000_000.0
 LATER = NOW + 30

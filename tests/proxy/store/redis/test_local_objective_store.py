@@ -22,8 +22,8 @@ from proxy.store.redis.objective_state import (
     SLOT_S,
 )
 from proxy.store.redis.objective_store import RedisCounters
+from tests.fakes.objective_process import Watch
 from tests.fakes.redis_keys import SERVER
-from tests.fakes.steered import Watch
 
 NOW = 1_790_000_000.0
 HERE = int(NOW // SLOT_S)

@@ -16,10 +16,10 @@ from proxy.store.redis.local_budget_store import StoreUnavailable
 from proxy.store.redis.objective_state import MAX_CLOCK_DRIFT_S, MAX_KEYS, RETENTION_S, SLOT_S
 from proxy.store.redis.objective_store import DEADLINE_S, RedisCounters
 from tests.fakes.clock import played
+from tests.fakes.objective_process import opened, steerer
 from tests.fakes.redis_keys import SERVER
-from tests.fakes.reservers import said, tell
+from tests.fakes.reservation_process import said, tell
 from tests.fakes.slow_wire import SlowWire
-from tests.fakes.steered import opened, steerer
 
 HERE: Final = 179_000_000
 LEASE: Final = 0.5

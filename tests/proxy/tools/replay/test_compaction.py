@@ -17,7 +17,7 @@ from proxy.tools.replay.planning import PlannedVariant
 from proxy.tools.replay.prompts import PromptReader
 from proxy.tools.replay.run import replay
 from slo.usage import Usage
-from tests.fakes.kept import kept
+from tests.fakes.planned_body_check import kept
 from tests.proxy.tools.replay.scene import (
     RULES,
     assistant,

@@ -14,7 +14,7 @@ from proxy.tools.replay.lines import RecordedCall
 from proxy.tools.replay.planning import PlannedVariant
 from proxy.tools.replay.run import replay
 from slo.usage import Usage
-from tests.fakes.kept import kept
+from tests.fakes.planned_body_check import kept
 from tests.proxy.tools.replay.scene import RULES, call, dialogue, reading, system, timed, tool, user
 
 LONG = [f"{rule} It stands in volume {number}." for number, rule in enumerate(RULES * 4)]

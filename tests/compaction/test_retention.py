@@ -5,6 +5,7 @@ import pytest
 from compaction.facts.fact import DetailLevel
 from compaction.policy import CompactionPolicy
 from tests.bench.compaction_baselines import baselines, ranks
+from tests.bench.compaction_methods import folds, on_rung
 from tests.bench.compaction_metrics import (
     SAID,
     Cut,
@@ -17,7 +18,6 @@ from tests.bench.compaction_metrics import (
     plain,
     stands,
 )
-from tests.bench.compaction_ours import folds, on_rung
 from tests.bench.compaction_probes import (
     POLICIES,
     breaches,

@@ -23,7 +23,7 @@ def reserver(prefix: str, name: str, times: int) -> Iterator["subprocess.Popen[s
 
     It answers with how many were granted, and waits for another line before it ends.
     """
-    command = [sys.executable, "-m", "tests.fakes.reservers", prefix, name, str(times)]
+    command = [sys.executable, "-m", "tests.fakes.reservation_process", prefix, name, str(times)]
     process = subprocess.Popen(  # noqa: S603 - our own command
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

@@ -1,6 +1,6 @@
 """What becomes of calls and promises while something fails: nothing hangs, nothing is lost.
 
-``python -m tests.bench.promise_faults`` does it for longer, and prints the table.
+``python -m tests.bench.objective_faults`` does it for longer, and prints the table.
 """
 
 from functools import cache
@@ -9,8 +9,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.bench.promise_faults import CUES, JUMPS, Fault, Met, got, meet
-from tests.bench.promise_losses import Loss, database_lost, leader_lost, redis_lost
+from tests.bench.objective_faults import CUES, JUMPS, Fault, Met, got, meet
+from tests.bench.objective_outages import Loss, database_lost, leader_lost, redis_lost
 from tests.fakes.postgres import schema
 from tests.fakes.redis_server import ABSENT, PROGRAM, own_redis
 

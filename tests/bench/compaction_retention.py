@@ -8,7 +8,7 @@ Every method shortens the same parts, in one run; see ``compaction_metrics`` for
 Parts of any size are folded here. A policy leaves short ones alone unless it is told to;
 ``--least`` does the same.
 
-Usage: python -m tests.bench.compaction_kept [TABLE…] [--every N] [--least TOKENS] [--later]
+Usage: python -m tests.bench.compaction_retention [TABLE…] [--every N] [--least TOKENS] [--later]
     [--lost] [--ours]
 """
 
@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tests.bench.compaction_baselines import baselines
+from tests.bench.compaction_methods import ours
 from tests.bench.compaction_metrics import RECORD, SAID, Cut, Method, Scale, Score, Tokens
-from tests.bench.compaction_ours import ours
 from tests.bench.compaction_sets import TABLES, cuts
 from tests.fakes.dialogue import words
 

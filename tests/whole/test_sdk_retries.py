@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from proxy.records.receipt import Outcome
+from tests.fakes.gateway_fixture import Town
 from tests.fakes.sdk import Dial
 from tests.fakes.sdk_calls import chat
-from tests.fakes.town import Town
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from proxy.store.sql.database import open_database, read_transaction
 from proxy.store.sql.ledger import ReceiptLedger
 from proxy.store.sql.reports import LedgerReports
 from tests.fakes.load import Load
-from tests.fakes.served import Served
+from tests.fakes.serve_process import Served
 
 _EVER = ReportPeriod(first=date(2020, 1, 1), end=date(2100, 1, 1), zone="UTC")
 

@@ -13,8 +13,8 @@ from proxy.records.call import Key
 from proxy.records.receipt import Receipt
 from tests.fakes.answers import ASKED, COMPLETION
 from tests.fakes.asgi import Connection, asked, nothing, refusal, scope
+from tests.fakes.call_dependencies import KEY, desk
 from tests.fakes.clock import played
-from tests.fakes.desk import KEY, desk
 from tests.fakes.upstream import FakeTransport, Piece, Scripted
 
 KEYS = {

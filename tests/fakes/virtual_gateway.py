@@ -1,7 +1,7 @@
-"""A gateway that keeps promises before a simulator, on real sockets, in time that leaps.
+"""A gateway with policies before a simulator, on real sockets, in virtual time.
 
 Two models: ``big``, which callers ask for, and ``small``. Gateway, lab and callers share one loop,
-whose time is the only one there is (see ``leaps``); threads and disks take none of it.
+whose time is the only one there is (see ``virtual_clock``); threads and disks take none of it.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from proxy.tools.simulator.upstream import Simulator
 from slo.alert import Alert
 from slo.price import call_cost
 from tests.fakes.databases import migrated_sqlite
-from tests.fakes.dialler import Dialler
+from tests.fakes.http_caller import Dialler
 
 START = 1_790_000_000.0
 MODELS: Mapping[str, SimulatedModel] = {

@@ -17,8 +17,8 @@ from proxy.tools.simulator.app import app
 from proxy.tools.simulator.models import SimulatedModel, SimulatorSettings
 from proxy.tools.simulator.server import serving
 from proxy.tools.simulator.upstream import Simulator
+from tests.fakes.background_loop import standing
 from tests.fakes.databases import migrated_sqlite
-from tests.fakes.standing import standing
 
 _CLAUDE = {"wire": "anthropic", "regime": "", "traits": frozenset({"sampling"})}
 #: ``narrow`` and ``narrow-claude`` take fifty tokens.

@@ -8,8 +8,8 @@ from proxy.errors import ProxyError
 from proxy.records.receipt import Outcome
 from slo.budget import Budget
 from slo.usage import Usage
+from tests.fakes.admission_harness import Office
 from tests.fakes.clock import played
-from tests.fakes.limited import Office
 
 COUNTER = "b/team/usd/2026-09-21/acme"
 USED = Usage(input=10, output=100)

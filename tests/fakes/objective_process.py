@@ -33,7 +33,7 @@ def steerer(prefix: str, who: str, seconds: float) -> Iterator["subprocess.Popen
 
     It does that again for every line it reads.
     """
-    command = [sys.executable, "-m", "tests.fakes.steered", prefix, who, str(seconds)]
+    command = [sys.executable, "-m", "tests.fakes.objective_process", prefix, who, str(seconds)]
     process = subprocess.Popen(  # noqa: S603 - our own command
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

@@ -16,7 +16,7 @@ from proxy.records.feature_mode import PlanningMode
 from proxy.settings import Settings
 from proxy.tools.simulator.server import serving
 from tests.fakes.databases import migrated_sqlite
-from tests.fakes.town import PRICE
+from tests.fakes.gateway_fixture import PRICE
 
 FOLDER = Path(__file__).resolve().parents[2] / "../shared/data/A/crewAIInc+crewAI"
 _ENDPOINTS = ("chat/completions", "responses", "embeddings")

@@ -26,7 +26,7 @@ from proxy.tools.simulator.app import app as lab_app
 from proxy.tools.simulator.models import SimulatorSettings
 from proxy.tools.simulator.server import serving
 from proxy.tools.simulator.upstream import Simulator, cache_of
-from tests.fakes.standing import standing
+from tests.fakes.background_loop import standing
 
 #: The model that stands for each regime.
 MODELS: Mapping[str, str] = {

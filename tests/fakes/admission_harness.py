@@ -26,8 +26,8 @@ from slo.reservations import (
     Reservations,
 )
 from slo.window import Window
+from tests.fakes.call_dependencies import FakeEstimator, LoopTasks, call, route
 from tests.fakes.clock import ticks
-from tests.fakes.desk import FakeEstimator, LoopTasks, call, route
 
 NOW = 1_790_000_000.0
 BODY = b'{"model":"m","messages":[],"max_completion_tokens":1000}'

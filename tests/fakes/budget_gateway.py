@@ -18,9 +18,9 @@ from proxy.app import Gateway, gateway
 from proxy.settings import Settings
 from proxy.tools.simulator.server import serving
 from proxy.tools.simulator.upstream import Simulator
+from tests.fakes.background_loop import standing
 from tests.fakes.databases import migrated_sqlite
-from tests.fakes.standing import standing
-from tests.fakes.town import lab_standing
+from tests.fakes.gateway_fixture import lab_standing
 
 DEAR = """
 [[models]]

@@ -23,9 +23,16 @@ from proxy.services.objectives.router import ObjectiveRouter
 from slo.concurrency import ConcurrencyLimit
 from slo.usage import Usage
 from tests.fakes.answers import STREAM, chunk, failing, stream
+from tests.fakes.call_dependencies import (
+    FakeEstimator,
+    HoldsNothing,
+    LoopTasks,
+    call,
+    route,
+    served,
+)
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import ticks
-from tests.fakes.desk import FakeEstimator, HoldsNothing, LoopTasks, call, route, served
 from tests.fakes.upstream import SILENCE, After, FakeExchange, Scripted, broken, unreachable
 
 #: When the loop's clock says 1000; calls arrive in seconds since 1970.

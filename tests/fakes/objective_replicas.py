@@ -16,7 +16,7 @@ from proxy.store.store import Store
 from slo.alert import Alert
 from slo.controller.state import ControllerState
 from slo.objective import Enforce, Metric, Objective
-from tests.fakes.turmoil import town
+from tests.fakes.chaos import town
 
 START = 1_790_000_000.0
 

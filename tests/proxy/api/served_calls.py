@@ -13,9 +13,9 @@ from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
 from slo.usage import Usage
 from tests.fakes.answers import ASKED, STREAMED
+from tests.fakes.call_dependencies import FakeEstimator, NoPlanning, call, desk, route, served
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import played, ticks
-from tests.fakes.desk import FakeEstimator, NoPlanning, call, desk, route, served
 from tests.fakes.upstream import FakeTransport, Piece, Scripted
 
 EXACT = Usage(input=36, cache_read=64, output=10)

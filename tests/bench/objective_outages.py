@@ -1,7 +1,7 @@
 # ruff: noqa: T201 - a script prints its result
 """Objectives while Redis, the database or the gateway that leads goes away, in real time.
 
-Usage: python -m tests.bench.promise_losses
+Usage: python -m tests.bench.objective_outages
 
 A third of all calls to ``big`` become thirty times as slow, and new conversations go to ``small``.
 Then Redis is held up, killed, and started again, empty; or, of two gateways, the one that leads is
@@ -29,15 +29,15 @@ from proxy.tools.simulator.models import SimulatedModel, SimulatorSettings
 from proxy.tools.simulator.server import serving
 from proxy.tools.simulator.upstream import Simulator
 from slo.alert import Alert
-from tests.fakes.dialler import Dialler, Heard
+from tests.fakes.background_loop import standing
+from tests.fakes.http_caller import Dialler, Heard
+from tests.fakes.ledger_check import Reckoning, reckoned
 from tests.fakes.load import Load
 from tests.fakes.postgres import schema
-from tests.fakes.reckoning import Reckoning, reckoned
 from tests.fakes.redis_server import OwnRedis, own_redis
 from tests.fakes.replicas import Sibling
-from tests.fakes.served import Served, served
-from tests.fakes.standing import standing
-from tests.fakes.virtual import CATALOG, question
+from tests.fakes.serve_process import Served, served
+from tests.fakes.virtual_gateway import CATALOG, question
 from tests.fakes.wire_cut import WireCut
 
 PROMISE = """

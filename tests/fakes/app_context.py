@@ -10,8 +10,8 @@ from proxy.configuration import Prepare, read_policies
 from proxy.settings import Settings
 from proxy.store.store import Store
 from slo.alert import Alert
-from tests.fakes.desk import FakeEstimator, LoopTasks, catalog
-from tests.fakes.limited import NOW
+from tests.fakes.admission_harness import NOW
+from tests.fakes.call_dependencies import FakeEstimator, LoopTasks, catalog
 
 
 @dataclass

@@ -15,9 +15,9 @@ from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.services.planning import planning as planning_
 from proxy.services.planning.planning import PromptPlanning
 from proxy.store.store import Store
+from tests.fakes.call_dependencies import LoopTasks, call, route
 from tests.fakes.databases import migrated_sqlite
-from tests.fakes.desk import LoopTasks, call, route
-from tests.proxy.prefix.askings import NOW, RULES, SECRET, body, talk
+from tests.proxy.prefix.planning_requests import NOW, RULES, SECRET, body, talk
 
 PLACE = LayoutScope("team_1", "chat", "any")
 ROUTE = route("openai", regime="openai-interval")

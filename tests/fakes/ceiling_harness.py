@@ -14,8 +14,8 @@ from proxy.services.budgets.prediction import Predictor
 from slo.ceiling import Ceiling
 from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
 from slo.usage import Usage
-from tests.fakes.desk import FakeEstimator, call, route
-from tests.fakes.limited import BODY, NOW
+from tests.fakes.admission_harness import BODY, NOW
+from tests.fakes.call_dependencies import FakeEstimator, call, route
 from tests.fakes.receipts import a_receipt
 
 #: 11 tokens once it is counted, of $1 a million; 1,000 to generate, of $4.

@@ -1,11 +1,11 @@
 # ruff: noqa: T201 - a script prints its result
 """What becomes of calls and promises while something fails: callers, ledger, decisions.
 
-Usage: python -m tests.bench.promise_faults [--quick]
+Usage: python -m tests.bench.objective_faults [--quick]
 
 The faults of an upstream and of a clock are played over HTTP in time that leaps, two calls a second
 for ten minutes, all streams; the fault is there for two of them. Those of Redis, the database and a
-leading gateway are real, and so is their time (``tests.bench.promise_losses``).
+leading gateway are real, and so is their time (``tests.bench.objective_outages``).
 """
 
 import argparse
@@ -18,10 +18,10 @@ from pathlib import Path
 
 from proxy.records.receipt import Receipt
 from slo.alert import Alert
-from tests.bench import promise_losses
-from tests.fakes.dialler import Heard
-from tests.fakes.leaps import leaping
-from tests.fakes.virtual import Virtual, question, virtual
+from tests.bench import objective_outages
+from tests.fakes.http_caller import Heard
+from tests.fakes.virtual_clock import leaping
+from tests.fakes.virtual_gateway import Virtual, question, virtual
 
 TTFT = """
 [[objectives]]
@@ -217,7 +217,7 @@ def main() -> None:
         for line in met.errors:
             print(f"  ERROR {line}")
     if not options.quick:
-        promise_losses.tell()
+        objective_outages.tell()
 
 
 def faults() -> list[Fault]:

@@ -16,8 +16,8 @@ from proxy.tools.simulator.app import app
 from proxy.tools.simulator.models import SimulatedModel, SimulatorSettings
 from proxy.tools.simulator.server import serving
 from proxy.tools.simulator.upstream import Simulator
+from tests.fakes.background_loop import standing
 from tests.fakes.databases import migrated_sqlite
-from tests.fakes.standing import standing
 
 PRICE = (
     '{ input = "1.00", cache_read = "0.10", write_5m = "1.25", write_1h = "2.00", output = "4.00" }'

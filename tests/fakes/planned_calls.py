@@ -11,7 +11,7 @@ from proxy.prefix.prediction.sent_call import SentCall
 from proxy.prefix.prompts.conversation import ConversationChain
 from proxy.prefix.prompts.prompt import parse_prompt
 from slo.price import TokenRates
-from tests.proxy.prefix.sendings import ANTHROPIC, fingerprint, users
+from tests.proxy.prefix.sent_calls import ANTHROPIC, fingerprint, users
 
 #: Two dollars per million tokens.
 RATES: Final = TokenRates(input=2_000_000_000)
