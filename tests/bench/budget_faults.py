@@ -31,8 +31,8 @@ from slo.budget import OnStoreLoss
 from slo.reservations import CounterLevel
 from tests.fakes.background_loop import standing
 from tests.fakes.budget_gateway import DEAR, DIME, FIVE
-from tests.fakes.concurrent_callers import Crowd
-from tests.fakes.gateway_fixture import lab_standing
+from tests.fakes.concurrent_callers import ConcurrentCallers
+from tests.fakes.gateway_fixture import running_simulator
 from tests.fakes.redis_server import OwnRedis, own_redis
 from tests.fakes.replicas import Sibling
 from tests.fakes.serve_process import Served, served
@@ -158,7 +158,7 @@ def lost(folder: Path, redis: OwnRedis, *, lead: float, away: float) -> Loss:
         gateway = stack.enter_context(gateways(folder, budgets, redis.url, count=1))[0]
         ledger = Ledger(gateway, redis.url)
         stack.callback(ledger.store.close, 5)
-        crowd = Crowd(gateway.url, keys(ledger.store), body)
+        crowd = ConcurrentCallers(gateway.url, keys(ledger.store), body)
         with crowd.calling():
             time.sleep(lead)
             before = ledger.spent()
@@ -230,7 +230,7 @@ def restarted(folder: Path, redis: OwnRedis, *, near: int, after: float) -> Rest
         ledger = Ledger(made[0], redis.url)
         stack.callback(ledger.store.close, 5)
         key = {team: keys(ledger.store)[team]}
-        crowds = [Crowd(each.url, key, long_body) for each in made]
+        crowds = [ConcurrentCallers(each.url, key, long_body) for each in made]
         with crowds[0].calling(), crowds[1].calling():
             end = time.monotonic() + 60
             while (before := ledger.spent().get(team, 0)) < near and time.monotonic() < end:
@@ -249,7 +249,9 @@ def restarted(folder: Path, redis: OwnRedis, *, near: int, after: float) -> Rest
         for each in made:
             each.stop()
         spent = ledger.spent()[team]
-    everyone = Crowd("", key, long_body, met=[one for each in crowds for one in each.met])
+    everyone = ConcurrentCallers(
+        "", key, long_body, met=[one for each in crowds for one in each.met]
+    )
     rows = [row(everyone, phase, team) for phase in ("here", "back")]
     return Restarted(before, spent, level.spent, refused, rows)
 
@@ -277,7 +279,7 @@ def published(gateway: Served) -> float:
     )
 
 
-def row(crowd: Crowd, phase: str, team: str) -> Row:
+def row(crowd: ConcurrentCallers, phase: str, team: str) -> Row:
     """What a team met in a phase."""
     met = crowd.of(phase, team)
     refused = sorted(each.seconds for each in met if each.status != 200)
@@ -306,7 +308,9 @@ def gateways(folder: Path, budgets: str, redis_url: str, *, count: int) -> Itera
     """So many gateways on one ledger and one Redis, before one lab."""
     (folder / "policies.toml").write_text(budgets)
     with ExitStack() as stack:
-        _, catalog = stack.enter_context(standing(partial(lab_standing, folder, time_scale=0.0001)))
+        _, catalog = stack.enter_context(
+            standing(partial(running_simulator, folder, time_scale=0.0001))
+        )
         catalog.write_text(catalog.read_text() + DEAR)
         made = [stack.enter_context(served(folder, catalog))]
         for number in range(1, count):

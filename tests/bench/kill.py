@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from tests.fakes.background_loop import standing
-from tests.fakes.gateway_fixture import lab_standing
+from tests.fakes.gateway_fixture import running_simulator
 from tests.fakes.ledger_check import Reckoning, reckoned
 from tests.fakes.load import Load
 from tests.fakes.postgres import schema
@@ -25,7 +25,7 @@ def killed(
     """The load and the reckoning after so many kills, each a while after a start."""
     chance = random.Random(seed)  # noqa: S311 - when to kill is no secret
     with (
-        standing(lambda: lab_standing(folder, time_scale=0.02)) as (_, catalog),
+        standing(lambda: running_simulator(folder, time_scale=0.02)) as (_, catalog),
         served(folder, catalog, database_url) as gateway,
     ):
         gateway.start()

@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests.fakes.background_loop import standing
-from tests.fakes.gateway_fixture import lab_standing
+from tests.fakes.gateway_fixture import running_simulator
 from tests.fakes.ledger_check import Reckoning, reckoned
 from tests.fakes.load import Load
 from tests.fakes.postgres import schema
@@ -50,7 +50,7 @@ def outage(folder: Path, database_url: str, *, seconds: float, lead: float = 1.0
     user, _, _ = server.netloc.rpartition("@")
     with (
         wire,
-        standing(lambda: lab_standing(folder, time_scale=0.02)) as (_, catalog),
+        standing(lambda: running_simulator(folder, time_scale=0.02)) as (_, catalog),
         served(
             folder,
             catalog,

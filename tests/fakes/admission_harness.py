@@ -53,7 +53,7 @@ def budget(**fields: Any) -> Budget:
     )
 
 
-class Losable(LocalBudgetStore):
+class LosableBudgetStore(LocalBudgetStore):
     """Counters that can be lost.
 
     Attributes:
@@ -149,12 +149,12 @@ class Losable(LocalBudgetStore):
             raise StoreUnavailable("it is away")
 
 
-class Office:
+class AdmissionHarness:
     """Admission at work; its time is the running loop's."""
 
     def __init__(self, *budgets: Budget, known: Catalog | None = None) -> None:
         self.began = ticks()
-        self.store = Losable()
+        self.store = LosableBudgetStore()
         self.store.mend()
         self.estimator = FakeEstimator()
         self.predictor = Predictor(self.estimator, known)

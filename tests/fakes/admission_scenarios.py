@@ -8,7 +8,7 @@ from proxy.errors import ProxyError
 from proxy.records.receipt import Outcome
 from slo.budget import Budget
 from slo.usage import Usage
-from tests.fakes.admission_harness import Office
+from tests.fakes.admission_harness import AdmissionHarness
 from tests.fakes.clock import played
 
 COUNTER = "b/team/usd/2026-09-21/acme"
@@ -17,16 +17,16 @@ ANSWERED = AttemptOutcome(outcome=Outcome.ANSWERED, status=200, usage=USED)
 COST = 10 * 1_000 + 100 * 4_000
 
 
-def told(story: Callable[[Office], Awaitable[None]], *budgets: Budget) -> None:
+def run_scenario(story: Callable[[AdmissionHarness], Awaitable[None]], *budgets: Budget) -> None:
     """Play a story in an office with these budgets."""
 
     async def run() -> None:
-        await story(Office(*budgets))
+        await story(AdmissionHarness(*budgets))
 
     played(run())
 
 
-async def until_refused(office: Office, why: type[ProxyError]) -> list[AttemptInfo]:
+async def admit_until_refused(office: AdmissionHarness, why: type[ProxyError]) -> list[AttemptInfo]:
     """The attempts that are admitted before one is not."""
     admitted: list[AttemptInfo] = []
     with suppress(why):
@@ -37,15 +37,15 @@ async def until_refused(office: Office, why: type[ProxyError]) -> list[AttemptIn
     return admitted
 
 
-async def settled(office: Office) -> None:
+async def wait_until_settled(office: AdmissionHarness) -> None:
     """All that ended is settled."""
     await office.admission.wait_until_settled()
 
 
-async def learned(office: Office) -> None:
+async def answer_thirty_calls(office: AdmissionHarness) -> None:
     """Thirty short answers."""
     for number in range(30):
         attempt = office.attempt(number)
         await office.admit(attempt)
         office.end(attempt, ANSWERED)
-        await settled(office)
+        await wait_until_settled(office)

@@ -15,7 +15,7 @@ from tests.fakes.call_dependencies import FakeEstimator, LoopTasks, catalog
 
 
 @dataclass
-class Heard:
+class AppContextCalls:
     """What rooms told those around them."""
 
     published: list[Collector] = field(default_factory=list)
@@ -27,7 +27,9 @@ class Heard:
         return True
 
 
-def around(settings: Settings, opened: Store, heard: Heard, **fields: Any) -> AppContext:
+def fake_app_context(
+    settings: Settings, opened: Store, heard: AppContextCalls, **fields: Any
+) -> AppContext:
     return AppContext(
         **{
             "settings": settings,

@@ -20,7 +20,7 @@ from proxy.tools.simulator.server import serving
 from proxy.tools.simulator.upstream import Simulator
 from tests.fakes.background_loop import standing
 from tests.fakes.databases import migrated_sqlite
-from tests.fakes.gateway_fixture import lab_standing
+from tests.fakes.gateway_fixture import running_simulator
 
 DEAR = """
 [[models]]
@@ -117,7 +117,7 @@ async def knock(url: str, key: str) -> int:
 
 @asynccontextmanager
 async def _budgeted(folder: Path, settings: Mapping[str, Any]) -> AsyncIterator[Budgeted]:
-    async with lab_standing(folder, time_scale=0.0001) as (lab, catalog):
+    async with running_simulator(folder, time_scale=0.0001) as (lab, catalog):
         catalog.write_text(catalog.read_text() + DEAR)
         chosen = Settings(
             folder=folder / "gateway",

@@ -165,7 +165,7 @@ class LoopTasks:
             task.cancel()
 
 
-def desk(
+def fake_dependencies(
     transport: Transport,
     *routes: Route,
     patience: RetryPolicy | None = None,
@@ -189,7 +189,7 @@ def events(*datas: str) -> bytes:
     return b"".join(f"data: {data}\n\n".encode() for data in datas)
 
 
-async def served(asked: Call, caller: Caller, table: Dependencies, timeline: Timeline) -> None:
+async def serve_call(asked: Call, caller: Caller, table: Dependencies, timeline: Timeline) -> None:
     """Serve a call as the front does once it has read its body."""
     with CallWatchdog(WatchdogTimer(table.tasks.start)) as watch:
         watch.watch_caller(caller.wait_until_gone)

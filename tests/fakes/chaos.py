@@ -29,7 +29,7 @@ from tests.fakes.call_dependencies import (
     LoopTasks,
     call,
     route,
-    served,
+    serve_call,
 )
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import ticks
@@ -56,7 +56,7 @@ PLAYS = (*ANSWERS, NEVER, UNREACHABLE)
 
 
 @dataclass(frozen=True)
-class Fate:
+class ScriptedAttempt:
     """What one attempt meets, with the seconds that each step of it takes.
 
     Attributes:
@@ -77,27 +77,27 @@ class Fate:
 
 
 @dataclass
-class Asked:
+class ChaosCall:
     """One call, and what became of it."""
 
     call: Call
-    fates: list[Fate]
+    fates: list[ScriptedAttempt]
     caller: FakeCaller
     task: "asyncio.Task[None]"
     began: float
     over: float | None = None
     receipts: list[Receipt] = field(default_factory=list)
 
-    def fate(self, number: int) -> Fate:
+    def fate(self, number: int) -> ScriptedAttempt:
         return self.fates[min(number, len(self.fates) - 1)]
 
 
-class Turmoil(HoldsNothing):
+class ChaosHarness(HoldsNothing):
     """The desk, and all calls that came to it; it is every port but the caller."""
 
     def __init__(self, wheel: ObjectiveRouter, known: Catalog, *, room: int | None = None) -> None:
         self.wheel = wheel
-        self.calls: dict[str, Asked] = {}
+        self.calls: dict[str, ChaosCall] = {}
         self.exchanges: list[FakeExchange] = []
         self.planned_ended: Counter[int] = Counter()
         self._plans: list[Passthrough] = []
@@ -122,15 +122,15 @@ class Turmoil(HoldsNothing):
             router=wheel,
         )
 
-    def begin(self, fates: list[Fate], body: str, **caller: float | None) -> Asked:
+    def begin(self, fates: list[ScriptedAttempt], body: str, **caller: float | None) -> ChaosCall:
         """A call comes."""
         number = f"call_{len(self.calls)}"
         text = f'{{"model":"m","stream":true,"user":"{number}","messages":[{body}]}}'.encode()
         taker = FakeCaller(**caller)  # type: ignore[arg-type]
         asked = call(text, id=number, arrived=EPOCH + ticks())
-        line = served(asked, taker, self.desk, Timeline(ticks))
+        line = serve_call(asked, taker, self.desk, Timeline(ticks))
         task = asyncio.get_running_loop().create_task(self._watched(number, line))
-        self.calls[number] = Asked(asked, fates, taker, task, ticks())
+        self.calls[number] = ChaosCall(asked, fates, taker, task, ticks())
         return self.calls[number]
 
     async def _watched(self, number: str, line: object) -> None:
@@ -200,7 +200,7 @@ class Turmoil(HoldsNothing):
         return self.exchanges[-1]
 
 
-def town() -> Catalog:
+def two_model_catalog() -> Catalog:
     """Two routes to the model that is asked for, one to a smaller one."""
     offered: dict[str, Any] = {"window": 100_000, "max_output": 10_000, "can": frozenset()}
     here = (route("one", **offered), route("two", **offered))
@@ -219,6 +219,6 @@ def routes(known: Catalog) -> list[Route]:
     return [each for model in known.models.values() for each in model.routes]
 
 
-def is_told(error: BaseException | None) -> bool:
+def is_reportable(error: BaseException | None) -> bool:
     """True if the call ended in a way that its front knows how to tell."""
     return error is None or isinstance(error, ProxyError | ZeroDivisionError)

@@ -13,7 +13,7 @@ import orjson
 
 
 @dataclass(frozen=True)
-class Met:
+class ObservedCall:
     """One call.
 
     Attributes:
@@ -34,7 +34,7 @@ class Met:
 
 
 @dataclass
-class Crowd:
+class ConcurrentCallers:
     """Callers, some of each team, each calling again as soon as it was answered and has paused."""
 
     url: str
@@ -43,10 +43,10 @@ class Crowd:
     callers: int = 4
     pause: float = 0.05
     phase: str = "here"
-    met: list[Met] = field(default_factory=list)
+    met: list[ObservedCall] = field(default_factory=list)
 
     @contextmanager
-    def calling(self) -> Iterator["Crowd"]:
+    def calling(self) -> Iterator["ConcurrentCallers"]:
         """The crowd at work, until the block ends."""
         stop = threading.Event()
         thread = threading.Thread(target=lambda: asyncio.run(self._run(stop)), name="crowd")
@@ -57,7 +57,7 @@ class Crowd:
             stop.set()
             thread.join(60)
 
-    def of(self, phase: str, team: str) -> list[Met]:
+    def of(self, phase: str, team: str) -> list[ObservedCall]:
         """What a team met in a phase."""
         return [each for each in list(self.met) if (each.phase, each.team) == (phase, team)]
 
@@ -83,7 +83,7 @@ class Crowd:
             self.met.append(await self.call(session, team, self.body(next(numbers))))
             await asyncio.sleep(self.pause)
 
-    async def call(self, session: aiohttp.ClientSession, team: str, body: bytes) -> Met:
+    async def call(self, session: aiohttp.ClientSession, team: str, body: bytes) -> ObservedCall:
         """What became of one call."""
         phase, began = self.phase, time.monotonic()
         headers = {
@@ -100,4 +100,4 @@ class Crowd:
                 code = (read.get("error") or {}).get("code") or ""
         except (aiohttp.ClientError, TimeoutError) as error:
             code = type(error).__name__
-        return Met(phase, team, status, code, time.monotonic() - began, cost)
+        return ObservedCall(phase, team, status, code, time.monotonic() - began, cost)

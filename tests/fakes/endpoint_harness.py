@@ -13,7 +13,7 @@ from proxy.records.call import Key
 from proxy.records.receipt import Receipt
 from tests.fakes.answers import ASKED, COMPLETION
 from tests.fakes.asgi import Connection, asked, nothing, refusal, scope
-from tests.fakes.call_dependencies import KEY, desk
+from tests.fakes.call_dependencies import KEY, fake_dependencies
 from tests.fakes.clock import played
 from tests.fakes.upstream import FakeTransport, Piece, Scripted
 
@@ -64,7 +64,7 @@ class House:
     def __post_init__(self) -> None:
         self.room = BodyMemoryLimit(each=self.body, all_together=self.bodies)
         self.transport = FakeTransport(self.scripts)
-        table, ledger = desk(self.transport)
+        table, ledger = fake_dependencies(self.transport)
         table = replace(table, catalog=replace(table.catalog, passing=self.passing))
         self.receipts = ledger.receipts
         door = EndpointDependencies(

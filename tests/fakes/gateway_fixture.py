@@ -67,7 +67,7 @@ price = {{ input = "0.02" }}
 
 
 @dataclass(frozen=True)
-class Town:
+class GatewayFixture:
     """What a test needs of it.
 
     Attributes:
@@ -109,7 +109,7 @@ class Town:
 
 
 @asynccontextmanager
-async def lab_standing(
+async def running_simulator(
     folder: Path, *, time_scale: float = 0.0
 ) -> AsyncIterator[tuple[Simulator, Path]]:
     """A simulator, and the catalog of a gateway before it."""
@@ -126,19 +126,19 @@ async def lab_standing(
 
 
 @asynccontextmanager
-async def _town(folder: Path, settings: Mapping[str, Any]) -> AsyncIterator[Town]:
-    async with lab_standing(folder) as (lab, catalog):
+async def _town(folder: Path, settings: Mapping[str, Any]) -> AsyncIterator[GatewayFixture]:
+    async with running_simulator(folder) as (lab, catalog):
         chosen = Settings(folder=folder / "gateway", catalog=catalog, **settings)
         if not chosen.database_url:
             migrated_sqlite(chosen.folder / "thriftgate.db")
         async with gateway(chosen) as running, serving(running.app) as url:
             team = running.store.teams.create("acme", now=1_790_000_000.0)
             _, key = running.store.teams.create_key(team.id, "first", now=1_790_000_000.0)
-            yield Town(url=url, key=key, folder=folder, gateway=running, lab=lab)
+            yield GatewayFixture(url=url, key=key, folder=folder, gateway=running, lab=lab)
 
 
 @contextmanager
-def town(folder: Path, **settings: Any) -> Iterator[Town]:
+def running_gateway(folder: Path, **settings: Any) -> Iterator[GatewayFixture]:
     """A running town; its settings are the gateway's, as keyword arguments."""
     with standing(lambda: _town(folder, settings)) as made:
         yield made

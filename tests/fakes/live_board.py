@@ -14,7 +14,7 @@ from slo.budget import Budget
 from slo.controller.state import ControllerSnapshot
 from slo.objective import Objective
 from tests.fakes.admission_harness import NOW
-from tests.fakes.chaos import town
+from tests.fakes.chaos import two_model_catalog
 from tests.fakes.objective_replicas import tracks
 from tests.fakes.receipts import a_receipt
 
@@ -25,7 +25,7 @@ LIMIT = 5_000_000_000
 
 def wheel(*objectives: Objective, **standings: ControllerSnapshot) -> ObjectiveRouter:
     """Objectives, and where they stand."""
-    made = ObjectiveRouter(tracks(*objectives), town())
+    made = ObjectiveRouter(tracks(*objectives), two_model_catalog())
     made.standings = dict(standings)
     return made
 

@@ -16,7 +16,7 @@ from proxy.store.store import Store
 from slo.alert import Alert
 from slo.controller.state import ControllerState
 from slo.objective import Enforce, Metric, Objective
-from tests.fakes.chaos import town
+from tests.fakes.chaos import two_model_catalog
 
 START = 1_790_000_000.0
 
@@ -37,7 +37,7 @@ def tracks(*objectives: Objective) -> dict[str, TrackedObjective]:
     return {each.name: track_objective(each) for each in objectives or (objective(),)}
 
 
-class Losable:
+class LosableObjectiveStore:
     """Counters that can be out of reach."""
 
     def __init__(self, world: "World") -> None:
@@ -87,8 +87,8 @@ class Replica:
     def __init__(self, world: "World", who: str) -> None:
         self._world = world
         self.said: list[Alert] = []
-        self.counters = Losable(world)
-        self.wheel = ObjectiveRouter(world.tracks, town())
+        self.counters = LosableObjectiveStore(world)
+        self.wheel = ObjectiveRouter(world.tracks, two_model_catalog())
         self.steering = ReplicaSync(
             self.wheel,
             cast(ObjectiveCounters, self.counters),

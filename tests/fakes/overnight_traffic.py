@@ -17,7 +17,7 @@ _MEDIAN, _SIGMA = 250, math.log(941 / 250) / 1.6449
 
 
 @dataclass(frozen=True)
-class Night:
+class OvernightResult:
     """How it went, in parts of the limit.
 
     Attributes:
@@ -41,12 +41,12 @@ def cost(length: int) -> int:
     return PROMPT * INPUT_NANOS + length * OUTPUT_NANOS
 
 
-def night(
+def simulate_overnight(
     callers: int,
     seed: int,
     hold: Callable[[int, int, int], int | None],
     length: Callable[[random.Random], int] = length,
-) -> Night:
+) -> OvernightResult:
     """A night of this many callers, each of whom calls again at once; the refused wait a second.
 
     Args:
@@ -77,4 +77,4 @@ def night(
             early += spent * 2 < LIMIT
             refused.add(caller)
             heapq.heappush(agenda, (now + PATIENCE, caller, None))
-    return Night(spent / LIMIT, (first or 0) / LIMIT, early)
+    return OvernightResult(spent / LIMIT, (first or 0) / LIMIT, early)

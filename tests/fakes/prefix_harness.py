@@ -57,7 +57,7 @@ START = 1_790_000_000.0
 
 
 @dataclass
-class Sand:
+class TrafficClock:
     """A clock that shows what it was told last.
 
     Attributes:
@@ -78,7 +78,7 @@ class Sand:
 
 
 @dataclass(frozen=True)
-class Hourglass:
+class PrefixHarness:
     """A running gateway and its lab.
 
     Attributes:
@@ -92,7 +92,7 @@ class Hourglass:
     team: str
     gateway: Gateway
     lab: Simulator
-    clock: Sand
+    clock: TrafficClock
     client: httpx.Client = field(default_factory=lambda: httpx.Client(trust_env=False, timeout=60))
 
     def ask(self, body: Mapping[str, Any], *, at: float, feature: str, words: int = 40) -> Any:
@@ -132,9 +132,9 @@ class Hourglass:
 
 
 @asynccontextmanager
-async def lab_by_the_hour(folder: Path) -> AsyncIterator[tuple[Simulator, Path, Sand]]:
+async def simulator_with_clock(folder: Path) -> AsyncIterator[tuple[Simulator, Path, TrafficClock]]:
     """A simulator with a model of every regime, a gateway's catalog for it, and its clock."""
-    clock = Sand()
+    clock = TrafficClock()
     catalog = folder / "catalog.toml"
     shipped = read_catalog(read({}))
     catalog.write_text(_ENGINE.format(url="http://127.0.0.1:9/v1"))
@@ -155,19 +155,19 @@ def _settings(folder: Path, catalog: Path) -> Settings:
 
 
 @asynccontextmanager
-async def _hourglass(folder: Path) -> AsyncIterator[Hourglass]:
+async def _hourglass(folder: Path) -> AsyncIterator[PrefixHarness]:
     async with (
-        lab_by_the_hour(folder) as (lab, catalog, clock),
+        simulator_with_clock(folder) as (lab, catalog, clock),
         app.gateway(_settings(folder, catalog), clock=clock) as running,
         serving(running.app) as url,
     ):
         team = running.store.teams.create("acme", now=START)
         _, key = running.store.teams.create_key(team.id, "first", now=START)
-        yield Hourglass(url, key, team.id, running, lab, clock)
+        yield PrefixHarness(url, key, team.id, running, lab, clock)
 
 
 @contextmanager
-def hourglass(folder: Path) -> Iterator[Hourglass]:
+def prefix_harness(folder: Path) -> Iterator[PrefixHarness]:
     """A running one."""
     with standing(lambda: _hourglass(folder)) as made, made.client:
         yield made

@@ -37,7 +37,7 @@ price = {price}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tape:
+class RecordedCall:
     """One recorded call; bodies are as they were sent, answers decompressed.
 
     Attributes:
@@ -72,12 +72,12 @@ class Tape:
 
 
 @cache
-def tapes() -> Sequence[Tape]:
+def recorded_calls() -> Sequence[RecordedCall]:
     """All recorded calls; none where the recordings are absent."""
     return [tape for path in sorted(FOLDER.rglob("*.yaml")) for tape in _recorded(path)]
 
 
-def _recorded(path: Path) -> Iterator[Tape]:
+def _recorded(path: Path) -> Iterator[RecordedCall]:
     try:
         whole = yaml.load(path.read_text(encoding="utf8"), Loader=_LOADER)  # noqa: S506 - a safe one
     except yaml.YAMLError:
@@ -88,7 +88,7 @@ def _recorded(path: Path) -> Iterator[Tape]:
         endpoint = next((one for one in _ENDPOINTS if where.endswith(one)), "")
         if endpoint and isinstance(asked.get("body"), str):
             headers = {name.lower(): value[0] for name, value in answer["headers"].items()}
-            yield Tape(
+            yield RecordedCall(
                 name=f"{path.relative_to(FOLDER)}#{number}",
                 endpoint=endpoint,
                 asked=_named(asked["body"].encode(), where),
@@ -106,14 +106,14 @@ def _named(body: bytes, where: str) -> bytes:
     return body[:-1] + b',"model":"' + (rest.partition("/")[0] or "any").encode() + b'"}'
 
 
-class Player:
+class ReplayUpstream:
     """An upstream that gives each caller the tape it names in ``x-client-request-id``.
 
     Attributes:
         heard: The bodies that arrived, by tape.
     """
 
-    def __init__(self, recorded: Mapping[str, Tape]) -> None:
+    def __init__(self, recorded: Mapping[str, RecordedCall]) -> None:
         self._recorded = recorded
         self.heard: dict[str, bytes] = {}
 
@@ -132,7 +132,7 @@ class Player:
 
 
 @dataclass(frozen=True)
-class Studio:
+class ReplayGateway:
     """A gateway before a player."""
 
     url: str
@@ -143,9 +143,11 @@ class Studio:
 
 
 @asynccontextmanager
-async def studio(folder: Path, recorded: Mapping[str, Tape]) -> AsyncIterator[Studio]:
+async def replay_gateway(
+    folder: Path, recorded: Mapping[str, RecordedCall]
+) -> AsyncIterator[ReplayGateway]:
     """A gateway that plans nothing, and whose only upstream plays those tapes."""
-    player = Player(recorded)
+    player = ReplayUpstream(recorded)
     async with serving(player) as upstream:
         models = sorted({tape.body["model"] for tape in recorded.values()})
         catalog = folder / "catalog.toml"
@@ -165,5 +167,7 @@ async def studio(folder: Path, recorded: Mapping[str, Tape]) -> AsyncIterator[St
             def receipts(call_id: str) -> Any:
                 return store.ledger.call_receipts(call_id, team.id)
 
-            yield Studio(url=url, key=key, player=player, heard=player.heard, receipts=receipts)
+            yield ReplayGateway(
+                url=url, key=key, player=player, heard=player.heard, receipts=receipts
+            )
             assert store.drain.flush(20)

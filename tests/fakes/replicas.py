@@ -15,7 +15,7 @@ from proxy.store.store import Store
 from proxy.tools.simulator.upstream import Simulator
 from tests.fakes.background_loop import standing
 from tests.fakes.databases import migrated_sqlite
-from tests.fakes.prefix_harness import Sand, lab_by_the_hour
+from tests.fakes.prefix_harness import TrafficClock, simulator_with_clock
 from tests.fakes.serve_process import Served, free_port, served
 
 _QUESTION = re.compile(rb',"diagnostics":\{[^{}]*\}')
@@ -48,7 +48,7 @@ class Replicas:
 
     gateways: Sequence[Served]
     lab: Simulator
-    clock: Sand
+    clock: TrafficClock
     store: Store
     client: httpx.Client
 
@@ -90,7 +90,7 @@ def replicas(
     """
     url = database_url or migrated_sqlite(folder / "shared.db")
     with ExitStack() as stack:
-        lab, catalog, clock = stack.enter_context(standing(lambda: lab_by_the_hour(folder)))
+        lab, catalog, clock = stack.enter_context(standing(lambda: simulator_with_clock(folder)))
         first = stack.enter_context(served(folder, catalog, url))
         second = Sibling(first, folder)
         stack.callback(second.kill)

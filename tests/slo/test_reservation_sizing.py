@@ -29,7 +29,7 @@ from slo.reservations import CounterClaim, ReservationGranted, Reservations
 from slo.usage import Usage
 from slo.window import Window
 from tests.fakes import overnight_traffic
-from tests.fakes.overnight_traffic import Night
+from tests.fakes.overnight_traffic import OvernightResult
 
 TARIFF = Tariff(
     periods=(
@@ -286,13 +286,17 @@ NIGHTS = 8
 
 
 @cache
-def nights(policy: str, callers: int, length: Length = overnight_traffic.length) -> list[Night]:
+def nights(
+    policy: str, callers: int, length: Length = overnight_traffic.length
+) -> list[OvernightResult]:
     wanted = needed(length)
 
     def hold(spent: int, held: int, running: int) -> int | None:
         return POLICIES[policy](wanted, CounterView(spent=spent, held=held, running=running))
 
-    return [overnight_traffic.night(callers, seed, hold, length) for seed in range(NIGHTS)]
+    return [
+        overnight_traffic.simulate_overnight(callers, seed, hold, length) for seed in range(NIGHTS)
+    ]
 
 
 def mean(policy: str, callers: int, what: str) -> float:

@@ -13,7 +13,7 @@ from proxy.store.store import Store
 from proxy.tools.simulator.upstream import Simulator
 from tests.fakes.background_loop import standing
 from tests.fakes.budget_gateway import DEAR, FIVE, knock
-from tests.fakes.gateway_fixture import lab_standing
+from tests.fakes.gateway_fixture import running_simulator
 from tests.fakes.redis_keys import SERVER
 from tests.fakes.replicas import Sibling
 from tests.fakes.serve_process import Served, served
@@ -31,7 +31,7 @@ def four(tmp_path: Path) -> Iterator[tuple[list[Served], Simulator]]:
     (tmp_path / "policies.toml").write_text(FIVE)
     with ExitStack() as stack:
         lab, catalog = stack.enter_context(
-            standing(lambda: lab_standing(tmp_path, time_scale=_SECONDS))
+            standing(lambda: running_simulator(tmp_path, time_scale=_SECONDS))
         )
         catalog.write_text(catalog.read_text() + DEAR)
         first = stack.enter_context(served(tmp_path, catalog))
@@ -97,7 +97,7 @@ def test_a_second_process_that_would_count_for_itself_does_not_start(tmp_path):
     (tmp_path / "policies.toml").write_text(FIVE)
     promises = {"THRIFTGATE_POLICIES": str(tmp_path / "policies.toml")}
     with ExitStack() as stack:
-        _, catalog = stack.enter_context(standing(lambda: lab_standing(tmp_path)))
+        _, catalog = stack.enter_context(standing(lambda: running_simulator(tmp_path)))
         first = stack.enter_context(served(tmp_path, catalog))
         second = Sibling(first, tmp_path)
         stack.callback(second.kill)

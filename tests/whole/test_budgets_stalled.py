@@ -10,7 +10,7 @@ import pytest
 
 from tests.bench.budget_faults import BUDGET, Ledger, gateways, keys, long_body
 from tests.bench.budget_faults import body as short_body
-from tests.fakes.concurrent_callers import Crowd
+from tests.fakes.concurrent_callers import ConcurrentCallers
 from tests.fakes.redis_server import ABSENT, PROGRAM, OwnRedis, own_redis
 from tests.fakes.serve_process import Served
 
@@ -34,7 +34,7 @@ class Night:
     gateways: list[Served]
     redis: OwnRedis
     ledger: Ledger
-    crowds: list[Crowd]
+    crowds: list[ConcurrentCallers]
 
     def statuses(self, phase: str = "") -> set[int]:
         """What was answered to calls of a phase; of all where none is named."""
@@ -89,7 +89,7 @@ def night(
         ledger = Ledger(made[0], redis.url)
         stack.callback(ledger.store.close, 5)
         known = {name: key for name, key in keys(ledger.store).items() if name in limits}
-        crowds = [Crowd(each.url, known, body) for each in made]
+        crowds = [ConcurrentCallers(each.url, known, body) for each in made]
         yield Night(made, redis, ledger, crowds)
 
 

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from tests.fakes.background_loop import standing
-from tests.fakes.gateway_fixture import lab_standing
+from tests.fakes.gateway_fixture import running_simulator
 from tests.fakes.serve_process import Served, served
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs prlimit")
@@ -35,7 +35,7 @@ def gateway(tmp_path: Path) -> Iterator[Served]:
         pytest.skip(f"{hard} files may be open, and {needed} are needed")
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     with (
-        standing(lambda: lab_standing(tmp_path)) as (_, catalog),
+        standing(lambda: running_simulator(tmp_path)) as (_, catalog),
         served(tmp_path, catalog) as made,
     ):
         yield made

@@ -15,7 +15,7 @@ import pytest
 
 from proxy.store.store import Store
 from tests.fakes.background_loop import standing
-from tests.fakes.gateway_fixture import lab_standing
+from tests.fakes.gateway_fixture import running_simulator
 from tests.fakes.serve_process import Served, served
 
 CALLS = 300
@@ -57,7 +57,7 @@ def disk(tmp_path: Path) -> Iterator[SmallDisk]:
 def gateway(tmp_path: Path, disk: SmallDisk, request: pytest.FixtureRequest) -> Iterator[Served]:
     """A gateway whose journal is on the small disk, and its database where the test says."""
     with ExitStack() as stack:
-        _, catalog = stack.enter_context(standing(lambda: lab_standing(tmp_path)))
+        _, catalog = stack.enter_context(standing(lambda: running_simulator(tmp_path)))
         there = {"small": disk.folder, "large": tmp_path}[request.param]
         made = stack.enter_context(served(tmp_path, catalog, f"sqlite:///{there / 'only.db'}"))
         (disk.folder / "journal").mkdir()

@@ -12,7 +12,7 @@ import pytest
 from tests.bench.kill import killed
 from tests.bench.outage import outage, took
 from tests.fakes.background_loop import standing
-from tests.fakes.gateway_fixture import lab_standing
+from tests.fakes.gateway_fixture import running_simulator
 from tests.fakes.ledger_check import reckoned
 from tests.fakes.load import Load
 from tests.fakes.postgres import SERVER, schema
@@ -50,7 +50,7 @@ def test_kill_9_under_load_loses_and_doubles_no_call_that_was_delivered(
 
 def test_a_gateway_told_to_stop_ends_its_answers_and_drains_its_journal(tmp_path: Path) -> None:
     with (
-        standing(lambda: lab_standing(tmp_path, time_scale=0.02)) as (_, catalog),
+        standing(lambda: running_simulator(tmp_path, time_scale=0.02)) as (_, catalog),
         served(tmp_path, catalog) as gateway,
     ):
         gateway.start()

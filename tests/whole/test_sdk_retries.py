@@ -8,19 +8,19 @@ from collections.abc import Callable
 import pytest
 
 from proxy.records.receipt import Outcome
-from tests.fakes.gateway_fixture import Town
+from tests.fakes.gateway_fixture import GatewayFixture
 from tests.fakes.sdk import Dial
 from tests.fakes.sdk_calls import chat
 
 
 @pytest.fixture
-def here(found: Callable[..., Town]) -> Town:
+def here(found: Callable[..., GatewayFixture]) -> GatewayFixture:
     """A town whose gateway has made nothing again so far."""
     return found()
 
 
 def test_a_call_the_sdk_makes_again_is_two_calls_in_the_ledger(
-    here: Town, dial: Dial, model: str, feature: str
+    here: GatewayFixture, dial: Dial, model: str, feature: str
 ) -> None:
     here.lab.queue_directives(["500", "500", "ok"])
     client = dial(max_retries=2, default_headers={"x-thriftgate-feature": feature})
@@ -37,7 +37,7 @@ def test_a_call_the_sdk_makes_again_is_two_calls_in_the_ledger(
 
 
 def test_a_call_the_gateway_makes_again_is_one_call_in_the_ledger(
-    here: Town, dial: Dial, model: str, feature: str
+    here: GatewayFixture, dial: Dial, model: str, feature: str
 ) -> None:
     here.lab.queue_directives(["529", "ok"])
     client = dial(default_headers={"x-thriftgate-feature": feature})

@@ -24,7 +24,7 @@ from proxy.store.sql.database import open_database
 from proxy.store.sql.known_keys import FILE_NAME, read_known_keys
 from proxy.store.sql.teams import Teams
 from tests.fakes.background_loop import standing
-from tests.fakes.gateway_fixture import lab_standing
+from tests.fakes.gateway_fixture import running_simulator
 from tests.fakes.postgres import SERVER, schema
 from tests.fakes.redis_keys import SERVER as REDIS
 from tests.fakes.serve_process import Served, served
@@ -144,7 +144,7 @@ def installation(tmp_path: Path) -> Iterator[Installation]:
     with (
         WireCut(server.hostname or "", server.port or 5432) as wire,
         schema() as direct,
-        standing(lambda: lab_standing(tmp_path)) as (_, catalog),
+        standing(lambda: running_simulator(tmp_path)) as (_, catalog),
     ):
         parts = urlsplit(direct)
         user, _, _ = parts.netloc.rpartition("@")

@@ -18,7 +18,7 @@ from psycopg.sql import SQL, Identifier
 
 from proxy.api.starting import STARTING
 from tests.fakes.background_loop import standing
-from tests.fakes.gateway_fixture import lab_standing
+from tests.fakes.gateway_fixture import running_simulator
 from tests.fakes.postgres import SERVER, schema
 from tests.fakes.serve_process import Served, served
 from tests.fakes.wire_cut import WireCut
@@ -40,7 +40,7 @@ def gateway(tmp_path: Path, wire: WireCut) -> Iterator[Served]:
         psycopg.connect(SERVER, connect_timeout=3).close()
     except psycopg.OperationalError as error:
         pytest.skip(f"no PostgreSQL at THRIFTGATE_TEST_POSTGRES ({SERVER}): {error}")
-    with schema() as direct, standing(lambda: lab_standing(tmp_path)) as (_, catalog):
+    with schema() as direct, standing(lambda: running_simulator(tmp_path)) as (_, catalog):
         parts = urlsplit(direct)
         user, _, _ = parts.netloc.rpartition("@")
         url = parts._replace(netloc=f"{user}@127.0.0.1:{wire.port}").geturl()

@@ -13,7 +13,14 @@ from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
 from slo.usage import Usage
 from tests.fakes.answers import ASKED, STREAMED
-from tests.fakes.call_dependencies import FakeEstimator, NoPlanning, call, desk, route, served
+from tests.fakes.call_dependencies import (
+    FakeEstimator,
+    NoPlanning,
+    call,
+    fake_dependencies,
+    route,
+    serve_call,
+)
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import played, ticks
 from tests.fakes.upstream import FakeTransport, Piece, Scripted
@@ -55,11 +62,13 @@ def play(
 
     async def work() -> Played:
         transport = FakeTransport(scripts)
-        table, ledger = desk(transport, *routes, patience=patience, estimator=estimator)
+        table, ledger = fake_dependencies(
+            transport, *routes, patience=patience, estimator=estimator
+        )
         taker = FakeCaller(seen=lambda: len(ledger.receipts), **caller)
         error, before = None, ticks()
         try:
-            await served(asked or call(ASKED), taker, table, Timeline(ticks))
+            await serve_call(asked or call(ASKED), taker, table, Timeline(ticks))
         except ProxyError as raised:
             error = raised
         assert asyncio.current_task().cancelling() == 0  # type: ignore[union-attr]

@@ -11,7 +11,7 @@ from proxy.api.endpoint import Endpoint
 from proxy.records.receipt import Outcome
 from tests.fakes.answers import ASKED, COMPLETION, DONE, STREAM, STREAMED, chunk, stream
 from tests.fakes.asgi import Connection, asked, nothing, refusal, scope
-from tests.fakes.call_dependencies import FakeEstimator, desk
+from tests.fakes.call_dependencies import FakeEstimator, fake_dependencies
 from tests.fakes.clock import played
 from tests.fakes.endpoint_harness import House
 from tests.fakes.upstream import SILENCE, Scripted
@@ -68,7 +68,7 @@ class Clumsy(FakeEstimator):
 
 def clumsy(*scripts: Scripted) -> House:
     house = House(scripts)
-    table, ledger = desk(house.transport, estimator=Clumsy())
+    table, ledger = fake_dependencies(house.transport, estimator=Clumsy())
     house.front = Endpoint(nothing, table, house.front._admission)
     house.receipts = ledger.receipts
     return house

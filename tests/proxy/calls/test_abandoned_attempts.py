@@ -32,7 +32,14 @@ from proxy.records.timeline import Timeline
 from proxy.services.budgets.clamps import clamp_note
 from slo.usage import Usage
 from tests.fakes.answers import DONE, chunk, event, failing, stream, usage_chunk
-from tests.fakes.call_dependencies import ESTIMATE, FakeEstimator, HoldsNothing, call, desk, route
+from tests.fakes.call_dependencies import (
+    ESTIMATE,
+    FakeEstimator,
+    HoldsNothing,
+    call,
+    fake_dependencies,
+    route,
+)
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import ticks
 from tests.fakes.upstream import SILENCE, FakeTransport, Piece, Scripted, broken
@@ -71,7 +78,7 @@ def settled(
 
     async def work() -> tuple[AttemptInfo, Usage]:
         limits = HoldsBack(held) if held is not None else None
-        table, _ = desk(FakeTransport([]), estimator=FakeEstimator(usual=usual))
+        table, _ = fake_dependencies(FakeTransport([]), estimator=FakeEstimator(usual=usual))
         line = CallContext(
             made.call, FakeCaller(), replace(table, limits=limits), NoWatchdog(), Timeline(ticks)
         )

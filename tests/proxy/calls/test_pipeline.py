@@ -8,7 +8,14 @@ from proxy.errors import CallerError, ProxyError
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
 from tests.fakes.answers import ASKED, BEAT, COMPLETION, DONE, SHOWN, STREAM, chunk, failing, stream
-from tests.fakes.call_dependencies import ESTIMATE, FakeEstimator, call, desk, route, served
+from tests.fakes.call_dependencies import (
+    ESTIMATE,
+    FakeEstimator,
+    call,
+    fake_dependencies,
+    route,
+    serve_call,
+)
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import ticks
 from tests.fakes.upstream import After, FakeTransport, Scripted, broken, unreachable
@@ -154,9 +161,9 @@ def test_a_large_body_is_prepared_the_same(asked):
     claude = route("claude", kind="anthropic")
 
     async def work() -> list[Receipt]:
-        table, ledger = desk(FakeTransport([unreachable()]), claude)
+        table, ledger = fake_dependencies(FakeTransport([unreachable()]), claude)
         with pytest.raises(ProxyError):
-            await served(call(large), FakeCaller(), table, Timeline(ticks))
+            await serve_call(call(large), FakeCaller(), table, Timeline(ticks))
         return ledger.receipts
 
     outcome = Outcome.REFUSED if b'"n"' in asked else Outcome.FAILED

@@ -10,7 +10,14 @@ from proxy.records.receipt import Outcome
 from proxy.records.timeline import Timeline
 from slo.usage import Usage
 from tests.fakes.answers import ASKED, COMPLETION, SHOWN, STREAM, USAGE, chunk, event, stream
-from tests.fakes.call_dependencies import ESTIMATE, FakeEstimator, call, desk, route, served
+from tests.fakes.call_dependencies import (
+    ESTIMATE,
+    FakeEstimator,
+    call,
+    fake_dependencies,
+    route,
+    serve_call,
+)
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import played, ticks
 from tests.fakes.upstream import SILENCE, After, FakeExchange, FakeTransport, Scripted, broken
@@ -304,9 +311,9 @@ def test_an_upstream_is_let_go_before_its_caller_is_notified_of_the_break():
             return exchange
 
     async def work() -> list[object]:
-        table, _ = desk(Only([]))
+        table, _ = fake_dependencies(Only([]))
         caller = FakeCaller(seen=lambda: exchange.closed)
-        await served(streamed(), caller, table, Timeline(ticks))
+        await serve_call(streamed(), caller, table, Timeline(ticks))
         return caller.observed
 
     assert played(work()) == [0, 1]

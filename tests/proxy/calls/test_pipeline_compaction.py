@@ -19,7 +19,13 @@ from proxy.records.timeline import Timeline
 from slo.usage import Usage
 from tests.fakes import planned_calls
 from tests.fakes.answers import ASKED, COMPLETION, failing
-from tests.fakes.call_dependencies import FakeEstimator, NoPlanning, call, desk, served
+from tests.fakes.call_dependencies import (
+    FakeEstimator,
+    NoPlanning,
+    call,
+    fake_dependencies,
+    serve_call,
+)
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import played, ticks
 from tests.fakes.upstream import FakeTransport, Piece, Scripted
@@ -96,10 +102,12 @@ def serve(
 ) -> Done:
     async def work() -> Done:
         transport, caller, estimator = FakeTransport(scripts), FakeCaller(), FakeEstimator()
-        table, ledger = desk(transport, *fields.get("routes", (ONE,)), estimator=estimator)
+        table, ledger = fake_dependencies(
+            transport, *fields.get("routes", (ONE,)), estimator=estimator
+        )
         table = replace(table, compaction=compacts, planning=planning or NoPlanning())
         with suppress(ProxyError):
-            await served(call(ASKED), caller, table, Timeline(ticks))
+            await serve_call(call(ASKED), caller, table, Timeline(ticks))
         sent = [each.body for _, each in transport.sent]
         return Done(ledger.receipts, sent, caller, estimator)
 
@@ -131,8 +139,10 @@ def test_what_is_learned_of_counting_is_learned_of_what_was_sent():
             asked.append(call.body)
 
     async def work() -> None:
-        table, _ = desk(FakeTransport([Scripted([COMPLETION])]), ONE, estimator=Learns())
-        await served(
+        table, _ = fake_dependencies(
+            FakeTransport([Scripted([COMPLETION])]), ONE, estimator=Learns()
+        )
+        await serve_call(
             call(ASKED), FakeCaller(), replace(table, compaction=FakeCompaction()), Timeline(ticks)
         )
 

@@ -17,7 +17,7 @@ from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
 from tests.fakes import planned_calls
 from tests.fakes.answers import ASKED, BEAT, COMPLETION, STREAM, failing, stream
-from tests.fakes.call_dependencies import NoPlanning, call, desk, route, served
+from tests.fakes.call_dependencies import NoPlanning, call, fake_dependencies, route, serve_call
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import played, ticks
 from tests.fakes.upstream import SILENCE, FakeTransport, Piece, Scripted
@@ -45,11 +45,11 @@ def test_a_caller_that_leaves_while_its_call_is_held_back_pays_nothing():
             return await super().plan(call, route)
 
     async def work() -> tuple[list[Receipt], list[str], float]:
-        table, ledger = desk(FakeTransport([]))
+        table, ledger = fake_dependencies(FakeTransport([]))
         holding, before = Holding(), ticks()
         held = replace(table, planning=holding)
         with pytest.raises(ClientDisconnected):
-            await served(streamed(), FakeCaller(leaves_after=1.0), held, Timeline(ticks))
+            await serve_call(streamed(), FakeCaller(leaves_after=1.0), held, Timeline(ticks))
         return ledger.receipts, holding.told, ticks() - before
 
     (kept,), told, took = played(work())
@@ -82,9 +82,9 @@ def arranged(
 
     async def work() -> tuple[list[Receipt], FakeTransport, list[str]]:
         transport = FakeTransport(scripts)
-        table, ledger = desk(transport)
+        table, ledger = fake_dependencies(transport)
         with suppress(ProxyError):
-            await served(
+            await serve_call(
                 call(ASKED), FakeCaller(), replace(table, planning=planning), Timeline(ticks)
             )
         return ledger.receipts, transport, planning.told

@@ -22,7 +22,7 @@ from tests.fakes.call_dependencies import (
     FakeLedger,
     LoopTasks,
     call,
-    desk,
+    fake_dependencies,
     route,
 )
 from tests.fakes.caller import FakeCaller
@@ -137,7 +137,7 @@ def test_tasks_are_started_at_once():
 
 
 def test_a_desk_cannot_be_rearranged():
-    table, _ = desk(FakeTransport([]))
+    table, _ = fake_dependencies(FakeTransport([]))
     assert isinstance(table, Dependencies)
 
     with pytest.raises(AttributeError):

@@ -5,7 +5,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from proxy.services.objectives.figures import ObjectiveMetrics
 from proxy.services.objectives.router import ObjectiveRouter
 from slo.controller.state import ControllerSnapshot, ControllerState
-from tests.fakes.chaos import town
+from tests.fakes.chaos import two_model_catalog
 from tests.fakes.objective_replicas import objective, tracks
 
 
@@ -16,7 +16,7 @@ def page(wheel: ObjectiveRouter) -> str:
 
 
 def test_every_objective_is_there_before_anything_happened():
-    said = page(ObjectiveRouter(tracks(objective(), objective(name="other")), town()))
+    said = page(ObjectiveRouter(tracks(objective(), objective(name="other")), two_model_catalog()))
 
     for name in ("chat-ttft", "other"):
         assert f'thriftgate_objective_good_total{{objective="{name}"}} 0.0' in said
@@ -25,7 +25,7 @@ def test_every_objective_is_there_before_anything_happened():
 
 
 def test_counts_levels_and_states_are_told():
-    wheel = ObjectiveRouter(tracks(), town())
+    wheel = ObjectiveRouter(tracks(), two_model_catalog())
     wheel.totals["chat-ttft"] = (7, 3)
     wheel.standings = {
         "chat-ttft": ControllerSnapshot(state=ControllerState.DEGRADED, level=2, since=0.0)

@@ -10,7 +10,7 @@ from proxy.store.redis.objective_state import MAX_INCREMENT, MAX_KEYS
 from proxy.store.sql.pins import PinRow
 from slo.controller.state import ControllerState
 from slo.objective import Enforce
-from tests.fakes.chaos import town
+from tests.fakes.chaos import two_model_catalog
 from tests.fakes.clock import played
 from tests.fakes.objective_process import opened
 from tests.fakes.objective_replicas import START, Replica, World, objective, tracks
@@ -490,14 +490,14 @@ def test_objectives_that_change_go_on_from_where_they_stand_and_alerts_of_gone_o
         counted = first.steering._judge.counts(world.tracks["chat-ttft"], world.now, 300).n
         shorter = tracks(objective(under=0.4, ladder=("elsewhere",)))
         for each in (first, second):
-            each.steering.update(shorter, town())
+            each.steering.update(shorter, two_model_catalog())
         await world.goes_on(3, first, second, good=3, bad=1)
 
         assert first.state == second.state == DOWN
         assert first.wheel.standings["chat-ttft"].since == since
         assert first.steering._judge.counts(shorter["chat-ttft"], world.now, 300).n > counted
 
-        first.steering.update({}, town())
+        first.steering.update({}, two_model_catalog())
         assert first.wheel.standings == {}
         assert [alert.is_open for alert in first.said if alert.kind == "move"] == [True, False]
 

@@ -18,11 +18,11 @@ from slo.objective import Enforce, Metric, Objective, RequestKind
 from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
 from slo.usage import Usage
 from tests.fakes.call_dependencies import RATES, call, route
-from tests.fakes.chaos import town
+from tests.fakes.chaos import two_model_catalog
 from tests.fakes.objective_replicas import START, objective, tracks
 from tests.fakes.refusals import refusing
 
-TOWN = town()
+TOWN = two_model_catalog()
 USER = {"role": "user", "content": "Hello"}
 ANSWER = {"role": "assistant", "content": "Hi"}
 COUNT = iter(range(10**9))

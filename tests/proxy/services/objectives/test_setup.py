@@ -13,7 +13,7 @@ from proxy.services.objectives.router import ObjectiveRouter
 from proxy.services.objectives.setup import resolve_snapshots, running_objectives
 from proxy.store.redis.local_objective_store import LocalCounters
 from tests.fakes.call_dependencies import FakeEstimator, LoopTasks
-from tests.fakes.chaos import town
+from tests.fakes.chaos import two_model_catalog
 from tests.fakes.clock import played
 from tests.fakes.objective_replicas import START, Kept, objective
 from tests.fakes.redis_keys import SERVER
@@ -31,7 +31,7 @@ def surroundings(
             Any, SimpleNamespace(redis_url=url, policies="policies.toml" if objectives else None)
         ),
         promises=cast(Any, SimpleNamespace(objectives=objectives)),
-        catalog=town(),
+        catalog=two_model_catalog(),
         opened=kept,
         estimator=FakeEstimator(),
         tasks=LoopTasks(),
@@ -97,4 +97,4 @@ def test_where_there_is_redis_all_processes_are_judged_together(url, is_shared, 
 def test_a_dated_snapshot_in_a_ladder_is_the_model_that_it_is_of():
     named = objective(ladder=("elsewhere", "small-2026-08-06", "nothing"))
 
-    assert resolve_snapshots(named, town()).ladder == ("elsewhere", "small", "nothing")
+    assert resolve_snapshots(named, two_model_catalog()).ladder == ("elsewhere", "small", "nothing")
