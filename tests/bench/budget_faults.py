@@ -29,13 +29,13 @@ from proxy.store.redis.budget_store import RedisBudgetStore
 from proxy.store.store import Store
 from slo.budget import OnStoreLoss
 from slo.reservations import CounterLevel
-from tests.fakes.background_loop import standing
+from tests.fakes.background_loop import running_in_thread
 from tests.fakes.budget_gateway import DEAR, DIME, FIVE
 from tests.fakes.concurrent_callers import ConcurrentCallers
 from tests.fakes.gateway_fixture import running_simulator
 from tests.fakes.redis_server import OwnRedis, own_redis
 from tests.fakes.replicas import Sibling
-from tests.fakes.serve_process import Served, served
+from tests.fakes.serve_process import ServeProcess, serve_process
 
 PHASES = ("here", "silent", "dead", "back")
 TEAMS = tuple(each.value for each in OnStoreLoss)
@@ -107,7 +107,7 @@ class Loss:
 class Ledger:
     """The ledger and the counters of a gateway, read beside it."""
 
-    def __init__(self, gateway: Served, redis_url: str) -> None:
+    def __init__(self, gateway: ServeProcess, redis_url: str) -> None:
         self.store = Store.open(gateway.database_url, gateway.folder / "beside")
         self._settings = Settings(redis_url=redis_url)
 
@@ -269,7 +269,7 @@ def gaps(ledger: Ledger) -> list[int]:
     return [level.spent - known[team] for team, level in zip(TEAMS, levels, strict=True)]
 
 
-def published(gateway: Served) -> float:
+def published(gateway: ServeProcess) -> float:
     """The largest drift that the gateway's metrics tell."""
     page = httpx.get(f"{gateway.url}/metrics", trust_env=False, timeout=10).text
     return max(
@@ -304,15 +304,17 @@ def keys(store: Store) -> dict[str, str]:
 
 
 @contextmanager
-def gateways(folder: Path, budgets: str, redis_url: str, *, count: int) -> Iterator[list[Served]]:
+def gateways(
+    folder: Path, budgets: str, redis_url: str, *, count: int
+) -> Iterator[list[ServeProcess]]:
     """So many gateways on one ledger and one Redis, before one lab."""
     (folder / "policies.toml").write_text(budgets)
     with ExitStack() as stack:
         _, catalog = stack.enter_context(
-            standing(partial(running_simulator, folder, time_scale=0.0001))
+            running_in_thread(partial(running_simulator, folder, time_scale=0.0001))
         )
         catalog.write_text(catalog.read_text() + DEAR)
-        made = [stack.enter_context(served(folder, catalog))]
+        made = [stack.enter_context(serve_process(folder, catalog))]
         for number in range(1, count):
             (folder / f"{number}").mkdir()
             made.append(Sibling(made[0], folder / f"{number}"))
@@ -403,7 +405,7 @@ async def until(ledger: Ledger, is_so: Callable[[CounterLevel], bool]) -> Counte
     return level
 
 
-async def refused(client: httpx.AsyncClient, gateway: Served) -> tuple[str, float]:
+async def refused(client: httpx.AsyncClient, gateway: ServeProcess) -> tuple[str, float]:
     """Dollars held and seconds to wait, as a caller is told once nothing is free."""
     for _ in range(400):
         answer = await call(client, gateway, "[[fault:words=1]] Me too?")
@@ -414,7 +416,7 @@ async def refused(client: httpx.AsyncClient, gateway: Served) -> tuple[str, floa
 
 
 async def call(
-    client: httpx.AsyncClient, gateway: Served, text: str, patience: float = TTL_S * 3
+    client: httpx.AsyncClient, gateway: ServeProcess, text: str, patience: float = TTL_S * 3
 ) -> httpx.Response:
     """The answer of a gateway to a call of ten cents at most."""
     return await client.post(

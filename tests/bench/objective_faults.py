@@ -19,9 +19,9 @@ from pathlib import Path
 from proxy.records.receipt import Receipt
 from slo.alert import Alert
 from tests.bench import objective_outages
-from tests.fakes.http_caller import Heard
-from tests.fakes.virtual_clock import leaping
-from tests.fakes.virtual_gateway import Virtual, question, virtual
+from tests.fakes.http_caller import HttpAnswer
+from tests.fakes.virtual_clock import run_in_virtual_time
+from tests.fakes.virtual_gateway import VirtualGateway, question, virtual_gateway
 
 TTFT = """
 [[objectives]]
@@ -94,7 +94,7 @@ class Met:
     """
 
     fault: Fault
-    heard: Sequence[Heard]
+    heard: Sequence[HttpAnswer]
     receipts: Sequence[Receipt]
     charged: int
     moves: Sequence[tuple[float, str]]
@@ -103,7 +103,7 @@ class Met:
     errors: Sequence[str]
 
     @property
-    def meanwhile(self) -> list[Heard]:
+    def meanwhile(self) -> list[HttpAnswer]:
         """The calls that were made while it lasted."""
         return [each for each in self.heard if self.fault.begins <= each.began < self.fault.ends]
 
@@ -130,7 +130,7 @@ class Met:
         return found
 
 
-def got(heard: Heard) -> str:
+def got(heard: HttpAnswer) -> str:
     """What a caller got, in a few words."""
     if heard.status == 200:
         said = "answer" if heard.is_whole and b"[DONE]" in heard.body else "part of an answer"
@@ -142,11 +142,11 @@ def got(heard: Heard) -> str:
 def meet(fault: Fault) -> Met:
     """Let it happen."""
     with tempfile.TemporaryDirectory() as folder:
-        return leaping(lambda: _met(Path(folder), fault))
+        return run_in_virtual_time(lambda: _met(Path(folder), fault))
 
 
 async def _met(folder: Path, fault: Fault) -> Met:
-    async with virtual(folder, PROMISES[fault.promise]) as world:
+    async with virtual_gateway(folder, PROMISES[fault.promise]) as world:
         loop = asyncio.get_running_loop()
         breakers: list[str] = []
         loop.call_at(fault.begins, world.lab.inject_fault, "big", fault.cue)
@@ -170,8 +170,8 @@ async def _met(folder: Path, fault: Fault) -> Met:
         )
 
 
-async def _called(world: Virtual, fault: Fault) -> list[Heard]:
-    calls: list[asyncio.Task[Heard]] = []
+async def _called(world: VirtualGateway, fault: Fault) -> list[HttpAnswer]:
+    calls: list[asyncio.Task[HttpAnswer]] = []
     async with asyncio.TaskGroup() as group:
         for number in range(round(fault.over * fault.rate)):
             calls.append(group.create_task(world.dialler.ask(question(number))))

@@ -29,14 +29,14 @@ from proxy.tools.simulator.models import SimulatedModel, SimulatorSettings
 from proxy.tools.simulator.server import serving
 from proxy.tools.simulator.upstream import Simulator
 from slo.alert import Alert
-from tests.fakes.background_loop import standing
-from tests.fakes.http_caller import Dialler, Heard
-from tests.fakes.ledger_check import Reckoning, reckoned
+from tests.fakes.background_loop import running_in_thread
+from tests.fakes.http_caller import HttpAnswer, HttpCaller
+from tests.fakes.ledger_check import LedgerCheck, check_ledger
 from tests.fakes.load import Load
 from tests.fakes.postgres import schema
 from tests.fakes.redis_server import OwnRedis, own_redis
 from tests.fakes.replicas import Sibling
-from tests.fakes.serve_process import Served, served
+from tests.fakes.serve_process import ServeProcess, serve_process
 from tests.fakes.virtual_gateway import CATALOG, question
 from tests.fakes.wire_cut import WireCut
 
@@ -87,7 +87,7 @@ class Loss:
     """
 
     phases: Sequence[Phase]
-    found: Reckoning
+    found: LedgerCheck
     alerts: Sequence[Alert]
     log: Sequence[list[str]]
     epochs: Sequence[int] = ()
@@ -103,11 +103,11 @@ class Watched:
     """Gateways under steady calls, phase by phase."""
 
     lab: Simulator
-    gateways: list[Served]
+    gateways: list[ServeProcess]
     name: str = "calm"
     phases: list[Phase] = field(default_factory=list)
     delivered: list[str] = field(default_factory=list)
-    _heard: list[tuple[int, Heard | None]] = field(default_factory=list)
+    _heard: list[tuple[int, HttpAnswer | None]] = field(default_factory=list)
     _number: int = 0
 
     async def through(self, name: str, seconds: float) -> None:
@@ -142,7 +142,7 @@ class Watched:
     @asynccontextmanager
     async def calls(self) -> AsyncIterator[None]:
         """Calls to every gateway, until the block ends and they are answered."""
-        diallers = [Dialler(f"{each.url}/v1", each.key) for each in self.gateways]
+        diallers = [HttpCaller(f"{each.url}/v1", each.key) for each in self.gateways]
         async with asyncio.TaskGroup() as group:
             going = [
                 group.create_task(self._go_on(at, each, group)) for at, each in enumerate(diallers)
@@ -155,13 +155,13 @@ class Watched:
         for dialler in diallers:
             await dialler.close()
 
-    async def _go_on(self, at: int, dialler: Dialler, group: asyncio.TaskGroup) -> None:
+    async def _go_on(self, at: int, dialler: HttpCaller, group: asyncio.TaskGroup) -> None:
         while True:
             self._number += 1
             group.create_task(self._call(at, dialler, self._number))
             await asyncio.sleep(1 / RATE)
 
-    async def _call(self, at: int, dialler: Dialler, number: int) -> None:
+    async def _call(self, at: int, dialler: HttpCaller, number: int) -> None:
         # Were all of them late, the route would be left alone before anything is decided.
         cue = "slow=0.1" if number % 3 else ""
         try:
@@ -186,14 +186,14 @@ class Watched:
             store.close(5)
         return Loss(
             phases=self.phases,
-            found=reckoned(first, load),
+            found=check_ledger(first, load),
             alerts=alerts,
             log=[said(each) for each in self.gateways],
             epochs=epochs,
         )
 
 
-def _got(heard: Heard | None) -> str:
+def _got(heard: HttpAnswer | None) -> str:
     if heard is None:
         return "nobody there"
     if heard.status == 0 or not heard.is_whole:
@@ -203,7 +203,7 @@ def _got(heard: Heard | None) -> str:
     return f"answer, moved ({heard.moved.partition(': ')[2]})" if heard.moved else "answer"
 
 
-def level(gateway: Served) -> float | None:
+def level(gateway: ServeProcess) -> float | None:
     """The objective's, as a gateway's metrics say; None where it is dead."""
     try:
         page = httpx.get(f"{gateway.url}/metrics", trust_env=False, timeout=5).text
@@ -213,7 +213,7 @@ def level(gateway: Served) -> float | None:
     return float(line.rpartition(" ")[2])
 
 
-def said(gateway: Served) -> list[str]:
+def said(gateway: ServeProcess) -> list[str]:
     """What a gateway's log says of objectives and alerts."""
     lines = (gateway.folder / "serve.log").read_text().splitlines()
     return [line for line in lines if "objective" in line.lower() or "alert" in line.lower()]
@@ -225,8 +225,8 @@ def gateways(folder: Path, count: int, database_url: str = "", **more: str) -> I
     (folder / "policies.toml").write_text(PROMISE)
     settings = {"THRIFTGATE_POLICIES": f"{folder / 'policies.toml'}", "THRIFTGATE_PLANNING": "off"}
     with ExitStack() as stack:
-        lab, catalog = stack.enter_context(standing(partial(_lab, folder)))
-        made = [stack.enter_context(served(folder, catalog, database_url))]
+        lab, catalog = stack.enter_context(running_in_thread(partial(_lab, folder)))
+        made = [stack.enter_context(serve_process(folder, catalog, database_url))]
         for number in range(1, count):
             (folder / f"{number}").mkdir()
             made.append(Sibling(made[0], folder / f"{number}"))
@@ -245,7 +245,7 @@ async def _lab(folder: Path) -> AsyncIterator[tuple[Simulator, Path]]:
         yield lab, catalog
 
 
-def _leads(gateway: Served) -> bool:
+def _leads(gateway: ServeProcess) -> bool:
     """True if it told of the move, as only who leads does."""
     return any("Alert, " in line for line in said(gateway))
 

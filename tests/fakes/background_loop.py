@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 @contextmanager
-def standing(make: Callable[[], AbstractAsyncContextManager[T]]) -> Iterator[T]:
+def running_in_thread(make: Callable[[], AbstractAsyncContextManager[T]]) -> Iterator[T]:
     """What was made, until the test is done with it."""
     ready: list[T] = []
     failed: list[BaseException] = []

@@ -18,7 +18,7 @@ from proxy.app import Gateway, gateway
 from proxy.settings import Settings
 from proxy.tools.simulator.server import serving
 from proxy.tools.simulator.upstream import Simulator
-from tests.fakes.background_loop import standing
+from tests.fakes.background_loop import running_in_thread
 from tests.fakes.databases import migrated_sqlite
 from tests.fakes.gateway_fixture import running_simulator
 
@@ -64,7 +64,7 @@ _CREATED = 1_790_000_000.0
 
 
 @dataclass(frozen=True)
-class Budgeted:
+class BudgetGateway:
     """What a test needs of it.
 
     Attributes:
@@ -100,7 +100,7 @@ class Budgeted:
         )
 
 
-async def knock(url: str, key: str) -> int:
+async def bare_call_status(url: str, key: str) -> int:
     """The status of a call on a connection of its own; lighter than any client."""
     where, content = httpx.URL(url), orjson.dumps(DIME)
     head = (
@@ -116,7 +116,7 @@ async def knock(url: str, key: str) -> int:
 
 
 @asynccontextmanager
-async def _budgeted(folder: Path, settings: Mapping[str, Any]) -> AsyncIterator[Budgeted]:
+async def _budgeted(folder: Path, settings: Mapping[str, Any]) -> AsyncIterator[BudgetGateway]:
     async with running_simulator(folder, time_scale=0.0001) as (lab, catalog):
         catalog.write_text(catalog.read_text() + DEAR)
         chosen = Settings(
@@ -132,7 +132,7 @@ async def _budgeted(folder: Path, settings: Mapping[str, Any]) -> AsyncIterator[
             for name in ("acme", "other"):
                 team = known.get(name) or running.store.teams.create(name, now=_CREATED)
                 _, keys[name] = running.store.teams.create_key(team.id, "first", now=_CREATED)
-            made = Budgeted(url=url, keys=keys, gateway=running, lab=lab)
+            made = BudgetGateway(url=url, keys=keys, gateway=running, lab=lab)
             made.gate.set()
 
             async def gated(seconds: float) -> None:
@@ -145,8 +145,8 @@ async def _budgeted(folder: Path, settings: Mapping[str, Any]) -> AsyncIterator[
 
 
 @contextmanager
-def budgeted(folder: Path, promises: str, **settings: Any) -> Iterator[Budgeted]:
+def budget_gateway(folder: Path, promises: str, **settings: Any) -> Iterator[BudgetGateway]:
     """A running town; its settings are the gateway's, as keyword arguments."""
     (folder / "policies.toml").write_text(promises)
-    with standing(lambda: _budgeted(folder, settings)) as made:
+    with running_in_thread(lambda: _budgeted(folder, settings)) as made:
         yield made

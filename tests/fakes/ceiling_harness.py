@@ -38,7 +38,7 @@ def model(name: str, nanos: int, **fields: Any) -> Model:
     return Model(id=name, routes=(replace(served, name=f"one/{name}"),))
 
 
-class Hall:
+class CeilingHarness:
     """Ceilings at work on the calls of one team's feature."""
 
     def __init__(self, *ceilings: Ceiling, models: tuple[Model, ...] = ()) -> None:

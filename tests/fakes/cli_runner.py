@@ -15,7 +15,7 @@ from proxy.store.store import Store
 from tests.fakes.databases import migrated_sqlite
 
 
-class Typed:
+class CommandRunner:
     """A pipe, or a terminal if it has a width.
 
     What a command says is in ``said``, and why it failed in ``failed``.
@@ -78,7 +78,9 @@ class Typed:
         raise typer.Exit(1)
 
 
-def alone(command: Callable[[Terminal], Callable[..., None]]) -> Callable[[Terminal], typer.Typer]:
+def single_command(
+    command: Callable[[Terminal], Callable[..., None]],
+) -> Callable[[Terminal], typer.Typer]:
     """A command line of this one command."""
 
     def build(terminal: Terminal) -> typer.Typer:

@@ -19,7 +19,7 @@ REFUSES = [head(400, "content-length: 0")]
 
 
 @dataclass
-class Room:
+class DispatcherHarness:
     """A dispatcher with a sink that is told of notes, too, and a clock that is set by hand."""
 
     store: Store
@@ -62,7 +62,9 @@ class Room:
 
 
 @asynccontextmanager
-async def dispatching(store: Store, answers: Sequence[Sequence[Step]]) -> AsyncIterator[Room]:
+async def dispatcher_harness(
+    store: Store, answers: Sequence[Sequence[Step]]
+) -> AsyncIterator[DispatcherHarness]:
     """A room whose sink answers so."""
     async with serving(*answers) as server, HttpSender(2) as post:
-        yield Room(store, server, post)
+        yield DispatcherHarness(store, server, post)

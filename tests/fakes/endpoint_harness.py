@@ -48,7 +48,7 @@ class FakeCapacity:
 
 
 @dataclass
-class House:
+class EndpointHarness:
     """A front with fakes behind it."""
 
     scripts: tuple[Scripted | Piece, ...] = (Scripted([COMPLETION]),)
@@ -84,9 +84,11 @@ class House:
         return played(asked(self.front, scope(*args, **head), connection))
 
 
-def refused(body: bytes | Connection = ASKED, house: House | None = None, **head: Any) -> Any:
+def endpoint_refusal(
+    body: bytes | Connection = ASKED, house: EndpointHarness | None = None, **head: Any
+) -> Any:
     """How the front refuses this, the status in front; nothing is sent upstream."""
-    house = house or House()
+    house = house or EndpointHarness()
     connection = house.ask(body, **head)
     error = refusal(connection)
     assert house.transport.sent == []

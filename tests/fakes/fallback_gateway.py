@@ -17,7 +17,7 @@ from proxy.tools.simulator.app import app
 from proxy.tools.simulator.models import SimulatedModel, SimulatorSettings
 from proxy.tools.simulator.server import serving
 from proxy.tools.simulator.upstream import Simulator
-from tests.fakes.background_loop import standing
+from tests.fakes.background_loop import running_in_thread
 from tests.fakes.databases import migrated_sqlite
 
 _CLAUDE = {"wire": "anthropic", "regime": "", "traits": frozenset({"sampling"})}
@@ -84,7 +84,7 @@ LONG = "Tell me of it, word by word, and of all that came before. " * 20
 
 
 @dataclass(frozen=True)
-class Second:
+class FallbackGateway:
     """What a test needs of it."""
 
     url: str
@@ -107,7 +107,9 @@ class Second:
 
 
 @asynccontextmanager
-async def _second(folder: Path, promises: str, settings: dict[str, Any]) -> AsyncIterator[Second]:
+async def _second(
+    folder: Path, promises: str, settings: dict[str, Any]
+) -> AsyncIterator[FallbackGateway]:
     lab = Simulator(SimulatorSettings(models=MODELS), clock=time.monotonic, sleep=asyncio.sleep)
     (folder / "policies.toml").write_text(promises)
     async with serving(app(lab)) as upstream:
@@ -123,11 +125,13 @@ async def _second(folder: Path, promises: str, settings: dict[str, Any]) -> Asyn
             team = running.store.teams.create("acme", now=1_790_000_000.0)
             _, key = running.store.teams.create_key(team.id, "first", now=1_790_000_000.0)
             with openai.OpenAI(base_url=url, api_key=key, max_retries=0) as sdk:
-                yield Second(url, sdk, running, lab, team.id)
+                yield FallbackGateway(url, sdk, running, lab, team.id)
 
 
 @contextmanager
-def second(folder: Path, promises: str = "", **settings: Any) -> Iterator[Second]:
+def fallback_gateway(
+    folder: Path, promises: str = "", **settings: Any
+) -> Iterator[FallbackGateway]:
     """A running one; its settings are the gateway's, as keyword arguments."""
-    with standing(lambda: _second(folder, promises, settings)) as made:
+    with running_in_thread(lambda: _second(folder, promises, settings)) as made:
         yield made

@@ -16,7 +16,7 @@ from proxy.tools.simulator.app import app
 from proxy.tools.simulator.models import SimulatedModel, SimulatorSettings
 from proxy.tools.simulator.server import serving
 from proxy.tools.simulator.upstream import Simulator
-from tests.fakes.background_loop import standing
+from tests.fakes.background_loop import running_in_thread
 from tests.fakes.databases import migrated_sqlite
 
 PRICE = (
@@ -140,5 +140,5 @@ async def _town(folder: Path, settings: Mapping[str, Any]) -> AsyncIterator[Gate
 @contextmanager
 def running_gateway(folder: Path, **settings: Any) -> Iterator[GatewayFixture]:
     """A running town; its settings are the gateway's, as keyword arguments."""
-    with standing(lambda: _town(folder, settings)) as made:
+    with running_in_thread(lambda: _town(folder, settings)) as made:
         yield made

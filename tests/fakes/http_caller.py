@@ -13,7 +13,7 @@ _WORD = re.compile(rb'"content":"[^"]')
 
 
 @dataclass(frozen=True, kw_only=True)
-class Heard:
+class HttpAnswer:
     """An answer.
 
     Attributes:
@@ -50,7 +50,7 @@ class Heard:
         return found
 
 
-class Dialler:
+class HttpCaller:
     """Calls one gateway with one key."""
 
     def __init__(self, url: str, key: str) -> None:
@@ -60,7 +60,9 @@ class Dialler:
         self._key = key
         self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
 
-    async def ask(self, body: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> Heard:
+    async def ask(
+        self, body: Mapping[str, Any], headers: Mapping[str, str] | None = None
+    ) -> HttpAnswer:
         """The answer to a chat call.
 
         Raises:
@@ -68,7 +70,9 @@ class Dialler:
         """
         return await self.post("/chat/completions", orjson.dumps(body), headers)
 
-    async def post(self, path: str, sent: bytes, headers: Mapping[str, str] | None = None) -> Heard:
+    async def post(
+        self, path: str, sent: bytes, headers: Mapping[str, str] | None = None
+    ) -> HttpAnswer:
         """The answer to these bytes.
 
         Raises:
@@ -111,7 +115,7 @@ class Dialler:
         return await asyncio.open_connection(*self._at)
 
 
-async def _heard(reader: asyncio.StreamReader, began: float) -> Heard:
+async def _heard(reader: asyncio.StreamReader, began: float) -> HttpAnswer:
     loop = asyncio.get_running_loop()
     status, headers, body, first, is_whole = 0, {}, bytearray(), None, False
     try:
@@ -131,7 +135,7 @@ async def _heard(reader: asyncio.StreamReader, began: float) -> Heard:
         is_whole = True
     except (asyncio.IncompleteReadError, ConnectionError):
         pass
-    return Heard(
+    return HttpAnswer(
         status=status,
         headers=headers,
         body=bytes(body),

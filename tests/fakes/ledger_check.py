@@ -12,13 +12,13 @@ from proxy.store.sql.database import open_database, read_transaction
 from proxy.store.sql.ledger import ReceiptLedger
 from proxy.store.sql.reports import LedgerReports
 from tests.fakes.load import Load
-from tests.fakes.serve_process import Served
+from tests.fakes.serve_process import ServeProcess
 
 _EVER = ReportPeriod(first=date(2020, 1, 1), end=date(2100, 1, 1), zone="UTC")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reckoning:
+class LedgerCheck:
     """What the ledger holds of the calls that were delivered.
 
     Attributes:
@@ -42,7 +42,7 @@ class Reckoning:
         return not (self.lost or self.doubled or self.adrift or self.undrained)
 
 
-def reckoned(gateway: Served, load: Load) -> Reckoning:
+def check_ledger(gateway: ServeProcess, load: Load) -> LedgerCheck:
     """The reckoning, once the gateway has stopped."""
     engine = open_database(gateway.database_url)
     calls = schema.calls.c
@@ -59,7 +59,7 @@ def reckoned(gateway: Served, load: Load) -> Reckoning:
         rolled = {"calls": spend.calls, "attempts": spend.attempts}
         rolled |= {name: getattr(spend.usage, name) for name in schema.BUCKETS}
         rolled |= {"list_nanos": spend.list_nanos or 0, "cost_nanos": spend.cost_nanos or 0}
-        return Reckoning(
+        return LedgerCheck(
             delivered=len(load.delivered),
             kept=ledger.count_calls(),
             lost=ledger.missing_calls(load.delivered),

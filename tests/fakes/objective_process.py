@@ -12,7 +12,7 @@ from tests.fakes.redis_keys import SERVER
 ORGANIZATION = "acme"
 
 
-class Watch:
+class ManualClock:
     """A clock that shows what it was set to."""
 
     def __init__(self, now: float) -> None:
@@ -22,13 +22,13 @@ class Watch:
         return self.now
 
 
-def opened(prefix: str) -> RedisCounters:
+def open_counters(prefix: str) -> RedisCounters:
     """What the processes share."""
     return RedisCounters(SERVER, ORGANIZATION, prefix=prefix, deadline=30.0)
 
 
 @contextmanager
-def steerer(prefix: str, who: str, seconds: float) -> Iterator["subprocess.Popen[str]"]:
+def objective_process(prefix: str, who: str, seconds: float) -> Iterator["subprocess.Popen[str]"]:
     """A process that asks to lead, counts one good call, and says its epoch or None.
 
     It does that again for every line it reads.
@@ -45,7 +45,7 @@ def steerer(prefix: str, who: str, seconds: float) -> Iterator["subprocess.Popen
 
 
 async def _steer(prefix: str, who: str, seconds: float) -> None:
-    store = opened(prefix)
+    store = open_counters(prefix)
     while True:
         epoch = await store.lead(who, seconds)
         now, _ = await store._redis.time()

@@ -33,7 +33,7 @@ def objective(**fields: Any) -> Objective:
     )
 
 
-def ended(**fields: Any) -> CallMeasurements:
+def call_measurements(**fields: Any) -> CallMeasurements:
     """A stream of which all is well, unless told otherwise."""
     return CallMeasurements(
         **{

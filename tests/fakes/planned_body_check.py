@@ -17,7 +17,7 @@ _TAG = re.compile(r"</?tg:[^<>]*>")
 _Json = dict[str, Any]
 
 
-def kept(before: bytes, after: bytes, *, owned: frozenset[str] = OWNED) -> None:
+def assert_nothing_lost(before: bytes, after: bytes, *, owned: frozenset[str] = OWNED) -> None:
     """Pass a planned body that lost nothing of the caller's: words, tools, marks, order, fields.
 
     Declared tags are no words. What varies per call may follow the conversation as messages of

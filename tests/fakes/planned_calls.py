@@ -20,7 +20,7 @@ MARKED: Final = {0: "5m"}
 LONG, SHORT = ("rules", 10_000), ("rules", 1_500)
 
 
-def planned(
+def planned_call(
     sent: SentCall, *, there: int = 0, arm: ExperimentArm = ExperimentArm.TREATED, **way: Any
 ) -> Planned:
     """A call of which so many tokens are in the cache already."""
@@ -46,7 +46,7 @@ def planned(
     )
 
 
-def ready(said: str, shared: tuple[str, int] = LONG, **more: Any) -> Planned:
+def marked_call(said: str, shared: tuple[str, int] = LONG, **more: Any) -> Planned:
     """A call whose rules are marked, and what is said after them."""
     regime, marks = more.pop("regime", ANTHROPIC), more.pop("marks", MARKED)
-    return planned(users(regime, shared, (said, 20), marks=marks), **more)
+    return planned_call(users(regime, shared, (said, 20), marks=marks), **more)

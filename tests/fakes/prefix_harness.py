@@ -26,7 +26,7 @@ from proxy.tools.simulator.app import app as lab_app
 from proxy.tools.simulator.models import SimulatorSettings
 from proxy.tools.simulator.server import serving
 from proxy.tools.simulator.upstream import Simulator, cache_of
-from tests.fakes.background_loop import standing
+from tests.fakes.background_loop import running_in_thread
 
 #: The model that stands for each regime.
 MODELS: Mapping[str, str] = {
@@ -169,5 +169,5 @@ async def _hourglass(folder: Path) -> AsyncIterator[PrefixHarness]:
 @contextmanager
 def prefix_harness(folder: Path) -> Iterator[PrefixHarness]:
     """A running one."""
-    with standing(lambda: _hourglass(folder)) as made, made.client:
+    with running_in_thread(lambda: _hourglass(folder)) as made, made.client:
         yield made

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from slo.reservations import CounterClaim, CounterLevel, ReservationGranted, ReservationRefused
 
 
-class Books:
+class ReservationModel:
     """The rules of reservations, said plainly.
 
     Attributes:

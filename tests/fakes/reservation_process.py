@@ -18,7 +18,7 @@ CLAIM = CounterClaim("team:payments:2026-11", CENTS_10, DOLLARS_5, hard=True, en
 
 
 @contextmanager
-def reserver(prefix: str, name: str, times: int) -> Iterator["subprocess.Popen[str]"]:
+def reservation_process(prefix: str, name: str, times: int) -> Iterator["subprocess.Popen[str]"]:
     """A process that is ready to reserve so many times at once, and does when it reads a line.
 
     It answers with how many were granted, and waits for another line before it ends.
@@ -29,39 +29,39 @@ def reserver(prefix: str, name: str, times: int) -> Iterator["subprocess.Popen[s
     )
     with process:
         try:
-            assert said(process) == "ready"
+            assert read_line(process) == "ready"
             yield process
         finally:
             process.kill()
 
 
-def said(process: "subprocess.Popen[str]") -> str:
+def read_line(process: "subprocess.Popen[str]") -> str:
     """The next line from the process."""
     assert process.stdout is not None
     return process.stdout.readline().strip()
 
 
-def tell(process: "subprocess.Popen[str]") -> None:
+def send_go(process: "subprocess.Popen[str]") -> None:
     """Let the process go on."""
     assert process.stdin is not None
     process.stdin.write("go\n")
     process.stdin.flush()
 
 
-def opened(prefix: str, *, trusts_callers: bool = False) -> RedisBudgetStore:
+def open_budget_store(prefix: str, *, trusts_callers: bool = False) -> RedisBudgetStore:
     """The counters that the processes reserve from."""
     return RedisBudgetStore(
         SERVER, ORGANIZATION, prefix=prefix, deadline=30.0, trusts_callers=trusts_callers
     )
 
 
-def asked(
+def with_budget_store(
     prefix: str, story: Callable[[RedisBudgetStore], Awaitable[Any]], *, trusts: bool = False
 ) -> Any:
     """What the story returns of the counters that start with this prefix."""
 
     async def play() -> Any:
-        store = opened(prefix, trusts_callers=trusts)
+        store = open_budget_store(prefix, trusts_callers=trusts)
         try:
             return await story(store)
         finally:
@@ -71,7 +71,7 @@ def asked(
 
 
 async def _reserve(prefix: str, name: str, times: int) -> None:
-    store = opened(prefix, trusts_callers=True)
+    store = open_budget_store(prefix, trusts_callers=True)
     await store.levels([CLAIM.counter], 1000.0)
     sys.stdout.write("ready\n")
     sys.stdout.flush()

@@ -9,7 +9,7 @@ _TYPES = {"text": "input_text", "image_url": "input_image"}
 Json = dict[str, Any]
 
 
-def in_items(raw: bytes, *, stored: bool) -> bytes:
+def as_responses_body(raw: bytes, *, stored: bool) -> bytes:
     """The same conversation; its first system message is the instructions."""
     chat = orjson.loads(raw)
     first, *others = chat.pop("messages")

@@ -27,7 +27,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-class Served:
+class ServeProcess:
     """A gateway in a folder of its own, which can be started, killed and started again."""
 
     def __init__(self, folder: Path, catalog: Path, database_url: str) -> None:
@@ -119,9 +119,9 @@ class Served:
 
 
 @contextmanager
-def served(folder: Path, catalog: Path, database_url: str = "") -> Iterator[Served]:
+def serve_process(folder: Path, catalog: Path, database_url: str = "") -> Iterator[ServeProcess]:
     """A gateway that is killed at the end if it still runs; SQLite where no URL is given."""
-    made = Served(folder, catalog, database_url)
+    made = ServeProcess(folder, catalog, database_url)
     try:
         yield made
     finally:

@@ -40,7 +40,7 @@ class _Selector(selectors.DefaultSelector):
         return found
 
 
-class Leaping(asyncio.SelectorEventLoop):
+class VirtualTimeLoop(asyncio.SelectorEventLoop):
     """The loop."""
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class Leaping(asyncio.SelectorEventLoop):
         self._leaps.threads -= 1
 
 
-def leaping(story: Callable[[], Coroutine[Any, Any, T]]) -> T:
+def run_in_virtual_time(story: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """What the story comes to, told on a loop of its own whose time leaps."""
-    with asyncio.Runner(loop_factory=Leaping) as runner:
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         return runner.run(story())

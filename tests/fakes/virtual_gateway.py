@@ -31,7 +31,7 @@ from proxy.tools.simulator.upstream import Simulator
 from slo.alert import Alert
 from slo.price import call_cost
 from tests.fakes.databases import migrated_sqlite
-from tests.fakes.http_caller import Dialler
+from tests.fakes.http_caller import HttpCaller
 
 START = 1_790_000_000.0
 MODELS: Mapping[str, SimulatedModel] = {
@@ -67,7 +67,7 @@ price = {{ input = "0.2", output = "1" }}
 """
 
 
-class Said(logging.Handler):
+class LogRecorder(logging.Handler):
     """What the gateway's log says, and when.
 
     Attributes:
@@ -88,7 +88,7 @@ class Said(logging.Handler):
 
 
 @dataclass(frozen=True)
-class Virtual:
+class VirtualGateway:
     """What a story needs of it.
 
     Attributes:
@@ -102,9 +102,9 @@ class Virtual:
     team: str
     gateway: Gateway
     lab: Simulator
-    dialler: Dialler
-    clock: "Clock"
-    said: Said = field(default_factory=Said)
+    dialler: HttpCaller
+    clock: "WallClock"
+    said: LogRecorder = field(default_factory=LogRecorder)
 
     def receipts(self) -> list[Receipt]:
         """All that the ledger holds, by call and attempt."""
@@ -169,7 +169,7 @@ class Virtual:
 
 
 @dataclass
-class Clock:
+class WallClock:
     """The clock on the gateway's wall, which can jump.
 
     Attributes:
@@ -184,14 +184,14 @@ class Clock:
 
 
 @asynccontextmanager
-async def virtual(
+async def virtual_gateway(
     folder: Path,
     promises: str,
     *,
     more: str = "",
     routes: str = 'upstream = "lab"',
     **settings: Any,
-) -> AsyncIterator[Virtual]:
+) -> AsyncIterator[VirtualGateway]:
     """A running one, until left.
 
     Args:
@@ -201,7 +201,7 @@ async def virtual(
         routes: What it says of the way there.
         settings: The gateway's.
     """
-    clock, loop = Clock(), asyncio.get_running_loop()
+    clock, loop = WallClock(), asyncio.get_running_loop()
     lab = Simulator(
         SimulatorSettings(models=MODELS, keepalive=5.0, kept=100_000),
         clock=loop.time,
@@ -225,15 +225,15 @@ async def virtual(
         ):
             team = running.store.teams.create("acme", now=START)
             _, key = running.store.teams.create_key(team.id, "first", now=START)
-            dialler = Dialler(url, key)
-            made = Virtual(url, key, team.id, running, lab, dialler, clock)
+            dialler = HttpCaller(url, key)
+            made = VirtualGateway(url, key, team.id, running, lab, dialler, clock)
             with _listened(made.said):
                 yield made
             await dialler.close()
 
 
 @contextmanager
-def _listened(said: Said) -> Any:
+def _listened(said: LogRecorder) -> Any:
     log = logging.getLogger("thriftgate")
     before, log.level = log.level, logging.INFO
     log.addHandler(said)

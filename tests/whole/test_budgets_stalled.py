@@ -12,7 +12,7 @@ from tests.bench.budget_faults import BUDGET, Ledger, gateways, keys, long_body
 from tests.bench.budget_faults import body as short_body
 from tests.fakes.concurrent_callers import ConcurrentCallers
 from tests.fakes.redis_server import ABSENT, PROGRAM, OwnRedis, own_redis
-from tests.fakes.serve_process import Served
+from tests.fakes.serve_process import ServeProcess
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason=ABSENT)
 
@@ -31,7 +31,7 @@ class Night:
         crowds: Who calls them.
     """
 
-    gateways: list[Served]
+    gateways: list[ServeProcess]
     redis: OwnRedis
     ledger: Ledger
     crowds: list[ConcurrentCallers]

@@ -17,7 +17,7 @@ from proxy.prefix.prompts.prompt import PromptSlot
 from proxy.records.feature_mode import PlanningMode
 from slo.usage import Usage
 from tests.bench.planning import way
-from tests.fakes.planned_body_check import kept
+from tests.fakes.planned_body_check import assert_nothing_lost
 from tests.fakes.prefix_harness import PrefixHarness, prefix_harness
 
 MODEL = "gpt-6.1-sol"
@@ -195,7 +195,7 @@ def lossless(before: bytes, after: bytes) -> None:
         assert b'"x":"\xff"' in after or b"1e999" in after
     else:
         if before != after and b'"tools":[1' not in before and b'"name":"b","name"' not in before:
-            kept(before, after)
+            assert_nothing_lost(before, after)
     assert (b'"name":"b","name":"a"' in before) == (b'"name":"b","name":"a"' in after)
 
 

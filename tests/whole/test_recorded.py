@@ -17,7 +17,7 @@ from proxy.errors import UpstreamError, envelope
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
 from slo.usage import Usage
-from tests.fakes.background_loop import standing
+from tests.fakes.background_loop import running_in_thread
 from tests.fakes.call_dependencies import call, fake_dependencies, route, serve_call
 from tests.fakes.caller import FakeCaller
 from tests.fakes.gateway_fixture import GatewayFixture
@@ -86,7 +86,7 @@ async def _play(
 def played(tmp_path_factory: pytest.TempPathFactory) -> list[Played]:
     recorded = {str(number): tape for number, tape in enumerate(recorded_calls())}
     folder = tmp_path_factory.mktemp("tapes")
-    with standing(lambda: replay_gateway(folder, recorded)) as here:
+    with running_in_thread(lambda: replay_gateway(folder, recorded)) as here:
         answers = asyncio.run(_play(here.url, here.key, recorded))
         came = []
         for number, answer in answers.items():

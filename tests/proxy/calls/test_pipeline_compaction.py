@@ -82,7 +82,7 @@ class Hears(NoPlanning):
         self.heard.append(call)
         if not self._changes:
             return Passthrough()
-        found = planned_calls.planned(users(ANTHROPIC, ("rules", 10)))
+        found = planned_calls.planned_call(users(ANTHROPIC, ("rules", 10)))
         return msgspec.structs.replace(found, body=call.body + b" ")
 
 

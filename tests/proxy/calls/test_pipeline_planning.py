@@ -70,7 +70,7 @@ class Arranging(NoPlanning):
 
     async def plan(self, call: Call, route: Route) -> Any:
         self.told.append("planned")
-        found = planned_calls.planned(users(ANTHROPIC, ("rules", 10)))
+        found = planned_calls.planned_call(users(ANTHROPIC, ("rules", 10)))
         return msgspec.structs.replace(found, body=call.body + b" ")
 
 
@@ -120,7 +120,7 @@ class Asking(NoPlanning):
 
     async def plan(self, call: Call, route: Route) -> Any:
         self.told.append("planned")
-        found = planned_calls.planned(users(ANTHROPIC, ("rules", 10)))
+        found = planned_calls.planned_call(users(ANTHROPIC, ("rules", 10)))
         return msgspec.structs.replace(
             found, body=call.body, question=DiagnosticsQuestion("why", b"{}")
         )

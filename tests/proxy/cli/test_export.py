@@ -6,19 +6,19 @@ import pytest
 from proxy.cli.export import export
 from proxy.store.sql import ledger
 from proxy.tools.replay.lines import parse_line
-from tests.fakes.cli_runner import Typed, alone
+from tests.fakes.cli_runner import CommandRunner, single_command
 from tests.fakes.receipts import START, a_receipt
 
-EXPORT = alone(export)
+EXPORT = single_command(export)
 PROMPT = '{"model":"m","messages":[{"role":"user","content":"Good morning."}]}'
 
 
 @pytest.fixture
-def typed(tmp_path: Path) -> Typed:
-    return Typed(tmp_path, START + 60)
+def typed(tmp_path: Path) -> CommandRunner:
+    return CommandRunner(tmp_path, START + 60)
 
 
-def test_what_is_exported_is_what_replay_reads(typed: Typed) -> None:
+def test_what_is_exported_is_what_replay_reads(typed: CommandRunner) -> None:
     typed.keep(a_receipt(1, prompt=PROMPT), a_receipt(2))
     kept, unkept = map(orjson.loads, typed.said(EXPORT).splitlines())
 
@@ -29,7 +29,7 @@ def test_what_is_exported_is_what_replay_reads(typed: Typed) -> None:
 
 
 def test_every_attempt_is_there_once_in_order_however_many(
-    typed: Typed, monkeypatch: pytest.MonkeyPatch
+    typed: CommandRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ledger, "_RECEIPTS_PER_READ", 3)
     receipts = [a_receipt(n) for n in range(7)]
@@ -44,7 +44,7 @@ def test_every_attempt_is_there_once_in_order_however_many(
     assert [each.get("attempt", 0) for each in found if each["call_id"] == first.call_id] == [0, 1]
 
 
-def test_a_teams_calls_of_some_days_alone(typed: Typed) -> None:
+def test_a_teams_calls_of_some_days_alone(typed: CommandRunner) -> None:
     typed.now = START + 90_000
     store = typed.open()
     team = store.teams.create("acme", now=START)

@@ -26,7 +26,7 @@ from proxy.prefix.prompts.prompt import PromptSlot
 from proxy.records.feature_mode import LayoutScope
 from proxy.store.sql.ids import id_floor
 from proxy.store.store import Store
-from tests.fakes.background_loop import standing
+from tests.fakes.background_loop import running_in_thread
 from tests.fakes.gateway_fixture import running_simulator
 from tests.fakes.receipts import a_receipt
 
@@ -352,7 +352,7 @@ def test_serving_warns_of_a_redis_that_is_away(tmp_path):
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 def test_serving_begins_with_a_key_that_works_and_ends_with_every_receipt(how, tmp_path, folder):
     with (
-        standing(lambda: running_simulator(tmp_path, time_scale=0.2)) as (_, catalog),
+        running_in_thread(lambda: running_simulator(tmp_path, time_scale=0.2)) as (_, catalog),
         serving(tmp_path, {"THRIFTGATE_CATALOG": str(catalog), "LAB_KEY": "lab-key"}) as process,
     ):
         said = introduction(process)
@@ -438,7 +438,7 @@ def wait_for(file: Path, said: str) -> None:
 
 def test_a_second_signal_cuts_running_calls_and_loses_none_of_their_receipts(tmp_path, folder):
     with (
-        standing(lambda: running_simulator(tmp_path, time_scale=0.2)) as (_, catalog),
+        running_in_thread(lambda: running_simulator(tmp_path, time_scale=0.2)) as (_, catalog),
         serving(tmp_path, {"THRIFTGATE_CATALOG": str(catalog), "LAB_KEY": "lab-key"}) as process,
     ):
         said = introduction(process)

@@ -15,7 +15,7 @@ from proxy.settings import Settings
 from proxy.store.journal.journal import Disk, Journal
 from proxy.store.journal.lines import encode, frame
 from proxy.store.journal.logged_receipts import MARKER, to_log_line
-from tests.fakes.cli_runner import Typed
+from tests.fakes.cli_runner import CommandRunner
 from tests.fakes.receipts import START, a_receipt
 
 DAY = 86_400.0
@@ -26,12 +26,12 @@ def build(terminal):
 
 
 @pytest.fixture
-def typed(tmp_path: Path) -> Typed:
-    return Typed(tmp_path, START + 3_600)
+def typed(tmp_path: Path) -> CommandRunner:
+    return CommandRunner(tmp_path, START + 3_600)
 
 
 @pytest.fixture
-def team(typed: Typed) -> str:
+def team(typed: CommandRunner) -> str:
     """The id of the one team."""
     store = typed.open()
     made = store.teams.create("acme", now=START)
@@ -50,7 +50,7 @@ def written(tmp_path: Path, *lines: str) -> str:
     return str(path)
 
 
-def ledger(typed: Typed) -> list[Receipt]:
+def ledger(typed: CommandRunner) -> list[Receipt]:
     """All that the ledger holds."""
     store = typed.open()
     found = list(store.ledger.receipts_since(0.0))
@@ -85,7 +85,7 @@ def last_resort(folder: Path, some: list[Receipt]) -> str:
 
 
 def test_what_a_stop_wrote_to_the_log_is_booked_as_it_would_have_been(
-    typed: Typed, team: str, tmp_path: Path
+    typed: CommandRunner, team: str, tmp_path: Path
 ) -> None:
     said = '日本語 with "quotes" and \\ and \u2028'
     lost = [a_receipt(n, team=team, feature=said if n % 2 else "") for n in range(600)]
@@ -97,7 +97,7 @@ def test_what_a_stop_wrote_to_the_log_is_booked_as_it_would_have_been(
 
 
 def test_a_log_that_is_read_twice_books_nothing_twice(
-    typed: Typed, team: str, tmp_path: Path
+    typed: CommandRunner, team: str, tmp_path: Path
 ) -> None:
     lost = [a_receipt(n, team=team) for n in range(3)]
     log = written(tmp_path, *map(line, [*lost, lost[0]]))
@@ -108,7 +108,7 @@ def test_a_log_that_is_read_twice_books_nothing_twice(
     assert ledger(typed) == lost
 
 
-def test_sums_count_each_receipt_once(typed: Typed, team: str, tmp_path: Path) -> None:
+def test_sums_count_each_receipt_once(typed: CommandRunner, team: str, tmp_path: Path) -> None:
     lost = [a_receipt(n, team=team) for n in range(5)]
     typed.keep(*lost[:2])
     log = written(tmp_path, *map(line, lost))
@@ -123,7 +123,7 @@ def test_sums_count_each_receipt_once(typed: Typed, team: str, tmp_path: Path) -
 
 
 def test_bad_lines_are_named_and_the_others_are_booked(
-    typed: Typed, team: str, tmp_path: Path
+    typed: CommandRunner, team: str, tmp_path: Path
 ) -> None:
     good = [a_receipt(n, team=team) for n in range(2)]
     log = written(
@@ -145,7 +145,7 @@ def test_bad_lines_are_named_and_the_others_are_booked(
 
 
 def test_a_receipt_that_the_database_never_takes_holds_no_other_up(
-    typed: Typed, team: str, tmp_path: Path
+    typed: CommandRunner, team: str, tmp_path: Path
 ) -> None:
     good = [a_receipt(n, team=team) for n in range(3)]
     odd = a_receipt(9, team=team, cost_nanos=1 << 60)
@@ -156,7 +156,7 @@ def test_a_receipt_that_the_database_never_takes_holds_no_other_up(
     assert ledger(typed) == good
 
 
-def test_stdin_is_read_for_a_dash(typed: Typed, team: str) -> None:
+def test_stdin_is_read_for_a_dash(typed: CommandRunner, team: str) -> None:
     lost = a_receipt(1, team=team)
     told = typed.said(build, "import", "-", stdin=f"{line(lost)}\n".encode())
 
@@ -165,7 +165,7 @@ def test_stdin_is_read_for_a_dash(typed: Typed, team: str) -> None:
 
 
 def test_a_line_without_end_is_passed_over_and_the_next_is_read(
-    typed: Typed, team: str, tmp_path: Path
+    typed: CommandRunner, team: str, tmp_path: Path
 ) -> None:
     lost = a_receipt(1, team=team)
     log = written(tmp_path, "x" * (3 << 20), MARKER + "y" * (2 << 20), line(lost))
@@ -175,7 +175,7 @@ def test_a_line_without_end_is_passed_over_and_the_next_is_read(
     assert "5 lines read, 2 receipts found: 1 booked, 0 already in the ledger, 1 refused." in text
 
 
-def test_a_file_that_is_not_there_is_reported(typed: Typed, tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_reported(typed: CommandRunner, tmp_path: Path) -> None:
     missing = str(tmp_path / "none.log")
 
     assert typed.refused(build, "import", missing) == (

@@ -19,7 +19,7 @@ from proxy.prefix.planned import Draft
 from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.prompts.prompt import Prompt, PromptSlot, parse_prompt
-from tests.fakes.planned_body_check import kept
+from tests.fakes.planned_body_check import assert_nothing_lost
 from tests.proxy.prefix.planning_requests import RULES, SECRET, WAYS, asked, body, said, talk, tool
 
 INSTRUCTIONS = "Be kind.\nThe user is Ines.\nIt is noon."
@@ -142,7 +142,7 @@ def test_declared_slots_move_without_a_layout():
     found = arrange_prompt(one, Plan(), None, late=True)
     body_sent = mark_prompt(one, PLAIN, found, BreakpointPolicy()).body
 
-    kept(one.asked.body, body_sent)
+    assert_nothing_lost(one.asked.body, body_sent)
     assert found.prompt.tail == 1
     assert b"<tg:" not in body_sent
     assert "It is noon." in read(body_sent)["messages"][-1]["content"]
@@ -213,7 +213,7 @@ def test_marks_are_added_where_the_policy_wants_them():
     one = draft(body(*talk(1)))
     found = mark_prompt(one, ANTHROPIC, arrange_prompt(one, Plan(), None, late=True), EVERYWHERE)
 
-    kept(one.asked.body, found.body)
+    assert_nothing_lost(one.asked.body, found.body)
     assert set(found.marks.values()) == {"5m"}
     assert found.body.count(b'"cache_control"') == len(found.marks) == 2
     assert b"cache_control" not in found.prompt.render()
@@ -225,7 +225,7 @@ def test_the_callers_own_marks_stay_and_count():
     found = arrange_prompt(one, Plan(), None, late=True)
     marked = mark_prompt(one, ANTHROPIC, found, EVERYWHERE)
 
-    kept(one.asked.body, marked.body)
+    assert_nothing_lost(one.asked.body, marked.body)
     assert set(found.given) == {0}
     assert 0 in marked.marks
     assert len(marked.marks) == 2

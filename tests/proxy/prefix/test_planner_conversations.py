@@ -15,7 +15,7 @@ from proxy.prefix.planned import PlanningTarget
 from proxy.prefix.prompts.prompt import PromptSlot
 from tests.fakes.badly_built import raw_bodies
 from tests.fakes.conversations import CONVERSATIONS
-from tests.fakes.planned_body_check import kept
+from tests.fakes.planned_body_check import assert_nothing_lost
 from tests.fakes.recorded import KINDS, PATHS, Recorded
 from tests.fakes.wire_prefix import ROUTES, Onlooker
 from tests.proxy.prefix.planning_requests import (
@@ -80,7 +80,7 @@ def judge(one: Recorded, regime: str, built: str) -> None:
         sent[raw] = both[turn % 2].sent(raw)
         again = third.planned(asked(raw))
 
-        kept(raw, sent[raw].body)
+        assert_nothing_lost(raw, sent[raw].body)
         assert (again.body, again.prompt.tail) == (sent[raw].body, sent[raw].tail)
     if built == "well" or shown is not None:
         assert list(onlooker().moved(bodies, sent.__getitem__, ROUTES[regime])) == []
@@ -162,7 +162,7 @@ def test_whatever_comes_is_kept_whole_and_any_process_sends_the_same(
 
         assert third.planned(asked(raw)).body == found.body
         if to.late:  # else what varies joins the user's words
-            kept(raw, found.body)
+            assert_nothing_lost(raw, found.body)
         if b'"tools"' in raw:
             sent = names(found.body)
             order += [name for name in sent if name not in order]

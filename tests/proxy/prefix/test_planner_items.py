@@ -22,9 +22,9 @@ from proxy.tools.simulator.responses import RESPONSES
 from proxy.tools.simulator.scripted_reply import ReadingContext
 from tests.fakes.badly_built import raw_bodies
 from tests.fakes.conversations import CONVERSATIONS
-from tests.fakes.planned_body_check import kept
+from tests.fakes.planned_body_check import assert_nothing_lost
 from tests.fakes.recorded import KINDS, PATHS, Recorded
-from tests.fakes.responses_bodies import in_items
+from tests.fakes.responses_bodies import as_responses_body
 from tests.proxy.prefix.planning_requests import (
     RULES,
     SECRET,
@@ -90,7 +90,7 @@ def test_instructions_that_are_stored_stay_and_no_mark_is_said_to_stand_there():
 def test_an_input_without_items_is_planned_and_stays_empty(regime, fields, stored):
     process, raw = Process(WAYS[regime]), body([], store=stored, **fields)
     for _ in range(2):
-        kept(raw, process.answered(asked(raw)).body)
+        assert_nothing_lost(raw, process.answered(asked(raw)).body)
 
     assert process.answered(asked(raw)).evidence.expected.same == len(fields)
 
@@ -179,7 +179,7 @@ def test_instructions_that_begin_with_what_varies_are_learned_and_put_in_order()
 
     assert layout is not None
     assert layout.moves[0].shows == "line 1 `Current time: …`"
-    kept(dated(28), first)
+    assert_nothing_lost(dated(28), first)
     one, other = [orjson.loads(sent)["instructions"] for sent in (first, second)]
     assert one[: len(RULES)] == other[: len(RULES)] == RULES
 
@@ -226,9 +226,9 @@ def judge(one: Recorded, regime: str, built: str, *, stored: bool) -> None:
     process = Process(WAYS[regime])
     calls = []
     for raw in BUILT[built](one):
-        came = in_items(raw, stored=stored)
+        came = as_responses_body(raw, stored=stored)
         found = process.sent(came)
-        kept(came, found.body)
+        assert_nothing_lost(came, found.body)
         calls.append(lasting(found.body, found.tail, regime))
     if built == "badly":
         return  # its instructions change with each call
@@ -286,4 +286,4 @@ def bodies(draw: st.DrawFn) -> bytes:
 @settings(max_examples=60, deadline=None)
 @given(bodies(), st.sampled_from(REGIMES))
 def test_every_word_and_tool_is_kept_in_its_order(raw: bytes, regime: str):
-    kept(raw, Process(WAYS[regime]).planned(asked(raw)).body)
+    assert_nothing_lost(raw, Process(WAYS[regime]).planned(asked(raw)).body)

@@ -12,7 +12,7 @@ from slo.controller.state import ControllerState
 from slo.objective import Enforce
 from tests.fakes.chaos import two_model_catalog
 from tests.fakes.clock import played
-from tests.fakes.objective_process import opened
+from tests.fakes.objective_process import open_counters
 from tests.fakes.objective_replicas import START, Replica, World, objective, tracks
 
 DOWN = (ControllerState.DEGRADED, 1)
@@ -462,7 +462,7 @@ def test_it_turns_every_second():
 
 def test_replicas_share_their_standings_through_redis(redis_prefix):
     async def play() -> None:
-        together = opened(redis_prefix)
+        together = open_counters(redis_prefix)
         try:
             seconds, _ = await together._redis.time()
             world = World(counters=together)
