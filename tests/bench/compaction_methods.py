@@ -1,4 +1,4 @@
-"""What is sent for a folded part here: by rung of the ladder, and by ``fold`` as a whole."""
+"""What is sent for a compacted part: by detail level, and by ``compact`` as a whole."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -31,7 +31,7 @@ def region(cut: Cut, read: Callable[[Cut], tuple[Sequence[Read], Sequence[Messag
     return Region(messages=tuple(messages), units=tuple(parts), start=cut.start, end=cut.end)
 
 
-def on_rung(rung: DetailLevel, count: Count) -> Method:
+def at_detail_level(rung: DetailLevel, count: Count) -> Method:
     """The part on one rung of the ladder."""
 
     @lru_cache(maxsize=4)
@@ -48,8 +48,8 @@ def on_rung(rung: DetailLevel, count: Count) -> Method:
     return lines
 
 
-def folds(policy: CompactionPolicy, count: Count) -> Method:
-    """What ``fold`` sends where the part stood; a tail that is said shorter counts with it."""
+def compacted_part(policy: CompactionPolicy, count: Count) -> Method:
+    """What ``compact`` sends where the part stood; a tail that is said shorter counts with it."""
     memory = CompactionMemory()
 
     def lines(cut: Cut) -> Sequence[str]:
@@ -74,13 +74,17 @@ def ends(made: CompactedChat) -> int:
     return made.segments[-1].end if made.segments else 0
 
 
-def ours(count: Count, keep: int) -> Mapping[str, Method]:
+def our_methods(count: Count, keep: int) -> Mapping[str, Method]:
     """All of them, by name."""
     return {
-        "facts": on_rung(DetailLevel.FACTS, count),
-        "pruned": on_rung(DetailLevel.PRUNED, count),
-        "values": on_rung(DetailLevel.VALUES, count),
-        "trim": folds(CompactionPolicy(mode=CompactionMode.TRIM), count),
-        "fold": folds(CompactionPolicy(force=True, once=True, keep_turns=keep), count),
-        "fold as it grows": folds(CompactionPolicy(force=True, keep_turns=keep), count),
+        "facts": at_detail_level(DetailLevel.FACTS, count),
+        "pruned": at_detail_level(DetailLevel.PRUNED, count),
+        "values": at_detail_level(DetailLevel.VALUES, count),
+        "trim": compacted_part(CompactionPolicy(mode=CompactionMode.TRIM), count),
+        "compacted": compacted_part(
+            CompactionPolicy(force=True, once=True, keep_turns=keep), count
+        ),
+        "compacted as it grows": compacted_part(
+            CompactionPolicy(force=True, keep_turns=keep), count
+        ),
     }

@@ -22,7 +22,7 @@ _TOOK: Final = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ask:
+class RecordedRequest:
     """A call: when, and of how many messages its prompt is; the answer is the message behind."""
 
     at: float
@@ -31,7 +31,7 @@ class Ask:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Talk:
+class RecordedConversation:
     """A conversation.
 
     Attributes:
@@ -43,61 +43,61 @@ class Talk:
 
     name: str
     raws: Sequence[bytes]
-    asks: Sequence[Ask]
+    asks: Sequence[RecordedRequest]
     tools: bytes = b""
 
 
-def recorded(name: str) -> Iterator[Talk]:
+def recorded(name: str) -> Iterator[RecordedConversation]:
     """A set's dialogues, each one by itself."""
     return map(_talk, dialogues(name))
 
 
-def in_a_row(name: str, length: int) -> Iterator[Talk]:
+def in_a_row(name: str, length: int) -> Iterator[RecordedConversation]:
     """A set's dialogues, so many one after the other."""
     return map(_talk, chained(name, length))
 
 
-def pi_mono() -> Iterator[Talk]:
+def pi_mono() -> Iterator[RecordedConversation]:
     """pi's session, at its recorded times; calls that broke off uncounted are none."""
     calls = list(pi_calls(SETS["pi-mono"][1]))
     raws = [orjson.dumps(each) for each in (*calls[-1].body["messages"], calls[-1].reply)]
-    asks = [Ask(at=call.at or 0.0, end=len(call.body["messages"])) for call in calls]
-    yield Talk(name="pi", raws=raws, asks=asks)
+    asks = [RecordedRequest(at=call.at or 0.0, end=len(call.body["messages"])) for call in calls]
+    yield RecordedConversation(name="pi", raws=raws, asks=asks)
 
 
-def mini_swe() -> Iterator[Talk]:
+def mini_swe() -> Iterator[RecordedConversation]:
     """mini-swe-agent's sessions, at their recorded times."""
     for one in RECORDED["lmcache"](SETS["mini-swe"][1]):
         system: list[Message] = [{"role": "system", "content": one.rules}] if one.rules else []
         messages = [*system, *one.messages]
         times = accumulate(one.waits, initial=one.began)
         ends = list(_answers(messages))
-        asks = [Ask(at=at, end=end) for at, end in zip(times, ends, strict=False)]
-        yield Talk(name=one.name, raws=[*map(orjson.dumps, messages)], asks=asks)
+        asks = [RecordedRequest(at=at, end=end) for at, end in zip(times, ends, strict=False)]
+        yield RecordedConversation(name=one.name, raws=[*map(orjson.dumps, messages)], asks=asks)
 
 
-def goodai() -> Iterator[Talk]:
+def goodai() -> Iterator[RecordedConversation]:
     """GoodAI's long chats, at their recorded times."""
     for file in sorted(SETS["goodai"][1].rglob("master_log.jsonl")):
         rows = [orjson.loads(line) for line in file.read_bytes().splitlines()]
         said = [row for row in rows if row["type"] in {0, 3, 4, 5}]
-        raws, asks, before = list[bytes](), list[Ask](), 0.0
+        raws, asks, before = list[bytes](), list[RecordedRequest](), 0.0
         for row in said:
             speaks = row["type"] in {4, 5}
             if speaks and raws:
                 took = max(row["timestamp"] - before, 0.0)
-                asks.append(Ask(at=before, end=len(raws), took=took))
+                asks.append(RecordedRequest(at=before, end=len(raws), took=took))
             message = {
                 "role": "assistant" if speaks else "user",
                 "content": row["data"]["message"],
             }
             raws.append(orjson.dumps(message))
             before = row["timestamp"]
-        yield Talk(name=file.parent.name, raws=raws, asks=asks)
+        yield RecordedConversation(name=file.parent.name, raws=raws, asks=asks)
 
 
 #: Reads a set.
-TALKS: Final[Mapping[str, Callable[[], Iterator[Talk]]]] = {
+RECORDINGS: Final[Mapping[str, Callable[[], Iterator[RecordedConversation]]]] = {
     "pi-mono": pi_mono,
     "goodai": goodai,
     "mini-swe": mini_swe,
@@ -110,9 +110,11 @@ TALKS: Final[Mapping[str, Callable[[], Iterator[Talk]]]] = {
 }
 
 
-def _talk(dialogue: Dialogue) -> Talk:
-    asks = [Ask(at=_STEP * n, end=end) for n, end in enumerate(_answers(dialogue.messages))]
-    return Talk(
+def _talk(dialogue: Dialogue) -> RecordedConversation:
+    asks = [
+        RecordedRequest(at=_STEP * n, end=end) for n, end in enumerate(_answers(dialogue.messages))
+    ]
+    return RecordedConversation(
         name=dialogue.name,
         raws=[*map(orjson.dumps, dialogue.messages)],
         asks=asks,

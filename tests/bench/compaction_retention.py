@@ -1,11 +1,11 @@
 # ruff: noqa: T201 - a script prints its result
 
-"""How much of what later calls need survives a fold, beside simpler ways, on recorded dialogues.
+"""How much of what later calls need survives compaction and simpler ways, on recorded dialogues.
 
 Every method shortens the same parts, in one run; see ``compaction_metrics`` for what is counted and
 ``compaction_sets`` for where dialogues are cut. Tokens are o200k's.
 
-Parts of any size are folded here. A policy leaves short ones alone unless it is told to;
+Parts of any size are compacted here. A policy leaves short ones alone unless it is told to;
 ``--least`` does the same.
 
 Usage: python -m tests.bench.compaction_retention [TABLE…] [--every N] [--least TOKENS] [--later]
@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tests.bench.compaction_baselines import baselines
-from tests.bench.compaction_methods import ours
+from tests.bench.compaction_methods import our_methods
 from tests.bench.compaction_metrics import RECORD, SAID, Cut, Method, Scale, Score, Tokens
 from tests.bench.compaction_sets import TABLES, cuts
 from tests.fakes.dialogue import words
@@ -28,7 +28,7 @@ _SPARSE: Mapping[str, int] = {"pi-mono": 4, "goodai, K=3": 6}
 
 def methods(count: Tokens, keep: int) -> Mapping[str, Method]:
     """All ways, by name."""
-    return {**baselines(count), **ours(count, keep)}
+    return {**baselines(count), **our_methods(count, keep)}
 
 
 def scores(
@@ -82,13 +82,13 @@ def main() -> None:
         them = taken(table, options.every, options.least, count)
         them = [further(cut) for cut in them] if options.later else them
         keep = TABLES[table][2]
-        ways = ours(count, keep) if options.ours else methods(count, keep)
+        ways = our_methods(count, keep) if options.ours else methods(count, keep)
         print(
             f"\n### {table}: {len({c.dialogue.name for c in them})} dialogues, {len(them)} cuts\n"
         )
         for at, (name, score) in enumerate(scores(them, ways, Scale(count))):
             print(*([head(score)] if at == 0 else []), row(name, score), sep="\n", flush=True)
-            if options.lost and name in ours(count, keep):
+            if options.lost and name in our_methods(count, keep):
                 print(*(f"    lost: {each}" for each in score.lost[:20]), sep="\n")
                 print(*(f"    parted: {each}" for each in score.parted[:20]), sep="\n")
 

@@ -1,6 +1,6 @@
 # ruff: noqa: T201 - a script prints its result
 
-"""How long folding takes on a history of 300 KB: first sight, and when only the last turn is new.
+"""How long compaction takes on 300 KB of history: at first sight, and with only the last turn new.
 
 Two histories: code (pi's session) and orders (τ-bench's conversations one after the other). As a
 reference, decoding the same bytes as JSON. Medians; processor time of this process alone.
@@ -40,7 +40,7 @@ def histories() -> Iterator[tuple[str, list[bytes]]]:
 
 
 def first_sight(them: Sequence[bytes], policy: CompactionPolicy) -> float:
-    """Seconds to fold a history that nothing is known of."""
+    """Seconds to compact a history that nothing is known of."""
     return _timed(lambda: compact(them, policy, memory=CompactionMemory()))
 
 

@@ -80,7 +80,7 @@ class Fault:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Met:
+class FaultResult:
     """What became of a fault.
 
     Attributes:
@@ -139,13 +139,13 @@ def got(heard: HttpAnswer) -> str:
     return f"{heard.status} {heard.error['code']}" + (f", retry-after {after}" if after else "")
 
 
-def meet(fault: Fault) -> Met:
+def meet(fault: Fault) -> FaultResult:
     """Let it happen."""
     with tempfile.TemporaryDirectory() as folder:
         return run_in_virtual_time(lambda: _met(Path(folder), fault))
 
 
-async def _met(folder: Path, fault: Fault) -> Met:
+async def _met(folder: Path, fault: Fault) -> FaultResult:
     async with virtual_gateway(folder, PROMISES[fault.promise]) as world:
         loop = asyncio.get_running_loop()
         breakers: list[str] = []
@@ -158,7 +158,7 @@ async def _met(folder: Path, fault: Fault) -> Met:
         heard = await _called(world, fault)
         breakers.append(world.breaker("big"))
         await asyncio.sleep(5)
-        return Met(
+        return FaultResult(
             fault=fault,
             heard=heard,
             receipts=world.receipts(),
@@ -179,7 +179,7 @@ async def _called(world: VirtualGateway, fault: Fault) -> list[HttpAnswer]:
     return [call.result() for call in calls]
 
 
-def row(met: Met) -> tuple[str, ...]:
+def row(met: FaultResult) -> tuple[str, ...]:
     """The cells of the table."""
     firsts = sorted(each.first for each in met.meanwhile if each.first is not None)
     slowest = max(each.took for each in met.meanwhile)
@@ -217,7 +217,7 @@ def main() -> None:
         for line in met.errors:
             print(f"  ERROR {line}")
     if not options.quick:
-        objective_outages.tell()
+        objective_outages.print_outages()
 
 
 def faults() -> list[Fault]:

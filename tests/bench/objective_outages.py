@@ -75,7 +75,7 @@ class Phase:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Loss:
+class OutageResult:
     """What came of a loss.
 
     Attributes:
@@ -173,7 +173,7 @@ class Watched:
         if heard.status == 200 and heard.is_whole:
             self.delivered.append(heard.call)
 
-    def loss(self, epochs: Sequence[int] = ()) -> Loss:
+    def loss(self, epochs: Sequence[int] = ()) -> OutageResult:
         """What came of it; every gateway is stopped."""
         for each in self.gateways:
             each.stop()
@@ -184,7 +184,7 @@ class Watched:
             alerts = store.outbox.open_alerts(100)
         finally:
             store.close(5)
-        return Loss(
+        return OutageResult(
             phases=self.phases,
             found=check_ledger(first, load),
             alerts=alerts,
@@ -250,7 +250,7 @@ def _leads(gateway: ServeProcess) -> bool:
     return any("Alert, " in line for line in said(gateway))
 
 
-def redis_lost(folder: Path, server: OwnRedis, *, seconds: float = 4.0) -> Loss:
+def redis_lost(folder: Path, server: OwnRedis, *, seconds: float = 4.0) -> OutageResult:
     """Take Redis from a gateway whose calls are moved, and give it back empty.
 
     Args:
@@ -275,7 +275,7 @@ def redis_lost(folder: Path, server: OwnRedis, *, seconds: float = 4.0) -> Loss:
         return watched.loss()
 
 
-def leader_lost(folder: Path, server: OwnRedis, *, seconds: float = 4.0) -> Loss:
+def leader_lost(folder: Path, server: OwnRedis, *, seconds: float = 4.0) -> OutageResult:
     """Kill the one of two gateways that leads, and start it again."""
     epochs = []
 
@@ -302,7 +302,7 @@ def leader_lost(folder: Path, server: OwnRedis, *, seconds: float = 4.0) -> Loss
         return watched.loss(epochs)
 
 
-def database_lost(folder: Path, database_url: str, *, seconds: float = 4.0) -> Loss:
+def database_lost(folder: Path, database_url: str, *, seconds: float = 4.0) -> OutageResult:
     """Cut a gateway off its PostgreSQL, then let ``big`` become slow."""
     host = urlsplit(database_url)
     user, _, _ = host.netloc.rpartition("@")
@@ -330,7 +330,7 @@ def epoch(server: OwnRedis) -> int:
         return int(client.hget(key, "epoch"))
 
 
-def told(name: str, loss: Loss) -> str:
+def outage_table(name: str, loss: OutageResult) -> str:
     """A loss, as lines to read."""
     lines = [
         f"\n{name}\n\n| phase | gateway | callers got | slowest | level |\n|---|--:|---|--:|--:|"
@@ -349,18 +349,18 @@ def told(name: str, loss: Loss) -> str:
     return "\n".join(lines)
 
 
-def tell() -> None:
+def print_outages() -> None:
     """Print what came of each."""
     with ExitStack() as stack:
         folders = [Path(stack.enter_context(tempfile.TemporaryDirectory())) for _ in range(3)]
         with own_redis(folders[0]) as server:
-            print(told("Redis lost", redis_lost(folders[0], server)), flush=True)
+            print(outage_table("Redis lost", redis_lost(folders[0], server)), flush=True)
         with own_redis(folders[1]) as server:
-            print(told("The leader killed", leader_lost(folders[1], server)), flush=True)
+            print(outage_table("The leader killed", leader_lost(folders[1], server)), flush=True)
         with schema() as url:
-            print(told("The database away", database_lost(folders[2], url)), flush=True)
+            print(outage_table("The database away", database_lost(folders[2], url)), flush=True)
 
 
 if __name__ == "__main__":
     argparse.ArgumentParser(description=__doc__).parse_args()
-    tell()
+    print_outages()

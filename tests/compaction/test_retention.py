@@ -5,7 +5,7 @@ import pytest
 from compaction.facts.fact import DetailLevel
 from compaction.policy import CompactionPolicy
 from tests.bench.compaction_baselines import baselines, ranks
-from tests.bench.compaction_methods import folds, on_rung
+from tests.bench.compaction_methods import at_detail_level, compacted_part
 from tests.bench.compaction_metrics import (
     SAID,
     Cut,
@@ -53,7 +53,7 @@ def weighed(cuts, method):
 
 
 def test_records_keep_all_values_and_bindings_in_three_fifths_of_the_tokens():
-    score = weighed(ORDERS, on_rung(DetailLevel.FACTS, COUNT))
+    score = weighed(ORDERS, at_detail_level(DetailLevel.FACTS, COUNT))
 
     assert score.needed["value"] > 20
     assert score.recall() == 100.0, score.lost
@@ -62,7 +62,7 @@ def test_records_keep_all_values_and_bindings_in_three_fifths_of_the_tokens():
 
 
 def test_the_value_rung_keeps_all_values_beside_each_other_in_half_of_the_tokens():
-    score = weighed(ORDERS, on_rung(DetailLevel.VALUES, COUNT))
+    score = weighed(ORDERS, at_detail_level(DetailLevel.VALUES, COUNT))
 
     assert score.recall() == 100.0, score.lost
     assert score.binding() == 100.0, score.parted
@@ -70,7 +70,7 @@ def test_the_value_rung_keeps_all_values_beside_each_other_in_half_of_the_tokens
 
 
 def test_a_shell_keeps_paths_and_names_in_a_quarter_of_the_tokens():
-    score = weighed(STEPS, on_rung(DetailLevel.FACTS, COUNT))
+    score = weighed(STEPS, at_detail_level(DetailLevel.FACTS, COUNT))
 
     assert min(score.needed["path"], score.needed["name"]) > 8
     assert score.recall("path") == 100.0, score.lost
@@ -79,7 +79,7 @@ def test_a_shell_keeps_paths_and_names_in_a_quarter_of_the_tokens():
 
 
 def test_the_whole_compaction_keeps_what_the_ladder_keeps():
-    score = weighed(ORDERS, folds(CompactionPolicy(force=True), COUNT))
+    score = weighed(ORDERS, compacted_part(CompactionPolicy(force=True), COUNT))
 
     assert score.recall() >= 99.0, score.lost
     assert score.binding() >= 98.0, score.parted

@@ -9,29 +9,33 @@ import orjson
 _ids = count(1)
 
 
-def said(role: str, text: str) -> bytes:
+def chat_message(role: str, text: str) -> bytes:
     """A message of words alone."""
     return orjson.dumps({"role": role, "content": text})
 
 
 def system(text: str) -> bytes:
-    return said("system", text)
+    return chat_message("system", text)
 
 
 def user(text: str) -> bytes:
-    return said("user", text)
+    return chat_message("user", text)
 
 
 def assistant(text: str) -> bytes:
-    return said("assistant", text)
+    return chat_message("assistant", text)
 
 
-def asked(name: str, arguments: Mapping[str, Any], result: object, id_: str = "") -> list[bytes]:
+def tool_call_and_result(
+    name: str, arguments: Mapping[str, Any], result: object, id_: str = ""
+) -> list[bytes]:
     """A tool call and its result."""
-    return together([(name, arguments, result)], id_)
+    return parallel_tool_calls([(name, arguments, result)], id_)
 
 
-def together(calls: Iterable[tuple[str, Mapping[str, Any], object]], id_: str = "") -> list[bytes]:
+def parallel_tool_calls(
+    calls: Iterable[tuple[str, Mapping[str, Any], object]], id_: str = ""
+) -> list[bytes]:
     """Calls made at once, and their results."""
     every = [(id_ or f"call_{next(_ids)}", *each) for each in calls]
     made = [
@@ -51,7 +55,7 @@ def _result(id_: str, name: str, result: object) -> bytes:
     return orjson.dumps({"role": "tool", "tool_call_id": id_, "name": name, "content": text})
 
 
-def calls(messages: list[bytes]) -> list[list[bytes]]:
+def client_requests(messages: list[bytes]) -> list[list[bytes]]:
     """What a client sends of a conversation, call by call: all that was said before each answer."""
     found = []
     for at, raw in enumerate(messages):

@@ -9,8 +9,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.bench.objective_faults import CUES, JUMPS, Fault, Met, got, meet
-from tests.bench.objective_outages import Loss, database_lost, leader_lost, redis_lost
+from tests.bench.objective_faults import CUES, JUMPS, Fault, FaultResult, got, meet
+from tests.bench.objective_outages import OutageResult, database_lost, leader_lost, redis_lost
 from tests.fakes.postgres import schema
 from tests.fakes.redis_server import ABSENT, PROGRAM, own_redis
 
@@ -18,7 +18,7 @@ NAMES = [*CUES, *JUMPS]
 
 
 @cache
-def met(name: str, promise: str = "degrade") -> Met:
+def met(name: str, promise: str = "degrade") -> FaultResult:
     """What became of a fault of one minute; once for all tests."""
     return meet(Fault(name=name, promise=promise, begins=60.0, ends=120.0, over=200.0))
 
@@ -120,7 +120,7 @@ def test_a_clock_that_jumps_costs_no_caller_anything(name):
     assert "answer, moved (fallback level 1)" in moved
 
 
-def check(loss: Loss) -> None:
+def check(loss: OutageResult) -> None:
     """Nothing is lost, and nobody who was there was refused or kept waiting."""
     assert loss.found.is_whole, loss.found
     for phase in loss.phases:

@@ -31,7 +31,7 @@ QUICK = RetryPolicy(first_byte_s=10.0, stall_s=5.0, retries=1, max_pause_s=8.0)
 
 
 @dataclass
-class Played:
+class ServedCall:
     """What came of a call."""
 
     caller: FakeCaller
@@ -50,17 +50,17 @@ class Played:
         return self.receipts[-1]
 
 
-def play(
+def serve_one_call(
     *scripts: Scripted | Piece,
     asked: Call | None = None,
     routes: tuple[Route, ...] = (ONE,),
     patience: RetryPolicy = QUICK,
     estimator: FakeEstimator | None = None,
     **caller: Any,
-) -> Played:
+) -> ServedCall:
     """Serve one call; the law that holds for every call is checked here."""
 
-    async def work() -> Played:
+    async def work() -> ServedCall:
         transport = FakeTransport(scripts)
         table, ledger = fake_dependencies(
             transport, *routes, patience=patience, estimator=estimator
@@ -74,7 +74,7 @@ def play(
         assert asyncio.current_task().cancelling() == 0  # type: ignore[union-attr]
         assert isinstance(table.planning, NoPlanning)
         told = table.planning.told
-        return Played(taker, transport, ledger.receipts, error, ticks() - before, told)
+        return ServedCall(taker, transport, ledger.receipts, error, ticks() - before, told)
 
     done = played(work())
     assert done.told.count("planned") == done.told.count("ended")

@@ -21,19 +21,19 @@ from tests.fakes.call_dependencies import NoPlanning, call, fake_dependencies, r
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import played, ticks
 from tests.fakes.upstream import SILENCE, FakeTransport, Piece, Scripted
-from tests.proxy.api.served_calls import ONE, TWO, play, streamed
+from tests.proxy.api.served_calls import ONE, TWO, serve_one_call, streamed
 from tests.proxy.prefix.sent_calls import ANTHROPIC, users
 
 
 def test_planning_hears_when_an_answer_begins_and_when_each_attempt_is_over():
-    done = play(failing(503), stream(STREAM), asked=streamed(), routes=(ONE, TWO))
+    done = serve_one_call(failing(503), stream(STREAM), asked=streamed(), routes=(ONE, TWO))
 
     assert done.told == ["planned", "ended", "planned", "begun", "ended"]
 
 
 @pytest.mark.parametrize("first", [stream(SILENCE), stream(BEAT, SILENCE)])
 def test_planning_hears_of_an_attempt_whose_caller_left_before_it_began(first):
-    done = play(first, asked=streamed(), leaves_after=3.0)
+    done = serve_one_call(first, asked=streamed(), leaves_after=3.0)
 
     assert done.told == ["planned", "ended"]
 
@@ -60,7 +60,7 @@ def test_a_caller_that_leaves_while_its_call_is_held_back_pays_nothing():
 
 def test_planning_hears_of_an_attempt_that_cannot_be_said_on_its_route():
     many = call(ASKED[:-1] + b',"n":3}')
-    done = play(asked=many, routes=(route("claude", kind="anthropic"),))
+    done = serve_one_call(asked=many, routes=(route("claude", kind="anthropic"),))
 
     assert done.told == ["planned", "ended"]
 

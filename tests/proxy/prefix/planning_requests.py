@@ -22,7 +22,7 @@ NOW = 1_790_000_000.0
 SECRET = b"the installation's secret"
 RATES = TokenRates(input=1_000_000_000, cache_read=100_000_000, output=4_000_000_000)
 #: One way for every regime there is.
-WAYS: Mapping[str, PlanningTarget] = {
+TARGETS: Mapping[str, PlanningTarget] = {
     name: msgspec.structs.replace(route_target(route, "any", NOW), rates=RATES)
     for name, route in ROUTES.items()
 }
@@ -30,7 +30,7 @@ RULES = handbook(20, "askings")
 Json = dict[str, Any]
 
 
-def said(role: str, content: object) -> Json:
+def chat_message(role: str, content: object) -> Json:
     return {"role": role, "content": content}
 
 
@@ -43,22 +43,24 @@ def tool(name: str, **more: object) -> Json:
     return {"type": "function", "function": function, **more}
 
 
-def talk(turns: int, rules: str = RULES, opening: str = "Where is my parcel?") -> list[Json]:
+def conversation_messages(
+    turns: int, rules: str = RULES, opening: str = "Where is my parcel?"
+) -> list[Json]:
     """The messages of a call that ``turns`` answers precede."""
-    messages = [said("system", rules), said("user", opening)]
+    messages = [chat_message("system", rules), chat_message("user", opening)]
     for turn in range(turns):
-        messages.append(said("assistant", f"Case {turn} is open. Which number has it?"))
-        messages.append(said("user", f"It has number {turn}{turn}7."))
+        messages.append(chat_message("assistant", f"Case {turn} is open. Which number has it?"))
+        messages.append(chat_message("user", f"It has number {turn}{turn}7."))
     return messages
 
 
-def asked(raw: bytes, **fields: Any) -> PlanningRequest:
+def planning_request(raw: bytes, **fields: Any) -> PlanningRequest:
     return PlanningRequest(
         **{"team": "team_1", "feature": "desk", "key": "key_1", "body": raw, **fields}
     )
 
 
-class Process:
+class PlanningProcess:
     """One process that plans; its clock moves ten seconds with each call.
 
     Args:
@@ -123,13 +125,13 @@ class Process:
 
     def sent(self, raw: bytes) -> Sent:
         """What is sent of a body."""
-        found = self.answered(asked(raw))
+        found = self.answered(planning_request(raw))
         return Sent(found.body, found.prompt.tail)
 
 
-def learned(to: PlanningTarget, bodies: Iterable[bytes], **fields: Any) -> Layout | None:
+def learned_layout(to: PlanningTarget, bodies: Iterable[bytes], **fields: Any) -> Layout | None:
     """What a feature shows once these calls were answered."""
-    process, last = Process(to), None
+    process, last = PlanningProcess(to), None
     for raw in bodies:
-        last = process.answered(asked(raw, **fields))
+        last = process.answered(planning_request(raw, **fields))
     return process.lessons.proposal(last) if last is not None else None

@@ -101,7 +101,7 @@ def body(
     return prompt, blocks(prompt, fingerprint)
 
 
-def sent(
+def sent_chat(
     regime: Regime,
     *messages: tuple[str, str],
     tools: tuple[str, ...] = (),

@@ -17,7 +17,7 @@ from proxy.services.planning.planning import PromptPlanning
 from proxy.store.store import Store
 from tests.fakes.call_dependencies import LoopTasks, call, route
 from tests.fakes.databases import migrated_sqlite
-from tests.proxy.prefix.planning_requests import NOW, RULES, SECRET, body, talk
+from tests.proxy.prefix.planning_requests import NOW, RULES, SECRET, body, conversation_messages
 
 PLACE = LayoutScope("team_1", "chat", "any")
 ROUTE = route("openai", regime="openai-interval")
@@ -34,14 +34,16 @@ class Clock:
         return self.now
 
 
-def opened(
+def open_store(
     folder: Path, kind: type[AnyStore], mode: PlanningMode = PlanningMode.OBSERVE
 ) -> AnyStore:
     return kind.open(migrated_sqlite(folder / "thriftgate.db"), folder / "journal", mode)
 
 
 @contextmanager
-def made(store: Store, planner: Planner | None = None, **fields: Any) -> Iterator[PromptPlanning]:
+def running_planning(
+    store: Store, planner: Planner | None = None, **fields: Any
+) -> Iterator[PromptPlanning]:
     """Planning on this store; it leaves no conversation alone unless the planner does."""
     given = {"now": lambda: NOW, **fields}
     found = PromptPlanning(planner or Planner(SECRET, share=0.0), store, LoopTasks(), **given)
@@ -52,14 +54,14 @@ def made(store: Store, planner: Planner | None = None, **fields: Any) -> Iterato
 
 
 def chat(turns: int = 0, **fields: Any) -> Call:
-    return call(body(*talk(turns), **fields))
+    return call(body(*conversation_messages(turns), **fields))
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(work)
 
 
-async def kept(planning: PromptPlanning, asked: Call) -> Planned:
+async def plan_and_store(planning: PromptPlanning, asked: Call) -> Planned:
     """The call, once the store has what was decided for it."""
     found = await planning.plan(asked, ROUTE)
     assert isinstance(found, Planned)
@@ -69,19 +71,19 @@ async def kept(planning: PromptPlanning, asked: Call) -> Planned:
     return found
 
 
-def planned(found: Planned | Passthrough) -> Planned:
+def as_planned(found: Planned | Passthrough) -> Planned:
     assert isinstance(found, Planned)
     return found
 
 
-class Away(Store):
+class UnreachableStore(Store):
     """A database that does not answer."""
 
     async def ask(self, question: Any, *args: Any, **kwargs: Any) -> Any:
         raise OperationalError("SELECT", {}, OSError("away"))
 
 
-class Slow(Store):
+class SlowStore(Store):
     """A database that answers too late."""
 
     async def ask(self, question: Any, *args: Any, **kwargs: Any) -> Any:
