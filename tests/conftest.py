@@ -5,10 +5,10 @@ from hypothesis import HealthCheck, settings
 
 pytest.register_assert_rewrite(
     "tests.fakes",
-    "tests.proxy.services.planning.plannings",
-    "tests.proxy.prefix.askings",
-    "tests.proxy.api.talking",
-    "tests.proxy.api.servings",
+    "tests.proxy.services.planning.planning_fixtures",
+    "tests.proxy.prefix.planning_requests",
+    "tests.proxy.api.server_fixtures",
+    "tests.proxy.api.served_calls",
 )
 
 settings.register_profile(

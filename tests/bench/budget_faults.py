@@ -29,13 +29,13 @@ from proxy.store.redis.budget_store import RedisBudgetStore
 from proxy.store.store import Store
 from slo.budget import OnStoreLoss
 from slo.reservations import CounterLevel
-from tests.fakes.budgeted import DEAR, DIME, FIVE
-from tests.fakes.crowd import Crowd
+from tests.fakes.background_loop import running_in_thread
+from tests.fakes.budget_gateway import DEAR, DIME, FIVE
+from tests.fakes.concurrent_callers import ConcurrentCallers
+from tests.fakes.gateway_fixture import running_simulator
 from tests.fakes.redis_server import OwnRedis, own_redis
 from tests.fakes.replicas import Sibling
-from tests.fakes.served import Served, served
-from tests.fakes.standing import standing
-from tests.fakes.town import lab_standing
+from tests.fakes.serve_process import ServeProcess, serve_process
 
 PHASES = ("here", "silent", "dead", "back")
 TEAMS = tuple(each.value for each in OnStoreLoss)
@@ -107,7 +107,7 @@ class Loss:
 class Ledger:
     """The ledger and the counters of a gateway, read beside it."""
 
-    def __init__(self, gateway: Served, redis_url: str) -> None:
+    def __init__(self, gateway: ServeProcess, redis_url: str) -> None:
         self.store = Store.open(gateway.database_url, gateway.folder / "beside")
         self._settings = Settings(redis_url=redis_url)
 
@@ -158,7 +158,7 @@ def lost(folder: Path, redis: OwnRedis, *, lead: float, away: float) -> Loss:
         gateway = stack.enter_context(gateways(folder, budgets, redis.url, count=1))[0]
         ledger = Ledger(gateway, redis.url)
         stack.callback(ledger.store.close, 5)
-        crowd = Crowd(gateway.url, keys(ledger.store), body)
+        crowd = ConcurrentCallers(gateway.url, keys(ledger.store), body)
         with crowd.calling():
             time.sleep(lead)
             before = ledger.spent()
@@ -230,7 +230,7 @@ def restarted(folder: Path, redis: OwnRedis, *, near: int, after: float) -> Rest
         ledger = Ledger(made[0], redis.url)
         stack.callback(ledger.store.close, 5)
         key = {team: keys(ledger.store)[team]}
-        crowds = [Crowd(each.url, key, long_body) for each in made]
+        crowds = [ConcurrentCallers(each.url, key, long_body) for each in made]
         with crowds[0].calling(), crowds[1].calling():
             end = time.monotonic() + 60
             while (before := ledger.spent().get(team, 0)) < near and time.monotonic() < end:
@@ -249,7 +249,9 @@ def restarted(folder: Path, redis: OwnRedis, *, near: int, after: float) -> Rest
         for each in made:
             each.stop()
         spent = ledger.spent()[team]
-    everyone = Crowd("", key, long_body, met=[one for each in crowds for one in each.met])
+    everyone = ConcurrentCallers(
+        "", key, long_body, met=[one for each in crowds for one in each.met]
+    )
     rows = [row(everyone, phase, team) for phase in ("here", "back")]
     return Restarted(before, spent, level.spent, refused, rows)
 
@@ -267,7 +269,7 @@ def gaps(ledger: Ledger) -> list[int]:
     return [level.spent - known[team] for team, level in zip(TEAMS, levels, strict=True)]
 
 
-def published(gateway: Served) -> float:
+def published(gateway: ServeProcess) -> float:
     """The largest drift that the gateway's metrics tell."""
     page = httpx.get(f"{gateway.url}/metrics", trust_env=False, timeout=10).text
     return max(
@@ -277,7 +279,7 @@ def published(gateway: Served) -> float:
     )
 
 
-def row(crowd: Crowd, phase: str, team: str) -> Row:
+def row(crowd: ConcurrentCallers, phase: str, team: str) -> Row:
     """What a team met in a phase."""
     met = crowd.of(phase, team)
     refused = sorted(each.seconds for each in met if each.status != 200)
@@ -302,13 +304,17 @@ def keys(store: Store) -> dict[str, str]:
 
 
 @contextmanager
-def gateways(folder: Path, budgets: str, redis_url: str, *, count: int) -> Iterator[list[Served]]:
+def gateways(
+    folder: Path, budgets: str, redis_url: str, *, count: int
+) -> Iterator[list[ServeProcess]]:
     """So many gateways on one ledger and one Redis, before one lab."""
     (folder / "policies.toml").write_text(budgets)
     with ExitStack() as stack:
-        _, catalog = stack.enter_context(standing(partial(lab_standing, folder, time_scale=0.0001)))
+        _, catalog = stack.enter_context(
+            running_in_thread(partial(running_simulator, folder, time_scale=0.0001))
+        )
         catalog.write_text(catalog.read_text() + DEAR)
-        made = [stack.enter_context(served(folder, catalog))]
+        made = [stack.enter_context(serve_process(folder, catalog))]
         for number in range(1, count):
             (folder / f"{number}").mkdir()
             made.append(Sibling(made[0], folder / f"{number}"))
@@ -399,7 +405,7 @@ async def until(ledger: Ledger, is_so: Callable[[CounterLevel], bool]) -> Counte
     return level
 
 
-async def refused(client: httpx.AsyncClient, gateway: Served) -> tuple[str, float]:
+async def refused(client: httpx.AsyncClient, gateway: ServeProcess) -> tuple[str, float]:
     """Dollars held and seconds to wait, as a caller is told once nothing is free."""
     for _ in range(400):
         answer = await call(client, gateway, "[[fault:words=1]] Me too?")
@@ -410,7 +416,7 @@ async def refused(client: httpx.AsyncClient, gateway: Served) -> tuple[str, floa
 
 
 async def call(
-    client: httpx.AsyncClient, gateway: Served, text: str, patience: float = TTL_S * 3
+    client: httpx.AsyncClient, gateway: ServeProcess, text: str, patience: float = TTL_S * 3
 ) -> httpx.Response:
     """The answer of a gateway to a call of ten cents at most."""
     return await client.post(

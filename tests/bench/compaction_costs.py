@@ -1,11 +1,11 @@
 # ruff: noqa: T201 - a script prints its result
-"""What recorded conversations cost if their real texts are folded, beside simpler policies.
+"""What recorded conversations cost if their real texts are compacted, beside simpler policies.
 
 never: Sent unmodified.
 trim: Tool results are said shorter, nothing else, at the route's own prices.
-ours: Folded by rules where the gate finds that it pays, at the route's own prices.
-always: At every call all but the last three turns is folded anew.
-window: Folded when the prompt passes 80 % of a window, all but the last three turns, as agents'
+ours: Compacted by rules where the gate finds that it pays, at the route's own prices.
+always: At every call all but the last three turns is compacted anew.
+window: Compacted when the prompt passes 80 % of a window, all but the last three turns, as agents'
     own compaction does; *+ model* with what a small model takes to read it and to write as much.
 
 Every call goes through ``compaction.compact``, as the gateway calls it, then through the gateway's
@@ -40,7 +40,7 @@ from proxy.tokens.vocabulary import Tokenizer
 from slo.price import call_cost
 from slo.usage import Usage
 from tests.bench.compaction_policies import Played, Row, Way, priced, way
-from tests.bench.compaction_talks import TALKS, Talk
+from tests.bench.compaction_recordings import RECORDINGS, RecordedConversation
 from tests.fakes.dialogue import words
 
 ROUTES: Final = (
@@ -101,15 +101,15 @@ class Ids:
         return sum(len(self.of(raw)) for raw in raws)
 
 
-Sends = Callable[[Talk], Iterator[Sent]]
+Sends = Callable[[RecordedConversation], Iterator[Sent]]
 
 
-def never(talk: Talk) -> Iterator[Sent]:
+def never(talk: RecordedConversation) -> Iterator[Sent]:
     """Each call unmodified."""
     return (Sent(messages=talk.raws[: ask.end]) for ask in talk.asks)
 
 
-def by(policy: CompactionPolicy, talk: Talk) -> Iterator[Sent]:
+def by(policy: CompactionPolicy, talk: RecordedConversation) -> Iterator[Sent]:
     """Each call as the gateway sends it under a policy."""
     memory, fixed = CompactionMemory(), len(talk.tools) // 4
     for ask in talk.asks:
@@ -118,8 +118,8 @@ def by(policy: CompactionPolicy, talk: Talk) -> Iterator[Sent]:
         yield Sent(messages=raws) if made is None else _sent(made)
 
 
-def at_window(most: int, ids: Ids, talk: Talk) -> Iterator[Sent]:
-    """Each call, folded whenever what would be sent passes so many tokens."""
+def at_window(most: int, ids: Ids, talk: RecordedConversation) -> Iterator[Sent]:
+    """Each call, compacted whenever what would be sent passes so many tokens."""
     policy, fixed = CompactionPolicy(force=True, once=True), ids.count([talk.tools])
     base, known, segments = list[bytes](), 0, 0
     for ask in talk.asks:
@@ -153,7 +153,7 @@ def _sent(made: CompactedChat) -> Sent:
     return Sent(messages=made.messages, segments=last, reset=made.reset)
 
 
-def play(talk: Talk, sends: Sequence[Sent], here: Way, ids: Ids) -> Played:
+def play(talk: RecordedConversation, sends: Sequence[Sent], here: Way, ids: Ids) -> Played:
     """What a conversation costs on a route, sent so."""
     route = here.route
     least = route.min_cache_tokens
@@ -167,18 +167,18 @@ def play(talk: Talk, sends: Sequence[Sent], here: Way, ids: Ids) -> Played:
         held.finish_answer(prompt, ids.of(answer[0]) if answer else (), ask.at + ask.took)
         total += priced(served, ids.count(answer), here)
         before = ask.end
-    return Played(nanos=total, folds=sum(sent.reset for sent in sends))
+    return Played(nanos=total, compactions=sum(sent.reset for sent in sends))
 
 
 def asked(sends: Sequence[Sent], small: Way) -> int:
-    """What a small model takes to write what folds put in place, in nano-dollars."""
+    """What a small model takes to write what compactions put in place, in nano-dollars."""
     read, wrote = (sum(sent.asked[n] for sent in sends) for n in (0, 1))
     found = call_cost(Usage(input=read, output=wrote), small.tariff, small.at)
     assert found is not None
     return found.list_nanos
 
 
-def _prompt(talk: Talk, sent: Sent, new: int, here: Way, ids: Ids) -> CachedPrompt:
+def _prompt(talk: RecordedConversation, sent: Sent, new: int, here: Way, ids: Ids) -> CachedPrompt:
     """The prompt as the cache sees it, marked."""
     raws = [talk.tools, *sent.messages] if talk.tools else sent.messages
     shift = len(raws) - len(sent.messages)
@@ -202,13 +202,13 @@ def _prompt(talk: Talk, sent: Sent, new: int, here: Way, ids: Ids) -> CachedProm
 
 @dataclass
 class Bench:
-    """All policies; what does not hang on prices is folded once."""
+    """All policies; what does not hang on prices is compacted once."""
 
     ids: Ids = field(default_factory=Ids)
     small: Way = field(default_factory=lambda: way(SMALL, NOW))
     _kept: dict[tuple[str, str], list[Sent]] = field(default_factory=dict)
 
-    def row(self, talks: Sequence[Talk], here: Way, names: Sequence[str]) -> Row:
+    def row(self, talks: Sequence[RecordedConversation], here: Way, names: Sequence[str]) -> Row:
         """A set on a route."""
         found = Row()
         for talk in talks:
@@ -218,7 +218,9 @@ class Bench:
                 found.add(name, each, played["never"])
         return found
 
-    def _played(self, talk: Talk, here: Way, names: Sequence[str]) -> Mapping[str, Played]:
+    def _played(
+        self, talk: RecordedConversation, here: Way, names: Sequence[str]
+    ) -> Mapping[str, Played]:
         """Every policy; what is sent alike is played once."""
         played: dict[str, Played] = {}
         known: list[tuple[list[Sent], Played]] = []
@@ -229,10 +231,10 @@ class Bench:
                 made = play(talk, sends, here, self.ids)
                 known.append((sends, made))
             more = asked(sends, self.small) if name.endswith(_ASKED) else 0
-            played[name] = Played(nanos=made.nanos + more, folds=made.folds)
+            played[name] = Played(nanos=made.nanos + more, compactions=made.compactions)
         return played
 
-    def _sends(self, name: str, talk: Talk, here: Way) -> list[Sent]:
+    def _sends(self, name: str, talk: RecordedConversation, here: Way) -> list[Sent]:
         """What each call sends under a policy."""
         if name in _PRICED:
             return list(by(ours(here, _PRICED[name]), talk))
@@ -252,7 +254,7 @@ class Bench:
 
 
 def _alike(one: Sequence[Sent], other: Sequence[Sent]) -> bool:
-    """True if the same is sent; where one had folded, so has the other."""
+    """True if the same is sent; where one had compacted, so has the other."""
     return all(
         a.reset == b.reset and a.messages == b.messages for a, b in zip(one, other, strict=True)
     )
@@ -269,18 +271,18 @@ NAMES: Final = ("never", "trim", "ours", "always", "200k", "64k", f"64k{_ASKED}"
 def main() -> None:
     """Print a table for the sets on the routes."""
     told = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    told.add_argument("sets", nargs="*", default=tuple(TALKS))
+    told.add_argument("sets", nargs="*", default=tuple(RECORDINGS))
     told.add_argument("--model", nargs="*", default=ROUTES)
     told.add_argument("--safety", nargs="*", type=float, default=(cost_model.SAFETY_FACTOR,))
     told.add_argument("--only", nargs="*", default=NAMES)
     given = told.parse_args()
-    if unknown := set(given.sets) - set(TALKS):
-        told.error(f"no such set: {', '.join(sorted(unknown))}; there are: {', '.join(TALKS)}")
-    heads = ["set", "route", "safety", "sessions", "folded", "dearer", "dearest", "costlier"]
+    if unknown := set(given.sets) - set(RECORDINGS):
+        told.error(f"no such set: {', '.join(sorted(unknown))}; there are: {', '.join(RECORDINGS)}")
+    heads = ["set", "route", "safety", "sessions", "compacted", "dearer", "dearest", "costlier"]
     heads += given.only
     print(f"| {' | '.join(heads)} |\n|---|---|{'--:|' * (len(heads) - 2)}")
     for name in given.sets:
-        talks, bench = list(TALKS[name]()), Bench()
+        talks, bench = list(RECORDINGS[name]()), Bench()
         for route, safety in product(given.model, given.safety):
             cost_model.SAFETY_FACTOR = safety  # type: ignore[misc]
             found = bench.row(talks, way(route, NOW), given.only)
@@ -291,7 +293,7 @@ def _line(found: Row, names: Sequence[str]) -> str:
     worst = found.worst.get("ours", 0.0)
     cells = [
         str(found.sessions),
-        str(found.folded.get("ours", 0)),
+        str(found.compacted.get("ours", 0)),
         str(found.dearer.get("ours", 0)),
         f"{100 * worst - 100:+.1f} %" if worst else "",
         str(found.costlier.get("ours", 0)),

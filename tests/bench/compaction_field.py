@@ -13,13 +13,13 @@ No recorded set holds such chats whole; they are put together from what was reco
 - *reader*: the same of GoodAI's chats, where users paste whole chapters.
 
 Each is sent up to the words of the user that its last turn begins with. The *floor* is what may not
-be folded: the system text and the last three turns. Where it leaves no room under the target for
-anything else, no fold can come under it; "roomy" are the chats with a floor of at most half of the
-target. "Values" are the ids, numbers, dates, addresses and paths that the folded turns hold;
-"later" those that calls behind the fold name, of those that stand nowhere else.
+be compacted: the system text and the last three turns. Where it leaves no room under the target for
+anything else, no compaction can come under it; "roomy" are the chats with a floor of at most half
+of the target. "Values" are the ids, numbers, dates, addresses and paths that the compacted turns
+hold; "later" those that calls behind the compaction name, of those that stand nowhere else.
 
 AgentDojo's other tasks weigh too much (20 in a row 23,000 to 51,000 tokens), SGD's and MultiWOZ's
-dialogues too little (20 turns 1,000 to 3,000). Tools count with no chat: they cannot be folded.
+dialogues too little (20 turns 1,000 to 3,000). Tools count with no chat: they cannot be compacted.
 
 Usage: python -m tests.bench.compaction_field [--target 3000] [--lost 20]
 """
@@ -36,8 +36,8 @@ import orjson
 from compaction.compact import CompactedChat, ConversationContext, compact
 from compaction.memory import CompactionMemory
 from compaction.policy import CompactionPolicy
+from tests.bench.compaction_methods import ends, raws
 from tests.bench.compaction_metrics import Cut, Tokens, at_risk, holds, plain
-from tests.bench.compaction_ours import ends, raws
 from tests.bench.compaction_sets import dialogues, joined
 from tests.fakes.dialogue import Dialogue, Message, words
 
@@ -71,7 +71,7 @@ class Outcome:
         before: Its tokens unmodified.
         floor: Tokens of its system text and last three turns.
         after: Its tokens as sent.
-        values: Values that the folded turns held, and how many of them still stand.
+        values: Values that the compacted turns held, and how many of them still stand.
         later: Values that calls behind need of them, and how many of them still stand.
         lost: Values that do not stand any more.
     """

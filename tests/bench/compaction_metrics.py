@@ -1,9 +1,10 @@
-"""What of a folded part later calls still find: values, and values beside each other.
+"""What of a compacted part later calls still find: values, and values beside each other.
 
-At risk is a value that a call names, that stands in the part folded before it, and neither in the
-system text nor in the messages since. It is kept if it still stands in what is sent for the part. A
-pair of one call's values at risk is bound if one message of the part held both, and stays bound if
-one line of what is sent does. Pairs that only the assistant put beside each other, in its own
+At risk is a value that a call names, that stands in the part compacted before it, and neither in
+the system text nor in the messages since. It is kept if it still stands in what is sent for the
+part. A pair of one call's values at risk is bound if one message of the part held both, and stays
+bound if one line of what is sent does. Pairs that only the assistant put beside each other, in its
+own
 words, are counted by themselves: no record says that they belong together. A value stands in a text
 as a whole: no letter or digit touches it. Escaping and white space make no difference; where a
 value has several spellings, any of them will do.
@@ -32,11 +33,11 @@ _PAIRS: Final = 400
 
 @dataclass(frozen=True)
 class Cut:
-    """A part of a dialogue that is folded, and the calls that are still to come.
+    """A part of a dialogue that is compacted, and the calls that are still to come.
 
     Attributes:
         dialogue: The dialogue.
-        start: The first message that is folded.
+        start: The first message that is compacted.
         end: The first that is not.
         calls: The messages whose calls are looked at.
     """
@@ -48,11 +49,11 @@ class Cut:
 
     @cached_property
     def part(self) -> Sequence[Message]:
-        """The messages that are folded."""
+        """The messages that are compacted."""
         return self.dialogue.messages[self.start : self.end]
 
 
-#: What is sent for the part that a cut folds: lines, or messages where it leaves them whole.
+#: What is sent for the part that a cut compacts: lines, or messages where it leaves them whole.
 Method = Callable[[Cut], Sequence[str]]
 
 
@@ -88,7 +89,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Risk:
-    """What later calls need of a part that a cut folds: single values, and bound pairs."""
+    """What later calls need of a part that a cut compacts: single values, and bound pairs."""
 
     values: tuple[tuple[str, str], ...]
     pairs: tuple[Pair, ...]
@@ -132,7 +133,7 @@ def stands(text: str, value: str) -> bool:
 
 
 def last_turns(dialogue: Dialogue, keep: int) -> Iterator[Cut]:
-    """At each turn with calls: all but the last ``keep`` turns folded, that one counted."""
+    """At each turn with calls: all but the last ``keep`` turns compacted, that one counted."""
     turns = dialogue.turns
     first = _first(dialogue)
     for number, turn in enumerate(turns):
@@ -143,7 +144,7 @@ def last_turns(dialogue: Dialogue, keep: int) -> Iterator[Cut]:
 
 
 def last_steps(dialogue: Dialogue, keep: int) -> Iterator[Cut]:
-    """At each action of an agent: all but its task and last ``keep`` steps folded."""
+    """At each action of an agent: all but its task and last ``keep`` steps compacted."""
     steps = [at for at, said in enumerate(dialogue.messages) if said["role"] == "assistant"]
     first = _first(dialogue) + 1
     for number, step in enumerate(steps):

@@ -1,16 +1,16 @@
 # ruff: noqa: T201 - a script prints its result
-"""What recorded sessions cost by when their history is folded: the gate beside simpler policies.
+"""What recorded sessions cost by when their history is compacted: the gate beside simpler policies.
 
 never: Sent unmodified.
-always: Whatever lies behind the last three steps is folded, at every call.
-window: Folded at 80 % of a window of 200,000 tokens, as agents' own compaction does.
+always: Whatever lies behind the last three steps is compacted, at every call.
+window: Compacted at 80 % of a window of 200,000 tokens, as agents' own compaction does.
 gate: As ``compaction.cost_model`` decides, from the prefix alone.
 
 Each call is served by the gateway's model of the route's cache, at its recorded time, and priced by
 the catalog. What is put in place of a part is a share of it, by what the set is of; a session of
-which nothing was ever folded costs the same under all. An early end is what a gate that sees only
-the prefix must fear: with ``--ends`` each session is also played as if it had ended after 1/8, 2/8
-… of its calls. ``--trim`` is the share of what calls add that lossless shortening takes away.
+which nothing was ever compacted costs the same under all. An early end is what a gate that sees
+only the prefix must fear: with ``--ends`` each session is also played as if it had ended after 1/8,
+2/8 … of its calls. ``--trim`` is the share of what calls add that lossless shortening takes away.
 With ``--safety`` only the gate is played beside never, all sets and routes together, at several
 values of its constant; and each half of the sessions by itself.
 
@@ -68,7 +68,7 @@ _UNIT: Final = 8
 _LONG: Final = 50_000
 
 Span = tuple[int, int]
-Folds = Callable[["State", Call], bool]
+CompactionRule = Callable[["State", Call], bool]
 
 
 @dataclass
@@ -78,9 +78,9 @@ class State:
     Attributes:
         session: What is played.
         spans: Ids of the segments, each made anew.
-        cut: The caller's tokens before it are folded.
+        cut: The caller's tokens before it are compacted.
         calls: Calls so far.
-        last: The call of the last fold; 0 for none.
+        last: The call of the last compaction; 0 for none.
         last_prompt: Tokens of the caller's prompt then.
         shorter: Tokens by which the prompt is shorter than the caller's.
         bank: What that has saved, less what it cost, as the gate counts.
@@ -96,7 +96,7 @@ class State:
     bank: float = 0.0
 
     def next_cut(self, call: Call) -> int:
-        """Up to where the next fold reaches; never back."""
+        """Up to where the next compaction reaches; never back."""
         before = self.session.calls[max(self.calls - 1 - _STEPS, 0)].prompt
         most = min(before, call.prompt - int(min(_TAIL, _TAIL_SHARE * call.prompt)))
         places = [each.prompt for each in self.session.calls[: self.calls]]
@@ -133,7 +133,7 @@ class State:
         """Tokens of what stands for so many."""
         return int(self.session.share * region) + _FRAME
 
-    def fold(self, call: Call) -> None:
+    def compact(self, call: Call) -> None:
         """Put a segment in the place of what lies before the next cut."""
         cut = self.next_cut(call)
         length = self.segment(cut - self.cut)
@@ -152,18 +152,18 @@ class State:
         yield from (pair for pair in pairwise(edges) if pair[0] < pair[1])
 
 
-def policies(prices: RelativePrices) -> Mapping[str, Folds]:
-    """Each policy, told when it folds; the gate knows no window: want of room has no price."""
+def policies(prices: RelativePrices) -> Mapping[str, CompactionRule]:
+    """Each policy: True if it compacts now; the gate knows no window: want of room has no price."""
     policy = CompactionPolicy(prices=prices)
 
     def gated(state: State, call: Call) -> bool:
         at = state.standing(call)
-        folds = cost_model.decide_compaction(policy, at).is_due
-        state.bank -= cost_model.rewrite_cost(prices, at) if folds else 0.0
+        is_due = cost_model.decide_compaction(policy, at).is_due
+        state.bank -= cost_model.rewrite_cost(prices, at) if is_due else 0.0
         known = state.session.calls[state.calls - 2].trimmed if state.calls > 1 else 0
-        shorter = state.shorter + (at.gain if folds else 0)
+        shorter = state.shorter + (at.gain if is_due else 0)
         state.bank += cost_model.call_savings(prices, shorter + known, call.trimmed - known)
-        return folds
+        return is_due
 
     return {
         "never": lambda state, call: False,
@@ -181,11 +181,11 @@ class Played:
 
     Attributes:
         nanos: Its cost at list prices.
-        folds: How often it was folded.
+        compactions: How often it was compacted.
     """
 
     nanos: int
-    folds: int
+    compactions: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,8 +213,8 @@ def way(route_id: str, now: datetime) -> Way:
     return Way(route=route, tariff=route.tariff, at=at, prices=relative_prices(there), ttl=ttl)
 
 
-def play(session: Session, here: Way, folds: Folds) -> Played:
-    """What the session costs on the route if it is folded so."""
+def play(session: Session, here: Way, rule: CompactionRule) -> Played:
+    """What the session costs on the route if it is compacted so."""
     route = here.route
     unit = _UNIT if session.calls[-1].prompt > _LONG else 1
     least = None if route.min_cache_tokens is None else route.min_cache_tokens // unit
@@ -223,8 +223,8 @@ def play(session: Session, here: Way, folds: Folds) -> Played:
     nanos = made = 0
     for call in session.calls:
         state.calls += 1
-        if folds(state, call):
-            state.fold(call)
+        if rule(state, call):
+            state.compact(call)
             made += 1
         if call.unseen:
             continue
@@ -233,7 +233,7 @@ def play(session: Session, here: Way, folds: Folds) -> Played:
         held.begin_answer(prompt, call.at + call.took / 2)
         held.finish_answer(prompt, (), call.at + call.took)
         nanos += priced(served, call.output, here, unit)
-    return Played(nanos=nanos, folds=made)
+    return Played(nanos=nanos, compactions=made)
 
 
 def _prompt(spans: Sequence[Span], segments: int, ttl: Ttl | None, unit: int) -> CachedPrompt:
@@ -269,15 +269,15 @@ class Row:
     Attributes:
         nanos: Cost by policy.
         sessions: How many.
-        folded: Of these, the ones a policy folded.
-        dearer: Of these, the ones that cost more than never folded.
-        worst: The highest cost, of never's, among those folded.
-        costlier: Sessions that cost more than never folded by 0.05 %, folded or only trimmed.
+        compacted: Of these, the ones a policy compacted.
+        dearer: Of these, the ones that cost more than never compacted.
+        worst: The highest cost, of never's, among those compacted.
+        costlier: Sessions that cost more than never compacted by 0.05 %, compacted or only trimmed.
     """
 
     nanos: dict[str, int] = field(default_factory=dict)
     sessions: int = 0
-    folded: dict[str, int] = field(default_factory=dict)
+    compacted: dict[str, int] = field(default_factory=dict)
     dearer: dict[str, int] = field(default_factory=dict)
     worst: dict[str, float] = field(default_factory=dict)
     costlier: dict[str, int] = field(default_factory=dict)
@@ -285,12 +285,12 @@ class Row:
     def add(self, name: str, played: Played, never: Played) -> None:
         """Count a session."""
         self.nanos[name] = self.nanos.get(name, 0) + played.nanos
-        self.folded[name] = self.folded.get(name, 0) + (played.folds > 0)
-        dearer = played.folds > 0 and played.nanos > never.nanos
+        self.compacted[name] = self.compacted.get(name, 0) + (played.compactions > 0)
+        dearer = played.compactions > 0 and played.nanos > never.nanos
         self.dearer[name] = self.dearer.get(name, 0) + dearer
         costlier = played.nanos > _MORE * never.nanos
         self.costlier[name] = self.costlier.get(name, 0) + costlier
-        if played.folds:
+        if played.compactions:
             ratio = played.nanos / never.nanos
             self.worst[name] = max(self.worst.get(name, 0.0), ratio)
 
@@ -335,7 +335,7 @@ def main() -> None:
         _safeties(played, [way(route, now) for route in given.route], given.safety)
         return
     print(
-        "dollars by policy; of the sessions it folded: dearer than never, and the dearest ÷ never"
+        "dollars by policy; of the sessions compacted: dearer than never, and the dearest ÷ never"
     )
     heads = " ".join(f"{name:>27}" for name in POLICIES[1:])
     print(f"{'set':12} {'route':18} {'sessions':>8} {'never':>9} {heads}")
@@ -348,7 +348,7 @@ def main() -> None:
 
 
 def _safeties(sessions: Sequence[Session], ways: Sequence[Way], values: Sequence[float]) -> None:
-    """Print a line for each value: saved, the mean of the routes; folded, dearer, the dearest."""
+    """Print a line for each value: mean saving of the routes; compacted, dearer, the dearest."""
     names = list(dict.fromkeys(each.name for each in sessions))
     halves = {name: at % 2 for at, name in enumerate(names)}
     never = {
@@ -356,7 +356,7 @@ def _safeties(sessions: Sequence[Session], ways: Sequence[Way], values: Sequence
         for here in ways
         for each in sessions
     }
-    print("| safety | half | saved | folded | dearer | dearest |\n|--:|---|--:|--:|--:|--:|")
+    print("| safety | half | saved | compacted | dearer | dearest |\n|--:|---|--:|--:|--:|--:|")
     for value in values:
         cost_model.SAFETY_FACTOR = value  # type: ignore[misc]
         told = {
@@ -378,7 +378,7 @@ def _saved(
     for route in dict.fromkeys(route for route, _ in keys):
         mine = [key for key in keys if key[0] == route]
         shares.append(1 - sum(told[key].nanos for key in mine) / sum(never[key] for key in mine))
-    ratios = [told[key].nanos / never[key] for key in keys if told[key].folds]
+    ratios = [told[key].nanos / never[key] for key in keys if told[key].compactions]
     dearer = [ratio for ratio in ratios if ratio > 1]
     dearest = f"{100 * max(ratios, default=1.0) - 100:+.1f} %"
     saved = f"{100 * sum(shares) / len(shares):.1f} %"
@@ -387,7 +387,7 @@ def _saved(
 
 def _line(found: Row) -> str:
     cells = " ".join(
-        f"{found.nanos[name] / 1e9:9.3f} {found.folded[name]:5d}/{found.dearer[name]:<4d}"
+        f"{found.nanos[name] / 1e9:9.3f} {found.compacted[name]:5d}/{found.dearer[name]:<4d}"
         f"{found.worst.get(name, 0.0):6.2f}"
         for name in POLICIES[1:]
     )

@@ -1,6 +1,6 @@
 # ruff: noqa: T201 - a script prints its result
 
-"""What must hold of every fold, tried on whole recorded dialogues; each probe counts its breaches.
+"""What must hold of every compaction, on whole recorded dialogues; each probe counts its breaches.
 
 Short dialogues are put one after the other, as many as make a long one (``CHAINS``).
 
@@ -9,9 +9,9 @@ Short dialogues are put one after the other, as many as make a long one (``CHAIN
 - *orphans*: No result without its call right before, no call without its result right behind.
 - *providers*: What OpenAI and Anthropic ask of the order of messages.
 - *same again*: The same messages give the same bytes, with a memory that knows them and without.
-- *prefix*: What was sent begins what is sent later, but for calls that say that they fold.
+- *prefix*: What was sent begins what is sent later, but for calls that say that they compact.
 - *words*: A line that speaks for a user holds what a user said, not what a tool gave back.
-- *ten in a row*: Folding ten times, a tenth each, keeps what folding once keeps.
+- *ten in a row*: Compacting ten times, a tenth each, keeps what compacting once keeps.
 
 Usage: python -m tests.bench.compaction_probes [SET…] [--every N]
 """
@@ -38,8 +38,8 @@ from compaction.policy import CompactionPolicy, RelativePrices
 from compaction.reading.message import CannotCompactError
 from compaction.reading.parsed_messages import ParsedMessageCache
 from compaction.reading.turns import split_units
+from tests.bench.compaction_methods import raws
 from tests.bench.compaction_metrics import Cut, Tokens, at_risk, holds, plain
-from tests.bench.compaction_ours import raws
 from tests.bench.compaction_sets import SETS, chained, dialogues
 from tests.fakes.dialogue import Dialogue, words
 
@@ -84,11 +84,11 @@ def calls(dialogue: Dialogue, policy: CompactionPolicy, count: Count) -> Iterato
     them = raws(dialogue.messages)
     for at, said in enumerate(dialogue.messages):
         if said["role"] == "assistant" and at and dialogue.messages[at - 1]["role"] != "assistant":
-            made = folded(them[:at], policy, memory, count)
+            made = compact_calls(them[:at], policy, memory, count)
             yield Call(at, made, made.messages if made else tuple(them[:at]))
 
 
-def folded(
+def compact_calls(
     them: Sequence[bytes], policy: CompactionPolicy, memory: CompactionMemory, count: Count
 ) -> CompactedChat | None:
     """What is sent; None where it goes unmodified."""
@@ -106,7 +106,7 @@ def breaches(dialogue: Dialogue, policy: CompactionPolicy, count: Count) -> Coun
         found["calls"] += 1
         made = call.made
         if made is not None and made.segments:
-            found["calls folded"] += 1
+            found["calls compacted"] += 1
             found["resets"] += made.reset
             found["rules"] += unsaid(dialogue, call)
             found["words"] += len(put_in_mouths(dialogue, made.segments))
@@ -187,14 +187,14 @@ def same_again(dialogue: Dialogue, call: Call, policy: CompactionPolicy, count: 
     """True if a memory that knows nothing, and one that knows it all, give the same bytes."""
     them = raws(dialogue.messages[: call.now])
     memory = CompactionMemory()
-    fresh = folded(them, policy, memory, count)
-    again = folded(them, policy, memory, count)
+    fresh = compact_calls(them, policy, memory, count)
+    again = compact_calls(them, policy, memory, count)
     sent = [each.messages if each else tuple(them) for each in (fresh, again)]
     return _digest(call.sent) == _digest(sent[0]) == _digest(sent[1])
 
 
 def ten_in_a_row(dialogue: Dialogue, count: Count, times: int = 10) -> tuple[int, int, int]:
-    """Values at risk of a dialogue's first half; how many one fold keeps; how many ten keep."""
+    """Values at risk of a dialogue's first half; how many one compaction keeps, how many ten."""
     messages = tuple(ParsedMessageCache().messages(raws(dialogue.messages), count))
     parts = split_units(messages)
     first = next(at for at, said in enumerate(dialogue.messages) if said["role"] != "system")
@@ -228,7 +228,7 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1, help="take every so manieth dialogue")
     options = parser.parse_args()
     count = Tokens()
-    columns = ["calls", "calls folded", "resets", "rules", "orphans", "providers", "same again"]
+    columns = ["calls", "calls compacted", "resets", "rules", "orphans", "providers", "same again"]
     columns += ["prefix", "words"]
     print(f"| set | policy | {' | '.join(columns)} |\n|---|---|{'--:|' * len(columns)}")
     for name in options.sets:
@@ -240,7 +240,10 @@ def main() -> None:
     for name in options.sets:
         rows = [ten_in_a_row(each, count) for each in dialogues(name, options.every)]
         needed, once, ten = (sum(each) for each in zip(*rows, strict=True))
-        print(f"\n{name}, ten in a row: of {needed} values one fold keeps {once}, ten keep {ten}")
+        print(
+            f"\n{name}, ten in a row: of {needed} values one compaction keeps {once}, "
+            f"ten keep {ten}"
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Recorded sessions as folding sees their cost: how long each prompt was, and when it was sent.
+"""Recorded sessions as compaction sees their cost: how long each prompt was, and when it was sent.
 
 Texts do not matter here, only lengths: they come from the provider or the trace where these say
 them, else from characters. A session is a run of calls each of which goes on from the one before:
@@ -23,7 +23,7 @@ _GOES_ON: Final = 0.95
 #: Tokens that a call of Claude Code adds, the mean of the traces.
 _GROWTH: Final = 2_000
 
-#: What stands for a folded part, of its length: text that can be read again, prose of people,
+#: What stands for a compacted part, of its length: text that can be read again, prose of people,
 #: records of tools.
 REREADABLE: Final = 0.2
 PROSE: Final = 0.85
@@ -58,8 +58,8 @@ class Session:
 
     Attributes:
         name: Its own within the set.
-        fixed: Tokens in front that are never folded.
-        share: What stands for a folded part, of its length.
+        fixed: Tokens in front that are never compacted.
+        share: What stands for a compacted part, of its length.
         calls: In order.
     """
 
@@ -134,7 +134,7 @@ def mini_swe(data: Path) -> Iterator[Session]:
 
 
 def swe_agent(data: Path) -> Iterator[Session]:
-    """SWE-agent's trajectories; up to the task's end of the first message nothing is folded."""
+    """SWE-agent's trajectories; up to the task's end of the first message nothing is compacted."""
     for file in sorted((data / "A/SWE-agent+SWE-agent").rglob("*.traj")):
         calls = _asked(orjson.loads(file.read_bytes())["history"])
         if calls:

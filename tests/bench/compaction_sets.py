@@ -67,7 +67,7 @@ def sgd(path: Path, least: int = 16) -> Iterator[Dialogue]:
 
 
 def sgd_in_fours(path: Path) -> Iterator[Dialogue]:
-    """The same, four one after the other: as long as a chat must be to be worth a fold."""
+    """The same, four one after the other: as long as a chat must be to be worth compacting."""
     them = list(sgd(path))
     return (joined(them[at : at + 4]) for at in range(0, len(them), 4))
 

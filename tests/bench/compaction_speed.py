@@ -1,6 +1,6 @@
 # ruff: noqa: T201 - a script prints its result
 
-"""How long folding takes on a history of 300 KB: first sight, and when only the last turn is new.
+"""How long compaction takes on 300 KB of history: at first sight, and with only the last turn new.
 
 Two histories: code (pi's session) and orders (τ-bench's conversations one after the other). As a
 reference, decoding the same bytes as JSON. Medians; processor time of this process alone.
@@ -20,7 +20,7 @@ import orjson
 from compaction.compact import compact
 from compaction.memory import CompactionMemory
 from compaction.policy import CompactionMode, CompactionPolicy, RelativePrices
-from tests.bench.compaction_ours import raws
+from tests.bench.compaction_methods import raws
 from tests.bench.compaction_sets import dialogues, joined
 
 _SIZE: Final = 300_000
@@ -40,7 +40,7 @@ def histories() -> Iterator[tuple[str, list[bytes]]]:
 
 
 def first_sight(them: Sequence[bytes], policy: CompactionPolicy) -> float:
-    """Seconds to fold a history that nothing is known of."""
+    """Seconds to compact a history that nothing is known of."""
     return _timed(lambda: compact(them, policy, memory=CompactionMemory()))
 
 

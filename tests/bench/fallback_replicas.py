@@ -30,11 +30,11 @@ from proxy.tools.simulator.app import app
 from proxy.tools.simulator.models import SimulatedModel, SimulatorSettings
 from proxy.tools.simulator.server import serving
 from proxy.tools.simulator.upstream import Simulator
+from tests.fakes.background_loop import running_in_thread
 from tests.fakes.postgres import schema
 from tests.fakes.redis_keys import SERVER
 from tests.fakes.replicas import Sibling
-from tests.fakes.served import Served, served
-from tests.fakes.standing import standing
+from tests.fakes.serve_process import ServeProcess, serve_process
 
 _SWIFT: Mapping[str, Any] = {"regime": "", "ttft": 0.05, "per_1k": 0.0, "itl": 0.001, "words": 5}
 _MODELS = {
@@ -157,7 +157,7 @@ _TIMEOUT = 20.0
 class Replicas:
     """Two gateways, and the simulator before which they stand."""
 
-    gateways: Sequence[Served]
+    gateways: Sequence[ServeProcess]
     lab: Simulator
 
 
@@ -185,8 +185,8 @@ def running(folder: Path) -> Iterator[Replicas]:
     """Two gateway processes on one PostgreSQL schema and one Redis."""
     (folder / "policies.toml").write_text(_PROMISES)
     with ExitStack() as stack:
-        lab, catalog = stack.enter_context(standing(lambda: _simulator(folder)))
-        first = stack.enter_context(served(folder, catalog, stack.enter_context(schema())))
+        lab, catalog = stack.enter_context(running_in_thread(lambda: _simulator(folder)))
+        first = stack.enter_context(serve_process(folder, catalog, stack.enter_context(schema())))
         second = Sibling(first, folder)
         stack.callback(second.kill)
         for each in (first, second):
@@ -196,7 +196,7 @@ def running(folder: Path) -> Iterator[Replicas]:
         yield Replicas((first, second), lab)
 
 
-async def _stream(client: httpx.AsyncClient, to: Served, model: str, number: int) -> Answered:
+async def _stream(client: httpx.AsyncClient, to: ServeProcess, model: str, number: int) -> Answered:
     body = {
         "model": model,
         "stream": True,

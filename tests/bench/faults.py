@@ -22,7 +22,7 @@ from proxy.providers.sse import parse_events
 from proxy.records.receipt import Receipt
 from proxy.tools.simulator.fault_directives import NAMES
 from proxy.tools.simulator.upstream import SimulatedExchange
-from tests.fakes.town import Town, town
+from tests.fakes.gateway_fixture import GatewayFixture, running_gateway
 
 WIRES = {"openai": "gpt-lab", "anthropic": "claude-lab"}
 STATUSES = (400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504, 529)
@@ -123,12 +123,12 @@ def cases(endpoint: str = "chat/completions") -> list[Case]:
     ]
 
 
-def meet(here: Town, chosen: Iterable[Case]) -> list[Met]:
+def meet(here: GatewayFixture, chosen: Iterable[Case]) -> list[Met]:
     """Play the cases against a town, all at once; the ledger is asked once all are over."""
     return asyncio.run(_meet(here, list(chosen)))
 
 
-async def _meet(here: Town, chosen: list[Case]) -> list[Met]:
+async def _meet(here: GatewayFixture, chosen: list[Case]) -> list[Met]:
     limits = httpx.Limits(max_connections=None)
     async with httpx.AsyncClient(timeout=20, limits=limits, trust_env=False) as client:
         turns = asyncio.Semaphore(_AT_ONCE)
@@ -146,14 +146,14 @@ async def _meet(here: Town, chosen: list[Case]) -> list[Met]:
 
 
 async def _play(
-    client: httpx.AsyncClient, turns: asyncio.Semaphore, here: Town, case: Case
+    client: httpx.AsyncClient, turns: asyncio.Semaphore, here: GatewayFixture, case: Case
 ) -> tuple[str, bytes]:
     """What the caller got, in a few words and in bytes."""
     async with turns:
         return await _got(client, here, case)
 
 
-async def _got(client: httpx.AsyncClient, here: Town, case: Case) -> tuple[str, bytes]:
+async def _got(client: httpx.AsyncClient, here: GatewayFixture, case: Case) -> tuple[str, bytes]:
     got = bytearray()
     request = client.build_request(
         "POST",
@@ -267,7 +267,7 @@ def _text(payload: dict[str, Any]) -> str:
     return "".join(each.get("content") or "" for each in said)
 
 
-def _receipts(here: Town, marks: set[str]) -> dict[str, list[Receipt]]:
+def _receipts(here: GatewayFixture, marks: set[str]) -> dict[str, list[Receipt]]:
     """The ledger by case, once each has its final receipt; a caller who left does not wait."""
     until = time.monotonic() + 15
     kept: dict[str, list[Receipt]] = {}
@@ -288,7 +288,7 @@ def main() -> None:
     options = parser.parse_args()
     endpoint = "responses" if options.responses else "chat/completions"
     os.environ["LAB_KEY"] = "lab-key"  # noqa: TID251 - read by the gateway; any key will do
-    with tempfile.TemporaryDirectory() as folder, town(Path(folder), **PATIENCE) as here:
+    with tempfile.TemporaryDirectory() as folder, running_gateway(Path(folder), **PATIENCE) as here:
         met = meet(here, cases(endpoint))
     print("| cue | upstream | form | caller got | outcome | error | usage | attempts |")
     print("|---|---|---|---|---|---|---|---|")

@@ -5,8 +5,8 @@ Usage: python -m tests.bench.incident_http [--seeds 1] [--rate 10]
 
 The hour of ``tests.bench.incident``, but over HTTP: callers, gateway and lab speak through real
 sockets, ten calls a second of virtual time, all streams, in conversations that keep their level.
-They share one loop whose time leaps (``tests.fakes.leaps``): delays are simulated, and what the
-processor takes for it all takes no time. ``moves`` are the gateway's log lines.
+They share one loop in virtual time (``tests.fakes.virtual_clock``): delays are simulated, and what
+the processor does takes no time. ``moves`` are the gateway's log lines.
 """
 
 import argparse
@@ -19,9 +19,9 @@ from random import Random
 
 from slo.alert import Alert
 from tests.bench.incident import CALLS, PAUSE, SCATTER, SLOW, SLOWER
-from tests.fakes.dialler import Heard
-from tests.fakes.leaps import leaping
-from tests.fakes.virtual import Virtual, question, virtual
+from tests.fakes.http_caller import HttpAnswer
+from tests.fakes.virtual_clock import run_in_virtual_time
+from tests.fakes.virtual_gateway import VirtualGateway, question, virtual_gateway
 
 PROMISE = """
 [[objectives]]
@@ -71,8 +71,8 @@ class Outcome:
     """
 
     hour: Hour
-    heard: list[Heard]
-    first: list[Heard]
+    heard: list[HttpAnswer]
+    first: list[HttpAnswer]
     moves: list[tuple[float, str]]
     alerts: list[Alert]
     receipts: dict[str, str]
@@ -84,7 +84,7 @@ class Outcome:
         return Counter(each.moved for each in self.heard)
 
     @property
-    def slow(self) -> list[Heard]:
+    def slow(self) -> list[HttpAnswer]:
         """The calls whose first word took too long."""
         return [each for each in self.heard if each.first is None or each.first > SLOW]
 
@@ -109,10 +109,10 @@ class Outcome:
 class _Traffic:
     """Conversations that begin one after the other, and go on as their answers come."""
 
-    world: Virtual
+    world: VirtualGateway
     hour: Hour
-    heard: list[Heard] = field(default_factory=list)
-    first: list[Heard] = field(default_factory=list)
+    heard: list[HttpAnswer] = field(default_factory=list)
+    first: list[HttpAnswer] = field(default_factory=list)
     number: int = 0
 
     async def run(self) -> None:
@@ -143,11 +143,11 @@ class _Traffic:
 def outcome(hour: Hour) -> Outcome:
     """Let the hour pass."""
     with tempfile.TemporaryDirectory() as folder:
-        return leaping(lambda: _passed(Path(folder), hour))
+        return run_in_virtual_time(lambda: _passed(Path(folder), hour))
 
 
 async def _passed(folder: Path, hour: Hour) -> Outcome:
-    async with virtual(folder, PROMISE) as world:
+    async with virtual_gateway(folder, PROMISE) as world:
         loop = asyncio.get_running_loop()
         loop.call_at(hour.begins, world.lab.inject_fault, "big", f"slow={SLOWER:g}")
         loop.call_at(hour.ends, world.lab.inject_fault, "big", "")

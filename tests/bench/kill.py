@@ -11,22 +11,22 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
+from tests.fakes.background_loop import running_in_thread
+from tests.fakes.gateway_fixture import running_simulator
+from tests.fakes.ledger_check import LedgerCheck, check_ledger
 from tests.fakes.load import Load
 from tests.fakes.postgres import schema
-from tests.fakes.reckoning import Reckoning, reckoned
-from tests.fakes.served import served
-from tests.fakes.standing import standing
-from tests.fakes.town import lab_standing
+from tests.fakes.serve_process import serve_process
 
 
 def killed(
     folder: Path, database_url: str = "", *, kills: int = 2, between: float = 0.6, seed: int = 1
-) -> tuple[Load, Reckoning]:
+) -> tuple[Load, LedgerCheck]:
     """The load and the reckoning after so many kills, each a while after a start."""
     chance = random.Random(seed)  # noqa: S311 - when to kill is no secret
     with (
-        standing(lambda: lab_standing(folder, time_scale=0.02)) as (_, catalog),
-        served(folder, catalog, database_url) as gateway,
+        running_in_thread(lambda: running_simulator(folder, time_scale=0.02)) as (_, catalog),
+        serve_process(folder, catalog, database_url) as gateway,
     ):
         gateway.start()
         load = Load(gateway.url, gateway.key)
@@ -39,7 +39,7 @@ def killed(
                 gateway.kill()
                 gateway.start()
         gateway.stop()
-        return load, reckoned(gateway, load)
+        return load, check_ledger(gateway, load)
 
 
 def main() -> None:

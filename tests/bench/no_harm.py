@@ -31,7 +31,7 @@ from tests.bench.no_harm_replay import Cell, Replayer
 from tests.bench.no_harm_routes import FEW, LIVE, MODELS, catalog
 from tests.bench.no_harm_sets import WORDLESS, folder, recorded, sets, shapes
 from tests.bench.no_harm_table import dear, exported, markdown, summary
-from tests.fakes.leaps import leaping
+from tests.fakes.virtual_clock import run_in_virtual_time
 from tests.fakes.workloads import TimedCall, Workload, timed
 
 RATES = (6.0, 30.0, 120.0)
@@ -138,7 +138,7 @@ def _sent(job: Job, held: Workload) -> list[Cell]:
                     found += await both.cells(held, calls, job.models, rate)
         return found
 
-    return leaping(story)
+    return run_in_virtual_time(story)
 
 
 def jobs(options: argparse.Namespace) -> Iterator[Job]:

@@ -41,8 +41,8 @@ from slo.price import call_cost
 from slo.usage import Usage
 from tests.bench.no_harm_replay import START, Cell, Side, pace
 from tests.bench.no_harm_routes import NOWHERE, catalog
-from tests.fakes.desk import call
-from tests.fakes.dialler import Dialler, Heard
+from tests.fakes.call_dependencies import call
+from tests.fakes.http_caller import HttpAnswer, HttpCaller
 from tests.fakes.workloads import TimedCall, Workload
 
 #: Words of an answer: few, so that what is compared is what prompts cost.
@@ -74,8 +74,8 @@ class Beside:
 
     known: Catalog
     store: Store
-    direct: Dialler
-    gateway: Dialler
+    direct: HttpCaller
+    gateway: HttpCaller
     upstreams: tuple[Simulator, Simulator]
     clock: Callable[[], float]
     numbers: list[int] = field(default_factory=lambda: [0])
@@ -132,7 +132,7 @@ class Beside:
                 f"directly {said or 'not sayable'}, gateway {gateway.status} {gateway.body[:60]!r}"
             )
 
-    async def _directly(self, body: bytes, model: Model) -> Heard | None:
+    async def _directly(self, body: bytes, model: Model) -> HttpAnswer | None:
         """The answer of the simulator; None where the route's wire cannot say the call."""
         route = model.routes[0]
         try:
@@ -172,7 +172,7 @@ async def beside(folder: Path, **given: object) -> AsyncIterator[Beside]:
             app.gateway(settings, opened, clock=clock, ticks=loop.time) as running,
             serving(running.app) as own_url,
         ):
-            asked = Dialler(direct_url, "sk-simulated"), Dialler(own_url, "none")
+            asked = HttpCaller(direct_url, "sk-simulated"), HttpCaller(own_url, "none")
             yield Beside(running.catalog, opened, *asked, (direct, behind), clock)
             for each in asked:
                 await each.close()

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from tests.fakes.background_loop import running_in_thread
+from tests.fakes.gateway_fixture import running_simulator
+from tests.fakes.ledger_check import LedgerCheck, check_ledger
 from tests.fakes.load import Load
 from tests.fakes.postgres import schema
-from tests.fakes.reckoning import Reckoning, reckoned
-from tests.fakes.served import served
-from tests.fakes.standing import standing
-from tests.fakes.town import lab_standing
+from tests.fakes.serve_process import serve_process
 from tests.fakes.wire_cut import WireCut
 
 
@@ -40,7 +40,7 @@ class Outage:
     meanwhile: int
     troubles: tuple[int, list[str]]
     recovery: float
-    found: Reckoning
+    found: LedgerCheck
 
 
 def outage(folder: Path, database_url: str, *, seconds: float, lead: float = 1.0) -> Outage:
@@ -50,8 +50,8 @@ def outage(folder: Path, database_url: str, *, seconds: float, lead: float = 1.0
     user, _, _ = server.netloc.rpartition("@")
     with (
         wire,
-        standing(lambda: lab_standing(folder, time_scale=0.02)) as (_, catalog),
-        served(
+        running_in_thread(lambda: running_simulator(folder, time_scale=0.02)) as (_, catalog),
+        serve_process(
             folder,
             catalog,
             server._replace(netloc=f"{user}@127.0.0.1:{wire.port}").geturl(),
@@ -69,7 +69,7 @@ def outage(folder: Path, database_url: str, *, seconds: float, lead: float = 1.0
             wire.mend()
             recovery = took(lambda: ready(gateway.url)[0] == 200)
         gateway.stop()
-        found = reckoned(gateway, load)
+        found = check_ledger(gateway, load)
     return Outage(load=load, meanwhile=meanwhile, troubles=troubles, recovery=recovery, found=found)
 
 

@@ -20,7 +20,7 @@ from proxy.records.feature_mode import PlanningMode
 from slo.usage import Usage
 from tests.bench.prefix_traffic import Asking, traffic
 from tests.bench.prefix_ways import WAYS, Json, Way, variable_first, ways
-from tests.fakes.hourglass import MODELS, Hourglass, hourglass
+from tests.fakes.prefix_harness import MODELS, PrefixHarness, prefix_harness
 
 #: Words of an answer.
 _WORDS = 110
@@ -47,7 +47,7 @@ class Row:
 
 
 def rows(
-    here: Hourglass,
+    here: PrefixHarness,
     calls: Sequence[Asking],
     regimes: Iterable[str] = MODELS,
     chosen: Iterable[str] = (*WAYS, PLANNED),
@@ -63,14 +63,14 @@ def rows(
                 yield played(here, calls, regime, way)
 
 
-def learned(here: Hourglass, calls: int, regime: str) -> None:
+def learned(here: PrefixHarness, calls: int, regime: str) -> None:
     """Let the gateway see so many calls of other users, the day before."""
     here.turn()
     before = traffic(calls, seed="0", first=_OTHERS)
     play(here, before, regime, f"{regime}/{PLANNED}", variable_first)
 
 
-def played(here: Hourglass, calls: Sequence[Asking], regime: str, way: str) -> Row:
+def played(here: PrefixHarness, calls: Sequence[Asking], regime: str, way: str) -> Row:
     """What came of the calls built in this way."""
     feature = f"{regime}/{way}"
     before = here.spent().get(feature)
@@ -92,7 +92,7 @@ def _less(usage: Usage, before: Usage) -> Usage:
     return Usage(**{bucket: tokens - then[bucket] for bucket, tokens in asdict(usage).items()})
 
 
-def play(here: Hourglass, calls: Iterable[Asking], regime: str, feature: str, way: Way) -> None:
+def play(here: PrefixHarness, calls: Iterable[Asking], regime: str, feature: str, way: Way) -> None:
     """Make the calls in order; each conversation goes on with the answers it got."""
     said: dict[int, list[Json]] = {}
     for call in calls:
@@ -120,7 +120,7 @@ def main() -> None:
     print(f"{len(calls)} calls of {users} users in {calls[-1].at / 60:.0f} simulated minutes\n")
     print("| regime | model | way | hit rate | input | read | written | $ per 1,000 |")
     print("|---|---|---|--:|--:|--:|--:|--:|")
-    with tempfile.TemporaryDirectory() as folder, hourglass(Path(folder)) as here:
+    with tempfile.TemporaryDirectory() as folder, prefix_harness(Path(folder)) as here:
         for row in rows(here, calls, regimes, chosen):
             used = row.usage
             cells = (

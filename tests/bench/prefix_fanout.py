@@ -21,7 +21,7 @@ import orjson
 from proxy.records.feature_mode import PlanningMode
 from slo.usage import Usage
 from tests.fakes.handbook import handbook, question
-from tests.fakes.hourglass import MODELS, Hourglass, hourglass
+from tests.fakes.prefix_harness import MODELS, PrefixHarness, prefix_harness
 
 #: Regimes whose entries can be read once an answer begins, and how a prefix is marked there.
 MARKS = {
@@ -59,12 +59,12 @@ class Fan:
         return sum("held back" in note for note in self.notes)
 
 
-def pace(here: Hourglass, seconds: float) -> None:
+def pace(here: PrefixHarness, seconds: float) -> None:
     """Let a simulated second take so many."""
     here.lab.settings = replace(here.lab.settings, time_scale=seconds)
 
 
-def fanned(here: Hourglass, regime: str, way: str, calls: int, sections: int) -> Fan:
+def fanned(here: PrefixHarness, regime: str, way: str, calls: int, sections: int) -> Fan:
     """One conversation goes on in so many ways at once, after a call that shows the pace."""
     feature = f"{regime}/{way}/{calls}/{sections}"
     here.turn()
@@ -98,7 +98,7 @@ def _body(regime: str, rules: str, said: str) -> Json:
     }
 
 
-def _asked(here: Hourglass, body: Json, feature: str) -> tuple[float, str]:
+def _asked(here: PrefixHarness, body: Json, feature: str) -> tuple[float, str]:
     """Seconds to the first content byte of an answer, and the gateway's notes."""
     headers = {
         "authorization": f"Bearer {here.key}",
@@ -125,7 +125,7 @@ def main() -> None:
     options = parser.parse_args()
     print("| regime | way | prompt | wrote it | held back | read | written | $ | median TTFT s |")
     print("|---|---|--:|--:|--:|--:|--:|--:|--:|")
-    with tempfile.TemporaryDirectory() as folder, hourglass(Path(folder)) as here:
+    with tempfile.TemporaryDirectory() as folder, prefix_harness(Path(folder)) as here:
         pace(here, 1.0)
         for regime in MARKS:
             for way in WAYS:

@@ -24,9 +24,9 @@ from proxy.store.redis.leased_counters import LeasedCounters
 from proxy.store.redis.local_budget_store import BudgetStore, CountersCondition, LocalBudgetStore
 from slo.ceiling import Ceiling
 from slo.reservations import CounterClaim, ReservationGranted
-from tests.fakes.admitted import ANSWERED
+from tests.fakes.admission_harness import ROUTE, AdmissionHarness, budget
+from tests.fakes.admission_scenarios import ANSWERED
 from tests.fakes.clock import ticks
-from tests.fakes.limited import ROUTE, Office, budget
 from tests.fakes.redis_keys import SERVER, prefix
 
 NOW: Final = 1000.0
@@ -89,7 +89,9 @@ async def call_row(
     store: BudgetStore, label: str, rounds: int, *, has_ceiling: bool = False
 ) -> None:
     """Print what admitting and settling a call that counts in two budgets takes, all in all."""
-    office = Office(budget(limit=_LIMIT), budget(name="c", scope="organization", limit=_LIMIT))
+    office = AdmissionHarness(
+        budget(limit=_LIMIT), budget(name="c", scope="organization", limit=_LIMIT)
+    )
     office.admission.counters = store
     ceilings = CostCeilings([Ceiling(name="c", limit=_LIMIT)], office.predictor)
     entry = AdmissionGate(ceilings if has_ceiling else None, office.admission)

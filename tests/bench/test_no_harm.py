@@ -12,7 +12,7 @@ from tests.bench.no_harm_routes import FEW, LIVE, MODELS, catalog
 from tests.bench.no_harm_sets import folder, sets, shapes
 from tests.bench.no_harm_table import LIMIT, dear, exported, markdown, summary
 from tests.fakes.agent_workloads import Agent, sessions
-from tests.fakes.leaps import leaping
+from tests.fakes.virtual_clock import run_in_virtual_time
 from tests.fakes.workloads import Workload, timed
 
 SMALL = Workload(name="small", sessions=sessions(Agent(system=14, tools=2), 12))
@@ -92,7 +92,7 @@ def test_live_cells_send_the_same_calls_both_ways_and_come_out_the_same_each_tim
                 return await both.cells(SMALL, calls, ["gpt-6.1-sol", "mistral-large-4"], 30)
 
         place.mkdir()
-        return leaping(story)
+        return run_in_virtual_time(story)
 
     first, second = told(tmp_path / "1"), told(tmp_path / "2")
 
@@ -111,7 +111,7 @@ def test_live_time_is_the_calls_own(tmp_path: Path):
             await both.cells(SMALL, timed(SMALL, 6, 6), ["gpt-5.4"], 6)
         return asyncio.get_running_loop().time() - began
 
-    assert leaping(story) > 50
+    assert run_in_virtual_time(story) > 50
 
 
 @pytest.mark.skipif(folder() is None, reason="the recorded sets are not here")

@@ -15,7 +15,14 @@ from compaction.reading.message import CannotCompactError
 from compaction.reading.parsed_messages import ParsedMessageCache
 from compaction.reading.token_estimate import estimate_tokens
 from compaction.reading.turns import call_points
-from tests.fakes.talks import asked, assistant, calls, system, together, user
+from tests.fakes.chat_messages import (
+    assistant,
+    client_requests,
+    parallel_tool_calls,
+    system,
+    tool_call_and_result,
+    user,
+)
 
 WARM = CompactionPolicy(prices=RelativePrices(read=0.1, write=1.25), least=500)
 ONCE = CompactionPolicy(force=True, once=True)
@@ -40,7 +47,7 @@ def support(turns: int, extra: int = 8) -> list[bytes]:
         }  # fmt: skip
         found += [
             user(f"Please look at booking BK{turn:04}X."),
-            *asked("get_booking", {"id": f"BK{turn:04}X"}, record, f"c{turn}"),
+            *tool_call_and_result("get_booking", {"id": f"BK{turn:04}X"}, record, f"c{turn}"),
             assistant(f"Booking number {turn} is fine. " + _POLITE),
         ]
     return [*found, user("Thank you, that is all.")]
@@ -51,7 +58,7 @@ def agent(steps: int, lines: int = 120) -> list[bytes]:
     found = [system("You are a careful engineer."), user("Mend the parser in src/parser.py.")]
     for at in range(steps):
         text = "\n".join(f"{n}: def read_{at}_{n}(text): return text" for n in range(lines))
-        found += asked("read_file", {"path": f"src/module_{at}.py"}, text, f"c{at}")
+        found += tool_call_and_result("read_file", {"path": f"src/module_{at}.py"}, text, f"c{at}")
     return found
 
 
@@ -60,7 +67,7 @@ def played(
 ) -> Iterator[CompactedChat]:
     """Each call of a conversation, as it is sent."""
     memory = memory or CompactionMemory()
-    for call in calls(raws):
+    for call in client_requests(raws):
         yield compact(call, policy, memory=memory)
 
 
@@ -126,7 +133,7 @@ def test_a_decision_depends_on_messages_and_policy_alone():
     raws = support(40)
     every = list(played(raws, WARM))
 
-    for call, found in zip(calls(raws), every, strict=True):
+    for call, found in zip(client_requests(raws), every, strict=True):
         assert compact(call, WARM, memory=CompactionMemory()).messages == found.messages
 
 
@@ -171,7 +178,7 @@ def test_off_means_off():
 
 
 def test_trimming_tells_results_shorter_from_their_first_call_on():
-    raws = [user("Look."), *asked("list", {}, orjson.dumps(
+    raws = [user("Look."), *tool_call_and_result("list", {}, orjson.dumps(
         [{"name": f"file {n}", "size": n, "open": False} for n in range(40)],
         option=orjson.OPT_INDENT_2).decode())]  # fmt: skip
 
@@ -185,7 +192,10 @@ def test_trimming_tells_results_shorter_from_their_first_call_on():
 
 def test_a_result_that_was_there_before_is_a_pointer_until_what_it_points_to_is_compacted():
     page = "\n".join(f"{n} one line of a page" for n in range(40))
-    twice = [*asked("open", {"page": 1}, page), *asked("open", {"page": 1}, page)]
+    twice = [
+        *tool_call_and_result("open", {"page": 1}, page),
+        *tool_call_and_result("open", {"page": 1}, page),
+    ]
     raws = [user("a"), *twice, assistant("b"), user("c")]
     memory = CompactionMemory()
 
@@ -251,7 +261,7 @@ def test_calls_and_results_that_do_not_fit_are_left_alone():
 
 
 def test_calls_made_at_once_stay_together():
-    both = together([("f", {"n": 1}, "one " * 400), ("g", {"n": 2}, "two " * 400)])
+    both = parallel_tool_calls([("f", {"n": 1}, "one " * 400), ("g", {"n": 2}, "two " * 400)])
     raws = support(8)
     raws[4:4] = both
 
@@ -331,12 +341,16 @@ def test_the_part_that_was_compacted_is_told_at_the_call_that_compacted_it_alone
 
 def test_newest_calls_bear_witness():
     raws = support(12)[:-1]
-    raws += [user("Cancel the first."), *asked("cancel", {"id": "BK0000X"}, "ok"), user("Good.")]
+    raws += [
+        user("Cancel the first."),
+        *tool_call_and_result("cancel", {"id": "BK0000X"}, "ok"),
+        user("Good."),
+    ]
     raws += [assistant("Yes."), user("So?")]
     memory = CompactionMemory()
     policy = CompactionPolicy(force=True, least=500)
 
-    found = [compact(call, policy, memory=memory).evidence for call in calls(raws)]
+    found = [compact(call, policy, memory=memory).evidence for call in client_requests(raws)]
 
     assert any(each is not None and each.needed == 1 and each.lost == 0 for each in found)
 
@@ -347,8 +361,8 @@ def uttered(at: int, kind: str) -> list[bytes]:
     if kind == "a":
         return [assistant(f"assistant {at} " + "sure " * 60)]
     if kind == "t":
-        return asked("get", {"n": at}, {"id": f"R{at}88", "x": "y " * 200}, f"t{at}")
-    return together([("f", {"n": at}, "z " * 300), ("g", {"n": at}, "w " * 300)])
+        return tool_call_and_result("get", {"n": at}, {"id": f"R{at}88", "x": "y " * 200}, f"t{at}")
+    return parallel_tool_calls([("f", {"n": at}, "z " * 300), ("g", {"n": at}, "w " * 300)])
 
 
 @pytest.mark.slow
@@ -392,7 +406,11 @@ def test_a_conversation_that_is_only_trimmed_never_goes_back(
     page = "\n".join(f"{n} one line of a page" for n in range(60))
     raws = [system("s")]
     for at, kind in enumerate(["u", *kinds, "u"]):
-        raws += asked("open", {"n": at}, page, f"r{at}") if kind == "r" else uttered(at, kind)
+        raws += (
+            tool_call_and_result("open", {"n": at}, page, f"r{at}")
+            if kind == "r"
+            else uttered(at, kind)
+        )
     policy, memory = CompactionPolicy(mode=CompactionMode.TRIM, prices=prices), CompactionMemory()
     sent: tuple[bytes, ...] = ()
 

@@ -6,7 +6,13 @@ from compaction.conversation_view import ConversationView, step_cut, turn_cut, v
 from compaction.reading.message import ParsedMessage
 from compaction.reading.parsed_messages import ParsedMessageCache
 from compaction.reading.token_estimate import estimate_tokens
-from tests.fakes.talks import asked, assistant, system, together, user
+from tests.fakes.chat_messages import (
+    assistant,
+    parallel_tool_calls,
+    system,
+    tool_call_and_result,
+    user,
+)
 
 
 def read(raws: list[bytes]) -> tuple[ParsedMessage, ...]:
@@ -28,7 +34,7 @@ def work(steps: int, size: int) -> list[bytes]:
     """One wish, and an agent that works on it by itself."""
     found = [system("You are an agent."), user("Mend the build.")]
     for at in range(steps):
-        found += asked("read", {"path": f"src/{at}.py"}, f"line {at} " * size)
+        found += tool_call_and_result("read", {"path": f"src/{at}.py"}, f"line {at} " * size)
     return found
 
 
@@ -46,7 +52,7 @@ def test_points_are_where_the_assistant_was_asked():
 
 
 def test_calls_made_at_once_are_one_point_and_open_ones_none():
-    both = together([("f", {}, "1"), ("g", {}, "2")])
+    both = parallel_tool_calls([("f", {}, "1"), ("g", {}, "2")])
 
     assert list(heard([user("a"), *both]).points_after(0)) == [1, 4]
     assert list(heard([user("a"), *both[:2]]).points_after(0)) == [1]
@@ -57,7 +63,14 @@ def test_a_conversation_that_ends_with_the_assistant_is_no_point():
 
 
 def test_the_request_is_the_last_word_of_a_user():
-    said = heard([user("first"), *asked("f", {}, "1"), user("second"), *asked("g", {}, "2")])
+    said = heard(
+        [
+            user("first"),
+            *tool_call_and_result("f", {}, "1"),
+            user("second"),
+            *tool_call_and_result("g", {}, "2"),
+        ]
+    )
 
     assert said.last_user_message(6) == 3
     assert said.last_user_message(3) == 0
@@ -113,7 +126,11 @@ def test_no_message_is_behind_a_cut_at_the_end():
 def test_a_cut_depends_on_what_stands_before_it_alone(sizes: list[int], keep: int):
     raws = [system("s")]
     for at, size in enumerate(sizes):
-        raws += [user(f"u{at}"), *asked("f", {"n": at}, "x " * size * 100), assistant("so")]
+        raws += [
+            user(f"u{at}"),
+            *tool_call_and_result("f", {"n": at}, "x " * size * 100),
+            assistant("so"),
+        ]
     raws.append(user("last"))
     whole = heard(raws)
 
@@ -123,6 +140,6 @@ def test_a_cut_depends_on_what_stands_before_it_alone(sizes: list[int], keep: in
 
 
 def test_words_between_are_texts_and_tool_calls():
-    said = heard([user("a"), *asked("find", {"id": 7}, "b")])
+    said = heard([user("a"), *tool_call_and_result("find", {"id": 7}, "b")])
 
     assert said.words_between(0, 3).split() == ["a", "find", '{"id":7}', "b"]

@@ -13,14 +13,18 @@ from compaction.compact import compact
 from compaction.memory import CompactionMemory
 from compaction.policy import CompactionPolicy
 from compaction.value_tokens import find_name
-from tests.fakes.talks import asked, assistant, system, user
+from tests.fakes.chat_messages import assistant, system, tool_call_and_result, user
 
 _POLICY = CompactionPolicy(force=True, once=True, keep_turns=1)
 _CODE = "\n".join(f"{n}: def made_{n}_here(): return 0x{n:04}F" for n in range(400))
 
 
 def read() -> list[bytes]:
-    return [user("Read it."), *asked("read_file", {"path": "a/b.py"}, _CODE), assistant("So.")]
+    return [
+        user("Read it."),
+        *tool_call_and_result("read_file", {"path": "a/b.py"}, _CODE),
+        assistant("So."),
+    ]
 
 
 def test_lost_values_are_named():
@@ -35,7 +39,9 @@ def test_lost_values_are_named():
 def test_numbers_of_turns_and_of_what_is_gone_keep_no_amount():
     raws = [user("Pay them")]
     for at, amount in enumerate((2, 3, 3)):
-        raws += asked("transfer_money", {"to": "Bo", "amount": amount}, "done", f"c{at}")
+        raws += tool_call_and_result(
+            "transfer_money", {"to": "Bo", "amount": amount}, "done", f"c{at}"
+        )
     raws += [assistant("Paid."), user("Thanks"), assistant("Well."), user("Bye")]
     policy = CompactionPolicy(force=True, once=True, keep_turns=1, target=1)
 
@@ -59,9 +65,9 @@ def test_a_call_that_needs_what_was_compacted_is_counted():
     name = next(each for each in gone if each.startswith("made_"))
     raws = [*read(), user("Now?")]
 
-    assert seen([*raws, *asked("edit", {"name": name}, "ok")]) == (1, 1)
-    assert seen([*raws, *asked("edit", {"path": "a/b.py"}, "ok")]) == (1, 0)
-    assert seen([*raws, *asked("edit", {"path": "c/d.py"}, "ok")]) == (0, 0)
+    assert seen([*raws, *tool_call_and_result("edit", {"name": name}, "ok")]) == (1, 1)
+    assert seen([*raws, *tool_call_and_result("edit", {"path": "a/b.py"}, "ok")]) == (1, 0)
+    assert seen([*raws, *tool_call_and_result("edit", {"path": "c/d.py"}, "ok")]) == (0, 0)
 
 
 def test_where_no_call_was_made_there_is_no_evidence():
@@ -111,10 +117,14 @@ def spoken(at: int, turn: Turn) -> list[bytes]:
     if kind == "acts":
         return [
             user(plain),
-            *asked("update_it", record, {"note": plain}, f"c{at}"),
+            *tool_call_and_result("update_it", record, {"note": plain}, f"c{at}"),
             assistant(plain),
         ]
-    return [user(plain), *asked("get_it", {"page": plain}, record, f"c{at}"), assistant(plain)]
+    return [
+        user(plain),
+        *tool_call_and_result("get_it", {"page": plain}, record, f"c{at}"),
+        assistant(plain),
+    ]
 
 
 def spelt(text: str) -> str:

@@ -8,7 +8,7 @@ from compaction.policy import CompactionMode, CompactionPolicy, RelativePrices
 from compaction.reading.parsed_messages import ParsedMessageCache
 from compaction.reading.prefix_digests import prefix_digests
 from compaction.reading.token_estimate import estimate_tokens
-from tests.fakes.talks import asked, assistant, system, user
+from tests.fakes.chat_messages import assistant, system, tool_call_and_result, user
 
 _FORCE = CompactionPolicy(force=True, least=300, prices=RelativePrices(read=0.1, write=1.25))
 _PAGE = "\n".join(f"{n}: line {n * n}" for n in range(900))
@@ -20,7 +20,9 @@ def conversation(turns: int) -> list[bytes]:
     for turn in range(turns):
         found += [
             user(f"Look at ORD-{turn}77."),
-            *asked("get_order", {"id": f"ORD-{turn}77"}, {"id": f"ORD-{turn}77", "fee": turn}),
+            *tool_call_and_result(
+                "get_order", {"id": f"ORD-{turn}77"}, {"id": f"ORD-{turn}77", "fee": turn}
+            ),
             assistant(f"It costs {turn} dollars. {_WORDS}"),
         ]
     return [*found, user("Thank you.")]
@@ -145,7 +147,7 @@ def test_a_target_makes_it_climb():
 def test_results_below_the_cache_minimum_are_not_trimmed():
     raws = conversation(3)
     told = "\n".join(f"{n}: the same line" for n in range(40))
-    raws[2:2] = [*asked("read", {}, told), *asked("read", {}, told)]
+    raws[2:2] = [*tool_call_and_result("read", {}, told), *tool_call_and_result("read", {}, told)]
     trim = CompactionPolicy(
         mode=CompactionMode.TRIM, prices=RelativePrices(read=0.1, least=100_000)
     )
@@ -157,7 +159,7 @@ def test_results_below_the_cache_minimum_are_not_trimmed():
 def test_on_a_coarse_cache_results_stay_whole_until_the_prompt_is_some_steps_long():
     raws = conversation(3)
     told = "\n".join(f"{n}: the same line" for n in range(400))
-    raws[2:2] = [*asked("read", {}, told), *asked("read", {}, told)]
+    raws[2:2] = [*tool_call_and_result("read", {}, told), *tool_call_and_result("read", {}, told)]
 
     def said(prices: RelativePrices) -> bool:
         return bool(
@@ -183,7 +185,9 @@ def read_again(path: str, policy: CompactionPolicy) -> CompactionState:
     """A page was read in the first of some turns, and in the last one this."""
     pages = {"a.py": _PAGE, "b.py": "It is empty."}
     talked = conversation(8)
-    first, last = (asked("read", {"path": each}, pages[each]) for each in ("a.py", path))
+    first, last = (
+        tool_call_and_result("read", {"path": each}, pages[each]) for each in ("a.py", path)
+    )
     return ended(walk([*talked[:2], *first, *talked[2:-1], *last, talked[-1]], policy))
 
 
@@ -222,7 +226,7 @@ def test_the_target_leaves_room_for_the_regrowth_of_the_suffix():
 def test_where_the_last_turns_are_nearly_all_they_are_cut_between_their_steps():
     raws = [system("s"), user("Hello"), assistant("Hello"), user("Two"), user("Three")]
     for at in range(40):
-        raws += asked("get_order", {"id": at}, {"id": f"ORD-{at}77", "note": _WORDS})
+        raws += tool_call_and_result("get_order", {"id": at}, {"id": f"ORD-{at}77", "note": _WORDS})
     once = CompactionPolicy(force=True, once=True)
     state = ended(walk(raws, once))
 
@@ -238,8 +242,11 @@ def test_where_a_cache_steps_coarsely_what_is_trimmed_first_makes_up_for_a_step(
     told = "\n".join(f"{n}: the same line" for n in range(90))
     raws = conversation(90)
     for at in range(12):
-        raws[-1:-1] = [*asked("read", {"n": at}, told, f"r{at}"), assistant("So.")]
-        raws[-1:-1] = [user("And?"), *asked("list", {}, {"id": 1, "note": "x" * 200}, f"l{at}")]
+        raws[-1:-1] = [*tool_call_and_result("read", {"n": at}, told, f"r{at}"), assistant("So.")]
+        raws[-1:-1] = [
+            user("And?"),
+            *tool_call_and_result("list", {}, {"id": 1, "note": "x" * 200}, f"l{at}"),
+        ]
         raws[-1:-1] = [assistant("So."), user("Now?")]
     trim = CompactionPolicy(
         mode=CompactionMode.TRIM, prices=RelativePrices(read=0.1, least=1_024, block=2_048)

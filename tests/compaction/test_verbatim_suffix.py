@@ -4,7 +4,7 @@ from compaction.conversation_view import ConversationView, view_conversation
 from compaction.reading.parsed_messages import ParsedMessageCache
 from compaction.reading.token_estimate import estimate_tokens
 from compaction.verbatim_suffix import SuffixContext, VerbatimSuffix, extend_suffix
-from tests.fakes.talks import asked, assistant, user
+from tests.fakes.chat_messages import assistant, tool_call_and_result, user
 
 _PAGE = "\n".join(f"{n} one line of many" for n in range(40))
 
@@ -24,7 +24,14 @@ def test_messages_go_as_they_came_where_nothing_can_be_told_shorter():
 
 
 def test_a_tail_that_grows_in_steps_is_what_it_is_at_once():
-    said = heard([user("a"), *asked("f", {}, _PAGE), *asked("f", {}, _PAGE), user("c")])
+    said = heard(
+        [
+            user("a"),
+            *tool_call_and_result("f", {}, _PAGE),
+            *tool_call_and_result("f", {}, _PAGE),
+            user("c"),
+        ]
+    )
 
     steps = VerbatimSuffix(start=0, end=0)
     for end in (1, 3, 5, 6):
@@ -34,7 +41,9 @@ def test_a_tail_that_grows_in_steps_is_what_it_is_at_once():
 
 
 def test_a_shortened_result_counts_fewer_tokens():
-    said = heard([user("a"), *asked("f", {}, _PAGE), *asked("f", {}, _PAGE)])
+    said = heard(
+        [user("a"), *tool_call_and_result("f", {}, _PAGE), *tool_call_and_result("f", {}, _PAGE)]
+    )
 
     tail = extend_suffix(said, VerbatimSuffix(start=0, end=0), 5, estimate_tokens)
 
@@ -58,8 +67,8 @@ def test_before_the_first_compaction_nothing_is_recalled():
 
 def test_a_recalled_value_is_not_recalled_twice():
     order = {"id": "ORD-7788", "owner": "li_wei_4411"}
-    raws = [user("Hi"), *asked("get", {}, order), user("ORD-7788?"), assistant("So."),
-            user("And li_wei_4411?")]  # fmt: skip
+    raws = [user("Hi"), *tool_call_and_result("get", {}, order), user("ORD-7788?"),
+            assistant("So."), user("And li_wei_4411?")]  # fmt: skip
     said = heard(raws)
 
     tail = extend_suffix(said, VerbatimSuffix(start=3, end=3), 6, estimate_tokens)
@@ -69,7 +78,10 @@ def test_a_recalled_value_is_not_recalled_twice():
 
 
 def test_only_so_many_names_are_looked_up_between_two_compactions():
-    raws = [user("Hi"), *asked("get", {}, {f"k{n}": f"ORD-{n}77" for n in range(600)})]
+    raws = [
+        user("Hi"),
+        *tool_call_and_result("get", {}, {f"k{n}": f"ORD-{n}77" for n in range(600)}),
+    ]
     for n in range(20):
         raws += [user(" ".join(f"XYZ-{n}{m}88" for m in range(40))), assistant("So.")]
     said = heard([*raws, user("ORD-577?")])
@@ -81,7 +93,14 @@ def test_only_so_many_names_are_looked_up_between_two_compactions():
 
 
 def test_results_are_left_alone_while_no_cache_would_keep_what_is_sent():
-    said = heard([user("a"), *asked("f", {}, _PAGE), *asked("f", {}, _PAGE), user("c")])
+    said = heard(
+        [
+            user("a"),
+            *tool_call_and_result("f", {}, _PAGE),
+            *tool_call_and_result("f", {}, _PAGE),
+            user("c"),
+        ]
+    )
     whole = said.cumulative_tokens[6]
 
     assert not extend_suffix(
@@ -93,7 +112,7 @@ def test_results_are_left_alone_while_no_cache_would_keep_what_is_sent():
 
 
 def test_a_name_comes_back_though_a_longer_one_stands_in_what_is_sent():
-    raws = [user("Look."), *asked("get", {}, "unit 3000 is red"), user("unit 3000?")]
+    raws = [user("Look."), *tool_call_and_result("get", {}, "unit 3000 is red"), user("unit 3000?")]
     said = heard(raws)
     before = SuffixContext(text=lambda: "a record of unit 30005")
 
@@ -107,7 +126,7 @@ def test_a_name_comes_back_though_a_longer_one_stands_in_what_is_sent():
 def test_a_result_that_would_weigh_more_told_shorter_stays_whole():
     rows = orjson.dumps([{"name": f"file {n}", "size": n} for n in range(40)]).decode()
     said = view_conversation(
-        ParsedMessageCache().messages([user("a"), *asked("ls", {}, rows)], _heavy)
+        ParsedMessageCache().messages([user("a"), *tool_call_and_result("ls", {}, rows)], _heavy)
     )
 
     tail = extend_suffix(said, VerbatimSuffix(start=0, end=0), 3, _heavy)
@@ -123,7 +142,12 @@ def _heavy(text: str) -> int:
 
 
 def test_results_stay_whole_until_what_they_would_save_is_enough_and_then_stay_short():
-    said = heard([user("a"), *(raw for n in range(4) for raw in asked("f", {}, _PAGE, f"c{n}"))])
+    said = heard(
+        [
+            user("a"),
+            *(raw for n in range(4) for raw in tool_call_and_result("f", {}, _PAGE, f"c{n}")),
+        ]
+    )
     saves = (
         said.messages[4].tokens
         - extend_suffix(said, VerbatimSuffix(start=0, end=0), 9, estimate_tokens).replaced[4].tokens

@@ -13,10 +13,10 @@ from proxy.store.store import Store
 from slo.budget import Budget
 from slo.controller.state import ControllerSnapshot
 from slo.objective import Objective
-from tests.fakes.limited import NOW
+from tests.fakes.admission_harness import NOW
+from tests.fakes.chaos import two_model_catalog
+from tests.fakes.objective_replicas import tracks
 from tests.fakes.receipts import a_receipt
-from tests.fakes.replicas_steered import tracks
-from tests.fakes.turmoil import town
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ LIMIT = 5_000_000_000
 
 def wheel(*objectives: Objective, **standings: ControllerSnapshot) -> ObjectiveRouter:
     """Objectives, and where they stand."""
-    made = ObjectiveRouter(tracks(*objectives), town())
+    made = ObjectiveRouter(tracks(*objectives), two_model_catalog())
     made.standings = dict(standings)
     return made
 

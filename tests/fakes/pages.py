@@ -9,8 +9,8 @@ from proxy.api.request import request_token, unauthenticated_error
 from proxy.errors import ProxyError
 from proxy.records.call import Key
 from tests.fakes.asgi import asked, scope
+from tests.fakes.call_dependencies import KEY
 from tests.fakes.clock import played
-from tests.fakes.desk import KEY
 
 
 async def authenticate(request: Request) -> Key:

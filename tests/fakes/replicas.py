@@ -13,20 +13,20 @@ import orjson
 from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.store.store import Store
 from proxy.tools.simulator.upstream import Simulator
+from tests.fakes.background_loop import running_in_thread
 from tests.fakes.databases import migrated_sqlite
-from tests.fakes.hourglass import Sand, lab_by_the_hour
-from tests.fakes.served import Served, free_port, served
-from tests.fakes.standing import standing
+from tests.fakes.prefix_harness import TrafficClock, simulator_with_clock
+from tests.fakes.serve_process import ServeProcess, free_port, serve_process
 
 _QUESTION = re.compile(rb',"diagnostics":\{[^{}]*\}')
 #: Nothing is planned but for features that are told to be, and no conversation is left out.
 _PLANNING = {"THRIFTGATE_PLANNING": "off", "THRIFTGATE_CONTROL_SHARE": "0"}
 
 
-class Sibling(Served):
+class Sibling(ServeProcess):
     """Another process on the first one's database; its journal is its own."""
 
-    def __init__(self, first: Served, folder: Path) -> None:
+    def __init__(self, first: ServeProcess, folder: Path) -> None:
         self.folder = folder / "sibling"
         self.folder.mkdir(mode=0o700)
         self.database_url = first.database_url
@@ -46,9 +46,9 @@ class Replicas:
         store: What both share, opened once more.
     """
 
-    gateways: Sequence[Served]
+    gateways: Sequence[ServeProcess]
     lab: Simulator
-    clock: Sand
+    clock: TrafficClock
     store: Store
     client: httpx.Client
 
@@ -90,8 +90,10 @@ def replicas(
     """
     url = database_url or migrated_sqlite(folder / "shared.db")
     with ExitStack() as stack:
-        lab, catalog, clock = stack.enter_context(standing(lambda: lab_by_the_hour(folder)))
-        first = stack.enter_context(served(folder, catalog, url))
+        lab, catalog, clock = stack.enter_context(
+            running_in_thread(lambda: simulator_with_clock(folder))
+        )
+        first = stack.enter_context(serve_process(folder, catalog, url))
         second = Sibling(first, folder)
         stack.callback(second.kill)
         store = Store.open(url, folder / "journal")

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from proxy.records.receipt import Receipt
 from proxy.tools.simulator.upstream import SimulatedExchange
 from slo.usage import Usage
-from tests.fakes.town import Town
+from tests.fakes.gateway_fixture import GatewayFixture
 
 MODELS = ("gpt-lab", "claude-lab")
 WEATHER = {
@@ -52,17 +52,17 @@ def chat(model: str, text: str, **fields: Any) -> Callable[[Any], Any]:
     return lambda c: c.chat.completions.create(model=model, messages=user(text), **fields)
 
 
-def last(here: Town) -> SimulatedExchange:
+def last(here: GatewayFixture) -> SimulatedExchange:
     """What the upstream saw last."""
     return here.lab.exchanges[-1]
 
 
-def received(here: Town) -> dict[str, Any]:
+def received(here: GatewayFixture) -> dict[str, Any]:
     body: dict[str, Any] = orjson.loads(last(here).body)
     return body
 
 
-def kept(here: Town, call_id: str) -> Receipt:
+def kept(here: GatewayFixture, call_id: str) -> Receipt:
     (receipt,) = here.receipts(call_id)
     return receipt
 

@@ -24,7 +24,7 @@ from proxy.tools.simulator.messages import MESSAGES
 from proxy.tools.simulator.models import SimulatedModel
 from proxy.tools.simulator.rendering import END, Vocabulary
 from proxy.tools.simulator.scripted_reply import ReadingContext
-from tests.fakes.desk import call
+from tests.fakes.call_dependencies import call
 
 _LEADING = ("system", "developer")
 #: Traits a model may have at once.

@@ -9,7 +9,7 @@ from proxy.catalog.entries import Model
 from proxy.configuration import read_policies
 from proxy.settings import Settings
 from slo.policies.table import InvalidPolicies
-from tests.fakes.desk import route
+from tests.fakes.call_dependencies import route
 
 ONE = """
 [[budgets]]

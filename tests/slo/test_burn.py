@@ -16,7 +16,7 @@ from slo.burn import (
 )
 from slo.objective import BurnAlert, Metric, Objective
 from slo.tally import GoodBadCounts
-from tests.fakes.promised import objective, objectives
+from tests.fakes.objectives import objective, objectives
 
 P95 = objective(target=0.95)
 PAGE, NEXT, TICKET = burn_alerts(P95)

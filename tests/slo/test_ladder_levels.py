@@ -3,7 +3,7 @@ from hypothesis import given
 
 from slo.ladder_levels import MAX_LEVELS, effective_ladder, ladder_problem, model_levels
 from slo.objective import Enforce, Objective
-from tests.fakes.promised import objective, objectives
+from tests.fakes.objectives import objective, objectives
 
 
 def test_enforce_shed_without_a_ladder_is_a_ladder_of_shed_alone() -> None:

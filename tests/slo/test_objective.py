@@ -11,7 +11,7 @@ from slo.objective import (
     classify_call,
     request_kind_text,
 )
-from tests.fakes.promised import ended, objective
+from tests.fakes.objectives import call_measurements, objective
 
 GOOD, BAD = (1, 0), (0, 1)
 TTFT = objective(metric=Metric.TTFT, under=0.5)
@@ -24,21 +24,21 @@ CACHE = objective(metric=Metric.CACHE, target=0.7)
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (ended(ttft=0.5), GOOD),
-        (ended(ttft=0.5001), BAD),
-        (ended(ttft=0.4, total=60.0), GOOD),
-        (ended(ttft=0.4, total=60.0, hung_up=True), GOOD),
-        (ended(ttft=0.6, total=0.7, hung_up=True), BAD),
-        (ended(ttft=None, total=0.5, hung_up=True), None),
-        (ended(ttft=None, total=0.6, hung_up=True), BAD),
-        (ended(ttft=None, total=0.1, failed=True), None),
-        (ended(ttft=None, total=0.6, failed=True), BAD),
-        (ended(ttft=0.1, total=60.0, failed=True), None),
-        (ended(ttft=0.6, total=60.0, failed=True), BAD),
-        (ended(ttft=None, total=0.1), None),
-        (ended(ttft=None, total=0.6), BAD),
-        (ended(ttft=None, total=0.1, streamed=False), GOOD),
-        (ended(ttft=None, total=0.6, streamed=False), BAD),
+        (call_measurements(ttft=0.5), GOOD),
+        (call_measurements(ttft=0.5001), BAD),
+        (call_measurements(ttft=0.4, total=60.0), GOOD),
+        (call_measurements(ttft=0.4, total=60.0, hung_up=True), GOOD),
+        (call_measurements(ttft=0.6, total=0.7, hung_up=True), BAD),
+        (call_measurements(ttft=None, total=0.5, hung_up=True), None),
+        (call_measurements(ttft=None, total=0.6, hung_up=True), BAD),
+        (call_measurements(ttft=None, total=0.1, failed=True), None),
+        (call_measurements(ttft=None, total=0.6, failed=True), BAD),
+        (call_measurements(ttft=0.1, total=60.0, failed=True), None),
+        (call_measurements(ttft=0.6, total=60.0, failed=True), BAD),
+        (call_measurements(ttft=None, total=0.1), None),
+        (call_measurements(ttft=None, total=0.6), BAD),
+        (call_measurements(ttft=None, total=0.1, streamed=False), GOOD),
+        (call_measurements(ttft=None, total=0.6, streamed=False), BAD),
     ],
 )
 def test_a_first_token_is_in_time_or_not_or_was_never_due(
@@ -50,12 +50,12 @@ def test_a_first_token_is_in_time_or_not_or_was_never_due(
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (ended(total=2.0), GOOD),
-        (ended(total=2.1), BAD),
-        (ended(total=2.0, failed=True), None),
-        (ended(total=2.1, failed=True), BAD),
-        (ended(total=2.0, hung_up=True), None),
-        (ended(total=2.1, hung_up=True), BAD),
+        (call_measurements(total=2.0), GOOD),
+        (call_measurements(total=2.1), BAD),
+        (call_measurements(total=2.0, failed=True), None),
+        (call_measurements(total=2.1, failed=True), BAD),
+        (call_measurements(total=2.0, hung_up=True), None),
+        (call_measurements(total=2.1, hung_up=True), BAD),
     ],
 )
 def test_an_answer_is_in_time_or_not_or_never_came(call: CallMeasurements, said: object) -> None:
@@ -65,10 +65,10 @@ def test_an_answer_is_in_time_or_not_or_never_came(call: CallMeasurements, said:
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (ended(), GOOD),
-        (ended(failed=True), BAD),
-        (ended(failed=True, hung_up=True), BAD),
-        (ended(hung_up=True), None),
+        (call_measurements(), GOOD),
+        (call_measurements(failed=True), BAD),
+        (call_measurements(failed=True, hung_up=True), BAD),
+        (call_measurements(hung_up=True), None),
     ],
 )
 def test_an_error_is_bad_and_a_caller_who_leaves_is_none(
@@ -84,17 +84,17 @@ def test_an_error_is_bad_and_a_caller_who_leaves_is_none(
 def test_a_cost_is_within_or_not_and_an_unknown_one_is_neither(
     nanos: int | None, said: object
 ) -> None:
-    assert classify_call(COST, ended(cost_nanos=nanos)) == said
+    assert classify_call(COST, call_measurements(cost_nanos=nanos)) == said
 
 
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (ended(), (1_500, 500)),
-        (ended(prompt_tokens=1_024, cache_read=0), (0, 1_024)),
-        (ended(prompt_tokens=1_023, cache_read=0), None),
-        (ended(prompt_tokens=1_024, cache_read=2_000), (1_024, 0)),
-        (ended(first_turn=True), None),
+        (call_measurements(), (1_500, 500)),
+        (call_measurements(prompt_tokens=1_024, cache_read=0), (0, 1_024)),
+        (call_measurements(prompt_tokens=1_023, cache_read=0), None),
+        (call_measurements(prompt_tokens=1_024, cache_read=2_000), (1_024, 0)),
+        (call_measurements(first_turn=True), None),
     ],
 )
 def test_of_a_cache_the_tokens_count_that_it_could_have_known(
@@ -105,17 +105,22 @@ def test_of_a_cache_the_tokens_count_that_it_could_have_known(
 
 def test_a_call_without_tokens_is_no_event_however_short_prompts_may_be() -> None:
     any_prompt = objective(metric=Metric.CACHE, target=0.7, min_prompt=0)
-    assert classify_call(any_prompt, ended(prompt_tokens=0, cache_read=0)) is None
+    assert classify_call(any_prompt, call_measurements(prompt_tokens=0, cache_read=0)) is None
 
 
 @pytest.mark.parametrize("each", [TTFT, TOTAL, ERRORS, COST, CACHE])
 def test_what_no_model_worked_on_counts_for_nothing(each: Objective) -> None:
-    assert classify_call(each, ended(generated=False, total=60.0, failed=True)) is None
+    assert classify_call(each, call_measurements(generated=False, total=60.0, failed=True)) is None
 
 
 def test_without_a_limit_nothing_is_over_it() -> None:
-    assert classify_call(objective(metric=Metric.TOTAL, under=None), ended(total=1e9)) == GOOD
-    assert classify_call(objective(metric=Metric.COST, under_nanos=None), ended()) == GOOD
+    assert (
+        classify_call(objective(metric=Metric.TOTAL, under=None), call_measurements(total=1e9))
+        == GOOD
+    )
+    assert (
+        classify_call(objective(metric=Metric.COST, under_nanos=None), call_measurements()) == GOOD
+    )
 
 
 EVERYONE = objective(name="everyone")
@@ -171,7 +176,7 @@ def test_a_call_is_one_event_at_most(
     nanos: int | None,
 ) -> None:
     streamed, failed, hung_up = flags
-    call = ended(
+    call = call_measurements(
         ttft=ttft, total=total, streamed=streamed, failed=failed, hung_up=hung_up, cost_nanos=nanos
     )
     assert classify_call(each, call) in {GOOD, BAD, None}

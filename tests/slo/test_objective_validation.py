@@ -5,7 +5,7 @@ from hypothesis import given
 
 from slo.objective import BurnAlert, Enforce, Metric, Objective
 from slo.objective_validation import alert_problem, target_key, validate_objective
-from tests.fakes.promised import objective, objectives
+from tests.fakes.objectives import objective, objectives
 
 
 def told(**fields: Any) -> list[tuple[str, str]]:

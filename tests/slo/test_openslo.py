@@ -7,7 +7,7 @@ from hypothesis import given
 from slo.alert import Severity
 from slo.objective import BurnAlert, Enforce, Metric, Objective, RequestKind
 from slo.openslo import objective_text, openslo_documents
-from tests.fakes.promised import objective, objectives
+from tests.fakes.objectives import objective, objectives
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from slo.prometheus_rules import (
     lower_bound_expression,
     rule_groups,
 )
-from tests.fakes.promised import objective, objectives
+from tests.fakes.objectives import objective, objectives
 from tests.fakes.promtool import promtool
 
 EVERY = st.lists(objectives(), min_size=1, max_size=3, unique_by=lambda each: each.name)

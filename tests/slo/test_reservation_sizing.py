@@ -28,8 +28,8 @@ from slo.reservation_sizing import (
 from slo.reservations import CounterClaim, ReservationGranted, Reservations
 from slo.usage import Usage
 from slo.window import Window
-from tests.fakes import night
-from tests.fakes.night import Night
+from tests.fakes import overnight_traffic
+from tests.fakes.overnight_traffic import OvernightResult
 
 TARIFF = Tariff(
     periods=(
@@ -53,11 +53,16 @@ Length = Callable[[random.Random], int]
 
 
 def budget(**more: object) -> Budget:
-    given = {"unit": BudgetUnit.USD, "window": Window.MONTH, "limit": night.LIMIT, **more}
+    given = {
+        "unit": BudgetUnit.USD,
+        "window": Window.MONTH,
+        "limit": overnight_traffic.LIMIT,
+        **more,
+    }
     return Budget(name="b", scope="team", **given)  # type: ignore[arg-type]
 
 
-def learned(length: Length = night.length, answers: int = 2_000) -> QuantileSketch:
+def learned(length: Length = overnight_traffic.length, answers: int = 2_000) -> QuantileSketch:
     dice = random.Random(7)  # noqa: S311 - repeatable, not secret
     lengths = QuantileSketch()
     for _ in range(answers):
@@ -65,10 +70,10 @@ def learned(length: Length = night.length, answers: int = 2_000) -> QuantileSket
     return lengths
 
 
-def needed(length: Length = night.length) -> UsageBounds:
-    usage = Usage(input=night.PROMPT)
+def needed(length: Length = overnight_traffic.length) -> UsageBounds:
+    usage = Usage(input=overnight_traffic.PROMPT)
     found = usage_bounds(
-        BudgetUnit.USD, usage, output_bounds(learned(length), night.OUTPUT_LIMIT), QUOTE
+        BudgetUnit.USD, usage, output_bounds(learned(length), overnight_traffic.OUTPUT_LIMIT), QUOTE
     )
     assert found is not None
     return found
@@ -273,7 +278,7 @@ POLICIES: dict[str, Callable[[UsageBounds, CounterView], int | None]] = {
     "none": lambda _need, _seen: 0,
     "mean": lambda need, _seen: need.typical,
     "p95": lambda need, _seen: need.likely,
-    "p99": lambda _need, _seen: night.cost(1_575),
+    "p99": lambda _need, _seen: overnight_traffic.cost(1_575),
     "worst": lambda need, _seen: need.worst,
     "rule": lambda need, seen: held(budget(), need, seen),
 }
@@ -281,13 +286,17 @@ NIGHTS = 8
 
 
 @cache
-def nights(policy: str, callers: int, length: Length = night.length) -> list[Night]:
+def nights(
+    policy: str, callers: int, length: Length = overnight_traffic.length
+) -> list[OvernightResult]:
     wanted = needed(length)
 
     def hold(spent: int, held: int, running: int) -> int | None:
         return POLICIES[policy](wanted, CounterView(spent=spent, held=held, running=running))
 
-    return [night.night(callers, seed, hold, length) for seed in range(NIGHTS)]
+    return [
+        overnight_traffic.simulate_overnight(callers, seed, hold, length) for seed in range(NIGHTS)
+    ]
 
 
 def mean(policy: str, callers: int, what: str) -> float:
@@ -345,7 +354,7 @@ class TestANight:
 
 def short_or_longest(dice: random.Random) -> int:
     """The hardest case: one answer in 25 is as long as can be, so that the mean is over the p95."""
-    return night.OUTPUT_LIMIT if dice.random() < 0.04 else 100
+    return overnight_traffic.OUTPUT_LIMIT if dice.random() < 0.04 else 100
 
 
 #: Calls that name no limit of a model that generates up to 128,000 tokens at $4.50 a million.
@@ -396,7 +405,7 @@ class Town:
                 refused.clear()
             name = f"call-{(number := number + 1)}"
             if not self._is_admitted(name, caller, now):
-                self.early += self.spent * 2 < night.LIMIT
+                self.early += self.spent * 2 < overnight_traffic.LIMIT
                 refused.add(caller)
                 name = ""
             heapq.heappush(agenda, (now + self._dice.uniform(0.5, 2.0), caller, name))
@@ -441,11 +450,11 @@ class TestAnswersThatMayBeAThousandTimesAsLong:
         expected = town.lengths.output_bounds("a", UNLIMITED)
         assert expected.worst > 1_000 * expected.typical
         assert town.early == 0
-        assert 0.75 * night.LIMIT < town.spent <= night.LIMIT
+        assert 0.75 * overnight_traffic.LIMIT < town.spent <= overnight_traffic.LIMIT
         assert town.most <= 576_007_500
 
 
 def test_the_night_costs_what_the_tariff_says() -> None:
-    paid = call_cost(Usage(input=night.PROMPT, output=123), TARIFF, 0.0)
+    paid = call_cost(Usage(input=overnight_traffic.PROMPT, output=123), TARIFF, 0.0)
     assert paid is not None
-    assert paid.effective_nanos == night.cost(123)
+    assert paid.effective_nanos == overnight_traffic.cost(123)

@@ -7,30 +7,32 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.gateway_fixture import GatewayFixture, running_gateway
 from tests.fakes.sdk import KINDS, Dial, Sdk
 from tests.fakes.sdk_calls import MODELS
-from tests.fakes.town import Town, town
 
 
 @pytest.fixture
-def found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[..., Town]]:
+def found(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Iterator[Callable[..., GatewayFixture]]:
     """Founds a town; its settings are the gateway's, as keyword arguments."""
     monkeypatch.setenv("LAB_KEY", "lab-key")
     with ExitStack() as standing:
-        yield lambda **settings: standing.enter_context(town(tmp_path, **settings))
+        yield lambda **settings: standing.enter_context(running_gateway(tmp_path, **settings))
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayFixture]:
     """One town for all tests of a module, with the settings as they are."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAB_KEY", "lab-key")
-        with town(tmp_path_factory.mktemp("town")) as standing:
+        with running_gateway(tmp_path_factory.mktemp("town")) as standing:
             yield standing
 
 
 @pytest.fixture(params=KINDS, scope="module")
-def sdk(request: pytest.FixtureRequest, here: Town) -> Iterator[Sdk]:
+def sdk(request: pytest.FixtureRequest, here: GatewayFixture) -> Iterator[Sdk]:
     """The official SDK, of each kind in turn."""
     client = KINDS[request.param](here.url, here.key)
     yield client
@@ -44,7 +46,7 @@ def model(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(params=KINDS)
-def dial(request: pytest.FixtureRequest, here: Town) -> Iterator[Dial]:
+def dial(request: pytest.FixtureRequest, here: GatewayFixture) -> Iterator[Dial]:
     """Makes clients of each kind in turn."""
     made: list[Sdk] = []
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from proxy.store.sql.pins import PinRow
-from tests.fakes.second import Second, second
+from tests.fakes.fallback_gateway import FallbackGateway, fallback_gateway
 
 TOKEN = "an-admin-token-of-24-chars"
 PROMISES = """
@@ -32,14 +32,14 @@ _SOON = 20.0
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Second]:
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FallbackGateway]:
     """Models with others in their place, promises, and a token for the pages."""
-    with second(tmp_path_factory.mktemp("admin"), PROMISES, admin_token=TOKEN) as made:
+    with fallback_gateway(tmp_path_factory.mktemp("admin"), PROMISES, admin_token=TOKEN) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def browser(here: Second) -> Iterator[httpx.Client]:
+def browser(here: FallbackGateway) -> Iterator[httpx.Client]:
     """One that is signed in."""
     with httpx.Client(base_url=here.url.removesuffix("/v1"), follow_redirects=True) as client:
         assert "Sign in" in client.get("/admin").text
@@ -48,7 +48,7 @@ def browser(here: Second) -> Iterator[httpx.Client]:
         yield client
 
 
-def page(here: Second, browser: httpx.Client, path: str = "/admin") -> str:
+def page(here: FallbackGateway, browser: httpx.Client, path: str = "/admin") -> str:
     """A page, once the ledger has all calls."""
     assert here.gateway.store.drain.flush(20)
     got = browser.get(path)

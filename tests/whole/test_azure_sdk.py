@@ -7,12 +7,12 @@ from typing import Any
 import openai
 import pytest
 
+from tests.fakes.gateway_fixture import GatewayFixture
 from tests.fakes.sdk_calls import kept, last, user
-from tests.fakes.town import Town
 
 
 @contextmanager
-def azure(here: Town, **fields: Any) -> Iterator[openai.AzureOpenAI]:
+def azure(here: GatewayFixture, **fields: Any) -> Iterator[openai.AzureOpenAI]:
     made = openai.AzureOpenAI(
         azure_endpoint=here.url.removesuffix("/v1"),
         api_key=here.key,
@@ -25,7 +25,7 @@ def azure(here: Town, **fields: Any) -> Iterator[openai.AzureOpenAI]:
 
 
 @pytest.mark.parametrize("model", ["gpt-lab", "claude-lab"])
-def test_a_deployments_name_is_a_models_name(here: Town, model: str) -> None:
+def test_a_deployments_name_is_a_models_name(here: GatewayFixture, model: str) -> None:
     with azure(here) as client:
         create = client.chat.completions.with_raw_response.create
         answered = create(model=model, messages=user("Hello."))
@@ -37,7 +37,7 @@ def test_a_deployments_name_is_a_models_name(here: Town, model: str) -> None:
     assert "api-version" not in last(here).path
 
 
-def test_a_clients_own_deployment_goes_before_the_model_of_the_call(here: Town) -> None:
+def test_a_clients_own_deployment_goes_before_the_model_of_the_call(here: GatewayFixture) -> None:
     with azure(here, azure_deployment="gpt-lab") as client:
         create = client.chat.completions.with_raw_response.create
         answered = create(model="anything", messages=user("Hello."), stream=True)
@@ -59,12 +59,14 @@ def test_a_clients_own_deployment_goes_before_the_model_of_the_call(here: Town) 
     ],
     ids=["embeddings", "completions", "responses", "model", "models", "files"],
 )
-def test_other_paths_of_the_client_work_too(here: Town, question: Callable[[Any], Any]) -> None:
+def test_other_paths_of_the_client_work_too(
+    here: GatewayFixture, question: Callable[[Any], Any]
+) -> None:
     with azure(here) as client:
         assert question(client)
 
 
-def test_a_recording_goes_to_the_upstream_of_its_deployment(here: Town) -> None:
+def test_a_recording_goes_to_the_upstream_of_its_deployment(here: GatewayFixture) -> None:
     with (
         azure(here, azure_deployment="gpt-lab") as client,
         pytest.raises(
@@ -77,7 +79,7 @@ def test_a_recording_goes_to_the_upstream_of_its_deployment(here: Town) -> None:
     assert (receipt.model, receipt.endpoint) == ("gpt-lab", "audio/transcriptions")
 
 
-def test_azures_v1_paths_work_with_the_plain_client(here: Town) -> None:
+def test_azures_v1_paths_work_with_the_plain_client(here: GatewayFixture) -> None:
     url = here.url.removesuffix("/v1") + "/openai/v1"
     headers: dict[str, str | openai.Omit] = {"Authorization": openai.Omit(), "api-key": here.key}
     with openai.OpenAI(base_url=url, api_key="none", max_retries=0) as client:
@@ -87,11 +89,11 @@ def test_azures_v1_paths_work_with_the_plain_client(here: Town) -> None:
     assert answered.choices[0].message.content
 
 
-def test_a_deployment_that_nobody_knows_is_not_found(here: Town) -> None:
+def test_a_deployment_that_nobody_knows_is_not_found(here: GatewayFixture) -> None:
     with azure(here) as client, pytest.raises(openai.NotFoundError, match="Did you mean gpt-lab"):
         client.chat.completions.create(model="gpt-lap", messages=user("Hello."))
 
 
-def test_a_key_that_opens_nothing_is_an_authentication_error(here: Town) -> None:
+def test_a_key_that_opens_nothing_is_an_authentication_error(here: GatewayFixture) -> None:
     with azure(here) as client, pytest.raises(openai.AuthenticationError):
         client.with_options(api_key="tg-wrong").models.list()

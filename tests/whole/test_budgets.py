@@ -12,7 +12,7 @@ from typing import Self
 import httpx
 import pytest
 
-from tests.fakes.budgeted import DIME, FIVE, Budgeted, budgeted, knock
+from tests.fakes.budget_gateway import DIME, FIVE, BudgetGateway, bare_call_status, budget_gateway
 
 SMALL = FIVE.replace('"5"', '"0.15"')
 RATES = """
@@ -34,12 +34,14 @@ hold = "worst"
 
 
 @pytest.fixture
-def found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[..., Budgeted]]:
+def found(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Iterator[Callable[..., BudgetGateway]]:
     """Founds a town with these promises."""
     monkeypatch.setenv("LAB_KEY", "lab-key")
     with ExitStack() as stack:
         yield lambda promises, **settings: stack.enter_context(
-            budgeted(tmp_path, promises, **settings)
+            budget_gateway(tmp_path, promises, **settings)
         )
 
 
@@ -71,12 +73,12 @@ def within_a_minute() -> None:
         time.sleep(left)
 
 
-async def rush(town: Budgeted, calls: int) -> Counter[int]:
+async def rush(town: BudgetGateway, calls: int) -> Counter[int]:
     """Number of calls at once by status; the simulator answers when all are decided."""
     statuses: Counter[int] = Counter()
 
     async def one() -> None:
-        statuses[await knock(town.url, town.keys["acme"])] += 1
+        statuses[await bare_call_status(town.url, town.keys["acme"])] += 1
 
     async with asyncio.TaskGroup() as group:
         for _ in range(calls):
@@ -165,7 +167,7 @@ def test_a_caller_that_hangs_up_has_spent_what_its_receipt_says_and_holds_nothin
     assert float(refused["spent"]) > 0.1
 
 
-async def leave(town: Budgeted, client: httpx.AsyncClient, number: int) -> int:
+async def leave(town: BudgetGateway, client: httpx.AsyncClient, number: int) -> int:
     """The status of a call whose caller hangs up unless it is refused at once."""
     fields = {"stream": True} if number % 2 else {}
     said = [{"role": "user", "content": f"[[fault:hang]] Well, {number}?"}]
@@ -181,7 +183,7 @@ async def leave(town: Budgeted, client: httpx.AsyncClient, number: int) -> int:
     return answer.status_code
 
 
-async def leave_in_turn(town: Budgeted, callers: int, calls: int) -> Counter[int]:
+async def leave_in_turn(town: BudgetGateway, callers: int, calls: int) -> Counter[int]:
     """What became of so many calls whose callers hang up, some at a time."""
     async with httpx.AsyncClient(trust_env=False) as client:
 
@@ -224,7 +226,7 @@ def test_minutes_are_told_in_the_headers_that_clients_know(found):
 
 
 def test_a_gateway_that_starts_again_knows_what_was_spent(found, tmp_path):
-    with budgeted(tmp_path, SMALL) as before:
+    with budget_gateway(tmp_path, SMALL) as before:
         while before.call().status_code == 200:
             pass
         key = before.keys["acme"]
@@ -240,7 +242,7 @@ def test_a_gateway_that_starts_again_knows_what_was_spent(found, tmp_path):
 
 def again(folder: Path, key: str) -> httpx.Response:
     """What a call is told by another gateway in the same folder."""
-    with budgeted(folder, SMALL) as after:
+    with budget_gateway(folder, SMALL) as after:
         return httpx.post(
             f"{after.url}/chat/completions",
             json=DIME,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import httpx
 import pytest
 
-from tests.fakes.budgeted import DIME, FIVE, Budgeted, budgeted
+from tests.fakes.budget_gateway import DIME, FIVE, BudgetGateway, budget_gateway
 
 TEAM = FIVE.replace('"worst"', '"p95"')
 USERS = FIVE.replace('"team"', '"user"').replace('"worst"', '"p95"')
@@ -35,7 +35,7 @@ class Evening:
         answered: How many calls were.
     """
 
-    town: Budgeted
+    town: BudgetGateway
     user: str
     seed: int
     refusals: list[dict[str, str]] = field(default_factory=list)
@@ -79,7 +79,7 @@ def words(dice: random.Random) -> int:
     return min(max(1, round(dice.lognormvariate(math.log(50), 0.78))), 500)
 
 
-async def evening(town: Budgeted, seed: int) -> Evening:
+async def evening(town: BudgetGateway, seed: int) -> Evening:
     """What became of one user's calls, once the lengths of such calls were learned of another's."""
     limits = httpx.Limits(max_connections=_CALLERS)
     async with httpx.AsyncClient(trust_env=False, timeout=60, limits=limits) as client:
@@ -96,7 +96,7 @@ def test_the_limit_is_never_passed_and_nothing_refused_while_half_of_it_is_unspe
     monkeypatch, tmp_path, seed
 ):
     monkeypatch.setenv("LAB_KEY", "lab-key")
-    with budgeted(tmp_path, USERS) as town:
+    with budget_gateway(tmp_path, USERS) as town:
 
         async def slow(seconds: float) -> None:
             await asyncio.sleep(0.12)
@@ -113,7 +113,7 @@ def test_the_limit_is_never_passed_and_nothing_refused_while_half_of_it_is_unspe
     assert max(float(each["spent"]) + float(each["held"]) for each in found.refusals) <= 5
 
 
-async def crowd_of_digits(town: Budgeted, callers: int) -> collections.Counter[int]:
+async def crowd_of_digits(town: BudgetGateway, callers: int) -> collections.Counter[int]:
     """What became of calls of nearly 16 KiB of digits, all of them sent at once."""
     dice = random.Random(7)  # noqa: S311 - repeatable, not secret
     digits = ",".join(str(dice.randint(0, 9)) for _ in range(7_800))
@@ -139,7 +139,7 @@ async def crowd_of_digits(town: Budgeted, callers: int) -> collections.Counter[i
 
 def test_a_limit_with_worst_holds_is_never_passed_by_prompts_of_digits(monkeypatch, tmp_path):
     monkeypatch.setenv("LAB_KEY", "lab-key")
-    with budgeted(tmp_path, FIVE) as town:
+    with budget_gateway(tmp_path, FIVE) as town:
         statuses = asyncio.run(crowd_of_digits(town, 40))
         spent = town.costs()
 
@@ -147,7 +147,7 @@ def test_a_limit_with_worst_holds_is_never_passed_by_prompts_of_digits(monkeypat
     assert LIMIT / 2 < spent <= LIMIT
 
 
-async def answered(town: Budgeted, each: int, callers: int = _CALLERS) -> int:
+async def answered(town: BudgetGateway, each: int, callers: int = _CALLERS) -> int:
     """Number of short answers the callers got that name no limit, so often each."""
     said = [{"role": "user", "content": "[[fault:words=50]] Tell me."}]
     asks = {"model": "long-lab", "messages": said}
@@ -167,7 +167,7 @@ async def answered(town: Budgeted, each: int, callers: int = _CALLERS) -> int:
 
 def test_calls_that_name_no_limit_all_pass_while_half_of_it_is_unspent(monkeypatch, tmp_path):
     monkeypatch.setenv("LAB_KEY", "lab-key")
-    with budgeted(tmp_path, TEAM) as town:
+    with budget_gateway(tmp_path, TEAM) as town:
 
         async def slow(seconds: float) -> None:
             await asyncio.sleep(0.12)

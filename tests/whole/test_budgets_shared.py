@@ -11,18 +11,18 @@ import redis
 
 from proxy.store.store import Store
 from proxy.tools.simulator.upstream import Simulator
-from tests.fakes.budgeted import DEAR, FIVE, knock
+from tests.fakes.background_loop import running_in_thread
+from tests.fakes.budget_gateway import DEAR, FIVE, bare_call_status
+from tests.fakes.gateway_fixture import running_simulator
 from tests.fakes.redis_keys import SERVER
 from tests.fakes.replicas import Sibling
-from tests.fakes.served import Served, served
-from tests.fakes.standing import standing
-from tests.fakes.town import lab_standing
+from tests.fakes.serve_process import ServeProcess, serve_process
 
 _SECONDS = 0.0001
 
 
 @pytest.fixture
-def four(tmp_path: Path) -> Iterator[tuple[list[Served], Simulator]]:
+def four(tmp_path: Path) -> Iterator[tuple[list[ServeProcess], Simulator]]:
     """Four gateways on one database and one Redis, before a simulator that answers nothing yet."""
     try:
         redis.Redis.from_url(SERVER, socket_connect_timeout=3, socket_timeout=3).ping()
@@ -31,10 +31,10 @@ def four(tmp_path: Path) -> Iterator[tuple[list[Served], Simulator]]:
     (tmp_path / "policies.toml").write_text(FIVE)
     with ExitStack() as stack:
         lab, catalog = stack.enter_context(
-            standing(lambda: lab_standing(tmp_path, time_scale=_SECONDS))
+            running_in_thread(lambda: running_simulator(tmp_path, time_scale=_SECONDS))
         )
         catalog.write_text(catalog.read_text() + DEAR)
-        first = stack.enter_context(served(tmp_path, catalog))
+        first = stack.enter_context(serve_process(tmp_path, catalog))
         gateways = [first]
         for number in range(3):
             (tmp_path / f"{number}").mkdir()
@@ -49,14 +49,14 @@ def four(tmp_path: Path) -> Iterator[tuple[list[Served], Simulator]]:
 
 
 async def rush(
-    gateways: list[Served], lab: Simulator, calls: int, opened: asyncio.Event
+    gateways: list[ServeProcess], lab: Simulator, calls: int, opened: asyncio.Event
 ) -> Counter[int]:
     """Number of calls at once by status; the simulator answers when all are decided."""
     statuses: Counter[int] = Counter()
 
     async def one(number: int) -> None:
         gateway = gateways[number % len(gateways)]
-        statuses[await knock(f"{gateway.url}/v1", gateway.key)] += 1
+        statuses[await bare_call_status(f"{gateway.url}/v1", gateway.key)] += 1
 
     async with asyncio.TaskGroup() as group:
         for number in range(calls):
@@ -97,8 +97,8 @@ def test_a_second_process_that_would_count_for_itself_does_not_start(tmp_path):
     (tmp_path / "policies.toml").write_text(FIVE)
     promises = {"THRIFTGATE_POLICIES": str(tmp_path / "policies.toml")}
     with ExitStack() as stack:
-        _, catalog = stack.enter_context(standing(lambda: lab_standing(tmp_path)))
-        first = stack.enter_context(served(tmp_path, catalog))
+        _, catalog = stack.enter_context(running_in_thread(lambda: running_simulator(tmp_path)))
+        first = stack.enter_context(serve_process(tmp_path, catalog))
         second = Sibling(first, tmp_path)
         stack.callback(second.kill)
         first.start(**promises)

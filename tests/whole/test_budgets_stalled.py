@@ -10,9 +10,9 @@ import pytest
 
 from tests.bench.budget_faults import BUDGET, Ledger, gateways, keys, long_body
 from tests.bench.budget_faults import body as short_body
-from tests.fakes.crowd import Crowd
+from tests.fakes.concurrent_callers import ConcurrentCallers
 from tests.fakes.redis_server import ABSENT, PROGRAM, OwnRedis, own_redis
-from tests.fakes.served import Served
+from tests.fakes.serve_process import ServeProcess
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason=ABSENT)
 
@@ -31,10 +31,10 @@ class Night:
         crowds: Who calls them.
     """
 
-    gateways: list[Served]
+    gateways: list[ServeProcess]
     redis: OwnRedis
     ledger: Ledger
-    crowds: list[Crowd]
+    crowds: list[ConcurrentCallers]
 
     def statuses(self, phase: str = "") -> set[int]:
         """What was answered to calls of a phase; of all where none is named."""
@@ -89,7 +89,7 @@ def night(
         ledger = Ledger(made[0], redis.url)
         stack.callback(ledger.store.close, 5)
         known = {name: key for name, key in keys(ledger.store).items() if name in limits}
-        crowds = [Crowd(each.url, known, body) for each in made]
+        crowds = [ConcurrentCallers(each.url, known, body) for each in made]
         yield Night(made, redis, ledger, crowds)
 
 

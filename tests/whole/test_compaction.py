@@ -10,7 +10,7 @@ import pytest
 
 from compaction.policy import CompactionMode
 from proxy.records.receipt import Outcome
-from tests.fakes.town import Town
+from tests.fakes.gateway_fixture import GatewayFixture
 
 RULE = "Never promise a refund before the order was looked up."
 ASKED = "x-thriftgate-compaction"
@@ -18,13 +18,13 @@ WORDS = ("the", "parcel", "was", "packed", "with", "care", "and", "left", "our",
 
 
 @pytest.fixture
-def compaction(found: Callable[..., Town]) -> Town:
+def compaction(found: Callable[..., GatewayFixture]) -> GatewayFixture:
     """A town that compacts every feature's conversations, none left to compare with."""
     return found(compaction=CompactionMode.FACTS, control_share=0.0)
 
 
 @pytest.fixture
-def ask(compaction: Town) -> Iterator[Callable[..., Any]]:
+def ask(compaction: GatewayFixture) -> Iterator[Callable[..., Any]]:
     with closing(
         openai.OpenAI(base_url=compaction.url, api_key=compaction.key, max_retries=0)
     ) as sdk:
@@ -72,7 +72,7 @@ def conversation(turns: int) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("model", ["gpt-lab", "claude-lab"])
 def test_a_conversation_is_answered_compacted_from_its_first_call_to_its_last(
-    compaction: Town, ask: Callable[..., Any], model: str
+    compaction: GatewayFixture, ask: Callable[..., Any], model: str
 ) -> None:
     kept = []
     for turns in range(1, 31):

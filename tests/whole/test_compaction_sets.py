@@ -8,10 +8,10 @@ import pytest
 
 from compaction.facts.fact import DetailLevel
 from tests.bench.compaction_field import KINDS, outcome
-from tests.bench.compaction_kept import taken
+from tests.bench.compaction_methods import at_detail_level
 from tests.bench.compaction_metrics import Scale, Score, Tokens
-from tests.bench.compaction_ours import on_rung
 from tests.bench.compaction_probes import CHAINS, POLICIES, breaches, ten_in_a_row
+from tests.bench.compaction_retention import taken
 from tests.bench.compaction_sets import SETS, TABLES, chained, dialogues
 
 #: Every so manieth dialogue is probed, so that all of it takes half a minute.
@@ -36,7 +36,7 @@ def score(table: str, rung: DetailLevel, count: Tokens) -> Score:
     name = TABLES[table][0]
     here(name)
     least = LEAST if name in {"tau", "sgd x4"} else 0
-    return Scale(count).weighed(taken(table, 1, least, count), on_rung(rung, count))
+    return Scale(count).weighed(taken(table, 1, least, count), at_detail_level(rung, count))
 
 
 @pytest.mark.parametrize("table", ["tau, K=1", "tau, K=3"])

@@ -12,9 +12,9 @@ import httpx
 import psutil
 import pytest
 
-from tests.fakes.served import Served, served
-from tests.fakes.standing import standing
-from tests.fakes.town import lab_standing
+from tests.fakes.background_loop import running_in_thread
+from tests.fakes.gateway_fixture import running_simulator
+from tests.fakes.serve_process import ServeProcess, serve_process
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs prlimit")
 _HALF_OPEN = 3000
@@ -27,7 +27,7 @@ Half = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 @pytest.fixture
-def gateway(tmp_path: Path) -> Iterator[Served]:
+def gateway(tmp_path: Path) -> Iterator[ServeProcess]:
     """A gateway not started yet, before a simulator, and room for the test's own connections."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = 4 * _HALF_OPEN  # one address gets half of what clients get, and they half of all
@@ -35,15 +35,15 @@ def gateway(tmp_path: Path) -> Iterator[Served]:
         pytest.skip(f"{hard} files may be open, and {needed} are needed")
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     with (
-        standing(lambda: lab_standing(tmp_path)) as (_, catalog),
-        served(tmp_path, catalog) as made,
+        running_in_thread(lambda: running_simulator(tmp_path)) as (_, catalog),
+        serve_process(tmp_path, catalog) as made,
     ):
         yield made
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @asynccontextmanager
-async def half_open(gateway: Served, count: int) -> AsyncIterator[list[Half]]:
+async def half_open(gateway: ServeProcess, count: int) -> AsyncIterator[list[Half]]:
     """So many connections, a third of each kind."""
     head = _HEAD.format(key=gateway.key)
     kinds = [b"", head.encode(), (head + _BODY).encode()]
@@ -58,7 +58,7 @@ async def half_open(gateway: Served, count: int) -> AsyncIterator[list[Half]]:
             writer.transport.abort()
 
 
-async def called(gateway: Served, calls: int) -> Counter[int]:
+async def called(gateway: ServeProcess, calls: int) -> Counter[int]:
     """Number of good calls had which status; each on a connection of its own."""
     body = {"model": "gpt-lab", "messages": [{"role": "user", "content": "hello"}]}
     headers = {"authorization": f"Bearer {gateway.key}"}

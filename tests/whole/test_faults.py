@@ -13,7 +13,7 @@ import pytest
 from proxy.records.receipt import Outcome
 from proxy.tools.simulator.fault_directives import NAMES
 from tests.bench.faults import LEAVES, PATIENCE, STATUSES, Case, Met, cases, meet
-from tests.fakes.town import Town, town
+from tests.fakes.gateway_fixture import GatewayFixture, running_gateway
 
 # cue                upstream  form   caller got                             outcome   usage
 CHAT = """
@@ -120,15 +120,15 @@ RIGHT = {**dict(rows(CHAT, "chat/completions")), **responses()}
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayFixture]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAB_KEY", "lab-key")
-        with town(tmp_path_factory.mktemp("faults"), **PATIENCE) as standing:
+        with running_gateway(tmp_path_factory.mktemp("faults"), **PATIENCE) as standing:
             yield standing
 
 
 @pytest.fixture(scope="module")
-def met(here: Town) -> dict[Case, Met]:
+def met(here: GatewayFixture) -> dict[Case, Met]:
     every = cases() + cases("responses")
     return {one.case: one for one in meet(here, every)}
 
@@ -168,7 +168,7 @@ def test_what_was_used_is_priced_and_what_was_told_is_kept(
 
 
 def test_an_estimate_is_what_the_upstream_charged_or_what_was_delivered(
-    here: Town, met: dict[Case, Met]
+    here: GatewayFixture, met: dict[Case, Met]
 ) -> None:
     for one in met.values():
         if one.account != "estimated" or one.final.usage is None:
@@ -214,7 +214,9 @@ def test_an_upstream_is_left_when_nobody_waits_for_it_any_more(met: dict[Case, M
             assert one.exchanges[-1].hung_up, one.case
 
 
-def test_the_ledger_holds_each_call_once_and_no_other(here: Town, met: dict[Case, Met]) -> None:
+def test_the_ledger_holds_each_call_once_and_no_other(
+    here: GatewayFixture, met: dict[Case, Met]
+) -> None:
     every = here.all_receipts()
 
     assert len({receipt.call_id for receipt in every}) == len(every) == len(met)

@@ -14,9 +14,9 @@ import httpx
 import pytest
 
 from proxy.store.store import Store
-from tests.fakes.served import Served, served
-from tests.fakes.standing import standing
-from tests.fakes.town import lab_standing
+from tests.fakes.background_loop import running_in_thread
+from tests.fakes.gateway_fixture import running_simulator
+from tests.fakes.serve_process import ServeProcess, serve_process
 
 CALLS = 300
 
@@ -54,12 +54,16 @@ def disk(tmp_path: Path) -> Iterator[SmallDisk]:
 
 
 @pytest.fixture
-def gateway(tmp_path: Path, disk: SmallDisk, request: pytest.FixtureRequest) -> Iterator[Served]:
+def gateway(
+    tmp_path: Path, disk: SmallDisk, request: pytest.FixtureRequest
+) -> Iterator[ServeProcess]:
     """A gateway whose journal is on the small disk, and its database where the test says."""
     with ExitStack() as stack:
-        _, catalog = stack.enter_context(standing(lambda: lab_standing(tmp_path)))
+        _, catalog = stack.enter_context(running_in_thread(lambda: running_simulator(tmp_path)))
         there = {"small": disk.folder, "large": tmp_path}[request.param]
-        made = stack.enter_context(served(tmp_path, catalog, f"sqlite:///{there / 'only.db'}"))
+        made = stack.enter_context(
+            serve_process(tmp_path, catalog, f"sqlite:///{there / 'only.db'}")
+        )
         (disk.folder / "journal").mkdir()
         for each in (made.folder / "journal").iterdir():
             each.unlink()
@@ -69,7 +73,7 @@ def gateway(tmp_path: Path, disk: SmallDisk, request: pytest.FixtureRequest) -> 
         yield made
 
 
-def statuses(gateway: Served, calls: int = CALLS) -> Counter[int]:
+def statuses(gateway: ServeProcess, calls: int = CALLS) -> Counter[int]:
     """Number of of so many calls, twenty at once, had which status."""
     body = {"model": "gpt-lab", "messages": [{"role": "user", "content": "hi"}]}
     headers = {"authorization": f"Bearer {gateway.key}"}
@@ -85,7 +89,7 @@ def statuses(gateway: Served, calls: int = CALLS) -> Counter[int]:
         )
 
 
-def in_ledger(gateway: Served, atleast: int = 0) -> int:
+def in_ledger(gateway: ServeProcess, atleast: int = 0) -> int:
     """Calls in the ledger, once there are so many or none was added for long."""
     store = Store.open(gateway.database_url, gateway.folder / "elsewhere")
     try:
@@ -97,13 +101,13 @@ def in_ledger(gateway: Served, atleast: int = 0) -> int:
         store.close(5)
 
 
-def in_log(gateway: Served) -> int:
+def in_log(gateway: ServeProcess) -> int:
     """Receipts in the log."""
     said = (gateway.folder / "serve.log").read_text()
     return len(set(re.findall(r'"call_id":"(call_\w+)"', said)))
 
 
-def imported(gateway: Served) -> str:
+def imported(gateway: ServeProcess) -> str:
     """What ``thriftgate receipts import`` says of the gateway's log."""
     command = [sys.executable, "-c", "from proxy.cli.main import main; main()"]
     done = subprocess.run(  # noqa: S603 - our own command

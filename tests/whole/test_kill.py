@@ -11,12 +11,12 @@ import pytest
 
 from tests.bench.kill import killed
 from tests.bench.outage import outage, took
+from tests.fakes.background_loop import running_in_thread
+from tests.fakes.gateway_fixture import running_simulator
+from tests.fakes.ledger_check import check_ledger
 from tests.fakes.load import Load
 from tests.fakes.postgres import SERVER, schema
-from tests.fakes.reckoning import reckoned
-from tests.fakes.served import served
-from tests.fakes.standing import standing
-from tests.fakes.town import lab_standing
+from tests.fakes.serve_process import serve_process
 
 
 @pytest.fixture
@@ -50,15 +50,15 @@ def test_kill_9_under_load_loses_and_doubles_no_call_that_was_delivered(
 
 def test_a_gateway_told_to_stop_ends_its_answers_and_drains_its_journal(tmp_path: Path) -> None:
     with (
-        standing(lambda: lab_standing(tmp_path, time_scale=0.02)) as (_, catalog),
-        served(tmp_path, catalog) as gateway,
+        running_in_thread(lambda: running_simulator(tmp_path, time_scale=0.02)) as (_, catalog),
+        serve_process(tmp_path, catalog) as gateway,
     ):
         gateway.start()
         load = Load(gateway.url, gateway.key)
         with load.running():
             took(lambda: len(load.delivered) > 50)
             gateway.stop()
-        found = reckoned(gateway, load)
+        found = check_ledger(gateway, load)
 
     assert found.delivered > 50
     assert load.cut == 0

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import httpx
 
-from tests.fakes.leaps import leaping
 from tests.fakes.promtool import promtool
-from tests.fakes.virtual import question, virtual
+from tests.fakes.virtual_clock import run_in_virtual_time
+from tests.fakes.virtual_gateway import question, virtual_gateway
 
 PROMISES = """
 [[objectives]]
@@ -33,7 +33,7 @@ on_exceed = ["clamp"]
 
 async def _page(folder: Path) -> bytes:
     """The metrics after calls that were answered, failed and moved."""
-    async with virtual(folder, PROMISES) as world:
+    async with virtual_gateway(folder, PROMISES) as world:
         for number, cue in enumerate(["", "", "503", "slow=9", "400"]):
             await world.dialler.ask(question(number, cue=cue))
         async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
@@ -41,7 +41,7 @@ async def _page(folder: Path) -> bytes:
 
 
 def test_promtool_has_no_warning_for_the_metrics_of_a_gateway(tmp_path):
-    page = leaping(lambda: _page(tmp_path))
+    page = run_in_virtual_time(lambda: _page(tmp_path))
 
     assert b"thriftgate_ceiling_error_ratio{" in page
     ran = promtool("check", "metrics", given=page)

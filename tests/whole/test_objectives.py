@@ -14,12 +14,12 @@ import pytest
 
 from tests.bench.incident_http import LEVEL, PROMISE, Hour, Outcome, outcome
 from tests.fakes.alerts import posted
-from tests.fakes.dialler import Heard
-from tests.fakes.leaps import leaping
-from tests.fakes.second import LONG, Second, second
+from tests.fakes.fallback_gateway import LONG, FallbackGateway, fallback_gateway
+from tests.fakes.http_caller import HttpAnswer
 from tests.fakes.server import Got, head
 from tests.fakes.server import serving as receiving
-from tests.fakes.virtual import START, Virtual, question, virtual
+from tests.fakes.virtual_clock import run_in_virtual_time
+from tests.fakes.virtual_gateway import START, VirtualGateway, question, virtual_gateway
 
 CEILINGS = """
 [[ceilings]]
@@ -65,9 +65,9 @@ def came() -> Outcome:
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Second]:
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FallbackGateway]:
     """Models with others in their place, and ceilings."""
-    with second(tmp_path_factory.mktemp("second"), CEILINGS) as made:
+    with fallback_gateway(tmp_path_factory.mktemp("second"), CEILINGS) as made:
         yield made
 
 
@@ -207,7 +207,7 @@ def test_a_ceiling_that_nothing_fits_under_refuses_and_says_what_it_would_cost(h
 
 
 def test_a_webhook_is_told_of_a_move_and_of_its_end_with_a_signature(tmp_path, monkeypatch):
-    got = leaping(lambda: _told(tmp_path, monkeypatch))
+    got = run_in_virtual_time(lambda: _told(tmp_path, monkeypatch))
 
     told = [posted(each) for each in got]
     (moved, over) = [
@@ -230,7 +230,7 @@ async def _told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Got]:
     async with receiving([head(200, "content-length: 0")]) as server:
         monkeypatch.setenv("ALERTS_URL", f"http://127.0.0.1:{server.port}/hook")
         monkeypatch.setenv("ALERTS_SECRET", SECRET)
-        async with virtual(folder, PROMISE + SINK) as world:
+        async with virtual_gateway(folder, PROMISE + SINK) as world:
             loop = asyncio.get_running_loop()
             loop.call_at(30.0, world.lab.inject_fault, "big", "slow=3")
             loop.call_at(90.0, world.lab.inject_fault, "big", "")
@@ -243,7 +243,7 @@ async def _told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Got]:
 
 @pytest.mark.parametrize("rate", [1, 6])
 def test_a_level_that_is_as_slow_is_passed_over_within_15_seconds(tmp_path, rate):
-    moves, heard = leaping(lambda: _both_routes_slow(tmp_path, rate))
+    moves, heard = run_in_virtual_time(lambda: _both_routes_slow(tmp_path, rate))
 
     assert ["level 0" in line for _, line in moves] == [True, False]
     (down, _), (on, why) = moves
@@ -257,9 +257,11 @@ def test_a_level_that_is_as_slow_is_passed_over_within_15_seconds(tmp_path, rate
     assert all(each.first is not None and each.first < 0.5 for each in small)
 
 
-async def _both_routes_slow(folder: Path, rate: int) -> tuple[list[tuple[float, str]], list[Heard]]:
+async def _both_routes_slow(
+    folder: Path, rate: int
+) -> tuple[list[tuple[float, str]], list[HttpAnswer]]:
     """When the objective moved and what callers heard, from the tenth second on slowly."""
-    async with virtual(folder, TWO_LEVELS, routes=TWO_ROUTES) as world:
+    async with virtual_gateway(folder, TWO_LEVELS, routes=TWO_ROUTES) as world:
         asyncio.get_running_loop().call_at(10.0, world.lab.inject_fault, "big", "slow=5")
         async with asyncio.TaskGroup() as group:
             asked = []
@@ -269,7 +271,7 @@ async def _both_routes_slow(folder: Path, rate: int) -> tuple[list[tuple[float, 
         return world.moves(), [each.result() for each in asked]
 
 
-async def _called(world: Virtual, seconds: float) -> None:
+async def _called(world: VirtualGateway, seconds: float) -> None:
     """Four calls a second, a third of which are late while the model is slow.
 
     Were they all, its route would be left alone, and there would be nothing to move.

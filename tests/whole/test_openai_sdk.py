@@ -7,6 +7,7 @@ import orjson
 import pytest
 
 from proxy.records.receipt import Outcome
+from tests.fakes.gateway_fixture import GatewayFixture
 from tests.fakes.sdk import Sdk
 from tests.fakes.sdk_calls import (
     CHAT_TOOLS,
@@ -20,10 +21,9 @@ from tests.fakes.sdk_calls import (
     used,
     user,
 )
-from tests.fakes.town import Town
 
 
-def test_a_chat_is_answered_metered_and_kept(here: Town, sdk: Sdk, model: str) -> None:
+def test_a_chat_is_answered_metered_and_kept(here: GatewayFixture, sdk: Sdk, model: str) -> None:
     raw = sdk.ask(
         lambda c: c.chat.completions.with_raw_response.create(
             model=model, messages=user("Hello."), extra_headers={"x-thriftgate-feature": "greeter"}
@@ -54,7 +54,7 @@ def test_a_chat_is_answered_metered_and_kept(here: Town, sdk: Sdk, model: str) -
 
 
 def test_a_stream_without_include_usage_has_no_chunk_without_choices(
-    here: Town, sdk: Sdk, model: str
+    here: GatewayFixture, sdk: Sdk, model: str
 ) -> None:
     chunks = sdk.all(
         lambda c: c.chat.completions.create(model=model, messages=user("Stream."), stream=True)
@@ -70,7 +70,7 @@ def test_a_stream_without_include_usage_has_no_chunk_without_choices(
 
 
 def test_a_stream_with_include_usage_has_one_chunk_without_choices(
-    here: Town, sdk: Sdk, model: str
+    here: GatewayFixture, sdk: Sdk, model: str
 ) -> None:
     chunks = sdk.all(
         lambda c: c.chat.completions.create(
@@ -89,7 +89,7 @@ def test_a_stream_with_include_usage_has_one_chunk_without_choices(
     assert chunks[-1].usage.completion_tokens == usage.generated_tokens
 
 
-def test_the_stream_helper_puts_a_chat_together(here: Town, sdk: Sdk, model: str) -> None:
+def test_the_stream_helper_puts_a_chat_together(here: GatewayFixture, sdk: Sdk, model: str) -> None:
     events, final = sdk.events(
         lambda c: c.chat.completions.stream(model=model, messages=user("Tell me."))
     )
@@ -98,7 +98,9 @@ def test_the_stream_helper_puts_a_chat_together(here: Town, sdk: Sdk, model: str
     assert final.choices[0].message.content == said != ""
 
 
-def test_a_prompt_that_was_sent_before_is_read_from_the_cache(here: Town, sdk: Sdk) -> None:
+def test_a_prompt_that_was_sent_before_is_read_from_the_cache(
+    here: GatewayFixture, sdk: Sdk
+) -> None:
     key = type(sdk).__name__
     long: list[Any] = [{"role": "system", "content": f"{key} " + "The rules say much. " * 800}]
     raws = [
@@ -116,7 +118,9 @@ def test_a_prompt_that_was_sent_before_is_read_from_the_cache(here: Town, sdk: S
     assert raws[1].parse().usage.prompt_tokens_details.cached_tokens == read
 
 
-def test_a_marked_prompt_is_written_and_read_at_its_own_prices(here: Town, sdk: Sdk) -> None:
+def test_a_marked_prompt_is_written_and_read_at_its_own_prices(
+    here: GatewayFixture, sdk: Sdk
+) -> None:
     text = f"{type(sdk).__name__} " + "The rules say much. " * 800
     marked = {"type": "text", "text": text, "cache_control": {"type": "ephemeral", "ttl": "1h"}}
     messages: list[Any] = [{"role": "system", "content": [marked]}, *user("So?")]
@@ -134,7 +138,9 @@ def test_a_marked_prompt_is_written_and_read_at_its_own_prices(here: Town, sdk: 
     assert first.cache_read == second.write_1h == first.write_5m == 0
 
 
-def test_tools_are_called_and_their_results_taken(here: Town, sdk: Sdk, model: str) -> None:
+def test_tools_are_called_and_their_results_taken(
+    here: GatewayFixture, sdk: Sdk, model: str
+) -> None:
     def ask(messages: list[Any]) -> Any:
         return sdk.ask(
             lambda c: c.chat.completions.create(model=model, messages=messages, tools=CHAT_TOOLS)
@@ -161,7 +167,7 @@ def test_tools_are_called_and_their_results_taken(here: Town, sdk: Sdk, model: s
         assert [each["tool_call_id"] for each in sent[-2:]] == [call.id for call in calls]
 
 
-def test_streamed_tool_calls_come_together(here: Town, sdk: Sdk, model: str) -> None:
+def test_streamed_tool_calls_come_together(here: GatewayFixture, sdk: Sdk, model: str) -> None:
     messages = user("How is it in Ulm? [[fault:call=weather,call=clock]]")
     whole = sdk.ask(
         lambda c: c.chat.completions.create(model=model, messages=messages, tools=CHAT_TOOLS)
@@ -179,7 +185,7 @@ def test_streamed_tool_calls_come_together(here: Town, sdk: Sdk, model: str) -> 
     assert final.choices[0].finish_reason == "tool_calls"
 
 
-def test_structured_output_is_parsed(here: Town, sdk: Sdk, model: str) -> None:
+def test_structured_output_is_parsed(here: GatewayFixture, sdk: Sdk, model: str) -> None:
     answer = sdk.ask(
         lambda c: c.chat.completions.parse(
             model=model, messages=user("Which city?"), response_format=City
@@ -189,7 +195,7 @@ def test_structured_output_is_parsed(here: Town, sdk: Sdk, model: str) -> None:
     assert isinstance(answer.choices[0].message.parsed, City)
 
 
-def test_images_and_files_arrive(here: Town, sdk: Sdk, model: str) -> None:
+def test_images_and_files_arrive(here: GatewayFixture, sdk: Sdk, model: str) -> None:
     parts: list[Any] = [
         {"type": "text", "text": "What is this?"},
         {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}},
@@ -214,7 +220,7 @@ def test_images_and_files_arrive(here: Town, sdk: Sdk, model: str) -> None:
     assert (document["type"], document["source"]["data"]) == ("document", PDF)
 
 
-def test_thinking_comes_back_signed_in_a_chat(here: Town, sdk: Sdk) -> None:
+def test_thinking_comes_back_signed_in_a_chat(here: GatewayFixture, sdk: Sdk) -> None:
     def ask(messages: list[Any]) -> Any:
         return sdk.ask(
             lambda c: c.chat.completions.create(
@@ -234,7 +240,7 @@ def test_thinking_comes_back_signed_in_a_chat(here: Town, sdk: Sdk) -> None:
     assert [block["type"] for block in blocks] == ["thinking", "tool_use"]
 
 
-def test_unknown_fields_arrive_byte_for_byte(here: Town, sdk: Sdk) -> None:
+def test_unknown_fields_arrive_byte_for_byte(here: GatewayFixture, sdk: Sdk) -> None:
     odd = {"x_new": {"b": 1, "a": [1.50, None, "é"]}, "thinking_budget": 10**15}
     raw = sdk.ask(
         lambda c: c.chat.completions.with_raw_response.create(
@@ -246,7 +252,7 @@ def test_unknown_fields_arrive_byte_for_byte(here: Town, sdk: Sdk) -> None:
     assert received(here)["x_new"] == odd["x_new"]
 
 
-def test_a_stream_can_be_left_open_and_read_line_by_line(here: Town, model: str) -> None:
+def test_a_stream_can_be_left_open_and_read_line_by_line(here: GatewayFixture, model: str) -> None:
     with openai.OpenAI(base_url=here.url, api_key=here.key) as client:
         create = client.chat.completions.with_streaming_response.create
         with create(

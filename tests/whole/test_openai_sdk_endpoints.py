@@ -6,12 +6,12 @@ import openai
 import pytest
 
 from slo.usage import Usage
+from tests.fakes.gateway_fixture import GatewayFixture
 from tests.fakes.sdk import Sdk
 from tests.fakes.sdk_calls import MODELS, TOOLS, City, kept, last, received, used, user
-from tests.fakes.town import Town
 
 
-def test_a_response_is_created(here: Town, sdk: Sdk, model: str) -> None:
+def test_a_response_is_created(here: GatewayFixture, sdk: Sdk, model: str) -> None:
     raw = sdk.ask(lambda c: c.responses.with_raw_response.create(model=model, input="Hello."))
     answer = raw.parse()
     receipt = kept(here, raw.headers["x-request-id"])
@@ -24,7 +24,7 @@ def test_a_response_is_created(here: Town, sdk: Sdk, model: str) -> None:
     assert receipt.endpoint == "responses"
 
 
-def test_a_response_is_streamed(here: Town, sdk: Sdk, model: str) -> None:
+def test_a_response_is_streamed(here: GatewayFixture, sdk: Sdk, model: str) -> None:
     events, final = sdk.events(lambda c: c.responses.stream(model=model, input="Stream."))
     said = "".join(event.delta for event in events if event.type == "response.output_text.delta")
 
@@ -35,7 +35,7 @@ def test_a_response_is_streamed(here: Town, sdk: Sdk, model: str) -> None:
     assert [event.sequence_number for event in events if hasattr(event, "sequence_number")]
 
 
-def test_a_response_is_parsed(here: Town, sdk: Sdk, model: str) -> None:
+def test_a_response_is_parsed(here: GatewayFixture, sdk: Sdk, model: str) -> None:
     answer = sdk.ask(
         lambda c: c.responses.parse(model=model, input="Which city?", text_format=City)
     )
@@ -43,7 +43,9 @@ def test_a_response_is_parsed(here: Town, sdk: Sdk, model: str) -> None:
     assert isinstance(answer.output_parsed, City)
 
 
-def test_a_response_calls_tools_and_takes_their_results(here: Town, sdk: Sdk, model: str) -> None:
+def test_a_response_calls_tools_and_takes_their_results(
+    here: GatewayFixture, sdk: Sdk, model: str
+) -> None:
     first: list[Any] = user("How is it in Bonn? [[fault:call=weather,call=clock]]")
     called = sdk.ask(
         lambda c: c.responses.create(model=model, input=first, tools=TOOLS, store=False)
@@ -65,7 +67,7 @@ def test_a_response_calls_tools_and_takes_their_results(here: Town, sdk: Sdk, mo
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_reasoning_items_bring_the_signatures_back(
-    here: Town,
+    here: GatewayFixture,
     sdk: Sdk,
     streamed: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
@@ -94,7 +96,7 @@ def test_reasoning_items_bring_the_signatures_back(
     assert thinking["thinking"] != ""
 
 
-def test_embeddings_are_given_and_counted(here: Town, sdk: Sdk) -> None:
+def test_embeddings_are_given_and_counted(here: GatewayFixture, sdk: Sdk) -> None:
     raw = sdk.ask(
         lambda c: c.embeddings.with_raw_response.create(model="embed-lab", input=["one", "two"])
     )
@@ -106,7 +108,7 @@ def test_embeddings_are_given_and_counted(here: Town, sdk: Sdk) -> None:
     assert receipt.endpoint == "embeddings"
 
 
-def test_embeddings_of_a_model_that_gives_none_are_refused(here: Town, sdk: Sdk) -> None:
+def test_embeddings_of_a_model_that_gives_none_are_refused(here: GatewayFixture, sdk: Sdk) -> None:
     before = len(here.lab.exchanges)
     with pytest.raises(openai.BadRequestError) as caught:
         sdk.ask(lambda c: c.embeddings.create(model="claude-lab", input="one"))
@@ -116,7 +118,7 @@ def test_embeddings_of_a_model_that_gives_none_are_refused(here: Town, sdk: Sdk)
     assert len(here.lab.exchanges) == before
 
 
-def test_older_completions_work(here: Town, sdk: Sdk) -> None:
+def test_older_completions_work(here: GatewayFixture, sdk: Sdk) -> None:
     whole = sdk.ask(lambda c: c.completions.create(model="gpt-lab", prompt="Once"))
     chunks = sdk.all(lambda c: c.completions.create(model="gpt-lab", prompt="Once", stream=True))
 
@@ -125,7 +127,7 @@ def test_older_completions_work(here: Town, sdk: Sdk) -> None:
     assert all(chunk.choices for chunk in chunks)
 
 
-def test_models_are_listed_and_found(here: Town, sdk: Sdk) -> None:
+def test_models_are_listed_and_found(here: GatewayFixture, sdk: Sdk) -> None:
     names = {found.id for found in sdk.all(lambda c: c.models.list())}
 
     assert names >= {*MODELS, "embed-lab"}
@@ -134,7 +136,7 @@ def test_models_are_listed_and_found(here: Town, sdk: Sdk) -> None:
         sdk.ask(lambda c: c.models.retrieve("no-such-model"))
 
 
-def test_what_the_gateway_does_not_know_is_passed_through(here: Town, sdk: Sdk) -> None:
+def test_what_the_gateway_does_not_know_is_passed_through(here: GatewayFixture, sdk: Sdk) -> None:
     found = sdk.ask(lambda c: c.moderations.create(model="mod-lab", input="Kind words."))
     path = last(here).path
     files = sdk.all(lambda c: c.files.list())
@@ -147,7 +149,7 @@ def test_what_the_gateway_does_not_know_is_passed_through(here: Town, sdk: Sdk) 
 
 @pytest.mark.parametrize("name", ["lab/gpt-lab", "lab-anthropic/claude-lab"])
 def test_a_model_that_the_catalog_does_not_list_is_shown_by_its_upstream(
-    here: Town, sdk: Sdk, name: str
+    here: GatewayFixture, sdk: Sdk, name: str
 ) -> None:
     shown = sdk.ask(lambda c: c.models.retrieve(name))
 
@@ -157,7 +159,7 @@ def test_a_model_that_the_catalog_does_not_list_is_shown_by_its_upstream(
 
 @pytest.mark.parametrize("name", ["lab/none", "lab-anthropic/none"])
 def test_a_model_that_its_upstream_does_not_know_is_not_found(
-    here: Town, sdk: Sdk, name: str
+    here: GatewayFixture, sdk: Sdk, name: str
 ) -> None:
     with pytest.raises(openai.NotFoundError, match="does not exist in this simulator"):
         sdk.ask(lambda c: c.models.retrieve(name))

@@ -17,8 +17,8 @@ from proxy.prefix.prompts.prompt import PromptSlot
 from proxy.records.feature_mode import PlanningMode
 from slo.usage import Usage
 from tests.bench.planning import way
-from tests.fakes.hourglass import Hourglass, hourglass
-from tests.fakes.kept import kept
+from tests.fakes.planned_body_check import assert_nothing_lost
+from tests.fakes.prefix_harness import PrefixHarness, prefix_harness
 
 MODEL = "gpt-6.1-sol"
 RULES = "Answer the clerk in four words and cite the rule that you follow.\n" * 90
@@ -195,7 +195,7 @@ def lossless(before: bytes, after: bytes) -> None:
         assert b'"x":"\xff"' in after or b"1e999" in after
     else:
         if before != after and b'"tools":[1' not in before and b'"name":"b","name"' not in before:
-            kept(before, after)
+            assert_nothing_lost(before, after)
     assert (b'"name":"b","name":"a"' in before) == (b'"name":"b","name":"a"' in after)
 
 
@@ -237,13 +237,13 @@ def test_features_without_number_are_forgotten() -> None:
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hourglass]:
-    with hourglass(tmp_path_factory.mktemp("bad")) as made:
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefixHarness]:
+    with prefix_harness(tmp_path_factory.mktemp("bad")) as made:
         made.plan("planned", PlanningMode.AUTO)
         yield made
 
 
-def asked(here: Hourglass, body: bytes, feature: str) -> tuple[httpx.Response, bytes | None]:
+def asked(here: PrefixHarness, body: bytes, feature: str) -> tuple[httpx.Response, bytes | None]:
     """The answer, and what arrived upstream; None where nothing did."""
     here.lab.exchanges.clear()
     answer = here.client.post(
@@ -259,7 +259,9 @@ def asked(here: Hourglass, body: bytes, feature: str) -> tuple[httpx.Response, b
 
 
 @pytest.mark.parametrize("name", sorted(LEFT.keys() - LONG))
-def test_the_gateway_sends_as_it_came_what_cannot_be_planned(here: Hourglass, name: str) -> None:
+def test_the_gateway_sends_as_it_came_what_cannot_be_planned(
+    here: PrefixHarness, name: str
+) -> None:
     plain, came = asked(here, LEFT[name], "plain")
     answer, sent = asked(here, LEFT[name], "planned")
 
@@ -270,7 +272,7 @@ def test_the_gateway_sends_as_it_came_what_cannot_be_planned(here: Hourglass, na
 
 
 @pytest.mark.parametrize("name", [name for name in PLANNED if "MB" not in name])
-def test_the_gateway_loses_nothing_of_what_is_planned(here: Hourglass, name: str) -> None:
+def test_the_gateway_loses_nothing_of_what_is_planned(here: PrefixHarness, name: str) -> None:
     plain, came = asked(here, PLANNED[name], "plain")
     answer, sent = asked(here, PLANNED[name], "planned")
 

@@ -12,7 +12,7 @@ from proxy.cli.explain import attempt_lines
 from proxy.records.feature_mode import PlanningMode
 from proxy.records.receipt import Receipt
 from tests.fakes.handbook import handbook
-from tests.fakes.hourglass import Hourglass, hourglass
+from tests.fakes.prefix_harness import PrefixHarness, prefix_harness
 
 RULES = handbook(40, "rules")
 CLAUDE = "claude-sonnet-5-5"
@@ -20,8 +20,8 @@ GPT = "gpt-6.1-sol"
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Iterator[Hourglass]:
-    with hourglass(tmp_path) as made:
+def here(tmp_path: Path) -> Iterator[PrefixHarness]:
+    with prefix_harness(tmp_path) as made:
         made.plan("desk", PlanningMode.OBSERVE)
         yield made
 
@@ -43,7 +43,7 @@ def talk(turns: int, rules: str = RULES) -> list[dict[str, Any]]:
 
 
 def asked(
-    here: Hourglass, path: str, sent: dict[str, Any], headers: dict[str, str] | None = None
+    here: PrefixHarness, path: str, sent: dict[str, Any], headers: dict[str, str] | None = None
 ) -> httpx.Response:
     """The answer to a call of the next minute."""
     here.clock.past += 60.0
@@ -62,22 +62,22 @@ def asked(
     return answer
 
 
-def chat(here: Hourglass, turns: int, **fields: Any) -> httpx.Response:
+def chat(here: PrefixHarness, turns: int, **fields: Any) -> httpx.Response:
     body = {"model": CLAUDE, "messages": talk(turns), **fields}
     return asked(here, "chat/completions", body)
 
 
-def received(here: Hourglass) -> Any:
+def received(here: PrefixHarness) -> Any:
     return orjson.loads(here.lab.exchanges[-1].body)
 
 
-def receipt(here: Hourglass, answer: httpx.Response) -> Receipt:
+def receipt(here: PrefixHarness, answer: httpx.Response) -> Receipt:
     assert here.gateway.store.drain.flush(30)
     return here.gateway.store.ledger.attempts(answer.headers["x-request-id"])[-1]
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_tool_that_changed_is_told_by_anthropic_too(here: Hourglass, *, stream: bool):
+def test_a_tool_that_changed_is_told_by_anthropic_too(here: PrefixHarness, *, stream: bool):
     chat(here, 0, tools=[tool("find")])
     answer = chat(here, 1, tools=[tool("seek")], stream=stream)
 
@@ -89,7 +89,7 @@ def test_a_tool_that_changed_is_told_by_anthropic_too(here: Hourglass, *, stream
     assert "cache_miss" not in answer.text
 
 
-def test_each_call_names_the_answer_before_it(here: Hourglass):
+def test_each_call_names_the_answer_before_it(here: PrefixHarness):
     for turns in range(3):
         chat(here, turns)
 
@@ -102,7 +102,7 @@ def test_each_call_names_the_answer_before_it(here: Hourglass):
     }
 
 
-def test_a_callers_own_beta_features_are_kept(here: Hourglass):
+def test_a_callers_own_beta_features_are_kept(here: PrefixHarness):
     sent = {"model": CLAUDE, "messages": talk(0)}
     asked(here, "chat/completions", sent, {"anthropic-beta": "files-api-2025-04-14"})
 
@@ -110,7 +110,7 @@ def test_a_callers_own_beta_features_are_kept(here: Hourglass):
     assert betas == "files-api-2025-04-14,cache-diagnosis-2026-04-07"
 
 
-def test_a_conversation_that_goes_on_well_has_no_reason(here: Hourglass):
+def test_a_conversation_that_goes_on_well_has_no_reason(here: PrefixHarness):
     for turn in range(12):
         chat(here, turn)
     found = receipt(here, chat(here, 12))
@@ -118,7 +118,7 @@ def test_a_conversation_that_goes_on_well_has_no_reason(here: Hourglass):
     assert (found.miss, found.usage is not None and found.usage.cache_read > 1_000) == ("", True)
 
 
-def test_a_question_that_is_refused_is_asked_no_more(here: Hourglass, caplog):
+def test_a_question_that_is_refused_is_asked_no_more(here: PrefixHarness, caplog):
     chat(here, 0)
     here.lab.queue_directives(["400", "ok", "ok"])
     answers = [chat(here, 1), chat(here, 2)]
@@ -128,7 +128,7 @@ def test_a_question_that_is_refused_is_asked_no_more(here: Hourglass, caplog):
     assert "is not asked for them again" in caplog.text
 
 
-def test_where_nothing_is_planned_nothing_is_asked(here: Hourglass):
+def test_where_nothing_is_planned_nothing_is_asked(here: PrefixHarness):
     here.plan("desk", PlanningMode.OFF)
     chat(here, 0)
     chat(here, 1)
@@ -136,14 +136,14 @@ def test_where_nothing_is_planned_nothing_is_asked(here: Hourglass):
     assert "diagnostics" not in received(here)
 
 
-def respond(here: Hourglass, turns: int, rules: str = RULES, **fields: Any) -> httpx.Response:
+def respond(here: PrefixHarness, turns: int, rules: str = RULES, **fields: Any) -> httpx.Response:
     items = talk(turns)[1:]
     return asked(here, "responses", {"model": GPT, "instructions": rules, "input": items, **fields})
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_what_changed_is_told_by_openai_too_and_kept_from_the_caller(
-    here: Hourglass, *, stream: bool
+    here: PrefixHarness, *, stream: bool
 ):
     rules = [said("developer", RULES)]
     respond(here, 0, input=[*rules, said("user", "Hm?")], tools=[function("find")])
@@ -158,7 +158,7 @@ def test_what_changed_is_told_by_openai_too_and_kept_from_the_caller(
     assert "comparison" not in answer.text
 
 
-def test_a_caller_who_asks_openai_gets_the_answer(here: Hourglass):
+def test_a_caller_who_asks_openai_gets_the_answer(here: PrefixHarness):
     first = respond(here, 0).json()
     own = {"comparison_response_id": first["id"]}
     answer = respond(here, 1, prompt_cache_options=own).json()

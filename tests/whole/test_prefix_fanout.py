@@ -9,7 +9,7 @@ from statistics import median
 import pytest
 
 from tests.bench.prefix_fanout import MARKS, Fan, fanned, pace
-from tests.fakes.hourglass import Hourglass, hourglass
+from tests.fakes.prefix_harness import PrefixHarness, prefix_harness
 
 CALLS = 20
 #: Seconds that a simulated one takes: all calls are there before the first byte, on any machine.
@@ -19,13 +19,13 @@ LONG, SHORT = 180, 8
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hourglass]:
-    with hourglass(tmp_path_factory.mktemp("fans")) as made:
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefixHarness]:
+    with prefix_harness(tmp_path_factory.mktemp("fans")) as made:
         yield made
 
 
 @pytest.fixture(scope="module", params=MARKS)
-def ways(request: pytest.FixtureRequest, here: Hourglass) -> tuple[Fan, Fan]:
+def ways(request: pytest.FixtureRequest, here: PrefixHarness) -> tuple[Fan, Fan]:
     """As sent, and held back."""
     regime = request.param
     pace(here, PACE)
@@ -56,7 +56,7 @@ def test_it_costs_a_fifth_and_less_than_a_simulated_second(ways: tuple[Fan, Fan]
     assert median(held.firsts) - median(sent.firsts) < PACE
 
 
-def test_a_pair_of_short_prompts_does_not_wait(here: Hourglass) -> None:
+def test_a_pair_of_short_prompts_does_not_wait(here: PrefixHarness) -> None:
     pace(here, 2.0)
     pair = fanned(here, "anthropic-breakpoint", "held back", 2, SHORT)
 

@@ -10,7 +10,7 @@ import pytest
 
 from proxy.records.feature_mode import LayoutScope, PlanningMode
 from tests.fakes.handbook import handbook, question
-from tests.fakes.hourglass import MODELS, Hourglass, hourglass
+from tests.fakes.prefix_harness import MODELS, PrefixHarness, prefix_harness
 
 T = TypeVar("T")
 RULES: Final = handbook(40, "rules")
@@ -23,8 +23,8 @@ DEARER: Final = {"metadata": {"thriftgate_slots": "0=variable"}}
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Iterator[Hourglass]:
-    with hourglass(tmp_path) as made:
+def here(tmp_path: Path) -> Iterator[PrefixHarness]:
+    with prefix_harness(tmp_path) as made:
         yield made
 
 
@@ -39,13 +39,13 @@ def body(number: int, model: str, **fields: Any) -> dict[str, Any]:
     return {"model": model, "messages": messages, **fields}
 
 
-def is_unmodified(here: Hourglass, sent: dict[str, Any]) -> bool:
+def is_unmodified(here: PrefixHarness, sent: dict[str, Any]) -> bool:
     """True if the upstream got the prompt as its caller wrote it."""
     got = orjson.loads(here.lab.exchanges[-1].body)
     return bool(got["messages"] == sent["messages"])
 
 
-def unmodified_after(here: Hourglass, model: str) -> int:
+def unmodified_after(here: PrefixHarness, model: str) -> int:
     """Number of calls it takes until one is sent unmodified; as many as are made if none is."""
     for number in range(BEFORE):
         here.ask(body(number, model), at=number * 10.0, feature=FEATURE)
@@ -65,7 +65,7 @@ def in_time(look: Callable[[], T]) -> T:
     return found
 
 
-def suspension(here: Hourglass, place: LayoutScope) -> str:
+def suspension(here: PrefixHarness, place: LayoutScope) -> str:
     """Why planning is suspended there."""
 
     def look() -> str:
@@ -77,7 +77,7 @@ def suspension(here: Hourglass, place: LayoutScope) -> str:
 
 @pytest.mark.parametrize("regime", ["openai-breakpoint", "openai-interval"])
 def test_a_feature_made_dearer_passes_through_within_fifty_calls_and_people_are_notified(
-    here: Hourglass, regime: str
+    here: PrefixHarness, regime: str
 ) -> None:
     model = MODELS[regime]
     here.plan(FEATURE, PlanningMode.OBSERVE)
@@ -91,7 +91,7 @@ def test_a_feature_made_dearer_passes_through_within_fifty_calls_and_people_are_
     assert f"thriftgate layout resume {here.team} {FEATURE}" in alert.fix
 
 
-def test_a_feature_that_is_no_dearer_stays_planned(here: Hourglass) -> None:
+def test_a_feature_that_is_no_dearer_stays_planned(here: PrefixHarness) -> None:
     model = MODELS["openai-breakpoint"]
     here.plan(FEATURE, PlanningMode.OBSERVE)
     for number in range(BEFORE + AFTER):

@@ -11,7 +11,7 @@ import pytest
 from proxy.records.feature_mode import PlanningMode
 from slo.usage import Usage
 from tests.fakes.handbook import handbook, question
-from tests.fakes.hourglass import MODELS, START, Hourglass, hourglass
+from tests.fakes.prefix_harness import MODELS, START, PrefixHarness, prefix_harness
 
 REGIMES = sorted(MODELS)
 RULES = handbook(40, "rules")
@@ -22,8 +22,8 @@ SHORT = "Answer in one word and in lower case, and never say why unless you are 
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Iterator[Hourglass]:
-    with hourglass(tmp_path) as made:
+def here(tmp_path: Path) -> Iterator[PrefixHarness]:
+    with prefix_harness(tmp_path) as made:
         yield made
 
 
@@ -33,13 +33,13 @@ def body(regime: str, said: str = "So?", rules: str = RULES, **fields: Any) -> d
     return {"model": MODELS[regime], "messages": messages, **fields}
 
 
-def key_of(here: Hourglass, team: str) -> str:
+def key_of(here: PrefixHarness, team: str) -> str:
     """A key of another team."""
     made = here.gateway.store.teams.create(team, now=START)
     return here.gateway.store.teams.create_key(made.id, "first", now=START)[1]
 
 
-def asked(here: Hourglass, sent: dict[str, Any], key: str = "") -> tuple[Usage, httpx.Response]:
+def asked(here: PrefixHarness, sent: dict[str, Any], key: str = "") -> tuple[Usage, httpx.Response]:
     """What the simulator charged for a call, and its answer."""
     here.clock.past += 30.0
     answer = here.client.post(
@@ -57,7 +57,7 @@ def asked(here: Hourglass, sent: dict[str, Any], key: str = "") -> tuple[Usage, 
     return charged, answer
 
 
-def received(here: Hourglass) -> Any:
+def received(here: PrefixHarness) -> Any:
     """The body that the simulator got last."""
     return orjson.loads(here.lab.exchanges[-1].body)
 
@@ -65,7 +65,7 @@ def received(here: Hourglass) -> Any:
 @pytest.mark.parametrize("regime", REGIMES)
 @pytest.mark.parametrize("mark", [MARK, HOUR])
 def test_what_a_caller_marked_is_read_by_the_next_call(
-    here: Hourglass, regime: str, mark: dict[str, str]
+    here: PrefixHarness, regime: str, mark: dict[str, str]
 ):
     marked = {"cache_control": mark}
     first, _ = asked(here, body(regime, mark=marked))
@@ -79,7 +79,7 @@ def test_what_a_caller_marked_is_read_by_the_next_call(
 
 @pytest.mark.parametrize("regime", REGIMES)
 def test_what_a_caller_marked_as_openai_wants_it_is_read_on_every_route(
-    here: Hourglass, regime: str
+    here: PrefixHarness, regime: str
 ):
     marked = {"prompt_cache_breakpoint": {"mode": "explicit"}}
     asked(here, body(regime, mark=marked))
@@ -88,7 +88,7 @@ def test_what_a_caller_marked_as_openai_wants_it_is_read_on_every_route(
     assert other.cache_read > 0.9 * (other.prompt_tokens - 60)
 
 
-def test_a_marker_keeps_its_lifetime_where_it_is_sold_and_is_never_dearer(here: Hourglass):
+def test_a_marker_keeps_its_lifetime_where_it_is_sold_and_is_never_dearer(here: PrefixHarness):
     hour, _ = asked(here, body("anthropic-breakpoint", mark={"cache_control": HOUR}))
     half, answer = asked(here, body("openai-breakpoint", mark={"cache_control": HOUR}))
 
@@ -97,7 +97,7 @@ def test_a_marker_keeps_its_lifetime_where_it_is_sold_and_is_never_dearer(here: 
     assert "breakpoints" in answer.headers["x-thriftgate-notes"]
 
 
-def test_a_marker_that_a_model_would_refuse_is_taken_off_and_that_is_said(here: Hourglass):
+def test_a_marker_that_a_model_would_refuse_is_taken_off_and_that_is_said(here: PrefixHarness):
     mark = {"prompt_cache_breakpoint": {"mode": "explicit"}}
     sent = body("openai-interval", mark=mark, prompt_cache_options={"mode": "explicit"})
     _, answer = asked(here, sent)
@@ -117,7 +117,7 @@ def test_a_marker_that_a_model_would_refuse_is_taken_off_and_that_is_said(here: 
     ],
 )
 def test_no_team_reads_or_warms_another_teams_cache(
-    here: Hourglass, regime: str, fields: dict[str, Any], mode: PlanningMode
+    here: PrefixHarness, regime: str, fields: dict[str, Any], mode: PlanningMode
 ):
     here.plan("here", mode)
     other = key_of(here, "rival")
@@ -130,7 +130,7 @@ def test_no_team_reads_or_warms_another_teams_cache(
     assert mine[1] == theirs[1] == again > 1_000
 
 
-def test_a_prompt_too_short_to_plan_is_kept_apart_too(here: Hourglass):
+def test_a_prompt_too_short_to_plan_is_kept_apart_too(here: PrefixHarness):
     other = key_of(here, "rival")
     sent = body("block-chain", rules=SHORT)
     asked(here, sent)
@@ -140,7 +140,7 @@ def test_a_prompt_too_short_to_plan_is_kept_apart_too(here: Hourglass):
 
 
 @pytest.mark.parametrize("regime", REGIMES)
-def test_a_team_alone_sends_what_it_sent(here: Hourglass, regime: str):
+def test_a_team_alone_sends_what_it_sent(here: PrefixHarness, regime: str):
     sent = body(regime, prompt_cache_key="mine", cache_salt="mine")
     asked(here, sent)
 

@@ -22,8 +22,8 @@ from tests.bench.prefix_ways import variable_first
 from tests.fakes.badly_built import raw_bodies
 from tests.fakes.conversations import CONVERSATIONS, TOOLS
 from tests.fakes.handbook import dice, handbook, question
-from tests.fakes.hourglass import MODELS
 from tests.fakes.postgres import SERVER, schema
+from tests.fakes.prefix_harness import MODELS
 from tests.fakes.recorded import Recorded
 from tests.fakes.replicas import Replicas, replicas
 

@@ -11,7 +11,7 @@ import pytest
 from proxy.records.feature_mode import PlanningMode
 from slo.usage import Usage
 from tests.fakes.handbook import handbook, question
-from tests.fakes.hourglass import MODELS, Hourglass, hourglass
+from tests.fakes.prefix_harness import MODELS, PrefixHarness, prefix_harness
 
 RULES = handbook(40, "rules")
 NEWEST = MODELS["openai-breakpoint"]
@@ -20,13 +20,13 @@ CALLS = 8
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Iterator[Hourglass]:
-    with hourglass(tmp_path) as made:
+def here(tmp_path: Path) -> Iterator[PrefixHarness]:
+    with prefix_harness(tmp_path) as made:
         made.plan("desk", PlanningMode.OBSERVE)
         yield made
 
 
-def asked(here: Hourglass, feature: str = "desk", **sent: Any) -> tuple[Usage, httpx.Response]:
+def asked(here: PrefixHarness, feature: str = "desk", **sent: Any) -> tuple[Usage, httpx.Response]:
     """What the simulator charged for a call, and its answer."""
     here.clock.past += 30.0
     here.gateway.store.board.refresh()
@@ -46,7 +46,7 @@ def asked(here: Hourglass, feature: str = "desk", **sent: Any) -> tuple[Usage, h
     return charged, answer
 
 
-def received(here: Hourglass) -> Any:
+def received(here: PrefixHarness) -> Any:
     return orjson.loads(here.lab.exchanges[-1].body)
 
 
@@ -62,7 +62,7 @@ RULED: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("how", RULED)
 def test_rules_before_one_varying_question_are_read_from_the_second_call_on(
-    here: Hourglass, how: str
+    here: PrefixHarness, how: str
 ):
     fields = RULED[how]
     charged = []
@@ -76,7 +76,7 @@ def test_rules_before_one_varying_question_are_read_from_the_second_call_on(
     assert sum(each.cache_write_tokens for each in charged) < 1.5 * charged[0].prompt_tokens
 
 
-def test_as_sent_none_of_them_is(here: Hourglass):
+def test_as_sent_none_of_them_is(here: PrefixHarness):
     here.plan("plain", PlanningMode.OFF)
     charged = []
     for number in range(3):
@@ -88,7 +88,9 @@ def test_as_sent_none_of_them_is(here: Hourglass):
 
 @pytest.mark.parametrize("stored", [True, False])
 @pytest.mark.parametrize("model", [NEWEST, OLDER])
-def test_a_conversation_with_tools_reads_what_it_sent(here: Hourglass, model: str, *, stored: bool):
+def test_a_conversation_with_tools_reads_what_it_sent(
+    here: PrefixHarness, model: str, *, stored: bool
+):
     names = ["b", "a", "c"]
     items: list[dict[str, Any]] = [said("user", RULES)]
     reads = []
@@ -111,7 +113,7 @@ def test_a_conversation_with_tools_reads_what_it_sent(here: Hourglass, model: st
     assert min(reads[1:]) > (0.85 if model == OLDER else 0.9)  # the older reads whole intervals
 
 
-def test_a_call_that_goes_on_from_what_is_stored_goes_as_it_came_and_says_why(here: Hourglass):
+def test_a_call_that_goes_on_from_what_is_stored_goes_as_it_came_and_says_why(here: PrefixHarness):
     _, first = asked(here, input=RULES)
     sent = {"input": "So? " * 600, "previous_response_id": first.json()["id"]}
     _, answer = asked(here, **sent)
@@ -120,7 +122,7 @@ def test_a_call_that_goes_on_from_what_is_stored_goes_as_it_came_and_says_why(he
     assert received(here) == {"model": NEWEST, **sent}
 
 
-def test_tags_reach_no_model_planned_or_not(here: Hourglass):
+def test_tags_reach_no_model_planned_or_not(here: PrefixHarness):
     here.plan("plain", PlanningMode.OFF)
     tagged = "<tg:stable>Be kind.</tg:stable> It is noon."
     for feature in ("plain", "desk"):
@@ -134,7 +136,7 @@ def test_tags_reach_no_model_planned_or_not(here: Hourglass):
         assert received(here)["instructions"] == "Be kind. It is noon."
 
 
-def test_where_nothing_is_planned_it_goes_as_it_came(here: Hourglass):
+def test_where_nothing_is_planned_it_goes_as_it_came(here: PrefixHarness):
     sent = {"instructions": "Be kind.", "input": RULES, "tools": []}
     here.plan("plain", PlanningMode.OFF)
     asked(here, "plain", **sent)

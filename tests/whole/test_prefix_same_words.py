@@ -9,7 +9,7 @@ import pytest
 from proxy.records.feature_mode import PlanningMode
 from slo.usage import Usage
 from tests.fakes.handbook import handbook
-from tests.fakes.hourglass import MODELS, Hourglass, hourglass
+from tests.fakes.prefix_harness import MODELS, PrefixHarness, prefix_harness
 
 RULES = handbook(40, "rules")
 #: Which department each call is for; with the third the same one comes again and again.
@@ -17,14 +17,14 @@ DEPARTMENTS = (0, 1, *[2] * 10)
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Iterator[Hourglass]:
-    with hourglass(tmp_path) as made:
+def here(tmp_path: Path) -> Iterator[PrefixHarness]:
+    with prefix_harness(tmp_path) as made:
         made.plan("planned", PlanningMode.OBSERVE)
         yield made
 
 
 def served(
-    here: Hourglass, regime: str, feature: str, departments: Iterable[int] = DEPARTMENTS
+    here: PrefixHarness, regime: str, feature: str, departments: Iterable[int] = DEPARTMENTS
 ) -> list[Usage]:
     """What the simulator charged for each call of a feature."""
     here.turn()
@@ -57,7 +57,7 @@ def cost(charged: list[Usage]) -> float:
 
 
 @pytest.mark.parametrize("regime", sorted(MODELS))
-def test_what_comes_again_is_read_however_it_began(here: Hourglass, regime: str):
+def test_what_comes_again_is_read_however_it_began(here: PrefixHarness, regime: str):
     alone = served(here, regime, "unplanned")
     planned = served(here, regime, "planned")
 
@@ -66,7 +66,7 @@ def test_what_comes_again_is_read_however_it_began(here: Hourglass, regime: str)
 
 
 @pytest.mark.parametrize("regime", sorted(MODELS))
-def test_what_never_comes_again_is_soon_not_paid_for(here: Hourglass, regime: str):
+def test_what_never_comes_again_is_soon_not_paid_for(here: PrefixHarness, regime: str):
     alone = served(here, regime, "unplanned", range(24))
     planned = served(here, regime, "planned", range(24))
 

@@ -9,19 +9,19 @@ import pytest
 
 from proxy.records.feature_mode import PlanningMode
 from tests.fakes.handbook import handbook
-from tests.fakes.hourglass import MODELS, Hourglass, hourglass
+from tests.fakes.prefix_harness import MODELS, PrefixHarness, prefix_harness
 
 RULES = handbook(40, "rules")
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Iterator[Hourglass]:
-    with hourglass(tmp_path) as made:
+def here(tmp_path: Path) -> Iterator[PrefixHarness]:
+    with prefix_harness(tmp_path) as made:
         made.plan("desk", PlanningMode.OBSERVE)
         yield made
 
 
-def sent(here: Hourglass, header: str = "", **fields: Any) -> tuple[list[str], str]:
+def sent(here: PrefixHarness, header: str = "", **fields: Any) -> tuple[list[str], str]:
     """The texts that the simulator got, in order, and what the gateway says it left as it was."""
     body = {
         "model": MODELS["openai-interval"],
@@ -53,7 +53,7 @@ def _words(content: Any) -> str:
     return content if isinstance(content, str) else "".join(part["text"] for part in content)
 
 
-def test_what_a_header_names_variable_comes_last(here: Hourglass):
+def test_what_a_header_names_variable_comes_last(here: PrefixHarness):
     texts, notes = sent(here, "0=variable")
 
     assert texts[:2] == [RULES, "So?"]
@@ -61,13 +61,13 @@ def test_what_a_header_names_variable_comes_last(here: Hourglass):
     assert notes == ""
 
 
-def test_metadata_says_the_same(here: Hourglass):
+def test_metadata_says_the_same(here: PrefixHarness):
     texts, _ = sent(here, metadata={"thriftgate_slots": "0=variable"})
 
     assert texts[:2] == [RULES, "So?"]
 
 
-def test_a_slot_that_is_none_leaves_the_prompt_as_it_came_and_says_so(here: Hourglass):
+def test_a_slot_that_is_none_leaves_the_prompt_as_it_came_and_says_so(here: PrefixHarness):
     texts, notes = sent(here, "0=fickle")
 
     assert texts == ["It is noon on the first day.", RULES, "So?"]

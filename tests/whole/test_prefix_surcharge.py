@@ -9,7 +9,7 @@ import pytest
 from proxy.records.feature_mode import PlanningMode
 from slo.usage import Usage
 from tests.fakes.handbook import handbook, question
-from tests.fakes.hourglass import MODELS, Hourglass, hourglass
+from tests.fakes.prefix_harness import MODELS, PrefixHarness, prefix_harness
 
 MODEL = MODELS["openai-breakpoint"]
 RULES = handbook(40, "rules")
@@ -24,12 +24,12 @@ def body(said: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Iterator[Hourglass]:
-    with hourglass(tmp_path) as made:
+def here(tmp_path: Path) -> Iterator[PrefixHarness]:
+    with prefix_harness(tmp_path) as made:
         yield made
 
 
-def asked(here: Hourglass, mode: PlanningMode) -> list[Usage]:
+def asked(here: PrefixHarness, mode: PlanningMode) -> list[Usage]:
     """What the simulator charged for each of some calls, half a minute apart."""
     here.turn()
     here.plan(mode.value, mode)
@@ -40,13 +40,15 @@ def asked(here: Hourglass, mode: PlanningMode) -> list[Usage]:
     return [used for used in charged if used is not None]
 
 
-def stable(here: Hourglass) -> int:
+def stable(here: PrefixHarness) -> int:
     """Tokens of the developer's message: its start, role, words and end."""
     ids = here.lab.vocabulary.ids
     return len(ids("developer")) + len(ids(RULES)) + 3
 
 
-def test_as_sent_nothing_is_read_and_all_of_it_is_written_with_every_call(here: Hourglass) -> None:
+def test_as_sent_nothing_is_read_and_all_of_it_is_written_with_every_call(
+    here: PrefixHarness,
+) -> None:
     charged = asked(here, PlanningMode.OFF)
 
     assert [used.cache_read for used in charged] == [0] * CALLS
@@ -55,7 +57,7 @@ def test_as_sent_nothing_is_read_and_all_of_it_is_written_with_every_call(here: 
 
 @pytest.mark.parametrize("mode", MARKING)
 def test_planned_all_of_the_stable_part_is_read_from_the_second_call_on(
-    here: Hourglass, mode: PlanningMode
+    here: PrefixHarness, mode: PlanningMode
 ) -> None:
     first, *others = asked(here, mode)
 
@@ -65,7 +67,7 @@ def test_planned_all_of_the_stable_part_is_read_from_the_second_call_on(
 
 
 @pytest.mark.parametrize("mode", MARKING)
-def test_planned_the_stable_part_is_written_once(here: Hourglass, mode: PlanningMode) -> None:
+def test_planned_the_stable_part_is_written_once(here: PrefixHarness, mode: PlanningMode) -> None:
     """The question is written too, as it is directly: nobody knows yet that none goes on."""
     first, *others = asked(here, mode)
 
@@ -75,7 +77,9 @@ def test_planned_the_stable_part_is_written_once(here: Hourglass, mode: Planning
 
 
 @pytest.mark.parametrize("mode", MARKING)
-def test_planned_it_costs_less_from_the_second_call_on(here: Hourglass, mode: PlanningMode) -> None:
+def test_planned_it_costs_less_from_the_second_call_on(
+    here: PrefixHarness, mode: PlanningMode
+) -> None:
     asked(here, PlanningMode.OFF)
     asked(here, mode)
     spent = here.spent()

@@ -10,7 +10,7 @@ import pytest
 from tests.bench.prefix import PLANNED, Row, rows
 from tests.bench.prefix_traffic import traffic
 from tests.fakes.handbook import handbook
-from tests.fakes.hourglass import MODELS, Hourglass, hourglass
+from tests.fakes.prefix_harness import MODELS, PrefixHarness, prefix_harness
 
 CALLS = 60
 #: Answers differ by a few tokens from way to way, and intervals of 2,048 hide short conversations.
@@ -19,17 +19,17 @@ Table = dict[str, Row]
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hourglass]:
-    with hourglass(tmp_path_factory.mktemp("hours")) as made:
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefixHarness]:
+    with prefix_harness(tmp_path_factory.mktemp("hours")) as made:
         yield made
 
 
 @pytest.fixture(scope="module", params=MODELS)
-def table(request: pytest.FixtureRequest, here: Hourglass) -> Table:
+def table(request: pytest.FixtureRequest, here: PrefixHarness) -> Table:
     return {row.way: row for row in rows(here, traffic(CALLS), [request.param])}
 
 
-def test_the_prompt_is_some_twelve_thousand_tokens(here: Hourglass) -> None:
+def test_the_prompt_is_some_twelve_thousand_tokens(here: PrefixHarness) -> None:
     assert 12_000 <= len(here.lab.vocabulary.ids(handbook())) <= 12_700
 
 

@@ -17,11 +17,11 @@ from proxy.errors import UpstreamError, envelope
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
 from slo.usage import Usage
+from tests.fakes.background_loop import running_in_thread
+from tests.fakes.call_dependencies import call, fake_dependencies, route, serve_call
 from tests.fakes.caller import FakeCaller
-from tests.fakes.desk import call, desk, route, served
-from tests.fakes.standing import standing
-from tests.fakes.tapes import FOLDER, Tape, studio, tapes
-from tests.fakes.town import Town
+from tests.fakes.gateway_fixture import GatewayFixture
+from tests.fakes.recorded_answers import FOLDER, RecordedCall, recorded_calls, replay_gateway
 from tests.fakes.upstream import EVENTS, FakeTransport, Scripted, broken
 
 #: The statuses a caller gets for those recorded; see proxy.providers.failures.
@@ -33,13 +33,13 @@ needs_tapes = pytest.mark.skipif(not FOLDER.exists(), reason=f"no recordings at 
 class Played:
     """What came of a tape: the caller's answer, the upstream's request, and the receipt."""
 
-    tape: Tape
+    tape: RecordedCall
     answer: httpx.Response
     heard: bytes
     receipt: Receipt
 
 
-def usage(tape: Tape) -> Usage | None:
+def usage(tape: RecordedCall) -> Usage | None:
     """What the recorded answer says it used; None where it does not say."""
     said = [payload.get("usage") or {} for payload in tape.payloads]
     said += [(payload.get("response") or {}).get("usage") or {} for payload in tape.payloads]
@@ -61,11 +61,13 @@ def _detail(found: Mapping[str, Any], places: tuple[str, ...], name: str) -> int
     )
 
 
-async def _play(url: str, key: str, recorded: Mapping[str, Tape]) -> dict[str, httpx.Response]:
+async def _play(
+    url: str, key: str, recorded: Mapping[str, RecordedCall]
+) -> dict[str, httpx.Response]:
     turns = asyncio.Semaphore(8)
     async with httpx.AsyncClient(timeout=30, trust_env=False) as client:
 
-        async def ask(number: str, tape: Tape) -> httpx.Response:
+        async def ask(number: str, tape: RecordedCall) -> httpx.Response:
             headers = {
                 "authorization": f"Bearer {key}",
                 "content-type": "application/json",
@@ -82,9 +84,9 @@ async def _play(url: str, key: str, recorded: Mapping[str, Tape]) -> dict[str, h
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> list[Played]:
-    recorded = {str(number): tape for number, tape in enumerate(tapes())}
+    recorded = {str(number): tape for number, tape in enumerate(recorded_calls())}
     folder = tmp_path_factory.mktemp("tapes")
-    with standing(lambda: studio(folder, recorded)) as here:
+    with running_in_thread(lambda: replay_gateway(folder, recorded)) as here:
         answers = asyncio.run(_play(here.url, here.key, recorded))
         came = []
         for number, answer in answers.items():
@@ -95,7 +97,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> list[Played]:
 
 @needs_tapes
 def test_all_recordings_are_played(played: list[Played]) -> None:
-    assert len(played) == len(tapes()) == 904
+    assert len(played) == len(recorded_calls()) == 904
 
 
 @needs_tapes
@@ -183,10 +185,10 @@ class Streamed:
 
     async def _delivered(self, pieces: list[bytes]) -> Came:
         script = Scripted([*pieces, broken()] if self.dies else pieces, headers=EVENTS)
-        set_up, ledger = desk(FakeTransport([script]), route(kind=self.kind))
+        set_up, ledger = fake_dependencies(FakeTransport([script]), route(kind=self.kind))
         caller, told = FakeCaller(), b""
         try:
-            await served(call(self.asked, self.endpoint), caller, set_up, Timeline(lambda: 0.0))
+            await serve_call(call(self.asked, self.endpoint), caller, set_up, Timeline(lambda: 0.0))
         except UpstreamError as failure:
             told = envelope(failure)
         (kept,) = ledger.receipts
@@ -247,7 +249,7 @@ def asked(endpoint: str, model: str = "m", text: str = "Hi", options: str = "") 
     return f'{{"model":"{model}","stream":true,{said % text}{options}}}'.encode()
 
 
-def of_the_lab(here: Town) -> Iterator[Streamed]:
+def of_the_lab(here: GatewayFixture) -> Iterator[Streamed]:
     headers = {"authorization": f"Bearer {here.key}"}
     wires = (("gpt-lab", "openai"), ("claude-lab", "anthropic"))
     for (model, kind), endpoint, fault in product(
@@ -259,7 +261,7 @@ def of_the_lab(here: Town) -> Iterator[Streamed]:
 
 
 def of_the_tapes() -> Iterator[Streamed]:
-    for tape in tapes():
+    for tape in recorded_calls():
         if tape.is_stream and tape.status == 200:
             wants = bool(tape.body.get("stream_options"))
             options = ',"stream_options":{"include_usage":true}' if wants else ""
@@ -268,7 +270,7 @@ def of_the_tapes() -> Iterator[Streamed]:
 
 
 @pytest.fixture(scope="module")
-def streams(here: Town) -> list[Streamed]:
+def streams(here: GatewayFixture) -> list[Streamed]:
     return [*of_the_lab(here), *of_the_tapes()]
 
 

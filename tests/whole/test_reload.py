@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.fakes.budgeted import FIVE, Budgeted, budgeted
+from tests.fakes.budget_gateway import FIVE, BudgetGateway, budget_gateway
 
 OBJECTIVE = """
 [[objectives]]
@@ -21,9 +21,9 @@ under = "{}"
 
 
 @pytest.fixture
-def running(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Budgeted]:
+def running(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[BudgetGateway]:
     monkeypatch.setenv("LAB_KEY", "lab-key")
-    with budgeted(tmp_path, FIVE + OBJECTIVE.format("60s")) as made:
+    with budget_gateway(tmp_path, FIVE + OBJECTIVE.format("60s")) as made:
         yield made
 
 
@@ -34,16 +34,16 @@ def until(is_so: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def page(running: Budgeted, name: str) -> httpx.Response:
+def page(running: BudgetGateway, name: str) -> httpx.Response:
     return httpx.get(running.url.removesuffix("/v1") + name, timeout=30, trust_env=False)
 
 
-def metric(running: Budgeted, name: str) -> float:
+def metric(running: BudgetGateway, name: str) -> float:
     lines = page(running, "/metrics").text.splitlines()
     return float(next(line.split()[-1] for line in lines if line.startswith(name)))
 
 
-def reloads(running: Budgeted, result: str) -> float:
+def reloads(running: BudgetGateway, result: str) -> float:
     return metric(running, f'thriftgate_config_reloads_total{{result="{result}"}}')
 
 

@@ -9,9 +9,9 @@ import openai
 import pytest
 
 from proxy.records.receipt import Outcome
+from tests.fakes.gateway_fixture import GatewayFixture
 from tests.fakes.sdk import Dial
 from tests.fakes.sdk_calls import chat, user
-from tests.fakes.town import Town
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_a_key_that_opens_nothing_is_an_authentication_error(
     assert "tg-wrong" not in str(caught.value)
 
 
-def test_a_revoked_key_is_an_authentication_error(here: Town, dial: Dial) -> None:
+def test_a_revoked_key_is_an_authentication_error(here: GatewayFixture, dial: Dial) -> None:
     teams = here.gateway.store.teams
     key, secret = teams.create_key(teams.all()[0].id, "short-lived", now=1_790_000_000.0)
     client = dial(secret)
@@ -71,7 +71,7 @@ def test_what_the_upstream_finds_wrong_keeps_its_parameter(dial: Dial, model: st
     assert caught.value.param == "messages"
 
 
-def test_a_rate_limit_says_when_to_come_back(here: Town, dial: Dial, model: str) -> None:
+def test_a_rate_limit_says_when_to_come_back(here: GatewayFixture, dial: Dial, model: str) -> None:
     with pytest.raises(openai.RateLimitError) as caught:
         dial().ask(chat(model, "Hello. [[fault:429=7]]"))
 
@@ -82,7 +82,7 @@ def test_a_rate_limit_says_when_to_come_back(here: Town, dial: Dial, model: str)
 
 
 def test_a_refusal_of_the_gateways_own_key_is_not_the_callers(
-    here: Town, dial: Dial, model: str
+    here: GatewayFixture, dial: Dial, model: str
 ) -> None:
     before = len(here.lab.exchanges)
     with pytest.raises(openai.InternalServerError) as caught:
@@ -95,7 +95,7 @@ def test_a_refusal_of_the_gateways_own_key_is_not_the_callers(
 
 
 def test_a_caller_who_gives_up_hangs_up_on_the_upstream(
-    here: Town, dial: Dial, model: str, feature: str
+    here: GatewayFixture, dial: Dial, model: str, feature: str
 ) -> None:
     client = dial(timeout=0.25, default_headers={"x-thriftgate-feature": feature})
     with pytest.raises(openai.APITimeoutError):
@@ -108,7 +108,7 @@ def test_a_caller_who_gives_up_hangs_up_on_the_upstream(
 
 
 def test_a_caller_who_leaves_a_stream_pays_for_what_came(
-    here: Town, dial: Dial, model: str, feature: str
+    here: GatewayFixture, dial: Dial, model: str, feature: str
 ) -> None:
     client = dial(timeout=0.5, default_headers={"x-thriftgate-feature": feature})
     with pytest.raises(openai.APITimeoutError):
@@ -142,7 +142,7 @@ def test_an_error_event_of_responses_is_the_one_the_upstream_sent(dial: Dial) ->
     assert [event.type for event in events].index("error") == len(events) - 1
 
 
-def test_a_key_sees_its_own_calls_and_no_others(found: Callable[..., Town]) -> None:
+def test_a_key_sees_its_own_calls_and_no_others(found: Callable[..., GatewayFixture]) -> None:
     here = found()
     teams = here.gateway.store.teams
     _, sibling = teams.create_key(teams.all()[0].id, "second", now=1_790_000_000.0)

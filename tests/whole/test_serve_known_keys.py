@@ -23,11 +23,11 @@ from proxy.errors import OperatorError
 from proxy.store.sql.database import open_database
 from proxy.store.sql.known_keys import FILE_NAME, read_known_keys
 from proxy.store.sql.teams import Teams
+from tests.fakes.background_loop import running_in_thread
+from tests.fakes.gateway_fixture import running_simulator
 from tests.fakes.postgres import SERVER, schema
 from tests.fakes.redis_keys import SERVER as REDIS
-from tests.fakes.served import Served, served
-from tests.fakes.standing import standing
-from tests.fakes.town import lab_standing
+from tests.fakes.serve_process import ServeProcess, serve_process
 from tests.fakes.wire_cut import WireCut
 
 _DEADLINE_S = 60.0
@@ -44,7 +44,7 @@ class Installation:
         revoked: A key that was revoked before.
     """
 
-    def __init__(self, gateway: Served, direct: str, wire: WireCut) -> None:
+    def __init__(self, gateway: ServeProcess, direct: str, wire: WireCut) -> None:
         self.gateway = gateway
         self.direct = direct
         self.wire = wire
@@ -144,12 +144,12 @@ def installation(tmp_path: Path) -> Iterator[Installation]:
     with (
         WireCut(server.hostname or "", server.port or 5432) as wire,
         schema() as direct,
-        standing(lambda: lab_standing(tmp_path)) as (_, catalog),
+        running_in_thread(lambda: running_simulator(tmp_path)) as (_, catalog),
     ):
         parts = urlsplit(direct)
         user, _, _ = parts.netloc.rpartition("@")
         url = parts._replace(netloc=f"{user}@127.0.0.1:{wire.port}").geturl()
-        with served(tmp_path, catalog, url) as gateway:
+        with serve_process(tmp_path, catalog, url) as gateway:
             yield Installation(gateway, direct, wire)
 
 

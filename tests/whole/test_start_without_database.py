@@ -17,10 +17,10 @@ import pytest
 from psycopg.sql import SQL, Identifier
 
 from proxy.api.starting import STARTING
+from tests.fakes.background_loop import running_in_thread
+from tests.fakes.gateway_fixture import running_simulator
 from tests.fakes.postgres import SERVER, schema
-from tests.fakes.served import Served, served
-from tests.fakes.standing import standing
-from tests.fakes.town import lab_standing
+from tests.fakes.serve_process import ServeProcess, serve_process
 from tests.fakes.wire_cut import WireCut
 
 _DEADLINE_S = 30.0
@@ -34,22 +34,22 @@ def wire() -> Iterator[WireCut]:
 
 
 @pytest.fixture
-def gateway(tmp_path: Path, wire: WireCut) -> Iterator[Served]:
+def gateway(tmp_path: Path, wire: WireCut) -> Iterator[ServeProcess]:
     """A gateway with tables and a key, not started yet, whose database is away."""
     try:
         psycopg.connect(SERVER, connect_timeout=3).close()
     except psycopg.OperationalError as error:
         pytest.skip(f"no PostgreSQL at THRIFTGATE_TEST_POSTGRES ({SERVER}): {error}")
-    with schema() as direct, standing(lambda: lab_standing(tmp_path)) as (_, catalog):
+    with schema() as direct, running_in_thread(lambda: running_simulator(tmp_path)) as (_, catalog):
         parts = urlsplit(direct)
         user, _, _ = parts.netloc.rpartition("@")
         url = parts._replace(netloc=f"{user}@127.0.0.1:{wire.port}").geturl()
-        with served(tmp_path, catalog, url) as made:
+        with serve_process(tmp_path, catalog, url) as made:
             wire.cut()
             yield made
 
 
-def call(gateway: Served) -> tuple[int, http.client.HTTPMessage, dict[str, Any]]:
+def call(gateway: ServeProcess) -> tuple[int, http.client.HTTPMessage, dict[str, Any]]:
     """The answer to a chat completion: status, headers and body."""
     with closing(http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=20)) as caller:
         messages = [{"role": "user", "content": "Say hello."}]
@@ -64,7 +64,7 @@ def call(gateway: Served) -> tuple[int, http.client.HTTPMessage, dict[str, Any]]
         return answer.status, answer.headers, json.loads(answer.read())
 
 
-def wait_until(holds: Callable[[], bool], gateway: Served) -> None:
+def wait_until(holds: Callable[[], bool], gateway: ServeProcess) -> None:
     until = time.monotonic() + _DEADLINE_S
     while not holds():
         assert time.monotonic() < until, gateway.log()
@@ -72,7 +72,7 @@ def wait_until(holds: Callable[[], bool], gateway: Served) -> None:
 
 
 def test_a_gateway_without_its_database_is_alive_unready_and_refuses_calls_with_503(
-    gateway: Served,
+    gateway: ServeProcess,
 ) -> None:
     gateway.start_listening(THRIFTGATE_CORS_ORIGINS="https://app.example.com")
 
@@ -86,7 +86,7 @@ def test_a_gateway_without_its_database_is_alive_unready_and_refuses_calls_with_
 
 
 def test_a_waiting_gateway_answers_calls_once_its_database_is_there(
-    gateway: Served, wire: WireCut
+    gateway: ServeProcess, wire: WireCut
 ) -> None:
     gateway.start_listening()
     wait_until(lambda: call(gateway)[0] == 503, gateway)
@@ -100,7 +100,7 @@ def test_a_waiting_gateway_answers_calls_once_its_database_is_there(
     assert gateway.log().count("The database is available after") == 1
 
 
-def test_a_waiting_gateway_that_is_told_to_stop_exits_with_0_at_once(gateway: Served) -> None:
+def test_a_waiting_gateway_that_is_told_to_stop_exits_with_0_at_once(gateway: ServeProcess) -> None:
     gateway.start_listening()
     wait_until(lambda: gateway.probe("/healthz")[0] == 200, gateway)
 
@@ -114,7 +114,7 @@ def test_a_waiting_gateway_that_is_told_to_stop_exits_with_0_at_once(gateway: Se
 
 
 def test_a_waiting_gateway_exits_if_a_newer_version_has_migrated_the_tables(
-    gateway: Served, wire: WireCut
+    gateway: ServeProcess, wire: WireCut
 ) -> None:
     with psycopg.connect(SERVER, autocommit=True) as database:
         tables = Identifier(gateway.database_url.rpartition("search_path%3D")[2])

@@ -3,8 +3,8 @@ from starlette.types import Scope
 
 from proxy.api.azure import DEPLOYMENT, as_openai, of_deployment
 from tests.fakes.asgi import scope
-from tests.fakes.desk import call
-from tests.fakes.house import House, refused
+from tests.fakes.call_dependencies import call
+from tests.fakes.endpoint_harness import EndpointHarness, endpoint_refusal
 
 CHAT = "/openai/deployments/m/chat/completions"
 
@@ -34,7 +34,7 @@ def test_an_azure_path_is_said_in_openais(path, query, expected):
 
 def test_escapes_of_the_rest_of_a_path_stay_for_whoever_checks_them():
     assert said(scope("/openai/v1/a/../b", raw="/openai/v1/a/%2e%2e/b"))[1] == b"/v1/a/%2e%2e/b"
-    assert refused(path="/openai/v1/chat/../files") == (404, "not_found", None)
+    assert endpoint_refusal(path="/openai/v1/chat/../files") == (404, "not_found", None)
 
 
 def test_the_deployment_is_the_model_whatever_the_body_says():
@@ -55,7 +55,7 @@ def test_a_body_that_is_no_object_is_left_as_it_is(body):
 
 @pytest.mark.parametrize("path", [CHAT, "/openai/v1/chat/completions"])
 def test_an_azure_call_goes_to_the_model_and_is_metered(path):
-    house = House()
+    house = EndpointHarness()
     body = b'{"messages":[]}' if path == CHAT else b'{"model":"m","messages":[]}'
     key = {"authorization": "", "api-key": "tg-1"}
     answered = house.ask(body, path=path, query="api-version=2024-10-21", headers=key)
@@ -68,7 +68,7 @@ def test_an_azure_call_goes_to_the_model_and_is_metered(path):
 
 
 def test_an_azure_path_of_models_goes_to_the_pages():
-    assert House().ask(path="/openai/models", method="GET").body == b"pages"
+    assert EndpointHarness().ask(path="/openai/models", method="GET").body == b"pages"
 
 
 def form(model: str) -> bytes:
@@ -82,7 +82,7 @@ FORM = {"content-type": "multipart/form-data; boundary=b"}
 
 @pytest.mark.parametrize("endpoint", ["audio/transcriptions", "audio/translations", "images/edits"])
 def test_a_form_goes_to_the_deployment_of_its_path_whatever_it_says(endpoint):
-    house = House()
+    house = EndpointHarness()
     answered = house.ask(form("x"), path=f"/openai/deployments/m/{endpoint}", headers=FORM)
 
     assert answered.status == 200
@@ -92,7 +92,7 @@ def test_a_form_goes_to_the_deployment_of_its_path_whatever_it_says(endpoint):
 
 
 def test_a_form_without_a_deployment_goes_unmodified():
-    house = House()
+    house = EndpointHarness()
     house.ask(form("m"), path="/openai/v1/audio/transcriptions", headers=FORM)
 
     ((name, prepared),) = house.transport.sent
@@ -103,4 +103,4 @@ def test_a_form_without_a_deployment_goes_unmodified():
 def test_a_deployment_that_no_model_is_called_is_refused_with_a_form(deployment):
     path = f"/openai/deployments/{deployment}/audio/transcriptions"
 
-    assert refused(form("m"), path=path, headers=FORM)[0] == 400
+    assert endpoint_refusal(form("m"), path=path, headers=FORM)[0] == 400

@@ -3,7 +3,7 @@ import pytest
 from proxy.api.cors import with_cors
 from tests.fakes.asgi import Connection, asked, nothing, scope
 from tests.fakes.clock import played
-from tests.fakes.house import House
+from tests.fakes.endpoint_harness import EndpointHarness
 
 APP = "https://app.example.com"
 PREFLIGHT = {
@@ -15,7 +15,7 @@ PREFLIGHT = {
 
 def called(*origins: str, method: str = "POST", path: str = "/v1/chat/completions", **sent: str):
     """A call to a gateway that is open to these origins."""
-    house = House()
+    house = EndpointHarness()
     head = scope(path, method, {name.replace("_", "-"): value for name, value in sent.items()})
     return played(asked(with_cors(house.front, origins), head, Connection([b"{}"])))
 

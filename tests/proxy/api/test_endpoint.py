@@ -11,14 +11,14 @@ from proxy.catalog.families import Family, UnlistedModels
 from proxy.records.receipt import Outcome
 from tests.fakes.answers import ASKED, COMPLETION, SHOWN, STREAM, STREAMED, stream
 from tests.fakes.asgi import Connection, refusal
+from tests.fakes.call_dependencies import route
 from tests.fakes.clock import played
-from tests.fakes.desk import route
-from tests.fakes.house import House, refused
+from tests.fakes.endpoint_harness import EndpointHarness, endpoint_refusal
 from tests.fakes.upstream import JSON, Scripted
 
 
 def test_a_call_is_answered_with_its_price():
-    house = House()
+    house = EndpointHarness()
     answered = house.ask()
 
     assert (answered.status, answered.body) == (200, COMPLETION)
@@ -33,8 +33,8 @@ def test_a_call_is_answered_with_its_price():
 
 
 def test_a_stream_is_answered_and_ends_with_its_account_if_asked():
-    quiet = House((stream(STREAM),)).ask(STREAMED)
-    loud = House((stream(STREAM),)).ask(STREAMED, headers={"x-thriftgate-trailer": "1"})
+    quiet = EndpointHarness((stream(STREAM),)).ask(STREAMED)
+    loud = EndpointHarness((stream(STREAM),)).ask(STREAMED, headers={"x-thriftgate-trailer": "1"})
 
     assert quiet.body == SHOWN
     comments = [line for line in loud.body.split(b"\n") if line.startswith(b": thriftgate ")]
@@ -47,7 +47,7 @@ def test_a_stream_is_answered_and_ends_with_its_account_if_asked():
 
 @pytest.mark.parametrize("path", ["/", "/healthz", "/v1", "/v1/models", "/v1/thriftgate/calls/c"])
 def test_what_is_no_call_goes_to_the_pages(path):
-    answered = House().ask(path=path)
+    answered = EndpointHarness().ask(path=path)
 
     assert answered.body == b"pages"
 
@@ -59,7 +59,7 @@ def test_what_is_not_http_goes_to_the_pages():
         async def pages(head: Any, _receive: Any, _send: Any) -> None:
             told.append(head["type"])
 
-        front = Endpoint(pages, House().front._deps, House().front._admission)
+        front = Endpoint(pages, EndpointHarness().front._deps, EndpointHarness().front._admission)
         connection = Connection()
         await front({"type": "lifespan"}, connection.receive, connection.send)
         assert told == ["lifespan"]
@@ -77,7 +77,7 @@ def test_what_is_not_http_goes_to_the_pages():
     ],
 )
 def test_a_good_key_opens(headers, key):
-    house = House()
+    house = EndpointHarness()
 
     assert house.ask(headers=headers).status == 200
     assert house.receipts[0].key_id == key
@@ -95,11 +95,11 @@ def test_a_good_key_opens(headers, key):
 def test_a_bad_key_is_refused_before_its_body_is_read(given, code):
     silent = Connection([None])
 
-    assert refused(silent, headers={"authorization": given}) == (401, code, None)
+    assert endpoint_refusal(silent, headers={"authorization": given}) == (401, code, None)
 
 
 def test_a_key_is_never_in_what_is_reported():
-    connection = House().ask(headers={"authorization": "Bearer tg-supersecret"})
+    connection = EndpointHarness().ask(headers={"authorization": "Bearer tg-supersecret"})
 
     assert b"supersecret" not in connection.body
 
@@ -121,7 +121,7 @@ def test_a_key_is_never_in_what_is_reported():
     ],
 )
 def test_what_the_caller_must_fix_is_told_with_the_place(body, headers, expected):
-    assert refused(body, headers=headers) == expected
+    assert endpoint_refusal(body, headers=headers) == expected
 
 
 @pytest.mark.parametrize(
@@ -129,16 +129,16 @@ def test_what_the_caller_must_fix_is_told_with_the_place(body, headers, expected
     [b'{"prompt":{"id":"pmpt_1"},"input":"Hi"}', b'{"previous_response_id":"resp_1"}', b"{}"],
 )
 def test_a_responses_call_needs_no_model(body):
-    assert House().ask(body, path="/v1/responses").status == 200
-    assert refused(body, path="/v1/chat/completions") == (400, "missing_model", "model")
+    assert EndpointHarness().ask(body, path="/v1/responses").status == 200
+    assert endpoint_refusal(body, path="/v1/chat/completions") == (400, "missing_model", "model")
 
 
 def test_a_body_that_does_not_come_is_refused():
-    assert refused(Connection([b"{", None])) == (400, "body_timeout", None)
+    assert endpoint_refusal(Connection([b"{", None])) == (400, "body_timeout", None)
 
 
 def test_a_caller_that_leaves_while_sending_is_told_nothing():
-    house = House()
+    house = EndpointHarness()
     left = house.ask(Connection([], leaves_after=1.0))
 
     assert left.sent == []
@@ -147,11 +147,11 @@ def test_a_caller_that_leaves_while_sending_is_told_nothing():
 
 @pytest.mark.parametrize("path", ["/v1/chat/../files", "/v1/chat/%2e%2e/files"])
 def test_a_path_that_leaves_is_refused(path):
-    assert refused(path=path) == (404, "not_found", None)
+    assert endpoint_refusal(path=path) == (404, "not_found", None)
 
 
 def test_a_refused_call_leaves_a_receipt_with_what_was_known():
-    house = House()
+    house = EndpointHarness()
     house.ask(b'{"model":3}', headers={"x-thriftgate-feature": "search"})
 
     (kept,) = house.receipts
@@ -161,7 +161,7 @@ def test_a_refused_call_leaves_a_receipt_with_what_was_known():
 
 @pytest.mark.parametrize("media", ["application/json", "application/json; charset=utf-8", ""])
 def test_json_may_be_announced_in_any_way_or_none(media):
-    assert House().ask(headers={"content-type": media}).status == 200
+    assert EndpointHarness().ask(headers={"content-type": media}).status == 200
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_json_may_be_announced_in_any_way_or_none(media):
     ],
 )
 def test_a_feature_is_named_by_header_body_or_key_in_this_order(header, metadata, token, feature):
-    house = House()
+    house = EndpointHarness()
     body = ASKED[:-1] + b',"metadata":{"feature":"' + metadata.encode() + b'"}}'
     headers = {"x-thriftgate-feature": header, "authorization": f"Bearer {token}"}
 
@@ -191,7 +191,7 @@ def test_a_feature_is_named_by_header_body_or_key_in_this_order(header, metadata
     [("x" * 129, "", True), ("", "x" * 129, True), ("x" * 128, "y" * 129, False), ("", "", False)],
 )
 def test_a_feature_that_is_cut_says_so(header, metadata, is_cut):
-    house = House()
+    house = EndpointHarness()
     body = ASKED[:-1] + b',"metadata":{"feature":"' + metadata.encode() + b'"}}'
     answered = house.ask(body, headers={"x-thriftgate-feature": header})
     notes = ("the feature's name is cut to 128 characters",) if is_cut else ()
@@ -202,7 +202,7 @@ def test_a_feature_that_is_cut_says_so(header, metadata, is_cut):
 
 @pytest.mark.parametrize("name", ["日本", "café", "функция", "😀"])
 def test_a_feature_is_the_same_in_a_header_and_in_a_body(name):
-    headed, bodied = House(), House()
+    headed, bodied = EndpointHarness(), EndpointHarness()
     headed.ask(headers={"x-thriftgate-feature": name.encode().decode("latin-1")})
     bodied.ask(ASKED[:-1] + b',"metadata":{"feature":"' + name.encode() + b'"}}')
 
@@ -214,7 +214,7 @@ def test_a_feature_is_the_same_in_a_header_and_in_a_body(name):
     "raw", ["/v1/chat/completion%73", "/v1/chat/completions/", "/v1/%63hat/Completions"]
 )
 def test_no_spelling_of_a_path_leads_past_the_meter(raw, teams):
-    house = House((stream(STREAM),), teams=teams)
+    house = EndpointHarness((stream(STREAM),), teams=teams)
     answered = house.ask(STREAMED, path="/v1/chat/completions", raw=raw)
 
     assert answered.status == 200
@@ -240,7 +240,7 @@ GONE = Scripted([b"{}"], headers=JSON)
 )
 def test_what_a_provider_keeps_is_one_teams_or_allowed_or_forbidden(path, method):
     def status(**house: Any) -> int:
-        front = House((GONE,), **house)
+        front = EndpointHarness((GONE,), **house)
         return front.ask(b"", path=path, method=method, headers={"content-type": ""}).status
 
     assert status(teams=1) == 200
@@ -251,7 +251,7 @@ def test_what_a_provider_keeps_is_one_teams_or_allowed_or_forbidden(path, method
 @pytest.mark.parametrize("teams", [1, 2])
 @pytest.mark.parametrize("path", ["responses", "embeddings", "completions", "moderations"])
 def test_a_url_typed_into_a_browser_is_told_to_post(path, teams):
-    house = House(teams=teams)
+    house = EndpointHarness(teams=teams)
     told = house.ask(b"", path=f"/v1/{path}", method="GET", headers={"content-type": ""})
 
     assert (told.status, told.headers["allow"]) == (405, "POST")
@@ -264,7 +264,7 @@ def test_a_url_typed_into_a_browser_is_told_to_post(path, teams):
 
 def test_stored_completions_are_listed_for_a_team_alone_or_where_that_is_allowed():
     def listed(**house: Any) -> int:
-        front = House((GONE,), **house)
+        front = EndpointHarness((GONE,), **house)
         return front.ask(b"", method="GET", headers={"content-type": ""}).status
 
     assert listed(teams=1) == 200
@@ -273,39 +273,45 @@ def test_stored_completions_are_listed_for_a_team_alone_or_where_that_is_allowed
 
 
 def test_teams_that_share_a_gateway_may_still_generate():
-    assert House(teams=2).ask().status == 200
-    assert House((GONE,), teams=2).ask(path="/v1/moderations").status == 200
+    assert EndpointHarness(teams=2).ask().status == 200
+    assert EndpointHarness((GONE,), teams=2).ask(path="/v1/moderations").status == 200
 
 
 @pytest.mark.parametrize("path", ["responses/compact", "responses/input_tokens"])
 def test_each_of_several_teams_may_use_paths_that_hold_no_state(path):
     body = b'{"model":"m","input":"hi"}'
 
-    assert House(teams=2).ask(body, path=f"/v1/{path}").status == 200
+    assert EndpointHarness(teams=2).ask(body, path=f"/v1/{path}").status == 200
 
 
 def test_each_of_several_teams_may_ask_for_variations_of_an_image():
     form = {"content-type": "multipart/form-data; boundary=b"}
-    house = House((GONE,), teams=2)
+    house = EndpointHarness((GONE,), teams=2)
 
     assert house.ask(b"--b--", path="/v1/images/variations", headers=form).status == 200
 
 
 def test_a_model_is_deleted_where_it_is_kept():
-    house = House((GONE,))
+    house = EndpointHarness((GONE,))
     answered = house.ask(b"", path="/v1/models/m", method="DELETE")
 
     assert answered.status == 200
     ((name, prepared),) = house.transport.sent
     assert (name, prepared.method, prepared.path) == ("one", "DELETE", "/models/m")
-    assert refused(b"", path="/v1/models/n", method="DELETE") == (404, "model_not_found", "model")
+    assert endpoint_refusal(b"", path="/v1/models/n", method="DELETE") == (
+        404,
+        "model_not_found",
+        "model",
+    )
     assert house.ask(b"", path="/v1/models/", method="DELETE").body == b"pages"
 
 
 def test_one_of_several_teams_may_not_delete_a_model():
     code = "provider_state_is_shared"
 
-    assert refused(b"", House(teams=2), path="/v1/models/m", method="DELETE") == (403, code, None)
+    assert endpoint_refusal(
+        b"", EndpointHarness(teams=2), path="/v1/models/m", method="DELETE"
+    ) == (403, code, None)
 
 
 #: Fine-tunes of m are an upstream's to know.
@@ -317,7 +323,7 @@ FINE_TUNES = UnlistedModels(
 
 def test_a_model_that_only_an_upstream_may_know_is_shown_by_it():
     shown = b'{"id":"ft:m:acme::a","object":"model","created":1,"owned_by":"acme"}'
-    house = House((Scripted([shown], headers=JSON),), passing=FINE_TUNES)
+    house = EndpointHarness((Scripted([shown], headers=JSON),), passing=FINE_TUNES)
     answered = house.ask(b"", path="/v1/models/ft:m:acme::a", method="GET")
 
     assert (answered.status, answered.body) == (200, shown)
@@ -327,7 +333,7 @@ def test_a_model_that_only_an_upstream_may_know_is_shown_by_it():
 
 def test_an_upstream_says_that_it_has_no_such_model():
     gone = b'{"error":{"message":"No such model.","type":"invalid_request_error","code":"gone"}}'
-    house = House((Scripted([gone], status=404, headers=JSON),), passing=FINE_TUNES)
+    house = EndpointHarness((Scripted([gone], status=404, headers=JSON),), passing=FINE_TUNES)
     answered = house.ask(b"", path="/v1/models/ft:m:acme::a", method="GET")
 
     assert (answered.status, refusal(answered)["message"]) == (404, "No such model.")
@@ -335,21 +341,21 @@ def test_an_upstream_says_that_it_has_no_such_model():
 
 @pytest.mark.parametrize("path", ["m", "m-2026-01-31", "n", "ft:other", ""])
 def test_other_models_are_shown_or_refused_by_the_gateways_page(path):
-    house = House(passing=FINE_TUNES)
+    house = EndpointHarness(passing=FINE_TUNES)
 
     assert house.ask(b"", path=f"/v1/models/{path}", method="GET").body == b"pages"
     assert house.transport.sent == []
 
 
 def test_one_of_several_teams_is_not_shown_what_the_account_of_all_keeps():
-    house = House(teams=2, passing=FINE_TUNES)
+    house = EndpointHarness(teams=2, passing=FINE_TUNES)
     code = "provider_state_is_shared"
 
-    assert refused(b"", house, path="/v1/models/ft:m:a", method="GET") == (403, code, None)
+    assert endpoint_refusal(b"", house, path="/v1/models/ft:m:a", method="GET") == (403, code, None)
 
 
 def test_a_forbidden_call_says_who_can_allow_it():
-    house = House(teams=2)
+    house = EndpointHarness(teams=2)
     connection = house.ask(path="/v1/files")
 
     assert refusal(connection)["code"] == "provider_state_is_shared"
@@ -359,11 +365,15 @@ def test_a_forbidden_call_says_who_can_allow_it():
 
 @pytest.mark.parametrize("field", ['"previous_response_id":"resp_1"', '"background":true'])
 def test_a_response_that_needs_what_another_team_may_have_left_is_forbidden(field):
-    house = House(teams=2)
+    house = EndpointHarness(teams=2)
     body = b'{"model":"m","input":"hi",' + field.encode() + b"}"
 
     param = field.split('"')[1]
-    assert refused(body, house, path="/v1/responses") == (403, "provider_state_is_shared", param)
+    assert endpoint_refusal(body, house, path="/v1/responses") == (
+        403,
+        "provider_state_is_shared",
+        param,
+    )
     assert house.receipts[0].model == "m"
 
 
@@ -371,7 +381,7 @@ def test_a_response_that_needs_what_another_team_may_have_left_is_forbidden(fiel
 @pytest.mark.parametrize("key", ["Bearer tg-1", ""])
 @pytest.mark.parametrize("path", ["/v1/realtime", "/v1/responses", "/openai/v1/realtime"])
 def test_a_websocket_is_refused_with_the_status_that_turns_clients_to_http(path, key, shared):
-    house = House(shared=shared)
+    house = EndpointHarness(shared=shared)
     head = {"sec-websocket-key": "dGhl", "sec-websocket-version": "13", "authorization": key}
     answered = house.ask(b"", path=path, method="GET", headers=head)
 
@@ -385,12 +395,12 @@ def test_a_websocket_is_refused_with_the_status_that_turns_clients_to_http(path,
 def test_tokens_of_the_provider_are_given_out_only_where_that_is_allowed():
     path = "/v1/realtime/client_secrets"
 
-    assert refused(b"{}", path=path) == (403, "realtime_unsupported", None)
-    assert House((GONE,), shared=True).ask(b"{}", path=path).status == 200
+    assert endpoint_refusal(b"{}", path=path) == (403, "realtime_unsupported", None)
+    assert EndpointHarness((GONE,), shared=True).ask(b"{}", path=path).status == 200
 
 
 def forwarded(token: str, given: str) -> dict[str, str]:
-    house = House()
+    house = EndpointHarness()
     headers = {"authorization": f"Bearer {token}", "idempotency-key": given}
     assert house.ask(headers=headers).status == 200
     return dict(house.transport.sent[0][1].headers)
@@ -404,7 +414,7 @@ def test_an_idempotency_key_is_one_within_its_team_and_another_elsewhere():
 
 
 def test_another_endpoint_is_passed_through_with_what_its_body_tells():
-    house = House((Scripted([b"\x01"], headers={"content-type": "audio/mpeg"}),))
+    house = EndpointHarness((Scripted([b"\x01"], headers={"content-type": "audio/mpeg"}),))
     body = b'{"model":"m","voice":"v"}'
 
     assert house.ask(body, path="/v1/audio/speech", query="x=1").body == b"\x01"
@@ -422,7 +432,7 @@ def test_another_endpoint_is_passed_through_with_what_its_body_tells():
     ],
 )
 def test_a_body_that_is_none_of_our_business_is_passed_through(body, media):
-    house = House((GONE,))
+    house = EndpointHarness((GONE,))
 
     assert house.ask(body, path="/v1/uploads", headers={"content-type": media}).status == 200
     assert house.transport.sent[0][1].body == body

@@ -11,14 +11,14 @@ from proxy.api.endpoint import Endpoint
 from proxy.records.receipt import Outcome
 from tests.fakes.answers import ASKED, COMPLETION, DONE, STREAM, STREAMED, chunk, stream
 from tests.fakes.asgi import Connection, asked, nothing, refusal, scope
+from tests.fakes.call_dependencies import FakeEstimator, fake_dependencies
 from tests.fakes.clock import played
-from tests.fakes.desk import FakeEstimator, desk
-from tests.fakes.house import House
+from tests.fakes.endpoint_harness import EndpointHarness
 from tests.fakes.upstream import SILENCE, Scripted
 
 
 def test_a_gateway_that_is_full_says_when_to_come_back():
-    house = House((SILENCE,), max_calls=1)
+    house = EndpointHarness((SILENCE,), max_calls=1)
 
     async def work() -> Connection:
         first = asyncio.ensure_future(asked(house.front, scope(), Connection([ASKED])))
@@ -36,7 +36,7 @@ def test_a_gateway_that_is_full_says_when_to_come_back():
 
 
 def test_a_gateway_that_cannot_keep_receipts_takes_no_calls():
-    house = House(trouble="The disk is full.")
+    house = EndpointHarness(trouble="The disk is full.")
     connection = house.ask()
 
     assert (connection.status, refusal(connection)["code"]) == (503, "ledger_unavailable")
@@ -48,7 +48,9 @@ def test_an_upstreams_error_reaches_the_caller_with_its_body_and_its_headers():
     headers = {"content-type": "application/json", "x-should-retry": "false", "retry-after": "9"}
     headers["x-request-id"] = "req_1"
     limits = {"x-ratelimit-remaining-requests": "3"}
-    house = House((Scripted([json.dumps({"error": error}).encode()], 429, headers | limits),))
+    house = EndpointHarness(
+        (Scripted([json.dumps({"error": error}).encode()], 429, headers | limits),)
+    )
     answered = house.ask()
 
     assert (answered.status, json.loads(answered.body)) == (429, {"error": error})
@@ -66,9 +68,9 @@ class Clumsy(FakeEstimator):
         raise RuntimeError("at /etc/secret")
 
 
-def clumsy(*scripts: Scripted) -> House:
-    house = House(scripts)
-    table, ledger = desk(house.transport, estimator=Clumsy())
+def clumsy(*scripts: Scripted) -> EndpointHarness:
+    house = EndpointHarness(scripts)
+    table, ledger = fake_dependencies(house.transport, estimator=Clumsy())
     house.front = Endpoint(nothing, table, house.front._admission)
     house.receipts = ledger.receipts
     return house
@@ -101,7 +103,7 @@ def test_our_own_mistake_in_the_middle_of_an_answer_breaks_it_off(caplog):
 
 
 def test_a_caller_that_leaves_is_told_nothing_more():
-    house = House((stream(chunk("a"), SILENCE),))
+    house = EndpointHarness((stream(chunk("a"), SILENCE),))
     left = house.ask(Connection([STREAMED], leaves_after=3.0))
 
     assert left.body == chunk("a")
@@ -110,7 +112,9 @@ def test_a_caller_that_leaves_is_told_nothing_more():
 
 
 def test_calls_in_flight_are_counted_down_however_they_end():
-    house = House((Scripted([COMPLETION]), stream(SILENCE), Scripted([COMPLETION])), max_calls=1)
+    house = EndpointHarness(
+        (Scripted([COMPLETION]), stream(SILENCE), Scripted([COMPLETION])), max_calls=1
+    )
     house.ask()
     house.ask(Connection([STREAMED], leaves_after=1.0))
 
@@ -118,7 +122,7 @@ def test_calls_in_flight_are_counted_down_however_they_end():
 
 
 def test_bodies_in_flight_are_bounded_and_their_room_is_given_back():
-    house = House((SILENCE, Scripted([COMPLETION])), bodies=len(ASKED) + 10)
+    house = EndpointHarness((SILENCE, Scripted([COMPLETION])), bodies=len(ASKED) + 10)
 
     async def work() -> Connection:
         first = asyncio.ensure_future(asked(house.front, scope(), Connection([ASKED])))
@@ -142,20 +146,20 @@ def test_bodies_in_flight_are_bounded_and_their_room_is_given_back():
     ids=["refused", "silent", "left"],
 )
 def test_room_for_a_body_is_given_back_however_its_call_ends(connection):
-    house = House()
+    house = EndpointHarness()
     house.ask(connection, headers={"content-length": "900"})
 
     assert house.room.reserved_bytes == 0
 
 
 def test_a_stream_says_in_its_head_what_the_gateway_took_so_far():
-    answered = House((stream(STREAM),)).ask(STREAMED)
+    answered = EndpointHarness((stream(STREAM),)).ask(STREAMED)
 
     assert answered.headers["x-thriftgate-overhead-ms"] == "0.00"
 
 
 def test_a_call_that_is_cut_off_before_its_answer_began_is_told_that_we_stop():
-    house = House(scripts=(SILENCE,))
+    house = EndpointHarness(scripts=(SILENCE,))
     connection = Connection([ASKED])
 
     async def work() -> None:
@@ -181,7 +185,7 @@ def test_a_call_that_is_cut_off_before_its_answer_began_is_told_that_we_stop():
     ids=["a million keys", "spaced keys", "lists"],
 )
 def test_a_body_with_too_many_keys_is_refused_before_it_is_parsed_and_others_run(sent):
-    house = House(body=1 << 30, bodies=1 << 30)
+    house = EndpointHarness(body=1 << 30, bodies=1 << 30)
     turns = 0
 
     async def others() -> None:
@@ -208,7 +212,7 @@ def test_a_large_conversation_of_many_messages_and_much_text_is_taken():
     said = [{"role": "user", "content": text} for _ in range(3_000)]
     sent = json.dumps({"model": "m", "messages": said}).encode()
 
-    house = House(body=1 << 30, bodies=1 << 30)
+    house = EndpointHarness(body=1 << 30, bodies=1 << 30)
     taken = asyncio.run(asked(house.front, scope(), Connection([sent])))
 
     assert taken.status == 200

@@ -10,7 +10,7 @@ from proxy.api.arrival_deadlines import ArrivalTimeouts
 from proxy.api.connection_limit import ConnectionLimit
 from proxy.api.guarded_connection import ConnectionGuard
 from tests.fakes.clock import played
-from tests.proxy.api.talking import ONE, asked, body_of, length, part, start, wired
+from tests.proxy.api.server_fixtures import ONE, asked, body_of, length, part, start, wired
 
 _GUARD = ConnectionGuard(timeouts=ArrivalTimeouts(headers=5, body_window=5, body_min_rate=10))
 _POST = asked("/b", "content-length: 500", method="POST")

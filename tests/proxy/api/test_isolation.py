@@ -5,7 +5,7 @@ import pytest
 
 from proxy.api.isolation import NO_REALTIME, add_cache_salt, check_isolated
 from proxy.calls.settlement import Pseudonymizer
-from tests.fakes.desk import KEY, call
+from tests.fakes.call_dependencies import KEY, call
 from tests.fakes.refusals import refusing
 
 README = Path(__file__).resolve().parents[3] / "proxy/api/README.md"

@@ -8,7 +8,7 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from proxy.api.server_protocol import ServerProtocol
-from tests.proxy.api.talking import (
+from tests.proxy.api.server_fixtures import (
     CHUNKED,
     CLOSE,
     LAST,

@@ -8,7 +8,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from tests.fakes.clock import played
-from tests.proxy.api.talking import (
+from tests.proxy.api.server_fixtures import (
     LAST,
     ONE,
     asked,

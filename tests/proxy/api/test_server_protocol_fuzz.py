@@ -16,7 +16,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from proxy.api.server_protocol import ServerProtocol
-from tests.proxy.api.talking import SAYS, Wire, body_of, length, part, start
+from tests.proxy.api.server_fixtures import SAYS, Wire, body_of, length, part, start
 
 #: Words of the grammar, whole and spoiled, that random bytes would seldom hit.
 WORDS = [

@@ -32,11 +32,18 @@ from proxy.records.timeline import Timeline
 from proxy.services.budgets.clamps import clamp_note
 from slo.usage import Usage
 from tests.fakes.answers import DONE, chunk, event, failing, stream, usage_chunk
+from tests.fakes.call_dependencies import (
+    ESTIMATE,
+    FakeEstimator,
+    HoldsNothing,
+    call,
+    fake_dependencies,
+    route,
+)
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import ticks
-from tests.fakes.desk import ESTIMATE, FakeEstimator, HoldsNothing, call, desk, route
 from tests.fakes.upstream import SILENCE, FakeTransport, Piece, Scripted, broken
-from tests.proxy.api.servings import play
+from tests.proxy.api.served_calls import serve_one_call
 
 BILLS = route("bills", bills_abandoned=True, max_output=4096)
 STOPS = route("stops", max_output=4096)
@@ -71,7 +78,7 @@ def settled(
 
     async def work() -> tuple[AttemptInfo, Usage]:
         limits = HoldsBack(held) if held is not None else None
-        table, _ = desk(FakeTransport([]), estimator=FakeEstimator(usual=usual))
+        table, _ = fake_dependencies(FakeTransport([]), estimator=FakeEstimator(usual=usual))
         line = CallContext(
             made.call, FakeCaller(), replace(table, limits=limits), NoWatchdog(), Timeline(ticks)
         )
@@ -196,7 +203,7 @@ def test_a_call_that_is_abandoned_is_settled_at_its_output_limit(
     asked = call(body(stream=True, max_completion_tokens=1000))
     caller: dict[str, Any] = {"leaves_after": leaves} if leaves is not None else {}
 
-    done = play(*scripts, asked=asked, routes=(BILLS,), **caller)
+    done = serve_one_call(*scripts, asked=asked, routes=(BILLS,), **caller)
 
     assert outcome in (None, done.last.outcome)
     assert (done.last.usage, done.last.estimated) == (
@@ -210,7 +217,7 @@ def test_a_call_whose_second_choice_goes_on_is_settled_at_the_limit_of_both():
     asked = call(body(stream=True, max_completion_tokens=1000, n=2))
     pieces = (chunk("a"), ENDS, SECOND, usage_chunk(), SILENCE)
 
-    done = play(stream(*pieces), asked=asked, routes=(BILLS,), leaves_after=3.0)
+    done = serve_one_call(stream(*pieces), asked=asked, routes=(BILLS,), leaves_after=3.0)
 
     assert done.last.usage is not None
     assert done.last.usage.generated_tokens == 2000
@@ -223,7 +230,7 @@ def test_a_call_whose_second_choice_goes_on_is_settled_at_the_limit_of_both():
 def test_what_budgets_hold_of_any_endpoint_is_what_its_call_is_settled_at(endpoint, script):
     asked = call(orjson.dumps({"model": "m", "input": "x" * 4000}), endpoint)
 
-    done = play(script, asked=asked, routes=(BILLS,), leaves_after=3.0)
+    done = serve_one_call(script, asked=asked, routes=(BILLS,), leaves_after=3.0)
 
     assert done.last.usage is not None
     assert done.last.usage.generated_tokens == 4096
@@ -233,7 +240,7 @@ def test_what_budgets_hold_of_any_endpoint_is_what_its_call_is_settled_at(endpoi
 def test_an_engine_that_stops_when_it_is_left_bills_what_it_did(scripts):
     asked = call(body(stream=True, max_completion_tokens=1000))
 
-    done = play(*scripts, asked=asked, routes=(STOPS,), leaves_after=3.0)
+    done = serve_one_call(*scripts, asked=asked, routes=(STOPS,), leaves_after=3.0)
 
     assert (done.last.usage, done.last.estimated) == (ESTIMATE, True)
 
@@ -241,14 +248,17 @@ def test_an_engine_that_stops_when_it_is_left_bills_what_it_did(scripts):
 def test_what_the_upstream_refused_or_ended_is_not_settled_at_its_limit():
     asked = call(body(stream=True))
 
-    assert play(failing(400), asked=asked, routes=(BILLS,)).last.usage is None
-    assert play(stream(chunk("a"), DONE), asked=asked, routes=(BILLS,)).last.usage == ESTIMATE
+    assert serve_one_call(failing(400), asked=asked, routes=(BILLS,)).last.usage is None
+    assert (
+        serve_one_call(stream(chunk("a"), DONE), asked=asked, routes=(BILLS,)).last.usage
+        == ESTIMATE
+    )
 
 
 def test_a_call_that_left_while_it_was_counted_is_settled_at_its_limit_too():
     slow = FakeEstimator(takes=30.0)
     asked = call(body(stream=True, max_completion_tokens=1000))
 
-    done = play(SILENCE, asked=asked, routes=(BILLS,), estimator=slow, leaves_after=12.0)
+    done = serve_one_call(SILENCE, asked=asked, routes=(BILLS,), estimator=slow, leaves_after=12.0)
 
     assert done.last.usage == Usage(input=len(asked.body) // 4, output=1000)

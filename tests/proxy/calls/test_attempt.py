@@ -27,12 +27,12 @@ from tests.fakes.answers import (
     stream,
     usage_chunk,
 )
+from tests.fakes.call_dependencies import HoldsNothing, NoPlanning, fake_dependencies, route
 from tests.fakes.caller import FakeCaller
+from tests.fakes.chaos import two_model_catalog
 from tests.fakes.clock import played, ticks
-from tests.fakes.desk import HoldsNothing, NoPlanning, desk, route
-from tests.fakes.turmoil import town
 from tests.fakes.upstream import CONNECTING, SILENCE, After, FakeTransport, Piece, Scripted, broken
-from tests.proxy.api.servings import streamed
+from tests.proxy.api.served_calls import streamed
 
 ONE = route("one")
 
@@ -66,8 +66,8 @@ def opened(
 
     async def work() -> Any:
         transport = FakeTransport(scripts)
-        table, ledger = desk(transport, ONE)
-        table = replace(table, limits=limits, catalog=town())
+        table, ledger = fake_dependencies(transport, ONE)
+        table = replace(table, limits=limits, catalog=two_model_catalog())
         line = CallContext(streamed(), FakeCaller(), table, NoWatchdog(), Timeline(ticks))
         made = Attempt(line, RouteChoice(ONE, "m", moved), 0, **fields)
         table.route_health.health_of(ONE).limit = ConcurrencyLimit(1, 1, 1)

@@ -12,8 +12,8 @@ from proxy.calls.deadlines import (
     _UpstreamTimeout,
 )
 from proxy.errors import CallerError
+from tests.fakes.call_dependencies import LoopTasks
 from tests.fakes.clock import played, ticks
-from tests.fakes.desk import LoopTasks
 
 
 class Leaving:

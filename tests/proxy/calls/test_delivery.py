@@ -21,8 +21,8 @@ from proxy.records.receipt import Outcome, Receipt, answering_model
 from proxy.records.timeline import Timeline
 from slo.usage import Usage
 from tests.fakes.answers import ASKED, BEAT, COMPLETION, STREAMED, chunk, event, stream, usage_chunk
+from tests.fakes.call_dependencies import call, fake_dependencies, route, serve_call
 from tests.fakes.caller import FakeCaller
-from tests.fakes.desk import call, desk, route, served
 from tests.fakes.upstream import FakeExchange, FakeTransport, Scripted
 
 EXACT = Usage(input=36, cache_read=64, output=10)
@@ -39,8 +39,8 @@ def deliver(
 
     async def work() -> tuple[FakeCaller, Receipt, FakeTransport]:
         transport, caller = FakeTransport([script]), FakeCaller()
-        table, ledger = desk(transport, *routes)
-        await served(asked, caller, table, Timeline(lambda: 0.0))
+        table, ledger = fake_dependencies(transport, *routes)
+        await serve_call(asked, caller, table, Timeline(lambda: 0.0))
         (kept,) = ledger.receipts
         return caller, kept, transport
 
@@ -213,7 +213,7 @@ def test_a_reader_that_stumbles_leaves_a_receipt(mistake, raised, error):
             return b""
 
     async def work() -> tuple[FakeCaller, Receipt]:
-        table, ledger = desk(FakeTransport([]))
+        table, ledger = fake_dependencies(FakeTransport([]))
         caller, asked, timeline = FakeCaller(), call(STREAMED), Timeline(lambda: 0.0)
         exchange = FakeExchange(stream(chunk("a")))
         answer = UpstreamAnswer(exchange, OpenAIWire(), timeline, generates=True)

@@ -15,10 +15,10 @@ from proxy.calls.eligibility import (
     skip_reason,
 )
 from proxy.prefix.planned import Passthrough
-from tests.fakes.desk import KEY, call, route
-from tests.proxy.prefix.askings import body, said
+from tests.fakes.call_dependencies import KEY, call, route
+from tests.proxy.prefix.planning_requests import body, chat_message
 
-LONG = body(said("user", "x" * MIN_PLANNED_BYTES))
+LONG = body(chat_message("user", "x" * MIN_PLANNED_BYTES))
 
 
 def test_a_chat_call_that_a_cache_may_keep_is_planned():
@@ -44,10 +44,10 @@ def test_a_responses_call_that_is_translated_is_not_planned_and_its_receipt_says
 
 
 def test_tags_are_taken_off_however_small_the_prompt_is():
-    assert skip_reason(call(body(said("user", "<tg:stable>x</tg:stable>")))) is None
+    assert skip_reason(call(body(chat_message("user", "<tg:stable>x</tg:stable>")))) is None
 
 
-HELLO = body(said("user", "Hello!"))
+HELLO = body(chat_message("user", "Hello!"))
 
 
 @pytest.mark.parametrize("slots", ["0=fickle", "1=stable", ",".join(["0=fickle"] * 200)])
@@ -79,9 +79,9 @@ def test_slots_beside_what_is_no_prompt_are_reported():
 
 
 def test_a_small_prompt_that_only_speaks_of_slots_has_none():
-    assert skip_reason(call(body(said("user", "What is thriftgate_slots?")))) == Passthrough(
-        reason=UNDER_2_KB
-    )
+    assert skip_reason(
+        call(body(chat_message("user", "What is thriftgate_slots?")))
+    ) == Passthrough(reason=UNDER_2_KB)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_a_small_prompt_is_planned_where_only_calls_with_one_key_share_a_cache(
 
 
 def test_what_is_too_large_goes_unmodified_and_says_so():
-    found = skip_reason(call(body(said("user", "x" * MAX_PLANNED_BYTES))))
+    found = skip_reason(call(body(chat_message("user", "x" * MAX_PLANNED_BYTES))))
 
     assert found is not None
     assert "too large" in found.why

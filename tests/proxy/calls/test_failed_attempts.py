@@ -28,9 +28,16 @@ from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
 from slo.usage import Usage
 from tests.fakes.answers import ASKED, USAGE, event
+from tests.fakes.call_dependencies import (
+    ESTIMATE,
+    FakeEstimator,
+    FakeLedger,
+    call,
+    fake_dependencies,
+    route,
+)
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import played, ticks
-from tests.fakes.desk import ESTIMATE, FakeEstimator, FakeLedger, call, desk, route
 from tests.fakes.upstream import FakeTransport, broken
 
 
@@ -45,7 +52,7 @@ class Rested(NoWatchdog):
 
 
 def opening(*, was_taken: bool = True, takes: float = 0.0) -> tuple[Attempt, FakeLedger, Rested]:
-    table, ledger = desk(FakeTransport([]), estimator=FakeEstimator(takes=takes))
+    table, ledger = fake_dependencies(FakeTransport([]), estimator=FakeEstimator(takes=takes))
     watch = Rested()
     line = CallContext(call(ASKED), FakeCaller(), replace(table), watch, Timeline(ticks))
     made = Attempt(line, RouteChoice(route("one"), "m", "moved"), 3)

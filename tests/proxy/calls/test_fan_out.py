@@ -5,13 +5,13 @@ import pytest
 from proxy.calls.fan_out import FanOutGate
 from proxy.prefix.planned import Planned
 from tests.fakes.clock import played, ticks
-from tests.fakes.ready import ready
+from tests.fakes.planned_calls import marked_call
 
 
 async def learned() -> FanOutGate:
     """One that knows that a first byte takes a second."""
     made = FanOutGate()
-    before = await made.wait_for_prefix(ready("before", ("others", 10_000)), streamed=True)
+    before = await made.wait_for_prefix(marked_call("before", ("others", 10_000)), streamed=True)
     await asyncio.sleep(1.0)
     made.note_begun(before)
     made.note_ended(before)
@@ -29,9 +29,10 @@ async def waiting(
 ) -> tuple[FanOutGate, Planned, list[asyncio.Task[tuple[Planned, float]]]]:
     """One call that writes, and so many that wait for it."""
     fanout, began = await learned(), ticks()
-    first = await fanout.wait_for_prefix(ready("first"), streamed=True)
+    first = await fanout.wait_for_prefix(marked_call("first"), streamed=True)
     others = [
-        asyncio.ensure_future(gone(fanout, ready(f"{number}"), began)) for number in range(many)
+        asyncio.ensure_future(gone(fanout, marked_call(f"{number}"), began))
+        for number in range(many)
     ]
     return fanout, first, others
 
@@ -68,15 +69,15 @@ def test_where_the_writer_fails_one_writes_in_its_place_and_the_others_go_on_wai
 def test_nobody_waits_for_ever_for_an_upstream_that_is_silent():
     async def work() -> float:
         fanout, began = await learned(), ticks()
-        await fanout.wait_for_prefix(ready("first"), streamed=True)
-        return (await gone(fanout, ready("second"), began))[1]
+        await fanout.wait_for_prefix(marked_call("first"), streamed=True)
+        return (await gone(fanout, marked_call("second"), began))[1]
 
     assert played(work()) == pytest.approx(2.0)
 
 
 def test_whoever_fails_in_turn_nobody_is_held_back_beyond_the_longest():
     async def fails(fanout: FanOutGate, number: int, began: float) -> float:
-        call, when = await gone(fanout, ready(f"{number}"), began)
+        call, when = await gone(fanout, marked_call(f"{number}"), began)
         await asyncio.sleep(0.9)
         fanout.note_ended(call)
         return when
@@ -93,21 +94,21 @@ def test_whoever_fails_in_turn_nobody_is_held_back_beyond_the_longest():
 def test_who_leaves_while_it_waits_writes_nothing_and_is_not_waited_for():
     async def work() -> float:
         fanout, began = await learned(), ticks()
-        first = await fanout.wait_for_prefix(ready("first"), streamed=True)
-        leaves = asyncio.ensure_future(gone(fanout, ready("second"), began))
+        first = await fanout.wait_for_prefix(marked_call("first"), streamed=True)
+        leaves = asyncio.ensure_future(gone(fanout, marked_call("second"), began))
         await asyncio.sleep(0.2)
         leaves.cancel()
         with pytest.raises(asyncio.CancelledError):
             await leaves
         fanout.note_ended(first)
-        return (await gone(fanout, ready("third"), began))[1]
+        return (await gone(fanout, marked_call("third"), began))[1]
 
     assert played(work()) == pytest.approx(0.2)
 
 
 def test_a_call_that_need_not_wait_comes_back_as_it_is():
     async def work() -> bool:
-        call = ready("first")
+        call = marked_call("first")
         return await (await learned()).wait_for_prefix(call, streamed=True) is call
 
     assert played(work())

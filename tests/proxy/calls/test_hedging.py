@@ -22,11 +22,18 @@ from proxy.records.timeline import Timeline
 from slo.breaker import BreakerState
 from slo.usage import Usage
 from tests.fakes.answers import SHOWN, STREAM, STREAMED, chunk, failing, stream
+from tests.fakes.call_dependencies import (
+    HoldsNothing,
+    NoPlanning,
+    call,
+    fake_dependencies,
+    route,
+    serve_call,
+)
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import played, ticks
-from tests.fakes.desk import HoldsNothing, NoPlanning, call, desk, route, served
 from tests.fakes.upstream import SILENCE, After, FakeTransport, Piece, Scripted, broken
-from tests.proxy.api.servings import ONE, TWO, streamed
+from tests.proxy.api.served_calls import ONE, TWO, streamed
 
 THREE = route("three")
 #: Deadline of the races here, in seconds.
@@ -88,7 +95,9 @@ def race(
 ) -> Raced:
     async def work() -> Raced:
         transport = FakeTransport(scripts)
-        table, ledger = desk(transport, *(each.route for each in choices), patience=patience)
+        table, ledger = fake_dependencies(
+            transport, *(each.route for each in choices), patience=patience
+        )
         table = replace(table, router=Decided(RoutingDecision(choices=choices, deadline=DEADLINE)))
         table = replace(table, limits=limits, planning=SlowPlanning(planned_in))
         before(table)
@@ -97,7 +106,7 @@ def race(
         taker = FakeCaller(**caller)
         error, began = None, ticks()
         try:
-            await served(asking or streamed(), taker, table, Timeline(ticks))
+            await serve_call(asking or streamed(), taker, table, Timeline(ticks))
         except ProxyError as raised:
             error = raised
         took = ticks() - began
@@ -363,12 +372,14 @@ def stopped(
 
     async def work() -> list[tuple[int, str, bool]]:
         choices = (RouteChoice(ONE, "m"), RouteChoice(TWO, "m"))
-        table, ledger = desk(FakeTransport([SILENCE, SILENCE]), ONE, TWO, patience=LONG)
+        table, ledger = fake_dependencies(
+            FakeTransport([SILENCE, SILENCE]), ONE, TWO, patience=LONG
+        )
         decided = Decided(RoutingDecision(choices=choices, deadline=DEADLINE))
         table = replace(table, router=decided, limits=limits)
         for _ in range(calls_before):
             table.route_health.hedges.record_call(1_000_000, ticks())
-        line = served(streamed(), FakeCaller(), table, Timeline(ticks))
+        line = serve_call(streamed(), FakeCaller(), table, Timeline(ticks))
         task = asyncio.get_running_loop().create_task(line)
         await asyncio.sleep(at)
         task.cancel()

@@ -19,11 +19,11 @@ from proxy.records.receipt import Receipt
 from proxy.records.timeline import Timeline
 from slo.breaker import BASE_EJECTION_S, CONSECUTIVE_FAILURES
 from tests.fakes.answers import SHOWN, STREAM, stream
+from tests.fakes.call_dependencies import fake_dependencies, route, serve_call
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import played, ticks
-from tests.fakes.desk import desk, route, served
 from tests.fakes.upstream import SILENCE, After, FakeExchange, FakeTransport, broken
-from tests.proxy.api.servings import ONE, TWO, streamed
+from tests.proxy.api.served_calls import ONE, TWO, streamed
 
 THREE = route("three")
 DEADLINE = 0.66
@@ -98,7 +98,7 @@ def calls(
         transport = Paced(
             {each.upstream.name: PACES[pace] for each, pace in zip(routes, paces, strict=True)}
         )
-        table, ledger = desk(transport, *routes, patience=PATIENCE)
+        table, ledger = fake_dependencies(transport, *routes, patience=PATIENCE)
         choices = tuple(RouteChoice(each, "m") for each in routes)
         table = replace(table, router=Decided(RoutingDecision(choices=choices, deadline=deadline)))
         for _ in range(100):
@@ -110,7 +110,7 @@ def calls(
         for number in range(CALLS):
             transport.call, began, caller = number, ticks(), FakeCaller()
             try:
-                await served(streamed(), caller, table, Timeline(ticks))
+                await serve_call(streamed(), caller, table, Timeline(ticks))
                 assert caller.body == SHOWN
             except ProxyError:
                 took.failed += 1

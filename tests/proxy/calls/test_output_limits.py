@@ -3,7 +3,7 @@ import pytest
 
 from proxy.calls import output_limits
 from proxy.calls.output_limits import OutputAllowance, decode_once, output_allowance, read_fields
-from tests.fakes.desk import route
+from tests.fakes.call_dependencies import route
 
 THERE = route("gpu")
 

@@ -8,15 +8,22 @@ from proxy.errors import CallerError, ProxyError
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
 from tests.fakes.answers import ASKED, BEAT, COMPLETION, DONE, SHOWN, STREAM, chunk, failing, stream
+from tests.fakes.call_dependencies import (
+    ESTIMATE,
+    FakeEstimator,
+    call,
+    fake_dependencies,
+    route,
+    serve_call,
+)
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import ticks
-from tests.fakes.desk import ESTIMATE, FakeEstimator, call, desk, route, served
 from tests.fakes.upstream import After, FakeTransport, Scripted, broken, unreachable
-from tests.proxy.api.servings import EXACT, ONE, play, streamed
+from tests.proxy.api.served_calls import EXACT, ONE, serve_one_call, streamed
 
 
 def test_a_whole_answer_reaches_the_caller_byte_for_byte_with_its_price():
-    done = play(Scripted([COMPLETION]))
+    done = serve_one_call(Scripted([COMPLETION]))
 
     assert done.caller.body == COMPLETION
     assert done.caller.receipt is done.last
@@ -29,22 +36,22 @@ def test_a_whole_answer_reaches_the_caller_byte_for_byte_with_its_price():
 
 
 def test_a_whole_answer_in_pieces_is_one_answer():
-    assert play(Scripted([COMPLETION[:7], COMPLETION[7:]])).caller.pieces == [COMPLETION]
+    assert serve_one_call(Scripted([COMPLETION[:7], COMPLETION[7:]])).caller.pieces == [COMPLETION]
 
 
 def test_the_receipt_of_a_whole_answer_is_kept_before_the_caller_has_it():
-    assert play(Scripted([COMPLETION])).caller.observed == [1]
+    assert serve_one_call(Scripted([COMPLETION])).caller.observed == [1]
 
 
 def test_the_receipt_of_a_stream_is_kept_before_the_caller_has_its_end():
-    done = play(stream(chunk("a"), chunk("b"), DONE), asked=streamed())
+    done = serve_one_call(stream(chunk("a"), chunk("b"), DONE), asked=streamed())
 
     assert done.caller.observed == [0, 0, 1]
 
 
 def test_the_receipt_of_a_stream_without_an_ending_event_is_kept_before_its_end():
     last = chunk("a", reason="stop")
-    done = play(stream(last), asked=streamed(), trailer=b": cost\n\n")
+    done = serve_one_call(stream(last), asked=streamed(), trailer=b": cost\n\n")
 
     assert done.caller.pieces == [last, b": cost\n\n"]
     assert done.caller.observed == [0, 1]
@@ -52,7 +59,7 @@ def test_the_receipt_of_a_stream_without_an_ending_event_is_kept_before_its_end(
 
 
 def test_a_stream_reaches_the_caller_without_the_usage_it_did_not_ask_for():
-    done = play(stream(STREAM), asked=streamed())
+    done = serve_one_call(stream(STREAM), asked=streamed())
 
     assert done.caller.body == SHOWN
     assert done.last.usage == EXACT
@@ -60,21 +67,21 @@ def test_a_stream_reaches_the_caller_without_the_usage_it_did_not_ask_for():
 
 
 def test_the_answers_first_byte_is_timed_from_the_calls_arrival():
-    done = play(stream(BEAT, chunk("a"), DONE), asked=streamed())
+    done = serve_one_call(stream(BEAT, chunk("a"), DONE), asked=streamed())
 
     assert done.last.ttft == 0.0
     assert done.last.overhead == 0.0
 
 
 def test_a_trailer_stands_before_the_end_of_a_stream():
-    done = play(stream(chunk("a"), DONE), asked=streamed(), trailer=b": cost\n\n")
+    done = serve_one_call(stream(chunk("a"), DONE), asked=streamed(), trailer=b": cost\n\n")
 
     assert done.caller.body == chunk("a") + b": cost\n\n" + DONE
 
 
 def test_an_answer_of_another_kind_is_passed_on_as_it_comes_and_gets_no_trailer():
     sound = Scripted([b"\x00\x01", b"\x02"], headers={"content-type": "audio/mpeg"})
-    done = play(sound, asked=call(ASKED, endpoint="audio/speech"), trailer=b": cost\n\n")
+    done = serve_one_call(sound, asked=call(ASKED, endpoint="audio/speech"), trailer=b": cost\n\n")
 
     assert done.caller.pieces == [b"\x00\x01", b"\x02"]
     assert done.last.outcome is Outcome.ANSWERED
@@ -82,13 +89,15 @@ def test_an_answer_of_another_kind_is_passed_on_as_it_comes_and_gets_no_trailer(
 
 
 def test_an_answer_without_a_body_is_an_answer():
-    done = play(Scripted([], status=204, headers={}), asked=call(ASKED, endpoint="files/f"))
+    done = serve_one_call(
+        Scripted([], status=204, headers={}), asked=call(ASKED, endpoint="files/f")
+    )
 
     assert (done.caller.body, done.caller.is_ended, done.last.status) == (b"", True, 204)
 
 
 def test_usage_that_never_came_is_estimated():
-    done = play(stream(chunk("a"), DONE), asked=streamed())
+    done = serve_one_call(stream(chunk("a"), DONE), asked=streamed())
 
     assert (done.last.outcome, done.last.usage, done.last.estimated) == (
         Outcome.ANSWERED,
@@ -100,19 +109,19 @@ def test_usage_that_never_came_is_estimated():
 def test_usage_that_cannot_be_true_is_estimated():
     zero = COMPLETION.replace(b": 10,", b": 0,").replace(b": 110,", b": 100,")
 
-    assert play(Scripted([zero])).last.usage == ESTIMATE
+    assert serve_one_call(Scripted([zero])).last.usage == ESTIMATE
 
 
 def test_only_exact_usage_teaches_the_estimator():
     learner = FakeEstimator()
-    play(Scripted([COMPLETION]), estimator=learner)
-    play(stream(chunk("a"), broken()), asked=streamed(), estimator=learner)
+    serve_one_call(Scripted([COMPLETION]), estimator=learner)
+    serve_one_call(stream(chunk("a"), broken()), asked=streamed(), estimator=learner)
 
     assert learner.learnt == [EXACT]
 
 
 def test_an_unknown_model_leaves_a_receipt_of_the_refusal():
-    done = play(asked=call(ASKED.replace(b'"m"', b'"n"')))
+    done = serve_one_call(asked=call(ASKED.replace(b'"m"', b'"n"')))
 
     assert isinstance(done.error, CallerError)
     assert done.outcomes == [(Outcome.REFUSED, True)]
@@ -123,7 +132,7 @@ def test_an_unknown_model_leaves_a_receipt_of_the_refusal():
 def test_a_call_that_cannot_be_said_to_an_upstream_is_refused(before):
     routes = (*[ONE] * before, route("claude", kind="anthropic"))
     body = b'{"model":"m","messages":[{"role":"user","content":"Hi"}],"n":3}'
-    done = play(*[failing(503)] * before, asked=call(body), routes=routes)
+    done = serve_one_call(*[failing(503)] * before, asked=call(body), routes=routes)
 
     assert isinstance(done.error, CallerError)
     assert done.outcomes == [(Outcome.FAILED, False)] * before + [(Outcome.REFUSED, True)]
@@ -131,7 +140,7 @@ def test_a_call_that_cannot_be_said_to_an_upstream_is_refused(before):
 
 
 def test_the_first_content_is_timed_not_the_opening():
-    done = play(stream(chunk(""), After(3.0, chunk("a")), DONE), asked=streamed())
+    done = serve_one_call(stream(chunk(""), After(3.0, chunk("a")), DONE), asked=streamed())
 
     assert done.last.ttft == pytest.approx(3.0)
 
@@ -139,7 +148,7 @@ def test_the_first_content_is_timed_not_the_opening():
 @pytest.mark.parametrize("media", ["text/html", "text/plain", ""])
 def test_a_page_is_no_answer_of_an_endpoint_that_generates(media):
     page = Scripted([b"<html>Log in</html>"], headers={"content-type": media})
-    done = play(page, page)
+    done = serve_one_call(page, page)
 
     assert done.error is not None
     assert (done.error.status, done.error.code) == (502, "upstream_malformed")
@@ -154,9 +163,9 @@ def test_a_large_body_is_prepared_the_same(asked):
     claude = route("claude", kind="anthropic")
 
     async def work() -> list[Receipt]:
-        table, ledger = desk(FakeTransport([unreachable()]), claude)
+        table, ledger = fake_dependencies(FakeTransport([unreachable()]), claude)
         with pytest.raises(ProxyError):
-            await served(call(large), FakeCaller(), table, Timeline(ticks))
+            await serve_call(call(large), FakeCaller(), table, Timeline(ticks))
         return ledger.receipts
 
     outcome = Outcome.REFUSED if b'"n"' in asked else Outcome.FAILED

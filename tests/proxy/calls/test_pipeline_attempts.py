@@ -7,9 +7,9 @@ from proxy.calls.retry_policy import RetryPolicy
 from proxy.errors import UpstreamError
 from proxy.records.receipt import Outcome
 from tests.fakes.answers import ASKED, BEAT, COMPLETION, DONE, SHOWN, STREAM, chunk, failing, stream
-from tests.fakes.desk import ESTIMATE, FakeEstimator, route
+from tests.fakes.call_dependencies import ESTIMATE, FakeEstimator, route
 from tests.fakes.upstream import CONNECTING, SILENCE, Scripted, broken, unreachable
-from tests.proxy.api.servings import ONE, TWO, play, streamed
+from tests.proxy.api.served_calls import ONE, TWO, serve_one_call, streamed
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ from tests.proxy.api.servings import ONE, TWO, play, streamed
     ],
 )
 def test_a_route_that_does_not_begin_leaves_the_call_to_the_next_one(first):
-    done = play(first, stream(STREAM), asked=streamed(), routes=(ONE, TWO))
+    done = serve_one_call(first, stream(STREAM), asked=streamed(), routes=(ONE, TWO))
 
     assert done.outcomes == [(Outcome.FAILED, False), (Outcome.ANSWERED, True)]
     assert done.caller.body == SHOWN
@@ -41,15 +41,15 @@ def test_a_route_that_does_not_begin_leaves_the_call_to_the_next_one(first):
 
 
 def test_the_caller_hears_of_each_attempt_but_the_one_that_answered():
-    done = play(stream(BEAT, broken()), Scripted([COMPLETION]), routes=(ONE, TWO))
+    done = serve_one_call(stream(BEAT, broken()), Scripted([COMPLETION]), routes=(ONE, TWO))
 
     assert done.caller.attempts == done.receipts[:1]
-    assert play(Scripted([COMPLETION]), routes=(ONE, TWO)).caller.attempts == []
+    assert serve_one_call(Scripted([COMPLETION]), routes=(ONE, TWO)).caller.attempts == []
 
 
 def test_each_attempt_starts_from_the_callers_own_bytes():
     other = route("two", model="their-name")
-    done = play(failing(500), Scripted([COMPLETION]), routes=(ONE, other))
+    done = serve_one_call(failing(500), Scripted([COMPLETION]), routes=(ONE, other))
 
     first, second = (prepared.body for _, prepared in done.transport.sent)
     assert first == ASKED
@@ -57,13 +57,13 @@ def test_each_attempt_starts_from_the_callers_own_bytes():
 
 
 def test_no_other_route_is_tried_after_the_first_content_byte():
-    done = play(stream(chunk("a"), broken()), asked=streamed(), routes=(ONE, TWO))
+    done = serve_one_call(stream(chunk("a"), broken()), asked=streamed(), routes=(ONE, TWO))
 
     assert len(done.transport.sent) == 1
 
 
 def test_a_failure_that_would_repeat_everywhere_is_reported_at_once():
-    done = play(failing(400, said="no such tool"), routes=(ONE, TWO))
+    done = serve_one_call(failing(400, said="no such tool"), routes=(ONE, TWO))
 
     assert done.outcomes == [(Outcome.FAILED, True)]
     assert done.error is not None
@@ -72,7 +72,9 @@ def test_a_failure_that_would_repeat_everywhere_is_reported_at_once():
 
 
 def test_the_last_failure_is_reported_when_no_route_begins():
-    done = play(unreachable(), failing(503), routes=(ONE, TWO), patience=RetryPolicy(retries=0))
+    done = serve_one_call(
+        unreachable(), failing(503), routes=(ONE, TWO), patience=RetryPolicy(retries=0)
+    )
 
     assert done.outcomes == [(Outcome.FAILED, False), (Outcome.FAILED, True)]
     assert isinstance(done.error, UpstreamError)
@@ -82,7 +84,7 @@ def test_the_last_failure_is_reported_when_no_route_begins():
 
 
 def test_what_an_upstream_says_of_its_own_failure_stays_here():
-    done = play(failing(500), patience=RetryPolicy(retries=0))
+    done = serve_one_call(failing(500), patience=RetryPolicy(retries=0))
 
     assert done.error is not None
     assert "verysecret" not in done.error.message
@@ -91,7 +93,7 @@ def test_what_an_upstream_says_of_its_own_failure_stays_here():
 
 @pytest.mark.parametrize("pieces", [[b"x" * 300_000], [b'{"error"', broken()]])
 def test_a_failure_whose_body_cannot_be_read_is_known_by_its_status(pieces):
-    done = play(Scripted(pieces, status=503, headers={}), patience=RetryPolicy(retries=0))
+    done = serve_one_call(Scripted(pieces, status=503, headers={}), patience=RetryPolicy(retries=0))
 
     assert done.error is not None
     assert done.error.code == "upstream_overloaded"
@@ -108,21 +110,21 @@ def test_a_failure_whose_body_cannot_be_read_is_known_by_its_status(pieces):
     ],
 )
 def test_what_an_upstream_had_begun_to_work_on_is_billed(first, usage):
-    failed = play(first, Scripted([COMPLETION]), routes=(ONE, TWO)).receipts[0]
+    failed = serve_one_call(first, Scripted([COMPLETION]), routes=(ONE, TWO)).receipts[0]
 
     assert (failed.usage, failed.estimated) == (usage, usage is not None)
 
 
 def test_counting_a_prompt_may_take_longer_than_the_first_byte():
     slow = FakeEstimator(takes=30.0)
-    done = play(stream(BEAT, broken()), Scripted([COMPLETION]), estimator=slow)
+    done = serve_one_call(stream(BEAT, broken()), Scripted([COMPLETION]), estimator=slow)
 
     assert done.outcomes == [(Outcome.FAILED, False), (Outcome.ANSWERED, True)]
     assert done.receipts[0].usage == ESTIMATE
 
 
 def test_a_short_retry_after_is_waited_for():
-    done = play(failing(429, {"retry-after": "7"}), Scripted([COMPLETION]))
+    done = serve_one_call(failing(429, {"retry-after": "7"}), Scripted([COMPLETION]))
 
     assert done.outcomes == [(Outcome.FAILED, False), (Outcome.ANSWERED, True)]
     assert done.took == pytest.approx(7.0)
@@ -131,14 +133,14 @@ def test_a_short_retry_after_is_waited_for():
 
 def test_a_retry_after_that_is_a_date_is_waited_for_like_a_number():
     now, then = "Wed, 21 Oct 2026 07:28:00 GMT", "Wed, 21 Oct 2026 07:28:07 GMT"
-    done = play(failing(429, {"retry-after": then, "date": now}), Scripted([COMPLETION]))
+    done = serve_one_call(failing(429, {"retry-after": then, "date": now}), Scripted([COMPLETION]))
 
     assert done.outcomes == [(Outcome.FAILED, False), (Outcome.ANSWERED, True)]
     assert done.took == pytest.approx(7.0)
 
 
 def test_a_long_retry_after_is_passed_on():
-    done = play(failing(429, {"retry-after": "9"}))
+    done = serve_one_call(failing(429, {"retry-after": "9"}))
 
     assert done.error is not None
     assert done.error.retry_after == 9.0
@@ -146,7 +148,7 @@ def test_a_long_retry_after_is_passed_on():
 
 
 def test_a_first_byte_that_does_not_come_is_reported_as_a_timeout_and_billed():
-    done = play(stream(BEAT, SILENCE), asked=streamed())
+    done = serve_one_call(stream(BEAT, SILENCE), asked=streamed())
 
     assert isinstance(done.error, _UpstreamTimeout)
     assert (done.error.status, done.error.code) == (504, "upstream_timeout")
@@ -156,13 +158,13 @@ def test_a_first_byte_that_does_not_come_is_reported_as_a_timeout_and_billed():
 
 
 def test_keep_alives_do_not_put_the_first_byte_off():
-    done = play(stream(*[BEAT] * 50, SILENCE), asked=streamed())
+    done = serve_one_call(stream(*[BEAT] * 50, SILENCE), asked=streamed())
 
     assert isinstance(done.error, _UpstreamTimeout)
 
 
 def test_a_timeout_the_upstream_itself_reports_is_not_billed():
-    done = play(failing(504), patience=RetryPolicy(retries=0))
+    done = serve_one_call(failing(504), patience=RetryPolicy(retries=0))
 
     assert done.error is not None
     assert done.error.code == "upstream_timeout"
@@ -170,7 +172,7 @@ def test_a_timeout_the_upstream_itself_reports_is_not_billed():
 
 
 def test_each_route_has_its_own_time_for_the_first_byte():
-    done = play(SILENCE, SILENCE, routes=(ONE, TWO))
+    done = serve_one_call(SILENCE, SILENCE, routes=(ONE, TWO))
 
     assert done.outcomes == [(Outcome.FAILED, False), (Outcome.FAILED, True)]
     assert 20.0 <= done.took <= 22.0
@@ -195,7 +197,7 @@ def test_a_stream_that_opens_and_says_nothing_leaves_the_call_to_the_next_route(
     said, endpoint, kind = opened
     asked = streamed(endpoint=endpoint)
     routes = (route("zero", kind=kind), ONE)
-    done = play(stream(said, end), stream(STREAM), asked=asked, routes=routes)
+    done = serve_one_call(stream(said, end), stream(STREAM), asked=asked, routes=routes)
 
     assert done.outcomes == [(Outcome.FAILED, False), (Outcome.ANSWERED, True)]
     assert done.receipts[0].ttft is None
@@ -207,7 +209,7 @@ def test_a_stream_that_opens_and_says_nothing_leaves_the_call_to_the_next_route(
 def test_a_stream_that_opens_and_falls_silent_is_late_for_its_first_byte(opened):
     said, endpoint, kind = opened
     asked = streamed(endpoint=endpoint)
-    done = play(stream(said, SILENCE), asked=asked, routes=(route(kind=kind),))
+    done = serve_one_call(stream(said, SILENCE), asked=asked, routes=(route(kind=kind),))
 
     assert isinstance(done.error, _UpstreamTimeout)
     assert done.error.status == 504
@@ -217,7 +219,7 @@ def test_a_stream_that_opens_and_falls_silent_is_late_for_its_first_byte(opened)
 @pytest.mark.parametrize("first", [CONNECTING, Scripted([SILENCE], status=503)])
 @pytest.mark.parametrize("leaves", [3.0, None])
 def test_what_nobody_worked_on_is_not_billed(first, leaves):
-    done = play(first, leaves_after=leaves)
+    done = serve_one_call(first, leaves_after=leaves)
 
     assert isinstance(done.error, ClientDisconnected if leaves else _UpstreamTimeout)
     assert (done.last.usage, done.last.estimated) == (None, False)
@@ -226,7 +228,7 @@ def test_what_nobody_worked_on_is_not_billed(first, leaves):
 def test_why_an_upstream_failed_is_in_the_log_and_not_in_the_answer(caplog):
     lost = unreachable()
     lost.detail = "gaierror: no such host inner.host"
-    done = play(lost, patience=RetryPolicy(retries=0))
+    done = serve_one_call(lost, patience=RetryPolicy(retries=0))
 
     assert "upstream one: upstream_unreachable (gaierror: no such host inner.host)" in caplog.text
     assert done.error is lost

@@ -10,16 +10,23 @@ from proxy.records.receipt import Outcome
 from proxy.records.timeline import Timeline
 from slo.usage import Usage
 from tests.fakes.answers import ASKED, COMPLETION, SHOWN, STREAM, USAGE, chunk, event, stream
+from tests.fakes.call_dependencies import (
+    ESTIMATE,
+    FakeEstimator,
+    call,
+    fake_dependencies,
+    route,
+    serve_call,
+)
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import played, ticks
-from tests.fakes.desk import ESTIMATE, FakeEstimator, call, desk, route, served
 from tests.fakes.upstream import SILENCE, After, FakeExchange, FakeTransport, Scripted, broken
-from tests.proxy.api.servings import EXACT, ONE, TWO, play, streamed
+from tests.proxy.api.served_calls import EXACT, ONE, TWO, serve_one_call, streamed
 
 
 def test_an_answer_of_another_kind_that_breaks_stops_short():
     sound = Scripted([b"\x00", broken()], headers={"content-type": "audio/mpeg"})
-    done = play(sound, asked=call(ASKED, endpoint="audio/speech"))
+    done = serve_one_call(sound, asked=call(ASKED, endpoint="audio/speech"))
 
     assert done.caller.body == b"\x00"
     assert not done.caller.is_ended
@@ -29,7 +36,7 @@ def test_an_answer_of_another_kind_that_breaks_stops_short():
 @pytest.mark.parametrize("endpoint", ["chat/completions", "images/generations"])
 def test_a_whole_answer_whose_connection_breaks_after_its_last_byte_is_delivered(endpoint):
     sound = Scripted([COMPLETION[:9], COMPLETION[9:], broken()])
-    done = play(sound, asked=call(ASKED, endpoint=endpoint))
+    done = serve_one_call(sound, asked=call(ASKED, endpoint=endpoint))
 
     assert done.caller.body == COMPLETION
     assert done.outcomes == [(Outcome.ANSWERED, True)]
@@ -46,7 +53,7 @@ def test_a_whole_answer_whose_connection_breaks_after_its_last_byte_is_delivered
     ],
 )
 def test_a_stream_that_cannot_go_on_says_so_in_the_words_of_its_endpoint(end, endpoint, starts):
-    done = play(stream(chunk("a"), end), asked=streamed(endpoint=endpoint))
+    done = serve_one_call(stream(chunk("a"), end), asked=streamed(endpoint=endpoint))
 
     assert done.caller.pieces[0] == chunk("a")
     assert done.caller.pieces[1].startswith(starts)
@@ -59,7 +66,7 @@ def test_a_stream_that_cannot_go_on_says_so_in_the_words_of_its_endpoint(end, en
 
 
 def test_a_stream_that_ends_before_its_answer_does_is_broken():
-    done = play(stream(chunk("a")), asked=streamed())
+    done = serve_one_call(stream(chunk("a")), asked=streamed())
 
     assert b'"code":"upstream_cut_off"' in done.caller.pieces[1]
     assert done.outcomes == [(Outcome.BROKEN, True)]
@@ -80,7 +87,7 @@ def test_a_stream_that_ends_before_its_answer_does_is_broken():
     ],
 )
 def test_a_whole_answer_that_is_none_is_a_failure(kind, body):
-    done = play(Scripted([body]), Scripted([body]), routes=(route(kind=kind),))
+    done = serve_one_call(Scripted([body]), Scripted([body]), routes=(route(kind=kind),))
 
     assert done.error is not None
     assert (done.error.status, done.error.code) == (502, "upstream_malformed")
@@ -95,7 +102,7 @@ PART = b'{"id":"chatcmpl-1","choices":[{"ind'
     ("kind", "body"), [("openai", chunk("a")), ("anthropic", chunk("a")), ("anthropic", PART)]
 )
 def test_what_was_paid_for_and_nobody_can_read_is_not_bought_again(kind, body):
-    done = play(Scripted([body]), Scripted([body]), routes=(route(kind=kind),))
+    done = serve_one_call(Scripted([body]), Scripted([body]), routes=(route(kind=kind),))
 
     assert done.error is not None
     assert (done.error.status, done.error.code) == (502, "upstream_malformed")
@@ -104,7 +111,7 @@ def test_what_was_paid_for_and_nobody_can_read_is_not_bought_again(kind, body):
 
 
 def test_what_was_broken_off_reaches_its_caller_as_it_would_directly():
-    done = play(Scripted([PART]))
+    done = serve_one_call(Scripted([PART]))
 
     assert done.error is None
     assert done.caller.body == PART
@@ -130,7 +137,7 @@ SECRET = "no credit left on sk-verysecretkey123"
 )
 def test_an_error_in_place_of_a_whole_answer_is_the_failure_it_is(kind, body, status):
     said = Scripted([json.dumps(body).encode()])
-    done = play(said, routes=(route(kind=kind),), patience=RetryPolicy(retries=0))
+    done = serve_one_call(said, routes=(route(kind=kind),), patience=RetryPolicy(retries=0))
 
     assert done.error is not None
     assert done.error.status == status
@@ -141,7 +148,7 @@ def test_an_error_in_place_of_a_whole_answer_is_the_failure_it_is(kind, body, st
 
 def test_an_error_in_place_of_a_whole_answer_leaves_the_call_to_the_next_route():
     error = Scripted([b'{"error":{"message":"overloaded","code":503}}'])
-    done = play(error, Scripted([COMPLETION]), routes=(ONE, TWO))
+    done = serve_one_call(error, Scripted([COMPLETION]), routes=(ONE, TWO))
 
     assert done.outcomes == [(Outcome.FAILED, False), (Outcome.ANSWERED, True)]
     assert done.caller.body == COMPLETION
@@ -149,7 +156,7 @@ def test_an_error_in_place_of_a_whole_answer_leaves_the_call_to_the_next_route()
 
 def test_an_error_that_says_what_it_used_is_billed_for_that():
     error = Scripted([json.dumps({"error": {"message": "no"}, "usage": USAGE}).encode()])
-    done = play(error, patience=RetryPolicy(retries=0))
+    done = serve_one_call(error, patience=RetryPolicy(retries=0))
 
     assert (done.last.outcome, done.last.usage, done.last.estimated) == (
         Outcome.FAILED, EXACT, False,
@@ -174,7 +181,7 @@ def failed_response(**fields: Any) -> dict[str, Any]:
 )
 def test_a_response_that_failed_is_passed_on_without_its_keys(told, usage, estimated):
     body = json.dumps(failed_response(usage=told)).encode()
-    done = play(Scripted([body]), asked=call(ASKED, endpoint="responses"))
+    done = serve_one_call(Scripted([body]), asked=call(ASKED, endpoint="responses"))
 
     left = body.replace(b"sk-verysecretkey123", b"[redacted]")
     assert json.loads(done.caller.body) == json.loads(left)
@@ -186,7 +193,7 @@ def test_a_response_that_failed_is_passed_on_without_its_keys(told, usage, estim
 
 def test_what_is_only_looked_up_is_answered_without_its_keys():
     body = json.dumps(failed_response(usage=USAGE)).encode()
-    done = play(
+    done = serve_one_call(
         Scripted([body]), asked=call(b"", endpoint="responses/r", method="GET", fields=None)
     )
 
@@ -196,18 +203,20 @@ def test_what_is_only_looked_up_is_answered_without_its_keys():
 
 def test_what_was_delivered_before_the_break_is_what_is_counted():
     estimator = FakeEstimator()
-    play(stream(chunk("Hel"), chunk("lo"), broken()), asked=streamed(), estimator=estimator)
+    serve_one_call(
+        stream(chunk("Hel"), chunk("lo"), broken()), asked=streamed(), estimator=estimator
+    )
 
     assert estimator.delivered == ["Hello"]
 
 
 def test_an_upstream_that_stalls_midway_is_waited_for_so_long_and_no_longer():
-    assert 5.0 <= play(stream(chunk("a"), SILENCE), asked=streamed()).took <= 6.0
+    assert 5.0 <= serve_one_call(stream(chunk("a"), SILENCE), asked=streamed()).took <= 6.0
 
 
 def test_keep_alives_midway_do_not_put_a_stall_off():
     beats = [After(2.0, b": ping\n\n")] * 9
-    done = play(stream(chunk("a"), *beats), asked=streamed())
+    done = serve_one_call(stream(chunk("a"), *beats), asked=streamed())
 
     assert 5.0 <= done.took <= 6.0
     assert done.last.error == "upstream_timeout"
@@ -215,7 +224,7 @@ def test_keep_alives_midway_do_not_put_a_stall_off():
 
 def test_content_midway_does():
     words = [After(2.0, chunk("b"))] * 9
-    done = play(stream(chunk("a"), *words, STREAM), asked=streamed())
+    done = serve_one_call(stream(chunk("a"), *words, STREAM), asked=streamed())
 
     assert done.took >= 18.0
     assert done.outcomes == [(Outcome.ANSWERED, True)]
@@ -223,7 +232,7 @@ def test_content_midway_does():
 
 def test_an_error_event_of_the_upstream_makes_the_answer_a_broken_one():
     error = b'data: {"error":{"message":"overloaded"}}\n\n'
-    done = play(stream(chunk("a"), error), asked=streamed())
+    done = serve_one_call(stream(chunk("a"), error), asked=streamed())
 
     assert done.outcomes == [(Outcome.BROKEN, True)]
     assert done.last.error == "upstream_failed_midway"
@@ -242,7 +251,7 @@ TOLD = {"input_tokens": 50, "output_tokens": 10}
 @pytest.mark.parametrize("pieces", [[DELTA + failed(usage=TOLD)], [DELTA, failed(usage=TOLD)]])
 def test_content_before_an_error_begins_the_answer_and_what_the_error_says_is_billed(pieces):
     opened = event({"type": "response.created", "response": {"id": "resp_1"}})
-    done = play(stream(opened, *pieces), asked=streamed(endpoint="responses"))
+    done = serve_one_call(stream(opened, *pieces), asked=streamed(endpoint="responses"))
 
     assert done.caller.body == opened + b"".join([DELTA, failed(usage=TOLD)])
     assert done.outcomes == [(Outcome.BROKEN, True)]
@@ -254,7 +263,7 @@ def test_content_before_an_error_begins_the_answer_and_what_the_error_says_is_bi
 @pytest.mark.parametrize("tier", ["default", "unpriced"])
 def test_an_error_before_any_content_is_billed_for_what_it_says(tier, end):
     opened = event({"type": "response.created", "response": {"id": "resp_1"}})
-    done = play(
+    done = serve_one_call(
         stream(opened + failed(usage=TOLD, service_tier=tier) + end),
         asked=streamed(endpoint="responses"),
         patience=RetryPolicy(retries=0),
@@ -267,7 +276,7 @@ def test_an_error_before_any_content_is_billed_for_what_it_says(tier, end):
 
 
 def test_a_stored_answer_that_failed_is_passed_on_and_not_billed_again():
-    done = play(
+    done = serve_one_call(
         stream(failed(usage=TOLD)),
         asked=streamed(endpoint="responses/r", method="GET"),
         patience=RetryPolicy(retries=0),
@@ -281,7 +290,7 @@ def test_a_stored_answer_that_failed_is_passed_on_and_not_billed_again():
 
 def test_a_chunk_and_an_error_in_one_piece_are_both_passed_on():
     error = event({"error": {"message": "bad key sk-verysecretkey123"}})
-    done = play(stream(chunk("a") + error), asked=streamed())
+    done = serve_one_call(stream(chunk("a") + error), asked=streamed())
 
     assert done.caller.body == chunk("a") + error.replace(b"sk-verysecretkey123", b"[redacted]")
     assert done.outcomes == [(Outcome.BROKEN, True)]
@@ -289,7 +298,7 @@ def test_a_chunk_and_an_error_in_one_piece_are_both_passed_on():
 
 def test_the_end_of_a_stream_that_failed_begins_nothing():
     error = event({"error": {"message": "no"}})
-    done = play(
+    done = serve_one_call(
         stream(chunk("") + error + event("[DONE]")),
         asked=streamed(),
         patience=RetryPolicy(retries=0),
@@ -306,9 +315,9 @@ def test_an_upstream_is_let_go_before_its_caller_is_notified_of_the_break():
             return exchange
 
     async def work() -> list[object]:
-        table, _ = desk(Only([]))
+        table, _ = fake_dependencies(Only([]))
         caller = FakeCaller(seen=lambda: exchange.closed)
-        await served(streamed(), caller, table, Timeline(ticks))
+        await serve_call(streamed(), caller, table, Timeline(ticks))
         return caller.observed
 
     assert played(work()) == [0, 1]
@@ -316,7 +325,7 @@ def test_an_upstream_is_let_go_before_its_caller_is_notified_of_the_break():
 
 @pytest.mark.parametrize("end", [broken(), SILENCE])
 def test_what_happens_after_the_closing_event_changes_nothing(end):
-    done = play(stream(STREAM, end), asked=streamed())
+    done = serve_one_call(stream(STREAM, end), asked=streamed())
 
     assert done.caller.body == SHOWN
     assert done.caller.is_ended

@@ -9,9 +9,9 @@ from openai.types.responses import CompactedResponse, Response, ResponseCompacti
 from proxy.records.receipt import Outcome
 from slo.usage import Usage
 from tests.fakes.answers import STREAMED, event, stream
-from tests.fakes.desk import call, route
+from tests.fakes.call_dependencies import call, route
 from tests.fakes.upstream import After, Scripted, broken
-from tests.proxy.api.servings import play
+from tests.proxy.api.served_calls import serve_one_call
 
 ITEM = {"id": "cmp_1", "type": "compaction", "encrypted_content": "gAAAAB=="}
 USAGE = {
@@ -62,7 +62,7 @@ COMPACTED = orjson.dumps(
 def test_it_passes_byte_for_byte_and_is_priced_by_its_usage(
     endpoint: str, answer: bytes, shape: Any
 ) -> None:
-    done = play(Scripted([answer]), asked=call(ASKED, endpoint=endpoint))
+    done = serve_one_call(Scripted([answer]), asked=call(ASKED, endpoint=endpoint))
 
     sent = done.transport.sent[-1][1]
     assert (sent.path, sent.body) == (f"/{endpoint}", ASKED)
@@ -81,7 +81,7 @@ def test_a_stream_passes_with_its_compaction_and_is_priced_by_its_end() -> None:
         event({"type": "response.completed", "response": orjson.loads(WHOLE)}),
     ]
     asked = call(ASKED.rstrip(b" }") + b',"stream":true}', endpoint="responses")
-    done = play(stream(*pieces), asked=asked)
+    done = serve_one_call(stream(*pieces), asked=asked)
 
     assert done.transport.sent[-1][1].body == asked.body
     assert done.caller.body == b"".join(pieces)
@@ -129,7 +129,9 @@ CLAUDES = route("anthropic", "anthropic")
 
 
 def test_the_first_token_is_the_answers_and_not_its_compactions() -> None:
-    done = play(stream(*CLAUDE_COMPACTS, *CLAUDE_ANSWERS), asked=call(STREAMED), routes=(CLAUDES,))
+    done = serve_one_call(
+        stream(*CLAUDE_COMPACTS, *CLAUDE_ANSWERS), asked=call(STREAMED), routes=(CLAUDES,)
+    )
 
     assert done.last.ttft == pytest.approx(5.0)
     assert b'"thinking_blocks":[{"type":"compaction","content":"so far"' in done.caller.body
@@ -137,7 +139,7 @@ def test_the_first_token_is_the_answers_and_not_its_compactions() -> None:
 
 
 def test_an_upstream_that_breaks_while_it_compacts_is_asked_again() -> None:
-    done = play(
+    done = serve_one_call(
         stream(*CLAUDE_COMPACTS, broken()),
         stream(*CLAUDE_COMPACTS, *CLAUDE_ANSWERS),
         asked=call(STREAMED),
@@ -169,7 +171,9 @@ def test_a_chat_call_that_claude_compacts_pays_for_every_pass() -> None:
     first = {"role": "user", "content": "Hello"}
     asked = {"model": "m", "messages": [first], "context_management": edits}
     claude = route("anthropic", "anthropic")
-    done = play(Scripted([orjson.dumps(answer)]), asked=call(orjson.dumps(asked)), routes=(claude,))
+    done = serve_one_call(
+        Scripted([orjson.dumps(answer)]), asked=call(orjson.dumps(asked)), routes=(claude,)
+    )
 
     sent = done.transport.sent[-1][1]
     assert sent.headers["anthropic-beta"] == "compact-2026-01-12"
@@ -178,7 +182,7 @@ def test_a_chat_call_that_claude_compacts_pays_for_every_pass() -> None:
     again = call(
         orjson.dumps(asked | {"messages": [first, message, {"role": "user", "content": "And?"}]})
     )
-    later = play(Scripted([orjson.dumps(answer)]), asked=again, routes=(claude,))
+    later = serve_one_call(Scripted([orjson.dumps(answer)]), asked=again, routes=(claude,))
     told = orjson.loads(later.transport.sent[-1][1].body)
     assert told["messages"][1]["content"] == [block, {"type": "text", "text": "on"}]
     assert told["context_management"] == edits

@@ -17,14 +17,20 @@ from proxy.records.origin import UncompactedConversation
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
 from slo.usage import Usage
-from tests.fakes import ready
+from tests.fakes import planned_calls
 from tests.fakes.answers import ASKED, COMPLETION, failing
+from tests.fakes.call_dependencies import (
+    FakeEstimator,
+    NoPlanning,
+    call,
+    fake_dependencies,
+    serve_call,
+)
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import played, ticks
-from tests.fakes.desk import FakeEstimator, NoPlanning, call, desk, served
 from tests.fakes.upstream import FakeTransport, Piece, Scripted
-from tests.proxy.api.servings import ONE, TWO
-from tests.proxy.prefix.sendings import ANTHROPIC, users
+from tests.proxy.api.served_calls import ONE, TWO
+from tests.proxy.prefix.sent_calls import ANTHROPIC, users
 
 SHORT = b'{"model":"m","messages":[{"role":"user","content":"In short."}]}'
 
@@ -76,7 +82,7 @@ class Hears(NoPlanning):
         self.heard.append(call)
         if not self._changes:
             return Passthrough()
-        found = ready.planned(users(ANTHROPIC, ("rules", 10)))
+        found = planned_calls.planned_call(users(ANTHROPIC, ("rules", 10)))
         return msgspec.structs.replace(found, body=call.body + b" ")
 
 
@@ -96,10 +102,12 @@ def serve(
 ) -> Done:
     async def work() -> Done:
         transport, caller, estimator = FakeTransport(scripts), FakeCaller(), FakeEstimator()
-        table, ledger = desk(transport, *fields.get("routes", (ONE,)), estimator=estimator)
+        table, ledger = fake_dependencies(
+            transport, *fields.get("routes", (ONE,)), estimator=estimator
+        )
         table = replace(table, compaction=compacts, planning=planning or NoPlanning())
         with suppress(ProxyError):
-            await served(call(ASKED), caller, table, Timeline(ticks))
+            await serve_call(call(ASKED), caller, table, Timeline(ticks))
         sent = [each.body for _, each in transport.sent]
         return Done(ledger.receipts, sent, caller, estimator)
 
@@ -131,8 +139,10 @@ def test_what_is_learned_of_counting_is_learned_of_what_was_sent():
             asked.append(call.body)
 
     async def work() -> None:
-        table, _ = desk(FakeTransport([Scripted([COMPLETION])]), ONE, estimator=Learns())
-        await served(
+        table, _ = fake_dependencies(
+            FakeTransport([Scripted([COMPLETION])]), ONE, estimator=Learns()
+        )
+        await serve_call(
             call(ASKED), FakeCaller(), replace(table, compaction=FakeCompaction()), Timeline(ticks)
         )
 

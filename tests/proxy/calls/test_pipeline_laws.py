@@ -15,14 +15,21 @@ from proxy.services.objectives.router import ObjectiveRouter
 from slo.breaker import BreakerState as Breaking
 from slo.controller.state import ControllerSnapshot, ControllerState
 from slo.objective import Enforce, Metric, Objective
+from tests.fakes.chaos import (
+    PLAYS,
+    ChaosCall,
+    ChaosHarness,
+    ScriptedAttempt,
+    is_reportable,
+    two_model_catalog,
+)
 from tests.fakes.clock import InstantLoop, ticks
-from tests.fakes.turmoil import PLAYS, Asked, Fate, Turmoil, is_told, town
 
 #: Seconds that meet in the same moment now and then: 6 is when a hedge goes, 10 the deadline.
 SECONDS = st.sampled_from([0.0, 0.05, 0.1, 1.0, 4.0, 6.0, 10.0, 16.0, 30.0])
 QUICK = st.sampled_from([0.0, 0.0, 0.0, 1.0, 6.0, 10.0])
 FATES = st.builds(
-    Fate,
+    ScriptedAttempt,
     play=st.sampled_from(PLAYS),
     answers_in=SECONDS,
     opens_in=QUICK,
@@ -59,9 +66,9 @@ class Calls(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self._runner = asyncio.Runner(loop_factory=InstantLoop)
-        known = town()
+        known = two_model_catalog()
         tracks = {each.name: track_objective(each) for each in (TTFT, ERRORS)}
-        self._turmoil = Turmoil(ObjectiveRouter(tracks, known), known, room=2)
+        self._turmoil = ChaosHarness(ObjectiveRouter(tracks, known), known, room=2)
         self._lasts(0.0)
         self._lanes = self._turmoil.lanes
 
@@ -74,7 +81,9 @@ class Calls(RuleBasedStateMachine):
         leaves=st.none() | SECONDS,
         reads=st.sampled_from([None, None, None, 0, 1]),
     )
-    def a_call_comes(self, fates: list[Fate], body: str, leaves: Any, reads: Any) -> None:
+    def a_call_comes(
+        self, fates: list[ScriptedAttempt], body: str, leaves: Any, reads: Any
+    ) -> None:
         async def come() -> None:
             self._turmoil.begin(fates, body, leaves_after=leaves, reads=reads)
             await asyncio.sleep(0)
@@ -127,7 +136,7 @@ class Calls(RuleBasedStateMachine):
         self._runner.run(called())
 
     @property
-    def _calls(self) -> list[Asked]:
+    def _calls(self) -> list[ChaosCall]:
         return list(self._turmoil.calls.values())
 
     @invariant()
@@ -142,14 +151,14 @@ class Calls(RuleBasedStateMachine):
             numbers = [receipt.attempt for receipt in each.receipts]
             assert len(set(numbers)) == len(numbers), each.receipts
 
-    def _answers_for(self, each: Asked) -> None:
+    def _answers_for(self, each: ChaosCall) -> None:
         final = next(receipt for receipt in each.receipts if receipt.final)
         took = (each.over or 0.0) - each.began
         assert final.duration <= took + 1e-6
         if each.task.cancelled():
             return
         error = each.task.exception()
-        assert is_told(error), error
+        assert is_reportable(error), error
         if final.outcome is Outcome.ANSWERED:
             assert each.caller.head is not None
         if isinstance(error, CallerError) and error.code == "objective_shed":

@@ -6,9 +6,9 @@ from proxy.calls.deadlines import ClientDisconnected
 from proxy.records.receipt import Outcome
 from slo.usage import Usage
 from tests.fakes.answers import BEAT, COMPLETION, DONE, STREAMED, chunk, failing, stream
-from tests.fakes.desk import ESTIMATE, FakeEstimator
+from tests.fakes.call_dependencies import ESTIMATE, FakeEstimator
 from tests.fakes.upstream import EVENTS, SILENCE, Scripted, broken
-from tests.proxy.api.servings import ONE, TWO, play, streamed
+from tests.proxy.api.served_calls import ONE, TWO, serve_one_call, streamed
 
 HANGS = {
     "before the headers": [SILENCE],
@@ -22,7 +22,7 @@ HANGS = {
 @pytest.mark.parametrize("scripts", HANGS.values(), ids=HANGS)
 @pytest.mark.parametrize("routes", [(ONE,), (ONE, TWO)])
 def test_a_caller_that_leaves_closes_the_exchange_and_pays_for_what_was_done(scripts, routes):
-    done = play(*scripts, asked=streamed(), routes=routes, leaves_after=3.0)
+    done = serve_one_call(*scripts, asked=streamed(), routes=routes, leaves_after=3.0)
 
     assert isinstance(done.error, ClientDisconnected)
     assert done.outcomes == [(Outcome.HUNG_UP, True)]
@@ -32,7 +32,7 @@ def test_a_caller_that_leaves_closes_the_exchange_and_pays_for_what_was_done(scr
 
 
 def test_a_caller_that_leaves_in_a_pause_pays_nothing_for_what_was_not_sent():
-    done = play(failing(429, {"retry-after": "7"}), leaves_after=3.0)
+    done = serve_one_call(failing(429, {"retry-after": "7"}), leaves_after=3.0)
 
     assert isinstance(done.error, ClientDisconnected)
     assert done.outcomes == [(Outcome.FAILED, False), (Outcome.HUNG_UP, True)]
@@ -41,7 +41,7 @@ def test_a_caller_that_leaves_in_a_pause_pays_nothing_for_what_was_not_sent():
 
 
 def test_a_caller_that_stops_reading_is_given_up():
-    done = play(stream(chunk("a"), chunk("b"), DONE), asked=streamed(), reads=1)
+    done = serve_one_call(stream(chunk("a"), chunk("b"), DONE), asked=streamed(), reads=1)
 
     assert isinstance(done.error, ClientDisconnected)
     assert done.outcomes == [(Outcome.HUNG_UP, True)]
@@ -52,7 +52,7 @@ def test_a_caller_that_stops_reading_is_given_up():
     "script", [stream(chunk("a"), broken()), stream(chunk("a"), DONE), Scripted([COMPLETION])]
 )
 def test_a_caller_that_does_not_take_the_end_is_given_up(script):
-    done = play(script, asked=streamed(), reads=0 if script.headers is not EVENTS else 1)
+    done = serve_one_call(script, asked=streamed(), reads=0 if script.headers is not EVENTS else 1)
 
     assert isinstance(done.error, ClientDisconnected)
     assert 5.0 <= done.took <= 6.0
@@ -61,7 +61,7 @@ def test_a_caller_that_does_not_take_the_end_is_given_up(script):
 @pytest.mark.parametrize("first", [SILENCE, stream(chunk("a"), broken())])
 def test_a_caller_that_leaves_while_tokens_are_counted_leaves_one_receipt(first):
     slow = FakeEstimator(takes=30.0)
-    done = play(first, asked=streamed(), estimator=slow, leaves_after=12.0)
+    done = serve_one_call(first, asked=streamed(), estimator=slow, leaves_after=12.0)
 
     assert isinstance(done.error, ClientDisconnected)
     assert len(done.receipts) == 1
@@ -71,7 +71,7 @@ def test_a_caller_that_leaves_while_tokens_are_counted_leaves_one_receipt(first)
 
 def test_a_caller_that_leaves_while_a_broken_answer_is_counted_has_hung_up():
     slow = FakeEstimator(takes=30.0)
-    done = play(
+    done = serve_one_call(
         stream(chunk("a" * 8), broken()), asked=streamed(), estimator=slow, leaves_after=3.0
     )
 

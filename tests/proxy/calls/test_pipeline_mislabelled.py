@@ -6,9 +6,9 @@ from proxy.records.receipt import Outcome
 from slo.usage import Usage
 from tests.fakes import streams
 from tests.fakes.answers import BEAT, COMPLETION, SHOWN, STREAM, STREAMED, chunk, failing, stream
-from tests.fakes.desk import call, route
+from tests.fakes.call_dependencies import call, route
 from tests.fakes.upstream import JSON, SILENCE, Scripted, broken
-from tests.proxy.api.servings import EXACT, ONE, TWO, play, streamed
+from tests.proxy.api.served_calls import EXACT, ONE, TWO, serve_one_call, streamed
 
 LABELS = [{"content-type": "text/plain"}, {"content-type": "application/octet-stream"}, {}, JSON]
 MARK = b"\xef\xbb\xbf"
@@ -18,7 +18,7 @@ MARK = b"\xef\xbb\xbf"
 @pytest.mark.parametrize("size", [1, 7, 10_000])
 def test_a_stream_under_another_label_is_passed_on_as_a_stream(label, size):
     pieces = [STREAM[at : at + size] for at in range(0, len(STREAM), size)]
-    done = play(Scripted(pieces, headers=label), asked=streamed())
+    done = serve_one_call(Scripted(pieces, headers=label), asked=streamed())
 
     assert done.outcomes == [(Outcome.ANSWERED, True)]
     assert done.caller.body == SHOWN
@@ -29,7 +29,7 @@ def test_a_stream_under_another_label_is_passed_on_as_a_stream(label, size):
 
 @pytest.mark.parametrize("start", [MARK, b"\r\n\n", BEAT, b"retry: 9\n\n", b"id: 1\nevent: x\n"])
 def test_what_stands_before_the_first_data_reaches_the_caller_unmodified(start):
-    done = play(Scripted([start + STREAM], headers={}), asked=streamed())
+    done = serve_one_call(Scripted([start + STREAM], headers={}), asked=streamed())
 
     assert done.caller.body == start + SHOWN
     assert done.outcomes == [(Outcome.ANSWERED, True)]
@@ -47,8 +47,8 @@ def test_what_stands_before_the_first_data_reaches_the_caller_unmodified(start):
 def test_a_mislabelled_stream_is_translated_like_any_other(endpoint, kind, said, label):
     body = STREAMED.replace(b'"messages"', b'"input"') if endpoint == "responses" else STREAMED
     asked, routes = call(body, endpoint), (route(kind=kind, max_output=100),)
-    right = play(stream(*said), asked=asked, routes=routes)
-    done = play(Scripted(said, headers=label), asked=asked, routes=routes)
+    right = serve_one_call(stream(*said), asked=asked, routes=routes)
+    done = serve_one_call(Scripted(said, headers=label), asked=asked, routes=routes)
 
     assert right.outcomes == done.outcomes == [(Outcome.ANSWERED, True)]
     assert done.caller.body == right.caller.body
@@ -57,7 +57,7 @@ def test_a_mislabelled_stream_is_translated_like_any_other(endpoint, kind, said,
 
 
 def test_a_mislabelled_stream_that_breaks_after_its_first_content_ends_with_an_error_event():
-    done = play(Scripted([chunk("a"), broken()], headers={}), asked=streamed())
+    done = serve_one_call(Scripted([chunk("a"), broken()], headers={}), asked=streamed())
 
     assert done.outcomes == [(Outcome.BROKEN, True)]
     assert done.caller.body.startswith(chunk("a"))
@@ -66,7 +66,9 @@ def test_a_mislabelled_stream_that_breaks_after_its_first_content_ends_with_an_e
 
 @pytest.mark.parametrize("first", [[BEAT], [BEAT, broken()], [b"da", SILENCE], [b"da", broken()]])
 def test_a_mislabelled_stream_that_does_not_begin_leaves_the_call_to_the_next_route(first):
-    done = play(Scripted(first, headers={}), stream(STREAM), asked=streamed(), routes=(ONE, TWO))
+    done = serve_one_call(
+        Scripted(first, headers={}), stream(STREAM), asked=streamed(), routes=(ONE, TWO)
+    )
 
     assert done.outcomes == [(Outcome.FAILED, False), (Outcome.ANSWERED, True)]
     assert done.caller.body == SHOWN
@@ -76,7 +78,9 @@ def test_a_mislabelled_stream_that_does_not_begin_leaves_the_call_to_the_next_ro
 @pytest.mark.parametrize("start", [b"", MARK, b"\n\n" * 50_000])
 def test_a_json_answer_to_a_call_for_a_stream_is_passed_on_unmodified(label, start):
     body = start + COMPLETION
-    done = play(Scripted([body[:1], body[1:9], body[9:]], headers=label), asked=streamed())
+    done = serve_one_call(
+        Scripted([body[:1], body[1:9], body[9:]], headers=label), asked=streamed()
+    )
 
     assert done.caller.body == body
     assert done.caller.head is not None
@@ -85,7 +89,7 @@ def test_a_json_answer_to_a_call_for_a_stream_is_passed_on_unmodified(label, sta
 
 
 def test_a_stream_that_nobody_asked_for_is_not_asked_for_again():
-    done = play(Scripted([BEAT + STREAM], headers={}), failing(500), routes=(ONE, TWO))
+    done = serve_one_call(Scripted([BEAT + STREAM], headers={}), failing(500), routes=(ONE, TWO))
 
     assert done.error is not None
     assert done.error.code == "upstream_malformed"

@@ -15,25 +15,25 @@ from proxy.prefix.planned import DiagnosticsQuestion, Passthrough
 from proxy.records.call import Call
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
-from tests.fakes import ready
+from tests.fakes import planned_calls
 from tests.fakes.answers import ASKED, BEAT, COMPLETION, STREAM, failing, stream
+from tests.fakes.call_dependencies import NoPlanning, call, fake_dependencies, route, serve_call
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import played, ticks
-from tests.fakes.desk import NoPlanning, call, desk, route, served
 from tests.fakes.upstream import SILENCE, FakeTransport, Piece, Scripted
-from tests.proxy.api.servings import ONE, TWO, play, streamed
-from tests.proxy.prefix.sendings import ANTHROPIC, users
+from tests.proxy.api.served_calls import ONE, TWO, serve_one_call, streamed
+from tests.proxy.prefix.sent_calls import ANTHROPIC, users
 
 
 def test_planning_hears_when_an_answer_begins_and_when_each_attempt_is_over():
-    done = play(failing(503), stream(STREAM), asked=streamed(), routes=(ONE, TWO))
+    done = serve_one_call(failing(503), stream(STREAM), asked=streamed(), routes=(ONE, TWO))
 
     assert done.told == ["planned", "ended", "planned", "begun", "ended"]
 
 
 @pytest.mark.parametrize("first", [stream(SILENCE), stream(BEAT, SILENCE)])
 def test_planning_hears_of_an_attempt_whose_caller_left_before_it_began(first):
-    done = play(first, asked=streamed(), leaves_after=3.0)
+    done = serve_one_call(first, asked=streamed(), leaves_after=3.0)
 
     assert done.told == ["planned", "ended"]
 
@@ -45,11 +45,11 @@ def test_a_caller_that_leaves_while_its_call_is_held_back_pays_nothing():
             return await super().plan(call, route)
 
     async def work() -> tuple[list[Receipt], list[str], float]:
-        table, ledger = desk(FakeTransport([]))
+        table, ledger = fake_dependencies(FakeTransport([]))
         holding, before = Holding(), ticks()
         held = replace(table, planning=holding)
         with pytest.raises(ClientDisconnected):
-            await served(streamed(), FakeCaller(leaves_after=1.0), held, Timeline(ticks))
+            await serve_call(streamed(), FakeCaller(leaves_after=1.0), held, Timeline(ticks))
         return ledger.receipts, holding.told, ticks() - before
 
     (kept,), told, took = played(work())
@@ -60,7 +60,7 @@ def test_a_caller_that_leaves_while_its_call_is_held_back_pays_nothing():
 
 def test_planning_hears_of_an_attempt_that_cannot_be_said_on_its_route():
     many = call(ASKED[:-1] + b',"n":3}')
-    done = play(asked=many, routes=(route("claude", kind="anthropic"),))
+    done = serve_one_call(asked=many, routes=(route("claude", kind="anthropic"),))
 
     assert done.told == ["planned", "ended"]
 
@@ -70,7 +70,7 @@ class Arranging(NoPlanning):
 
     async def plan(self, call: Call, route: Route) -> Any:
         self.told.append("planned")
-        found = ready.planned(users(ANTHROPIC, ("rules", 10)))
+        found = planned_calls.planned_call(users(ANTHROPIC, ("rules", 10)))
         return msgspec.structs.replace(found, body=call.body + b" ")
 
 
@@ -82,9 +82,9 @@ def arranged(
 
     async def work() -> tuple[list[Receipt], FakeTransport, list[str]]:
         transport = FakeTransport(scripts)
-        table, ledger = desk(transport)
+        table, ledger = fake_dependencies(transport)
         with suppress(ProxyError):
-            await served(
+            await serve_call(
                 call(ASKED), FakeCaller(), replace(table, planning=planning), Timeline(ticks)
             )
         return ledger.receipts, transport, planning.told
@@ -120,7 +120,7 @@ class Asking(NoPlanning):
 
     async def plan(self, call: Call, route: Route) -> Any:
         self.told.append("planned")
-        found = ready.planned(users(ANTHROPIC, ("rules", 10)))
+        found = planned_calls.planned_call(users(ANTHROPIC, ("rules", 10)))
         return msgspec.structs.replace(
             found, body=call.body, question=DiagnosticsQuestion("why", b"{}")
         )

@@ -9,11 +9,17 @@ from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
 from slo.usage import Usage
 from tests.fakes.answers import ASKED, STREAMED, chunk, failing, stream
+from tests.fakes.call_dependencies import (
+    FakeEstimator,
+    FakeLedger,
+    call,
+    fake_dependencies,
+    serve_call,
+)
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import played, ticks
-from tests.fakes.desk import FakeEstimator, FakeLedger, call, desk, served
 from tests.fakes.upstream import SILENCE, FakeTransport, Piece, Scripted
-from tests.proxy.api.servings import QUICK, streamed
+from tests.proxy.api.served_calls import QUICK, streamed
 
 
 def stopped(script: Scripted | Piece, *, after: float) -> FakeLedger:
@@ -21,8 +27,10 @@ def stopped(script: Scripted | Piece, *, after: float) -> FakeLedger:
 
     async def work() -> FakeLedger:
         transport = FakeTransport([script])
-        table, ledger = desk(transport, patience=QUICK, estimator=FakeEstimator(takes=60.0))
-        calls = served(streamed(), FakeCaller(), table, Timeline(ticks))
+        table, ledger = fake_dependencies(
+            transport, patience=QUICK, estimator=FakeEstimator(takes=60.0)
+        )
+        calls = serve_call(streamed(), FakeCaller(), table, Timeline(ticks))
         task = asyncio.ensure_future(calls)
         await asyncio.sleep(after)
         task.cancel()
@@ -63,9 +71,9 @@ def test_our_own_mistake_leaves_a_receipt_too():
             raise KeyError("a bug")
 
     async def work() -> list[Receipt]:
-        table, ledger = desk(Clumsy([]))
+        table, ledger = fake_dependencies(Clumsy([]))
         with pytest.raises(KeyError):
-            await served(call(ASKED), FakeCaller(), table, Timeline(ticks))
+            await serve_call(call(ASKED), FakeCaller(), table, Timeline(ticks))
         return ledger.receipts
 
     (receipt,) = played(work())
@@ -80,8 +88,8 @@ def test_a_process_that_is_stopped_while_a_body_is_prepared_keeps_a_receipt():
     large = STREAMED.replace(b"Hello", b"Hello" * 60_000)
 
     async def work() -> list[Receipt]:
-        table, ledger = desk(FakeTransport([]))
-        task = asyncio.ensure_future(served(call(large), FakeCaller(), table, Timeline(ticks)))
+        table, ledger = fake_dependencies(FakeTransport([]))
+        task = asyncio.ensure_future(serve_call(call(large), FakeCaller(), table, Timeline(ticks)))
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -94,10 +102,10 @@ def test_a_process_that_is_stopped_while_a_body_is_prepared_keeps_a_receipt():
 
 def test_a_hang_up_stays_one_if_the_process_stops_while_it_is_counted():
     async def work() -> list[Receipt]:
-        table, ledger = desk(
+        table, ledger = fake_dependencies(
             FakeTransport([stream(chunk("a"), SILENCE)]), estimator=FakeEstimator(takes=60.0)
         )
-        calls = served(streamed(), FakeCaller(leaves_after=3.0), table, Timeline(ticks))
+        calls = serve_call(streamed(), FakeCaller(leaves_after=3.0), table, Timeline(ticks))
         task = asyncio.ensure_future(calls)
         await asyncio.sleep(10.0)
         task.cancel()
@@ -113,9 +121,9 @@ def test_what_generates_nothing_is_not_estimated_when_the_process_stops():
     sound = Scripted([b"\x00", SILENCE], headers={"content-type": "audio/mpeg"})
 
     async def work() -> list[Receipt]:
-        table, ledger = desk(FakeTransport([sound]))
+        table, ledger = fake_dependencies(FakeTransport([sound]))
         asked = call(ASKED, endpoint="audio/speech")
-        task = asyncio.ensure_future(served(asked, FakeCaller(), table, Timeline(ticks)))
+        task = asyncio.ensure_future(serve_call(asked, FakeCaller(), table, Timeline(ticks)))
         await asyncio.sleep(2.0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -16,10 +16,10 @@ from proxy.errors import ProxyError
 from proxy.providers.port import PreparedRequest
 from proxy.records.timeline import Timeline
 from tests.fakes.answers import COMPLETION, STREAM, failing, stream
+from tests.fakes.call_dependencies import HoldsNothing, call, fake_dependencies, serve_call
 from tests.fakes.caller import FakeCaller
+from tests.fakes.chaos import two_model_catalog
 from tests.fakes.clock import played, ticks
-from tests.fakes.desk import HoldsNothing, call, desk, served
-from tests.fakes.turmoil import town
 from tests.fakes.upstream import After, FakeTransport, Piece, Scripted
 
 ASKED = b'{"model":"m", "max_tokens":50, "temperature":0.2, "messages":[{"role":"user"}]}'
@@ -30,7 +30,7 @@ SKIPPED = "x-thriftgate-fallback-skipped"
 
 def known(**small: Any) -> Catalog:
     """A town whose small model is of another kind than the one that is asked for."""
-    made = town()
+    made = two_model_catalog()
     model = made.models["small"]
     (there,) = model.routes
     other = replace(model, routes=(replace(there, **{"traits": REASONING, **small}),))
@@ -78,14 +78,14 @@ def play(
 ) -> Played:
     async def work() -> Played:
         done, transport, there = Played(), FakeTransport(scripts), catalog or known()
-        table, _ = desk(transport, patience=RetryPolicy(retries=0))
+        table, _ = fake_dependencies(transport, patience=RetryPolicy(retries=0))
         here = tuple(RouteChoice(each, "m") for each in there.models["m"].routes)
         table = replace(table, catalog=there, limits=limits)
         if decision is not None:
             small = substitute_routes(there.models["small"], "slow: fallback level 1")
             table = replace(table, router=Decided(decision(here, small)))
         try:
-            await served(call(body), done.caller, table, Timeline(ticks))
+            await serve_call(call(body), done.caller, table, Timeline(ticks))
         except ProxyError as error:
             done.error = error
         done.sent = [(name, prepared.body) for name, prepared in transport.sent]
@@ -177,7 +177,7 @@ def test_what_a_ladder_passed_over_is_said_in_the_answer():
 
 
 def test_what_a_models_wire_cannot_say_after_all_leaves_the_first_failure():
-    upstream = town().models["small"].routes[0].upstream
+    upstream = two_model_catalog().models["small"].routes[0].upstream
     claude: dict[str, Any] = {"upstream": replace(upstream, kind="anthropic")}
     body = b'{"model":"m","max_tokens":0,"messages":[{"role":"user","content":"Hi"}]}'
     done = play(failing(503), failing(503), body=body, catalog=known(**claude))
@@ -195,7 +195,7 @@ MESSAGE = (
 
 @pytest.mark.parametrize("upstream_name", ["", "claude-x-20261001"])
 def test_a_fallback_to_claude_names_the_model_that_answered_in_header_and_body(upstream_name):
-    upstream = replace(town().models["small"].routes[0].upstream, kind="anthropic")
+    upstream = replace(two_model_catalog().models["small"].routes[0].upstream, kind="anthropic")
     claude: dict[str, Any] = {"name": "small/small", "upstream": upstream, "model": upstream_name}
     done = play(failing(503), failing(503), Scripted([MESSAGE]), catalog=known(**claude))
 

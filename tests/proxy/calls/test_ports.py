@@ -16,17 +16,17 @@ from proxy.calls.ports import (
 from proxy.records.receipt import Receipt
 from tests.fakes.answers import ASKED
 from tests.fakes.asgi import Connection
-from tests.fakes.caller import FakeCaller
-from tests.fakes.clock import played
-from tests.fakes.desk import (
+from tests.fakes.call_dependencies import (
     ESTIMATE,
     FakeEstimator,
     FakeLedger,
     LoopTasks,
     call,
-    desk,
+    fake_dependencies,
     route,
 )
+from tests.fakes.caller import FakeCaller
+from tests.fakes.clock import played
 from tests.fakes.receipts import a_receipt
 from tests.fakes.upstream import FakeTransport
 
@@ -137,7 +137,7 @@ def test_tasks_are_started_at_once():
 
 
 def test_a_desk_cannot_be_rearranged():
-    table, _ = desk(FakeTransport([]))
+    table, _ = fake_dependencies(FakeTransport([]))
     assert isinstance(table, Dependencies)
 
     with pytest.raises(AttributeError):

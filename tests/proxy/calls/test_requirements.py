@@ -16,7 +16,7 @@ from proxy.calls.requirements import (
 from proxy.catalog.entries import Model, Upstream
 from proxy.providers.substitution import accepted_traits
 from slo.ladder import SCHEMA, TOOLS, VISION, CallRequirements, Capabilities
-from tests.fakes.desk import call, route
+from tests.fakes.call_dependencies import call, route
 
 
 def model(*abilities: str, window: int | None = 8_000, output: int | None = 1_000) -> Model:

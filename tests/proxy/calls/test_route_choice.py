@@ -15,7 +15,7 @@ from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
 from proxy.catalog.families import Family, UnlistedModels
 from proxy.errors import UpstreamError
-from tests.fakes.desk import call, catalog, route
+from tests.fakes.call_dependencies import call, catalog, route
 from tests.fakes.refusals import refusing
 from tests.fakes.upstream import broken
 

@@ -15,8 +15,8 @@ from proxy.calls.route_health import RouteHealth, RouteHealthRegistry, route_suc
 from proxy.errors import CallerError, UpstreamError
 from slo.breaker import BreakerState
 from slo.concurrency import ConcurrencyLimit
+from tests.fakes.call_dependencies import route
 from tests.fakes.clock import played, ticks
-from tests.fakes.desk import route
 from tests.fakes.upstream import broken
 
 ONE, TWO = route("one"), route("two")

@@ -13,9 +13,9 @@ from proxy.catalog.catalog import Catalog
 from proxy.errors import UpstreamError
 from proxy.records.timeline import Timeline
 from tests.fakes.answers import ASKED
+from tests.fakes.call_dependencies import call, fake_dependencies, route
 from tests.fakes.caller import FakeCaller
-from tests.fakes.desk import call, desk, route
-from tests.fakes.turmoil import town
+from tests.fakes.chaos import two_model_catalog
 from tests.fakes.upstream import FakeTransport, broken
 
 WRONG = UpstreamError("no", status=400, code="invalid", retryable=False)
@@ -32,8 +32,8 @@ class Clock:
 def line(
     body: bytes = ASKED, *, known: Catalog | None = None, endpoint: str = "chat/completions"
 ) -> CallContext:
-    made, _ = desk(FakeTransport([]), patience=RetryPolicy(retries=1))
-    made = replace(made, catalog=known or town())
+    made, _ = fake_dependencies(FakeTransport([]), patience=RetryPolicy(retries=1))
+    made = replace(made, catalog=known or two_model_catalog())
     return CallContext(call(body, endpoint), FakeCaller(), made, NoWatchdog(), Timeline(Clock()))
 
 
@@ -111,7 +111,12 @@ def test_why_it_went_to_another_model_is_known():
 
 
 def test_an_outage_allows_few_retries():
-    on = line(known=replace(town(), models={"m": replace(town().models["m"], fallbacks=())}))
+    on = line(
+        known=replace(
+            two_model_catalog(),
+            models={"m": replace(two_model_catalog().models["m"], fallbacks=())},
+        )
+    )
     paused = [tries(on, broken(), broken())[-1][2] for _ in range(10)]
 
     assert paused.count(0.25) == 3

@@ -7,7 +7,7 @@ import pytest
 from proxy.calls.route_target import route_target
 from proxy.catalog.entries import Route, Upstream
 from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
-from tests.fakes.desk import RATES, TARIFF, route
+from tests.fakes.call_dependencies import RATES, TARIFF, route
 
 NOW = 1_790_000_000.0
 

@@ -30,8 +30,14 @@ from slo.price import (
     TokenRates,
 )
 from slo.usage import Usage
-from tests.fakes.desk import KEY, RATES, call, route
-from tests.proxy.prefix.askings import WAYS, Process, asked, body, talk
+from tests.fakes.call_dependencies import KEY, RATES, call, route
+from tests.proxy.prefix.planning_requests import (
+    TARGETS,
+    PlanningProcess,
+    body,
+    conversation_messages,
+    planning_request,
+)
 
 DEAR = TokenRates(input=2_000_000_000, cache_read=200_000_000, output=8_000_000_000)
 TARIFF = Tariff(
@@ -249,9 +255,9 @@ def test_four_letters_are_about_a_token():
 
 def again(share: float = 0.0) -> Planned:
     """The second call of a conversation, planned."""
-    process = Process(WAYS["block-chain"], share=share)
-    process.answered(asked(body(*talk(0))))
-    return process.planned(asked(body(*talk(1))))
+    process = PlanningProcess(TARGETS["block-chain"], share=share)
+    process.answered(planning_request(body(*conversation_messages(0))))
+    return process.planned(planning_request(body(*conversation_messages(1))))
 
 
 def told(planned: Planned | Passthrough, **fields: object) -> Receipt:
@@ -335,9 +341,9 @@ def test_a_compacted_call_says_what_was_sent_and_what_that_saved():
 
 def warm() -> Planned:
     """A call that reads by our marks what Anthropic would not have stored without them."""
-    process = Process(WAYS["anthropic-breakpoint"])
+    process = PlanningProcess(TARGETS["anthropic-breakpoint"])
     for turns in range(6):
-        call = asked(body(*talk(turns, "Read the rules. " * 2_000)))
+        call = planning_request(body(*conversation_messages(turns, "Read the rules. " * 2_000)))
         planned = process.planned(call)
         process.answered(call)
     return planned

@@ -19,9 +19,15 @@ from proxy.providers.diagnostics_filter import DiagnosticsFilter
 from proxy.providers.kinds import WIRES
 from proxy.providers.port import PreparedRequest, Wire
 from tests.fakes.answers import ASKED
-from tests.fakes.desk import call, route
+from tests.fakes.call_dependencies import call, route
 from tests.fakes.refusals import refusing
-from tests.proxy.prefix.askings import WAYS, Process, asked, body, talk
+from tests.proxy.prefix.planning_requests import (
+    TARGETS,
+    PlanningProcess,
+    body,
+    conversation_messages,
+    planning_request,
+)
 
 
 @pytest.mark.parametrize(
@@ -63,12 +69,12 @@ def test_every_kind_has_its_wire():
 
 
 def planned(raw: bytes, **fields: object) -> Planned:
-    found = Process(WAYS["anthropic-breakpoint"]).planned(asked(raw))
+    found = PlanningProcess(TARGETS["anthropic-breakpoint"]).planned(planning_request(raw))
     return msgspec.structs.replace(found, **fields)
 
 
 def test_what_was_planned_is_sent_in_place_of_what_came():
-    raw = body(*talk(0))
+    raw = body(*conversation_messages(0))
     mended = raw.replace(b"Where is", b"Where was")
     prepared = prepare(call(raw), route("up"), planned(raw, body=mended))
 
@@ -77,7 +83,7 @@ def test_what_was_planned_is_sent_in_place_of_what_came():
 
 
 def test_what_was_planned_to_stay_is_sent_unmodified():
-    asking = call(body(*talk(0)))
+    asking = call(body(*conversation_messages(0)))
     as_it_came = prepare(asking, route("up"))
 
     assert prepare(asking, route("up"), planned(asking.body, body=asking.body)) == as_it_came
@@ -85,7 +91,7 @@ def test_what_was_planned_to_stay_is_sent_unmodified():
 
 
 def test_why_a_prompt_was_not_planned_is_noted():
-    raw = body(*talk(0))
+    raw = body(*conversation_messages(0))
     notes = ("a tag stays",)
 
     assert prepare(call(raw), route("up"), Passthrough("too large")).notes == ("too large",)
@@ -107,7 +113,7 @@ def test_what_is_to_be_said_of_the_call_itself_comes_first():
 
 
 def test_notes_of_planning_follow_those_of_the_wire():
-    raw = body(*talk(0), seed=7)
+    raw = body(*conversation_messages(0), seed=7)
     to = route("up", kind="anthropic")
     alone = prepare(call(raw), to).notes
 
@@ -122,7 +128,7 @@ COMPARING = DiagnosticsQuestion("prompt_cache_options", b'{"comparison_response_
 
 
 def test_a_question_goes_with_the_upstreams_own_body_and_beside_the_callers_features():
-    raw = body(*talk(0))
+    raw = body(*conversation_messages(0))
     came = call(raw, headers={"anthropic-beta": "theirs, more"})
     sent = prepare(came, route("up", kind="anthropic"), planned(raw, body=raw, question=ASKING))
 
@@ -132,7 +138,7 @@ def test_a_question_goes_with_the_upstreams_own_body_and_beside_the_callers_feat
 
 @pytest.mark.parametrize("theirs", [{}, {"anthropic-beta": "theirs"}])
 def test_a_question_goes_beside_the_operators_own_features_too(theirs: dict[str, str]):
-    raw = body(*talk(0))
+    raw = body(*conversation_messages(0))
     there = route("up", kind="anthropic")
     there = replace(there, upstream=replace(there.upstream, headers={"Anthropic-Beta": "more"}))
     came = call(raw, headers=theirs)

@@ -13,7 +13,7 @@ from proxy.providers.usage import openai_usage
 from proxy.records.call import Call
 from slo.usage import Usage
 from tests.fakes.answers import chunk, event
-from tests.fakes.desk import call, route
+from tests.fakes.call_dependencies import call, route
 
 ASKED = call(b'{"model":"gpt-4o","messages":[{"role":"user","content":"Hello there"}]}')
 THERE = route(model="gpt-4o")

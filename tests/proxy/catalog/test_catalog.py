@@ -1,6 +1,6 @@
 """The catalog finds listed models by name and snapshot, and nothing else."""
 
-from tests.fakes.desk import catalog
+from tests.fakes.call_dependencies import catalog
 
 
 def test_a_dated_snapshot_is_found_as_its_model_and_other_names_are_not():

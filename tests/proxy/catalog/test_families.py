@@ -13,7 +13,7 @@ from proxy.catalog.load import load
 from proxy.catalog.problems import BadCatalog
 from proxy.services.budgets.reservation_requests import is_uncountable
 from slo.budget import UnpricedPolicy
-from tests.fakes.desk import call
+from tests.fakes.call_dependencies import call
 
 SHIPPED = resources.files("proxy.catalog").joinpath("models.toml").read_text(encoding="utf8")
 ALL = load(SHIPPED, None)

@@ -9,9 +9,9 @@ from slo.alert import Severity, resolve_alert
 from slo.policies.file import Policies
 from slo.policies.sinks import SinkKind
 from tests.fakes.alerts import NOW, POISON, a_sink, an_alert, posted
+from tests.fakes.background_loop import running_in_thread
+from tests.fakes.cli_runner import CommandRunner
 from tests.fakes.server import Server, head, serving
-from tests.fakes.standing import standing
-from tests.fakes.typed import Typed
 
 HOOK = a_sink(name="hook", url_env="A_TEST_S_URL", secret_env="A_TEST_S_SECRET")
 
@@ -23,7 +23,7 @@ def showing(*sinks):
 
 @pytest.fixture
 def typed(tmp_path):
-    return Typed(tmp_path, NOW)
+    return CommandRunner(tmp_path, NOW)
 
 
 @contextmanager
@@ -33,7 +33,7 @@ def answering(status: int, said: bytes = b"") -> Iterator[Server]:
         async with serving([head(status, f"content-length: {len(said)}"), said]) as server:
             yield server
 
-    with standing(made) as server:
+    with running_in_thread(made) as server:
         yield server
 
 

@@ -15,10 +15,10 @@ from slo.budget import Budget, BudgetUnit, counter_key
 from slo.policies.file import Policies
 from slo.reservations import CounterClaim
 from slo.window import Window
-from tests.fakes.limited import NOW, budget
+from tests.fakes.admission_harness import NOW, budget
+from tests.fakes.cli_runner import CommandRunner, single_command
 from tests.fakes.receipts import a_receipt
 from tests.fakes.redis_keys import SERVER
-from tests.fakes.typed import Typed, alone
 
 LIMIT = 5_000_000_000
 
@@ -35,7 +35,7 @@ def showing(
 
 @pytest.fixture
 def typed(tmp_path):
-    made = Typed(tmp_path, NOW)
+    made = CommandRunner(tmp_path, NOW)
     store = made.open()
     team = store.teams.create("acme", now=NOW)
     store.close(5)
@@ -48,18 +48,20 @@ def rows(said: str) -> list[list[str]]:
 
 
 def test_without_budgets_it_says_how_to_have_some(typed):
-    assert "THRIFTGATE_POLICIES" in typed.said(alone(showing()))
+    assert "THRIFTGATE_POLICIES" in typed.said(single_command(showing()))
 
 
 def test_what_is_spent_is_the_ledgers_word_where_each_counts_for_itself(typed):
-    said = typed.said(alone(showing(budget(limit=LIMIT))))
+    said = typed.said(single_command(showing(budget(limit=LIMIT))))
 
     assert rows(said)[1] == ["b", "team", "acme", "2026-09-21", "yes", "$5.0000", "$1.5000", "?"]
 
 
 def test_what_nobody_knows_is_a_question_mark(typed):
     labelled = budget(scope="label:project", limit=LIMIT)
-    said = typed.said(alone(showing(labelled, budget(scope="user", name="u", limit=LIMIT))))
+    said = typed.said(
+        single_command(showing(labelled, budget(scope="user", name="u", limit=LIMIT)))
+    )
 
     assert rows(said)[1] == ["b", "label:project", "*", "2026-09-21", "yes", "$5.0000", "?", "?"]
     assert rows(said)[2][:3] == ["u", "user", "5f" * 16]
@@ -67,7 +69,7 @@ def test_what_nobody_knows_is_a_question_mark(typed):
 
 def test_requests_of_a_minute_are_known_to_the_ledger(typed):
     minute = budget(unit=BudgetUnit.REQUESTS, window=Window.MINUTE, limit=1000)
-    said = typed.said(alone(showing(minute)))
+    said = typed.said(single_command(showing(minute)))
 
     assert rows(said)[1] == ["b", "team", "acme", "2026-09-21T14:13", "yes", "1,000", "1", "?"]
 
@@ -75,7 +77,7 @@ def test_requests_of_a_minute_are_known_to_the_ledger(typed):
 def test_of_many_the_twenty_with_most_spent_are_shown_and_how_many_more_there_are(typed):
     typed.keep(*(a_receipt(n, cost_nanos=n * 10**9, user=f"u{n}") for n in range(1, 30)))
     promised = budget(scope="user", limit=100 * 10**9)
-    said = typed.said(alone(showing(promised)))
+    said = typed.said(single_command(showing(promised)))
 
     assert [row[2] for row in rows(said)[1:21]] == [f"u{n}" for n in range(29, 9, -1)]
     assert rows(said)[21] == ["b", "user", "and", "10", "more"]
@@ -90,14 +92,14 @@ def test_a_name_that_is_no_line_is_reported_in_one(typed):
     (team,) = store.teams.all()
     store.close(5)
     typed.keep(a_receipt(1, team=team.id, feature="two\nlines"))
-    said = typed.said(alone(showing(budget(scope="feature"))))
+    said = typed.said(single_command(showing(budget(scope="feature"))))
 
     assert [row[2] for row in rows(said)[1:]] == ["chat", r"'two\nlines'"]
 
 
-def told(typed: Typed, *promised: Budget, settings: Settings | None = None) -> list[Any]:
+def told(typed: CommandRunner, *promised: Budget, settings: Settings | None = None) -> list[Any]:
     """What scripts are told."""
-    said = typed.said(alone(showing(*promised, settings=settings)), "--json")
+    said = typed.said(single_command(showing(*promised, settings=settings)), "--json")
     assert said.count("\n") == 1
     return list(orjson.loads(said)["budgets"])
 
@@ -142,11 +144,11 @@ def test_scripts_are_told_exact_amounts_and_null_for_what_is_unknown(typed):
 def test_what_the_ledger_holds_too_much_of_is_not_told_in_part(typed, monkeypatch):
     monkeypatch.setattr("proxy.store.sql.spendings.Spendings.__init__.__defaults__", (1,))
 
-    assert rows(typed.said(alone(showing(budget(scope="user")))))[1][-2:] == ["?", "?"]
+    assert rows(typed.said(single_command(showing(budget(scope="user")))))[1][-2:] == ["?", "?"]
 
 
 def test_a_budget_that_nobody_used_is_at_nothing(typed):
-    said = typed.said(alone(showing(budget(of="other", limit=LIMIT))))
+    said = typed.said(single_command(showing(budget(of="other", limit=LIMIT))))
 
     assert rows(said)[1][-3:] == ["$5.0000", "$0.0000", "?"]
 
@@ -178,7 +180,7 @@ def test_shared_counters_are_asked(typed, hold):
     settings, one = Settings(redis_url=SERVER), budget(limit=LIMIT)
     hold(counter_key(one, "acme", NOW))
 
-    said = typed.said(alone(showing(one, settings=settings)))
+    said = typed.said(single_command(showing(one, settings=settings)))
 
     assert rows(said)[1][-3:] == ["$5.0000", "$0.0000", "$2.0000"]
 
@@ -220,4 +222,4 @@ def test_shared_counters_that_nobody_used_are_nobody_s(typed, hold):
 def test_counters_that_are_away_are_reported(typed):
     settings = Settings(redis_url="redis://127.0.0.1:1/0")
 
-    assert "away" in typed.refused(alone(showing(budget(), settings=settings)))
+    assert "away" in typed.refused(single_command(showing(budget(), settings=settings)))

@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from proxy.cli import compact
 from proxy.cli.terminal import Terminal
-from tests.fakes.typed import Typed
+from tests.fakes.cli_runner import CommandRunner
 from tests.proxy.cli.test_dry_run import TOOLS, talk
 from tests.proxy.tools.replay.scene import CATALOG
 
@@ -23,8 +23,8 @@ def build(terminal: Terminal) -> typer.Typer:
 
 
 @pytest.fixture
-def typed(tmp_path: Path) -> Typed:
-    return Typed(tmp_path, 1_790_000_000.0)
+def typed(tmp_path: Path) -> CommandRunner:
+    return CommandRunner(tmp_path, 1_790_000_000.0)
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import pytest
 from compaction.policy import CompactionMode
 from proxy.cli import compactions as commands
 from proxy.settings import Settings
+from tests.fakes.cli_runner import CommandRunner
 from tests.fakes.receipts import START, a_receipt
-from tests.fakes.typed import Typed
 
 NOW = START + 600
 compactions = partial(
@@ -17,12 +17,12 @@ compactions = partial(
 
 
 @pytest.fixture
-def typed(tmp_path: Path) -> Typed:
-    return Typed(tmp_path, NOW)
+def typed(tmp_path: Path) -> CommandRunner:
+    return CommandRunner(tmp_path, NOW)
 
 
 @pytest.fixture
-def team(typed: Typed) -> str:
+def team(typed: CommandRunner) -> str:
     """The team acme, whose feature support was called."""
     store = typed.open()
     found = store.teams.create("acme", now=NOW).id
@@ -44,11 +44,11 @@ def team(typed: Typed) -> str:
     return found
 
 
-def test_nothing_chosen_is_reported(typed: Typed) -> None:
+def test_nothing_chosen_is_reported(typed: CommandRunner) -> None:
     assert "every one has trim" in typed.said(compactions, "list")
 
 
-def test_features_are_listed_with_what_came_of_them(typed: Typed, team: str) -> None:
+def test_features_are_listed_with_what_came_of_them(typed: CommandRunner, team: str) -> None:
     typed.said(compactions, "mode", "acme", "support", "facts", "--keep-turns", "4")
     head, row = typed.said(compactions, "list").splitlines()
 
@@ -59,7 +59,7 @@ def test_features_are_listed_with_what_came_of_them(typed: Typed, team: str) -> 
     ]  # fmt: skip
 
 
-def test_the_same_as_a_document(typed: Typed, team: str) -> None:
+def test_the_same_as_a_document(typed: CommandRunner, team: str) -> None:
     typed.said(compactions, "mode", team, "code", "off", "--target-tokens", "3000")
     found = json.loads(typed.said(compactions, "list", "--json"))
     code, support = found["compactions"]
@@ -73,7 +73,7 @@ def test_the_same_as_a_document(typed: Typed, team: str) -> None:
     assert support["notes_usd"] == "0"
 
 
-def test_notes_that_were_paid_are_taken_off_what_was_saved(typed: Typed, team: str) -> None:
+def test_notes_that_were_paid_are_taken_off_what_was_saved(typed: CommandRunner, team: str) -> None:
     store = typed.open()
     store.keep(
         a_receipt(
@@ -89,7 +89,7 @@ def test_notes_that_were_paid_are_taken_off_what_was_saved(typed: Typed, team: s
 
 
 def test_a_mode_is_chosen_and_a_feature_that_was_never_called_is_doubted(
-    typed: Typed, team: str
+    typed: CommandRunner, team: str
 ) -> None:
     assert typed.said(compactions, "mode", "acme", "support", "facts") == (
         "From now on feature support is compacted in mode facts.\n"
@@ -99,20 +99,20 @@ def test_a_mode_is_chosen_and_a_feature_that_was_never_called_is_doubted(
     )
 
 
-def test_a_mode_that_wants_notes_of_no_model_is_doubted(typed: Typed, team: str) -> None:
+def test_a_mode_that_wants_notes_of_no_model_is_doubted(typed: CommandRunner, team: str) -> None:
     said = typed.said(compactions, "mode", "acme", "support", "facts+model")
 
     assert said.endswith("is not set here; where the gateway runs it must be.\n")
 
 
-def test_a_feature_is_switched_off_in_words(typed: Typed, team: str) -> None:
+def test_a_feature_is_switched_off_in_words(typed: CommandRunner, team: str) -> None:
     assert typed.said(compactions, "mode", "acme", "support", "off") == (
         "From now on feature support is not compacted.\n"
     )
 
 
 def test_a_feature_that_was_never_called_is_listed_with_what_was_chosen(
-    typed: Typed, team: str
+    typed: CommandRunner, team: str
 ) -> None:
     typed.said(compactions, "mode", "acme", "code", "off")
     row = typed.said(compactions, "list").splitlines()[1]
@@ -121,7 +121,9 @@ def test_a_feature_that_was_never_called_is_listed_with_what_was_chosen(
     assert row.endswith("chosen")
 
 
-def test_what_was_only_trimmed_is_kept_apart_from_compactions(typed: Typed, team: str) -> None:
+def test_what_was_only_trimmed_is_kept_apart_from_compactions(
+    typed: CommandRunner, team: str
+) -> None:
     typed.keep(
         a_receipt(
             2,
@@ -140,14 +142,14 @@ def test_what_was_only_trimmed_is_kept_apart_from_compactions(typed: Typed, team
 
 
 def test_a_feature_that_nobody_knows_cannot_be_resumed_and_is_not_listed(
-    typed: Typed, team: str
+    typed: CommandRunner, team: str
 ) -> None:
     typed.refused(compactions, "resume", "acme", "nofeature")
 
     assert "nofeature" not in typed.said(compactions, "list")
 
 
-def test_a_step_back_is_shown_and_ended(typed: Typed, team: str) -> None:
+def test_a_step_back_is_shown_and_ended(typed: CommandRunner, team: str) -> None:
     store = typed.open()
     store.compactions.step_back((team, "support"), CompactionMode.OFF, "9 of 100 lost", NOW)
     store.close(5)

@@ -5,14 +5,14 @@ import pytest
 from proxy.cli.explain import attempt_lines, explain
 from proxy.records.receipt import Outcome
 from slo.usage import Usage
+from tests.fakes.cli_runner import CommandRunner, single_command
 from tests.fakes.receipts import START, a_receipt
-from tests.fakes.typed import Typed, alone
 
-EXPLAIN = alone(explain)
+EXPLAIN = single_command(explain)
 
 
 def test_a_call_is_reported_attempt_by_attempt(tmp_path: Path) -> None:
-    typed = Typed(tmp_path, START)
+    typed = CommandRunner(tmp_path, START)
     failed = a_receipt(
         4, final=False, outcome=Outcome.FAILED, status=529, error="overloaded", usage=None
     )
@@ -52,7 +52,7 @@ def test_the_providers_request_id_is_reported_where_it_gave_one() -> None:
 
 
 def test_a_small_call_is_told_why_it_was_not_planned(tmp_path: Path) -> None:
-    typed = Typed(tmp_path, START)
+    typed = CommandRunner(tmp_path, START)
     small = a_receipt(1, unplanned_why="under_2_kb")
     typed.keep(small)
 
@@ -69,7 +69,7 @@ def test_a_reason_in_words_is_reported_as_it_is() -> None:
 
 
 def test_a_call_nobody_made_is_told(tmp_path: Path) -> None:
-    assert "no call with the id call_1" in Typed(tmp_path, START).refused(EXPLAIN, "call_1")
+    assert "no call with the id call_1" in CommandRunner(tmp_path, START).refused(EXPLAIN, "call_1")
 
 
 def test_a_conversation_left_alone_is_told_as_such() -> None:

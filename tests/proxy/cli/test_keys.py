@@ -6,18 +6,18 @@ import pytest
 from proxy.calls.settlement import Pseudonymizer
 from proxy.cli.keys import keys, teams, users
 from proxy.cli.report import report
+from tests.fakes.cli_runner import CommandRunner, single_command
 from tests.fakes.receipts import START, a_receipt
-from tests.fakes.typed import Typed, alone
 
 
 @pytest.fixture
-def typed(tmp_path: Path) -> Typed:
-    made = Typed(tmp_path, START)
+def typed(tmp_path: Path) -> CommandRunner:
+    made = CommandRunner(tmp_path, START)
     made.said(teams, "create", "acme-support")
     return made
 
 
-def test_a_key_of_a_team_there_is_makes_no_team(typed: Typed) -> None:
+def test_a_key_of_a_team_there_is_makes_no_team(typed: CommandRunner) -> None:
     said = typed.said(keys, "create", "--team", "acme-support", "--existing")
 
     assert "New team" not in said
@@ -25,14 +25,14 @@ def test_a_key_of_a_team_there_is_makes_no_team(typed: Typed) -> None:
     assert typed.said(teams, "list").count("acme-support") == 1
 
 
-def test_a_team_is_named_by_its_id_too(typed: Typed) -> None:
+def test_a_team_is_named_by_its_id_too(typed: CommandRunner) -> None:
     (team,) = typed.open().teams.all()
 
     assert "of team acme-support" in typed.said(keys, "create", "--team", team.id)
 
 
 def test_a_name_that_is_new_makes_a_team_and_says_so_with_what_may_have_been_meant(
-    typed: Typed,
+    typed: CommandRunner,
 ) -> None:
     said = typed.said(keys, "create", "--team", "acme-suport")
 
@@ -42,7 +42,7 @@ def test_a_name_that_is_new_makes_a_team_and_says_so_with_what_may_have_been_mea
     )
 
 
-def test_quietly_it_prints_the_secret_alone(typed: Typed) -> None:
+def test_quietly_it_prints_the_secret_alone(typed: CommandRunner) -> None:
     assert re.fullmatch(r"tg-[\w-]{40}\n", typed.said(keys, "create", "--team", "new", "--quiet"))
 
 
@@ -53,12 +53,14 @@ def test_quietly_it_prints_the_secret_alone(typed: Typed) -> None:
         (("--team", " "), "--team is empty"),
     ],
 )
-def test_a_key_for_nobody_is_refused(typed: Typed, words: tuple[str, ...], why: str) -> None:
+def test_a_key_for_nobody_is_refused(
+    typed: CommandRunner, words: tuple[str, ...], why: str
+) -> None:
     assert why in typed.refused(keys, "create", *words)
     assert len(typed.open().teams.all()) == 1
 
 
-def test_a_key_is_listed_and_revoked_once(typed: Typed) -> None:
+def test_a_key_is_listed_and_revoked_once(typed: CommandRunner) -> None:
     typed.said(keys, "create", "--team", "acme-support", "--name", "first", "--feature", "chat")
     listed = typed.said(keys, "list")
     (key,) = re.findall(r"key_\w+", listed)
@@ -69,13 +71,13 @@ def test_a_key_is_listed_and_revoked_once(typed: Typed) -> None:
     assert "revoked" in typed.said(keys, "list")
 
 
-def test_a_team_is_made_once(typed: Typed) -> None:
+def test_a_team_is_made_once(typed: CommandRunner) -> None:
     assert "already" in typed.refused(teams, "create", "acme-support")
     assert "has the id team_" in typed.said(teams, "create", "other", "--keep-prompts")
     assert "yes" in typed.said(teams, "list")
 
 
-def test_a_teams_prompts_are_kept_from_now_on_or_no_more(typed: Typed) -> None:
+def test_a_teams_prompts_are_kept_from_now_on_or_no_more(typed: CommandRunner) -> None:
     typed.said(teams, "create", "zebra")
     assert "prompts are kept" in typed.said(teams, "prompts", "zebra", "keep")
     assert typed.said(teams, "list").splitlines()[-1].endswith("yes")
@@ -85,12 +87,12 @@ def test_a_teams_prompts_are_kept_from_now_on_or_no_more(typed: Typed) -> None:
 
 
 @pytest.fixture
-def fresh(tmp_path: Path) -> Typed:
+def fresh(tmp_path: Path) -> CommandRunner:
     """A command line before there is a team."""
-    return Typed(tmp_path, START)
+    return CommandRunner(tmp_path, START)
 
 
-def new_team(fresh: Typed, name: str) -> str:
+def new_team(fresh: CommandRunner, name: str) -> str:
     """The id of a new team."""
     store = fresh.open()
     made = store.teams.create(name, now=START)
@@ -98,7 +100,7 @@ def new_team(fresh: Typed, name: str) -> str:
     return made.id
 
 
-def test_a_users_hash_is_the_one_that_the_report_by_user_shows(fresh: Typed):
+def test_a_users_hash_is_the_one_that_the_report_by_user_shows(fresh: CommandRunner):
     store = fresh.open()
     made = store.teams.create("acme", now=START)
     sealed = Pseudonymizer(store.secret).pseudonym(made.id, b"ann@example.test")
@@ -108,10 +110,10 @@ def test_a_users_hash_is_the_one_that_the_report_by_user_shows(fresh: Typed):
     said = fresh.said(users, "hash", "ann@example.test").strip()
 
     assert said == sealed
-    assert said in fresh.said(alone(report), "--by", "user")
+    assert said in fresh.said(single_command(report), "--by", "user")
 
 
-def test_each_team_has_a_hash_of_its_own_for_a_user(fresh: Typed):
+def test_each_team_has_a_hash_of_its_own_for_a_user(fresh: CommandRunner):
     for name in ("acme", "other"):
         new_team(fresh, name)
 
@@ -123,7 +125,7 @@ def test_each_team_has_a_hash_of_its_own_for_a_user(fresh: Typed):
     assert fresh.said(users, "hash", "ann", "--team", "other").strip() == found["other"]
 
 
-def test_the_hash_of_a_user_before_there_is_a_team_says_what_makes_one(fresh: Typed):
+def test_the_hash_of_a_user_before_there_is_a_team_says_what_makes_one(fresh: CommandRunner):
     said = fresh.refused(users, "hash", "ann")
 
     assert said.startswith("There is no team yet")
@@ -134,7 +136,9 @@ def test_the_hash_of_a_user_before_there_is_a_team_says_what_makes_one(fresh: Ty
     ("words", "why"),
     [(("ann", "--team", "nobody"), "There is no team named nobody"), (("",), "The name is empty")],
 )
-def test_a_user_or_team_that_is_none_is_refused(fresh: Typed, words: tuple[str, ...], why: str):
+def test_a_user_or_team_that_is_none_is_refused(
+    fresh: CommandRunner, words: tuple[str, ...], why: str
+):
     new_team(fresh, "acme")
 
     assert why in fresh.refused(users, "hash", *words)

@@ -9,8 +9,8 @@ from proxy.prefix.layouts.layout import Layout, LayoutMove
 from proxy.prefix.prompts.prompt import PromptSlot
 from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.store.store import Store
+from tests.fakes.cli_runner import CommandRunner
 from tests.fakes.receipts import a_receipt
-from tests.fakes.typed import Typed
 
 NOW = 1_790_000_000.0
 MOVE = LayoutMove(
@@ -28,12 +28,12 @@ MOVES = msgspec.json.encode(Layout(moves=(MOVE,))).decode()
 
 
 @pytest.fixture
-def typed(tmp_path: Path) -> Typed:
-    return Typed(tmp_path, NOW)
+def typed(tmp_path: Path) -> CommandRunner:
+    return CommandRunner(tmp_path, NOW)
 
 
 @pytest.fixture
-def place(typed: Typed) -> LayoutScope:
+def place(typed: CommandRunner) -> LayoutScope:
     """A feature of the team acme with one proposal."""
     store = typed.open()
     found = LayoutScope(store.teams.create("acme", now=NOW).id, "support", "claude")
@@ -42,12 +42,12 @@ def place(typed: Typed) -> LayoutScope:
     return found
 
 
-def test_nothing_decided_is_reported(typed: Typed) -> None:
+def test_nothing_decided_is_reported(typed: CommandRunner) -> None:
     assert "every one is observed" in typed.said(layouts, "list")
 
 
 def test_features_are_listed_with_mode_layout_proposals_and_state(
-    typed: Typed, place: LayoutScope
+    typed: CommandRunner, place: LayoutScope
 ) -> None:
     assert typed.said(layouts, "list").splitlines()[1].split() == [
         "acme",
@@ -60,7 +60,9 @@ def test_features_are_listed_with_mode_layout_proposals_and_state(
     ]
 
 
-def test_a_proposal_is_shown_with_its_moves_and_evidence(typed: Typed, place: LayoutScope) -> None:
+def test_a_proposal_is_shown_with_its_moves_and_evidence(
+    typed: CommandRunner, place: LayoutScope
+) -> None:
     said = typed.said(layouts, "show", "acme", "support")
 
     assert "Mode observe; layout none, since never." in said
@@ -70,7 +72,7 @@ def test_a_proposal_is_shown_with_its_moves_and_evidence(typed: Typed, place: La
 
 
 def test_a_layout_that_this_version_cannot_read_is_shown_as_it_is(
-    typed: Typed, place: LayoutScope
+    typed: CommandRunner, place: LayoutScope
 ) -> None:
     store = typed.open()
     store.layouts.propose(place, "d2", "[1]", NOW)
@@ -79,7 +81,7 @@ def test_a_layout_that_this_version_cannot_read_is_shown_as_it_is(
     assert "  [1]" in typed.said(layouts, "show", "acme", "support")
 
 
-def test_a_version_is_approved_and_rolled_back(typed: Typed, place: LayoutScope) -> None:
+def test_a_version_is_approved_and_rolled_back(typed: CommandRunner, place: LayoutScope) -> None:
     approved = typed.said(layouts, "approve", "acme", "support", "1")
     shown = typed.said(layouts, "show", "acme", "support")
     back = typed.said(layouts, "rollback", "acme", "support", "--by", "bob")
@@ -95,7 +97,9 @@ def test_a_version_is_approved_and_rolled_back(typed: Typed, place: LayoutScope)
     assert "none to roll back" in typed.refused(layouts, "rollback", "acme", "support")
 
 
-def test_a_rollback_names_the_layout_it_goes_back_to(typed: Typed, place: LayoutScope) -> None:
+def test_a_rollback_names_the_layout_it_goes_back_to(
+    typed: CommandRunner, place: LayoutScope
+) -> None:
     store = typed.open()
     store.layouts.propose(place, "d2", MOVES, NOW)
     store.layouts.approve(place, 1, "", NOW - 100)
@@ -106,13 +110,13 @@ def test_a_rollback_names_the_layout_it_goes_back_to(typed: Typed, place: Layout
     assert "has layout 1 from now on" in typed.said(layouts, "rollback", "acme", "support")
 
 
-def test_what_is_not_there_cannot_be_approved(typed: Typed, place: LayoutScope) -> None:
+def test_what_is_not_there_cannot_be_approved(typed: CommandRunner, place: LayoutScope) -> None:
     assert "version 7" in typed.refused(layouts, "approve", "acme", "support", "7")
     assert "no team" in typed.refused(layouts, "show", "nobody", "support")
 
 
 def test_a_mode_is_set_for_a_feature_and_an_approval_in_off_is_not_applied(
-    typed: Typed, place: LayoutScope
+    typed: CommandRunner, place: LayoutScope
 ) -> None:
     assert "on all families, has the mode off" in typed.said(
         layouts, "mode", "acme", "support", "off"
@@ -121,7 +125,7 @@ def test_a_mode_is_set_for_a_feature_and_an_approval_in_off_is_not_applied(
 
 
 def test_where_there_are_several_families_one_has_to_be_named(
-    typed: Typed, place: LayoutScope
+    typed: CommandRunner, place: LayoutScope
 ) -> None:
     store = typed.open()
     store.layouts.propose(LayoutScope(place.team, "support", "gpt"), "d1", MOVES, NOW)
@@ -133,7 +137,9 @@ def test_where_there_are_several_families_one_has_to_be_named(
     )
 
 
-def test_a_suspended_feature_says_why_and_is_resumed(typed: Typed, place: LayoutScope) -> None:
+def test_a_suspended_feature_says_why_and_is_resumed(
+    typed: CommandRunner, place: LayoutScope
+) -> None:
     store = typed.open()
     store.layouts.suspend(place.all_families, "it cost 12 % more", NOW - 60)
     store.layouts.switch(place, PlanningMode.AUTO, "", NOW)
@@ -145,7 +151,7 @@ def test_a_suspended_feature_says_why_and_is_resumed(typed: Typed, place: Layout
 
 
 def test_a_mode_for_a_feature_nobody_called_is_set_and_a_typo_is_suspected(
-    typed: Typed, place: LayoutScope
+    typed: CommandRunner, place: LayoutScope
 ) -> None:
     typed.keep(
         *(a_receipt(n, team=place.team, feature=f) for n, f in enumerate(("support", "chat", ""))),
@@ -165,7 +171,7 @@ def test_a_mode_for_a_feature_nobody_called_is_set_and_a_typo_is_suspected(
 
 
 def test_a_feature_without_a_name_that_nobody_called_is_doubted_too(
-    typed: Typed, place: LayoutScope
+    typed: CommandRunner, place: LayoutScope
 ) -> None:
     said = typed.said(layouts, "mode", "acme", "", "off")
 
@@ -173,14 +179,14 @@ def test_a_feature_without_a_name_that_nobody_called_is_doubted_too(
 
 
 def test_what_was_approved_is_reported_with_what_holds_for_the_whole_feature(
-    typed: Typed, place: LayoutScope
+    typed: CommandRunner, place: LayoutScope
 ) -> None:
     typed.said(layouts, "mode", "acme", "support", "auto")
 
     assert "the mode auto" in typed.said(layouts, "approve", "acme", "support", "1")
 
 
-class Counting(Typed):
+class Counting(CommandRunner):
     """Counts how often a command asks what holds."""
 
     looks = 0
@@ -202,7 +208,7 @@ def test_what_holds_is_asked_once_to_show_it(tmp_path: Path, place: LayoutScope)
 
 
 def test_a_mode_for_all_families_reaches_those_with_a_mode_of_their_own(
-    typed: Typed, place: LayoutScope
+    typed: CommandRunner, place: LayoutScope
 ) -> None:
     typed.said(layouts, "approve", "acme", "support", "1")
     said = typed.said(layouts, "mode", "acme", "support", "off")
@@ -215,7 +221,7 @@ def test_a_mode_for_all_families_reaches_those_with_a_mode_of_their_own(
     assert "had the mode" not in typed.said(layouts, "mode", "acme", "support", "auto")
 
 
-def test_a_mode_for_one_family_leaves_the_others(typed: Typed, place: LayoutScope) -> None:
+def test_a_mode_for_one_family_leaves_the_others(typed: CommandRunner, place: LayoutScope) -> None:
     typed.said(layouts, "approve", "acme", "support", "1")
     said = typed.said(layouts, "mode", "acme", "support", "off", "--family", "gpt")
 
@@ -223,7 +229,7 @@ def test_a_mode_for_one_family_leaves_the_others(typed: Typed, place: LayoutScop
     assert "Mode apply" in typed.said(layouts, "show", "acme", "support", "--family", "claude")
 
 
-def test_a_rollback_says_which_mode_remains(typed: Typed, place: LayoutScope) -> None:
+def test_a_rollback_says_which_mode_remains(typed: CommandRunner, place: LayoutScope) -> None:
     typed.said(layouts, "approve", "acme", "support", "1")
 
     assert "on claude, where the mode apply remains." in typed.said(
@@ -231,7 +237,7 @@ def test_a_rollback_says_which_mode_remains(typed: Typed, place: LayoutScope) ->
     )
 
 
-def test_a_feature_nobody_called_is_not_shown(typed: Typed, place: LayoutScope) -> None:
+def test_a_feature_nobody_called_is_not_shown(typed: CommandRunner, place: LayoutScope) -> None:
     typed.keep(a_receipt(1, team=place.team, feature="chat"))
 
     assert "no call of team acme with feature chatt yet. Near it: chat." in typed.refused(
@@ -241,7 +247,7 @@ def test_a_feature_nobody_called_is_not_shown(typed: Typed, place: LayoutScope) 
 
 
 def test_a_proposal_that_waits_comes_with_the_command_that_applies_it(
-    typed: Typed, place: LayoutScope
+    typed: CommandRunner, place: LayoutScope
 ) -> None:
     waiting = typed.said(layouts, "show", "acme", "support")
     typed.said(layouts, "approve", "acme", "support", "1")
@@ -251,13 +257,15 @@ def test_a_proposal_that_waits_comes_with_the_command_that_applies_it(
     assert "layout approve" not in decided
 
 
-def test_what_cannot_be_done_is_reported_in_a_sentence(typed: Typed, place: LayoutScope) -> None:
+def test_what_cannot_be_done_is_reported_in_a_sentence(
+    typed: CommandRunner, place: LayoutScope
+) -> None:
     assert typed.refused(layouts, "approve", "acme", "support", "7").startswith("No layout of")
     assert typed.refused(layouts, "rollback", "acme", "support").startswith("No layout is")
 
 
 def test_as_json_a_list_and_a_feature_are_one_document_each(
-    typed: Typed, place: LayoutScope
+    typed: CommandRunner, place: LayoutScope
 ) -> None:
     (listed,) = msgspec.json.decode(typed.said(layouts, "list", "--json"))["features"]
     shown = msgspec.json.decode(typed.said(layouts, "show", "acme", "support", "--json"))

@@ -26,9 +26,9 @@ from proxy.prefix.prompts.prompt import PromptSlot
 from proxy.records.feature_mode import LayoutScope
 from proxy.store.sql.ids import id_floor
 from proxy.store.store import Store
+from tests.fakes.background_loop import running_in_thread
+from tests.fakes.gateway_fixture import running_simulator
 from tests.fakes.receipts import a_receipt
-from tests.fakes.standing import standing
-from tests.fakes.town import lab_standing
 
 _SERVE = "from proxy.cli.main import main; main()"
 KEY = re.compile(r"tg-[\w-]{40}")
@@ -274,7 +274,7 @@ def test_a_database_of_no_known_kind_is_found_by_check():
     assert "THRIFTGATE_DATABASE_URL" in refused("check", database_url="mysql://x/y")
 
 
-@pytest.mark.parametrize("zone", ["Nowhere/Town", "../etc"])
+@pytest.mark.parametrize("zone", ["Nowhere/GatewayFixture", "../etc"])
 def test_a_report_in_no_time_zone_is_refused(zone):
     assert f"--zone {zone}" in refused("report", "--zone", zone)
 
@@ -352,7 +352,7 @@ def test_serving_warns_of_a_redis_that_is_away(tmp_path):
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 def test_serving_begins_with_a_key_that_works_and_ends_with_every_receipt(how, tmp_path, folder):
     with (
-        standing(lambda: lab_standing(tmp_path, time_scale=0.2)) as (_, catalog),
+        running_in_thread(lambda: running_simulator(tmp_path, time_scale=0.2)) as (_, catalog),
         serving(tmp_path, {"THRIFTGATE_CATALOG": str(catalog), "LAB_KEY": "lab-key"}) as process,
     ):
         said = introduction(process)
@@ -438,7 +438,7 @@ def wait_for(file: Path, said: str) -> None:
 
 def test_a_second_signal_cuts_running_calls_and_loses_none_of_their_receipts(tmp_path, folder):
     with (
-        standing(lambda: lab_standing(tmp_path, time_scale=0.2)) as (_, catalog),
+        running_in_thread(lambda: running_simulator(tmp_path, time_scale=0.2)) as (_, catalog),
         serving(tmp_path, {"THRIFTGATE_CATALOG": str(catalog), "LAB_KEY": "lab-key"}) as process,
     ):
         said = introduction(process)
@@ -522,7 +522,7 @@ def test_version_and_help_import_nothing_that_does_work(words):
         (("demo", "--calls", "0"), 2, {}),
         (("simulator", "--regime", "none"), 2, {}),
         (("key", "create"), 2, {}),
-        (("report", "--zone", "Nowhere/Town"), 1, {}),
+        (("report", "--zone", "Nowhere/GatewayFixture"), 1, {}),
     ],
 )
 def test_a_command_that_is_refused_has_imported_nothing_that_does_work(words, code, settings):

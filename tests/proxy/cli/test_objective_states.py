@@ -16,10 +16,10 @@ from proxy.settings import Settings
 from proxy.store.redis.objective_store import RedisCounters
 from slo.controller.state import ControllerSnapshot, ControllerState
 from slo.policies.file import Policies
-from tests.fakes.limited import NOW
-from tests.fakes.promised import objective
+from tests.fakes.admission_harness import NOW
+from tests.fakes.cli_runner import CommandRunner
+from tests.fakes.objectives import objective
 from tests.fakes.redis_keys import SERVER
-from tests.fakes.typed import Typed
 
 SHARED = Settings(redis_url=SERVER)
 DEGRADED = ControllerSnapshot(
@@ -33,8 +33,8 @@ def group(terminal, settings=SHARED):
 
 
 @pytest.fixture
-def typed(tmp_path) -> Iterator[Typed]:
-    made = Typed(tmp_path, NOW)
+def typed(tmp_path) -> Iterator[CommandRunner]:
+    made = CommandRunner(tmp_path, NOW)
     yield made
     store = made.open()
     shared = open_objective_counters(SHARED, store, float)
@@ -44,7 +44,7 @@ def typed(tmp_path) -> Iterator[Typed]:
         server.delete(f"{shared._keys}told", f"{shared._keys}lease")
 
 
-def tell(typed: Typed, said: Mapping[str, bytes]) -> None:
+def tell(typed: CommandRunner, said: Mapping[str, bytes]) -> None:
     """Say so, as a gateway that leads does."""
 
     async def work() -> None:

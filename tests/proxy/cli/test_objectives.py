@@ -15,9 +15,9 @@ from slo.openslo import openslo_documents
 from slo.policies import file as promises_file
 from slo.policies.file import Policies
 from slo.prometheus_rules import rule_groups
-from tests.fakes.limited import NOW
-from tests.fakes.promised import objective
-from tests.fakes.typed import Typed
+from tests.fakes.admission_harness import NOW
+from tests.fakes.cli_runner import CommandRunner
+from tests.fakes.objectives import objective
 
 CHAT = objective(
     name="chat-ttft",
@@ -41,7 +41,7 @@ def showing(*promised: Objective) -> Callable[[Terminal], typer.Typer]:
 
 @pytest.fixture
 def typed(tmp_path):
-    return Typed(tmp_path, NOW)
+    return CommandRunner(tmp_path, NOW)
 
 
 def test_without_objectives_it_says_how_to_have_some(typed):

@@ -11,9 +11,9 @@ from proxy.cli.terminal import Terminal
 from proxy.settings import Settings
 from slo.objective import Enforce, Metric, Objective, RequestKind
 from slo.policies.file import Policies
-from tests.fakes.limited import NOW
-from tests.fakes.promised import objective
-from tests.fakes.typed import Typed
+from tests.fakes.admission_harness import NOW
+from tests.fakes.cli_runner import CommandRunner
+from tests.fakes.objectives import objective
 
 CHAT = objective(
     name="chat-ttft",
@@ -35,7 +35,7 @@ group = of(CHAT)
 
 @pytest.fixture
 def typed(tmp_path):
-    return Typed(tmp_path, NOW)
+    return CommandRunner(tmp_path, NOW)
 
 
 def test_nothing_is_pinned_at_first(typed):

@@ -19,11 +19,11 @@ from proxy.store.journal.lines import encode, frame
 from proxy.store.journal.logged_receipts import MARKER, to_log_line
 from proxy.store.sql import ledger as ledger_rows
 from proxy.tools.replay.lines import parse_line
+from tests.fakes.cli_runner import CommandRunner, single_command
 from tests.fakes.receipts import START, a_receipt
-from tests.fakes.typed import Typed, alone
 
 DAY = 86_400.0
-EXPORT = alone(export)
+EXPORT = single_command(export)
 PROMPT = '{"model":"m","messages":[{"role":"user","content":"Good morning."}]}'
 
 
@@ -32,12 +32,12 @@ def build(terminal):
 
 
 @pytest.fixture
-def typed(tmp_path: Path) -> Typed:
-    return Typed(tmp_path, START + 3_600)
+def typed(tmp_path: Path) -> CommandRunner:
+    return CommandRunner(tmp_path, START + 3_600)
 
 
 @pytest.fixture
-def team(typed: Typed) -> str:
+def team(typed: CommandRunner) -> str:
     """The id of the one team."""
     store = typed.open()
     made = store.teams.create("acme", now=START)
@@ -56,7 +56,7 @@ def written(tmp_path: Path, *lines: str) -> str:
     return str(path)
 
 
-def ledger(typed: Typed) -> list[Receipt]:
+def ledger(typed: CommandRunner) -> list[Receipt]:
     """All that the ledger holds."""
     store = typed.open()
     found = list(store.ledger.receipts_since(0.0))
@@ -91,7 +91,7 @@ def last_resort(folder: Path, some: list[Receipt]) -> str:
 
 
 def test_what_a_stop_wrote_to_the_log_is_booked_as_it_would_have_been(
-    typed: Typed, team: str, tmp_path: Path
+    typed: CommandRunner, team: str, tmp_path: Path
 ) -> None:
     said = '日本語 with "quotes" and \\ and \u2028'
     lost = [a_receipt(n, team=team, feature=said if n % 2 else "") for n in range(600)]
@@ -103,7 +103,7 @@ def test_what_a_stop_wrote_to_the_log_is_booked_as_it_would_have_been(
 
 
 def test_a_log_that_is_read_twice_books_nothing_twice(
-    typed: Typed, team: str, tmp_path: Path
+    typed: CommandRunner, team: str, tmp_path: Path
 ) -> None:
     lost = [a_receipt(n, team=team) for n in range(3)]
     log = written(tmp_path, *map(line, [*lost, lost[0]]))
@@ -114,7 +114,7 @@ def test_a_log_that_is_read_twice_books_nothing_twice(
     assert ledger(typed) == lost
 
 
-def test_sums_count_each_receipt_once(typed: Typed, team: str, tmp_path: Path) -> None:
+def test_sums_count_each_receipt_once(typed: CommandRunner, team: str, tmp_path: Path) -> None:
     lost = [a_receipt(n, team=team) for n in range(5)]
     typed.keep(*lost[:2])
     log = written(tmp_path, *map(line, lost))
@@ -129,7 +129,7 @@ def test_sums_count_each_receipt_once(typed: Typed, team: str, tmp_path: Path) -
 
 
 def test_bad_lines_are_named_and_the_others_are_booked(
-    typed: Typed, team: str, tmp_path: Path
+    typed: CommandRunner, team: str, tmp_path: Path
 ) -> None:
     good = [a_receipt(n, team=team) for n in range(2)]
     log = written(
@@ -151,7 +151,7 @@ def test_bad_lines_are_named_and_the_others_are_booked(
 
 
 def test_a_receipt_that_the_database_never_takes_holds_no_other_up(
-    typed: Typed, team: str, tmp_path: Path
+    typed: CommandRunner, team: str, tmp_path: Path
 ) -> None:
     good = [a_receipt(n, team=team) for n in range(3)]
     odd = a_receipt(9, team=team, cost_nanos=1 << 60)
@@ -162,7 +162,7 @@ def test_a_receipt_that_the_database_never_takes_holds_no_other_up(
     assert ledger(typed) == good
 
 
-def test_stdin_is_read_for_a_dash(typed: Typed, team: str) -> None:
+def test_stdin_is_read_for_a_dash(typed: CommandRunner, team: str) -> None:
     lost = a_receipt(1, team=team)
     told = typed.said(build, "import", "-", stdin=f"{line(lost)}\n".encode())
 
@@ -171,7 +171,7 @@ def test_stdin_is_read_for_a_dash(typed: Typed, team: str) -> None:
 
 
 def test_a_line_without_end_is_passed_over_and_the_next_is_read(
-    typed: Typed, team: str, tmp_path: Path
+    typed: CommandRunner, team: str, tmp_path: Path
 ) -> None:
     lost = a_receipt(1, team=team)
     log = written(tmp_path, "x" * (3 << 20), MARKER + "y" * (2 << 20), line(lost))
@@ -181,7 +181,7 @@ def test_a_line_without_end_is_passed_over_and_the_next_is_read(
     assert "5 lines read, 2 receipts found: 1 booked, 0 already in the ledger, 1 refused." in text
 
 
-def test_a_file_that_is_not_there_is_reported(typed: Typed, tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_reported(typed: CommandRunner, tmp_path: Path) -> None:
     missing = str(tmp_path / "none.log")
 
     assert typed.refused(build, "import", missing) == (
@@ -189,7 +189,7 @@ def test_a_file_that_is_not_there_is_reported(typed: Typed, tmp_path: Path) -> N
     )
 
 
-def test_what_is_exported_is_what_replay_reads(typed: Typed) -> None:
+def test_what_is_exported_is_what_replay_reads(typed: CommandRunner) -> None:
     typed.keep(a_receipt(1, prompt=PROMPT), a_receipt(2))
     kept, unkept = map(orjson.loads, typed.said(EXPORT).splitlines())
 
@@ -200,7 +200,7 @@ def test_what_is_exported_is_what_replay_reads(typed: Typed) -> None:
 
 
 def test_every_attempt_is_exported_once_in_order_however_many(
-    typed: Typed, monkeypatch: pytest.MonkeyPatch
+    typed: CommandRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ledger_rows, "_RECEIPTS_PER_READ", 3)
     receipts = [a_receipt(n) for n in range(7)]
@@ -215,7 +215,7 @@ def test_every_attempt_is_exported_once_in_order_however_many(
     assert [each.get("attempt", 0) for each in found if each["call_id"] == first.call_id] == [0, 1]
 
 
-def test_a_teams_calls_of_some_days_alone_are_exported(typed: Typed) -> None:
+def test_a_teams_calls_of_some_days_alone_are_exported(typed: CommandRunner) -> None:
     typed.now = START + 90_000
     store = typed.open()
     team = store.teams.create("acme", now=START)

@@ -5,21 +5,21 @@ import pytest
 
 from proxy.cli.report import report
 from proxy.records.receipt import Outcome
+from tests.fakes.cli_runner import CommandRunner, single_command
 from tests.fakes.receipts import START, a_receipt
-from tests.fakes.typed import Typed, alone
 
-REPORT = alone(report)
+REPORT = single_command(report)
 LONG = "a-feature-with-a-name-that-leaves-no-room-for-figures-in-eighty-columns"
 
 
 @pytest.fixture
-def typed(tmp_path: Path) -> Typed:
-    made = Typed(tmp_path, START + 60)
+def typed(tmp_path: Path) -> CommandRunner:
+    made = CommandRunner(tmp_path, START + 60)
     made.keep(*(a_receipt(n, feature=LONG) for n in range(3)))
     return made
 
 
-def test_in_a_pipe_each_row_is_one_line_however_long(typed: Typed) -> None:
+def test_in_a_pipe_each_row_is_one_line_however_long(typed: CommandRunner) -> None:
     head, *rows = typed.said(REPORT, "--by", "feature", "--by", "model").splitlines()
 
     assert head.split()[:3] == ["team", "feature", "model"]
@@ -28,7 +28,7 @@ def test_in_a_pipe_each_row_is_one_line_however_long(typed: Typed) -> None:
     assert rows[-1].startswith("all")
 
 
-def test_report_wraps_on_a_narrow_terminal(typed: Typed) -> None:
+def test_report_wraps_on_a_narrow_terminal(typed: CommandRunner) -> None:
     typed.width = 60
     lines = typed.said(REPORT, "--by", "feature").splitlines()
 
@@ -36,7 +36,7 @@ def test_report_wraps_on_a_narrow_terminal(typed: Typed) -> None:
 
 
 def test_calls_that_failed_are_counted_beside_all_calls(tmp_path: Path) -> None:
-    typed = Typed(tmp_path, START + 60)
+    typed = CommandRunner(tmp_path, START + 60)
     failed = a_receipt(9, outcome=Outcome.FAILED, status=502, usage=None)
     typed.keep(*(a_receipt(n, team=failed.team) for n in range(3)), failed)
     head, row, _ = typed.said(REPORT).splitlines()
@@ -45,7 +45,7 @@ def test_calls_that_failed_are_counted_beside_all_calls(tmp_path: Path) -> None:
     assert row.split()[1:3] == ["4", "1"]
 
 
-def test_as_json_it_is_one_document(typed: Typed) -> None:
+def test_as_json_it_is_one_document(typed: CommandRunner) -> None:
     found = orjson.loads(typed.said(REPORT, "--json", "--by", "feature"))
 
     assert [row["feature"] for row in found["rows"]] == [LONG] * len(found["rows"])
@@ -54,18 +54,18 @@ def test_as_json_it_is_one_document(typed: Typed) -> None:
 
 
 def test_without_calls_it_says_so(tmp_path: Path) -> None:
-    empty = Typed(tmp_path, START)
+    empty = CommandRunner(tmp_path, START)
 
     assert "No calls in the last 7 days." in empty.said(REPORT, "--days", "7")
     assert orjson.loads(empty.said(REPORT, "--json"))["rows"] == []
 
 
 @pytest.mark.parametrize("zone", ["Mars/Olympus", "/etc", ""])
-def test_a_zone_that_is_none_is_refused(typed: Typed, zone: str) -> None:
+def test_a_zone_that_is_none_is_refused(typed: CommandRunner, zone: str) -> None:
     assert "there is no such time zone" in typed.refused(REPORT, "--zone", zone)
 
 
-def test_it_says_what_a_thousand_calls_cost_and_how_long_they_took(typed: Typed) -> None:
+def test_it_says_what_a_thousand_calls_cost_and_how_long_they_took(typed: CommandRunner) -> None:
     found = orjson.loads(typed.said(REPORT, "--json", "--by", "model"))
 
     assert found["total"]["cost_per_1k_calls_usd"] == "4.000001"
@@ -81,7 +81,7 @@ def test_it_says_what_a_thousand_calls_cost_and_how_long_they_took(typed: Typed)
 def test_a_model_is_the_one_that_answered_unless_the_requested_one_is_asked_for(
     tmp_path: Path,
 ) -> None:
-    typed = Typed(tmp_path, START + 60)
+    typed = CommandRunner(tmp_path, START + 60)
     typed.keep(a_receipt(1, model="big", route="two/small"))
 
     answered = orjson.loads(typed.said(REPORT, "--json", "--by", "model"))

@@ -13,15 +13,15 @@ from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.records.receipt import Receipt
 from proxy.store.store import Store
 from slo.usage import Usage
+from tests.fakes.cli_runner import CommandRunner, single_command
 from tests.fakes.receipts import START, a_receipt
-from tests.fakes.typed import Typed, alone
 
-SAVINGS, MISSES = alone(savings), alone(misses)
+SAVINGS, MISSES = single_command(savings), single_command(misses)
 
 
 @pytest.fixture
-def typed(tmp_path: Path) -> Typed:
-    return Typed(tmp_path, START + 86_400)
+def typed(tmp_path: Path) -> CommandRunner:
+    return CommandRunner(tmp_path, START + 86_400)
 
 
 def a_call(n: int, **changes: Any) -> Receipt:
@@ -37,12 +37,12 @@ def a_call(n: int, **changes: Any) -> Receipt:
     return a_receipt(n, **(fields | changes))
 
 
-def test_without_planned_calls_there_is_nothing_to_tell(typed: Typed) -> None:
+def test_without_planned_calls_there_is_nothing_to_tell(typed: CommandRunner) -> None:
     assert "No planned calls in the last 3 days." in typed.said(SAVINGS, "--days", "3")
     assert "No cache was missed" in typed.said(MISSES)
 
 
-def test_savings_come_with_their_interval_and_both_hit_rates(typed: Typed) -> None:
+def test_savings_come_with_their_interval_and_both_hit_rates(typed: CommandRunner) -> None:
     typed.keep(*(a_call(n) for n in range(300)))
     said = typed.said(SAVINGS)
 
@@ -54,7 +54,7 @@ def test_savings_come_with_their_interval_and_both_hit_rates(typed: Typed) -> No
     assert "measured" in said
 
 
-def test_too_little_is_said_to_be_too_little(typed: Typed) -> None:
+def test_too_little_is_said_to_be_too_little(typed: CommandRunner) -> None:
     typed.keep(*(a_call(n, feature="chat") for n in range(1, 3)))
     said = typed.said(SAVINGS)
 
@@ -64,7 +64,7 @@ def test_too_little_is_said_to_be_too_little(typed: Typed) -> None:
     assert "none" in said
 
 
-def test_an_estimate_is_reported_from_the_first_call(typed: Typed) -> None:
+def test_an_estimate_is_reported_from_the_first_call(typed: CommandRunner) -> None:
     typed.keep(a_call(1, planning_nanos=700_000_000), a_call(2))
     (found,) = orjson.loads(typed.said(SAVINGS, "--json"))["savings"]
     said = typed.said(SAVINGS)
@@ -76,7 +76,7 @@ def test_an_estimate_is_reported_from_the_first_call(typed: Typed) -> None:
     assert found["conversations_needed"] == 1_000
 
 
-def test_what_waits_for_approval_says_what_it_should_save(typed: Typed) -> None:
+def test_what_waits_for_approval_says_what_it_should_save(typed: CommandRunner) -> None:
     store = typed.open()
     propose(store, "chat", 2_500_000_000)
     store.close(5)
@@ -112,7 +112,7 @@ def propose(store: Store, feature: str, nanos: int) -> None:
     ],
 )
 def test_the_feature_that_is_nearest_to_a_measured_figure_is_named(
-    typed: Typed, needed: dict[str, int], said: str
+    typed: CommandRunner, needed: dict[str, int], said: str
 ) -> None:
     for at, (feature, calls) in enumerate(needed.items()):
         numbers = range(1000 * at + 1, 1000 * at + 1 + calls)
@@ -125,7 +125,7 @@ def test_the_feature_that_is_nearest_to_a_measured_figure_is_named(
 
 
 def test_what_moves_of_text_should_save_is_reported_only_where_planning_observes(
-    typed: Typed,
+    typed: CommandRunner,
 ) -> None:
     store = typed.open()
     assert observed_summary(store) == ""
@@ -150,7 +150,7 @@ def test_what_moves_of_text_should_save_is_reported_only_where_planning_observes
     assert none == ""
 
 
-def test_misses_come_with_their_price_an_example_and_the_fix(typed: Typed) -> None:
+def test_misses_come_with_their_price_an_example_and_the_fix(typed: CommandRunner) -> None:
     typed.keep(
         a_call(1, miss="diverged", miss_tokens=2_000, miss_nanos=6_000_000),
         a_call(2, miss="of_tomorrow", miss_tokens=5),
@@ -171,7 +171,7 @@ def test_misses_come_with_their_price_an_example_and_the_fix(typed: Typed) -> No
     assert len(lines) == 4
 
 
-def test_misses_may_be_one_teams_by_its_name_or_id(typed: Typed) -> None:
+def test_misses_may_be_one_teams_by_its_name_or_id(typed: CommandRunner) -> None:
     store = typed.open()
     acme = store.teams.create("acme", now=START)
     store.close(5)
@@ -190,7 +190,7 @@ def test_misses_may_be_one_teams_by_its_name_or_id(typed: Typed) -> None:
     assert "no team named nobody" in typed.refused(MISSES, "--team", "nobody")
 
 
-def test_the_feature_that_misses_for_most_money_comes_first(typed: Typed) -> None:
+def test_the_feature_that_misses_for_most_money_comes_first(typed: CommandRunner) -> None:
     typed.keep(
         a_call(1, feature="a", miss="diverged", miss_tokens=9, miss_nanos=2_000_000),
         a_call(2, feature="b", miss="expired", miss_tokens=9, miss_nanos=1_000_000),
@@ -202,7 +202,7 @@ def test_the_feature_that_misses_for_most_money_comes_first(typed: Typed) -> Non
     assert rows == [["b", "diverged"], ["b", "expired"], ["a", "diverged"], ["c", "expired"]]
 
 
-def test_on_a_narrow_terminal_ids_and_findings_stay_whole(typed: Typed) -> None:
+def test_on_a_narrow_terminal_ids_and_findings_stay_whole(typed: CommandRunner) -> None:
     typed.width = 80
     missed = a_call(
         1, feature="a-feature-of-a-long-name", miss="diverged", miss_tokens=2_000, miss_nanos=1
@@ -236,7 +236,7 @@ def notes_for(n: int, feature: str, nanos: int) -> Receipt:
 
 
 def test_what_compaction_saved_stands_below_its_model_paid_and_steps_back_counted(
-    typed: Typed,
+    typed: CommandRunner,
 ) -> None:
     typed.keep(
         *(compacted(n) for n in range(4)),
@@ -262,7 +262,7 @@ def test_what_compaction_saved_stands_below_its_model_paid_and_steps_back_counte
     )
 
 
-def test_what_compaction_saved_as_json(typed: Typed) -> None:
+def test_what_compaction_saved_as_json(typed: CommandRunner) -> None:
     typed.keep(compacted(1), notes_for(2, "support", 50_000_000))
     store = typed.open()
     store.compactions.step_back(("team_0", "gone"), CompactionMode.OFF, "9 of 100 lost", START)
@@ -281,13 +281,13 @@ def test_what_compaction_saved_as_json(typed: Typed) -> None:
     }
 
 
-def test_who_compacts_nothing_is_told_nothing_of_it(typed: Typed) -> None:
+def test_who_compacts_nothing_is_told_nothing_of_it(typed: CommandRunner) -> None:
     typed.keep(*(a_call(n) for n in range(3)))
 
     assert "ompaction" not in typed.said(SAVINGS)
 
 
-def test_as_json_both_are_one_document_each(typed: Typed) -> None:
+def test_as_json_both_are_one_document_each(typed: CommandRunner) -> None:
     assert orjson.loads(typed.said(MISSES, "--json")) == {"days": 30, "misses": []}
     assert orjson.loads(typed.said(SAVINGS, "--json"))["compaction"] == []
     typed.keep(

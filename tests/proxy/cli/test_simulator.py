@@ -18,8 +18,8 @@ from proxy.cli.simulator import _catalog_toml, _model, _welcome_text, simulator_
 from proxy.cli.terminal import Terminal
 from proxy.configuration import read_catalog
 from proxy.settings import read
+from tests.fakes.cli_runner import CommandRunner, single_command
 from tests.fakes.receipts import START
-from tests.fakes.typed import Typed, alone
 
 PROGRAM = (sys.executable, "-c", "from proxy.cli.main import main; main()")
 
@@ -100,21 +100,23 @@ def test_each_regime_has_lines_that_a_catalog_takes(tmp_path: Path, regime: str)
 
 
 def command() -> Callable[[Terminal], typer.Typer]:
-    return alone(lambda terminal: simulator_command(terminal, shipped))
+    return single_command(lambda terminal: simulator_command(terminal, shipped))
 
 
 def test_a_port_that_is_taken_is_reported(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
 
-        assert "--port names another" in Typed(tmp_path, START).refused(command(), "--port", port)
+        assert "--port names another" in CommandRunner(tmp_path, START).refused(
+            command(), "--port", port
+        )
 
 
 @pytest.mark.parametrize("words", [("--regime", "none"), ("--port", "99999")])
 def test_what_it_cannot_do_is_refused_before_it_begins(
     tmp_path: Path, words: tuple[str, str]
 ) -> None:
-    code, said = Typed(tmp_path, START)._run(command(), words)
+    code, said = CommandRunner(tmp_path, START)._run(command(), words)
 
     assert code == 2
     assert words[0] in said
@@ -148,6 +150,6 @@ def test_a_scenario_with_a_mistake_is_refused_with_its_line(
     if text is not None:
         (tmp_path / "s.toml").write_text(text)
 
-    assert why in Typed(tmp_path, START).refused(
+    assert why in CommandRunner(tmp_path, START).refused(
         command(), "--port", "0", "--scenario", str(tmp_path / "s.toml")
     )

@@ -5,17 +5,17 @@ import typer
 from rich.console import Console
 
 from proxy.cli.terminal import Terminal, empty_table, feature_name, format_time, sentence
-from tests.fakes.typed import Typed
+from tests.fakes.cli_runner import CommandRunner
 
 NOW = 1_790_000_000.0
 
 
-def a_terminal(typed: Typed, console: Console) -> Terminal:
+def a_terminal(typed: CommandRunner, console: Console) -> Terminal:
     return Terminal(typed.open, lambda: typed.now, console, typed._fail)
 
 
 def test_a_team_is_found_by_its_name_and_by_its_id(tmp_path: Path) -> None:
-    typed = Typed(tmp_path, NOW)
+    typed = CommandRunner(tmp_path, NOW)
     terminal = a_terminal(typed, Console())
     with terminal.store() as store:
         team = store.teams.create("acme", now=NOW)
@@ -30,7 +30,7 @@ def test_a_team_is_found_by_its_name_and_by_its_id(tmp_path: Path) -> None:
 def test_long_lines_are_not_broken(tmp_path: Path) -> None:
     console = Console(width=20, markup=False)
     with console.capture() as captured:
-        a_terminal(Typed(tmp_path, NOW), console).say("[b]" + "x" * 50)
+        a_terminal(CommandRunner(tmp_path, NOW), console).say("[b]" + "x" * 50)
 
     assert captured.get() == "[b]" + "x" * 50 + "\n"
 
@@ -39,7 +39,7 @@ def test_times_and_features_are_written_out(tmp_path: Path) -> None:
     assert format_time(NOW) == "2026-09-21 14:13 UTC"
     assert format_time(0.0) == "never"
     assert (feature_name("chat"), feature_name("")) == ("chat", "(none)")
-    assert a_terminal(Typed(tmp_path, NOW), Console()).days_ago(2) == NOW - 172_800
+    assert a_terminal(CommandRunner(tmp_path, NOW), Console()).days_ago(2) == NOW - 172_800
 
 
 def test_figures_stand_to_the_right() -> None:
@@ -55,7 +55,7 @@ def a_narrow_console() -> Console:
 def test_a_terminal_wraps_lines_between_words_and_keeps_commands_whole(tmp_path: Path) -> None:
     console = a_narrow_console()
     with console.capture() as captured:
-        a_terminal(Typed(tmp_path, NOW), console).say(
+        a_terminal(CommandRunner(tmp_path, NOW), console).say(
             "  to read more of this one type `thriftgate explain call_1` and wait", ""
         )
 
@@ -72,7 +72,7 @@ def test_what_a_terminal_has_no_room_for_stands_below_its_row(tmp_path: Path) ->
     table.add_row("acme", "3", "a prompt that varies", "call_" + "1" * 26)
     table.add_row("lab", "12", "expired", "call_" + "2" * 26)
     with console.capture() as captured:
-        a_terminal(Typed(tmp_path, NOW), console).show(table)
+        a_terminal(CommandRunner(tmp_path, NOW), console).show(table)
 
     assert captured.get().splitlines() == [
         "team  calls  why",
@@ -88,7 +88,7 @@ def test_in_a_pipe_a_row_is_a_line_however_long(tmp_path: Path) -> None:
     table = empty_table("team", "example")
     table.add_row("acme", "call_" + "1" * 26)
     with console.capture() as captured:
-        a_terminal(Typed(tmp_path, NOW), console).show(table)
+        a_terminal(CommandRunner(tmp_path, NOW), console).show(table)
 
     assert captured.get().splitlines()[1] == "acme  call_" + "1" * 26
 

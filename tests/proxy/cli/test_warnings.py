@@ -18,9 +18,9 @@ from proxy.settings import Settings
 from proxy.store.store import Store
 from slo.ceiling import Ceiling
 from slo.policies.file import Policies
-from tests.fakes.desk import route
-from tests.fakes.limited import budget
-from tests.fakes.promised import objective
+from tests.fakes.admission_harness import budget
+from tests.fakes.call_dependencies import route
+from tests.fakes.objectives import objective
 
 KNOWN = replace(
     route("one"), window=1000, max_output=100, can=frozenset({"tools", "schema", "vision"})

@@ -13,7 +13,7 @@ from proxy.pages.admin_sessions import IDLE_TIMEOUT_S, MAX_FAILURES
 from proxy.pages.app import add_error_handlers
 from tests.fakes.asgi import Connection, asked, refusal, scope
 from tests.fakes.board import CALL, NOW, FakeBoard, a_rerouted_call, overview
-from tests.fakes.steered import Watch
+from tests.fakes.objective_process import ManualClock
 
 TOKEN = "an-admin-token-of-24-chars"
 POLICY = (
@@ -27,7 +27,7 @@ class Browser:
 
     def __init__(self, board: FakeBoard | None = None, *, is_off: bool = False) -> None:
         self.board = board or FakeBoard()
-        self.watch = Watch(5000.0)
+        self.watch = ManualClock(5000.0)
         router = admin.router(self.board, TOKEN, self.watch, lambda: NOW)
         self.app = FastAPI(redirect_slashes=False)
         self.app.include_router(admin.disabled_router() if is_off else router)

@@ -6,13 +6,13 @@ from proxy.pages.admin_sessions import (
     AdminSessions,
     AdminToken,
 )
-from tests.fakes.steered import Watch
+from tests.fakes.objective_process import ManualClock
 
 TOKEN = "an-admin-token-of-24-chars"
 
 
 def test_a_session_holds_while_it_is_used() -> None:
-    watch = Watch(0.0)
+    watch = ManualClock(0.0)
     sessions = AdminSessions(watch)
     mine = sessions.begin()
     for _ in range(20):
@@ -21,7 +21,7 @@ def test_a_session_holds_while_it_is_used() -> None:
 
 
 def test_a_session_that_is_not_used_ends() -> None:
-    watch = Watch(0.0)
+    watch = ManualClock(0.0)
     sessions = AdminSessions(watch)
     mine = sessions.begin()
     watch.now += IDLE_TIMEOUT_S
@@ -30,7 +30,7 @@ def test_a_session_that_is_not_used_ends() -> None:
 
 
 def test_no_session_goes_on_for_longer_than_half_a_day() -> None:
-    watch = Watch(0.0)
+    watch = ManualClock(0.0)
     sessions = AdminSessions(watch)
     mine = sessions.begin()
     while watch.now < MAX_SESSION_S - 60:
@@ -42,7 +42,7 @@ def test_no_session_goes_on_for_longer_than_half_a_day() -> None:
 
 
 def test_ids_are_long_of_chance_and_kept_by_their_hash_alone() -> None:
-    sessions = AdminSessions(Watch(0.0))
+    sessions = AdminSessions(ManualClock(0.0))
     ids = {sessions.begin() for _ in range(MAX_SESSIONS)}
 
     assert len(ids) == MAX_SESSIONS
@@ -52,7 +52,7 @@ def test_ids_are_long_of_chance_and_kept_by_their_hash_alone() -> None:
 
 
 def test_an_ended_or_unknown_session_is_not_open() -> None:
-    sessions = AdminSessions(Watch(0.0))
+    sessions = AdminSessions(ManualClock(0.0))
     mine, others = sessions.begin(), sessions.begin()
     sessions.end(mine)
     sessions.end("nobody's")
@@ -64,7 +64,7 @@ def test_an_ended_or_unknown_session_is_not_open() -> None:
 
 
 def test_sessions_are_bounded_and_the_one_that_was_longest_not_used_gives_way() -> None:
-    watch = Watch(0.0)
+    watch = ManualClock(0.0)
     sessions = AdminSessions(watch)
     first, second = sessions.begin(), sessions.begin()
     for _ in range(MAX_SESSIONS):
@@ -78,14 +78,14 @@ def test_sessions_are_bounded_and_the_one_that_was_longest_not_used_gives_way() 
 
 
 def test_the_token_matches_itself_alone() -> None:
-    secret = AdminToken(TOKEN, Watch(0.0))
+    secret = AdminToken(TOKEN, ManualClock(0.0))
 
     assert secret.matches(TOKEN)
     assert not any(secret.matches(each) for each in ("", TOKEN[:-1], TOKEN + "x", TOKEN.upper()))
 
 
 def test_after_five_misses_in_a_minute_more_have_to_wait_until_the_first_is_a_minute_old() -> None:
-    watch = Watch(1000.0)
+    watch = ManualClock(1000.0)
     secret = AdminToken(TOKEN, watch)
     for _ in range(MAX_FAILURES):
         assert secret.record_failure() == 0.0
@@ -98,7 +98,7 @@ def test_after_five_misses_in_a_minute_more_have_to_wait_until_the_first_is_a_mi
 
 
 def test_the_token_matches_however_often_it_was_missed() -> None:
-    secret = AdminToken(TOKEN, Watch(0.0))
+    secret = AdminToken(TOKEN, ManualClock(0.0))
     for _ in range(MAX_FAILURES + 1):
         secret.record_failure()
 

@@ -15,11 +15,11 @@ from slo.alert import Severity
 from slo.controller.state import ControllerSnapshot, ControllerState
 from slo.objective import Enforce, Metric, RequestKind
 from slo.usage import Usage
+from tests.fakes.admission_harness import NOW
 from tests.fakes.alerts import an_alert
-from tests.fakes.limited import NOW
 from tests.fakes.live_board import asked, keep, wheel
+from tests.fakes.objective_replicas import objective
 from tests.fakes.receipts import a_receipt
-from tests.fakes.replicas_steered import objective
 
 
 def test_a_live_board_answers_all_that_pages_ask(store: Store) -> None:

@@ -11,7 +11,7 @@ from proxy.store.redis.local_budget_store import BudgetStore, LocalBudgetStore, 
 from proxy.store.store import Store
 from slo.budget import BudgetUnit, counter_key
 from slo.reservations import CounterClaim, CounterLevel
-from tests.fakes.limited import NOW, budget
+from tests.fakes.admission_harness import NOW, budget
 from tests.fakes.live_board import LIMIT, asked, broken, spent_by
 
 

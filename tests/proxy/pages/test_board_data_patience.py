@@ -10,10 +10,10 @@ import pytest
 
 from proxy.pages.board_data import LiveBoard
 from proxy.store.store import Store
-from tests.fakes.limited import budget
+from tests.fakes.admission_harness import budget
 from tests.fakes.live_board import asked, broken, wheel
+from tests.fakes.objective_replicas import objective
 from tests.fakes.receipts import a_receipt
-from tests.fakes.replicas_steered import objective
 
 _PARTS = {
     "moved.calls": "fallback_rows.RecentFallbacks.calls",

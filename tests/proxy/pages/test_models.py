@@ -3,7 +3,7 @@ import pytest
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Upstream
 from proxy.pages.models import router
-from tests.fakes.desk import catalog, route
+from tests.fakes.call_dependencies import catalog, route
 from tests.fakes.pages import authenticate, page
 from tests.fakes.refusals import refusing
 

@@ -19,8 +19,17 @@ from proxy.prefix.planned import Draft
 from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.prompts.prompt import Prompt, PromptSlot, parse_prompt
-from tests.fakes.kept import kept
-from tests.proxy.prefix.askings import RULES, SECRET, WAYS, asked, body, said, talk, tool
+from tests.fakes.planned_body_check import assert_nothing_lost
+from tests.proxy.prefix.planning_requests import (
+    RULES,
+    SECRET,
+    TARGETS,
+    body,
+    chat_message,
+    conversation_messages,
+    planning_request,
+    tool,
+)
 
 INSTRUCTIONS = "Be kind.\nThe user is Ines.\nIt is noon."
 WISH = {
@@ -30,7 +39,7 @@ WISH = {
         TextPiece(text="It is noon.", slot=PromptSlot.VARIABLE),
     ]
 }
-ANTHROPIC, PLAIN = WAYS["anthropic-breakpoint"], WAYS["openai-interval"]
+ANTHROPIC, PLAIN = TARGETS["anthropic-breakpoint"], TARGETS["openai-interval"]
 EVERYWHERE = BreakpointPolicy(stable="5m", semi="5m", history="5m")
 MARK = {"cache_control": {"type": "ephemeral"}}
 TAGGED = f"<tg:variable>It is noon.</tg:variable>\n{RULES}"
@@ -117,7 +126,7 @@ def test_a_conversation_keeps_the_same_instructions_whatever_follows_them():
 
 
 def draft(raw: bytes) -> Draft:
-    return Planner(SECRET).read_call(asked(raw))
+    return Planner(SECRET).read_call(planning_request(raw))
 
 
 def read(raw: bytes) -> Any:
@@ -129,7 +138,7 @@ def names(raw: bytes) -> list[str]:
 
 
 def test_a_prompt_that_came_in_order_stays_as_it_is():
-    one = draft(body(*talk(1)))
+    one = draft(body(*conversation_messages(1)))
     found = arrange_prompt(one, Plan(), None, late=True)
 
     assert found.prompt == one.prompt
@@ -138,18 +147,18 @@ def test_a_prompt_that_came_in_order_stays_as_it_is():
 
 
 def test_declared_slots_move_without_a_layout():
-    one = draft(body(said("system", TAGGED), said("user", "Well?")))
+    one = draft(body(chat_message("system", TAGGED), chat_message("user", "Well?")))
     found = arrange_prompt(one, Plan(), None, late=True)
     body_sent = mark_prompt(one, PLAIN, found, BreakpointPolicy()).body
 
-    kept(one.asked.body, body_sent)
+    assert_nothing_lost(one.asked.body, body_sent)
     assert found.prompt.tail == 1
     assert b"<tg:" not in body_sent
     assert "It is noon." in read(body_sent)["messages"][-1]["content"]
 
 
 def test_text_named_by_a_layout_moves():
-    one = draft(body(*talk(0)))
+    one = draft(body(*conversation_messages(0)))
     found = arrange_prompt(one, Plan(layout=1), EVERYTHING, late=True)
 
     assert found.prompt.tail == 1
@@ -157,7 +166,9 @@ def test_text_named_by_a_layout_moves():
 
 
 def test_unmatched_tags_stay_and_are_noted():
-    one = draft(body(said("system", "<tg:variable>It is noon."), said("user", "Well?")))
+    one = draft(
+        body(chat_message("system", "<tg:variable>It is noon."), chat_message("user", "Well?"))
+    )
     found = arrange_prompt(one, Plan(), None, late=True)
 
     assert found.prompt == one.prompt
@@ -165,7 +176,7 @@ def test_unmatched_tags_stay_and_are_noted():
 
 
 def test_variable_text_goes_into_a_users_message_without_late_system_messages():
-    one = draft(body(said("system", TAGGED), said("user", "Well?")))
+    one = draft(body(chat_message("system", TAGGED), chat_message("user", "Well?")))
     found = arrange_prompt(one, Plan(), None, late=False)
 
     assert [message["role"] for message in read(found.prompt.render())["messages"]] == [
@@ -175,8 +186,8 @@ def test_variable_text_goes_into_a_users_message_without_late_system_messages():
 
 
 def test_tools_come_in_one_order_which_the_plan_remembers():
-    one = draft(body(*talk(0), tools=[tool("b"), tool("a")]))
-    other = draft(body(*talk(0), tools=[tool("a"), tool("b")]))
+    one = draft(body(*conversation_messages(0), tools=[tool("b"), tool("a")]))
+    other = draft(body(*conversation_messages(0), tools=[tool("a"), tool("b")]))
     first, second = (arrange_prompt(each, Plan(), None, late=True) for each in (one, other))
 
     assert names(first.prompt.render()) == ["a", "b"]
@@ -185,8 +196,10 @@ def test_tools_come_in_one_order_which_the_plan_remembers():
 
 
 def test_a_tool_that_comes_later_is_appended():
-    first = arrange_prompt(draft(body(*talk(0), tools=[tool("b")])), Plan(), None, late=True)
-    more = draft(body(*talk(1), tools=[tool("a"), tool("b")]))
+    first = arrange_prompt(
+        draft(body(*conversation_messages(0), tools=[tool("b")])), Plan(), None, late=True
+    )
+    more = draft(body(*conversation_messages(1), tools=[tool("a"), tool("b")]))
     second = arrange_prompt(more, first.plan, None, late=True)
 
     assert names(second.prompt.render()) == ["b", "a"]
@@ -194,7 +207,7 @@ def test_a_tool_that_comes_later_is_appended():
 
 
 def test_tools_of_a_conversation_met_midway_stay_where_they_were():
-    one = draft(body(*talk(2), tools=[tool("b"), tool("a")]))
+    one = draft(body(*conversation_messages(2), tools=[tool("b"), tool("a")]))
     found = arrange_prompt(one, Plan(joined=True), None, late=True)
 
     assert found.prompt == one.prompt
@@ -202,7 +215,7 @@ def test_tools_of_a_conversation_met_midway_stay_where_they_were():
 
 
 def test_tools_held_in_place_by_a_mark_are_noted():
-    one = draft(body(*talk(0), tools=[tool("b", **MARK), tool("a")]))
+    one = draft(body(*conversation_messages(0), tools=[tool("b", **MARK), tool("a")]))
     found = arrange_prompt(one, Plan(), None, late=True)
 
     assert names(found.prompt.render()) == ["b", "a"]
@@ -210,10 +223,10 @@ def test_tools_held_in_place_by_a_mark_are_noted():
 
 
 def test_marks_are_added_where_the_policy_wants_them():
-    one = draft(body(*talk(1)))
+    one = draft(body(*conversation_messages(1)))
     found = mark_prompt(one, ANTHROPIC, arrange_prompt(one, Plan(), None, late=True), EVERYWHERE)
 
-    kept(one.asked.body, found.body)
+    assert_nothing_lost(one.asked.body, found.body)
     assert set(found.marks.values()) == {"5m"}
     assert found.body.count(b'"cache_control"') == len(found.marks) == 2
     assert b"cache_control" not in found.prompt.render()
@@ -221,11 +234,11 @@ def test_marks_are_added_where_the_policy_wants_them():
 
 def test_the_callers_own_marks_stay_and_count():
     rules = [{"type": "text", "text": RULES, **MARK}]
-    one = draft(body(said("system", rules), *talk(1)[1:]))
+    one = draft(body(chat_message("system", rules), *conversation_messages(1)[1:]))
     found = arrange_prompt(one, Plan(), None, late=True)
     marked = mark_prompt(one, ANTHROPIC, found, EVERYWHERE)
 
-    kept(one.asked.body, marked.body)
+    assert_nothing_lost(one.asked.body, marked.body)
     assert set(found.given) == {0}
     assert 0 in marked.marks
     assert len(marked.marks) == 2
@@ -233,7 +246,7 @@ def test_the_callers_own_marks_stay_and_count():
 
 def test_marks_without_room_are_noted():
     parts = [{"type": "text", "text": f"{n} {RULES}", **MARK} for n in range(4)]
-    one = draft(body(said("system", parts), *talk(1)[1:]))
+    one = draft(body(chat_message("system", parts), *conversation_messages(1)[1:]))
     found = mark_prompt(one, ANTHROPIC, arrange_prompt(one, Plan(), None, late=True), EVERYWHERE)
 
     assert found.body is one.asked.body
@@ -242,7 +255,7 @@ def test_marks_without_room_are_noted():
 
 def test_marks_that_share_a_message_each_take_room():
     parts = [{"type": "text", "text": f"{n} {RULES}", **MARK} for n in range(4)]
-    one = draft(body(said("system", RULES), said("user", parts)))
+    one = draft(body(chat_message("system", RULES), chat_message("user", parts)))
     found = mark_prompt(one, ANTHROPIC, arrange_prompt(one, Plan(), None, late=True), EVERYWHERE)
 
     assert found.body is one.asked.body
@@ -250,7 +263,7 @@ def test_marks_that_share_a_message_each_take_room():
 
 def test_behind_a_mark_of_five_minutes_none_lives_for_an_hour():
     rules = [{"type": "text", "text": RULES, **MARK}]
-    one = draft(body(said("system", rules), *talk(1)[1:]))
+    one = draft(body(chat_message("system", rules), *conversation_messages(1)[1:]))
     found = mark_prompt(
         one, ANTHROPIC, arrange_prompt(one, Plan(), None, late=True), BreakpointPolicy(history="1h")
     )
@@ -261,7 +274,7 @@ def test_behind_a_mark_of_five_minutes_none_lives_for_an_hour():
 
 def test_where_a_cache_takes_no_marks_what_was_a_text_is_sent_as_one():
     rules = f"<tg:semi-stable>Ines asks.</tg:semi-stable>\n{RULES}"
-    one = draft(body(said("system", rules), said("user", "Well?")))
+    one = draft(body(chat_message("system", rules), chat_message("user", "Well?")))
     found = arrange_prompt(one, Plan(), None, late=True)
     plain, marked = (
         read(mark_prompt(one, way, found, BreakpointPolicy()).body)["messages"][0]["content"]
@@ -272,13 +285,21 @@ def test_where_a_cache_takes_no_marks_what_was_a_text_is_sent_as_one():
 
 
 def test_an_unmodified_prompt_is_the_callers_own_bytes():
-    one = draft(body(said("system", "Rules"), said("user", "Well?"), tools=[tool("b", **MARK)]))
+    one = draft(
+        body(
+            chat_message("system", "Rules"),
+            chat_message("user", "Well?"),
+            tools=[tool("b", **MARK)],
+        )
+    )
 
     assert unmodified_prompt(one, Plan()).prompt == one.prompt
 
 
 def test_tags_reach_no_model_even_where_nothing_is_planned():
-    asked = body(said("system", TAGGED), said("user", "Well?"), tools=[tool("b", **MARK)])
+    asked = body(
+        chat_message("system", TAGGED), chat_message("user", "Well?"), tools=[tool("b", **MARK)]
+    )
     found = unmodified_prompt(draft(asked), Plan())
 
     assert b"<tg:" in asked
@@ -304,7 +325,7 @@ def test_where_no_tag_can_be_taken_off_the_body_stays(asked):
     "arrange", [unmodified_prompt, lambda one, plan: arrange_prompt(one, plan, None, late=True)]
 )
 def test_a_message_that_cannot_be_read_is_left_to_its_upstream(arrange):
-    one = draft(body(said("system", 7), said("user", "Well?")))
+    one = draft(body(chat_message("system", 7), chat_message("user", "Well?")))
 
     with pytest.raises(Unplannable):
         arrange(one, Plan())
@@ -322,9 +343,9 @@ def test_a_message_that_cannot_be_read_is_left_to_its_upstream(arrange):
 def test_the_predicted_cache_mode_is_the_one_that_is_sent(
     policy: BreakpointPolicy, fields: dict[str, object], *, explicit: bool
 ):
-    one = draft(body(*talk(0), **fields))
+    one = draft(body(*conversation_messages(0), **fields))
     found = mark_prompt(
-        one, WAYS["openai-breakpoint"], arrange_prompt(one, Plan(), None, late=True), policy
+        one, TARGETS["openai-breakpoint"], arrange_prompt(one, Plan(), None, late=True), policy
     )
 
     assert found.explicit is explicit
@@ -338,9 +359,9 @@ def test_the_predicted_cache_mode_is_the_one_that_is_sent(
         {"previous_response_id": "resp_1", "input": "Well?"},
         {"previous_response_id": "resp_1"},
         {"conversation": {"id": "conv_1"}, "input": "Well?"},
-        {"prompt": {"id": "pmpt_1"}, "input": [said("user", "Well?")]},
-        {"input": [{"type": "item_reference", "id": "msg_1"}, said("user", "Well?")]},
-        {"input": [{"id": "msg_1"}, said("user", "Well?")]},
+        {"prompt": {"id": "pmpt_1"}, "input": [chat_message("user", "Well?")]},
+        {"input": [{"type": "item_reference", "id": "msg_1"}, chat_message("user", "Well?")]},
+        {"input": [{"id": "msg_1"}, chat_message("user", "Well?")]},
     ],
 )
 def test_tags_are_taken_off_a_call_that_goes_on_from_what_its_provider_keeps(

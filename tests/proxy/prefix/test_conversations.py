@@ -14,14 +14,24 @@ from proxy.prefix.conversations import Conversations
 from proxy.prefix.planned import Planned, PlanningRequest
 from proxy.prefix.prompts.conversation import ConversationChain
 from proxy.records.origin import UncompactedConversation
-from tests.proxy.prefix.askings import RULES, WAYS, Json, Process, asked, body, said, tool
+from tests.proxy.prefix.planning_requests import (
+    RULES,
+    TARGETS,
+    Json,
+    PlanningProcess,
+    body,
+    chat_message,
+    planning_request,
+    tool,
+)
 
 MANY = 50
-WAY = WAYS["openai-interval"]
-SYSTEM = said("system", RULES)
+WAY = TARGETS["openai-interval"]
+SYSTEM = chat_message("system", RULES)
 #: What an agent says at the beginning of each of its sessions.
 REMINDERS = [
-    said("user", f"<reminder>Rule {number} of this house.</reminder>") for number in (1, 2, 3)
+    chat_message("user", f"<reminder>Rule {number} of this house.</reminder>")
+    for number in (1, 2, 3)
 ]
 Session = list[PlanningRequest]
 
@@ -32,14 +42,19 @@ def growing(first: Sequence[Json], name: str, calls: int = 6) -> list[list[Json]
     found = []
     for turn in range(calls):
         found.append(list(talk))
-        talk += [said("assistant", f"{name}: step {turn}."), said("user", f"{name}: on to {turn}.")]
+        talk += [
+            chat_message("assistant", f"{name}: step {turn}."),
+            chat_message("user", f"{name}: on to {turn}."),
+        ]
     return found
 
 
 def sessions(first: Callable[[str], Sequence[Json]], many: int = MANY) -> list[Session]:
     """Sessions that say nothing of themselves but with their messages."""
     names = [f"Session {number}" for number in range(many)]
-    return [[asked(body(*each)) for each in growing(first(name), name)] for name in names]
+    return [
+        [planning_request(body(*each)) for each in growing(first(name), name)] for name in names
+    ]
 
 
 def interleaved(every: Sequence[Session]) -> Iterable[tuple[int, int, PlanningRequest]]:
@@ -52,7 +67,7 @@ def interleaved(every: Sequence[Session]) -> Iterable[tuple[int, int, PlanningRe
 
 def told(
     every: Sequence[Session],
-    *processes: Process,
+    *processes: PlanningProcess,
     sooner: Iterable[tuple[int, int, PlanningRequest]] = (),
 ) -> list[list[Planned]]:
     """How the calls of each session were planned; processes take turns within a session."""
@@ -72,12 +87,12 @@ def are_apart(found: Sequence[Sequence[Planned]], since: int = 0) -> bool:
     return all(len(each) == 1 for each in every) and len(set[bytes]().union(*every)) == len(every)
 
 
-def process(share: float = 0.0) -> Process:
-    return Process(WAY, share=share)
+def process(share: float = 0.0) -> PlanningProcess:
+    return PlanningProcess(WAY, share=share)
 
 
 def test_sessions_that_differ_at_their_fourth_message_are_apart_and_have_arms_of_their_own():
-    every = sessions(lambda name: [*REMINDERS, said("user", f"I am {name}.")])
+    every = sessions(lambda name: [*REMINDERS, chat_message("user", f"I am {name}.")])
     found = told(every, process(share=0.5))
 
     assert are_apart(found)
@@ -91,32 +106,32 @@ def test_sessions_that_differ_at_their_fourth_message_are_apart_and_have_arms_of
 def test_reminders_at_the_end_that_the_next_call_lacks_or_changes_split_none(tail, drops):
     def call(at: int, messages: list[Json]) -> PlanningRequest:
         """The call; what its history holds of reminders is none, or others than were sent."""
-        told = [said("user", f"It is {at}:0{number}.") for number in range(tail)]
+        told = [chat_message("user", f"It is {at}:0{number}.") for number in range(tail)]
         kept = messages if drops else with_history(messages)
-        return asked(body(*kept, *told))
+        return planning_request(body(*kept, *told))
 
     def with_history(messages: list[Json]) -> list[Json]:
         found: list[Json] = []
         for each in messages:
             if each["role"] == "assistant":
-                found += [said("user", f"It was {number}.") for number in range(tail)]
+                found += [chat_message("user", f"It was {number}.") for number in range(tail)]
             found.append(each)
         return found
 
     every = []
     for number in range(MANY):
         name = f"Session {number}"
-        talk = growing([*REMINDERS, said("user", f"I am {name}.")], name)
+        talk = growing([*REMINDERS, chat_message("user", f"I am {name}.")], name)
         every.append([call(at, messages) for at, messages in enumerate(talk)])
 
     assert are_apart(told(every, process()))
     assert are_apart(told(every, *both()))
 
 
-def both() -> tuple[Process, Process]:
+def both() -> tuple[PlanningProcess, PlanningProcess]:
     """Two replicas that share a store."""
     plans: dict[str, bytes] = {}
-    return Process(WAY, plans=plans), Process(WAY, plans=plans)
+    return PlanningProcess(WAY, plans=plans), PlanningProcess(WAY, plans=plans)
 
 
 def test_sessions_whose_first_call_is_the_same_part_with_their_first_answer():
@@ -130,10 +145,14 @@ def test_sessions_whose_first_call_is_the_same_part_with_their_first_answer():
 
 def test_sessions_answered_alike_part_with_their_first_result():
     def opening(name: str) -> list[Json]:
-        return [*REMINDERS, said("assistant", "I look."), said("user", f"There is {name}.")]
+        return [
+            *REMINDERS,
+            chat_message("assistant", "I look."),
+            chat_message("user", f"There is {name}."),
+        ]
 
     every = [
-        [asked(body(SYSTEM, *REMINDERS)), *calls] for calls in sessions(opening)
+        [planning_request(body(SYSTEM, *REMINDERS)), *calls] for calls in sessions(opening)
     ]  # fmt: skip
 
     assert are_apart(told(every, process()), since=1)
@@ -142,9 +161,10 @@ def test_sessions_answered_alike_part_with_their_first_result():
 def test_a_session_that_parts_goes_on_with_the_order_of_its_tools_and_its_key():
     tools = {"tools": [tool("b"), tool("a")]}
     here = process()
-    first = here.answered(asked(body(SYSTEM, *REMINDERS, **tools)))
+    first = here.answered(planning_request(body(SYSTEM, *REMINDERS, **tools)))
     one, other = (
-        here.answered(asked(body(*growing(REMINDERS, name, 2)[1], **tools))) for name in ("A", "B")
+        here.answered(planning_request(body(*growing(REMINDERS, name, 2)[1], **tools)))
+        for name in ("A", "B")
     )
 
     assert one.draft.conversation == first.draft.conversation != other.draft.conversation
@@ -158,9 +178,11 @@ def test_examples_before_the_first_question_merge_none():
     def opening(name: str) -> list[Json]:
         pairs = [("Is 4 even?", "Yes."), ("Is 5 even?", "No.")]
         examples = [
-            said(role, text) for pair in pairs for role, text in zip(ROLES, pair, strict=True)
+            chat_message(role, text)
+            for pair in pairs
+            for role, text in zip(ROLES, pair, strict=True)
         ]
-        return [*examples, said("user", f"Is {name} even?")]
+        return [*examples, chat_message("user", f"Is {name} even?")]
 
     assert are_apart(told(sessions(opening), process()))
     assert are_apart(told(sessions(opening), *both()))
@@ -180,12 +202,12 @@ def test_a_retried_call_belongs_to_the_same_conversation():
 def test_a_question_that_is_edited_parts_with_all_that_was_sent_kept():
     here = process()
     calls = growing(REMINDERS, "A")
-    before = [here.answered(asked(body(*each))) for each in calls[:3]]
-    edited = [[*each[:-1], said("user", "A: no, go left.")] for each in calls[2:3]]
-    (other,) = (here.answered(asked(body(*each))) for each in edited)
-    more = [said("assistant", "Left."), said("user", "Thanks.")]
-    after = here.answered(asked(body(*edited[0], *more)))
-    again = here.answered(asked(body(*calls[3])))
+    before = [here.answered(planning_request(body(*each))) for each in calls[:3]]
+    edited = [[*each[:-1], chat_message("user", "A: no, go left.")] for each in calls[2:3]]
+    (other,) = (here.answered(planning_request(body(*each))) for each in edited)
+    more = [chat_message("assistant", "Left."), chat_message("user", "Thanks.")]
+    after = here.answered(planning_request(body(*edited[0], *more)))
+    again = here.answered(planning_request(body(*calls[3])))
 
     assert other.draft.conversation == after.draft.conversation
     assert names(before) == {again.draft.conversation} != {other.draft.conversation}
@@ -195,12 +217,12 @@ def test_a_question_that_is_edited_parts_with_all_that_was_sent_kept():
 def test_names_from_the_caller_keep_identical_sessions_apart():
     alike = [body(*each) for each in growing(REMINDERS, "A", 3)]
     named = [
-        [asked(raw, hint="one") for raw in alike],
-        [asked(raw, session="one") for raw in alike],
-        [asked(raw, session="two") for raw in alike],
-        [asked(raw, key="key_2") for raw in alike],
+        [planning_request(raw, hint="one") for raw in alike],
+        [planning_request(raw, session="one") for raw in alike],
+        [planning_request(raw, session="two") for raw in alike],
+        [planning_request(raw, key="key_2") for raw in alike],
         *(
-            [asked(body(*each, **fields)) for each in growing(REMINDERS, "A", 3)]
+            [planning_request(body(*each, **fields)) for each in growing(REMINDERS, "A", 3)]
             for fields in (
                 {"user": "u"},
                 {"prompt_cache_key": "k"},
@@ -215,8 +237,10 @@ def test_names_from_the_caller_keep_identical_sessions_apart():
 
 def test_helpers_of_one_session_are_conversations_of_their_own():
     helpers = [
-        [asked(call.body, session="one") for call in one]
-        for one in sessions(lambda name: [*REMINDERS, said("user", f"Task of {name}.")], many=3)
+        [planning_request(call.body, session="one") for call in one]
+        for one in sessions(
+            lambda name: [*REMINDERS, chat_message("user", f"Task of {name}.")], many=3
+        )
     ]
 
     assert are_apart(told(helpers, process()))
@@ -235,7 +259,7 @@ def test_marks_that_move_and_texts_that_become_parts_split_none():
 
     calls = growing(REMINDERS, "A")
     forms: list[Callable[[list[Json]], list[Json]]] = [marked, parts, list]
-    one = [asked(body(*forms[at % 3](each))) for at, each in enumerate(calls)]
+    one = [planning_request(body(*forms[at % 3](each))) for at, each in enumerate(calls)]
 
     assert are_apart(told([one], process()))
     assert are_apart(told([one], *both()))
@@ -247,12 +271,14 @@ def test_an_agent_that_takes_back_what_it_said_with_a_question_stays_one(process
 
     def call(at: int, messages: list[Json]) -> PlanningRequest:
         *before, last = messages
-        return asked(body(*before, last | {"content": f"{last['content']}\n{9 - at} left."}))
+        return planning_request(
+            body(*before, last | {"content": f"{last['content']}\n{9 - at} left."})
+        )
 
     every = []
     for number in range(9):
         name = f"Session {number}"
-        talk = growing([said("user", f"I am {name}."), said("user", "Well?")], name)
+        talk = growing([chat_message("user", f"I am {name}."), chat_message("user", "Well?")], name)
         every.append([call(at, each) for at, each in enumerate(talk)])
     here = [process()] if processes == 1 else both()
 
@@ -263,12 +289,12 @@ def test_an_agent_that_leaves_out_old_results_stays_one():
     def elided(messages: list[Json]) -> list[Json]:
         old = range(len(REMINDERS) + 2, len(messages) - 4, 2)
         return [
-            said("user", "Left out.") if at in old and each["role"] == "user" else each
+            chat_message("user", "Left out.") if at in old and each["role"] == "user" else each
             for at, each in enumerate(messages)
         ]
 
     calls = growing(REMINDERS, "A", 9)
-    one = [asked(body(*elided(each))) for each in calls]
+    one = [planning_request(body(*elided(each))) for each in calls]
 
     assert are_apart(told([one], process()))
     assert are_apart(told([one], *both()))
@@ -281,7 +307,10 @@ def test_an_answer_whose_thoughts_are_left_out_later_stays_the_same_ones():
         return [*messages[:at], thought, *messages[at + 1 :]]
 
     first, *others = growing(REMINDERS, "A")
-    one = [asked(body(*first)), *(asked(body(*thinking(each))) for each in others)]
+    one = [
+        planning_request(body(*first)),
+        *(planning_request(body(*thinking(each))) for each in others),
+    ]
 
     assert are_apart(told([one], process()))
 
@@ -301,8 +330,8 @@ def test_items_of_the_responses_api_are_told_apart_too():
 
     every = [
         [
-            asked(turned(each))
-            for each in growing([*REMINDERS, said("user", f"Session {n}")], str(n))
+            planning_request(turned(each))
+            for each in growing([*REMINDERS, chat_message("user", f"Session {n}")], str(n))
         ]
         for n in range(MANY)
     ]
@@ -312,9 +341,9 @@ def test_items_of_the_responses_api_are_told_apart_too():
 
 def test_a_shortened_conversation_stays_the_one_that_its_caller_sees():
     here, calls = process(), growing(REMINDERS, "A", 9)
-    before = [here.answered(asked(body(*each))) for each in calls[:5]]
+    before = [here.answered(planning_request(body(*each))) for each in calls[:5]]
     after = [here.answered(shortened(each)) for each in calls[5:8]]
-    last = here.answered(asked(body(*calls[8])))
+    last = here.answered(planning_request(body(*calls[8])))
 
     assert len(names([*before, *after, last])) == 1
 
@@ -323,23 +352,23 @@ def shortened(messages: list[Json]) -> PlanningRequest:
     """The call as it is sent once the gateway has shortened it."""
     came = tuple(map(orjson.dumps, messages))
     turns = sum(each["role"] == "assistant" for each in messages)
-    short = body(SYSTEM, said("user", "In short: A."), messages[-1])
-    return asked(short, origin=UncompactedConversation(messages=came, turns=turns))
+    short = body(SYSTEM, chat_message("user", "In short: A."), messages[-1])
+    return planning_request(short, origin=UncompactedConversation(messages=came, turns=turns))
 
 
 @pytest.mark.parametrize(
     "first",
     [
-        lambda name: [*REMINDERS, said("user", f"I am {name}.")],
-        lambda name: [said("user", f"I am {name}."), *REMINDERS],
+        lambda name: [*REMINDERS, chat_message("user", f"I am {name}.")],
+        lambda name: [chat_message("user", f"I am {name}."), *REMINDERS],
     ],
     ids=["words last", "words first"],
 )
 def test_replicas_that_share_a_store_tell_sessions_alike_and_so_does_one_that_begins_later(first):
     every = sessions(first)
     plans: dict[str, bytes] = {}
-    found = told(every, *(Process(WAY, plans=plans, share=0.5) for _ in range(2)))
-    restarted = Process(WAY, plans=plans, share=0.5)
+    found = told(every, *(PlanningProcess(WAY, plans=plans, share=0.5) for _ in range(2)))
+    restarted = PlanningProcess(WAY, plans=plans, share=0.5)
     later = [[restarted.answered(one[4])] for one in every]
 
     assert are_apart(found)
@@ -362,13 +391,18 @@ def test_the_same_first_call_is_the_same_conversation_anywhere_without_asking():
 @st.composite
 def beginnings(draw: st.DrawFn) -> list[list[list[Json]]]:
     """The calls of sessions that begin alike, with examples or without."""
-    shared = [*REMINDERS, said("assistant", "Yes?"), said("user", "Go on."), said("user", "Well?")]
+    shared = [
+        *REMINDERS,
+        chat_message("assistant", "Yes?"),
+        chat_message("user", "Go on."),
+        chat_message("user", "Well?"),
+    ]
     lengths = draw(st.sampled_from([(1, 3), (5, 6)]))
     same = draw(st.none() | st.integers(*lengths))  # of first calls that are the same
     every = []
     for number in range(draw(st.integers(2, 6))):
         alike = draw(st.integers(*lengths)) if same is None else same
-        more = [said("user", f"I am {number}.")] if same is None else []
+        more = [chat_message("user", f"I am {number}.")] if same is None else []
         every.append(growing([*shared[:alike], *more], str(number), 5))
     return every
 
@@ -380,12 +414,12 @@ def test_no_session_is_split_or_merged_in_any_order_of_calls(
     every: list[list[list[Json]]], processes: int, roll: Random
 ):
     plans: dict[str, bytes] = {}
-    here = [Process(WAY, plans=plans) for _ in range(processes)]
+    here = [PlanningProcess(WAY, plans=plans) for _ in range(processes)]
     order = [at for at, calls in enumerate(every) for _ in calls]
     roll.shuffle(order)
     found: list[list[Planned]] = [[] for _ in every]
     for at in order:
-        call = asked(body(*every[at][len(found[at])]))
+        call = planning_request(body(*every[at][len(found[at])]))
         found[at].append(roll.choice(here).answered(call))
 
     assert are_apart(found, since=1)

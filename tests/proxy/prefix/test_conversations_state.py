@@ -2,9 +2,16 @@
 
 from proxy.prefix.conversations import ConversationState
 from proxy.prefix.prediction.sent_call import digest_start
-from tests.proxy.prefix.askings import NOW, WAYS, Process, asked, body, talk
+from tests.proxy.prefix.planning_requests import (
+    NOW,
+    TARGETS,
+    PlanningProcess,
+    body,
+    conversation_messages,
+    planning_request,
+)
 
-CLAUDE = WAYS["anthropic-breakpoint"]
+CLAUDE = TARGETS["anthropic-breakpoint"]
 #: Seconds between two calls that one second of a clock may hold.
 SOON = 0.3
 #: How a feature's prompts open that tell the time to the second, ten calls long.
@@ -13,26 +20,27 @@ TICKS = [f"10:00:{second}" for second in range(10, 20)]
 
 def opened(turns: int, opening: str) -> bytes:
     """A call whose instructions open with the time, or with a mode."""
-    rules, *rest = talk(turns)
+    rules, *rest = conversation_messages(turns)
     return body({**rules, "content": f"It is {opening}.\n{rules['content']}"}, *rest)
 
 
-def sent_in_turn(process: Process, *openings: str, hint: str = "one") -> list[bool]:
+def sent_in_turn(process: PlanningProcess, *openings: str, hint: str = "one") -> list[bool]:
     """True if each call of a conversation was marked, calls coming fast."""
     return [sent(process, turn, each, hint) for turn, each in enumerate(openings)]
 
 
-def sent(process: Process, turn: int, opening: str, hint: str) -> bool:
+def sent(process: PlanningProcess, turn: int, opening: str, hint: str) -> bool:
     process.now += SOON - 10.0
-    planned = process.answered(asked(opened(turn, opening), hint=hint))
+    planned = process.answered(planning_request(opened(turn, opening), hint=hint))
     return b"cache_control" in planned.body
 
 
 def told(*openings: str, now: str, moves: bool = True) -> int:
     """Number of of a conversation's latest calls count."""
-    process = Process(CLAUDE)
+    process = PlanningProcess(CLAUDE)
     talked, *calls = (
-        process.planned(asked(opened(0, each))).evidence.sent for each in (now, *openings)
+        process.planned(planning_request(opened(0, each))).evidence.sent
+        for each in (now, *openings)
     )
     known = ConversationState()
     for each in calls:
@@ -41,7 +49,7 @@ def told(*openings: str, now: str, moves: bool = True) -> int:
 
 
 def test_where_prompts_open_with_a_clock_it_may_stand_still():
-    process = Process(CLAUDE)
+    process = PlanningProcess(CLAUDE)
     sent_in_turn(process, *TICKS)
 
     assert not any(sent_in_turn(process, "10:01:00", "10:01:01", "10:01:01", hint="two")[1:])
@@ -50,25 +58,25 @@ def test_where_prompts_open_with_a_clock_it_may_stand_still():
 def test_a_clock_that_stands_still_before_its_feature_is_known_does_no_lasting_harm():
     seconds = ["10:00:00", "10:00:01", "10:00:01", "10:00:02", "10:00:02", "10:00:03"]
 
-    assert sent_in_turn(Process(CLAUDE), *seconds)[1:] == [False, True, True, False, False]
+    assert sent_in_turn(PlanningProcess(CLAUDE), *seconds)[1:] == [False, True, True, False, False]
 
 
 def test_a_conversation_that_holds_still_is_marked_however_fast_it_goes():
-    first, *later = sent_in_turn(Process(CLAUDE), *["noon"] * 6)
+    first, *later = sent_in_turn(PlanningProcess(CLAUDE), *["noon"] * 6)
 
     assert not first
     assert all(later)
 
 
 def test_a_mode_that_changed_once_is_marked_however_fast_it_goes_on():
-    marked = sent_in_turn(Process(CLAUDE), "to plan", *["to act"] * 8)
+    marked = sent_in_turn(PlanningProcess(CLAUDE), "to plan", *["to act"] * 8)
 
     assert marked == [False, False, *[True] * 7]
 
 
 def test_processes_that_share_plans_mark_alike_however_fast():
     plans: dict[str, bytes] = {}
-    both = [Process(CLAUDE, plans=plans) for _ in range(2)]
+    both = [PlanningProcess(CLAUDE, plans=plans) for _ in range(2)]
     modes = ["to plan", *["to act"] * 7]
     in_turn = zip([0, 0, 1, 0, 1, 1, 0, 1], enumerate(modes), strict=True)
     marked = []
@@ -76,7 +84,7 @@ def test_processes_that_share_plans_mark_alike_however_fast():
         both[at].now = NOW + SOON * turn
         marked.append(sent(both[at], turn, mode, "one"))
 
-    assert marked == sent_in_turn(Process(CLAUDE), *modes)
+    assert marked == sent_in_turn(PlanningProcess(CLAUDE), *modes)
 
 
 def test_a_start_that_came_back_or_held_for_three_calls_is_no_clock():
@@ -88,7 +96,7 @@ def test_a_start_that_came_back_or_held_for_three_calls_is_no_clock():
 
 
 def test_a_state_remembers_the_latest_calls_only():
-    sent = Process(CLAUDE).planned(asked(opened(0, "noon"))).evidence.sent
+    sent = PlanningProcess(CLAUDE).planned(planning_request(opened(0, "noon"))).evidence.sent
     known = ConversationState()
     for number in range(40):
         known.record_call(sent, NOW + number, tokens=number, turns=number)

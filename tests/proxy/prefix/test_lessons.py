@@ -10,9 +10,18 @@ from proxy.prefix.layouts.layout import Layout, LayoutMove
 from proxy.prefix.lessons import LayoutLearner, _merge_moves, is_due, layout_effect
 from proxy.prefix.planned import Planned
 from proxy.prefix.prompts.prompt import PromptSlot
-from tests.proxy.prefix.askings import RULES, WAYS, Process, asked, body, said, talk, tool
+from tests.proxy.prefix.planning_requests import (
+    RULES,
+    TARGETS,
+    PlanningProcess,
+    body,
+    chat_message,
+    conversation_messages,
+    planning_request,
+    tool,
+)
 
-WAY = WAYS["openai-interval"]
+WAY = TARGETS["openai-interval"]
 FIRST, OTHER = [tool("a")], [tool("b"), tool("c")]
 
 
@@ -22,18 +31,21 @@ class Feature:
     def __init__(self, lessons: LayoutLearner | None = None, *, rates: bool = True) -> None:
         to = WAY if rates else msgspec.structs.replace(WAY, rates=None)
         self.lessons = LayoutLearner() if lessons is None else lessons
-        self._process = Process(to)
+        self._process = PlanningProcess(to)
         self._calls = 0
 
     def call(self, above: str, tools: object = None, **fields: object) -> Planned:
         """A call that was answered and learned from."""
         self._calls += 1
-        raw = body(*talk(0, f"{above}\n{RULES}", f"I am {self._calls}."), tools=tools or [])
+        raw = body(
+            *conversation_messages(0, f"{above}\n{RULES}", f"I am {self._calls}."),
+            tools=tools or [],
+        )
         return self.asked(raw, **fields)
 
     def asked(self, raw: bytes, **fields: object) -> Planned:
         """The same of any body."""
-        found = self._process.planned(asked(raw, **fields))
+        found = self._process.planned(planning_request(raw, **fields))
         self.lessons.observe(found)
         return found
 
@@ -80,7 +92,9 @@ def test_an_unknown_feature_has_no_proposal():
 
 def test_calls_without_instructions_teach_nothing():
     lessons = LayoutLearner()
-    lessons.observe(Process(WAY).planned(asked(body(said("user", RULES)))))
+    lessons.observe(
+        PlanningProcess(WAY).planned(planning_request(body(chat_message("user", RULES))))
+    )
 
     assert len(lessons) == 0
 

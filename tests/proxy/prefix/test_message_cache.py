@@ -4,7 +4,7 @@ import pytest
 from proxy.prefix.message_cache import MessageCache, SharedPrefixIndex
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.prompts.prompt import MessageReading, Prompt, parse_prompt
-from tests.proxy.prefix.sendings import body, fingerprint
+from tests.proxy.prefix.sent_calls import body, fingerprint
 
 MARK = {"cache_control": {"type": "ephemeral"}}
 

@@ -26,8 +26,15 @@ from proxy.prefix.prediction.sent_call import SentCall
 from slo.price import TokenRates
 from slo.usage import Usage
 from tests.proxy.caches.prompts import tokens
-from tests.proxy.prefix.askings import RULES, WAYS, Process, asked, body, talk
-from tests.proxy.prefix.sendings import ANTHROPIC, INTERVAL, VLLM, users
+from tests.proxy.prefix.planning_requests import (
+    RULES,
+    TARGETS,
+    PlanningProcess,
+    body,
+    conversation_messages,
+    planning_request,
+)
+from tests.proxy.prefix.sent_calls import ANTHROPIC, INTERVAL, VLLM, users
 
 RATES = TokenRates(
     input=2_000_000_000, cache_read=200_000_000, write_5m=2_500_000_000, write_1h=4_000_000_000
@@ -237,9 +244,9 @@ def test_lost_tokens_never_exceed_unread_ones():
     assert found.tokens == 100
 
 
-def told(process: Process, turns: int, read: float | None = None) -> CallObservation:
+def told(process: PlanningProcess, turns: int, read: float | None = None) -> CallObservation:
     """What the call tells that so many answers precede; None reads what was to be expected."""
-    planned = process.planned(asked(body(*talk(turns, LONG))))
+    planned = process.planned(planning_request(body(*conversation_messages(turns, LONG))))
     known = process.planner._talks.peek(planned.draft.conversation) or ConversationState()
     found = observe_call(planned, charged(planned, read), known)
     process.planner.learn(planned, charged(planned, read))
@@ -253,7 +260,7 @@ def charged(planned: Planned, read: float | None) -> Usage:
 
 
 def test_a_call_that_goes_on_says_how_far_its_conversation_came_and_what_it_repeats():
-    process = Process(WAYS["anthropic-breakpoint"])
+    process = PlanningProcess(TARGETS["anthropic-breakpoint"])
     first, second, third = (told(process, turns) for turns in range(3))
 
     assert [each.seen.before for each in (first, second, third)] == [0, 1, 2]
@@ -262,13 +269,13 @@ def test_a_call_that_goes_on_says_how_far_its_conversation_came_and_what_it_repe
 
 
 def test_answers_in_a_prompt_that_nobody_knew_are_no_calls_of_its_conversation():
-    found = told(Process(WAYS["anthropic-breakpoint"]), 4)
+    found = told(PlanningProcess(TARGETS["anthropic-breakpoint"]), 4)
 
     assert found.seen.before == 0
 
 
 def test_an_observation_says_if_the_expected_read_came_true():
-    process = Process(WAYS["anthropic-breakpoint"])
+    process = PlanningProcess(TARGETS["anthropic-breakpoint"])
     first, second = told(process, 0), told(process, 1)
     read, unread = told(process, 2), told(process, 3, read=0.0)
 
@@ -278,6 +285,6 @@ def test_an_observation_says_if_the_expected_read_came_true():
 
 
 def test_a_best_effort_cache_gives_no_read_outcome():
-    process = Process(WAYS["openai-interval"])
+    process = PlanningProcess(TARGETS["openai-interval"])
 
     assert [told(process, turns).seen.reads for turns in range(3)] == [None, None, None]

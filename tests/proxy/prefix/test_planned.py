@@ -3,7 +3,13 @@ import pytest
 
 from proxy.prefix.planned import DiagnosticsQuestion, Passthrough, layout_place
 from proxy.records.feature_mode import LayoutScope
-from tests.proxy.prefix.askings import WAYS, Process, asked, body, talk
+from tests.proxy.prefix.planning_requests import (
+    TARGETS,
+    PlanningProcess,
+    body,
+    conversation_messages,
+    planning_request,
+)
 
 
 @pytest.mark.parametrize(
@@ -20,11 +26,13 @@ from tests.proxy.prefix.askings import WAYS, Process, asked, body, talk
     ],
 )
 def test_layouts_are_kept_by_feature_and_family(model, family):
-    assert layout_place(asked(b""), model) == LayoutScope("team_1", "desk", family)
+    assert layout_place(planning_request(b""), model) == LayoutScope("team_1", "desk", family)
 
 
 def test_a_planned_call_knows_where_its_layout_is_kept():
-    found = Process(WAYS["implicit"]).planned(asked(body(*talk(0)), feature="mail"))
+    found = PlanningProcess(TARGETS["implicit"]).planned(
+        planning_request(body(*conversation_messages(0)), feature="mail")
+    )
 
     assert found.place == LayoutScope("team_1", "mail", "any")
 
@@ -34,7 +42,9 @@ def test_a_passthrough_may_lack_a_reason():
 
 
 def test_a_call_that_asks_is_changed_though_its_body_is_the_callers():
-    found = Process(WAYS["implicit"]).planned(asked(body(*talk(0))))
+    found = PlanningProcess(TARGETS["implicit"]).planned(
+        planning_request(body(*conversation_messages(0)))
+    )
     asking = msgspec.structs.replace(found, question=DiagnosticsQuestion("diagnostics", b"{}"))
 
     assert not found.is_modified(found.body)
@@ -43,7 +53,11 @@ def test_a_call_that_asks_is_changed_though_its_body_is_the_callers():
 
 
 def test_a_draft_without_its_words_is_of_the_same_conversation():
-    draft = Process(WAYS["implicit"]).planned(asked(body(*talk(0)))).draft
+    draft = (
+        PlanningProcess(TARGETS["implicit"])
+        .planned(planning_request(body(*conversation_messages(0))))
+        .draft
+    )
     found = draft.without_words()
 
     assert (found.conversation, found.fingerprint) == (draft.conversation, draft.fingerprint)

@@ -12,26 +12,26 @@ from proxy.prefix.prompts.fingerprints import team_fingerprint
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.records.feature_mode import LayoutScope
 from slo.usage import Usage
-from tests.proxy.prefix.askings import (
+from tests.proxy.prefix.planning_requests import (
     NOW,
     RULES,
     SECRET,
-    WAYS,
-    Process,
-    asked,
+    TARGETS,
+    PlanningProcess,
     body,
-    said,
-    talk,
+    chat_message,
+    conversation_messages,
+    planning_request,
     tool,
 )
 
-ANTHROPIC, INTERVAL = WAYS["anthropic-breakpoint"], WAYS["openai-interval"]
+ANTHROPIC, INTERVAL = TARGETS["anthropic-breakpoint"], TARGETS["openai-interval"]
 
 
-def first(raw: bytes = body(*talk(0)), **fields: object) -> tuple[Planner, Plan]:
+def first(raw: bytes = body(*conversation_messages(0)), **fields: object) -> tuple[Planner, Plan]:
     """A planner, and what it decides for the conversation of this call."""
     planner = Planner(SECRET, share=float(str(fields.pop("share", 0.0))))
-    return planner, planner.begin_plan(planner.read_call(asked(raw, **fields)), 3)
+    return planner, planner.begin_plan(planner.read_call(planning_request(raw, **fields)), 3)
 
 
 def a_usage(found, read: int = 0) -> Usage:
@@ -41,29 +41,31 @@ def a_usage(found, read: int = 0) -> Usage:
 
 def test_a_body_that_is_no_chat_is_left_alone_with_a_reason():
     with pytest.raises(Unplannable, match="not a chat body"):
-        Planner(SECRET).read_call(asked(b'{"prompt":"hi"}'))
+        Planner(SECRET).read_call(planning_request(b'{"prompt":"hi"}'))
 
 
 @pytest.mark.parametrize("role", ["system", "developer"])
-@pytest.mark.parametrize("regime", sorted(WAYS))
+@pytest.mark.parametrize("regime", sorted(TARGETS))
 def test_a_prompt_of_rules_alone_is_planned_and_read_again(regime, role):
-    process, raw = Process(WAYS[regime]), body(said(role, RULES))
-    first = process.answered(asked(raw))
-    process.answered(asked(raw), a_usage(first))
-    again = process.answered(asked(raw))
+    process, raw = PlanningProcess(TARGETS[regime]), body(chat_message(role, RULES))
+    first = process.answered(planning_request(raw))
+    process.answered(planning_request(raw), a_usage(first))
+    again = process.answered(planning_request(raw))
 
     assert again.evidence.expected.same == len(again.evidence.sent.blocks) == 1
 
 
 def test_an_adopted_plan_is_known():
     planner = Planner(SECRET)
-    draft = planner.read_call(asked(body(*talk(0))))
+    draft = planner.read_call(planning_request(body(*conversation_messages(0))))
     before = planner.known_plan(draft)
-    planner.plan_call(draft, WAYS["openai-interval"], Plan(layout=7), None, NOW)
+    planner.plan_call(draft, TARGETS["openai-interval"], Plan(layout=7), None, NOW)
     planner.adopt_plan(draft, Plan(layout=7))
 
     assert before is None
-    assert planner.known_plan(planner.read_call(asked(body(*talk(3))))) == Plan(layout=7)
+    assert planner.known_plan(
+        planner.read_call(planning_request(body(*conversation_messages(3))))
+    ) == Plan(layout=7)
 
 
 @pytest.mark.parametrize(
@@ -71,9 +73,14 @@ def test_an_adopted_plan_is_known():
 )
 def test_a_conversation_is_its_callers_own(other):
     planner = Planner(SECRET)
-    planner.adopt_plan(planner.read_call(asked(body(*talk(0)))), Plan())
+    planner.adopt_plan(planner.read_call(planning_request(body(*conversation_messages(0)))), Plan())
 
-    assert planner.known_plan(planner.read_call(asked(body(*talk(1)), **other))) is None
+    assert (
+        planner.known_plan(
+            planner.read_call(planning_request(body(*conversation_messages(1)), **other))
+        )
+        is None
+    )
 
 
 def test_a_new_conversation_begins_with_the_layout_that_holds():
@@ -81,12 +88,12 @@ def test_a_new_conversation_begins_with_the_layout_that_holds():
 
 
 def test_a_conversation_met_midway_begins_with_none():
-    assert first(body(*talk(2)))[1] == Plan(joined=True)
+    assert first(body(*conversation_messages(2)))[1] == Plan(joined=True)
 
 
 def test_the_control_arm_is_sent_exactly_as_it_came():
     planner, plan = first(share=1.0)
-    call = asked(body(*talk(0), tools=[tool("b"), tool("a")]))
+    call = planning_request(body(*conversation_messages(0), tools=[tool("b"), tool("a")]))
     found = planner.plan_call(planner.read_call(call), ANTHROPIC, plan, None, NOW)
 
     assert plan.arm is ExperimentArm.CONTROL
@@ -102,11 +109,13 @@ def spelt(*keys: str) -> dict[str, object]:
 
 
 def test_tools_keep_their_callers_spelling_until_it_changes():
-    process = Process(INTERVAL)
+    process = PlanningProcess(INTERVAL)
     one, other = ("parameters", "name", "description"), ("description", "name", "parameters")
     sent = []
     for number, keys in enumerate((one, one, other, one)):
-        call = asked(body(*talk(0, opening=f"Case {number}."), tools=[spelt(*keys)]))
+        call = planning_request(
+            body(*conversation_messages(0, opening=f"Case {number}."), tools=[spelt(*keys)])
+        )
         (found,) = msgspec.json.decode(process.answered(call).body)["tools"]
         sent.append(tuple(found["function"]))
 
@@ -115,30 +124,36 @@ def test_tools_keep_their_callers_spelling_until_it_changes():
 
 
 def test_cache_reads_of_the_control_arm_are_measured():
-    process = Process(INTERVAL, share=1.0)
-    process.answered(asked(body(*talk(0))))
-    found = process.answered(asked(body(*talk(1))))
+    process = PlanningProcess(INTERVAL, share=1.0)
+    process.answered(planning_request(body(*conversation_messages(0))))
+    found = process.answered(planning_request(body(*conversation_messages(1))))
 
     assert found.evidence.expected.known > 0
 
 
 def test_a_conversation_with_tools_is_marked_where_it_is_likely_to_go_on():
-    process = Process(ANTHROPIC)
-    process.answered(asked(body(*talk(0), tools=[tool("a")])))
-    found = process.planned(asked(body(*talk(1), tools=[tool("a")])))
+    process = PlanningProcess(ANTHROPIC)
+    process.answered(planning_request(body(*conversation_messages(0), tools=[tool("a")])))
+    found = process.planned(planning_request(body(*conversation_messages(1), tools=[tool("a")])))
 
     assert b'"cache_control"' in found.body
     assert {name.partition("/")[0] for name in found.plan.policies} == {"anthropic-breakpoint"}
 
 
 def test_a_conversations_plan_holds_whatever_is_learned_since():
-    process = Process(ANTHROPIC)
-    begun = process.planned(asked(body(*talk(0), tools=[tool("a")])))
+    process = PlanningProcess(ANTHROPIC)
+    begun = process.planned(planning_request(body(*conversation_messages(0), tools=[tool("a")])))
     for number in range(60):
-        process.answered(asked(body(*talk(0, opening=f"Only this: {number}"), tools=[tool("a")])))
-    again = process.planned(asked(body(*talk(0), tools=[tool("a")])))
-    later = process.planned(asked(body(*talk(1), tools=[tool("a")])))
-    fresh = process.planned(asked(body(*talk(0, opening="Another?"), tools=[tool("a")])))
+        process.answered(
+            planning_request(
+                body(*conversation_messages(0, opening=f"Only this: {number}"), tools=[tool("a")])
+            )
+        )
+    again = process.planned(planning_request(body(*conversation_messages(0), tools=[tool("a")])))
+    later = process.planned(planning_request(body(*conversation_messages(1), tools=[tool("a")])))
+    fresh = process.planned(
+        planning_request(body(*conversation_messages(0, opening="Another?"), tools=[tool("a")]))
+    )
 
     assert (again.plan, again.body) == (begun.plan, begun.body)
     assert later.plan.policies.items() >= begun.plan.policies.items()
@@ -146,10 +161,10 @@ def test_a_conversations_plan_holds_whatever_is_learned_since():
 
 
 def test_another_kind_of_cache_gets_a_policy_of_its_own():
-    process = Process(ANTHROPIC)
-    process.planned(asked(body(*talk(0))))
-    process.to = WAYS["openai-breakpoint"]
-    found = process.planned(asked(body(*talk(0))))
+    process = PlanningProcess(ANTHROPIC)
+    process.planned(planning_request(body(*conversation_messages(0))))
+    process.to = TARGETS["openai-breakpoint"]
+    found = process.planned(planning_request(body(*conversation_messages(0))))
 
     assert {name.partition("/")[0] for name in found.plan.policies} == {
         "openai-breakpoint",
@@ -158,16 +173,19 @@ def test_another_kind_of_cache_gets_a_policy_of_its_own():
 
 
 def test_an_answer_without_usage_teaches_but_explains_nothing():
-    process = Process(INTERVAL)
-    found = process.planned(asked(body(*talk(0))))
+    process = PlanningProcess(INTERVAL)
+    found = process.planned(planning_request(body(*conversation_messages(0))))
 
     assert process.planner.settle_call(found, None) is None
-    assert process.planned(asked(body(*talk(1)))).evidence.before is not None
+    assert (
+        process.planned(planning_request(body(*conversation_messages(1)))).evidence.before
+        is not None
+    )
 
 
 def test_a_prompt_never_sent_before_is_first_seen():
-    process = Process(INTERVAL)
-    found = process.planned(asked(body(*talk(0))))
+    process = PlanningProcess(INTERVAL)
+    found = process.planned(planning_request(body(*conversation_messages(0))))
     miss = process.planner.settle_call(found, a_usage(found))
 
     assert miss is not None
@@ -175,11 +193,13 @@ def test_a_prompt_never_sent_before_is_first_seen():
 
 
 def test_teams_whose_features_have_one_name_are_not_compared_with_one_another():
-    process = Process(INTERVAL)
-    process.answered(asked(body(*talk(0)), team="team_1"))
-    of_another = process.planned(asked(body(*talk(0)), team="team_2"))
+    process = PlanningProcess(INTERVAL)
+    process.answered(planning_request(body(*conversation_messages(0)), team="team_1"))
+    of_another = process.planned(planning_request(body(*conversation_messages(0)), team="team_2"))
     process.planner.settle_call(of_another, None)
-    own = process.planned(asked(body(*talk(0, opening="Another?")), team="team_1"))
+    own = process.planned(
+        planning_request(body(*conversation_messages(0, opening="Another?")), team="team_1")
+    )
 
     assert of_another.evidence.before is None
     assert own.evidence.before is not None
@@ -187,19 +207,25 @@ def test_teams_whose_features_have_one_name_are_not_compared_with_one_another():
 
 
 def test_a_call_that_reads_what_it_can_misses_nothing():
-    process = Process(WAYS["block-chain"])
-    process.answered(asked(body(*talk(0))))
-    found = process.planned(asked(body(*talk(1))))
+    process = PlanningProcess(TARGETS["block-chain"])
+    process.answered(planning_request(body(*conversation_messages(0))))
+    found = process.planned(planning_request(body(*conversation_messages(1))))
 
     assert process.planner.settle_call(found, a_usage(found, found.evidence.expected.known)) is None
 
 
 @pytest.mark.parametrize("shows", [True, False])
 def test_a_changed_line_is_named_and_quoted_only_where_prompts_are_kept(shows):
-    process = Process(WAYS["block-chain"])
+    process = PlanningProcess(TARGETS["block-chain"])
     above = "Today is {}.\n"
-    process.answered(asked(body(*talk(1, above.format("Monday") + RULES))))
-    found = process.planned(asked(body(*talk(1, above.format("Tuesday") + RULES)), shows=shows))
+    process.answered(
+        planning_request(body(*conversation_messages(1, above.format("Monday") + RULES)))
+    )
+    found = process.planned(
+        planning_request(
+            body(*conversation_messages(1, above.format("Tuesday") + RULES)), shows=shows
+        )
+    )
     miss = process.planner.settle_call(found, a_usage(found))
 
     assert miss is not None
@@ -209,9 +235,13 @@ def test_a_changed_line_is_named_and_quoted_only_where_prompts_are_kept(shows):
 
 
 def test_a_miss_is_found_without_the_planner():
-    process = Process(WAYS["block-chain"])
-    process.answered(asked(body(*talk(1, f"Today is Monday.\n{RULES}"))))
-    found = process.planned(asked(body(*talk(1, f"Today is Tuesday.\n{RULES}"))))
+    process = PlanningProcess(TARGETS["block-chain"])
+    process.answered(
+        planning_request(body(*conversation_messages(1, f"Today is Monday.\n{RULES}")))
+    )
+    found = process.planned(
+        planning_request(body(*conversation_messages(1, f"Today is Tuesday.\n{RULES}")))
+    )
     alone = find_miss(found, a_usage(found))
 
     assert find_miss(found, None) is None
@@ -220,9 +250,9 @@ def test_a_miss_is_found_without_the_planner():
 
 
 def test_the_providers_own_reason_is_believed():
-    process = Process(INTERVAL)
-    process.answered(asked(body(*talk(0))))
-    found = process.planned(asked(body(*talk(1))))
+    process = PlanningProcess(INTERVAL)
+    process.answered(planning_request(body(*conversation_messages(0))))
+    found = process.planned(planning_request(body(*conversation_messages(1))))
     told = ProviderReason(MissReason.PARAMETER_CHANGED, "tools changed")
     miss = process.planner.settle_call(found, a_usage(found), told=told)
 
@@ -234,17 +264,17 @@ def test_the_providers_own_reason_is_believed():
 
 
 def test_a_feature_that_never_goes_on_is_learned_not_to_be_marked():
-    process = Process(ANTHROPIC)
+    process = PlanningProcess(ANTHROPIC)
     for number in range(60):
-        process.answered(asked(body(said("user", f"{number} {RULES}"))))
-    found = process.planned(asked(body(said("user", f"last {RULES}"))))
+        process.answered(planning_request(body(chat_message("user", f"{number} {RULES}"))))
+    found = process.planned(planning_request(body(chat_message("user", f"last {RULES}"))))
 
     assert found.body is found.draft.asked.body
 
 
 def test_an_unknown_upstream_gets_the_unmodified_call():
     unknown = msgspec.structs.replace(INTERVAL, regime=type(INTERVAL.regime)())
-    found = Process(unknown).planned(asked(body(*talk(1))))
+    found = PlanningProcess(unknown).planned(planning_request(body(*conversation_messages(1))))
 
     assert found.body is found.draft.asked.body
 
@@ -252,11 +282,14 @@ def test_an_unknown_upstream_gets_the_unmodified_call():
 @pytest.mark.slow
 def test_the_memory_of_the_planner_is_bounded():
     planner = Planner(SECRET, talks=2)
-    drafts = [planner.read_call(asked(body(said("user", str(number))))) for number in range(3)]
+    drafts = [
+        planner.read_call(planning_request(body(chat_message("user", str(number)))))
+        for number in range(3)
+    ]
     for number, draft in enumerate(drafts):
         planner.adopt_plan(draft, Plan(layout=number))
     for number in range(4_100):
-        planner.read_call(asked(b'{"messages":[]}', team=str(number)))
+        planner.read_call(planning_request(b'{"messages":[]}', team=str(number)))
         planner._habits.get_or_make(LayoutScope("t", str(number)), ReuseStatistics)
 
     assert [planner.known_plan(draft) for draft in drafts] == [None, Plan(layout=1), Plan(layout=2)]
@@ -265,7 +298,9 @@ def test_the_memory_of_the_planner_is_bounded():
 
 def test_a_conversation_that_is_used_is_remembered_longest():
     planner = Planner(SECRET, talks=2)
-    one, two, three = (planner.read_call(asked(body(said("user", name)))) for name in "abc")
+    one, two, three = (
+        planner.read_call(planning_request(body(chat_message("user", name)))) for name in "abc"
+    )
     for draft in (one, two, one, three):
         planner.adopt_plan(draft, Plan())
 
@@ -286,10 +321,10 @@ def test_fingerprints_are_equal_for_one_team_and_secret_alone():
 
 
 def test_a_conversation_that_turns_out_to_go_on_is_marked_from_its_second_call_on():
-    process = Process(ANTHROPIC)
-    begun = process.answered(asked(body(*talk(0))))
-    later = process.answered(asked(body(*talk(1))))
-    again = process.planned(asked(body(*talk(1))))
+    process = PlanningProcess(ANTHROPIC)
+    begun = process.answered(planning_request(body(*conversation_messages(0))))
+    later = process.answered(planning_request(body(*conversation_messages(1))))
+    again = process.planned(planning_request(body(*conversation_messages(1))))
 
     assert begun.plan.policies["anthropic-breakpoint/"].history == ""
     assert later.plan.policies["anthropic-breakpoint//1"].history == "5m"
@@ -297,22 +332,24 @@ def test_a_conversation_that_turns_out_to_go_on_is_marked_from_its_second_call_o
 
 
 def test_a_prompt_sent_again_word_for_word_is_marked():
-    process = Process(ANTHROPIC)
-    first_one = process.answered(asked(body(*talk(0))))
+    process = PlanningProcess(ANTHROPIC)
+    first_one = process.answered(planning_request(body(*conversation_messages(0))))
     process.now += 10.0
-    second = process.planned(asked(body(*talk(0))))
+    second = process.planned(planning_request(body(*conversation_messages(0))))
 
     assert b"cache_control" not in first_one.body.partition(b'"user"')[2]
     assert b"cache_control" in second.body.partition(b'"user"')[2]
 
 
 def test_an_answer_to_be_gone_on_with_is_marked_where_the_cache_takes_it():
-    begun = [*talk(1)[:-1], said("assistant", "Let me see.")]
-    processes = [Process(WAYS[name]) for name in ("anthropic-breakpoint", "openai-breakpoint")]
+    begun = [*conversation_messages(1)[:-1], chat_message("assistant", "Let me see.")]
+    processes = [
+        PlanningProcess(TARGETS[name]) for name in ("anthropic-breakpoint", "openai-breakpoint")
+    ]
     for process in processes:
-        process.answered(asked(body(*talk(0), tools=[tool("a")])))
+        process.answered(planning_request(body(*conversation_messages(0), tools=[tool("a")])))
     marked, unmarked = (
-        process.answered(asked(body(*begun, tools=[tool("a")]))) for process in processes
+        process.answered(planning_request(body(*begun, tools=[tool("a")]))) for process in processes
     )
 
     last = len(marked.evidence.sent.blocks) - 1
@@ -325,15 +362,21 @@ DESK = [tool(name, strict=True, note="n" * 2_000) for name in ("find", "book", "
 
 def at_noon(turns: int, call: int, opening: str = "Where is my parcel?", **fields: object) -> bytes:
     """A call whose first line tells the time."""
-    return body(*talk(turns, rules=f"Call {call}.\n{RULES}", opening=opening), **fields)
+    return body(
+        *conversation_messages(turns, rules=f"Call {call}.\n{RULES}", opening=opening), **fields
+    )
 
 
 def test_a_conversation_whose_first_line_changes_is_not_marked_from_its_second_call_on():
-    process = Process(ANTHROPIC)
+    process = PlanningProcess(ANTHROPIC)
     for turns in range(3):
-        process.answered(asked(body(*talk(turns, opening="Before?"), tools=[tool("a")])))
-    begun = process.answered(asked(at_noon(0, 1, tools=[tool("a")])))
-    later = process.answered(asked(at_noon(1, 2, tools=[tool("a")])))
+        process.answered(
+            planning_request(
+                body(*conversation_messages(turns, opening="Before?"), tools=[tool("a")])
+            )
+        )
+    begun = process.answered(planning_request(at_noon(0, 1, tools=[tool("a")])))
+    later = process.answered(planning_request(at_noon(1, 2, tools=[tool("a")])))
 
     assert begun.plan.policies["anthropic-breakpoint/"].history == "5m"
     assert b"cache_control" not in later.body
@@ -341,42 +384,48 @@ def test_a_conversation_whose_first_line_changes_is_not_marked_from_its_second_c
 
 
 def test_first_calls_are_not_marked_until_one_went_on():
-    process = Process(ANTHROPIC)
-    calls = [asked(at_noon(0, at, f"Order {at}?", tools=[tool("a")])) for at in range(3)]
+    process = PlanningProcess(ANTHROPIC)
+    calls = [planning_request(at_noon(0, at, f"Order {at}?", tools=[tool("a")])) for at in range(3)]
     found = [process.planned(call) for call in calls]
 
     assert not any(b"cache_control" in one.body for one in found)
 
 
 def test_tools_are_marked_where_the_text_behind_them_changes_with_each_call():
-    process = Process(ANTHROPIC)
+    process = PlanningProcess(ANTHROPIC)
     for number in range(6):
         for turn in range(3):
             raw = at_noon(turn, 3 * number + turn, f"Order {number}?", tools=DESK)
-            process.answered(asked(raw))
-    found = process.planned(asked(at_noon(0, 99, "Order 99?", tools=DESK)))
+            process.answered(planning_request(raw))
+    found = process.planned(planning_request(at_noon(0, 99, "Order 99?", tools=DESK)))
 
     assert list(found.evidence.sent.marks) == [2]
     assert found.evidence.expected.tokens > 1_000
 
 
 def test_tools_that_are_nearly_all_of_a_prompt_do_not_make_its_conversation_go_on():
-    process = Process(ANTHROPIC)
+    process = PlanningProcess(ANTHROPIC)
     large = [tool(name, note="n" * 99_999) for name in ("find", "book")]
     for number in range(6):
         for turn in range(3):
             raw = at_noon(turn, 3 * number + turn, f"Order {number}?", tools=large)
-            process.answered(asked(raw))
-    found = process.planned(asked(at_noon(0, 99, "Order 99?", tools=large)))
+            process.answered(planning_request(raw))
+    found = process.planned(planning_request(at_noon(0, 99, "Order 99?", tools=large)))
 
     assert list(found.evidence.sent.marks) == [1]
 
 
 def test_an_agent_whose_helper_speaks_in_its_conversation_is_marked_all_the_same():
-    process = Process(ANTHROPIC)
-    helper = body(said("system", f"You name things.\n{RULES}"), said("user", "A title?"))
-    process.answered(asked(body(*talk(0), tools=[tool("a")]), hint="one"))
-    process.answered(asked(helper, hint="one"))
-    later = process.answered(asked(body(*talk(1), tools=[tool("a")]), hint="one"))
+    process = PlanningProcess(ANTHROPIC)
+    helper = body(
+        chat_message("system", f"You name things.\n{RULES}"), chat_message("user", "A title?")
+    )
+    process.answered(
+        planning_request(body(*conversation_messages(0), tools=[tool("a")]), hint="one")
+    )
+    process.answered(planning_request(helper, hint="one"))
+    later = process.answered(
+        planning_request(body(*conversation_messages(1), tools=[tool("a")]), hint="one")
+    )
 
     assert later.plan.policies["anthropic-breakpoint//1"].history == "5m"

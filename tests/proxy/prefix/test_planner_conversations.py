@@ -15,10 +15,20 @@ from proxy.prefix.planned import PlanningTarget
 from proxy.prefix.prompts.prompt import PromptSlot
 from tests.fakes.badly_built import raw_bodies
 from tests.fakes.conversations import CONVERSATIONS
-from tests.fakes.kept import kept
+from tests.fakes.planned_body_check import assert_nothing_lost
 from tests.fakes.recorded import KINDS, PATHS, Recorded
 from tests.fakes.wire_prefix import ROUTES, Onlooker
-from tests.proxy.prefix.askings import RULES, WAYS, Json, Process, asked, body, learned, said, tool
+from tests.proxy.prefix.planning_requests import (
+    RULES,
+    TARGETS,
+    Json,
+    PlanningProcess,
+    body,
+    chat_message,
+    learned_layout,
+    planning_request,
+    tool,
+)
 
 BUILT = {"well": Recorded.bodies, "badly": raw_bodies}
 #: Of each recorded set every so manieth conversation.
@@ -39,7 +49,7 @@ def layout(regime: str) -> Layout | None:
     """What calls that are built badly show of their feature; None where nothing would pay."""
     them = (as_another(CONVERSATIONS[0], str(number)) for number in range(12))
     bodies = [raw for one in them for raw in raw_bodies(one)]
-    return learned(WAYS[regime], bodies)
+    return learned_layout(TARGETS[regime], bodies)
 
 
 def as_another(one: Recorded, name: str) -> Recorded:
@@ -64,13 +74,13 @@ def judge(one: Recorded, regime: str, built: str) -> None:
     shown = layout(regime) if built == "badly" else None
     plans: dict[str, bytes] = {}
     bodies = list(BUILT[built](one))
-    *both, third = (Process(WAYS[regime], layout=shown, plans=plans) for _ in range(3))
+    *both, third = (PlanningProcess(TARGETS[regime], layout=shown, plans=plans) for _ in range(3))
     sent = {}
     for turn, raw in enumerate(bodies):
         sent[raw] = both[turn % 2].sent(raw)
-        again = third.planned(asked(raw))
+        again = third.planned(planning_request(raw))
 
-        kept(raw, sent[raw].body)
+        assert_nothing_lost(raw, sent[raw].body)
         assert (again.body, again.prompt.tail) == (sent[raw].body, sent[raw].tail)
     if built == "well" or shown is not None:
         assert list(onlooker().moved(bodies, sent.__getitem__, ROUTES[regime])) == []
@@ -104,12 +114,12 @@ def test_what_is_built_badly_shows_what_should_move(regime):
 
 
 def test_where_nothing_so_short_is_cached_nothing_moves():
-    assert WAYS["implicit"].regime.least == 4_096
+    assert TARGETS["implicit"].regime.least == 4_096
     assert layout("implicit") is None
 
 
 EVERYWHERE = [
-    msgspec.structs.replace(way, late=late) for way in WAYS.values() for late in (True, False)
+    msgspec.structs.replace(way, late=late) for way in TARGETS.values() for late in (True, False)
 ]
 WORDS = st.text('abc <>/:"\\é\n', max_size=12)
 TAG = st.sampled_from(["stable", "semi", "variable", "none", ""])
@@ -128,13 +138,13 @@ TOOLS = st.lists(st.sampled_from("abcdef"), unique=True, max_size=5)
 @st.composite
 def calls(draw: st.DrawFn) -> list[bytes]:
     """A conversation's calls; tools flicker, come shuffled and late, what is said only grows."""
-    system = [said("system", draw(CONTENT)) for _ in range(draw(st.integers(0, 2)))]
-    messages: list[Json] = [said("user", draw(CONTENT))]
+    system = [chat_message("system", draw(CONTENT)) for _ in range(draw(st.integers(0, 2)))]
+    messages: list[Json] = [chat_message("user", draw(CONTENT))]
     found = []
     for _ in range(draw(st.integers(1, 4))):
         tools = [tool(name) for name in draw(TOOLS)]
         found.append(body(*system, *messages, **({"tools": tools} if tools else {})))
-        messages += [said("assistant", draw(WORDS)), said("user", draw(CONTENT))]
+        messages += [chat_message("assistant", draw(WORDS)), chat_message("user", draw(CONTENT))]
     return found
 
 
@@ -145,14 +155,14 @@ def test_whatever_comes_is_kept_whole_and_any_process_sends_the_same(
     bodies: list[bytes], to: PlanningTarget, roll: Random
 ):
     plans: dict[str, bytes] = {}
-    *both, third = (Process(to, plans=plans) for _ in range(3))
+    *both, third = (PlanningProcess(to, plans=plans) for _ in range(3))
     order: list[str] = []
     for raw in bodies:
         found = roll.choice(both).sent(raw)
 
-        assert third.planned(asked(raw)).body == found.body
+        assert third.planned(planning_request(raw)).body == found.body
         if to.late:  # else what varies joins the user's words
-            kept(raw, found.body)
+            assert_nothing_lost(raw, found.body)
         if b'"tools"' in raw:
             sent = names(found.body)
             order += [name for name in sent if name not in order]

@@ -22,12 +22,21 @@ from proxy.tools.simulator.responses import RESPONSES
 from proxy.tools.simulator.scripted_reply import ReadingContext
 from tests.fakes.badly_built import raw_bodies
 from tests.fakes.conversations import CONVERSATIONS
-from tests.fakes.in_items import in_items
-from tests.fakes.kept import kept
+from tests.fakes.planned_body_check import assert_nothing_lost
 from tests.fakes.recorded import KINDS, PATHS, Recorded
-from tests.proxy.prefix.askings import RULES, SECRET, WAYS, Json, Process, asked, learned, said
+from tests.fakes.responses_bodies import as_responses_body
+from tests.proxy.prefix.planning_requests import (
+    RULES,
+    SECRET,
+    TARGETS,
+    Json,
+    PlanningProcess,
+    chat_message,
+    learned_layout,
+    planning_request,
+)
 
-REGIMES = sorted(WAYS.keys() - {"anthropic-breakpoint"})
+REGIMES = sorted(TARGETS.keys() - {"anthropic-breakpoint"})
 BUILT = {"well": Recorded.bodies, "badly": raw_bodies}
 NEWEST = "openai-breakpoint"
 POINT = {"mode": "explicit"}
@@ -45,15 +54,17 @@ def function(name: str) -> Json:
 
 def sent(raw: bytes, regime: str = NEWEST) -> Any:
     """What is sent of a call that is the first of its conversation."""
-    return orjson.loads(Process(WAYS[regime]).planned(asked(raw)).body)
+    return orjson.loads(PlanningProcess(TARGETS[regime]).planned(planning_request(raw)).body)
 
 
 def test_rules_among_the_items_are_marked():
     part = {"type": "input_text", "text": RULES}
-    found = sent(body([said("developer", [part]), said("user", "Where is my parcel?")]))
+    found = sent(
+        body([chat_message("developer", [part]), chat_message("user", "Where is my parcel?")])
+    )
 
     assert found["input"][0]["content"] == [{**part, "prompt_cache_breakpoint": POINT}]
-    assert found["input"][1] == said("user", "Where is my parcel?")
+    assert found["input"][1] == chat_message("user", "Where is my parcel?")
 
 
 def test_instructions_that_nobody_stores_are_marked_as_a_message():
@@ -65,8 +76,8 @@ def test_instructions_that_nobody_stores_are_marked_as_a_message():
 
 
 def test_instructions_that_are_stored_stay_and_no_mark_is_said_to_stand_there():
-    process = Process(WAYS[NEWEST])
-    found = process.planned(asked(body("Where is my parcel?", instructions=RULES)))
+    process = PlanningProcess(TARGETS[NEWEST])
+    found = process.planned(planning_request(body("Where is my parcel?", instructions=RULES)))
     now = orjson.loads(found.body)
 
     assert (now["instructions"], now["input"]) == (RULES, "Where is my parcel?")
@@ -79,18 +90,18 @@ def test_instructions_that_are_stored_stay_and_no_mark_is_said_to_stand_there():
 )
 @pytest.mark.parametrize("regime", REGIMES)
 def test_an_input_without_items_is_planned_and_stays_empty(regime, fields, stored):
-    process, raw = Process(WAYS[regime]), body([], store=stored, **fields)
+    process, raw = PlanningProcess(TARGETS[regime]), body([], store=stored, **fields)
     for _ in range(2):
-        kept(raw, process.answered(asked(raw)).body)
+        assert_nothing_lost(raw, process.answered(planning_request(raw)).body)
 
-    assert process.answered(asked(raw)).evidence.expected.same == len(fields)
+    assert process.answered(planning_request(raw)).evidence.expected.same == len(fields)
 
 
 def test_a_tools_result_can_carry_the_mark_of_a_conversation_that_goes_on():
     call = {"type": "function_call", "call_id": "c", "name": "find", "arguments": "{}"}
     result = {"type": "function_call_output", "call_id": "c", "output": "Case 7."}
-    items = [said("user", RULES), call, result]
-    to, draft = WAYS[NEWEST], Planner(SECRET).read_call(asked(body(items)))
+    items = [chat_message("user", RULES), call, result]
+    to, draft = TARGETS[NEWEST], Planner(SECRET).read_call(planning_request(body(items)))
     found = marked(
         draft, to, arrange_prompt(draft, Plan(), None, late=True), BreakpointPolicy(history="30m")
     )
@@ -101,11 +112,11 @@ def test_a_tools_result_can_carry_the_mark_of_a_conversation_that_goes_on():
 
 
 def test_tools_are_sent_in_one_order_and_a_new_one_comes_last():
-    process = Process(WAYS["openai-interval"])
+    process = PlanningProcess(TARGETS["openai-interval"])
 
     def order(turns: int, *names: str) -> list[str]:
-        items = [said("user", RULES)]
-        items += [said("assistant", "Hm."), said("user", "So?")] * turns
+        items = [chat_message("user", RULES)]
+        items += [chat_message("assistant", "Hm."), chat_message("user", "So?")] * turns
         raw = body(items, tools=[function(name) for name in names])
         return [tool["name"] for tool in orjson.loads(process.sent(raw).body)["tools"]]
 
@@ -146,7 +157,7 @@ def test_of_instructions_that_are_stored_only_what_is_declared_moves(regime: str
 
     assert found["instructions"] == RULES
     assert "Ada asks." in str(semi["content"])
-    assert question == said("user", "Where is my parcel?")
+    assert question == chat_message("user", "Where is my parcel?")
     assert "It is noon." in str(varies["content"])
 
 
@@ -158,19 +169,19 @@ def test_instructions_that_are_stored_stay_where_all_that_they_declare_is_stable
 
 def dated(number: int) -> bytes:
     rules = f"Current time: 2026-11-{number:02d} 10:{number}\n{RULES}"
-    items = [said("user", f"Question {number}")]
+    items = [chat_message("user", f"Question {number}")]
     return body(items, instructions=rules, store=False)
 
 
 def test_instructions_that_begin_with_what_varies_are_learned_and_put_in_order():
-    to = WAYS["openai-interval"]
-    layout = learned(to, map(dated, range(1, 26)), shows=True)
-    process = Process(to, layout=layout)
-    first, second = [process.planned(asked(dated(number))).body for number in (28, 29)]
+    to = TARGETS["openai-interval"]
+    layout = learned_layout(to, map(dated, range(1, 26)), shows=True)
+    process = PlanningProcess(to, layout=layout)
+    first, second = [process.planned(planning_request(dated(number))).body for number in (28, 29)]
 
     assert layout is not None
     assert layout.moves[0].shows == "line 1 `Current time: …`"
-    kept(dated(28), first)
+    assert_nothing_lost(dated(28), first)
     one, other = [orjson.loads(sent)["instructions"] for sent in (first, second)]
     assert one[: len(RULES)] == other[: len(RULES)] == RULES
 
@@ -178,14 +189,17 @@ def test_instructions_that_begin_with_what_varies_are_learned_and_put_in_order()
 def test_a_call_with_nothing_to_change_goes_byte_for_byte():
     raw = b'{ "model":"any" , "input" : [ {"role":"user","content":"%b"} ] }' % (b"x" * 9_000)
 
-    assert Process(WAYS["prefix-unit"]).planned(asked(raw)).body is raw
-    control = Process(WAYS[NEWEST], share=1.0).planned(asked(raw))
+    assert PlanningProcess(TARGETS["prefix-unit"]).planned(planning_request(raw)).body is raw
+    control = PlanningProcess(TARGETS[NEWEST], share=1.0).planned(planning_request(raw))
     assert control.body is raw
 
 
 def test_effort_is_a_parameter_of_the_prefix():
-    process = Process(WAYS[NEWEST])
-    calls = [process.planned(asked(body(RULES, reasoning={"effort": e}))) for e in ("low", "high")]
+    process = PlanningProcess(TARGETS[NEWEST])
+    calls = [
+        process.planned(planning_request(body(RULES, reasoning={"effort": e})))
+        for e in ("low", "high")
+    ]
     first, second = [call.evidence.sent.early["reasoning.effort"] for call in calls]
 
     assert first != second
@@ -214,12 +228,12 @@ def core(blocks: Sequence[TokenBlock]) -> list[tuple[str, tuple[int, ...]]]:
 
 def judge(one: Recorded, regime: str, built: str, *, stored: bool) -> None:
     """Pass a conversation that is kept whole; one that is built well extends its prefix too."""
-    process = Process(WAYS[regime])
+    process = PlanningProcess(TARGETS[regime])
     calls = []
     for raw in BUILT[built](one):
-        came = in_items(raw, stored=stored)
+        came = as_responses_body(raw, stored=stored)
         found = process.sent(came)
-        kept(came, found.body)
+        assert_nothing_lost(came, found.body)
         calls.append(lasting(found.body, found.tail, regime))
     if built == "badly":
         return  # its instructions change with each call
@@ -266,7 +280,7 @@ CALLED = st.builds(
 @st.composite
 def bodies(draw: st.DrawFn) -> bytes:
     pieces = draw(st.lists(st.builds(lambda one: [one], MESSAGE) | CALLED, max_size=5))
-    items = [said("user", RULES), *(item for piece in pieces for item in piece)]
+    items = [chat_message("user", RULES), *(item for piece in pieces for item in piece)]
     fields: Json = {"store": draw(st.booleans()), "instructions": draw(TEXT)}
     if draw(st.booleans()):
         fields["tools"] = [function(name) for name in draw(st.permutations(["a", "b", "c"]))]
@@ -277,4 +291,4 @@ def bodies(draw: st.DrawFn) -> bytes:
 @settings(max_examples=60, deadline=None)
 @given(bodies(), st.sampled_from(REGIMES))
 def test_every_word_and_tool_is_kept_in_its_order(raw: bytes, regime: str):
-    kept(raw, Process(WAYS[regime]).planned(asked(raw)).body)
+    assert_nothing_lost(raw, PlanningProcess(TARGETS[regime]).planned(planning_request(raw)).body)

@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 from proxy.prefix.planned import Planned
 from proxy.prefix.prediction.lookups import entry_keys, lookup_places, written_breakpoints
 from proxy.prefix.prediction.sent_call import SentCall
-from tests.proxy.prefix.askings import RULES, WAYS, Json, Process, asked, body, said, tool
+from tests.proxy.prefix.planning_requests import (
+    RULES,
+    TARGETS,
+    Json,
+    PlanningProcess,
+    body,
+    chat_message,
+    planning_request,
+    tool,
+)
 
 REGIMES: Final = ("anthropic-breakpoint", "openai-breakpoint")
 FOUND: Final = "Line after line of what was found. " * 40
@@ -51,18 +60,21 @@ SHAPES = st.builds(
 
 def heard(shape: Shape, words: str) -> Json:
     if not shape.sees:
-        return said("user", words)
-    return said("user", [{"type": "text", "text": words}, IMAGE])
+        return chat_message("user", words)
+    return chat_message("user", [{"type": "text", "text": words}, IMAGE])
 
 
 def reminders(shape: Shape, call: int) -> list[Json]:
-    return [said(shape.role, f"It is {call} past {at}.") for at in range(shape.tail)]
+    return [chat_message(shape.role, f"It is {call} past {at}.") for at in range(shape.tail)]
 
 
 def turn(shape: Shape, name: str, at: int) -> list[Json]:
     """An answer and what comes of it."""
     if not shape.tools:
-        return [said("assistant", f"Step {at}: {FOUND}"), heard(shape, f"Go on, {name} {at}.")]
+        return [
+            chat_message("assistant", f"Step {at}: {FOUND}"),
+            heard(shape, f"Go on, {name} {at}."),
+        ]
     calls = [
         {"id": f"c{at}.{each}", "type": "function", "function": {"name": "look", "arguments": "{}"}}
         for each in range(shape.tools)
@@ -76,8 +88,8 @@ def turn(shape: Shape, name: str, at: int) -> list[Json]:
 
 def conversation(shape: Shape, name: str, calls: int) -> list[bytes]:
     """The bodies of its calls, one after the other."""
-    messages = [said("system", RULES)]
-    messages += [said("user", f"A greeting, number {at}.") for at in range(shape.greets)]
+    messages = [chat_message("system", RULES)]
+    messages += [chat_message("user", f"A greeting, number {at}.") for at in range(shape.greets)]
     messages.append(heard(shape, f"Mend file {name}."))
     found = []
     for at in range(calls):
@@ -135,10 +147,10 @@ def repeated(call: Planned, shape: Shape) -> int:
 
 def worked(shape: Shape, regime: str, conversations: int = 6, calls: int = 9) -> list[Planned]:
     """The calls of the last of some conversations."""
-    process, found = Process(WAYS[regime]), []
+    process, found = PlanningProcess(TARGETS[regime]), []
     for name in range(conversations):
         bodies = conversation(shape, f"f{name}", calls)
-        found = [process.answered(asked(raw)) for raw in bodies]
+        found = [process.answered(planning_request(raw)) for raw in bodies]
     return found
 
 

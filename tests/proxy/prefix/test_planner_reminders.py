@@ -4,7 +4,15 @@ import pytest
 
 from proxy.prefix.planned import Planned
 from proxy.prefix.prompts.prompt import ASSISTANT
-from tests.proxy.prefix.askings import RULES, WAYS, Json, Process, asked, body, said
+from tests.proxy.prefix.planning_requests import (
+    RULES,
+    TARGETS,
+    Json,
+    PlanningProcess,
+    body,
+    chat_message,
+    planning_request,
+)
 
 ANTHROPIC, OPENAI = "anthropic-breakpoint", "openai-breakpoint"
 BOTH = (ANTHROPIC, OPENAI)
@@ -14,22 +22,26 @@ SHOWN = "The file has a line. " * 100
 
 def work(turns: int, name: str = "one") -> list[Json]:
     """The messages of a call that so many steps of the work precede."""
-    messages = [said("system", RULES), said("user", f"Mend file {name}."), said("user", "Well?")]
+    messages = [
+        chat_message("system", RULES),
+        chat_message("user", f"Mend file {name}."),
+        chat_message("user", "Well?"),
+    ]
     for turn in range(turns):
-        messages.append(said("assistant", f"Let me look at line {turn}. {SHOWN}"))
-        messages.append(said("user", f"Line {turn}: {SHOWN}"))
+        messages.append(chat_message("assistant", f"Let me look at line {turn}. {SHOWN}"))
+        messages.append(chat_message("user", f"Line {turn}: {SHOWN}"))
     return messages
 
 
 def joined(turns: int, name: str = "one") -> bytes:
     """A call whose last message ends with a reminder."""
     *rest, last = work(turns, name)
-    return body(*rest, said("user", f"{last['content']}\nYou have {9 - turns} turns left."))
+    return body(*rest, chat_message("user", f"{last['content']}\nYou have {9 - turns} turns left."))
 
 
 def apart(turns: int, name: str = "one") -> bytes:
     """A call that ends with a reminder in a message of its own."""
-    return body(*work(turns, name), said("user", f"You have {9 - turns} turns left."))
+    return body(*work(turns, name), chat_message("user", f"You have {9 - turns} turns left."))
 
 
 def plain(turns: int, name: str = "one") -> bytes:
@@ -40,12 +52,14 @@ def elided(turns: int, name: str = "one") -> bytes:
     """A call that shows what the latest two steps found; earlier finds are left out."""
     messages = work(turns, name)
     for at in range(4, len(messages) - 4, 2):
-        messages[at] = said("user", "Found before.")
+        messages[at] = chat_message("user", "Found before.")
     return body(*messages)
 
 
-def worked(process: Process, call=joined, name: str = "one", turns: int = 6) -> list[Planned]:
-    return [process.answered(asked(call(turn, name))) for turn in range(turns)]
+def worked(
+    process: PlanningProcess, call=joined, name: str = "one", turns: int = 6
+) -> list[Planned]:
+    return [process.answered(planning_request(call(turn, name))) for turn in range(turns)]
 
 
 def missed(found: Planned) -> int:
@@ -67,14 +81,14 @@ def marked_role(found: Planned) -> str:
 
 @pytest.mark.parametrize("call", [joined, apart])
 def test_the_mark_stands_before_a_reminder_that_moves_with_the_last_message(call):
-    found = worked(Process(WAYS[ANTHROPIC]), call)
+    found = worked(PlanningProcess(TARGETS[ANTHROPIC]), call)
 
     assert {behind(each) for each in found[3:]} == {1}
     assert {missed(each) for each in found[3:]} == {0}
 
 
 def test_it_stands_before_what_is_left_out_later():
-    process = Process(WAYS[ANTHROPIC])
+    process = PlanningProcess(TARGETS[ANTHROPIC])
     for name in ("one", "two"):
         found = worked(process, elided, name, turns=12)
 
@@ -83,7 +97,7 @@ def test_it_stands_before_what_is_left_out_later():
 
 
 def test_it_stands_on_an_answer_only_where_that_takes_one():
-    on_answer, before_it = (worked(Process(WAYS[name]))[-1] for name in BOTH)
+    on_answer, before_it = (worked(PlanningProcess(TARGETS[name]))[-1] for name in BOTH)
 
     assert (marked_role(on_answer), behind(on_answer)) == (ASSISTANT, 1)
     assert (marked_role(before_it), behind(before_it)) == ("user", 2)
@@ -91,7 +105,7 @@ def test_it_stands_on_an_answer_only_where_that_takes_one():
 
 @pytest.mark.parametrize("regime", BOTH)
 def test_the_next_conversation_of_a_feature_is_marked_so_from_its_first_call_on(regime):
-    process = Process(WAYS[regime])
+    process = PlanningProcess(TARGETS[regime])
     worked(process)
     found = worked(process, name="two")
 
@@ -100,7 +114,7 @@ def test_the_next_conversation_of_a_feature_is_marked_so_from_its_first_call_on(
 
 
 def test_openais_own_choice_stays_and_what_is_repeated_is_read_by_its_mark():
-    process = Process(WAYS[OPENAI])
+    process = PlanningProcess(TARGETS[OPENAI])
     first = worked(process)
     second = worked(process, name="two")
 
@@ -110,10 +124,10 @@ def test_openais_own_choice_stays_and_what_is_repeated_is_read_by_its_mark():
 
 @pytest.mark.parametrize("regime", BOTH)
 def test_a_conversation_without_reminders_is_soon_marked_at_its_end_again(regime):
-    process = Process(WAYS[regime])
+    process = PlanningProcess(TARGETS[regime])
     worked(process)
     later = worked(process, plain, name="two", turns=12)[-1]
-    alone = worked(Process(WAYS[regime]), plain, name="two", turns=12)[-1]
+    alone = worked(PlanningProcess(TARGETS[regime]), plain, name="two", turns=12)[-1]
 
     assert later.evidence.expected.tokens == alone.evidence.expected.tokens
 
@@ -121,10 +135,10 @@ def test_a_conversation_without_reminders_is_soon_marked_at_its_end_again(regime
 @pytest.mark.parametrize("regime", BOTH)
 def test_any_process_sends_the_same(regime):
     plans: dict[str, bytes] = {}
-    *both, third = (Process(WAYS[regime], plans=plans) for _ in range(3))
+    *both, third = (PlanningProcess(TARGETS[regime], plans=plans) for _ in range(3))
     for name in ("one", "two"):
         for turn in range(6):
-            call = asked(joined(turn, name))
+            call = planning_request(joined(turn, name))
             found = both[turn % 2].answered(call)
 
             assert third.planned(call).body == found.body

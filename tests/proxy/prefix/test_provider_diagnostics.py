@@ -15,10 +15,17 @@ from proxy.prefix.provider_diagnostics import (
     diagnostics_question,
     provider_reason,
 )
-from tests.proxy.prefix.askings import NOW, WAYS, Process, asked, body, talk
+from tests.proxy.prefix.planning_requests import (
+    NOW,
+    TARGETS,
+    PlanningProcess,
+    body,
+    conversation_messages,
+    planning_request,
+)
 
-CLAUDE = msgspec.structs.replace(WAYS["anthropic-breakpoint"], asks="messages")
-GPT = msgspec.structs.replace(WAYS["openai-breakpoint"], asks="responses")
+CLAUDE = msgspec.structs.replace(TARGETS["anthropic-breakpoint"], asks="messages")
+GPT = msgspec.structs.replace(TARGETS["openai-breakpoint"], asks="responses")
 
 
 #: What the processes of a test share.
@@ -147,8 +154,8 @@ def nothing_is_decided() -> None:
 def planned(
     turns: int = 0, to: PlanningTarget = CLAUDE, share: float = 0.0, **fields: Any
 ) -> Planned:
-    call = asked(body(*talk(turns), **fields.pop("said", {})), **fields)
-    return Process(to, plans=PLANS, share=share).planned(call)
+    call = planning_request(body(*conversation_messages(turns), **fields.pop("said", {})), **fields)
+    return PlanningProcess(to, plans=PLANS, share=share).planned(call)
 
 
 def previous(questions: ProviderDiagnostics, call: Planned) -> object:

@@ -6,7 +6,16 @@ import pytest
 from proxy.prefix.planned import Planned
 from proxy.prefix.prediction.billing import expected_usage, prompt_cost
 from slo.usage import Usage
-from tests.proxy.prefix.askings import RULES, WAYS, Process, asked, body, said, talk, tool
+from tests.proxy.prefix.planning_requests import (
+    RULES,
+    TARGETS,
+    PlanningProcess,
+    body,
+    chat_message,
+    conversation_messages,
+    planning_request,
+    tool,
+)
 
 OPENAI, ANTHROPIC, INTERVAL = "openai-breakpoint", "anthropic-breakpoint", "openai-interval"
 
@@ -17,11 +26,15 @@ def charged(found: Planned) -> Usage:
     return expected_usage(sent, expected, sent.estimate)
 
 
-def conversation(process: Process, name: str, calls: int = 6, **fields: object) -> list[Planned]:
+def conversation(
+    process: PlanningProcess, name: str, calls: int = 6, **fields: object
+) -> list[Planned]:
     """The calls of a conversation; each is charged for as it was sent."""
     found = []
     for turns in range(calls):
-        call = asked(body(*talk(turns, RULES * 3, f"Where is parcel {name}?"), **fields))
+        call = planning_request(
+            body(*conversation_messages(turns, RULES * 3, f"Where is parcel {name}?"), **fields)
+        )
         planned = process.planned(call)
         process.planner.settle_call(planned, charged(planned))
         found.append(planned)
@@ -36,18 +49,18 @@ def direct_cost(found: Planned) -> float:
     return prompt_cost(expected_usage(sent, direct.expected, sent.estimate), sent.regime)
 
 
-def harm(process: Process, found: Planned) -> object:
+def harm(process: PlanningProcess, found: Planned) -> object:
     return process.planner.take_harm(found.place, process.now)
 
 
 def test_a_call_that_is_sent_unmodified_has_nothing_beside_it():
-    (first, *_) = conversation(Process(WAYS[INTERVAL]), "1")
+    (first, *_) = conversation(PlanningProcess(TARGETS[INTERVAL]), "1")
 
     assert first.direct is None
 
 
 def test_without_marks_anthropic_would_have_read_nothing():
-    *_, last = conversation(Process(WAYS[ANTHROPIC]), "1")
+    *_, last = conversation(PlanningProcess(TARGETS[ANTHROPIC]), "1")
 
     assert last.evidence.expected.tokens > 0
     assert last.direct is not None
@@ -56,7 +69,7 @@ def test_without_marks_anthropic_would_have_read_nothing():
 
 
 def test_openai_would_have_read_by_its_own_breakpoints():
-    *_, before, last = conversation(Process(WAYS[OPENAI]), "1")
+    *_, before, last = conversation(PlanningProcess(TARGETS[OPENAI]), "1")
 
     assert last.direct is not None
     assert last.direct.expected.tokens >= before.evidence.sent.estimate * 9 // 10
@@ -64,7 +77,7 @@ def test_openai_would_have_read_by_its_own_breakpoints():
 
 def test_calls_that_are_as_dear_or_cheaper_show_no_harm():
     for regime in (OPENAI, ANTHROPIC):
-        process = Process(WAYS[regime])
+        process = PlanningProcess(TARGETS[regime])
         for name in range(12):
             *_, last = conversation(process, str(name))
 
@@ -72,7 +85,7 @@ def test_calls_that_are_as_dear_or_cheaper_show_no_harm():
 
 
 def test_a_stable_text_that_is_declared_to_vary_is_found_dearer_within_fifty_calls():
-    process = Process(WAYS[OPENAI])
+    process = PlanningProcess(TARGETS[OPENAI])
     calls = [
         call
         for name in range(8)
@@ -85,11 +98,13 @@ def test_a_stable_text_that_is_declared_to_vary_is_found_dearer_within_fifty_cal
 
 @pytest.mark.parametrize("regime", [INTERVAL, "implicit", OPENAI, ANTHROPIC])
 def test_a_read_lost_by_the_provider_is_no_harm_of_planning(regime):
-    process = Process(WAYS[regime])
+    process = PlanningProcess(TARGETS[regime])
     for name in range(8):
         for turns in range(6):
             rules = f"<tg:stable>{RULES * 3}</tg:stable>"
-            planned = process.planned(asked(body(*talk(turns, rules, f"Parcel {name}?"))))
+            planned = process.planned(
+                planning_request(body(*conversation_messages(turns, rules, f"Parcel {name}?")))
+            )
             total = planned.evidence.sent.estimate
             ttl = next(iter(planned.way.regime.writes), "")
             process.planner.settle_call(
@@ -101,24 +116,26 @@ def test_a_read_lost_by_the_provider_is_no_harm_of_planning(regime):
 
 @pytest.mark.parametrize("regime", [OPENAI, ANTHROPIC])
 def test_a_provider_that_stores_nothing_is_no_harm_of_planning(regime):
-    process = Process(WAYS[regime])
+    process = PlanningProcess(TARGETS[regime])
     for name in range(8):
         for turns in range(6):
-            planned = process.planned(asked(body(*talk(turns, RULES * 3, f"Parcel {name}?"))))
+            planned = process.planned(
+                planning_request(body(*conversation_messages(turns, RULES * 3, f"Parcel {name}?")))
+            )
             process.planner.settle_call(planned, Usage(input=planned.evidence.sent.estimate))
 
     assert harm(process, planned) is None
 
 
 def test_the_control_arm_is_not_judged():
-    process = Process(WAYS[OPENAI], share=1.0)
+    process = PlanningProcess(TARGETS[OPENAI], share=1.0)
     calls = [call for name in range(10) for call in conversation(process, str(name))]
 
     assert harm(process, calls[-1]) is None
 
 
 def test_a_feature_is_judged_afresh_once_it_was_stepped_back():
-    process = Process(WAYS[OPENAI])
+    process = PlanningProcess(TARGETS[OPENAI])
     for name in range(8):
         *_, last = conversation(process, str(name), metadata={"thriftgate_slots": "0=variable"})
 
@@ -128,10 +145,10 @@ def test_a_feature_is_judged_afresh_once_it_was_stepped_back():
 
 def test_the_callers_own_marks_count_for_both():
     marked = {"type": "text", "text": RULES * 3, "cache_control": {"type": "ephemeral"}}
-    process = Process(WAYS[ANTHROPIC])
+    process = PlanningProcess(TARGETS[ANTHROPIC])
     for name in range(3):
-        raw = body(said("system", [marked]), said("user", f"Where is {name}?"))
-        planned = process.planned(asked(raw))
+        raw = body(chat_message("system", [marked]), chat_message("user", f"Where is {name}?"))
+        planned = process.planned(planning_request(raw))
         process.planner.settle_call(planned, charged(planned))
     direct = planned.direct.expected if planned.direct else planned.evidence.expected
 
@@ -139,13 +156,13 @@ def test_the_callers_own_marks_count_for_both():
     assert msgspec.structs.asdict(planned.evidence.expected)["tokens"] >= direct.tokens
 
 
-def marks_sent(process: Process, name: str, calls: int = 6) -> list[bool]:
+def marks_sent(process: PlanningProcess, name: str, calls: int = 6) -> list[bool]:
     """Which calls of a conversation are sent with marks."""
     return [bool(each.evidence.sent.marks) for each in conversation(process, name, calls)]
 
 
 def test_marks_are_sent_once_they_would_have_earned_what_the_next_ones_cost():
-    process = Process(WAYS[ANTHROPIC], credit=None)
+    process = PlanningProcess(TARGETS[ANTHROPIC], credit=None)
     first, second = marks_sent(process, "1"), marks_sent(process, "2")
 
     assert first == [False, False, False, False, True, True]
@@ -153,7 +170,7 @@ def test_marks_are_sent_once_they_would_have_earned_what_the_next_ones_cost():
 
 
 def test_the_first_bet_is_on_what_conversations_share():
-    process = Process(WAYS[ANTHROPIC], credit=None)
+    process = PlanningProcess(TARGETS[ANTHROPIC], credit=None)
     calls = [call for name in range(8) for call in conversation(process, str(name), calls=2)]
     marked = [call for call in calls if call.evidence.sent.marks]
     first = marked[0]
@@ -166,7 +183,7 @@ def test_the_first_bet_is_on_what_conversations_share():
 
 
 def test_the_first_bet_is_on_no_more_than_the_shortest_part_that_is_stored():
-    process = Process(WAYS[ANTHROPIC], credit=None)
+    process = PlanningProcess(TARGETS[ANTHROPIC], credit=None)
     tools = [tool(f"act_{at}", description="d" * 1_600) for at in range(12)]
     calls = [
         call for name in range(3) for call in conversation(process, str(name), calls=4, tools=tools)
@@ -179,7 +196,7 @@ def test_the_first_bet_is_on_no_more_than_the_shortest_part_that_is_stored():
 
 
 def test_after_the_first_bet_no_call_is_dearer_than_unmodified_and_all_is_stored_soon():
-    process = Process(WAYS[ANTHROPIC], credit=None)
+    process = PlanningProcess(TARGETS[ANTHROPIC], credit=None)
     tools = [tool(f"act_{at}", description="d" * 1_600) for at in range(12)]
     calls = conversation(process, "1", calls=12, tools=tools)
     first = next(at for at, call in enumerate(calls) if call.evidence.sent.marks)
@@ -192,7 +209,7 @@ def test_after_the_first_bet_no_call_is_dearer_than_unmodified_and_all_is_stored
 
 @pytest.mark.slow
 def test_without_credit_no_mark_is_sent_before_it_may_be_lost_unnoticed():
-    process = Process(WAYS[ANTHROPIC], credit=0.0)
+    process = PlanningProcess(TARGETS[ANTHROPIC], credit=0.0)
     spent = lost = 0.0
     calls = [call for name in range(350) for call in conversation(process, str(name), calls=2)]
     for call in calls:
@@ -207,17 +224,20 @@ def test_without_credit_no_mark_is_sent_before_it_may_be_lost_unnoticed():
 
 
 def test_no_mark_is_sent_where_no_prompt_comes_again():
-    process = Process(WAYS[ANTHROPIC], credit=None)
+    process = PlanningProcess(TARGETS[ANTHROPIC], credit=None)
     for number in range(60):
-        raw = body(said("system", f"Case {number}. {RULES * 3}"), said("user", f"And {number}?"))
-        planned = process.planned(asked(raw))
+        raw = body(
+            chat_message("system", f"Case {number}. {RULES * 3}"),
+            chat_message("user", f"And {number}?"),
+        )
+        planned = process.planned(planning_request(raw))
         process.planner.settle_call(planned, charged(planned))
 
         assert not planned.evidence.sent.marks
 
 
 def test_conversations_of_two_calls_never_risk_more_than_one_bet_and_soon_save():
-    process = Process(WAYS[ANTHROPIC], credit=None)
+    process = PlanningProcess(TARGETS[ANTHROPIC], credit=None)
     spent = saved = 0.0
     for name in range(30):
         for call in conversation(process, str(name), calls=2):
@@ -232,40 +252,51 @@ def test_conversations_of_two_calls_never_risk_more_than_one_bet_and_soon_save()
 
 
 def test_marks_of_the_callers_that_lose_nothing_need_no_trial():
-    process = Process(WAYS[ANTHROPIC], credit=None)
-    planned = process.planned(asked(body(*talk(0, RULES * 3))))
+    process = PlanningProcess(TARGETS[ANTHROPIC], credit=None)
+    planned = process.planned(planning_request(body(*conversation_messages(0, RULES * 3))))
 
     assert planned.trial is None
-    assert conversation(Process(WAYS[OPENAI], credit=None), "1")[-1].trial is None
+    assert conversation(PlanningProcess(TARGETS[OPENAI], credit=None), "1")[-1].trial is None
 
 
 def test_one_shots_of_a_feature_do_not_take_the_marks_from_a_conversation_in_full_swing():
-    process = Process(WAYS[ANTHROPIC], credit=None)
+    process = PlanningProcess(TARGETS[ANTHROPIC], credit=None)
     assert conversation(process, "long", 8)[-1].evidence.sent.marks
     for number in range(80):
-        raw = body(said("system", f"Case {number}. {RULES * 3}"), said("user", f"And {number}?"))
-        planned = process.planned(asked(raw))
+        raw = body(
+            chat_message("system", f"Case {number}. {RULES * 3}"),
+            chat_message("user", f"And {number}?"),
+        )
+        planned = process.planned(planning_request(raw))
         process.planner.settle_call(planned, charged(planned))
         process.now -= 10.0
-    later = process.planned(asked(body(*talk(8, RULES * 3, "Where is parcel long?"))))
+    later = process.planned(
+        planning_request(body(*conversation_messages(8, RULES * 3, "Where is parcel long?")))
+    )
 
     assert later.evidence.sent.marks
 
 
 def test_an_answer_whose_usage_nobody_knows_teaches_nothing_of_our_marks():
-    process = Process(WAYS[ANTHROPIC])
+    process = PlanningProcess(TARGETS[ANTHROPIC])
     conversation(process, "1", 3)
-    process.planner.settle_call(process.planned(asked(body(*talk(3, RULES * 3, "Where?")))), None)
+    process.planner.settle_call(
+        process.planned(planning_request(body(*conversation_messages(3, RULES * 3, "Where?")))),
+        None,
+    )
     *_, last = conversation(process, "1", 5)
 
     assert last.direct is not None
     assert last.direct.expected.tokens == 0
 
 
-def burst(process: Process, calls: int = 12) -> list[Planned]:
+def burst(process: PlanningProcess, calls: int = 12) -> list[Planned]:
     """Calls at once of a feature whose first conversation showed what marks would save."""
     conversation(process, "1", 4)
-    return [process.planned(asked(body(*talk(1, RULES * 3, f"And {at}?")))) for at in range(calls)]
+    return [
+        process.planned(planning_request(body(*conversation_messages(1, RULES * 3, f"And {at}?"))))
+        for at in range(calls)
+    ]
 
 
 def bets(calls: list[Planned]) -> list[Planned]:
@@ -273,13 +304,16 @@ def bets(calls: list[Planned]) -> list[Planned]:
 
 
 def test_calls_of_one_burst_make_one_bet_together():
-    assert len(bets(burst(Process(WAYS[ANTHROPIC], credit=None)))) == 1
+    assert len(bets(burst(PlanningProcess(TARGETS[ANTHROPIC], credit=None)))) == 1
 
 
 def test_a_call_that_fails_lets_another_bet():
-    process = Process(WAYS[ANTHROPIC], credit=None)
+    process = PlanningProcess(TARGETS[ANTHROPIC], credit=None)
     (first,) = bets(burst(process))
     process.planner.end_call(first)
-    again = [process.planned(asked(body(*talk(1, RULES * 3, f"Or {at}?")))) for at in range(3)]
+    again = [
+        process.planned(planning_request(body(*conversation_messages(1, RULES * 3, f"Or {at}?"))))
+        for at in range(3)
+    ]
 
     assert len(bets(again)) == 1

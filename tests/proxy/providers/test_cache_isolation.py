@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from proxy.catalog.entries import Route, Upstream
 from proxy.providers.cache_isolation import isolate_cache
-from tests.fakes.desk import route
+from tests.fakes.call_dependencies import route
 
 ONE, TWO = "1" * 32, "2" * 32
 CHAT = "chat/completions"

@@ -17,7 +17,7 @@ from proxy.providers.native_compaction import (
     is_native,
     request_native_compaction,
 )
-from tests.fakes.desk import call
+from tests.fakes.call_dependencies import call
 
 ANTHROPIC: TypeAdapter[Any] = TypeAdapter(BetaContextManagementConfigParam)
 OPENAI: TypeAdapter[Any] = TypeAdapter(list[ContextManagement])

@@ -7,7 +7,7 @@ from proxy.errors import UpstreamError
 from proxy.providers.kinds import WIRES
 from proxy.providers.port import PreparedRequest, Wire
 from tests.fakes.answers import ASKED, STREAMED
-from tests.fakes.desk import call, route
+from tests.fakes.call_dependencies import call, route
 
 STATUSES = [400, 401, 403, 404, 408, 409, 413, 418, 422, 429, 500, 502, 503, 504, 529]
 

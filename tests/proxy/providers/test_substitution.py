@@ -9,7 +9,7 @@ from proxy.calls.translation import prepare
 from proxy.catalog.entries import Route, Upstream
 from proxy.providers.port import PreparedRequest
 from proxy.providers.substitution import accepted_traits, translate_for_substitute
-from tests.fakes.desk import call, route
+from tests.fakes.call_dependencies import call, route
 
 REASONING = frozenset(
     {"max_completion_tokens", "effort", "effort_xhigh", "developer", "stop", "openai_params"}

@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 
-from tests.fakes.desk import call
+from tests.fakes.call_dependencies import call
 
 
 def test_a_call_tells_what_its_body_asks():

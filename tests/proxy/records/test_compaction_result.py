@@ -11,7 +11,7 @@ from proxy.records.compaction_result import (
 from slo.price import STANDARD_TERMS, PricePeriod, PriceSheet, Tariff, TokenRates
 from slo.usage import Usage
 from tests.fakes.answers import ASKED
-from tests.fakes.desk import TARIFF, call
+from tests.fakes.call_dependencies import TARIFF, call
 
 NOW = 1_790_000_000.0
 COMPACTED = CompactionResult(

@@ -6,11 +6,18 @@ from proxy.prefix.breakpoints.reuse_statistics import ReuseStatistics
 from proxy.prefix.explain.reasons import MissReason
 from proxy.records.origin import UncompactedConversation
 from slo.usage import Usage
-from tests.proxy.prefix.askings import WAYS, Process, asked, body, said, talk
+from tests.proxy.prefix.planning_requests import (
+    TARGETS,
+    PlanningProcess,
+    body,
+    chat_message,
+    conversation_messages,
+    planning_request,
+)
 
 LONG = "Where is my parcel? " * 600
 #: What its caller sent, nine answers long.
-CAME = talk(9, opening=LONG)
+CAME = conversation_messages(9, opening=LONG)
 
 
 def shortened(*more, reset, came=CAME):
@@ -18,13 +25,15 @@ def shortened(*more, reset, came=CAME):
     origin = UncompactedConversation(
         messages=tuple(msgspec.json.encode(each) for each in (*came, *more)), turns=9, reset=reset
     )
-    told = body(talk(0)[0], said("user", "In short: a parcel. " * 300), *more)
-    return msgspec.structs.replace(asked(told), origin=origin)
+    told = body(
+        conversation_messages(0)[0], chat_message("user", "In short: a parcel. " * 300), *more
+    )
+    return msgspec.structs.replace(planning_request(told), origin=origin)
 
 
 def test_a_shortened_prompt_belongs_to_the_conversation_it_came_from():
-    house = Process(WAYS["openai-interval"])
-    whole = house.planned(asked(body(*talk(3, opening=LONG))))
+    house = PlanningProcess(TARGETS["openai-interval"])
+    whole = house.planned(planning_request(body(*conversation_messages(3, opening=LONG))))
     short = house.planned(shortened(reset=True))
 
     assert short.draft.conversation == whole.draft.conversation
@@ -32,11 +41,11 @@ def test_a_shortened_prompt_belongs_to_the_conversation_it_came_from():
 
 
 def test_a_reset_is_told_as_one_and_says_nothing_of_habits():
-    house = Process(WAYS["openai-interval"])
-    tail = [said(role, f"{n} {LONG}") for n, role in enumerate(["assistant", "user"] * 3)]
-    before = talk(3, opening=LONG)
-    house.answered(asked(body(*before, *tail)))
-    more = [said("assistant", "Yes."), said("user", "So?")]
+    house = PlanningProcess(TARGETS["openai-interval"])
+    tail = [chat_message(role, f"{n} {LONG}") for n, role in enumerate(["assistant", "user"] * 3)]
+    before = conversation_messages(3, opening=LONG)
+    house.answered(planning_request(body(*before, *tail)))
+    more = [chat_message("assistant", "Yes."), chat_message("user", "So?")]
     short = house.planned(shortened(*tail, *more, reset=True, came=before))
     system = 2_048
     used = Usage(input=short.evidence.sent.estimate - system, cache_read=system)
@@ -53,9 +62,11 @@ def test_a_reset_is_told_as_one_and_says_nothing_of_habits():
 
 
 def test_the_call_after_it_is_an_ordinary_one():
-    house = Process(WAYS["openai-interval"])
+    house = PlanningProcess(TARGETS["openai-interval"])
     house.answered(shortened(reset=True))
-    after = house.planned(shortened(said("assistant", "Yes."), said("user", "So?"), reset=False))
+    after = house.planned(
+        shortened(chat_message("assistant", "Yes."), chat_message("user", "So?"), reset=False)
+    )
 
     assert not after.evidence.sent.compacted
     assert after.evidence.expected.tokens > 0

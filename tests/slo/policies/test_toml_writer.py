@@ -6,7 +6,7 @@ from proxy.catalog.source import parse
 from slo.objective import Enforce, Metric, Objective
 from slo.policies.file import read
 from slo.policies.toml_writer import dollars_text, objectives_toml, target_text
-from tests.fakes.promised import objective, objectives
+from tests.fakes.objectives import objective, objectives
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from proxy.prefix.breakpoints.placement import (
 )
 from proxy.prefix.breakpoints.plan import BreakpointPolicy
 from proxy.prefix.prompts.prompt import PromptBlock, PromptSlot
-from tests.proxy.prefix.sendings import ANTHROPIC, OPENAI
+from tests.proxy.prefix.sent_calls import ANTHROPIC, OPENAI
 
 ALL = BreakpointPolicy(stable="1h", semi="5m", history="5m")
 #: t tool, s stable system text, m semi-stable, u user, a assistant, r tool result.

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from proxy.caches.regime import Regime
 from proxy.prefix.breakpoints.placement import CallToMark, Mark, Reuse, cheapest_marks
-from tests.proxy.prefix.sendings import ANTHROPIC
+from tests.proxy.prefix.sent_calls import ANTHROPIC
 
 LIFETIMES = ANTHROPIC.lifetimes
 

@@ -16,7 +16,7 @@ from proxy.prefix.breakpoints.policies import (
 )
 from proxy.prefix.breakpoints.reuse_statistics import ExpectedUses, ReuseStatistics, SeenCall
 from proxy.prefix.prediction.sent_call import PromptStart
-from tests.proxy.prefix.sendings import ANTHROPIC, INTERVAL, OPENAI
+from tests.proxy.prefix.sent_calls import ANTHROPIC, INTERVAL, OPENAI
 
 ROAD = CacheKeySource(team="t", feature="f")
 LONG = ConversationShape(stable=8_000, semi=500, history=300)

@@ -7,7 +7,7 @@ from proxy.caches.regime import Regime
 from proxy.prefix.breakpoints.plan import BreakpointPolicy
 from proxy.prefix.breakpoints.policies import add_cache_key, is_explicit, key_headers
 from proxy.prefix.prompts.prompt import Prompt, parse_prompt
-from tests.fakes.kept import kept
+from tests.fakes.planned_body_check import assert_nothing_lost
 
 OPENAI = Regime(name="openai-breakpoint", provider="openai", marks=4)
 INTERVAL = Regime(name="openai-interval", provider="openai")
@@ -41,7 +41,7 @@ def test_a_key_goes_where_the_cache_looks_for_it(regime: str, provider: str, *, 
     found = add_cache_key(WHOLE, BreakpointPolicy(key="k"), Regime(name=regime, provider=provider))
 
     assert found.fields == {**WHOLE.fields, **({"prompt_cache_key": b'"k"'} if is_said else {})}
-    kept(WHOLE.render(), found.render())
+    assert_nothing_lost(WHOLE.render(), found.render())
 
 
 def test_a_key_may_go_in_a_header():

@@ -14,7 +14,7 @@ from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
 from proxy.prefix.prediction.sent_call import SentCall
 from proxy.prefix.prompts.prompt import Prompt
 from slo.usage import Usage
-from tests.proxy.prefix.sendings import (
+from tests.proxy.prefix.sent_calls import (
     ANTHROPIC,
     DEEPSEEK,
     GEMINI,
@@ -22,7 +22,7 @@ from tests.proxy.prefix.sendings import (
     OPENAI,
     VLLM,
     body,
-    sent,
+    sent_chat,
     users,
 )
 
@@ -111,7 +111,7 @@ class House:
 def call(
     regime: Regime, *messages: tuple[str, str], marks: dict[int, str] | None = None, **more: Any
 ) -> SentCall:
-    return sent(regime, *messages, marks=marks, **{"conversation": b"one", **more})
+    return sent_chat(regime, *messages, marks=marks, **{"conversation": b"one", **more})
 
 
 def told(found: CacheMiss | None) -> tuple[MissReason, str, ReasonConfidence | None]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from proxy.prefix.layouts.declared_slots import MAX_NAMES, MAX_PIECES, declared_slots, named_slots
 from proxy.prefix.layouts.order import TextPiece, place_pieces
 from proxy.prefix.prompts.prompt import PromptSlot, parse_prompt
-from tests.fakes.kept import kept
+from tests.fakes.planned_body_check import assert_nothing_lost
 
 WELL = "Be kind.\n<tg:variable>It is noon.</tg:variable>\n<tg:stable>Be brief.</tg:stable>\n"
 TALK = (
@@ -158,7 +158,7 @@ def test_no_word_is_lost_by_any_tags(system, user):
     raw = body(("system", "".join(system)), ("user", "".join(user)), ("tool", "<tg:semi>"))
     prompt = parse_prompt(raw)
 
-    kept(raw, place_pieces(prompt, declared_slots(prompt).wish).prompt.render())
+    assert_nothing_lost(raw, place_pieces(prompt, declared_slots(prompt).wish).prompt.render())
 
 
 def slots_beside(header, *messages, **fields):
@@ -262,4 +262,6 @@ def test_no_word_is_lost_by_any_named_slots(junk, places):
     header = ",".join([f"{at}=variable" for at in places] + [junk])
     prompt = parse_prompt(body(*TALK))
 
-    kept(body(*TALK), place_pieces(prompt, named_slots(prompt, header).wish).prompt.render())
+    assert_nothing_lost(
+        body(*TALK), place_pieces(prompt, named_slots(prompt, header).wish).prompt.render()
+    )

@@ -21,8 +21,8 @@ from proxy.prefix.layouts.layout import (
 )
 from proxy.prefix.layouts.order import TextPiece
 from proxy.prefix.prompts.prompt import PromptSlot, parse_prompt
-from tests.fakes.kept import kept
-from tests.proxy.prefix.arranging import applied
+from tests.fakes.planned_body_check import assert_nothing_lost
+from tests.proxy.prefix.arrangement_fixtures import applied
 
 SYSTEM = "You answer mail.\nTime: {}\nUser: {}\n\nBe kind to all.\nNever lie.\n"
 
@@ -290,7 +290,7 @@ def test_no_word_is_lost_by_any_layout(one, two, moves):
     layout = Layout(moves=tuple(moves))
     sent = found(layout, raw).prompt.render()
 
-    kept(raw, sent)
+    assert_nothing_lost(raw, sent)
     assert found(layout, raw).prompt.render() == sent
 
 

@@ -17,9 +17,9 @@ from proxy.prefix.layouts.learning import FeatureLearner
 from proxy.prefix.prompts.prompt import PromptSlot, parse_prompt
 from tests.fakes.badly_built import raw_bodies
 from tests.fakes.handbook import handbook
-from tests.fakes.kept import kept
+from tests.fakes.planned_body_check import assert_nothing_lost
 from tests.fakes.recorded import KINDS, PATHS
-from tests.proxy.prefix.arranging import applied
+from tests.proxy.prefix.arrangement_fixtures import applied
 
 PLAIN = Regime(name="openai-interval", least=1024, read=Fraction(1, 10))
 MARKS = Regime(name="anthropic-breakpoint", least=1024, read=Fraction(1, 10), marks=4)
@@ -327,4 +327,4 @@ def test_the_lines_above_recorded_instructions_are_found_and_nothing_is_lost(kin
             assert told.notes == ()
             assert told.prompt.messages[: len(start)] == start
             start = told.prompt.messages[: len(told.prompt.messages) - told.prompt.tail]
-            kept(orjson.dumps(orjson.loads(raw)), told.prompt.render())
+            assert_nothing_lost(orjson.dumps(orjson.loads(raw)), told.prompt.render())

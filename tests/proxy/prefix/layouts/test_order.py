@@ -17,7 +17,7 @@ from proxy.prefix.layouts.order import (
 )
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.prompts.prompt import PromptSlot, parse_prompt
-from tests.fakes.kept import kept
+from tests.fakes.planned_body_check import assert_nothing_lost
 
 PIECE_WORDS = st.text("abc \n.", max_size=9)
 PIECES = st.lists(
@@ -315,7 +315,7 @@ def test_ordering_loses_nothing_and_is_deterministic(leads, spoken):
     wish = {(number, 0): pieces for number, (_, pieces) in enumerate(leads)}
     found = place_pieces(parse_prompt(raw), wish).prompt.render()
 
-    kept(raw, found)
+    assert_nothing_lost(raw, found)
     assert place_pieces(parse_prompt(raw), wish).prompt.render() == found
 
 

@@ -11,7 +11,7 @@ from proxy.prefix.prediction.billing import (
 )
 from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
 from slo.usage import Usage
-from tests.proxy.prefix.sendings import ANTHROPIC, INTERVAL, OPENAI, users
+from tests.proxy.prefix.sent_calls import ANTHROPIC, INTERVAL, OPENAI, users
 
 
 def test_a_first_prompt_is_written_up_to_its_last_mark_and_fresh_behind_it():

@@ -15,7 +15,7 @@ from proxy.prefix.prediction.changes import (
 )
 from proxy.prefix.prediction.sent_call import MAX_DIGESTS, SentCall
 from proxy.prefix.prompts.prompt import parse_prompt
-from tests.proxy.prefix.sendings import ANTHROPIC, OPENAI, VLLM, fingerprint, sent
+from tests.proxy.prefix.sent_calls import ANTHROPIC, OPENAI, VLLM, fingerprint, sent_chat
 
 BODY = b"""{"model": "m", "messages": [], "temperature": 1, "reasoning_effort": "low",
 "verbosity": null, "tool_choice": "auto", "prompt_cache_key": "k"}"""
@@ -80,7 +80,7 @@ def went(before: SentCall, after: SentCall) -> PromptChange | None:
 
 def call(system: str, *talk: tuple[str, str], tools: tuple[str, ...] = (), **more: Any) -> SentCall:
     more = {"conversation": b"one", **more}
-    return sent(VLLM, ("system", system), *talk, tools=tools, **more)
+    return sent_chat(VLLM, ("system", system), *talk, tools=tools, **more)
 
 
 def test_a_conversation_that_goes_on_has_no_change():
@@ -132,7 +132,7 @@ def test_of_several_leading_texts_the_one_is_named():
     assert went(before, call(RULES, *TALK)) == PromptChange(
         place="system[1]", kind=ChangeKind.REMOVED
     )
-    assert went(before, sent(VLLM, *TALK)) == PromptChange(
+    assert went(before, sent_chat(VLLM, *TALK)) == PromptChange(
         place="system[0]", kind=ChangeKind.REMOVED
     )
 
@@ -175,7 +175,7 @@ def test_another_conversation_is_compared_by_tools_and_leading_texts_only():
 
 
 def test_unknown_conversations_are_not_the_same():
-    one = sent(VLLM, *TALK)
+    one = sent_chat(VLLM, *TALK)
 
     assert repeated_bytes(one, trace_call(one, 0)) == 0
 
@@ -267,7 +267,7 @@ def test_of_many_long_texts_few_lines_each_are_compared():
         lines = "\n".join(["shared", *(f"{word} {number}" for number in range(99)), "shared"])
         return [("system", f"{at} {word}\n{lines}") for at in range(256)]
 
-    before, after = (sent(VLLM, *texts(word), *TALK) for word in ("one", "two"))
+    before, after = (sent_chat(VLLM, *texts(word), *TALK) for word in ("one", "two"))
     again = repeated_bytes(after, trace_call(before, 0))
 
     # Beside the bound stands the last line, which is the same again.

@@ -17,7 +17,15 @@ from proxy.prefix.prediction.lookups import (
 from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
 from proxy.prefix.prediction.sent_call import SentCall
 from slo.usage import Usage
-from tests.proxy.prefix.sendings import ANTHROPIC, DEEPSEEK, GEMINI, OPENAI, VLLM, sent, users
+from tests.proxy.prefix.sent_calls import (
+    ANTHROPIC,
+    DEEPSEEK,
+    GEMINI,
+    OPENAI,
+    VLLM,
+    sent_chat,
+    users,
+)
 
 MANY = tuple((f"m{at}", 100) for at in range(40))
 REFUSED = Usage(input=1_200)
@@ -38,7 +46,7 @@ def test_a_run_of_tool_results_is_one_position_but_on_bedrock(provider, furthest
     regime = msgspec.structs.replace(ANTHROPIC, provider=provider)
     talk = [("user", "a"), *[("tool", f"{n}") for n in range(28)], ("user", "b")]
 
-    assert min(lookup_places(sent(regime, *talk, marks={29: "5m"}))) == furthest
+    assert min(lookup_places(sent_chat(regime, *talk, marks={29: "5m"}))) == furthest
 
 
 def test_openai_writes_three_marks_beside_its_own():
@@ -59,13 +67,13 @@ def test_openai_writes_four_marks_in_explicit_mode_and_none_besides():
 
 
 def test_openai_looks_up_the_end_of_the_leading_texts_and_the_last_21_ends():
-    call = sent(OPENAI, ("developer", "a"), *[("user", "b")] * 30)
+    call = sent_chat(OPENAI, ("developer", "a"), *[("user", "b")] * 30)
 
     assert sorted(set(lookup_places(call))) == [1, *range(11, 32)]
 
 
 def test_openai_takes_the_last_of_consecutive_tool_responses():
-    call = sent(OPENAI, ("user", "a"), ("assistant", "b"), ("tool", "c"), ("tool", "d"))
+    call = sent_chat(OPENAI, ("user", "a"), ("assistant", "b"), ("tool", "c"), ("tool", "d"))
 
     assert sorted(set(lookup_places(call))) == [1, 4]
 

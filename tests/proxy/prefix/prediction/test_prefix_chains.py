@@ -23,7 +23,7 @@ from proxy.prefix.prediction.sent_call import SentCall, TokenScale
 from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN, PromptBlock
 from slo.usage import Usage
 from tests.proxy.caches.prompts import tokens
-from tests.proxy.prefix.sendings import (
+from tests.proxy.prefix.sent_calls import (
     ANTHROPIC,
     DEEPSEEK,
     GEMINI,
@@ -31,7 +31,7 @@ from tests.proxy.prefix.sendings import (
     OPENAI,
     VLLM,
     block,
-    sent,
+    sent_chat,
     users,
 )
 
@@ -239,12 +239,12 @@ def test_a_call_noted_late_makes_nothing_older():
 def test_a_text_that_begins_like_the_one_before_is_read_as_far_as_that():
     chains = PrefixChainIndex()
     rules = "".join(f"Rule {n} is kept by everyone.\n" for n in range(100))
-    chains.record_call(sent(VLLM, ("system", f"{rules}Today is Monday.")), None, 0)
+    chains.record_call(sent_chat(VLLM, ("system", f"{rules}Today is Monday.")), None, 0)
 
-    found = chains.expect_read(sent(VLLM, ("system", f"{rules}Today is Friday.")), 1)
+    found = chains.expect_read(sent_chat(VLLM, ("system", f"{rules}Today is Friday.")), 1)
 
     assert found.scale.total * 0.95 < found.tokens < found.scale.total
-    assert chains.expect_read(sent(VLLM, ("system", f"No.\n{rules}")), 1).tokens == 0
+    assert chains.expect_read(sent_chat(VLLM, ("system", f"No.\n{rules}")), 1).tokens == 0
 
 
 def test_an_unknown_lifetime_is_the_shortest_there_is():
@@ -274,9 +274,9 @@ def test_the_expected_read_is_scaled_to_the_tokens_counted():
 
 def test_a_prompt_that_was_counted_is_counted_right_where_another_goes_on_from_it():
     chains = PrefixChainIndex()
-    chains.record_call(sent(VLLM, ("user", "a" * 3_000)), Usage(input=3_200), 0)
+    chains.record_call(sent_chat(VLLM, ("user", "a" * 3_000)), Usage(input=3_200), 0)
 
-    found = chains.expect_read(sent(VLLM, ("user", "a" * 3_000), ("user", "b" * 3_000)), 1)
+    found = chains.expect_read(sent_chat(VLLM, ("user", "a" * 3_000), ("user", "b" * 3_000)), 1)
 
     assert (found.tokens, found.known) == (3_200, 3_200)
     assert found.scale.total > 6_000
@@ -318,7 +318,7 @@ def test_the_memory_of_prefix_chains_is_bounded(regime):
     chains = PrefixChainIndex(most=200)
     for n in range(1_000):
         chains.record_call(
-            sent(regime, ("system", f"a{n}"), ("user", f"b{n}"), marks={1: "5m"}), None, n
+            sent_chat(regime, ("system", f"a{n}"), ("user", f"b{n}"), marks={1: "5m"}), None, n
         )
 
     assert len(chains) <= 200 + 20 + 10 + 10

@@ -20,7 +20,15 @@ from proxy.prefix.prediction.sent_call import (
 )
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.prompts.prompt import PromptBlock
-from tests.proxy.prefix.sendings import ANTHROPIC, VLLM, block, body, fingerprint, sent, users
+from tests.proxy.prefix.sent_calls import (
+    ANTHROPIC,
+    VLLM,
+    block,
+    body,
+    fingerprint,
+    sent_chat,
+    users,
+)
 
 TOOLS = [block("search", 400, role="tools", at=at) for at in range(2)]
 RULES = block("rules", 9_000, role="system", leads=True)
@@ -37,8 +45,8 @@ def test_equal_prompt_beginnings_have_equal_points():
 
 
 def test_without_a_conversation_only_the_end_of_leading_texts_may_be_a_breakpoint():
-    assert sent(VLLM, ("system", "a")).implicit_breakpoints == (1,)
-    assert sent(VLLM).implicit_breakpoints == ()
+    assert sent_chat(VLLM, ("system", "a")).implicit_breakpoints == (1,)
+    assert sent_chat(VLLM).implicit_breakpoints == ()
 
 
 def test_a_prefix_parameter_changes_all_points():
@@ -49,8 +57,8 @@ def test_a_prefix_parameter_changes_all_points():
 
 
 def test_a_message_parameter_changes_only_points_of_messages():
-    chosen = sent(VLLM, ("system", "a"), ("user", "b"), late={"tool_choice": b"x"})
-    plain = sent(VLLM, ("system", "a"), ("user", "b"))
+    chosen = sent_chat(VLLM, ("system", "a"), ("user", "b"), late={"tool_choice": b"x"})
+    plain = sent_chat(VLLM, ("system", "a"), ("user", "b"))
 
     assert chosen.points[:2] == plain.points[:2]
     assert chosen.points[2] != plain.points[2]
@@ -125,7 +133,7 @@ def test_a_block_whose_message_cannot_be_read_is_unplannable():
 
 
 def test_a_call_on_anthropic_needs_no_count():
-    assert sent(ANTHROPIC, ("user", "hello")).estimate > 0
+    assert sent_chat(ANTHROPIC, ("user", "hello")).estimate > 0
 
 
 def begins(*blocks: PromptBlock) -> tuple[int, int]:

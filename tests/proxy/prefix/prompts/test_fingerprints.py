@@ -11,7 +11,7 @@ from proxy.prefix.prompts.fingerprints import (
 )
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.prompts.prompt import BlockJson, Prompt, parse_prompt
-from tests.proxy.prefix.sendings import blocks, body, fingerprint
+from tests.proxy.prefix.sent_calls import blocks, body, fingerprint
 
 SECRET = b"s" * 32
 MARK = {"cache_control": {"type": "ephemeral"}}

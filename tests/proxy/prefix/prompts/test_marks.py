@@ -29,9 +29,9 @@ from proxy.tools.simulator import chat_bodies, messages_bodies, messages_rules
 from proxy.tools.simulator.models import MODELS
 from proxy.tools.simulator.rendering import Vocabulary
 from proxy.tools.simulator.scripted_reply import ReadingContext
-from tests.fakes.desk import call, route
-from tests.fakes.kept import kept
-from tests.proxy.prefix.sendings import blocks
+from tests.fakes.call_dependencies import call, route
+from tests.fakes.planned_body_check import assert_nothing_lost
+from tests.proxy.prefix.sent_calls import blocks
 
 ANTHROPIC = Regime(
     name="anthropic-breakpoint",
@@ -71,7 +71,7 @@ def spots(of: Prompt) -> tuple[PromptBlock, ...]:
 def after(of: Prompt, regime: Regime, *places: tuple[int, str]) -> dict[str, Any]:
     """The body with marks after these blocks."""
     found = add_marks(of, [(spots(of)[at], ttl) for at, ttl in places], regime).render()
-    kept(of.render(), found)
+    assert_nothing_lost(of.render(), found)
     body: dict[str, Any] = orjson.loads(found)
     return body
 
@@ -329,7 +329,7 @@ def test_marking_adds_one_mark_where_it_can_and_loses_nothing(
     of = prompt(*messages, tools=tools)
     for block in spots(of):
         found = add_marks(of, [(block, "")], regime)
-        kept(of.render(), found.render())
+        assert_nothing_lost(of.render(), found.render())
         assert count_caller_marks(found, regime) == count_caller_marks(of, regime) + (found != of)
         assert add_marks(found, [(block, "")], regime) == found
 

@@ -20,8 +20,8 @@ from proxy.prefix.prompts.prompt import (
     parse_prompt,
     part_text,
 )
-from tests.fakes.kept import kept
-from tests.proxy.prefix.sendings import blocks
+from tests.fakes.planned_body_check import assert_nothing_lost
+from tests.proxy.prefix.sent_calls import blocks
 
 SYSTEM = {"role": "system", "content": [{"type": "text", "text": "a"}, {"type": "text"}]}
 DEVELOPER = {"role": "developer", "content": "b"}
@@ -186,7 +186,7 @@ BEFORE = {"model": "m", "messages": [SYSTEM, USER, USER | {"content": "d"}], "to
     ],
 )
 def test_the_kept_check_passes_a_body_that_keeps_everything(after: Any):
-    kept(orjson.dumps(BEFORE), orjson.dumps(after))
+    assert_nothing_lost(orjson.dumps(BEFORE), orjson.dumps(after))
 
 
 @pytest.mark.parametrize(
@@ -204,21 +204,21 @@ def test_the_kept_check_passes_a_body_that_keeps_everything(after: Any):
 )
 def test_the_kept_check_fails_a_body_that_loses_something(after: Any):
     with pytest.raises(AssertionError):
-        kept(orjson.dumps(BEFORE), orjson.dumps(after))
+        assert_nothing_lost(orjson.dumps(BEFORE), orjson.dumps(after))
 
 
 def test_the_kept_check_fails_a_body_that_loses_a_mark():
     marked = BEFORE | {"tools": [TOOL | {"cache_control": {}}]}
 
     with pytest.raises(AssertionError):
-        kept(orjson.dumps(marked), orjson.dumps(BEFORE))
+        assert_nothing_lost(orjson.dumps(marked), orjson.dumps(BEFORE))
 
 
 def test_tags_are_no_words_and_may_take_text_elsewhere():
     before = {"messages": [USER | {"content": "a <tg:variable>b</tg:variable>c"}]}
     after = {"messages": [USER | {"content": "a c"}, USER | {"content": "b"}]}
 
-    kept(orjson.dumps(before), orjson.dumps(after))
+    assert_nothing_lost(orjson.dumps(before), orjson.dumps(after))
 
 
 def test_tools_that_are_null_are_none_and_stay_null():

@@ -14,7 +14,7 @@ from proxy.providers.port import PreparedRequest, Wire
 from proxy.records.call import Call, Key
 from proxy.records.request_fields import parse_request_fields
 from slo.usage import Usage
-from tests.fakes.desk import call, route
+from tests.fakes.call_dependencies import call, route
 from tests.fakes.refusals import refusing
 
 _KEY = Key(id="key_1", team="t", team_name="T")

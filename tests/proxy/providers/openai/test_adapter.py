@@ -12,7 +12,7 @@ from proxy.providers.sse import EventFramer
 from proxy.records.request_fields import parse_request_fields
 from slo.usage import Usage
 from tests.fakes.answers import ASKED, BEAT, DONE, STREAMED, USAGE, chunk, event, usage_chunk
-from tests.fakes.desk import call, route
+from tests.fakes.call_dependencies import call, route
 from tests.fakes.refusals import refusing
 
 WIRE = OpenAIWire()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from proxy.store.store import Store
-from tests.fakes.dispatching import OK, Room, dispatching
+from tests.fakes.dispatcher_harness import OK, DispatcherHarness, dispatcher_harness
 from tests.fakes.server import Step
 
 
@@ -15,9 +15,11 @@ from tests.fakes.server import Step
 def play(store: Store) -> Callable[..., None]:
     """Runs a plan in a room whose sink answers so."""
 
-    def run(plan: Callable[[Room], Coroutine[Any, Any, None]], *answers: Sequence[Step]) -> None:
+    def run(
+        plan: Callable[[DispatcherHarness], Coroutine[Any, Any, None]], *answers: Sequence[Step]
+    ) -> None:
         async def all_of_it() -> None:
-            async with dispatching(store, answers or [OK]) as room:
+            async with dispatcher_harness(store, answers or [OK]) as room:
                 await plan(room)
 
         asyncio.run(all_of_it())

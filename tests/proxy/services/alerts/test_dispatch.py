@@ -15,12 +15,12 @@ from slo.budget import Budget, BudgetUnit, counter_key
 from slo.reservations import CounterLevel
 from slo.window import Window
 from tests.fakes.alerts import NOW, POISON, an_alert, an_outlet, posted
-from tests.fakes.dispatching import FAILS, OK, Room
+from tests.fakes.dispatcher_harness import FAILS, OK, DispatcherHarness
 from tests.fakes.server import serving
 
 
 def test_the_same_said_again_here_or_by_another_process_is_told_once(play):
-    async def plan(room: Room) -> None:
+    async def plan(room: DispatcherHarness) -> None:
         other = room.beside(an_outlet(room.server, at_least=Severity.NOTE))
         other.say(an_alert())
         room.alerts.say(an_alert())
@@ -38,7 +38,7 @@ def test_a_threshold_that_was_told_before_a_restart_is_not_told_after_it(play):
     day = Budget(name="day", scope="team", unit=BudgetUnit.REQUESTS, window=Window.DAY, limit=100)
     ends, name = window.window_end(Window.DAY, NOW), counter_key(day, "acme", NOW)
 
-    async def plan(room: Room) -> None:
+    async def plan(room: DispatcherHarness) -> None:
         for spent in (80, 81, 95):
             watch = ThresholdWatch()
             alert = watch.crossed_threshold_alert(
@@ -53,7 +53,7 @@ def test_a_threshold_that_was_told_before_a_restart_is_not_told_after_it(play):
 
 
 def test_nothing_is_told_before_its_slot_is_over(play):
-    async def plan(room: Room) -> None:
+    async def plan(room: DispatcherHarness) -> None:
         room.alerts.say(an_alert())
         await room.after(0)
         assert room.got == []
@@ -62,7 +62,7 @@ def test_nothing_is_told_before_its_slot_is_over(play):
 
 
 def test_what_expires_ends_by_itself(play):
-    async def plan(room: Room) -> None:
+    async def plan(room: DispatcherHarness) -> None:
         await room.said(an_alert(expires=NOW + 100))
         await room.after(100)
         await room.after(1)
@@ -75,7 +75,7 @@ def test_what_expires_ends_by_itself(play):
 
 
 def test_a_sink_is_told_only_of_what_is_urgent_enough_for_it(play):
-    async def plan(room: Room) -> None:
+    async def plan(room: DispatcherHarness) -> None:
         room.alerts = room.beside(an_outlet(room.server, at_least=Severity.PAGE))
         await room.said(an_alert("t", severity=Severity.TICKET), an_alert("p"))
 
@@ -85,7 +85,7 @@ def test_a_sink_is_told_only_of_what_is_urgent_enough_for_it(play):
 
 
 def test_one_sink_that_fails_keeps_nothing_from_another(play):
-    async def plan(room: Room) -> None:
+    async def plan(room: DispatcherHarness) -> None:
         async with serving(OK) as well:
             room.alerts = room.beside(an_outlet(room.server), an_outlet(well, name="well"))
             await room.said(an_alert())
@@ -98,7 +98,7 @@ def test_one_sink_that_fails_keeps_nothing_from_another(play):
 def test_poisoned_names_reach_sinks_and_the_log_on_one_line(play, caplog):
     caplog.set_level(logging.INFO)
 
-    async def plan(room: Room) -> None:
+    async def plan(room: DispatcherHarness) -> None:
         await room.said(an_alert(POISON, title=POISON, facts=((POISON, POISON),)))
         (alert,) = posted(room.got[0])["data"]["alerts"]
 
@@ -112,7 +112,7 @@ def test_poisoned_names_reach_sinks_and_the_log_on_one_line(play, caplog):
 
 
 def test_alerts_wait_in_bounded_memory_while_the_database_is_away(play, caplog):
-    async def plan(room: Room) -> None:
+    async def plan(room: DispatcherHarness) -> None:
         flaky = Flaky(room.store)
         alerts = flaky.alerts(room)
         taken = [alerts.say(an_alert(f"s{n}")) for n in range(MAX_QUEUED_ALERTS + 3)]
@@ -133,7 +133,7 @@ def test_alerts_wait_in_bounded_memory_while_the_database_is_away(play, caplog):
 
 
 def test_what_cannot_be_written_down_at_the_end_is_told(play, caplog):
-    async def plan(room: Room) -> None:
+    async def plan(room: DispatcherHarness) -> None:
         alerts = Flaky(room.store).alerts(room)
         alerts.say(an_alert())
         running = asyncio.get_running_loop().create_task(alerts.run())
@@ -147,7 +147,7 @@ def test_what_cannot_be_written_down_at_the_end_is_told(play, caplog):
 
 
 def test_much_that_is_said_is_remembered_within_bounds(play):
-    async def plan(room: Room) -> None:
+    async def plan(room: DispatcherHarness) -> None:
         alerts = Flaky(room.store).alerts(room, remembered=2)
         for name in "abca":
             alerts.say(an_alert(name))
@@ -171,13 +171,13 @@ class Flaky:
             raise OperationalError("asked", {}, OSError("away"))
         return await self._store.ask(question, *args)
 
-    def alerts(self, room: Room, **fields: Any) -> AlertDispatcher:
+    def alerts(self, room: DispatcherHarness, **fields: Any) -> AlertDispatcher:
         outlets = [an_outlet(room.server)]
         return AlertDispatcher(outlets, self, lambda: room.now, post=room.post, **fields)  # type: ignore[arg-type]
 
 
 def test_what_is_queued_at_the_end_is_written_down(play):
-    async def plan(room: Room) -> None:
+    async def plan(room: DispatcherHarness) -> None:
         running = asyncio.get_running_loop().create_task(room.alerts.run())
         await asyncio.sleep(0.05)
         room.alerts.say(an_alert())
@@ -191,7 +191,7 @@ def test_what_is_queued_at_the_end_is_written_down(play):
 
 
 def test_running_it_tells_what_is_said(play):
-    async def plan(room: Room) -> None:
+    async def plan(room: DispatcherHarness) -> None:
         running = asyncio.get_running_loop().create_task(room.alerts.run())
         room.alerts.say(an_alert())
         while not room.store.outbox.open_alerts(1):  # noqa: ASYNC110 - nobody says when
@@ -208,7 +208,7 @@ def test_running_it_tells_what_is_said(play):
 
 
 def test_sinks_that_change_are_told_from_then_on_and_those_that_went_are_told_no_more(play):
-    async def plan(room: Room) -> None:
+    async def plan(room: DispatcherHarness) -> None:
         (old,) = room.alerts._tellers.values()
         stays = an_outlet(room.server, at_least=Severity.NOTE)
         room.alerts.update([stays, an_outlet(room.server, name="second")])

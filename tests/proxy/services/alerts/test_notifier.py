@@ -10,12 +10,12 @@ from slo.alert import Severity, resolve_alert
 from slo.alerting import GROUPING_SLOT_S
 from slo.policies.sinks import SinkKind
 from tests.fakes.alerts import NOW, SECRET, a_sink, an_alert, an_outlet, posted
-from tests.fakes.dispatching import FAILS, OK, REFUSES, Room
+from tests.fakes.dispatcher_harness import FAILS, OK, REFUSES, DispatcherHarness
 from tests.fakes.server import RESET, head
 
 
 def test_a_sink_is_told_once_with_a_signature(play):
-    async def plan(room: Room) -> None:
+    async def plan(room: DispatcherHarness) -> None:
         await room.said(an_alert())
         await room.after(3600)
         (got,) = room.got
@@ -30,7 +30,7 @@ def test_a_sink_is_told_once_with_a_signature(play):
 
 
 def test_what_comes_together_is_told_together_the_most_urgent_first(play):
-    async def plan(room: Room) -> None:
+    async def plan(room: DispatcherHarness) -> None:
         notes = [an_alert(f"n{n}", severity=Severity.NOTE) for n in range(3)]
         await room.said(*notes, an_alert("page"))
 
@@ -43,7 +43,7 @@ def test_what_comes_together_is_told_together_the_most_urgent_first(play):
 
 @pytest.mark.parametrize("fault", [FAILS, [RESET], [head(302, "location: /x")]])
 def test_a_sink_that_fails_is_told_again_later_under_the_same_id(play, fault):
-    async def plan(room: Room) -> None:
+    async def plan(room: DispatcherHarness) -> None:
         await room.said(an_alert())
         await room.after(1)
         assert len(room.got) == 1
@@ -58,7 +58,7 @@ def test_a_sink_that_fails_is_told_again_later_under_the_same_id(play, fault):
 
 
 def test_a_sink_that_is_away_for_long_is_asked_ever_less_and_loses_nothing(play, caplog):
-    async def plan(room: Room) -> None:
+    async def plan(room: DispatcherHarness) -> None:
         await room.said(an_alert("a"))
         for _ in range(3_600):
             await room.after(1)
@@ -78,7 +78,7 @@ def test_a_sink_that_is_away_for_long_is_asked_ever_less_and_loses_nothing(play,
 
 
 def test_a_sink_s_wish_to_be_left_alone_is_granted(play):
-    async def plan(room: Room) -> None:
+    async def plan(room: DispatcherHarness) -> None:
         await room.said(an_alert())
         await room.after(119)
         assert len(room.got) == 1
@@ -89,7 +89,7 @@ def test_a_sink_s_wish_to_be_left_alone_is_granted(play):
 
 
 def test_an_end_is_told_with_its_duration_cost_and_what_was_done(play):
-    async def plan(room: Room) -> None:
+    async def plan(room: DispatcherHarness) -> None:
         await room.said(an_alert())
         over = resolve_alert(an_alert(), NOW + 600, "It moved back", 3_000_000_000)
         await room.said(over)
@@ -102,7 +102,7 @@ def test_an_end_is_told_with_its_duration_cost_and_what_was_done(play):
 
 
 def test_what_stays_open_is_told_again_after_four_hours_as_another_event(play):
-    async def plan(room: Room) -> None:
+    async def plan(room: DispatcherHarness) -> None:
         await room.said(an_alert())
         for _ in range(9):
             await room.after(3600)
@@ -114,7 +114,7 @@ def test_what_stays_open_is_told_again_after_four_hours_as_another_event(play):
 
 
 def test_a_service_is_told_of_each_alert_by_itself_and_of_its_end_by_the_same_title(play):
-    async def plan(room: Room) -> None:
+    async def plan(room: DispatcherHarness) -> None:
         url = {"URL": f"json://127.0.0.1:{room.server.port}/hook"}
         (outlet,), _ = configured_sinks([a_sink(SinkKind.APPRISE, at_least=Severity.NOTE)], url)
         room.alerts = room.beside(outlet)
@@ -130,7 +130,7 @@ def test_a_service_is_told_of_each_alert_by_itself_and_of_its_end_by_the_same_ti
 
 
 def test_alertmanager_is_told_every_minute_and_at_last_of_the_end(play):
-    async def plan(room: Room) -> None:
+    async def plan(room: DispatcherHarness) -> None:
         room.alerts = room.beside(an_outlet(room.server, SinkKind.ALERTMANAGER))
         await room.said(an_alert())
         for _ in range(3):
@@ -148,7 +148,7 @@ def test_alertmanager_is_told_every_minute_and_at_last_of_the_end(play):
 
 
 def test_what_a_sink_refuses_is_sent_by_itself(play):
-    async def plan(room: Room) -> None:
+    async def plan(room: DispatcherHarness) -> None:
         await room.said(an_alert("a"), an_alert("b"))
         for _ in range(3):
             await room.after(60)
@@ -161,7 +161,7 @@ def test_what_a_sink_refuses_is_sent_by_itself(play):
 
 
 def test_what_a_sink_refuses_for_ever_is_given_up(play, caplog):
-    async def plan(room: Room) -> None:
+    async def plan(room: DispatcherHarness) -> None:
         await room.said(an_alert())
         for _ in range(MAX_REFUSALS + 5):
             await room.after(600)
@@ -175,7 +175,7 @@ def test_what_a_sink_refuses_for_ever_is_given_up(play, caplog):
 
 
 def test_what_takes_longer_than_its_lease_is_left_to_whoever_has_it_then(play):
-    async def plan(room: Room) -> None:
+    async def plan(room: DispatcherHarness) -> None:
         class Slow(HttpSender):
             async def send(self, *args: Any) -> None:
                 await super().send(*args)
@@ -193,7 +193,7 @@ def test_what_takes_longer_than_its_lease_is_left_to_whoever_has_it_then(play):
 
 
 def test_a_process_that_dies_with_a_letter_leaves_it_to_another(play):
-    async def plan(room: Room) -> None:
+    async def plan(room: DispatcherHarness) -> None:
         room.alerts.say(an_alert())
         await room.after(0)
         room.now += GROUPING_SLOT_S

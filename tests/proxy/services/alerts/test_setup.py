@@ -12,8 +12,8 @@ from slo.alert import budget_alert
 from slo.budget import Budget, BudgetUnit
 from slo.window import Window
 from tests.fakes.alerts import NOW, a_sink, an_alert
+from tests.fakes.call_dependencies import LoopTasks
 from tests.fakes.databases import migrated_sqlite
-from tests.fakes.desk import LoopTasks
 from tests.fakes.offline import offline_store
 
 DAY = Budget(name="day", scope="team", unit=BudgetUnit.REQUESTS, window=Window.DAY, limit=1_000)

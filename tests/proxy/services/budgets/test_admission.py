@@ -13,32 +13,32 @@ from slo.budget import BudgetUnit, HoldPolicy
 from slo.reservations import CounterLevel
 from slo.usage import Usage
 from slo.window import Window
-from tests.fakes.admitted import (
+from tests.fakes.admission_harness import BODY, WORST, AdmissionHarness, budget
+from tests.fakes.admission_scenarios import (
     ANSWERED,
     COST,
     COUNTER,
-    settled,
-    told,
+    run_scenario,
+    wait_until_settled,
 )
-from tests.fakes.limited import BODY, WORST, Office, budget
 from tests.fakes.refusals import refusing
 
 
 def test_what_a_call_may_cost_is_held_until_its_receipt_says_what_it_cost():
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         attempt = office.attempt(1)
         await office.admit(attempt)
         assert await office.level(COUNTER) == CounterLevel(0, WORST)
 
         office.end(attempt, ANSWERED)
-        await settled(office)
+        await wait_until_settled(office)
         assert await office.level(COUNTER) == CounterLevel(COST, 0)
 
-    told(story, budget())
+    run_scenario(story, budget())
 
 
 def test_settling_makes_nobody_wait():
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         attempt = office.attempt(1)
         await office.admit(attempt)
         office.store.is_lost = True
@@ -47,35 +47,35 @@ def test_settling_makes_nobody_wait():
         await asyncio.sleep(1)
         assert await office.level(COUNTER) == CounterLevel(0, WORST)
         office.store.is_lost = False
-        await settled(office)
+        await wait_until_settled(office)
         assert await office.level(COUNTER) == CounterLevel(COST, 0)
 
-    told(story, budget())
+    run_scenario(story, budget())
 
 
 def test_of_many_calls_at_once_those_that_fit_are_admitted():
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         tries = (office.admit(office.attempt(number)) for number in range(50))
         found = await asyncio.gather(*tries, return_exceptions=True)
 
         assert sum(isinstance(each, CallerError) for each in found) == 40
         assert {each.status for each in found if isinstance(each, CallerError)} == {429}
 
-    told(story, budget())
+    run_scenario(story, budget())
 
 
 def test_compactions_are_held_as_answers_are():
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         some = [office.attempt(number, endpoint="responses/compact") for number in range(50)]
         found = await asyncio.gather(*map(office.admit, some), return_exceptions=True)
 
         assert 40 <= sum(isinstance(each, CallerError) for each in found) < 50
 
-    told(story, budget())
+    run_scenario(story, budget())
 
 
 def test_a_call_that_does_not_fit_one_budget_holds_nothing_of_the_other():
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         with refusing(429) as refused:
             await office.admit(office.attempt(1))
 
@@ -85,7 +85,7 @@ def test_a_call_that_does_not_fit_one_budget_holds_nothing_of_the_other():
     calls = budget(
         name="calls", unit=BudgetUnit.TOKENS, window=Window.MINUTE, limit=1000, scope="organization"
     )
-    told(story, budget(), calls)
+    run_scenario(story, budget(), calls)
 
 
 @pytest.mark.parametrize(
@@ -96,45 +96,45 @@ def test_a_call_that_does_not_fit_one_budget_holds_nothing_of_the_other():
     ],
 )
 def test_what_used_nothing_costs_nothing(end):
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         attempt = office.attempt(1)
         await office.admit(attempt)
         office.end(attempt, end)
-        await settled(office)
+        await wait_until_settled(office)
         assert await office.level(COUNTER) == CounterLevel(0, 0)
 
-    told(story, budget())
+    run_scenario(story, budget())
 
 
 def test_what_was_estimated_is_spent():
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         attempt = office.attempt(1)
         await office.admit(attempt)
         office.end(
             attempt, msgspec.structs.replace(ANSWERED, outcome=Outcome.BROKEN, estimated=True)
         )
-        await settled(office)
+        await wait_until_settled(office)
         assert await office.level(COUNTER) == CounterLevel(COST, 0)
 
-    told(story, budget())
+    run_scenario(story, budget())
 
 
 def test_a_call_counts_as_one_request_however_many_attempts_it_takes():
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         first = office.attempt(1)
         second = msgspec.structs.replace(first, number=1)
         await office.admit(first)
         office.end(first, AttemptOutcome(outcome=Outcome.FAILED, status=502, final=False))
         await office.admit(second)
         office.end(second, ANSWERED)
-        await settled(office)
+        await wait_until_settled(office)
         assert await office.level("b/team/requests/2026-09-21T14:13/acme") == CounterLevel(1, 0)
 
-    told(story, budget(unit=BudgetUnit.REQUESTS, window=Window.MINUTE, limit=1))
+    run_scenario(story, budget(unit=BudgetUnit.REQUESTS, window=Window.MINUTE, limit=1))
 
 
 def test_what_is_held_lasts_as_long_as_the_call():
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         beating = asyncio.ensure_future(office.admission.extend_reservations())
         attempt = office.attempt(1)
         await office.admit(attempt)
@@ -144,11 +144,11 @@ def test_what_is_held_lasts_as_long_as_the_call():
         await asyncio.sleep(61)
         assert await office.level(COUNTER) == CounterLevel(0, 0)
 
-    told(story, budget())
+    run_scenario(story, budget())
 
 
 def test_a_caller_that_leaves_while_its_call_is_admitted_spends_nothing():
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         attempt = office.attempt(1)
         admitting = asyncio.ensure_future(office.admit(attempt))
         await asyncio.sleep(0)
@@ -156,44 +156,44 @@ def test_a_caller_that_leaves_while_its_call_is_admitted_spends_nothing():
         with suppress(asyncio.CancelledError):
             await admitting
         office.end(attempt, ANSWERED)
-        await settled(office)
+        await wait_until_settled(office)
         assert await office.level(COUNTER) == CounterLevel(0, 0)
 
-    told(story, budget())
+    run_scenario(story, budget())
 
 
 def test_a_large_prompt_is_counted_and_a_small_one_is_not():
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         await office.admit(office.attempt(1))
         assert office.estimator.delivered == []
         large = BODY.replace(b"[]", b'["' + b"x" * 20_000 + b'"]')
         await office.admit(office.attempt(2, large))
         assert len(office.estimator.delivered) == 1
 
-    told(story, budget())
+    run_scenario(story, budget())
 
 
 def test_minutes_are_reported_in_headers():
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         assert await office.admit(office.attempt(1)) == {
             "x-ratelimit-limit-requests": "5",
             "x-ratelimit-remaining-requests": "4",
             "x-ratelimit-reset-requests": "40s",
         }
 
-    told(story, budget(unit=BudgetUnit.REQUESTS, window=Window.MINUTE, limit=5))
+    run_scenario(story, budget(unit=BudgetUnit.REQUESTS, window=Window.MINUTE, limit=5))
 
 
 def test_without_a_budget_that_counts_the_call_nothing_is_asked():
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         assert await office.admit(office.attempt(1)) == {}
         assert office.store.asked == 0
 
-    told(story, budget(of="other"))
+    run_scenario(story, budget(of="other"))
 
 
 def test_a_call_that_is_still_asking_is_not_held_by_a_beat():
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         await office.admit(office.attempt(0))
         office.store.delay = 15.0
         beating = asyncio.ensure_future(office.admission.extend_reservations())
@@ -202,7 +202,7 @@ def test_a_call_that_is_still_asking_is_not_held_by_a_beat():
         assert await office.level(COUNTER) == CounterLevel(0, WORST)
         beating.cancel()
 
-    told(story, budget(limit=WORST))
+    run_scenario(story, budget(limit=WORST))
 
 
 @pytest.mark.parametrize(
@@ -216,12 +216,12 @@ def test_a_call_that_is_still_asking_is_not_held_by_a_beat():
     ],
 )
 def test_a_call_that_never_fits_is_told_which_of_its_fields_to_lower(endpoint, body, param):
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         with refusing(429) as refused:
             await office.admit(office.attempt(1, body, endpoint=endpoint))
         assert (refused.value.param, refused.value.retry_after) == (param, None)
 
-    told(story, budget(limit=900_000))
+    run_scenario(story, budget(limit=900_000))
 
 
 @pytest.mark.parametrize(
@@ -234,12 +234,12 @@ def test_a_call_that_never_fits_is_told_which_of_its_fields_to_lower(endpoint, b
     ],
 )
 def test_an_abandoned_call_is_settled_at_the_output_that_is_held_for_it(hold, answers, held):
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         for number in range(answers):
             before = office.attempt(number)
             await office.admit(before)
             office.end(before, ANSWERED)
-            await settled(office)
+            await wait_until_settled(office)
         attempt = office.attempt(99)
         assert office.admission.held_output(attempt) is None
         await office.admit(attempt)
@@ -249,17 +249,17 @@ def test_an_abandoned_call_is_settled_at_the_output_that_is_held_for_it(hold, an
             outcome=Outcome.HUNG_UP, status=499, usage=Usage(input=14, output=held)
         )
         office.end(attempt, left)
-        await settled(office)
+        await wait_until_settled(office)
         spent = answers * COST + 14 * 1_000 + held * 4_000
         assert await office.level(COUNTER) == CounterLevel(spent, 0)
 
-    told(story, budget(hold=hold, limit=1000 * WORST))
+    run_scenario(story, budget(hold=hold, limit=1000 * WORST))
 
 
 def test_of_requests_alone_no_output_is_held():
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         attempt = office.attempt(1)
         await office.admit(attempt)
         assert office.admission.held_output(attempt) is None
 
-    told(story, budget(unit=BudgetUnit.REQUESTS, window=Window.MINUTE, limit=1))
+    run_scenario(story, budget(unit=BudgetUnit.REQUESTS, window=Window.MINUTE, limit=1))

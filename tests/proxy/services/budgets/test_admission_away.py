@@ -7,40 +7,40 @@ import pytest
 from proxy.errors import Unready
 from slo.budget import OnStoreLoss
 from slo.reservations import CounterLevel
-from tests.fakes.admitted import (
+from tests.fakes.admission_harness import LIKELY_WORST, WORST, AdmissionHarness, budget
+from tests.fakes.admission_scenarios import (
     ANSWERED,
     COST,
     COUNTER,
-    settled,
-    told,
-    until_refused,
+    admit_until_refused,
+    run_scenario,
+    wait_until_settled,
 )
 from tests.fakes.clock import ticks
-from tests.fakes.limited import LIKELY_WORST, WORST, Office, budget
 from tests.fakes.refusals import refusing
 
 
 def test_without_counters_calls_pass_where_the_budget_is_open():
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         office.store.is_lost = True
         assert await office.admit(office.attempt(1)) == {}
 
-    told(story, budget(on_loss=OnStoreLoss.OPEN))
+    run_scenario(story, budget(on_loss=OnStoreLoss.OPEN))
 
 
 def test_without_counters_calls_are_told_to_come_back_where_the_budget_is_closed():
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         office.store.is_lost = True
         with pytest.raises(Unready) as refused:
             await office.admit(office.attempt(1))
         assert refused.value.retry_after == 2.0
 
-    told(story, budget(on_loss=OnStoreLoss.CLOSED))
+    run_scenario(story, budget(on_loss=OnStoreLoss.CLOSED))
 
 
 @pytest.mark.parametrize("seconds", [0.4, 1.5, 2.5])
 def test_a_stall_refuses_no_call_of_a_closed_budget_and_holds_each_once(seconds):
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         office.store.is_lost = True
         calls = []
         for number in range(8):
@@ -52,11 +52,11 @@ def test_a_stall_refuses_no_call_of_a_closed_budget_and_holds_each_once(seconds)
         await asyncio.gather(*calls)
         assert await office.level(COUNTER) == CounterLevel(0, 8 * WORST)
 
-    told(story, budget(on_loss=OnStoreLoss.CLOSED))
+    run_scenario(story, budget(on_loss=OnStoreLoss.CLOSED))
 
 
 def test_an_outage_refuses_at_once_after_three_seconds_and_calls_pass_soon_after_its_end():
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         office.store.is_lost = True
         began = ticks()
         with pytest.raises(Unready):
@@ -72,21 +72,21 @@ def test_an_outage_refuses_at_once_after_three_seconds_and_calls_pass_soon_after
         await asyncio.sleep(1.1)
         await office.admit(office.attempt(50))
 
-    told(story, budget(on_loss=OnStoreLoss.CLOSED))
+    run_scenario(story, budget(on_loss=OnStoreLoss.CLOSED))
 
 
 def test_a_call_that_no_budget_refuses_waits_for_nothing_during_a_stall():
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         office.store.is_lost = True
         before = ticks()
         await office.admit(office.attempt(1))
         assert ticks() == before
 
-    told(story, budget(on_loss=OnStoreLoss.OPEN))
+    run_scenario(story, budget(on_loss=OnStoreLoss.OPEN))
 
 
 def test_counters_that_were_lost_are_asked_again_a_little_later():
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         office.store.is_lost = True
         for number in range(5):
             await office.admit(office.attempt(number))
@@ -96,11 +96,11 @@ def test_counters_that_were_lost_are_asked_again_a_little_later():
         await office.admit(office.attempt(9))
         assert office.store.asked == 3
 
-    told(story, budget(on_loss=OnStoreLoss.OPEN))
+    run_scenario(story, budget(on_loss=OnStoreLoss.OPEN))
 
 
 def test_emptied_counters_are_as_good_as_away_where_the_budget_is_closed_and_asked_every_time():
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         office.store.forget()
         for number in range(3):
             with pytest.raises(Unready) as refused:
@@ -113,37 +113,39 @@ def test_emptied_counters_are_as_good_as_away_where_the_budget_is_closed_and_ask
         await office.admit(office.attempt(9))
         assert await office.level(COUNTER) == CounterLevel(0, WORST)
 
-    told(story, budget(on_loss=OnStoreLoss.CLOSED), budget(name="other", on_loss=OnStoreLoss.OPEN))
+    run_scenario(
+        story, budget(on_loss=OnStoreLoss.CLOSED), budget(name="other", on_loss=OnStoreLoss.OPEN)
+    )
 
 
 @pytest.mark.parametrize(
     ("fields", "held"), [({"on_loss": OnStoreLoss.OPEN}, WORST), ({"hard": False}, LIKELY_WORST)]
 )
 def test_emptied_counters_still_count_where_nothing_is_closed(fields, held):
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         office.store.forget()
         await office.admit(office.attempt(1))
         assert await office.level(COUNTER) == CounterLevel(0, held)
 
-    told(story, budget(**fields))
+    run_scenario(story, budget(**fields))
 
 
 def test_with_emptied_counters_each_process_spends_a_part_of_what_was_left():
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         await office.admit(office.attempt(0))
         office.store.forget()
-        admitted = await until_refused(office, Unready)
+        admitted = await admit_until_refused(office, Unready)
         assert len(admitted) == 3
         for attempt in admitted:
             office.end(attempt, ANSWERED)
-        await settled(office)
+        await wait_until_settled(office)
         assert await office.level(COUNTER) == CounterLevel(3 * COST, 0)
 
-    told(story, budget(on_loss=OnStoreLoss.LOCAL_QUOTA, limit=31 * WORST))
+    run_scenario(story, budget(on_loss=OnStoreLoss.LOCAL_QUOTA, limit=31 * WORST))
 
 
 def test_emptied_counters_soon_know_again_what_is_held_for_calls_under_way():
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         beating = asyncio.ensure_future(office.admission.extend_reservations())
         attempts = [office.attempt(number) for number in range(10)]
         for attempt in attempts:
@@ -158,31 +160,31 @@ def test_emptied_counters_soon_know_again_what_is_held_for_calls_under_way():
 
         for attempt in attempts:
             office.end(attempt, ANSWERED)
-        await settled(office)
+        await wait_until_settled(office)
         assert await office.level(COUNTER) == CounterLevel(10 * COST, 0)
         beating.cancel()
 
-    told(story, budget())
+    run_scenario(story, budget())
 
 
 def test_without_counters_each_process_spends_a_part_of_what_was_left():
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         await office.admit(office.attempt(0))
         office.store.is_lost = True
-        admitted = await until_refused(office, Unready)
+        admitted = await admit_until_refused(office, Unready)
         assert len(admitted) == 3
         office.store.is_lost = False
         for attempt in admitted:
             office.end(attempt, ANSWERED)
-        await settled(office)
+        await wait_until_settled(office)
         assert await office.level(COUNTER) == CounterLevel(3 * COST, WORST)
 
-    told(story, budget(on_loss=OnStoreLoss.LOCAL_QUOTA, limit=31 * WORST))
+    run_scenario(story, budget(on_loss=OnStoreLoss.LOCAL_QUOTA, limit=31 * WORST))
 
 
 @pytest.mark.parametrize("loss", list(OnStoreLoss))
 def test_what_is_reserved_ahead_is_admitted_and_settled_at_once_while_counters_are_away(loss):
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         office.store.is_lost = office.store.leases = True
         attempt = office.attempt(1)
         headers = await office.admit(attempt)
@@ -193,11 +195,11 @@ def test_what_is_reserved_ahead_is_admitted_and_settled_at_once_while_counters_a
         office.store.leases = False
         assert headers == await office.admit(office.attempt(2)) == {}
 
-    told(story, budget(on_loss=loss))
+    run_scenario(story, budget(on_loss=loss))
 
 
 def test_what_is_not_covered_ahead_is_asked_for_and_what_is_covered_goes_on_after_a_loss():
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         office.store.is_lost = True
         with pytest.raises(Unready):
             await office.admit(office.attempt(1))
@@ -206,11 +208,11 @@ def test_what_is_not_covered_ahead_is_asked_for_and_what_is_covered_goes_on_afte
         with pytest.raises(Unready):
             await office.admit(office.attempt(3))
 
-    told(story, budget(limit=WORST + WORST // 2))
+    run_scenario(story, budget(limit=WORST + WORST // 2))
 
 
 def test_a_call_that_is_refused_as_counters_did_not_answer_holds_nothing_once_they_are_back():
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         office.store.stalls = 1_000
         with pytest.raises(Unready):
             await office.admit(office.attempt(1))
@@ -219,11 +221,11 @@ def test_a_call_that_is_refused_as_counters_did_not_answer_holds_nothing_once_th
         office.store.go_on()
         assert await office.level(COUNTER) == CounterLevel(0, 0)
 
-    told(story, budget())
+    run_scenario(story, budget())
 
 
 def test_a_call_that_is_over_budget_when_asked_again_holds_nothing_when_room_is_made():
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         first = office.attempt(1)
         await office.admit(first)
         office.store.stalls = 1
@@ -234,11 +236,11 @@ def test_a_call_that_is_over_budget_when_asked_again_holds_nothing_when_room_is_
         office.store.go_on()
         assert await office.level(COUNTER) == CounterLevel(COST, 0)
 
-    told(story, budget(limit=WORST + COST))
+    run_scenario(story, budget(limit=WORST + COST))
 
 
 def test_a_call_that_is_refused_by_emptied_counters_when_asked_again_holds_nothing():
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         office.store.stalls = 1
         office.store.forget()
         with pytest.raises(Unready):
@@ -247,11 +249,11 @@ def test_a_call_that_is_refused_by_emptied_counters_when_asked_again_holds_nothi
         office.store.go_on()
         assert await office.level(COUNTER) == CounterLevel(0, 0)
 
-    told(story, budget())
+    run_scenario(story, budget())
 
 
 def test_a_call_within_a_lease_that_ends_during_a_beat_is_not_held_again():
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         first, second = office.attempt(1), office.attempt(2)
         await office.admit(first)
         office.store.leases = True
@@ -265,4 +267,4 @@ def test_a_call_within_a_lease_that_ends_during_a_beat_is_not_held_again():
         assert await office.level(COUNTER) == CounterLevel(COST, WORST)
         beating.cancel()
 
-    told(story, budget())
+    run_scenario(story, budget())

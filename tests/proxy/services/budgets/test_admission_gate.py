@@ -7,7 +7,7 @@ from proxy.calls.settlement import AttemptInfo
 from proxy.providers.port import PreparedRequest
 from proxy.services.budgets.admission_gate import AdmissionGate
 from tests.fakes.answers import ASKED
-from tests.fakes.desk import call, route
+from tests.fakes.call_dependencies import call, route
 from tests.fakes.receipts import a_receipt
 
 SENT = PreparedRequest(method="POST", path="/chat/completions", headers={}, body=ASKED)

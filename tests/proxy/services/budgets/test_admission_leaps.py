@@ -11,16 +11,16 @@ from slo.budget import Budget
 from slo.reservations import CounterLevel
 from slo.steady_clock import BELIEVED_AFTER_S, SteadyClock
 from slo.window import Window
-from tests.fakes.admitted import ANSWERED, settled
+from tests.fakes.admission_harness import NOW, WORST, AdmissionHarness, budget
+from tests.fakes.admission_scenarios import ANSWERED, wait_until_settled
 from tests.fakes.clock import played, ticks
-from tests.fakes.limited import NOW, WORST, Office, budget
 from tests.fakes.refusals import refusing
 
 DAY = 86_400.0
 LEAPS = [-5 * DAY, -DAY, -3600.0, -180.0, 180.0, 3600.0, DAY, 5 * DAY]
 
 
-class Leaping(Office):
+class Leaping(AdmissionHarness):
     """An office whose wall clock leaps; its budgets go by the steady clock over it."""
 
     def __init__(self, *budgets: Budget) -> None:
@@ -37,7 +37,7 @@ class Leaping(Office):
         attempt = self.attempt(number, arrived=self.now())
         await self.admit(attempt)
         self.end(attempt, ANSWERED)
-        await settled(self)
+        await wait_until_settled(self)
         return attempt
 
     async def used(self, kind: Window) -> CounterLevel:

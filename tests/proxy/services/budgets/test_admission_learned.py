@@ -6,48 +6,48 @@ from dataclasses import replace
 from proxy.errors import CallerError
 from slo.budget import HoldPolicy
 from slo.reservations import CounterLevel
-from tests.fakes.admitted import (
+from tests.fakes.admission_harness import BODY, ROUTE, WORST, AdmissionHarness, budget
+from tests.fakes.admission_scenarios import (
     ANSWERED,
     COST,
     COUNTER,
-    learned,
-    settled,
-    told,
-    until_refused,
+    admit_until_refused,
+    answer_thirty_calls,
+    run_scenario,
+    wait_until_settled,
 )
-from tests.fakes.limited import BODY, ROUTE, WORST, Office, budget
 from tests.fakes.refusals import refusing
 
 
 def test_lengths_are_learned_and_the_likely_is_held():
-    async def story(office: Office) -> None:
-        await learned(office)
+    async def story(office: AdmissionHarness) -> None:
+        await answer_thirty_calls(office)
         before = await office.level(COUNTER)
         await office.admit(office.attempt(99))
         after = await office.level(COUNTER)
 
         assert 0 < after.held - before.held < WORST / 5
 
-    told(story, budget(hold=HoldPolicy.P95, limit=1000 * WORST))
+    run_scenario(story, budget(hold=HoldPolicy.P95, limit=1000 * WORST))
 
 
 def test_near_the_limit_the_worst_case_is_held():
-    async def story(office: Office) -> None:
-        await learned(office)
+    async def story(office: AdmissionHarness) -> None:
+        await answer_thirty_calls(office)
         spent = (await office.level(COUNTER)).spent
         assert spent == 30 * COST
-        admitted = await until_refused(office, CallerError)
+        admitted = await admit_until_refused(office, CallerError)
         level = await office.level(COUNTER)
         assert level.spent + level.held <= 6 * WORST
         assert len(admitted) >= 2
 
-    told(story, budget(hold=HoldPolicy.P95, limit=6 * WORST))
+    run_scenario(story, budget(hold=HoldPolicy.P95, limit=6 * WORST))
 
 
 def test_many_holds_that_have_ended_make_no_call_hold_more_than_it_can_cost():
-    async def story(office: Office) -> None:
-        await learned(office)
-        admitted = await until_refused(office, CallerError)
+    async def story(office: AdmissionHarness) -> None:
+        await answer_thirty_calls(office)
+        admitted = await admit_until_refused(office, CallerError)
         with refusing(429) as refused:
             await office.admit(office.attempt(999))
         assert refused.value.details["predicted"] == "0.004014"
@@ -55,32 +55,32 @@ def test_many_holds_that_have_ended_make_no_call_hold_more_than_it_can_cost():
         assert refused.value.retry_after <= 60
         for attempt in admitted:
             office.end(attempt, ANSWERED)
-        await settled(office)
+        await wait_until_settled(office)
         assert (await office.level(COUNTER)).held == 0
 
         await office.admit(office.attempt(1000))
         assert 0 < (await office.level(COUNTER)).held <= WORST
 
-    told(story, budget(hold=HoldPolicy.P95, limit=20 * WORST))
+    run_scenario(story, budget(hold=HoldPolicy.P95, limit=20 * WORST))
 
 
 def test_what_was_held_long_ago_is_not_taken_to_be_held():
-    async def story(office: Office) -> None:
-        await learned(office)
-        for attempt in await until_refused(office, CallerError):
+    async def story(office: AdmissionHarness) -> None:
+        await answer_thirty_calls(office)
+        for attempt in await admit_until_refused(office, CallerError):
             office.end(attempt, ANSWERED)
-        await settled(office)
+        await wait_until_settled(office)
         await asyncio.sleep(4)
 
         for number in range(1000, 1005):
             await office.admit(office.attempt(number))
         assert (await office.level(COUNTER)).held < WORST
 
-    told(story, budget(hold=HoldPolicy.P95, limit=20 * WORST))
+    run_scenario(story, budget(hold=HoldPolicy.P95, limit=20 * WORST))
 
 
 def test_calls_that_name_no_limit_hold_their_worst_case_until_something_is_learned():
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         unlimited = replace(ROUTE, max_output=128_000)
         body = BODY.replace(b',"max_completion_tokens":1000', b"")
         worst = 128_000 * 4_000 + 7 * 1_000
@@ -91,4 +91,4 @@ def test_calls_that_name_no_limit_hold_their_worst_case_until_something_is_learn
             await office.admit(office.attempt(9, body, unlimited))
         assert refused.value.retry_after
 
-    told(story, budget(hold=HoldPolicy.P95, limit=5_000_000_000))
+    run_scenario(story, budget(hold=HoldPolicy.P95, limit=5_000_000_000))

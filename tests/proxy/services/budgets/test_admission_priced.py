@@ -12,10 +12,16 @@ from proxy.records.receipt import Outcome
 from slo.budget import BudgetUnit, HoldPolicy, UnpricedPolicy
 from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
 from slo.reservations import CounterLevel
-from tests.fakes.admitted import ANSWERED, COST, COUNTER, settled, told
-from tests.fakes.ceilinged import model
+from tests.fakes.admission_harness import BODY, ROUTE, WORST, AdmissionHarness, budget
+from tests.fakes.admission_scenarios import (
+    ANSWERED,
+    COST,
+    COUNTER,
+    run_scenario,
+    wait_until_settled,
+)
+from tests.fakes.ceiling_harness import model
 from tests.fakes.clock import played
-from tests.fakes.limited import BODY, ROUTE, WORST, Office, budget
 from tests.fakes.refusals import refusing
 
 #: A model of the same provider at a quarter of the price.
@@ -29,7 +35,7 @@ SOLD = replace(ROUTE, tariff=None, upstream=replace(ROUTE.upstream, key_env="KEY
 
 @pytest.mark.parametrize("endpoint", ["chat/completions", "images/generations"])
 def test_a_hard_budget_of_dollars_is_not_passed_by_what_is_sold_at_an_unknown_price(endpoint):
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         with refusing(429) as refused:
             await office.admit(office.attempt(1, over=SOLD, endpoint=endpoint))
         error = refused.value
@@ -38,7 +44,7 @@ def test_a_hard_budget_of_dollars_is_not_passed_by_what_is_sold_at_an_unknown_pr
         assert "The budget `b` limits dollars" in error.message
         assert await office.level(COUNTER) == CounterLevel(0, 0)
 
-    told(story, budget())
+    run_scenario(story, budget())
 
 
 @pytest.mark.parametrize(
@@ -52,10 +58,10 @@ def test_a_hard_budget_of_dollars_is_not_passed_by_what_is_sold_at_an_unknown_pr
     ],
 )
 def test_a_call_at_an_unknown_price_passes_where_that_is_meant_and_at_none_always(over, fields):
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         await office.admit(office.attempt(1, over=over))
 
-    told(story, budget(**fields))
+    run_scenario(story, budget(**fields))
 
 
 LATER = b'{"model":"m","input":"x","background":true,"max_output_tokens":1000}'
@@ -73,7 +79,7 @@ KEYED = replace(ROUTE, upstream=replace(ROUTE.upstream, key_env="KEY"))
 def test_a_hard_budget_is_not_passed_in_the_background(over, fields, code):
     limit = budget(**fields)
 
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         with refusing(429) as refused:
             await office.admit(office.attempt(1, LATER, over, endpoint="responses"))
         assert (refused.value.code, refused.value.param) == (code, "background")
@@ -81,7 +87,7 @@ def test_a_hard_budget_is_not_passed_in_the_background(over, fields, code):
         at_once = LATER.replace(b"true", b"false")
         await office.admit(office.attempt(2, at_once, over, endpoint="responses"))
 
-    told(story, limit)
+    run_scenario(story, limit)
 
 
 @pytest.mark.parametrize(
@@ -96,30 +102,30 @@ def test_a_hard_budget_is_not_passed_in_the_background(over, fields, code):
     ],
 )
 def test_a_call_in_the_background_passes_where_that_is_meant(over, fields):
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         await office.admit(office.attempt(1, LATER, over, endpoint="responses"))
 
-    told(story, budget(**fields))
+    run_scenario(story, budget(**fields))
 
 
 def test_what_is_known_to_cost_nothing_passes():
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         await office.admit(office.attempt(1, over=SOLD, endpoint="files"))
 
-    told(story, budget())
+    run_scenario(story, budget())
 
 
 def test_what_an_attempt_may_cost_is_what_it_may_cost_on_its_own_route():
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         dear = msgspec.structs.replace(office.attempt(1), number=0)
         await office.admit(dear)
         office.end(dear, AttemptOutcome(outcome=Outcome.FAILED, status=502, final=False))
-        await settled(office)
+        await wait_until_settled(office)
         other = replace(CHEAP.routes[0], max_output=500)
         await office.admit(msgspec.structs.replace(dear, route=other, number=1))
         assert await office.level(COUNTER) == CounterLevel(0, (len(BODY) + 256 + 500) * 1_000)
 
-    told(story, budget())
+    run_scenario(story, budget())
 
 
 PICTURE = (
@@ -131,24 +137,24 @@ PICTURE = (
 def test_a_budget_that_holds_the_worst_holds_each_byte_of_a_small_prompt_as_a_token():
     body = BODY.replace(b"[]", b'[{"role":"user","content":"' + b"4," * 4_000 + b'"}]')
 
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         await office.admit(office.attempt(1, body))
         level = await office.level(COUNTER)
         assert level.held == (len(body) + 256) * 1_000 + 1_000 * 4_000
 
-    told(story, budget(limit=100 * WORST))
+    run_scenario(story, budget(limit=100 * WORST))
 
 
 def test_a_prompt_that_lies_elsewhere_may_fill_the_window_and_only_the_worst_holds_that():
     over = replace(ROUTE, window=200_000)
 
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         await office.admit(office.attempt(1, PICTURE, over))
         assert await office.level(COUNTER) == CounterLevel(0, 200_000 * 1_000 + 1_000 * 4_000)
         assert (await office.level(COUNTER.replace("b/", "p/"))).held < WORST
 
     limit = 100 * WORST
-    told(story, budget(limit=limit), budget(name="p", hold=HoldPolicy.P95, limit=limit))
+    run_scenario(story, budget(limit=limit), budget(name="p", hold=HoldPolicy.P95, limit=limit))
 
 
 @pytest.mark.parametrize(
@@ -162,7 +168,7 @@ def test_a_prompt_that_lies_elsewhere_may_fill_the_window_and_only_the_worst_hol
     ],
 )
 def test_a_prompt_without_a_bound_is_refused_where_the_worst_is_held(fields, code):
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         attempt = office.attempt(1, PICTURE)
         if not code:
             await office.admit(attempt)
@@ -171,25 +177,25 @@ def test_a_prompt_without_a_bound_is_refused_where_the_worst_is_held(fields, cod
             await office.admit(attempt)
         assert refused.value.code == code
 
-    told(story, budget(**fields))
+    run_scenario(story, budget(**fields))
 
 
 def test_a_prompt_without_a_bound_passes_where_its_tokens_cost_nothing():
     over = replace(ROUTE, tariff=Tariff(periods=(FREE,)))
 
-    async def story(office: Office) -> None:
+    async def story(office: AdmissionHarness) -> None:
         await office.admit(office.attempt(1, PICTURE, over))
 
-    told(story, budget())
+    run_scenario(story, budget())
 
 
 def test_a_refusal_names_a_model_with_which_the_call_would_fit():
     async def run() -> None:
-        office = Office(budget(limit=2 * WORST + COST - 1), known=TOWN)
+        office = AdmissionHarness(budget(limit=2 * WORST + COST - 1), known=TOWN)
         first, second = office.attempt(1), office.attempt(2)
         await office.admit(first)
         office.end(first, ANSWERED)
-        await settled(office)
+        await wait_until_settled(office)
         await office.admit(second)
         with refusing(429) as refused:
             await office.admit(office.attempt(3))
@@ -202,7 +208,7 @@ def test_a_refusal_names_a_model_with_which_the_call_would_fit():
 
 def test_a_refusal_of_tokens_names_no_other_model():
     async def run() -> None:
-        office = Office(budget(limit=5, unit=BudgetUnit.TOKENS), known=TOWN)
+        office = AdmissionHarness(budget(limit=5, unit=BudgetUnit.TOKENS), known=TOWN)
         with refusing(429) as refused:
             await office.admit(office.attempt(1))
         assert refused.value.details["cheapest_alternative"] is None

@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable
 
 from proxy.services.budgets.background_settlement import BackgroundSettlement
 from slo.reservations import CounterClaim, CounterLevel, ReservationGranted
+from tests.fakes.admission_harness import LosableBudgetStore
+from tests.fakes.call_dependencies import LoopTasks
 from tests.fakes.clock import played, ticks
-from tests.fakes.desk import LoopTasks
-from tests.fakes.limited import Losable
 
 HELD = CounterClaim("team", 60, 100, hard=True, ends=1e6)
 #: Longer than settling is tried.
@@ -18,7 +18,7 @@ class Scene:
     """Counters that stall, and a settlement that has to do with them."""
 
     def __init__(self) -> None:
-        self.store = Losable()
+        self.store = LosableBudgetStore()
         self.settlement = BackgroundSettlement(lambda: self.store, LoopTasks(), ticks)
 
     async def hold(self, name: str = "a") -> None:

@@ -10,8 +10,8 @@ from proxy.services.budgets.budget_matching import BudgetMatcher
 from proxy.services.budgets.reservation_requests import counted_budgets, subject
 from slo.budget import Budget, BudgetIndex, BudgetUnit
 from slo.window import Window
-from tests.fakes.desk import KEY, call
-from tests.fakes.limited import BODY, NOW, budget
+from tests.fakes.admission_harness import BODY, NOW, budget
+from tests.fakes.call_dependencies import KEY, call
 
 SEAL = Pseudonymizer(b"secret")
 TEAM = budget()

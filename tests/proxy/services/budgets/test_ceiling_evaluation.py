@@ -8,12 +8,12 @@ from proxy.calls.translation import prepare
 from proxy.services.budgets.ceiling_evaluation import CeilingEvaluation
 from proxy.services.budgets.clamps import with_output_limit
 from slo.ceiling import CeilingDecision, CeilingExceeded, CeilingStep, OutputClamped
-from tests.fakes.ceilinged import DEAR, HALF, WORST, Hall, ceiling
-from tests.fakes.limited import BODY
+from tests.fakes.admission_harness import BODY
+from tests.fakes.ceiling_harness import DEAR, HALF, WORST, CeilingHarness, ceiling
 
 
 def case(spent: int = 0, body: bytes = BODY) -> CeilingEvaluation:
-    hall = Hall()
+    hall = CeilingHarness()
     attempt = hall.attempt(body=body)
     prepared = prepare(attempt.call, DEAR)
     found = CeilingEvaluation(attempt, prepared, DEAR, hall.predictor, spent)
@@ -32,7 +32,7 @@ def test_what_it_may_cost_is_reported_with_what_it_has_cost():
 
 
 def test_before_anything_is_known_it_has_cost_what_it_has():
-    hall = Hall()
+    hall = CeilingHarness()
     attempt = hall.attempt()
     found = CeilingEvaluation(attempt, prepare(attempt.call, DEAR), DEAR, hall.predictor, 7)
 

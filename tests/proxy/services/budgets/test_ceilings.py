@@ -11,10 +11,10 @@ from proxy.calls.settlement import AttemptInfo
 from proxy.calls.translation import prepare
 from slo.budget import UnpricedPolicy
 from slo.ceiling import CeilingStep
-from tests.fakes.ceilinged import DEAR, HALF, WORST, Hall, ceiling, model
-from tests.fakes.desk import route
-from tests.fakes.limited import BODY
-from tests.fakes.ready import ready
+from tests.fakes.admission_harness import BODY
+from tests.fakes.call_dependencies import route
+from tests.fakes.ceiling_harness import DEAR, HALF, WORST, CeilingHarness, ceiling, model
+from tests.fakes.planned_calls import marked_call
 from tests.fakes.refusals import refusing
 
 CLAMP, CHEAPER, REFUSE = CeilingStep
@@ -31,7 +31,7 @@ def limit(found: Admitted | CheaperRoute, field: str = "max_completion_tokens") 
 
 
 def test_what_fits_goes_unmodified():
-    hall = Hall(ceiling())
+    hall = CeilingHarness(ceiling())
     found = admitted(hall.checked(hall.attempt()))
 
     assert found.prepared.body is hall.attempt().call.body
@@ -39,7 +39,7 @@ def test_what_fits_goes_unmodified():
 
 
 def test_what_may_cost_too_much_is_clamped_and_told_so():
-    hall = Hall(ceiling(HALF))
+    hall = CeilingHarness(ceiling(HALF))
     found = admitted(hall.checked(hall.attempt()))
 
     assert limit(found) == 500
@@ -50,14 +50,14 @@ def test_what_may_cost_too_much_is_clamped_and_told_so():
 
 
 def test_several_choices_are_clamped_together():
-    hall = Hall(ceiling(11_000 + 4_000 * 1_000))
+    hall = CeilingHarness(ceiling(11_000 + 4_000 * 1_000))
     body = BODY.replace(b"}", b',"n":2}')
 
     assert limit(hall.checked(hall.attempt(body=body))) == 500
 
 
 def test_an_answer_that_is_mostly_longer_is_not_cut():
-    hall = Hall(ceiling(HALF, on_exceed=(CLAMP, REFUSE)))
+    hall = CeilingHarness(ceiling(HALF, on_exceed=(CLAMP, REFUSE)))
     hall.teach(*[600] * 20)
 
     with refusing(429) as refused:
@@ -66,16 +66,16 @@ def test_an_answer_that_is_mostly_longer_is_not_cut():
 
 
 def test_an_answer_that_is_mostly_shorter_is_cut_below_a_quarter():
-    hall = Hall(ceiling(11_000 + 4_000 * 100))
+    hall = CeilingHarness(ceiling(11_000 + 4_000 * 100))
     with refusing(429):
         hall.checked(hall.attempt())
-    hall = Hall(ceiling(11_000 + 4_000 * 300))
+    hall = CeilingHarness(ceiling(11_000 + 4_000 * 300))
     hall.teach(*[20] * 20)
     assert limit(hall.checked(hall.attempt())) == 300
 
 
 def test_clamps_that_cut_answers_off_are_given_up():
-    hall = Hall(ceiling(HALF, on_exceed=(CLAMP, REFUSE)))
+    hall = CeilingHarness(ceiling(HALF, on_exceed=(CLAMP, REFUSE)))
     hall.teach(*[500] * 20)
 
     with refusing(429):
@@ -85,7 +85,7 @@ def test_clamps_that_cut_answers_off_are_given_up():
 def test_where_nothing_is_learned_an_answer_is_cut_to_no_less_than_a_short_one():
     body = b'{"model":"m","messages":[]}'
     for tokens, fits in ((256, True), (255, False)):
-        hall = Hall(ceiling(11_000 + 4_000 * tokens, on_exceed=(CLAMP,)))
+        hall = CeilingHarness(ceiling(11_000 + 4_000 * tokens, on_exceed=(CLAMP,)))
         found = hall.checked(hall.attempt(body=body))
         assert limit(found, "max_tokens") == (tokens if fits else None)
 
@@ -96,7 +96,7 @@ LONG = BODY.replace(b"1000", b"4096")
 
 def test_a_ceiling_far_below_what_is_asked_learns_whether_that_is_enough():
     for length, is_enough in ((40, True), (300, False)):
-        hall = Hall(ceiling(FEW, on_exceed=(CLAMP, REFUSE)))
+        hall = CeilingHarness(ceiling(FEW, on_exceed=(CLAMP, REFUSE)))
         for number in range(20):
             assert limit(hall.checked(hall.attempt(number, LONG))) == 300
             hall.end(number, 0, length)
@@ -109,7 +109,7 @@ def test_a_ceiling_far_below_what_is_asked_learns_whether_that_is_enough():
 
 @pytest.mark.parametrize(("length", "is_cut"), [(100, True), (600, False)])
 def test_what_others_calls_to_the_model_generate_counts_until_more_is_learned(length, is_cut):
-    hall = Hall(
+    hall = CeilingHarness(
         ceiling(11_000 + 4_000 * 200, feature="x", on_exceed=(CLAMP, REFUSE)),
         ceiling(10 * WORST, name="roomy"),
     )
@@ -136,19 +136,19 @@ def test_thinking_keeps_its_room():
             "thinking": {"type": "enabled", "budget_tokens": 2000},
         }
     )
-    found = Hall(ceiling(11_000 + 4_000 * 2001))
+    found = CeilingHarness(ceiling(11_000 + 4_000 * 2001))
     assert limit(found.checked(found.attempt(body=body, over=over)), "max_tokens") == 2001
-    tight = Hall(ceiling(11_000 + 4_000 * 2000))
+    tight = CeilingHarness(ceiling(11_000 + 4_000 * 2000))
     with refusing(429):
         tight.checked(tight.attempt(body=body, over=over))
 
 
 def test_a_guess_that_does_not_fit_is_counted():
-    hall = Hall(ceiling(on_exceed=(REFUSE,)))
+    hall = CeilingHarness(ceiling(on_exceed=(REFUSE,)))
 
     admitted(hall.checked(hall.attempt()))
     assert len(hall.estimator.delivered) == 1
-    roomy = Hall(ceiling(WORST + 400_000))
+    roomy = CeilingHarness(ceiling(WORST + 400_000))
     roomy.checked(roomy.attempt())
     assert roomy.estimator.delivered == []
 
@@ -158,7 +158,7 @@ def test_a_prompt_of_digits_is_counted_where_its_bytes_may_not_fit_and_a_guess_w
     body = orjson.dumps(
         {"model": "m", "messages": [{"role": "user", "content": text}], "max_tokens": 10}
     )
-    hall = Hall(ceiling(len(body) // 2 * 1_000, on_exceed=(REFUSE,)))
+    hall = CeilingHarness(ceiling(len(body) // 2 * 1_000, on_exceed=(REFUSE,)))
 
     hall.checked(hall.attempt(body=body))
 
@@ -167,8 +167,8 @@ def test_a_prompt_of_digits_is_counted_where_its_bytes_may_not_fit_and_a_guess_w
 
 def test_what_the_cache_holds_is_cheaper():
     body = BODY.replace(b"[]", b'["' + b"x" * 20_000 + b'"]')
-    hall = Hall(ceiling(WORST - 1, on_exceed=(REFUSE,)))
-    warm = msgspec.structs.replace(hall.attempt(body=body), planned=ready("hi", there=10_000))
+    hall = CeilingHarness(ceiling(WORST - 1, on_exceed=(REFUSE,)))
+    warm = msgspec.structs.replace(hall.attempt(body=body), planned=marked_call("hi", there=10_000))
 
     admitted(hall.checked(warm))
     with refusing(429):
@@ -177,7 +177,7 @@ def test_what_the_cache_holds_is_cheaper():
 
 def test_the_first_cheaper_model_that_fits_and_can_is_told():
     models = (model("a", 1_000), model("b", 900), model("c", 800))
-    hall = Hall(
+    hall = CeilingHarness(
         ceiling(1_000_000, on_exceed=(CHEAPER, REFUSE), cheaper=("none", "a", "b", "c")),
         models=models,
     )
@@ -187,7 +187,7 @@ def test_the_first_cheaper_model_that_fits_and_can_is_told():
 
 
 def test_a_dated_snapshot_is_its_model():
-    hall = Hall(
+    hall = CeilingHarness(
         ceiling(1_000_000, on_exceed=(CHEAPER, REFUSE), cheaper=("a-2026-01-31", "b-latest", "b")),
         models=(model("a", 1_000), model("b", 800)),
     )
@@ -201,7 +201,9 @@ def test_a_dated_snapshot_is_its_model():
 
 def test_on_the_cheaper_model_it_is_checked_again():
     cheap = model("a", 1_000)
-    hall = Hall(ceiling(1_000_000, on_exceed=(CHEAPER, CLAMP), cheaper=("a",)), models=(cheap,))
+    hall = CeilingHarness(
+        ceiling(1_000_000, on_exceed=(CHEAPER, CLAMP), cheaper=("a",)), models=(cheap,)
+    )
     first = hall.attempt()
     assert hall.checked(first) == CheaperRoute(
         "a", "the ceiling c of $0.001 a call, and it may cost $0.004011"
@@ -211,7 +213,9 @@ def test_on_the_cheaper_model_it_is_checked_again():
 
 
 def test_a_refusal_says_what_it_may_cost_and_what_would_be_cheaper():
-    hall = Hall(ceiling(100_000, on_exceed=(REFUSE,)), models=(model("a", 90), model("b", 80)))
+    hall = CeilingHarness(
+        ceiling(100_000, on_exceed=(REFUSE,)), models=(model("a", 90), model("b", 80))
+    )
 
     with refusing(429) as refused:
         hall.checked(hall.attempt(), "b")
@@ -229,7 +233,7 @@ def test_a_refusal_says_what_it_may_cost_and_what_would_be_cheaper():
 
 
 def test_a_prompt_that_is_too_dear_by_itself_is_kept_apart():
-    hall = Hall(ceiling(1_000))
+    hall = CeilingHarness(ceiling(1_000))
 
     with refusing(429, match="Send a shorter prompt") as refused:
         hall.checked(hall.attempt())
@@ -237,7 +241,7 @@ def test_a_prompt_that_is_too_dear_by_itself_is_kept_apart():
 
 
 def test_what_cannot_be_limited_is_told_to_ask_for_less():
-    hall = Hall(ceiling(HALF))
+    hall = CeilingHarness(ceiling(HALF))
     body = BODY.replace(b"}", b',"max_tokens":"x"}')
 
     with refusing(429, match="Ask for fewer tokens"):
@@ -245,7 +249,7 @@ def test_what_cannot_be_limited_is_told_to_ask_for_less():
 
 
 def test_a_ceiling_without_steps_only_measures():
-    hall = Hall(ceiling(1, on_exceed=()))
+    hall = CeilingHarness(ceiling(1, on_exceed=()))
 
     assert admitted(hall.checked(hall.attempt())).notes == ()
     assert hall.figures() == {"thriftgate_ceiling_decisions_total c exceeds": 1}
@@ -254,7 +258,7 @@ def test_a_ceiling_without_steps_only_measures():
 def test_of_several_ceilings_the_lowest_acts_first():
     low = ceiling(HALF, name="low", on_exceed=())
     high = ceiling(HALF + 400_000, name="high")
-    hall = Hall(high, low)
+    hall = CeilingHarness(high, low)
 
     assert limit(hall.checked(hall.attempt())) == 600
     assert hall.figures() == {
@@ -272,7 +276,7 @@ def test_of_several_ceilings_the_lowest_acts_first():
     ],
 )
 def test_a_ceiling_is_for_the_calls_it_names(fields, asked):
-    hall = Hall(ceiling(1, **fields))
+    hall = CeilingHarness(ceiling(1, **fields))
     for _ in range(2):
         admitted(hall.checked(hall.attempt(**asked)))
 
@@ -280,14 +284,14 @@ def test_a_ceiling_is_for_the_calls_it_names(fields, asked):
 
 
 def test_a_call_without_a_route_is_nobodys():
-    hall = Hall(ceiling(1))
+    hall = CeilingHarness(ceiling(1))
 
     admitted(hall.checked(msgspec.structs.replace(hall.attempt(), route=None)))
 
 
 @pytest.mark.parametrize("endpoint", ["chat/completions", "images/generations"])
 def test_a_call_whose_price_nobody_knows_is_refused_where_it_is_sold(endpoint):
-    hall = Hall(ceiling())
+    hall = CeilingHarness(ceiling())
     asked = hall.attempt(over=UNPRICED, endpoint=endpoint)
 
     with refusing(429) as refused:
@@ -297,7 +301,7 @@ def test_a_call_whose_price_nobody_knows_is_refused_where_it_is_sold(endpoint):
 
 
 def test_a_call_whose_price_nobody_knows_may_go_where_it_is_known():
-    hall = Hall(ceiling(cheaper=("a",)), models=(model("a", 1),))
+    hall = CeilingHarness(ceiling(cheaper=("a",)), models=(model("a", 1),))
 
     assert hall.checked(hall.attempt(over=UNPRICED)) == CheaperRoute(
         "a", "the ceiling c of $0.004011 a call, and nobody knows its price"
@@ -313,7 +317,7 @@ def test_a_call_whose_price_nobody_knows_may_go_where_it_is_known():
     ],
 )
 def test_a_call_whose_price_nobody_knows_passes_where_that_is_meant(over, fields):
-    hall = Hall(ceiling(**fields))
+    hall = CeilingHarness(ceiling(**fields))
 
     admitted(hall.checked(hall.attempt(over=over)))
     hall.end(1, None)
@@ -322,14 +326,14 @@ def test_a_call_whose_price_nobody_knows_passes_where_that_is_meant(over, fields
 
 def test_a_model_that_is_unknown_unpriced_or_too_short_is_passed_over():
     models = (model("a", 1, tariff=None), model("b", 1, window=5))
-    hall = Hall(ceiling(1, cheaper=("none", "a", "b")), models=models)
+    hall = CeilingHarness(ceiling(1, cheaper=("none", "a", "b")), models=models)
 
     with refusing(429):
         hall.checked(hall.attempt())
 
 
 def test_what_earlier_attempts_cost_counts():
-    hall = Hall(ceiling(on_exceed=(REFUSE,)))
+    hall = CeilingHarness(ceiling(on_exceed=(REFUSE,)))
     first = hall.attempt()
     hall.checked(first)
     hall.end(1, 5_000, final=False)
@@ -341,7 +345,7 @@ def test_what_earlier_attempts_cost_counts():
 
 
 def test_what_calls_cost_is_compared_with_the_ceiling_and_with_what_was_predicted():
-    hall = Hall(ceiling(WORST + 100_000))
+    hall = CeilingHarness(ceiling(WORST + 100_000))
     for number, cost in enumerate((WORST // 2, WORST, 2 * WORST)):
         hall.checked(hall.attempt(number))
         hall.end(number, cost)
@@ -357,7 +361,7 @@ def test_what_calls_cost_is_compared_with_the_ceiling_and_with_what_was_predicte
 
 
 def test_a_clamped_call_is_predicted_as_it_is_clamped():
-    hall = Hall(ceiling(HALF))
+    hall = CeilingHarness(ceiling(HALF))
     hall.checked(hall.attempt())
     hall.end(1, HALF)
 
@@ -365,7 +369,7 @@ def test_a_clamped_call_is_predicted_as_it_is_clamped():
 
 
 def test_attempts_of_a_call_are_one_cost():
-    hall = Hall(ceiling(WORST + 200_000))
+    hall = CeilingHarness(ceiling(WORST + 200_000))
     first = hall.attempt()
     hall.checked(first)
     hall.end(1, 100_000, final=False)
@@ -378,7 +382,7 @@ def test_attempts_of_a_call_are_one_cost():
 
 @pytest.mark.parametrize("costs", [(None, 5), (5, None)])
 def test_a_cost_of_which_a_part_is_unknown_is_unknown(costs):
-    hall = Hall(ceiling(10 * WORST))
+    hall = CeilingHarness(ceiling(10 * WORST))
     first = hall.attempt()
     for number, cost in enumerate(costs):
         hall.checked(msgspec.structs.replace(first, number=number))
@@ -388,7 +392,7 @@ def test_a_cost_of_which_a_part_is_unknown_is_unknown(costs):
 
 
 def test_what_used_nothing_says_nothing_of_predictions():
-    hall = Hall(ceiling())
+    hall = CeilingHarness(ceiling())
     hall.checked(hall.attempt())
     hall.end(1, None, usage=None)
     hall.end(2, 5)
@@ -397,7 +401,7 @@ def test_what_used_nothing_says_nothing_of_predictions():
 
 
 def test_of_features_nobody_repeats_nothing_piles_up():
-    hall = Hall(ceiling(feature="x"))
+    hall = CeilingHarness(ceiling(feature="x"))
     for number in range(4200):
         hall.checked(hall.attempt(feature=f"f{number}"))
 
@@ -405,7 +409,7 @@ def test_of_features_nobody_repeats_nothing_piles_up():
 
 
 def test_calls_that_never_settle_are_forgotten_after_many():
-    hall = Hall(ceiling(10 * WORST))
+    hall = CeilingHarness(ceiling(10 * WORST))
 
     async def many() -> None:
         for number in range(20_010):
@@ -417,9 +421,9 @@ def test_calls_that_never_settle_are_forgotten_after_many():
 
 
 def test_embeddings_have_a_ceiling_too():
-    hall = Hall(ceiling(11_000))
+    hall = CeilingHarness(ceiling(11_000))
     body = b'{"model":"m","input":"x"}'
     admitted(hall.checked(hall.attempt(body=body, endpoint="embeddings")))
-    tight = Hall(ceiling(6_999))
+    tight = CeilingHarness(ceiling(6_999))
     with refusing(429):
         tight.checked(tight.attempt(body=body, endpoint="embeddings"))

@@ -17,7 +17,7 @@ from proxy.services.budgets.clamps import (
     output_limit_field,
     with_output_limit,
 )
-from tests.fakes.desk import call, route
+from tests.fakes.call_dependencies import call, route
 
 ASKED = [{"role": "user", "content": "hi"}]
 OPENAI = route("openai")

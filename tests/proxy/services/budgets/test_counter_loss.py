@@ -10,9 +10,9 @@ from proxy.services.budgets.reservation_requests import CountedBudget
 from proxy.store.redis.local_budget_store import StoreUnavailable
 from slo.reservation_sizing import UsageBounds
 from slo.reservations import CounterLevel
+from tests.fakes.admission_harness import NOW, budget
+from tests.fakes.call_dependencies import LoopTasks
 from tests.fakes.clock import played, ticks
-from tests.fakes.desk import LoopTasks
-from tests.fakes.limited import NOW, budget
 
 NEED = UsageBounds(sure=1, typical=5, likely=7, worst=10)
 COUNTED = CountedBudget(budget(limit=1000), "acme", "b/acme", NOW + 3600)

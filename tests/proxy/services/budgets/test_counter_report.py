@@ -26,8 +26,8 @@ from proxy.store.store import Store
 from slo.budget import Budget, BudgetUnit, counter_key
 from slo.reservations import CounterClaim, CounterLevel
 from slo.window import Window
+from tests.fakes.admission_harness import NOW, budget
 from tests.fakes.databases import migrated_sqlite
-from tests.fakes.limited import NOW, budget
 from tests.fakes.receipts import a_receipt
 from tests.fakes.redis_keys import SERVER, prefix
 

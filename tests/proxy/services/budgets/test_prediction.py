@@ -23,9 +23,9 @@ from proxy.services.budgets.pricing import Alternative, Prediction
 from proxy.store.sql.answers import PastAnswer
 from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
 from slo.usage import Usage
-from tests.fakes.desk import ESTIMATE, FakeEstimator, call, catalog, route
-from tests.fakes.limited import BODY, NOW
-from tests.fakes.ready import ready
+from tests.fakes.admission_harness import BODY, NOW
+from tests.fakes.call_dependencies import ESTIMATE, FakeEstimator, call, catalog, route
+from tests.fakes.planned_calls import marked_call
 from tests.fakes.receipts import a_receipt
 
 ROUTE = route("one", max_output=4096)
@@ -141,7 +141,7 @@ def test_of_a_planned_prompt_a_part_is_taken_to_be_cached():
     predictor = Predictor(FakeEstimator())
 
     assert predicted(predictor, attempt(1, body)).cached == 0
-    found = predicted(predictor, attempt(2, body, planned=ready("hi", there=9_000)))
+    found = predicted(predictor, attempt(2, body, planned=marked_call("hi", there=9_000)))
     assert 0 < found.cached <= found.tokens
 
 

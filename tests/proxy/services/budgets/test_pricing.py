@@ -16,8 +16,8 @@ from proxy.services.budgets.pricing import (
 from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
 from slo.reservation_sizing import OutputBounds, PriceQuote
 from slo.usage import Usage
-from tests.fakes.desk import TARIFF, route
-from tests.fakes.limited import NOW
+from tests.fakes.admission_harness import NOW
+from tests.fakes.call_dependencies import TARIFF, route
 
 
 def prediction(tokens: int, cached: int = 0, tariff: Tariff | None = TARIFF) -> Prediction:

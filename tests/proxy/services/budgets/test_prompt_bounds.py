@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from proxy.services.budgets.prompt_bounds import prompt_bound, text_bound
-from tests.fakes.desk import route
+from tests.fakes.call_dependencies import route
 
 
 def bound(body: bytes, endpoint: str = "responses", window: int | None = None) -> int | None:

@@ -21,15 +21,15 @@ from proxy.store.store import Store
 from slo.budget import Budget, BudgetUnit
 from slo.reservations import CounterClaim, CounterLevel
 from slo.window import Window
+from tests.fakes.admission_harness import NOW, LosableBudgetStore, budget
 from tests.fakes.clock import played, ticks
 from tests.fakes.databases import migrated_sqlite
-from tests.fakes.limited import NOW, Losable, budget
 from tests.fakes.receipts import a_receipt
 
 COUNTER = "b/team/usd/2026-09-21/acme"
 
 
-class Away(Losable):
+class Away(LosableBudgetStore):
     """Counters of all processes, which can be away, and forget everything.
 
     Attributes:

@@ -19,8 +19,8 @@ from slo.budget import BudgetUnit
 from slo.ceiling import Ceiling, CostPrediction
 from slo.reservations import CounterLevel, ReservationRefused
 from slo.window import Window
-from tests.fakes.desk import route
-from tests.fakes.limited import NOW, budget
+from tests.fakes.admission_harness import NOW, budget
+from tests.fakes.call_dependencies import route
 
 DOLLAR = 1_000_000_000
 

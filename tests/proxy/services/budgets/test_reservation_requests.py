@@ -23,8 +23,8 @@ from slo.reservation_sizing import CounterView, OutputBounds, PriceQuote, UsageB
 from slo.reservations import MAX_AMOUNT
 from slo.usage import Usage
 from slo.window import Window
-from tests.fakes.desk import TARIFF, call, route
-from tests.fakes.limited import BODY, NOW, budget
+from tests.fakes.admission_harness import BODY, NOW, budget
+from tests.fakes.call_dependencies import TARIFF, call, route
 from tests.fakes.receipts import a_receipt
 
 SEAL = Pseudonymizer(b"secret")

@@ -21,10 +21,10 @@ from proxy.store.redis.local_budget_store import LocalBudgetStore
 from proxy.store.sql.answers import MAX_RECEIPTS, Answers, PastAnswer
 from proxy.store.store import Store
 from slo.reservations import CounterClaim, Reservations
-from tests.fakes.around import Heard, around
+from tests.fakes.admission_harness import NOW
+from tests.fakes.app_context import AppContextCalls, fake_app_context
+from tests.fakes.call_dependencies import catalog
 from tests.fakes.databases import migrated_sqlite
-from tests.fakes.desk import catalog
-from tests.fakes.limited import NOW
 from tests.fakes.offline import offline_store
 from tests.fakes.redis_keys import SERVER, prefix
 
@@ -45,7 +45,7 @@ def chosen(folder: Path, text: str = ONE, **fields: Any) -> Settings:
 
 def stood(folder: Path, *settings: Settings) -> tuple[list[Any], list[Collector]]:
     """What stands after each of these gateways began on one database."""
-    heard = Heard()
+    heard = AppContextCalls()
 
     async def run() -> list[Any]:
         async with AsyncExitStack() as stack:
@@ -54,7 +54,7 @@ def stood(folder: Path, *settings: Settings) -> tuple[list[Any], list[Collector]
                 url = migrated_sqlite(folder / "thriftgate.db")
                 opened = Store.open(url, folder / f"{number}")
                 stack.callback(opened.close, 5)
-                here = around(each, opened, heard)
+                here = fake_app_context(each, opened, heard)
                 found.append(await stack.enter_async_context(running_budgets(here)))
             return found
 
@@ -123,7 +123,7 @@ def test_the_clock_is_compared_with_redis_before_calls_are_taken(tmp_path):
     async def run() -> None:
         opened = Store.open(migrated_sqlite(tmp_path / "thriftgate.db"), tmp_path / "journal")
         settings = chosen(tmp_path, redis_url=SERVER)
-        here = around(settings, opened, Heard(), compare_clock=compared.append)
+        here = fake_app_context(settings, opened, AppContextCalls(), compare_clock=compared.append)
         try:
             async with running_budgets(here):
                 assert len(compared) == 1
@@ -139,7 +139,9 @@ def test_the_clock_is_compared_with_redis_before_calls_are_taken(tmp_path):
 def test_without_redis_there_is_no_clock_to_compare_with(tmp_path):
     compared: list[float] = []
     opened = Store.open(migrated_sqlite(tmp_path / "thriftgate.db"), tmp_path / "journal")
-    here = around(chosen(tmp_path), opened, Heard(), compare_clock=compared.append)
+    here = fake_app_context(
+        chosen(tmp_path), opened, AppContextCalls(), compare_clock=compared.append
+    )
 
     async def run() -> None:
         async with running_budgets(here):
@@ -154,11 +156,11 @@ def snapshot(text: str, folder: Path) -> Snapshot:
 
 
 def test_budgets_that_come_with_a_reload_are_counted_from_then_on(tmp_path):
-    heard = Heard()
+    heard = AppContextCalls()
 
     async def run() -> list[int]:
         opened = Store.open(migrated_sqlite(tmp_path / "thriftgate.db"), tmp_path / "journal")
-        here = around(chosen(tmp_path, ""), opened, heard)
+        here = fake_app_context(chosen(tmp_path, ""), opened, heard)
         async with running_budgets(here) as entry:
             (prepare,) = heard.followed
             assert entry is not None
@@ -174,7 +176,7 @@ def test_budgets_that_come_with_a_reload_are_counted_from_then_on(tmp_path):
 
 
 def test_a_reload_that_brings_budgets_is_refused_where_another_gateway_counts(tmp_path):
-    first, second = Heard(), Heard()
+    first, second = AppContextCalls(), AppContextCalls()
 
     async def run() -> None:
         async with AsyncExitStack() as stack:
@@ -182,7 +184,7 @@ def test_a_reload_that_brings_budgets_is_refused_where_another_gateway_counts(tm
                 url = migrated_sqlite(tmp_path / "thriftgate.db")
                 opened = Store.open(url, tmp_path / f"{number}")
                 stack.callback(opened.close, 5)
-                here = around(chosen(tmp_path, text), opened, heard)
+                here = fake_app_context(chosen(tmp_path, text), opened, heard)
                 await stack.enter_async_context(running_budgets(here))
             with pytest.raises(OperatorError, match="THRIFTGATE_PRIVATE_BUDGETS"):
                 await second.followed[0](snapshot(ONE, tmp_path))
@@ -206,7 +208,7 @@ def test_budgets_in_redis_stand_without_the_database_and_take_their_lock_once_it
             return alone
 
     async def run() -> None:
-        here = around(chosen(tmp_path, redis_url=SERVER), opened, Heard())
+        here = fake_app_context(chosen(tmp_path, redis_url=SERVER), opened, AppContextCalls())
         async with asyncio.timeout(60), running_budgets(here) as entry:
             assert entry is not None
             assert is_alone()
@@ -228,7 +230,7 @@ def test_budgets_that_the_process_counts_do_not_stand_without_the_database(tmp_p
     opened, _ = offline_store(tmp_path)
 
     async def run() -> None:
-        async with running_budgets(around(chosen(tmp_path), opened, Heard())):
+        async with running_budgets(fake_app_context(chosen(tmp_path), opened, AppContextCalls())):
             pass
 
     with pytest.raises(OperatorError, match="nobody knows what was spent"):
@@ -238,10 +240,10 @@ def test_budgets_that_the_process_counts_do_not_stand_without_the_database(tmp_p
 
 def test_a_reload_without_the_database_brings_no_budgets_that_the_process_counts(tmp_path):
     opened, _ = offline_store(tmp_path)
-    heard = Heard()
+    heard = AppContextCalls()
 
     async def run() -> None:
-        async with running_budgets(around(chosen(tmp_path, ""), opened, heard)):
+        async with running_budgets(fake_app_context(chosen(tmp_path, ""), opened, heard)):
             (prepare,) = heard.followed
             with pytest.raises(OperatorError, match="nobody knows what was spent"):
                 await prepare(snapshot(ONE, tmp_path))
@@ -269,7 +271,9 @@ def test_what_the_ledger_holds_of_answers_is_learned_once_the_database_is_there(
 
     async def run() -> None:
         text = '[[ceilings]]\nname = "small"\nlimit = "0.01"\n'
-        async with running_budgets(around(chosen(tmp_path, text), opened, Heard())):
+        async with running_budgets(
+            fake_app_context(chosen(tmp_path, text), opened, AppContextCalls())
+        ):
             assert not asked.is_set()
             opened.go_online()
             async with asyncio.timeout(60):

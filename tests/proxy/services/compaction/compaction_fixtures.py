@@ -17,8 +17,8 @@ from proxy.services.compaction.chat_body import CompactionTask
 from proxy.services.compaction.compactor import Compactor
 from proxy.store.store import Store
 from slo.alert import Alert
+from tests.fakes.call_dependencies import LoopTasks, call, route
 from tests.fakes.databases import migrated_sqlite
-from tests.fakes.desk import LoopTasks, call, route
 
 NOW = 1_790_000_000.0
 SECRET = b"the installation's secret"

@@ -14,7 +14,7 @@ from proxy.calls.ports import Caller, Head
 from proxy.records.call import Call
 from proxy.services.compaction.summariser import Summariser
 from proxy.store.store import Store
-from tests.fakes.desk import LoopTasks
+from tests.fakes.call_dependencies import LoopTasks
 from tests.fakes.receipts import a_receipt
 from tests.proxy.services.compaction.compaction_fixtures import NOW, Json, chat, opened, said
 

@@ -11,8 +11,8 @@ from compaction.reading.message import CannotCompactError
 from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.services.compaction.chat_body import compact_call, identify_conversation
-from tests.fakes.desk import KEY
-from tests.proxy.prefix.askings import WAYS, Process, asked
+from tests.fakes.call_dependencies import KEY
+from tests.proxy.prefix.planning_requests import TARGETS, PlanningProcess, planning_request
 from tests.proxy.services.compaction.compaction_fixtures import (
     SECRET,
     Shorter,
@@ -57,13 +57,15 @@ def test_its_conversation_is_the_one_that_planning_knows():
     whole = chat()
     found = kept(whole)
     assert found.result.sent is not None
-    house = Process(WAYS["openai-interval"])
+    house = PlanningProcess(TARGETS["openai-interval"])
     house.planner = planner = Planner(SECRET)
     who = {"team": "team_1", "feature": "chat", "key": KEY.id}
     first = [each for each in talk() if each["role"] != "assistant"][:2]
-    house.planned(asked(orjson.dumps({"model": "m", "messages": first}), **who))
-    before = planner.read_call(asked(whole.body, **who))
-    after = planner.read_call(asked(found.result.sent.body, origin=found.result.sent.origin, **who))
+    house.planned(planning_request(orjson.dumps({"model": "m", "messages": first}), **who))
+    before = planner.read_call(planning_request(whole.body, **who))
+    after = planner.read_call(
+        planning_request(found.result.sent.body, origin=found.result.sent.origin, **who)
+    )
 
     assert found.conversation is not None
     assert found.conversation.name == before.conversation == after.conversation

@@ -14,7 +14,7 @@ from compaction.reading.message import CannotCompactError
 from proxy.records.compaction_result import NO_COMPACTION
 from proxy.services.compaction import compactor as compactor_module
 from proxy.services.compaction.summariser import Summariser
-from tests.fakes.desk import LoopTasks, route
+from tests.fakes.call_dependencies import LoopTasks, route
 from tests.proxy.services.compaction.compaction_fixtures import (
     NOW,
     ROUTE,

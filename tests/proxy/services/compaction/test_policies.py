@@ -13,8 +13,8 @@ from proxy.services.compaction.policies import (
     relative_prices,
 )
 from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
-from tests.fakes.desk import call as made
-from tests.fakes.desk import route
+from tests.fakes.call_dependencies import call as made
+from tests.fakes.call_dependencies import route
 
 NOW = 1_790_000_000.0
 RATES = TokenRates(input=5_000, cache_read=500, write_5m=6_250, write_1h=10_000, output=25_000)

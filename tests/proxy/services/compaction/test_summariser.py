@@ -16,8 +16,8 @@ from proxy.errors import CallerError, UpstreamError
 from proxy.services.compaction import summariser as notebook_
 from proxy.services.compaction.summariser import build_summariser
 from proxy.settings import Settings
-from tests.fakes.around import Heard, around
-from tests.fakes.desk import route
+from tests.fakes.app_context import AppContextCalls, fake_app_context
+from tests.fakes.call_dependencies import route
 from tests.proxy.services.compaction.compaction_fixtures import NOW, Clock, chat, opened
 from tests.proxy.services.compaction.summariser_fixtures import (
     POLICY,
@@ -311,7 +311,9 @@ def test_a_gateway_without_a_model_that_is_known_has_no_notebook(tmp_path):
     known = Catalog(models={"m": Model(id="m", routes=(route(),))}, upstreams={}, default=route())
 
     def made(**fields):
-        return build_summariser(around(Settings(**fields), store, Heard(), catalog=known))
+        return build_summariser(
+            fake_app_context(Settings(**fields), store, AppContextCalls(), catalog=known)
+        )
 
     try:
         assert made() is None

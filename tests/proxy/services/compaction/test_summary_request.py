@@ -17,10 +17,10 @@ from proxy.services.compaction.summary_request import (
     request_template,
     summary_call,
 )
+from tests.fakes.admission_harness import AdmissionHarness, budget
 from tests.fakes.answers import USAGE
+from tests.fakes.call_dependencies import KEY, fake_dependencies
 from tests.fakes.clock import played, ticks
-from tests.fakes.desk import KEY, desk
-from tests.fakes.limited import Office, budget
 from tests.fakes.receipts import a_receipt
 from tests.fakes.upstream import SILENCE, FakeTransport, Scripted, broken
 from tests.proxy.services.compaction.compaction_fixtures import NOW, chat
@@ -53,9 +53,9 @@ def served(*scripts, budgets=()):
 
     async def work():
         transport = FakeTransport(scripts)
-        table, ledger = desk(transport)
+        table, ledger = fake_dependencies(transport)
         if budgets:
-            table = replace(table, limits=Budgeted(Office(*budgets)))
+            table = replace(table, limits=Budgeted(AdmissionHarness(*budgets)))
         reply = SummaryReply()
         try:
             await call_server(table, ticks)(asked(), reply)
@@ -98,7 +98,7 @@ def test_an_upstream_that_fails_is_an_error_with_a_receipt(script):
 
 def test_a_question_that_is_cut_off_leaves_its_receipt():
     async def work():
-        table, ledger = desk(FakeTransport([SILENCE]))
+        table, ledger = fake_dependencies(FakeTransport([SILENCE]))
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(3):
                 await call_server(table, ticks)(asked(), SummaryReply())

@@ -16,7 +16,7 @@ from proxy.services.objectives.conversations import (
     is_worth_switching,
 )
 from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
-from tests.fakes.desk import KEY, call, route
+from tests.fakes.call_dependencies import KEY, call, route
 
 USER = {"role": "user", "content": "Hello"}
 SYSTEM = {"role": "system", "content": "You are kind."}

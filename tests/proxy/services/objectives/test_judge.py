@@ -9,7 +9,7 @@ from proxy.services.objectives.objective_state import TrackedObjective, track_ob
 from slo.controller.state import ControllerSnapshot, ControllerState
 from slo.controller.transitions import StateChange
 from slo.objective import Enforce
-from tests.fakes.replicas_steered import START, objective
+from tests.fakes.objective_replicas import START, objective
 
 TRACK = track_objective(objective())
 BARE = track_objective(objective(name="bare", ladder=(), enforce=Enforce.ALERT))

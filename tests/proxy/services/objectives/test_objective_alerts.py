@@ -13,7 +13,7 @@ from slo.alert import Severity
 from slo.controller.state import ControllerSnapshot, ControllerState
 from slo.controller.transitions import StateChange
 from slo.objective import BurnAlert, Enforce, Metric
-from tests.fakes.replicas_steered import START, objective
+from tests.fakes.objective_replicas import START, objective
 
 TRACK = track_objective(objective(alerts=(BurnAlert(burn=6.0, over=1800.0),)))
 FLOOR = track_objective(

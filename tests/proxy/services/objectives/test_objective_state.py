@@ -6,7 +6,7 @@ import pytest
 from proxy.services.objectives.objective_state import PublishedState, track_objective
 from slo.controller.state import ControllerSnapshot, ControllerState
 from slo.objective import Enforce, Metric
-from tests.fakes.replicas_steered import objective
+from tests.fakes.objective_replicas import objective
 
 
 @pytest.mark.parametrize(

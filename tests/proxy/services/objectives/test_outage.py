@@ -4,7 +4,7 @@ from proxy.services.objectives.outage import CountersOutage
 from slo.alert import Alert, Severity
 from slo.objective import Enforce
 from tests.fakes.alerts import Notified
-from tests.fakes.replicas_steered import START, objective, tracks
+from tests.fakes.objective_replicas import START, objective, tracks
 
 BOTH = tracks(objective(), objective(name="other", enforce=Enforce.ALERT)).values()
 

@@ -10,10 +10,10 @@ from proxy.store.redis.objective_state import MAX_INCREMENT, MAX_KEYS
 from proxy.store.sql.pins import PinRow
 from slo.controller.state import ControllerState
 from slo.objective import Enforce
+from tests.fakes.chaos import two_model_catalog
 from tests.fakes.clock import played
-from tests.fakes.replicas_steered import START, Replica, World, objective, tracks
-from tests.fakes.steered import opened
-from tests.fakes.turmoil import town
+from tests.fakes.objective_process import open_counters
+from tests.fakes.objective_replicas import START, Replica, World, objective, tracks
 
 DOWN = (ControllerState.DEGRADED, 1)
 FROZEN = (ControllerState.FROZEN, 1)
@@ -462,7 +462,7 @@ def test_it_turns_every_second():
 
 def test_replicas_share_their_standings_through_redis(redis_prefix):
     async def play() -> None:
-        together = opened(redis_prefix)
+        together = open_counters(redis_prefix)
         try:
             seconds, _ = await together._redis.time()
             world = World(counters=together)
@@ -490,14 +490,14 @@ def test_objectives_that_change_go_on_from_where_they_stand_and_alerts_of_gone_o
         counted = first.steering._judge.counts(world.tracks["chat-ttft"], world.now, 300).n
         shorter = tracks(objective(under=0.4, ladder=("elsewhere",)))
         for each in (first, second):
-            each.steering.update(shorter, town())
+            each.steering.update(shorter, two_model_catalog())
         await world.goes_on(3, first, second, good=3, bad=1)
 
         assert first.state == second.state == DOWN
         assert first.wheel.standings["chat-ttft"].since == since
         assert first.steering._judge.counts(shorter["chat-ttft"], world.now, 300).n > counted
 
-        first.steering.update({}, town())
+        first.steering.update({}, two_model_catalog())
         assert first.wheel.standings == {}
         assert [alert.is_open for alert in first.said if alert.kind == "move"] == [True, False]
 

@@ -8,7 +8,7 @@ from proxy.configuration import Snapshot
 from proxy.services.objectives.route_alerts import RouteAlerts, RouteHealthMetrics
 from slo.alert import Alert
 from slo.policies.file import Policies
-from tests.fakes.desk import catalog, route
+from tests.fakes.call_dependencies import catalog, route
 from tests.fakes.upstream import broken
 
 

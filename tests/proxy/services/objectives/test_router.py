@@ -17,12 +17,12 @@ from slo.controller.state import ControllerSnapshot, ControllerState
 from slo.objective import Enforce, Metric, Objective, RequestKind
 from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
 from slo.usage import Usage
-from tests.fakes.desk import RATES, call, route
+from tests.fakes.call_dependencies import RATES, call, route
+from tests.fakes.chaos import two_model_catalog
+from tests.fakes.objective_replicas import START, objective, tracks
 from tests.fakes.refusals import refusing
-from tests.fakes.replicas_steered import START, objective, tracks
-from tests.fakes.turmoil import town
 
-TOWN = town()
+TOWN = two_model_catalog()
 USER = {"role": "user", "content": "Hello"}
 ANSWER = {"role": "assistant", "content": "Hi"}
 COUNT = iter(range(10**9))

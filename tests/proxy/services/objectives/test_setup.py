@@ -13,11 +13,11 @@ from proxy.services.objectives.router import ObjectiveRouter
 from proxy.services.objectives.setup import ObjectiveMetrics, resolve_snapshots, running_objectives
 from proxy.store.redis.local_objective_store import LocalCounters
 from slo.controller.state import ControllerSnapshot, ControllerState
+from tests.fakes.call_dependencies import FakeEstimator, LoopTasks
+from tests.fakes.chaos import two_model_catalog
 from tests.fakes.clock import played
-from tests.fakes.desk import FakeEstimator, LoopTasks
+from tests.fakes.objective_replicas import START, Kept, objective, tracks
 from tests.fakes.redis_keys import SERVER
-from tests.fakes.replicas_steered import START, Kept, objective, tracks
-from tests.fakes.turmoil import town
 
 
 def surroundings(
@@ -32,7 +32,7 @@ def surroundings(
             Any, SimpleNamespace(redis_url=url, policies="policies.toml" if objectives else None)
         ),
         promises=cast(Any, SimpleNamespace(objectives=objectives)),
-        catalog=town(),
+        catalog=two_model_catalog(),
         opened=kept,
         estimator=FakeEstimator(),
         tasks=LoopTasks(),
@@ -98,7 +98,7 @@ def test_where_there_is_redis_all_processes_are_judged_together(url, is_shared, 
 def test_a_dated_snapshot_in_a_ladder_is_the_model_that_it_is_of():
     named = objective(ladder=("elsewhere", "small-2026-08-06", "nothing"))
 
-    assert resolve_snapshots(named, town()).ladder == ("elsewhere", "small", "nothing")
+    assert resolve_snapshots(named, two_model_catalog()).ladder == ("elsewhere", "small", "nothing")
 
 
 def page(wheel: ObjectiveRouter) -> str:
@@ -108,7 +108,7 @@ def page(wheel: ObjectiveRouter) -> str:
 
 
 def test_every_objective_is_there_before_anything_happened():
-    said = page(ObjectiveRouter(tracks(objective(), objective(name="other")), town()))
+    said = page(ObjectiveRouter(tracks(objective(), objective(name="other")), two_model_catalog()))
 
     for name in ("chat-ttft", "other"):
         assert f'thriftgate_objective_good_total{{objective="{name}"}} 0.0' in said
@@ -117,7 +117,7 @@ def test_every_objective_is_there_before_anything_happened():
 
 
 def test_counts_levels_and_states_are_told():
-    wheel = ObjectiveRouter(tracks(), town())
+    wheel = ObjectiveRouter(tracks(), two_model_catalog())
     wheel.totals["chat-ttft"] = (7, 3)
     wheel.standings = {
         "chat-ttft": ControllerSnapshot(state=ControllerState.DEGRADED, level=2, since=0.0)

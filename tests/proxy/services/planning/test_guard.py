@@ -11,8 +11,8 @@ from proxy.records.feature_mode import LayoutScope
 from proxy.services.planning.guard import PlanningGuard, suspension_alert
 from proxy.store.store import Store
 from tests.fakes.alerts import Notified
-from tests.fakes.desk import LoopTasks
-from tests.proxy.services.planning.plannings import Away, Clock, opened, run
+from tests.fakes.call_dependencies import LoopTasks
+from tests.proxy.services.planning.planning_fixtures import Clock, UnreachableStore, open_store, run
 
 PLACE = LayoutScope("team_1", "chat", "gpt")
 HARM = Harm(calls=50, more=0.42)
@@ -20,7 +20,7 @@ HARM = Harm(calls=50, more=0.42)
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    found = opened(tmp_path, Store)
+    found = open_store(tmp_path, Store)
     yield found
     found.close(5)
 
@@ -55,7 +55,7 @@ def test_once_the_database_holds_it_a_person_may_resume_it(store):
 
 
 def test_without_the_database_it_passes_through_here_for_a_while(tmp_path, caplog):
-    store, tasks, clock = opened(tmp_path, Away), LoopTasks(), Clock()
+    store, tasks, clock = open_store(tmp_path, UnreachableStore), LoopTasks(), Clock()
     guard = PlanningGuard(store, tasks, now=clock)
     run(stepped_back(guard, tasks))
 

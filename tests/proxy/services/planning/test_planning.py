@@ -17,34 +17,40 @@ from proxy.services.planning import planning as planning_
 from proxy.services.planning.planning import PromptPlanning
 from proxy.store.store import Store
 from slo.usage import Usage
+from tests.fakes.call_dependencies import call
 from tests.fakes.clock import played
-from tests.fakes.desk import call
-from tests.proxy.prefix.askings import NOW, SECRET, body, said, talk
-from tests.proxy.services.planning.plannings import (
+from tests.proxy.prefix.planning_requests import (
+    NOW,
+    SECRET,
+    body,
+    chat_message,
+    conversation_messages,
+)
+from tests.proxy.services.planning.planning_fixtures import (
     LARGE,
     PLACE,
     ROUTE,
     Clock,
+    as_planned,
     chat,
-    kept,
-    made,
-    opened,
-    planned,
+    open_store,
+    plan_and_store,
     run,
+    running_planning,
 )
 
 
 @pytest.mark.parametrize(
     "asked",
     [
-        call(body(said("user", "hi"))),
-        call(body(*talk(0)), endpoint="embeddings"),
-        call(body(*talk(0)), endpoint="completions"),
-        call(body(*talk(0)), method="GET"),
+        call(body(chat_message("user", "hi"))),
+        call(body(*conversation_messages(0)), endpoint="embeddings"),
+        call(body(*conversation_messages(0)), endpoint="completions"),
+        call(body(*conversation_messages(0)), method="GET"),
     ],
 )
 def test_what_no_cache_would_keep_is_not_planned(store, asked):
-    with made(store) as planning:
+    with running_planning(store) as planning:
         found = run(planning.plan(asked, ROUTE))
 
     assert isinstance(found, Passthrough)
@@ -53,22 +59,27 @@ def test_what_no_cache_would_keep_is_not_planned(store, asked):
 
 
 def test_tags_are_taken_off_however_small_a_prompt_is(store):
-    asked = call(body(said("system", "<tg:variable>It is noon.</tg:variable>"), said("user", "?")))
-    with made(store) as planning:
-        found = planned(run(planning.plan(asked, ROUTE)))
+    asked = call(
+        body(
+            chat_message("system", "<tg:variable>It is noon.</tg:variable>"),
+            chat_message("user", "?"),
+        )
+    )
+    with running_planning(store) as planning:
+        found = as_planned(run(planning.plan(asked, ROUTE)))
 
     assert b"<tg:" not in found.body
 
 
 def test_what_is_huge_goes_unmodified(store):
-    asked = call(body(said("user", "x" * eligibility.MAX_PLANNED_BYTES)))
-    with made(store) as planning:
+    asked = call(body(chat_message("user", "x" * eligibility.MAX_PLANNED_BYTES)))
+    with running_planning(store) as planning:
         assert run(planning.plan(asked, ROUTE)) == Passthrough("the prompt is too large to plan")
 
 
 def test_a_feature_for_which_planning_is_off_goes_unmodified(tmp_path):
-    store = opened(tmp_path, Store, PlanningMode.OFF)
-    with made(store) as planning:
+    store = open_store(tmp_path, Store, PlanningMode.OFF)
+    with running_planning(store) as planning:
         assert run(planning.plan(chat(), ROUTE)) == Passthrough(reason="off")
     store.close(5)
 
@@ -76,13 +87,13 @@ def test_a_feature_for_which_planning_is_off_goes_unmodified(tmp_path):
 def test_a_feature_that_is_suspended_goes_unmodified_and_says_so(store):
     store.layouts.suspend(PLACE.all_families, "it cost more", NOW)
     store.board.refresh()
-    with made(store) as planning:
+    with running_planning(store) as planning:
         assert run(planning.plan(chat(), ROUTE)) == Passthrough("planning is suspended")
 
 
 def test_what_cannot_be_planned_goes_unmodified_with_the_reason(store):
     asked = call(orjson.dumps({"model": "m", "messages": "x" * 4_096}))
-    with made(store) as planning:
+    with running_planning(store) as planning:
         found = run(planning.plan(asked, ROUTE))
 
     assert isinstance(found, Passthrough)
@@ -95,7 +106,7 @@ def test_a_planner_that_fails_costs_no_call(store, caplog):
         def read_call(self, asked: PlanningRequest) -> Draft:
             raise ZeroDivisionError
 
-    with made(store, Broken(SECRET)) as planning:
+    with running_planning(store, Broken(SECRET)) as planning:
         assert run(planning.plan(chat(), ROUTE)) == Passthrough("planning failed")
         assert not planning._lock.locked()
     assert [record.levelno for record in caplog.records] == [logging.ERROR]
@@ -109,8 +120,8 @@ def test_a_planner_that_hangs_is_not_waited_for(store, caplog):
             over.wait(60)
             return super().read_call(asked)
 
-    with made(store, Hangs(SECRET)) as planning:
-        found = played(planning.plan(call(body(said("user", LARGE))), ROUTE))
+    with running_planning(store, Hangs(SECRET)) as planning:
+        found = played(planning.plan(call(body(chat_message("user", LARGE))), ROUTE))
         while_it_hangs = played(planning.plan(chat(), ROUTE))
         over.set()
 
@@ -134,10 +145,10 @@ def test_only_large_prompts_go_to_a_thread(store):
     planner = Watched()
 
     async def work(planning: PromptPlanning) -> None:
-        for asked in (chat(), call(body(said("user", LARGE)))):
+        for asked in (chat(), call(body(chat_message("user", LARGE)))):
             assert isinstance(await planning.plan(asked, ROUTE), Planned)
 
-    with made(store, planner) as planning:
+    with running_planning(store, planner) as planning:
         run(work(planning))
     assert planner.threads == [threading.current_thread().name, "planning_0"]
 
@@ -152,7 +163,7 @@ def test_a_prompt_that_comes_while_another_is_planned_waits_in_a_thread(store):
                 await asyncio.sleep(0)
         return task.result()
 
-    with made(store, planner) as planning:
+    with running_planning(store, planner) as planning:
         assert isinstance(run(work(planning)), Planned)
     assert planner.threads == ["planning_0"]
 
@@ -166,13 +177,13 @@ def test_calls_that_begin_and_end_hold_nobody_back(store):
                 planning.note_attempt_ended(each)
             assert planning._fanout._events == {}
 
-    with made(store) as planning:
+    with running_planning(store) as planning:
         run(work(planning))
 
 
 def test_an_answer_says_why_the_cache_missed(store):
-    with made(store) as planning:
-        found = run(kept(planning, chat()))
+    with running_planning(store) as planning:
+        found = run(plan_and_store(planning, chat()))
         miss = planning.settle(found, Usage(input=3_000))
 
     assert miss is not None
@@ -181,8 +192,8 @@ def test_an_answer_says_why_the_cache_missed(store):
 
 def test_a_feature_whose_planned_prompt_was_refused_is_left_alone_for_a_while(store, caplog):
     clock = Clock()
-    with made(store, now=clock) as planning:
-        planning.note_refusal(planned(run(planning.plan(chat(), ROUTE))))
+    with running_planning(store, now=clock) as planning:
+        planning.note_refusal(as_planned(run(planning.plan(chat(), ROUTE))))
         left = run(planning.plan(chat(), ROUTE))
         clock.now += planning_._REFUSAL_PAUSE_S
         again = run(planning.plan(chat(), ROUTE))
@@ -193,8 +204,8 @@ def test_a_feature_whose_planned_prompt_was_refused_is_left_alone_for_a_while(st
 
 
 def test_features_that_are_left_alone_are_bounded(store):
-    with made(store) as planning:
-        found = planned(run(planning.plan(chat(), ROUTE)))
+    with running_planning(store) as planning:
+        found = as_planned(run(planning.plan(chat(), ROUTE)))
         planning._refused = {
             LayoutScope("t", str(n)): 0.0 for n in range(planning_._MAX_WAITING_PLANS + 1)
         }
@@ -204,8 +215,8 @@ def test_features_that_are_left_alone_are_bounded(store):
 
 
 def test_an_answer_waits_for_no_prompt_that_is_planned(store):
-    with made(store) as planning:
-        found = run(kept(planning, chat()))
+    with running_planning(store) as planning:
+        found = run(plan_and_store(planning, chat()))
         with planning._lock:
             miss = planning.settle(found, Usage(input=3_000))
         assert miss is not None
@@ -218,8 +229,8 @@ def test_a_planner_that_fails_costs_no_answer(store, caplog):
         def settle_call(self, *args: Any, **kwargs: Any) -> None:
             raise ZeroDivisionError
 
-    with made(store, Broken(SECRET, share=0.0)) as planning:
-        found = run(kept(planning, chat()))
+    with running_planning(store, Broken(SECRET, share=0.0)) as planning:
+        found = run(plan_and_store(planning, chat()))
 
         assert planning.settle(found, None) is None
         assert not planning._lock.locked()

@@ -13,20 +13,27 @@ from proxy.prefix.planner import Planner
 from proxy.services.planning import planning as planning_
 from proxy.services.planning.planning import PromptPlanning
 from proxy.store.store import Store
+from tests.fakes.call_dependencies import call
 from tests.fakes.clock import played
-from tests.fakes.desk import call
-from tests.proxy.prefix.askings import NOW, SECRET, body, said, talk, tool
-from tests.proxy.services.planning.plannings import (
+from tests.proxy.prefix.planning_requests import (
+    NOW,
+    SECRET,
+    body,
+    chat_message,
+    conversation_messages,
+    tool,
+)
+from tests.proxy.services.planning.planning_fixtures import (
     LARGE,
     ROUTE,
-    Away,
-    Slow,
+    SlowStore,
+    UnreachableStore,
+    as_planned,
     chat,
-    kept,
-    made,
-    opened,
-    planned,
+    open_store,
+    plan_and_store,
     run,
+    running_planning,
 )
 
 
@@ -36,35 +43,38 @@ def names(found: Planned | Passthrough) -> list[str]:
 
 
 def test_what_was_decided_for_a_conversation_is_kept_before_its_answer_ends(store):
-    with made(store) as planning:
-        found = run(kept(planning, chat(tools=[tool("a")])))
+    with running_planning(store) as planning:
+        found = run(plan_and_store(planning, chat(tools=[tool("a")])))
 
     assert store.plans.find(found.draft.conversation.hex(), NOW) == found.plan
 
 
 def test_another_process_goes_on_as_the_first_began(store):
     tools = [tool("b"), tool("a")]
-    with made(store, Planner(SECRET, share=1.0)) as first, made(store) as second:
-        run(kept(first, chat(tools=tools)))
-        found = run(kept(second, chat(1, tools=tools)))
+    with (
+        running_planning(store, Planner(SECRET, share=1.0)) as first,
+        running_planning(store) as second,
+    ):
+        run(plan_and_store(first, chat(tools=tools)))
+        found = run(plan_and_store(second, chat(1, tools=tools)))
 
     assert found.plan.arm is ExperimentArm.CONTROL
     assert names(found) == ["b", "a"]
 
 
 def test_a_conversation_nobody_has_heard_of_is_joined(store):
-    with made(store) as planning:
-        found = run(kept(planning, chat(2, tools=[tool("b"), tool("a")])))
+    with running_planning(store) as planning:
+        found = run(plan_and_store(planning, chat(2, tools=[tool("b"), tool("a")])))
 
     assert found.plan.joined
     assert names(found) == ["b", "a"]
 
 
-@pytest.mark.parametrize("kind", [Away, Slow])
+@pytest.mark.parametrize("kind", [UnreachableStore, SlowStore])
 def test_a_conversation_the_store_says_nothing_of_is_joined_in_time(tmp_path, kind, caplog):
-    store = opened(tmp_path, kind)
-    with made(store) as planning:
-        found = planned(played(planning.plan(chat(1), ROUTE)))
+    store = open_store(tmp_path, kind)
+    with running_planning(store) as planning:
+        found = as_planned(played(planning.plan(chat(1), ROUTE)))
     store.close(5)
 
     assert found.plan.joined
@@ -72,10 +82,13 @@ def test_a_conversation_the_store_says_nothing_of_is_joined_in_time(tmp_path, ki
 
 
 def test_the_first_to_keep_a_plan_decides_for_both(store):
-    with made(store, Planner(SECRET, share=1.0)) as first, made(store) as second:
-        run(kept(first, chat(tools=[tool("b"), tool("a")])))
-        begun = run(kept(second, chat(tools=[tool("b"), tool("a")])))
-        found = run(kept(second, chat(1, tools=[tool("b"), tool("a")])))
+    with (
+        running_planning(store, Planner(SECRET, share=1.0)) as first,
+        running_planning(store) as second,
+    ):
+        run(plan_and_store(first, chat(tools=[tool("b"), tool("a")])))
+        begun = run(plan_and_store(second, chat(tools=[tool("b"), tool("a")])))
+        found = run(plan_and_store(second, chat(1, tools=[tool("b"), tool("a")])))
 
     assert begun.plan.arm is ExperimentArm.TREATED
     assert found.plan.arm is ExperimentArm.CONTROL
@@ -87,37 +100,38 @@ def test_of_calls_that_begin_a_conversation_at_once_the_first_decides(store):
 
     async def work(planning: PromptPlanning) -> list[Planned | Passthrough]:
         calls = (
-            call(body(said("system", LARGE), said("user", "Well?"), tools=each)) for each in tools
+            call(body(chat_message("system", LARGE), chat_message("user", "Well?"), tools=each))
+            for each in tools
         )
         return await asyncio.gather(*(planning.plan(each, ROUTE) for each in calls))
 
-    with made(store) as planning:
+    with running_planning(store) as planning:
         found = run(work(planning))
 
     assert sorted(map(names, found), key=len) in ([["b"], ["b", "a"]], [["b"], ["a", "b"]])
-    assert len(planned(found[0]).plan.tools) != len(planned(found[1]).plan.tools)
+    assert len(as_planned(found[0]).plan.tools) != len(as_planned(found[1]).plan.tools)
 
 
 def test_a_tool_another_process_met_first_keeps_its_place(store):
     def tools(*each: str) -> list[Any]:
         return [tool(name) for name in each]
 
-    with made(store) as first, made(store) as second:
-        run(kept(first, chat(tools=tools("m"))))
-        run(kept(second, chat(1, tools=tools("m", "z"))))
-        found = run(kept(first, chat(2, tools=tools("m", "z", "a"))))
-        again = run(kept(second, chat(3, tools=tools("m", "z", "a"))))
+    with running_planning(store) as first, running_planning(store) as second:
+        run(plan_and_store(first, chat(tools=tools("m"))))
+        run(plan_and_store(second, chat(1, tools=tools("m", "z"))))
+        found = run(plan_and_store(first, chat(2, tools=tools("m", "z", "a"))))
+        again = run(plan_and_store(second, chat(3, tools=tools("m", "z", "a"))))
 
     assert names(found) == names(again) == ["m", "z", "a"]
 
 
 def test_a_call_that_was_not_planned_has_nothing_to_wait_for(store):
-    with made(store) as planning:
+    with running_planning(store) as planning:
         run(planning.wait_until_stored(Passthrough()))
 
 
 def test_an_answer_does_not_wait_long_for_a_store_that_is_slow(tmp_path):
-    store = opened(tmp_path, Slow)
+    store = open_store(tmp_path, SlowStore)
 
     async def work(planning: PromptPlanning) -> float:
         loop = asyncio.get_running_loop()
@@ -126,7 +140,7 @@ def test_an_answer_does_not_wait_long_for_a_store_that_is_slow(tmp_path):
         await planning.wait_until_stored(found)
         return loop.time() - began
 
-    with made(store) as planning:
+    with running_planning(store) as planning:
         took = played(work(planning))
     store.close(5)
 
@@ -134,9 +148,9 @@ def test_an_answer_does_not_wait_long_for_a_store_that_is_slow(tmp_path):
 
 
 def test_a_plan_that_could_not_be_kept_holds_here(tmp_path, caplog):
-    store = opened(tmp_path, Away)
-    with made(store) as planning:
-        begun = run(kept(planning, chat()))
+    store = open_store(tmp_path, UnreachableStore)
+    with running_planning(store) as planning:
+        begun = run(plan_and_store(planning, chat()))
         assert planning._planner.known_plan(begun.draft) == begun.plan
     store.close(5)
 
@@ -151,36 +165,36 @@ def test_an_answer_waits_for_its_own_plan_and_for_no_other(store):
         async with asyncio.TaskGroup() as group:
             task = group.create_task(planning.wait_until_stored(found))
             while not task.done():
-                other = call(body(*talk(0, opening=f"I am {next(others)}.")))
+                other = call(body(*conversation_messages(0, opening=f"I am {next(others)}.")))
                 await planning.plan(other, ROUTE)
                 await asyncio.sleep(0)
             assert planning._unstored
 
-    with made(store) as planning:
+    with running_planning(store) as planning:
         run(work(planning))
 
 
 def test_plans_on_their_way_to_the_store_are_bounded(store):
-    with made(store) as planning:
+    with running_planning(store) as planning:
         waiting: dict[str, Any] = {
             str(number): None for number in range(planning_._MAX_WAITING_PLANS)
         }
         planning._unstored = waiting
-        found = planned(run(planning.plan(chat(), ROUTE)))
+        found = as_planned(run(planning.plan(chat(), ROUTE)))
 
         assert len(planning._unstored) == planning_._MAX_WAITING_PLANS
         assert planning._planner.known_plan(found.draft) == found.plan
 
 
 def test_what_waits_for_the_store_holds_no_words(tmp_path):
-    store = opened(tmp_path, Slow)
+    store = open_store(tmp_path, SlowStore)
 
     async def work(planning: PromptPlanning) -> Draft:
         await planning.plan(chat(), ROUTE)
         ((draft, _),) = planning._unstored.values()
         return draft
 
-    with made(store) as planning:
+    with running_planning(store) as planning:
         draft = played(work(planning))
     store.close(5)
 
@@ -188,15 +202,18 @@ def test_what_waits_for_the_store_holds_no_words(tmp_path):
 
 
 #: What an agent says at the beginning of each of its sessions.
-REMINDERS = [said("user", f"Rule {number} of this house.") for number in range(3)]
+REMINDERS = [chat_message("user", f"Rule {number} of this house.") for number in range(3)]
 
 
 def session(name: str, *first: Any) -> list[Any]:
     """The calls of a session, each with one more answer of its own."""
-    messages, calls = [said("system", LARGE[:4_000]), *REMINDERS, *first], []
+    messages, calls = [chat_message("system", LARGE[:4_000]), *REMINDERS, *first], []
     for turn in range(6):
         calls.append(call(body(*messages)))
-        messages += [said("assistant", f"{name}: {turn}."), said("user", f"{name}: on.")]
+        messages += [
+            chat_message("assistant", f"{name}: {turn}."),
+            chat_message("user", f"{name}: on."),
+        ]
     return calls
 
 
@@ -209,7 +226,7 @@ def identities(
         found: list[set[tuple[bytes, ExperimentArm]]] = [set() for _ in sessions]
         for turn in range(6):
             for at, calls in enumerate(sessions):
-                one = await kept(replicas[(at + turn) % len(replicas)], calls[turn])
+                one = await plan_and_store(replicas[(at + turn) % len(replicas)], calls[turn])
                 if turn >= since:
                     found[at].add((one.draft.conversation, one.plan.arm))
         return found
@@ -218,8 +235,11 @@ def identities(
 
 
 def test_sessions_that_begin_alike_are_kept_apart_by_all_replicas(store):
-    sessions = [session(f"S{n}", said("user", f"I am {n}.")) for n in range(10)]
-    with made(store, Planner(SECRET, share=0.5)) as one, made(store, Planner(SECRET)) as two:
+    sessions = [session(f"S{n}", chat_message("user", f"I am {n}.")) for n in range(10)]
+    with (
+        running_planning(store, Planner(SECRET, share=0.5)) as one,
+        running_planning(store, Planner(SECRET)) as two,
+    ):
         found = identities(sessions, one, two)
 
     assert {len({name for name, _ in each}) for each in found} == {1}
@@ -229,7 +249,7 @@ def test_sessions_that_begin_alike_are_kept_apart_by_all_replicas(store):
 def test_replicas_agree_on_who_goes_on_with_what_all_began(store):
     sessions = [session(f"S{n}") for n in range(6)]
     planners = [Planner(SECRET, share=0.5) for _ in range(2)]
-    with made(store, planners[0]) as one, made(store, planners[1]) as two:
+    with running_planning(store, planners[0]) as one, running_planning(store, planners[1]) as two:
         found = identities(sessions, one, two, since=1)
 
     assert {len(each) for each in found} == {1}
@@ -237,11 +257,11 @@ def test_replicas_agree_on_who_goes_on_with_what_all_began(store):
 
 
 def test_a_restart_in_the_middle_changes_nothing(store):
-    sessions = [session(f"S{n}", said("user", f"I am {n}.")) for n in range(4)]
-    with made(store) as before:
-        first = [run(kept(before, calls[at])) for calls in sessions for at in range(3)]
-    with made(store) as after:
-        last = [run(kept(after, calls[4])) for calls in sessions]
+    sessions = [session(f"S{n}", chat_message("user", f"I am {n}.")) for n in range(4)]
+    with running_planning(store) as before:
+        first = [run(plan_and_store(before, calls[at])) for calls in sessions for at in range(3)]
+    with running_planning(store) as after:
+        last = [run(plan_and_store(after, calls[4])) for calls in sessions]
 
     names = [each.draft.conversation for each in last]
     assert names == [each.draft.conversation for each in first[2::3]]
@@ -257,10 +277,10 @@ def test_of_sessions_that_go_on_at_once_with_what_all_began_each_is_its_own(stor
         for turn in range(4):
             calls = [planning.plan(each[turn], ROUTE) for each in sessions]
             for at, one in enumerate(await asyncio.gather(*calls)):
-                found[at] |= {planned(one).draft.conversation} if turn else set()
+                found[at] |= {as_planned(one).draft.conversation} if turn else set()
         return found
 
-    with made(store) as planning:
+    with running_planning(store) as planning:
         found = run(work(planning))
 
     assert {len(each) for each in found} == {1}
@@ -278,12 +298,12 @@ class Counting(Store):
 
 
 def test_a_store_is_asked_once_a_call_at_most(tmp_path):
-    store = opened(tmp_path, Counting)
+    store = open_store(tmp_path, Counting)
     asked = []
-    with made(store) as planning:
+    with running_planning(store) as planning:
         for one in session("S"):
             before = store.asked
-            run(kept(planning, one))
+            run(plan_and_store(planning, one))
             asked.append(store.asked - before)
     store.close(5)
 

@@ -13,34 +13,41 @@ from proxy.prefix.planned import Passthrough, Planned
 from proxy.records.call import Call
 from proxy.services.planning import planning as planning_
 from proxy.store.store import Store
+from tests.fakes.call_dependencies import call
 from tests.fakes.clock import played
-from tests.fakes.desk import call
-from tests.proxy.prefix.askings import NOW, RULES, WAYS, body, learned, talk
-from tests.proxy.services.planning.plannings import (
+from tests.proxy.prefix.planning_requests import (
+    NOW,
+    RULES,
+    TARGETS,
+    body,
+    conversation_messages,
+    learned_layout,
+)
+from tests.proxy.services.planning.planning_fixtures import (
     ABOVE,
     PLACE,
     ROUTE,
-    Away,
     Clock,
-    Slow,
-    kept,
-    made,
-    opened,
-    planned,
+    SlowStore,
+    UnreachableStore,
+    as_planned,
+    open_store,
+    plan_and_store,
     run,
+    running_planning,
 )
 
 
 def opening(found: Planned | Passthrough) -> str:
-    content = orjson.loads(planned(found).body)["messages"][0]["content"]
+    content = orjson.loads(as_planned(found).body)["messages"][0]["content"]
     return str(content if isinstance(content, str) else content[0]["text"])
 
 
 @cache
 def layout(words: str = ABOVE) -> Layout:
-    found = learned(
-        WAYS["openai-interval"],
-        (body(*talk(0, words.format(n) + RULES, f"I am {n}.")) for n in range(30)),
+    found = learned_layout(
+        TARGETS["openai-interval"],
+        (body(*conversation_messages(0, words.format(n) + RULES, f"I am {n}.")) for n in range(30)),
         feature="chat",
     )
     assert found is not None
@@ -56,17 +63,17 @@ def approved(store: Store, found: Layout, digest: str) -> int:
 
 
 def numbered(turns: int = 0, opening: str = "Well?") -> Call:
-    return call(body(*talk(turns, ABOVE.format(turns) + RULES, opening)))
+    return call(body(*conversation_messages(turns, ABOVE.format(turns) + RULES, opening)))
 
 
 def test_a_layout_holds_for_conversations_that_begin_once_it_holds(store):
     clock = Clock()
-    with made(store, now=clock) as planning:
+    with running_planning(store, now=clock) as planning:
         approved(store, layout(), "d1")
-        before = run(kept(planning, numbered()))
+        before = run(plan_and_store(planning, numbered()))
         clock.now += 60
-        goes_on = run(kept(planning, numbered(1)))
-        after = run(kept(planning, numbered(opening="And this?")))
+        goes_on = run(plan_and_store(planning, numbered(1)))
+        after = run(plan_and_store(planning, numbered(opening="And this?")))
 
     assert [each.plan.layout for each in (before, goes_on, after)] == [0, 0, 1]
     assert [opening(each).startswith("Call number") for each in (before, goes_on, after)] == [
@@ -80,12 +87,12 @@ def test_a_conversation_keeps_a_layout_that_holds_no_more(store):
     """Also in a process that has never known it."""
     clock = Clock()
     clock.now = NOW + 60
-    with made(store, now=clock) as first, made(store, now=clock) as second:
+    with running_planning(store, now=clock) as first, running_planning(store, now=clock) as second:
         approved(store, layout(), "d1")
-        run(kept(first, numbered()))
+        run(plan_and_store(first, numbered()))
         for digest in ("d2", "d3"):
             approved(store, Layout(), digest)
-        found = [run(kept(each, numbered(1))) for each in (first, second)]
+        found = [run(plan_and_store(each, numbered(1))) for each in (first, second)]
 
     assert (PLACE, 1) not in store.board.current.moves
     for each in found:
@@ -94,18 +101,18 @@ def test_a_conversation_keeps_a_layout_that_holds_no_more(store):
 
 
 def test_a_layout_that_nobody_has_any_more_moves_nothing(store):
-    with made(store) as planning:
+    with running_planning(store) as planning:
         draft = planning._planner.read_call(eligibility.planning_request(numbered()))
         planning._planner.adopt_plan(draft, Plan(layout=9))
-        found = run(kept(planning, numbered()))
+        found = run(plan_and_store(planning, numbered()))
 
     assert opening(found).startswith("Call number")
 
 
-@pytest.mark.parametrize("kind", [Away, Slow])
+@pytest.mark.parametrize("kind", [UnreachableStore, SlowStore])
 def test_a_layout_the_store_says_nothing_of_moves_nothing(tmp_path, kind, caplog):
-    store = opened(tmp_path, kind)
-    with made(store) as planning:
+    store = open_store(tmp_path, kind)
+    with running_planning(store) as planning:
         draft = planning._planner.read_call(eligibility.planning_request(numbered()))
         planning._planner.adopt_plan(draft, Plan(layout=9))
         found = played(planning.plan(numbered(), ROUTE))
@@ -119,15 +126,15 @@ def test_a_layout_that_cannot_be_read_moves_nothing(store):
     store.layouts.propose(PLACE, "d", '{"moves":7}', NOW - 60)
     store.layouts.approve(PLACE, 1, "ann", NOW - 60)
     store.board.refresh()
-    with made(store) as planning:
-        found = run(kept(planning, numbered()))
+    with running_planning(store) as planning:
+        found = run(plan_and_store(planning, numbered()))
 
     assert found.plan.layout == 1
     assert opening(found).startswith("Call number")
 
 
 def test_layouts_that_were_read_are_bounded(store):
-    with made(store) as planning:
+    with running_planning(store) as planning:
         for version in range(planning_._MAX_WAITING_PLANS + 10):
             planning._cache_layout((PLACE, version), "{}")
 
@@ -136,12 +143,12 @@ def test_layouts_that_were_read_are_bounded(store):
 
 def test_a_conversation_that_begins_again_begins_with_the_newest_layout(store):
     clock = Clock()
-    with made(store, now=clock) as planning:
-        before = run(kept(planning, numbered()))
+    with running_planning(store, now=clock) as planning:
+        before = run(plan_and_store(planning, numbered()))
         version = approved(store, layout(), "newer")
         clock.now += 60
-        again = run(kept(planning, numbered()))
-        goes_on = run(kept(planning, numbered(1)))
+        again = run(plan_and_store(planning, numbered()))
+        goes_on = run(plan_and_store(planning, numbered(1)))
 
     assert (before.plan.layout, again.plan.layout) == (0, version)
     assert again.plan.anew

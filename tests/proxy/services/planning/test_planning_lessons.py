@@ -12,17 +12,23 @@ from proxy.records.feature_mode import LayoutScope
 from proxy.services.planning import planning as planning_
 from proxy.services.planning.planning import PromptPlanning
 from slo.usage import Usage
-from tests.fakes.desk import call
-from tests.proxy.prefix.askings import RULES, SECRET, body, said, talk
-from tests.proxy.services.planning.plannings import (
+from tests.fakes.call_dependencies import call
+from tests.proxy.prefix.planning_requests import (
+    RULES,
+    SECRET,
+    body,
+    chat_message,
+    conversation_messages,
+)
+from tests.proxy.services.planning.planning_fixtures import (
     ABOVE,
     PLACE,
     ROUTE,
+    as_planned,
     chat,
-    kept,
-    made,
-    planned,
+    plan_and_store,
     run,
+    running_planning,
 )
 
 
@@ -34,15 +40,16 @@ def lessons_are_learned(planning: PromptPlanning) -> None:
 
 def test_a_very_long_conversation_is_told_what_it_missed_and_learned_from_in_a_thread(store):
     messages = [
-        said("user", f"{number} {RULES[:40]}") for number in range(planning_._MAX_INLINE_BLOCKS + 1)
+        chat_message("user", f"{number} {RULES[:40]}")
+        for number in range(planning_._MAX_INLINE_BLOCKS + 1)
     ]
-    with made(store) as planning:
-        found = planned(run(planning.plan(call(body(*messages)), ROUTE)))
+    with running_planning(store) as planning:
+        found = as_planned(run(planning.plan(call(body(*messages)), ROUTE)))
 
         planning.settle(found, Usage(input=20_000))
         lessons_are_learned(planning)
-        edited = [said("user", "Otherwise."), *messages[1:]]
-        again = planned(run(planning.plan(call(body(*edited)), ROUTE)))
+        edited = [chat_message("user", "Otherwise."), *messages[1:]]
+        again = as_planned(run(planning.plan(call(body(*edited)), ROUTE)))
         miss = planning.settle(again, Usage(input=20_000))
 
     assert again.evidence.before is not None
@@ -54,12 +61,12 @@ def test_what_a_call_missed_is_not_looked_for_again_where_it_is_learned_from(sto
         def settle_call(self, *args: Any, **kwargs: Any) -> CacheMiss | None:
             raise AssertionError
 
-    with made(store, Once(SECRET, share=0.0)) as planning:
-        found = run(kept(planning, chat()))
+    with running_planning(store, Once(SECRET, share=0.0)) as planning:
+        found = run(plan_and_store(planning, chat()))
         with planning._lock:
             miss = planning.settle(found, Usage(input=3_000))
         lessons_are_learned(planning)
-        again = run(kept(planning, chat()))
+        again = run(plan_and_store(planning, chat()))
 
     assert miss is not None
     assert again.evidence.before is not None
@@ -70,8 +77,8 @@ def taught(planning: PromptPlanning, calls: int = 30) -> None:
 
     async def work() -> None:
         for number in range(calls):
-            raw = body(*talk(0, ABOVE.format(number) + RULES, f"I am {number}."))
-            found = await kept(planning, call(raw))
+            raw = body(*conversation_messages(0, ABOVE.format(number) + RULES, f"I am {number}."))
+            found = await plan_and_store(planning, call(raw))
             planning.settle(found, Usage(input=3_000))
 
     run(work())
@@ -79,7 +86,7 @@ def taught(planning: PromptPlanning, calls: int = 30) -> None:
 
 
 def test_what_calls_show_is_proposed(store):
-    with made(store) as planning:
+    with running_planning(store) as planning:
         taught(planning)
     (found,) = store.layouts.proposals(PLACE)
 
@@ -88,15 +95,15 @@ def test_what_calls_show_is_proposed(store):
 
 
 def test_what_is_shown_again_is_the_same_proposal(store):
-    with made(store) as planning:
+    with running_planning(store) as planning:
         taught(planning, 80)
 
     assert len(store.layouts.proposals(PLACE)) == 1
 
 
 def test_calls_that_show_nothing_propose_nothing(store):
-    with made(store) as planning:
-        found = run(kept(planning, chat()))
+    with running_planning(store) as planning:
+        found = run(plan_and_store(planning, chat()))
         for _ in range(30):
             planning.settle(found, None)
         lessons_are_learned(planning)
@@ -109,7 +116,7 @@ def test_a_lesson_the_store_does_not_take_is_reported(store, caplog):
         raise OperationalError("INSERT", {}, OSError("away"))
 
     store.layouts.propose = propose
-    with made(store) as planning:
+    with running_planning(store) as planning:
         taught(planning)
 
     told = {r.levelno for r in caplog.records if "could not be learned from" in r.message}
@@ -117,8 +124,8 @@ def test_a_lesson_the_store_does_not_take_is_reported(store, caplog):
 
 
 def test_a_lesson_that_fails_harms_no_other(store, caplog):
-    with made(store) as planning:
-        found = run(kept(planning, chat()))
+    with running_planning(store) as planning:
+        found = run(plan_and_store(planning, chat()))
         lessons, planning._lessons = planning._lessons, None  # type: ignore[assignment]
         planning.settle(found, None)
         lessons_are_learned(planning)
@@ -131,11 +138,11 @@ def test_a_lesson_that_fails_harms_no_other(store, caplog):
 
 
 def test_features_whose_calls_are_counted_are_bounded(store):
-    with made(store) as planning:
+    with running_planning(store) as planning:
         planning._calls.update(
             LayoutScope("t", str(n)) for n in range(planning_._MAX_WAITING_PLANS)
         )
-        found = run(kept(planning, chat()))
+        found = run(plan_and_store(planning, chat()))
         planning.settle(found, None)
         lessons_are_learned(planning)
 
@@ -143,8 +150,8 @@ def test_features_whose_calls_are_counted_are_bounded(store):
 
 
 def test_a_call_that_is_answered_while_the_gateway_stops_teaches_nothing(store, caplog):
-    with made(store) as planning:
-        found = run(kept(planning, chat()))
+    with running_planning(store) as planning:
+        found = run(plan_and_store(planning, chat()))
         planning.close()
         planning.settle(found, None)
 

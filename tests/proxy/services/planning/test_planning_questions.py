@@ -15,9 +15,16 @@ from proxy.services.planning import planning as planning_
 from proxy.services.planning.planning import PromptPlanning
 from proxy.store.store import Store
 from slo.usage import Usage
-from tests.fakes.desk import call, route
-from tests.proxy.prefix.askings import RULES, said
-from tests.proxy.services.planning.plannings import Clock, chat, made, opened, planned, run
+from tests.fakes.call_dependencies import call, route
+from tests.proxy.prefix.planning_requests import RULES, chat_message
+from tests.proxy.services.planning.planning_fixtures import (
+    Clock,
+    as_planned,
+    chat,
+    open_store,
+    run,
+    running_planning,
+)
 
 ANSWERED = Usage(input=9_000)
 CLAUDE = route("claude", kind="anthropic", regime="anthropic-breakpoint")
@@ -29,7 +36,7 @@ OPENAI = replace(OPENAI, upstream=replace(OPENAI.upstream, tells_misses=True))
 async def asked(planning: PromptPlanning, turns: int) -> Planned:
     found = await planning.plan(chat(turns), CLAUDE)
     await planning.wait_until_stored(found)
-    return planned(found)
+    return as_planned(found)
 
 
 def about(found: Planned) -> Any:
@@ -42,7 +49,7 @@ def test_the_next_call_asks_about_the_answer_that_was_heard(store):
         planning.settle(first, ANSWERED, AnswerDiagnostics("msg_1"))
         return first, await asked(planning, 1)
 
-    with made(store) as planning:
+    with running_planning(store) as planning:
         first, second = run(work(planning))
 
     assert about(first) == {"previous_message_id": None}
@@ -50,7 +57,7 @@ def test_the_next_call_asks_about_the_answer_that_was_heard(store):
 
 
 def test_what_a_provider_says_is_joined_to_a_miss(store):
-    with made(store) as planning:
+    with running_planning(store) as planning:
         found = run(asked(planning, 0))
         heard = AnswerDiagnostics(
             "msg_1", ProviderReason(MissReason.PARAMETER_CHANGED, "the model changed")
@@ -68,7 +75,7 @@ SAID = AnswerDiagnostics(
 
 
 def test_what_a_provider_says_is_reported_without_waiting_for_a_prompt_that_is_planned(store):
-    with made(store) as planning:
+    with running_planning(store) as planning:
         found = run(asked(planning, 0))
         with planning._lock:
             miss = planning.settle(found, ANSWERED, SAID)
@@ -79,7 +86,7 @@ def test_what_a_provider_says_is_reported_without_waiting_for_a_prompt_that_is_p
 
 
 def test_what_a_provider_says_of_a_long_call_is_reported(store):
-    with made(store) as planning:
+    with running_planning(store) as planning:
         found = run(asked(planning, planning_._MAX_INLINE_BLOCKS // 2))
         miss = planning.settle(found, ANSWERED, SAID)
 
@@ -91,7 +98,7 @@ def test_what_a_provider_says_of_a_long_call_is_reported(store):
 
 def test_where_a_call_that_asked_was_refused_the_question_goes_before_the_plan(store, caplog):
     clock = Clock()
-    with made(store, now=clock) as planning:
+    with running_planning(store, now=clock) as planning:
         planning.note_refusal(run(asked(planning, 0)))
         second = run(asked(planning, 0))
         planning.note_refusal(second)
@@ -106,7 +113,7 @@ def test_where_a_call_that_asked_was_refused_the_question_goes_before_the_plan(s
 
 
 def respond(*, stored: bool, **fields: Any) -> Call:
-    sent = {"model": "any", "instructions": RULES, "input": [said("user", "Hm?")], **fields}
+    sent = {"model": "any", "instructions": RULES, "input": [chat_message("user", "Hm?")], **fields}
     return call(orjson.dumps({**sent, "store": stored}), endpoint="responses")
 
 
@@ -118,8 +125,8 @@ def test_no_layout_is_begun_where_a_provider_keeps_what_it_is_sent(tmp_path):
             used.append(args)
 
     used: list[Any] = []
-    store = opened(tmp_path, Store, PlanningMode.APPLY)
-    with made(store) as planning:
+    store = open_store(tmp_path, Store, PlanningMode.APPLY)
+    with running_planning(store) as planning:
         planning.__class__ = Learned
         run(planning.plan(respond(stored=True), OPENAI))
         assert used == []
@@ -129,7 +136,7 @@ def test_no_layout_is_begun_where_a_provider_keeps_what_it_is_sent(tmp_path):
 
 
 def test_a_response_that_goes_on_from_another_goes_unmodified_and_says_why(store):
-    with made(store) as planning:
+    with running_planning(store) as planning:
         found = run(planning.plan(respond(stored=True, previous_response_id="resp_1"), OPENAI))
 
     assert found == Passthrough("it goes on from what its provider keeps")
@@ -137,10 +144,14 @@ def test_a_response_that_goes_on_from_another_goes_unmodified_and_says_why(store
 
 def test_a_response_asks_about_the_one_before(store):
     async def work(planning: PromptPlanning) -> Planned:
-        first = planned(await planning.plan(respond(stored=True), OPENAI))
+        first = as_planned(await planning.plan(respond(stored=True), OPENAI))
         planning.settle(first, ANSWERED, AnswerDiagnostics("resp_1"))
-        items = [said("user", "Hm?"), said("assistant", "Yes."), said("user", "So?")]
-        return planned(await planning.plan(respond(stored=True, input=items), OPENAI))
+        items = [
+            chat_message("user", "Hm?"),
+            chat_message("assistant", "Yes."),
+            chat_message("user", "So?"),
+        ]
+        return as_planned(await planning.plan(respond(stored=True, input=items), OPENAI))
 
-    with made(store) as planning:
+    with running_planning(store) as planning:
         assert about(run(work(planning))) == {"comparison_response_id": "resp_1"}

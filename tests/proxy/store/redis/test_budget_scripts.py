@@ -21,7 +21,7 @@ from slo.reservations import (
     CounterLevel,
 )
 from tests.fakes.redis_keys import SERVER
-from tests.fakes.reservers import CLAIM, asked
+from tests.fakes.reservation_process import CLAIM, with_budget_store
 
 NOW: Final = 1000.0
 COUNTER: Final = CLAIM.counter
@@ -36,7 +36,7 @@ def test_one_script_frees_a_thousand_holds_and_leaves_the_rest_to_the_next(redis
         assert await store.levels([COUNTER], NOW + 10) == [CounterLevel(0, 100)]
         assert await store.levels([COUNTER], NOW + 10) == [CounterLevel(0, 0)]
 
-    asked(redis_prefix, story, trusts=True)
+    with_budget_store(redis_prefix, story, trusts=True)
 
 
 async def heard(store: RedisBudgetStore, work: Awaitable[Any]) -> Sequence[Sequence[str]]:
@@ -88,7 +88,7 @@ def test_scripts_touch_the_keys_they_are_given_and_all_lie_in_one_slot(redis_pre
                 touched += 1
         assert touched > 50
 
-    asked(redis_prefix, story)
+    with_budget_store(redis_prefix, story)
 
 
 def test_every_key_goes_by_itself_some_time_after_its_window(redis_prefix):
@@ -117,7 +117,7 @@ def test_every_key_goes_by_itself_some_time_after_its_window(redis_prefix):
             assert expected - 120 < await left(key) <= expected + 1
         assert len([key async for key in store._redis.scan_iter(f"{redis_prefix}*")]) == 8
 
-    asked(redis_prefix, story)
+    with_budget_store(redis_prefix, story)
 
 
 def test_that_counters_are_being_repaired_is_said_until_they_are(redis_prefix):
@@ -125,7 +125,7 @@ def test_that_counters_are_being_repaired_is_said_until_they_are(redis_prefix):
         await store.change_condition(CountersCondition.EMPTY, CountersCondition.REPAIRING, NOW)
         assert await left(store) == pytest.approx(UNKNOWN_WINDOW_RETENTION_S, abs=120)
 
-    asked(redis_prefix, story)
+    with_budget_store(redis_prefix, story)
 
 
 async def left(store: RedisBudgetStore) -> float:
@@ -140,7 +140,7 @@ def test_a_mark_that_is_made_anew_lasts_as_long_again(redis_prefix):
         assert await store.change_condition(CountersCondition.WHOLE, CountersCondition.WHOLE, NOW)
         assert await left(store) == pytest.approx(MARKED, abs=5)
 
-    asked(redis_prefix, story)
+    with_budget_store(redis_prefix, story)
 
 
 def test_that_counters_are_whole_is_asked_in_the_same_round_trip(redis_prefix):
@@ -152,7 +152,7 @@ def test_that_counters_are_whole_is_asked_in_the_same_round_trip(redis_prefix):
         assert [words[0] for words in said].count("EVALSHA") == 1
         assert said[0][0] == "EVALSHA"
 
-    asked(redis_prefix, story)
+    with_budget_store(redis_prefix, story)
 
 
 def test_only_so_many_settled_names_are_remembered(redis_prefix):
@@ -166,4 +166,4 @@ def test_only_so_many_settled_names_are_remembered(redis_prefix):
         assert await store._redis.zscore(key, "old-1") is None
         assert not await store.settle("new", {COUNTER: 1}, NOW)
 
-    asked(redis_prefix, story, trusts=True)
+    with_budget_store(redis_prefix, story, trusts=True)

@@ -18,7 +18,15 @@ from proxy.store.redis.requests import answer_within
 from slo.reservations import CounterClaim, CounterLevel, ReservationGranted, ReservationRefused
 from tests.fakes.clock import InstantLoop, played
 from tests.fakes.redis_keys import SERVER
-from tests.fakes.reservers import CENTS_10, CLAIM, DOLLARS_5, asked, reserver, said, tell
+from tests.fakes.reservation_process import (
+    CENTS_10,
+    CLAIM,
+    DOLLARS_5,
+    read_line,
+    reservation_process,
+    send_go,
+    with_budget_store,
+)
 from tests.fakes.slow_wire import SlowWire
 
 NOW: Final = 1000.0
@@ -28,21 +36,22 @@ COUNTER: Final = CLAIM.counter
 def test_four_processes_with_a_thousand_reservations_admit_exactly_fifty(redis_prefix):
     with ExitStack() as stack:
         processes = [
-            stack.enter_context(reserver(redis_prefix, f"process-{each}", 250)) for each in range(4)
+            stack.enter_context(reservation_process(redis_prefix, f"process-{each}", 250))
+            for each in range(4)
         ]
         for process in processes:
-            tell(process)
-        granted = [int(said(process)) for process in processes]
+            send_go(process)
+        granted = [int(read_line(process)) for process in processes]
         for process in processes:
-            tell(process)
+            send_go(process)
 
     assert sum(granted) == 50
 
 
 def test_the_holds_of_a_process_that_is_killed_free_themselves(redis_prefix):
-    with reserver(redis_prefix, "doomed", 60) as process:
-        tell(process)
-        assert said(process) == "50"
+    with reservation_process(redis_prefix, "doomed", 60) as process:
+        send_go(process)
+        assert read_line(process) == "50"
         process.kill()
 
     async def story(store: RedisBudgetStore) -> None:
@@ -51,7 +60,7 @@ def test_the_holds_of_a_process_that_is_killed_free_themselves(redis_prefix):
         after = await store.reserve("a", [CLAIM], NOW + 30, NOW + 60)
         assert after == ReservationGranted((CounterLevel(0, CENTS_10),), (1,))
 
-    asked(redis_prefix, story, trusts=True)
+    with_budget_store(redis_prefix, story, trusts=True)
 
 
 def test_redis_tells_the_time_and_callers_only_how_long(redis_prefix):
@@ -68,7 +77,7 @@ def test_redis_tells_the_time_and_callers_only_how_long(redis_prefix):
         while isinstance(await store.reserve("b", [whole], 0.0, 60.0), ReservationRefused):
             pass
 
-    asked(redis_prefix, story)
+    with_budget_store(redis_prefix, story)
 
 
 def test_only_one_kind_is_shared():
@@ -263,7 +272,7 @@ def test_what_redis_refuses_to_do_is_a_loss_too(redis_prefix):
         with pytest.raises(StoreUnavailable, match="WRONGTYPE"):
             await store.reserve("a", [CLAIM], NOW, NOW + 60)
 
-    asked(redis_prefix, story)
+    with_budget_store(redis_prefix, story)
 
 
 def test_counters_are_found_by_how_their_names_begin(redis_prefix):
@@ -279,7 +288,7 @@ def test_counters_are_found_by_how_their_names_begin(redis_prefix):
         await store.raise_spent({f"many/{number}": 1 for number in range(1500)}, NOW)
         assert len(await store.counters_from("many/", 2000)) == 1500
 
-    asked(redis_prefix, story)
+    with_budget_store(redis_prefix, story)
 
 
 def test_redis_says_what_time_it_is(redis_prefix):
@@ -287,4 +296,4 @@ def test_redis_says_what_time_it_is(redis_prefix):
         first, second = await store.time(), await store.time()
         assert 1_700_000_000 < first <= second + DEADLINE_S
 
-    asked(redis_prefix, story)
+    with_budget_store(redis_prefix, story)

@@ -34,7 +34,7 @@ from slo.reservations import (
     Reservations,
 )
 from tests.fakes.redis_keys import SERVER
-from tests.fakes.reserved import Books
+from tests.fakes.reservation_model import ReservationModel
 
 NOW = 1_000_000.0
 LATER = NOW + 30
@@ -556,7 +556,7 @@ class LifeOfCounters(RuleBasedStateMachine):
         self._make = make
         self._runner = asyncio.Runner()
         self.now = NOW
-        self.books = Books()
+        self.books = ReservationModel()
         self.condition = CountersCondition.EMPTY
 
     def ask(self, work: Any) -> Any:
@@ -610,7 +610,7 @@ class LifeOfCounters(RuleBasedStateMachine):
     @rule()
     def lose_everything(self) -> None:
         self.ask(emptied(self.store))
-        self.books, self.condition = Books(), CountersCondition.EMPTY
+        self.books, self.condition = ReservationModel(), CountersCondition.EMPTY
 
     @precondition(lambda self: self.books.holds)
     @rule()

@@ -22,8 +22,8 @@ from proxy.store.redis.objective_state import (
     SLOT_S,
 )
 from proxy.store.redis.objective_store import RedisCounters
+from tests.fakes.objective_process import ManualClock
 from tests.fakes.redis_keys import SERVER
-from tests.fakes.steered import Watch
 
 NOW = 1_790_000_000.0
 HERE = int(NOW // SLOT_S)
@@ -35,7 +35,7 @@ class Pair(NamedTuple):
 
     one: ObjectiveCounters
     other: ObjectiveCounters
-    watch: Watch
+    watch: ManualClock
 
 
 Make = Callable[[], Pair]
@@ -48,7 +48,7 @@ def make(request: pytest.FixtureRequest) -> Make:
     if request.param == "alone":
 
         def alone() -> Pair:
-            watch = Watch(NOW)
+            watch = ManualClock(NOW)
             store = LocalCounters(watch)
             return Pair(store, store, watch)
 
@@ -56,7 +56,7 @@ def make(request: pytest.FixtureRequest) -> Make:
     prefix: str = request.getfixturevalue("redis_prefix")
 
     def together() -> Pair:
-        watch, name = Watch(NOW), token_hex(4)
+        watch, name = ManualClock(NOW), token_hex(4)
         one, other = (
             RedisCounters(SERVER, name, prefix=prefix, deadline=30.0, clock=watch) for _ in range(2)
         )
@@ -432,7 +432,7 @@ class Asking:
 @pytest.fixture
 def redis_pairs(redis_prefix: str) -> Make:
     def make() -> Pair:
-        watch = Watch(NOW)
+        watch = ManualClock(NOW)
         store = RedisCounters(SERVER, token_hex(6), prefix=redis_prefix, deadline=30.0, clock=watch)
         return Pair(store, store, watch)
 
@@ -445,7 +445,7 @@ def redis_pairs(redis_prefix: str) -> Make:
 @given(asked=st.lists(ASKED, max_size=30))
 def test_whatever_happens_both_kinds_say_the_same(redis_pairs: Make, asked: list[Any]) -> None:
     async def story(pair: Pair) -> None:
-        watch = Watch(NOW)
+        watch = ManualClock(NOW)
         alone = LocalCounters(watch)
         here, there = Asking(Pair(alone, alone, watch)), Asking(pair)
         for each in asked:
@@ -455,5 +455,5 @@ def test_whatever_happens_both_kinds_say_the_same(redis_pairs: Make, asked: list
 
 
 def test_only_one_kind_is_shared() -> None:
-    assert LocalCounters(Watch(NOW)).is_shared is False
+    assert LocalCounters(ManualClock(NOW)).is_shared is False
     assert RedisCounters.is_shared is True

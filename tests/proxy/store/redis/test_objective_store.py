@@ -16,10 +16,10 @@ from proxy.store.redis.local_budget_store import StoreUnavailable
 from proxy.store.redis.objective_state import MAX_CLOCK_DRIFT_S, MAX_KEYS, RETENTION_S, SLOT_S
 from proxy.store.redis.objective_store import DEADLINE_S, RedisCounters
 from tests.fakes.clock import played
+from tests.fakes.objective_process import objective_process, open_counters
 from tests.fakes.redis_keys import SERVER
-from tests.fakes.reservers import said, tell
+from tests.fakes.reservation_process import read_line, send_go
 from tests.fakes.slow_wire import SlowWire
-from tests.fakes.steered import opened, steerer
 
 HERE: Final = 179_000_000
 LEASE: Final = 0.5
@@ -29,7 +29,7 @@ def asked(prefix: str, story: Callable[[RedisCounters], Awaitable[Any]]) -> Any:
     """What the story returns of the state whose keys start with this prefix."""
 
     async def play() -> Any:
-        store = opened(prefix)
+        store = open_counters(prefix)
         try:
             return await story(store)
         finally:
@@ -57,12 +57,13 @@ async def slot_of(store: RedisCounters) -> int:
 def test_of_four_processes_that_race_one_leads_and_what_all_counted_is_one_count(redis_prefix):
     with ExitStack() as stack:
         processes = [
-            stack.enter_context(steerer(redis_prefix, f"process-{each}", 60.0)) for each in range(4)
+            stack.enter_context(objective_process(redis_prefix, f"process-{each}", 60.0))
+            for each in range(4)
         ]
-        first = [said(process) for process in processes]
+        first = [read_line(process) for process in processes]
         for process in processes:
-            tell(process)
-        second = [said(process) for process in processes]
+            send_go(process)
+        second = [read_line(process) for process in processes]
 
     async def story(store: RedisCounters) -> int:
         slot = await slot_of(store)
@@ -75,10 +76,10 @@ def test_of_four_processes_that_race_one_leads_and_what_all_counted_is_one_count
 
 
 def test_a_leader_that_is_killed_is_followed_when_its_lease_ends_and_not_before(redis_prefix):
-    with steerer(redis_prefix, "doomed", LEASE) as process:
-        said(process)
-        tell(process)
-        doomed = int(said(process))
+    with objective_process(redis_prefix, "doomed", LEASE) as process:
+        read_line(process)
+        send_go(process)
+        doomed = int(read_line(process))
         began = monotonic()
         process.kill()
 

@@ -17,7 +17,7 @@ from proxy.tools.replay.planning import PlannedVariant
 from proxy.tools.replay.prompts import PromptReader
 from proxy.tools.replay.run import replay
 from slo.usage import Usage
-from tests.fakes.kept import kept
+from tests.fakes.planned_body_check import assert_nothing_lost
 from tests.proxy.tools.replay.scene import (
     RULES,
     assistant,
@@ -105,7 +105,7 @@ def test_a_short_conversation_goes_as_it_is_arranged_with_its_reason_counted(voc
     calls = dialogue(LONG, 3)
 
     for line, sent in zip(calls, compacted(variant, calls), strict=True):
-        kept(line.body, sent)
+        assert_nothing_lost(line.body, sent)
     assert variant.totals().calls == 0
     assert sum(variant.totals().uncompacted.values()) == 3
 
@@ -122,7 +122,7 @@ def test_a_short_conversation_goes_as_it_is_arranged_with_its_reason_counted(voc
 def test_what_cannot_be_compacted_goes_as_it_came(vocabulary, line, why):
     variant = CompactedVariant(reading("breakpoints", vocabulary), 0.0)
 
-    kept(line.body, variant.body(line, 0.0))
+    assert_nothing_lost(line.body, variant.body(line, 0.0))
     (reason,) = variant.totals().uncompacted
     assert reason == (why or reason)
 
@@ -154,7 +154,7 @@ def test_what_compaction_refuses_goes_as_it_came(vocabulary, why):
     variant = CompactedVariant(reading("breakpoints", vocabulary), 0.0, compact_chat=refusing)
     (line,) = agent(1)[:1]
 
-    kept(line.body, variant.body(line, 0.0))
+    assert_nothing_lost(line.body, variant.body(line, 0.0))
     assert variant.totals().uncompacted == {why or "not_compactable": 1}
 
 

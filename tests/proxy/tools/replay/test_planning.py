@@ -14,7 +14,7 @@ from proxy.tools.replay.lines import RecordedCall
 from proxy.tools.replay.planning import PlannedVariant
 from proxy.tools.replay.run import replay
 from slo.usage import Usage
-from tests.fakes.kept import kept
+from tests.fakes.planned_body_check import assert_nothing_lost
 from tests.proxy.tools.replay.scene import RULES, call, dialogue, reading, system, timed, tool, user
 
 LONG = [f"{rule} It stands in volume {number}." for number, rule in enumerate(RULES * 4)]
@@ -80,7 +80,7 @@ def test_what_varies_moves_once_the_traffic_has_shown_it_and_no_sooner(vocabular
     assert all(stays[:5])
     assert not stays[-1]
     for line, raw in zip(calls, found, strict=True):
-        kept(line.body, raw)
+        assert_nothing_lost(line.body, raw)
 
 
 def test_marked_moves_no_text(vocabulary):

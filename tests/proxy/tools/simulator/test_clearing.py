@@ -18,7 +18,7 @@ from proxy.tools.simulator.clearing import (
     clear_tool_results,
 )
 from proxy.tools.simulator.refusals import SimulatedRefusal
-from tests.fakes.desk import call
+from tests.fakes.call_dependencies import call
 from tests.proxy.tools.simulator.scene import CLAUDE_TOOL, TOOL, Scene, events, user
 
 EVENT: TypeAdapter[Any] = TypeAdapter(BetaRawMessageStreamEvent)

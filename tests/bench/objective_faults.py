@@ -1,0 +1,230 @@
+# ruff: noqa: T201 - a script prints its result
+"""What becomes of calls and promises while something fails: callers, ledger, decisions.
+
+Usage: python -m tests.bench.objective_faults [--quick]
+
+The faults of an upstream and of a clock are played over HTTP in time that leaps, two calls a second
+for ten minutes, all streams; the fault is there for two of them. Those of Redis, the database and a
+leading gateway are real, and so is their time (``tests.bench.objective_outages``).
+"""
+
+import argparse
+import asyncio
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from proxy.records.receipt import Receipt
+from slo.alert import Alert
+from tests.bench import objective_outages
+from tests.fakes.http_caller import HttpAnswer
+from tests.fakes.virtual_clock import run_in_virtual_time
+from tests.fakes.virtual_gateway import VirtualGateway, question, virtual_gateway
+
+TTFT = """
+[[objectives]]
+name = "chat-ttft"
+metric = "ttft"
+p = 95
+under = "500ms"
+"""
+ERRORS = """
+[[objectives]]
+name = "chat-errors"
+metric = "errors"
+at_most = "2%"
+"""
+LADDER = 'enforce = "degrade"\nladder = ["small"]\n'
+#: What is promised: nothing but an alert, or to go to another model.
+PROMISES = {
+    "alert": TTFT + ERRORS,
+    "degrade": TTFT + LADDER + ERRORS + LADDER,
+}
+#: What ``big`` suffers.
+CUES = {
+    "hang before headers": "hang",
+    "slow first byte": "slow=20",
+    "keep-alives only": "keepalives",
+    "429 storm": "429=20",
+}
+#: By how many seconds the clock is wrong from the middle of the fault on; ``big`` is slow then.
+JUMPS = {"clock jumps ahead 1 h": 3600.0, "clock jumps back 1 h": -3600.0}
+_SLOWER = "slow=5"
+_NANOS = 1_000_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """A fault, and what is promised while it lasts.
+
+    Attributes:
+        begins: When, in seconds.
+        ends: The same.
+        over: When the last call is made.
+        rate: Calls a second.
+    """
+
+    name: str
+    promise: str = "degrade"
+    begins: float = 60.0
+    ends: float = 180.0
+    over: float = 600.0
+    rate: float = 2.0
+
+    @property
+    def cue(self) -> str:
+        """What ``big`` suffers."""
+        return CUES.get(self.name, _SLOWER)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FaultResult:
+    """What became of a fault.
+
+    Attributes:
+        heard: What callers heard.
+        receipts: All that the ledger holds.
+        charged: Nano-dollars that the simulator charged.
+        moves: When objectives moved, and what the log said.
+        breaker: What the breaker of ``big`` was when the fault ended, and in the end.
+        alerts: What was told.
+        errors: What the log said that is worse than a warning.
+    """
+
+    fault: Fault
+    heard: Sequence[HttpAnswer]
+    receipts: Sequence[Receipt]
+    charged: int
+    moves: Sequence[tuple[float, str]]
+    breaker: tuple[str, str]
+    alerts: Sequence[Alert]
+    errors: Sequence[str]
+
+    @property
+    def meanwhile(self) -> list[HttpAnswer]:
+        """The calls that were made while it lasted."""
+        return [each for each in self.heard if self.fault.begins <= each.began < self.fault.ends]
+
+    @property
+    def got(self) -> Counter[str]:
+        """What the callers of that time got, in a few words, and how often."""
+        return Counter(map(got, self.meanwhile))
+
+    @property
+    def exact(self) -> int:
+        """Nano-dollars of what upstreams told."""
+        return sum(each.cost_nanos or 0 for each in self.receipts if not each.estimated)
+
+    @property
+    def estimated(self) -> int:
+        """Nano-dollars of what they may bill for attempts that were given up."""
+        return sum(each.cost_nanos or 0 for each in self.receipts if each.estimated)
+
+    @property
+    def finals(self) -> dict[str, Receipt]:
+        """The receipt that each call ended with; there is exactly one."""
+        found = {each.call_id: each for each in self.receipts if each.final}
+        assert len(found) == sum(each.final for each in self.receipts)
+        return found
+
+
+def got(heard: HttpAnswer) -> str:
+    """What a caller got, in a few words."""
+    if heard.status == 200:
+        said = "answer" if heard.is_whole and b"[DONE]" in heard.body else "part of an answer"
+        return f"{said}, moved ({heard.moved.partition(': ')[2]})" if heard.moved else said
+    after = heard.headers.get("retry-after", "")
+    return f"{heard.status} {heard.error['code']}" + (f", retry-after {after}" if after else "")
+
+
+def meet(fault: Fault) -> FaultResult:
+    """Let it happen."""
+    with tempfile.TemporaryDirectory() as folder:
+        return run_in_virtual_time(lambda: _met(Path(folder), fault))
+
+
+async def _met(folder: Path, fault: Fault) -> FaultResult:
+    async with virtual_gateway(folder, PROMISES[fault.promise]) as world:
+        loop = asyncio.get_running_loop()
+        breakers: list[str] = []
+        loop.call_at(fault.begins, world.lab.inject_fault, "big", fault.cue)
+        loop.call_at(fault.ends - 0.1, lambda: breakers.append(world.breaker("big")))
+        loop.call_at(fault.ends, world.lab.inject_fault, "big", "")
+        if fault.name in JUMPS:
+            at = (fault.begins + fault.ends) / 2
+            loop.call_at(at, setattr, world.clock, "ahead", JUMPS[fault.name])
+        heard = await _called(world, fault)
+        breakers.append(world.breaker("big"))
+        await asyncio.sleep(5)
+        return FaultResult(
+            fault=fault,
+            heard=heard,
+            receipts=world.receipts(),
+            charged=world.charged(),
+            moves=world.moves(),
+            breaker=(breakers[0], breakers[1]),
+            alerts=world.alerts(),
+            errors=world.said.worse,
+        )
+
+
+async def _called(world: VirtualGateway, fault: Fault) -> list[HttpAnswer]:
+    calls: list[asyncio.Task[HttpAnswer]] = []
+    async with asyncio.TaskGroup() as group:
+        for number in range(round(fault.over * fault.rate)):
+            calls.append(group.create_task(world.dialler.ask(question(number))))
+            await asyncio.sleep(1 / fault.rate)
+    return [call.result() for call in calls]
+
+
+def row(met: FaultResult) -> tuple[str, ...]:
+    """The cells of the table."""
+    firsts = sorted(each.first for each in met.meanwhile if each.first is not None)
+    slowest = max(each.took for each in met.meanwhile)
+    middle = f"{firsts[len(firsts) // 2] * 1000:.0f} ms" if firsts else "-"
+    lost = {each.call for each in met.heard} - met.finals.keys()
+    alerts = Counter(f"{each.kind} {'open' if each.is_open else 'ended'}" for each in met.alerts)
+    return (
+        met.fault.name,
+        met.fault.promise,
+        "; ".join(f"{count} {what}" for what, count in met.got.most_common()),
+        middle,
+        f"{slowest:.1f} s",
+        f"${met.exact / _NANOS:.6f}" + ("" if met.exact == met.charged else " WRONG"),
+        f"${met.estimated / _NANOS:.6f}",
+        f"{len(met.receipts)} of {len(met.heard)} calls, {len(lost)} lost",
+        "; ".join(f"{at:.0f} s {line.partition(':')[0]}" for at, line in met.moves) or "-",
+        " → ".join(met.breaker),
+        ", ".join(f"{count} {what}" for what, count in alerts.items()) or "-",
+    )
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="only what takes no real time")
+    options = parser.parse_args()
+    print(
+        "| fault | promise | callers of these two minutes got | first word, p50 | slowest | spent,"
+        " as the upstream told | spent on what was given up, estimated | receipts | moves | breaker"
+        " | alerts |\n|---|---|---|--:|--:|--:|--:|--:|---|---|---|"
+    )
+    for fault in faults():
+        met = meet(fault)
+        print(f"| {' | '.join(row(met))} |", flush=True)
+        for line in met.errors:
+            print(f"  ERROR {line}")
+    if not options.quick:
+        objective_outages.print_outages()
+
+
+def faults() -> list[Fault]:
+    """Those of the table whose time leaps."""
+    both = [Fault(name=name, promise=promise) for name in CUES for promise in PROMISES]
+    return both + [Fault(name=name) for name in JUMPS]
+
+
+if __name__ == "__main__":
+    main()

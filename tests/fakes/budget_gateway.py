@@ -1,0 +1,152 @@
+"""A town with budgets: one dear model, whose calls of a thousand tokens may cost ten cents.
+
+Another is dear by its prompts, a third is cheap, but may generate very much.
+"""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+
+from proxy.app import Gateway, gateway
+from proxy.settings import Settings
+from proxy.tools.simulator.server import serving
+from proxy.tools.simulator.upstream import Simulator
+from tests.fakes.background_loop import running_in_thread
+from tests.fakes.databases import migrated_sqlite
+from tests.fakes.gateway_fixture import running_simulator
+
+DEAR = """
+[[models]]
+id = "dear-lab"
+upstream = "lab"
+model = "gpt-lab"
+price = { input = "0", output = "100" }
+max_output = 4096
+
+[[models]]
+id = "heavy-lab"
+upstream = "lab"
+model = "gpt-lab"
+price = { input = "100", output = "100" }
+max_output = 4096
+
+[[models]]
+id = "long-lab"
+upstream = "lab"
+model = "gpt-lab"
+price = { input = "0.75", output = "4.50" }
+max_output = 128000
+"""
+#: What a team may spend in a day: fifty calls of ten cents.
+FIVE = """
+[[budgets]]
+name = "day"
+scope = "team"
+unit = "usd"
+window = "day"
+limit = "5"
+hold = "worst"
+"""
+#: What a call asks for by default: ten cents at most.
+DIME = {
+    "model": "dear-lab",
+    "messages": [{"role": "user", "content": "Say something."}],
+    "max_completion_tokens": 1000,
+}
+_CREATED = 1_790_000_000.0
+
+
+@dataclass(frozen=True)
+class BudgetGateway:
+    """What a test needs of it.
+
+    Attributes:
+        keys: A key of each team, by its name.
+        gate: While it is shut, the simulator answers nothing.
+    """
+
+    url: str
+    keys: Mapping[str, str]
+    gateway: Gateway
+    lab: Simulator
+    gate: threading.Event = field(default_factory=threading.Event)
+
+    def headers(self, team: str = "acme") -> dict[str, str]:
+        return {"authorization": f"Bearer {self.keys[team]}"}
+
+    def call(self, team: str = "acme", headers: Any = None, **fields: Any) -> httpx.Response:
+        """The answer to a call."""
+        return httpx.post(
+            f"{self.url}/chat/completions",
+            content=orjson.dumps(DIME | fields),
+            headers=self.headers(team) | {"content-type": "application/json"} | (headers or {}),
+            timeout=60,
+            trust_env=False,
+        )
+
+    def costs(self) -> int:
+        """Nano-dollars of all calls in the ledger."""
+        opened = self.gateway.store
+        assert opened.drain.flush(20)
+        return sum(
+            each.nanos for each in opened.spendings.from_rollups("organization", 0, 2e10).values()
+        )
+
+
+async def bare_call_status(url: str, key: str) -> int:
+    """The status of a call on a connection of its own; lighter than any client."""
+    where, content = httpx.URL(url), orjson.dumps(DIME)
+    head = (
+        f"POST {where.path}/chat/completions HTTP/1.1\r\nhost: gateway\r\nconnection: close\r\n"
+        f"authorization: Bearer {key}\r\ncontent-type: application/json\r\n"
+        f"content-length: {len(content)}\r\n\r\n"
+    )
+    reader, writer = await asyncio.open_connection(where.host, where.port)
+    writer.write(head.encode() + content)
+    answer = await reader.read()
+    writer.close()
+    return int(answer[9:12])
+
+
+@asynccontextmanager
+async def _budgeted(folder: Path, settings: Mapping[str, Any]) -> AsyncIterator[BudgetGateway]:
+    async with running_simulator(folder, time_scale=0.0001) as (lab, catalog):
+        catalog.write_text(catalog.read_text() + DEAR)
+        chosen = Settings(
+            folder=folder / "gateway",
+            catalog=catalog,
+            policies=folder / "policies.toml",
+            **settings,
+        )
+        migrated_sqlite(chosen.folder / "thriftgate.db")
+        async with gateway(chosen) as running, serving(running.app) as url:
+            keys = {}
+            known = {team.name: team for team in running.store.teams.all()}
+            for name in ("acme", "other"):
+                team = known.get(name) or running.store.teams.create(name, now=_CREATED)
+                _, keys[name] = running.store.teams.create_key(team.id, "first", now=_CREATED)
+            made = BudgetGateway(url=url, keys=keys, gateway=running, lab=lab)
+            made.gate.set()
+
+            async def gated(seconds: float) -> None:
+                while not made.gate.is_set():  # noqa: ASYNC110 - another thread sets it
+                    await asyncio.sleep(0.01)
+                await asyncio.sleep(seconds)
+
+            lab.sleep = gated
+            yield made
+
+
+@contextmanager
+def budget_gateway(folder: Path, promises: str, **settings: Any) -> Iterator[BudgetGateway]:
+    """A running town; its settings are the gateway's, as keyword arguments."""
+    (folder / "policies.toml").write_text(promises)
+    with running_in_thread(lambda: _budgeted(folder, settings)) as made:
+        yield made

@@ -1,0 +1,196 @@
+"""A desk with fakes on it, and calls to put there."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from proxy.calls.deadlines import CallWatchdog, WatchdogTimer
+from proxy.calls.metering import Meter
+from proxy.calls.pipeline import serve
+from proxy.calls.ports import CallContext, Caller, Dependencies
+from proxy.calls.retry_policy import RetryPolicy
+from proxy.calls.settlement import AttemptInfo, Pseudonymizer
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Model, Route, Upstream
+from proxy.prefix.planned import Passthrough, Planned
+from proxy.prefix.provider_diagnostics import AnswerDiagnostics
+from proxy.records.call import Call, Key
+from proxy.records.receipt import Receipt
+from proxy.records.request_fields import parse_request_fields
+from proxy.records.timeline import Timeline
+from proxy.upstream.port import Transport
+from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
+from slo.usage import Usage
+
+KEY = Key(id="key_1", team="team_1", team_name="acme", feature="chat")
+#: One dollar per million prompt tokens, a tenth of it cached, four for generated ones.
+RATES = TokenRates(input=1_000_000_000, cache_read=100_000_000, output=4_000_000_000)
+TARIFF = Tariff(periods=(PricePeriod(sheets={"": PriceSheet(rates=RATES)}),))
+ESTIMATE = Usage(input=11, output=7)
+
+
+def route(
+    name: str = "one", kind: str = "openai", *, bills_abandoned: bool = False, **fields: Any
+) -> Route:
+    """A route to an upstream that stops when it is left, unless told otherwise."""
+    upstream = Upstream(
+        name=name,
+        kind="anthropic" if kind == "anthropic" else "openai",
+        base_url=f"http://{name}/v1",
+        provider=name,
+        bills_abandoned=bills_abandoned,
+    )
+    return Route(**{"name": f"{name}/m", "upstream": upstream, "tariff": TARIFF, **fields})
+
+
+def catalog(*routes: Route) -> Catalog:
+    served = routes or (route(),)
+    return Catalog(
+        models={"m": Model(id="m", routes=served)},
+        upstreams={each.upstream.name: each.upstream for each in served},
+        default=route("default", tariff=None),
+    )
+
+
+def call(body: bytes, endpoint: str = "chat/completions", **fields: Any) -> Call:
+    return Call(
+        **{
+            "id": "call_1",
+            "key": KEY,
+            "method": "POST",
+            "endpoint": endpoint,
+            "headers": {"content-type": "application/json"},
+            "body": body,
+            "fields": fields["fields"] if "fields" in fields else parse_request_fields(body),
+            "feature": "chat",
+            "arrived": 1_790_000_000.0,
+            **fields,
+        }
+    )
+
+
+class FakeLedger:
+    def __init__(self) -> None:
+        self.receipts: list[Receipt] = []
+
+    def keep(self, receipt: Receipt) -> None:
+        self.receipts.append(receipt)
+
+
+class FakeEstimator:
+    """Estimates the same for every call, and remembers what it could learn from.
+
+    Attributes:
+        usual: Output tokens that most answers stay below; None where nothing is learned.
+    """
+
+    def __init__(self, *, takes: float = 0.0, usual: int | None = None) -> None:
+        self._takes = takes
+        self.usual = usual
+        self.learnt: list[Usage] = []
+        self.delivered: list[str] = []
+
+    async def usage(self, call: Call, route: Route, meter: Meter | None) -> Usage:
+        await asyncio.sleep(self._takes)
+        self.delivered.append(meter.delivered_text() if meter is not None else "")
+        return ESTIMATE
+
+    def learn(self, call: Call, route: Route, usage: Usage) -> None:
+        self.learnt.append(usage)
+
+    def usual_output(self, call: Call, route: Route) -> int | None:
+        return self.usual
+
+
+class HoldsNothing:
+    """A part of limits that no budget is among.
+
+    Attributes:
+        held: Output tokens that are held for every attempt.
+    """
+
+    held: int | None = None
+
+    def held_output(self, attempt: AttemptInfo) -> int | None:
+        return self.held
+
+
+class NoPlanning:
+    """Sends every call unmodified.
+
+    Attributes:
+        told: What it was told of attempts, in order.
+    """
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    async def plan(self, call: Call, route: Route) -> Passthrough:
+        self.told.append("planned")
+        return Passthrough()
+
+    def note_answer_started(self, planned: Planned | Passthrough) -> None:
+        self.told.append("begun")
+
+    def note_attempt_ended(self, planned: Planned | Passthrough) -> None:
+        self.told.append("ended")
+
+    def note_refusal(self, planned: Planned) -> None:
+        self.told.append("refused")
+
+    async def wait_until_stored(self, planned: Planned | Passthrough) -> None:
+        pass
+
+    def settle(
+        self, planned: Planned | Passthrough, usage: Usage | None, diagnostics: AnswerDiagnostics
+    ) -> None:
+        return None
+
+
+class LoopTasks:
+    """Tasks of the running loop, held until the test ends."""
+
+    def __init__(self) -> None:
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work())
+        self._tasks.append(task)
+        return task
+
+    keep = start
+
+    def end(self, *tasks: asyncio.Task[None]) -> None:
+        for task in tasks:
+            task.cancel()
+
+
+def fake_dependencies(
+    transport: Transport,
+    *routes: Route,
+    patience: RetryPolicy | None = None,
+    estimator: FakeEstimator | None = None,
+) -> tuple[Dependencies, FakeLedger]:
+    ledger = FakeLedger()
+    made = Dependencies(
+        catalog=catalog(*routes),
+        transport=transport,
+        ledger=ledger,
+        estimator=estimator or FakeEstimator(),
+        planning=NoPlanning(),
+        pseudonymizer=Pseudonymizer(b"secret"),
+        retry_policy=patience or RetryPolicy(retries=0),
+        tasks=LoopTasks(),
+    )
+    return made, ledger
+
+
+def events(*datas: str) -> bytes:
+    return b"".join(f"data: {data}\n\n".encode() for data in datas)
+
+
+async def serve_call(asked: Call, caller: Caller, table: Dependencies, timeline: Timeline) -> None:
+    """Serve a call as the front does once it has read its body."""
+    with CallWatchdog(WatchdogTimer(table.tasks.start)) as watch:
+        watch.watch_caller(caller.wait_until_gone)
+        await serve(CallContext(asked, caller, table, watch, timeline))

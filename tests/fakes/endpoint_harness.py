@@ -1,0 +1,95 @@
+"""A front with fakes behind it: keys, room, a desk and an upstream."""
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+
+from proxy.api.body_limits import BodyMemoryLimit
+from proxy.api.endpoint import Endpoint, EndpointDependencies
+from proxy.catalog.families import UnlistedModels
+from proxy.records.call import Key
+from proxy.records.receipt import Receipt
+from tests.fakes.answers import ASKED, COMPLETION
+from tests.fakes.asgi import Connection, asked, nothing, refusal, scope
+from tests.fakes.call_dependencies import KEY, fake_dependencies
+from tests.fakes.clock import played
+from tests.fakes.upstream import FakeTransport, Piece, Scripted
+
+KEYS = {
+    "tg-1": KEY,
+    "tg-3": msgspec.structs.replace(KEY, id="key_3", team="team_3"),
+    "tg-revoked": msgspec.structs.replace(KEY, revoked=True),
+}
+SECRETS = {"tg-2": msgspec.structs.replace(KEY, id="key_2", feature="")}
+
+
+@dataclass
+class FakeKeys:
+    """Some keys are known at once, some only to the database."""
+
+    teams: int = 1
+
+    def find(self, token: str) -> Key | None:
+        return KEYS.get(token)
+
+    async def fetch(self, token: str) -> Key | None:
+        await asyncio.sleep(0)
+        return SECRETS.get(token)
+
+
+@dataclass
+class FakeCapacity:
+    said: str = ""
+
+    def trouble(self) -> str:
+        return self.said
+
+
+@dataclass
+class EndpointHarness:
+    """A front with fakes behind it."""
+
+    scripts: tuple[Scripted | Piece, ...] = (Scripted([COMPLETION]),)
+    teams: int = 1
+    trouble: str = ""
+    shared: bool = False
+    max_calls: int = 2
+    body: int = 1000
+    bodies: int = 2000
+    passing: UnlistedModels = field(default_factory=UnlistedModels)
+    receipts: list[Receipt] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.room = BodyMemoryLimit(each=self.body, all_together=self.bodies)
+        self.transport = FakeTransport(self.scripts)
+        table, ledger = fake_dependencies(self.transport)
+        table = replace(table, catalog=replace(table.catalog, passing=self.passing))
+        self.receipts = ledger.receipts
+        door = EndpointDependencies(
+            keys=FakeKeys(self.teams),
+            capacity=FakeCapacity(self.trouble),
+            now=lambda: 1_790_000_000.0,
+            ticks=lambda: 0.0,
+            call_id=lambda at: f"call_{at:.0f}",
+            body_memory=self.room,
+            max_calls=self.max_calls,
+            shared_state=self.shared,
+        )
+        self.front = Endpoint(nothing, table, door)
+
+    def ask(self, body: bytes | Connection = ASKED, *args: Any, **head: Any) -> Connection:
+        connection = body if isinstance(body, Connection) else Connection([body])
+        return played(asked(self.front, scope(*args, **head), connection))
+
+
+def endpoint_refusal(
+    body: bytes | Connection = ASKED, house: EndpointHarness | None = None, **head: Any
+) -> Any:
+    """How the front refuses this, the status in front; nothing is sent upstream."""
+    house = house or EndpointHarness()
+    connection = house.ask(body, **head)
+    error = refusal(connection)
+    assert house.transport.sent == []
+    return connection.status, error["code"], error["param"]

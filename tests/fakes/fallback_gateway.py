@@ -1,0 +1,137 @@
+"""A town whose models have others that answer in their place, asked with the official SDK."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import openai
+
+from proxy.app import Gateway, gateway
+from proxy.records.receipt import Receipt
+from proxy.settings import Settings
+from proxy.tools.simulator.app import app
+from proxy.tools.simulator.models import SimulatedModel, SimulatorSettings
+from proxy.tools.simulator.server import serving
+from proxy.tools.simulator.upstream import Simulator
+from tests.fakes.background_loop import running_in_thread
+from tests.fakes.databases import migrated_sqlite
+
+_CLAUDE = {"wire": "anthropic", "regime": "", "traits": frozenset({"sampling"})}
+#: ``narrow`` and ``narrow-claude`` take fifty tokens.
+MODELS = {
+    "main": SimulatedModel(regime="", ttft=0.0, itl=0.0),
+    "spare": SimulatedModel(regime="", ttft=0.0, itl=0.0),
+    "narrow": SimulatedModel(regime="", ttft=0.0, itl=0.0, window=50),
+    "narrow-claude": SimulatedModel(**_CLAUDE, ttft=0.0, itl=0.0, window=50),  # type: ignore[arg-type]
+}
+_CATALOG = """
+[upstreams.lab]
+kind = "openai"
+base_url = "{url}"
+headers = {{ authorization = "Bearer sk-simulated" }}
+
+[upstreams.lab-anthropic]
+kind = "anthropic"
+base_url = "{url}"
+headers = {{ x-api-key = "sk-simulated" }}
+
+[[models]]
+id = "main"
+upstream = "lab"
+window = 128_000
+max_output = 4_096
+price = {{ input = "2", output = "100" }}
+fallbacks = ["spare"]
+
+[[models]]
+id = "spare"
+upstream = "lab"
+window = 128_000
+max_output = 4_096
+price = {{ input = "0.2", output = "1" }}
+
+[[models]]
+id = "narrow"
+upstream = "lab"
+window = 128_000
+max_output = 4_096
+price = {{ input = "2", output = "10" }}
+when_too_long = ["narrow-claude", "spare"]
+
+[[models]]
+id = "narrow-claude"
+upstream = "lab-anthropic"
+window = 128_000
+max_output = 4_096
+price = {{ input = "2", output = "10" }}
+traits = ["sampling"]
+when_too_long = ["spare"]
+
+[[models]]
+id = "alone"
+upstream = "lab"
+model = "narrow"
+window = 128_000
+max_output = 4_096
+price = {{ input = "2", output = "10" }}
+"""
+#: A prompt that ``narrow`` has no room for.
+LONG = "Tell me of it, word by word, and of all that came before. " * 20
+
+
+@dataclass(frozen=True)
+class FallbackGateway:
+    """What a test needs of it."""
+
+    url: str
+    sdk: openai.OpenAI
+    gateway: Gateway
+    lab: Simulator
+    team: str
+
+    def ask(self, model: str, said: str = "Say something.", **fields: Any) -> Any:
+        """The raw answer to a chat call of the SDK's, which tries once."""
+        return self.sdk.chat.completions.with_raw_response.create(
+            model=model, messages=[{"role": "user", "content": said}], **fields
+        )
+
+    def receipts(self, call_id: str) -> list[Receipt]:
+        """What the ledger holds of a call."""
+        store = self.gateway.store
+        assert store.drain.flush(20)
+        return store.ledger.call_receipts(call_id, self.team)
+
+
+@asynccontextmanager
+async def _second(
+    folder: Path, promises: str, settings: dict[str, Any]
+) -> AsyncIterator[FallbackGateway]:
+    lab = Simulator(SimulatorSettings(models=MODELS), clock=time.monotonic, sleep=asyncio.sleep)
+    (folder / "policies.toml").write_text(promises)
+    async with serving(app(lab)) as upstream:
+        (folder / "catalog.toml").write_text(_CATALOG.format(url=upstream))
+        chosen = Settings(
+            folder=folder / "gateway",
+            catalog=folder / "catalog.toml",
+            policies=folder / "policies.toml",
+            **settings,
+        )
+        migrated_sqlite(chosen.folder / "thriftgate.db")
+        async with gateway(chosen) as running, serving(running.app) as url:
+            team = running.store.teams.create("acme", now=1_790_000_000.0)
+            _, key = running.store.teams.create_key(team.id, "first", now=1_790_000_000.0)
+            with openai.OpenAI(base_url=url, api_key=key, max_retries=0) as sdk:
+                yield FallbackGateway(url, sdk, running, lab, team.id)
+
+
+@contextmanager
+def fallback_gateway(
+    folder: Path, promises: str = "", **settings: Any
+) -> Iterator[FallbackGateway]:
+    """A running one; its settings are the gateway's, as keyword arguments."""
+    with running_in_thread(lambda: _second(folder, promises, settings)) as made:
+        yield made

@@ -1,0 +1,144 @@
+"""A whole gateway before a whole lab, on real sockets, in a thread of its own."""
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from proxy.app import Gateway, gateway
+from proxy.records.receipt import Receipt
+from proxy.settings import Settings
+from proxy.tools.simulator.app import app
+from proxy.tools.simulator.models import SimulatedModel, SimulatorSettings
+from proxy.tools.simulator.server import serving
+from proxy.tools.simulator.upstream import Simulator
+from tests.fakes.background_loop import running_in_thread
+from tests.fakes.databases import migrated_sqlite
+
+PRICE = (
+    '{ input = "1.00", cache_read = "0.10", write_5m = "1.25", write_1h = "2.00", output = "4.00" }'
+)
+TRAITS = ("adaptive_thinking", "mid_system", "structured", "forced_tools", "sampling")
+MODELS = {
+    "gpt-lab": SimulatedModel(regime="openai-interval", traits=frozenset(TRAITS)),
+    "claude-lab": SimulatedModel(
+        wire="anthropic",
+        regime="anthropic-breakpoint",
+        min_cache_tokens=512,
+        traits=frozenset(TRAITS),
+    ),
+    "embed-lab": SimulatedModel(regime="", dimensions=8),
+}
+CATALOG = """
+default = "lab"
+
+[upstreams.lab]
+kind = "openai"
+base_url = "{url}"
+key_env = "LAB_KEY"
+
+[upstreams.lab-anthropic]
+kind = "anthropic"
+base_url = "{url}"
+key_env = "LAB_KEY"
+
+[[models]]
+id = "gpt-lab"
+upstream = "lab"
+price = {price}
+max_output = 4096
+
+[[models]]
+id = "claude-lab"
+upstream = "lab-anthropic"
+price = {price}
+max_output = 4096
+traits = {traits}
+
+[[models]]
+id = "embed-lab"
+upstream = "lab"
+price = {{ input = "0.02" }}
+"""
+
+
+@dataclass(frozen=True)
+class GatewayFixture:
+    """What a test needs of it.
+
+    Attributes:
+        url: The gateway's base URL, up to and including ``/v1``.
+        key: A key of the first team.
+    """
+
+    url: str
+    key: str
+    folder: Path
+    gateway: Gateway
+    lab: Simulator
+
+    def receipts(self, call_id: str) -> list[Receipt]:
+        """What the ledger holds of a call, once all that was journalled is in it."""
+        store = self.gateway.store
+        assert store.drain.flush(20)
+        team = store.teams.all()[0]
+        return store.ledger.call_receipts(call_id, team.id)
+
+    def all_receipts(self) -> list[Receipt]:
+        """Everything the ledger holds, by call and attempt."""
+        store = self.gateway.store
+        assert store.drain.flush(20)
+        team = store.teams.all()[0]
+        with closing(sqlite3.connect(self.folder / "gateway" / "thriftgate.db")) as database:
+            rows = database.execute("SELECT DISTINCT call_id FROM calls ORDER BY call_id")
+            ids = [call_id for (call_id,) in rows]
+        return [one for call_id in ids for one in store.ledger.call_receipts(call_id, team.id)]
+
+    def of_feature(self, feature: str, calls: int = 1) -> list[Receipt]:
+        """The receipts of a feature, once that many calls have ended."""
+        until = time.monotonic() + 5
+        while True:
+            found = [receipt for receipt in self.all_receipts() if receipt.feature == feature]
+            if sum(receipt.final for receipt in found) >= calls or time.monotonic() > until:
+                return found
+            time.sleep(0.02)
+
+
+@asynccontextmanager
+async def running_simulator(
+    folder: Path, *, time_scale: float = 0.0
+) -> AsyncIterator[tuple[Simulator, Path]]:
+    """A simulator, and the catalog of a gateway before it."""
+    lab = Simulator(
+        SimulatorSettings(models=MODELS, time_scale=time_scale, keepalive=0.01),
+        clock=time.monotonic,
+        sleep=asyncio.sleep,
+    )
+    async with serving(app(lab)) as upstream:
+        catalog = folder / "catalog.toml"
+        traits = "[" + ", ".join(f'"{trait}"' for trait in TRAITS) + "]"
+        catalog.write_text(CATALOG.format(url=upstream, price=PRICE, traits=traits))
+        yield lab, catalog
+
+
+@asynccontextmanager
+async def _town(folder: Path, settings: Mapping[str, Any]) -> AsyncIterator[GatewayFixture]:
+    async with running_simulator(folder) as (lab, catalog):
+        chosen = Settings(folder=folder / "gateway", catalog=catalog, **settings)
+        if not chosen.database_url:
+            migrated_sqlite(chosen.folder / "thriftgate.db")
+        async with gateway(chosen) as running, serving(running.app) as url:
+            team = running.store.teams.create("acme", now=1_790_000_000.0)
+            _, key = running.store.teams.create_key(team.id, "first", now=1_790_000_000.0)
+            yield GatewayFixture(url=url, key=key, folder=folder, gateway=running, lab=lab)
+
+
+@contextmanager
+def running_gateway(folder: Path, **settings: Any) -> Iterator[GatewayFixture]:
+    """A running town; its settings are the gateway's, as keyword arguments."""
+    with running_in_thread(lambda: _town(folder, settings)) as made:
+        yield made

@@ -1,0 +1,70 @@
+"""An event loop whose time leaps: real sockets, and nobody waits in real time.
+
+Its time stands still while anybody has something to do: bytes that have come, a thread's answer
+that is due. Once nobody has, it leaps to whatever is to happen next. What runs on it takes no time
+at all, so an hour of calls is over as soon as their work is done, and what it measures is what the
+upstream's delays and the gateway's own waits come to.
+"""
+
+import asyncio
+import selectors
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar, TypeVarTuple, Unpack
+
+T = TypeVar("T")
+A = TypeVarTuple("A")
+
+#: Real seconds that a thread is waited for; then time goes on without it.
+_THREAD = 1.0
+
+
+class _Selector(selectors.DefaultSelector):
+    """Waits for nothing that can be leapt over."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+        self.threads = 0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """What has come; where nothing has, the timeout is over at once."""
+        found = super().select(0)
+        if found or timeout == 0:
+            return found
+        if timeout is None:
+            return super().select(None)
+        # What was sent a moment ago may still be on its way through the kernel.
+        found = super().select(_THREAD if self.threads else 0)
+        if not found:
+            self.now += timeout
+        return found
+
+
+class VirtualTimeLoop(asyncio.SelectorEventLoop):
+    """The loop."""
+
+    def __init__(self) -> None:
+        self._leaps = _Selector()
+        super().__init__(self._leaps)
+
+    def time(self) -> float:
+        """Seconds since it was made, as far as anybody on it can tell."""
+        return self._leaps.now
+
+    def run_in_executor(
+        self, executor: Any, func: Callable[[Unpack[A]], T], *args: *A
+    ) -> asyncio.Future[T]:
+        """As any loop, but its time waits for the thread."""
+        self._leaps.threads += 1
+        future = super().run_in_executor(executor, func, *args)
+        future.add_done_callback(self._answered)
+        return future
+
+    def _answered(self, _: object) -> None:
+        self._leaps.threads -= 1
+
+
+def run_in_virtual_time(story: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """What the story comes to, told on a loop of its own whose time leaps."""
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        return runner.run(story())

@@ -1,0 +1,269 @@
+"""A gateway with policies before a simulator, on real sockets, in virtual time.
+
+Two models: ``big``, which callers ask for, and ``small``. Gateway, lab and callers share one loop,
+whose time is the only one there is (see ``virtual_clock``); threads and disks take none of it.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+import orjson
+from sqlalchemy import select
+
+from proxy.api.endpoint import Endpoint
+from proxy.app import Gateway, gateway
+from proxy.records.feature_mode import PlanningMode
+from proxy.records.receipt import Receipt
+from proxy.settings import Settings
+from proxy.store.sql import schema
+from proxy.store.sql.database import read_transaction
+from proxy.tools.simulator.app import app
+from proxy.tools.simulator.models import SimulatedModel, SimulatorSettings
+from proxy.tools.simulator.server import serving
+from proxy.tools.simulator.upstream import Simulator
+from slo.alert import Alert
+from slo.price import call_cost
+from tests.fakes.databases import migrated_sqlite
+from tests.fakes.http_caller import HttpCaller
+
+START = 1_790_000_000.0
+MODELS: Mapping[str, SimulatedModel] = {
+    "big": SimulatedModel(regime="", ttft=0.20, per_1k=0.0, itl=0.001),
+    "small": SimulatedModel(regime="", ttft=0.14, per_1k=0.0, itl=0.001),
+}
+CATALOG = """
+default = "lab"
+
+[upstreams.lab]
+kind = "openai"
+base_url = "{url}"
+headers = {{ authorization = "Bearer sk-simulated" }}
+
+[upstreams.other]
+kind = "openai"
+base_url = "{url}"
+headers = {{ authorization = "Bearer sk-simulated" }}
+
+[[models]]
+id = "big"
+upstream = "lab"
+window = 128_000
+max_output = 8_192
+price = {{ input = "2", output = "10" }}
+{more}
+[[models]]
+id = "small"
+upstream = "lab"
+window = 128_000
+max_output = 8_192
+price = {{ input = "0.2", output = "1" }}
+"""
+
+
+class LogRecorder(logging.Handler):
+    """What the gateway's log says, and when.
+
+    Attributes:
+        lines: The time, who said it, and what.
+        worse: What is worse than a warning, with its traceback.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.lines: list[tuple[float, str, str]] = []
+        self.worse: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        at = asyncio.get_running_loop().time() if _runs() else float("nan")
+        self.lines.append((at, record.name, record.getMessage()))
+        if record.levelno > logging.WARNING:
+            self.worse.append(self.format(record))
+
+
+@dataclass(frozen=True)
+class VirtualGateway:
+    """What a story needs of it.
+
+    Attributes:
+        key: A key of its one team.
+        clock: Seconds since the epoch, as the gateway's clock says.
+        said: The log.
+    """
+
+    url: str
+    key: str
+    team: str
+    gateway: Gateway
+    lab: Simulator
+    dialler: HttpCaller
+    clock: "WallClock"
+    said: LogRecorder = field(default_factory=LogRecorder)
+
+    def receipts(self) -> list[Receipt]:
+        """All that the ledger holds, by call and attempt."""
+        store = self.gateway.store
+        assert store.drain.flush(30)
+        with read_transaction(store.ledger._engine) as connection:
+            ids = list(connection.execute(select(schema.calls.c.call_id).distinct()).scalars())
+        return [one for each in sorted(ids) for one in store.ledger.call_receipts(each, self.team)]
+
+    def finals(self) -> dict[str, str]:
+        """Why each call was moved, by its id, as its one final receipt says."""
+        store, calls = self.gateway.store, schema.calls.c
+        assert store.drain.flush(30)
+        with read_transaction(store.ledger._engine) as connection:
+            rows = connection.execute(select(calls.call_id, calls.moved).where(calls.final)).all()
+        found = {call: moved or "" for call, moved in rows}
+        assert len(found) == len(rows)
+        return found
+
+    def alerts(self) -> list[Alert]:
+        """All that was told, in the order it began."""
+        with read_transaction(self.gateway.store.outbox._engine) as connection:
+            texts = connection.execute(select(schema.alerts.c.text)).scalars()
+            found = [msgspec.json.decode(text, type=Alert) for text in texts]
+        return sorted(found, key=lambda alert: alert.began)
+
+    def moves(self) -> list[tuple[float, str]]:
+        """When objectives moved, and what the log said of it."""
+        return [
+            (at, line)
+            for at, name, line in self.said.lines
+            if name == "thriftgate.objectives" and " is " in line
+        ]
+
+    def breaker(self, model: str) -> str:
+        """What the breaker of a model's first route does with calls."""
+        front = self.gateway.app
+        assert isinstance(front, Endpoint)
+        lane = front._deps.route_health.health_of(self.gateway.catalog.models[model].routes[0])
+        return lane.breaker.state(asyncio.get_running_loop().time()).value
+
+    def charged(self) -> int:
+        """Nano-dollars that the simulator charged in all."""
+        total = 0
+        for each in self.lab.exchanges:
+            if each.usage is not None:
+                tariff = (
+                    self.gateway.catalog.models[orjson.loads(each.body)["model"]].routes[0].tariff
+                )
+                assert tariff is not None
+                paid = call_cost(each.usage, tariff, START)
+                assert paid is not None
+                total += paid.effective_nanos
+        return total
+
+    async def metrics(self) -> dict[str, float]:
+        """What the gateway tells Prometheus, by name and labels."""
+        async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
+            page = (await client.get(self.url.removesuffix("/v1") + "/metrics")).text
+        rows = (line.rpartition(" ") for line in page.splitlines() if not line.startswith("#"))
+        return {name: float(value) for name, _, value in rows}
+
+
+@dataclass
+class WallClock:
+    """The clock on the gateway's wall, which can jump.
+
+    Attributes:
+        ahead: Seconds by which it is wrong.
+    """
+
+    ahead: float = 0.0
+
+    def __call__(self) -> float:
+        """Seconds since the epoch."""
+        return START + asyncio.get_running_loop().time() + self.ahead
+
+
+@asynccontextmanager
+async def virtual_gateway(
+    folder: Path,
+    promises: str,
+    *,
+    more: str = "",
+    routes: str = 'upstream = "lab"',
+    **settings: Any,
+) -> AsyncIterator[VirtualGateway]:
+    """A running one, until left.
+
+    Args:
+        folder: Where it keeps what is its own.
+        promises: The policies file.
+        more: What the catalog says of ``big`` besides.
+        routes: What it says of the way there.
+        settings: The gateway's.
+    """
+    clock, loop = WallClock(), asyncio.get_running_loop()
+    lab = Simulator(
+        SimulatorSettings(models=MODELS, keepalive=5.0, kept=100_000),
+        clock=loop.time,
+        sleep=asyncio.sleep,
+    )
+    (folder / "policies.toml").write_text(promises)
+    async with serving(app(lab)) as upstream:
+        catalog = CATALOG.format(url=upstream, more=more).replace('upstream = "lab"', routes, 1)
+        (folder / "catalog.toml").write_text(catalog)
+        chosen = Settings(
+            folder=folder / "gateway",
+            catalog=folder / "catalog.toml",
+            policies=folder / "policies.toml",
+            planning=PlanningMode.OFF,
+            **settings,
+        )
+        migrated_sqlite(chosen.folder / "thriftgate.db")
+        async with (
+            gateway(chosen, clock=clock, ticks=loop.time) as running,
+            serving(running.app) as url,
+        ):
+            team = running.store.teams.create("acme", now=START)
+            _, key = running.store.teams.create_key(team.id, "first", now=START)
+            dialler = HttpCaller(url, key)
+            made = VirtualGateway(url, key, team.id, running, lab, dialler, clock)
+            with _listened(made.said):
+                yield made
+            await dialler.close()
+
+
+@contextmanager
+def _listened(said: LogRecorder) -> Any:
+    log = logging.getLogger("thriftgate")
+    before, log.level = log.level, logging.INFO
+    log.addHandler(said)
+    try:
+        yield
+    finally:
+        log.removeHandler(said)
+        log.level = before
+
+
+def _runs() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def question(number: int, said: Sequence[Mapping[str, str]] = (), cue: str = "") -> dict[str, Any]:
+    """A streamed call of a few words to ``big``.
+
+    Args:
+        number: Tells it from others.
+        said: What was said before.
+        cue: What the simulator is to do with it.
+    """
+    words = f"[[fault:words=2{',' if cue else ''}{cue}]] Question {number}?"
+    return {
+        "model": "big",
+        "stream": True,
+        "max_completion_tokens": 4,
+        "messages": [*said, {"role": "user", "content": words}],
+    }

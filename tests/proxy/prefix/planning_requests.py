@@ -1,0 +1,137 @@
+"""Calls that are planned, and processes that plan them."""
+
+from collections.abc import Iterable, Mapping
+from math import inf
+from typing import Any
+
+import msgspec
+import orjson
+
+from proxy.calls.route_target import route_target
+from proxy.prefix.breakpoints.plan import Plan, merge_plans
+from proxy.prefix.layouts.layout import Layout
+from proxy.prefix.lessons import LayoutLearner
+from proxy.prefix.planned import Planned, PlanningRequest, PlanningTarget
+from proxy.prefix.planner import Planner
+from slo.price import TokenRates
+from slo.usage import Usage
+from tests.fakes.handbook import handbook
+from tests.fakes.wire_prefix import ROUTES, Sent
+
+NOW = 1_790_000_000.0
+SECRET = b"the installation's secret"
+RATES = TokenRates(input=1_000_000_000, cache_read=100_000_000, output=4_000_000_000)
+#: One way for every regime there is.
+TARGETS: Mapping[str, PlanningTarget] = {
+    name: msgspec.structs.replace(route_target(route, "any", NOW), rates=RATES)
+    for name, route in ROUTES.items()
+}
+RULES = handbook(20, "askings")
+Json = dict[str, Any]
+
+
+def chat_message(role: str, content: object) -> Json:
+    return {"role": role, "content": content}
+
+
+def body(*messages: Json, **fields: object) -> bytes:
+    return orjson.dumps({"model": "any", "messages": messages, **fields})
+
+
+def tool(name: str, **more: object) -> Json:
+    function = {"name": name, "description": f"Does {name}.", "parameters": {}}
+    return {"type": "function", "function": function, **more}
+
+
+def conversation_messages(
+    turns: int, rules: str = RULES, opening: str = "Where is my parcel?"
+) -> list[Json]:
+    """The messages of a call that ``turns`` answers precede."""
+    messages = [chat_message("system", rules), chat_message("user", opening)]
+    for turn in range(turns):
+        messages.append(chat_message("assistant", f"Case {turn} is open. Which number has it?"))
+        messages.append(chat_message("user", f"It has number {turn}{turn}7."))
+    return messages
+
+
+def planning_request(raw: bytes, **fields: Any) -> PlanningRequest:
+    return PlanningRequest(
+        **{"team": "team_1", "feature": "desk", "key": "key_1", "body": raw, **fields}
+    )
+
+
+class PlanningProcess:
+    """One process that plans; its clock moves ten seconds with each call.
+
+    Args:
+        to: Where it sends.
+        plans: What was decided, shared with other processes, as they read it from a store.
+        layout: Version 1, which new conversations begin with.
+        share: Of the control arm.
+        credit: What marks may cost before they have earned it, None for one call's; by default
+            they are always sent.
+    """
+
+    def __init__(
+        self,
+        to: PlanningTarget,
+        *,
+        plans: dict[str, bytes] | None = None,
+        layout: Layout | None = None,
+        share: float = 0.0,
+        credit: float | None = inf,
+    ) -> None:
+        self.planner = Planner(SECRET, share=share, credit=credit)
+        self.lessons = LayoutLearner()
+        self.to = to
+        self.now = NOW
+        self._plans = {} if plans is None else plans
+        self._layout = layout
+
+    def planned(self, call: PlanningRequest) -> Planned:
+        """The call as it is sent; nobody has answered it yet."""
+        self.now += 10.0
+        draft = self.planner.read_call(call)
+        if sought := draft.stored_keys(self.planner.known_plan(draft)):
+            draft = self.planner.recall(draft, self._kept(sought))
+        plan = self._kept((draft.conversation.hex(),)).get(draft.conversation.hex())
+        if plan is None or plan.conversation:
+            plan = self.planner.begin_plan(draft, int(self._layout is not None))
+        layout = self._layout if plan.layout else None
+        found = self.planner.plan_call(draft, self.to, plan, layout, self.now)
+        self.planner.adopt_plan(draft, found.plan)
+        for name, each in {**draft.related_keys(), draft.conversation.hex(): found.plan}.items():
+            held = self._plans.get(name)
+            grown = merge_plans(msgspec.json.decode(held, type=Plan), each) if held else each
+            self._plans[name] = msgspec.json.encode(grown)
+        return found
+
+    def _kept(self, sought: Iterable[str]) -> dict[str, Plan]:
+        """What a store has under these names, and where those lead."""
+        found = {}
+        for name in sought:
+            if held := self._plans.get(name):
+                found[name] = plan = msgspec.json.decode(held, type=Plan)
+                if there := self._plans.get(plan.conversation):
+                    found[plan.conversation] = msgspec.json.decode(there, type=Plan)
+        return found
+
+    def answered(self, call: PlanningRequest, usage: Usage | None = None) -> Planned:
+        """The call as it was sent, and learned from once it was answered."""
+        found = self.planned(call)
+        self.planner.settle_call(found, usage)
+        self.lessons.observe(found)
+        return found
+
+    def sent(self, raw: bytes) -> Sent:
+        """What is sent of a body."""
+        found = self.answered(planning_request(raw))
+        return Sent(found.body, found.prompt.tail)
+
+
+def learned_layout(to: PlanningTarget, bodies: Iterable[bytes], **fields: Any) -> Layout | None:
+    """What a feature shows once these calls were answered."""
+    process, last = PlanningProcess(to), None
+    for raw in bodies:
+        last = process.answered(planning_request(raw, **fields))
+    return process.lessons.proposal(last) if last is not None else None

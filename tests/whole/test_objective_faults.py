@@ -1,0 +1,173 @@
+"""What becomes of calls and promises while something fails: nothing hangs, nothing is lost.
+
+``python -m tests.bench.objective_faults`` does it for longer, and prints the table.
+"""
+
+from functools import cache
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.bench.objective_faults import CUES, JUMPS, Fault, FaultResult, got, meet
+from tests.bench.objective_outages import OutageResult, database_lost, leader_lost, redis_lost
+from tests.fakes.postgres import schema
+from tests.fakes.redis_server import ABSENT, PROGRAM, own_redis
+
+NAMES = [*CUES, *JUMPS]
+
+
+@cache
+def met(name: str, promise: str = "degrade") -> FaultResult:
+    """What became of a fault of one minute; once for all tests."""
+    return meet(Fault(name=name, promise=promise, begins=60.0, ends=120.0, over=200.0))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("promise", ["alert", "degrade"])
+def test_every_call_has_one_answer_and_one_final_receipt_and_costs_what_was_charged(name, promise):
+    found = met(name, promise)
+
+    assert {each.call for each in found.heard} == found.finals.keys()
+    assert len(found.heard) == len(found.finals) == 400
+    assert all(each.is_whole for each in found.heard)
+    assert found.exact == found.charged > 0
+    assert found.errors == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_with_a_ladder_every_caller_is_answered(name):
+    assert {each.status for each in met(name).heard} == {200}
+
+
+@pytest.mark.parametrize("name", ["hang before headers", "slow first byte", "keep-alives only"])
+def test_with_a_ladder_nobody_waits_for_long(name):
+    meanwhile = met(name).meanwhile
+    late = [each for each in meanwhile if each.first is None or each.first > 1.0]
+
+    assert max(each.took for each in meanwhile) < 15
+    assert len(late) < len(meanwhile) / 4
+    assert late == [] or max(each.began for each in late) < 60 + 30
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_who_is_answered_by_another_model_is_told_why(name):
+    found = met(name)
+    for each in found.heard:
+        assert each.moved == found.finals[each.call].moved
+        assert each.headers["x-thriftgate-model"] == ("small" if each.moved else "big")
+    assert any(each.moved for each in found.meanwhile)
+
+
+@pytest.mark.parametrize("name", ["hang before headers", "keep-alives only"])
+def test_what_was_given_up_is_estimated_and_what_it_was_replaced_by_is_not(name):
+    found = met(name)
+    given_up = [each for each in found.receipts if not each.final]
+
+    assert {each.error for each in given_up} == {"ttft_deadline"}
+    assert all(each.estimated and each.cost_nanos for each in given_up)
+    assert 0 < found.estimated < found.exact / 3
+
+
+@pytest.mark.parametrize("name", CUES)
+def test_a_route_that_fails_is_left_alone_and_comes_back(name):
+    found = met(name)
+    after = [each for each in found.heard if each.began > 190]
+
+    assert found.breaker[0] != "closed" or found.moves
+    assert found.breaker[1] == "closed"
+    assert any(each.headers["x-thriftgate-model"] == "big" for each in after)
+
+
+def test_without_a_ladder_callers_are_told_what_the_upstream_did():
+    hung = met("hang before headers", "alert").got
+    slow = met("slow first byte", "alert").got
+    limited = met("429 storm", "alert")
+
+    assert hung == {"504 upstream_timeout": 120}
+    assert slow == {"answer": 120}
+    assert limited.got == {"429 rate_limit_exceeded, retry-after 20": 120}
+    assert max(each.took for each in limited.meanwhile) < 1
+
+
+@pytest.mark.parametrize("name", CUES)
+def test_people_are_told_that_an_objective_is_missed(name):
+    alerts = met(name, "alert").alerts
+    burns = [each for each in alerts if each.kind == "burn"]
+
+    assert burns
+    assert all(each.action == "Nothing: it only alerts." for each in burns)
+    assert all(" fails, and " in each.title for each in alerts if each not in burns)
+
+
+@pytest.mark.parametrize("name", JUMPS)
+def test_a_clock_that_jumps_freezes_the_level_for_a_minute(name):
+    (degraded, frozen, thawed) = met(name).moves[:3]
+
+    assert "is degraded" in degraded[1]
+    assert frozen[0] == pytest.approx(90, abs=2)
+    assert frozen[1] == "chat-ttft is frozen: Frozen: the clock jumped"
+    assert thawed[0] == pytest.approx(150, abs=3)
+    assert "is degraded" in thawed[1]
+
+
+@pytest.mark.parametrize("name", JUMPS)
+def test_a_clock_that_jumps_costs_no_caller_anything(name):
+    found = met(name)
+    moved = {got(each) for each in found.meanwhile if each.began > 95}
+
+    assert max(each.took for each in found.meanwhile) < 2
+    assert "answer, moved (fallback level 1)" in moved
+
+
+def check(loss: OutageResult) -> None:
+    """Nothing is lost, and nobody who was there was refused or kept waiting."""
+    assert loss.found.is_whole, loss.found
+    for phase in loss.phases:
+        assert set(phase.got) <= {
+            "answer",
+            "answer, moved (fallback level 1)",
+            "answer, moved (in its place)",
+            "nobody there",
+            "broken off",
+        }, phase
+        assert phase.slowest < 3, phase
+
+
+@pytest.mark.skipif(PROGRAM is None, reason=ABSENT)
+def test_a_lost_redis_moves_nobody_and_neither_does_one_that_comes_back_empty(tmp_path: Path):
+    with own_redis(tmp_path) as server:
+        loss = redis_lost(tmp_path, server, seconds=2)
+
+    check(loss)
+    assert loss.level("calm") == 0
+    for name in ("slow", "Redis silent", "Redis dead", "Redis back, empty"):
+        assert loss.level(name) == 1, loss
+    assert [each.kind for each in loss.alerts if each.kind == "move"] == ["move"]
+
+
+@pytest.mark.skipif(PROGRAM is None, reason=ABSENT)
+def test_where_the_leader_is_killed_another_leads_on_and_it_comes_back_to_the_same(tmp_path: Path):
+    with own_redis(tmp_path) as server:
+        loss = leader_lost(tmp_path, server, seconds=2)
+
+    check(loss)
+    assert [loss.level("slow", each) for each in (0, 1)] == [1, 1]
+    assert [loss.level("leader dead", each) for each in (0, 1)] == [None, 1]
+    assert [loss.level("leader back", each) for each in (0, 1)] == [1, 1]
+    before, after = loss.epochs
+    assert after > before
+    assert [each.kind for each in loss.alerts if each.kind == "move"] == ["move"]
+
+
+def test_objectives_are_kept_without_the_database_and_people_told_once_it_is_back(tmp_path: Path):
+    try:
+        with schema() as url:
+            loss = database_lost(tmp_path, url, seconds=2)
+    except psycopg.OperationalError as error:
+        pytest.skip(f"no PostgreSQL: {error}")
+
+    check(loss)
+    assert loss.level("database away") == 0
+    assert loss.level("database away, slow") == 1
+    assert [each.kind for each in loss.alerts if each.kind == "move"] == ["move"]
