@@ -1,11 +1,11 @@
 """What of a compacted part later calls still find: values, and values beside each other.
 
 At risk is a value that a call names, that stands in the part compacted before it, and neither in
-the system text nor in the messages since. It is kept if it still stands in what is sent for the part. A
-pair of one call's values at risk is bound if one message of the part held both, and stays bound if
-one line of what is sent does. Pairs that only the assistant put beside each other, in its own
-words, are counted by themselves: no record says that they belong together. A value stands in a text
-as a whole: no letter or digit touches it. Escaping and white space make no difference; where a
+the system text nor in the messages since. It is kept if it still stands in what is sent for the
+part. A pair of one call's values at risk is bound if one message of the part held both, and stays
+bound if one line of what is sent does. Pairs that only the assistant put beside each other, in its
+own words, are counted by themselves: no record says that they belong together. A value stands in a
+text as a whole: no letter or digit touches it. Escaping and white space make no difference; where a
 value has several spellings, any of them will do.
 """
 

@@ -9,8 +9,8 @@ gate: As ``compaction.cost_model`` decides, from the prefix alone.
 Each call is served by the gateway's model of the route's cache, at its recorded time, and priced by
 the catalog. What is put in place of a part is a share of it, by what the set is of; a session of
 which nothing was ever compacted costs the same under all. An early end is what a gate that sees
-only the prefix must fear: with ``--ends`` each session is also played as if it had ended after 1/8, 2/8
-… of its calls. ``--trim`` is the share of what calls add that lossless shortening takes away.
+only the prefix must fear: with ``--ends`` each session is also played as if it had ended after 1/8,
+2/8 … of its calls. ``--trim`` is the share of what calls add that lossless shortening takes away.
 With ``--safety`` only the gate is played beside never, all sets and routes together, at several
 values of its constant; and each half of the sessions by itself.
 

@@ -194,7 +194,7 @@ def same_again(dialogue: Dialogue, call: Call, policy: CompactionPolicy, count: 
 
 
 def ten_in_a_row(dialogue: Dialogue, count: Count, times: int = 10) -> tuple[int, int, int]:
-    """Values at risk of a dialogue's first half; how many one compaction keeps, and how many ten."""
+    """Values at risk of a dialogue's first half; what one compaction keeps, and what ten keep."""
     messages = tuple(ParsedMessageCache().messages(raws(dialogue.messages), count))
     parts = split_units(messages)
     first = next(at for at, said in enumerate(dialogue.messages) if said["role"] != "system")

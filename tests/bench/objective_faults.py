@@ -174,7 +174,7 @@ async def _called(world: VirtualGateway, fault: Fault) -> list[HttpAnswer]:
     calls: list[asyncio.Task[HttpAnswer]] = []
     async with asyncio.TaskGroup() as group:
         for number in range(round(fault.over * fault.rate)):
-            calls.append(group.create_task(world.dialler.ask(question(number))))
+            calls.append(group.create_task(world.http_caller.ask(question(number))))
             await asyncio.sleep(1 / fault.rate)
     return [call.result() for call in calls]
 

@@ -1,4 +1,4 @@
-"""An event loop whose time leaps: real sockets, and nobody waits in real time.
+"""An event loop in virtual time: real sockets, and nobody waits in real time.
 
 Its time stands still while anybody has something to do: bytes that have come, a thread's answer
 that is due. Once nobody has, it leaps to whatever is to happen next. What runs on it takes no time
