@@ -65,6 +65,6 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
 
 def run_in_virtual_time(story: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """What the story comes to, told on a loop of its own whose time leaps."""
+    """What the story comes to, run on a loop of its own in virtual time."""
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         return runner.run(story())

@@ -20,7 +20,7 @@ DAY = 86_400.0
 LEAPS = [-5 * DAY, -DAY, -3600.0, -180.0, 180.0, 3600.0, DAY, 5 * DAY]
 
 
-class Leaping(AdmissionHarness):
+class ClockJumpHarness(AdmissionHarness):
     """A harness whose wall clock leaps; its budgets go by the steady clock over it."""
 
     def __init__(self, *budgets: Budget) -> None:
@@ -51,7 +51,7 @@ def full() -> Budget:
 
 @pytest.mark.parametrize("leap", LEAPS)
 def test_a_budget_that_is_used_up_stays_so_when_the_clock_leaps_and_comes_back(leap):
-    async def story(harness: Leaping) -> None:
+    async def story(harness: ClockJumpHarness) -> None:
         await harness.spend(1)
         before = await harness.used(Window.DAY)
         assert before.spent > 0
@@ -67,7 +67,7 @@ def test_a_budget_that_is_used_up_stays_so_when_the_clock_leaps_and_comes_back(l
 
 @pytest.mark.parametrize("leap", [DAY, 5 * DAY])
 def test_a_window_that_a_lasting_leap_opened_is_not_emptied_by_the_leap_back(leap):
-    async def story(harness: Leaping) -> None:
+    async def story(harness: ClockJumpHarness) -> None:
         await harness.spend(1)
         harness.leapt = leap
         harness.now()
@@ -85,7 +85,7 @@ def test_a_window_that_a_lasting_leap_opened_is_not_emptied_by_the_leap_back(lea
 
 
 def test_budgets_a_minute_go_on_while_the_clock_is_far_behind():
-    async def story(harness: Leaping) -> None:
+    async def story(harness: ClockJumpHarness) -> None:
         harness.leapt = -DAY
         for number in range(5):
             await harness.spend(number)
@@ -96,8 +96,8 @@ def test_budgets_a_minute_go_on_while_the_clock_is_far_behind():
     played_in(story, budget(limit=WORST, window=Window.MINUTE))
 
 
-def played_in(story: Callable[[Leaping], Awaitable[None]], *budgets: Budget) -> None:
+def played_in(story: Callable[[ClockJumpHarness], Awaitable[None]], *budgets: Budget) -> None:
     async def run() -> None:
-        await story(Leaping(*budgets))
+        await story(ClockJumpHarness(*budgets))
 
     played(run())
