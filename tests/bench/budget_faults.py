@@ -158,17 +158,17 @@ def lost(folder: Path, redis: OwnRedis, *, lead: float, away: float) -> Loss:
         gateway = stack.enter_context(gateways(folder, budgets, redis.url, count=1))[0]
         ledger = Ledger(gateway, redis.url)
         stack.callback(ledger.store.close, 5)
-        crowd = ConcurrentCallers(gateway.url, keys(ledger.store), body)
-        with crowd.calling():
+        callers = ConcurrentCallers(gateway.url, keys(ledger.store), body)
+        with callers.calling():
             time.sleep(lead)
             before = ledger.spent()
-            crowd.phase = "silent"
+            callers.phase = "silent"
             redis.hold_up()
             time.sleep(away)
-            crowd.phase = "dead"
+            callers.phase = "dead"
             redis.kill()
             time.sleep(away)
-            crowd.phase = "back"
+            callers.phase = "back"
             redis.start()
             began, drift = time.monotonic(), False
             lacked = {
@@ -186,7 +186,7 @@ def lost(folder: Path, redis: OwnRedis, *, lead: float, away: float) -> Loss:
         gateway.stop()  # leases are given back then, and the journal is in the ledger
         said, spent = ledger.levels(TEAMS), ledger.spent()
     return Loss(
-        rows=[row(crowd, phase, team) for phase in PHASES for team in TEAMS],
+        rows=[row(callers, phase, team) for phase in PHASES for team in TEAMS],
         lacked=lacked,
         repaired=repaired,
         exact=exact,
@@ -230,27 +230,27 @@ def restarted(folder: Path, redis: OwnRedis, *, near: int, after: float) -> Rest
         ledger = Ledger(made[0], redis.url)
         stack.callback(ledger.store.close, 5)
         key = {team: keys(ledger.store)[team]}
-        crowds = [ConcurrentCallers(each.url, key, long_body) for each in made]
-        with crowds[0].calling(), crowds[1].calling():
+        caller_groups = [ConcurrentCallers(each.url, key, long_body) for each in made]
+        with caller_groups[0].calling(), caller_groups[1].calling():
             end = time.monotonic() + 60
             while (before := ledger.spent().get(team, 0)) < near and time.monotonic() < end:
                 time.sleep(0.05)
-            for crowd in crowds:
-                crowd.phase = "back"
+            for callers in caller_groups:
+                callers.phase = "back"
             began = time.monotonic()
             redis.kill()
             redis.start()
             refused = 0.0
             while (past := time.monotonic() - began) < after:
                 time.sleep(0.05)
-                if any(each.met[-1].code == "budgets_unavailable" for each in crowds):
+                if any(each.met[-1].code == "budgets_unavailable" for each in caller_groups):
                     refused = past
         (level,) = ledger.levels([team])
         for each in made:
             each.stop()
         spent = ledger.spent()[team]
     everyone = ConcurrentCallers(
-        "", key, long_body, met=[one for each in crowds for one in each.met]
+        "", key, long_body, met=[one for each in caller_groups for one in each.met]
     )
     rows = [row(everyone, phase, team) for phase in ("here", "back")]
     return Restarted(before, spent, level.spent, refused, rows)
@@ -279,9 +279,9 @@ def published(gateway: ServeProcess) -> float:
     )
 
 
-def row(crowd: ConcurrentCallers, phase: str, team: str) -> Row:
+def row(callers: ConcurrentCallers, phase: str, team: str) -> Row:
     """What a team met in a phase."""
-    met = crowd.of(phase, team)
+    met = callers.of(phase, team)
     refused = sorted(each.seconds for each in met if each.status != 200)
     return Row(
         phase=phase,

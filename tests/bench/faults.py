@@ -124,7 +124,7 @@ def cases(endpoint: str = "chat/completions") -> list[Case]:
 
 
 def meet(here: GatewayFixture, chosen: Iterable[Case]) -> list[Met]:
-    """Play the cases against a town, all at once; the ledger is asked once all are over."""
+    """Play the cases against a gateway, all at once; the ledger is asked once all are over."""
     return asyncio.run(_meet(here, list(chosen)))
 
 

@@ -131,7 +131,7 @@ class _Traffic:
             slow = luck.lognormvariate(0.0, self.hour.scatter)
             asked = question(number, said, f"slow={slow:.3f}")
             headers = {"x-thriftgate-conversation": f"talk-{number}"}
-            self.heard.append(await self.world.dialler.ask(asked, headers))
+            self.heard.append(await self.world.http_caller.ask(asked, headers))
             if not said:
                 self.first.append(self.heard[-1])
             if luck.random() < 1 / CALLS:

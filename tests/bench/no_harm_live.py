@@ -151,7 +151,7 @@ class Beside:
 
 @asynccontextmanager
 async def beside(folder: Path, **given: object) -> AsyncIterator[Beside]:
-    """A running one, on a loop whose time leaps.
+    """A running one, on a loop in virtual time.
 
     Args:
         folder: Where the gateway keeps what is its own.

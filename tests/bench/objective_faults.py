@@ -1,9 +1,9 @@
 # ruff: noqa: T201 - a script prints its result
-"""What becomes of calls and promises while something fails: callers, ledger, decisions.
+"""What becomes of calls and objectives while something fails: callers, ledger, decisions.
 
 Usage: python -m tests.bench.objective_faults [--quick]
 
-The faults of an upstream and of a clock are played over HTTP in time that leaps, two calls a second
+The faults of an upstream and of a clock are played over HTTP in virtual time, two calls a second
 for ten minutes, all streams; the fault is there for two of them. Those of Redis, the database and a
 leading gateway are real, and so is their time (``tests.bench.objective_outages``).
 """
@@ -37,8 +37,8 @@ metric = "errors"
 at_most = "2%"
 """
 LADDER = 'enforce = "degrade"\nladder = ["small"]\n'
-#: What is promised: nothing but an alert, or to go to another model.
-PROMISES = {
+#: What the objective enforces: an alert alone, or a move to another model.
+POLICIES = {
     "alert": TTFT + ERRORS,
     "degrade": TTFT + LADDER + ERRORS + LADDER,
 }
@@ -57,7 +57,7 @@ _NANOS = 1_000_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """A fault, and what is promised while it lasts.
+    """A fault, and what the objective enforces while it lasts.
 
     Attributes:
         begins: When, in seconds.
@@ -67,7 +67,7 @@ class Fault:
     """
 
     name: str
-    promise: str = "degrade"
+    enforce: str = "degrade"
     begins: float = 60.0
     ends: float = 180.0
     over: float = 600.0
@@ -146,7 +146,7 @@ def meet(fault: Fault) -> FaultResult:
 
 
 async def _met(folder: Path, fault: Fault) -> FaultResult:
-    async with virtual_gateway(folder, PROMISES[fault.promise]) as world:
+    async with virtual_gateway(folder, POLICIES[fault.enforce]) as world:
         loop = asyncio.get_running_loop()
         breakers: list[str] = []
         loop.call_at(fault.begins, world.lab.inject_fault, "big", fault.cue)
@@ -174,7 +174,7 @@ async def _called(world: VirtualGateway, fault: Fault) -> list[HttpAnswer]:
     calls: list[asyncio.Task[HttpAnswer]] = []
     async with asyncio.TaskGroup() as group:
         for number in range(round(fault.over * fault.rate)):
-            calls.append(group.create_task(world.dialler.ask(question(number))))
+            calls.append(group.create_task(world.http_caller.ask(question(number))))
             await asyncio.sleep(1 / fault.rate)
     return [call.result() for call in calls]
 
@@ -188,7 +188,7 @@ def row(met: FaultResult) -> tuple[str, ...]:
     alerts = Counter(f"{each.kind} {'open' if each.is_open else 'ended'}" for each in met.alerts)
     return (
         met.fault.name,
-        met.fault.promise,
+        met.fault.enforce,
         "; ".join(f"{count} {what}" for what, count in met.got.most_common()),
         middle,
         f"{slowest:.1f} s",
@@ -207,9 +207,9 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="only what takes no real time")
     options = parser.parse_args()
     print(
-        "| fault | promise | callers of these two minutes got | first word, p50 | slowest | spent,"
-        " as the upstream told | spent on what was given up, estimated | receipts | moves | breaker"
-        " | alerts |\n|---|---|---|--:|--:|--:|--:|--:|---|---|---|"
+        "| fault | `enforce` | callers of these two minutes got | first word, p50 | slowest |"
+        " spent, as the upstream told | spent on what was given up, estimated | receipts | states |"
+        " breaker | alerts |\n|---|---|---|--:|--:|--:|--:|--:|---|---|---|"
     )
     for fault in faults():
         met = meet(fault)
@@ -221,8 +221,8 @@ def main() -> None:
 
 
 def faults() -> list[Fault]:
-    """Those of the table whose time leaps."""
-    both = [Fault(name=name, promise=promise) for name in CUES for promise in PROMISES]
+    """Those of the table in virtual time."""
+    both = [Fault(name=name, enforce=enforce) for name in CUES for enforce in POLICIES]
     return both + [Fault(name=name) for name in JUMPS]
 
 

@@ -152,20 +152,20 @@ class Watched:
             finally:
                 for each in going:
                     each.cancel()
-        for dialler in diallers:
-            await dialler.close()
+        for http_caller in diallers:
+            await http_caller.close()
 
-    async def _go_on(self, at: int, dialler: HttpCaller, group: asyncio.TaskGroup) -> None:
+    async def _go_on(self, at: int, http_caller: HttpCaller, group: asyncio.TaskGroup) -> None:
         while True:
             self._number += 1
-            group.create_task(self._call(at, dialler, self._number))
+            group.create_task(self._call(at, http_caller, self._number))
             await asyncio.sleep(1 / RATE)
 
-    async def _call(self, at: int, dialler: HttpCaller, number: int) -> None:
+    async def _call(self, at: int, http_caller: HttpCaller, number: int) -> None:
         # Were all of them late, the route would be left alone before anything is decided.
         cue = "slow=0.1" if number % 3 else ""
         try:
-            heard = await dialler.ask(question(number, cue=cue))
+            heard = await http_caller.ask(question(number, cue=cue))
         except OSError:
             self._heard.append((at, None))
             return

@@ -89,22 +89,22 @@ async def call_row(
     store: BudgetStore, label: str, rounds: int, *, has_ceiling: bool = False
 ) -> None:
     """Print what admitting and settling a call that counts in two budgets takes, all in all."""
-    office = AdmissionHarness(
+    harness = AdmissionHarness(
         budget(limit=_LIMIT), budget(name="c", scope="organization", limit=_LIMIT)
     )
-    office.admission.counters = store
-    ceilings = CostCeilings([Ceiling(name="c", limit=_LIMIT)], office.predictor)
-    entry = AdmissionGate(ceilings if has_ceiling else None, office.admission)
+    harness.admission.counters = store
+    ceilings = CostCeilings([Ceiling(name="c", limit=_LIMIT)], harness.predictor)
+    entry = AdmissionGate(ceilings if has_ceiling else None, harness.admission)
     await store.change_condition(await store.condition(NOW), CountersCondition.WHOLE, NOW)
     seal, taken = Pseudonymizer(b"secret"), []
     for number in range(rounds):
-        attempt = office.attempt(number)
+        attempt = harness.attempt(number)
         prepared = prepare(attempt.call, attempt.route or ROUTE)
         ended = build_receipt(attempt, ANSWERED, Timeline(ticks), seal)
         began = perf_counter_ns()
         await entry.admit(attempt, prepared, lambda _: True)
         entry.settle(ended)
-        await office.admission.wait_until_settled()
+        await harness.admission.wait_until_settled()
         taken.append(perf_counter_ns() - began)
         if number % 100 == 5 and isinstance(store, LeasedCounters):
             await store.renew()

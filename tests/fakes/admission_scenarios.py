@@ -1,4 +1,4 @@
-"""Stories of calls that budgets admit, in time that is set."""
+"""Runs of calls that budgets admit, in time that is set."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -18,7 +18,7 @@ COST = 10 * 1_000 + 100 * 4_000
 
 
 def run_scenario(story: Callable[[AdmissionHarness], Awaitable[None]], *budgets: Budget) -> None:
-    """Play a story in an office with these budgets."""
+    """Run a story against a harness with these budgets."""
 
     async def run() -> None:
         await story(AdmissionHarness(*budgets))
@@ -26,26 +26,28 @@ def run_scenario(story: Callable[[AdmissionHarness], Awaitable[None]], *budgets:
     played(run())
 
 
-async def admit_until_refused(office: AdmissionHarness, why: type[ProxyError]) -> list[AttemptInfo]:
+async def admit_until_refused(
+    harness: AdmissionHarness, why: type[ProxyError]
+) -> list[AttemptInfo]:
     """The attempts that are admitted before one is not."""
     admitted: list[AttemptInfo] = []
     with suppress(why):
         while len(admitted) < 100:
-            attempt = office.attempt(100 + len(admitted))
-            await office.admit(attempt)
+            attempt = harness.attempt(100 + len(admitted))
+            await harness.admit(attempt)
             admitted.append(attempt)
     return admitted
 
 
-async def wait_until_settled(office: AdmissionHarness) -> None:
+async def wait_until_settled(harness: AdmissionHarness) -> None:
     """All that ended is settled."""
-    await office.admission.wait_until_settled()
+    await harness.admission.wait_until_settled()
 
 
-async def answer_thirty_calls(office: AdmissionHarness) -> None:
+async def answer_thirty_calls(harness: AdmissionHarness) -> None:
     """Thirty short answers."""
     for number in range(30):
-        attempt = office.attempt(number)
-        await office.admit(attempt)
-        office.end(attempt, ANSWERED)
-        await wait_until_settled(office)
+        attempt = harness.attempt(number)
+        await harness.admit(attempt)
+        harness.end(attempt, ANSWERED)
+        await wait_until_settled(harness)

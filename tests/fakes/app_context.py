@@ -1,4 +1,4 @@
-"""A running gateway's surroundings, for its rooms."""
+"""An app context of fakes, which records what it is told."""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,4 +1,4 @@
-"""A town with budgets: one dear model, whose calls of a thousand tokens may cost ten cents.
+"""A gateway with budgets: one dear model, whose calls of a thousand tokens may cost ten cents.
 
 Another is dear by its prompts, a third is cheap, but may generate very much.
 """
@@ -146,7 +146,7 @@ async def _budgeted(folder: Path, settings: Mapping[str, Any]) -> AsyncIterator[
 
 @contextmanager
 def budget_gateway(folder: Path, promises: str, **settings: Any) -> Iterator[BudgetGateway]:
-    """A running town; its settings are the gateway's, as keyword arguments."""
+    """A running gateway; its settings are the gateway's, as keyword arguments."""
     (folder / "policies.toml").write_text(promises)
     with running_in_thread(lambda: _budgeted(folder, settings)) as made:
         yield made

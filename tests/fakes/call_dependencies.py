@@ -1,4 +1,4 @@
-"""A desk with fakes on it, and calls to put there."""
+"""Dependencies of a call, all of them fakes, and calls that use them."""
 
 import asyncio
 from collections.abc import Callable, Coroutine

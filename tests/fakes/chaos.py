@@ -1,4 +1,4 @@
-"""Many calls at once through a desk where anything may happen at any time."""
+"""Many calls at once through dependencies where anything may fail at any time."""
 
 import asyncio
 from collections import Counter
@@ -93,7 +93,7 @@ class ChaosCall:
 
 
 class ChaosHarness(HoldsNothing):
-    """The desk, and all calls that came to it; it is every port but the caller."""
+    """The dependencies of all calls, and the calls; it is every port but the caller."""
 
     def __init__(self, wheel: ObjectiveRouter, known: Catalog, *, room: int | None = None) -> None:
         self.wheel = wheel
@@ -108,7 +108,7 @@ class ChaosHarness(HoldsNothing):
         if room is not None:
             for each in routes(known):
                 self.lanes.health_of(each).limit = ConcurrencyLimit(room, room, room)
-        self.desk = Dependencies(
+        self.dependencies = Dependencies(
             catalog=known,
             transport=self,
             ledger=self,
@@ -128,7 +128,7 @@ class ChaosHarness(HoldsNothing):
         text = f'{{"model":"m","stream":true,"user":"{number}","messages":[{body}]}}'.encode()
         taker = FakeCaller(**caller)  # type: ignore[arg-type]
         asked = call(text, id=number, arrived=EPOCH + ticks())
-        line = serve_call(asked, taker, self.desk, Timeline(ticks))
+        line = serve_call(asked, taker, self.dependencies, Timeline(ticks))
         task = asyncio.get_running_loop().create_task(self._watched(number, line))
         self.calls[number] = ChaosCall(asked, fates, taker, task, ticks())
         return self.calls[number]

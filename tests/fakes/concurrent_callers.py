@@ -47,9 +47,9 @@ class ConcurrentCallers:
 
     @contextmanager
     def calling(self) -> Iterator["ConcurrentCallers"]:
-        """The crowd at work, until the block ends."""
+        """The callers at work, until the block ends."""
         stop = threading.Event()
-        thread = threading.Thread(target=lambda: asyncio.run(self._run(stop)), name="crowd")
+        thread = threading.Thread(target=lambda: asyncio.run(self._run(stop)), name="callers")
         thread.start()
         try:
             yield self

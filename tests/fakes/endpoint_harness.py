@@ -1,4 +1,4 @@
-"""A front with fakes behind it: keys, room, a desk and an upstream."""
+"""An endpoint with fakes behind it: keys, body memory, dependencies and an upstream."""
 
 import asyncio
 from dataclasses import dataclass, field, replace
@@ -49,7 +49,7 @@ class FakeCapacity:
 
 @dataclass
 class EndpointHarness:
-    """A front with fakes behind it."""
+    """An endpoint with fakes behind it."""
 
     scripts: tuple[Scripted | Piece, ...] = (Scripted([COMPLETION]),)
     teams: int = 1
@@ -85,11 +85,11 @@ class EndpointHarness:
 
 
 def endpoint_refusal(
-    body: bytes | Connection = ASKED, house: EndpointHarness | None = None, **head: Any
+    body: bytes | Connection = ASKED, harness: EndpointHarness | None = None, **head: Any
 ) -> Any:
     """How the front refuses this, the status in front; nothing is sent upstream."""
-    house = house or EndpointHarness()
-    connection = house.ask(body, **head)
+    harness = harness or EndpointHarness()
+    connection = harness.ask(body, **head)
     error = refusal(connection)
-    assert house.transport.sent == []
+    assert harness.transport.sent == []
     return connection.status, error["code"], error["param"]

@@ -1,4 +1,4 @@
-"""A town whose models have others that answer in their place, asked with the official SDK."""
+"""A gateway whose models have others that answer in their place, asked with the official SDK."""
 
 import asyncio
 import time

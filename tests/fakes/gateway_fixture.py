@@ -1,4 +1,4 @@
-"""A whole gateway before a whole lab, on real sockets, in a thread of its own."""
+"""A whole gateway before a whole simulator, on real sockets, in a thread of its own."""
 
 import asyncio
 import sqlite3
@@ -139,6 +139,6 @@ async def _town(folder: Path, settings: Mapping[str, Any]) -> AsyncIterator[Gate
 
 @contextmanager
 def running_gateway(folder: Path, **settings: Any) -> Iterator[GatewayFixture]:
-    """A running town; its settings are the gateway's, as keyword arguments."""
+    """A running gateway; its settings are the gateway's, as keyword arguments."""
     with running_in_thread(lambda: _town(folder, settings)) as made:
         yield made

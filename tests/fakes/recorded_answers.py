@@ -22,16 +22,16 @@ FOLDER = Path(__file__).resolve().parents[2] / "../shared/data/A/crewAIInc+crewA
 _ENDPOINTS = ("chat/completions", "responses", "embeddings")
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _CATALOG = """
-default = "tape"
+default = "recording"
 
-[upstreams.tape]
+[upstreams.recording]
 kind = "openai"
 base_url = "{url}"
 """
 _MODEL = """
 [[models]]
 id = "{id}"
-upstream = "tape"
+upstream = "recording"
 price = {price}
 """
 
@@ -74,7 +74,7 @@ class RecordedCall:
 @cache
 def recorded_calls() -> Sequence[RecordedCall]:
     """All recorded calls; none where the recordings are absent."""
-    return [tape for path in sorted(FOLDER.rglob("*.yaml")) for tape in _recorded(path)]
+    return [recording for path in sorted(FOLDER.rglob("*.yaml")) for recording in _recorded(path)]
 
 
 def _recorded(path: Path) -> Iterator[RecordedCall]:
@@ -107,10 +107,10 @@ def _named(body: bytes, where: str) -> bytes:
 
 
 class ReplayUpstream:
-    """An upstream that gives each caller the tape it names in ``x-client-request-id``.
+    """An upstream that gives each caller the recording it names in ``x-client-request-id``.
 
     Attributes:
-        heard: The bodies that arrived, by tape.
+        heard: The bodies that arrived, by recording.
     """
 
     def __init__(self, recorded: Mapping[str, RecordedCall]) -> None:
@@ -125,10 +125,10 @@ class ReplayUpstream:
             more = message.get("more_body", False)
         number = dict(scope["headers"])[b"x-client-request-id"].decode()
         self.heard[number] = heard
-        tape = self._recorded[number]
-        headers = [(b"content-type", tape.media.encode())]
-        await send({"type": "http.response.start", "status": tape.status, "headers": headers})
-        await send({"type": "http.response.body", "body": tape.answer, "more_body": False})
+        recording = self._recorded[number]
+        headers = [(b"content-type", recording.media.encode())]
+        await send({"type": "http.response.start", "status": recording.status, "headers": headers})
+        await send({"type": "http.response.body", "body": recording.answer, "more_body": False})
 
 
 @dataclass(frozen=True)
@@ -146,10 +146,10 @@ class ReplayGateway:
 async def replay_gateway(
     folder: Path, recorded: Mapping[str, RecordedCall]
 ) -> AsyncIterator[ReplayGateway]:
-    """A gateway that plans nothing, and whose only upstream plays those tapes."""
+    """A gateway that plans nothing, and whose only upstream plays those recordings."""
     player = ReplayUpstream(recorded)
     async with serving(player) as upstream:
-        models = sorted({tape.body["model"] for tape in recorded.values()})
+        models = sorted({recording.body["model"] for recording in recorded.values()})
         catalog = folder / "catalog.toml"
         catalog.write_text(
             _CATALOG.format(url=upstream)

@@ -1,4 +1,4 @@
-"""An event loop whose time leaps: real sockets, and nobody waits in real time.
+"""An event loop in virtual time: real sockets, and nobody waits in real time.
 
 Its time stands still while anybody has something to do: bytes that have come, a thread's answer
 that is due. Once nobody has, it leaps to whatever is to happen next. What runs on it takes no time
@@ -65,6 +65,6 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
 
 def run_in_virtual_time(story: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """What the story comes to, told on a loop of its own whose time leaps."""
+    """What the story comes to, run on a loop of its own in virtual time."""
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         return runner.run(story())

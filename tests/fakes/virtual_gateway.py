@@ -102,7 +102,7 @@ class VirtualGateway:
     team: str
     gateway: Gateway
     lab: Simulator
-    dialler: HttpCaller
+    http_caller: HttpCaller
     clock: "WallClock"
     said: LogRecorder = field(default_factory=LogRecorder)
 
@@ -225,11 +225,11 @@ async def virtual_gateway(
         ):
             team = running.store.teams.create("acme", now=START)
             _, key = running.store.teams.create_key(team.id, "first", now=START)
-            dialler = HttpCaller(url, key)
-            made = VirtualGateway(url, key, team.id, running, lab, dialler, clock)
+            http_caller = HttpCaller(url, key)
+            made = VirtualGateway(url, key, team.id, running, lab, http_caller, clock)
             with _listened(made.said):
                 yield made
-            await dialler.close()
+            await http_caller.close()
 
 
 @contextmanager

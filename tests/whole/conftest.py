@@ -1,4 +1,4 @@
-"""Whole gateways before whole labs."""
+"""Whole gateways before whole simulators."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -16,7 +16,7 @@ from tests.fakes.sdk_calls import MODELS
 def found(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Iterator[Callable[..., GatewayFixture]]:
-    """Founds a town; its settings are the gateway's, as keyword arguments."""
+    """Starts a gateway; its settings are the gateway's, as keyword arguments."""
     monkeypatch.setenv("LAB_KEY", "lab-key")
     with ExitStack() as standing:
         yield lambda **settings: standing.enter_context(running_gateway(tmp_path, **settings))
@@ -24,10 +24,10 @@ def found(
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayFixture]:
-    """One town for all tests of a module, with the settings as they are."""
+    """One gateway for all tests of a module, with the settings as they are."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAB_KEY", "lab-key")
-        with running_gateway(tmp_path_factory.mktemp("town")) as standing:
+        with running_gateway(tmp_path_factory.mktemp("gateway")) as standing:
             yield standing
 
 

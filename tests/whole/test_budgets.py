@@ -37,7 +37,7 @@ hold = "worst"
 def found(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Iterator[Callable[..., BudgetGateway]]:
-    """Founds a town with these promises."""
+    """Starts a gateway with these policies."""
     monkeypatch.setenv("LAB_KEY", "lab-key")
     with ExitStack() as stack:
         yield lambda promises, **settings: stack.enter_context(
@@ -73,35 +73,35 @@ def within_a_minute() -> None:
         time.sleep(left)
 
 
-async def rush(town: BudgetGateway, calls: int) -> Counter[int]:
+async def rush(fixture: BudgetGateway, calls: int) -> Counter[int]:
     """Number of calls at once by status; the simulator answers when all are decided."""
     statuses: Counter[int] = Counter()
 
     async def one() -> None:
-        statuses[await bare_call_status(town.url, town.keys["acme"])] += 1
+        statuses[await bare_call_status(fixture.url, fixture.keys["acme"])] += 1
 
     async with asyncio.TaskGroup() as group:
         for _ in range(calls):
             group.create_task(one())
-        while sum(statuses.values()) + len(town.lab.exchanges) < calls:  # noqa: ASYNC110 - the simulator's is another thread
+        while sum(statuses.values()) + len(fixture.lab.exchanges) < calls:  # noqa: ASYNC110 - the simulator's is another thread
             await asyncio.sleep(0.02)
-        town.gate.set()
+        fixture.gate.set()
     return statuses
 
 
 def test_of_a_thousand_calls_at_once_of_ten_cents_five_dollars_admit_exactly_fifty(found):
-    town = found(FIVE)
-    town.gate.clear()
+    fixture = found(FIVE)
+    fixture.gate.clear()
 
-    assert asyncio.run(rush(town, 1000)) == {200: 50, 429: 950}
-    assert len(town.lab.exchanges) == 50
-    assert 0 < town.costs() <= 5_000_000_000
+    assert asyncio.run(rush(fixture, 1000)) == {200: 50, 429: 950}
+    assert len(fixture.lab.exchanges) == 50
+    assert 0 < fixture.costs() <= 5_000_000_000
 
 
 def test_a_refused_call_is_told_what_was_spent_and_when_to_come_back(found):
-    town = found(SMALL)
+    fixture = found(SMALL)
 
-    answer = town.call(max_completion_tokens=1600)
+    answer = fixture.call(max_completion_tokens=1600)
 
     assert answer.status_code == 429
     error = answer.json()["error"]
@@ -117,65 +117,65 @@ def test_a_refused_call_is_told_what_was_spent_and_when_to_come_back(found):
     assert figures == {"limit": "0.15", "spent": "0", "held": "0", "predicted": "0.16"}
     assert "retry-after" not in answer.headers
     assert answer.headers["x-should-retry"] == "false"
-    assert not town.lab.exchanges
+    assert not fixture.lab.exchanges
 
 
 def test_what_others_hold_is_waited_for_and_what_is_spent_is_not(found):
-    town = found(SMALL)
-    town.gate.clear()
+    fixture = found(SMALL)
+    fixture.gate.clear()
     ended: list[httpx.Response] = []
     said = [{"role": "user", "content": "[[fault:words=400]] Go on."}]
-    with _Thread(lambda: ended.append(town.call(stream=True, messages=said))):
-        until(lambda: len(town.lab.exchanges) == 1)
-        held = town.call()
-        town.gate.set()
+    with _Thread(lambda: ended.append(fixture.call(stream=True, messages=said))):
+        until(lambda: len(fixture.lab.exchanges) == 1)
+        held = fixture.call()
+        fixture.gate.set()
 
     assert held.status_code == 429
     assert held.json()["error"]["held"] == "0.1"
     assert 0 < float(held.headers["retry-after"]) <= 61
     assert ended[0].text.endswith("data: [DONE]\n\n")
 
-    until(lambda: town.call().status_code == 429)
-    spent = town.call(max_completion_tokens=1400).json()["error"]
+    until(lambda: fixture.call().status_code == 429)
+    spent = fixture.call(max_completion_tokens=1400).json()["error"]
     assert spent["held"] == "0"
     assert float(spent["spent"]) > 0.01
 
 
 def test_two_teams_have_a_budget_each(found):
-    town = found(SMALL)
-    while town.call().status_code == 200:
+    fixture = found(SMALL)
+    while fixture.call().status_code == 200:
         pass
 
-    assert town.call("other").status_code == 200
+    assert fixture.call("other").status_code == 200
 
 
 def test_a_caller_that_hangs_up_has_spent_what_its_receipt_says_and_holds_nothing(found):
-    town = found(SMALL)
+    fixture = found(SMALL)
     with pytest.raises(httpx.ReadTimeout):
         httpx.post(
-            f"{town.url}/chat/completions",
+            f"{fixture.url}/chat/completions",
             json=DIME | {"messages": [{"role": "user", "content": "[[fault:hang]] Well?"}]},
-            headers=town.headers(),
+            headers=fixture.headers(),
             timeout=0.5,
             trust_env=False,
         )
 
-    until(lambda: town.costs() == 100_000_000)
-    until(lambda: town.call(max_completion_tokens=400).status_code == 200)
-    refused = town.call(max_completion_tokens=500).json()["error"]
+    until(lambda: fixture.costs() == 100_000_000)
+    until(lambda: fixture.call(max_completion_tokens=400).status_code == 200)
+    refused = fixture.call(max_completion_tokens=500).json()["error"]
     assert refused["held"] == "0"
     assert float(refused["spent"]) > 0.1
 
 
-async def leave(town: BudgetGateway, client: httpx.AsyncClient, number: int) -> int:
+async def leave(fixture: BudgetGateway, client: httpx.AsyncClient, number: int) -> int:
     """The status of a call whose caller hangs up unless it is refused at once."""
     fields = {"stream": True} if number % 2 else {}
     said = [{"role": "user", "content": f"[[fault:hang]] Well, {number}?"}]
     try:
         answer = await client.post(
-            f"{town.url}/chat/completions",
+            f"{fixture.url}/chat/completions",
             json=DIME | {"messages": said} | fields,
-            headers=town.headers(),
+            headers=fixture.headers(),
             timeout=1.0,
         )
     except httpx.ReadTimeout:
@@ -183,12 +183,12 @@ async def leave(town: BudgetGateway, client: httpx.AsyncClient, number: int) -> 
     return answer.status_code
 
 
-async def leave_in_turn(town: BudgetGateway, callers: int, calls: int) -> Counter[int]:
+async def leave_in_turn(fixture: BudgetGateway, callers: int, calls: int) -> Counter[int]:
     """What became of so many calls whose callers hang up, some at a time."""
     async with httpx.AsyncClient(trust_env=False) as client:
 
         async def one(first: int) -> list[int]:
-            return [await leave(town, client, number) for number in range(first, calls, callers)]
+            return [await leave(fixture, client, number) for number in range(first, calls, callers)]
 
         found = await asyncio.gather(*map(one, range(callers)))
     return Counter(status for statuses in found for status in statuses)
@@ -196,21 +196,21 @@ async def leave_in_turn(town: BudgetGateway, callers: int, calls: int) -> Counte
 
 def test_callers_that_hang_up_spend_what_the_upstream_may_bill_for_them(found):
     """Of $5 that hold the worst case, fifty calls of ten cents are taken, and no more."""
-    town = found(FIVE)
+    fixture = found(FIVE)
 
-    statuses = asyncio.run(leave_in_turn(town, 25, 100))
+    statuses = asyncio.run(leave_in_turn(fixture, 25, 100))
 
-    until(lambda: town.costs() == 5_000_000_000)
+    until(lambda: fixture.costs() == 5_000_000_000)
     assert statuses == {0: 50, 429: 50}
-    billed_upstream = len(town.lab.exchanges) * 100_000_000
-    assert town.costs() >= billed_upstream == 5_000_000_000
-    assert town.call().json()["error"]["spent"] == "5"
+    billed_upstream = len(fixture.lab.exchanges) * 100_000_000
+    assert fixture.costs() >= billed_upstream == 5_000_000_000
+    assert fixture.call().json()["error"]["spent"] == "5"
 
 
 def test_minutes_are_told_in_the_headers_that_clients_know(found):
     within_a_minute()
-    town = found(RATES)
-    first, *_, last = [town.call() for _ in range(4)]
+    fixture = found(RATES)
+    first, *_, last = [fixture.call() for _ in range(4)]
 
     assert first.status_code == 200
     assert first.headers["x-ratelimit-limit-requests"] == "3"

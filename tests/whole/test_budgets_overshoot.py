@@ -35,7 +35,7 @@ class Evening:
         answered: How many calls were.
     """
 
-    town: BudgetGateway
+    fixture: BudgetGateway
     user: str
     seed: int
     refusals: list[dict[str, str]] = field(default_factory=list)
@@ -68,9 +68,9 @@ class Evening:
     async def _call(self, client: httpx.AsyncClient, words: int) -> httpx.Response:
         said = [{"role": "user", "content": f"[[fault:words={words}]] Tell me."}]
         return await client.post(
-            f"{self.town.url}/chat/completions",
+            f"{self.fixture.url}/chat/completions",
             json=DIME | {"messages": said, "user": self.user},
-            headers=self.town.headers(),
+            headers=self.fixture.headers(),
         )
 
 
@@ -79,14 +79,14 @@ def words(dice: random.Random) -> int:
     return min(max(1, round(dice.lognormvariate(math.log(50), 0.78))), 500)
 
 
-async def evening(town: BudgetGateway, seed: int) -> Evening:
+async def evening(fixture: BudgetGateway, seed: int) -> Evening:
     """What became of one user's calls, once the lengths of such calls were learned of another's."""
     limits = httpx.Limits(max_connections=_CALLERS)
     async with httpx.AsyncClient(trust_env=False, timeout=60, limits=limits) as client:
-        learned = Evening(town, f"first-{seed}", seed + 100)
+        learned = Evening(fixture, f"first-{seed}", seed + 100)
         await learned.calls(client, _LEARNERS, each=12)
         assert not learned.refusals
-        found = Evening(town, f"second-{seed}", seed)
+        found = Evening(fixture, f"second-{seed}", seed)
         await found.calls(client)
     return found
 
@@ -96,15 +96,15 @@ def test_the_limit_is_never_passed_and_nothing_refused_while_half_of_it_is_unspe
     monkeypatch, tmp_path, seed
 ):
     monkeypatch.setenv("LAB_KEY", "lab-key")
-    with budget_gateway(tmp_path, USERS) as town:
+    with budget_gateway(tmp_path, USERS) as fixture:
 
         async def slow(seconds: float) -> None:
             await asyncio.sleep(0.12)
 
-        town.lab.sleep = slow
-        found = asyncio.run(evening(town, seed))
-        town.costs()
-        spent = town.gateway.store.spendings.from_receipts("user", 0, 2e10).by
+        fixture.lab.sleep = slow
+        found = asyncio.run(evening(fixture, seed))
+        fixture.costs()
+        spent = fixture.gateway.store.spendings.from_receipts("user", 0, 2e10).by
 
     most = max(each.nanos for each in spent.values())
     assert 0.95 * LIMIT < most <= LIMIT
@@ -113,7 +113,7 @@ def test_the_limit_is_never_passed_and_nothing_refused_while_half_of_it_is_unspe
     assert max(float(each["spent"]) + float(each["held"]) for each in found.refusals) <= 5
 
 
-async def crowd_of_digits(town: BudgetGateway, callers: int) -> collections.Counter[int]:
+async def crowd_of_digits(fixture: BudgetGateway, callers: int) -> collections.Counter[int]:
     """What became of calls of nearly 16 KiB of digits, all of them sent at once."""
     dice = random.Random(7)  # noqa: S311 - repeatable, not secret
     digits = ",".join(str(dice.randint(0, 9)) for _ in range(7_800))
@@ -123,15 +123,15 @@ async def crowd_of_digits(town: BudgetGateway, callers: int) -> collections.Coun
         async def send(number: int) -> int:
             said = [{"role": "user", "content": f"{number} {digits}"}]
             asks = {"model": "heavy-lab", "max_completion_tokens": 1, "messages": said}
-            url = f"{town.url}/chat/completions"
-            answer = await client.post(url, json=asks, headers=town.headers())
+            url = f"{fixture.url}/chat/completions"
+            answer = await client.post(url, json=asks, headers=fixture.headers())
             return answer.status_code
 
         async def open_the_gate() -> None:
             await asyncio.sleep(3)  # all that may pass stand before it
-            town.gate.set()
+            fixture.gate.set()
 
-        town.gate.clear()
+        fixture.gate.clear()
         calls = (send(number) for number in range(callers))
         statuses, _ = await asyncio.gather(asyncio.gather(*calls), open_the_gate())
         return collections.Counter(statuses)
@@ -139,15 +139,15 @@ async def crowd_of_digits(town: BudgetGateway, callers: int) -> collections.Coun
 
 def test_a_limit_with_worst_holds_is_never_passed_by_prompts_of_digits(monkeypatch, tmp_path):
     monkeypatch.setenv("LAB_KEY", "lab-key")
-    with budget_gateway(tmp_path, FIVE) as town:
-        statuses = asyncio.run(crowd_of_digits(town, 40))
-        spent = town.costs()
+    with budget_gateway(tmp_path, FIVE) as fixture:
+        statuses = asyncio.run(crowd_of_digits(fixture, 40))
+        spent = fixture.costs()
 
     assert set(statuses) == {200, 429}
     assert LIMIT / 2 < spent <= LIMIT
 
 
-async def answered(town: BudgetGateway, each: int, callers: int = _CALLERS) -> int:
+async def answered(fixture: BudgetGateway, each: int, callers: int = _CALLERS) -> int:
     """Number of short answers the callers got that name no limit, so often each."""
     said = [{"role": "user", "content": "[[fault:words=50]] Tell me."}]
     asks = {"model": "long-lab", "messages": said}
@@ -157,8 +157,8 @@ async def answered(town: BudgetGateway, each: int, callers: int = _CALLERS) -> i
         async def call_on() -> int:
             found = 0
             for _ in range(each):
-                where = f"{town.url}/chat/completions"
-                answer = await client.post(where, json=asks, headers=town.headers())
+                where = f"{fixture.url}/chat/completions"
+                answer = await client.post(where, json=asks, headers=fixture.headers())
                 found += answer.status_code == 200
             return found
 
@@ -167,20 +167,20 @@ async def answered(town: BudgetGateway, each: int, callers: int = _CALLERS) -> i
 
 def test_calls_that_name_no_limit_all_pass_while_half_of_it_is_unspent(monkeypatch, tmp_path):
     monkeypatch.setenv("LAB_KEY", "lab-key")
-    with budget_gateway(tmp_path, TEAM) as town:
+    with budget_gateway(tmp_path, TEAM) as fixture:
 
         async def slow(seconds: float) -> None:
             await asyncio.sleep(0.12)
 
-        town.lab.sleep = slow
-        assert asyncio.run(answered(town, 21, callers=1)) == 21  # of which lengths are learned
-        assert asyncio.run(answered(town, 6)) == 6 * _CALLERS
-        of_short = town.costs()
+        fixture.lab.sleep = slow
+        assert asyncio.run(answered(fixture, 21, callers=1)) == 21  # of which lengths are learned
+        assert asyncio.run(answered(fixture, 6)) == 6 * _CALLERS
+        of_short = fixture.costs()
         dear = [{"role": "user", "content": "[[fault:words=600]] Tell me."}]
-        while (spent := town.costs()) < 0.45 * LIMIT:
-            assert town.call(messages=dear).status_code == 200
-        assert asyncio.run(answered(town, 3)) == 3 * _CALLERS
-        assert spent < town.costs() < LIMIT / 2
+        while (spent := fixture.costs()) < 0.45 * LIMIT:
+            assert fixture.call(messages=dear).status_code == 200
+        assert asyncio.run(answered(fixture, 3)) == 3 * _CALLERS
+        assert spent < fixture.costs() < LIMIT / 2
 
     worst = 128_000 * 4_500
     assert worst > 1000 * of_short / (6 * _CALLERS)

@@ -28,25 +28,25 @@ class Night:
     """Two gateways under load.
 
     Attributes:
-        crowds: Who calls them.
+        caller_groups: Who calls them.
     """
 
     gateways: list[ServeProcess]
     redis: OwnRedis
     ledger: Ledger
-    crowds: list[ConcurrentCallers]
+    caller_groups: list[ConcurrentCallers]
 
     def statuses(self, phase: str = "") -> set[int]:
         """What was answered to calls of a phase; of all where none is named."""
         return {
             met.status
-            for crowd in self.crowds
-            for met in list(crowd.met)
+            for callers in self.caller_groups
+            for met in list(callers.met)
             if phase in {"", met.phase}
         }
 
     def answered(self) -> int:
-        return sum(met.status == 200 for crowd in self.crowds for met in list(crowd.met))
+        return sum(met.status == 200 for callers in self.caller_groups for met in list(callers.met))
 
     def until_leased(self) -> None:
         """Wait until calls go on without Redis, which two hundred answers take at most."""
@@ -68,13 +68,13 @@ class Night:
 
     def stall(self) -> None:
         """Let Redis say nothing for a while."""
-        for crowd in self.crowds:
-            crowd.phase = "stalled"
+        for callers in self.caller_groups:
+            callers.phase = "stalled"
         self.redis.hold_up()
         time.sleep(STALL_S)
         self.redis.go_on()
-        for crowd in self.crowds:
-            crowd.phase = "here"
+        for callers in self.caller_groups:
+            callers.phase = "here"
 
 
 @contextmanager
@@ -89,13 +89,13 @@ def night(
         ledger = Ledger(made[0], redis.url)
         stack.callback(ledger.store.close, 5)
         known = {name: key for name, key in keys(ledger.store).items() if name in limits}
-        crowds = [ConcurrentCallers(each.url, known, body) for each in made]
-        yield Night(made, redis, ledger, crowds)
+        caller_groups = [ConcurrentCallers(each.url, known, body) for each in made]
+        yield Night(made, redis, ledger, caller_groups)
 
 
 def test_a_stall_of_redis_refuses_no_call_and_all_of_them_are_counted(tmp_path):
     with night(tmp_path, {"closed": 200}) as found:
-        with found.crowds[0].calling(), found.crowds[1].calling():
+        with found.caller_groups[0].calling(), found.caller_groups[1].calling():
             found.until_leased()
             for _ in range(STALLS):
                 before = found.answered()
@@ -119,7 +119,7 @@ def test_a_stall_refuses_no_call_of_a_budget_that_is_too_small_for_leases(tmp_pa
     """Of ten dollars no lease is given: a process would have to hold eight calls ahead."""
     limit = 10
     with night(tmp_path, {"closed": limit}, body) as found:
-        with found.crowds[0].calling(), found.crowds[1].calling():
+        with found.caller_groups[0].calling(), found.caller_groups[1].calling():
             time.sleep(1.0)
             found.stall()
             time.sleep(0.5)
@@ -131,7 +131,9 @@ def test_a_stall_refuses_no_call_of_a_budget_that_is_too_small_for_leases(tmp_pa
         (level,) = found.ledger.levels(["closed"])
         spent = found.ledger.spent()["closed"]
 
-    assert len([met for crowd in found.crowds for met in crowd.of("stalled", "closed")]) > 4
+    assert (
+        len([met for callers in found.caller_groups for met in callers.of("stalled", "closed")]) > 4
+    )
     assert found.statuses() <= statuses
     assert level.spent == spent <= limit * _NANOS
 
@@ -140,7 +142,7 @@ def test_a_redis_that_stalls_again_and_again_lets_no_call_pass_the_limit(tmp_pat
     """Most of the limit is leased for some time, all of it is spent, and nothing stays held."""
     limit = 20
     with night(tmp_path, {"closed": limit}, long_body) as found:
-        with found.crowds[0].calling(), found.crowds[1].calling():
+        with found.caller_groups[0].calling(), found.caller_groups[1].calling():
             end = time.monotonic() + 70
             while 429 not in found.statuses() and time.monotonic() < end:
                 found.stall()
@@ -159,7 +161,7 @@ def test_a_redis_that_stalls_again_and_again_lets_no_call_pass_the_limit(tmp_pat
 
 def test_counters_that_were_emptied_under_load_are_what_the_ledger_says_within_a_minute(tmp_path):
     with night(tmp_path, {"closed": 200, "open": 200}) as found:
-        with found.crowds[0].calling(), found.crowds[1].calling():
+        with found.caller_groups[0].calling(), found.caller_groups[1].calling():
             found.until_leased()
             found.redis.flush()
             emptied = time.monotonic()

@@ -19,7 +19,7 @@ WORDS = ("the", "parcel", "was", "packed", "with", "care", "and", "left", "our",
 
 @pytest.fixture
 def compaction(found: Callable[..., GatewayFixture]) -> GatewayFixture:
-    """A town that compacts every feature's conversations, none left to compare with."""
+    """A gateway that compacts every feature's conversations, none left to compare with."""
     return found(compaction=CompactionMode.FACTS, control_share=0.0)
 
 

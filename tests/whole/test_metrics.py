@@ -35,7 +35,7 @@ async def _page(folder: Path) -> bytes:
     """The metrics after calls that were answered, failed and moved."""
     async with virtual_gateway(folder, PROMISES) as world:
         for number, cue in enumerate(["", "", "503", "slow=9", "400"]):
-            await world.dialler.ask(question(number, cue=cue))
+            await world.http_caller.ask(question(number, cue=cue))
         async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
             return (await client.get(world.url.removesuffix("/v1") + "/metrics")).content
 

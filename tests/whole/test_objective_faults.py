@@ -1,4 +1,4 @@
-"""What becomes of calls and promises while something fails: nothing hangs, nothing is lost.
+"""What becomes of calls and objectives while something fails: nothing hangs, nothing is lost.
 
 ``python -m tests.bench.objective_faults`` does it for longer, and prints the table.
 """
@@ -18,15 +18,15 @@ NAMES = [*CUES, *JUMPS]
 
 
 @cache
-def met(name: str, promise: str = "degrade") -> FaultResult:
+def met(name: str, enforce: str = "degrade") -> FaultResult:
     """What became of a fault of one minute; once for all tests."""
-    return meet(Fault(name=name, promise=promise, begins=60.0, ends=120.0, over=200.0))
+    return meet(Fault(name=name, enforce=enforce, begins=60.0, ends=120.0, over=200.0))
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("promise", ["alert", "degrade"])
-def test_every_call_has_one_answer_and_one_final_receipt_and_costs_what_was_charged(name, promise):
-    found = met(name, promise)
+@pytest.mark.parametrize("enforce", ["alert", "degrade"])
+def test_every_call_has_one_answer_and_one_final_receipt_and_costs_what_was_charged(name, enforce):
+    found = met(name, enforce)
 
     assert {each.call for each in found.heard} == found.finals.keys()
     assert len(found.heard) == len(found.finals) == 400

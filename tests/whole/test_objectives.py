@@ -266,7 +266,7 @@ async def _both_routes_slow(
         async with asyncio.TaskGroup() as group:
             asked = []
             for number in range(90 * rate):
-                asked.append(group.create_task(world.dialler.ask(question(number))))
+                asked.append(group.create_task(world.http_caller.ask(question(number))))
                 await asyncio.sleep(1 / rate)
         return world.moves(), [each.result() for each in asked]
 
@@ -279,7 +279,7 @@ async def _called(world: VirtualGateway, seconds: float) -> None:
     async with asyncio.TaskGroup() as group:
         for number in range(round(seconds * 4)):
             cue = "slow=0.5" if number % 3 else ""
-            group.create_task(world.dialler.ask(question(number, cue=cue)))
+            group.create_task(world.http_caller.ask(question(number, cue=cue)))
             await asyncio.sleep(0.25)
 
 

@@ -31,18 +31,18 @@ needs_tapes = pytest.mark.skipif(not FOLDER.exists(), reason=f"no recordings at 
 
 @dataclass(frozen=True)
 class Played:
-    """What came of a tape: the caller's answer, the upstream's request, and the receipt."""
+    """What came of a recording: the caller's answer, the upstream's request, and the receipt."""
 
-    tape: RecordedCall
+    recording: RecordedCall
     answer: httpx.Response
     heard: bytes
     receipt: Receipt
 
 
-def usage(tape: RecordedCall) -> Usage | None:
+def usage(recording: RecordedCall) -> Usage | None:
     """What the recorded answer says it used; None where it does not say."""
-    said = [payload.get("usage") or {} for payload in tape.payloads]
-    said += [(payload.get("response") or {}).get("usage") or {} for payload in tape.payloads]
+    said = [payload.get("usage") or {} for payload in recording.payloads]
+    said += [(payload.get("response") or {}).get("usage") or {} for payload in recording.payloads]
     found = next((each for each in reversed(said) if each), None)
     if found is None:
         return None
@@ -67,7 +67,7 @@ async def _play(
     turns = asyncio.Semaphore(8)
     async with httpx.AsyncClient(timeout=30, trust_env=False) as client:
 
-        async def ask(number: str, tape: RecordedCall) -> httpx.Response:
+        async def ask(number: str, recording: RecordedCall) -> httpx.Response:
             headers = {
                 "authorization": f"Bearer {key}",
                 "content-type": "application/json",
@@ -75,7 +75,7 @@ async def _play(
             }
             async with turns:
                 return await client.post(
-                    f"{url}/{tape.endpoint}", content=tape.asked, headers=headers
+                    f"{url}/{recording.endpoint}", content=recording.asked, headers=headers
                 )
 
         answers = await asyncio.gather(*(ask(*each) for each in recorded.items()))
@@ -84,8 +84,8 @@ async def _play(
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> list[Played]:
-    recorded = {str(number): tape for number, tape in enumerate(recorded_calls())}
-    folder = tmp_path_factory.mktemp("tapes")
+    recorded = {str(number): recording for number, recording in enumerate(recorded_calls())}
+    folder = tmp_path_factory.mktemp("recordings")
     with running_in_thread(lambda: replay_gateway(folder, recorded)) as here:
         answers = asyncio.run(_play(here.url, here.key, recorded))
         came = []
@@ -103,14 +103,14 @@ def test_all_recordings_are_played(played: list[Played]) -> None:
 @needs_tapes
 def test_a_recorded_answer_arrives_byte_for_byte(played: list[Played]) -> None:
     changed = [
-        one.tape.name
+        one.recording.name
         for one in played
-        if one.tape.status == 200 and one.answer.content != one.tape.answer
+        if one.recording.status == 200 and one.answer.content != one.recording.answer
     ]
 
     assert changed == []
     assert [one.answer.status_code for one in played] == [
-        STATUSES[one.tape.status] for one in played
+        STATUSES[one.recording.status] for one in played
     ]
 
 
@@ -118,36 +118,36 @@ def test_a_recorded_answer_arrives_byte_for_byte(played: list[Played]) -> None:
 def test_what_was_asked_arrives_byte_for_byte_but_for_the_wish_for_usage(
     played: list[Played],
 ) -> None:
-    changed = [one for one in played if one.heard != one.tape.asked]
+    changed = [one for one in played if one.heard != one.recording.asked]
 
     for one in changed:
-        body = one.tape.body
-        assert body["stream"] is True, one.tape.name
-        assert not (body.get("stream_options") or {}).get("include_usage"), one.tape.name
+        body = one.recording.body
+        assert body["stream"] is True, one.recording.name
+        assert not (body.get("stream_options") or {}).get("include_usage"), one.recording.name
         wish = b',"stream_options":{"include_usage":true}}'
-        assert "stream_options" in body or one.heard == one.tape.asked[:-1] + wish
+        assert "stream_options" in body or one.heard == one.recording.asked[:-1] + wish
 
 
 @needs_tapes
 def test_the_ledger_holds_the_usage_that_was_recorded(played: list[Played]) -> None:
     wrong = []
     for one in played:
-        if one.tape.status != 200:
+        if one.recording.status != 200:
             assert (one.receipt.outcome, one.receipt.usage) == (Outcome.FAILED, None)
             continue
-        right = usage(one.tape)
+        right = usage(one.recording)
         assert one.receipt.outcome is Outcome.ANSWERED
-        assert one.receipt.estimated == (right is None), one.tape.name
+        assert one.receipt.estimated == (right is None), one.recording.name
         assert one.receipt.cost_nanos is not None
         if right is not None and one.receipt.usage != right:
-            wrong.append((one.tape.name, one.receipt.usage, right))
+            wrong.append((one.recording.name, one.receipt.usage, right))
 
     assert wrong == []
 
 
 @needs_tapes
 def test_what_the_provider_did_not_say_is_estimated(played: list[Played]) -> None:
-    unsaid = [one for one in played if one.tape.status == 200 and usage(one.tape) is None]
+    unsaid = [one for one in played if one.recording.status == 200 and usage(one.recording) is None]
 
     for one in unsaid:
         assert one.receipt.usage is not None
@@ -261,12 +261,12 @@ def of_the_lab(here: GatewayFixture) -> Iterator[Streamed]:
 
 
 def of_the_tapes() -> Iterator[Streamed]:
-    for tape in recorded_calls():
-        if tape.is_stream and tape.status == 200:
-            wants = bool(tape.body.get("stream_options"))
+    for recording in recorded_calls():
+        if recording.is_stream and recording.status == 200:
+            wants = bool(recording.body.get("stream_options"))
             options = ',"stream_options":{"include_usage":true}' if wants else ""
-            body = asked(tape.endpoint, options=options)
-            yield Streamed(tape.answer, body, "openai", tape.endpoint)
+            body = asked(recording.endpoint, options=options)
+            yield Streamed(recording.answer, body, "openai", recording.endpoint)
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 """Calls that are made again, by the SDK or by the gateway, as the caller and the ledger see them.
 
-Each test has a town of its own, for what a gateway makes again is a share of its latest calls.
+Each test has a gateway of its own, for what a gateway makes again is a share of its latest calls.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from tests.fakes.sdk_calls import chat
 
 @pytest.fixture
 def here(found: Callable[..., GatewayFixture]) -> GatewayFixture:
-    """A town whose gateway has made nothing again so far."""
+    """A gateway that has made nothing again so far."""
     return found()
 
 

@@ -55,16 +55,16 @@ def test_a_body_that_is_no_object_is_left_as_it_is(body):
 
 @pytest.mark.parametrize("path", [CHAT, "/openai/v1/chat/completions"])
 def test_an_azure_call_goes_to_the_model_and_is_metered(path):
-    house = EndpointHarness()
+    harness = EndpointHarness()
     body = b'{"messages":[]}' if path == CHAT else b'{"model":"m","messages":[]}'
     key = {"authorization": "", "api-key": "tg-1"}
-    answered = house.ask(body, path=path, query="api-version=2024-10-21", headers=key)
+    answered = harness.ask(body, path=path, query="api-version=2024-10-21", headers=key)
 
     assert answered.status == 200
-    ((_, prepared),) = house.transport.sent
+    ((_, prepared),) = harness.transport.sent
     assert prepared.path == "/chat/completions"
-    assert (house.receipts[0].model, house.receipts[0].endpoint) == ("m", "chat/completions")
-    assert house.receipts[0].cost_nanos
+    assert (harness.receipts[0].model, harness.receipts[0].endpoint) == ("m", "chat/completions")
+    assert harness.receipts[0].cost_nanos
 
 
 def test_an_azure_path_of_models_goes_to_the_pages():
@@ -82,20 +82,20 @@ FORM = {"content-type": "multipart/form-data; boundary=b"}
 
 @pytest.mark.parametrize("endpoint", ["audio/transcriptions", "audio/translations", "images/edits"])
 def test_a_form_goes_to_the_deployment_of_its_path_whatever_it_says(endpoint):
-    house = EndpointHarness()
-    answered = house.ask(form("x"), path=f"/openai/deployments/m/{endpoint}", headers=FORM)
+    harness = EndpointHarness()
+    answered = harness.ask(form("x"), path=f"/openai/deployments/m/{endpoint}", headers=FORM)
 
     assert answered.status == 200
-    ((name, prepared),) = house.transport.sent
+    ((name, prepared),) = harness.transport.sent
     assert (name, prepared.path, prepared.body) == ("one", f"/{endpoint}", form("m"))
-    assert (house.receipts[0].model, house.receipts[0].endpoint) == ("m", endpoint)
+    assert (harness.receipts[0].model, harness.receipts[0].endpoint) == ("m", endpoint)
 
 
 def test_a_form_without_a_deployment_goes_unmodified():
-    house = EndpointHarness()
-    house.ask(form("m"), path="/openai/v1/audio/transcriptions", headers=FORM)
+    harness = EndpointHarness()
+    harness.ask(form("m"), path="/openai/v1/audio/transcriptions", headers=FORM)
 
-    ((name, prepared),) = house.transport.sent
+    ((name, prepared),) = harness.transport.sent
     assert (name, prepared.body) == ("default", form("m"))
 
 

@@ -15,9 +15,9 @@ PREFLIGHT = {
 
 def called(*origins: str, method: str = "POST", path: str = "/v1/chat/completions", **sent: str):
     """A call to a gateway that is open to these origins."""
-    house = EndpointHarness()
+    harness = EndpointHarness()
     head = scope(path, method, {name.replace("_", "-"): value for name, value in sent.items()})
-    return played(asked(with_cors(house.front, origins), head, Connection([b"{}"])))
+    return played(asked(with_cors(harness.front, origins), head, Connection([b"{}"])))
 
 
 def test_without_origins_the_app_stays_itself():

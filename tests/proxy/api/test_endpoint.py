@@ -18,8 +18,8 @@ from tests.fakes.upstream import JSON, Scripted
 
 
 def test_a_call_is_answered_with_its_price():
-    house = EndpointHarness()
-    answered = house.ask()
+    harness = EndpointHarness()
+    answered = harness.ask()
 
     assert (answered.status, answered.body) == (200, COMPLETION)
     assert answered.headers["x-request-id"] == "call_1790000000"
@@ -28,7 +28,7 @@ def test_a_call_is_answered_with_its_price():
     assert answered.headers["x-thriftgate-cost-usd"] == "0.0000824"
     assert float(answered.headers["x-thriftgate-overhead-ms"]) == 0.0
     assert answered.headers["content-type"] == "application/json"
-    (kept,) = house.receipts
+    (kept,) = harness.receipts
     assert (kept.call_id, kept.started) == ("call_1790000000", 1_790_000_000.0)
 
 
@@ -77,10 +77,10 @@ def test_what_is_not_http_goes_to_the_pages():
     ],
 )
 def test_a_good_key_opens(headers, key):
-    house = EndpointHarness()
+    harness = EndpointHarness()
 
-    assert house.ask(headers=headers).status == 200
-    assert house.receipts[0].key_id == key
+    assert harness.ask(headers=headers).status == 200
+    assert harness.receipts[0].key_id == key
 
 
 @pytest.mark.parametrize(
@@ -138,11 +138,11 @@ def test_a_body_that_does_not_come_is_refused():
 
 
 def test_a_caller_that_leaves_while_sending_is_told_nothing():
-    house = EndpointHarness()
-    left = house.ask(Connection([], leaves_after=1.0))
+    harness = EndpointHarness()
+    left = harness.ask(Connection([], leaves_after=1.0))
 
     assert left.sent == []
-    assert house.receipts == []
+    assert harness.receipts == []
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/../files", "/v1/chat/%2e%2e/files"])
@@ -151,10 +151,10 @@ def test_a_path_that_leaves_is_refused(path):
 
 
 def test_a_refused_call_leaves_a_receipt_with_what_was_known():
-    house = EndpointHarness()
-    house.ask(b'{"model":3}', headers={"x-thriftgate-feature": "search"})
+    harness = EndpointHarness()
+    harness.ask(b'{"model":3}', headers={"x-thriftgate-feature": "search"})
 
-    (kept,) = house.receipts
+    (kept,) = harness.receipts
     assert (kept.outcome, kept.status, kept.error) == (Outcome.REFUSED, 400, "invalid_type")
     assert (kept.team, kept.key_id, kept.feature) == ("team_1", "key_1", "search")
 
@@ -178,12 +178,12 @@ def test_json_may_be_announced_in_any_way_or_none(media):
     ],
 )
 def test_a_feature_is_named_by_header_body_or_key_in_this_order(header, metadata, token, feature):
-    house = EndpointHarness()
+    harness = EndpointHarness()
     body = ASKED[:-1] + b',"metadata":{"feature":"' + metadata.encode() + b'"}}'
     headers = {"x-thriftgate-feature": header, "authorization": f"Bearer {token}"}
 
-    assert house.ask(body, headers=headers).status == 200
-    assert house.receipts[0].feature == feature
+    assert harness.ask(body, headers=headers).status == 200
+    assert harness.receipts[0].feature == feature
 
 
 @pytest.mark.parametrize(
@@ -191,12 +191,12 @@ def test_a_feature_is_named_by_header_body_or_key_in_this_order(header, metadata
     [("x" * 129, "", True), ("", "x" * 129, True), ("x" * 128, "y" * 129, False), ("", "", False)],
 )
 def test_a_feature_that_is_cut_says_so(header, metadata, is_cut):
-    house = EndpointHarness()
+    harness = EndpointHarness()
     body = ASKED[:-1] + b',"metadata":{"feature":"' + metadata.encode() + b'"}}'
-    answered = house.ask(body, headers={"x-thriftgate-feature": header})
+    answered = harness.ask(body, headers={"x-thriftgate-feature": header})
     notes = ("the feature's name is cut to 128 characters",) if is_cut else ()
 
-    assert house.receipts[0].notes == notes
+    assert harness.receipts[0].notes == notes
     assert answered.headers.get("x-thriftgate-notes") == (notes[0] if notes else None)
 
 
@@ -214,14 +214,14 @@ def test_a_feature_is_the_same_in_a_header_and_in_a_body(name):
     "raw", ["/v1/chat/completion%73", "/v1/chat/completions/", "/v1/%63hat/Completions"]
 )
 def test_no_spelling_of_a_path_leads_past_the_meter(raw, teams):
-    house = EndpointHarness((stream(STREAM),), teams=teams)
-    answered = house.ask(STREAMED, path="/v1/chat/completions", raw=raw)
+    harness = EndpointHarness((stream(STREAM),), teams=teams)
+    answered = harness.ask(STREAMED, path="/v1/chat/completions", raw=raw)
 
     assert answered.status == 200
-    ((_, sent),) = house.transport.sent
+    ((_, sent),) = harness.transport.sent
     assert sent.path == "/chat/completions"
     assert b"include_usage" in sent.body
-    (kept,) = house.receipts
+    (kept,) = harness.receipts
     assert (kept.endpoint, kept.cost_nanos) == ("chat/completions", 82_400)
 
 
@@ -239,8 +239,8 @@ GONE = Scripted([b"{}"], headers=JSON)
     ],
 )
 def test_what_a_provider_keeps_is_one_teams_or_allowed_or_forbidden(path, method):
-    def status(**house: Any) -> int:
-        front = EndpointHarness((GONE,), **house)
+    def status(**harness: Any) -> int:
+        front = EndpointHarness((GONE,), **harness)
         return front.ask(b"", path=path, method=method, headers={"content-type": ""}).status
 
     assert status(teams=1) == 200
@@ -251,20 +251,20 @@ def test_what_a_provider_keeps_is_one_teams_or_allowed_or_forbidden(path, method
 @pytest.mark.parametrize("teams", [1, 2])
 @pytest.mark.parametrize("path", ["responses", "embeddings", "completions", "moderations"])
 def test_a_url_typed_into_a_browser_is_told_to_post(path, teams):
-    house = EndpointHarness(teams=teams)
-    told = house.ask(b"", path=f"/v1/{path}", method="GET", headers={"content-type": ""})
+    harness = EndpointHarness(teams=teams)
+    told = harness.ask(b"", path=f"/v1/{path}", method="GET", headers={"content-type": ""})
 
     assert (told.status, told.headers["allow"]) == (405, "POST")
     assert told.headers["x-should-retry"] == "false"
     assert refusal(told)["type"] == "invalid_request_error"
     assert refusal(told)["message"] == f"/v1/{path} is not asked by GET; did you mean POST?"
-    assert house.receipts[0].status == 405
-    assert house.transport.sent == []
+    assert harness.receipts[0].status == 405
+    assert harness.transport.sent == []
 
 
 def test_stored_completions_are_listed_for_a_team_alone_or_where_that_is_allowed():
-    def listed(**house: Any) -> int:
-        front = EndpointHarness((GONE,), **house)
+    def listed(**harness: Any) -> int:
+        front = EndpointHarness((GONE,), **harness)
         return front.ask(b"", method="GET", headers={"content-type": ""}).status
 
     assert listed(teams=1) == 200
@@ -286,24 +286,24 @@ def test_each_of_several_teams_may_use_paths_that_hold_no_state(path):
 
 def test_each_of_several_teams_may_ask_for_variations_of_an_image():
     form = {"content-type": "multipart/form-data; boundary=b"}
-    house = EndpointHarness((GONE,), teams=2)
+    harness = EndpointHarness((GONE,), teams=2)
 
-    assert house.ask(b"--b--", path="/v1/images/variations", headers=form).status == 200
+    assert harness.ask(b"--b--", path="/v1/images/variations", headers=form).status == 200
 
 
 def test_a_model_is_deleted_where_it_is_kept():
-    house = EndpointHarness((GONE,))
-    answered = house.ask(b"", path="/v1/models/m", method="DELETE")
+    harness = EndpointHarness((GONE,))
+    answered = harness.ask(b"", path="/v1/models/m", method="DELETE")
 
     assert answered.status == 200
-    ((name, prepared),) = house.transport.sent
+    ((name, prepared),) = harness.transport.sent
     assert (name, prepared.method, prepared.path) == ("one", "DELETE", "/models/m")
     assert endpoint_refusal(b"", path="/v1/models/n", method="DELETE") == (
         404,
         "model_not_found",
         "model",
     )
-    assert house.ask(b"", path="/v1/models/", method="DELETE").body == b"pages"
+    assert harness.ask(b"", path="/v1/models/", method="DELETE").body == b"pages"
 
 
 def test_one_of_several_teams_may_not_delete_a_model():
@@ -323,73 +323,77 @@ FINE_TUNES = UnlistedModels(
 
 def test_a_model_that_only_an_upstream_may_know_is_shown_by_it():
     shown = b'{"id":"ft:m:acme::a","object":"model","created":1,"owned_by":"acme"}'
-    house = EndpointHarness((Scripted([shown], headers=JSON),), passing=FINE_TUNES)
-    answered = house.ask(b"", path="/v1/models/ft:m:acme::a", method="GET")
+    harness = EndpointHarness((Scripted([shown], headers=JSON),), passing=FINE_TUNES)
+    answered = harness.ask(b"", path="/v1/models/ft:m:acme::a", method="GET")
 
     assert (answered.status, answered.body) == (200, shown)
-    ((name, prepared),) = house.transport.sent
+    ((name, prepared),) = harness.transport.sent
     assert (name, prepared.method, prepared.path) == ("two", "GET", "/models/ft:m:acme::a")
 
 
 def test_an_upstream_says_that_it_has_no_such_model():
     gone = b'{"error":{"message":"No such model.","type":"invalid_request_error","code":"gone"}}'
-    house = EndpointHarness((Scripted([gone], status=404, headers=JSON),), passing=FINE_TUNES)
-    answered = house.ask(b"", path="/v1/models/ft:m:acme::a", method="GET")
+    harness = EndpointHarness((Scripted([gone], status=404, headers=JSON),), passing=FINE_TUNES)
+    answered = harness.ask(b"", path="/v1/models/ft:m:acme::a", method="GET")
 
     assert (answered.status, refusal(answered)["message"]) == (404, "No such model.")
 
 
 @pytest.mark.parametrize("path", ["m", "m-2026-01-31", "n", "ft:other", ""])
 def test_other_models_are_shown_or_refused_by_the_gateways_page(path):
-    house = EndpointHarness(passing=FINE_TUNES)
+    harness = EndpointHarness(passing=FINE_TUNES)
 
-    assert house.ask(b"", path=f"/v1/models/{path}", method="GET").body == b"pages"
-    assert house.transport.sent == []
+    assert harness.ask(b"", path=f"/v1/models/{path}", method="GET").body == b"pages"
+    assert harness.transport.sent == []
 
 
 def test_one_of_several_teams_is_not_shown_what_the_account_of_all_keeps():
-    house = EndpointHarness(teams=2, passing=FINE_TUNES)
+    harness = EndpointHarness(teams=2, passing=FINE_TUNES)
     code = "provider_state_is_shared"
 
-    assert endpoint_refusal(b"", house, path="/v1/models/ft:m:a", method="GET") == (403, code, None)
+    assert endpoint_refusal(b"", harness, path="/v1/models/ft:m:a", method="GET") == (
+        403,
+        code,
+        None,
+    )
 
 
 def test_a_forbidden_call_says_who_can_allow_it():
-    house = EndpointHarness(teams=2)
-    connection = house.ask(path="/v1/files")
+    harness = EndpointHarness(teams=2)
+    connection = harness.ask(path="/v1/files")
 
     assert refusal(connection)["code"] == "provider_state_is_shared"
     assert "THRIFTGATE_SHARED_PROVIDER_STATE=true" in refusal(connection)["message"]
-    assert house.receipts[0].outcome is Outcome.REFUSED
+    assert harness.receipts[0].outcome is Outcome.REFUSED
 
 
 @pytest.mark.parametrize("field", ['"previous_response_id":"resp_1"', '"background":true'])
 def test_a_response_that_needs_what_another_team_may_have_left_is_forbidden(field):
-    house = EndpointHarness(teams=2)
+    harness = EndpointHarness(teams=2)
     body = b'{"model":"m","input":"hi",' + field.encode() + b"}"
 
     param = field.split('"')[1]
-    assert endpoint_refusal(body, house, path="/v1/responses") == (
+    assert endpoint_refusal(body, harness, path="/v1/responses") == (
         403,
         "provider_state_is_shared",
         param,
     )
-    assert house.receipts[0].model == "m"
+    assert harness.receipts[0].model == "m"
 
 
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("key", ["Bearer tg-1", ""])
 @pytest.mark.parametrize("path", ["/v1/realtime", "/v1/responses", "/openai/v1/realtime"])
 def test_a_websocket_is_refused_with_the_status_that_turns_clients_to_http(path, key, shared):
-    house = EndpointHarness(shared=shared)
+    harness = EndpointHarness(shared=shared)
     head = {"sec-websocket-key": "dGhl", "sec-websocket-version": "13", "authorization": key}
-    answered = house.ask(b"", path=path, method="GET", headers=head)
+    answered = harness.ask(b"", path=path, method="GET", headers=head)
 
     assert (answered.status, refusal(answered)["code"]) == (426, "websocket_unsupported")
     assert refusal(answered)["message"].startswith(NO_REALTIME)
     assert (answered.headers["upgrade"], answered.headers["connection"]) == ("HTTP/1.1", "upgrade")
     assert answered.headers["x-should-retry"] == "false"
-    assert house.transport.sent == []
+    assert harness.transport.sent == []
 
 
 def test_tokens_of_the_provider_are_given_out_only_where_that_is_allowed():
@@ -400,10 +404,10 @@ def test_tokens_of_the_provider_are_given_out_only_where_that_is_allowed():
 
 
 def forwarded(token: str, given: str) -> dict[str, str]:
-    house = EndpointHarness()
+    harness = EndpointHarness()
     headers = {"authorization": f"Bearer {token}", "idempotency-key": given}
-    assert house.ask(headers=headers).status == 200
-    return dict(house.transport.sent[0][1].headers)
+    assert harness.ask(headers=headers).status == 200
+    return dict(harness.transport.sent[0][1].headers)
 
 
 def test_an_idempotency_key_is_one_within_its_team_and_another_elsewhere():
@@ -414,13 +418,13 @@ def test_an_idempotency_key_is_one_within_its_team_and_another_elsewhere():
 
 
 def test_another_endpoint_is_passed_through_with_what_its_body_tells():
-    house = EndpointHarness((Scripted([b"\x01"], headers={"content-type": "audio/mpeg"}),))
+    harness = EndpointHarness((Scripted([b"\x01"], headers={"content-type": "audio/mpeg"}),))
     body = b'{"model":"m","voice":"v"}'
 
-    assert house.ask(body, path="/v1/audio/speech", query="x=1").body == b"\x01"
-    _, prepared = house.transport.sent[0]
+    assert harness.ask(body, path="/v1/audio/speech", query="x=1").body == b"\x01"
+    _, prepared = harness.transport.sent[0]
     assert (prepared.path, prepared.body) == ("/audio/speech?x=1", body)
-    assert house.receipts[0].model == "m"
+    assert harness.receipts[0].model == "m"
 
 
 @pytest.mark.parametrize(
@@ -432,7 +436,7 @@ def test_another_endpoint_is_passed_through_with_what_its_body_tells():
     ],
 )
 def test_a_body_that_is_none_of_our_business_is_passed_through(body, media):
-    house = EndpointHarness((GONE,))
+    harness = EndpointHarness((GONE,))
 
-    assert house.ask(body, path="/v1/uploads", headers={"content-type": media}).status == 200
-    assert house.transport.sent[0][1].body == body
+    assert harness.ask(body, path="/v1/uploads", headers={"content-type": media}).status == 200
+    assert harness.transport.sent[0][1].body == body

@@ -18,15 +18,15 @@ from tests.fakes.upstream import SILENCE, Scripted
 
 
 def test_a_gateway_that_is_full_says_when_to_come_back():
-    house = EndpointHarness((SILENCE,), max_calls=1)
+    harness = EndpointHarness((SILENCE,), max_calls=1)
 
     async def work() -> Connection:
-        first = asyncio.ensure_future(asked(house.front, scope(), Connection([ASKED])))
+        first = asyncio.ensure_future(asked(harness.front, scope(), Connection([ASKED])))
         await asyncio.sleep(1)
-        second = await asked(house.front, scope(), Connection([ASKED]))
+        second = await asked(harness.front, scope(), Connection([ASKED]))
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
-        third = await asked(house.front, scope(headers={"authorization": ""}))
+        third = await asked(harness.front, scope(headers={"authorization": ""}))
         assert refusal(third)["code"] == "missing_api_key"
         return second
 
@@ -36,11 +36,11 @@ def test_a_gateway_that_is_full_says_when_to_come_back():
 
 
 def test_a_gateway_that_cannot_keep_receipts_takes_no_calls():
-    house = EndpointHarness(trouble="The disk is full.")
-    connection = house.ask()
+    harness = EndpointHarness(trouble="The disk is full.")
+    connection = harness.ask()
 
     assert (connection.status, refusal(connection)["code"]) == (503, "ledger_unavailable")
-    assert house.transport.sent == []
+    assert harness.transport.sent == []
 
 
 def test_an_upstreams_error_reaches_the_caller_with_its_body_and_its_headers():
@@ -48,17 +48,17 @@ def test_an_upstreams_error_reaches_the_caller_with_its_body_and_its_headers():
     headers = {"content-type": "application/json", "x-should-retry": "false", "retry-after": "9"}
     headers["x-request-id"] = "req_1"
     limits = {"x-ratelimit-remaining-requests": "3"}
-    house = EndpointHarness(
+    harness = EndpointHarness(
         (Scripted([json.dumps({"error": error}).encode()], 429, headers | limits),)
     )
-    answered = house.ask()
+    answered = harness.ask()
 
     assert (answered.status, json.loads(answered.body)) == (429, {"error": error})
     kept = {name: answered.headers[name] for name in ("x-should-retry", "retry-after", *limits)}
     assert kept == {"x-should-retry": "false", "retry-after": "9", **limits}
     assert answered.headers["x-thriftgate-upstream-request-id"] == "req_1"
-    assert house.receipts[0].error == "rate_limit_exceeded"
-    assert house.receipts[0].upstream_request_id == "req_1"
+    assert harness.receipts[0].error == "rate_limit_exceeded"
+    assert harness.receipts[0].upstream_request_id == "req_1"
 
 
 class Clumsy(FakeEstimator):
@@ -69,66 +69,66 @@ class Clumsy(FakeEstimator):
 
 
 def clumsy(*scripts: Scripted) -> EndpointHarness:
-    house = EndpointHarness(scripts)
-    table, ledger = fake_dependencies(house.transport, estimator=Clumsy())
-    house.front = Endpoint(nothing, table, house.front._admission)
-    house.receipts = ledger.receipts
-    return house
+    harness = EndpointHarness(scripts)
+    table, ledger = fake_dependencies(harness.transport, estimator=Clumsy())
+    harness.front = Endpoint(nothing, table, harness.front._admission)
+    harness.receipts = ledger.receipts
+    return harness
 
 
 def test_our_own_mistake_is_a_bare_500_and_stands_in_the_log(caplog):
-    house = clumsy(Scripted([COMPLETION]))
+    harness = clumsy(Scripted([COMPLETION]))
     with caplog.at_level(logging.ERROR, "thriftgate.front"):
-        connection = house.ask()
+        connection = harness.ask()
 
     assert (connection.status, refusal(connection)["code"]) == (500, "internal_error")
     assert b"secret" not in connection.body
     assert "call_1790000000" in connection.body.decode()
     (record,) = caplog.records
     assert record.exc_info is not None
-    assert len(house.receipts) == 1
+    assert len(harness.receipts) == 1
 
 
 def test_our_own_mistake_in_the_middle_of_an_answer_breaks_it_off(caplog):
-    house = clumsy(stream(chunk("a"), STREAM))
+    harness = clumsy(stream(chunk("a"), STREAM))
     connection = Connection([STREAMED])
     with caplog.at_level(logging.ERROR, "thriftgate.front"), pytest.raises(RuntimeError):
-        house.ask(connection)
+        harness.ask(connection)
 
     assert connection.status == 200
     assert not connection.is_ended
     assert DONE not in connection.body
-    (kept,) = house.receipts
+    (kept,) = harness.receipts
     assert (kept.outcome, kept.error) == (Outcome.BROKEN, "gateway_interrupted")
 
 
 def test_a_caller_that_leaves_is_told_nothing_more():
-    house = EndpointHarness((stream(chunk("a"), SILENCE),))
-    left = house.ask(Connection([STREAMED], leaves_after=3.0))
+    harness = EndpointHarness((stream(chunk("a"), SILENCE),))
+    left = harness.ask(Connection([STREAMED], leaves_after=3.0))
 
     assert left.body == chunk("a")
     assert not left.is_ended
-    assert house.receipts[0].outcome is Outcome.HUNG_UP
+    assert harness.receipts[0].outcome is Outcome.HUNG_UP
 
 
 def test_calls_in_flight_are_counted_down_however_they_end():
-    house = EndpointHarness(
+    harness = EndpointHarness(
         (Scripted([COMPLETION]), stream(SILENCE), Scripted([COMPLETION])), max_calls=1
     )
-    house.ask()
-    house.ask(Connection([STREAMED], leaves_after=1.0))
+    harness.ask()
+    harness.ask(Connection([STREAMED], leaves_after=1.0))
 
-    assert house.ask().status == 200
+    assert harness.ask().status == 200
 
 
 def test_bodies_in_flight_are_bounded_and_their_room_is_given_back():
-    house = EndpointHarness((SILENCE, Scripted([COMPLETION])), bodies=len(ASKED) + 10)
+    harness = EndpointHarness((SILENCE, Scripted([COMPLETION])), bodies=len(ASKED) + 10)
 
     async def work() -> Connection:
-        first = asyncio.ensure_future(asked(house.front, scope(), Connection([ASKED])))
+        first = asyncio.ensure_future(asked(harness.front, scope(), Connection([ASKED])))
         await asyncio.sleep(1)
-        assert house.room.reserved_bytes == len(ASKED)
-        second = await asked(house.front, scope(), Connection([ASKED]))
+        assert harness.room.reserved_bytes == len(ASKED)
+        second = await asked(harness.front, scope(), Connection([ASKED]))
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
         return second
@@ -136,8 +136,8 @@ def test_bodies_in_flight_are_bounded_and_their_room_is_given_back():
     full = played(work())
     assert (full.status, refusal(full)["code"]) == (503, "too_many_bytes")
     assert full.headers["retry-after"] == "1"
-    assert house.ask().status == 200
-    assert house.room.reserved_bytes == 0
+    assert harness.ask().status == 200
+    assert harness.room.reserved_bytes == 0
 
 
 @pytest.mark.parametrize(
@@ -146,10 +146,10 @@ def test_bodies_in_flight_are_bounded_and_their_room_is_given_back():
     ids=["refused", "silent", "left"],
 )
 def test_room_for_a_body_is_given_back_however_its_call_ends(connection):
-    house = EndpointHarness()
-    house.ask(connection, headers={"content-length": "900"})
+    harness = EndpointHarness()
+    harness.ask(connection, headers={"content-length": "900"})
 
-    assert house.room.reserved_bytes == 0
+    assert harness.room.reserved_bytes == 0
 
 
 def test_a_stream_says_in_its_head_what_the_gateway_took_so_far():
@@ -159,11 +159,11 @@ def test_a_stream_says_in_its_head_what_the_gateway_took_so_far():
 
 
 def test_a_call_that_is_cut_off_before_its_answer_began_is_told_that_we_stop():
-    house = EndpointHarness(scripts=(SILENCE,))
+    harness = EndpointHarness(scripts=(SILENCE,))
     connection = Connection([ASKED])
 
     async def work() -> None:
-        call = asyncio.ensure_future(asked(house.front, scope(), connection))
+        call = asyncio.ensure_future(asked(harness.front, scope(), connection))
         await asyncio.sleep(0.5)
         call.cancel()
         await call
@@ -172,7 +172,7 @@ def test_a_call_that_is_cut_off_before_its_answer_began_is_told_that_we_stop():
 
     assert connection.status == 503
     assert refusal(connection)["code"] == "gateway_stopping"
-    assert [kept.error for kept in house.receipts] == ["gateway_interrupted"]
+    assert [kept.error for kept in harness.receipts] == ["gateway_interrupted"]
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_a_call_that_is_cut_off_before_its_answer_began_is_told_that_we_stop():
     ids=["a million keys", "spaced keys", "lists"],
 )
 def test_a_body_with_too_many_keys_is_refused_before_it_is_parsed_and_others_run(sent):
-    house = EndpointHarness(body=1 << 30, bodies=1 << 30)
+    harness = EndpointHarness(body=1 << 30, bodies=1 << 30)
     turns = 0
 
     async def others() -> None:
@@ -197,14 +197,14 @@ def test_a_body_with_too_many_keys_is_refused_before_it_is_parsed_and_others_run
     async def work() -> Connection:
         running = asyncio.ensure_future(others())
         connection = Connection([sent])
-        await asked(house.front, scope(), connection)
+        await asked(harness.front, scope(), connection)
         running.cancel()
         return connection
 
     connection = played(work())
     assert (connection.status, refusal(connection)["code"]) == (413, "too_many_json_values")
     assert turns > 10
-    assert house.receipts == []
+    assert harness.receipts == []
 
 
 def test_a_large_conversation_of_many_messages_and_much_text_is_taken():
@@ -212,7 +212,7 @@ def test_a_large_conversation_of_many_messages_and_much_text_is_taken():
     said = [{"role": "user", "content": text} for _ in range(3_000)]
     sent = json.dumps({"model": "m", "messages": said}).encode()
 
-    house = EndpointHarness(body=1 << 30, bodies=1 << 30)
-    taken = asyncio.run(asked(house.front, scope(), Connection([sent])))
+    harness = EndpointHarness(body=1 << 30, bodies=1 << 30)
+    taken = asyncio.run(asked(harness.front, scope(), Connection([sent])))
 
     assert taken.status == 200

@@ -68,9 +68,9 @@ class Calls(RuleBasedStateMachine):
         self._runner = asyncio.Runner(loop_factory=InstantLoop)
         known = two_model_catalog()
         tracks = {each.name: track_objective(each) for each in (TTFT, ERRORS)}
-        self._turmoil = ChaosHarness(ObjectiveRouter(tracks, known), known, room=2)
+        self._harness = ChaosHarness(ObjectiveRouter(tracks, known), known, room=2)
         self._lasts(0.0)
-        self._lanes = self._turmoil.lanes
+        self._lanes = self._harness.lanes
 
     def _lasts(self, seconds: float) -> None:
         self._runner.run(asyncio.sleep(seconds))
@@ -85,7 +85,7 @@ class Calls(RuleBasedStateMachine):
         self, fates: list[ScriptedAttempt], body: str, leaves: Any, reads: Any
     ) -> None:
         async def come() -> None:
-            self._turmoil.begin(fates, body, leaves_after=leaves, reads=reads)
+            self._harness.begin(fates, body, leaves_after=leaves, reads=reads)
             await asyncio.sleep(0)
 
         self._runner.run(come())
@@ -124,7 +124,7 @@ class Calls(RuleBasedStateMachine):
     def an_objective_moves(self, name: str, level: int) -> None:
         state = ControllerState.DEGRADED if level else ControllerState.HEALTHY
         here = ControllerSnapshot(state=state, level=level, since=0.0, share=0.0 if level else 1.0)
-        self._turmoil.wheel.standings = {**self._turmoil.wheel.standings, name: here}
+        self._harness.wheel.standings = {**self._harness.wheel.standings, name: here}
 
     @rule(calls=st.integers(1, 100))
     def many_calls_were_made(self, calls: int) -> None:
@@ -137,7 +137,7 @@ class Calls(RuleBasedStateMachine):
 
     @property
     def _calls(self) -> list[ChaosCall]:
-        return list(self._turmoil.calls.values())
+        return list(self._harness.calls.values())
 
     @invariant()
     def every_call_that_ended_has_one_final_receipt(self) -> None:
@@ -176,11 +176,11 @@ class Calls(RuleBasedStateMachine):
 
     @invariant()
     def what_is_open_belongs_to_a_call_that_runs(self) -> None:
-        running = {name for name, each in self._turmoil.calls.items() if not each.task.done()}
-        assert set(self._turmoil.wheel._open) <= running
+        running = {name for name, each in self._harness.calls.items() if not each.task.done()}
+        assert set(self._harness.wheel._open) <= running
         if not running:
-            assert all(each.closed for each in self._turmoil.exchanges)
-            assert self._turmoil.plans_left == []
+            assert all(each.closed for each in self._harness.exchanges)
+            assert self._harness.plans_left == []
             for _, lane in self._lanes.states():
                 assert lane.limit is None or lane.limit.in_flight == 0
                 assert not lane._queue

@@ -29,7 +29,7 @@ SKIPPED = "x-thriftgate-fallback-skipped"
 
 
 def known(**small: Any) -> Catalog:
-    """A town whose small model is of another kind than the one that is asked for."""
+    """A gateway whose small model is of another kind than the one that is asked for."""
     made = two_model_catalog()
     model = made.models["small"]
     (there,) = model.routes

@@ -25,37 +25,37 @@ from tests.fakes.refusals import refusing
 
 
 def test_what_a_call_may_cost_is_held_until_its_receipt_says_what_it_cost():
-    async def story(office: AdmissionHarness) -> None:
-        attempt = office.attempt(1)
-        await office.admit(attempt)
-        assert await office.level(COUNTER) == CounterLevel(0, WORST)
+    async def story(harness: AdmissionHarness) -> None:
+        attempt = harness.attempt(1)
+        await harness.admit(attempt)
+        assert await harness.level(COUNTER) == CounterLevel(0, WORST)
 
-        office.end(attempt, ANSWERED)
-        await wait_until_settled(office)
-        assert await office.level(COUNTER) == CounterLevel(COST, 0)
+        harness.end(attempt, ANSWERED)
+        await wait_until_settled(harness)
+        assert await harness.level(COUNTER) == CounterLevel(COST, 0)
 
     run_scenario(story, budget())
 
 
 def test_settling_makes_nobody_wait():
-    async def story(office: AdmissionHarness) -> None:
-        attempt = office.attempt(1)
-        await office.admit(attempt)
-        office.store.is_lost = True
-        office.end(attempt, ANSWERED)
+    async def story(harness: AdmissionHarness) -> None:
+        attempt = harness.attempt(1)
+        await harness.admit(attempt)
+        harness.store.is_lost = True
+        harness.end(attempt, ANSWERED)
 
         await asyncio.sleep(1)
-        assert await office.level(COUNTER) == CounterLevel(0, WORST)
-        office.store.is_lost = False
-        await wait_until_settled(office)
-        assert await office.level(COUNTER) == CounterLevel(COST, 0)
+        assert await harness.level(COUNTER) == CounterLevel(0, WORST)
+        harness.store.is_lost = False
+        await wait_until_settled(harness)
+        assert await harness.level(COUNTER) == CounterLevel(COST, 0)
 
     run_scenario(story, budget())
 
 
 def test_of_many_calls_at_once_those_that_fit_are_admitted():
-    async def story(office: AdmissionHarness) -> None:
-        tries = (office.admit(office.attempt(number)) for number in range(50))
+    async def story(harness: AdmissionHarness) -> None:
+        tries = (harness.admit(harness.attempt(number)) for number in range(50))
         found = await asyncio.gather(*tries, return_exceptions=True)
 
         assert sum(isinstance(each, CallerError) for each in found) == 40
@@ -65,9 +65,9 @@ def test_of_many_calls_at_once_those_that_fit_are_admitted():
 
 
 def test_compactions_are_held_as_answers_are():
-    async def story(office: AdmissionHarness) -> None:
-        some = [office.attempt(number, endpoint="responses/compact") for number in range(50)]
-        found = await asyncio.gather(*map(office.admit, some), return_exceptions=True)
+    async def story(harness: AdmissionHarness) -> None:
+        some = [harness.attempt(number, endpoint="responses/compact") for number in range(50)]
+        found = await asyncio.gather(*map(harness.admit, some), return_exceptions=True)
 
         assert 40 <= sum(isinstance(each, CallerError) for each in found) < 50
 
@@ -75,12 +75,12 @@ def test_compactions_are_held_as_answers_are():
 
 
 def test_a_call_that_does_not_fit_one_budget_holds_nothing_of_the_other():
-    async def story(office: AdmissionHarness) -> None:
+    async def story(harness: AdmissionHarness) -> None:
         with refusing(429) as refused:
-            await office.admit(office.attempt(1))
+            await harness.admit(harness.attempt(1))
 
         assert refused.value.details["budget"] == "calls"
-        assert await office.level(COUNTER) == CounterLevel(0, 0)
+        assert await harness.level(COUNTER) == CounterLevel(0, 0)
 
     calls = budget(
         name="calls", unit=BudgetUnit.TOKENS, window=Window.MINUTE, limit=1000, scope="organization"
@@ -96,86 +96,86 @@ def test_a_call_that_does_not_fit_one_budget_holds_nothing_of_the_other():
     ],
 )
 def test_what_used_nothing_costs_nothing(end):
-    async def story(office: AdmissionHarness) -> None:
-        attempt = office.attempt(1)
-        await office.admit(attempt)
-        office.end(attempt, end)
-        await wait_until_settled(office)
-        assert await office.level(COUNTER) == CounterLevel(0, 0)
+    async def story(harness: AdmissionHarness) -> None:
+        attempt = harness.attempt(1)
+        await harness.admit(attempt)
+        harness.end(attempt, end)
+        await wait_until_settled(harness)
+        assert await harness.level(COUNTER) == CounterLevel(0, 0)
 
     run_scenario(story, budget())
 
 
 def test_what_was_estimated_is_spent():
-    async def story(office: AdmissionHarness) -> None:
-        attempt = office.attempt(1)
-        await office.admit(attempt)
-        office.end(
+    async def story(harness: AdmissionHarness) -> None:
+        attempt = harness.attempt(1)
+        await harness.admit(attempt)
+        harness.end(
             attempt, msgspec.structs.replace(ANSWERED, outcome=Outcome.BROKEN, estimated=True)
         )
-        await wait_until_settled(office)
-        assert await office.level(COUNTER) == CounterLevel(COST, 0)
+        await wait_until_settled(harness)
+        assert await harness.level(COUNTER) == CounterLevel(COST, 0)
 
     run_scenario(story, budget())
 
 
 def test_a_call_counts_as_one_request_however_many_attempts_it_takes():
-    async def story(office: AdmissionHarness) -> None:
-        first = office.attempt(1)
+    async def story(harness: AdmissionHarness) -> None:
+        first = harness.attempt(1)
         second = msgspec.structs.replace(first, number=1)
-        await office.admit(first)
-        office.end(first, AttemptOutcome(outcome=Outcome.FAILED, status=502, final=False))
-        await office.admit(second)
-        office.end(second, ANSWERED)
-        await wait_until_settled(office)
-        assert await office.level("b/team/requests/2026-09-21T14:13/acme") == CounterLevel(1, 0)
+        await harness.admit(first)
+        harness.end(first, AttemptOutcome(outcome=Outcome.FAILED, status=502, final=False))
+        await harness.admit(second)
+        harness.end(second, ANSWERED)
+        await wait_until_settled(harness)
+        assert await harness.level("b/team/requests/2026-09-21T14:13/acme") == CounterLevel(1, 0)
 
     run_scenario(story, budget(unit=BudgetUnit.REQUESTS, window=Window.MINUTE, limit=1))
 
 
 def test_what_is_held_lasts_as_long_as_the_call():
-    async def story(office: AdmissionHarness) -> None:
-        beating = asyncio.ensure_future(office.admission.extend_reservations())
-        attempt = office.attempt(1)
-        await office.admit(attempt)
+    async def story(harness: AdmissionHarness) -> None:
+        beating = asyncio.ensure_future(harness.admission.extend_reservations())
+        attempt = harness.attempt(1)
+        await harness.admit(attempt)
         await asyncio.sleep(600)
-        assert await office.level(COUNTER) == CounterLevel(0, WORST)
+        assert await harness.level(COUNTER) == CounterLevel(0, WORST)
         beating.cancel()
         await asyncio.sleep(61)
-        assert await office.level(COUNTER) == CounterLevel(0, 0)
+        assert await harness.level(COUNTER) == CounterLevel(0, 0)
 
     run_scenario(story, budget())
 
 
 def test_a_caller_that_leaves_while_its_call_is_admitted_spends_nothing():
-    async def story(office: AdmissionHarness) -> None:
-        attempt = office.attempt(1)
-        admitting = asyncio.ensure_future(office.admit(attempt))
+    async def story(harness: AdmissionHarness) -> None:
+        attempt = harness.attempt(1)
+        admitting = asyncio.ensure_future(harness.admit(attempt))
         await asyncio.sleep(0)
         admitting.cancel()
         with suppress(asyncio.CancelledError):
             await admitting
-        office.end(attempt, ANSWERED)
-        await wait_until_settled(office)
-        assert await office.level(COUNTER) == CounterLevel(0, 0)
+        harness.end(attempt, ANSWERED)
+        await wait_until_settled(harness)
+        assert await harness.level(COUNTER) == CounterLevel(0, 0)
 
     run_scenario(story, budget())
 
 
 def test_a_large_prompt_is_counted_and_a_small_one_is_not():
-    async def story(office: AdmissionHarness) -> None:
-        await office.admit(office.attempt(1))
-        assert office.estimator.delivered == []
+    async def story(harness: AdmissionHarness) -> None:
+        await harness.admit(harness.attempt(1))
+        assert harness.estimator.delivered == []
         large = BODY.replace(b"[]", b'["' + b"x" * 20_000 + b'"]')
-        await office.admit(office.attempt(2, large))
-        assert len(office.estimator.delivered) == 1
+        await harness.admit(harness.attempt(2, large))
+        assert len(harness.estimator.delivered) == 1
 
     run_scenario(story, budget())
 
 
 def test_minutes_are_reported_in_headers():
-    async def story(office: AdmissionHarness) -> None:
-        assert await office.admit(office.attempt(1)) == {
+    async def story(harness: AdmissionHarness) -> None:
+        assert await harness.admit(harness.attempt(1)) == {
             "x-ratelimit-limit-requests": "5",
             "x-ratelimit-remaining-requests": "4",
             "x-ratelimit-reset-requests": "40s",
@@ -185,21 +185,21 @@ def test_minutes_are_reported_in_headers():
 
 
 def test_without_a_budget_that_counts_the_call_nothing_is_asked():
-    async def story(office: AdmissionHarness) -> None:
-        assert await office.admit(office.attempt(1)) == {}
-        assert office.store.asked == 0
+    async def story(harness: AdmissionHarness) -> None:
+        assert await harness.admit(harness.attempt(1)) == {}
+        assert harness.store.asked == 0
 
     run_scenario(story, budget(of="other"))
 
 
 def test_a_call_that_is_still_asking_is_not_held_by_a_beat():
-    async def story(office: AdmissionHarness) -> None:
-        await office.admit(office.attempt(0))
-        office.store.delay = 15.0
-        beating = asyncio.ensure_future(office.admission.extend_reservations())
+    async def story(harness: AdmissionHarness) -> None:
+        await harness.admit(harness.attempt(0))
+        harness.store.delay = 15.0
+        beating = asyncio.ensure_future(harness.admission.extend_reservations())
         with refusing(429):
-            await office.admit(office.attempt(1))
-        assert await office.level(COUNTER) == CounterLevel(0, WORST)
+            await harness.admit(harness.attempt(1))
+        assert await harness.level(COUNTER) == CounterLevel(0, WORST)
         beating.cancel()
 
     run_scenario(story, budget(limit=WORST))
@@ -216,9 +216,9 @@ def test_a_call_that_is_still_asking_is_not_held_by_a_beat():
     ],
 )
 def test_a_call_that_never_fits_is_told_which_of_its_fields_to_lower(endpoint, body, param):
-    async def story(office: AdmissionHarness) -> None:
+    async def story(harness: AdmissionHarness) -> None:
         with refusing(429) as refused:
-            await office.admit(office.attempt(1, body, endpoint=endpoint))
+            await harness.admit(harness.attempt(1, body, endpoint=endpoint))
         assert (refused.value.param, refused.value.retry_after) == (param, None)
 
     run_scenario(story, budget(limit=900_000))
@@ -234,32 +234,32 @@ def test_a_call_that_never_fits_is_told_which_of_its_fields_to_lower(endpoint, b
     ],
 )
 def test_an_abandoned_call_is_settled_at_the_output_that_is_held_for_it(hold, answers, held):
-    async def story(office: AdmissionHarness) -> None:
+    async def story(harness: AdmissionHarness) -> None:
         for number in range(answers):
-            before = office.attempt(number)
-            await office.admit(before)
-            office.end(before, ANSWERED)
-            await wait_until_settled(office)
-        attempt = office.attempt(99)
-        assert office.admission.held_output(attempt) is None
-        await office.admit(attempt)
-        assert office.admission.held_output(attempt) == pytest.approx(held, abs=2)
+            before = harness.attempt(number)
+            await harness.admit(before)
+            harness.end(before, ANSWERED)
+            await wait_until_settled(harness)
+        attempt = harness.attempt(99)
+        assert harness.admission.held_output(attempt) is None
+        await harness.admit(attempt)
+        assert harness.admission.held_output(attempt) == pytest.approx(held, abs=2)
 
         left = AttemptOutcome(
             outcome=Outcome.HUNG_UP, status=499, usage=Usage(input=14, output=held)
         )
-        office.end(attempt, left)
-        await wait_until_settled(office)
+        harness.end(attempt, left)
+        await wait_until_settled(harness)
         spent = answers * COST + 14 * 1_000 + held * 4_000
-        assert await office.level(COUNTER) == CounterLevel(spent, 0)
+        assert await harness.level(COUNTER) == CounterLevel(spent, 0)
 
     run_scenario(story, budget(hold=hold, limit=1000 * WORST))
 
 
 def test_of_requests_alone_no_output_is_held():
-    async def story(office: AdmissionHarness) -> None:
-        attempt = office.attempt(1)
-        await office.admit(attempt)
-        assert office.admission.held_output(attempt) is None
+    async def story(harness: AdmissionHarness) -> None:
+        attempt = harness.attempt(1)
+        await harness.admit(attempt)
+        assert harness.admission.held_output(attempt) is None
 
     run_scenario(story, budget(unit=BudgetUnit.REQUESTS, window=Window.MINUTE, limit=1))

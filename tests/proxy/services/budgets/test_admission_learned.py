@@ -20,11 +20,11 @@ from tests.fakes.refusals import refusing
 
 
 def test_lengths_are_learned_and_the_likely_is_held():
-    async def story(office: AdmissionHarness) -> None:
-        await answer_thirty_calls(office)
-        before = await office.level(COUNTER)
-        await office.admit(office.attempt(99))
-        after = await office.level(COUNTER)
+    async def story(harness: AdmissionHarness) -> None:
+        await answer_thirty_calls(harness)
+        before = await harness.level(COUNTER)
+        await harness.admit(harness.attempt(99))
+        after = await harness.level(COUNTER)
 
         assert 0 < after.held - before.held < WORST / 5
 
@@ -32,12 +32,12 @@ def test_lengths_are_learned_and_the_likely_is_held():
 
 
 def test_near_the_limit_the_worst_case_is_held():
-    async def story(office: AdmissionHarness) -> None:
-        await answer_thirty_calls(office)
-        spent = (await office.level(COUNTER)).spent
+    async def story(harness: AdmissionHarness) -> None:
+        await answer_thirty_calls(harness)
+        spent = (await harness.level(COUNTER)).spent
         assert spent == 30 * COST
-        admitted = await admit_until_refused(office, CallerError)
-        level = await office.level(COUNTER)
+        admitted = await admit_until_refused(harness, CallerError)
+        level = await harness.level(COUNTER)
         assert level.spent + level.held <= 6 * WORST
         assert len(admitted) >= 2
 
@@ -45,50 +45,50 @@ def test_near_the_limit_the_worst_case_is_held():
 
 
 def test_many_holds_that_have_ended_make_no_call_hold_more_than_it_can_cost():
-    async def story(office: AdmissionHarness) -> None:
-        await answer_thirty_calls(office)
-        admitted = await admit_until_refused(office, CallerError)
+    async def story(harness: AdmissionHarness) -> None:
+        await answer_thirty_calls(harness)
+        admitted = await admit_until_refused(harness, CallerError)
         with refusing(429) as refused:
-            await office.admit(office.attempt(999))
+            await harness.admit(harness.attempt(999))
         assert refused.value.details["predicted"] == "0.004014"
         assert refused.value.retry_after is not None
         assert refused.value.retry_after <= 60
         for attempt in admitted:
-            office.end(attempt, ANSWERED)
-        await wait_until_settled(office)
-        assert (await office.level(COUNTER)).held == 0
+            harness.end(attempt, ANSWERED)
+        await wait_until_settled(harness)
+        assert (await harness.level(COUNTER)).held == 0
 
-        await office.admit(office.attempt(1000))
-        assert 0 < (await office.level(COUNTER)).held <= WORST
+        await harness.admit(harness.attempt(1000))
+        assert 0 < (await harness.level(COUNTER)).held <= WORST
 
     run_scenario(story, budget(hold=HoldPolicy.P95, limit=20 * WORST))
 
 
 def test_what_was_held_long_ago_is_not_taken_to_be_held():
-    async def story(office: AdmissionHarness) -> None:
-        await answer_thirty_calls(office)
-        for attempt in await admit_until_refused(office, CallerError):
-            office.end(attempt, ANSWERED)
-        await wait_until_settled(office)
+    async def story(harness: AdmissionHarness) -> None:
+        await answer_thirty_calls(harness)
+        for attempt in await admit_until_refused(harness, CallerError):
+            harness.end(attempt, ANSWERED)
+        await wait_until_settled(harness)
         await asyncio.sleep(4)
 
         for number in range(1000, 1005):
-            await office.admit(office.attempt(number))
-        assert (await office.level(COUNTER)).held < WORST
+            await harness.admit(harness.attempt(number))
+        assert (await harness.level(COUNTER)).held < WORST
 
     run_scenario(story, budget(hold=HoldPolicy.P95, limit=20 * WORST))
 
 
 def test_calls_that_name_no_limit_hold_their_worst_case_until_something_is_learned():
-    async def story(office: AdmissionHarness) -> None:
+    async def story(harness: AdmissionHarness) -> None:
         unlimited = replace(ROUTE, max_output=128_000)
         body = BODY.replace(b',"max_completion_tokens":1000', b"")
         worst = 128_000 * 4_000 + 7 * 1_000
         for number in range(9):
-            await office.admit(office.attempt(number, body, unlimited))
-        assert await office.level(COUNTER) == CounterLevel(0, 9 * worst)
+            await harness.admit(harness.attempt(number, body, unlimited))
+        assert await harness.level(COUNTER) == CounterLevel(0, 9 * worst)
         with refusing(429) as refused:
-            await office.admit(office.attempt(9, body, unlimited))
+            await harness.admit(harness.attempt(9, body, unlimited))
         assert refused.value.retry_after
 
     run_scenario(story, budget(hold=HoldPolicy.P95, limit=5_000_000_000))

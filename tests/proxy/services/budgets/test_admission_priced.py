@@ -26,7 +26,7 @@ from tests.fakes.refusals import refusing
 
 #: A model of the same provider at a quarter of the price.
 CHEAP = model("cheap", 1_000)
-TOWN = Catalog(
+CATALOG = Catalog(
     models={"m": Model(id="m", routes=(ROUTE,)), "cheap": CHEAP}, upstreams={}, default=ROUTE
 )
 FREE = PricePeriod(sheets={"": PriceSheet(rates=TokenRates(input=0, output=0))})
@@ -35,14 +35,14 @@ SOLD = replace(ROUTE, tariff=None, upstream=replace(ROUTE.upstream, key_env="KEY
 
 @pytest.mark.parametrize("endpoint", ["chat/completions", "images/generations"])
 def test_a_hard_budget_of_dollars_is_not_passed_by_what_is_sold_at_an_unknown_price(endpoint):
-    async def story(office: AdmissionHarness) -> None:
+    async def story(harness: AdmissionHarness) -> None:
         with refusing(429) as refused:
-            await office.admit(office.attempt(1, over=SOLD, endpoint=endpoint))
+            await harness.admit(harness.attempt(1, over=SOLD, endpoint=endpoint))
         error = refused.value
         assert (error.code, error.is_worth_retrying) == ("price_unknown", False)
         assert error.details == {"budget": "b", "scope": "team", "of": "acme", "upstream": "one"}
         assert "The budget `b` limits dollars" in error.message
-        assert await office.level(COUNTER) == CounterLevel(0, 0)
+        assert await harness.level(COUNTER) == CounterLevel(0, 0)
 
     run_scenario(story, budget())
 
@@ -58,8 +58,8 @@ def test_a_hard_budget_of_dollars_is_not_passed_by_what_is_sold_at_an_unknown_pr
     ],
 )
 def test_a_call_at_an_unknown_price_passes_where_that_is_meant_and_at_none_always(over, fields):
-    async def story(office: AdmissionHarness) -> None:
-        await office.admit(office.attempt(1, over=over))
+    async def story(harness: AdmissionHarness) -> None:
+        await harness.admit(harness.attempt(1, over=over))
 
     run_scenario(story, budget(**fields))
 
@@ -79,13 +79,13 @@ KEYED = replace(ROUTE, upstream=replace(ROUTE.upstream, key_env="KEY"))
 def test_a_hard_budget_is_not_passed_in_the_background(over, fields, code):
     limit = budget(**fields)
 
-    async def story(office: AdmissionHarness) -> None:
+    async def story(harness: AdmissionHarness) -> None:
         with refusing(429) as refused:
-            await office.admit(office.attempt(1, LATER, over, endpoint="responses"))
+            await harness.admit(harness.attempt(1, LATER, over, endpoint="responses"))
         assert (refused.value.code, refused.value.param) == (code, "background")
-        assert await office.level(COUNTER.replace("usd", limit.unit.value)) == CounterLevel(0, 0)
+        assert await harness.level(COUNTER.replace("usd", limit.unit.value)) == CounterLevel(0, 0)
         at_once = LATER.replace(b"true", b"false")
-        await office.admit(office.attempt(2, at_once, over, endpoint="responses"))
+        await harness.admit(harness.attempt(2, at_once, over, endpoint="responses"))
 
     run_scenario(story, limit)
 
@@ -102,28 +102,28 @@ def test_a_hard_budget_is_not_passed_in_the_background(over, fields, code):
     ],
 )
 def test_a_call_in_the_background_passes_where_that_is_meant(over, fields):
-    async def story(office: AdmissionHarness) -> None:
-        await office.admit(office.attempt(1, LATER, over, endpoint="responses"))
+    async def story(harness: AdmissionHarness) -> None:
+        await harness.admit(harness.attempt(1, LATER, over, endpoint="responses"))
 
     run_scenario(story, budget(**fields))
 
 
 def test_what_is_known_to_cost_nothing_passes():
-    async def story(office: AdmissionHarness) -> None:
-        await office.admit(office.attempt(1, over=SOLD, endpoint="files"))
+    async def story(harness: AdmissionHarness) -> None:
+        await harness.admit(harness.attempt(1, over=SOLD, endpoint="files"))
 
     run_scenario(story, budget())
 
 
 def test_what_an_attempt_may_cost_is_what_it_may_cost_on_its_own_route():
-    async def story(office: AdmissionHarness) -> None:
-        dear = msgspec.structs.replace(office.attempt(1), number=0)
-        await office.admit(dear)
-        office.end(dear, AttemptOutcome(outcome=Outcome.FAILED, status=502, final=False))
-        await wait_until_settled(office)
+    async def story(harness: AdmissionHarness) -> None:
+        dear = msgspec.structs.replace(harness.attempt(1), number=0)
+        await harness.admit(dear)
+        harness.end(dear, AttemptOutcome(outcome=Outcome.FAILED, status=502, final=False))
+        await wait_until_settled(harness)
         other = replace(CHEAP.routes[0], max_output=500)
-        await office.admit(msgspec.structs.replace(dear, route=other, number=1))
-        assert await office.level(COUNTER) == CounterLevel(0, (len(BODY) + 256 + 500) * 1_000)
+        await harness.admit(msgspec.structs.replace(dear, route=other, number=1))
+        assert await harness.level(COUNTER) == CounterLevel(0, (len(BODY) + 256 + 500) * 1_000)
 
     run_scenario(story, budget())
 
@@ -137,9 +137,9 @@ PICTURE = (
 def test_a_budget_that_holds_the_worst_holds_each_byte_of_a_small_prompt_as_a_token():
     body = BODY.replace(b"[]", b'[{"role":"user","content":"' + b"4," * 4_000 + b'"}]')
 
-    async def story(office: AdmissionHarness) -> None:
-        await office.admit(office.attempt(1, body))
-        level = await office.level(COUNTER)
+    async def story(harness: AdmissionHarness) -> None:
+        await harness.admit(harness.attempt(1, body))
+        level = await harness.level(COUNTER)
         assert level.held == (len(body) + 256) * 1_000 + 1_000 * 4_000
 
     run_scenario(story, budget(limit=100 * WORST))
@@ -148,10 +148,10 @@ def test_a_budget_that_holds_the_worst_holds_each_byte_of_a_small_prompt_as_a_to
 def test_a_prompt_that_lies_elsewhere_may_fill_the_window_and_only_the_worst_holds_that():
     over = replace(ROUTE, window=200_000)
 
-    async def story(office: AdmissionHarness) -> None:
-        await office.admit(office.attempt(1, PICTURE, over))
-        assert await office.level(COUNTER) == CounterLevel(0, 200_000 * 1_000 + 1_000 * 4_000)
-        assert (await office.level(COUNTER.replace("b/", "p/"))).held < WORST
+    async def story(harness: AdmissionHarness) -> None:
+        await harness.admit(harness.attempt(1, PICTURE, over))
+        assert await harness.level(COUNTER) == CounterLevel(0, 200_000 * 1_000 + 1_000 * 4_000)
+        assert (await harness.level(COUNTER.replace("b/", "p/"))).held < WORST
 
     limit = 100 * WORST
     run_scenario(story, budget(limit=limit), budget(name="p", hold=HoldPolicy.P95, limit=limit))
@@ -168,13 +168,13 @@ def test_a_prompt_that_lies_elsewhere_may_fill_the_window_and_only_the_worst_hol
     ],
 )
 def test_a_prompt_without_a_bound_is_refused_where_the_worst_is_held(fields, code):
-    async def story(office: AdmissionHarness) -> None:
-        attempt = office.attempt(1, PICTURE)
+    async def story(harness: AdmissionHarness) -> None:
+        attempt = harness.attempt(1, PICTURE)
         if not code:
-            await office.admit(attempt)
+            await harness.admit(attempt)
             return
         with refusing(429) as refused:
-            await office.admit(attempt)
+            await harness.admit(attempt)
         assert refused.value.code == code
 
     run_scenario(story, budget(**fields))
@@ -183,22 +183,22 @@ def test_a_prompt_without_a_bound_is_refused_where_the_worst_is_held(fields, cod
 def test_a_prompt_without_a_bound_passes_where_its_tokens_cost_nothing():
     over = replace(ROUTE, tariff=Tariff(periods=(FREE,)))
 
-    async def story(office: AdmissionHarness) -> None:
-        await office.admit(office.attempt(1, PICTURE, over))
+    async def story(harness: AdmissionHarness) -> None:
+        await harness.admit(harness.attempt(1, PICTURE, over))
 
     run_scenario(story, budget())
 
 
 def test_a_refusal_names_a_model_with_which_the_call_would_fit():
     async def run() -> None:
-        office = AdmissionHarness(budget(limit=2 * WORST + COST - 1), known=TOWN)
-        first, second = office.attempt(1), office.attempt(2)
-        await office.admit(first)
-        office.end(first, ANSWERED)
-        await wait_until_settled(office)
-        await office.admit(second)
+        harness = AdmissionHarness(budget(limit=2 * WORST + COST - 1), known=CATALOG)
+        first, second = harness.attempt(1), harness.attempt(2)
+        await harness.admit(first)
+        harness.end(first, ANSWERED)
+        await wait_until_settled(harness)
+        await harness.admit(second)
         with refusing(429) as refused:
-            await office.admit(office.attempt(3))
+            await harness.admit(harness.attempt(3))
         found = {"model": "cheap", "predicted": "0.001312"}
         assert refused.value.details["cheapest_alternative"] == found
         assert "On `cheap` it may cost $0.001312 and fits." in refused.value.message
@@ -208,9 +208,9 @@ def test_a_refusal_names_a_model_with_which_the_call_would_fit():
 
 def test_a_refusal_of_tokens_names_no_other_model():
     async def run() -> None:
-        office = AdmissionHarness(budget(limit=5, unit=BudgetUnit.TOKENS), known=TOWN)
+        harness = AdmissionHarness(budget(limit=5, unit=BudgetUnit.TOKENS), known=CATALOG)
         with refusing(429) as refused:
-            await office.admit(office.attempt(1))
+            await harness.admit(harness.attempt(1))
         assert refused.value.details["cheapest_alternative"] is None
 
     played(run())

@@ -13,11 +13,11 @@ from tests.fakes.ceiling_harness import DEAR, HALF, WORST, CeilingHarness, ceili
 
 
 def case(spent: int = 0, body: bytes = BODY) -> CeilingEvaluation:
-    hall = CeilingHarness()
-    attempt = hall.attempt(body=body)
+    harness = CeilingHarness()
+    attempt = harness.attempt(body=body)
     prepared = prepare(attempt.call, DEAR)
-    found = CeilingEvaluation(attempt, prepared, DEAR, hall.predictor, spent)
-    found.learn(asyncio.run(hall.predictor.predict(attempt, prepared, DEAR, exactly=True)))
+    found = CeilingEvaluation(attempt, prepared, DEAR, harness.predictor, spent)
+    found.learn(asyncio.run(harness.predictor.predict(attempt, prepared, DEAR, exactly=True)))
     return found
 
 
@@ -32,9 +32,9 @@ def test_what_it_may_cost_is_reported_with_what_it_has_cost():
 
 
 def test_before_anything_is_known_it_has_cost_what_it_has():
-    hall = CeilingHarness()
-    attempt = hall.attempt()
-    found = CeilingEvaluation(attempt, prepare(attempt.call, DEAR), DEAR, hall.predictor, 7)
+    harness = CeilingHarness()
+    attempt = harness.attempt()
+    found = CeilingEvaluation(attempt, prepare(attempt.call, DEAR), DEAR, harness.predictor, 7)
 
     assert (found.worst_cost(), found.likely_cost(), found.total_tokens(3)) == (7, None, 3)
 

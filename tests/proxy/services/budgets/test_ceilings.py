@@ -31,16 +31,16 @@ def limit(found: Admitted | CheaperRoute, field: str = "max_completion_tokens") 
 
 
 def test_what_fits_goes_unmodified():
-    hall = CeilingHarness(ceiling())
-    found = admitted(hall.checked(hall.attempt()))
+    harness = CeilingHarness(ceiling())
+    found = admitted(harness.checked(harness.attempt()))
 
-    assert found.prepared.body is hall.attempt().call.body
+    assert found.prepared.body is harness.attempt().call.body
     assert (found.headers, found.notes) == ({}, ())
 
 
 def test_what_may_cost_too_much_is_clamped_and_told_so():
-    hall = CeilingHarness(ceiling(HALF))
-    found = admitted(hall.checked(hall.attempt()))
+    harness = CeilingHarness(ceiling(HALF))
+    found = admitted(harness.checked(harness.attempt()))
 
     assert limit(found) == 500
     assert found.headers == {"x-thriftgate-clamped": "max_completion_tokens=500"}
@@ -50,43 +50,43 @@ def test_what_may_cost_too_much_is_clamped_and_told_so():
 
 
 def test_several_choices_are_clamped_together():
-    hall = CeilingHarness(ceiling(11_000 + 4_000 * 1_000))
+    harness = CeilingHarness(ceiling(11_000 + 4_000 * 1_000))
     body = BODY.replace(b"}", b',"n":2}')
 
-    assert limit(hall.checked(hall.attempt(body=body))) == 500
+    assert limit(harness.checked(harness.attempt(body=body))) == 500
 
 
 def test_an_answer_that_is_mostly_longer_is_not_cut():
-    hall = CeilingHarness(ceiling(HALF, on_exceed=(CLAMP, REFUSE)))
-    hall.teach(*[600] * 20)
+    harness = CeilingHarness(ceiling(HALF, on_exceed=(CLAMP, REFUSE)))
+    harness.teach(*[600] * 20)
 
     with refusing(429) as refused:
-        hall.checked(hall.attempt())
+        harness.checked(harness.attempt())
     assert "With max_completion_tokens of 500 it fits." in refused.value.message
 
 
 def test_an_answer_that_is_mostly_shorter_is_cut_below_a_quarter():
-    hall = CeilingHarness(ceiling(11_000 + 4_000 * 100))
+    harness = CeilingHarness(ceiling(11_000 + 4_000 * 100))
     with refusing(429):
-        hall.checked(hall.attempt())
-    hall = CeilingHarness(ceiling(11_000 + 4_000 * 300))
-    hall.teach(*[20] * 20)
-    assert limit(hall.checked(hall.attempt())) == 300
+        harness.checked(harness.attempt())
+    harness = CeilingHarness(ceiling(11_000 + 4_000 * 300))
+    harness.teach(*[20] * 20)
+    assert limit(harness.checked(harness.attempt())) == 300
 
 
 def test_clamps_that_cut_answers_off_are_given_up():
-    hall = CeilingHarness(ceiling(HALF, on_exceed=(CLAMP, REFUSE)))
-    hall.teach(*[500] * 20)
+    harness = CeilingHarness(ceiling(HALF, on_exceed=(CLAMP, REFUSE)))
+    harness.teach(*[500] * 20)
 
     with refusing(429):
-        hall.checked(hall.attempt())
+        harness.checked(harness.attempt())
 
 
 def test_where_nothing_is_learned_an_answer_is_cut_to_no_less_than_a_short_one():
     body = b'{"model":"m","messages":[]}'
     for tokens, fits in ((256, True), (255, False)):
-        hall = CeilingHarness(ceiling(11_000 + 4_000 * tokens, on_exceed=(CLAMP,)))
-        found = hall.checked(hall.attempt(body=body))
+        harness = CeilingHarness(ceiling(11_000 + 4_000 * tokens, on_exceed=(CLAMP,)))
+        found = harness.checked(harness.attempt(body=body))
         assert limit(found, "max_tokens") == (tokens if fits else None)
 
 
@@ -96,31 +96,31 @@ LONG = BODY.replace(b"1000", b"4096")
 
 def test_a_ceiling_far_below_what_is_asked_learns_whether_that_is_enough():
     for length, is_enough in ((40, True), (300, False)):
-        hall = CeilingHarness(ceiling(FEW, on_exceed=(CLAMP, REFUSE)))
+        harness = CeilingHarness(ceiling(FEW, on_exceed=(CLAMP, REFUSE)))
         for number in range(20):
-            assert limit(hall.checked(hall.attempt(number, LONG))) == 300
-            hall.end(number, 0, length)
+            assert limit(harness.checked(harness.attempt(number, LONG))) == 300
+            harness.end(number, 0, length)
         if is_enough:
-            assert limit(hall.checked(hall.attempt(50, LONG))) == 300
+            assert limit(harness.checked(harness.attempt(50, LONG))) == 300
         else:
             with refusing(429):
-                hall.checked(hall.attempt(50, LONG))
+                harness.checked(harness.attempt(50, LONG))
 
 
 @pytest.mark.parametrize(("length", "is_cut"), [(100, True), (600, False)])
 def test_what_others_calls_to_the_model_generate_counts_until_more_is_learned(length, is_cut):
-    hall = CeilingHarness(
+    harness = CeilingHarness(
         ceiling(11_000 + 4_000 * 200, feature="x", on_exceed=(CLAMP, REFUSE)),
         ceiling(10 * WORST, name="roomy"),
     )
-    hall.teach(*[length] * 20)
-    asked = hall.attempt(feature="x")
+    harness.teach(*[length] * 20)
+    asked = harness.attempt(feature="x")
 
     if is_cut:
-        assert limit(hall.checked(asked)) == 200
+        assert limit(harness.checked(asked)) == 200
     else:
         with refusing(429):
-            hall.checked(asked)
+            harness.checked(asked)
 
 
 def test_thinking_keeps_its_room():
@@ -144,10 +144,10 @@ def test_thinking_keeps_its_room():
 
 
 def test_a_guess_that_does_not_fit_is_counted():
-    hall = CeilingHarness(ceiling(on_exceed=(REFUSE,)))
+    harness = CeilingHarness(ceiling(on_exceed=(REFUSE,)))
 
-    admitted(hall.checked(hall.attempt()))
-    assert len(hall.estimator.delivered) == 1
+    admitted(harness.checked(harness.attempt()))
+    assert len(harness.estimator.delivered) == 1
     roomy = CeilingHarness(ceiling(WORST + 400_000))
     roomy.checked(roomy.attempt())
     assert roomy.estimator.delivered == []
@@ -158,67 +158,71 @@ def test_a_prompt_of_digits_is_counted_where_its_bytes_may_not_fit_and_a_guess_w
     body = orjson.dumps(
         {"model": "m", "messages": [{"role": "user", "content": text}], "max_tokens": 10}
     )
-    hall = CeilingHarness(ceiling(len(body) // 2 * 1_000, on_exceed=(REFUSE,)))
+    harness = CeilingHarness(ceiling(len(body) // 2 * 1_000, on_exceed=(REFUSE,)))
 
-    hall.checked(hall.attempt(body=body))
+    harness.checked(harness.attempt(body=body))
 
-    assert len(hall.estimator.delivered) == 1
+    assert len(harness.estimator.delivered) == 1
 
 
 def test_what_the_cache_holds_is_cheaper():
     body = BODY.replace(b"[]", b'["' + b"x" * 20_000 + b'"]')
-    hall = CeilingHarness(ceiling(WORST - 1, on_exceed=(REFUSE,)))
-    warm = msgspec.structs.replace(hall.attempt(body=body), planned=marked_call("hi", there=10_000))
+    harness = CeilingHarness(ceiling(WORST - 1, on_exceed=(REFUSE,)))
+    warm = msgspec.structs.replace(
+        harness.attempt(body=body), planned=marked_call("hi", there=10_000)
+    )
 
-    admitted(hall.checked(warm))
+    admitted(harness.checked(warm))
     with refusing(429):
-        hall.checked(hall.attempt(2, body))
+        harness.checked(harness.attempt(2, body))
 
 
 def test_the_first_cheaper_model_that_fits_and_can_is_told():
     models = (model("a", 1_000), model("b", 900), model("c", 800))
-    hall = CeilingHarness(
+    harness = CeilingHarness(
         ceiling(1_000_000, on_exceed=(CHEAPER, REFUSE), cheaper=("none", "a", "b", "c")),
         models=models,
     )
 
-    found = hall.checked(hall.attempt(), "b")
+    found = harness.checked(harness.attempt(), "b")
     assert found == CheaperRoute("c", "the ceiling c of $0.001 a call, and it may cost $0.004011")
 
 
 def test_a_dated_snapshot_is_its_model():
-    hall = CeilingHarness(
+    harness = CeilingHarness(
         ceiling(1_000_000, on_exceed=(CHEAPER, REFUSE), cheaper=("a-2026-01-31", "b-latest", "b")),
         models=(model("a", 1_000), model("b", 800)),
     )
 
-    assert hall.checked(hall.attempt()) == CheaperRoute(
+    assert harness.checked(harness.attempt()) == CheaperRoute(
         "b", "the ceiling c of $0.001 a call, and it may cost $0.004011"
     )
     with refusing(429, match="On `b` it may cost"):
-        hall.checked(AttemptInfo(call=hall.attempt(2).call, route=model("b", 2_000).routes[0]))
+        harness.checked(
+            AttemptInfo(call=harness.attempt(2).call, route=model("b", 2_000).routes[0])
+        )
 
 
 def test_on_the_cheaper_model_it_is_checked_again():
     cheap = model("a", 1_000)
-    hall = CeilingHarness(
+    harness = CeilingHarness(
         ceiling(1_000_000, on_exceed=(CHEAPER, CLAMP), cheaper=("a",)), models=(cheap,)
     )
-    first = hall.attempt()
-    assert hall.checked(first) == CheaperRoute(
+    first = harness.attempt()
+    assert harness.checked(first) == CheaperRoute(
         "a", "the ceiling c of $0.001 a call, and it may cost $0.004011"
     )
     again = AttemptInfo(call=first.call, route=cheap.routes[0])
-    assert limit(hall.checked(again)) == 989
+    assert limit(harness.checked(again)) == 989
 
 
 def test_a_refusal_says_what_it_may_cost_and_what_would_be_cheaper():
-    hall = CeilingHarness(
+    harness = CeilingHarness(
         ceiling(100_000, on_exceed=(REFUSE,)), models=(model("a", 90), model("b", 80))
     )
 
     with refusing(429) as refused:
-        hall.checked(hall.attempt(), "b")
+        harness.checked(harness.attempt(), "b")
     error = refused.value
     assert (error.status, error.code, error.retry_after) == (429, "cost_ceiling", None)
     assert not error.is_worth_retrying
@@ -233,35 +237,35 @@ def test_a_refusal_says_what_it_may_cost_and_what_would_be_cheaper():
 
 
 def test_a_prompt_that_is_too_dear_by_itself_is_kept_apart():
-    hall = CeilingHarness(ceiling(1_000))
+    harness = CeilingHarness(ceiling(1_000))
 
     with refusing(429, match="Send a shorter prompt") as refused:
-        hall.checked(hall.attempt())
+        harness.checked(harness.attempt())
     assert refused.value.details["cheapest_alternative"] is None
 
 
 def test_what_cannot_be_limited_is_told_to_ask_for_less():
-    hall = CeilingHarness(ceiling(HALF))
+    harness = CeilingHarness(ceiling(HALF))
     body = BODY.replace(b"}", b',"max_tokens":"x"}')
 
     with refusing(429, match="Ask for fewer tokens"):
-        hall.checked(hall.attempt(body=body))
+        harness.checked(harness.attempt(body=body))
 
 
 def test_a_ceiling_without_steps_only_measures():
-    hall = CeilingHarness(ceiling(1, on_exceed=()))
+    harness = CeilingHarness(ceiling(1, on_exceed=()))
 
-    assert admitted(hall.checked(hall.attempt())).notes == ()
-    assert hall.figures() == {"thriftgate_ceiling_decisions_total c exceeds": 1}
+    assert admitted(harness.checked(harness.attempt())).notes == ()
+    assert harness.figures() == {"thriftgate_ceiling_decisions_total c exceeds": 1}
 
 
 def test_of_several_ceilings_the_lowest_acts_first():
     low = ceiling(HALF, name="low", on_exceed=())
     high = ceiling(HALF + 400_000, name="high")
-    hall = CeilingHarness(high, low)
+    harness = CeilingHarness(high, low)
 
-    assert limit(hall.checked(hall.attempt())) == 600
-    assert hall.figures() == {
+    assert limit(harness.checked(harness.attempt())) == 600
+    assert harness.figures() == {
         "thriftgate_ceiling_decisions_total low exceeds": 1,
         "thriftgate_ceiling_decisions_total high clamped": 1,
     }
@@ -276,34 +280,34 @@ def test_of_several_ceilings_the_lowest_acts_first():
     ],
 )
 def test_a_ceiling_is_for_the_calls_it_names(fields, asked):
-    hall = CeilingHarness(ceiling(1, **fields))
+    harness = CeilingHarness(ceiling(1, **fields))
     for _ in range(2):
-        admitted(hall.checked(hall.attempt(**asked)))
+        admitted(harness.checked(harness.attempt(**asked)))
 
-    assert hall.figures() == {}
+    assert harness.figures() == {}
 
 
 def test_a_call_without_a_route_is_nobodys():
-    hall = CeilingHarness(ceiling(1))
+    harness = CeilingHarness(ceiling(1))
 
-    admitted(hall.checked(msgspec.structs.replace(hall.attempt(), route=None)))
+    admitted(harness.checked(msgspec.structs.replace(harness.attempt(), route=None)))
 
 
 @pytest.mark.parametrize("endpoint", ["chat/completions", "images/generations"])
 def test_a_call_whose_price_nobody_knows_is_refused_where_it_is_sold(endpoint):
-    hall = CeilingHarness(ceiling())
-    asked = hall.attempt(over=UNPRICED, endpoint=endpoint)
+    harness = CeilingHarness(ceiling())
+    asked = harness.attempt(over=UNPRICED, endpoint=endpoint)
 
     with refusing(429) as refused:
-        hall.checked(asked)
+        harness.checked(asked)
     assert refused.value.code == "price_unknown"
     assert refused.value.details == {"ceiling": "c", "upstream": "one"}
 
 
 def test_a_call_whose_price_nobody_knows_may_go_where_it_is_known():
-    hall = CeilingHarness(ceiling(cheaper=("a",)), models=(model("a", 1),))
+    harness = CeilingHarness(ceiling(cheaper=("a",)), models=(model("a", 1),))
 
-    assert hall.checked(hall.attempt(over=UNPRICED)) == CheaperRoute(
+    assert harness.checked(harness.attempt(over=UNPRICED)) == CheaperRoute(
         "a", "the ceiling c of $0.004011 a call, and nobody knows its price"
     )
 
@@ -317,43 +321,43 @@ def test_a_call_whose_price_nobody_knows_may_go_where_it_is_known():
     ],
 )
 def test_a_call_whose_price_nobody_knows_passes_where_that_is_meant(over, fields):
-    hall = CeilingHarness(ceiling(**fields))
+    harness = CeilingHarness(ceiling(**fields))
 
-    admitted(hall.checked(hall.attempt(over=over)))
-    hall.end(1, None)
-    assert hall.ceilings.prediction_accuracy("c").unpriced == 1
+    admitted(harness.checked(harness.attempt(over=over)))
+    harness.end(1, None)
+    assert harness.ceilings.prediction_accuracy("c").unpriced == 1
 
 
 def test_a_model_that_is_unknown_unpriced_or_too_short_is_passed_over():
     models = (model("a", 1, tariff=None), model("b", 1, window=5))
-    hall = CeilingHarness(ceiling(1, cheaper=("none", "a", "b")), models=models)
+    harness = CeilingHarness(ceiling(1, cheaper=("none", "a", "b")), models=models)
 
     with refusing(429):
-        hall.checked(hall.attempt())
+        harness.checked(harness.attempt())
 
 
 def test_what_earlier_attempts_cost_counts():
-    hall = CeilingHarness(ceiling(on_exceed=(REFUSE,)))
-    first = hall.attempt()
-    hall.checked(first)
-    hall.end(1, 5_000, final=False)
+    harness = CeilingHarness(ceiling(on_exceed=(REFUSE,)))
+    first = harness.attempt()
+    harness.checked(first)
+    harness.end(1, 5_000, final=False)
 
     with refusing(429) as refused:
-        hall.checked(msgspec.structs.replace(first, number=1))
+        harness.checked(msgspec.structs.replace(first, number=1))
     assert refused.value.details["sure"] == "0.000016"
     assert refused.value.details["predicted"] == "0.004016"
 
 
 def test_what_calls_cost_is_compared_with_the_ceiling_and_with_what_was_predicted():
-    hall = CeilingHarness(ceiling(WORST + 100_000))
+    harness = CeilingHarness(ceiling(WORST + 100_000))
     for number, cost in enumerate((WORST // 2, WORST, 2 * WORST)):
-        hall.checked(hall.attempt(number))
-        hall.end(number, cost)
-    honesty = hall.ceilings.prediction_accuracy("c")
+        harness.checked(harness.attempt(number))
+        harness.end(number, cost)
+    honesty = harness.ceilings.prediction_accuracy("c")
 
     assert (honesty.calls, honesty.within) == (3, 2)
     assert honesty.error_quantile(0.5) == pytest.approx(1, rel=0.03)
-    figures = hall.figures()
+    figures = harness.figures()
     assert figures["thriftgate_ceiling_calls_total c yes"] == 2
     assert figures["thriftgate_ceiling_calls_total c no"] == 1
     assert figures["thriftgate_ceiling_decisions_total c fits"] == 3
@@ -361,69 +365,71 @@ def test_what_calls_cost_is_compared_with_the_ceiling_and_with_what_was_predicte
 
 
 def test_a_clamped_call_is_predicted_as_it_is_clamped():
-    hall = CeilingHarness(ceiling(HALF))
-    hall.checked(hall.attempt())
-    hall.end(1, HALF)
+    harness = CeilingHarness(ceiling(HALF))
+    harness.checked(harness.attempt())
+    harness.end(1, HALF)
 
-    assert hall.ceilings.prediction_accuracy("c").error_quantile(0.5) == pytest.approx(1, rel=0.03)
+    assert harness.ceilings.prediction_accuracy("c").error_quantile(0.5) == pytest.approx(
+        1, rel=0.03
+    )
 
 
 def test_attempts_of_a_call_are_one_cost():
-    hall = CeilingHarness(ceiling(WORST + 200_000))
-    first = hall.attempt()
-    hall.checked(first)
-    hall.end(1, 100_000, final=False)
-    hall.checked(msgspec.structs.replace(first, number=1))
-    hall.end(1, WORST + 100_001, attempt=1)
+    harness = CeilingHarness(ceiling(WORST + 200_000))
+    first = harness.attempt()
+    harness.checked(first)
+    harness.end(1, 100_000, final=False)
+    harness.checked(msgspec.structs.replace(first, number=1))
+    harness.end(1, WORST + 100_001, attempt=1)
 
-    honesty = hall.ceilings.prediction_accuracy("c")
+    honesty = harness.ceilings.prediction_accuracy("c")
     assert (honesty.calls, honesty.within) == (1, 0)
 
 
 @pytest.mark.parametrize("costs", [(None, 5), (5, None)])
 def test_a_cost_of_which_a_part_is_unknown_is_unknown(costs):
-    hall = CeilingHarness(ceiling(10 * WORST))
-    first = hall.attempt()
+    harness = CeilingHarness(ceiling(10 * WORST))
+    first = harness.attempt()
     for number, cost in enumerate(costs):
-        hall.checked(msgspec.structs.replace(first, number=number))
-        hall.end(1, cost, attempt=number, final=number == 1)
+        harness.checked(msgspec.structs.replace(first, number=number))
+        harness.end(1, cost, attempt=number, final=number == 1)
 
-    assert hall.ceilings.prediction_accuracy("c").unpriced == 1
+    assert harness.ceilings.prediction_accuracy("c").unpriced == 1
 
 
 def test_what_used_nothing_says_nothing_of_predictions():
-    hall = CeilingHarness(ceiling())
-    hall.checked(hall.attempt())
-    hall.end(1, None, usage=None)
-    hall.end(2, 5)
+    harness = CeilingHarness(ceiling())
+    harness.checked(harness.attempt())
+    harness.end(1, None, usage=None)
+    harness.end(2, 5)
 
-    assert hall.ceilings.prediction_accuracy("c").calls == 0
+    assert harness.ceilings.prediction_accuracy("c").calls == 0
 
 
 def test_of_features_nobody_repeats_nothing_piles_up():
-    hall = CeilingHarness(ceiling(feature="x"))
+    harness = CeilingHarness(ceiling(feature="x"))
     for number in range(4200):
-        hall.checked(hall.attempt(feature=f"f{number}"))
+        harness.checked(harness.attempt(feature=f"f{number}"))
 
-    assert len(hall.ceilings._applying) <= 4096
+    assert len(harness.ceilings._applying) <= 4096
 
 
 def test_calls_that_never_settle_are_forgotten_after_many():
-    hall = CeilingHarness(ceiling(10 * WORST))
+    harness = CeilingHarness(ceiling(10 * WORST))
 
     async def many() -> None:
         for number in range(20_010):
-            asked = hall.attempt(number)
-            await hall.ceilings.check(asked, prepare(asked.call, DEAR), lambda _: True)
+            asked = harness.attempt(number)
+            await harness.ceilings.check(asked, prepare(asked.call, DEAR), lambda _: True)
 
     asyncio.run(many())
-    assert len(hall.ceilings._open) == 20_000
+    assert len(harness.ceilings._open) == 20_000
 
 
 def test_embeddings_have_a_ceiling_too():
-    hall = CeilingHarness(ceiling(11_000))
+    harness = CeilingHarness(ceiling(11_000))
     body = b'{"model":"m","input":"x"}'
-    admitted(hall.checked(hall.attempt(body=body, endpoint="embeddings")))
+    admitted(harness.checked(harness.attempt(body=body, endpoint="embeddings")))
     tight = CeilingHarness(ceiling(6_999))
     with refusing(429):
         tight.checked(tight.attempt(body=body, endpoint="embeddings"))

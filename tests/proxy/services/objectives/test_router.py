@@ -22,7 +22,7 @@ from tests.fakes.chaos import two_model_catalog
 from tests.fakes.objective_replicas import START, objective, tracks
 from tests.fakes.refusals import refusing
 
-TOWN = two_model_catalog()
+CATALOG = two_model_catalog()
 USER = {"role": "user", "content": "Hello"}
 ANSWER = {"role": "assistant", "content": "Hi"}
 COUNT = iter(range(10**9))
@@ -33,7 +33,7 @@ def chat(*messages: Any, **fields: Any) -> Call:
     return call(json.dumps(said).encode(), id=f"call_{next(COUNT)}", arrived=START)
 
 
-def wheel(*objectives: Objective, known: Any = TOWN) -> ObjectiveRouter:
+def wheel(*objectives: Objective, known: Any = CATALOG) -> ObjectiveRouter:
     return ObjectiveRouter(tracks(*objectives), known)
 
 
@@ -43,7 +43,9 @@ def down(
     return ControllerSnapshot(state=state, level=level, since=0.0, share=share)
 
 
-def decide(made: ObjectiveRouter, asking: Call | None = None, known: Any = TOWN) -> RoutingDecision:
+def decide(
+    made: ObjectiveRouter, asking: Call | None = None, known: Any = CATALOG
+) -> RoutingDecision:
     asking = asking or chat()
     return made.decide(asking, requested_routes(asking, known))
 
@@ -193,7 +195,9 @@ def test_a_model_that_cannot_take_a_call_is_named_with_the_reason(level):
 def test_what_is_bound_to_a_region_stays_in_it():
     here = route("eu")
     bound = replace(here, upstream=replace(here.upstream, region="eu"))
-    known = replace(TOWN, models={**TOWN.models, "m": replace(TOWN.models["m"], routes=(bound,))})
+    known = replace(
+        CATALOG, models={**CATALOG.models, "m": replace(CATALOG.models["m"], routes=(bound,))}
+    )
     made = wheel(objective(ladder=("small",)), known=known)
     made.standings = {"chat-ttft": down(1)}
 
@@ -206,7 +210,7 @@ def test_what_its_provider_keeps_goes_nowhere_else():
     body = b'{"model":"m","input":"x","stream":true,"previous_response_id":"resp_1"}'
     kept = call(body, "responses", id="kept")
 
-    assert decide(made, kept) == RoutingDecision(choices=requested_routes(kept, TOWN))
+    assert decide(made, kept) == RoutingDecision(choices=requested_routes(kept, CATALOG))
     made.record_receipt(receipt(kept))
     assert counted(made) == {"chat-ttft#0": (1, 0)}
 
@@ -220,8 +224,8 @@ def test_a_fallback_level_that_the_catalog_does_not_know_is_skipped():
 
 
 def test_elsewhere_needs_another_route():
-    one = replace(TOWN.models["m"], routes=TOWN.models["m"].routes[:1])
-    known = replace(TOWN, models={**TOWN.models, "m": one})
+    one = replace(CATALOG.models["m"], routes=CATALOG.models["m"].routes[:1])
+    known = replace(CATALOG, models={**CATALOG.models, "m": one})
     made = wheel(objective(ladder=("elsewhere",)), known=known)
     made.standings = {"chat-ttft": down(1)}
 
@@ -234,7 +238,7 @@ def test_a_call_that_asks_for_the_fallback_model_gets_it():
 
     decision = decide(made, chat(model="small"))
 
-    assert decision.choices == requested_routes(chat(model="small"), TOWN)
+    assert decision.choices == requested_routes(chat(model="small"), CATALOG)
     assert decision.level == 0
 
 
@@ -268,7 +272,7 @@ def test_what_is_not_enforced_is_counted_and_moves_nobody():
     made = wheel(objective(enforce=Enforce.ALERT))
     made.standings = {"chat-ttft": down(2)}
 
-    assert decide(made) == RoutingDecision(choices=requested_routes(chat(), TOWN))
+    assert decide(made) == RoutingDecision(choices=requested_routes(chat(), CATALOG))
     assert made.not_enforced == {("chat-ttft", "small"): 1}
     assert not made._levels
 
@@ -283,7 +287,7 @@ def test_the_strictest_deadline_of_streams_holds():
 def test_what_no_objective_is_about_is_left_alone():
     made = wheel(objective(feature="other"), objective(name="whole", calls=RequestKind.WHOLE))
 
-    assert decide(made) == RoutingDecision(choices=requested_routes(chat(), TOWN))
+    assert decide(made) == RoutingDecision(choices=requested_routes(chat(), CATALOG))
     assert made._open == {}
     made.record_receipt(receipt(chat()))
     assert counted(made) == {}
@@ -292,7 +296,7 @@ def test_what_no_objective_is_about_is_left_alone():
 def test_what_generates_nothing_is_left_alone():
     made, listed = wheel(), call(b"{}", "models", id="listed")
 
-    assert decide(made, listed) == RoutingDecision(choices=requested_routes(listed, TOWN))
+    assert decide(made, listed) == RoutingDecision(choices=requested_routes(listed, CATALOG))
     assert made._open == {}
 
 
@@ -398,7 +402,7 @@ def test_a_level_that_moves_while_a_call_is_open_is_not_the_calls():
 
 def test_calls_that_left_no_receipt_are_not_remembered_for_ever():
     made, asking = wheel(), chat()
-    routes = requested_routes(asking, TOWN)
+    routes = requested_routes(asking, CATALOG)
     made.decide(asking, routes)
     (first,) = made._open.values()
     made._open = {f"c{n}": first for n in range(100_000)}
@@ -411,7 +415,7 @@ def test_calls_that_left_no_receipt_are_not_remembered_for_ever():
 
 def test_no_more_conversations_are_remembered_than_there_may_be():
     made, asking = wheel(), chat()
-    routes = requested_routes(asking, TOWN)
+    routes = requested_routes(asking, CATALOG)
     made.standings = {"chat-ttft": down(1)}
     for n in range(50_010):
         made.decide(msgspec.structs.replace(asking, id="c", conversation=f"c{n}"), routes)
@@ -460,13 +464,13 @@ def test_whatever_moves_a_call_is_on_the_ladder_and_counted_once(steps):
 
 
 def at_a_part_of_the_price(part: int) -> Any:
-    """The town, where the small model's prices are so many times lower."""
+    """The catalog, where the small model's prices are so many times lower."""
     read, asked_, said = RATES.cache_read or 0, RATES.input or 0, RATES.output or 0
     rates = TokenRates(input=asked_ // part, cache_read=read // part, output=said // part)
     tariff = Tariff(periods=(PricePeriod(sheets={"": PriceSheet(rates=rates)}),))
-    small = TOWN.models["small"]
+    small = CATALOG.models["small"]
     routes = tuple(replace(each, tariff=tariff) for each in small.routes)
-    return replace(TOWN, models={**TOWN.models, "small": replace(small, routes=routes)})
+    return replace(CATALOG, models={**CATALOG.models, "small": replace(small, routes=routes)})
 
 
 @pytest.mark.parametrize(("part", "level"), [(1, 0), (2, 0), (20, 1)])
@@ -496,7 +500,7 @@ def test_a_conversation_that_fell_back_returns_only_where_its_level_fails(ladder
 def test_a_call_under_way_is_judged_by_the_objective_as_it_is_when_it_ends():
     made, asking = wheel(objective(), objective(name="gone")), chat()
     decide(made, asking)
-    made.update(tracks(objective(under=0.001, ladder=())), TOWN)
+    made.update(tracks(objective(under=0.001, ladder=())), CATALOG)
     made.record_receipt(receipt(asking))
 
     assert made.totals == {"chat-ttft": (0, 1)}

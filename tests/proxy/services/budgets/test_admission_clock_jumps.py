@@ -20,8 +20,8 @@ DAY = 86_400.0
 LEAPS = [-5 * DAY, -DAY, -3600.0, -180.0, 180.0, 3600.0, DAY, 5 * DAY]
 
 
-class Leaping(AdmissionHarness):
-    """An office whose wall clock leaps; its budgets go by the steady clock over it."""
+class ClockJumpHarness(AdmissionHarness):
+    """A harness whose wall clock leaps; its budgets go by the steady clock over it."""
 
     def __init__(self, *budgets: Budget) -> None:
         self.leapt = 0.0
@@ -51,53 +51,53 @@ def full() -> Budget:
 
 @pytest.mark.parametrize("leap", LEAPS)
 def test_a_budget_that_is_used_up_stays_so_when_the_clock_leaps_and_comes_back(leap):
-    async def story(office: Leaping) -> None:
-        await office.spend(1)
-        before = await office.used(Window.DAY)
+    async def story(harness: ClockJumpHarness) -> None:
+        await harness.spend(1)
+        before = await harness.used(Window.DAY)
         assert before.spent > 0
 
         for number in range(5):
-            office.leapt = leap if number % 2 == 0 else 0.0
+            harness.leapt = leap if number % 2 == 0 else 0.0
             with refusing(429):
-                await office.spend(10 + number)
-            assert await office.used(Window.DAY) == before
+                await harness.spend(10 + number)
+            assert await harness.used(Window.DAY) == before
 
     played_in(story, full())
 
 
 @pytest.mark.parametrize("leap", [DAY, 5 * DAY])
 def test_a_window_that_a_lasting_leap_opened_is_not_emptied_by_the_leap_back(leap):
-    async def story(office: Leaping) -> None:
-        await office.spend(1)
-        office.leapt = leap
-        office.now()
+    async def story(harness: ClockJumpHarness) -> None:
+        await harness.spend(1)
+        harness.leapt = leap
+        harness.now()
         await asyncio.sleep(BELIEVED_AFTER_S + 1)
-        await office.spend(2)
-        spent = await office.used(Window.DAY)
+        await harness.spend(2)
+        spent = await harness.used(Window.DAY)
 
-        office.leapt = 0.0
+        harness.leapt = 0.0
         for number in range(3):
             with refusing(429):
-                await office.spend(10 + number)
-        assert await office.used(Window.DAY) == spent
+                await harness.spend(10 + number)
+        assert await harness.used(Window.DAY) == spent
 
     played_in(story, full())
 
 
 def test_budgets_a_minute_go_on_while_the_clock_is_far_behind():
-    async def story(office: Leaping) -> None:
-        office.leapt = -DAY
+    async def story(harness: ClockJumpHarness) -> None:
+        harness.leapt = -DAY
         for number in range(5):
-            await office.spend(number)
+            await harness.spend(number)
             with refusing(429):
-                await office.spend(100 + number)
+                await harness.spend(100 + number)
             await asyncio.sleep(70.0)
 
     played_in(story, budget(limit=WORST, window=Window.MINUTE))
 
 
-def played_in(story: Callable[[Leaping], Awaitable[None]], *budgets: Budget) -> None:
+def played_in(story: Callable[[ClockJumpHarness], Awaitable[None]], *budgets: Budget) -> None:
     async def run() -> None:
-        await story(Leaping(*budgets))
+        await story(ClockJumpHarness(*budgets))
 
     played(run())
