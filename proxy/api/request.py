@@ -236,7 +236,7 @@ def unauthenticated_error(*, is_missing: bool) -> CallerError:
             status=401,
         )
     return CallerError(
-        "This key opens nothing here: it is unknown or was revoked. Keys begin with `tg-`;"
+        "Invalid API key: it is unknown or was revoked. Keys begin with `tg-`;"
         " whoever runs the gateway makes one with `thriftgate key create`.",
         code="invalid_api_key",
         status=401,
