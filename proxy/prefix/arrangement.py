@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from proxy.caches.regime import Regime
-from proxy.prefix.breakpoints.placement import Mark, MarkPlacement, PromptEnd, place_marks
+from proxy.prefix.breakpoints.placement import Mark, PromptEnd, place_marks
 from proxy.prefix.breakpoints.plan import BreakpointPolicy, Plan
 from proxy.prefix.breakpoints.policies import add_cache_key, is_explicit
 from proxy.prefix.layouts.declared_slots import declared_slots, named_slots
@@ -267,7 +267,6 @@ def mark_prompt(
     target: PlanningTarget,
     found: ArrangedPrompt,
     policy: BreakpointPolicy,
-    marks: Sequence[Mark] | None = None,
 ) -> MarkedPrompt:
     """The arranged prompt as it is sent, with its key and its marks.
 
@@ -276,7 +275,6 @@ def mark_prompt(
         target: Where it goes.
         found: Its prompt, in order.
         policy: The marks of its conversation; none where it is empty.
-        marks: What is marked in place of that; None for what the policy says.
     """
     sizes = accumulate([block.size for block in found.blocks])
     ends = [size // BYTES_PER_TOKEN for size in sizes]
@@ -287,11 +285,7 @@ def mark_prompt(
     )
     prompt = add_cache_key(found.prompt, policy, target.regime)
     policy = msgspec.structs.replace(policy, explicit=is_explicit(prompt, target.regime))
-    standing = (
-        place_marks(policy, found.blocks, ends, left, theirs, end)
-        if marks is None
-        else MarkPlacement(tuple(marks))
-    )
+    standing = place_marks(policy, found.blocks, ends, left, theirs, end)
     places = [(found.blocks[mark.block], mark.ttl) for mark in standing.marks]
     full = add_marks(prompt, places, target.regime)
     stand = {mark.block: mark.ttl for mark in standing.marks if _is_set(found, mark, prompt, full)}

@@ -9,7 +9,7 @@
 Everything kept is bounded; time comes with each call. One thread at a time may use a planner.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -23,7 +23,6 @@ from proxy.prefix.arrangement import (
     unmodified_prompt,
 )
 from proxy.prefix.breakpoints import policies
-from proxy.prefix.breakpoints.placement import Mark
 from proxy.prefix.breakpoints.plan import (
     BreakpointPolicy,
     ExperimentArm,
@@ -344,12 +343,15 @@ class Planner:
         number = reserve_stake(where, target, whole, on_credit=False)
         if number:
             return whole, msgspec.structs.replace(trial, is_live=True, number=number)
-        for marks, on_credit in self._unmodified.smaller_bets(where, target, whole, found.blocks):
-            part = self._marked_variant(draft, target, found, policy, now, marks)
-            number = reserve_stake(where, target, part, on_credit=on_credit)
+        shared = policies.without_conversation_marks(policy)
+        part = self._marked_variant(draft, target, found, shared, now)
+        if part.evidence.sent.marks != whole.evidence.sent.marks:
+            number = reserve_stake(where, target, part, on_credit=True)
             if number:
-                is_live = part.evidence.sent.marks == whole.evidence.sent.marks
-                return part, msgspec.structs.replace(trial, is_live=is_live, number=number)
+                return part, msgspec.structs.replace(trial, number=number)
+        number = reserve_stake(where, target, whole, on_credit=True)
+        if number:
+            return whole, msgspec.structs.replace(trial, is_live=True, number=number)
         return self._marked_variant(
             draft, target, found, BreakpointPolicy(key=policy.key), now
         ), trial
@@ -361,9 +363,8 @@ class Planner:
         found: ArrangedPrompt,
         policy: BreakpointPolicy,
         now: float,
-        marks: Sequence[Mark] | None = None,
     ) -> MarkedVariant:
-        sending = mark_prompt(draft, target, found, policy, marks)
+        sending = mark_prompt(draft, target, found, policy)
         evidence = self._call_evidence(draft, target, found, sending, now)
         direct = self._unmodified.unmodified_call(draft, target, found, sending, evidence.sent, now)
         return MarkedVariant(sending, evidence, direct)

@@ -12,7 +12,6 @@ Where a prompt that is not marked costs nothing but its tokens (Anthropic), a ma
 ``marking.earnings`` says when it is made.
 """
 
-from collections.abc import Iterator, Sequence
 from itertools import count
 from math import inf
 from typing import Final, NamedTuple
@@ -22,7 +21,6 @@ import msgspec
 from proxy.caches.regime import Regime
 from proxy.prefix.arrangement import ArrangedPrompt, MarkedPrompt, unmodified_prompt
 from proxy.prefix.breakpoints.earnings import MarkEarnings
-from proxy.prefix.breakpoints.placement import Mark, partial_marks
 from proxy.prefix.breakpoints.plan import ExperimentArm
 from proxy.prefix.breakpoints.policies import is_explicit
 from proxy.prefix.explain.findings import CallEvidence
@@ -30,9 +28,7 @@ from proxy.prefix.guard import CostComparison, Harm, HarmWatch
 from proxy.prefix.planned import Draft, FullyMarkedCall, Planned, PlanningTarget, UnmodifiedCall
 from proxy.prefix.prediction.billing import (
     expected_usage,
-    payable_blocks,
     prompt_cost,
-    storable_blocks,
     write_surcharge,
 )
 from proxy.prefix.prediction.changes import prefix_parameters
@@ -41,7 +37,6 @@ from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
 from proxy.prefix.prediction.sent_call import SentCall
 from proxy.prefix.prompts.lru_cache import LruCache
 from proxy.prefix.prompts.marks import route_marks
-from proxy.prefix.prompts.prompt import PromptBlock
 from proxy.records.feature_mode import LayoutScope
 from slo.usage import Usage
 
@@ -195,38 +190,6 @@ class UnmodifiedBaseline:
         number = next(self._numbers)
         earnings.reserve_stake(number, stake, evidence.now)
         return number
-
-    def smaller_bets(
-        self,
-        where: LayoutScope,
-        target: PlanningTarget,
-        whole: MarkedVariant,
-        blocks: Sequence[PromptBlock],
-    ) -> Iterator[tuple[Sequence[Mark], bool]]:
-        """Marks in place of all of a call's, and if they may be sent on credit, the largest first.
-
-        What it saves by reading may be spent on writing what follows, so that a prompt is stored
-        within a few calls, each of them no dearer than unmodified. The shortest beginning that is
-        stored comes again as often as any longer one, and the least is lost with it.
-
-        Args:
-            where: Whose earnings pay for it.
-            target: Where it goes.
-            whole: The call with all marks.
-            blocks: Its prompt's, in wire order.
-        """
-        sent, expected = whole.evidence.sent, whole.evidence.expected
-        spare = self._earnings_of(where).allowed_loss / _token_price(target)
-        full, regime = sent.marks, sent.regime
-        payable = partial_marks(0, payable_blocks(sent, expected, spare), blocks, full, regime)
-        if payable:
-            yield payable, False
-        shortest = storable_blocks(sent, expected)
-        for stop in range(shortest, len(blocks) + 1):
-            least = partial_marks(shortest - 1, stop, blocks, full, regime)
-            if least:
-                yield least, True
-                return
 
     def release_stake(self, planned: Planned) -> None:
         """A call has ended, however it did: nothing of it is at stake any more."""

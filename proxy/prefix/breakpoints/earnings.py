@@ -8,9 +8,8 @@ are reckoned on paper first. They are sent
 - one call at a time, where marks would have saved three tenths of what the calls cost, if the
   operator gives credit, as is the default.
 
-The first of these is on the shortest beginning that is stored (see ``unmodified``). So a feature is
-never behind by more than one call's marks: a quarter of its prompt at most, or all of it where the
-mark lives for an hour. Without credit it is never behind by more than 0.04 %, and saves
+So a feature is never behind by more than one call's marks: a quarter of its prompt, or all of it
+where the mark lives for an hour. Without credit it is never behind by more than 0.04 %, and saves
 nothing before its calls have cost 2,500 times what its first marks do.
 """
 

@@ -204,27 +204,6 @@ def place_marks(
     return MarkPlacement(_in_wire_order(marks, regime), tuple(notes))
 
 
-def partial_marks(
-    start: int, stop: int, blocks: Sequence[PromptBlock], full: Mapping[int, str], regime: Regime
-) -> tuple[Mark, ...]:
-    """The last mark that can stand within some blocks, in place of those that a call would have.
-
-    It lives as long as the next of those, as what stands before that is written for as long.
-
-    Args:
-        start: The first block on which it may stand.
-        stop: The block before which it has to.
-        blocks: The call's, in wire order.
-        full: The lifetimes of all marks that the call would have, by block.
-        regime: The cache of its route.
-    """
-    for at in range(stop - 1, start - 1, -1):
-        after = min((mark for mark in full if mark >= at), default=-1)
-        if after >= 0 and _can_take_mark(blocks[at], regime):
-            return (Mark(at, full[after]),)
-    return ()
-
-
 def _wished_marks(
     policy: BreakpointPolicy, blocks: Sequence[PromptBlock], regime: Regime, ends: PromptEnd
 ) -> list[_Wish]:

@@ -234,6 +234,11 @@ def revise_policy(found: BreakpointPolicy, before: BreakpointPolicy) -> Breakpoi
     return msgspec.structs.replace(found, key=before.key, explicit=explicit)
 
 
+def without_conversation_marks(policy: BreakpointPolicy) -> BreakpointPolicy:
+    """The policy less the marks in its conversation, which none but its own calls read."""
+    return msgspec.structs.replace(policy, semi="", history="", back=0)
+
+
 def without_unread_marks(
     found: BreakpointPolicy, regime: Regime, before: Sequence[PromptStart], now: PromptStart
 ) -> BreakpointPolicy:

@@ -1,6 +1,5 @@
 """Predicts a prompt's cost at a route's cache, in fresh tokens, and how its tokens are served."""
 
-from bisect import bisect_right
 from typing import Final
 
 from proxy.caches.regime import Regime
@@ -50,28 +49,6 @@ def write_surcharge(usage: Usage, regime: Regime) -> float:
         getattr(usage, _WRITE + ttl, 0) * (float(times) - 1.0)
         for ttl, times in regime.writes.items()
     )
-
-
-def storable_blocks(sent: SentCall, expected: ExpectedRead) -> int:
-    """Number of first blocks that are long enough to be stored; one more than all for none."""
-    tokens = (expected.scale.tokens_of(end) for end in sent.ends)
-    return next((at for at, size in enumerate(tokens) if size >= sent.regime.least), len(sent.ends))
-
-
-def payable_blocks(sent: SentCall, expected: ExpectedRead, spare: float) -> int:
-    """Number of first blocks whose writing costs no more than reading the stored ones saves.
-
-    Args:
-        sent: The prompt, with all the marks that it might have.
-        expected: What its cache holds.
-        spare: What it may cost beyond that, in fresh tokens.
-    """
-    regime = sent.regime
-    fee = max(float(regime.writes.get(ttl, 1.0)) for ttl in sent.marks.values()) - 1.0
-    saved = expected.stored * (1.0 - float(regime.read))
-    limit = expected.stored + (saved + max(0.0, spare)) / fee if fee > 0 else sent.size
-    sizes = [expected.scale.tokens_of(end) for end in sent.ends]
-    return bisect_right(sizes, limit) - 1
 
 
 def _written_tokens(sent: SentCall, expected: ExpectedRead, total: int) -> dict[str, int]:

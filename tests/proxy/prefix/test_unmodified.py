@@ -14,7 +14,6 @@ from tests.proxy.prefix.planning_requests import (
     chat_message,
     conversation_messages,
     planning_request,
-    tool,
 )
 
 OPENAI, ANTHROPIC, INTERVAL = "openai-breakpoint", "anthropic-breakpoint", "openai-interval"
@@ -182,32 +181,6 @@ def test_the_first_bet_is_on_what_conversations_share():
     assert marked[-1].trial.is_live
 
 
-def test_the_first_bet_is_on_no_more_than_the_shortest_part_that_is_stored():
-    process = PlanningProcess(TARGETS[ANTHROPIC], credit=None)
-    tools = [tool(f"act_{at}", description="d" * 1_600) for at in range(12)]
-    calls = [
-        call for name in range(3) for call in conversation(process, str(name), calls=4, tools=tools)
-    ]
-    marked = [charged(call) for call in calls if call.evidence.sent.marks]
-    whole = calls[-1].evidence.sent
-
-    assert whole.regime.least <= marked[0].cache_write_tokens < 2 * whole.regime.least
-    assert marked[0].cache_write_tokens < whole.estimate / 3
-
-
-def test_after_the_first_bet_no_call_is_dearer_than_unmodified_and_all_is_stored_soon():
-    process = PlanningProcess(TARGETS[ANTHROPIC], credit=None)
-    tools = [tool(f"act_{at}", description="d" * 1_600) for at in range(12)]
-    calls = conversation(process, "1", calls=12, tools=tools)
-    first = next(at for at, call in enumerate(calls) if call.evidence.sent.marks)
-    for call in calls[first + 1 :]:
-        assert prompt_cost(charged(call), call.evidence.sent.regime) <= direct_cost(call)
-
-    soon = charged(calls[first + 4])
-    assert soon.cache_read > 0.7 * soon.prompt_tokens
-
-
-@pytest.mark.slow
 def test_without_credit_no_mark_is_sent_before_it_may_be_lost_unnoticed():
     process = PlanningProcess(TARGETS[ANTHROPIC], credit=0.0)
     spent = lost = 0.0

@@ -8,7 +8,6 @@ from proxy.prefix.breakpoints.placement import (
     Mark,
     MarkPlacement,
     PromptEnd,
-    partial_marks,
     place_marks,
 )
 from proxy.prefix.breakpoints.plan import BreakpointPolicy
@@ -290,20 +289,3 @@ def test_in_explicit_mode_the_mark_before_what_was_left_out_is_repeated():
     policy = BreakpointPolicy(history="30m", explicit=True, back=1)
 
     assert [at for at, _ in places(stand("suauauau", policy, OPENAI))] == [3, 5]
-
-
-@pytest.mark.parametrize(
-    ("start", "stop", "marks"),
-    [
-        (0, 2, [(1, "1h")]),
-        (0, 5, [(4, "5m")]),
-        (0, 6, [(4, "5m")]),  # what the assistant said is marked at the very end only
-        (0, 8, [(6, "5m")]),  # behind the last mark nothing is
-        (5, 6, []),
-        (0, 0, []),
-    ],
-)
-def test_a_part_is_marked_at_its_last_block_for_as_long_as_the_whole(start, stop, marks):
-    found = partial_marks(start, stop, blocks_of("ttsmuauu"), {2: "1h", 6: "5m"}, ANTHROPIC)
-
-    assert [(mark.block, mark.ttl) for mark in found] == marks

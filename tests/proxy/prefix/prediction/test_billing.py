@@ -4,9 +4,7 @@ import pytest
 
 from proxy.prefix.prediction.billing import (
     expected_usage,
-    payable_blocks,
     prompt_cost,
-    storable_blocks,
     write_surcharge,
 )
 from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
@@ -41,42 +39,3 @@ def test_a_prompt_costs_what_its_tokens_cost_in_fresh_ones():
 
     assert prompt_cost(used, ANTHROPIC) == pytest.approx(100 + 100 + 50 + 20)
     assert write_surcharge(used, ANTHROPIC) == pytest.approx(10 + 10)
-
-
-def test_a_prompt_is_stored_from_its_first_thousand_tokens_on():
-    call = users(ANTHROPIC, ("a", 600), ("b", 600), ("c", 600))
-
-    assert storable_blocks(call, PrefixChainIndex().expect_read(call, 0.0)) == 2
-
-
-def test_a_prompt_too_short_to_be_stored_has_no_part_that_is():
-    call = users(ANTHROPIC, ("a", 300), ("b", 300))
-
-    assert storable_blocks(call, PrefixChainIndex().expect_read(call, 0.0)) == 3
-
-
-def test_a_call_that_reads_nothing_writes_no_more_than_may_be_lost():
-    call = users(ANTHROPIC, ("a", 1_000), ("b", 1_000), ("c", 9_000), marks={2: "5m"})
-    expected = PrefixChainIndex().expect_read(call, 0.0)
-
-    assert payable_blocks(call, expected, 0.0) == 0
-    assert payable_blocks(call, expected, 250.0) == 1
-    assert payable_blocks(call, expected, 499.0) == 1
-    assert payable_blocks(call, expected, 500.0) == 2
-
-
-@pytest.mark.parametrize(("ttl", "blocks"), [("5m", 4), ("1h", 2)])
-def test_what_a_call_saves_by_reading_pays_for_writing_what_follows(ttl: str, blocks: int):
-    chains = PrefixChainIndex()
-    sizes = (("a", 1_100), ("b", 900), ("c", 1_000), ("d", 2_000), ("e", 1_000))
-    before = users(ANTHROPIC, *sizes, marks={0: ttl})
-    chains.record_call(before, expected_usage(before, chains.expect_read(before, 0.0), 6_000), 0.0)
-    call = users(ANTHROPIC, *sizes, marks={4: ttl})
-
-    assert payable_blocks(call, chains.expect_read(call, 1.0), 0.0) == blocks
-
-
-def test_where_writing_costs_no_more_than_sending_all_of_it_is_payable():
-    call = users(INTERVAL, ("a", 1_000), ("b", 1_000), marks={1: ""})
-
-    assert payable_blocks(call, PrefixChainIndex().expect_read(call, 0.0), 0.0) == 2
