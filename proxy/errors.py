@@ -112,9 +112,11 @@ class UpstreamError(ProxyError):
         detail: What the upstream or the system said, for whoever runs the gateway: it goes to the
             log and never to the caller.
         received: What had come of an answer that was to be read whole when its connection broke.
+        is_billed: Whether a good answer came of which not even the head could be read.
     """
 
     detail = ""
+    is_billed = False
     received = b""
     should_retry: bool | None = None
 

@@ -66,11 +66,71 @@ def test_an_empty_body_is_empty():
 
 @pytest.mark.parametrize(
     "pieces",
-    [[b"plain"], [gzip.compress(b"whole")[:-3]], [gzip.compress(b"whole") + b"more"], [b"\x1f"]],
+    [
+        [gzip.compress(b"whole")[:-3]],
+        [gzip.compress(b"whole")[:-8] + bytes(8)],
+        [gzip.compress(b"whole") + gzip.compress(b"more")[:9]],
+        [b"\x1f\x8b"],
+        [b"\x1f", b"\x8b\x09"],
+    ],
 )
-def test_what_is_not_packed_so_or_ends_too_soon_is_an_error(pieces):
+def test_what_is_damaged_or_ends_too_soon_is_an_error(pieces):
     with pytest.raises(zlib.error):
         asyncio.run(unpacked("gzip", pieces))
+
+
+def raw_deflate(body: bytes) -> bytes:
+    """Deflate without zlib's wrapper, as old servers send it."""
+    packing = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return packing.compress(body) + packing.flush()
+
+
+ANSWER = b'{"id":"chatcmpl-1","choices":[{"message":{"content":"plain \xc3\xa9"}}]}'
+
+
+@pytest.mark.parametrize(
+    ("coding", "raw", "body"),
+    [
+        ("gzip", ANSWER, ANSWER),
+        ("deflate", ANSWER, ANSWER),
+        ("gzip", b"ok", b"ok"),
+        ("deflate", b"ok", b"ok"),
+        ("deflate", b": alive\n\n" + ANSWER, b": alive\n\n" + ANSWER),
+        ("gzip", ANSWER.decode().encode("utf-16"), ANSWER.decode().encode("utf-16")),
+        ("deflate", ANSWER.decode().encode("utf-16"), ANSWER.decode().encode("utf-16")),
+        ("deflate", raw_deflate(ANSWER), ANSWER),
+        ("deflate", raw_deflate(b"ok"), b"ok"),
+        ("deflate", gzip.compress(ANSWER), ANSWER),
+        ("gzip", zlib.compress(ANSWER), ANSWER),
+        ("gzip", gzip.compress(ANSWER) + b"more", ANSWER),
+        ("deflate", zlib.compress(ANSWER) + b"\0\0", ANSWER),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_a_body_under_a_wrong_label_is_read_as_what_it_is(coding, raw, body, size):
+    cut = [raw[at : at + size] for at in range(0, len(raw), size)]
+
+    assert b"".join(asyncio.run(unpacked(coding, cut))) == body
+
+
+def test_what_was_whole_of_a_damaged_body_is_read_before_the_error():
+    packed = bytearray(gzip.compress(ANSWER))
+    packed[-6] ^= 0xFF  # its checksum
+
+    async def work() -> bytes:
+        opened, coming = decoder_for("gzip"), [bytes(packed)]
+        assert opened is not None
+
+        async def more() -> bytes:
+            return coming.pop(0) if coming else b""
+
+        piece = await opened.read(more)
+        for _ in range(2):
+            with pytest.raises(zlib.error):
+                await opened.read(more)
+        return piece
+
+    assert asyncio.run(work()) == ANSWER
 
 
 @pytest.mark.parametrize("coding", ["", "identity", " Identity"])
