@@ -12,6 +12,7 @@ from proxy.errors import UpstreamError
 from proxy.upstream.decoding import (
     MAX_COMPRESSION_RATIO,
     MAX_DECODED_BYTES,
+    MAX_MEMBERS,
     MAX_PIECE_BYTES,
     MIN_RATIO_CHECK_BYTES,
     decoder_for,
@@ -155,9 +156,9 @@ def bomb(size: int) -> bytes:
     return b"".join(pieces) + packing.flush()
 
 
-async def counted(pieces: Sequence[bytes]) -> tuple[int, str]:
+async def counted(pieces: Sequence[bytes], coding: str = "deflate") -> tuple[int, str]:
     """Number of bytes are unpacked before the error, and what it says."""
-    opened, coming, size = decoder_for("deflate"), list(pieces), 0
+    opened, coming, size = decoder_for(coding), list(pieces), 0
     assert opened is not None
 
     async def more() -> bytes:
@@ -186,6 +187,13 @@ def test_a_small_body_may_expand_as_far_as_it_does():
     raw = bomb(MIN_RATIO_CHECK_BYTES)
 
     assert sum(map(len, asyncio.run(unpacked("deflate", [raw])))) == MIN_RATIO_CHECK_BYTES
+
+
+def test_a_body_of_very_many_files_is_read_no_further():
+    size, message = asyncio.run(counted([gzip.compress(b"") * (MAX_MEMBERS + 1)], "gzip"))
+
+    assert size == 0
+    assert "32,768 parts" in message
 
 
 def test_a_body_is_read_to_256_mib():
