@@ -112,9 +112,11 @@ class UpstreamError(ProxyError):
         detail: What the upstream or the system said, for whoever runs the gateway: it goes to the
             log and never to the caller.
         received: What had come of an answer that was to be read whole when its connection broke.
+        is_billed: Whether a good answer came of which not even the head could be read.
     """
 
     detail = ""
+    is_billed = False
     received = b""
     should_retry: bool | None = None
 
@@ -130,7 +132,8 @@ class UpstreamError(ProxyError):
     ) -> None:
         super().__init__(message, code=code, param=param, retry_after=retry_after)
         self.status = status
-        self.type = _TYPES.get(status, "upstream_error")
+        usual = "invalid_request_error" if 400 <= status < 500 else "upstream_error"
+        self.type = _TYPES.get(status, usual)
         self.retryable = retryable
 
     @property
@@ -144,14 +147,7 @@ class OperatorError(Exception):
 
 
 _CALLER_TYPES = {403: "permission_error", 429: "rate_limit_error"}
-_TYPES = {
-    400: "invalid_request_error",
-    404: "invalid_request_error",
-    409: "conflict_error",
-    413: "invalid_request_error",
-    422: "invalid_request_error",
-    429: "rate_limit_error",
-}
+_TYPES = {409: "conflict_error", 429: "rate_limit_error"}
 
 
 def envelope(error: ProxyError) -> bytes:

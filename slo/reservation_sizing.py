@@ -147,6 +147,25 @@ def usage_bounds(
     return None if nanos is None else _bounds_of(nanos, is_guessed=guessed)
 
 
+def dearest_quote(quote: PriceQuote, prompt: Usage, output: OutputBounds) -> PriceQuote:
+    """The quote at the service tier that makes the call dearest; unchanged at unknown prices.
+
+    Args:
+        quote: At the tier that is asked for.
+        prompt: The prompt as it will be billed.
+        output: What may be generated.
+    """
+    period = quote.tariff.period(quote.at) if quote.tariff is not None else None
+    dearest, most = quote, -1
+    for tier in period.sheets if period is not None else ():
+        terms = msgspec.structs.replace(quote.terms, service_tier=tier)
+        found = msgspec.structs.replace(quote, terms=terms)
+        bounds = usage_bounds(BudgetUnit.USD, prompt, output, found)
+        if bounds is not None and bounds.worst > most:
+            dearest, most = found, bounds.worst
+    return dearest
+
+
 def size_reservation(budget: Budget, need: UsageBounds, seen: CounterView) -> ReservationRequest:
     """The reservation to request of the budget for a call; never more than its worst case.
 

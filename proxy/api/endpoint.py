@@ -24,6 +24,7 @@ from proxy.calls.ports import CallContext, Dependencies
 from proxy.calls.retry_policy import GENERATING_ENDPOINTS
 from proxy.calls.settlement import Pseudonymizer
 from proxy.errors import CallerError, ProxyError, Unready
+from proxy.providers.json_size import MAX_CONVERSATION, MAX_REQUEST, JsonSize
 from proxy.providers.multipart import is_form
 from proxy.records.call import Call, Key
 from proxy.records.request_fields import RequestFields, parse_request_fields
@@ -37,6 +38,8 @@ _MODEL: Final = "/v1/models/"
 #: Where a stored prompt or an earlier answer may name the model, so the provider judges a call
 #: without one. Source: OpenAI API reference, create a response, ``model`` (2026-11).
 _WITHOUT_MODEL: Final = frozenset({"responses"})
+#: Endpoints whose lists hold messages and tools; those of others hold numbers, too.
+_CONVERSATIONS: Final = ("chat/completions", "responses")
 _IDEMPOTENCY_KEY: Final = "idempotency-key"
 _MAX_FEATURE_CHARS: Final = 128
 #: Seconds a caller has to send its body.
@@ -146,7 +149,7 @@ class Endpoint:
                 watchdog.set_deadline(AwaitedEvent.BODY, _BODY_TIMEOUT_S)
                 with timeline.waiting:
                     sent = await read_body(
-                        receive, head.length, reservation, is_json=_is_json(head)
+                        receive, head.length, reservation, json_limit=_json_limit(head)
                     )
                 watchdog.watch_caller(relay.wait_until_gone)
                 call = _build_call(call_id, key, head, sent, arrived, self._deps.pseudonymizer)
@@ -254,9 +257,12 @@ def _check_media(head: RequestHead) -> None:
         )
 
 
-def _is_json(head: RequestHead) -> bool:
-    """True if the body is going to be parsed."""
-    return head.endpoint in GENERATING_ENDPOINTS or head.media == "application/json"
+def _json_limit(head: RequestHead) -> JsonSize | None:
+    """The most JSON that a body may have; None where it is not going to be parsed."""
+    if head.endpoint.startswith(_CONVERSATIONS):
+        return MAX_CONVERSATION
+    is_json = head.endpoint in GENERATING_ENDPOINTS or head.media == "application/json"
+    return MAX_REQUEST if is_json else None
 
 
 def _parse_fields(call: Call, head: RequestHead) -> Call:

@@ -15,7 +15,7 @@ from proxy.api.body_limits import BodyReservation
 from proxy.api.isolation import SELF_CONTAINED, websocket_refusal
 from proxy.calls.deadlines import ClientDisconnected
 from proxy.errors import CallerError
-from proxy.providers.json_size import MAX_REQUEST, ArrivingText
+from proxy.providers.json_size import MAX_REQUEST, ArrivingText, JsonSize
 from proxy.records.call import MODELS_PREFIX
 
 #: The caller's headers that are for the upstream. Its key, cookies and addresses are not.
@@ -165,13 +165,23 @@ def read_head(scope: Scope) -> RequestHead:
 
 
 async def read_body(
-    receive: Receive, length: int, reservation: BodyReservation, *, is_json: bool = False
+    receive: Receive,
+    length: int,
+    reservation: BodyReservation,
+    *,
+    json_limit: JsonSize | None = None,
 ) -> bytes:
     """The request's body.
 
     A body of JSON is measured while it arrives, so that one which takes too long to parse is never
     put together. Its caller is refused once all has arrived: who is refused earlier and closes the
     connection loses the answer.
+
+    Args:
+        receive: Takes the next message of the server.
+        length: Bytes that the head announces.
+        reservation: Of memory for the body.
+        json_limit: The most JSON that it may have; None where it is not going to be parsed.
 
     Raises:
         CallerError: If it is longer than one may be; nothing more of it is read. Or if it has too
@@ -182,7 +192,7 @@ async def read_body(
     reservation.grow_to(length)
     pieces: list[bytes] = []
     size, more, is_over = 0, True, False
-    text = ArrivingText(MAX_REQUEST)
+    text = ArrivingText(json_limit or MAX_REQUEST)
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
@@ -192,14 +202,14 @@ async def read_body(
         more = message.get("more_body", False)
         if size > length:
             reservation.grow_to(size)
-        if is_json and not is_over:
+        if json_limit is not None and not is_over:
             is_over = await _exceeds(text, piece)
         if is_over:
             pieces.clear()
         else:
             pieces.append(piece)
     if is_over:
-        raise _too_many_values()
+        raise _too_many_values(json_limit or MAX_REQUEST)
     return b"".join(pieces)
 
 
@@ -212,10 +222,10 @@ async def _exceeds(text: ArrivingText, piece: bytes) -> bool:
     return False
 
 
-def _too_many_values() -> CallerError:
+def _too_many_values(limit: JsonSize) -> CallerError:
     return CallerError(
-        f"The body has more than {MAX_REQUEST.keys:,} JSON keys, or more than"
-        f" {MAX_REQUEST.values:,} JSON values. Send fewer, or send data as text in one string.",
+        f"The body has more than {limit.keys:,} JSON keys, or more than"
+        f" {limit.values:,} JSON values. Send fewer, or send data as text in one string.",
         code="too_many_json_values",
         status=413,
     )

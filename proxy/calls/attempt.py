@@ -188,7 +188,10 @@ class Attempt:
         try:
             with context.timeline.waiting:
                 exchange = await context.deps.transport.open(route.upstream, prepared)
-        except (UpstreamError, CancelledBeforeSend):
+        except UpstreamError as error:
+            self.was_accepted = error.is_billed
+            raise
+        except CancelledBeforeSend:
             self.was_accepted = False
             raise
         self._note_head(exchange)

@@ -161,7 +161,9 @@ def route_succeeded(failure: BaseException | None) -> bool | None:
         return True
     if not isinstance(failure, UpstreamError):
         return None
-    return True if failure.status in _CALLER_FAULT_STATUSES and not failure.retryable else False  # noqa: SIM210 - three answers
+    if failure.retryable or not 400 <= failure.status < 500:
+        return False
+    return True if failure.status in _CALLER_FAULT_STATUSES else None
 
 
 def _route_full() -> UpstreamError:

@@ -8,7 +8,12 @@ from proxy.errors import UpstreamError
 from proxy.providers.envelopes import is_answer, is_object
 from proxy.providers.failures import failure_in, failure_of
 from proxy.providers.json_size import MAX_ANSWER, ends_of, loose_sizes
-from proxy.providers.lenient import to_strict_json
+from proxy.providers.lenient import (
+    NEAR_JSON_STARTS,
+    OBJECT_STARTS,
+    UTF16_MARKS,
+    to_strict_json,
+)
 from proxy.providers.port import Reader, Wire
 from proxy.providers.sse import EventFramer, begins_stream, is_idle
 from proxy.providers.stream_endings import early_failure, malformed_answer, unreadable_paid_answer
@@ -21,8 +26,7 @@ _MAX_HELD_IDLE_BYTES: Final = 64 * 1024
 _MAX_OPENING_BYTES: Final = 1024 * 1024
 #: The largest JSON answer that is read whole.
 _MAX_WHOLE_BYTES: Final = 64 * 1024 * 1024
-#: What is nearly JSON begins so, and is read again at once where it is short.
-_NEAR_JSON_STARTS: Final = (b"{", b"[", b"\xef\xbb\xbf")
+#: What is nearly JSON is read again at once where it is short.
 _MAX_INLINE_REPAIR_BYTES: Final = 64 * 1024
 #: Bytes that are read to tell whether an answer without a stream's label is one nevertheless.
 _MAX_SNIFFED_BYTES: Final = 64 * 1024
@@ -171,6 +175,8 @@ class UpstreamAnswer:
             if len(held) > _MAX_OPENING_BYTES:
                 self.meter.has_begun, run = True, b""
                 break
+        if not self.meter.has_begun and held.startswith(UTF16_MARKS):
+            raise unreadable_paid_answer()  # no client reads events in UTF-16
         if not self.meter.has_begun:
             raise failure_in(run, self._wire.failure) or early_failure()
         self.first_piece = bytes(held) + run
@@ -210,7 +216,9 @@ class UpstreamAnswer:
             UpstreamError: If it would have to be translated, or is none.
         """
         self.meter.feed_ends(body)
-        if self.generates and not body[:_MAX_INLINE_REPAIR_BYTES].lstrip().startswith(b"{"):
+        if self.generates and not body[:_MAX_INLINE_REPAIR_BYTES].lstrip().startswith(
+            OBJECT_STARTS
+        ):
             self.meter.is_broken = True
             raise malformed_answer()
         if reader is not None:
@@ -220,7 +228,7 @@ class UpstreamAnswer:
     async def _meter_whole(self, body: bytes) -> bytes:
         """Meters the answer's body, repaired first where it is only nearly JSON."""
         self.meter.feed(body)
-        if not self.meter.is_unreadable or not body.lstrip().startswith(_NEAR_JSON_STARTS):
+        if not self.meter.is_unreadable or not body.lstrip().startswith(NEAR_JSON_STARTS):
             return body
         is_short = len(body) <= _MAX_INLINE_REPAIR_BYTES
         read = to_strict_json(body) if is_short else await asyncio.to_thread(to_strict_json, body)

@@ -4,6 +4,7 @@
 """
 
 import logging
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -83,6 +84,7 @@ def _options(
 
 def main() -> None:
     """Run the command line."""
+    os.umask(0o077)  # what it writes is its own user's, whatever umask it was started with
     if sys.argv[1:2] == ["serve"]:  # until the gateway can reload, there is nothing to reload
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)

@@ -15,6 +15,7 @@ from proxy.providers.lenient import to_strict_json
 _MAX_USAGE_BYTES: Final = 64 * 1024
 #: Why a choice ended; inside generated text its quotation marks would be escaped.
 _END: Final = b'"finish_reason":"'
+_USAGE: Final = b'"usage"'
 #: A longer value than this is not empty, however it is written.
 _MAX_EMPTY_BYTES: Final = 16
 _ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -37,8 +38,11 @@ class _Part(msgspec.Struct):
         return _text(self.service_tier)
 
 
-class _Choice(msgspec.Struct):
-    """A choice of a chunk, as far as it may say why it ended."""
+class _Choice(_Part):
+    """A choice of a chunk: it may say why it ended, and what was used.
+
+    Source: Moonshot API reference, streaming: usage stands in the last choice (2026-11).
+    """
 
     index: msgspec.Raw = msgspec.Raw(b"0")
     finish_reason: msgspec.Raw = _NOTHING
@@ -93,7 +97,17 @@ class AnswerFields(_Part):
     def parts(self) -> list[_Part]:
         """The objects that may carry usage; the last one's counts most."""
         inner = map(_part, (self.message, self.response, self.x_groq))
-        return [*(part for part in inner if part is not None), self]
+        return [*self._choices_with_usage(), *(part for part in inner if part is not None), self]
+
+    def _choices_with_usage(self) -> list[_Choice]:
+        """The choices that ended with their usage; in generated text its marks would be escaped."""
+        raw = bytes(self.choices)
+        if _USAGE not in raw or not raw.startswith(b"[") or may_exceed(raw, MAX_OBJECTS):
+            return []
+        try:
+            return [each for each in _choices(raw) if _text(each.finish_reason)]
+        except _ERRORS:
+            return []
 
     def ended_choices(self) -> list[bytes]:
         """The indices of choices that say why they ended; Anthropic's answers have but one.

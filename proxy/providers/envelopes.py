@@ -5,10 +5,8 @@ from typing import Any, Final
 
 import msgspec
 
-from proxy.providers.lenient import to_strict_json
+from proxy.providers.lenient import NEAR_JSON_STARTS, to_strict_json
 
-#: What is nearly JSON begins so.
-_NEAR_JSON_STARTS: Final = (b"{", b"[", b"\xef\xbb\xbf")
 _decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 #: Longest body that is read for an error.
 _MAX_BODY_BYTES: Final = 256 * 1024
@@ -112,7 +110,7 @@ def _decode(body: bytes) -> object:
     except UnicodeDecodeError:
         return None
     except (msgspec.DecodeError, RecursionError):
-        strict = to_strict_json(body) if body.lstrip().startswith(_NEAR_JSON_STARTS) else None
+        strict = to_strict_json(body) if body.lstrip().startswith(NEAR_JSON_STARTS) else None
         return None if strict is None else msgspec.json.decode(strict)
 
 

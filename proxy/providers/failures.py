@@ -3,10 +3,10 @@
 =================  ======  =====================  =========
 upstream           caller  code                   retryable
 =================  ======  =====================  =========
-400 404 413 422    same    the upstream's own     no
 409 429            same    the upstream's own     yes
-401 402 403        502     upstream_unauthorized  elsewhere
+401 402 403 407    502     upstream_unauthorized  elsewhere
 408                504     upstream_timeout       yes
+other 4xx          same    the upstream's own     no
 500 502            502     upstream_error         yes
 503 529            503     upstream_overloaded    yes
 504                504     upstream_timeout       yes
@@ -18,8 +18,8 @@ caller's own retry.
 
 An upstream's words are passed on only where the caller can fix the call with them, and only from
 the known envelopes. The further fields of an OpenAI-type error object (Groq's
-``failed_generation``, OpenRouter's ``metadata``) are passed on with every status but 401, 402 and
-403. What looks like a secret is passed on nowhere.
+``failed_generation``, OpenRouter's ``metadata``) are passed on with every status but 401, 402, 403
+and 407. What looks like a secret is passed on nowhere.
 """
 
 import math
@@ -40,13 +40,14 @@ from proxy.records.request_fields import raw_field, replace_fields
 #: Longest message.
 _MAX_TEXT_CHARS: Final = 2_000
 
-#: Statuses whose message is about the call itself.
-_ABOUT_THE_CALL: Final = frozenset({400, 404, 409, 413, 415, 422, 429})
 _RETRYABLE_STATUSES: Final = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 #: Statuses that the gateway's own key or account is refused with.
-_OPERATOR_STATUSES: Final = frozenset({401, 402, 403})
+_OPERATOR_STATUSES: Final = frozenset({401, 402, 403, 407})
+#: Statuses whose message is about the call itself.
+_ABOUT_THE_CALL: Final = frozenset(range(400, 500)) - _OPERATOR_STATUSES - {408}
 _CODES: Final = {
     404: "not_found",
+    405: "method_not_allowed",
     409: "conflict",
     413: "request_too_large",
     429: "rate_limit_exceeded",
@@ -55,6 +56,7 @@ _GENERIC: Final[Mapping[int, tuple[int, str, str]]] = {
     401: (502, "upstream_unauthorized", "The upstream refused the gateway's own key."),
     402: (502, "upstream_unauthorized", "The upstream refused the gateway's own account."),
     403: (502, "upstream_unauthorized", "The upstream forbids this to the gateway's own key."),
+    407: (502, "upstream_unauthorized", "A proxy before the upstream refused the gateway."),
     408: (504, "upstream_timeout", "The upstream gave up waiting."),
     503: (503, "upstream_overloaded", "The upstream is overloaded or down."),
     504: (504, "upstream_timeout", "The upstream took too long."),

@@ -44,6 +44,9 @@ class JsonSize(NamedTuple):
 #: the largest request of embeddings has 300,000 numbers.
 #: Source: OpenAI API reference, create embeddings, ``input`` (2026-11).
 MAX_REQUEST: Final = JsonSize(keys=50_000, values=500_000)
+#: The most of a request in whose lists messages and tools stand, which parsers make objects of. So
+#: many values without keys are no conversation.
+MAX_CONVERSATION: Final = JsonSize(keys=50_000, values=100_000)
 #: The most of an answer that is parsed on the event loop, by a parser that builds no objects.
 MAX_ANSWER: Final = JsonSize(keys=500_000, values=1_000_000)
 #: The most of what an upstream sent that is parsed into objects on the event loop or off it: some

@@ -1,8 +1,8 @@
 """JSON as providers really write it, for our own reading: the caller gets the bytes unmodified.
 
-Python's servers write ``NaN`` and ``Infinity``; some answers begin with a byte order mark, hold a
-half of a surrogate pair or a control character within a string. None of that is JSON (RFC 8259),
-and all of it was paid for.
+Python's servers write ``NaN`` and ``Infinity``; some answers begin with a byte order mark, come in
+UTF-16, hold a half of a surrogate pair or a control character within a string. None of that is JSON
+(RFC 8259), and all of it was paid for.
 """
 
 import json
@@ -14,17 +14,23 @@ from proxy.providers.json_size import MAX_OBJECTS, may_exceed
 #: Longer texts are not read again, and neither are those with very many keys: the parser holds up
 #: all threads.
 _MAX_BYTES: Final = 4 * 1024 * 1024
+#: The byte order marks of UTF-16, with which UTF-32's begin, too.
+UTF16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
+#: What is nearly a JSON object or list begins so.
+OBJECT_STARTS: Final = (b"{", b"\xef\xbb\xbf", b"\0", *UTF16_MARKS)
+NEAR_JSON_STARTS: Final = (*OBJECT_STARTS, b"[")
 
 
 def to_strict_json(raw: bytes) -> bytes | None:
     """The same as JSON that strict readers take; None where it is none even so.
 
-    What is no number becomes null, half of a surrogate pair a question mark.
+    What is no number becomes null, half of a surrogate pair a question mark. UTF-16 and UTF-32 are
+    read as Python's and most other clients read them, by their first bytes.
     """
     if len(raw) > _MAX_BYTES or may_exceed(raw, MAX_OBJECTS):
         return None
     try:
-        text = raw.decode("utf-8-sig", "replace")
+        text = raw.decode(json.detect_encoding(raw), "replace")
         value = json.loads(text, strict=False, parse_constant=_nothing, parse_float=_number)
         return json.dumps(value, ensure_ascii=False).encode(errors="replace")
     except (ValueError, RecursionError):

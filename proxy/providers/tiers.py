@@ -13,3 +13,11 @@ def price_tier(said: object) -> str:
     A tier that nobody knows keeps its name, so that it has no price rather than a wrong one.
     """
     return said if isinstance(said, str) and said not in _STANDARD else ""
+
+
+def leaves_tier_open(asked: str | None) -> bool:
+    """True if the provider chooses the tier: its project's default may be a dearer one.
+
+    Source: OpenAI API reference, service_tier: auto (2026-11).
+    """
+    return asked in {None, "", "auto"}

@@ -25,8 +25,8 @@ def openai_usage(found: Mapping[str, Any]) -> Usage | None:
     Counts that contradict each other are clamped, so that no bucket is negative and the buckets
     of the prompt add up to the prompt. A usage of zeros is a ``Usage`` of zeros.
     """
-    prompt = _count(found, "prompt_tokens", "input_tokens")
-    generated = _count(found, "completion_tokens", "output_tokens")
+    prompt = token_count(found, "prompt_tokens", "input_tokens")
+    generated = token_count(found, "completion_tokens", "output_tokens")
     if prompt is None:
         prompt = _prompt_from_other_counts(found, generated or 0)
     if prompt is None and generated is None:
@@ -36,10 +36,10 @@ def openai_usage(found: Mapping[str, Any]) -> Usage | None:
 
 def _prompt_from_other_counts(found: Mapping[str, Any], generated: int) -> int | None:
     """The prompt tokens that other counts add up to; None if none do."""
-    hit, miss = _count(found, _HIT), _count(found, _MISS)
+    hit, miss = token_count(found, _HIT), token_count(found, _MISS)
     if hit is not None or miss is not None:
         return (hit or 0) + (miss or 0)
-    total = _count(found, "total_tokens")
+    total = token_count(found, "total_tokens")
     return None if total is None else max(total - generated, 0)
 
 
@@ -61,17 +61,17 @@ def merge_usage(into: dict[str, Any], new: Mapping[str, Any], depth: int = 4) ->
 
 def _split(found: Mapping[str, Any], prompt: int, generated: int) -> Usage:
     details = _object(found, "prompt_tokens_details", "input_tokens_details")
-    cached = _count(details, "cached_tokens")
+    cached = token_count(details, "cached_tokens")
     if cached is None:
-        cached = _count(found, _HIT, "cached_tokens") or 0
+        cached = token_count(found, _HIT, "cached_tokens") or 0
     read = min(cached, prompt)
-    write = min(_count(details, "cache_write_tokens") or 0, prompt - read)
+    write = min(token_count(details, "cache_write_tokens") or 0, prompt - read)
     write_12h = 0
     if write:
         ttls = _object(details, "cache_write_tokens_details")
-        write_12h = min(_count(ttls, "ttl_12h_tokens") or 0, write)
+        write_12h = min(token_count(ttls, "ttl_12h_tokens") or 0, write)
     told = _object(found, "completion_tokens_details", "output_tokens_details")
-    reasoning, total = _count(told, "reasoning_tokens"), _count(found, "total_tokens")
+    reasoning, total = token_count(told, "reasoning_tokens"), token_count(found, "total_tokens")
     output, reasoning = _output_and_reasoning(prompt, generated, reasoning or 0, total or 0)
     return Usage(
         input=prompt - read - write,
@@ -107,8 +107,11 @@ def _object(found: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
     return _NONE
 
 
-def _count(found: Mapping[str, Any], *names: str) -> int | None:
-    """The first of the named that is a count, and not negative; None if none is."""
+def token_count(found: Mapping[str, Any], *names: str) -> int | None:
+    """The first of the named that is a count, and not negative; None if none is.
+
+    Some servers write whole numbers with a decimal point.
+    """
     for name in names:
         count = found.get(name)
         if count is None:

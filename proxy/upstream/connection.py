@@ -10,6 +10,8 @@ from typing import Final, cast
 
 import httptools
 
+from proxy.upstream.head_repair import repair_head, status_in
+
 #: Unread bytes at which the upstream is told to wait until they are read.
 _MAX_BUFFERED_BYTES: Final = 256 * 1024
 #: Bytes of a body from which on putting it behind the head costs more than a second buffer.
@@ -29,11 +31,13 @@ class ConnectionBroken(OSError):
     Attributes:
         is_stale: Whether nothing at all came back on a connection that had been used before, and
             it ended as soon as it was used again.
+        is_paid: Whether a good answer came and is not HTTP: it was generated, and is billed.
     """
 
-    def __init__(self, message: str, *, is_stale: bool = False) -> None:
+    def __init__(self, message: str, *, is_stale: bool = False, is_paid: bool = False) -> None:
         super().__init__(message)
         self.is_stale = is_stale
+        self.is_paid = is_paid
 
 
 class Connection(asyncio.Protocol):
@@ -46,9 +50,9 @@ class Connection(asyncio.Protocol):
     """
 
     __slots__ = (
-        "_buffer", "_closes", "_complete", "_delimited", "_error", "_is_bodiless", "_loop",
-        "_parser", "_paused", "_received", "_sent_at", "_size", "_transport", "_useless", "_uses",
-        "_waiter", "headers", "idle_since", "status",
+        "_buffer", "_closes", "_complete", "_delimited", "_error", "_head", "_is_bodiless",
+        "_is_repairing", "_loop", "_parser", "_paused", "_received", "_sent_at", "_size",
+        "_transport", "_useless", "_uses", "_waiter", "headers", "idle_since", "status",
     )  # fmt: skip
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -59,6 +63,7 @@ class Connection(asyncio.Protocol):
         self._waiter: asyncio.Future[None] | None = None
         self._paused = self._is_bodiless = False
         self._buffer: list[bytes] = []
+        self._head: list[bytes] = []
         self.idle_since = 0.0
         self._begin()
         self._complete: bool = True  # nothing is asked yet
@@ -136,7 +141,8 @@ class Connection(asyncio.Protocol):
         self._buffer.clear()
         self._size = self._useless = self.status = 0
         self._complete = False
-        self._closes = self._received = self._delimited = False
+        self._closes = self._received = self._delimited = self._is_repairing = False
+        self._head.clear()
         self._sent_at = 0.0
         self.headers: dict[str, str] = {}
 
@@ -151,13 +157,18 @@ class Connection(asyncio.Protocol):
             self._refuse("bytes came that nobody asked for")
             return
         self._useless += len(data)
+        if not self.status:
+            self._head.append(data)
         try:
-            self._parser.feed_data(data)
+            if self._is_repairing:
+                self._repair()
+            else:
+                self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            self._refuse(f"not HTTP: {error.__context__ or error}")
+            self._note_malformed(error)
             return
         if self._useless > _MAX_HEAD_BYTES and not self._complete:
-            self._refuse("the answer goes on and says nothing")
+            self._refuse("the answer goes on and says nothing", is_paid=self._is_paid)
         self._wake_reader()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -196,6 +207,7 @@ class Connection(asyncio.Protocol):
         )
         self._size = self._useless = 0
         self.status = status
+        self._head.clear()
         if self._is_bodiless:
             self._complete = self._closes = True
 
@@ -233,8 +245,44 @@ class Connection(asyncio.Protocol):
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def _refuse(self, why: str) -> None:
-        self._fail(ConnectionBroken(why))
+    @property
+    def _is_paid(self) -> bool:
+        """True if an answer came whose status is good."""
+        return 200 <= (self.status or status_in(b"".join(self._head))) < 300
+
+    def _note_malformed(self, error: Exception) -> None:
+        """Read a head once more that is not HTTP; hang up on all else that is none."""
+        if self.status or self._is_repairing or isinstance(error, httptools.HttpParserUpgrade):
+            self._refuse(f"not HTTP: {error.__context__ or error}", is_paid=self._is_paid)
+            return
+        self._is_repairing = True
+        try:
+            self._repair()
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as again:
+            self._refuse(f"not HTTP: {again.__context__ or again}", is_paid=self._is_paid)
+            return
+        self._wake_reader()
+
+    def _repair(self) -> None:
+        """Read the answer from its first byte, its head repaired; the connection is not kept.
+
+        Raises:
+            HttpParserError: If it is no HTTP even so.
+        """
+        try:
+            found = repair_head(b"".join(self._head))
+        except ValueError as error:
+            raise httptools.HttpParserError(str(error)) from error
+        if found is None:
+            return
+        self._parser = httptools.HttpResponseParser(self)
+        self.headers, self._size, self._is_repairing, self._closes = {}, 0, False, True
+        self._parser.feed_data(found.head)
+        if found.body and not self._complete:
+            self._parser.feed_data(found.body)
+
+    def _refuse(self, why: str, *, is_paid: bool = False) -> None:
+        self._fail(ConnectionBroken(why, is_paid=is_paid))
         self._transport.abort()
 
     def _fail(self, error: ConnectionBroken) -> None:

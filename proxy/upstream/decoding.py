@@ -5,6 +5,8 @@ size and in proportion to what came, and the event loop runs between any two pie
 """
 
 import asyncio
+import codecs
+import re
 import zlib
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -23,17 +25,42 @@ MAX_DECODED_BYTES: Final = 256 * 1024 * 1024
 MAX_COMPRESSION_RATIO: Final = 100
 #: Bytes that any body may unpack to.
 MIN_RATIO_CHECK_BYTES: Final = 1024 * 1024
+#: Most gzip files that one body may be joined of. Each costs some 40 µs, however short it is: 40 MB
+#: of empty ones took a minute and a half.
+MAX_MEMBERS: Final = 32_768
+#: How a body is unpacked: by the wrapper that it names, without one, or not at all.
+_WRAPPED: Final = zlib.MAX_WBITS | 32
+_RAW: Final = -zlib.MAX_WBITS
+_PLAIN: Final = 0
+_GZIP: Final = b"\x1f\x8b"
+#: Bytes by which text is told from deflate without a wrapper.
+_MIN_SNIFFED_BYTES: Final = 32
+_BYTE_ORDER_MARKS: Final = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+#: Reads also text that is cut in the middle of a letter.
+_utf8_decoder: Final = codecs.getincrementaldecoder("utf-8")
+#: What no text holds.
+_CONTROLS: Final = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
 
 
 class GzipDecoder:
-    """Decodes a gzip or deflate body piece by piece."""
+    """Decodes a body piece by piece that is said to be gzip or deflate.
 
-    def __init__(self) -> None:
-        self._unpack = _decompressor()
+    Some upstreams say so and mean something else: plain text, or deflate without its wrapper.
+    Callers' own clients read those, and so does this.
+
+    Args:
+        coding: What the upstream names it: ``gzip``, ``x-gzip`` or ``deflate``.
+    """
+
+    def __init__(self, coding: str) -> None:
+        self._may_be_raw = coding == "deflate"
+        self._unpack: zlib._Decompress | None = None
+        self._is_plain = False
         self._waiting = memoryview(b"")  # came, and was not read yet
         self._rest = b""  # was read in part
-        self._is_begun = False
+        self._failure: zlib.error | None = None
         self._packed_size = self._size = 0
+        self._members = 1
 
     async def read(self, more: Callable[[], Awaitable[bytes]]) -> bytes:
         """The next bytes of the body; b"" at its end.
@@ -42,20 +69,39 @@ class GzipDecoder:
             more: Waits for the next packed bytes; b"" at their end.
 
         Raises:
-            zlib.error: If they are not packed so, or end too soon.
+            zlib.error: If they are damaged or end too soon; what was whole was read before.
             UpstreamError: If they unpack to more than the bounds allow.
         """
-        while True:
+        if self._unpack is None and not self._is_plain:
+            await self._sniff(more)
+        if self._is_plain:
+            return await self._read_plain(more)
+        while self._failure is None:
             packed = await self._next(more)
             if not packed:
                 return self._check_size(self._last())
-            if self._unpack.eof:  # a gzip file may have more than one member
-                self._unpack = _decompressor()
-            self._is_begun = True
-            piece = self._unpack.decompress(packed, MAX_PIECE_BYTES)
-            self._rest = self._unpack.unconsumed_tail or self._unpack.unused_data
-            if piece:
+            if piece := self._decompress(packed):
                 return self._check_size(piece)
+        raise self._failure
+
+    async def _sniff(self, more: Callable[[], Awaitable[bytes]]) -> None:
+        """Read until it is known what the body is."""
+        head = b""
+        while (wbits := _window_bits(head, may_be_raw=self._may_be_raw)) is None:
+            piece = await more()
+            if not piece:
+                self._is_plain = head == b"" or _is_text(head) or not self._may_be_raw
+                wbits = _RAW
+                break
+            head += piece
+        self._is_plain = self._is_plain or wbits == _PLAIN
+        self._unpack = None if self._is_plain else zlib.decompressobj(wbits)
+        self._waiting, self._packed_size = memoryview(head), len(head)
+
+    async def _read_plain(self, more: Callable[[], Awaitable[bytes]]) -> bytes:
+        """The next bytes, which are packed in no way."""
+        head, self._waiting = bytes(self._waiting), memoryview(b"")
+        return head or await more()
 
     async def _next(self, more: Callable[[], Awaitable[bytes]]) -> bytes | memoryview:
         """The next packed bytes; others run before they are taken."""
@@ -70,10 +116,33 @@ class GzipDecoder:
         self._waiting = self._waiting[MAX_COMPRESSED_PIECE_BYTES:]
         return packed
 
+    def _decompress(self, packed: bytes | memoryview) -> bytes:
+        """At most a piece's bytes; the rest of what is packed is kept."""
+        unpack = self._unpack
+        assert unpack is not None  # noqa: S101 - it was sniffed
+        if unpack.eof:
+            self._rest = b""
+            if bytes(packed[:1]) != _GZIP[:1]:  # clients ignore what follows, and so does this
+                return b""
+            self._members += 1
+            if self._members > MAX_MEMBERS:
+                raise _too_large(f"more than {MAX_MEMBERS:,} parts")
+            unpack = self._unpack = zlib.decompressobj(_WRAPPED)  # a body may be several gzip files
+        before = unpack.copy()
+        try:
+            piece = unpack.decompress(packed, MAX_PIECE_BYTES)
+        except zlib.error as error:
+            self._failure = error
+            return _salvage(before, packed)
+        self._rest = unpack.unconsumed_tail or unpack.unused_data
+        return piece
+
     def _last(self) -> bytes:
         """The bytes held back for the end; b"" once there is nothing more."""
-        piece = b"" if self._unpack.eof or not self._is_begun else self._unpack.flush()
-        if self._is_begun and not piece and not self._unpack.eof:
+        unpack = self._unpack
+        assert unpack is not None  # noqa: S101 - it was sniffed
+        piece = b"" if unpack.eof else unpack.flush()
+        if not piece and not unpack.eof:
             raise zlib.error("the packed body ended too soon")
         return piece
 
@@ -121,12 +190,51 @@ def decoder_for(coding: str) -> GzipDecoder | UnsupportedCoding | None:
     """The decoder for a body of this content coding; None for an identity coding."""
     coding = coding.strip().lower()
     if coding in {"gzip", "x-gzip", "deflate"}:
-        return GzipDecoder()
+        return GzipDecoder(coding)
     return None if coding in {"", "identity"} else UnsupportedCoding(coding)
 
 
-def _decompressor() -> "zlib._Decompress":
-    return zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
+def _window_bits(head: bytes, *, may_be_raw: bool) -> int | None:
+    """The window that a body which begins so is unpacked with; None until enough is known.
+
+    Args:
+        head: Its first bytes.
+        may_be_raw: Whether it may be deflate without a wrapper, as old servers send it.
+    """
+    if len(head) < len(_GZIP):
+        return None
+    if head.startswith(_GZIP) or (head[0] & 0x0F == 8 and (head[0] << 8 | head[1]) % 31 == 0):
+        return _WRAPPED
+    if not may_be_raw:
+        return _PLAIN
+    if len(head) < _MIN_SNIFFED_BYTES:
+        return None
+    return _PLAIN if _is_text(head[:_MIN_SNIFFED_BYTES]) else _RAW
+
+
+def _is_text(head: bytes) -> bool:
+    """True if a body that begins so is text, which deflate's first bytes do not look like."""
+    if head.startswith(_BYTE_ORDER_MARKS):
+        return True
+    try:
+        _utf8_decoder().decode(head)
+    except UnicodeDecodeError:
+        return False
+    return _CONTROLS.search(head) is None
+
+
+def _salvage(unpack: "zlib._Decompress", packed: bytes | memoryview) -> bytes:
+    """The bytes that a piece unpacks to before the byte at which it is damaged."""
+    pieces, size = [], 0
+    try:
+        for at in range(len(packed)):
+            pieces.append(unpack.decompress(packed[at : at + 1], MAX_PIECE_BYTES - size))
+            size += len(pieces[-1])
+            if size >= MAX_PIECE_BYTES:
+                break
+    except zlib.error:
+        pass
+    return b"".join(pieces)
 
 
 def _too_large(what: str) -> UpstreamError:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from proxy.catalog.entries import Upstream
 from proxy.errors import UpstreamError
 from proxy.providers.port import PreparedRequest
+from proxy.providers.stream_endings import unreadable_paid_answer
 from proxy.upstream.port import CancelledBeforeSend
 
 JSON = {"content-type": "application/json"}
@@ -36,6 +37,13 @@ Piece = bytes | After | Connecting | Silence | UpstreamError
 
 def broken() -> UpstreamError:
     return UpstreamError("it broke", status=502, code="upstream_connection_broken", retryable=True)
+
+
+def billed_and_malformed() -> UpstreamError:
+    """A good answer came, and its head could not be read."""
+    error = unreadable_paid_answer()
+    error.is_billed = True
+    return error
 
 
 def unreachable() -> UpstreamError:

@@ -7,10 +7,9 @@ Anthropic, prompt caching and Messages API, usage (2026-08).
 from collections.abc import Mapping
 from typing import Any, Final
 
+from proxy.providers.usage import token_count
 from slo.usage import Usage
 
-#: More than any answer holds; a larger count is a mistake that no ledger should have to store.
-_MAX_TOKENS: Final = 10**12
 _COUNTS: Final = (
     "input_tokens",
     "cache_read_input_tokens",
@@ -53,15 +52,15 @@ def chat_usage(found: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def _usage_of_pass(found: Mapping[str, Any]) -> Usage | None:
     """The buckets of one pass."""
-    if all(_count(found, name) is None for name in _COUNTS):
+    if all(token_count(found, name) is None for name in _COUNTS):
         return None
     write_5m, write_1h = _cache_writes(found)
     counted = Usage(
-        input=_count(found, "input_tokens") or 0,
-        cache_read=_count(found, "cache_read_input_tokens") or 0,
+        input=token_count(found, "input_tokens") or 0,
+        cache_read=token_count(found, "cache_read_input_tokens") or 0,
         write_5m=write_5m,
         write_1h=write_1h,
-        output=_count(found, "output_tokens") or 0,
+        output=token_count(found, "output_tokens") or 0,
     )
     return _with_thinking(counted, _thinking(found))
 
@@ -74,10 +73,10 @@ def _cache_writes(found: Mapping[str, Any]) -> tuple[int, int]:
     """
     split = found.get("cache_creation")
     split = split if isinstance(split, dict) else {}
-    hour = _count(split, "ephemeral_1h_input_tokens") or 0
-    total = _count(found, "cache_creation_input_tokens")
+    hour = token_count(split, "ephemeral_1h_input_tokens") or 0
+    total = token_count(found, "cache_creation_input_tokens")
     if total is None:
-        return _count(split, "ephemeral_5m_input_tokens") or 0, hour
+        return token_count(split, "ephemeral_5m_input_tokens") or 0, hour
     hour = min(hour, total)
     return total - hour, hour
 
@@ -85,7 +84,7 @@ def _cache_writes(found: Mapping[str, Any]) -> tuple[int, int]:
 def _thinking(found: Mapping[str, Any]) -> int:
     """Thinking tokens; they are inside the output tokens."""
     details = found.get("output_tokens_details")
-    return (_count(details, "thinking_tokens") or 0) if isinstance(details, dict) else 0
+    return (token_count(details, "thinking_tokens") or 0) if isinstance(details, dict) else 0
 
 
 def _with_thinking(usage: Usage, thinking: int) -> Usage:
@@ -110,9 +109,3 @@ def _sum(passes: list[Usage]) -> Usage:
         output=sum(one.output for one in passes),
         reasoning=sum(one.reasoning for one in passes),
     )
-
-
-def _count(found: Mapping[str, Any], name: str) -> int | None:
-    """The named count; None if there is none."""
-    value = found.get(name)
-    return value if type(value) is int and 0 <= value <= _MAX_TOKENS else None

@@ -47,7 +47,9 @@ from proxy.services.budgets.reservation_requests import (
     first_uncountable,
     first_worst_case_budget,
     holds_on_loss,
+    is_closed,
     is_worth_asking,
+    most_needs,
     needs,
     used_amount,
     with_upper_bounds,
@@ -56,7 +58,7 @@ from proxy.store.redis.local_budget_store import BudgetStore, CountersReset, Sto
 from proxy.store.sql.spendings import ended_at
 from slo.alert import Alert
 from slo.alerting import ThresholdWatch
-from slo.budget import Budget, BudgetUnit, OnStoreLoss
+from slo.budget import Budget, BudgetUnit
 from slo.reservation_sizing import CounterView, OutputBounds, UsageBounds
 from slo.reservations import CounterClaim, CounterLevel, ReservationGranted
 
@@ -196,7 +198,9 @@ class Admission:
         if opened is None:
             return
         amounts = {
-            each.counter: used_amount(each.budget.unit, receipt) if opened.sent else 0
+            each.counter: used_amount(each.budget, receipt, opened.wanted[each.budget.unit])
+            if opened.sent
+            else 0
             for each in opened.counted
         }
         if self._local is not None:
@@ -255,7 +259,7 @@ class Admission:
                     raise unbounded_refusal(worst, route)
                 tokens = bound
                 prompt = dearest_prompt(tokens, route, prepared.body)
-                most = needs(units, call, prompt, output, said.quote)
+                most = most_needs(units, call, prompt, output, said.quote)
                 wanted = with_upper_bounds(wanted, most)
         if (each := first_uncountable(found.counted, wanted, call, route)) is not None:
             raise uncountable_refusal(each, route, later=call.is_background)
@@ -286,7 +290,7 @@ class Admission:
         if (levels := self._reserve_locally(opened, now)) is not None:
             return levels
         clock = asyncio.get_running_loop().time
-        may_wait, deadline = _is_closed(opened.counted), clock() + STALL_WAIT_S
+        may_wait, deadline = is_closed(opened.counted), clock() + STALL_WAIT_S
         is_asked = now >= self._lost_until and not (may_wait and self._stalls.is_stalled)
         while is_asked or (may_wait and await self._stalls.wait(deadline)):
             is_asked = False
@@ -377,7 +381,7 @@ class Admission:
             Unready: One of them does not.
         """
         bounded = [each for each in opened.counted if holds_on_loss(each.budget)]
-        if _is_closed(bounded):
+        if is_closed(bounded):
             raise counters_unavailable()
         if bounded:
             self._local = self._local or LocalQuota()
@@ -390,10 +394,3 @@ class Admission:
             if not self._local.reserve(opened.name, claims, self._now()):
                 raise counters_unavailable()
         return ()
-
-
-def _is_closed(counted: Collection[CountedBudget]) -> bool:
-    """True if one of a call's budgets refuses what is not counted."""
-    return any(
-        holds_on_loss(each.budget) and each.budget.on_loss is OnStoreLoss.CLOSED for each in counted
-    )

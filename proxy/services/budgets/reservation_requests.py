@@ -9,6 +9,7 @@ import msgspec
 from proxy.calls.retry_policy import BILLED_ENDPOINTS
 from proxy.calls.settlement import Pseudonymizer
 from proxy.catalog.entries import Route
+from proxy.providers.tiers import leaves_tier_open
 from proxy.records.call import Call
 from proxy.records.receipt import Outcome, Receipt
 from slo import budget as budgets
@@ -27,6 +28,7 @@ from slo.reservation_sizing import (
     OutputBounds,
     PriceQuote,
     UsageBounds,
+    dearest_quote,
     size_reservation,
     usage_bounds,
 )
@@ -120,6 +122,16 @@ def needs(
     return found
 
 
+def most_needs(
+    units: Iterable[BudgetUnit], call: Call, prompt: Usage, output: OutputBounds, quote: PriceQuote
+) -> dict[BudgetUnit, UsageBounds]:
+    """The same with the dearest service tier, where the call leaves the tier to its provider."""
+    tier = call.fields.service_tier if call.fields is not None else None
+    if leaves_tier_open(tier):
+        quote = dearest_quote(quote, prompt, output)
+    return needs(units, call, prompt, output, quote)
+
+
 def with_upper_bounds(
     wanted: Mapping[BudgetUnit, UsageBounds], largest: Mapping[BudgetUnit, UsageBounds]
 ) -> dict[BudgetUnit, UsageBounds]:
@@ -207,12 +219,25 @@ def claim(each: CountedBudget, wanted: UsageBounds, seen: CounterView) -> Counte
     return CounterClaim(each.counter, amount, limit, each.budget.hard, each.ends)
 
 
-def used_amount(unit: BudgetUnit, receipt: Receipt) -> int:
-    """The amount of a unit an attempt used, as its receipt says; a call counts as one request."""
+def used_amount(budget: Budget, receipt: Receipt, wanted: UsageBounds = UNKNOWN) -> int:
+    """The amount of a budget's unit an attempt used, as its receipt says.
+
+    A call counts as one request. Dollars of an answer whose price is unknown, though the call's was
+    known, are taken to be what was held: its service tier has no price.
+
+    Args:
+        budget: Which.
+        receipt: The attempt's.
+        wanted: What it was expected to use of the unit.
+    """
+    unit = budget.unit
     if unit is BudgetUnit.REQUESTS:
         return int(receipt.final and receipt.outcome is not Outcome.REFUSED)
     if unit is BudgetUnit.USD:
-        return min(receipt.cost_nanos or 0, MAX_AMOUNT)
+        cost = receipt.cost_nanos
+        if cost is None and receipt.usage is not None and wanted is not UNKNOWN:
+            cost = wanted.most if budget.hold is HoldPolicy.WORST else wanted.likely
+        return min(cost or 0, MAX_AMOUNT)
     usage = receipt.usage or Usage()
     return min(usage.prompt_tokens + usage.generated_tokens, MAX_AMOUNT)
 
@@ -235,6 +260,13 @@ def _labels(body: bytes) -> Mapping[str, str]:
 def holds_on_loss(budget: Budget) -> bool:
     """True if the budget limits calls also while its counters are away or empty."""
     return budget.hard and budget.on_loss is not OnStoreLoss.OPEN
+
+
+def is_closed(counted: Iterable[CountedBudget]) -> bool:
+    """True if one of a call's budgets refuses what is not counted."""
+    return any(
+        holds_on_loss(each.budget) and each.budget.on_loss is OnStoreLoss.CLOSED for each in counted
+    )
 
 
 def is_worth_asking(again: CounterClaim, refused: ReservationRefused) -> bool:

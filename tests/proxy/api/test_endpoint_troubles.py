@@ -181,8 +181,9 @@ def test_a_call_that_is_cut_off_before_its_answer_began_is_told_that_we_stop():
         b'{"model":"m",' + b",".join(b'"k%d":0' % at for at in range(1_000_000)) + b"}",
         b'{"model":"m","messages":[' + b",".join([b'{"a" :0}'] * 60_000) + b"]}",
         b'{"model":"m","messages":[' + b",".join([b"[]"] * 600_000) + b"]}",
+        b'{"model":"m","messages":[],"tools":[' + b",".join([b"{}"] * 110_000) + b"]}",
     ],
-    ids=["a million keys", "spaced keys", "lists"],
+    ids=["a million keys", "spaced keys", "lists", "empty tools"],
 )
 def test_a_body_with_too_many_keys_is_refused_before_it_is_parsed_and_others_run(sent):
     harness = EndpointHarness(body=1 << 30, bodies=1 << 30)
@@ -214,5 +215,13 @@ def test_a_large_conversation_of_many_messages_and_much_text_is_taken():
 
     harness = EndpointHarness(body=1 << 30, bodies=1 << 30)
     taken = asyncio.run(asked(harness.front, scope(), Connection([sent])))
+
+    assert taken.status == 200
+
+
+def test_embeddings_may_have_more_values_than_a_conversation():
+    sent = b'{"model":"m","input":[' + b",".join([b"[1,2,3]"] * 100_000) + b"]}"
+    harness = EndpointHarness(body=1 << 30, bodies=1 << 30)
+    taken = asyncio.run(asked(harness.front, scope("/v1/embeddings"), Connection([sent])))
 
     assert taken.status == 200

@@ -11,6 +11,7 @@ from proxy.api.request import (
     unauthenticated_error,
 )
 from proxy.calls.deadlines import ClientDisconnected
+from proxy.providers.json_size import MAX_REQUEST
 from tests.fakes.asgi import Connection, scope
 from tests.fakes.clock import played
 from tests.fakes.refusals import refusing
@@ -297,7 +298,7 @@ def test_a_body_of_too_many_keys_is_refused_once_all_of_it_has_arrived():
         refusing(413) as caught,
         BodyMemoryLimit(each=1 << 24, all_together=1 << 24).reserve() as room,
     ):
-        played(read_body(connection.receive, 0, room, is_json=True))
+        played(read_body(connection.receive, 0, room, json_limit=MAX_REQUEST))
 
     assert caught.value.code == "too_many_json_values"
     assert not connection._pieces
@@ -316,7 +317,7 @@ def test_other_calls_run_while_a_body_arrives_and_is_measured():
         running = asyncio.ensure_future(others())
         try:
             with BodyMemoryLimit(each=1 << 24, all_together=1 << 24).reserve() as room:
-                return await read_body(Connection([sent]).receive, 0, room, is_json=True)
+                return await read_body(Connection([sent]).receive, 0, room, json_limit=MAX_REQUEST)
         finally:
             running.cancel()
 

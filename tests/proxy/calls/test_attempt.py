@@ -31,7 +31,16 @@ from tests.fakes.call_dependencies import HoldsNothing, NoPlanning, fake_depende
 from tests.fakes.caller import FakeCaller
 from tests.fakes.chaos import two_model_catalog
 from tests.fakes.clock import played, ticks
-from tests.fakes.upstream import CONNECTING, SILENCE, After, FakeTransport, Piece, Scripted, broken
+from tests.fakes.upstream import (
+    CONNECTING,
+    SILENCE,
+    After,
+    FakeTransport,
+    Piece,
+    Scripted,
+    billed_and_malformed,
+    broken,
+)
 from tests.proxy.api.served_calls import streamed
 
 ONE = route("one")
@@ -112,6 +121,7 @@ def test_an_answer_is_brought_to_its_first_content():
     [
         (failing(503), "upstream_overloaded", False),
         (broken(), "upstream_connection_broken", False),
+        (billed_and_malformed(), "upstream_malformed", True),
         (stream(After(1.0, b"")), "upstream_failed_early", True),
         (stream(event({"error": {"message": "no"}})), "upstream_error", False),
         (stream(event({"error": {"message": "no"}, "usage": USAGE})), "upstream_error", True),

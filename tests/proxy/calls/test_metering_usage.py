@@ -68,6 +68,16 @@ def test_usage_of_groq_is_found_where_it_puts_it() -> None:
     assert meter.upstream_id == "chatcmpl-1"
 
 
+def test_usage_of_a_choice_is_read_and_that_of_the_answer_goes_before() -> None:
+    last = {"index": 0, "delta": {}, "finish_reason": "stop", "usage": used(12, 5)}
+    runs = [chunk("a"), event({"id": "c", "choices": [last]})]
+
+    assert metered(*runs, DONE).usage == Usage(input=12, output=5)
+    assert metered(*runs, event({"id": "c", "choices": [], "usage": used(13, 6)}), DONE).usage == (
+        Usage(input=13, output=6)
+    )
+
+
 def test_missing_usage_is_not_zero() -> None:
     assert metered(chunk("Hi"), DONE).usage is None
     assert metered(chunk("Hi"), chunk(usage={}), DONE).usage is None

@@ -44,6 +44,8 @@ def failed(status: int, *, retryable: bool = True) -> UpstreamError:
         (failed(429), False),
         (failed(400, retryable=False), True),
         (failed(400), False),
+        (failed(405, retryable=False), None),
+        (failed(451, retryable=False), None),
         (ClientDisconnected(), None),
         (CallerError("", code=""), None),
         (asyncio.CancelledError(), None),

@@ -192,10 +192,17 @@ NEARLY = [
     b"\xef\xbb\xbf" + COMPLETION,
     COMPLETION.replace(b'"choices"', b'"a": "\\ud83d", "choices"', 1),
     COMPLETION.replace(b'"choices"', b'"a": "one\nline\x01", "choices"', 1),
+    COMPLETION.decode().encode("utf-16"),
+    b"\xfe\xff" + COMPLETION.decode().encode("utf-16-be"),
+    COMPLETION.decode().encode("utf-16-be"),
+    COMPLETION.decode().encode("utf-32"),
 ]
 
 
-@pytest.mark.parametrize("body", NEARLY, ids=["NaN", "Infinity", "mark", "surrogate", "control"])
+NAMES = ["NaN", "Infinity", "mark", "surrogate", "control", "UTF-16", "BE", "no mark", "UTF-32"]
+
+
+@pytest.mark.parametrize("body", NEARLY, ids=NAMES)
 def test_what_is_nearly_json_is_passed_on_unmodified_and_its_usage_read(body):
     assert body != COMPLETION
     answer = played(begun(Scripted([body]), generates=True))
@@ -329,6 +336,22 @@ def test_what_has_too_many_keys_and_is_no_object_is_no_answer():
         played(begun(Scripted([b"[{%b}]" % DENSE], headers=JSON), generates=True))
 
     assert caught.value.code == "upstream_malformed"
+
+
+def test_a_mark_before_an_answer_with_too_many_keys_leaves_it_one():
+    body = b"\xef\xbb\xbf{%b}" % DENSE
+    answer, pieces = played(passed(Scripted([body], headers=JSON)))
+
+    assert pieces == [body]
+    assert not answer.meter.is_broken
+
+
+def test_a_stream_that_no_client_can_read_is_not_asked_for_again():
+    events = (chunk("a") + DONE).decode().encode("utf-16")
+    with pytest.raises(UpstreamError) as caught:
+        played(begun(stream(events[:99], events[99:]), generates=True))
+
+    assert (caught.value.code, caught.value.retryable) == ("upstream_malformed", False)
 
 
 def test_an_answer_with_too_many_keys_is_not_translated():

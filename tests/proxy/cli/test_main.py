@@ -200,6 +200,16 @@ def test_migrate_brings_the_database_to_the_newest_schema(folder):
         assert database.execute("SELECT count(*) FROM teams").fetchone() == (0,)
 
 
+@pytest.mark.parametrize("mask", [0o000, 0o277])
+def test_files_are_their_owners_alone_whatever_the_umask(mask, folder):
+    subprocess.run(  # noqa: S603 - our own interpreter
+        [sys.executable, "-c", _SERVE, "migrate"], check=True, umask=mask
+    )
+
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {each.stat().st_mode & 0o777 for each in folder.iterdir() if each.is_file()} == {0o600}
+
+
 def test_a_key_is_made_shown_once_listed_and_revoked():
     secret = told("key", "create", "--team", "acme", "--name", "ci", "--quiet").strip()
     assert KEY.fullmatch(secret)

@@ -45,6 +45,30 @@ def test_usage_stands_in_the_answer_or_in_what_it_carries_and_the_answer_s_own_c
     assert usages(read({"usage": {"n": "x" * 70_000}})) == [None]
 
 
+@pytest.mark.parametrize(
+    ("choices", "found"),
+    [
+        ([{"finish_reason": "stop", "usage": {"prompt_tokens": 3}}], [{"prompt_tokens": 3}]),
+        ([{"finish_reason": None, "usage": {"prompt_tokens": 3}}], []),
+        ([{"finish_reason": "stop", "delta": {"usage": {"prompt_tokens": 3}}}], []),
+        (
+            [
+                {"finish_reason": "stop", "usage": None},
+                {"finish_reason": "stop", "usage": {"a": 1}},
+            ],
+            [{"a": 1}],
+        ),
+        ({"usage": {"prompt_tokens": 3}}, []),
+        ([{"usage": 3}, 4], []),
+    ],
+)
+def test_usage_may_stand_in_a_choice_that_has_ended(choices, found):
+    answer = read_answer(orjson.dumps({"id": "c", "choices": choices}), max_repaired_bytes=0)
+
+    assert answer is not None
+    assert [said for part in answer.parts() if (said := part.usage_object()) is not None] == found
+
+
 def test_a_number_that_none_can_hold_is_none_and_the_rest_of_the_usage_is_read():
     found = read_answer(b'{"usage":{"a":1e999,"b":2}}', max_repaired_bytes=0)
 

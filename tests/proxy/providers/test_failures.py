@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.errors import UpstreamError, envelope
+from proxy.providers.anthropic.failure import messages_failure
 from proxy.providers.failures import (
     failure_in,
     failure_of,
@@ -23,7 +24,7 @@ def _body(**error: object) -> bytes:
     return orjson.dumps({"error": error})
 
 
-@pytest.mark.parametrize("status", [400, 404, 409, 413, 415, 422, 429])
+@pytest.mark.parametrize("status", [400, 404, 405, 409, 410, 413, 415, 418, 422, 424, 429, 451])
 def test_what_the_caller_can_fix_is_told_in_the_upstreams_words(status: int) -> None:
     body = _body(message="No such tool.", code="bad_tool", param="tools[0]", type="odd_error")
     error = openai_failure(status, {}, body)
@@ -49,7 +50,7 @@ def test_what_the_caller_can_fix_is_told_in_the_upstreams_words(status: int) -> 
         (503, 503, "upstream_overloaded", True),
         (504, 504, "upstream_timeout", True),
         (529, 503, "upstream_overloaded", True),
-        (418, 502, "upstream_error", False),
+        (407, 502, "upstream_unauthorized", True),
         (302, 502, "upstream_error", False),
         (501, 502, "upstream_error", False),
     ],
@@ -92,6 +93,22 @@ def test_a_body_outside_the_known_envelope_is_never_passed_on(body: bytes) -> No
     assert error.message == "The upstream refused the call with status 400."
     assert error.code == "upstream_refused"
     assert error.type == "invalid_request_error"
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(405, "method_not_allowed"), (418, "upstream_refused"), (451, "moved")]
+)
+def test_a_status_that_no_table_lists_keeps_its_message(status: int, code: str) -> None:
+    said = _body(message="Not in this country.", **({"code": code} if code == "moved" else {}))
+    for error in (
+        openai_failure(status, {}, said),
+        messages_failure(
+            status, {}, b'{"type":"error","error":{"message":"Not in this country."}}'
+        ),
+    ):
+        assert (error.status, error.message) == (status, "Not in this country.")
+        assert (error.type, error.retryable) == ("invalid_request_error", False)
+    assert openai_failure(status, {}, said).code == code
 
 
 def test_a_numeric_code_is_kept_as_digits() -> None:

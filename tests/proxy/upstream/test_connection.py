@@ -222,14 +222,12 @@ def test_a_connection_that_speaks_unasked_is_given_up(said):
         b"HTTP/9.9 200 OK\r\n\r\n",
         b"HTTP/1.1 banana\r\n\r\n",
         b"HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n",
-        head(200, "Content-Length: 2", "Transfer-Encoding: chunked"),
         head(200, "Content-Length: 2", "Content-Length: 3"),
+        head(200, "Content-Length: 2, 3"),
         head(200, "Content-Length: -1"),
         head(200, "Content-Length: 99999999999999999999999"),
-        head(200, "X: a", " folded: b"),
         head(200, "X: " + "x" * 70_000),
         head(200, *["X: " + "x" * 1000] * 70),
-        head(200, "X: \0"),
     ],
 )
 def test_what_is_not_http_is_broken(answer):
@@ -241,7 +239,54 @@ def test_what_is_not_http_is_broken(answer):
         with pytest.raises(ConnectionBroken) as caught:
             await task
         assert not caught.value.is_stale
+        assert caught.value.is_paid is answer.startswith(b"HTTP/1.1 200 ")
         assert socket.is_closing()
+
+    run(work)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        head(200, "X: a", " folded: b", "Content-Length: 2") + b"ok",
+        head(200, "X: a\0b", "Content-Length: 2") + b"ok",
+        head(200, "2026-11-23 WARN a line of a log", "Content-Length: 2") + b"ok",
+        head(200, "a name: 1", "Content-Length: 2") + b"ok",
+        head(200, "Content-Length: 2", "Content-Length: 2") + b"ok",
+        head(200, "Content-Length: 2, 2") + b"ok",
+        head(200, "Content-Length : 2") + b"ok",
+        head(200, "Content-Length: 99", "Transfer-Encoding: chunked") + b"2\r\nok\r\n0\r\n\r\n",
+        b"HTTP/1.1 200 OK\nContent-Length: 2\n\nok",
+        head(103, "Link: </a>") + head(200, "X: a", " b", "Content-Length: 2") + b"ok",
+    ],
+)
+@pytest.mark.parametrize("size", [1, 10_000])
+def test_a_head_that_breaks_the_grammar_costs_no_second_answer(answer, size):
+    async def work() -> None:
+        connection, socket = connected()
+        task = await asking(connection)
+        for piece in pieces(answer, range(0, len(answer), size)):
+            socket.arrive(piece)
+        await task
+        assert connection.status == 200
+        assert await whole(connection) == b"ok"
+        assert not connection.is_reusable
+
+    run(work)
+
+
+@pytest.mark.parametrize("size", [1, 10_000])
+def test_a_repaired_head_without_a_length_ends_with_the_connection(size):
+    async def work() -> None:
+        connection, socket = connected()
+        task = await asking(connection)
+        answer = head(500, "no header", "Retry-After: 3") + b"down"
+        for piece in pieces(answer, range(0, len(answer), size)):
+            socket.arrive(piece)
+        await task
+        assert (connection.status, connection.headers) == (500, {"retry-after": "3"})
+        socket.end()
+        assert await whole(connection) == b"down"
 
     run(work)
 

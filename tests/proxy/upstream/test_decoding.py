@@ -12,6 +12,7 @@ from proxy.errors import UpstreamError
 from proxy.upstream.decoding import (
     MAX_COMPRESSION_RATIO,
     MAX_DECODED_BYTES,
+    MAX_MEMBERS,
     MAX_PIECE_BYTES,
     MIN_RATIO_CHECK_BYTES,
     decoder_for,
@@ -66,11 +67,71 @@ def test_an_empty_body_is_empty():
 
 @pytest.mark.parametrize(
     "pieces",
-    [[b"plain"], [gzip.compress(b"whole")[:-3]], [gzip.compress(b"whole") + b"more"], [b"\x1f"]],
+    [
+        [gzip.compress(b"whole")[:-3]],
+        [gzip.compress(b"whole")[:-8] + bytes(8)],
+        [gzip.compress(b"whole") + gzip.compress(b"more")[:9]],
+        [b"\x1f\x8b"],
+        [b"\x1f", b"\x8b\x09"],
+    ],
 )
-def test_what_is_not_packed_so_or_ends_too_soon_is_an_error(pieces):
+def test_what_is_damaged_or_ends_too_soon_is_an_error(pieces):
     with pytest.raises(zlib.error):
         asyncio.run(unpacked("gzip", pieces))
+
+
+def raw_deflate(body: bytes) -> bytes:
+    """Deflate without zlib's wrapper, as old servers send it."""
+    packing = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return packing.compress(body) + packing.flush()
+
+
+ANSWER = b'{"id":"chatcmpl-1","choices":[{"message":{"content":"plain \xc3\xa9"}}]}'
+
+
+@pytest.mark.parametrize(
+    ("coding", "raw", "body"),
+    [
+        ("gzip", ANSWER, ANSWER),
+        ("deflate", ANSWER, ANSWER),
+        ("gzip", b"ok", b"ok"),
+        ("deflate", b"ok", b"ok"),
+        ("deflate", b": alive\n\n" + ANSWER, b": alive\n\n" + ANSWER),
+        ("gzip", ANSWER.decode().encode("utf-16"), ANSWER.decode().encode("utf-16")),
+        ("deflate", ANSWER.decode().encode("utf-16"), ANSWER.decode().encode("utf-16")),
+        ("deflate", raw_deflate(ANSWER), ANSWER),
+        ("deflate", raw_deflate(b"ok"), b"ok"),
+        ("deflate", gzip.compress(ANSWER), ANSWER),
+        ("gzip", zlib.compress(ANSWER), ANSWER),
+        ("gzip", gzip.compress(ANSWER) + b"more", ANSWER),
+        ("deflate", zlib.compress(ANSWER) + b"\0\0", ANSWER),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_a_body_under_a_wrong_label_is_read_as_what_it_is(coding, raw, body, size):
+    cut = [raw[at : at + size] for at in range(0, len(raw), size)]
+
+    assert b"".join(asyncio.run(unpacked(coding, cut))) == body
+
+
+def test_what_was_whole_of_a_damaged_body_is_read_before_the_error():
+    packed = bytearray(gzip.compress(ANSWER))
+    packed[-6] ^= 0xFF  # its checksum
+
+    async def work() -> bytes:
+        opened, coming = decoder_for("gzip"), [bytes(packed)]
+        assert opened is not None
+
+        async def more() -> bytes:
+            return coming.pop(0) if coming else b""
+
+        piece = await opened.read(more)
+        for _ in range(2):
+            with pytest.raises(zlib.error):
+                await opened.read(more)
+        return piece
+
+    assert asyncio.run(work()) == ANSWER
 
 
 @pytest.mark.parametrize("coding", ["", "identity", " Identity"])
@@ -95,9 +156,9 @@ def bomb(size: int) -> bytes:
     return b"".join(pieces) + packing.flush()
 
 
-async def counted(pieces: Sequence[bytes]) -> tuple[int, str]:
+async def counted(pieces: Sequence[bytes], coding: str = "deflate") -> tuple[int, str]:
     """Number of bytes are unpacked before the error, and what it says."""
-    opened, coming, size = decoder_for("deflate"), list(pieces), 0
+    opened, coming, size = decoder_for(coding), list(pieces), 0
     assert opened is not None
 
     async def more() -> bytes:
@@ -126,6 +187,13 @@ def test_a_small_body_may_expand_as_far_as_it_does():
     raw = bomb(MIN_RATIO_CHECK_BYTES)
 
     assert sum(map(len, asyncio.run(unpacked("deflate", [raw])))) == MIN_RATIO_CHECK_BYTES
+
+
+def test_a_body_of_very_many_files_is_read_no_further():
+    size, message = asyncio.run(counted([gzip.compress(b"") * (MAX_MEMBERS + 1)], "gzip"))
+
+    assert size == 0
+    assert "32,768 parts" in message
 
 
 def test_a_body_is_read_to_256_mib():

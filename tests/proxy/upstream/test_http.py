@@ -305,13 +305,11 @@ CHUNKED = head(200, "Transfer-Encoding: chunked")
         [CLOSE],
         [RESET],
         [b"no http at all\r\n\r\n"],
-        [b"HTTP/1.1 200 OK\r\nX: " + b"x" * 80_000 + b"\r\n\r\n"],
         [head(200, "Content-Length: 9"), b"ok", CLOSE],
         [head(200, "Content-Length: 9"), b"ok", RESET],
         [CHUNKED, chunked(b"ok", ends=False), CLOSE],
         [CHUNKED, chunked(b"ok", ends=False), RESET],
-        [CHUNKED, b"zz\r\nok\r\n"],
-        [head(200, "Content-Encoding: gzip", "Content-Length: 5"), b"plain"],
+        [b"HTTP/1.1 500 No\r\nX: " + b"x" * 80_000 + b"\r\n\r\n"],
     ],
 )
 def test_a_broken_answer_is_reported_in_our_own_words(steps):
@@ -319,6 +317,25 @@ def test_a_broken_answer_is_reported_in_our_own_words(steps):
 
     assert (error.status, error.code, error.retryable) == (502, "upstream_connection_broken", True)
     assert "127.0.0.1" not in error.message
+
+
+DAMAGED = gzip.compress(b"whole")[:-3]
+
+
+@pytest.mark.parametrize(
+    ("steps", "is_billed"),
+    [
+        ([b"HTTP/1.1 200 OK\r\nX: " + b"x" * 80_000 + b"\r\n\r\n"], True),
+        ([head(200, "Content-Length: 2", "Content-Length: 3") + b"ok"], True),
+        ([CHUNKED, b"zz\r\nok\r\n"], True),
+        ([head(200, "Content-Encoding: gzip", f"Content-Length: {len(DAMAGED)}"), DAMAGED], False),
+    ],
+)
+def test_a_good_answer_that_cannot_be_read_is_not_worth_another_attempt(steps, is_billed):
+    error = failed(steps)
+
+    assert (error.status, error.code, error.retryable) == (502, "upstream_malformed", False)
+    assert error.is_billed is is_billed
 
 
 @pytest.mark.parametrize(

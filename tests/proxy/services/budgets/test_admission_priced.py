@@ -128,6 +128,31 @@ def test_what_an_attempt_may_cost_is_what_it_may_cost_on_its_own_route():
     run_scenario(story, budget())
 
 
+DOUBLED = PricePeriod(
+    sheets={
+        "": PriceSheet(rates=TokenRates(input=1_000_000_000, output=4_000_000_000)),
+        "flex": PriceSheet(rates=TokenRates(input=500_000_000, output=2_000_000_000)),
+        "priority": PriceSheet(rates=TokenRates(input=2_000_000_000, output=8_000_000_000)),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("tier", "times"),
+    [(b"", 2), (b'"auto"', 2), (b"null", 2), (b'"default"', 1), (b'"priority"', 2)],
+)
+def test_the_worst_is_the_dearest_tier_where_a_call_leaves_the_tier_open(tier, times):
+    body = BODY[:-1] + b',"service_tier":%b}' % tier if tier else BODY
+    tiered = replace(ROUTE, tariff=Tariff(periods=(DOUBLED,)))
+
+    async def story(harness: AdmissionHarness) -> None:
+        await harness.admit(harness.attempt(1, body, tiered))
+        level = await harness.level(COUNTER)
+        assert level.held == times * (WORST + (len(body) - len(BODY)) * 1_000)
+
+    run_scenario(story, budget())
+
+
 PICTURE = (
     b'{"model":"m","messages":[{"role":"user","content":[{"type":"image_url","image_url":'
     b'{"url":"https://a/b"}}]}],"max_completion_tokens":1000}'

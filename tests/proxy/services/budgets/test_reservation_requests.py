@@ -162,7 +162,18 @@ def test_a_soft_budget_refuses_nothing():
     ],
 )
 def test_a_receipt_says_what_was_used(unit, fields, amount):
-    assert used_amount(unit, a_receipt(**fields)) == amount
+    assert used_amount(budget(unit=unit), a_receipt(**fields)) == amount
+
+
+@pytest.mark.parametrize(
+    ("hold", "wanted", "amount"),
+    [(HoldPolicy.WORST, NEED, 100), (HoldPolicy.P95, NEED, 20), (HoldPolicy.WORST, UNKNOWN, 0)],
+)
+def test_an_answer_of_unknown_price_settles_at_what_its_call_held(hold, wanted, amount):
+    answered = a_receipt(cost_nanos=None, usage=Usage(input=1, output=4))
+
+    assert used_amount(budget(hold=hold), answered, wanted) == amount
+    assert used_amount(budget(hold=hold), a_receipt(cost_nanos=None, usage=None), wanted) == 0
 
 
 KEYED = route(tariff=None)

@@ -1,0 +1,66 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.upstream.head_repair import RepairedHead, repair_head, status_in
+
+
+def test_a_head_is_read_past_what_breaks_the_grammar():
+    raw = b"HTTP/1.1 200 OK\nX : a\r\n  b\r\nwarning\r\nA B: 1\nContent-Length: 2, 2\n\nok"
+
+    assert repair_head(raw) == RepairedHead(
+        b"HTTP/1.1 200 OK\r\nx: a b\r\ncontent-length: 2\r\n\r\n", b"ok"
+    )
+
+
+def test_chunks_go_before_a_length():
+    raw = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+
+    found = repair_head(raw)
+    assert found is not None
+    assert b"content-length" not in found.head
+    assert found.body == b"0\r\n\r\n"
+
+
+def test_interim_answers_are_left_out():
+    raw = b"HTTP/1.1 103 Early\r\nX: a\r\n\r\nHTTP/1.1 404 No\r\nno header\r\n\r\n"
+
+    assert repair_head(raw) == RepairedHead(b"HTTP/1.1 404 No\r\n\r\n", b"")
+    assert (status_in(raw), status_in(raw[:12]), status_in(raw[:30])) == (404, 103, 0)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [b"HTTP/1.1 200 OK\r\nX: a\r\n", b"HTTP/1.1 103 Early\r\n\r\nHT", b"HTTP/1.1 20"],
+)
+def test_a_head_whose_end_has_not_come_is_waited_for(raw):
+    assert repair_head(raw) is None
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"SSH-2.0\r\n\r\n",
+        b"HTTP/2 200\r\n\r\n",
+        b"HTTP/1.1 999 No\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: -2\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length:\r\n\r\n",
+        b"HTTP/1.1 103 Early\r\n\r\n" * 20,
+    ],
+)
+def test_what_is_no_answer_or_has_two_lengths_is_refused(raw):
+    with pytest.raises(ValueError, match=r"status line|length"):
+        repair_head(raw)
+
+
+@given(st.lists(st.binary(max_size=60), max_size=6), st.binary(max_size=9))
+def test_a_repaired_head_is_repaired_to_itself(lines, body):
+    raw = b"HTTP/1.1 200 OK\r\n" + b"\r\n".join(lines) + b"\r\n\r\n" + body
+    try:
+        found = repair_head(raw)
+    except ValueError:
+        return
+
+    assert found is not None
+    assert repair_head(found.head + found.body) == found
