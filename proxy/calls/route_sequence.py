@@ -118,7 +118,7 @@ class RouteSequence:
         self._open_attempts = 0
         if isinstance(failure, Untranslatable):
             self.skipped[attempt.choice.model] = failure.why
-        else:
+        elif self._upstream_failure is None or not _is_refused_by_substitute(attempt, failure):
             self._upstream_failure = failure
         refused_compaction = attempt.refused_compaction(failure)
         self.refused_plan = (
@@ -142,10 +142,16 @@ class RouteSequence:
             return None
         return pause
 
-    def final_failure(self, failure: UpstreamError) -> UpstreamError:
-        """Why the call failed: what an upstream said, before what could not be sent to another."""
-        is_ours = isinstance(failure, Untranslatable) and self._upstream_failure is not None
-        return self._upstream_failure if is_ours and self._upstream_failure is not None else failure
+    def final_failure(self, attempt: Attempt, failure: UpstreamError) -> UpstreamError:
+        """Why the call failed, as its caller is told.
+
+        What the model asked for said goes before what could not be sent to another, or what
+        another refused: its caller may try again, and has written nothing wrong.
+        """
+        is_aside = isinstance(failure, Untranslatable) or _is_refused_by_substitute(
+            attempt, failure
+        )
+        return (self._upstream_failure or failure) if is_aside else failure
 
     def add_skipped_header(self, error: ProxyError) -> None:
         """Say in the error's headers which models cannot take the call."""
@@ -193,3 +199,8 @@ class RouteSequence:
                 self.skipped[model.id] = lack
             else:
                 self._choices += substitute_routes(model, f"fallback: {why}")
+
+
+def _is_refused_by_substitute(attempt: Attempt, failure: UpstreamError) -> bool:
+    """True if a model in place of the one asked for refused what was not written for it."""
+    return bool(attempt.choice.reroute_reason) and not failure.retryable

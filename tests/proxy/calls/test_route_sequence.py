@@ -89,6 +89,27 @@ def test_what_a_model_in_its_place_refuses_the_one_that_was_asked_for_is_asked()
     assert (last.choice, way.pause_after_failure(last, WRONG)) == (here, None)
 
 
+def test_a_substitute_that_refuses_the_call_does_not_hide_why_the_model_asked_for_failed():
+    way = course(line())
+    outages = [broken(), broken()]
+    for failure in outages:
+        way.pause_after_failure(way.next_attempt(), failure)
+    substitute = way.next_attempt()
+    way.pause_after_failure(substitute, WRONG)
+
+    assert way.final_failure(substitute, WRONG) is outages[-1]
+
+
+def test_a_substitute_that_is_away_is_why_the_call_failed():
+    way = course(line())
+    for failure in (broken(), broken()):
+        way.pause_after_failure(way.next_attempt(), failure)
+    substitute, away = way.next_attempt(), broken()
+    way.pause_after_failure(substitute, away)
+
+    assert way.final_failure(substitute, away) is away
+
+
 def test_a_model_that_cannot_do_it_does_not_follow():
     tools = b'{"model":"m","tools":[{}]}'
 
