@@ -72,6 +72,18 @@ class RecentTtft:
         found = [seconds for at, seconds in self._samples if at > now - RECENT_TTFT_WINDOW_S]
         return statistics.median(found) if len(found) >= _MIN_SAMPLES else None
 
+    def newest(self, now: float) -> float | None:
+        """The median of the newest ``_MIN_SAMPLES`` calls; None where any of them is too old.
+
+        It follows a route that recovered at once, where ``median`` is still of its bad time.
+
+        Args:
+            now: The time.
+        """
+        found = [seconds for at, seconds in self._samples if at > now - RECENT_TTFT_WINDOW_S]
+        newest = found[-_MIN_SAMPLES:]
+        return statistics.median(newest) if len(newest) == _MIN_SAMPLES else None
+
 
 def may_begin_sooner(
     there: float | None, here: float | None, *, waited: float, deadline: float

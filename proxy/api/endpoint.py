@@ -17,7 +17,8 @@ from proxy.api.azure import PREFIX, as_openai, of_deployment
 from proxy.api.body_limits import BodyMemoryLimit
 from proxy.api.isolation import add_cache_salt, check_isolated
 from proxy.api.passthrough import Relay, internal_error
-from proxy.api.request import RequestHead, read_body, read_head, unauthenticated_error
+from proxy.api.refused_keys import RefusedKeyLog
+from proxy.api.request import RequestHead, read_body, read_head
 from proxy.calls.deadlines import AwaitedEvent, CallWatchdog, ClientDisconnected, WatchdogTimer
 from proxy.calls.pipeline import record_refusal, serve
 from proxy.calls.ports import CallContext, Dependencies
@@ -100,6 +101,7 @@ class Endpoint:
         self._deps = deps
         self._admission = admission
         self._in_flight = 0
+        self._refused_keys = RefusedKeyLog(admission.ticks)
         self._watchdog_timer = WatchdogTimer(deps.tasks.start)
 
     def update(self, deps: Dependencies) -> None:
@@ -144,8 +146,8 @@ class Endpoint:
             ):
                 head = read_head(scope)
                 relay.wants_trailer = head.wants_trailer
-                self._admit(head)
-                key = await self._find_key(head)
+                self._admit(head, scope)
+                key = await self._find_key(head, scope)
                 watchdog.set_deadline(AwaitedEvent.BODY, _BODY_TIMEOUT_S)
                 with timeline.waiting:
                     sent = await read_body(
@@ -168,7 +170,7 @@ class Endpoint:
                 raise
             await relay.refuse(internal_error(call_id))
 
-    def _admit(self, head: RequestHead) -> None:
+    def _admit(self, head: RequestHead, scope: Scope) -> None:
         """Let the call in, if the gateway can take it and a key came with it."""
         if self._in_flight > self._admission.max_calls:
             raise Unready(
@@ -179,12 +181,15 @@ class Endpoint:
         if trouble := self._admission.capacity.trouble():
             raise Unready(trouble, code="ledger_unavailable", retry_after=5.0)
         if not head.token:
-            raise unauthenticated_error(is_missing=True)
+            raise self._refused_keys.refuse(scope, is_missing=True)
 
-    async def _find_key(self, head: RequestHead) -> Key:
+    async def _find_key(self, head: RequestHead, scope: Scope) -> Key:
         """The key that came with the call, if it opens anything."""
         keys = self._admission.keys
-        return _checked_key(keys.find(head.token) or await keys.fetch(head.token))
+        key = keys.find(head.token) or await keys.fetch(head.token)
+        if key is None or key.revoked:
+            raise self._refused_keys.refuse(scope, is_missing=False)
+        return key
 
     def _parse(self, call: Call, head: RequestHead, timeline: Timeline) -> Call:
         """The call with its body read, and a receipt for it if it is refused."""
@@ -199,13 +204,6 @@ class Endpoint:
             record_refusal(call, refusal, self._deps, timeline)
             raise
         return call
-
-
-def _checked_key(key: Key | None) -> Key:
-    """The key, if it opens anything."""
-    if key is None or key.revoked:
-        raise unauthenticated_error(is_missing=False)
-    return key
 
 
 def _build_call(

@@ -236,23 +236,6 @@ def request_token(scope: Scope) -> str:
     return _token({name: value.decode("latin-1") for name, value in scope["headers"]})
 
 
-def unauthenticated_error(*, is_missing: bool) -> CallerError:
-    """The refusal of a call without a key that is good."""
-    if is_missing:
-        return CallerError(
-            "No key: send the gateway's key as `Authorization: Bearer tg-…`,"
-            " in an OpenAI client as `api_key`.",
-            code="missing_api_key",
-            status=401,
-        )
-    return CallerError(
-        "Invalid API key: it is unknown or was revoked. Keys begin with `tg-`;"
-        " whoever runs the gateway makes one with `thriftgate key create`.",
-        code="invalid_api_key",
-        status=401,
-    )
-
-
 @lru_cache(maxsize=_MAX_CACHED_PATHS)
 def _endpoint(path: bytes) -> str:
     """The path below /v1/: of those we know the usual spelling, else unmodified."""

@@ -4,6 +4,7 @@
 
     first ──────┬─ 0.6 of the deadline: the same model's next route too, if the hedge budget allows
                 ├─ the deadline, of the hedge if there is one: the next route too
+                ├─ each deadline, where a level was left for a route: that one, once it recovered
                 └─ ten deadlines, where only last resorts are left: they too, for it hangs
 
 No attempt ends another before one of them begins, so that a call with a deadline is never later
@@ -186,7 +187,8 @@ class HedgedAttempts:
             at = self._late_at if len(self._tasks) == 1 and not self._is_late else self._due
             wake = at - self._context.timeline.now()
         elif not self._routes.is_last:
-            wake = self._hung_at - self._context.timeline.now()
+            at = min(self._due, self._hung_at) if self._routes.has_suspect else self._hung_at
+            wake = at - self._context.timeline.now()
         with self._context.timeline.waiting:
             done, _ = await asyncio.wait(
                 self._tasks,
@@ -229,7 +231,8 @@ class HedgedAttempts:
     def _is_quicker(self, choice: RouteChoice) -> bool:
         """True if a route may begin before all that are under way; not if known to be as slow."""
         registry, now = self._context.deps.route_health, self._context.timeline.now()
-        there = registry.health_of(choice.route).ttft.median(now)
+        ttft = registry.health_of(choice.route).ttft
+        there = ttft.newest(now) if choice.is_suspect else ttft.median(now)
         return all(
             may_begin_sooner(
                 there,

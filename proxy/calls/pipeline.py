@@ -84,7 +84,7 @@ async def _answer(context: CallContext, routes: RouteSequence) -> None:
         pause = routes.pause_after_failure(attempt, failure)
         await record_failed(attempt, failure, final=pause is None)
         if pause is None:
-            raise routes.final_failure(failure)
+            raise routes.final_failure(attempt, failure)
         await _pause(context, routes.attempt_count, pause)
 
 

@@ -54,12 +54,15 @@ class RouteChoice(msgspec.Struct, frozen=True):
         model: The public name of the model it serves.
         reroute_reason: Why it is not the first route of the model asked for; "" where it is.
         is_last_resort: Whether it is taken only once others failed, and not because they are late.
+        is_suspect: Whether it was left for being slow: because others are late it is taken only if
+            its latest calls began, in less time than the call has waited.
     """
 
     route: Route
     model: str
     reroute_reason: str = ""
     is_last_resort: bool = False
+    is_suspect: bool = False
 
 
 class RoutingDecision(msgspec.Struct, frozen=True, kw_only=True):

@@ -65,6 +65,11 @@ class RouteSequence:
         return following is not None and self._is_ready(following)
 
     @property
+    def has_suspect(self) -> bool:
+        """True if a route is left that may be tried once it is seen to have recovered."""
+        return any(choice.is_suspect for choice in self._choices[self._position + 1 :])
+
+    @property
     def next_choice(self) -> RouteChoice | None:
         """The route that is tried next; None where there is no other."""
         return None if self.is_last else self._choices[self._position + 1]
@@ -118,7 +123,7 @@ class RouteSequence:
         self._open_attempts = 0
         if isinstance(failure, Untranslatable):
             self.skipped[attempt.choice.model] = failure.why
-        else:
+        elif self._upstream_failure is None or not _is_refused_by_substitute(attempt, failure):
             self._upstream_failure = failure
         refused_compaction = attempt.refused_compaction(failure)
         self.refused_plan = (
@@ -142,10 +147,16 @@ class RouteSequence:
             return None
         return pause
 
-    def final_failure(self, failure: UpstreamError) -> UpstreamError:
-        """Why the call failed: what an upstream said, before what could not be sent to another."""
-        is_ours = isinstance(failure, Untranslatable) and self._upstream_failure is not None
-        return self._upstream_failure if is_ours and self._upstream_failure is not None else failure
+    def final_failure(self, attempt: Attempt, failure: UpstreamError) -> UpstreamError:
+        """Why the call failed, as its caller is told.
+
+        What the model asked for said goes before what could not be sent to another, or what
+        another refused: its caller may try again, and has written nothing wrong.
+        """
+        is_aside = isinstance(failure, Untranslatable) or _is_refused_by_substitute(
+            attempt, failure
+        )
+        return (self._upstream_failure or failure) if is_aside else failure
 
     def add_skipped_header(self, error: ProxyError) -> None:
         """Say in the error's headers which models cannot take the call."""
@@ -158,23 +169,42 @@ class RouteSequence:
         What is given up before it begins is no failure: no breaker notices, and each call would
         wait its deadline for it.
         """
-        registry, first = self._context.deps.route_health, self._choices[0]
-        if len(self._choices) == 1 or registry.health_of(first.route).ttft.median(now) != inf:
+        first = self._choices[0]
+        if len(self._choices) == 1 or self._usual_ttft(first, now) != inf:
             return
         for choice in self._choices[1:]:
-            if choice.model == first.model and self._is_ready(choice):
-                usual = registry.health_of(choice.route).ttft.median(now)
-                if usual is not None and usual != inf:
-                    self._choices.remove(choice)
-                    self._choices.insert(0, choice)
-                    return
+            if choice.is_last_resort or choice.model != first.model:
+                continue
+            usual = self._usual_ttft(choice, now)
+            if usual is not None and usual != inf and self._is_admitted(choice, now):
+                self._choices.remove(choice)
+                self._choices.insert(0, choice)
+                return
+
+    def _usual_ttft(self, choice: RouteChoice, now: float) -> float | None:
+        """Seconds to the first content there; on a fallback level, of the newest calls alone.
+
+        A level is taken because routes changed: what they did before says little.
+        """
+        ttft = self._context.deps.route_health.health_of(choice.route).ttft
+        return ttft.newest(now) if self.decision.level else ttft.median(now)
 
     def _is_ready(self, choice: RouteChoice) -> bool:
         """True if it may be tried because another is late: no last resort, and not failing."""
-        if choice.is_last_resort:
+        now = self._context.timeline.now()
+        if choice.is_last_resort or (choice.is_suspect and not self._has_recovered(choice, now)):
             return False
-        deps, now = self._context.deps, self._context.timeline.now()
-        return deps.route_health.health_of(choice.route).breaker.seconds_until_admission(now) <= 0
+        return self._is_admitted(choice, now)
+
+    def _is_admitted(self, choice: RouteChoice, now: float) -> bool:
+        """True if the route's breaker lets a call pass."""
+        health = self._context.deps.route_health.health_of(choice.route)
+        return health.breaker.seconds_until_admission(now) <= 0
+
+    def _has_recovered(self, choice: RouteChoice, now: float) -> bool:
+        """True if the route's latest calls began, in less time than this call has waited."""
+        newest = self._context.deps.route_health.health_of(choice.route).ttft.newest(now)
+        return newest is not None and newest <= now - self._context.timeline.started
 
     def _append_fallbacks(self, failure: UpstreamError) -> None:
         """Let the models follow that may answer in place of the one asked for, once."""
@@ -193,3 +223,8 @@ class RouteSequence:
                 self.skipped[model.id] = lack
             else:
                 self._choices += substitute_routes(model, f"fallback: {why}")
+
+
+def _is_refused_by_substitute(attempt: Attempt, failure: UpstreamError) -> bool:
+    """True if a model in place of the one asked for refused what was not written for it."""
+    return bool(attempt.choice.reroute_reason) and not failure.retryable

@@ -16,6 +16,12 @@ from proxy.records.receipt import Outcome, Receipt, dollars
 
 #: By its text: the ledger may hold one of another version.
 _REASONS: Final = {reason.value: reason for reason in MissReason}
+#: How an upstream's part in an attempt ended.
+_OUTCOMES: Final = {
+    Outcome.ANSWERED: "answered it",
+    Outcome.FAILED: "failed",
+    Outcome.BROKEN: "broke off its answer",
+}
 #: With which a provider's own compaction was asked for.
 _PROVIDER_ASKED: Final = "asked"
 _TRIMMED_TEXT: Final = "Trimmed, tool results alone and without loss"
@@ -53,9 +59,7 @@ def attempt_lines(receipt: Receipt, team: str) -> Iterator[str]:
     if receipt.outcome is Outcome.REFUSED:
         yield f"The gateway refused it with {receipt.status}{how}, and sent it nowhere."
     else:
-        where = f" by {receipt.route}" if receipt.route else ""
-        done = receipt.outcome.replace("_", " ")
-        yield f"It was {done}{where} with {receipt.status}{how}; {cost}."
+        yield f"{_outcome_text(receipt)} with {receipt.status}{how}; {cost}{_estimate(receipt)}."
     if receipt.upstream_request_id:
         yield f"The provider's request id is {receipt.upstream_request_id}."
     if receipt.moved:
@@ -68,6 +72,18 @@ def attempt_lines(receipt: Receipt, team: str) -> Iterator[str]:
         yield f"What is proposed for the feature: `{words}`."
     for note in receipt.notes:
         yield f"Note: {note}."
+
+
+def _outcome_text(receipt: Receipt) -> str:
+    """What came of an attempt that was sent, up to its status."""
+    route = receipt.route or "An upstream"
+    if receipt.outcome is Outcome.HUNG_UP:
+        return f"The caller hung up before {receipt.route or 'an upstream'} was done,"
+    return f"{route} {_OUTCOMES.get(receipt.outcome, receipt.outcome)}"
+
+
+def _estimate(receipt: Receipt) -> str:
+    return ", by estimate: no upstream reported its tokens" if receipt.estimated else ""
 
 
 def _planning_line(receipt: Receipt) -> str:

@@ -104,8 +104,7 @@ class _Commands:
         self._terminal.say(
             f"Feature {feature_name(feature)} of team {team}, {_families_text(place)}:"
             f" {_state(standing)}.",
-            f"Mode {standing.mode}; layout {standing.version or 'none'},"
-            f" since {format_time(standing.active_from)}.",
+            f"Mode {standing.mode}; {_active_layout(standing)}.",
         )
         for proposal in proposals:
             self._terminal.say(*_proposal_lines(proposal))
@@ -252,6 +251,12 @@ def _feature_warning(team: str, feature: str, called: Sequence[str]) -> str:
     near = ", ".join(feature_name(each) for each in get_close_matches(feature, called))
     hint = f" Near it: {near}." if near else ""
     return f"There is no call of team {team} with feature {feature_name(feature)} yet.{hint}"
+
+
+def _active_layout(standing: FeatureState) -> str:
+    """The layout in force, and since when."""
+    since = f" since {format_time(standing.active_from)}" if standing.active_from else ""
+    return f"layout {standing.version}{since}" if standing.version else f"no layout{since}"
 
 
 def _state(standing: FeatureState) -> str:

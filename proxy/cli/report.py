@@ -46,7 +46,8 @@ def report(terminal: Terminal) -> Callable[..., None]:
 
         A model is the one that answered; split by requested for the one that was asked for. Users
         are keyed hashes; split by them, it has the 1,000 dearest rows. Times are of the newest
-        200,000 calls of the period that went to an upstream.
+        200,000 calls of the period that went to an upstream. Estimated counts attempts whose tokens
+        no upstream reported, such as streams that were abandoned.
         """
         period = _period(terminal, days, zone)
         parts: list[Part] = [_PARTS[part] for part in dict.fromkeys(by or ())]

@@ -11,7 +11,8 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from proxy.api.passthrough import error_headers, internal_error
-from proxy.api.request import request_token, unauthenticated_error
+from proxy.api.refused_keys import unauthenticated_error
+from proxy.api.request import request_token
 from proxy.api.starting import OFFLINE
 from proxy.app_context import AppContext
 from proxy.calls.route_health import RouteHealthRegistry

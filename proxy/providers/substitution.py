@@ -14,6 +14,13 @@ import msgspec
 
 from proxy.catalog.entries import Route
 from proxy.providers.port import PreparedRequest
+from proxy.providers.provider_fields import (
+    Fields,
+    is_openai,
+    refused_fields,
+    refused_message_fields,
+    without_message_fields,
+)
 
 _CHAT: Final = "chat/completions"
 _COMPLETIONS: Final = "completions"
@@ -76,12 +83,8 @@ _EFFORTS: Final[Mapping[str, str]] = {
 #: The most thinking tokens of an effort, for callers that asked for a number of them.
 _EFFORT_BUDGETS: Final = ((2_048, "low"), (8_192, "medium"))
 
-#: What an assistant's message may hold that only some providers know.
-_THINKING_FIELDS: Final = ("thinking_blocks", "reasoning_content", "reasoning_details")
 _NULL: Final = b"null"
 _ENCRYPTED: Final = msgspec.Raw(b'"reasoning.encrypted_content"')
-
-Fields = dict[str, msgspec.Raw]
 
 _fields: Final = msgspec.json.Decoder(Fields).decode
 _items: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -102,8 +105,7 @@ def accepted_traits(route: Route) -> frozenset[str]:
         return route.traits | _MESSAGES
     if not route.traits.isdisjoint(_LIMITS):
         return route.traits
-    is_openai = route.upstream.provider in {"openai", "azure"} or route.regime.startswith("openai-")
-    return route.traits | (_OPENAI if is_openai else _SHARED_FIELDS)
+    return route.traits | (_OPENAI if is_openai(route) else _SHARED_FIELDS)
 
 
 def translate_for_substitute(prepared: PreparedRequest, route: Route) -> PreparedRequest:
@@ -119,7 +121,7 @@ def translate_for_substitute(prepared: PreparedRequest, route: Route) -> Prepare
     if route.upstream.kind != "openai" or endpoint not in {_CHAT, _COMPLETIONS, _RESPONSES}:
         return prepared
     try:
-        translation = _Translation(_fields(prepared.body), accepted_traits(route))
+        translation = _Translation(_fields(prepared.body), route)
         translation.run(endpoint)
     except _UNREADABLE:
         return prepared
@@ -135,16 +137,20 @@ def translate_for_substitute(prepared: PreparedRequest, route: Route) -> Prepare
 class _Translation:
     """The translation of one body for another model; what stays is byte for byte its own."""
 
-    def __init__(self, fields: Fields, traits: frozenset[str]) -> None:
+    def __init__(self, fields: Fields, route: Route) -> None:
         self.fields = fields
         self.notes: list[str] = []
-        self._traits = traits
+        self._route = route
+        self._traits = accepted_traits(route)
 
     def run(self, endpoint: str) -> None:
         """Translate each field; one that cannot be read does not stop the others."""
         steps: tuple[Callable[[], None], ...] = ()
         if endpoint == _CHAT:
-            steps = self._limit, self._say_thinking, self._chat_effort, self._messages
+            steps = (
+                self._limit, self._say_thinking, self._chat_effort, self._messages,
+                self._unknown_fields,
+            )  # fmt: skip
         elif endpoint == _RESPONSES:
             steps = self._responses_effort, self._responses_steering, self._responses_reasoning
         for step in steps:
@@ -153,6 +159,16 @@ class _Translation:
         for name, trait in _NEEDED.items():
             if name in self.fields and (endpoint != _RESPONSES or name in _EVERYWHERE):
                 self._keep(name, trait)
+        asks_usage = self._route.upstream.asks_usage or endpoint == _RESPONSES
+        if not asks_usage and self.fields.pop("stream_options", None) is not None:
+            self.notes.append("dropped stream_options: usage is sent unasked")
+
+    def _unknown_fields(self) -> None:
+        """Leave out what the provider does not know and would refuse."""
+        if unknown := refused_fields(self.fields, self._route):
+            for name in unknown:
+                del self.fields[name]
+            self.notes.append(f"dropped {', '.join(unknown)}: the model has no such parameter")
 
     def _limit(self) -> None:
         """Move the output limit to the field that the model knows."""
@@ -284,15 +300,15 @@ class _Translation:
         return raw is not None and bytes(raw) == b'"none"'
 
     def _messages(self) -> None:
-        """Make the role ``developer`` ``system``; leave out thinking of other providers."""
+        """Make the role ``developer`` ``system``; leave out what only other providers know."""
         raw = self.fields.get("messages")
         if raw is None:
             return
         text = bytes(raw)
         says_role = "developer" not in self._traits and b'"developer"' in text
-        is_strict = "openai_params" in self._traits and "extra_sampling" not in self._traits
-        strange = _THINKING_FIELDS if is_strict else _THINKING_FIELDS[:1]
-        left_out = [name for name in strange if bytes(_json(name)) in text]
+        takes_extra = "extra_sampling" in self._traits
+        refused = refused_message_fields(self._route, takes_extra=takes_extra)
+        left_out = [name for name in refused if bytes(_json(name)) in text]
         if not says_role and not left_out:
             return
         messages = [_object_or_raw(each) for each in _items(raw)]
@@ -302,7 +318,7 @@ class _Translation:
         ]
         for each in developers:
             each["role"] = _json("system")
-        dropped = {name for name in left_out for each in objects if each.pop(name, None)}
+        dropped = set().union(*(without_message_fields(each, left_out) for each in objects))
         if developers:
             self.notes.append("sent the role developer as system")
         if dropped:

@@ -5,7 +5,8 @@ from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
 
-from proxy.api.request import request_token, unauthenticated_error
+from proxy.api.refused_keys import unauthenticated_error
+from proxy.api.request import request_token
 from proxy.errors import ProxyError
 from proxy.records.call import Key
 from tests.fakes.asgi import asked, scope

@@ -216,6 +216,16 @@ def test_a_routes_usual_time_to_first_token_is_the_median_of_its_latest_calls():
     assert ttft.median(NOW + RECENT_TTFT_WINDOW_S) is None
 
 
+def test_a_routes_newest_times_show_at_once_that_it_recovered():
+    ttft = RecentTtft()
+    for seconds in [9.0] * 9 + [0.2, 0.3]:
+        ttft.record(seconds, NOW)
+    assert ttft.newest(NOW) == 0.3
+    assert ttft.median(NOW) == 9.0
+    assert RecentTtft().newest(NOW) is None
+    assert ttft.newest(NOW + RECENT_TTFT_WINDOW_S) is None
+
+
 @pytest.mark.parametrize(
     ("there", "here", "waited", "is_sooner"),
     [

@@ -32,9 +32,9 @@ Run = tuple[int, int, PromptSlot, str]
 #: Moves of a layout that are followed; the rest are passed over.
 MAX_MOVES: Final = 64
 _VARIES: Final = {
-    PromptSlot.STABLE: "is the same everywhere",
-    PromptSlot.SEMI_STABLE: "varies between conversations",
-    PromptSlot.VARIABLE: "varies per call",
+    PromptSlot.STABLE: ("is the same everywhere", "are the same everywhere"),
+    PromptSlot.SEMI_STABLE: ("varies between conversations", "vary between conversations"),
+    PromptSlot.VARIABLE: ("varies per call", "vary per call"),
 }
 
 
@@ -316,8 +316,9 @@ def layout_lines(layout: Layout) -> list[str]:
 
 def _move_line(move: LayoutMove) -> str:
     dollars = Decimal(move.saving).scaleb(-9).quantize(Decimal("0.0001"))
+    varies = _VARIES[move.slot][move.shows.startswith("lines ")]
     return (
-        f"{move.label}: {move.shows or 'text'} {_VARIES[move.slot]} → {move.slot.value} slot"
+        f"{move.label}: {move.shows or 'text'} {varies} → {move.slot.value} slot"
         f" ({quantity(move.values, 'value')} in {quantity(move.calls, 'call')} of"
         f" {quantity(move.conversations, 'conversation')};"
         f" saves ${dollars} per 1,000 calls)"

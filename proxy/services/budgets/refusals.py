@@ -100,16 +100,19 @@ def unpriced_refusal(limit: str, details: Mapping[str, Any], route: Route) -> Ca
         details: What a program may want to know besides.
         route: Where it would go.
     """
-    unlisted = " Its model is not in the catalog, so check its name." if "*" in route.name else ""
-    return _over_uncountable_budget(
-        f"{limit} limits dollars, and nobody knows what this call costs on the upstream"
-        f" `{route.upstream.name}`.{unlisted} Ask for a model whose price is known (GET /v1/models"
-        " lists models). Whoever runs the gateway"
+    is_unlisted = "*" in route.name
+    name = " The model is not in the catalog: check its name, or ask" if is_unlisted else " Ask"
+    error = _over_uncountable_budget(
+        f"{limit} limits dollars, and the price of this call on the upstream"
+        f" `{route.upstream.name}` is unknown.{name} for a model whose price is known"
+        " (GET /v1/models lists models). Whoever runs the gateway"
         ' can write its price in the catalog ("0" for one that costs nothing), or'
         ' unpriced = "allow" beside the limit.',
         details,
         route,
     )
+    error.param = "model"
+    return error
 
 
 def uncountable_refusal(each: CountedBudget, route: Route, *, later: bool) -> CallerError:
@@ -157,7 +160,7 @@ def unbounded_refusal(each: CountedBudget, route: Route) -> CallerError:
 def _over_uncountable_budget(
     message: str, details: Mapping[str, Any], route: Route, code: str = _UNPRICED
 ) -> CallerError:
-    error = CallerError(message, code=code, status=429)
+    error = CallerError(message, code=code)  # no waiting helps, so it is no 429
     error.details = {**details, "upstream": route.upstream.name}
     return error
 
@@ -228,15 +231,16 @@ def _budget_name(each: CountedBudget) -> str:
 
 def _how_to_shrink(unit: BudgetUnit, field: str) -> str:
     """Advice for a call that needs more than the whole limit."""
-    smaller = f"lower `{field}` or send a shorter prompt" if field else "send a shorter prompt"
+    smaller = f"Lower `{field}` or send a shorter prompt" if field else "Send a shorter prompt"
     cheaper = ", or ask for a cheaper model" if unit is BudgetUnit.USD else ""
-    return f"It never fits: {smaller}{cheaper}."
+    return f"That is more than the whole limit, so waiting does not help. {smaller}{cheaper}."
 
 
 def _when_it_fits(each: CountedBudget, refused: ReservationRefused) -> str:
     if refused.frees is not None:
-        return "It may fit once some of them have ended."
-    return f"It starts anew at {datetime.fromtimestamp(each.ends, UTC):%Y-%m-%d %H:%M} UTC."
+        return "Try again once some of those calls have ended."
+    begins = datetime.fromtimestamp(each.ends, UTC)
+    return f"A new {each.budget.window.value} begins at {begins:%Y-%m-%d %H:%M} UTC."
 
 
 def _advice(excess: CeilingExcess) -> str:
@@ -245,13 +249,13 @@ def _advice(excess: CeilingExcess) -> str:
         return "Send a shorter prompt, or ask for a cheaper model."
     if excess.tokens is None:
         return "Ask for fewer tokens, or for a cheaper model."
-    return f"With {excess.field} of {excess.tokens} it fits."
+    return f"Lower `{excess.field}` to {excess.tokens}, and it fits."
 
 
 def _cheaper_model(cheapest: Alternative | None) -> str:
     if cheapest is None:
         return ""
-    return f" On `{cheapest.model}` it may cost ${dollars(cheapest.nanos)} and fits."
+    return f" The model `{cheapest.model}` would fit: there it may cost ${dollars(cheapest.nanos)}."
 
 
 def _alternative(cheapest: Alternative | None) -> dict[str, str] | None:

@@ -266,7 +266,8 @@ class ObjectiveRouter:
     ) -> tuple[RouteChoice, ...] | None:
         """The routes of a level; None where it cannot serve.
 
-        The requested routes follow as a last resort, for failures and not for slow answers.
+        The requested routes follow for failures. For slow answers they follow only if they begin
+        in time again, and only where the conversation need not change its model for it.
 
         Raises:
             CallerError: It serves nobody.
@@ -282,14 +283,15 @@ class ObjectiveRouter:
             return asked
         if entry == ELSEWHERE:
             others = tuple(msgspec.structs.replace(each, reroute_reason=why) for each in asked[1:])
-            return (*others, *_as_last_resort(asked[:1])) if others else None
+            return (*others, *_as_suspect(asked[:1])) if others else None
         model = self._catalog.models.get(entry)
         if model is None or model.id == asked[0].model:
             return None
         if lack := missing_on_every_route(_requirements_of(call, asked), model):
             opened.skipped[model.id] = lack
             return None
-        return (*substitute_routes(model, why), *_as_last_resort(asked))
+        behind = _as_suspect(asked) if opened.is_first else _as_last_resort(asked)
+        return (*substitute_routes(model, why), *behind)
 
     def _with_fallbacks(
         self, call: Call, asked: tuple[RouteChoice, ...], opened: _ActiveCall
@@ -342,6 +344,11 @@ def _levels_by_route(track: TrackedObjective, catalog: Catalog) -> dict[str, int
 def _as_last_resort(choices: tuple[RouteChoice, ...]) -> tuple[RouteChoice, ...]:
     """The choices, for when all others failed."""
     return tuple(msgspec.structs.replace(each, is_last_resort=True) for each in choices)
+
+
+def _as_suspect(choices: tuple[RouteChoice, ...]) -> tuple[RouteChoice, ...]:
+    """The choices, for when all others failed, or are late while these begin in time again."""
+    return tuple(msgspec.structs.replace(each, is_suspect=True) for each in choices)
 
 
 def _requirements_of(call: Call, asked: tuple[RouteChoice, ...]) -> CallRequirements:

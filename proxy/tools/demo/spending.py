@@ -12,13 +12,14 @@ from proxy.records.amounts import cell, decimal_places
 from slo.usage import Usage
 
 _FIGURES: Final = (
-    "calls", "errors", "input tokens", "cached", "hit rate", "output", "cost USD", "unpriced",
+    "calls", "errors", "input tokens", "cached", "hit rate", "output", "estimated", "cost USD",
+    "unpriced",
     "USD per 1k calls", "TTFT p50/p95/p99 s", "duration p50/p95/p99 s",
 )  # fmt: skip
 _STACKED: Final = (
     ("calls", "errors", "hit rate"),
     ("input tokens", "cached"),
-    ("output", "cost USD", "unpriced"),
+    ("output", "estimated", "cost USD", "unpriced"),
     ("USD per 1k calls", "TTFT p50/p95/p99 s", "duration p50/p95/p99 s"),
 )
 _ENDLESS: Final = 10_000
@@ -42,7 +43,8 @@ def spending(
 ) -> ConsoleRenderable:
     """Rows of spending by team, and below them what they sum to.
 
-    Errors, and calls without a price, have a column where there are any. Where the terminal has no
+    Errors, attempts whose tokens were estimated, and those without a price have a column where
+    there are any. Where the terminal has no
     room for a column each, names stand one above the other and are folded, and so do some figures,
     whole. Money of one column has the same digits behind the point.
 
@@ -130,6 +132,7 @@ def _figures(row: Spend, scale: _Scale) -> dict[str, str]:
         "cached": f"{row.usage.cache_read:,}",
         "hit rate": f"{hit_rate(row.usage):.1%}",
         "output": f"{row.usage.generated_tokens:,}",
+        **({"estimated": f"{row.estimated:,}"} if row.estimated else {}),
         "cost USD": cell(row.cost_nanos, scale.cost),
         **({"unpriced": f"{row.unpriced:,}"} if row.unpriced else {}),
     }

@@ -3,13 +3,8 @@ import asyncio
 import pytest
 
 from proxy.api.body_limits import BodyMemoryLimit
-from proxy.api.request import (
-    _NEEDLESS_ESCAPES,
-    read_body,
-    read_head,
-    request_token,
-    unauthenticated_error,
-)
+from proxy.api.refused_keys import unauthenticated_error
+from proxy.api.request import _NEEDLESS_ESCAPES, read_body, read_head, request_token
 from proxy.calls.deadlines import ClientDisconnected
 from proxy.providers.json_size import MAX_REQUEST
 from tests.fakes.asgi import Connection, scope

@@ -215,6 +215,28 @@ def test_a_last_resort_is_taken_where_the_others_fail():
     assert done.caller.body == SHOWN
 
 
+@pytest.mark.parametrize(
+    ("took", "answered_at"),
+    [
+        ((100.0, 3.0, 3.0, 3.0), 10.0 + 1.0),
+        ((3.0, 14.0, 14.0, 14.0), 20.0 + 1.0),  # slow too, and the call has waited longer
+        ((3.0, 100.0, 100.0, 100.0), 50.0),
+        ((), 50.0),
+    ],
+)
+def test_a_late_call_goes_to_the_route_that_was_left_once_that_began_again(took, answered_at):
+    level = RouteChoice(TWO, "m", "chat-ttft: fallback level 1")
+    left = RouteChoice(ONE, "m", is_suspect=True)
+
+    def canaries(table: Dependencies) -> None:
+        for seconds in took:
+            table.route_health.health_of(ONE).ttft.record(seconds, ticks())
+
+    done = race(late(50.0), late(1.0), choices=(level, left), before=canaries)
+
+    assert done.took == pytest.approx(answered_at)
+
+
 def test_a_hedge_that_fails_leaves_the_first_alone():
     done = race(late(15.0), failing(500))
 

@@ -89,6 +89,27 @@ def test_what_a_model_in_its_place_refuses_the_one_that_was_asked_for_is_asked()
     assert (last.choice, way.pause_after_failure(last, WRONG)) == (here, None)
 
 
+def test_a_substitute_that_refuses_the_call_does_not_hide_why_the_model_asked_for_failed():
+    way = course(line())
+    outages = [broken(), broken()]
+    for failure in outages:
+        way.pause_after_failure(way.next_attempt(), failure)
+    substitute = way.next_attempt()
+    way.pause_after_failure(substitute, WRONG)
+
+    assert way.final_failure(substitute, WRONG) is outages[-1]
+
+
+def test_a_substitute_that_is_away_is_why_the_call_failed():
+    way = course(line())
+    for failure in (broken(), broken()):
+        way.pause_after_failure(way.next_attempt(), failure)
+    substitute, away = way.next_attempt(), broken()
+    way.pause_after_failure(substitute, away)
+
+    assert way.final_failure(substitute, away) is away
+
+
 def test_a_model_that_cannot_do_it_does_not_follow():
     tools = b'{"model":"m","tools":[{}]}'
 
@@ -161,6 +182,24 @@ def test_a_route_that_has_not_begun_of_late_is_passed_over_for_one_that_has():
     assert routes == ["two/m", "one/m", "one/m"]
 
 
+@pytest.mark.parametrize(("newest", "goes_first"), [(0.8, "one/m"), (float("inf"), "two/m")])
+def test_a_fallback_route_that_begins_no_more_comes_after_the_one_that_was_left_and_recovered(
+    newest, goes_first
+):
+    on = line()
+    left, level = requested_routes(on.call, on.deps.catalog)
+    for choice, times in (
+        (left, [9.0] * 9 + [newest] * 3),
+        (level, [0.1] * 9 + [float("inf")] * 3),
+    ):
+        for seconds in times:
+            on.deps.route_health.health_of(choice.route).ttft.record(seconds, 999.0)
+    suspect = RouteChoice(left.route, "m", is_suspect=True)
+    decision = RoutingDecision(choices=(level, suspect), deadline=1.0, level=1)
+
+    assert course(on, decision).next_attempt().choice.route.name == goes_first
+
+
 @pytest.mark.parametrize("is_trial", [False, True])
 def test_a_route_whose_breaker_is_open_comes_last_in_a_trial_too(is_trial):
     on = line()
@@ -198,6 +237,30 @@ def test_a_last_resort_is_not_for_what_is_late():
     )
 
     assert not course(on, decision).has_ready_next
+
+
+@pytest.mark.parametrize(
+    ("took", "waited", "is_ready"),
+    [
+        ([], 9.0, False),  # nobody knows
+        ([9.0] * 9 + [0.3] * 3, 0.4, True),
+        ([9.0] * 9 + [0.3] * 3, 0.2, False),  # as long as it takes, the call has not waited yet
+        ([0.3] * 9 + [float("inf")] * 3, 9.0, False),
+    ],
+)
+def test_a_route_that_was_left_is_for_what_is_late_once_its_latest_calls_began(
+    took, waited, is_ready
+):
+    on = line()
+    here, there = requested_routes(on.call, on.deps.catalog)
+    on.timeline.started = 1000.0 - waited
+    for seconds in took:
+        on.deps.route_health.health_of(here.route).ttft.record(seconds, 999.0)
+    left = RouteChoice(here.route, "m", is_suspect=True)
+    way = course(on, RoutingDecision(choices=(there, left), deadline=0.4, level=1))
+
+    assert way.has_suspect
+    assert way.has_ready_next is is_ready
 
 
 def test_what_is_too_dear_goes_on_at_the_other_model_once():

@@ -33,7 +33,7 @@ def test_a_call_is_reported_attempt_by_attempt(tmp_path: Path) -> None:
     said = typed.said(EXPLAIN, failed.call_id)
 
     assert f"Attempt 1 of {failed.call_id}, 2026-09-21 14:13 UTC: team team_0" in said
-    assert "It was failed by lab/model-0 with 529 (overloaded); $0.004000004." in said
+    assert "lab/model-0 failed with 529 (overloaded); $0.004000004." in said
     assert "It was not planned." in said
     assert "Attempt 2 of" in said
     assert f"Conversation {'ab' * 16} is planned, with layout 2." in said
@@ -81,13 +81,30 @@ def test_a_conversation_left_alone_is_told_as_such() -> None:
     assert lines[2] == "Conversation cd is sent unmodified, to compare with."
 
 
+@pytest.mark.parametrize(
+    ("outcome", "said"),
+    [
+        (Outcome.ANSWERED, "up/m answered it with 200; $0.5, by estimate"),
+        (Outcome.FAILED, "up/m failed with 200; $0.5, by estimate"),
+        (Outcome.BROKEN, "up/m broke off its answer with 200; $0.5, by estimate"),
+        (Outcome.HUNG_UP, "The caller hung up before up/m was done, with 200; $0.5, by estimate"),
+    ],
+)
+def test_an_attempt_says_who_ended_it_and_whether_its_tokens_were_estimated(outcome, said):
+    receipt = a_receipt(
+        1, outcome=outcome, status=200, route="up/m", estimated=True, cost_nanos=500_000_000
+    )
+
+    assert list(attempt_lines(receipt, "acme"))[1] == (f"{said}: no upstream reported its tokens.")
+
+
 def test_what_the_gateway_changed_is_reported() -> None:
     lines = list(
         attempt_lines(a_receipt(5, conversation="cd", arm="treated", model="", route=""), "acme")
     )
 
     assert "chat/completions" in lines[0]
-    assert lines[1].startswith("It was answered with 200;")
+    assert lines[1].startswith("An upstream answered it with 200;")
     assert lines[2] == "Conversation cd is planned, with no layout."
     assert lines[-1] == "Note: dropped logit_bias."
 

@@ -65,7 +65,7 @@ def test_a_proposal_is_shown_with_its_moves_and_evidence(
 ) -> None:
     said = typed.said(layouts, "show", "acme", "support")
 
-    assert "Mode observe; layout none, since never." in said
+    assert "Mode observe; no layout.\n" in said
     assert "Version 1: proposed 2026-09-21 14:12 UTC\n" in said
     assert "  Current time: line 3 varies per call → variable slot" in said
     assert "saves $1.2500 per 1,000 calls" in said

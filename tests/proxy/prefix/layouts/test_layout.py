@@ -265,6 +265,13 @@ def test_a_layout_reads_as_a_story():
     ]
 
 
+def test_several_lines_vary_and_one_line_varies():
+    several = msgspec.structs.replace(TIME, shows="lines 7 to 14")
+
+    assert "lines 7 to 14 vary per call" in layout_lines(Layout(version=1, moves=(several,)))[1]
+    assert "line 2 varies per call" in layout_lines(Layout(version=1, moves=(TIME,)))[1]
+
+
 LINES = st.lists(
     st.sampled_from(
         ["You answer mail.", "Be kind to all.", "Never lie.", "", "Time: noon", "User: Ines"]

@@ -36,7 +36,7 @@ SOLD = replace(ROUTE, tariff=None, upstream=replace(ROUTE.upstream, key_env="KEY
 @pytest.mark.parametrize("endpoint", ["chat/completions", "images/generations"])
 def test_a_hard_budget_of_dollars_is_not_passed_by_what_is_sold_at_an_unknown_price(endpoint):
     async def story(harness: AdmissionHarness) -> None:
-        with refusing(429) as refused:
+        with refusing(400) as refused:
             await harness.admit(harness.attempt(1, over=SOLD, endpoint=endpoint))
         error = refused.value
         assert (error.code, error.is_worth_retrying) == ("price_unknown", False)
@@ -80,7 +80,7 @@ def test_a_hard_budget_is_not_passed_in_the_background(over, fields, code):
     limit = budget(**fields)
 
     async def story(harness: AdmissionHarness) -> None:
-        with refusing(429) as refused:
+        with refusing(400) as refused:
             await harness.admit(harness.attempt(1, LATER, over, endpoint="responses"))
         assert (refused.value.code, refused.value.param) == (code, "background")
         assert await harness.level(COUNTER.replace("usd", limit.unit.value)) == CounterLevel(0, 0)
@@ -198,7 +198,7 @@ def test_a_prompt_without_a_bound_is_refused_where_the_worst_is_held(fields, cod
         if not code:
             await harness.admit(attempt)
             return
-        with refusing(429) as refused:
+        with refusing(400) as refused:
             await harness.admit(attempt)
         assert refused.value.code == code
 
@@ -226,7 +226,7 @@ def test_a_refusal_names_a_model_with_which_the_call_would_fit():
             await harness.admit(harness.attempt(3))
         found = {"model": "cheap", "predicted": "0.001312"}
         assert refused.value.details["cheapest_alternative"] == found
-        assert "On `cheap` it may cost $0.001312 and fits." in refused.value.message
+        assert "The model `cheap` would fit: there it may cost $0.001312." in refused.value.message
 
     played(run())
 

@@ -45,7 +45,7 @@ def test_a_budget_that_is_used_up_is_reported_with_when_it_starts_anew():
 def test_a_prompt_without_a_bound_is_refused_with_what_would_bound_it():
     error = unbounded_refusal(CountedBudget(budget(), "acme", "c", NOW + 90), route())
 
-    assert (error.status, error.code, error.retry_after) == (429, "usage_unknown", None)
+    assert (error.status, error.code, error.retry_after) == (400, "usage_unknown", None)
     assert "`window`" in error.message
     assert error.details["budget"] == "b"
 
@@ -65,7 +65,8 @@ def test_what_never_fits_is_not_to_be_tried_again():
     assert not error.is_worth_retrying
     assert error.param is None
     assert error.message.endswith(
-        "It never fits: send a shorter prompt, or ask for a cheaper model."
+        "That is more than the whole limit, so waiting does not help."
+        " Send a shorter prompt, or ask for a cheaper model."
     )
 
 
@@ -82,7 +83,7 @@ def test_what_never_fits_is_told_which_field_to_lower(unit, fix):
         each, ReservationRefused(0, CounterLevel(0, 0), None), 6, NOW, field="max_tokens"
     )
 
-    assert error.message.endswith(f"It never fits: lower {fix}")
+    assert error.message.endswith(f"so waiting does not help. Lower {fix}")
     assert orjson.loads(envelope(error))["error"]["param"] == "max_tokens"
     later = budget_refusal(
         each, ReservationRefused(0, CounterLevel(4, 0), None), 2, NOW, field="max_tokens"
@@ -145,7 +146,7 @@ def test_a_cheaper_model_is_told_where_one_is_known():
 
     error = budget_refusal(each, said, 2, NOW, Alternative("mini", DOLLAR // 4))
     assert error.details["cheapest_alternative"] == {"model": "mini", "predicted": "0.25"}
-    assert error.message.endswith(" On `mini` it may cost $0.25 and fits.")
+    assert error.message.endswith(" The model `mini` would fit: there it may cost $0.25.")
     assert budget_refusal(each, said, 2, NOW).details["cheapest_alternative"] is None
 
 
@@ -154,7 +155,7 @@ def test_an_unpriced_model_that_no_catalog_lists_is_said_to_be_unlisted():
     unlisted = unpriced_refusal("The budget `b`", {}, route("openai/gpt-*", tariff=None))
 
     assert "not in the catalog" not in str(listed)
-    assert "Its model is not in the catalog, so check its name." in str(unlisted)
+    assert "The model is not in the catalog: check its name, or ask for a model" in str(unlisted)
 
 
 def test_who_runs_the_gateway_is_told_how_to_say_a_price():
@@ -190,7 +191,7 @@ def test_who_asks_in_the_background_is_told_what_to_leave_out(unit, code, limits
         (6, None, "Send a shorter prompt, or ask for a cheaper model.", None),
         (6, 12, "Send a shorter prompt, or ask for a cheaper model.", None),
         (1, None, "Ask for fewer tokens, or for a cheaper model.", None),
-        (1, 12, "With max_output_tokens of 12 it fits.", "max_output_tokens"),
+        (1, 12, "Lower `max_output_tokens` to 12, and it fits.", "max_output_tokens"),
     ],
 )
 def test_a_ceiling_says_what_to_ask_for(sure, tokens, fix, param):

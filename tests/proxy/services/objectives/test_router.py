@@ -487,14 +487,24 @@ def test_a_conversation_that_costs_too_much_moves_midway_only_where_that_saves_m
 
 
 @pytest.mark.parametrize("ladder", [("small",), ("elsewhere",)])
-def test_a_conversation_that_fell_back_returns_only_where_its_level_fails(ladder):
+def test_a_call_that_fell_back_returns_where_its_level_fails_or_what_it_left_recovered(ladder):
     made = wheel(objective(ladder=ladder))
     made.standings["chat-ttft"] = down(1)
     decision = decide(made)
 
+    assert [each.is_suspect for each in decision.choices if not each.reroute_reason]
+    assert all(each.is_suspect for each in decision.choices if not each.reroute_reason)
+    assert not decision.choices[0].is_suspect
+
+
+def test_a_conversation_on_a_fallback_model_returns_only_where_that_fails():
+    made = wheel(objective(metric=Metric.ERRORS, under=None, ladder=("small",)))
+    made.standings["chat-ttft"] = down(1)
+    decision = decide(made, chat(USER, ANSWER, USER))
+
+    assert decision.level == 1
     assert [each.is_last_resort for each in decision.choices if not each.reroute_reason]
     assert all(each.is_last_resort for each in decision.choices if not each.reroute_reason)
-    assert not decision.choices[0].is_last_resort
 
 
 def test_a_call_under_way_is_judged_by_the_objective_as_it_is_when_it_ends():

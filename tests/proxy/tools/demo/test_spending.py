@@ -70,6 +70,14 @@ def test_an_unknown_cost_is_not_nothing() -> None:
     assert row[-2:] == ["unknown", "3"]
 
 
+def test_estimated_attempts_have_a_column_where_there_are_any() -> None:
+    head, row = text(a_spend(estimated=2, cost_nanos=6_400_000))
+
+    assert "estimated" in head
+    assert row[-2] == "2"
+    assert "estimated" not in text(a_spend(estimated=0))[0]
+
+
 def test_calls_that_went_wrong_have_a_column_where_there_are_any() -> None:
     acme = a_spend(calls=12, errors=3)
     head, well, ill, total = text(a_spend(calls=9), acme, total=(a_spend(calls=21, errors=3),))

@@ -1,0 +1,66 @@
+"""Refuses calls without a good key, and says so in the log: seldom, and without the key.
+
+A caller with a wrong key tries again and again, and one who guesses keys does so at any rate. So
+there is one line in ten seconds, which counts those since the line before.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from starlette.types import Scope
+
+from proxy.errors import CallerError
+
+_log = logging.getLogger("thriftgate.keys")
+
+#: Seconds between two lines.
+_LOG_INTERVAL_S: Final = 10.0
+#: Characters of an address that are logged: a proxy in front may write anything.
+_MAX_ADDRESS_CHARS: Final = 64
+
+
+def unauthenticated_error(*, is_missing: bool) -> CallerError:
+    """The refusal of a call without a key that is good."""
+    if is_missing:
+        return CallerError(
+            "No key: send the gateway's key as `Authorization: Bearer tg-…`,"
+            " in an OpenAI client as `api_key`.",
+            code="missing_api_key",
+            status=401,
+        )
+    return CallerError(
+        "Invalid API key: it is unknown or was revoked. Keys begin with `tg-`;"
+        " whoever runs the gateway makes one with `thriftgate key create`.",
+        code="invalid_api_key",
+        status=401,
+    )
+
+
+class RefusedKeyLog:
+    """Logs refused keys, at most one line in ten seconds.
+
+    Args:
+        ticks: Seconds of a clock that goes forward.
+    """
+
+    def __init__(self, ticks: Callable[[], float]) -> None:
+        self._ticks = ticks
+        self._next_line_at = float("-inf")
+        self._unlogged = 0
+
+    def refuse(self, scope: Scope, *, is_missing: bool) -> CallerError:
+        """The refusal of this request, which is logged or counted."""
+        error = unauthenticated_error(is_missing=is_missing)
+        now = self._ticks()
+        if now < self._next_line_at:
+            self._unlogged += 1
+            return error
+        client = scope.get("client")
+        address = (
+            repr(str(client[0])[:_MAX_ADDRESS_CHARS])[1:-1] if client else "an unknown address"
+        )
+        more = f"; {self._unlogged:,} more since the line before" if self._unlogged else ""
+        _log.warning("A call from %s was refused with 401 %s%s", address, error.code, more)
+        self._next_line_at, self._unlogged = now + _LOG_INTERVAL_S, 0
+        return error

@@ -1,0 +1,105 @@
+"""The fields that a provider of OpenAI's API refuses, in a chat call and in its messages; pure.
+
+Some providers answer 400 or 422 to each field that they do not know. Others ignore such fields, so
+nothing is said of them here.
+
+Source: OpenAI API reference, create chat completion (2026-11); mistralai 3.7.0,
+``ChatCompletionStreamRequest`` and its messages; Groq and Gemini (OpenAI compatibility), errors of
+unknown fields (2026-07).
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from proxy.catalog.entries import Route
+
+Fields = dict[str, msgspec.Raw]
+
+#: What every chat API takes, some of it by a trait of the model.
+_SHARED: Final = frozenset(
+    {
+        "model", "messages", "max_tokens", "max_completion_tokens", "temperature", "top_p", "n",
+        "stop", "stream", "stream_options", "presence_penalty", "frequency_penalty", "logit_bias",
+        "logprobs", "top_logprobs", "seed", "tools", "tool_choice", "parallel_tool_calls",
+        "response_format", "reasoning_effort", "prediction", "verbosity", "user", "store",
+        "metadata", "service_tier", "safety_identifier", "moderation",
+    }
+)  # fmt: skip
+_OPENAI: Final = frozenset(
+    {
+        "modalities", "audio", "functions", "function_call", "web_search_options",
+        "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options",
+    }
+)  # fmt: skip
+#: Providers that refuse unknown fields, with those that they take beyond the shared ones.
+_OWN: Final[Mapping[str, frozenset[str]]] = {
+    "openai": _OPENAI,
+    "azure": _OPENAI | {"data_sources"},
+    "google": frozenset({"extra_body"}),
+    "groq": frozenset({"reasoning_format", "include_reasoning", "documents", "search_settings"}),
+    "mistral": frozenset({"prompt_cache_key", "random_seed", "safe_prompt", "prompt_mode"}),
+}
+
+#: What OpenAI's own answers have in a message, so that callers send it back.
+_OPENAI_MESSAGE: Final = ("refusal", "annotations", "audio", "function_call")
+#: Another provider's thinking. DeepSeek and xAI read it by these names, and so do own engines.
+_REASONING: Final = ("reasoning_content", "reasoning_details")
+_READS_REASONING: Final = frozenset({"deepseek", "xai"})
+#: Only Anthropic signs its thinking; nobody else takes it.
+_THINKING_BLOCKS: Final = "thinking_blocks"
+_NULL: Final = b"null"
+
+
+def is_openai(route: Route) -> bool:
+    """True if OpenAI's own models answer there, at OpenAI or at Azure."""
+    return route.upstream.provider in {"openai", "azure"} or route.regime.startswith("openai-")
+
+
+def refused_fields(names: Iterable[str], route: Route) -> list[str]:
+    """The fields of a chat call that the route's provider does not know and would refuse."""
+    own = _OPENAI if is_openai(route) else _OWN.get(route.upstream.provider)
+    if own is None:
+        return []
+    return sorted(name for name in names if name not in _SHARED and name not in own)
+
+
+def refused_message_fields(route: Route, *, takes_extra: bool) -> tuple[str, ...]:
+    """The fields of a message that the route's provider would refuse.
+
+    Args:
+        route: Where the messages go.
+        takes_extra: Whether it is an engine that reads or ignores whatever it is sent.
+    """
+    provider = route.upstream.provider
+    names = [_THINKING_BLOCKS]
+    if not takes_extra and provider not in _READS_REASONING:
+        names += _REASONING
+    if not is_openai(route):
+        names += _OPENAI_MESSAGE
+    if provider == "mistral":
+        names.append("name")
+    return tuple(names)
+
+
+def without_message_fields(message: Fields, names: Iterable[str]) -> set[str]:
+    """The fields that were taken off a message; a refusal goes on as what was said.
+
+    The name of a tool's result stays: it says which tool that was.
+    """
+    is_tool = _text(message, "role") == b'"tool"'
+    dropped = set()
+    for name in names:
+        if name not in message or (is_tool and name == "name"):
+            continue
+        raw = message.pop(name)
+        if name == "refusal" and bytes(raw) != _NULL and _text(message, "content") == _NULL:
+            message["content"] = raw
+        dropped.add(name)
+    return dropped
+
+
+def _text(message: Fields, name: str) -> bytes:
+    raw = message.get(name)
+    return _NULL if raw is None else bytes(raw)

@@ -1,0 +1,63 @@
+"""Refused keys are logged: who called and why, seldom, and never the key."""
+
+import logging
+from typing import Any
+
+import pytest
+
+from proxy.api.refused_keys import RefusedKeyLog
+
+
+class Ticks:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def request(address: Any = ("192.0.2.7", 1)) -> dict[str, Any]:
+    return {"client": address, "headers": [(b"authorization", b"Bearer tg-secret")]}
+
+
+def test_a_refused_key_is_logged_with_its_address_and_without_the_key(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.WARNING, "thriftgate.keys"):
+        error = RefusedKeyLog(Ticks()).refuse(request(), is_missing=False)
+
+    assert (error.status, error.code) == (401, "invalid_api_key")
+    assert caplog.messages == ["A call from 192.0.2.7 was refused with 401 invalid_api_key"]
+    assert "secret" not in caplog.text
+
+
+def test_refused_keys_are_logged_once_in_ten_seconds_and_counted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    ticks = Ticks()
+    log = RefusedKeyLog(ticks)
+    with caplog.at_level(logging.WARNING, "thriftgate.keys"):
+        for _ in range(1001):
+            log.refuse(request(), is_missing=False)
+        ticks.now += 10
+        log.refuse(request(), is_missing=True)
+        ticks.now += 10
+        log.refuse(request(), is_missing=True)
+
+    assert [each.partition("401 ")[2] for each in caplog.messages] == [
+        "invalid_api_key",
+        "missing_api_key; 1,000 more since the line before",
+        "missing_api_key",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("client", "shown"),
+    [(None, "an unknown address"), (("a\nb" + "x" * 999, 1), "a\\nb" + "x" * 61)],
+)
+def test_an_address_cannot_write_lines_of_its_own(
+    client: Any, shown: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "thriftgate.keys"):
+        RefusedKeyLog(Ticks()).refuse(request(client), is_missing=True)
+
+    assert caplog.messages == [f"A call from {shown} was refused with 401 missing_api_key"]

@@ -1,0 +1,136 @@
+"""A substitute is sent no field, of its call or its messages, that its provider refuses."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from proxy.calls.translation import prepare
+from proxy.catalog.entries import Route, Upstream
+from proxy.providers.port import PreparedRequest
+from proxy.providers.provider_fields import refused_fields
+from tests.fakes.call_dependencies import call
+
+TRAITS = frozenset({"max_tokens", "sampling", "stop", "openai_params"})
+
+
+def at(provider: str, *, asks_usage: bool = True, **said: Any) -> Route:
+    upstream = Upstream(
+        name=provider,
+        kind="openai",
+        base_url="http://there/v1",
+        provider=provider,
+        asks_usage=asks_usage,
+    )
+    return Route(**{"name": f"{provider}/m", "upstream": upstream, "traits": TRAITS, **said})
+
+
+def sent(route: Route, **said: Any) -> PreparedRequest:
+    body = orjson.dumps({"model": "m", **said})
+    return prepare(call(body), route, is_substitute=True)
+
+
+def fields(prepared: PreparedRequest) -> dict[str, Any]:
+    read: dict[str, Any] = orjson.loads(prepared.body)
+    return {name: value for name, value in read.items() if name != "model"}
+
+
+@pytest.mark.parametrize(
+    ("provider", "stays"),
+    [
+        ("openai", {"prompt_cache_key": "k", "modalities": ["text"]}),
+        ("azure", {"prompt_cache_key": "k", "modalities": ["text"]}),
+        ("google", {}),
+        ("groq", {}),
+        ("mistral", {"prompt_cache_key": "k"}),
+    ],
+)
+def test_fields_that_a_strict_provider_refuses_are_left_out(provider, stays):
+    asked = {"prompt_cache_key": "k", "modalities": ["text"], "chat_template_kwargs": {"a": 1}}
+    prepared = sent(at(provider), **asked)
+
+    assert fields(prepared) == stays
+    assert "chat_template_kwargs" in prepared.notes[0]
+
+
+def test_fields_stay_where_unknown_ones_are_ignored():
+    assert refused_fields({"chat_template_kwargs", "model"}, at("", regime="")) == []
+    assert refused_fields({"chat_template_kwargs"}, at("xai")) == []
+
+
+@pytest.mark.parametrize("provider", ["google", "groq", "mistral", "deepseek", "xai"])
+def test_an_answer_of_openai_that_is_sent_back_has_no_field_that_others_refuse(provider):
+    # What openai-python's message.model_dump() gives.
+    answered: dict[str, Any] = {
+        "role": "assistant",
+        "content": "Hi",
+        "refusal": None,
+        "annotations": [],
+        "audio": None,
+        "function_call": None,
+    }
+    prepared = sent(at(provider), messages=[{"role": "user", "content": "a"}, answered])
+
+    assert fields(prepared)["messages"][1] == {"role": "assistant", "content": "Hi"}
+    assert prepared.notes == (
+        "dropped annotations, audio, function_call, refusal: the model does not take it",
+    )
+
+
+def test_a_refusal_goes_on_as_what_was_said():
+    refused = {"role": "assistant", "content": None, "refusal": "I cannot."}
+    prepared = sent(at("mistral"), messages=[refused])
+
+    assert fields(prepared)["messages"] == [{"role": "assistant", "content": "I cannot."}]
+
+
+def test_openai_gets_its_own_answers_back_unmodified():
+    answered: dict[str, Any] = {
+        "role": "assistant",
+        "content": "Hi",
+        "refusal": None,
+        "annotations": [],
+    }
+    prepared = sent(at("openai"), messages=[answered])
+
+    assert fields(prepared)["messages"] == [answered]
+
+
+@pytest.mark.parametrize(
+    ("provider", "stays"),
+    [("mistral", False), ("groq", False), ("google", False), ("deepseek", True), ("xai", True)],
+)
+def test_thinking_of_another_provider_goes_where_it_is_read(provider, stays):
+    thought = {"role": "assistant", "content": "Hi", "reasoning_content": "Hm."}
+    prepared = sent(at(provider), messages=[thought])
+
+    assert ("reasoning_content" in fields(prepared)["messages"][0]) is stays
+
+
+def test_an_engine_of_ones_own_gets_thinking():
+    thought = {"role": "assistant", "content": "Hi", "reasoning_content": "Hm."}
+    engine = at("vllm", traits=frozenset[str]())
+
+    assert fields(sent(engine, messages=[thought]))["messages"] == [thought]
+
+
+def test_mistral_gets_names_of_tools_alone():
+    messages = [
+        {"role": "user", "name": "Ann", "content": "a"},
+        {"role": "tool", "name": "look", "content": "b", "tool_call_id": "c"},
+    ]
+
+    assert fields(sent(at("mistral"), messages=messages))["messages"] == [
+        {"role": "user", "content": "a"},
+        messages[1],
+    ]
+    assert fields(sent(at("groq"), messages=messages))["messages"] == messages
+
+
+def test_a_stream_is_not_asked_for_usage_that_is_sent_unasked():
+    asked = {"stream": True, "stream_options": {"include_usage": True}}
+
+    prepared = sent(at("mistral", asks_usage=False), **asked)
+    assert fields(prepared) == {"stream": True}
+    assert prepared.notes == ("dropped stream_options: usage is sent unasked",)
+    assert fields(sent(at("openai"), **asked)) == asked
