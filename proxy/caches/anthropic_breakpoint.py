@@ -43,6 +43,11 @@ ANTHROPIC = AnthropicRules()
 BEDROCK = AnthropicRules(runs=False, automatic=False)
 
 
+def provider_rules(provider: str) -> AnthropicRules:
+    """The rules of a provider's cache; Anthropic's own for any but Bedrock."""
+    return BEDROCK if provider == "bedrock" else ANTHROPIC
+
+
 def add_automatic_mark(
     prompt: CachedPrompt, ttl: Ttl = "5m", rules: AnthropicRules = ANTHROPIC
 ) -> CachedPrompt:

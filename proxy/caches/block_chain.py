@@ -40,6 +40,11 @@ MISTRAL = BlockChainRules(block=64, least=64, at_once=False, generated=False)
 XAI = BlockChainRules(block=128, at_once=False, generated=False)
 
 
+def provider_rules(provider: str) -> BlockChainRules:
+    """The rules of a provider's cache; vLLM's for any but Mistral and xAI."""
+    return {"mistral": MISTRAL, "xai": XAI}.get(provider, VLLM)
+
+
 class BlockChain:
     """One replica's blocks; bounded by ``Rules.blocks``.
 

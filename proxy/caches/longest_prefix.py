@@ -1,5 +1,6 @@
 """Caches that read the longest prefix they hold: SGLang's tree, and the opaque implicit ones."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 
@@ -40,6 +41,16 @@ GEMINI = LongestPrefixRules(least=4_096, lifetime=240.0)
 GROQ = LongestPrefixRules(least=1_024, lifetime=7_200.0)
 #: Source: Fireworks, prompt caching (2026-11): per replica; nothing else is published.
 FIREWORKS = LongestPrefixRules()
+_PROVIDERS: Mapping[str, LongestPrefixRules] = {
+    "groq": GROQ,
+    "fireworks": FIREWORKS,
+    "sglang": SGLANG,
+}
+
+
+def provider_rules(provider: str) -> LongestPrefixRules:
+    """The rules of a provider's cache; Gemini's for one whose own are not known."""
+    return _PROVIDERS.get(provider, GEMINI)
 
 
 class LongestPrefix:

@@ -52,6 +52,11 @@ GUIDE = OpenAIBreakpointRules(first_read=2, latest_read=50)
 AZURE = OpenAIBreakpointRules(latest_read=50, lifetimes={"30m": 1_800.0})
 
 
+def provider_rules(provider: str) -> OpenAIBreakpointRules:
+    """The rules of a provider's cache; OpenAI's own for any but Azure."""
+    return AZURE if provider == "azure" else OPENAI
+
+
 def implicit_breakpoints(prompt: CachedPrompt) -> list[int]:
     """The last blocks of the messages that may end an implicit breakpoint, in order.
 

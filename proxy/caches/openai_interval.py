@@ -54,6 +54,11 @@ EXTENDED = OpenAIIntervalRules(idle_least=1_800.0, idle_most=1_800.0, oldest=86_
 AZURE = OpenAIIntervalRules(interval=128)
 
 
+def provider_rules(provider: str) -> OpenAIIntervalRules:
+    """The rules of a provider's cache; OpenAI's own for any but Azure."""
+    return AZURE if provider == "azure" else IN_MEMORY
+
+
 class OpenAIIntervals:
     """OpenAI's interval regime; ``Rules.machines`` times ``Rules.most`` entries at most.
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from math import inf, isinf
 from typing import Final
 
 from proxy.caches import (
@@ -13,6 +14,7 @@ from proxy.caches import (
     openai_breakpoint,
     openai_interval,
     prefix_unit,
+    slots,
 )
 from proxy.caches.regime import Regime
 from slo.price import TokenRates
@@ -79,8 +81,7 @@ def _share(rate: int | None, of: int | None, usual: Fraction) -> Fraction:
 
 
 def _anthropic(provider: str) -> _Rules:
-    bedrock = provider == "bedrock"
-    rules = anthropic_breakpoint.BEDROCK if bedrock else anthropic_breakpoint.ANTHROPIC
+    rules = anthropic_breakpoint.provider_rules(provider)
     return _Rules(
         least=rules.least,
         lifetimes={str(ttl): life for ttl, life in rules.lifetimes.items()},
@@ -91,7 +92,7 @@ def _anthropic(provider: str) -> _Rules:
 
 
 def _openai_breakpoint(provider: str) -> _Rules:
-    rules = openai_breakpoint.AZURE if provider == "azure" else openai_breakpoint.OPENAI
+    rules = openai_breakpoint.provider_rules(provider)
     return _Rules(
         least=rules.least,
         lifetimes={str(ttl): life for ttl, life in rules.lifetimes.items()},
@@ -101,32 +102,31 @@ def _openai_breakpoint(provider: str) -> _Rules:
 
 
 def _openai_interval(provider: str) -> _Rules:
-    rules = openai_interval.AZURE if provider == "azure" else openai_interval.IN_MEMORY
+    rules = openai_interval.provider_rules(provider)
     return _Rules(least=rules.least, lifetimes={"": rules.idle_least}, block=rules.interval)
 
 
 def _implicit(provider: str) -> _Rules:
-    rules = {
-        "groq": longest_prefix.GROQ,
-        "fireworks": longest_prefix.FIREWORKS,
-        "sglang": longest_prefix.SGLANG,
-        "llamacpp": longest_prefix.SGLANG,
-    }.get(provider, longest_prefix.GEMINI)
-    return _Rules(least=rules.least, lifetimes={"": min(rules.lifetime, _UNBOUNDED_LIFETIME_S)})
+    if provider == slots.PROVIDER:
+        return _Rules(least=slots.LLAMA_CPP.least, lifetimes=_planned_lifetime(inf))
+    rules = longest_prefix.provider_rules(provider)
+    return _Rules(least=rules.least, lifetimes=_planned_lifetime(rules.lifetime))
 
 
 def _block_chain(provider: str) -> _Rules:
-    rules = {"mistral": block_chain.MISTRAL, "xai": block_chain.XAI}.get(provider, block_chain.VLLM)
-    return _Rules(
-        least=rules.least,
-        lifetimes={"": min(rules.lifetime, _UNBOUNDED_LIFETIME_S)},
-        block=rules.block,
-    )
+    rules = block_chain.provider_rules(provider)
+    lifetimes = _planned_lifetime(rules.lifetime)
+    return _Rules(least=rules.least, lifetimes=lifetimes, block=rules.block)
 
 
 def _prefix_unit(_provider: str) -> _Rules:
     rules = prefix_unit.DEEPSEEK
     return _Rules(least=rules.least, lifetimes={"": rules.lifetime}, block=rules.step)
+
+
+def _planned_lifetime(seconds: float) -> dict[str, float]:
+    """The lifetime that nobody chooses, or what is planned with where there is none."""
+    return {"": _UNBOUNDED_LIFETIME_S if isinf(seconds) else seconds}
 
 
 _RULES: Mapping[str, Callable[[str], _Rules]] = {

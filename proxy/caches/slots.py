@@ -1,6 +1,7 @@
 """The cache of llama.cpp's server: each slot holds the last conversation it worked on."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from proxy.caches import prefixes
 from proxy.caches.port import CachedPrompt, Served
@@ -26,6 +27,8 @@ class SlotRules:
 
 
 LLAMA_CPP = SlotRules()
+#: Who has slots, as the catalog names providers.
+PROVIDER: Final = "llamacpp"
 
 
 @dataclass(slots=True)

@@ -54,6 +54,23 @@ def test_where_nothing_is_marked_writes_are_free(name, provider, block, least):
     assert 0 < found.lifetimes[""] <= 7_200
 
 
+def test_a_published_lifetime_is_planned_with_however_long_it_is():
+    assert planning_regime("implicit", provider="groq").lifetimes == {"": 7_200.0}
+
+
+@pytest.mark.parametrize(
+    ("name", "provider"),
+    [
+        ("block-chain", "vllm"),
+        ("block-chain", "xai"),
+        ("implicit", "sglang"),
+        ("implicit", "llamacpp"),
+    ],
+)
+def test_a_cache_bounded_by_room_alone_is_planned_with_for_an_hour(name, provider):
+    assert planning_regime(name, provider=provider).lifetimes == {"": 3_600.0}
+
+
 def test_bedrock_has_marks_of_its_own_rules():
     assert planning_regime("anthropic-breakpoint", provider="bedrock").marks == 4
 
