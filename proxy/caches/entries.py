@@ -2,6 +2,11 @@
 
 from collections import OrderedDict
 from dataclasses import dataclass
+from typing import Final
+
+#: Who wrote an entry: a breakpoint that stands in the prompt, or the provider's own rule.
+BY_MARK: Final = 1
+BY_RULE: Final = 2
 
 
 @dataclass(slots=True)

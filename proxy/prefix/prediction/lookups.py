@@ -12,21 +12,17 @@ from collections.abc import Iterator
 from math import inf
 from typing import Final
 
+from proxy.caches import openai_breakpoint
+from proxy.caches.entries import BY_MARK, BY_RULE
+from proxy.caches.port import marked_blocks
 from proxy.caches.regime import Regime
 from proxy.prefix.prediction.sent_call import SentCall, TokenScale
 from proxy.prefix.prompts.lru_cache import LruCache
 from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN
 from slo.usage import Usage
 
-#: Earlier ends of messages looked up without a mark, and marks looked up.
-#: Source: OpenAI, prompt caching guide (2026-09), and the SDK's docstrings (3.52.0, 2026-11).
-_MAX_MESSAGE_ENDS: Final = 20
-_MAX_LOOKED_UP_MARKS: Final = 80
 #: Tokens that choose the machine. Source: OpenAI, prompt caching guide, routing (2025).
 _ROUTING_TOKENS: Final = 256
-#: Who wrote an entry; added to the point where it ends.
-BY_MARK: Final = 1
-BY_RULE: Final = 2
 #: The cache in which nothing but what is marked is stored.
 _ANTHROPIC: Final = "anthropic-breakpoint"
 #: How far above the least an estimate may be and still mean less.
@@ -48,35 +44,29 @@ def max_prefix_blocks(sent: SentCall) -> range:
 
 
 def entry_keys(sent: SentCall, at: int) -> tuple[int, ...]:
-    """The keys of entries at the end of a block.
-
-    What no mark wrote is not read where the provider's own choice is switched off.
-    """
+    """The keys of entries at the end of a block that the call reads."""
     point = sent.points[at]
-    return (point + BY_MARK,) if sent.explicit else (point + BY_MARK, point + BY_RULE)
+    return tuple(point + by for by in openai_breakpoint.readable_writers(explicit=sent.explicit))
 
 
 def lookup_places(sent: SentCall) -> Iterator[int]:
     """Number of blocks before each place where an entry is looked for."""
-    marks = _mark_places(sent)
     if sent.regime.name == "prefix-unit":
         yield from max_prefix_blocks(sent)
     elif sent.regime.name == "openai-breakpoint":
-        yield from (at + 1 for at in marks[-_MAX_LOOKED_UP_MARKS:])
-        if not sent.explicit:
-            ends = sent.implicit_breakpoints
-            yield from ends[-_MAX_MESSAGE_ENDS - 1 :]
-            yield from ends[:1]
+        rules = openai_breakpoint.provider_rules(sent.regime.provider)
+        places = openai_breakpoint.lookup_blocks(sent, sent.implicit_breakpoints, rules)
+        yield from (at + 1 for at in places)
     else:
-        for mark in marks:
+        for mark in marked_blocks(sent):
             yield from _lookup_window(sent, mark)
 
 
 def written_breakpoints(sent: SentCall, known: int) -> Iterator[tuple[int, str, int]]:
     """Number of blocks before each breakpoint, its lifetime, and who writes it.
 
-    Source: OpenAI, prompt caching guide, implicit mode (2026-09); DeepSeek, context caching
-    (2026-11): the whole prompt, and what it shares with an earlier one.
+    Source: DeepSeek, context caching (2026-11): the whole prompt, and what it shares with an
+    earlier one.
 
     Args:
         sent: The call.
@@ -85,17 +75,15 @@ def written_breakpoints(sent: SentCall, known: int) -> Iterator[tuple[int, str, 
     if sent.regime.name == "prefix-unit":
         yield from ((at, "", BY_RULE) for at in {known, len(sent.blocks)} if at)
         return
-    by_rule = sent.regime.name == "openai-breakpoint" and not sent.explicit
-    marks = _mark_places(sent)
-    for at in marks[max(0, len(marks) - sent.regime.marks + by_rule) :]:
+    if sent.regime.name == "openai-breakpoint":
+        rules = openai_breakpoint.provider_rules(sent.regime.provider)
+        ends = sent.implicit_breakpoints
+        for at, ttl, by in openai_breakpoint.written_breakpoints(sent, ends, rules):
+            yield at + 1, ttl, by
+        return
+    marks = marked_blocks(sent)
+    for at in marks[max(0, len(marks) - sent.regime.marks) :]:
         yield at + 1, sent.marks[at], BY_MARK
-    if by_rule:
-        last = sent.implicit_breakpoints[-1:]
-        yield from ((at, "", BY_RULE) for at in last if at - 1 not in sent.marks)
-
-
-def _mark_places(sent: SentCall) -> list[int]:
-    return sorted(at for at in sent.marks if 0 <= at < len(sent.blocks))
 
 
 def _lookup_window(sent: SentCall, mark: int) -> range:

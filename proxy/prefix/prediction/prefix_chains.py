@@ -16,8 +16,9 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from proxy.caches.entries import BY_MARK, BY_RULE
+from proxy.caches.openai_breakpoint import readable_writers
 from proxy.prefix.prediction.lookups import (
-    BY_MARK,
     UnstoredPrefixes,
     has_stored_nothing,
     lifetime_s,
@@ -102,25 +103,26 @@ class _Entry(NamedTuple):
 
 
 class _Stored(NamedTuple):
-    """The entries at the end of a prefix, by who wrote them.
-
-    What no mark wrote is not read where the provider's own choice is switched off.
-    """
+    """The entries at the end of a prefix, by who wrote them."""
 
     by_mark: _Entry | None = None
     by_rule: _Entry | None = None
 
     def readable_entry(self, *, explicit: bool) -> _Entry | None:
         """The entry that is read; of two, the one that lives longer."""
-        mark, rule = self.by_mark, None if explicit else self.by_rule
+        mark, rule = self.by_mark, self.by_rule if _reads_rules(explicit=explicit) else None
         return max(mark, rule, key=sum) if mark and rule else mark or rule
 
     def after_read(self, now: float, *, explicit: bool) -> "_Stored":
         """The same once it was read."""
         mark, rule = self.by_mark, self.by_rule
-        return _Stored(
-            mark and mark.after_read(now), rule if explicit else rule and rule.after_read(now)
-        )
+        if _reads_rules(explicit=explicit):
+            rule = rule and rule.after_read(now)
+        return _Stored(mark and mark.after_read(now), rule)
+
+
+def _reads_rules(*, explicit: bool) -> bool:
+    return BY_RULE in readable_writers(explicit=explicit)
 
 
 class _Opening(NamedTuple):

@@ -3,9 +3,8 @@
 import msgspec
 import pytest
 
+from proxy.caches.entries import BY_MARK, BY_RULE
 from proxy.prefix.prediction.lookups import (
-    BY_MARK,
-    BY_RULE,
     UnstoredPrefixes,
     has_stored_nothing,
     lifetime_s,
@@ -70,6 +69,25 @@ def test_openai_looks_up_the_end_of_the_leading_texts_and_the_last_21_ends():
     call = sent_chat(OPENAI, ("developer", "a"), *[("user", "b")] * 30)
 
     assert sorted(set(lookup_places(call))) == [1, *range(11, 32)]
+
+
+def test_openai_looks_up_the_last_21_ends_alone_where_no_text_leads():
+    assert sorted(set(lookup_places(users(OPENAI, *MANY)))) == list(range(20, 41))
+
+
+@pytest.mark.parametrize(("provider", "count"), [("openai", 80), ("azure", 50)])
+def test_each_provider_looks_up_its_own_number_of_marks(provider, count):
+    regime = msgspec.structs.replace(OPENAI, provider=provider)
+    many = tuple((f"m{at}", 100) for at in range(100))
+    call = users(regime, *many, marks=dict.fromkeys(range(100), "30m"), explicit=True)
+
+    assert len(set(lookup_places(call))) == count
+
+
+def test_the_lifetime_asked_for_the_whole_call_is_the_one_of_its_own_end():
+    call = users(OPENAI, *MANY, ttl="12h")
+
+    assert list(written_breakpoints(call, 0)) == [(40, "12h", BY_RULE)]
 
 
 def test_openai_takes_the_last_of_consecutive_tool_responses():
