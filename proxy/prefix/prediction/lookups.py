@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from math import inf
 from typing import Final
 
-from proxy.caches import openai_breakpoint
+from proxy.caches import anthropic_breakpoint, openai_breakpoint
 from proxy.caches.entries import BY_MARK, BY_RULE
 from proxy.caches.port import marked_blocks
 from proxy.caches.regime import Regime
@@ -58,8 +58,13 @@ def lookup_places(sent: SentCall) -> Iterator[int]:
         places = openai_breakpoint.lookup_blocks(sent, sent.implicit_breakpoints, rules)
         yield from (at + 1 for at in places)
     else:
+        lookback = sent.regime.lookback
+        runs = anthropic_breakpoint.provider_rules(sent.regime.provider).runs
         for mark in marked_blocks(sent):
-            yield from _lookup_window(sent, mark)
+            blocks = anthropic_breakpoint.lookback_blocks(
+                sent.blocks, mark, lookback=lookback, runs=runs
+            )
+            yield from (at + 1 for at in blocks)
 
 
 def written_breakpoints(sent: SentCall, known: int) -> Iterator[tuple[int, str, int]]:
@@ -86,34 +91,17 @@ def written_breakpoints(sent: SentCall, known: int) -> Iterator[tuple[int, str, 
         yield at + 1, sent.marks[at], BY_MARK
 
 
-def _lookup_window(sent: SentCall, mark: int) -> range:
-    """Number of blocks before each place looked at from a mark, its own first.
-
-    Source: Anthropic, prompt caching, 20-block lookback (2026-08): consecutive tool results are
-    one position; on Bedrock they are not.
-    """
-    width = max(1, sent.regime.lookback)
-    least = max(0, mark + 1 - width)
-    runs = sent.regime.provider != "bedrock"
-    if not runs or not any(block.role == "tool" for block in sent.blocks[least : mark + 1]):
-        return range(mark + 1, least, -1)
-    first, positions = mark, 1
-    while first > 0:
-        in_run = sent.blocks[first - 1].role == sent.blocks[first].role == "tool"
-        if not in_run and positions >= width:
-            break
-        positions += not in_run
-        first -= 1
-    return range(mark + 1, first, -1)
-
-
 def used_entries(sent: SentCall, live: list[int]) -> list[int]:
     """The live entries that a call uses; the longest stands first and is read."""
     if sent.regime.name == "openai-breakpoint":
         return live
     if sent.regime.name == "prefix-unit":
         return live[:1]
-    return [*live[:1], *(at for at in live[1:] if at - 1 in sent.marks)]
+    if not live:
+        return []
+    marks = marked_blocks(sent)
+    used = {at + 1 for at in anthropic_breakpoint.refreshed_blocks(live[0] - 1, marks)}
+    return [at for at in live if at in used]
 
 
 def lifetime_s(regime: Regime, ttl: str) -> float:
