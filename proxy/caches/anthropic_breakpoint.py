@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from proxy.caches import prefixes
 from proxy.caches.bills import bill_prompt
-from proxy.caches.entries import CacheEntries, CacheEntry
+from proxy.caches.entries import CacheEntries, EntryLife
 from proxy.caches.port import CachedPrompt, Position, Served, TokenBlock, Ttl, marked_blocks
 from proxy.caches.prefixes import Point
 
@@ -136,7 +136,7 @@ class AnthropicBreakpoints:
         for point, ttl in self._writes(prompt, points):
             if point.tokens > hit:
                 lifetime = self._rules.lifetimes[ttl]
-                self._entries.write(point.digest, CacheEntry(lifetime, now + lifetime))
+                self._entries.write(point.digest, EntryLife(now, lifetime))
                 writes.append((point.tokens, ttl))
         return bill_prompt(prompt.tokens, hit, writes, self._rules.lifetimes)
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from proxy.caches import prefixes
 from proxy.caches.bills import bill_prompt
-from proxy.caches.entries import BY_MARK, BY_RULE, CacheEntries, CacheEntry
+from proxy.caches.entries import BY_MARK, BY_RULE, CacheEntries, EntryLife
 from proxy.caches.port import (
     CachedPrompt,
     MarkedPositions,
@@ -184,7 +184,7 @@ class OpenAIBreakpoints:
         writes = [write for write in self._writes(prompt, points) if write[0].tokens > hit]
         for _, ttl, digest in writes:
             lifetime = self._rules.lifetimes[ttl]
-            self._entries.write(digest, CacheEntry(lifetime, now + lifetime))
+            self._entries.write(digest, EntryLife(now, lifetime))
         billed = [(point.tokens, ttl) for point, ttl, _ in writes]
         return bill_prompt(prompt.tokens, hit, billed, self._rules.lifetimes)
 

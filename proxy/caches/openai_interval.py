@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 from proxy.caches import prefixes
-from proxy.caches.entries import CacheEntries, CacheEntry
+from proxy.caches.entries import CacheEntries, EntryLife
 from proxy.caches.port import CachedPrompt, Served
 from proxy.caches.prefixes import WORD, Point
 
@@ -87,7 +87,7 @@ class OpenAIIntervals:
                 read = point.tokens // self._rules.step * self._rules.step
                 machine.renew(point.digest, now)
             else:
-                machine.write(point.digest, self._entry(lot, now))
+                machine.write(point.digest, self._entry_life(lot, now))
         return Served(read=read, fresh=len(content) // WORD - read)
 
     def begin_answer(self, prompt: CachedPrompt, now: float) -> None:
@@ -121,8 +121,8 @@ class OpenAIIntervals:
         home = int.from_bytes(route, "big") + calls // rules.per_minute
         return self._machines[home % rules.machines]
 
-    def _entry(self, lot: Point, now: float) -> CacheEntry:
+    def _entry_life(self, lot: Point, now: float) -> EntryLife:
         rules = self._rules
         share = prefixes.seeded_chance(self._seed, lot.digest)
         idle = rules.idle_least + (rules.idle_most - rules.idle_least) * share
-        return CacheEntry(idle, now + idle, limit=now + rules.oldest)
+        return EntryLife(now, idle, limit=now + rules.oldest)

@@ -2,9 +2,9 @@
 
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from proxy.caches import prefixes
+from proxy.caches.entries import EntryLife
 from proxy.caches.port import CachedPrompt, Served
 from proxy.caches.prefixes import WORD, token_bytes
 
@@ -39,11 +39,6 @@ class PrefixUnitRules:
 DEEPSEEK = PrefixUnitRules()
 
 
-class _Life(NamedTuple):
-    begins: float
-    ends: float
-
-
 class PrefixUnits:
     """DeepSeek's regime for all accounts; ``Rules.most`` times ``Rules.endings`` units at most.
 
@@ -52,7 +47,7 @@ class PrefixUnits:
 
     def __init__(self, rules: PrefixUnitRules = DEEPSEEK) -> None:
         self._rules = rules
-        self._units: OrderedDict[bytes, dict[bytes, _Life]] = OrderedDict()
+        self._units: OrderedDict[bytes, dict[bytes, EntryLife]] = OrderedDict()
         self._seen: OrderedDict[bytes, None] = OrderedDict()
 
     def __len__(self) -> int:
@@ -100,10 +95,10 @@ class PrefixUnits:
         hits = [
             (ending, life)
             for ending, life in units.items()
-            if rest.startswith(ending) and life.begins <= now <= life.ends
+            if rest.startswith(ending) and life.is_live(now)
         ]
         for ending, life in hits:
-            units[ending] = life._replace(ends=max(life.ends, now + self._rules.lifetime))
+            units[ending] = life.after_use(now)
             self._units.move_to_end(chain[at - 1])
         return bool(hits)
 
@@ -127,7 +122,7 @@ class PrefixUnits:
         begins = now + self._rules.build
         if life is not None and life.ends >= now:
             begins = life.begins
-        units[ending] = _Life(begins, now + self._rules.lifetime)
+        units[ending] = EntryLife(now, self._rules.lifetime, begins)
         if len(units) > self._rules.endings:
             del units[next(iter(units))]
         if len(self._units) > self._rules.most:

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from proxy.caches.entries import BY_MARK, BY_RULE
+from proxy.caches.entries import BY_MARK, BY_RULE, EntryLife
 from proxy.caches.openai_breakpoint import readable_writers
 from proxy.prefix.prediction.lookups import (
     UnstoredPrefixes,
@@ -90,35 +90,23 @@ def _rescale_tokens(tokens: int, before: TokenScale, after: TokenScale) -> int:
     )
 
 
-class _Entry(NamedTuple):
-    used: float
-    lives: float
-
-    def surely_lives(self, now: float) -> bool:
-        return now - self.used <= self.lives
-
-    def after_read(self, now: float) -> "_Entry":
-        """The same once it was read, where it still was there."""
-        return self._replace(used=max(self.used, now)) if self.surely_lives(now) else self
-
-
 class _Stored(NamedTuple):
     """The entries at the end of a prefix, by who wrote them."""
 
-    by_mark: _Entry | None = None
-    by_rule: _Entry | None = None
+    by_mark: EntryLife | None = None
+    by_rule: EntryLife | None = None
 
-    def readable_entry(self, *, explicit: bool) -> _Entry | None:
+    def readable_entry(self, *, explicit: bool) -> EntryLife | None:
         """The entry that is read; of two, the one that lives longer."""
         mark, rule = self.by_mark, self.by_rule if _reads_rules(explicit=explicit) else None
-        return max(mark, rule, key=sum) if mark and rule else mark or rule
+        return max(mark, rule, key=lambda life: life.ends) if mark and rule else mark or rule
 
     def after_read(self, now: float, *, explicit: bool) -> "_Stored":
         """The same once it was read."""
         mark, rule = self.by_mark, self.by_rule
         if _reads_rules(explicit=explicit):
-            rule = rule and rule.after_read(now)
-        return _Stored(mark and mark.after_read(now), rule)
+            rule = rule and rule.after_use(now)
+        return _Stored(mark and mark.after_use(now), rule)
 
 
 def _reads_rules(*, explicit: bool) -> bool:
@@ -134,11 +122,11 @@ class _Reach(NamedTuple):
     """Bytes of a prefix that can be read, the entry that says so, and the blocks before its end."""
 
     size: int
-    entry: _Entry
+    entry: EntryLife
     at: int = 0
 
 
-_NOWHERE: Final = _Reach(0, _Entry(-inf, 0.0))
+_NOWHERE: Final = _Reach(0, EntryLife(-inf, 0.0))
 
 
 class PrefixChainIndex:
@@ -197,7 +185,7 @@ class PrefixChainIndex:
             same=known,
             hit=surely.at,
             idle=None if since is None else max(0.0, now - since),
-            lives=found.entry.lives if found.size else None,
+            lives=found.entry.lifetime if found.size else None,
             calls=self._calls_this_minute(sent, now),
             scale=scale,
         )
@@ -259,7 +247,7 @@ class PrefixChainIndex:
             if (seen := self._sent.peek(sent.points[at])) is not None
         )
         times = chain(self._partial_block(sent, known), places)
-        reaches = _longest_live((_Reach(size, _Entry(used, life)) for size, used in times), now)
+        reaches = _longest_live((_Reach(size, EntryLife(used, life)) for size, used in times), now)
         return (*reaches, reaches[-1].size)
 
     def _partial_block(self, sent: SentCall, known: int) -> list[tuple[int, float]]:
@@ -286,7 +274,7 @@ class PrefixChainIndex:
 
     def _stored_entries(
         self, sent: SentCall, places: Iterable[int], now: float
-    ) -> Iterator[tuple[int, _Entry]]:
+    ) -> Iterator[tuple[int, EntryLife]]:
         """The entries at the ends of so many blocks, each with its place."""
         points, peek = sent.points, self._entries.peek
         for at in places:
@@ -298,9 +286,7 @@ class PrefixChainIndex:
     def _update_entries(self, sent: SentCall, known: int, scale: TokenScale, now: float) -> None:
         """Use the entries that are read, and write those beyond."""
         places = sorted(set(lookup_places(sent)), reverse=True)
-        live = [
-            at for at, entry in self._stored_entries(sent, places, now) if entry.surely_lives(now)
-        ]
+        live = [at for at, entry in self._stored_entries(sent, places, now) if entry.is_live(now)]
         hit = live[0] if live else 0
         for at in used_entries(sent, live):
             point = sent.points[at]
@@ -308,7 +294,7 @@ class PrefixChainIndex:
             self._entries.put(point, stored.after_read(now, explicit=sent.explicit))
         for at, ttl, by in written_breakpoints(sent, known):
             if at > hit and scale.tokens_of(sent.ends[at]) >= sent.regime.least:
-                point, entry = sent.points[at], _Entry(now, lifetime_s(sent.regime, ttl))
+                point, entry = sent.points[at], EntryLife(now, lifetime_s(sent.regime, ttl))
                 stored = self._entries.peek(point) or _Stored()
                 both = (entry, stored.by_rule) if by is BY_MARK else (stored.by_mark, entry)
                 self._entries.put(point, _Stored(*both))
@@ -330,6 +316,6 @@ def _longest_live(reaches: Iterable[_Reach], now: float) -> tuple[_Reach, _Reach
     longest = None
     for reach in reaches:
         longest = longest or reach
-        if reach.entry.surely_lives(now):
+        if reach.entry.is_live(now):
             return reach, longest
     return _NOWHERE, longest or _NOWHERE
