@@ -39,6 +39,34 @@ class PrefixUnitRules:
 DEEPSEEK = PrefixUnitRules()
 
 
+def unit_lengths(
+    total: int, rules: PrefixUnitRules, *, shared: int = 0, after: int = 0
+) -> list[int]:
+    """The lengths in tokens of the units that are kept of a content.
+
+    Source: DeepSeek, context caching guide (2026-11): all of it, what it shares with an earlier
+    one, and every so many tokens.
+
+    Args:
+        total: Tokens of a prompt, or of one with its answer.
+        rules: Whose cache it meets.
+        shared: How many of them an earlier prompt began with.
+        after: How many of them were kept before.
+    """
+    common = shared // rules.step * rules.step
+    every = rules.every
+    regular = range(after - after % every + every, total, every) if every else ()
+    return [*([common] if common else ()), *regular, total]
+
+
+def unit_life(before: EntryLife | None, now: float, rules: PrefixUnitRules) -> EntryLife:
+    """The life of a unit that is kept now; one that lives already can be read no later."""
+    begins = now + rules.build
+    if before is not None and before.ends >= now:
+        begins = before.begins
+    return EntryLife(now, rules.lifetime, begins)
+
+
 class PrefixUnits:
     """DeepSeek's regime for all accounts; ``Rules.most`` times ``Rules.endings`` units at most.
 
@@ -68,8 +96,9 @@ class PrefixUnits:
         content = prefixes.prompt_bytes(prompt)
         chain = self._chain(prompt, content)
         shared = next((at for at, link in enumerate(chain) if link not in self._seen), len(chain))
-        self._keep(chain, shared * self._rules.step, content, now)
-        self._keep_every(chain, 0, content, now)
+        total = len(content) // WORD
+        for length in unit_lengths(total, self._rules, shared=shared * self._rules.step):
+            self._keep(chain, length, content, now)
         for link in reversed(chain):
             self._seen[link] = None
             self._seen.move_to_end(link)
@@ -79,7 +108,9 @@ class PrefixUnits:
     def finish_answer(self, prompt: CachedPrompt, generated: tuple[int, ...], now: float) -> None:
         """Keep the prompt with its answer, and every so many tokens of that."""
         content = prefixes.prompt_bytes(prompt) + token_bytes(generated)
-        self._keep_every(self._chain(prompt, content), prompt.tokens, content, now)
+        chain = self._chain(prompt, content)
+        for length in unit_lengths(len(content) // WORD, self._rules, after=prompt.tokens):
+            self._keep(chain, length, content, now)
 
     def _chain(self, prompt: CachedPrompt, content: bytes) -> list[bytes]:
         if len(content) // WORD < self._rules.least:
@@ -102,14 +133,6 @@ class PrefixUnits:
             self._units.move_to_end(chain[at - 1])
         return bool(hits)
 
-    def _keep_every(self, chain: list[bytes], after: int, content: bytes, now: float) -> None:
-        """Keep all of the content, and its regular units longer than ``after`` tokens."""
-        every = self._rules.every
-        if every is not None:
-            for length in range(after - after % every + every, len(content) // WORD, every):
-                self._keep(chain, length, content, now)
-        self._keep(chain, len(content) // WORD, content, now)
-
     def _keep(self, chain: list[bytes], length: int, content: bytes, now: float) -> None:
         """Keep the first ``length`` tokens as a unit; less than a step is never counted as read."""
         steps = length // self._rules.step
@@ -118,11 +141,7 @@ class PrefixUnits:
         units = self._units.setdefault(chain[steps - 1], {})
         self._units.move_to_end(chain[steps - 1])
         ending = content[steps * self._rules.step * WORD : length * WORD]
-        life = units.pop(ending, None)
-        begins = now + self._rules.build
-        if life is not None and life.ends >= now:
-            begins = life.begins
-        units[ending] = EntryLife(now, self._rules.lifetime, begins)
+        units[ending] = unit_life(units.pop(ending, None), now, self._rules)
         if len(units) > self._rules.endings:
             del units[next(iter(units))]
         if len(self._units) > self._rules.most:

@@ -56,7 +56,7 @@ def _written_tokens(sent: SentCall, expected: ExpectedRead, total: int) -> dict[
     regime, scale = sent.regime, expected.scale
     usual = min(regime.writes, key=lambda ttl: regime.lifetimes.get(ttl, 0.0))
     found: dict[str, int] = {}
-    for at, ttl, _ in written_breakpoints(sent, expected.same):
+    for at, ttl, _ in written_breakpoints(sent, expected.same, scale):
         tokens = min(scale.tokens_of(sent.ends[at]), total)
         if tokens >= regime.least:
             sold = ttl if ttl in regime.writes else usual

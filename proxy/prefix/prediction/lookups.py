@@ -8,12 +8,13 @@ that a cache stores, an estimate says little, and only an answer tells whether a
 ``UnstoredPrefixes`` remembers prefixes that were marked and yet not stored.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from math import inf
 from typing import Final
 
-from proxy.caches import anthropic_breakpoint, openai_breakpoint
-from proxy.caches.entries import BY_MARK, BY_RULE
+from proxy.caches import anthropic_breakpoint, openai_breakpoint, prefix_unit
+from proxy.caches.entries import BY_MARK, BY_RULE, EntryLife
 from proxy.caches.port import marked_blocks
 from proxy.caches.regime import Regime
 from proxy.prefix.prediction.sent_call import SentCall, TokenScale
@@ -67,18 +68,18 @@ def lookup_places(sent: SentCall) -> Iterator[int]:
             yield from (at + 1 for at in blocks)
 
 
-def written_breakpoints(sent: SentCall, known: int) -> Iterator[tuple[int, str, int]]:
+def written_breakpoints(
+    sent: SentCall, known: int, scale: TokenScale | None = None
+) -> Iterator[tuple[int, str, int]]:
     """Number of blocks before each breakpoint, its lifetime, and who writes it.
-
-    Source: DeepSeek, context caching (2026-11): the whole prompt, and what it shares with an
-    earlier one.
 
     Args:
         sent: The call.
         known: How many of its blocks were sent before.
+        scale: How many tokens its bytes are; by estimate where left out.
     """
     if sent.regime.name == "prefix-unit":
-        yield from ((at, "", BY_RULE) for at in {known, len(sent.blocks)} if at)
+        yield from ((at, "", BY_RULE) for at in _unit_ends(sent, known, scale or sent.scale()))
         return
     if sent.regime.name == "openai-breakpoint":
         rules = openai_breakpoint.provider_rules(sent.regime.provider)
@@ -91,17 +92,30 @@ def written_breakpoints(sent: SentCall, known: int) -> Iterator[tuple[int, str, 
         yield at + 1, sent.marks[at], BY_MARK
 
 
-def used_entries(sent: SentCall, live: list[int]) -> list[int]:
+def _unit_ends(sent: SentCall, known: int, scale: TokenScale) -> list[int]:
+    """Number of blocks before the first end at or behind the end of each unit that is kept."""
+    ends = [scale.tokens_of(size) for size in sent.ends]
+    lengths = prefix_unit.unit_lengths(ends[-1], prefix_unit.DEEPSEEK, shared=ends[known])
+    return sorted({bisect_left(ends, length) for length in lengths} - {0})
+
+
+def used_entries(sent: SentCall, live: list[int], scale: TokenScale) -> list[int]:
     """The live entries that a call uses; the longest stands first and is read."""
-    if sent.regime.name == "openai-breakpoint":
+    if not live or sent.regime.name == "openai-breakpoint":
         return live
     if sent.regime.name == "prefix-unit":
-        return live[:1]
-    if not live:
-        return []
+        steps = [scale.tokens_of(sent.ends[at]) // sent.regime.block for at in live]
+        return [at for at, step in zip(live, steps, strict=True) if step == steps[0]]
     marks = marked_blocks(sent)
     used = {at + 1 for at in anthropic_breakpoint.refreshed_blocks(live[0] - 1, marks)}
     return [at for at in live if at in used]
+
+
+def written_life(sent: SentCall, ttl: str, before: EntryLife | None, now: float) -> EntryLife:
+    """The life of an entry that a call writes now, over the one that stood there."""
+    if sent.regime.name == "prefix-unit":
+        return prefix_unit.unit_life(before, now, prefix_unit.DEEPSEEK)
+    return EntryLife(now, lifetime_s(sent.regime, ttl))
 
 
 def lifetime_s(regime: Regime, ttl: str) -> float:

@@ -29,6 +29,7 @@ from proxy.prefix.prediction.lookups import (
     stores_at_breakpoints,
     used_entries,
     written_breakpoints,
+    written_life,
 )
 from proxy.prefix.prediction.sent_call import SentCall, TextLines, TokenScale, split_fingerprints
 from proxy.prefix.prompts.lru_cache import LruCache
@@ -107,6 +108,12 @@ class _Stored(NamedTuple):
         if _reads_rules(explicit=explicit):
             rule = rule and rule.after_use(now)
         return _Stored(mark and mark.after_use(now), rule)
+
+    def after_write(self, sent: SentCall, ttl: str, by: int, now: float) -> "_Stored":
+        """The same once a call wrote it."""
+        if by == BY_MARK:
+            return self._replace(by_mark=written_life(sent, ttl, self.by_mark, now))
+        return self._replace(by_rule=written_life(sent, ttl, self.by_rule, now))
 
 
 def _reads_rules(*, explicit: bool) -> bool:
@@ -288,16 +295,16 @@ class PrefixChainIndex:
         places = sorted(set(lookup_places(sent)), reverse=True)
         live = [at for at, entry in self._stored_entries(sent, places, now) if entry.is_live(now)]
         hit = live[0] if live else 0
-        for at in used_entries(sent, live):
+        for at in used_entries(sent, live, scale):
             point = sent.points[at]
             stored = self._entries.peek(point) or _Stored()
             self._entries.put(point, stored.after_read(now, explicit=sent.explicit))
-        for at, ttl, by in written_breakpoints(sent, known):
-            if at > hit and scale.tokens_of(sent.ends[at]) >= sent.regime.least:
-                point, entry = sent.points[at], EntryLife(now, lifetime_s(sent.regime, ttl))
+        behind = hit if sent.regime.takes_marks else 0
+        for at, ttl, by in written_breakpoints(sent, known, scale):
+            if at > behind and scale.tokens_of(sent.ends[at]) >= sent.regime.least:
+                point = sent.points[at]
                 stored = self._entries.peek(point) or _Stored()
-                both = (entry, stored.by_rule) if by is BY_MARK else (stored.by_mark, entry)
-                self._entries.put(point, _Stored(*both))
+                self._entries.put(point, stored.after_write(sent, ttl, by, now))
 
     def _count_call(self, sent: SentCall, now: float) -> None:
         way = machine_key(sent)
