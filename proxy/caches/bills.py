@@ -1,9 +1,28 @@
 """Splits a prompt's tokens into read, written and fresh, and into a call's usage."""
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from proxy.caches.port import Served, Ttl
 from slo.usage import Usage
+
+#: Tokens at a prompt's end that engines compute in any case: nothing is generated without.
+#: Source: vLLM 0.33.0 and SGLang 0.5.23 (2026-11): a hit is at most all tokens but one.
+ALWAYS_FRESH: Final = 1
+
+
+def readable_tokens(held: int, total: int, *, step: int = 1, least: int = 0, fresh: int = 0) -> int:
+    """Tokens read of a prefix that is held: whole steps, and nothing below the least.
+
+    Args:
+        held: Tokens of the prefix.
+        total: Tokens of the prompt.
+        step: What is read is a multiple of so many.
+        least: Less counts as nothing.
+        fresh: So many at the prompt's end are never read.
+    """
+    tokens = max(0, min(held, total - fresh)) // step * step
+    return tokens if tokens >= least else 0
 
 
 def bill_prompt(

@@ -6,6 +6,7 @@ from hashlib import blake2b
 
 from proxy.caches import prefixes
 from proxy.caches.entries import CacheEntries, EntryLife
+from proxy.caches.bills import readable_tokens
 from proxy.caches.port import CachedPrompt, Served
 from proxy.caches.prefixes import WORD, Point
 
@@ -81,14 +82,14 @@ class OpenAIIntervals:
         points = self._points(prompt, content)
         lots = self._points(replace(prompt, key=""), content) if prompt.key else points
         machine = self._machine(prompt, content, now)
-        read = 0
+        read, total = 0, len(content) // WORD
         for point, lot in zip(points, lots, strict=True):
             if machine.is_readable(point.digest, now):
-                read = point.tokens // self._rules.step * self._rules.step
+                read = readable_tokens(point.tokens, total, step=self._rules.step)
                 machine.renew(point.digest, now)
             else:
                 machine.write(point.digest, self._entry_life(lot, now))
-        return Served(read=read, fresh=len(content) // WORD - read)
+        return Served(read=read, fresh=total - read)
 
     def begin_answer(self, prompt: CachedPrompt, now: float) -> None:
         """Let others on the same machine read what the prompt stored."""

@@ -16,6 +16,7 @@ from proxy.caches import (
     prefix_unit,
     slots,
 )
+from proxy.caches.bills import ALWAYS_FRESH
 from proxy.caches.regime import Regime
 from slo.price import TokenRates
 
@@ -41,6 +42,7 @@ class _Rules:
     marks: int = 0
     lookback: int = 0
     block: int = 1
+    fresh: int = 0
 
 
 @lru_cache(1024)
@@ -73,6 +75,7 @@ def planning_regime(
         marks=rules.marks,
         lookback=rules.lookback,
         block=rules.block,
+        fresh=rules.fresh,
     )
 
 
@@ -108,15 +111,17 @@ def _openai_interval(provider: str) -> _Rules:
 
 def _implicit(provider: str) -> _Rules:
     if provider == slots.PROVIDER:
-        return _Rules(least=slots.LLAMA_CPP.least, lifetimes=_planned_lifetime(inf))
+        lifetimes = _planned_lifetime(inf)
+        return _Rules(least=slots.LLAMA_CPP.least, lifetimes=lifetimes, fresh=ALWAYS_FRESH)
     rules = longest_prefix.provider_rules(provider)
-    return _Rules(least=rules.least, lifetimes=_planned_lifetime(rules.lifetime))
+    lifetimes = _planned_lifetime(rules.lifetime)
+    return _Rules(least=rules.least, lifetimes=lifetimes, block=rules.page, fresh=ALWAYS_FRESH)
 
 
 def _block_chain(provider: str) -> _Rules:
     rules = block_chain.provider_rules(provider)
     lifetimes = _planned_lifetime(rules.lifetime)
-    return _Rules(least=rules.least, lifetimes=lifetimes, block=rules.block)
+    return _Rules(least=rules.least, lifetimes=lifetimes, block=rules.block, fresh=ALWAYS_FRESH)
 
 
 def _prefix_unit(_provider: str) -> _Rules:

@@ -4,6 +4,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from proxy.caches import prefixes
+from proxy.caches.bills import readable_tokens
 from proxy.caches.entries import EntryLife
 from proxy.caches.port import CachedPrompt, Served
 from proxy.caches.prefixes import WORD, token_bytes
@@ -22,7 +23,7 @@ class PrefixUnitRules:
             leaves the rule out.
         build: Seconds from an answer's first byte until its units can be hit; "seconds".
         lifetime: Seconds a unit lives after its last use; "hours to days".
-        least: Shorter prompts are not cached.
+        least: Shorter prompts, and shorter hits, count as nothing.
         most: Places where units are kept, and places remembered to find common prefixes.
         endings: Units that differ in their last few tokens only, kept per place.
     """
@@ -86,10 +87,10 @@ class PrefixUnits:
         content = prefixes.prompt_bytes(prompt)
         total = len(content) // WORD
         chain = self._chain(prompt, content)
-        read = next(
-            (at for at in range(len(chain), 0, -1) if self._hit(chain, at, content, now)), 0
-        )
-        return Served(read=read * self._rules.step, fresh=total - read * self._rules.step)
+        hits = (at for at in range(len(chain), 0, -1) if self._hit(chain, at, content, now))
+        step, least = self._rules.step, self._rules.least
+        read = readable_tokens(next(hits, 0) * step, total, step=step, least=least)
+        return Served(read=read, fresh=total - read)
 
     def begin_answer(self, prompt: CachedPrompt, now: float) -> None:
         """Keep the whole prompt, what it shares with an earlier one, and every so many tokens."""

@@ -130,14 +130,6 @@ def has_stored_nothing(regime: Regime, usage: Usage | None) -> bool:
     return bool(usage and regime.writes and not usage.cache_write_tokens and not usage.cache_read)
 
 
-def readable_tokens(sent: SentCall, tokens: int, total: int) -> int:
-    """Tokens read of a prefix of so many that is there: whole blocks, and enough of them."""
-    if not stores_at_breakpoints(sent.regime):
-        tokens = min(tokens, total - 1)
-    tokens = max(0, tokens) // sent.regime.block * sent.regime.block
-    return tokens if tokens >= sent.regime.least else 0
-
-
 def machine_key(sent: SentCall) -> int:
     """The key that chooses the machine: the first tokens."""
     scale = sent.scale()

@@ -25,7 +25,6 @@ from proxy.prefix.prediction.lookups import (
     lookup_places,
     machine_key,
     max_prefix_blocks,
-    readable_tokens,
     stores_at_breakpoints,
     used_entries,
     written_breakpoints,
@@ -183,7 +182,7 @@ class PrefixChainIndex:
         since = found.entry.used if found.size else last
         scale = self._token_scale(sent, known)
         sizes = (surely.size, found.size, stored)
-        tokens = [readable_tokens(sent, scale.tokens_of(size), scale.total) for size in sizes]
+        tokens = [sent.regime.readable_tokens(scale.tokens_of(size), scale.total) for size in sizes]
         return ExpectedRead(
             tokens=tokens[0],
             found=tokens[1],

@@ -11,3 +11,15 @@ def test_a_cache_that_takes_marks_says_so():
 def test_where_nothing_is_known_reading_saves_nothing():
     assert Regime().read == 1
     assert Regime().writes == {}
+
+
+def test_whole_blocks_are_read_and_the_last_token_never_is() -> None:
+    engine = Regime(block=16, fresh=1)
+
+    assert [engine.readable_tokens(160, total) for total in (160, 161, 200)] == [144, 160, 160]
+    assert Regime().readable_tokens(2_000, 2_000) == 2_000
+
+
+def test_a_prefix_below_the_minimum_is_not_read() -> None:
+    assert Regime(least=4_096).readable_tokens(4_000, 5_000) == 0
+    assert Regime(least=4_096).readable_tokens(4_096, 5_000) == 4_096

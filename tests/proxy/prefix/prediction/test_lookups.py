@@ -9,7 +9,6 @@ from proxy.prefix.prediction.lookups import (
     has_stored_nothing,
     lifetime_s,
     lookup_places,
-    readable_tokens,
     stores_at_breakpoints,
     written_breakpoints,
 )
@@ -19,7 +18,6 @@ from slo.usage import Usage
 from tests.proxy.prefix.sent_calls import (
     ANTHROPIC,
     DEEPSEEK,
-    GEMINI,
     OPENAI,
     VLLM,
     sent_chat,
@@ -99,15 +97,6 @@ def test_openai_takes_the_last_of_consecutive_tool_responses():
 def test_deepseek_stores_the_shared_prefix_and_the_whole_prompt():
     assert {at for at, _, _ in written_breakpoints(users(DEEPSEEK, *MANY), 7)} == {7, 40}
     assert {at for at, _, _ in written_breakpoints(users(DEEPSEEK, *MANY), 0)} == {40}
-
-
-def test_at_least_one_token_is_fresh_where_any_prefix_is_read():
-    assert readable_tokens(users(VLLM, ("a", 160)), 160, 160) == 144
-    assert readable_tokens(users(ANTHROPIC, ("a", 2_000)), 2_000, 2_000) == 2_000
-
-
-def test_a_prefix_below_the_minimum_is_not_read():
-    assert readable_tokens(users(GEMINI, ("a", 5_000)), 4_000, 5_000) == 0
 
 
 def test_a_cache_bounded_by_room_has_no_lifetime():
