@@ -3,14 +3,15 @@
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from typing import Final, NamedTuple
 
 from proxy.caches import prefixes
-from proxy.caches.entries import CacheEntries, EntryLife
 from proxy.caches.bills import readable_tokens
+from proxy.caches.entries import CacheEntries, EntryLife
 from proxy.caches.port import CachedPrompt, Served
 from proxy.caches.prefixes import WORD, Point
 
-_MINUTE_S = 60.0
+_MINUTE_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +61,24 @@ def provider_rules(provider: str) -> OpenAIIntervalRules:
     return AZURE if provider == "azure" else IN_MEMORY
 
 
+class MinuteCalls(NamedTuple):
+    """Calls of one route to a machine in a minute that began with the first of them.
+
+    Source: OpenAI, prompt caching guide, routing (2025): beyond some 15 others take over.
+    """
+
+    since: float
+    calls: int = 0
+
+    def at(self, now: float) -> "MinuteCalls":
+        """The calls that count now: none of a minute that is over."""
+        return self if now - self.since < _MINUTE_S else MinuteCalls(now)
+
+    def with_call(self) -> "MinuteCalls":
+        """The same with one call more."""
+        return self._replace(calls=self.calls + 1)
+
+
 class OpenAIIntervals:
     """OpenAI's interval regime; ``Rules.machines`` times ``Rules.most`` entries at most.
 
@@ -71,7 +90,7 @@ class OpenAIIntervals:
         self._rules = rules
         self._seed = seed
         self._machines = [CacheEntries(rules.most) for _ in range(rules.machines)]
-        self._routes: OrderedDict[bytes, tuple[float, int]] = OrderedDict()
+        self._routes: OrderedDict[bytes, MinuteCalls] = OrderedDict()
 
     def __len__(self) -> int:
         return sum(map(len, self._machines))
@@ -113,13 +132,11 @@ class OpenAIIntervals:
         rules = self._rules
         head = prefixes.root_digest(prompt) + content[: rules.routed * WORD]
         route = blake2b(head, digest_size=8).digest()
-        since, calls = self._routes.pop(route, (now, 0))
-        if now - since >= _MINUTE_S:
-            since, calls = now, 0
-        self._routes[route] = since, calls + 1
+        before = self._routes.pop(route, MinuteCalls(now)).at(now)
+        self._routes[route] = before.with_call()
         if len(self._routes) > rules.most:
             self._routes.popitem(last=False)
-        home = int.from_bytes(route, "big") + calls // rules.per_minute
+        home = int.from_bytes(route, "big") + before.calls // rules.per_minute
         return self._machines[home % rules.machines]
 
     def _entry_life(self, lot: Point, now: float) -> EntryLife:

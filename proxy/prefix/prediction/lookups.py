@@ -13,7 +13,12 @@ from collections.abc import Iterator
 from math import inf
 from typing import Final
 
-from proxy.caches import anthropic_breakpoint, openai_breakpoint, prefix_unit
+from proxy.caches import (
+    anthropic_breakpoint,
+    openai_breakpoint,
+    openai_interval,
+    prefix_unit,
+)
 from proxy.caches.entries import BY_MARK, BY_RULE, EntryLife
 from proxy.caches.port import marked_blocks
 from proxy.caches.regime import Regime
@@ -22,8 +27,6 @@ from proxy.prefix.prompts.lru_cache import LruCache
 from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN
 from slo.usage import Usage
 
-#: Tokens that choose the machine. Source: OpenAI, prompt caching guide, routing (2025).
-_ROUTING_TOKENS: Final = 256
 #: The cache in which nothing but what is marked is stored.
 _ANTHROPIC: Final = "anthropic-breakpoint"
 #: How far above the least an estimate may be and still mean less.
@@ -133,8 +136,9 @@ def has_stored_nothing(regime: Regime, usage: Usage | None) -> bool:
 def machine_key(sent: SentCall) -> int:
     """The key that chooses the machine: the first tokens."""
     scale = sent.scale()
+    routed = openai_interval.provider_rules(sent.regime.provider).routed
     ends = enumerate(sent.ends)
-    at = next((at for at, size in ends if scale.tokens_of(size) >= _ROUTING_TOKENS), -1)
+    at = next((at for at, size in ends if scale.tokens_of(size) >= routed), -1)
     return sent.points[at]
 
 

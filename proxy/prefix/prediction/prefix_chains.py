@@ -18,6 +18,7 @@ import msgspec
 
 from proxy.caches.entries import BY_MARK, BY_RULE, EntryLife
 from proxy.caches.openai_breakpoint import readable_writers
+from proxy.caches.openai_interval import MinuteCalls
 from proxy.prefix.prediction.lookups import (
     UnstoredPrefixes,
     has_stored_nothing,
@@ -33,8 +34,6 @@ from proxy.prefix.prediction.lookups import (
 from proxy.prefix.prediction.sent_call import SentCall, TextLines, TokenScale, split_fingerprints
 from proxy.prefix.prompts.lru_cache import LruCache
 from slo.usage import Usage
-
-_MINUTE_S: Final = 60.0
 
 
 class ExpectedRead(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,7 +161,7 @@ class PrefixChainIndex:
         self._counted: LruCache[int, int] = LruCache(most // 10)
         self._entries: LruCache[int, _Stored] = LruCache(most // 10)
         self._openings: LruCache[int, _Opening] = LruCache(most // 100)
-        self._routes: LruCache[int, tuple[float, int]] = LruCache(most // 20)
+        self._routes: LruCache[int, MinuteCalls] = LruCache(most // 20)
 
     def __len__(self) -> int:
         """Everything kept, of all kinds."""
@@ -307,14 +306,13 @@ class PrefixChainIndex:
 
     def _count_call(self, sent: SentCall, now: float) -> None:
         way = machine_key(sent)
-        since, calls = self._routes.peek(way) or (now, 0)
-        if now - since >= _MINUTE_S:
-            since, calls = now, 0
-        self._routes.put(way, (since, calls + 1))
+        self._routes.put(way, self._minute_calls(way, now).with_call())
 
     def _calls_this_minute(self, sent: SentCall, now: float) -> int:
-        since, calls = self._routes.peek(machine_key(sent)) or (now, 0)
-        return calls if now - since < _MINUTE_S else 0
+        return self._minute_calls(machine_key(sent), now).calls
+
+    def _minute_calls(self, way: int, now: float) -> MinuteCalls:
+        return (self._routes.peek(way) or MinuteCalls(now)).at(now)
 
 
 def _longest_live(reaches: Iterable[_Reach], now: float) -> tuple[_Reach, _Reach]:
