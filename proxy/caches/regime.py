@@ -41,6 +41,11 @@ class Regime(msgspec.Struct, frozen=True, kw_only=True):
     block: int = 1
     fresh: int = 0
 
+    @property
+    def usual_ttl(self) -> str:
+        """The lifetime of a mark that names none, the shortest sold; "" where writes are free."""
+        return min(self.writes, key=lambda ttl: self.lifetimes.get(ttl, 0.0), default="")
+
     def readable_tokens(self, held: int, total: int) -> int:
         """Tokens that a prompt of so many reads of a prefix that is held."""
         return readable_tokens(held, total, step=self.block, least=self.least, fresh=self.fresh)

@@ -331,7 +331,7 @@ def _with_usual_lifetime(regime: Regime) -> Regime:
     """
     if regime.name != _OPENAI or not regime.writes:
         return regime
-    usual = min(regime.writes, key=lambda ttl: regime.lifetimes.get(ttl, 0.0))
+    usual = regime.usual_ttl
     return msgspec.structs.replace(regime, writes={usual: regime.writes[usual]})
 
 
@@ -350,7 +350,7 @@ def _choose_openai_marks(
     why = "it is likely to go on, and the provider writes its end by itself"
     if "history" not in marks:
         why = "too little is known to switch off the provider's own choice"
-    usual = min(regime.writes, key=lambda ttl: regime.lifetimes.get(ttl, 0.0))
+    usual = regime.usual_ttl
     if not shape.back:
         marks = {slot: ttl for slot, ttl in marks.items() if (slot, ttl) != ("history", usual)}
     if shape.stable and is_cacheable_length(shape.stable, regime) and shape.ends_system:
