@@ -108,6 +108,14 @@ def _end_of_head(blocks: Sequence[Position]) -> int:
     return end
 
 
+def takes_mark(role: str) -> bool:
+    """True if a mark can stand on what has this role.
+
+    Source: OpenAI, prompt caching guide (2026-09): not on tool definitions or assistant output.
+    """
+    return role not in _UNMARKABLE
+
+
 def lookup_blocks(
     prompt: MarkedPositions, ends: Sequence[int], rules: OpenAIBreakpointRules
 ) -> set[int]:
@@ -198,7 +206,7 @@ class OpenAIBreakpoints:
 
     def _check(self, prompt: CachedPrompt) -> None:
         for block in prompt.blocks:
-            if block.mark is not None and block.role in _UNMARKABLE:
+            if block.mark is not None and not takes_mark(block.role):
                 raise ValueError(f"a breakpoint cannot stand in {block.role}; mark another block")
         for ttl in (prompt.ttl, *(block.mark for block in prompt.blocks)):
             if ttl is not None and ttl not in self._rules.lifetimes:
