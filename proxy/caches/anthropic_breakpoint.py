@@ -1,12 +1,12 @@
 """Anthropic's prompt cache, and Bedrock's: entries at marks, found a few blocks back from one."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from proxy.caches import prefixes
 from proxy.caches.bills import bill_prompt
-from proxy.caches.entries import CacheEntries, CacheEntry
-from proxy.caches.port import CachedPrompt, Served, TokenBlock, Ttl
+from proxy.caches.entries import CacheEntries, EntryLife
+from proxy.caches.port import CachedPrompt, Position, Served, TokenBlock, Ttl, marked_blocks
 from proxy.caches.prefixes import Point
 
 _UNMARKABLE = ("thinking", "redacted_thinking")
@@ -43,6 +43,11 @@ ANTHROPIC = AnthropicRules()
 BEDROCK = AnthropicRules(runs=False, automatic=False)
 
 
+def provider_rules(provider: str) -> AnthropicRules:
+    """The rules of a provider's cache; Anthropic's own for any but Bedrock."""
+    return BEDROCK if provider == "bedrock" else ANTHROPIC
+
+
 def add_automatic_mark(
     prompt: CachedPrompt, ttl: Ttl = "5m", rules: AnthropicRules = ANTHROPIC
 ) -> CachedPrompt:
@@ -64,29 +69,44 @@ def add_automatic_mark(
         return prompt
     if prompt.blocks[at].mark is not None:
         raise ValueError("the last block is marked with another ttl than top-level cache_control")
-    if len(_marks(prompt)) >= rules.marks:
+    if len(prompt.marks) >= rules.marks:
         raise ValueError(f"top-level cache_control needs one of the {rules.marks} breakpoints")
     marked = replace(prompt.blocks[at], mark=ttl)
     return replace(prompt, blocks=(*prompt.blocks[:at], marked, *prompt.blocks[at + 1 :]))
 
 
-def lookback_blocks(prompt: CachedPrompt, mark: int, rules: AnthropicRules = ANTHROPIC) -> range:
+def lookback_blocks(
+    blocks: Sequence[Position], mark: int, *, lookback: int, runs: bool = True
+) -> range:
     """The blocks at whose ends an entry is looked for from one mark, last first.
 
     Source: Anthropic, prompt caching, 20-block lookback (2026-08): a mark at block 35 looks at
     blocks 35 to 16.
+
+    Args:
+        blocks: Of the prompt.
+        mark: The block that is marked.
+        lookback: How many positions are looked at, the mark's own included.
+        runs: Whether consecutive tool_use blocks, or tool_result blocks, are one position.
     """
-    blocks = prompt.blocks
     first = mark
     positions = 1
     while first > 0:
         before = blocks[first - 1].kind
-        in_run = rules.runs and before in _RUNS and before == blocks[first].kind
-        if not in_run and positions == rules.lookback:
+        in_run = runs and before in _RUNS and before == blocks[first].kind
+        if not in_run and positions >= lookback:
             break
         positions += not in_run
         first -= 1
     return range(mark, first - 1, -1)
+
+
+def refreshed_blocks(hit: int, marks: Iterable[int]) -> list[int]:
+    """The blocks whose entries live on with a read: the one read, and those at marks before it.
+
+    Source: Anthropic, prompt caching, refreshed free by a read (2026-08).
+    """
+    return [*(mark for mark in marks if mark < hit), hit]
 
 
 class AnthropicBreakpoints:
@@ -116,7 +136,7 @@ class AnthropicBreakpoints:
         for point, ttl in self._writes(prompt, points):
             if point.tokens > hit:
                 lifetime = self._rules.lifetimes[ttl]
-                self._entries.write(point.digest, CacheEntry(lifetime, now + lifetime))
+                self._entries.write(point.digest, EntryLife(now, lifetime))
                 writes.append((point.tokens, ttl))
         return bill_prompt(prompt.tokens, hit, writes, self._rules.lifetimes)
 
@@ -130,11 +150,11 @@ class AnthropicBreakpoints:
 
     def _check(self, prompt: CachedPrompt) -> None:
         lifetimes = self._rules.lifetimes
-        marks = _marks(prompt)
+        marks = prompt.marks
         if len(marks) > self._rules.marks:
             raise ValueError(f"{len(marks)} blocks are marked; at most {self._rules.marks} can be")
         shortest = max(lifetimes.values())
-        for at, ttl in marks:
+        for at, ttl in marks.items():
             if not _is_markable(prompt.blocks[at]):
                 raise ValueError("a thinking block or an empty text cannot be marked")
             if ttl not in lifetimes:
@@ -145,26 +165,25 @@ class AnthropicBreakpoints:
 
     def _read(self, prompt: CachedPrompt, points: list[Point], now: float) -> int:
         """The tokens of the longest entry found; entries at marks before it live on too."""
-        marks = [at for at, _ in _marks(prompt)]
+        marks = marked_blocks(prompt)
+        lookback, runs = self._rules.lookback, self._rules.runs
         places = (
-            at for mark in reversed(marks) for at in lookback_blocks(prompt, mark, self._rules)
+            at
+            for mark in reversed(marks)
+            for at in lookback_blocks(prompt.blocks, mark, lookback=lookback, runs=runs)
         )
         hit = next((at for at in places if self._entries.is_readable(points[at].digest, now)), None)
         if hit is None:
             return 0
-        for at in (*(mark for mark in marks if mark < hit), hit):
+        for at in refreshed_blocks(hit, marks):
             self._entries.renew(points[at].digest, now)
         return points[hit].tokens
 
     def _writes(self, prompt: CachedPrompt, points: list[Point]) -> Iterator[tuple[Point, Ttl]]:
         """Each mark that stands far enough from the start."""
-        for at, ttl in _marks(prompt):
+        for at, ttl in prompt.marks.items():
             if points[at].tokens >= self._rules.least:
                 yield points[at], ttl
-
-
-def _marks(prompt: CachedPrompt) -> list[tuple[int, Ttl]]:
-    return [(at, block.mark) for at, block in enumerate(prompt.blocks) if block.mark is not None]
 
 
 def _is_markable(block: TokenBlock) -> bool:

@@ -1,9 +1,29 @@
 """Splits a prompt's tokens into read, written and fresh, and into a call's usage."""
 
 from collections.abc import Iterable, Mapping
+from typing import Final, TypeVar
 
 from proxy.caches.port import Served, Ttl
 from slo.usage import Usage
+
+L = TypeVar("L", bound=str)
+#: Tokens at a prompt's end that engines compute in any case: nothing is generated without.
+#: Source: vLLM 0.33.0 and SGLang 0.5.23 (2026-11): a hit is at most all tokens but one.
+ALWAYS_FRESH: Final = 1
+
+
+def readable_tokens(held: int, total: int, *, step: int = 1, least: int = 0, fresh: int = 0) -> int:
+    """Tokens read of a prefix that is held: whole steps, and nothing below the least.
+
+    Args:
+        held: Tokens of the prefix.
+        total: Tokens of the prompt.
+        step: What is read is a multiple of so many.
+        least: Less counts as nothing.
+        fresh: So many at the prompt's end are never read.
+    """
+    tokens = max(0, min(held, total - fresh)) // step * step
+    return tokens if tokens >= least else 0
 
 
 def bill_prompt(
@@ -11,29 +31,42 @@ def bill_prompt(
 ) -> Served:
     """Bill a prompt of which ``hit`` tokens are read and prefixes are written beyond them.
 
-    Each token is charged once, at the longest lifetime any written prefix keeps it for. With A the
-    hit, B the longest prefix written for an hour and C the longest written at all, that is: read A,
-    write B - A for an hour, write C - B for five minutes.
-
-    Source: Anthropic, prompt caching, mixing TTLs (2026-08); OpenAI, prompt caching, a token is
-    charged once (2026-09).
-
     Args:
         total: Tokens of the prompt.
         hit: Tokens read.
         writes: The length of each written prefix, in tokens, and its lifetime.
         lifetimes: Seconds of each lifetime the provider sells.
     """
-    longest: dict[Ttl, int] = {}
+    written = charged_writes(hit, writes, lifetimes)
+    return Served(read=hit, fresh=total - hit - sum(written.values()), written=written)
+
+
+def charged_writes(
+    hit: int, writes: Iterable[tuple[int, L]], lifetimes: Mapping[L, float]
+) -> dict[L, int]:
+    """The tokens charged for writing, by lifetime; each once, at the longest that keeps it.
+
+    With A the hit, B the longest prefix written for an hour and C the longest written at all, that
+    is: write B - A for an hour, write C - B for five minutes.
+
+    Source: Anthropic, prompt caching, mixing TTLs (2026-08); OpenAI, prompt caching, a token is
+    charged once (2026-09).
+
+    Args:
+        hit: Tokens read.
+        writes: The length of each written prefix, in tokens, and its lifetime.
+        lifetimes: Seconds of each lifetime the provider sells.
+    """
+    longest: dict[L, int] = {}
     for tokens, ttl in writes:
         longest[ttl] = max(tokens, longest.get(ttl, 0))
-    written: dict[Ttl, int] = {}
+    written: dict[L, int] = {}
     reached = hit
     for ttl in sorted(longest, key=lambda ttl: -lifetimes[ttl]):
         if longest[ttl] > reached:
             written[ttl] = longest[ttl] - reached
             reached = longest[ttl]
-    return Served(read=hit, fresh=total - reached, written=written)
+    return written
 
 
 def call_usage(served: Served, *, output: int = 0, reasoning: int = 0) -> Usage:

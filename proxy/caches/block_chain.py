@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import inf
 
 from proxy.caches import prefixes
+from proxy.caches.bills import ALWAYS_FRESH, readable_tokens
 from proxy.caches.port import CachedPrompt, Served
 from proxy.caches.prefixes import WORD, token_bytes
 
@@ -18,7 +19,7 @@ class BlockChainRules:
     Attributes:
         block: Tokens of a block; full blocks only are stored.
         blocks: Blocks kept by the replica; the least recently used goes first, tails before heads.
-        least: Shorter prompts are not cached.
+        least: Shorter prompts, and shorter hits, count as nothing.
         at_once: Whether blocks can be shared from the moment a prompt is scheduled; otherwise
             once its answer has begun.
         generated: Whether blocks filled by the answer are kept.
@@ -40,6 +41,11 @@ MISTRAL = BlockChainRules(block=64, least=64, at_once=False, generated=False)
 XAI = BlockChainRules(block=128, at_once=False, generated=False)
 
 
+def provider_rules(provider: str) -> BlockChainRules:
+    """The rules of a provider's cache; vLLM's for any but Mistral and xAI."""
+    return {"mistral": MISTRAL, "xai": XAI}.get(provider, VLLM)
+
+
 class BlockChain:
     """One replica's blocks; bounded by ``Rules.blocks``.
 
@@ -56,14 +62,15 @@ class BlockChain:
     def serve(self, prompt: CachedPrompt, now: float) -> Served:
         """Read the longest chain of stored blocks, at least one token short of the prompt."""
         chain, total = self._chain(prompt)
-        hits = 0
-        for link in chain[: max(0, total - 1) // self._rules.block]:
-            if self._ends.get(link, -inf) < now:
-                break
-            hits += 1
+        hits = next(
+            (at for at, link in enumerate(chain) if self._ends.get(link, -inf) < now), len(chain)
+        )
         if self._rules.at_once:
             self._store(chain, now)
-        read = hits * self._rules.block
+        rules = self._rules
+        read = readable_tokens(
+            hits * rules.block, total, step=rules.block, least=rules.least, fresh=ALWAYS_FRESH
+        )
         return Served(read=read, fresh=total - read)
 
     def begin_answer(self, prompt: CachedPrompt, now: float) -> None:

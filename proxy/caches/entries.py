@@ -1,23 +1,47 @@
-"""A breakpoint cache's entries: a bounded map from a prefix's digest to its lifetime."""
+"""How long a stored prefix lives, and a breakpoint cache's entries: a bounded map of them."""
 
 from collections import OrderedDict
 from dataclasses import dataclass
+from math import inf
+from typing import Final, NamedTuple
+
+#: Who wrote an entry: a breakpoint that stands in the prompt, or the provider's own rule.
+BY_MARK: Final = 1
+BY_RULE: Final = 2
+
+
+class EntryLife(NamedTuple):
+    """When a stored prefix can be read.
+
+    Attributes:
+        used: When it was written or used last.
+        lifetime: Seconds it lives after that.
+        begins: From when on it can be read.
+        limit: When it dies however often it is used.
+    """
+
+    used: float
+    lifetime: float
+    begins: float = -inf
+    limit: float = inf
+
+    @property
+    def ends(self) -> float:
+        """When it dies unless it is used before."""
+        return min(self.used + self.lifetime, self.limit)
+
+    def is_live(self, now: float) -> bool:
+        """True if it can be read now."""
+        return self.begins <= now <= self.ends
+
+    def after_use(self, now: float) -> "EntryLife":
+        """The same with its lifetime begun anew, if it was live; what is dead stays so."""
+        return self._replace(used=max(self.used, now)) if self.is_live(now) else self
 
 
 @dataclass(slots=True)
-class CacheEntry:
-    """One stored prefix.
-
-    Attributes:
-        lifetime: Seconds it lives after its last use.
-        ends: When it dies unless it is used before.
-        limit: When it dies even so.
-        begun: Whether others can see it: an answer that stored it has begun.
-    """
-
-    lifetime: float
-    ends: float
-    limit: float = float("inf")
+class _Entry:
+    life: EntryLife
     begun: bool = False
 
 
@@ -26,32 +50,32 @@ class CacheEntries:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._kept: OrderedDict[bytes, CacheEntry] = OrderedDict()
+        self._kept: OrderedDict[bytes, _Entry] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._kept)
 
     def is_readable(self, digest: bytes, now: float) -> bool:
-        """True if the prefix can be read now."""
+        """True if the prefix can be read now: it lives, and others can see it."""
         entry = self._kept.get(digest)
-        return entry is not None and entry.begun and now <= entry.ends
+        return entry is not None and entry.begun and entry.life.is_live(now)
 
     def renew(self, digest: bytes, now: float) -> None:
         """Start the lifetime of a live prefix anew; a dead or unknown one stays so."""
         if self.is_readable(digest, now):
             entry = self._kept[digest]
-            entry.ends = min(max(entry.ends, now + entry.lifetime), entry.limit)
+            entry.life = entry.life.after_use(now)
             self._kept.move_to_end(digest)
 
-    def write(self, digest: bytes, entry: CacheEntry) -> None:
-        """Store a prefix, in place of what its digest stood for."""
-        self._kept[digest] = entry
+    def write(self, digest: bytes, life: EntryLife) -> None:
+        """Store a prefix, in place of what its digest stood for; nobody else sees it yet."""
+        self._kept[digest] = _Entry(life)
         self._kept.move_to_end(digest)
         if len(self._kept) > self._most:
             self._kept.popitem(last=False)
 
     def begin(self, digest: bytes) -> None:
-        """Let others see the prefix, if it is still stored."""
+        """Let others see the prefix, if it is still stored: an answer that stored it has begun."""
         entry = self._kept.get(digest)
         if entry is not None:
             entry.begun = True

@@ -1,9 +1,11 @@
 """Caches that read the longest prefix they hold: SGLang's tree, and the opaque implicit ones."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 
 from proxy.caches import prefixes
+from proxy.caches.bills import ALWAYS_FRESH, readable_tokens
 from proxy.caches.port import CachedPrompt, Served
 from proxy.caches.prefixes import WORD, token_bytes
 from proxy.caches.radix import Radix
@@ -40,6 +42,16 @@ GEMINI = LongestPrefixRules(least=4_096, lifetime=240.0)
 GROQ = LongestPrefixRules(least=1_024, lifetime=7_200.0)
 #: Source: Fireworks, prompt caching (2026-11): per replica; nothing else is published.
 FIREWORKS = LongestPrefixRules()
+_PROVIDERS: Mapping[str, LongestPrefixRules] = {
+    "groq": GROQ,
+    "fireworks": FIREWORKS,
+    "sglang": SGLANG,
+}
+
+
+def provider_rules(provider: str) -> LongestPrefixRules:
+    """The rules of a provider's cache; Gemini's for one whose own are not known."""
+    return _PROVIDERS.get(provider, GEMINI)
 
 
 class LongestPrefix:
@@ -64,9 +76,11 @@ class LongestPrefix:
         owner = prefixes.root_digest(prompt)
         total = len(content) // WORD
         self._calls += 1
-        found = self._tree.match(owner, content[:-WORD], now)
+        rules = self._rules
+        found = self._tree.match(owner, content, now)
         drawn = prefixes.seeded_chance(self._seed, owner, self._calls.to_bytes(8, "big"))
-        read = found if found >= self._rules.least and drawn < self._rules.hits else 0
+        held = found if drawn < rules.hits else 0
+        read = readable_tokens(held, total, step=rules.page, least=rules.least, fresh=ALWAYS_FRESH)
         return Served(read=read, fresh=total - read)
 
     def begin_answer(self, prompt: CachedPrompt, now: float) -> None:

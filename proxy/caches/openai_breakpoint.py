@@ -1,17 +1,25 @@
 """OpenAI's prompt cache from GPT-5.6 on: what is stored, and read, ends at breakpoints only."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from proxy.caches import prefixes
 from proxy.caches.bills import bill_prompt
-from proxy.caches.entries import CacheEntries, CacheEntry
-from proxy.caches.port import CachedPrompt, Served, Ttl
+from proxy.caches.entries import BY_MARK, BY_RULE, CacheEntries, EntryLife
+from proxy.caches.port import (
+    CachedPrompt,
+    MarkedPositions,
+    Position,
+    Served,
+    Ttl,
+    marked_blocks,
+)
 from proxy.caches.prefixes import Point
 
 _HEAD = ("tools", "system", "developer")
 _UNMARKABLE = ("tools", "assistant")
-_BY_MARK = b"mark"
+_MARK_SUFFIX = b"mark"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +60,25 @@ GUIDE = OpenAIBreakpointRules(first_read=2, latest_read=50)
 AZURE = OpenAIBreakpointRules(latest_read=50, lifetimes={"30m": 1_800.0})
 
 
-def implicit_breakpoints(prompt: CachedPrompt) -> list[int]:
+def provider_rules(provider: str) -> OpenAIBreakpointRules:
+    """The rules of a provider's cache; OpenAI's own for any but Azure."""
+    return AZURE if provider == "azure" else OPENAI
+
+
+class WrittenBreakpoint(NamedTuple):
+    """A breakpoint at the end of a block that a call writes.
+
+    Attributes:
+        ttl: Its lifetime; "" for the provider's own.
+        by: Who writes it, ``BY_MARK`` or ``BY_RULE``.
+    """
+
+    block: int
+    ttl: str
+    by: int
+
+
+def implicit_breakpoints(blocks: Sequence[Position]) -> list[int]:
     """The last blocks of the messages that may end an implicit breakpoint, in order.
 
     They are each user message, the last of consecutive tool responses, and the last developer
@@ -60,26 +86,84 @@ def implicit_breakpoints(prompt: CachedPrompt) -> list[int]:
 
     Source: OpenAI, prompt caching guide, implicit mode (2026-09).
     """
-    start = _end_of_head(prompt)
+    start = _end_of_head(blocks)
     ends = [start] if start >= 0 else []
-    blocks = prompt.blocks
     for at, block in enumerate(blocks):
-        after = blocks[at + 1] if at + 1 < len(blocks) else None
-        if block.role == "user":
-            ends += [at] if after is None or after.message != block.message else []
-        elif block.role == "tool":
-            ends += [at] if after is None or after.role != "tool" else []
+        role = block.role
+        if role == "user":
+            last = at + 1 == len(blocks) or blocks[at + 1].message != block.message
+            ends += [at] if last else []
+        elif role == "tool":
+            ends += [at] if at + 1 == len(blocks) or blocks[at + 1].role != "tool" else []
     return ends
 
 
-def _end_of_head(prompt: CachedPrompt) -> int:
+def _end_of_head(blocks: Sequence[Position]) -> int:
     """The last block of the initial developer messages; -1 for none."""
     end = -1
-    for at, block in enumerate(prompt.blocks):
+    for at, block in enumerate(blocks):
         if block.role not in _HEAD:
             break
         end = at if block.role != "tools" else end
     return end
+
+
+def takes_mark(role: str) -> bool:
+    """True if a mark can stand on what has this role.
+
+    Source: OpenAI, prompt caching guide (2026-09): not on tool definitions or assistant output.
+    """
+    return role not in _UNMARKABLE
+
+
+def lookup_blocks(
+    prompt: MarkedPositions, ends: Sequence[int], rules: OpenAIBreakpointRules
+) -> set[int]:
+    """The blocks at whose ends an entry is looked for.
+
+    Source: OpenAI, prompt caching guide (2026-09), and the SDK's docstrings (3.52.0, 2026-11).
+
+    Args:
+        prompt: What is sent.
+        ends: Its implicit breakpoints.
+        rules: Whose cache it meets.
+    """
+    marks = marked_blocks(prompt)
+    found = {*marks[: rules.first_read], *_latest_positions(marks, rules.latest_read)}
+    if not prompt.explicit:
+        found.update(_latest_positions(ends, rules.ends_read + 1))
+        found.update(at for at in ends[:1] if prompt.blocks[at].role in _HEAD)
+    return found
+
+
+def written_breakpoints(
+    prompt: MarkedPositions, ends: Sequence[int], rules: OpenAIBreakpointRules
+) -> Iterator[WrittenBreakpoint]:
+    """The breakpoints a call writes where they are long enough and stored nowhere behind.
+
+    Source: OpenAI, prompt caching guide, implicit and explicit mode (2026-09).
+
+    Args:
+        prompt: What is sent.
+        ends: Its implicit breakpoints.
+        rules: Whose cache it meets.
+    """
+    count = rules.marks_written if prompt.explicit else rules.beside_implicit
+    for at in _latest_positions(marked_blocks(prompt), count):
+        yield WrittenBreakpoint(at, prompt.marks[at], BY_MARK)
+    if not prompt.explicit:
+        for at in _latest_positions(ends, 1):
+            if at not in prompt.marks:
+                yield WrittenBreakpoint(at, prompt.ttl or "", BY_RULE)
+
+
+def readable_writers(*, explicit: bool) -> tuple[int, ...]:
+    """The writers whose entries a call reads; in explicit mode, what no mark wrote is not read."""
+    return (BY_MARK,) if explicit else (BY_MARK, BY_RULE)
+
+
+def _latest_positions(positions: Sequence[int], count: int) -> Sequence[int]:
+    return positions[max(0, len(positions) - count) :]
 
 
 class OpenAIBreakpoints:
@@ -108,7 +192,7 @@ class OpenAIBreakpoints:
         writes = [write for write in self._writes(prompt, points) if write[0].tokens > hit]
         for _, ttl, digest in writes:
             lifetime = self._rules.lifetimes[ttl]
-            self._entries.write(digest, CacheEntry(lifetime, now + lifetime))
+            self._entries.write(digest, EntryLife(now, lifetime))
         billed = [(point.tokens, ttl) for point, ttl, _ in writes]
         return bill_prompt(prompt.tokens, hit, billed, self._rules.lifetimes)
 
@@ -122,7 +206,7 @@ class OpenAIBreakpoints:
 
     def _check(self, prompt: CachedPrompt) -> None:
         for block in prompt.blocks:
-            if block.mark is not None and block.role in _UNMARKABLE:
+            if block.mark is not None and not takes_mark(block.role):
                 raise ValueError(f"a breakpoint cannot stand in {block.role}; mark another block")
         for ttl in (prompt.ttl, *(block.mark for block in prompt.blocks)):
             if ttl is not None and ttl not in self._rules.lifetimes:
@@ -132,50 +216,26 @@ class OpenAIBreakpoints:
     def _read(self, prompt: CachedPrompt, points: list[Point], now: float) -> int:
         """The tokens of the longest live candidate; it and the shorter ones live on."""
         hit = 0
-        for at in self._candidates(prompt):
+        for at in lookup_blocks(prompt, implicit_breakpoints(prompt.blocks), self._rules):
             point = points[at]
-            for digest in _digests(prompt, point):
+            for by in readable_writers(explicit=prompt.explicit):
+                digest = _entry_key(point, by)
                 if self._entries.is_readable(digest, now):
                     hit = max(hit, point.tokens)
                     self._entries.renew(digest, now)
         return hit
-
-    def _candidates(self, prompt: CachedPrompt) -> set[int]:
-        """The blocks at whose ends an entry is looked for."""
-        rules = self._rules
-        marks = _marks(prompt)
-        found = {*marks[: rules.first_read], *_latest_positions(marks, rules.latest_read)}
-        if not prompt.explicit:
-            ends = implicit_breakpoints(prompt)
-            found.update(_latest_positions(ends, rules.ends_read + 1))
-            found.update(ends[:1] if _end_of_head(prompt) >= 0 else [])
-        return found
 
     def _writes(
         self, prompt: CachedPrompt, points: list[Point]
     ) -> Iterator[tuple[Point, Ttl, bytes]]:
         """Each chosen breakpoint that is long enough, its lifetime and its entry."""
         rules = self._rules
-        marks = _marks(prompt)
-        for at in _latest_positions(
-            marks, rules.marks_written if prompt.explicit else rules.beside_implicit
-        ):
+        ends = implicit_breakpoints(prompt.blocks)
+        for at, _, by in written_breakpoints(prompt, ends, rules):
             if points[at].tokens >= rules.least:
-                yield points[at], prompt.blocks[at].mark or rules.ttl, points[at].digest + _BY_MARK
-        if not prompt.explicit:
-            for at in _latest_positions(implicit_breakpoints(prompt), 1):
-                if points[at].tokens >= rules.least and prompt.blocks[at].mark is None:
-                    yield points[at], prompt.ttl or rules.ttl, points[at].digest
+                asked = prompt.blocks[at].mark if by == BY_MARK else prompt.ttl
+                yield points[at], asked or rules.ttl, _entry_key(points[at], by)
 
 
-def _marks(prompt: CachedPrompt) -> list[int]:
-    return [at for at, block in enumerate(prompt.blocks) if block.mark is not None]
-
-
-def _latest_positions(positions: list[int], count: int) -> list[int]:
-    return positions[max(0, len(positions) - count) :]
-
-
-def _digests(prompt: CachedPrompt, point: Point) -> tuple[bytes, ...]:
-    by_mark = point.digest + _BY_MARK
-    return (by_mark,) if prompt.explicit else (by_mark, point.digest)
+def _entry_key(point: Point, by: int) -> bytes:
+    return point.digest + _MARK_SUFFIX if by == BY_MARK else point.digest

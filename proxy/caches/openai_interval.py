@@ -3,13 +3,15 @@
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from typing import Final, NamedTuple
 
 from proxy.caches import prefixes
-from proxy.caches.entries import CacheEntries, CacheEntry
+from proxy.caches.bills import readable_tokens
+from proxy.caches.entries import CacheEntries, EntryLife
 from proxy.caches.port import CachedPrompt, Served
 from proxy.caches.prefixes import WORD, Point
 
-_MINUTE_S = 60.0
+_MINUTE_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +56,29 @@ EXTENDED = OpenAIIntervalRules(idle_least=1_800.0, idle_most=1_800.0, oldest=86_
 AZURE = OpenAIIntervalRules(interval=128)
 
 
+def provider_rules(provider: str) -> OpenAIIntervalRules:
+    """The rules of a provider's cache; OpenAI's own for any but Azure."""
+    return AZURE if provider == "azure" else IN_MEMORY
+
+
+class MinuteCalls(NamedTuple):
+    """Calls of one route to a machine in a minute that began with the first of them.
+
+    Source: OpenAI, prompt caching guide, routing (2025): beyond some 15 others take over.
+    """
+
+    since: float
+    calls: int = 0
+
+    def at(self, now: float) -> "MinuteCalls":
+        """The calls that count now: none of a minute that is over."""
+        return self if now - self.since < _MINUTE_S else MinuteCalls(now)
+
+    def with_call(self) -> "MinuteCalls":
+        """The same with one call more."""
+        return self._replace(calls=self.calls + 1)
+
+
 class OpenAIIntervals:
     """OpenAI's interval regime; ``Rules.machines`` times ``Rules.most`` entries at most.
 
@@ -65,7 +90,7 @@ class OpenAIIntervals:
         self._rules = rules
         self._seed = seed
         self._machines = [CacheEntries(rules.most) for _ in range(rules.machines)]
-        self._routes: OrderedDict[bytes, tuple[float, int]] = OrderedDict()
+        self._routes: OrderedDict[bytes, MinuteCalls] = OrderedDict()
 
     def __len__(self) -> int:
         return sum(map(len, self._machines))
@@ -76,14 +101,14 @@ class OpenAIIntervals:
         points = self._points(prompt, content)
         lots = self._points(replace(prompt, key=""), content) if prompt.key else points
         machine = self._machine(prompt, content, now)
-        read = 0
+        read, total = 0, len(content) // WORD
         for point, lot in zip(points, lots, strict=True):
             if machine.is_readable(point.digest, now):
-                read = point.tokens // self._rules.step * self._rules.step
+                read = readable_tokens(point.tokens, total, step=self._rules.step)
                 machine.renew(point.digest, now)
             else:
-                machine.write(point.digest, self._entry(lot, now))
-        return Served(read=read, fresh=len(content) // WORD - read)
+                machine.write(point.digest, self._entry_life(lot, now))
+        return Served(read=read, fresh=total - read)
 
     def begin_answer(self, prompt: CachedPrompt, now: float) -> None:
         """Let others on the same machine read what the prompt stored."""
@@ -107,17 +132,15 @@ class OpenAIIntervals:
         rules = self._rules
         head = prefixes.root_digest(prompt) + content[: rules.routed * WORD]
         route = blake2b(head, digest_size=8).digest()
-        since, calls = self._routes.pop(route, (now, 0))
-        if now - since >= _MINUTE_S:
-            since, calls = now, 0
-        self._routes[route] = since, calls + 1
+        before = self._routes.pop(route, MinuteCalls(now)).at(now)
+        self._routes[route] = before.with_call()
         if len(self._routes) > rules.most:
             self._routes.popitem(last=False)
-        home = int.from_bytes(route, "big") + calls // rules.per_minute
+        home = int.from_bytes(route, "big") + before.calls // rules.per_minute
         return self._machines[home % rules.machines]
 
-    def _entry(self, lot: Point, now: float) -> CacheEntry:
+    def _entry_life(self, lot: Point, now: float) -> EntryLife:
         rules = self._rules
         share = prefixes.seeded_chance(self._seed, lot.digest)
         idle = rules.idle_least + (rules.idle_most - rules.idle_least) * share
-        return CacheEntry(idle, now + idle, limit=now + rules.oldest)
+        return EntryLife(now, idle, limit=now + rules.oldest)

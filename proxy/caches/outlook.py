@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from math import inf, isinf
 from typing import Final
 
 from proxy.caches import (
@@ -13,7 +14,9 @@ from proxy.caches import (
     openai_breakpoint,
     openai_interval,
     prefix_unit,
+    slots,
 )
+from proxy.caches.bills import ALWAYS_FRESH
 from proxy.caches.regime import Regime
 from slo.price import TokenRates
 
@@ -39,6 +42,7 @@ class _Rules:
     marks: int = 0
     lookback: int = 0
     block: int = 1
+    fresh: int = 0
 
 
 @lru_cache(1024)
@@ -71,6 +75,7 @@ def planning_regime(
         marks=rules.marks,
         lookback=rules.lookback,
         block=rules.block,
+        fresh=rules.fresh,
     )
 
 
@@ -79,8 +84,7 @@ def _share(rate: int | None, of: int | None, usual: Fraction) -> Fraction:
 
 
 def _anthropic(provider: str) -> _Rules:
-    bedrock = provider == "bedrock"
-    rules = anthropic_breakpoint.BEDROCK if bedrock else anthropic_breakpoint.ANTHROPIC
+    rules = anthropic_breakpoint.provider_rules(provider)
     return _Rules(
         least=rules.least,
         lifetimes={str(ttl): life for ttl, life in rules.lifetimes.items()},
@@ -91,7 +95,7 @@ def _anthropic(provider: str) -> _Rules:
 
 
 def _openai_breakpoint(provider: str) -> _Rules:
-    rules = openai_breakpoint.AZURE if provider == "azure" else openai_breakpoint.OPENAI
+    rules = openai_breakpoint.provider_rules(provider)
     return _Rules(
         least=rules.least,
         lifetimes={str(ttl): life for ttl, life in rules.lifetimes.items()},
@@ -101,32 +105,33 @@ def _openai_breakpoint(provider: str) -> _Rules:
 
 
 def _openai_interval(provider: str) -> _Rules:
-    rules = openai_interval.AZURE if provider == "azure" else openai_interval.IN_MEMORY
+    rules = openai_interval.provider_rules(provider)
     return _Rules(least=rules.least, lifetimes={"": rules.idle_least}, block=rules.interval)
 
 
 def _implicit(provider: str) -> _Rules:
-    rules = {
-        "groq": longest_prefix.GROQ,
-        "fireworks": longest_prefix.FIREWORKS,
-        "sglang": longest_prefix.SGLANG,
-        "llamacpp": longest_prefix.SGLANG,
-    }.get(provider, longest_prefix.GEMINI)
-    return _Rules(least=rules.least, lifetimes={"": min(rules.lifetime, _UNBOUNDED_LIFETIME_S)})
+    if provider == slots.PROVIDER:
+        lifetimes = _planned_lifetime(inf)
+        return _Rules(least=slots.LLAMA_CPP.least, lifetimes=lifetimes, fresh=ALWAYS_FRESH)
+    rules = longest_prefix.provider_rules(provider)
+    lifetimes = _planned_lifetime(rules.lifetime)
+    return _Rules(least=rules.least, lifetimes=lifetimes, block=rules.page, fresh=ALWAYS_FRESH)
 
 
 def _block_chain(provider: str) -> _Rules:
-    rules = {"mistral": block_chain.MISTRAL, "xai": block_chain.XAI}.get(provider, block_chain.VLLM)
-    return _Rules(
-        least=rules.least,
-        lifetimes={"": min(rules.lifetime, _UNBOUNDED_LIFETIME_S)},
-        block=rules.block,
-    )
+    rules = block_chain.provider_rules(provider)
+    lifetimes = _planned_lifetime(rules.lifetime)
+    return _Rules(least=rules.least, lifetimes=lifetimes, block=rules.block, fresh=ALWAYS_FRESH)
 
 
 def _prefix_unit(_provider: str) -> _Rules:
     rules = prefix_unit.DEEPSEEK
     return _Rules(least=rules.least, lifetimes={"": rules.lifetime}, block=rules.step)
+
+
+def _planned_lifetime(seconds: float) -> dict[str, float]:
+    """The lifetime that nobody chooses, or what is planned with where there is none."""
+    return {"": _UNBOUNDED_LIFETIME_S if isinf(seconds) else seconds}
 
 
 _RULES: Mapping[str, Callable[[str], _Rules]] = {

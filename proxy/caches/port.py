@@ -1,11 +1,59 @@
 """The port of a provider's prompt cache."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 Ttl = Literal["5m", "30m", "1h", "12h"]
 Role = Literal["tools", "system", "developer", "user", "assistant", "tool"]
+
+
+class Position(Protocol):
+    """A place of a prompt at whose end a breakpoint can stand, as the rules of caches see it."""
+
+    @property
+    def role(self) -> str:
+        """Whose it is."""
+        ...
+
+    @property
+    def message(self) -> int:
+        """Index of the message it belongs to."""
+        ...
+
+    @property
+    def kind(self) -> str:
+        """Its type on the wire."""
+        ...
+
+
+class MarkedPositions(Protocol):
+    """A prompt as the rules of caches see it; by tokens or by fingerprints, its owner knows."""
+
+    @property
+    def blocks(self) -> Sequence[Position]:
+        """Its positions, in wire order."""
+        ...
+
+    @property
+    def marks(self) -> Mapping[int, str]:
+        """The lifetime of each mark, by index of its block; "" for the provider's own."""
+        ...
+
+    @property
+    def explicit(self) -> bool:
+        """True if only marked blocks may be written."""
+        ...
+
+    @property
+    def ttl(self) -> str | None:
+        """The lifetime asked for the whole call; nothing for the provider's own."""
+        ...
+
+
+def marked_blocks(prompt: MarkedPositions) -> list[int]:
+    """The blocks that carry a mark, in order; marks of blocks that are not there are none."""
+    return sorted(at for at in prompt.marks if 0 <= at < len(prompt.blocks))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +99,11 @@ class CachedPrompt:
     def tokens(self) -> int:
         """Tokens in all."""
         return sum(len(block.tokens) for block in self.blocks)
+
+    @property
+    def marks(self) -> dict[int, Ttl]:
+        """The lifetime of each mark, by index of its block."""
+        return {at: block.mark for at, block in enumerate(self.blocks) if block.mark is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

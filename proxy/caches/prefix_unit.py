@@ -2,9 +2,10 @@
 
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from proxy.caches import prefixes
+from proxy.caches.bills import readable_tokens
+from proxy.caches.entries import EntryLife
 from proxy.caches.port import CachedPrompt, Served
 from proxy.caches.prefixes import WORD, token_bytes
 
@@ -22,7 +23,7 @@ class PrefixUnitRules:
             leaves the rule out.
         build: Seconds from an answer's first byte until its units can be hit; "seconds".
         lifetime: Seconds a unit lives after its last use; "hours to days".
-        least: Shorter prompts are not cached.
+        least: Shorter prompts, and shorter hits, count as nothing.
         most: Places where units are kept, and places remembered to find common prefixes.
         endings: Units that differ in their last few tokens only, kept per place.
     """
@@ -39,9 +40,32 @@ class PrefixUnitRules:
 DEEPSEEK = PrefixUnitRules()
 
 
-class _Life(NamedTuple):
-    begins: float
-    ends: float
+def unit_lengths(
+    total: int, rules: PrefixUnitRules, *, shared: int = 0, after: int = 0
+) -> list[int]:
+    """The lengths in tokens of the units that are kept of a content.
+
+    Source: DeepSeek, context caching guide (2026-11): all of it, what it shares with an earlier
+    one, and every so many tokens.
+
+    Args:
+        total: Tokens of a prompt, or of one with its answer.
+        rules: Whose cache it meets.
+        shared: How many of them an earlier prompt began with.
+        after: How many of them were kept before.
+    """
+    common = shared // rules.step * rules.step
+    every = rules.every
+    regular = range(after - after % every + every, total, every) if every else ()
+    return [*([common] if common else ()), *regular, total]
+
+
+def unit_life(before: EntryLife | None, now: float, rules: PrefixUnitRules) -> EntryLife:
+    """The life of a unit that is kept now; one that lives already can be read no later."""
+    begins = now + rules.build
+    if before is not None and before.ends >= now:
+        begins = before.begins
+    return EntryLife(now, rules.lifetime, begins)
 
 
 class PrefixUnits:
@@ -52,7 +76,7 @@ class PrefixUnits:
 
     def __init__(self, rules: PrefixUnitRules = DEEPSEEK) -> None:
         self._rules = rules
-        self._units: OrderedDict[bytes, dict[bytes, _Life]] = OrderedDict()
+        self._units: OrderedDict[bytes, dict[bytes, EntryLife]] = OrderedDict()
         self._seen: OrderedDict[bytes, None] = OrderedDict()
 
     def __len__(self) -> int:
@@ -63,18 +87,19 @@ class PrefixUnits:
         content = prefixes.prompt_bytes(prompt)
         total = len(content) // WORD
         chain = self._chain(prompt, content)
-        read = next(
-            (at for at in range(len(chain), 0, -1) if self._hit(chain, at, content, now)), 0
-        )
-        return Served(read=read * self._rules.step, fresh=total - read * self._rules.step)
+        hits = (at for at in range(len(chain), 0, -1) if self._hit(chain, at, content, now))
+        step, least = self._rules.step, self._rules.least
+        read = readable_tokens(next(hits, 0) * step, total, step=step, least=least)
+        return Served(read=read, fresh=total - read)
 
     def begin_answer(self, prompt: CachedPrompt, now: float) -> None:
         """Keep the whole prompt, what it shares with an earlier one, and every so many tokens."""
         content = prefixes.prompt_bytes(prompt)
         chain = self._chain(prompt, content)
         shared = next((at for at, link in enumerate(chain) if link not in self._seen), len(chain))
-        self._keep(chain, shared * self._rules.step, content, now)
-        self._keep_every(chain, 0, content, now)
+        total = len(content) // WORD
+        for length in unit_lengths(total, self._rules, shared=shared * self._rules.step):
+            self._keep(chain, length, content, now)
         for link in reversed(chain):
             self._seen[link] = None
             self._seen.move_to_end(link)
@@ -84,7 +109,9 @@ class PrefixUnits:
     def finish_answer(self, prompt: CachedPrompt, generated: tuple[int, ...], now: float) -> None:
         """Keep the prompt with its answer, and every so many tokens of that."""
         content = prefixes.prompt_bytes(prompt) + token_bytes(generated)
-        self._keep_every(self._chain(prompt, content), prompt.tokens, content, now)
+        chain = self._chain(prompt, content)
+        for length in unit_lengths(len(content) // WORD, self._rules, after=prompt.tokens):
+            self._keep(chain, length, content, now)
 
     def _chain(self, prompt: CachedPrompt, content: bytes) -> list[bytes]:
         if len(content) // WORD < self._rules.least:
@@ -100,20 +127,12 @@ class PrefixUnits:
         hits = [
             (ending, life)
             for ending, life in units.items()
-            if rest.startswith(ending) and life.begins <= now <= life.ends
+            if rest.startswith(ending) and life.is_live(now)
         ]
         for ending, life in hits:
-            units[ending] = life._replace(ends=max(life.ends, now + self._rules.lifetime))
+            units[ending] = life.after_use(now)
             self._units.move_to_end(chain[at - 1])
         return bool(hits)
-
-    def _keep_every(self, chain: list[bytes], after: int, content: bytes, now: float) -> None:
-        """Keep all of the content, and its regular units longer than ``after`` tokens."""
-        every = self._rules.every
-        if every is not None:
-            for length in range(after - after % every + every, len(content) // WORD, every):
-                self._keep(chain, length, content, now)
-        self._keep(chain, len(content) // WORD, content, now)
 
     def _keep(self, chain: list[bytes], length: int, content: bytes, now: float) -> None:
         """Keep the first ``length`` tokens as a unit; less than a step is never counted as read."""
@@ -123,11 +142,7 @@ class PrefixUnits:
         units = self._units.setdefault(chain[steps - 1], {})
         self._units.move_to_end(chain[steps - 1])
         ending = content[steps * self._rules.step * WORD : length * WORD]
-        life = units.pop(ending, None)
-        begins = now + self._rules.build
-        if life is not None and life.ends >= now:
-            begins = life.begins
-        units[ending] = _Life(begins, now + self._rules.lifetime)
+        units[ending] = unit_life(units.pop(ending, None), now, self._rules)
         if len(units) > self._rules.endings:
             del units[next(iter(units))]
         if len(self._units) > self._rules.most:

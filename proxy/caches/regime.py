@@ -8,6 +8,8 @@ from fractions import Fraction
 
 import msgspec
 
+from proxy.caches.bills import readable_tokens
+
 
 class Regime(msgspec.Struct, frozen=True, kw_only=True):
     """A route's cache.
@@ -25,6 +27,7 @@ class Regime(msgspec.Struct, frozen=True, kw_only=True):
         lookback: How many blocks before a mark an entry is found at, the mark's own included; 0
             for only there.
         block: Tokens per cache block; 1 where any length can be read.
+        fresh: Tokens at the end of a prompt that are never read.
     """
 
     name: str = ""
@@ -36,6 +39,16 @@ class Regime(msgspec.Struct, frozen=True, kw_only=True):
     marks: int = 0
     lookback: int = 0
     block: int = 1
+    fresh: int = 0
+
+    @property
+    def usual_ttl(self) -> str:
+        """The lifetime of a mark that names none, the shortest sold; "" where writes are free."""
+        return min(self.writes, key=lambda ttl: self.lifetimes.get(ttl, 0.0), default="")
+
+    def readable_tokens(self, held: int, total: int) -> int:
+        """Tokens that a prompt of so many reads of a prefix that is held."""
+        return readable_tokens(held, total, step=self.block, least=self.least, fresh=self.fresh)
 
     @property
     def takes_marks(self) -> bool:

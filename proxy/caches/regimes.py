@@ -18,36 +18,35 @@ _Build = Callable[[str, int | None, int], Cache]
 
 
 def _openai_breakpoint(provider: str, least: int | None, seed: int) -> Cache:
-    rules = openai_breakpoint.AZURE if provider == "azure" else openai_breakpoint.OPENAI
+    rules = openai_breakpoint.provider_rules(provider)
     return openai_breakpoint.OpenAIBreakpoints(
         replace(rules, least=_or_default(least, rules.least))
     )
 
 
 def _openai_interval(provider: str, least: int | None, seed: int) -> Cache:
-    rules = openai_interval.AZURE if provider == "azure" else openai_interval.IN_MEMORY
+    rules = openai_interval.provider_rules(provider)
     rules = replace(rules, least=_or_default(least, rules.least))
     return openai_interval.OpenAIIntervals(rules, seed=seed)
 
 
 def _anthropic_breakpoint(provider: str, least: int | None, seed: int) -> Cache:
-    bedrock = provider == "bedrock"
-    rules = anthropic_breakpoint.BEDROCK if bedrock else anthropic_breakpoint.ANTHROPIC
+    rules = anthropic_breakpoint.provider_rules(provider)
     return anthropic_breakpoint.AnthropicBreakpoints(
         replace(rules, least=_or_default(least, rules.least))
     )
 
 
 def _implicit(provider: str, least: int | None, seed: int) -> Cache:
-    if provider == "llamacpp":
+    if provider == slots.PROVIDER:
         return slots.ServerSlots(replace(slots.LLAMA_CPP, least=_or_default(least, 0)))
-    rules = _IMPLICIT.get(provider, longest_prefix.GEMINI)
+    rules = longest_prefix.provider_rules(provider)
     rules = replace(rules, least=_or_default(least, rules.least))
     return longest_prefix.LongestPrefix(rules, seed=seed)
 
 
 def _block_chain(provider: str, least: int | None, seed: int) -> Cache:
-    rules = _CHAINS.get(provider, block_chain.VLLM)
+    rules = block_chain.provider_rules(provider)
     return block_chain.BlockChain(replace(rules, least=_or_default(least, rules.least)))
 
 
@@ -55,15 +54,6 @@ def _prefix_unit(provider: str, least: int | None, seed: int) -> Cache:
     return prefix_unit.PrefixUnits(replace(prefix_unit.DEEPSEEK, least=_or_default(least, 0)))
 
 
-_IMPLICIT: Mapping[str, longest_prefix.LongestPrefixRules] = {
-    "groq": longest_prefix.GROQ,
-    "fireworks": longest_prefix.FIREWORKS,
-    "sglang": longest_prefix.SGLANG,
-}
-_CHAINS: Mapping[str, block_chain.BlockChainRules] = {
-    "mistral": block_chain.MISTRAL,
-    "xai": block_chain.XAI,
-}
 _BUILDERS: Mapping[str, _Build] = {
     "openai-breakpoint": _openai_breakpoint,
     "openai-interval": _openai_interval,

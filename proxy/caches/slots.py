@@ -1,8 +1,10 @@
 """The cache of llama.cpp's server: each slot holds the last conversation it worked on."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from proxy.caches import prefixes
+from proxy.caches.bills import ALWAYS_FRESH, readable_tokens
 from proxy.caches.port import CachedPrompt, Served
 from proxy.caches.prefixes import WORD, token_bytes
 from proxy.caches.radix import common_length
@@ -26,6 +28,8 @@ class SlotRules:
 
 
 LLAMA_CPP = SlotRules()
+#: Who has slots, as the catalog names providers.
+PROVIDER: Final = "llamacpp"
 
 
 @dataclass(slots=True)
@@ -59,7 +63,8 @@ class ServerSlots:
         self._calls += 1
         slot.owner, slot.content = owner, content
         slot.used, slot.busy = self._calls, True
-        read = max(0, min(held, total - 1)) if total >= self._rules.least else 0
+        held = held if total >= self._rules.least else 0
+        read = readable_tokens(held, total, fresh=ALWAYS_FRESH)
         return Served(read=read, fresh=total - read)
 
     def begin_answer(self, prompt: CachedPrompt, now: float) -> None:

@@ -233,5 +233,6 @@ def _new_entries(planned: Planned) -> Iterator[tuple[int, float]]:
 
 def _written_lifetime(sent: SentCall, at: int) -> str:
     """The lifetime the call would write so many of its blocks with; "" for none."""
-    behind = [mark for mark in sent.marks if mark >= at - 1]
-    return sent.marks[min(behind)] if behind else ""
+    places = written_breakpoints(sent, 0)
+    behind = [ttl or sent.regime.usual_ttl for place, ttl, _ in places if place >= at]
+    return max(behind, key=lambda ttl: lifetime_s(sent.regime, ttl), default="")

@@ -19,7 +19,6 @@ from proxy.prefix.explain.findings import CallEvidence, MissCase, MissFinding, f
 from proxy.prefix.explain.reasons import CacheMiss, MissReason, ProviderReason, ReasonConfidence
 from proxy.prefix.planned import Draft, Planned
 from proxy.prefix.prediction.changes import repeated_bytes
-from proxy.prefix.prediction.lookups import stores_at_breakpoints
 from proxy.prefix.prediction.prefix_chains import ExpectedRead
 from proxy.prefix.prediction.sent_call import (
     MORE_LEFT_OUT,
@@ -154,8 +153,7 @@ def _readable_tokens(evidence: CallEvidence, expected: ExpectedRead, total: int)
     """Tokens that could have been read, had all gone well."""
     before, sent = evidence.before, evidence.sent
     again = expected.scale.tokens_of(repeated_bytes(sent, before)) if before is not None else 0
-    most = total if stores_at_breakpoints(sent.regime) else total - 1
-    return min(max(again, expected.known), most)
+    return min(max(again, expected.known), total - sent.regime.fresh)
 
 
 def _allowed_shortfall(sent: SentCall, could: int, total: int) -> int:

@@ -389,6 +389,7 @@ class Planner:
             blocks=found.bare,
             marks=sending.marks,
             explicit=sending.explicit,
+            ttl=policies.requested_lifetime(sending.prompt, target.regime),
             tail=sending.prompt.tail,
             lines=found.lines,
             compacted=origin is not None and origin.reset,

@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from proxy.caches import openai_breakpoint
 from proxy.caches.regime import Regime
 from proxy.prefix.breakpoints.mark_search import (
     LaterCalls,
@@ -188,7 +189,9 @@ def place_marks(
     """
     room = regime.marks - len(given)
     if given and not policy.explicit and regime.name == _OPENAI:
-        room -= 1  # the provider writes its own end and the latest three; theirs stay among them
+        # The provider writes its own end and fewer of the latest; theirs stay among them.
+        rules = openai_breakpoint.provider_rules(regime.provider)
+        room -= rules.marks_written - rules.beside_implicit
     marks: list[Mark] = []
     notes = []
     for wish in _wished_marks(policy, blocks, regime, end):
@@ -304,7 +307,9 @@ def _can_take_mark(block: PromptBlock, regime: Regime) -> bool:
 
     Its message may end in thinking or hold nothing but calls, which not every cache can mark.
     """
-    if block.role == ASSISTANT or (regime.name == _OPENAI and block.message < 0):
+    if regime.name == _OPENAI and not openai_breakpoint.takes_mark(block.role):
+        return False
+    if block.role == ASSISTANT:
         return False
     return block.size > _EMPTY_PART_BYTES
 

@@ -25,7 +25,13 @@ from proxy.prefix.breakpoints.reuse_statistics import ExpectedUses
 from proxy.prefix.prediction.sent_call import MAX_COMPARED_CALLS, PromptStart
 from proxy.prefix.prompts.items import is_items
 from proxy.prefix.prompts.objects import members
-from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN, Prompt, PromptBlock, PromptSlot
+from proxy.prefix.prompts.prompt import (
+    BYTES_PER_TOKEN,
+    Prompt,
+    PromptBlock,
+    PromptSlot,
+    part_text,
+)
 from proxy.records.amounts import quantity
 
 _OPTIONS: Final = "prompt_cache_options"
@@ -76,6 +82,15 @@ def is_explicit(prompt: Prompt, regime: Regime) -> bool:
     if regime.name != _OPENAI or raw[:1] != b"{":
         return False
     return members(raw).get("mode") == b'"explicit"'
+
+
+def requested_lifetime(prompt: Prompt, regime: Regime) -> str:
+    """The lifetime that a prompt asks for as a whole; "" for none that its cache sells."""
+    raw = prompt.fields.get(_OPTIONS, b"")
+    if regime.name != _OPENAI or raw[:1] != b"{":
+        return ""
+    asked = part_text(members(raw).get("ttl", b"")) or ""
+    return asked if asked in regime.lifetimes else ""
 
 
 def needs_key(regime: str, provider: str) -> bool:
@@ -316,7 +331,7 @@ def _with_usual_lifetime(regime: Regime) -> Regime:
     """
     if regime.name != _OPENAI or not regime.writes:
         return regime
-    usual = min(regime.writes, key=lambda ttl: regime.lifetimes.get(ttl, 0.0))
+    usual = regime.usual_ttl
     return msgspec.structs.replace(regime, writes={usual: regime.writes[usual]})
 
 
@@ -335,7 +350,7 @@ def _choose_openai_marks(
     why = "it is likely to go on, and the provider writes its end by itself"
     if "history" not in marks:
         why = "too little is known to switch off the provider's own choice"
-    usual = min(regime.writes, key=lambda ttl: regime.lifetimes.get(ttl, 0.0))
+    usual = regime.usual_ttl
     if not shape.back:
         marks = {slot: ttl for slot, ttl in marks.items() if (slot, ttl) != ("history", usual)}
     if shape.stable and is_cacheable_length(shape.stable, regime) and shape.ends_system:

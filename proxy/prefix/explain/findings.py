@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from proxy.caches import openai_interval
 from proxy.prefix.explain.reasons import MissReason, ReasonConfidence
 from proxy.prefix.prediction.changes import (
     CACHE_KEY_FIELDS,
@@ -29,8 +30,6 @@ from proxy.prefix.prompts.prompt import Prompt
 from proxy.records.amounts import quantity
 
 _EXCERPT_CHARS: Final = 40
-#: Source: OpenAI, prompt caching guide, routing (2025): calls of one prefix and key a minute.
-_MAX_CALLS_PER_MINUTE: Final = 15
 #: After how many lifetimes nothing is left.
 _GONE_AFTER_LIFETIMES: Final = 2
 #: Messages that are gone at once where a conversation was shortened rather than edited.
@@ -288,8 +287,9 @@ def _idle_detail(seconds: float, lives: float) -> str:
 
 
 def _check_call_rate(case: MissCase) -> MissFinding | None:
-    calls = case.expected.calls
-    if case.evidence.sent.regime.name != "openai-interval" or calls < _MAX_CALLS_PER_MINUTE:
+    calls, regime = case.expected.calls, case.evidence.sent.regime
+    most = openai_interval.provider_rules(regime.provider).per_minute
+    if regime.name != "openai-interval" or calls < most:
         return None
-    detail = f"{calls + 1} calls in a minute began alike; {_MAX_CALLS_PER_MINUTE} fit one machine"
+    detail = f"{calls + 1} calls in a minute began alike; {most} fit one machine"
     return MissFinding(MissReason.ELSEWHERE, detail, ReasonConfidence.LIKELY)

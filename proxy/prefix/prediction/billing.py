@@ -1,7 +1,9 @@
 """Predicts a prompt's cost at a route's cache, in fresh tokens, and how its tokens are served."""
 
+from collections.abc import Iterator
 from typing import Final
 
+from proxy.caches.bills import charged_writes
 from proxy.caches.regime import Regime
 from proxy.prefix.prediction.lookups import written_breakpoints
 from proxy.prefix.prediction.prefix_chains import ExpectedRead
@@ -14,11 +16,6 @@ _WRITE: Final = "write_"
 def expected_usage(sent: SentCall, expected: ExpectedRead, total: int) -> Usage:
     """Predict how a prompt's tokens are served: read, written by lifetime, and fresh.
 
-    A token is charged once, at the longest lifetime that keeps it.
-
-    Source: Anthropic, prompt caching, mixed lifetimes (2026-08); OpenAI, prompt caching guide
-    (2026-09).
-
     Args:
         sent: The prompt.
         expected: What its cache holds.
@@ -26,13 +23,11 @@ def expected_usage(sent: SentCall, expected: ExpectedRead, total: int) -> Usage:
     """
     regime, expected = sent.regime, expected.rescale(total)
     read = min(expected.tokens, total)
-    upto, written = read, {}
-    ends = _written_tokens(sent, expected, total) if regime.writes else {}
-    for ttl in sorted(ends, key=lambda ttl: -regime.lifetimes.get(ttl, 0.0)):
-        if ends[ttl] > upto:
-            written[_WRITE + ttl] = ends[ttl] - upto
-            upto = ends[ttl]
-    return Usage(input=total - upto, cache_read=read, **written)
+    writes = _written_tokens(sent, expected, total) if regime.writes else ()
+    spans = {ttl: regime.lifetimes.get(ttl, 0.0) for ttl in regime.writes}
+    written = charged_writes(read, writes, spans)
+    fields = {_WRITE + ttl: tokens for ttl, tokens in written.items()}
+    return Usage(input=total - read - sum(written.values()), cache_read=read, **fields)
 
 
 def prompt_cost(usage: Usage, regime: Regime) -> float:
@@ -51,14 +46,12 @@ def write_surcharge(usage: Usage, regime: Regime) -> float:
     )
 
 
-def _written_tokens(sent: SentCall, expected: ExpectedRead, total: int) -> dict[str, int]:
-    """Tokens up to the last breakpoint that is written, by lifetime; too short ones left out."""
+def _written_tokens(
+    sent: SentCall, expected: ExpectedRead, total: int
+) -> Iterator[tuple[int, str]]:
+    """Tokens up to each breakpoint that is written, and its lifetime; too short ones left out."""
     regime, scale = sent.regime, expected.scale
-    usual = min(regime.writes, key=lambda ttl: regime.lifetimes.get(ttl, 0.0))
-    found: dict[str, int] = {}
-    for at, ttl, _ in written_breakpoints(sent, expected.same):
+    for at, ttl, _ in written_breakpoints(sent, expected.same, scale):
         tokens = min(scale.tokens_of(sent.ends[at]), total)
         if tokens >= regime.least:
-            sold = ttl if ttl in regime.writes else usual
-            found[sold] = max(found.get(sold, 0), tokens)
-    return found
+            yield tokens, ttl if ttl in regime.writes else regime.usual_ttl

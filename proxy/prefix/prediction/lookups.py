@@ -8,25 +8,25 @@ that a cache stores, an estimate says little, and only an answer tells whether a
 ``UnstoredPrefixes`` remembers prefixes that were marked and yet not stored.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from math import inf
 from typing import Final
 
+from proxy.caches import (
+    anthropic_breakpoint,
+    openai_breakpoint,
+    openai_interval,
+    prefix_unit,
+)
+from proxy.caches.entries import BY_MARK, BY_RULE, EntryLife
+from proxy.caches.port import marked_blocks
 from proxy.caches.regime import Regime
 from proxy.prefix.prediction.sent_call import SentCall, TokenScale
 from proxy.prefix.prompts.lru_cache import LruCache
 from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN
 from slo.usage import Usage
 
-#: Earlier ends of messages looked up without a mark, and marks looked up.
-#: Source: OpenAI, prompt caching guide (2026-09), and the SDK's docstrings (3.52.0, 2026-11).
-_MAX_MESSAGE_ENDS: Final = 20
-_MAX_LOOKED_UP_MARKS: Final = 80
-#: Tokens that choose the machine. Source: OpenAI, prompt caching guide, routing (2025).
-_ROUTING_TOKENS: Final = 256
-#: Who wrote an entry; added to the point where it ends.
-BY_MARK: Final = 1
-BY_RULE: Final = 2
 #: The cache in which nothing but what is marked is stored.
 _ANTHROPIC: Final = "anthropic-breakpoint"
 #: How far above the least an estimate may be and still mean less.
@@ -48,84 +48,77 @@ def max_prefix_blocks(sent: SentCall) -> range:
 
 
 def entry_keys(sent: SentCall, at: int) -> tuple[int, ...]:
-    """The keys of entries at the end of a block.
-
-    What no mark wrote is not read where the provider's own choice is switched off.
-    """
+    """The keys of entries at the end of a block that the call reads."""
     point = sent.points[at]
-    return (point + BY_MARK,) if sent.explicit else (point + BY_MARK, point + BY_RULE)
+    return tuple(point + by for by in openai_breakpoint.readable_writers(explicit=sent.explicit))
 
 
 def lookup_places(sent: SentCall) -> Iterator[int]:
     """Number of blocks before each place where an entry is looked for."""
-    marks = _mark_places(sent)
     if sent.regime.name == "prefix-unit":
         yield from max_prefix_blocks(sent)
     elif sent.regime.name == "openai-breakpoint":
-        yield from (at + 1 for at in marks[-_MAX_LOOKED_UP_MARKS:])
-        if not sent.explicit:
-            ends = sent.implicit_breakpoints
-            yield from ends[-_MAX_MESSAGE_ENDS - 1 :]
-            yield from ends[:1]
+        rules = openai_breakpoint.provider_rules(sent.regime.provider)
+        places = openai_breakpoint.lookup_blocks(sent, sent.implicit_breakpoints, rules)
+        yield from (at + 1 for at in places)
     else:
-        for mark in marks:
-            yield from _lookup_window(sent, mark)
+        lookback = sent.regime.lookback
+        runs = anthropic_breakpoint.provider_rules(sent.regime.provider).runs
+        for mark in marked_blocks(sent):
+            blocks = anthropic_breakpoint.lookback_blocks(
+                sent.blocks, mark, lookback=lookback, runs=runs
+            )
+            yield from (at + 1 for at in blocks)
 
 
-def written_breakpoints(sent: SentCall, known: int) -> Iterator[tuple[int, str, int]]:
+def written_breakpoints(
+    sent: SentCall, known: int, scale: TokenScale | None = None
+) -> Iterator[tuple[int, str, int]]:
     """Number of blocks before each breakpoint, its lifetime, and who writes it.
-
-    Source: OpenAI, prompt caching guide, implicit mode (2026-09); DeepSeek, context caching
-    (2026-11): the whole prompt, and what it shares with an earlier one.
 
     Args:
         sent: The call.
         known: How many of its blocks were sent before.
+        scale: How many tokens its bytes are; by estimate where left out.
     """
     if sent.regime.name == "prefix-unit":
-        yield from ((at, "", BY_RULE) for at in {known, len(sent.blocks)} if at)
+        yield from ((at, "", BY_RULE) for at in _unit_ends(sent, known, scale or sent.scale()))
         return
-    by_rule = sent.regime.name == "openai-breakpoint" and not sent.explicit
-    marks = _mark_places(sent)
-    for at in marks[max(0, len(marks) - sent.regime.marks + by_rule) :]:
-        yield at + 1, sent.marks[at], BY_MARK
-    if by_rule:
-        last = sent.implicit_breakpoints[-1:]
-        yield from ((at, "", BY_RULE) for at in last if at - 1 not in sent.marks)
-
-
-def _mark_places(sent: SentCall) -> list[int]:
-    return sorted(at for at in sent.marks if 0 <= at < len(sent.blocks))
-
-
-def _lookup_window(sent: SentCall, mark: int) -> range:
-    """Number of blocks before each place looked at from a mark, its own first.
-
-    Source: Anthropic, prompt caching, 20-block lookback (2026-08): consecutive tool results are
-    one position; on Bedrock they are not.
-    """
-    width = max(1, sent.regime.lookback)
-    least = max(0, mark + 1 - width)
-    runs = sent.regime.provider != "bedrock"
-    if not runs or not any(block.role == "tool" for block in sent.blocks[least : mark + 1]):
-        return range(mark + 1, least, -1)
-    first, positions = mark, 1
-    while first > 0:
-        in_run = sent.blocks[first - 1].role == sent.blocks[first].role == "tool"
-        if not in_run and positions >= width:
-            break
-        positions += not in_run
-        first -= 1
-    return range(mark + 1, first, -1)
-
-
-def used_entries(sent: SentCall, live: list[int]) -> list[int]:
-    """The live entries that a call uses; the longest stands first and is read."""
     if sent.regime.name == "openai-breakpoint":
+        rules = openai_breakpoint.provider_rules(sent.regime.provider)
+        ends = sent.implicit_breakpoints
+        for at, ttl, by in openai_breakpoint.written_breakpoints(sent, ends, rules):
+            yield at + 1, ttl, by
+        return
+    marks = marked_blocks(sent)
+    for at in marks[max(0, len(marks) - sent.regime.marks) :]:
+        yield at + 1, sent.marks[at], BY_MARK
+
+
+def _unit_ends(sent: SentCall, known: int, scale: TokenScale) -> list[int]:
+    """Number of blocks before the first end at or behind the end of each unit that is kept."""
+    ends = [scale.tokens_of(size) for size in sent.ends]
+    lengths = prefix_unit.unit_lengths(ends[-1], prefix_unit.DEEPSEEK, shared=ends[known])
+    return sorted({bisect_left(ends, length) for length in lengths} - {0})
+
+
+def used_entries(sent: SentCall, live: list[int], scale: TokenScale) -> list[int]:
+    """The live entries that a call uses; the longest stands first and is read."""
+    if not live or sent.regime.name == "openai-breakpoint":
         return live
     if sent.regime.name == "prefix-unit":
-        return live[:1]
-    return [*live[:1], *(at for at in live[1:] if at - 1 in sent.marks)]
+        steps = [scale.tokens_of(sent.ends[at]) // sent.regime.block for at in live]
+        return [at for at, step in zip(live, steps, strict=True) if step == steps[0]]
+    marks = marked_blocks(sent)
+    used = {at + 1 for at in anthropic_breakpoint.refreshed_blocks(live[0] - 1, marks)}
+    return [at for at in live if at in used]
+
+
+def written_life(sent: SentCall, ttl: str, before: EntryLife | None, now: float) -> EntryLife:
+    """The life of an entry that a call writes now, over the one that stood there."""
+    if sent.regime.name == "prefix-unit":
+        return prefix_unit.unit_life(before, now, prefix_unit.DEEPSEEK)
+    return EntryLife(now, lifetime_s(sent.regime, ttl))
 
 
 def lifetime_s(regime: Regime, ttl: str) -> float:
@@ -140,19 +133,12 @@ def has_stored_nothing(regime: Regime, usage: Usage | None) -> bool:
     return bool(usage and regime.writes and not usage.cache_write_tokens and not usage.cache_read)
 
 
-def readable_tokens(sent: SentCall, tokens: int, total: int) -> int:
-    """Tokens read of a prefix of so many that is there: whole blocks, and enough of them."""
-    if not stores_at_breakpoints(sent.regime):
-        tokens = min(tokens, total - 1)
-    tokens = max(0, tokens) // sent.regime.block * sent.regime.block
-    return tokens if tokens >= sent.regime.least else 0
-
-
 def machine_key(sent: SentCall) -> int:
     """The key that chooses the machine: the first tokens."""
     scale = sent.scale()
+    routed = openai_interval.provider_rules(sent.regime.provider).routed
     ends = enumerate(sent.ends)
-    at = next((at for at, size in ends if scale.tokens_of(size) >= _ROUTING_TOKENS), -1)
+    at = next((at for at, size in ends if scale.tokens_of(size) >= routed), -1)
     return sent.points[at]
 
 

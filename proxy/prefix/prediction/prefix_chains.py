@@ -16,24 +16,24 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from proxy.caches.entries import BY_MARK, BY_RULE, EntryLife
+from proxy.caches.openai_breakpoint import readable_writers
+from proxy.caches.openai_interval import MinuteCalls
 from proxy.prefix.prediction.lookups import (
-    BY_MARK,
     UnstoredPrefixes,
     has_stored_nothing,
     lifetime_s,
     lookup_places,
     machine_key,
     max_prefix_blocks,
-    readable_tokens,
     stores_at_breakpoints,
     used_entries,
     written_breakpoints,
+    written_life,
 )
 from proxy.prefix.prediction.sent_call import SentCall, TextLines, TokenScale, split_fingerprints
 from proxy.prefix.prompts.lru_cache import LruCache
 from slo.usage import Usage
-
-_MINUTE_S: Final = 60.0
 
 
 class ExpectedRead(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,38 +89,33 @@ def _rescale_tokens(tokens: int, before: TokenScale, after: TokenScale) -> int:
     )
 
 
-class _Entry(NamedTuple):
-    used: float
-    lives: float
-
-    def surely_lives(self, now: float) -> bool:
-        return now - self.used <= self.lives
-
-    def after_read(self, now: float) -> "_Entry":
-        """The same once it was read, where it still was there."""
-        return self._replace(used=max(self.used, now)) if self.surely_lives(now) else self
-
-
 class _Stored(NamedTuple):
-    """The entries at the end of a prefix, by who wrote them.
+    """The entries at the end of a prefix, by who wrote them."""
 
-    What no mark wrote is not read where the provider's own choice is switched off.
-    """
+    by_mark: EntryLife | None = None
+    by_rule: EntryLife | None = None
 
-    by_mark: _Entry | None = None
-    by_rule: _Entry | None = None
-
-    def readable_entry(self, *, explicit: bool) -> _Entry | None:
+    def readable_entry(self, *, explicit: bool) -> EntryLife | None:
         """The entry that is read; of two, the one that lives longer."""
-        mark, rule = self.by_mark, None if explicit else self.by_rule
-        return max(mark, rule, key=sum) if mark and rule else mark or rule
+        mark, rule = self.by_mark, self.by_rule if _reads_rules(explicit=explicit) else None
+        return max(mark, rule, key=lambda life: life.ends) if mark and rule else mark or rule
 
     def after_read(self, now: float, *, explicit: bool) -> "_Stored":
         """The same once it was read."""
         mark, rule = self.by_mark, self.by_rule
-        return _Stored(
-            mark and mark.after_read(now), rule if explicit else rule and rule.after_read(now)
-        )
+        if _reads_rules(explicit=explicit):
+            rule = rule and rule.after_use(now)
+        return _Stored(mark and mark.after_use(now), rule)
+
+    def after_write(self, sent: SentCall, ttl: str, by: int, now: float) -> "_Stored":
+        """The same once a call wrote it."""
+        if by == BY_MARK:
+            return self._replace(by_mark=written_life(sent, ttl, self.by_mark, now))
+        return self._replace(by_rule=written_life(sent, ttl, self.by_rule, now))
+
+
+def _reads_rules(*, explicit: bool) -> bool:
+    return BY_RULE in readable_writers(explicit=explicit)
 
 
 class _Opening(NamedTuple):
@@ -132,11 +127,11 @@ class _Reach(NamedTuple):
     """Bytes of a prefix that can be read, the entry that says so, and the blocks before its end."""
 
     size: int
-    entry: _Entry
+    entry: EntryLife
     at: int = 0
 
 
-_NOWHERE: Final = _Reach(0, _Entry(-inf, 0.0))
+_NOWHERE: Final = _Reach(0, EntryLife(-inf, 0.0))
 
 
 class PrefixChainIndex:
@@ -166,7 +161,7 @@ class PrefixChainIndex:
         self._counted: LruCache[int, int] = LruCache(most // 10)
         self._entries: LruCache[int, _Stored] = LruCache(most // 10)
         self._openings: LruCache[int, _Opening] = LruCache(most // 100)
-        self._routes: LruCache[int, tuple[float, int]] = LruCache(most // 20)
+        self._routes: LruCache[int, MinuteCalls] = LruCache(most // 20)
 
     def __len__(self) -> int:
         """Everything kept, of all kinds."""
@@ -186,7 +181,7 @@ class PrefixChainIndex:
         since = found.entry.used if found.size else last
         scale = self._token_scale(sent, known)
         sizes = (surely.size, found.size, stored)
-        tokens = [readable_tokens(sent, scale.tokens_of(size), scale.total) for size in sizes]
+        tokens = [sent.regime.readable_tokens(scale.tokens_of(size), scale.total) for size in sizes]
         return ExpectedRead(
             tokens=tokens[0],
             found=tokens[1],
@@ -195,7 +190,7 @@ class PrefixChainIndex:
             same=known,
             hit=surely.at,
             idle=None if since is None else max(0.0, now - since),
-            lives=found.entry.lives if found.size else None,
+            lives=found.entry.lifetime if found.size else None,
             calls=self._calls_this_minute(sent, now),
             scale=scale,
         )
@@ -257,7 +252,7 @@ class PrefixChainIndex:
             if (seen := self._sent.peek(sent.points[at])) is not None
         )
         times = chain(self._partial_block(sent, known), places)
-        reaches = _longest_live((_Reach(size, _Entry(used, life)) for size, used in times), now)
+        reaches = _longest_live((_Reach(size, EntryLife(used, life)) for size, used in times), now)
         return (*reaches, reaches[-1].size)
 
     def _partial_block(self, sent: SentCall, known: int) -> list[tuple[int, float]]:
@@ -284,7 +279,7 @@ class PrefixChainIndex:
 
     def _stored_entries(
         self, sent: SentCall, places: Iterable[int], now: float
-    ) -> Iterator[tuple[int, _Entry]]:
+    ) -> Iterator[tuple[int, EntryLife]]:
         """The entries at the ends of so many blocks, each with its place."""
         points, peek = sent.points, self._entries.peek
         for at in places:
@@ -296,31 +291,28 @@ class PrefixChainIndex:
     def _update_entries(self, sent: SentCall, known: int, scale: TokenScale, now: float) -> None:
         """Use the entries that are read, and write those beyond."""
         places = sorted(set(lookup_places(sent)), reverse=True)
-        live = [
-            at for at, entry in self._stored_entries(sent, places, now) if entry.surely_lives(now)
-        ]
+        live = [at for at, entry in self._stored_entries(sent, places, now) if entry.is_live(now)]
         hit = live[0] if live else 0
-        for at in used_entries(sent, live):
+        for at in used_entries(sent, live, scale):
             point = sent.points[at]
             stored = self._entries.peek(point) or _Stored()
             self._entries.put(point, stored.after_read(now, explicit=sent.explicit))
-        for at, ttl, by in written_breakpoints(sent, known):
-            if at > hit and scale.tokens_of(sent.ends[at]) >= sent.regime.least:
-                point, entry = sent.points[at], _Entry(now, lifetime_s(sent.regime, ttl))
+        behind = hit if sent.regime.takes_marks else 0
+        for at, ttl, by in written_breakpoints(sent, known, scale):
+            if at > behind and scale.tokens_of(sent.ends[at]) >= sent.regime.least:
+                point = sent.points[at]
                 stored = self._entries.peek(point) or _Stored()
-                both = (entry, stored.by_rule) if by is BY_MARK else (stored.by_mark, entry)
-                self._entries.put(point, _Stored(*both))
+                self._entries.put(point, stored.after_write(sent, ttl, by, now))
 
     def _count_call(self, sent: SentCall, now: float) -> None:
         way = machine_key(sent)
-        since, calls = self._routes.peek(way) or (now, 0)
-        if now - since >= _MINUTE_S:
-            since, calls = now, 0
-        self._routes.put(way, (since, calls + 1))
+        self._routes.put(way, self._minute_calls(way, now).with_call())
 
     def _calls_this_minute(self, sent: SentCall, now: float) -> int:
-        since, calls = self._routes.peek(machine_key(sent)) or (now, 0)
-        return calls if now - since < _MINUTE_S else 0
+        return self._minute_calls(machine_key(sent), now).calls
+
+    def _minute_calls(self, way: int, now: float) -> MinuteCalls:
+        return (self._routes.peek(way) or MinuteCalls(now)).at(now)
 
 
 def _longest_live(reaches: Iterable[_Reach], now: float) -> tuple[_Reach, _Reach]:
@@ -328,6 +320,6 @@ def _longest_live(reaches: Iterable[_Reach], now: float) -> tuple[_Reach, _Reach
     longest = None
     for reach in reaches:
         longest = longest or reach
-        if reach.entry.surely_lives(now):
+        if reach.entry.is_live(now):
             return reach, longest
     return _NOWHERE, longest or _NOWHERE

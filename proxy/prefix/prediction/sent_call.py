@@ -13,11 +13,12 @@ there in the next one, and what was written with it is not read.
 from array import array
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from itertools import accumulate, pairwise, takewhile
+from itertools import accumulate, takewhile
 from typing import Final
 
 import msgspec
 
+from proxy.caches import openai_breakpoint
 from proxy.caches.regime import Regime
 from proxy.prefix.prompts.prompt import (
     BYTES_PER_TOKEN,
@@ -119,6 +120,7 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         marks: The lifetime of each mark, the caller's own included, by index of its block; ""
             for the provider's own.
         explicit: Whether the provider's own choice of breakpoints is switched off (OpenAI).
+        ttl: The lifetime asked for the whole call; "" for the provider's own.
         tail: How many blocks at the end no later call repeats.
         lines: The lines of leading texts, by index of their block.
         compacted: Whether the gateway shortened the conversation for this call.
@@ -133,6 +135,7 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     blocks: tuple[PromptBlock, ...] = ()
     marks: Mapping[int, str] = {}
     explicit: bool = False
+    ttl: str = ""
     tail: int = 0
     lines: Mapping[int, TextLines] = {}
     compacted: bool = False
@@ -187,19 +190,8 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def implicit_breakpoints(self) -> tuple[int, ...]:
-        """Number of blocks before each message's end that may be an implicit breakpoint.
-
-        Source: OpenAI, prompt caching guide, implicit mode (2026-09).
-        """
-        blocks, talk = self.blocks, self.block_ranges.messages.start
-        leads = talk > len(self.block_ranges.tools)
-        roles = [block.role for block in blocks[talk:]]
-        ends = [
-            at
-            for at, (role, after) in enumerate(pairwise((*roles, "")), talk + 1)
-            if role == "user" or (role == "tool" != after)
-        ]
-        return (talk, *ends) if leads else tuple(ends)
+        """The blocks that may end an implicit breakpoint, as OpenAI has them."""
+        return tuple(openai_breakpoint.implicit_breakpoints(self.blocks))
 
     @property
     def size(self) -> int:

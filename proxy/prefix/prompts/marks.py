@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from proxy.caches import openai_breakpoint
 from proxy.caches.regime import Regime
 from proxy.prefix.prompts.objects import (
     Unplannable,
@@ -188,7 +189,7 @@ def route_marks(
     return {
         at: ttl if ttl in regime.lifetimes else form.others.get(ttl, form.usual)
         for at, ttl in found.items()
-        if form.everywhere or (blocks[at].message >= 0 and blocks[at].role != ASSISTANT)
+        if form.everywhere or openai_breakpoint.takes_mark(blocks[at].role)
     }
 
 

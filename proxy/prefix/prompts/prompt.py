@@ -132,6 +132,11 @@ class PromptBlock(msgspec.Struct, frozen=True):
     size: int
     digest: bytes
 
+    @property
+    def kind(self) -> str:
+        """Its type on the wire, as far as the role says it."""
+        return "tool_result" if self.role == "tool" else "text"
+
 
 _message = msgspec.json.Decoder(PromptMessage).decode
 _text = msgspec.json.Decoder(str).decode

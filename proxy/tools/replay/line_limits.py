@@ -1,6 +1,6 @@
 """The limits of a cache regime: its minimum prefix, its steps, and the cost of writes."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import inf
 from typing import Final, Literal
 
@@ -13,6 +13,7 @@ from proxy.caches import (
     openai_breakpoint,
     openai_interval,
     prefix_unit,
+    slots,
 )
 from proxy.tools.simulator.models import SimulatedModel
 
@@ -57,61 +58,65 @@ def cache_bounds(model: SimulatedModel) -> CacheBounds:
 
 
 def _bounds(regime: str, provider: str) -> CacheBounds:
-    if regime == "implicit":
-        return _IMPLICIT.get(provider, _implicit(longest_prefix.GEMINI))
-    if regime == "block-chain":
-        return _CHAINS.get(provider, _chain(block_chain.VLLM))
-    if regime == "openai-interval" and provider == "azure":
-        return _interval(openai_interval.AZURE)
-    return _OTHERS.get(regime, CacheBounds(caches=False))
+    bounds = _BOUNDS.get(regime)
+    return bounds(provider) if bounds is not None else CacheBounds(caches=False)
 
 
-def _implicit(rules: longest_prefix.LongestPrefixRules) -> CacheBounds:
+def _implicit(provider: str) -> CacheBounds:
+    if provider == slots.PROVIDER:
+        return CacheBounds(least=slots.LLAMA_CPP.least, answers=True)
+    rules = longest_prefix.provider_rules(provider)
     return CacheBounds(
         least=rules.least, step=rules.page, lifetime=rules.lifetime, answers=rules.generated
     )
 
 
-def _chain(rules: block_chain.BlockChainRules) -> CacheBounds:
+def _block_chain(provider: str) -> CacheBounds:
+    rules = block_chain.provider_rules(provider)
     return CacheBounds(
         least=rules.least, step=rules.block, lifetime=rules.lifetime, answers=rules.generated
     )
 
 
-def _interval(rules: openai_interval.OpenAIIntervalRules) -> CacheBounds:
+def _openai_interval(provider: str) -> CacheBounds:
+    rules = openai_interval.provider_rules(provider)
     return CacheBounds(least=rules.least, step=rules.interval, lifetime=rules.idle_most)
 
 
-_IMPLICIT: Final[Mapping[str, CacheBounds]] = {
-    "groq": _implicit(longest_prefix.GROQ),
-    "fireworks": _implicit(longest_prefix.FIREWORKS),
-    "sglang": _implicit(longest_prefix.SGLANG),
-    "llamacpp": CacheBounds(answers=True),
-}
-_CHAINS: Final[Mapping[str, CacheBounds]] = {
-    "mistral": _chain(block_chain.MISTRAL),
-    "xai": _chain(block_chain.XAI),
-}
-_OTHERS: Final[Mapping[str, CacheBounds]] = {
-    "openai-interval": _interval(openai_interval.IN_MEMORY),
-    "openai-breakpoint": CacheBounds(
-        least=openai_breakpoint.OPENAI.least,
+def _openai_breakpoint(provider: str) -> CacheBounds:
+    rules = openai_breakpoint.provider_rules(provider)
+    return CacheBounds(
+        least=rules.least,
         write="write_30m",
-        lifetime=openai_breakpoint.OPENAI.lifetimes["30m"],
+        lifetime=rules.lifetimes["30m"],
         marks=True,
         spoken=False,
-    ),
-    "anthropic-breakpoint": CacheBounds(
-        least=anthropic_breakpoint.ANTHROPIC.least,
-        write="write_5m",
-        lifetime=anthropic_breakpoint.ANTHROPIC.lifetimes["5m"],
-        marks=True,
-    ),
-    "prefix-unit": CacheBounds(
-        step=prefix_unit.DEEPSEEK.step,
-        lifetime=prefix_unit.DEEPSEEK.lifetime,
+    )
+
+
+def _anthropic_breakpoint(provider: str) -> CacheBounds:
+    rules = anthropic_breakpoint.provider_rules(provider)
+    return CacheBounds(
+        least=rules.least, write="write_5m", lifetime=rules.lifetimes["5m"], marks=True
+    )
+
+
+def _prefix_unit(_provider: str) -> CacheBounds:
+    rules = prefix_unit.DEEPSEEK
+    return CacheBounds(
+        step=rules.step,
+        lifetime=rules.lifetime,
         answers=True,
-        units=prefix_unit.DEEPSEEK.every is None,
-        build=prefix_unit.DEEPSEEK.build,
-    ),
+        units=rules.every is None,
+        build=rules.build,
+    )
+
+
+_BOUNDS: Final[Mapping[str, Callable[[str], CacheBounds]]] = {
+    "openai-interval": _openai_interval,
+    "openai-breakpoint": _openai_breakpoint,
+    "anthropic-breakpoint": _anthropic_breakpoint,
+    "implicit": _implicit,
+    "block-chain": _block_chain,
+    "prefix-unit": _prefix_unit,
 }

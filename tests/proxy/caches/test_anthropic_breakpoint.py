@@ -32,7 +32,7 @@ def probe(cache: AnthropicBreakpoints, asked: CachedPrompt) -> int:
 
 
 def test_2_1_a_mark_at_35_looks_at_blocks_35_to_16() -> None:
-    numbered = [at + 1 for at in lookback_blocks(talk(40), 34)]
+    numbered = [at + 1 for at in lookback_blocks(talk(40).blocks, 34, lookback=20)]
 
     assert numbered == list(range(35, 15, -1))
 
@@ -75,9 +75,9 @@ def test_2_1_tool_calls_and_their_results_are_two_positions() -> None:
     results = [block(f"r{n}", 10, message=2, kind="tool_result") for n in range(3)]
     asked = prompt(block("a", 100), *uses, *results)
 
-    assert list(lookback_blocks(asked, 6, AnthropicRules(lookback=1))) == [6, 5, 4]
-    assert list(lookback_blocks(asked, 6, AnthropicRules(lookback=2))) == [6, 5, 4, 3, 2, 1]
-    assert list(lookback_blocks(asked, 6, AnthropicRules(lookback=3))) == [6, 5, 4, 3, 2, 1, 0]
+    assert list(lookback_blocks(asked.blocks, 6, lookback=1)) == [6, 5, 4]
+    assert list(lookback_blocks(asked.blocks, 6, lookback=2)) == [6, 5, 4, 3, 2, 1]
+    assert list(lookback_blocks(asked.blocks, 6, lookback=3)) == [6, 5, 4, 3, 2, 1, 0]
 
 
 def test_2_1_the_lookup_finds_earlier_writes_and_not_stable_content() -> None:

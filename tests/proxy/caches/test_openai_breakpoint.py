@@ -289,13 +289,13 @@ def test_1_2_eligible_are_user_messages_last_tool_answers_and_the_first_develope
         block("w", 1, message=7),
     )
 
-    assert implicit_breakpoints(asked) == [2, 4, 7, 9]
-    assert implicit_breakpoints(prompt(block("t", 1, role="tools"))) == []
-    assert implicit_breakpoints(prompt()) == []
+    assert implicit_breakpoints(asked.blocks) == [2, 4, 7, 9]
+    assert implicit_breakpoints(prompt(block("t", 1, role="tools")).blocks) == []
+    assert implicit_breakpoints(prompt().blocks) == []
 
 
 def test_1_2_consecutive_user_messages_each_end_one() -> None:
-    assert implicit_breakpoints(users(("a", 1), ("b", 1))) == [0, 1]
+    assert implicit_breakpoints(users(("a", 1), ("b", 1)).blocks) == [0, 1]
 
 
 @pytest.mark.parametrize("role", ["tools", "assistant"])
@@ -345,7 +345,7 @@ def test_1_2_a_mark_at_exactly_1024_tokens_is_written() -> None:
 
 
 def test_1_2_a_user_message_of_two_blocks_ends_with_its_second_one() -> None:
-    assert implicit_breakpoints(prompt(block("a", 1), block("b", 1))) == [1]
+    assert implicit_breakpoints(prompt(block("a", 1), block("b", 1)).blocks) == [1]
 
 
 def test_1_2_only_the_developer_block_is_found_beyond_twenty_message_ends() -> None:

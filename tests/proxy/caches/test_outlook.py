@@ -5,8 +5,9 @@ from fractions import Fraction
 import pytest
 
 from proxy.caches.outlook import planning_regime
-from proxy.caches.regimes import REGIMES
+from proxy.caches.regimes import REGIMES, build_cache
 from slo.price import TokenRates
+from tests.proxy.caches.prompts import block, call, prompt, users
 
 RATES = TokenRates(input=2_000, cache_read=100, write_5m=2_500, write_1h=4_000, write_30m=2_500)
 
@@ -34,7 +35,7 @@ def test_azure_offers_one_lifetime():
 
 
 @pytest.mark.parametrize(
-    ("name", "provider", "block", "least"),
+    ("name", "provider", "step", "least"),
     [
         ("openai-interval", "openai", 2_048, 1_024),
         ("block-chain", "vllm", 16, 0),
@@ -45,13 +46,50 @@ def test_azure_offers_one_lifetime():
         ("implicit", "groq", 1, 1_024),
     ],
 )
-def test_where_nothing_is_marked_writes_are_free(name, provider, block, least):
+def test_where_nothing_is_marked_writes_are_free(name, provider, step, least):
     found = planning_regime(name, provider=provider)
 
-    assert (found.block, found.least) == (block, least)
+    assert (found.block, found.least) == (step, least)
     assert not found.writes
     assert not found.takes_marks
     assert 0 < found.lifetimes[""] <= 7_200
+
+
+def test_a_published_lifetime_is_planned_with_however_long_it_is():
+    assert planning_regime("implicit", provider="groq").lifetimes == {"": 7_200.0}
+
+
+@pytest.mark.parametrize(
+    ("name", "provider"),
+    [
+        ("block-chain", "vllm"),
+        ("block-chain", "xai"),
+        ("implicit", "sglang"),
+        ("implicit", "llamacpp"),
+    ],
+)
+def test_a_cache_bounded_by_room_alone_is_planned_with_for_an_hour(name, provider):
+    assert planning_regime(name, provider=provider).lifetimes == {"": 3_600.0}
+
+
+@pytest.mark.parametrize(
+    ("name", "provider", "read"),
+    [
+        ("block-chain", "vllm", 4_080),
+        ("implicit", "sglang", 4_095),
+        ("openai-interval", "openai", 4_096),
+        ("openai-breakpoint", "openai", 4_096),
+        ("prefix-unit", "deepseek", 4_096),
+    ],
+)
+def test_a_repeated_prompt_is_read_but_for_the_token_that_an_engine_computes(name, provider, read):
+    cache, sent = build_cache(name, provider=provider), users(("a", 4_096))
+    if name == "openai-breakpoint":
+        sent = prompt(block("a", 4_096, mark="30m"))
+    call(cache, sent)
+
+    assert planning_regime(name, provider=provider).readable_tokens(4_096, 4_096) == read
+    assert cache.serve(sent, 10.0).read == read
 
 
 def test_bedrock_has_marks_of_its_own_rules():

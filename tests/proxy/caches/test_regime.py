@@ -1,5 +1,7 @@
 """What planning must know of a route's cache."""
 
+from fractions import Fraction
+
 from proxy.caches.regime import Regime
 
 
@@ -11,3 +13,22 @@ def test_a_cache_that_takes_marks_says_so():
 def test_where_nothing_is_known_reading_saves_nothing():
     assert Regime().read == 1
     assert Regime().writes == {}
+
+
+def test_whole_blocks_are_read_and_the_last_token_never_is() -> None:
+    engine = Regime(block=16, fresh=1)
+
+    assert [engine.readable_tokens(160, total) for total in (160, 161, 200)] == [144, 160, 160]
+    assert Regime().readable_tokens(2_000, 2_000) == 2_000
+
+
+def test_a_prefix_below_the_minimum_is_not_read() -> None:
+    assert Regime(least=4_096).readable_tokens(4_000, 5_000) == 0
+    assert Regime(least=4_096).readable_tokens(4_096, 5_000) == 4_096
+
+
+def test_a_mark_that_names_no_lifetime_has_the_shortest_sold() -> None:
+    writes = {"1h": Fraction(2), "5m": Fraction(5, 4)}
+
+    assert Regime(writes=writes, lifetimes={"1h": 3_600.0, "5m": 300.0}).usual_ttl == "5m"
+    assert Regime().usual_ttl == ""

@@ -50,8 +50,8 @@ INTERVAL = Regime(
     lifetimes={"": 300.0},
     block=2_048,
 )
-VLLM = Regime(name="block-chain", provider="vllm", block=16)
-GEMINI = Regime(name="implicit", provider="google", least=4_096, lifetimes={"": 240.0})
+VLLM = Regime(name="block-chain", provider="vllm", block=16, fresh=1)
+GEMINI = Regime(name="implicit", provider="google", least=4_096, lifetimes={"": 240.0}, fresh=1)
 DEEPSEEK = Regime(name="prefix-unit", provider="deepseek", lifetimes={"": 7_200.0}, block=64)
 
 

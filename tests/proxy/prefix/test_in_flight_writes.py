@@ -231,6 +231,16 @@ def test_an_unmarked_write_of_an_automatic_cache_is_waited_for():
     assert seconds(calls, planned_call(users(OPENAI, LONG, ("one", 20))), 10.1) > 0.0
 
 
+def test_what_a_provider_writes_by_itself_is_waited_for_at_the_price_of_a_write():
+    calls = InFlightWrites()
+    before = marked_call("before", ("others", 10_000), regime=OPENAI, marks={})
+    calls.record_write(before, 0.0, streamed=True)
+    calls.mark_readable(before, 2.0)
+    calls.record_write(planned_call(users(OPENAI, LONG)), 10.0, streamed=True)
+
+    assert seconds(calls, planned_call(users(OPENAI, LONG)), 10.0) > 0.0
+
+
 def test_below_the_minimum_nothing_is_written_that_could_be_waited_for(calls):
     dear = TokenRates(input=10**15)
     calls.record_write(marked_call("one", ("rules", 1_000)), 10.0, streamed=True)

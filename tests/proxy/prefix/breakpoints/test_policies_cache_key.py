@@ -3,9 +3,15 @@
 import orjson
 import pytest
 
+from proxy.caches.outlook import planning_regime
 from proxy.caches.regime import Regime
 from proxy.prefix.breakpoints.plan import BreakpointPolicy
-from proxy.prefix.breakpoints.policies import add_cache_key, is_explicit, key_headers
+from proxy.prefix.breakpoints.policies import (
+    add_cache_key,
+    is_explicit,
+    key_headers,
+    requested_lifetime,
+)
 from proxy.prefix.prompts.prompt import Prompt, parse_prompt
 from tests.fakes.planned_body_check import assert_nothing_lost
 
@@ -102,3 +108,23 @@ def test_is_explicit_tells_the_mode_that_is_sent(
     said: dict[str, object], regime: Regime, *, explicit: bool
 ):
     assert is_explicit(prompt(**said), regime) is explicit
+
+
+@pytest.mark.parametrize(
+    ("said", "provider", "ttl"),
+    [
+        ({}, "openai", ""),
+        ({"prompt_cache_options": {"ttl": "12h"}}, "openai", "12h"),
+        ({"prompt_cache_options": {"ttl": "12h"}}, "azure", ""),
+        ({"prompt_cache_options": {"ttl": "7d"}}, "openai", ""),
+        ({"prompt_cache_options": {"ttl": 12}}, "openai", ""),
+        ({"prompt_cache_options": "12h"}, "openai", ""),
+    ],
+)
+def test_the_lifetime_asked_for_a_whole_call_counts_where_it_is_sold(
+    said: dict[str, object], provider: str, ttl: str
+):
+    regime = planning_regime("openai-breakpoint", provider=provider)
+
+    assert requested_lifetime(prompt(**said), regime) == ttl
+    assert requested_lifetime(prompt(**said), INTERVAL) == ""

@@ -3,14 +3,12 @@
 import msgspec
 import pytest
 
+from proxy.caches.entries import BY_MARK, BY_RULE
 from proxy.prefix.prediction.lookups import (
-    BY_MARK,
-    BY_RULE,
     UnstoredPrefixes,
     has_stored_nothing,
     lifetime_s,
     lookup_places,
-    readable_tokens,
     stores_at_breakpoints,
     written_breakpoints,
 )
@@ -20,7 +18,6 @@ from slo.usage import Usage
 from tests.proxy.prefix.sent_calls import (
     ANTHROPIC,
     DEEPSEEK,
-    GEMINI,
     OPENAI,
     VLLM,
     sent_chat,
@@ -72,6 +69,25 @@ def test_openai_looks_up_the_end_of_the_leading_texts_and_the_last_21_ends():
     assert sorted(set(lookup_places(call))) == [1, *range(11, 32)]
 
 
+def test_openai_looks_up_the_last_21_ends_alone_where_no_text_leads():
+    assert sorted(set(lookup_places(users(OPENAI, *MANY)))) == list(range(20, 41))
+
+
+@pytest.mark.parametrize(("provider", "count"), [("openai", 80), ("azure", 50)])
+def test_each_provider_looks_up_its_own_number_of_marks(provider, count):
+    regime = msgspec.structs.replace(OPENAI, provider=provider)
+    many = tuple((f"m{at}", 100) for at in range(100))
+    call = users(regime, *many, marks=dict.fromkeys(range(100), "30m"), explicit=True)
+
+    assert len(set(lookup_places(call))) == count
+
+
+def test_the_lifetime_asked_for_the_whole_call_is_the_one_of_its_own_end():
+    call = users(OPENAI, *MANY, ttl="12h")
+
+    assert list(written_breakpoints(call, 0)) == [(40, "12h", BY_RULE)]
+
+
 def test_openai_takes_the_last_of_consecutive_tool_responses():
     call = sent_chat(OPENAI, ("user", "a"), ("assistant", "b"), ("tool", "c"), ("tool", "d"))
 
@@ -81,15 +97,6 @@ def test_openai_takes_the_last_of_consecutive_tool_responses():
 def test_deepseek_stores_the_shared_prefix_and_the_whole_prompt():
     assert {at for at, _, _ in written_breakpoints(users(DEEPSEEK, *MANY), 7)} == {7, 40}
     assert {at for at, _, _ in written_breakpoints(users(DEEPSEEK, *MANY), 0)} == {40}
-
-
-def test_at_least_one_token_is_fresh_where_any_prefix_is_read():
-    assert readable_tokens(users(VLLM, ("a", 160)), 160, 160) == 144
-    assert readable_tokens(users(ANTHROPIC, ("a", 2_000)), 2_000, 2_000) == 2_000
-
-
-def test_a_prefix_below_the_minimum_is_not_read():
-    assert readable_tokens(users(GEMINI, ("a", 5_000)), 4_000, 5_000) == 0
 
 
 def test_a_cache_bounded_by_room_has_no_lifetime():

@@ -1,4 +1,4 @@
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace as replaced
 
 import msgspec
@@ -8,11 +8,6 @@ from hypothesis import strategies as st
 
 from proxy.caches import (
     anthropic_breakpoint,
-    block_chain,
-    longest_prefix,
-    openai_breakpoint,
-    openai_interval,
-    prefix_unit,
 )
 from proxy.caches.port import Cache, CachedPrompt, Served, Ttl
 from proxy.caches.port import TokenBlock as CachedBlock
@@ -25,10 +20,7 @@ from slo.usage import Usage
 from tests.proxy.caches.prompts import tokens
 from tests.proxy.prefix.sent_calls import (
     ANTHROPIC,
-    DEEPSEEK,
-    GEMINI,
     INTERVAL,
-    OPENAI,
     VLLM,
     block,
     sent_chat,
@@ -88,7 +80,7 @@ def served(cache: Cache, prompt: CachedPrompt, now: float) -> Served:
     return found
 
 
-GAPS = st.sampled_from([3.0, 200.0, 290.0, 400.0, 2_000.0, 5_000.0])
+GAPS = st.sampled_from([1.0, 3.0, 200.0, 290.0, 400.0, 2_000.0, 5_000.0])
 
 
 @settings(max_examples=35, deadline=None)
@@ -115,82 +107,6 @@ def test_the_expected_read_at_anthropic_is_the_one_of_its_cache_model(calls, bed
         assert found.tokens <= found.found <= found.stored <= found.known
         assert expected_usage(call, found, prompt.tokens) == usage(real)
         chains.record_call(call, usage(real), now)
-
-
-@pytest.mark.slow
-@settings(max_examples=35, deadline=None)
-@given(st.lists(st.tuples(conversations(), st.data(), GAPS, st.booleans()), min_size=2, max_size=6))
-def test_the_expected_read_at_openai_is_the_one_of_its_cache_model(calls):
-    cache = openai_breakpoint.OpenAIBreakpoints(
-        openai_breakpoint.OpenAIBreakpointRules(least=LEAST)
-    )
-    regime = msgspec.structs.replace(OPENAI, least=LEAST)
-    chains, now = PrefixChainIndex(), 0.0
-    for pieces, data, gap, explicit in calls:
-        now += gap
-        places = [at for at, piece in enumerate(pieces) if piece[0] not in {"tools", "assistant"}]
-        at = data.draw(st.sets(st.sampled_from(places), max_size=5)) if places else set()
-        marks: dict[int, Ttl] = dict.fromkeys(at, "30m")
-        call, prompt = both(pieces, marks, regime, explicit=explicit)
-        found = chains.expect_read(call, now)
-        real = served(cache, prompt, now)
-
-        assert found.tokens == real.read
-        assert expected_usage(call, found, prompt.tokens) == usage(real)
-        chains.record_call(call, usage(real), now)
-
-
-ANYWHERE = [
-    (VLLM, block_chain.BlockChain),
-    (
-        msgspec.structs.replace(GEMINI, least=LEAST),
-        lambda: longest_prefix.LongestPrefix(replaced(longest_prefix.GEMINI, least=LEAST)),
-    ),
-]
-
-
-def compared(
-    cache: Cache, regime: Regime, calls: Iterable[tuple[list[Piece], float]]
-) -> Iterator[tuple[ExpectedRead, Served]]:
-    """What is expected of each call, so long after the one before, and what its model reads."""
-    chains, now = PrefixChainIndex(), 0.0
-    for pieces, gap in calls:
-        now += gap
-        call, prompt = both(pieces, {}, regime)
-        found = chains.expect_read(call, now)
-        real = served(cache, prompt, now)
-        yield found, real
-        chains.record_call(call, usage(real), now)
-
-
-@pytest.mark.parametrize(("regime", "model"), ANYWHERE, ids=["vllm", "gemini"])
-@settings(max_examples=20, deadline=None)
-@given(calls=st.lists(st.tuples(conversations(), GAPS), min_size=2, max_size=6))
-def test_the_expected_read_of_any_prefix_is_the_one_of_the_cache_model(regime, model, calls):
-    for found, real in compared(model(), regime, calls):
-        assert found.tokens == real.read
-
-
-ONE_MACHINE = replaced(openai_interval.IN_MEMORY, machines=1, interval=64, step=64, least=64)
-AT_LEAST = [
-    (
-        msgspec.structs.replace(INTERVAL, block=64, least=64),
-        lambda: openai_interval.OpenAIIntervals(ONE_MACHINE),
-    ),
-    (DEEPSEEK, prefix_unit.PrefixUnits),
-]
-
-
-@pytest.mark.parametrize(("regime", "model"), AT_LEAST, ids=["interval", "units"])
-@settings(max_examples=20, deadline=None)
-@given(
-    calls=st.lists(
-        st.tuples(conversations(), st.sampled_from([3.0, 290.0, 400.0])), min_size=2, max_size=6
-    )
-)
-def test_the_expected_read_never_exceeds_the_cache_models(regime, model, calls):
-    for found, real in compared(model(), regime, calls):
-        assert found.tokens <= real.read
 
 
 def test_no_read_is_expected_of_a_prompt_never_sent():

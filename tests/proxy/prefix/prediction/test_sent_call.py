@@ -45,7 +45,7 @@ def test_equal_prompt_beginnings_have_equal_points():
 
 
 def test_without_a_conversation_only_the_end_of_leading_texts_may_be_a_breakpoint():
-    assert sent_chat(VLLM, ("system", "a")).implicit_breakpoints == (1,)
+    assert sent_chat(VLLM, ("system", "a")).implicit_breakpoints == (0,)
     assert sent_chat(VLLM).implicit_breakpoints == ()
 
 
