@@ -43,7 +43,7 @@ test-fast: $(READY)
 
 # The fast tests of rooms that touch nothing outside, for another interpreter:
 # make test-pure PYTHON=python3.13 VENV=.venv-3.13
-PURE := $(addprefix tests/,compaction/facts proxy/catalog proxy/prefix/prompts proxy/tokens proxy/providers slo/policies)
+PURE := $(addprefix tests/,compaction/facts proxy/catalog proxy/prefix/prompts proxy/tokens proxy/providers slo/policies slo/toml)
 test-pure: $(READY)
 	$(BIN)/python -m pytest -q -n 2 $(PURE) $(ARGS)
 

@@ -14,12 +14,11 @@ import msgspec
 
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.load import load
-from proxy.catalog.problems import BadCatalog
-from proxy.catalog.source import decode_toml, parse
 from proxy.settings import Settings, upstream_keys
 from slo.ladder_levels import RESERVED_LEVELS
 from slo.policies.file import Policies, models, read
-from slo.policies.table import InvalidPolicies, LocatedValue, PolicyMistake, make_mistake
+from slo.toml.nodes import Node, decode_toml, parse_toml
+from slo.toml.problems import InvalidFile, Problem
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -46,7 +45,7 @@ def read_catalog(settings: Settings) -> Catalog:
     """The shipped catalog with the user's file over it.
 
     Raises:
-        BadCatalog: With every problem found.
+        InvalidFile: With every problem found.
         OSError: If the user's file cannot be read.
     """
     shipped = resources.files("proxy.catalog").joinpath("models.toml").read_text(encoding="utf8")
@@ -69,22 +68,16 @@ def read_policies(settings: Settings, known: Catalog | None = None) -> Policies:
         known: The models that calls may be rerouted to; None for whichever the file names.
 
     Raises:
-        InvalidPolicies: With every mistake found.
+        InvalidFile: With every problem found.
         OSError: If the file cannot be read.
     """
     if settings.policies is None:
         return Policies()
     raw, file = settings.policies.read_bytes(), str(settings.policies)
-    try:
-        top = parse(decode_toml(raw, file), file)
-    except BadCatalog as bad:
-        raise InvalidPolicies(
-            PolicyMistake(file=each.file, line=each.line, where="", what=each.what, fix=each.fix)
-            for each in bad.problems
-        ) from None
+    top = parse_toml(decode_toml(raw, file), file)
     found = read(top)
     if known is not None and (unknown := list(_unknown_models(top, known))):
-        raise InvalidPolicies(unknown)
+        raise InvalidFile(unknown)
     return found
 
 
@@ -92,8 +85,7 @@ def read_snapshot(settings: Settings) -> Snapshot:
     """Both files, and the policies checked against the catalog; blocks.
 
     Raises:
-        BadCatalog: With every problem found.
-        InvalidPolicies: With every mistake found.
+        InvalidFile: With every problem found.
         OSError: If a file cannot be read.
     """
     known = read_catalog(settings)
@@ -108,14 +100,13 @@ def upstreams_with_keys(known: Catalog) -> frozenset[str]:
     )
 
 
-def _unknown_models(top: LocatedValue, known: Catalog) -> Iterator[PolicyMistake]:
-    """A mistake for each model that policies name and the catalog lacks."""
-    for where, place in models(top):
-        name = place.value
+def _unknown_models(top: Node, known: Catalog) -> Iterator[Problem]:
+    """A problem for each model that policies name and the catalog lacks."""
+    for node in models(top):
+        name = node.value
         if known.find(name) is None:
-            others = (
-                known.models if where.startswith("ceilings.") else [*known.models, *RESERVED_LEVELS]
-            )
+            is_ceiling = node.name.startswith("ceilings.")
+            others = known.models if is_ceiling else [*known.models, *RESERVED_LEVELS]
             close = get_close_matches(name, others, n=1)
             fix = f"did you mean {close[0]}?" if close else _UNKNOWN
-            yield make_mistake(place, where, f"names {name}, which the catalog has not", fix)
+            yield node.problem(f"names {name}, which the catalog has not", fix)

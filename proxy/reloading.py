@@ -21,12 +21,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 from sqlalchemy.exc import SQLAlchemyError
 
-from proxy.catalog.problems import BadCatalog, report
 from proxy.configuration import Prepare, Snapshot, read_snapshot
 from proxy.errors import OperatorError
 from proxy.records.amounts import quantity
 from proxy.settings import Settings
-from slo.policies.table import InvalidPolicies
+from slo.toml.problems import InvalidFile
 
 _log = logging.getLogger("thriftgate.reload")
 
@@ -95,10 +94,8 @@ class Reloader(Collector):
         try:
             snapshot = await asyncio.to_thread(read_snapshot, self._settings)
             commits = [await prepare(snapshot) for prepare in self._rooms]
-        except (BadCatalog, InvalidPolicies, OperatorError, OSError, SQLAlchemyError) as error:
-            self._note_failure(
-                report(error.problems) if isinstance(error, BadCatalog) else str(error)
-            )
+        except (InvalidFile, OperatorError, OSError, SQLAlchemyError) as error:
+            self._note_failure(str(error))
             return False
         for commit in commits:
             commit()

@@ -41,6 +41,13 @@ BROAD = {
     "proxy/services/planning/planning.py",
     "proxy/services/compaction/compactor.py",
 }
+#: Where TOML is parsed: what an operator writes is read with its lines by `slo/toml`; the demo
+#: reads texts that are shipped with it.
+TOML_PARSERS = {
+    "proxy/tools/demo/conversation.py",
+    "slo/toml/line_numbers.py",
+    "slo/toml/nodes.py",
+}
 #: Sources without a twin of their own, and where they are tested instead.
 TESTED_ELSEWHERE: dict[str, str] = {
     "proxy/cli/check.py": "tests/proxy/cli/test_main.py",
@@ -152,6 +159,18 @@ def test_broad_excepts_stand_in_three_places_only(trees):
     }
 
     assert broad <= BROAD
+
+
+def test_toml_is_parsed_in_one_place(trees):
+    readers = {
+        path
+        for path, tree in trees.items()
+        if not path.startswith("tests/")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom) and "tomllib" in ast.unparse(node)
+    }
+
+    assert readers <= TOML_PARSERS
 
 
 def test_every_source_has_its_twin():

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from proxy.catalog.entries import Model, Route, Upstream
 from proxy.catalog.families import SNAPSHOT, UnlistedModels
-from proxy.catalog.problems import Problem
+from slo.toml.problems import Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

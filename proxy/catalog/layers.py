@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
-from proxy.catalog.fields import TableFields, checked_value, suggest_name
-from proxy.catalog.problems import Problem
-from proxy.catalog.source import Node
+from slo.toml.nodes import Node
+from slo.toml.problems import Problem
+from slo.toml.table_reader import TableReader, checked_value, suggest_name
 
 Table = dict[str, Node]
 
 
-def upstreams(files: list[TableFields]) -> Table:
+def upstreams(files: list[TableReader]) -> Table:
     """Each upstream's fields by name, later files over earlier ones."""
     merged: Table = {}
     for file in files:
@@ -20,7 +20,7 @@ def upstreams(files: list[TableFields]) -> Table:
     return merged
 
 
-def models(files: list[TableFields]) -> Table:
+def models(files: list[TableReader]) -> Table:
     """Each model's fields by id, later files over earlier ones, ``like`` followed."""
     merged: Table = {}
     for file in files:

@@ -10,12 +10,12 @@ from proxy.catalog import layers, numbers, prices
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import ABILITIES, REGIMES, TRAITS, Model, Route, Upstream
 from proxy.catalog.families import Family, UnlistedModels, fine_tunes, inherit_from_family
-from proxy.catalog.fields import TableFields, checked_choice, checked_value
 from proxy.catalog.layers import Table
-from proxy.catalog.problems import BadCatalog, Problem
-from proxy.catalog.source import Node, parse
 from proxy.catalog.upstreams import upstream
 from slo.price import Tariff
+from slo.toml.nodes import Node, parse_toml
+from slo.toml.problems import InvalidFile, Problem
+from slo.toml.table_reader import TableReader, checked_choice, checked_value
 
 _TOP = ("default", "default_upstream", "families", "upstreams", "models")
 _FAMILY = ("names", "upstream", "like")
@@ -39,12 +39,12 @@ def load(
         names: What problems call the two.
 
     Raises:
-        BadCatalog: With every problem found, if any is more than a warning.
+        InvalidFile: With every problem found, if any is more than a warning.
     """
     problems: list[Problem] = []
     texts = [shipped] if user is None else [shipped, user]
     named = zip(texts, names, strict=False)
-    files = [TableFields(parse(text, name), _TOP, problems) for text, name in named]
+    files = [TableReader(parse_toml(text, name), _TOP, problems) for text, name in named]
     places = {
         name: (upstream(name, node, problems), node.value.get("discount"))
         for name, node in layers.upstreams(files).items()
@@ -58,7 +58,7 @@ def load(
     unlisted = _default_upstream(files, upstreams)
     found = tuple(dict.fromkeys(problems))
     if not all(problem.warning for problem in found):
-        raise BadCatalog(found)
+        raise InvalidFile(found)
     stated = {node.value["id"].value for node in files[0].elements("models")}
     whole = {
         name: model if name in stated else _complete_from_families(model, families)
@@ -80,14 +80,14 @@ def load(
 
 
 def _families(
-    files: list[TableFields], models: Mapping[str, Model], upstreams: Mapping[str, Upstream]
+    files: list[TableReader], models: Mapping[str, Model], upstreams: Mapping[str, Upstream]
 ) -> tuple[Family, ...]:
     """The families of all files, the last file's first."""
     found: list[Family] = []
     for file in reversed(files):
         for node in file.elements("families"):
-            table = TableFields(node, _FAMILY, file.problems)
-            names, like = table.text("names"), table.choice("like", models)
+            table = TableReader(node, _FAMILY, file.problems)
+            names, like = table.text("names", "gpt-*"), table.choice("like", models)
             upstream = upstreams.get(table.choice("upstream", upstreams))
             if not names or upstream is None:
                 fix = 'write { names = "gpt-*", upstream = "openai" }'
@@ -98,7 +98,7 @@ def _families(
     return tuple(found)
 
 
-def _default_upstream(files: list[TableFields], upstreams: Collection[str]) -> str:
+def _default_upstream(files: list[TableReader], upstreams: Collection[str]) -> str:
     """The upstream of names that no family has, by the last file that names one; "" for none."""
     said = [file.choice("default_upstream", upstreams) for file in files]
     return next((name for name in reversed(said) if name), "")
@@ -113,7 +113,7 @@ def _complete_from_families(model: Model, families: tuple[Family, ...]) -> Model
     return replace(model, routes=routes)
 
 
-def _default(files: list[TableFields], upstreams: Collection[str]) -> str:
+def _default(files: list[TableReader], upstreams: Collection[str]) -> str:
     """The upstream of calls that name no model, by the last file that names one."""
     said = [file.choice("default", upstreams) for file in files if "default" in file.nodes]
     if not said:
@@ -129,7 +129,7 @@ def _model(
     known: Collection[str],
     problems: list[Problem],
 ) -> Model:
-    table = TableFields(node, _MODEL, problems)
+    table = TableReader(node, _MODEL, problems)
     own = {key: each for key, each in table.nodes.items() if key in _ROUTE}
     nodes = table.elements("routes")
     if "routes" in table.nodes and "upstream" in table.nodes:
@@ -150,7 +150,7 @@ def _model(
 
 
 def _other_models(
-    table: TableFields, key: str, name: str, known: Collection[str]
+    table: TableReader, key: str, name: str, known: Collection[str]
 ) -> tuple[str, ...]:
     """Names of other models of the catalog."""
     places = table.elements(key)
@@ -168,7 +168,7 @@ def _inherit_fields(own: Table, route: Node, problems: list[Problem]) -> Node:
 
 
 def _route(name: str, node: Node, places: _Places, problems: list[Problem]) -> Route:
-    table = TableFields(node, _ROUTE, problems)
+    table = TableReader(node, _ROUTE, problems)
     upstream, discount = places.get(table.choice("upstream", places), (_NOWHERE, None))
     if "upstream" not in table.nodes:
         problems.append(node.problem("has no upstream", 'write upstream = "openai" or another'))
@@ -179,7 +179,7 @@ def _route(name: str, node: Node, places: _Places, problems: list[Problem]) -> R
     return Route(
         name=f"{upstream.name}/{name}",
         upstream=upstream,
-        model=table.text("model"),
+        model=table.text("model") or "",
         tariff=_tariff(table, table.nodes.get("discount", discount)),
         window=table.get("window", int),
         max_output=table.get("max_output", int),
@@ -191,7 +191,7 @@ def _route(name: str, node: Node, places: _Places, problems: list[Problem]) -> R
     )
 
 
-def _tariff(table: TableFields, discount: Node | None) -> Tariff | None:
+def _tariff(table: TableReader, discount: Node | None) -> Tariff | None:
     """The route's prices; None if it has none, or says ``price = "unknown"``."""
     part = numbers.discount(discount, table.problems) if discount else Fraction(0)
     node = table.nodes.get("price")
@@ -204,12 +204,12 @@ def _tariff(table: TableFields, discount: Node | None) -> Tariff | None:
     return prices.tariff(node, part, table.problems)
 
 
-def _traits(table: TableFields) -> frozenset[str]:
+def _traits(table: TableReader) -> frozenset[str]:
     found = {checked_choice(node, TRAITS, table.problems) for node in table.elements("traits")}
     return frozenset(found - {""})
 
 
-def _abilities(table: TableFields) -> frozenset[str] | None:
+def _abilities(table: TableReader) -> frozenset[str] | None:
     if "can" not in table.nodes:
         return None
     found = {checked_choice(node, ABILITIES, table.problems) for node in table.elements("can")}

@@ -5,11 +5,11 @@ from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from fractions import Fraction
 
-from proxy.catalog.fields import describe_value
-from proxy.catalog.problems import Problem
-from proxy.catalog.source import Node
 from slo.decimals import normalize_decimal
 from slo.price import PeakWindow
+from slo.toml.nodes import Node
+from slo.toml.problems import Problem
+from slo.toml.table_reader import describe_value
 
 _NANOS = 1_000_000_000
 _DECIMAL = re.compile(r"\d{1,9}(\.\d{1,30})?")

@@ -7,10 +7,10 @@ from fractions import Fraction
 from itertools import pairwise
 
 from proxy.catalog import numbers
-from proxy.catalog.fields import TableFields, checked_value
-from proxy.catalog.problems import Problem
-from proxy.catalog.source import Node
 from slo.price import OffPeakDiscount, PricePeriod, PriceSheet, PriceStep, Tariff, TokenRates
+from slo.toml.nodes import Node
+from slo.toml.problems import Problem
+from slo.toml.table_reader import TableReader, checked_value
 
 _BUCKETS = TokenRates.__struct_fields__
 _TIERS = ("batch", "flex", "priority", "ultrafast")
@@ -20,7 +20,7 @@ _EVER = float("-inf")
 
 def tariff(node: Node, discount: Fraction, problems: list[Problem]) -> Tariff:
     """Read the prices of a table, through time; its faults are added to ``problems``."""
-    table = TableFields(node, (*_CHANGE, "changes"), problems)
+    table = TableReader(node, (*_CHANGE, "changes"), problems)
     changes = table.elements("changes")
     prices = replace(node, value={k: v for k, v in table.nodes.items() if k != "changes"})
     periods = [_period(prices, problems)]
@@ -39,7 +39,7 @@ def _apply_change(before: Node, change: Node, problems: list[Problem]) -> Node:
     Service tiers with rates of their own cannot when the standard rates move: the provider has
     said nothing about them, so they are unknown from then on.
     """
-    later = TableFields(change, _CHANGE, problems)
+    later = TableReader(change, _CHANGE, problems)
     if "since" not in later.nodes:
         problems.append(change.problem("has no since", "write the day it is valid from"))
     said: dict[str, Node] = before.value
@@ -65,7 +65,7 @@ def _is_listed(tier: Node) -> bool:
 
 
 def _period(prices: Node, problems: list[Problem]) -> PricePeriod:
-    table = TableFields(prices, _CHANGE, problems)
+    table = TableReader(prices, _CHANGE, problems)
     standard = PriceSheet(rates=_rates(table), steps=_steps(table))
     sheets = {"": standard}
     for tier, node in _entries(table, "service", _TIERS).items():
@@ -84,12 +84,12 @@ def _period(prices: Node, problems: list[Problem]) -> PricePeriod:
     )
 
 
-def _entries(table: TableFields, key: str, known: tuple[str, ...]) -> dict[str, Node]:
+def _entries(table: TableReader, key: str, known: tuple[str, ...]) -> dict[str, Node]:
     """The entries of a table inside, checked for names not known; {} if there is none."""
-    return TableFields(table.nodes[key], known, table.problems).nodes if key in table.nodes else {}
+    return TableReader(table.nodes[key], known, table.problems).nodes if key in table.nodes else {}
 
 
-def _rates(table: TableFields) -> TokenRates:
+def _rates(table: TableReader) -> TokenRates:
     """The rates a table says; suspicious ones are warned about."""
     nodes = table.nodes
     rates = TokenRates(
@@ -106,10 +106,10 @@ def _rates(table: TableFields) -> TokenRates:
     return rates
 
 
-def _steps(table: TableFields) -> tuple[PriceStep, ...]:
+def _steps(table: TableReader) -> tuple[PriceStep, ...]:
     steps: list[PriceStep] = []
     for node in table.elements("long"):
-        step = TableFields(node, (*_BUCKETS, "above"), table.problems)
+        step = TableReader(node, (*_BUCKETS, "above"), table.problems)
         above = step.get("above", int)
         if above is None:
             table.problems.append(node.problem("has no above", "write above = 200_000"))
@@ -125,7 +125,7 @@ def _listed_sheet(node: Node, standard: PriceSheet, problems: list[Problem]) -> 
     Where long calls have rates of their own at standard service and are not listed here, what
     they cost at this service is unknown.
     """
-    table = TableFields(node, (*_BUCKETS, "long"), problems)
+    table = TableReader(node, (*_BUCKETS, "long"), problems)
     unknown = tuple(PriceStep(above=step.above, rates=TokenRates()) for step in standard.steps)
     return PriceSheet(rates=_rates(table), steps=_steps(table) or unknown)
 
@@ -146,7 +146,7 @@ def _scale_sheet(
     return PriceSheet(rates=scale(standard.rates), steps=steps)
 
 
-def _regions(table: TableFields) -> dict[str, Fraction]:
+def _regions(table: TableReader) -> dict[str, Fraction]:
     factors = {
         region: numbers.factor(node, table.problems)
         for region, node in table.entries("region").items()
@@ -155,7 +155,7 @@ def _regions(table: TableFields) -> dict[str, Fraction]:
 
 
 def _off_peak(node: Node, problems: list[Problem]) -> OffPeakDiscount | None:
-    table = TableFields(node, ("factor", "peak", "holidays"), problems)
+    table = TableReader(node, ("factor", "peak", "holidays"), problems)
     factor = table.nodes.get("factor")
     if factor is None:
         problems.append(node.problem("has no factor", 'write factor = "0.5"'))

@@ -7,9 +7,9 @@ from urllib.parse import SplitResult, urlsplit
 
 from proxy.catalog import numbers
 from proxy.catalog.entries import Kind, Upstream
-from proxy.catalog.fields import TableFields, checked_value
-from proxy.catalog.problems import Problem
-from proxy.catalog.source import Node
+from slo.toml.nodes import Node
+from slo.toml.problems import Problem
+from slo.toml.table_reader import TableReader, checked_value
 
 _KINDS: Final[dict[str, Kind]] = {"openai": "openai", "anthropic": "anthropic"}
 _KEYS: Final = (
@@ -28,29 +28,29 @@ _VALUE: Final = re.compile(r"[\t -~\x80-\xff]*")
 
 def upstream(name: str, node: Node, problems: list[Problem]) -> Upstream:
     """Read the upstream of a table; its faults are added to ``problems``."""
-    table = TableFields(node, _KEYS, problems)
+    table = TableReader(node, _KEYS, problems)
     if "discount" in table.nodes:
         numbers.discount(table.nodes["discount"], problems)
     return Upstream(
         name=name,
         kind=_KINDS.get(table.choice("kind", _KINDS), "openai"),
         base_url=_address(table),
-        key_env=table.text("key_env"),
+        key_env=table.text("key_env", "PROVIDER_API_KEY") or "",
         key_header=_key_header(table),
-        provider=table.text("provider"),
-        region=table.text("region"),
-        asks_usage=table.get("asks_usage", bool) is not False,
-        serves_responses=table.get("serves_responses", bool) is not False,
-        tells_misses=table.get("tells_misses", bool) is True,
-        bills_abandoned=table.get("bills_abandoned", bool) is not False,
+        provider=table.text("provider") or "",
+        region=table.text("region", "eu") or "",
+        asks_usage=table.flag("asks_usage", default=True),
+        serves_responses=table.flag("serves_responses", default=True),
+        tells_misses=table.flag("tells_misses", default=False),
+        bills_abandoned=table.flag("bills_abandoned", default=True),
         headers=_headers(table),
-        adapts=table.get("adapts", bool) is True,
+        adapts=table.flag("adapts", default=False),
     )
 
 
-def _address(table: TableFields) -> str:
+def _address(table: TableReader) -> str:
     """The address without a slash at its path's end; "" where it is none."""
-    said = table.text("base_url")
+    said = table.get("base_url", str) or ""
     place = table.nodes.get("base_url", table.node)
     try:
         address = urlsplit(said if said.startswith(("http://", "https://")) else "")
@@ -92,14 +92,14 @@ def _is_host(name: str) -> bool:
         return False
 
 
-def _key_header(table: TableFields) -> str:
-    name = table.text("key_header").lower()
+def _key_header(table: TableReader) -> str:
+    name = (table.text("key_header", "x-api-key") or "").lower()
     if name:
         _check_name(name, table.nodes["key_header"], table.problems)
     return name
 
 
-def _headers(table: TableFields) -> dict[str, str]:
+def _headers(table: TableReader) -> dict[str, str]:
     headers: dict[str, str] = {}
     for name, node in table.entries("headers").items():
         value = headers[name] = checked_value(node, str, table.problems) or ""

@@ -27,10 +27,10 @@ def check() -> None:
     settings = session.settings()
     known = session.catalog(settings)
     from proxy.api.serving import descriptor_limit
-    from proxy.catalog.problems import report
     from proxy.cli.storage_checks import descriptor_counts, folder_problem
     from proxy.cli.warnings import notes_model_obstacle
     from proxy.store.sql.database import open_database
+    from slo.toml.problems import report
 
     try:
         if settings.database_url:

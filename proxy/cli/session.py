@@ -40,13 +40,13 @@ def settings() -> Settings:
 
 def catalog(chosen: Settings | None = None) -> Catalog:
     """The catalog that the settings name; without settings, those of this process."""
-    from proxy.catalog.problems import BadCatalog, report
     from proxy.configuration import read_catalog
+    from slo.toml.problems import InvalidFile
 
     try:
         return read_catalog(chosen or settings())
-    except BadCatalog as bad:
-        fail(report(bad.problems))
+    except InvalidFile as bad:
+        fail(str(bad))
     except OSError as error:
         fail(f"The catalog cannot be read: {error}. THRIFTGATE_CATALOG names it.")
 
@@ -62,7 +62,7 @@ def shipped_catalog() -> Catalog:
 def policies(chosen: Settings, known: Catalog | None = None) -> Policies:
     """The policies that the settings name, their models checked against a catalog if given."""
     from proxy.configuration import read_policies
-    from slo.policies.table import InvalidPolicies
+    from slo.toml.problems import InvalidFile
 
     try:
         if chosen.redis_url:
@@ -70,7 +70,7 @@ def policies(chosen: Settings, known: Catalog | None = None) -> Policies:
 
             check_counters(chosen)
         return read_policies(chosen, known)
-    except InvalidPolicies as bad:
+    except InvalidFile as bad:
         fail(str(bad))
     except ValueError as error:
         fail(f"THRIFTGATE_REDIS_URL: {error}")

@@ -100,9 +100,9 @@ def _phases(
     terminal: Terminal, scenario: str, served: Collection[str]
 ) -> tuple[ScenarioPhase, ...]:
     """The phases of a scenario file, or of the one that is shipped by that name."""
-    from proxy.catalog.problems import BadCatalog
-    from proxy.catalog.source import decode_toml
     from proxy.tools.simulator.scenario import read
+    from slo.toml.nodes import decode_toml
+    from slo.toml.problems import InvalidFile
 
     try:
         if scenario == INCIDENT:
@@ -112,7 +112,7 @@ def _phases(
         else:
             text = decode_toml(Path(scenario).read_bytes(), scenario)
         return read(text, scenario, served)
-    except BadCatalog as bad:
+    except InvalidFile as bad:
         return terminal.fail(str(bad))
     except OSError as error:
         return terminal.fail(f"--scenario {scenario} cannot be read: {error.strerror}.")

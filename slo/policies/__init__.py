@@ -1,1 +1,1 @@
-"""Reads a policies file: tables in, values out, every mistake with its line and its fix."""
+"""Reads a policies file: tables in, values out, every problem with its line and its fix."""

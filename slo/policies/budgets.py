@@ -27,18 +27,16 @@ from slo.budget import (
     OnStoreLoss,
     UnpricedPolicy,
 )
-from slo.decimals import normalize_decimal
-from slo.policies.table import (
+from slo.decimals import (
     DOLLARS_PATTERN,
-    NAME_PATTERN,
     NANOS_PER_DOLLAR,
-    TableReader,
-    describe_value,
     nanos_of_dollars,
-    suggestion,
+    normalize_decimal,
     whole_number,
 )
+from slo.policies.entries import NAME_PATTERN, entry_name
 from slo.reservations import MAX_AMOUNT
+from slo.toml.table_reader import TableReader, describe_value
 from slo.window import Window
 
 _MAX_ALERTS = 10
@@ -50,16 +48,16 @@ KEYS = (
 
 
 def budget(table: TableReader) -> Budget:
-    """The budget of a table, with stand-ins where it has mistakes."""
+    """The budget of a table, with stand-ins where it has problems."""
     scope = _scope(table)
-    unit = table.choice("unit", BudgetUnit)
+    unit = table.member("unit", BudgetUnit)
     hard = table.flag("hard", default=True)
     return Budget(
-        name=table.name("assistants-month"),
+        name=entry_name(table, "assistants-month"),
         scope=scope,
         of=_subject_filter(table, scope),
         unit=unit or BudgetUnit.REQUESTS,
-        window=table.choice("window", Window) or Window.MONTH,
+        window=table.member("window", Window) or Window.MONTH,
         limit=_limit(table, unit),
         hard=hard,
         hold=_hold_policy(table, unit),
@@ -71,15 +69,13 @@ def budget(table: TableReader) -> Budget:
 
 def _scope(table: TableReader) -> str:
     known = (*SCOPES, f"{LABEL_PREFIX}NAME")
-    if "scope" not in table.entries:
-        table.add_mistake("scope", "is missing", f"write one of {', '.join(known)}")
+    if "scope" not in table.nodes:
+        table.add_problem("scope", "is missing", f"write one of {', '.join(known)}")
     scope = table.text("scope", "team")
-    if scope is None or scope in SCOPES:
-        return scope or ""
-    if not scope.startswith(LABEL_PREFIX):
-        table.add_mistake("scope", f"is {describe_value(scope)}", suggestion(scope, known))
-    elif not NAME_PATTERN.fullmatch(scope.removeprefix(LABEL_PREFIX)):
-        table.add_mistake(
+    if scope is None or not scope.startswith(LABEL_PREFIX):
+        return "" if scope is None else table.choice("scope", known)
+    if not NAME_PATTERN.fullmatch(scope.removeprefix(LABEL_PREFIX)):
+        table.add_problem(
             "scope", f"is {describe_value(scope)}", f'name the label: "{LABEL_PREFIX}project"'
         )
     return scope
@@ -90,32 +86,32 @@ def _subject_filter(table: TableReader, scope: str) -> str:
     if of is None:
         return EVERY
     if scope == "organization" and of != EVERY:
-        table.add_mistake("of", "picks one organization, and there is one", "leave it out")
+        table.add_problem("of", "picks one organization, and there is one", "leave it out")
     if scope in {"team", "key"} and not of:
-        table.add_mistake("of", f"is empty, and every call has a {scope}", 'write a name, or "*"')
+        table.add_problem("of", f"is empty, and every call has a {scope}", 'write a name, or "*"')
     return of
 
 
 def _limit(table: TableReader, unit: BudgetUnit | None) -> int:
     """In nano-dollars, tokens or requests; 1 where it is wrong, or its unit is."""
-    if "limit" not in table.entries:
-        table.add_mistake(
+    if "limit" not in table.nodes:
+        table.add_problem(
             "limit", "is missing", 'write limit = "500" for dollars, 500 for all else'
         )
         return 1
     if unit is None:
         return 1
-    value = table.entries["limit"].value
+    value = table.nodes["limit"].value
     exact = nanos_of_dollars(value) if unit is BudgetUnit.USD else whole_number(value)
     if exact is None:
-        table.add_mistake("limit", f"is {describe_value(value)}", _limit_fix(value, unit))
+        table.add_problem("limit", f"is {describe_value(value)}", _limit_fix(value, unit))
     elif not 1 <= exact <= MAX_AMOUNT:
         most = (
             f"{MAX_AMOUNT // NANOS_PER_DOLLAR:,} dollars"
             if unit is BudgetUnit.USD
             else f"{MAX_AMOUNT:,}"
         )
-        table.add_mistake(
+        table.add_problem(
             "limit", f"is {describe_value(value)}", f"write more than 0, and at most {most}"
         )
     return exact or 1
@@ -130,35 +126,33 @@ def _limit_fix(value: object, unit: BudgetUnit) -> str:
 
 
 def _hold_policy(table: TableReader, unit: BudgetUnit | None) -> HoldPolicy:
-    if unit is BudgetUnit.REQUESTS and "hold" in table.entries:
-        table.add_mistake("hold", "says nothing of requests, which count 1 each", "leave it out")
-    return table.choice("hold", HoldPolicy, HoldPolicy.P95) or HoldPolicy.P95
+    if unit is BudgetUnit.REQUESTS and "hold" in table.nodes:
+        table.add_problem("hold", "says nothing of requests, which count 1 each", "leave it out")
+    return table.member("hold", HoldPolicy, HoldPolicy.P95) or HoldPolicy.P95
 
 
 def _on_loss(table: TableReader, *, hard: bool) -> OnStoreLoss:
     default = OnStoreLoss.CLOSED if hard else OnStoreLoss.OPEN
-    said = table.choice("on_loss", OnStoreLoss, default) or default
+    said = table.member("on_loss", OnStoreLoss, default) or default
     if not hard and said is not OnStoreLoss.OPEN:
         fix = "write hard = true, or leave on_loss out"
-        table.add_mistake("on_loss", "refuses calls, and the budget is not hard", fix)
+        table.add_problem("on_loss", "refuses calls, and the budget is not hard", fix)
     return said
 
 
 def _unpriced_policy(table: TableReader, unit: BudgetUnit | None, *, hard: bool) -> UnpricedPolicy:
-    if "unpriced" in table.entries and (
-        unit in {BudgetUnit.TOKENS, BudgetUnit.REQUESTS} or not hard
-    ):
-        table.add_mistake("unpriced", "says nothing but of hard dollars", "leave it out")
-    return table.choice("unpriced", UnpricedPolicy, UnpricedPolicy.OWN) or UnpricedPolicy.OWN
+    if "unpriced" in table.nodes and (unit in {BudgetUnit.TOKENS, BudgetUnit.REQUESTS} or not hard):
+        table.add_problem("unpriced", "says nothing but of hard dollars", "leave it out")
+    return table.member("unpriced", UnpricedPolicy, UnpricedPolicy.OWN) or UnpricedPolicy.OWN
 
 
 def _alerts(table: TableReader) -> tuple[int, ...]:
-    if "alerts" not in table.entries:
+    if "alerts" not in table.nodes:
         return (50, 80, 95)
-    said = [whole_number(place.value) for place in table.array("alerts")]
+    said = [whole_number(node.value) for node in table.elements("alerts")]
     percents = [percent for percent in said if percent is not None and 1 <= percent <= 100]
     is_sound = len(percents) == len(said) <= _MAX_ALERTS and percents == sorted(set(percents))
     if not is_sound:
         fix = f"write up to {_MAX_ALERTS} percents from 1 to 100, ascending: [50, 80, 95]"
-        table.add_mistake("alerts", "is no list of percents", fix)
+        table.add_problem("alerts", "is no list of percents", fix)
     return tuple(percents)

@@ -14,16 +14,15 @@ unpriced = "own"                         # the default; or refuse, allow: as of 
 
 from slo.budget import EVERY, UnpricedPolicy
 from slo.ceiling import Ceiling, CeilingStep
-from slo.decimals import normalize_decimal
-from slo.policies.table import (
+from slo.decimals import (
     DOLLARS_PATTERN,
     NANOS_PER_DOLLAR,
-    TableReader,
-    describe_value,
     nanos_of_dollars,
-    suggestion,
+    normalize_decimal,
 )
+from slo.policies.entries import entry_name
 from slo.reservations import MAX_AMOUNT
+from slo.toml.table_reader import TableReader, checked_choice, describe_value
 
 _MAX_MODELS = 10
 _EXAMPLE = '"0.05"'
@@ -32,23 +31,23 @@ KEYS = ("name", "team", "feature", "limit", "on_exceed", "cheaper", "unpriced")
 
 
 def ceiling(table: TableReader) -> Ceiling:
-    """The ceiling of a table, with stand-ins where it has mistakes."""
+    """The ceiling of a table, with stand-ins where it has problems."""
     steps = _steps(table)
     return Ceiling(
-        name=table.name("suggestions"),
+        name=entry_name(table, "suggestions"),
         team=_team(table),
         feature=_feature(table),
         limit=_limit(table),
         on_exceed=steps,
         cheaper=_cheaper(table, steps),
-        unpriced=table.choice("unpriced", UnpricedPolicy, UnpricedPolicy.OWN) or UnpricedPolicy.OWN,
+        unpriced=table.member("unpriced", UnpricedPolicy, UnpricedPolicy.OWN) or UnpricedPolicy.OWN,
     )
 
 
 def _team(table: TableReader) -> str:
     team = table.text("team", EVERY)
     if team == "":
-        table.add_mistake("team", "is empty, and every call has a team", 'write a name, or "*"')
+        table.add_problem("team", "is empty, and every call has a team", 'write a name, or "*"')
     return EVERY if team is None else team
 
 
@@ -59,19 +58,19 @@ def _feature(table: TableReader) -> str:
 
 def _limit(table: TableReader) -> int:
     """In nano-dollars; 1 where it is wrong."""
-    if "limit" not in table.entries:
-        table.add_mistake("limit", "is missing", f"write limit = {_EXAMPLE} for five cents a call")
+    if "limit" not in table.nodes:
+        table.add_problem("limit", "is missing", f"write limit = {_EXAMPLE} for five cents a call")
         return 1
-    value = table.entries["limit"].value
+    value = table.nodes["limit"].value
     exact = nanos_of_dollars(value)
     if exact is None:
         meant = normalize_decimal(value)
         example = f'"{meant}"' if DOLLARS_PATTERN.fullmatch(meant) else _EXAMPLE
         fix = f"write dollars of at most 9 decimals as a string: {example}"
-        table.add_mistake("limit", f"is {describe_value(value)}", fix)
+        table.add_problem("limit", f"is {describe_value(value)}", fix)
     elif not 1 <= exact <= MAX_AMOUNT:
         most = f"{MAX_AMOUNT // NANOS_PER_DOLLAR:,} dollars"
-        table.add_mistake(
+        table.add_problem(
             "limit", f"is {describe_value(value)}", f"write more than 0, and at most {most}"
         )
     return exact or 1
@@ -79,37 +78,34 @@ def _limit(table: TableReader) -> int:
 
 def _steps(table: TableReader) -> tuple[CeilingStep, ...]:
     """The steps to take, in order."""
-    if "on_exceed" not in table.entries:
+    if "on_exceed" not in table.nodes:
         return tuple(CeilingStep)
-    known = list(CeilingStep)
+    known = [str(step) for step in CeilingStep]
     steps: list[CeilingStep] = []
-    for place in table.array("on_exceed"):
-        said = place.value
-        if not isinstance(said, str) or said not in known:
-            fix = suggestion(said, known) if isinstance(said, str) else f'write "{known[0]}"'
-            table.add_mistake("on_exceed", f"holds {describe_value(said)}", fix)
-        elif said in steps:
-            table.add_mistake("on_exceed", f"holds {said} twice", "take one out")
-        else:
-            steps.append(CeilingStep(said))
+    for node in table.elements("on_exceed"):
+        step = checked_choice(node, known, table.problems)
+        if step in steps:
+            table.add_problem("on_exceed", f"holds {step} twice", "take one out")
+        elif step:
+            steps.append(CeilingStep(step))
     if CeilingStep.REFUSE in steps[:-1]:
-        table.add_mistake("on_exceed", "goes on after refuse", "let refuse be the last")
+        table.add_problem("on_exceed", "goes on after refuse", "let refuse be the last")
     return tuple(steps)
 
 
 def _cheaper(table: TableReader, steps: tuple[CeilingStep, ...]) -> tuple[str, ...]:
     """The models to go to."""
-    if "cheaper" not in table.entries:
-        if CeilingStep.CHEAPER in steps and "on_exceed" in table.entries:
+    if "cheaper" not in table.nodes:
+        if CeilingStep.CHEAPER in steps and "on_exceed" in table.nodes:
             fix = 'write cheaper = ["gpt-5.4-mini"], or others'
-            table.add_mistake("cheaper", "is missing, and on_exceed says cheaper", fix)
+            table.add_problem("cheaper", "is missing, and on_exceed says cheaper", fix)
         return ()
-    said = [place.value for place in table.array("cheaper")]
+    said = [node.value for node in table.elements("cheaper")]
     names = [name for name in said if isinstance(name, str) and 0 < len(name) <= 256]
     if not len(set(names)) == len(said) <= _MAX_MODELS:
         fix = f"write up to {_MAX_MODELS} names of models, each once"
-        table.add_mistake("cheaper", "is no list of models", fix)
+        table.add_problem("cheaper", "is no list of models", fix)
     if CeilingStep.CHEAPER not in steps:
         fix = 'write "cheaper" in on_exceed too, or leave it out'
-        table.add_mistake("cheaper", "is never used: on_exceed does not say cheaper", fix)
+        table.add_problem("cheaper", "is never used: on_exceed does not say cheaper", fix)
     return tuple(names)

@@ -9,14 +9,11 @@ from slo.budget import Budget
 from slo.ceiling import Ceiling
 from slo.objective import Objective
 from slo.policies import budgets, ceilings, objectives, sinks
+from slo.policies.entries import read_entries
 from slo.policies.sinks import Sink
-from slo.policies.table import (
-    InvalidPolicies,
-    LocatedValue,
-    PolicyMistake,
-    TableReader,
-    read_entries,
-)
+from slo.toml.nodes import Node
+from slo.toml.problems import InvalidFile, Problem
+from slo.toml.table_reader import TableReader
 
 
 class Policies(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,45 +25,42 @@ class Policies(msgspec.Struct, frozen=True, kw_only=True):
     sinks: tuple[Sink, ...] = ()
 
 
-def read(top: LocatedValue) -> Policies:
-    """The promises of a file.
+def read(top: Node) -> Policies:
+    """The policies of a file.
 
     Args:
         top: The whole text, a table.
 
     Raises:
-        InvalidPolicies: With every mistake found.
+        InvalidFile: With every problem found.
     """
-    mistakes: list[PolicyMistake] = []
-    table = TableReader(top, "", ("budgets", "objectives", "ceilings", "sinks"), mistakes)
+    problems: list[Problem] = []
+    table = TableReader(top, ("budgets", "objectives", "ceilings", "sinks"), problems)
     found = Policies(
-        budgets=read_entries(table, "budgets", budgets.KEYS, budgets.budget, mistakes),
-        objectives=read_entries(
-            table, "objectives", objectives.KEYS, objectives.objective, mistakes
-        ),
-        ceilings=read_entries(table, "ceilings", ceilings.KEYS, ceilings.ceiling, mistakes),
-        sinks=read_entries(table, "sinks", sinks.KEYS, sinks.sink, mistakes),
+        budgets=read_entries(table, "budgets", budgets.KEYS, budgets.budget),
+        objectives=read_entries(table, "objectives", objectives.KEYS, objectives.objective),
+        ceilings=read_entries(table, "ceilings", ceilings.KEYS, ceilings.ceiling),
+        sinks=read_entries(table, "sinks", sinks.KEYS, sinks.sink),
     )
-    if mistakes:
-        raise InvalidPolicies(mistakes)
+    if problems:
+        raise InvalidFile(problems)
     return found
 
 
-def models(top: LocatedValue) -> Iterator[tuple[str, LocatedValue]]:
-    """The models that ladders and ceilings name, each with its entry: ``objectives.chat.ladder``.
+def models(top: Node) -> Iterator[Node]:
+    """The models that ladders and ceilings name.
 
     Args:
-        top: A file that was read without a mistake.
+        top: A file that was read without a problem.
     """
-    for where, place in _names(top, "objectives", "ladder"):
-        if ladder_levels.is_model(place.value):
-            yield where, place
+    for node in _names(top, "objectives", "ladder"):
+        if ladder_levels.is_model(node.value):
+            yield node
     yield from _names(top, "ceilings", "cheaper")
 
 
-def _names(top: LocatedValue, kind: str, key: str) -> Iterator[tuple[str, LocatedValue]]:
+def _names(top: Node, kind: str, key: str) -> Iterator[Node]:
     """All values that the entries of a kind hold in an array."""
     for entry in top.value[kind].value if kind in top.value else ():
         if key in entry.value:
-            where = f"{kind}.{entry.value['name'].value}.{key}"
-            yield from ((where, place) for place in entry.value[key].value)
+            yield from entry.value[key].value

@@ -32,12 +32,14 @@ from decimal import Decimal
 from msgspec.structs import replace
 
 from slo.alert import Severity
+from slo.decimals import nanos_of_dollars, whole_number
 from slo.duration import parse_duration
 from slo.ladder_levels import ELSEWHERE, SHED, effective_ladder, is_name
 from slo.objective import EVERY, BurnAlert, Enforce, Metric, Objective, RequestKind
 from slo.objective_validation import alert_problem, target_key, validate_objective
-from slo.policies.table import TableReader, describe_value, nanos_of_dollars
+from slo.policies.entries import entry_name
 from slo.reservations import MAX_AMOUNT
+from slo.toml.table_reader import TableReader, describe_value
 
 _COMMON = ("name", "team", "feature", "calls", "metric", "enforce", "ladder")
 _TIMED = frozenset({"p", "under", "alert_at"})
@@ -59,18 +61,18 @@ _SHARE, _FLOOR, _SECONDS, _NANOS, _BURN = 0.99999, 0.01, 600.0, 1, 1.0
 
 
 def objective(table: TableReader) -> Objective:
-    """The objective of a table, with stand-ins where it has mistakes."""
-    metric = table.choice("metric", Metric)
+    """The objective of a table, with stand-ins where it has problems."""
+    metric = table.member("metric", Metric)
     common = _with_common_fields(table, metric)
     if metric is None:
         return common
-    for key in table.entries:
+    for key in table.nodes:
         if key in KEYS and key not in _METRIC_KEYS[metric] and key not in _COMMON:
-            table.add_mistake(key, f"says nothing of {metric}", "leave it out")
+            table.add_problem(key, f"says nothing of {metric}", "leave it out")
     made = _with_metric_fields(table, metric, common)
     found = validate_objective(made)
     for flaw in found:
-        table.add_mistake(flaw.key, flaw.what, flaw.fix)
+        table.add_problem(flaw.key, flaw.what, flaw.fix)
     if metric is Metric.CACHE or any(flaw.key == target_key(metric) for flaw in found):
         return made
     return replace(made, alerts=_alerts(table, made))
@@ -79,12 +81,12 @@ def objective(table: TableReader) -> Objective:
 def _with_common_fields(table: TableReader, metric: Metric | None) -> Objective:
     """The objective with the fields that all metrics share, and placeholders for the rest."""
     default = RequestKind.STREAMS if metric is Metric.TTFT else RequestKind.ALL
-    enforce = table.choice("enforce", Enforce, Enforce.ALERT) or Enforce.ALERT
+    enforce = table.member("enforce", Enforce, Enforce.ALERT) or Enforce.ALERT
     return Objective(
-        name=table.name("chat-ttft"),
+        name=entry_name(table, "chat-ttft"),
         team=_team(table),
         feature=_name_or_every(table.text("feature", EVERY)),
-        calls=table.choice("calls", RequestKind, default) or default,
+        calls=table.member("calls", RequestKind, default) or default,
         metric=Metric.ERRORS,
         target=_SHARE,
         enforce=enforce,
@@ -107,7 +109,7 @@ def _with_metric_fields(table: TableReader, metric: Metric, common: Objective) -
 def _team(table: TableReader) -> str:
     team = _name_or_every(table.text("team", EVERY))
     if not team:
-        table.add_mistake("team", "is empty, and every call has a team", 'write a name, or "*"')
+        table.add_problem("team", "is empty, and every call has a team", 'write a name, or "*"')
     return team
 
 
@@ -117,8 +119,8 @@ def _name_or_every(said: str | None) -> str:
 
 def _target(table: TableReader, key: str) -> float:
     """The share of good events; a stand-in where the file has none that is a number."""
-    if key not in table.entries:
-        table.add_mistake(key, "is missing", f"write {_EXAMPLES[key]}")
+    if key not in table.nodes:
+        table.add_problem(key, "is missing", f"write {_EXAMPLES[key]}")
         share = None
     else:
         share = _share(table, key, of=100 if key == "p" else 1)
@@ -128,17 +130,17 @@ def _target(table: TableReader, key: str) -> float:
 
 
 def _clear(table: TableReader) -> float | None:
-    share = _share(table, "clear") if "clear" in table.entries else None
+    share = _share(table, "clear") if "clear" in table.nodes else None
     return None if share is None else float(share)
 
 
 def _share(table: TableReader, key: str, of: int = 1) -> Decimal | None:
     """A number as a part of this; ``1%`` is 0.01 of 1."""
-    value = table.entries[key].value
+    value = table.nodes[key].value
     is_percent = isinstance(value, str) and value.endswith("%")
     number = _number(value[:-1] if is_percent else value, is_text=is_percent)
     if number is None:
-        table.add_mistake(
+        table.add_problem(
             key, f"is {describe_value(value)}", f"write {_EXAMPLES.get(key, f'{key} = 0.73')}"
         )
         return None
@@ -163,55 +165,55 @@ def _number(value: object, *, is_text: bool = False) -> Decimal | None:
 
 def _seconds(table: TableReader, key: str, example: str) -> float:
     """A duration; a stand-in where the file has none."""
-    if key not in table.entries:
-        table.add_mistake(key, "is missing", f'write {key} = "{example}"')
+    if key not in table.nodes:
+        table.add_problem(key, "is missing", f'write {key} = "{example}"')
         return _SECONDS
-    value = table.entries[key].value
+    value = table.nodes[key].value
     found = parse_duration(value) if isinstance(value, str) else None
     if found is None:
         fix = f'write a number and ms, s, m, h or d: {key} = "{example}"'
-        table.add_mistake(key, f"is {describe_value(value)}", fix)
+        table.add_problem(key, f"is {describe_value(value)}", fix)
     return _SECONDS if found is None else found
 
 
 def _nanos(table: TableReader) -> int:
     """Dollars in nano-dollars; a stand-in where the file has none."""
-    if "under" not in table.entries:
-        table.add_mistake("under", "is missing", 'write dollars as a string: under = "0.05"')
+    if "under" not in table.nodes:
+        table.add_problem("under", "is missing", 'write dollars as a string: under = "0.05"')
         return _NANOS
-    value = table.entries["under"].value
+    value = table.nodes["under"].value
     exact = nanos_of_dollars(value)
     if exact is None or not 1 <= exact <= MAX_AMOUNT:
         fix = 'write dollars above 0 of at most 9 decimals as a string: under = "0.05"'
-        table.add_mistake("under", f"is {describe_value(value)}", fix)
+        table.add_problem("under", f"is {describe_value(value)}", fix)
         return _NANOS
     return exact
 
 
 def _min_prompt(table: TableReader) -> int:
-    if "min_prompt" not in table.entries:
+    if "min_prompt" not in table.nodes:
         return 1024
-    said = table.whole_number("min_prompt")
+    value = table.nodes["min_prompt"].value
+    said = whole_number(value)
     if said is None or not 1 <= said <= MAX_AMOUNT:
-        value = table.entries["min_prompt"].value
-        table.add_mistake("min_prompt", f"is {describe_value(value)}", "write tokens, 1 or more")
+        table.add_problem("min_prompt", f"is {describe_value(value)}", "write tokens, 1 or more")
         return 1024
     return said
 
 
 def _ladder(table: TableReader) -> tuple[str, ...]:
-    levels = [place.value for place in table.array("ladder")]
+    levels = [node.value for node in table.elements("ladder")]
     if all(isinstance(level, str) and is_name(level) for level in levels):
-        is_array = "ladder" not in table.entries or isinstance(table.entries["ladder"].value, list)
+        is_array = "ladder" not in table.nodes or isinstance(table.nodes["ladder"].value, list)
         return tuple(levels) if is_array else (ELSEWHERE, SHED)
-    table.add_mistake("ladder", "has a level without a name", 'write "elsewhere", models, "shed"')
+    table.add_problem("ladder", "has a level without a name", 'write "elsewhere", models, "shed"')
     return ELSEWHERE, SHED
 
 
 def _alerts(table: TableReader, made: Objective) -> tuple[BurnAlert, ...]:
     said = table.tables("alert_at", _ALERT_KEYS)
     if len(said) > _MAX_ALERTS:
-        table.add_mistake("alert_at", f"has over {_MAX_ALERTS} alerts", "leave some out")
+        table.add_problem("alert_at", f"has over {_MAX_ALERTS} alerts", "leave some out")
     return tuple(_alert(each, made) for each in said[:_MAX_ALERTS])
 
 
@@ -219,19 +221,19 @@ def _alert(table: TableReader, made: Objective) -> BurnAlert:
     alert = BurnAlert(
         burn=_burn(table),
         over=_seconds(table, "over", "30m"),
-        severity=table.choice("severity", Severity, Severity.PAGE) or Severity.PAGE,
+        severity=table.member("severity", Severity, Severity.PAGE) or Severity.PAGE,
     )
     for flaw in alert_problem(alert, made):
-        table.add_mistake(flaw.key, flaw.what, flaw.fix)
+        table.add_problem(flaw.key, flaw.what, flaw.fix)
     return alert
 
 
 def _burn(table: TableReader) -> float:
-    if "burn" not in table.entries:
-        table.add_mistake("burn", "is missing", "write burn = 6")
+    if "burn" not in table.nodes:
+        table.add_problem("burn", "is missing", "write burn = 6")
         return _BURN
-    value = table.entries["burn"].value
+    value = table.nodes["burn"].value
     number = _number(value)
     if number is None:
-        table.add_mistake("burn", f"is {describe_value(value)}", "write a number: burn = 6")
+        table.add_problem("burn", f"is {describe_value(value)}", "write a number: burn = 6")
     return _BURN if number is None else float(number)

@@ -17,7 +17,8 @@ from typing import Final
 import msgspec
 
 from slo.alert import Severity
-from slo.policies.table import TableReader, describe_value
+from slo.policies.entries import entry_name
+from slo.toml.table_reader import TableReader, describe_value
 
 #: What a table of a sink may say.
 KEYS = ("name", "kind", "url_env", "secret_env", "at_least")
@@ -58,26 +59,26 @@ class Sink(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def sink(table: TableReader) -> Sink:
-    """The sink of a table, with stand-ins where it has mistakes."""
-    kind = table.choice("kind", SinkKind)
+    """The sink of a table, with stand-ins where it has problems."""
+    kind = table.member("kind", SinkKind)
     url_env = _variable(table, "url_env", "ALERTS_URL")
-    if "url_env" not in table.entries:
-        table.add_mistake(
+    if "url_env" not in table.nodes:
+        table.add_problem(
             "url_env", "is missing", "name the environment variable that holds the URL"
         )
     secret_env = _variable(table, "secret_env", "ALERTS_SECRET")
-    if kind is SinkKind.WEBHOOK and "secret_env" not in table.entries:
+    if kind is SinkKind.WEBHOOK and "secret_env" not in table.nodes:
         fix = "name the environment variable that holds what signs"
-        table.add_mistake("secret_env", "is missing", fix)
-    if kind in _URL_ALONE and "secret_env" in table.entries:
+        table.add_problem("secret_env", "is missing", fix)
+    if kind in _URL_ALONE and "secret_env" in table.nodes:
         what = f"says nothing to {_URL_ALONE[kind]}, whose URL is the secret"
-        table.add_mistake("secret_env", what, "leave it out")
+        table.add_problem("secret_env", what, "leave it out")
     return Sink(
-        name=table.name("on-call"),
+        name=entry_name(table, "on-call"),
         kind=kind or SinkKind.WEBHOOK,
         url_env=url_env,
         secret_env=secret_env,
-        at_least=table.choice("at_least", Severity, Severity.TICKET) or Severity.TICKET,
+        at_least=table.member("at_least", Severity, Severity.TICKET) or Severity.TICKET,
     )
 
 
@@ -89,8 +90,8 @@ def _variable(table: TableReader, key: str, example: str) -> str:
     if not _VARIABLE.fullmatch(name):
         # It may be the secret itself, which is not to be printed.
         what = "names no environment variable" if name else f"is {describe_value(name)}"
-        table.add_mistake(key, what, f'write the name of one: {key} = "{example}"')
+        table.add_problem(key, what, f'write the name of one: {key} = "{example}"')
         return ""
     if name.upper().startswith(_SETTINGS):
-        table.add_mistake(key, f"begins with {_SETTINGS}, as settings do", "name it otherwise")
+        table.add_problem(key, f"begins with {_SETTINGS}, as settings do", "name it otherwise")
     return name

@@ -4,10 +4,10 @@ import json
 from collections.abc import Iterable
 from decimal import Decimal
 
+from slo.decimals import NANOS_PER_DOLLAR
 from slo.duration import format_duration
 from slo.objective import EVERY, BurnAlert, Enforce, Metric, Objective, RequestKind
 from slo.objective_validation import target_key
-from slo.policies.table import NANOS_PER_DOLLAR
 
 
 def objectives_toml(objectives: Iterable[Objective]) -> str:

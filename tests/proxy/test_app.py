@@ -26,11 +26,11 @@ from proxy.api.serving import (
     tune_garbage_collector,
 )
 from proxy.app import Gateway, gateway
-from proxy.catalog.problems import BadCatalog
 from proxy.configuration import read_catalog
 from proxy.settings import Settings
 from proxy.store.journal.journal import Journal
 from proxy.store.store import Store
+from slo.toml.problems import InvalidFile
 from tests.fakes.asgi import Connection, asked, refusal, scope
 from tests.fakes.receipts import a_receipt
 
@@ -128,7 +128,7 @@ def test_a_bad_catalog_starts_nothing(settings, tmp_path):
         async with gateway(settings):
             raise AssertionError
 
-    with pytest.raises(BadCatalog):
+    with pytest.raises(InvalidFile):
         asyncio.run(work())
     assert not settings.folder.exists()
 

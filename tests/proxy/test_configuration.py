@@ -8,7 +8,7 @@ from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
 from proxy.configuration import read_policies
 from proxy.settings import Settings
-from slo.policies.table import InvalidPolicies
+from slo.toml.problems import InvalidFile
 from tests.fakes.call_dependencies import route
 
 ONE = """
@@ -27,9 +27,9 @@ def chosen(folder: Path, text: str = ONE) -> Settings:
 
 
 def test_mistakes_in_policies_name_their_lines(tmp_path):
-    with pytest.raises(InvalidPolicies, match=r"policies\.toml:7: budgets\.day\.limit"):
+    with pytest.raises(InvalidFile, match=r"policies\.toml:7: budgets\.day\.limit"):
         read_policies(chosen(tmp_path, ONE.replace('"5"', '"0"')))
-    with pytest.raises(InvalidPolicies, match=r"policies\.toml:1: is not TOML"):
+    with pytest.raises(InvalidFile, match=r"policies\.toml:1: is not TOML"):
         read_policies(chosen(tmp_path, "[[budgets]"))
 
 
@@ -65,19 +65,19 @@ def test_models_that_the_catalog_lacks_are_named_with_line_and_fix(tmp_path):
     known = Catalog(
         models={"small": Model(id="small", routes=(route(),))}, upstreams={}, default=route()
     )
-    with pytest.raises(InvalidPolicies) as bad:
+    with pytest.raises(InvalidFile) as bad:
         read_policies(found, known)
 
     file, o = found.policies, "objectives.o.ladder"
     assert str(bad.value).splitlines() == [
-        f"{file}:8: {o}: names elsewher, which the catalog has not; did you mean elsewhere?",
-        f"{file}:9: {o}: names smal, which the catalog has not; did you mean small?",
+        f"{file}:8: {o}[0]: names elsewher, which the catalog has not; did you mean elsewhere?",
+        f"{file}:9: {o}[1]: names smal, which the catalog has not; did you mean small?",
         (
-            f"{file}:11: {o}: names x, which the catalog has not;"
+            f"{file}:11: {o}[3]: names x, which the catalog has not;"
             " write a model's public name, or add it to the catalog"
         ),
         (
-            f"{file}:24: ceilings.c.cheaper: names smal, which the catalog has not;"
+            f"{file}:24: ceilings.c.cheaper[1]: names smal, which the catalog has not;"
             " did you mean small?"
         ),
     ]

@@ -1,6 +1,6 @@
 import pytest
 
-from slo.decimals import normalize_decimal
+from slo.decimals import nanos_of_dollars, normalize_decimal, whole_number
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,15 @@ from slo.decimals import normalize_decimal
 )
 def test_a_decimal_is_said_with_a_point_and_never_a_hundred_times_larger(said, meant):
     assert normalize_decimal(said) == meant
+
+
+@pytest.mark.parametrize(
+    ("value", "nanos"),
+    [("0.05", 50_000_000), (2, 2_000_000_000), ("1e3", None), (0.5, None), (True, None)],
+)
+def test_dollars_are_exact_or_none(value, nanos):
+    assert nanos_of_dollars(value) == nanos
+
+
+def test_a_whole_number_is_no_flag():
+    assert [whole_number(each) for each in (3, True, 3.0, "3")] == [3, None, None, None]

@@ -20,14 +20,14 @@ from typing import Final
 
 import msgspec
 
-from proxy.catalog.fields import TableFields, checked_choice, describe_value
-from proxy.catalog.problems import BadCatalog, Problem
-from proxy.catalog.source import Node, parse
 from proxy.tools.simulator.fault_directives import NAMES, FaultDirectives
 from proxy.tools.simulator.fault_directives import parse_directives as parse_cues
 from proxy.tools.simulator.limits import RateAllowance
 from slo.duration import format_duration as duration
 from slo.duration import parse_duration
+from slo.toml.nodes import Node, parse_toml
+from slo.toml.problems import InvalidFile, Problem
+from slo.toml.table_reader import TableReader, checked_choice, describe_value
 
 _KEYS: Final = ("at", "for", "models", "slow", "fault", "share", "requests_per_minute")
 
@@ -122,33 +122,33 @@ def read(text: str, file: str, models: Collection[str]) -> tuple[ScenarioPhase, 
         models: Those that are simulated.
 
     Raises:
-        BadCatalog: With every problem found, by file and line.
+        InvalidFile: With every problem found, by file and line.
     """
     problems: list[Problem] = []
-    top = TableFields(parse(text, file), ("phases",), problems)
+    top = TableReader(parse_toml(text, file), ("phases",), problems)
     found = tuple(_phase(each, models, problems) for each in top.elements("phases"))
     if not found and not problems:
         problems.append(top.node.problem("has no phases", "write a table [[phases]]"))
     if problems:
-        raise BadCatalog(problems)
+        raise InvalidFile(problems)
     return found
 
 
 def _phase(node: Node, models: Collection[str], problems: list[Problem]) -> ScenarioPhase:
-    fields = TableFields(node, _KEYS, problems)
+    fields = TableReader(node, _KEYS, problems)
     named = [checked_choice(each, models, problems) for each in fields.elements("models")]
     if "at" not in fields.nodes:
         problems.append(node.problem("has no `at`", 'write at = "0s" for from the start'))
     if not {"slow", "fault", "requests_per_minute"} & fields.nodes.keys():
-        what = "does nothing"
-        problems.append(node.problem(what, "write slow, fault or requests_per_minute"))
+        fix = "write slow, fault or requests_per_minute"
+        problems.append(node.problem("does nothing", fix))
     if "share" in fields.nodes and "fault" not in fields.nodes:
-        problems.append(fields.nodes["share"].problem("is of no fault", "write a fault, too"))
+        fields.add_problem("share", "is of no fault", "write a fault, too")
     at, lasts = _duration(fields, "at"), _duration(fields, "for")
     limit = fields.get("requests_per_minute", int)
     if limit == 0:
-        node = fields.nodes["requests_per_minute"]
-        problems.append(node.problem("is 0", 'write fault = "429" to refuse all calls'))
+        fix = 'write fault = "429" to refuse all calls'
+        fields.add_problem("requests_per_minute", "is 0", fix)
     return ScenarioPhase(
         at=at or 0.0,
         until=None if lasts is None else (at or 0.0) + lasts,
@@ -160,19 +160,19 @@ def _phase(node: Node, models: Collection[str], problems: list[Problem]) -> Scen
     )
 
 
-def _duration(fields: TableFields, key: str) -> float | None:
+def _duration(fields: TableReader, key: str) -> float | None:
     """Seconds; None where the key is absent."""
-    text = fields.get(key, str)
+    text = fields.text(key, "10m")
     if text is None:
         return None
     found = parse_duration(text)
     if found is None:
-        mend = 'write a duration, such as "90s" or "10m"'
-        fields.problems.append(fields.nodes[key].problem(f'is "{text}"', mend))
+        fix = 'write a duration, such as "90s" or "10m"'
+        fields.add_problem(key, f'is "{text}"', fix)
     return found
 
 
-def _number(fields: TableFields, key: str, most: float) -> float:
+def _number(fields: TableReader, key: str, most: float) -> float:
     """A number above 0 and up to this; 1 where the key is absent."""
     node = fields.nodes.get(key)
     if node is None:
@@ -180,17 +180,17 @@ def _number(fields: TableFields, key: str, most: float) -> float:
     value = node.value
     is_number = isinstance(value, int | Decimal) and not isinstance(value, bool)
     if not is_number or not 0 < value <= most:
-        mend = f"write a number above 0 and up to {most:g}"
-        fields.problems.append(node.problem(f"is {describe_value(value)}", mend))
+        fix = f"write a number above 0 and up to {most:g}"
+        fields.add_problem(key, f"is {describe_value(value)}", fix)
         return 1.0
     return float(value)
 
 
-def _fault(fields: TableFields) -> str:
+def _fault(fields: TableReader) -> str:
     """A fault directive; "" where the key is absent."""
-    text = fields.text("fault")
+    text = fields.text("fault", "503") or ""
     for problem in _faults(text):
-        fields.problems.append(fields.nodes["fault"].problem(*problem))
+        fields.add_problem("fault", *problem)
     return text
 
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Route
 from proxy.catalog.load import load
-from proxy.catalog.problems import BadCatalog
 from proxy.services.budgets.reservation_requests import is_uncountable
 from slo.budget import UnpricedPolicy
+from slo.toml.problems import InvalidFile
 from tests.fakes.call_dependencies import call
 
 SHIPPED = resources.files("proxy.catalog").joinpath("models.toml").read_text(encoding="utf8")
@@ -149,7 +149,7 @@ def test_families_of_the_users_file_come_first_and_their_mistakes_are_said():
     found = unlisted("gpt-4", load(SHIPPED, user))
     assert found is not None
     assert found.name == "r/gpt-*"
-    with pytest.raises(BadCatalog, match="has no names or no upstream"):
+    with pytest.raises(InvalidFile, match="has no names or no upstream"):
         load(SHIPPED, 'families = [{ names = "gpt-*" }]')
 
 

@@ -1,15 +1,15 @@
 from proxy.catalog import layers
-from proxy.catalog.fields import TableFields
-from proxy.catalog.problems import Problem
-from proxy.catalog.source import Node, parse
+from slo.toml.nodes import Node, parse_toml
+from slo.toml.problems import Problem
+from slo.toml.table_reader import TableReader
 
 TOP = ("upstreams", "models")
 
 
-def files(*texts: str) -> tuple[list[TableFields], list[Problem]]:
+def files(*texts: str) -> tuple[list[TableReader], list[Problem]]:
     problems: list[Problem] = []
     return [
-        TableFields(parse(text, f"{number}.toml"), TOP, problems)
+        TableReader(parse_toml(text, f"{number}.toml"), TOP, problems)
         for number, text in enumerate(texts, start=1)
     ], problems
 
@@ -114,5 +114,5 @@ def test_a_model_without_an_id_is_said() -> None:
         '1.toml:1: models[1]: has no id; write id = "the-name-callers-use"',
         '1.toml:1: models[2].id: is 2; write a "string"',
         '1.toml:1: models[2]: has no id; write id = "the-name-callers-use"',
-        '1.toml:1: models.: has no id; write id = "the-name-callers-use"',
+        '1.toml:1: models[3]: has no id; write id = "the-name-callers-use"',
     ]

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Route, Upstream
 from proxy.catalog.load import load
-from proxy.catalog.problems import BadCatalog, Problem
 from slo.price import TokenRates
+from slo.toml.problems import InvalidFile, Problem
 
 SHIPPED = """\
 default = "openai"
@@ -43,7 +43,7 @@ discount = "0.12"
 
 
 def said(user: str) -> list[str]:
-    with pytest.raises(BadCatalog) as caught:
+    with pytest.raises(InvalidFile) as caught:
         load(SHIPPED, user)
     return str(caught.value).splitlines()
 
@@ -150,7 +150,7 @@ def test_a_warning_comes_with_the_catalog() -> None:
 
 
 def test_problems_carry_the_names_of_the_files() -> None:
-    with pytest.raises(BadCatalog) as caught:
+    with pytest.raises(InvalidFile) as caught:
         load(SHIPPED, "a = 1", names=("ours.toml", "/etc/thriftgate/yours.toml"))
     assert str(caught.value).startswith("/etc/thriftgate/yours.toml:1: a: is not known")
 
@@ -160,7 +160,7 @@ def test_a_user_file_that_is_no_toml_is_never_passed_over() -> None:
 
 
 def test_a_catalog_needs_a_default() -> None:
-    with pytest.raises(BadCatalog, match="has no default"):
+    with pytest.raises(InvalidFile, match="has no default"):
         load("", None)
 
 
@@ -271,7 +271,7 @@ def judged(user: str) -> tuple[Problem, ...]:
     """All that is said about a user's file, whether it can be used or not."""
     try:
         return load(SHIPPED, user).warnings
-    except BadCatalog as error:
+    except InvalidFile as error:
         return error.problems
 
 

@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.catalog import numbers
-from proxy.catalog.problems import Problem
-from proxy.catalog.source import Node, parse
 from slo.price import PeakWindow
+from slo.toml.nodes import Node, parse_toml
+from slo.toml.problems import Problem
 
 
 def node(written: str) -> Node:
-    found: Node = parse(f"x = {written}", "c.toml").value["x"]
+    found: Node = parse_toml(f"x = {written}", "c.toml").value["x"]
     return found
 
 

@@ -3,8 +3,6 @@ from fractions import Fraction
 import pytest
 
 from proxy.catalog.prices import tariff
-from proxy.catalog.problems import Problem
-from proxy.catalog.source import parse
 from slo.price import (
     OffPeakDiscount,
     PeakWindow,
@@ -14,6 +12,8 @@ from slo.price import (
     Tariff,
     TokenRates,
 )
+from slo.toml.nodes import parse_toml
+from slo.toml.problems import Problem
 
 DOLLAR = 1_000_000_000
 FULL = """\
@@ -31,7 +31,7 @@ off_peak = { factor = "0.5", peak = ["Mon 01:00-04:00"], holidays = [1970-01-05]
 
 def read(text: str) -> tuple[Tariff, list[Problem]]:
     problems: list[Problem] = []
-    return tariff(parse(text, "c.toml"), Fraction("0.1"), problems), problems
+    return tariff(parse_toml(text, "c.toml"), Fraction("0.1"), problems), problems
 
 
 def whats(text: str) -> list[str]:

@@ -1,16 +1,16 @@
 import pytest
 
 from proxy.catalog.entries import Upstream
-from proxy.catalog.problems import Problem
-from proxy.catalog.source import parse
 from proxy.catalog.upstreams import upstream
+from slo.toml.nodes import parse_toml
+from slo.toml.problems import Problem
 
 GOOD = 'base_url = "http://up/v1"\n'
 
 
 def read(text: str) -> tuple[Upstream, list[Problem]]:
     problems: list[Problem] = []
-    return upstream("up", parse(text, "c.toml"), problems), problems
+    return upstream("up", parse_toml(text, "c.toml"), problems), problems
 
 
 @pytest.mark.parametrize(

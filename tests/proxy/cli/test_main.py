@@ -587,7 +587,7 @@ def test_objectives_are_checked_shown_and_exported(tmp_path):
 def test_a_ladder_to_nowhere_is_reported(command, tmp_path):
     said = refused(command, policies=objected(tmp_path, '["gpt-5.6-tera"]'))
 
-    assert "policies.toml:6: objectives.o.ladder: names gpt-5.6-tera" in said
+    assert "policies.toml:6: objectives.o.ladder[0]: names gpt-5.6-tera" in said
     assert "did you mean gpt-5.6-terra?" in said
 
 

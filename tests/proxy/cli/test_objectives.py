@@ -5,7 +5,6 @@ import pytest
 import typer
 import yaml
 
-from proxy.catalog.source import parse
 from proxy.cli.objectives import dump_yaml, objectives
 from proxy.cli.terminal import Terminal
 from proxy.settings import Settings
@@ -15,6 +14,7 @@ from slo.openslo import openslo_documents
 from slo.policies import file as promises_file
 from slo.policies.file import Policies
 from slo.prometheus_rules import rule_groups
+from slo.toml.nodes import parse_toml
 from tests.fakes.admission_harness import NOW
 from tests.fakes.cli_runner import CommandRunner
 from tests.fakes.objectives import objective
@@ -103,7 +103,7 @@ def test_they_are_exported_as_rules_for_prometheus(typed):
 def test_they_are_exported_as_promises(typed):
     said = typed.said(showing(*EVERY), "export", "--format", "toml")
 
-    assert promises_file.read(parse(said, "policies.toml")).objectives == EVERY
+    assert promises_file.read(parse_toml(said, "policies.toml")).objectives == EVERY
 
 
 def test_of_no_objectives_nothing_is_exported(typed):

@@ -4,22 +4,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.catalog.problems import BadCatalog
-from proxy.catalog.source import parse
 from slo.budget import Budget, BudgetUnit, HoldPolicy, OnStoreLoss, UnpricedPolicy
+from slo.policies.entries import MAX_ENTRIES
 from slo.policies.file import Policies, read
-from slo.policies.table import MAX_ENTRIES, MAX_MISTAKES_SHOWN, InvalidPolicies, PolicyMistake
+from slo.toml.nodes import parse_toml
+from slo.toml.problems import MAX_PROBLEMS_SHOWN, InvalidFile, Problem
 from slo.window import Window
 
 SHORT = '[[budgets]]\nname = "b"\nscope = "team"\nunit = "usd"\nwindow = "month"\nlimit = "500"\n'
 
 
 def promised(text: str) -> Policies:
-    return read(parse(text, "policies.toml"))
+    return read(parse_toml(text, "policies.toml"))
 
 
 def mistakes(text: str) -> list[str]:
-    with pytest.raises(InvalidPolicies) as bad:
+    with pytest.raises(InvalidFile) as bad:
         promised(text)
     return str(bad.value).split("\n")
 
@@ -113,7 +113,12 @@ MEND_DOLLARS = "write dollars of at most 9 decimals as a string:"
         ("name", "", 1, 'budgets[0].name: is missing; write name = "assistants-month", or another'),
         ("name", '"a b"', 2, f'budgets[0].name: is the string "a b"; {MEND_NAME}'),
         ("name", "3", 2, 'budgets[0].name: is 3; write name = "assistants-month"'),
-        ("scope", '"teem"', 3, 'budgets.b.scope: is the string "teem"; did you mean team?'),
+        (
+            "scope",
+            '"teem"',
+            3,
+            'budgets.b.scope: names "teem", which is not known; did you mean team?',
+        ),
         (
             "scope",
             '"label:"',
@@ -135,9 +140,14 @@ MEND_DOLLARS = "write dollars of at most 9 decimals as a string:"
             "unit",
             '"euros"',
             4,
-            'budgets.b.unit: is the string "euros"; known are: usd, tokens, requests',
+            'budgets.b.unit: names "euros", which is not known; known are: usd, tokens, requests',
         ),
-        ("window", '"week"', 5, 'budgets.b.window: is the string "week"; known are: minute, hour'),
+        (
+            "window",
+            '"week"',
+            5,
+            'budgets.b.window: names "week", which is not known; known are: minute, hour',
+        ),
         ("limit", "", 1, 'budgets.b.limit: is missing; write limit = "500" for dollars'),
         ("limit", "12.50", 6, f'budgets.b.limit: is 12.50; {MEND_DOLLARS} "12.50"'),
         ("limit", '"$1,000"', 6, f'budgets.b.limit: is the string "$1,000"; {MEND_DOLLARS} "1000"'),
@@ -151,12 +161,12 @@ MEND_DOLLARS = "write dollars of at most 9 decimals as a string:"
             'budgets.b.limit: is the string "9007199.254740992"; write more than 0',
         ),
         ("hard", '"yes"', 7, 'budgets.b.hard: is the string "yes"; write true or false'),
-        ("hold", '"p59"', 7, 'budgets.b.hold: is the string "p59"; did you mean p95?'),
+        ("hold", '"p59"', 7, 'budgets.b.hold: names "p59", which is not known; did you mean p95?'),
         (
             "on_loss",
             '"shut"',
             7,
-            'budgets.b.on_loss: is the string "shut"; known are: open, local_quota, closed',
+            'budgets.b.on_loss: names "shut", which is not known; known are: open, local_',
         ),
         ("alerts", "[80, 50]", 7, f"budgets.b.alerts: is no list of percents; {MEND_ALERTS}"),
         ("alerts", "[101]", 7, f"budgets.b.alerts: is no list of percents; {MEND_ALERTS}"),
@@ -218,7 +228,7 @@ def test_what_is_no_list_of_tables_is_said_to_be_none(text: str) -> None:
 
 
 def test_a_text_that_is_no_toml_is_for_who_parses_it() -> None:
-    with pytest.raises(BadCatalog, match=r"policies.toml:2: is not TOML"):
+    with pytest.raises(InvalidFile, match=r"policies.toml:2: is not TOML"):
         promised("[[budgets]]\nname = \n")
 
 
@@ -227,8 +237,8 @@ def test_a_file_is_bounded_and_so_is_what_is_told_of_it() -> None:
     (told,) = mistakes(many)
     assert told == "policies.toml:6001: budgets: are over 1,000; merge some"
     several = mistakes("[[budgets]]\n" * 200)
-    assert len(several) == MAX_MISTAKES_SHOWN + 1
-    assert several[-1] == f"and {200 * 5 - MAX_MISTAKES_SHOWN} more"
+    assert len(several) == MAX_PROBLEMS_SHOWN + 1
+    assert several[-1] == f"and {200 * 5 - MAX_PROBLEMS_SHOWN} more"
     (told_once,) = mistakes(with_(scope='"' + "x" * 200 + '"'))
     assert len(told_once) < 200
 
@@ -254,11 +264,11 @@ def test_any_file_is_either_read_or_told_its_mistakes(tables: list[dict[str, str
         for table in tables
     )
     found: tuple[Budget, ...] = ()
-    told: tuple[PolicyMistake, ...] = ()
+    told: tuple[Problem, ...] = ()
     try:
         found = promised(text).budgets
-    except InvalidPolicies as bad:
-        told = bad.mistakes
+    except InvalidFile as bad:
+        told = bad.problems
     assert len(found) == (0 if told else len(tables))
     assert all(budget.limit >= 1 and budget.name for budget in found)
     assert all(1 <= mistake.line <= text.count("\n") + 1 for mistake in told)

@@ -4,21 +4,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.catalog.source import parse
 from slo.budget import UnpricedPolicy
 from slo.ceiling import Ceiling, CeilingStep
 from slo.policies.file import Policies, read
-from slo.policies.table import InvalidPolicies
+from slo.toml.nodes import parse_toml
+from slo.toml.problems import InvalidFile
 
 SHORT = '[[ceilings]]\nname = "c"\nlimit = "0.05"\n'
 
 
 def promised(text: str) -> Policies:
-    return read(parse(text, "policies.toml"))
+    return read(parse_toml(text, "policies.toml"))
 
 
 def mistakes(text: str) -> list[str]:
-    with pytest.raises(InvalidPolicies) as bad:
+    with pytest.raises(InvalidFile) as bad:
         promised(text)
     return str(bad.value).split("\n")
 
@@ -87,8 +87,18 @@ MEND = "write dollars of at most 9 decimals as a string:"
         ("limit", '"x"', 3, f'ceilings.c.limit: is the string "x"; {MEND} "0.05"'),
         ("limit", "0", 3, "ceilings.c.limit: is 0; write more than 0, and at most 9,007,199 dol"),
         ("on_exceed", '"clamp"', 4, 'ceilings.c.on_exceed: is the string "clamp"; write an [ arr'),
-        ("on_exceed", '["clmp"]', 4, 'ceilings.c.on_exceed: holds the string "clmp"; did you mea'),
-        ("on_exceed", "[3]", 4, 'ceilings.c.on_exceed: holds 3; write "clamp"'),
+        (
+            "on_exceed",
+            '["clmp"]',
+            4,
+            'ceilings.c.on_exceed[0]: names "clmp", which is not known; did you mea',
+        ),
+        (
+            "on_exceed",
+            "[3]",
+            4,
+            "ceilings.c.on_exceed[0]: is 3; write one of clamp, cheaper, refuse",
+        ),
         (
             "on_exceed",
             '["clamp", "clamp"]',
@@ -116,7 +126,12 @@ MEND = "write dollars of at most 9 decimals as a string:"
             4,
             "ceilings.c.cheaper: is never used: on_exceed does not say cheaper; write",
         ),
-        ("unpriced", '"alow"', 4, 'ceilings.c.unpriced: is the string "alow"; did you mean allow'),
+        (
+            "unpriced",
+            '"alow"',
+            4,
+            'ceilings.c.unpriced: names "alow", which is not known; did you mean allow',
+        ),
         ("limits", "5", 4, "ceilings.c.limits: is not known; did you mean limit?"),
     ],
 )
@@ -152,7 +167,7 @@ def test_any_file_is_either_read_or_told_its_mistakes(tables):
     is_told = False
     try:
         found = promised(text).ceilings
-    except InvalidPolicies as bad:
-        is_told = all(each.where and each.fix for each in bad.mistakes)
+    except InvalidFile as bad:
+        is_told = all(each.where and each.fix for each in bad.problems)
     assert len(found) == (0 if is_told else len(tables))
     assert all(each.limit >= 1 and each.name for each in found)

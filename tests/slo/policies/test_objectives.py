@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.catalog.source import parse
 from slo.alert import Severity
 from slo.objective import BurnAlert, Enforce, Metric, Objective, RequestKind
 from slo.policies import objectives as reader
 from slo.policies.file import read
-from slo.policies.table import InvalidPolicies
+from slo.toml.nodes import parse_toml
+from slo.toml.problems import InvalidFile
 
 TTFT = 'name = "o"\nmetric = "ttft"\np = 95\nunder = "500ms"\n'
 COST = 'name = "o"\nmetric = "cost"\np = 99\nunder = "0.05"\n'
@@ -19,7 +19,7 @@ CACHE = 'name = "o"\nmetric = "cache"\nfloor = 0.7\n'
 
 def promised(*tables: str) -> tuple[Objective, ...]:
     text = "".join(f"[[objectives]]\n{table}" for table in tables)
-    return read(parse(text, "policies.toml")).objectives
+    return read(parse_toml(text, "policies.toml")).objectives
 
 
 def one(table: str) -> Objective:
@@ -28,7 +28,7 @@ def one(table: str) -> Objective:
 
 
 def mistakes(table: str) -> list[str]:
-    with pytest.raises(InvalidPolicies) as bad:
+    with pytest.raises(InvalidFile) as bad:
         promised(table)
     return [each.removeprefix("policies.toml:") for each in str(bad.value).split("\n")]
 
@@ -114,7 +114,11 @@ P = "from 1 to 99.999 percent"
 @pytest.mark.parametrize(
     ("table", "line", "said"),
     [
-        (TTFT.replace('"ttft"', '"tfft"'), 3, 'o.metric: is the string "tfft"; did you mean ttft?'),
+        (
+            TTFT.replace('"ttft"', '"tfft"'),
+            3,
+            'o.metric: names "tfft", which is not known; did you mea',
+        ),
         (TTFT.replace('metric = "ttft"\n', ""), 1, "o.metric: is missing; write one of ttft"),
         (TTFT.replace("p = 95\n", ""), 1, "o.p: is missing; write p = 95"),
         (TTFT.replace("95", '"95"'), 4, 'o.p: is the string "95"; write p = 95'),
@@ -141,8 +145,16 @@ P = "from 1 to 99.999 percent"
         (ERRORS + "at_least = 1\n", 5, "o.at_least: is not known; did you mean at_most?"),
         (ERRORS + 'team = ""\n', 5, "o.team: is empty, and every call has a team; write a name"),
         (ERRORS + "team = 1\n", 5, 'o.team: is 1; write team = "*"'),
-        (ERRORS + 'calls = "stream"\n', 5, 'o.calls: is the string "stream"; did you mean'),
-        (ERRORS + 'enforce = "page"\n', 5, 'o.enforce: is the string "page"; known are: observe'),
+        (
+            ERRORS + 'calls = "stream"\n',
+            5,
+            'o.calls: names "stream", which is not known; did you mean',
+        ),
+        (
+            ERRORS + 'enforce = "page"\n',
+            5,
+            'o.enforce: names "page", which is not known; known are: observe',
+        ),
         (ERRORS + 'enforce = "degrade"\n', 1, "o.ladder: is missing, and there is nothing"),
         (ERRORS + "ladder = 1\n", 5, "o.ladder: is 1; write an [ array ]"),
         (ERRORS + 'ladder = "shed"\nenforce = "shed"\n', 5, 'o.ladder: is the string "shed"'),
@@ -157,7 +169,7 @@ P = "from 1 to 99.999 percent"
         (CACHE + "min_prompt = 0.5\n", 5, "o.min_prompt: is 0.5; write tokens, 1 or more"),
         (CACHE + 'enforce = "shed"\n', 5, "o.enforce: would change the model, whose cache then"),
         (CACHE + "alert_at = []\n", 5, "o.alert_at: says nothing of cache; leave it out"),
-        (alert("1"), 5, "o.alert_at[0]: is 1; write a table"),
+        (alert("1"), 5, "o.alert_at[0]: is 1; write a { table }"),
         (alert("{ burn = 6 }"), 5, 'o.alert_at[0].over: is missing; write over = "30m"'),
         (alert('{ over = "30m" }'), 5, "o.alert_at[0].burn: is missing; write burn = 6"),
         (alert('{ burn = "6", over = "30m" }'), 5, 'o.alert_at[0].burn: is the string "6"'),
@@ -216,5 +228,5 @@ VALUES = st.sampled_from(
 
 @given(st.dictionaries(st.sampled_from(reader.KEYS), VALUES))
 def test_whatever_is_written_is_read_or_told(said: dict[str, str]) -> None:
-    with suppress(InvalidPolicies):
+    with suppress(InvalidFile):
         promised("".join(f"{key} = {value}\n" for key, value in said.items()))

@@ -2,11 +2,11 @@ import re
 
 import pytest
 
-from proxy.catalog.source import parse
 from slo.alert import Severity
 from slo.policies.file import read
 from slo.policies.sinks import Sink, SinkKind
-from slo.policies.table import InvalidPolicies
+from slo.toml.nodes import parse_toml
+from slo.toml.problems import InvalidFile
 
 SHORT = '[[sinks]]\nname = "s"\nkind = "webhook"\nurl_env = "U"\nsecret_env = "S"\n'
 
@@ -22,11 +22,11 @@ def with_(**lines: str) -> str:
 
 
 def sinks(text: str) -> tuple[Sink, ...]:
-    return read(parse(text, "policies.toml")).sinks
+    return read(parse_toml(text, "policies.toml")).sinks
 
 
 def mistakes(text: str) -> str:
-    with pytest.raises(InvalidPolicies) as bad:
+    with pytest.raises(InvalidFile) as bad:
         sinks(text)
     return str(bad.value)
 
@@ -55,7 +55,7 @@ def test_a_sink_is_told_of_what_somebody_has_to_act_on() -> None:
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        ({"kind": '"slak"'}, "kind: is the string"),
+        ({"kind": '"slak"'}, 'kind: names "slak", which is not known'),
         ({"kind": ""}, "kind: is missing"),
         ({"url_env": ""}, "url_env: is missing"),
         ({"url_env": '""'}, "url_env: is the string"),
@@ -64,7 +64,7 @@ def test_a_sink_is_told_of_what_somebody_has_to_act_on() -> None:
         ({"secret_env": ""}, "secret_env: is missing"),
         ({"kind": '"slack"'}, "leave it out"),
         ({"kind": '"apprise"'}, "says nothing to Apprise, whose URL is the secret; leave it out"),
-        ({"at_least": '"all"'}, "at_least: is the string"),
+        ({"at_least": '"all"'}, 'at_least: names "all", which is not known'),
         ({"name": '"a b"'}, "name: is the string"),
         ({"colour": '"red"'}, "colour: is not known"),
         ({"name": '"s"\n[[sinks]]\nname = "s"'}, "second sink"),

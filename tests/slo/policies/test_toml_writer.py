@@ -2,17 +2,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.catalog.source import parse
 from slo.objective import Enforce, Metric, Objective
 from slo.policies.file import read
 from slo.policies.toml_writer import dollars_text, objectives_toml, target_text
+from slo.toml.nodes import parse_toml
 from tests.fakes.objectives import objective, objectives
 
 
 @pytest.mark.slow
 @given(st.lists(objectives(), max_size=3, unique_by=lambda each: each.name))
 def test_what_is_written_reads_as_the_same(every: list[Objective]) -> None:
-    assert read(parse(objectives_toml(every), "policies.toml")).objectives == tuple(every)
+    assert read(parse_toml(objectives_toml(every), "policies.toml")).objectives == tuple(every)
 
 
 def test_what_goes_without_saying_is_not_said() -> None:
@@ -23,7 +23,7 @@ def test_what_goes_without_saying_is_not_said() -> None:
 
 def test_what_people_call_things_stays_text() -> None:
     named = objective(feature='"\n\x7f]', ladder=("ä", "é\\"), enforce=Enforce.DEGRADE)
-    assert read(parse(objectives_toml([named]), "x")).objectives == (named,)
+    assert read(parse_toml(objectives_toml([named]), "x")).objectives == (named,)
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ from importlib import resources
 
 import pytest
 
-from proxy.catalog.problems import BadCatalog
 from proxy.tools.simulator.fault_directives import FaultDirectives, parse_directives
 from proxy.tools.simulator.rendering import Vocabulary
 from proxy.tools.simulator.scenario import Scenario, ScenarioPhase, read
+from slo.toml.problems import InvalidFile
 from tests.proxy.tools.simulator.scene import Scene
 
 MODELS = ("big", "small")
@@ -52,7 +52,7 @@ def test_the_shipped_incident_is_sound_for_the_models_of_the_catalog():
     ("line", "said"),
     [
         ('for = "long"', 's.toml:4: phases[0].for: is "long"; write a duration, such as "90s"'),
-        ("for = 10", "s.toml:4: phases[0].for: is 10; write a"),
+        ("for = 10", 's.toml:4: phases[0].for: is 10; write for = "10m"'),
         ('models = ["bg"]', 'names "bg", which is not known; did you mean big?'),
         ("slow = 0", "phases[0].slow: is 0; write a number above 0 and up to 1000"),
         ("slow = true", "phases[0].slow: is true; write a number above 0"),
@@ -69,7 +69,7 @@ def test_a_wrong_field_is_named_with_line_and_fix(line, said):
     if line.startswith("slow"):
         text = text.replace("slow = 2\n", "")
 
-    with pytest.raises(BadCatalog) as bad:
+    with pytest.raises(InvalidFile) as bad:
         read(text, "s.toml", MODELS)
 
     assert said in str(bad.value)
@@ -87,7 +87,7 @@ def test_a_wrong_field_is_named_with_line_and_fix(line, said):
     ],
 )
 def test_a_file_of_another_form_is_refused(text, said):
-    with pytest.raises(BadCatalog) as bad:
+    with pytest.raises(InvalidFile) as bad:
         read(text, "s.toml", MODELS)
 
     assert said in str(bad.value)

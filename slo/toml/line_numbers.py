@@ -29,7 +29,7 @@ class _Token(NamedTuple):
     line: int
 
 
-def lines(text: str) -> dict[Path, int]:
+def line_numbers(text: str) -> dict[Path, int]:
     """The line, from 1, of every table, key and list element of a text that is valid TOML.
 
     A table that several headers or dotted keys open stands where it is first named.

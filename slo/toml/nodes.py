@@ -6,8 +6,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from proxy.catalog.lines import Path, lines
-from proxy.catalog.problems import BadCatalog, Problem
+from slo.toml.line_numbers import Path, line_numbers
+from slo.toml.problems import InvalidFile, Problem
+
+#: What names an element of an array in problems.
+_LABEL_KEYS = ("id", "name")
+_LABEL = re.compile(r"[A-Za-z0-9][!-~]{0,255}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,34 +37,39 @@ class Node:
             file=self.file, line=self.line, where=self.name, what=what, fix=fix, warning=warning
         )
 
+    def absent_entry(self, key: str) -> "Node":
+        """An entry that the table does not have, as a place for problems."""
+        name = f"{self.name}.{key}" if self.name else key
+        return Node(value=None, file=self.file, line=self.line, name=name)
+
 
 def decode_toml(raw: bytes, file: str) -> str:
     """The text of a file's bytes, its lines ended by line feeds alone.
 
     Raises:
-        BadCatalog: If they are no UTF-8.
+        InvalidFile: If they are no UTF-8.
     """
     try:
         return raw.decode().replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         what = f"is not UTF-8: byte 0x{raw[error.start]:02x} stands here"
-        raise BadCatalog(
+        raise InvalidFile(
             [Problem(file=file, line=line, where="", what=what, fix="save the file as UTF-8")]
         ) from None
 
 
-def parse(text: str, file: str) -> Node:
+def parse_toml(text: str, file: str) -> Node:
     """The text as a tree.
 
     Raises:
-        BadCatalog: If it is no TOML.
+        InvalidFile: If it is no TOML.
     """
     try:
         value = tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
-        raise BadCatalog([_syntax_problem(str(error), text, file)]) from None
-    places = lines(text)
+        raise InvalidFile([_syntax_problem(str(error), text, file)]) from None
+    places = line_numbers(text)
 
     def node(value: Any, path: Path, name: str) -> Node:  # noqa: ANN401 - whatever TOML can say
         if isinstance(value, dict):
@@ -76,9 +85,13 @@ def parse(text: str, file: str) -> Node:
 
 
 def _element(name: str, position: int, value: object) -> str:
-    """An array's element is named by its id, if it has one."""
-    key = value.get("id") if isinstance(value, dict) else None
-    return f"{name}.{key}" if isinstance(key, str) else f"{name}[{position}]"
+    """An array's element is named by its id or name, if it has one that can be printed."""
+    table = value if isinstance(value, dict) else {}
+    for key in _LABEL_KEYS:
+        label = table.get(key)
+        if isinstance(label, str) and _LABEL.fullmatch(label):
+            return f"{name}.{label}"
+    return f"{name}[{position}]"
 
 
 def _syntax_problem(message: str, text: str, file: str) -> Problem:

@@ -2,12 +2,12 @@ from decimal import Decimal
 
 import pytest
 
-from proxy.catalog.problems import BadCatalog
-from proxy.catalog.source import decode_toml, parse
+from slo.toml.nodes import decode_toml, parse_toml
+from slo.toml.problems import InvalidFile
 
 
 def test_values_know_their_file_their_line_and_their_name() -> None:
-    top = parse('default = "a"\n[[models]]\nid = "x"\nprice.input = 1.50\n', "c.toml")
+    top = parse_toml('default = "a"\n[[models]]\nid = "x"\nprice.input = 1.50\n', "c.toml")
     model = top.value["models"].value[0]
     price = model.value["price"].value["input"]
     assert (top.name, top.line) == ("", 1)
@@ -16,13 +16,30 @@ def test_values_know_their_file_their_line_and_their_name() -> None:
     assert price.value == Decimal("1.50")
 
 
-def test_elements_without_an_id_are_named_by_their_position() -> None:
-    top = parse("[[models]]\nid = 3\n[[models]]\ntraits = [1]\n", "c.toml")
-    assert [node.name for node in top.value["models"].value] == ["models[0]", "models[1]"]
+def test_elements_are_named_by_their_id_or_name() -> None:
+    top = parse_toml('[[a]]\nid = "x/Y-1"\n[[a]]\nname = "b"\nc = [3]\n', "c.toml")
+    first, second = top.value["a"].value
+    assert (first.name, second.name) == ("a.x/Y-1", "a.b")
+    assert second.value["c"].value[0].name == "a.b.c[0]"
+
+
+@pytest.mark.parametrize("table", ["id = 3", "traits = [1]", 'id = ""', r'name = "a\u001b"'])
+def test_elements_without_a_name_that_can_be_printed_are_named_by_their_position(
+    table: str,
+) -> None:
+    top = parse_toml(f"[[models]]\n{table}\n", "c.toml")
+    assert [node.name for node in top.value["models"].value] == ["models[0]"]
+
+
+def test_an_absent_entry_stands_where_its_table_does() -> None:
+    top = parse_toml("[a]\n[b]\n", "c.toml")
+    assert str(top.absent_entry("c").problem("is missing", "write it")).startswith("c.toml:1: c: ")
+    absent = top.value["b"].absent_entry("c")
+    assert (absent.name, absent.line, absent.value) == ("b.c", 2, None)
 
 
 def test_a_problem_stands_where_its_node_does() -> None:
-    node = parse("a = 1\nb = 2\n", "c.toml").value["b"]
+    node = parse_toml("a = 1\nb = 2\n", "c.toml").value["b"]
     assert str(node.problem("is 2", "write 3")) == "c.toml:2: b: is 2; write 3"
     assert node.problem("is 2", "write 3", warning=True).warning
 
@@ -36,13 +53,13 @@ def test_a_problem_stands_where_its_node_does() -> None:
     ],
 )
 def test_a_syntax_error_names_its_line(text: str, said: str) -> None:
-    with pytest.raises(BadCatalog) as caught:
-        parse(text, "c.toml")
+    with pytest.raises(InvalidFile) as caught:
+        parse_toml(text, "c.toml")
     assert str(caught.value).startswith(said)
 
 
 def test_bytes_that_are_no_text_name_their_line() -> None:
-    with pytest.raises(BadCatalog) as caught:
+    with pytest.raises(InvalidFile) as caught:
         decode_toml('a = "ü"\nb = "'.encode() + b'\xe9"\n', "c.toml")
     assert str(caught.value) == (
         "c.toml:2: is not UTF-8: byte 0xe9 stands here; save the file as UTF-8"

@@ -1,4 +1,6 @@
-from proxy.catalog.problems import BadCatalog, Problem, report
+from dataclasses import replace
+
+from slo.toml.problems import MAX_PROBLEMS_SHOWN, InvalidFile, Problem, report
 
 WRONG = Problem(
     file="catalog.toml", line=14, where="models.gpt-x.input", what="is 2.5", fix='write "2.50"'
@@ -15,7 +17,15 @@ def test_a_report_goes_by_line() -> None:
     assert report([WRONG, ODD]).splitlines() == [str(ODD), str(WRONG)]
 
 
-def test_a_bad_catalog_carries_and_says_every_problem() -> None:
-    error = BadCatalog([WRONG, ODD])
-    assert error.problems == (WRONG, ODD)
+def test_an_invalid_file_carries_every_problem_by_line() -> None:
+    error = InvalidFile([WRONG, ODD])
+    assert error.problems == (ODD, WRONG)
     assert str(error) == report([WRONG, ODD])
+
+
+def test_a_report_of_very_many_problems_shows_the_first_and_counts_the_rest() -> None:
+    many = [replace(WRONG, line=line) for line in range(MAX_PROBLEMS_SHOWN + 3, 0, -1)]
+    lines = report(many).splitlines()
+    assert len(lines) == MAX_PROBLEMS_SHOWN + 1
+    assert lines[0].startswith("catalog.toml:1: ")
+    assert lines[-1] == "and 3 more"

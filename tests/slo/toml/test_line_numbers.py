@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.catalog.lines import Path as Place
-from proxy.catalog.lines import lines
+from slo.toml.line_numbers import Path as Place
+from slo.toml.line_numbers import line_numbers
 
 TEXT = r'''# a comment with [brackets] = and "quotes"
 title = "a # no comment"
@@ -73,7 +73,7 @@ nested = [[1], [2,
 )
 def test_every_entry_stands_on_its_line(place: Place, line: int) -> None:
     tomllib.loads(TEXT)
-    assert lines(TEXT)[place] == line
+    assert line_numbers(TEXT)[place] == line
 
 
 def places(value: object, path: Place = ()) -> list[Place]:
@@ -86,7 +86,7 @@ def places(value: object, path: Place = ()) -> list[Place]:
 
 def test_the_shipped_catalog_is_found_whole_and_each_key_on_a_line_that_says_it() -> None:
     source = (Path(__file__).resolve().parents[3] / "proxy/catalog/models.toml").read_text()
-    found = lines(source)
+    found = line_numbers(source)
     wanted = set(places(tomllib.loads(source))) - {()}
     assert set(found) == wanted
     rows = source.splitlines()
@@ -129,4 +129,4 @@ def quoted(text: str) -> str:
 def test_any_document_is_found_whole(document: dict[str, object], newline: str) -> None:
     text = "".join(f"{key} = {written(each, newline)} # [x\n" for key, each in document.items())
     assert tomllib.loads(text, parse_float=Decimal) == document
-    assert set(lines(text)) == set(places(document)) - {()}
+    assert set(line_numbers(text)) == set(places(document)) - {()}

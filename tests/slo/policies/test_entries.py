@@ -1,0 +1,59 @@
+import msgspec
+import pytest
+
+from slo.policies.entries import MAX_ENTRIES, entry_name, read_entries
+from slo.toml.nodes import parse_toml
+from slo.toml.problems import Problem
+from slo.toml.table_reader import TableReader
+
+
+class Entry(msgspec.Struct, frozen=True):
+    name: str
+    size: int
+
+
+def read(table: TableReader) -> Entry:
+    return Entry(entry_name(table, "example"), table.get("size", int) or 0)
+
+
+def entries(text: str) -> tuple[tuple[Entry, ...], list[str]]:
+    problems: list[Problem] = []
+    top = TableReader(parse_toml(text, "f.toml"), ("fruits",), problems)
+    return read_entries(top, "fruits", ("name", "size"), read), [str(each) for each in problems]
+
+
+def test_entries_come_in_the_order_of_the_file() -> None:
+    assert entries('[[fruits]]\nname = "b"\nsize = 2\n[[fruits]]\nname = "a"\n') == (
+        (Entry("b", 2), Entry("a", 0)),
+        [],
+    )
+    assert entries("") == ((), [])
+
+
+@pytest.mark.parametrize(
+    ("table", "problem"),
+    [
+        ("", '1: fruits[0].name: is missing; write name = "example", or another'),
+        ("name = 3", '2: fruits[0].name: is 3; write name = "example"'),
+        ('name = "a b"', '2: fruits[0].name: is the string "a b"; write up to 64 letters, digits'),
+        ('name = "a/b"', '2: fruits.a/b.name: is the string "a/b"; write up to 64 letters, digi'),
+        ('name = "a"\nsise = 1', "3: fruits.a.sise: is not known; did you mean size?"),
+    ],
+)
+def test_a_problem_of_an_entry_is_named_by_the_entry(table: str, problem: str) -> None:
+    (found,) = entries(f"[[fruits]]\n{table}\n")[1]
+    assert found.startswith(f"f.toml:{problem}")
+
+
+def test_a_second_entry_of_one_name_is_a_problem() -> None:
+    _, problems = entries('[[fruits]]\nname = "a"\n' * 2)
+    assert problems == [
+        "f.toml:4: fruits.a.name: names a second fruit; give each a name of its own"
+    ]
+
+
+def test_entries_beyond_the_limit_are_one_problem_and_are_not_read() -> None:
+    text = "".join(f'[[fruits]]\nname = "a{i}"\n' for i in range(MAX_ENTRIES + 2))
+    found, problems = entries(text)
+    assert len(found) == MAX_ENTRIES
+    assert problems == ["f.toml:2001: fruits: are over 1,000; merge some"]
