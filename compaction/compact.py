@@ -34,14 +34,14 @@ class CompactedChat(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         messages: In place of the caller's; its own objects where they are unmodified.
-        changed: Whether anything is sent otherwise than it came.
+        changed: True if anything is sent otherwise than it came.
         reason: Why it was compacted at this call or was not, as a code.
         last_compacted_why: Why its newest part was compacted, now or earlier; "" for none.
         tokens_before: Tokens of the caller's prompt.
         tokens_after: Tokens of what is sent.
         compacted_messages: Messages that segments stand for.
         segments: What stands for them.
-        reset: Whether this is the first call after a compaction: its prefix moves, once.
+        reset: True if this is the first call after a compaction: its prefix moves, once.
         break_even: Calls that pay a compaction back, at this call; None where none do or none was
             due.
         evidence: What the newest tool calls needed of what was compacted.
@@ -77,7 +77,7 @@ class ConversationContext(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         scope: Whose it is; nothing that is known of others' is looked at.
         fixed: Tokens of what stands before the messages: the tools.
-        count: How tokens are counted.
+        count: Returns the number of tokens in a text.
         notes: What a model found earlier.
     """
 
@@ -105,7 +105,7 @@ def compact(
         policy: What holds for it.
         memory: What is known of earlier calls; conversations share nothing but time in it.
         context: What stands around it.
-        names_lost: Whether to say what is lost, which takes long.
+        names_lost: True to say what is lost, which takes long.
 
     Raises:
         CannotCompactError: If it has to be sent unmodified; says why.

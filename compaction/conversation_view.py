@@ -39,7 +39,7 @@ class ConversationView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     Attributes:
         messages: Each message.
         units: What stands or falls together.
-        lead: How many messages of authority stand before it begins.
+        lead: Number of messages of authority before it begins.
         points: Its length at each call of its client, the present one included.
         cumulative_tokens: Tokens of the messages before each place; one more than messages.
     """

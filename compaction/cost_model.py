@@ -18,13 +18,13 @@ from compaction.policy import CompactionPolicy, RelativePrices
 
 #: Calls before which nothing is known of how a conversation goes on.
 MIN_CALLS: Final = 4
-#: How often over a compaction must be paid back, if as many calls follow as there were so far: one
-#: session in about so many ends in between and is more expensive for it. 304 recorded sessions on 8
-#: routes with the lengths that real segments have, what prompts cost less and how many of those
-#: compacted were dearer: at 5, 29 % and 17 of 279; at 10, 25 % and 5 of 189; at 20, 19 % and 5 of
-#: 104; at 30, 16 % and none of 71; at 40, 14 % and none of 58. None is luck too: chosen on one half
-#: of the sessions, 24 does, and 2 of 44 of the other half are more expensive. See
-#: tests/bench/README.md.
+#: Number of times over that a compaction must be paid back, if as many calls follow as there were
+#: so far: one session in about so many ends in between and is more expensive for it. 304 recorded
+#: sessions on 8 routes with the lengths that real segments have, what prompts cost less and how
+#: many of those compacted were dearer: at 5, 29 % and 17 of 279; at 10, 25 % and 5 of 189; at 20,
+#: 19 % and 5 of 104; at 30, 16 % and none of 71; at 40, 14 % and none of 58. None is luck too:
+#: chosen on one half of the sessions, 24 does, and 2 of 44 of the other half are more expensive.
+#: See tests/bench/README.md.
 SAFETY_FACTOR: Final = 30.0
 #: The same where the bank pays: wherever such a session ends it is no more expensive than
 #: unmodified, but what was saved may be lost again. Real compactions of 20 τ-bench's conversations
@@ -38,7 +38,7 @@ MIN_PROGRESS_SHARE: Final = 0.15
 WINDOW_MARGIN_SHARE: Final = 0.05
 #: Calls that must still fit into the window; else it is time.
 MIN_CALLS_AHEAD: Final = 2
-#: How much larger a part must be than the one that brought nothing, before it is tried again.
+#: Least ratio of a part to the one that brought nothing, before it is tried again.
 RETRY_GROWTH_FACTOR: Final = 2
 
 
@@ -110,7 +110,7 @@ class CompactionDecision(msgspec.Struct, frozen=True):
     """The decision on a conversation, with its reason.
 
     Attributes:
-        is_due: Whether it is compacted now.
+        is_due: True if it is compacted now.
         reason: Why, or why not.
         break_even: Calls that pay the compaction back, this one included; None where none do.
     """
@@ -151,7 +151,7 @@ def rewrite_cost(prices: RelativePrices, at: CostInputs, asked_model: float = 0.
 
     Args:
         prices: What tokens cost.
-        at: How the conversation stands.
+        at: State of the conversation.
         asked_model: What a model was paid to write the segment; 0 for rules alone.
     """
     anew = (

@@ -105,9 +105,9 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         conversation: The conversation.
-        policy: How it may be compacted.
+        policy: Limits of its compaction.
         fixed: Tokens of the tools.
-        count: How tokens are counted.
+        count: Returns the number of tokens in a text.
         notes: What a model found in the part compacted before; it joins the new one.
         keys: What identifies each beginning of the conversation, from its first message on.
         find: What is found in its texts.

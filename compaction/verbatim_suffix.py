@@ -116,7 +116,7 @@ def extend_suffix(
         conversation: The conversation.
         tail: As it was.
         end: The point.
-        count: How tokens are counted.
+        count: Returns the number of tokens in a text.
         before: What stands before it.
         find: What is found in its texts.
     """

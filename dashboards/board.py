@@ -34,18 +34,18 @@ class ObjectiveStatus:
         what: The target, in a few words.
         only: Which calls alone are counted and rerouted, in words; "" for all.
         enforce: What is done where it is missed.
-        acts: Whether calls are rerouted, and not only counted.
+        acts: True if calls are rerouted, and not only counted.
         ladder: What calls get in place of what they ask for, level by level.
         state: ``healthy``, ``degraded``, ``recovering``, ``frozen`` or ``pinned``.
         level: The fallback level of new conversations; 0 for what they ask for.
         since: When that began; None for as long as the gateway runs.
         why: Why it has that state; "" where nothing happened.
-        burn: How many times faster than it may its error budget is used up; None where nothing was
-            counted, or it has no error budget.
+        burn: Multiple of the allowed rate at which its error budget is used up; None where nothing
+            was counted, or it has no error budget.
         missed: Events that missed it, lately.
         counted: All events that were counted, lately.
         pin: What somebody said of it; None where nobody did, or it is not known.
-        knows_pin: Whether it is known who pinned it, if anybody did.
+        knows_pin: True if it is known who pinned it, if anybody did.
     """
 
     name: str
@@ -101,7 +101,8 @@ class ReroutedCall:
         feature: What part of the caller's product asked; "" where nobody said.
         model: What it asked for.
         route: Where it went in the end; "" where it was refused before it went anywhere.
-        outcome: How it ended there: ``answered``, ``refused``, ``failed``, ``broken``, ``hung_up``.
+        outcome: Result of its last attempt: ``answered``, ``refused``, ``failed``, ``broken``,
+            ``hung_up``.
         error: The error's code; "" for none.
         why: Why it was rerouted.
         cost_nanos: What all its attempts cost in 1e-9 US dollars; None where a price is unknown.
@@ -130,7 +131,7 @@ class BudgetCounter:
         window: The window's name, such as ``2026-11``.
         unit: What is counted.
         limit: In the unit: nano-dollars, tokens or requests.
-        is_hard: Whether calls that do not fit are refused.
+        is_hard: True if calls that do not fit are refused.
         spent: In the unit; None where nobody can say.
         held: For calls under way; None where nobody can say.
     """
@@ -151,7 +152,7 @@ class OpenAlert:
     """An alert that goes on.
 
     Attributes:
-        severity: How urgent it is.
+        severity: Urgency of the alert.
         began: When.
         title: All of it in one sentence.
         facts: What is known, as names and values.

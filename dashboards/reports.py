@@ -134,7 +134,7 @@ class Times:
     Attributes:
         ttft: To the first content byte, of calls that had one.
         duration: To the end.
-        calls: How many calls it is of.
+        calls: Number of calls in it.
     """
 
     ttft: Percentiles = Percentiles()

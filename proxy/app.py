@@ -146,7 +146,7 @@ async def gateway(
     """A gateway that is ready for calls; leaving waits for its background tasks.
 
     Args:
-        settings: How it runs.
+        settings: Settings of the gateway.
         opened: The store, which is closed with the gateway; None for the one of the settings.
         clock: Seconds since the epoch; None for this machine's clock without its leaps.
         ticks: Seconds of a clock that goes forward, by which calls are timed.

@@ -20,7 +20,7 @@ class AppContext:
     """Everything that parts of the gateway share; one for the process.
 
     Attributes:
-        settings: How it runs.
+        settings: Settings of the gateway.
         promises: What teams are promised when it starts.
         catalog: The models there are when it starts.
         opened: The store.

@@ -28,7 +28,7 @@ class ProxyError(Exception):
     Attributes:
         details: What a program may want to know besides, in JSON's terms.
         headers: Further headers of the answer, names in lower case.
-        leaves_upstream_running: Whether it ends an attempt that the upstream may go on with.
+        leaves_upstream_running: True if it ends an attempt that the upstream may go on with.
     """
 
     status: int = 500
@@ -106,7 +106,7 @@ class UpstreamError(ProxyError):
 
     Attributes:
         status: The status for the caller, already mapped from the upstream's.
-        retryable: Whether the same call may succeed elsewhere or a little later.
+        retryable: True if the same call may succeed elsewhere or a little later.
         should_retry: What the upstream's ``x-should-retry`` says of the same call there, or False
             where only the operator can fix it; None where nothing is said.
         detail: What the upstream or the system said, for whoever runs the gateway: it goes to the

@@ -32,7 +32,7 @@ RECENT_TTFT_WINDOW_S: Final = 60.0
 
 _MAX_SAMPLES: Final = 32
 _MIN_SAMPLES: Final = 3
-#: How often its usual time a route must have taken to be late by its own measure, too.
+#: Multiple of its usual time after which a route is late by its own measure, too.
 _LATE_FACTOR: Final = 2.0
 
 RETRY_WINDOW_S: Final = 10.0
@@ -176,7 +176,7 @@ def is_worth_hedging(
 
     Args:
         prompt_tokens: The whole prompt's.
-        is_warm_there: Whether the replica has its prefix cached.
+        is_warm_there: True if the replica has its prefix cached.
         most: Tokens that may be read from the beginning.
     """
     return is_warm_there or prompt_tokens <= most

@@ -58,10 +58,10 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
         of: Whose: one name; ``*`` for every name, each with a counter of its own; "" for the calls
             that name none. An organization is always ``*``.
         unit: What is counted.
-        window: How long before it counts from 0 again.
+        window: Period after which it counts from 0 again.
         limit: In nano-dollars, tokens or requests; from 1 to what reservations count.
-        hard: Whether calls that do not fit are refused; else it only counts and alerts.
-        hold: How much is held for a call that runs.
+        hard: True if calls that do not fit are refused; else it only counts and alerts.
+        hold: Amount held for a call that runs.
         on_loss: What happens while the store cannot be reached.
         unpriced: What happens to calls whose price nobody knows, where the budget is in dollars
             and hard.

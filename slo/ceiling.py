@@ -142,7 +142,7 @@ def least_output_tokens(asked: int, usual: int | None, choices: int, needs: int)
         usual: What nine of ten such calls generate at most, all choices together; None where
             little is learned, and then it may be clamped down to 256 tokens, or to a quarter of
             what it names.
-        choices: How many answers it asks for.
+        choices: Number of answers it asks for.
         needs: The fewest its model takes, such as one more than it is told to think.
     """
     if usual is not None:
@@ -216,9 +216,9 @@ class PredictionAccuracy:
     """The outcomes of the calls under one ceiling.
 
     Attributes:
-        calls: How many were settled.
-        within: How many of them cost no more than the ceiling.
-        unpriced: How many have no known cost; they are none of the calls.
+        calls: Number of settled calls.
+        within: Number of them that cost no more than the ceiling.
+        unpriced: Number of calls without a known cost; they are none of the calls.
     """
 
     __slots__ = ("_errors", "_noted", "calls", "unpriced", "within")

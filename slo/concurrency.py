@@ -93,7 +93,7 @@ class TtftModel:
     Attributes:
         fixed: a, in seconds.
         per_thousand: b, in seconds per thousand tokens.
-        seen: How many calls it has learned from.
+        seen: Number of calls it has learned from.
     """
 
     _KEPT: Final = 0.998

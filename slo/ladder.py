@@ -35,9 +35,9 @@ class CallRequirements(msgspec.Struct, frozen=True, kw_only=True):
     """The requirements of a call on the model that answers it.
 
     Attributes:
-        tools: Whether it declares tools.
-        schema: Whether its answer must follow a JSON schema.
-        vision: Whether there are images in it.
+        tools: True if it declares tools.
+        schema: True if its answer must follow a JSON schema.
+        vision: True if there are images in it.
         tokens: Tokens of its prompt.
         output: The most tokens its answer may have; 0 if it does not say.
         region: Where it must be processed, such as ``eu``; "" for anywhere.

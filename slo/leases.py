@@ -54,7 +54,7 @@ class LeaseReport(msgspec.Struct, frozen=True, kw_only=True):
         keep: What the lease holds at least if it is still there.
         want: What it may hold, within its share of what is free.
         least: What that share must be for the lease to be made or raised.
-        is_new: Whether a lease that is not there may be made.
+        is_new: True if a lease that is not there may be made.
         running: For how many calls it holds.
         limit: The counter's; None where nothing is refused.
         ends: When the counter's window ends, in seconds since 1970.
@@ -78,7 +78,7 @@ class LeaseRenewal(msgspec.Struct, frozen=True, kw_only=True):
     """The counter's answer to a report.
 
     Attributes:
-        is_valid: Whether calls may be reserved within the lease: it was there or could be made, and
+        is_valid: True if calls may be reserved within the lease: it was there or could be made, and
             the counters are whole.
         amount: What the lease holds now.
         level: The counter, the lease included.
@@ -204,7 +204,7 @@ class Lease:
             serial: Larger than those of all reports before it.
             now: The time.
             second: The same since 1970.
-            is_last: Whether the lease is released.
+            is_last: True if the lease is released.
         """
         self._forget(second)
         if self._sent is None:

@@ -63,9 +63,9 @@ class BurnAlert(msgspec.Struct, frozen=True, kw_only=True):
     """The conditions under which people are notified that an error budget burns.
 
     Attributes:
-        burn: How many times faster than it may it is used up; 1 or more.
+        burn: Burn rate: the multiple of the allowed rate at which it is used up; 1 or more.
         over: For how long, in seconds. It must be so still in the last twelfth of that time.
-        severity: How soon a person should look.
+        severity: Urgency of the alert.
     """
 
     burn: float
@@ -116,17 +116,17 @@ class CallMeasurements(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         team: The team's name.
         feature: What part of the caller's product it served; "" where nobody said.
-        streamed: Whether the caller asked for a stream.
+        streamed: True if the caller asked for a stream.
         ttft: Seconds from arrival to the first token the caller was sent; None where none was.
         total: Seconds from arrival to the end, whichever it was.
-        failed: Whether the caller got an error, or an answer cut short by one.
-        hung_up: Whether the caller left before the end.
+        failed: True if the caller got an error, or an answer cut short by one.
+        hung_up: True if the caller left before the end.
         cost_nanos: What all its attempts cost; None where the price of one is unknown.
         prompt_tokens: Its input tokens, with those read from and written to caches; 0 where nobody
             knows.
         cache_read: Those that a provider's cache knew.
-        first_turn: Whether nothing of its conversation was sent before, so no cache can know it.
-        generated: Whether a model was to work on it; what only lists, reads or deletes was not.
+        first_turn: True if nothing of its conversation was sent before, so no cache can know it.
+        generated: True if a model was to work on it; what only lists, reads or deletes was not.
     """
 
     team: str

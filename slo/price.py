@@ -23,7 +23,7 @@ class BillingTerms(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         service_tier: "" for standard, else ``batch``, ``flex``, ``priority``, ``ultrafast``.
         region: "" for anywhere, else where processing was bound to, such as ``us`` or ``eu``.
-        fast: Whether the provider's fast mode was on.
+        fast: True if the provider's fast mode was on.
     """
 
     service_tier: str = ""

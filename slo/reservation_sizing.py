@@ -48,7 +48,7 @@ class OutputBounds(msgspec.Struct, frozen=True, kw_only=True):
         typical: On average.
         likely: What 19 calls of 20 stay at or below.
         worst: The output limit.
-        is_guessed: Whether it is what calls of another kind generate.
+        is_guessed: True if it is what calls of another kind generate.
     """
 
     typical: int
@@ -111,7 +111,7 @@ def output_bounds(lengths: QuantileSketch | None, limit: int) -> OutputBounds:
     """The bounds of output tokens within this limit; all of it where little is learned.
 
     Args:
-        lengths: How many tokens such calls generated; None where nothing is learned.
+        lengths: Numbers of tokens that such calls generated; None where nothing is learned.
         limit: The most that may be generated.
     """
     if lengths is None or lengths.total_count < MIN_LENGTH_SAMPLES:
@@ -157,7 +157,7 @@ def size_reservation(budget: Budget, need: UsageBounds, seen: CounterView) -> Re
     Args:
         budget: Which.
         need: What the call may use of the budget's unit.
-        seen: How the counter stood when last heard.
+        seen: State of the counter when last read.
     """
     limit = budget.limit
     if not budget.hard:
@@ -183,7 +183,7 @@ def required_headroom(budget: Budget, need: UsageBounds, seen: CounterView) -> i
     Args:
         budget: Which.
         need: What the call may use of the budget's unit.
-        seen: How the counter stood when last heard.
+        seen: State of the counter when last read.
     """
     if need.likely == 0:
         return need.worst

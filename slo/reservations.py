@@ -49,9 +49,9 @@ class CounterClaim(msgspec.Struct, frozen=True):
 
     Attributes:
         counter: Which; its name says the window, too.
-        amount: How much to hold, in the counter's unit: 0 to ``MAX_AMOUNT``.
-        limit: How much may be spent and held at once: 0 to ``MAX_AMOUNT``.
-        hard: Whether what goes over the limit is refused; else it is only counted.
+        amount: Amount to hold, in the counter's unit: 0 to ``MAX_AMOUNT``.
+        limit: Most that may be spent and held at once: 0 to ``MAX_AMOUNT``.
+        hard: True if what goes over the limit is refused; else it is only counted.
         ends: When the counter's window ends, in seconds since 1970.
 
     Raises:
@@ -195,11 +195,11 @@ class Reservations:
     is for: saying the same thing twice does it once.
 
     Args:
-        most: How many counters are kept at once. Beyond it those whose windows end first are
-            forgotten, and begin at 0 again if they are asked for.
+        most: Most counters kept at once. Beyond it those whose windows end first are forgotten, and
+            begin at 0 again if they are asked for.
 
     Attributes:
-        forgotten: How many counters were forgotten before their windows had ended.
+        forgotten: Number of counters forgotten before their windows had ended.
     """
 
     def __init__(self, most: int = 1_000_000) -> None:
@@ -320,7 +320,7 @@ class Reservations:
             amounts: By counter, what attempts used that ended before the checkpoint.
             checkpoint: As it was begun.
             now: The time.
-            exactly: Whether counters that say more are lowered, too.
+            exactly: True if counters that say more are lowered, too.
 
         Raises:
             ValueError: If an amount is out of bounds.

@@ -97,7 +97,7 @@ _by_now: Final = re.compile(
 ).search
 #: Letters that are another's capital or small one beside their own.
 _CASES: Final = {0x130: "i", 0x131: "i", 0x17F: "s"}
-#: How sentences begin that ask for something without a question, or hang on it.
+#: Beginnings of sentences that ask for something without a question, or depend on it.
 _waits: Final = re.compile(r"(?:please|once|if you|take your|feel free)\b", re.IGNORECASE).match
 #: What a sentence is worth that lets a reply be understood, tells of an outcome, or holds a value.
 _QUESTION_WORTH, _OPTIONS_WORTH, _COMMITMENT_WORTH, _VALUE_WORTH = 4, 3, 2, 1
@@ -131,10 +131,10 @@ class _TextContext(msgspec.Struct, frozen=True):
     """The context of a text: what it refers to, and which lines stand already.
 
     Attributes:
-        refers: How far the user's answer leans on it.
-        acted: Whether a call that changed something is told of beside it.
+        refers: Strength of the user's reference to it.
+        acted: True if a call that changed something is told of beside it.
         stands: What stands elsewhere; None where only the question of an answer is wanted.
-        commits: Whether promises and outcomes are wanted too.
+        commits: True if promises and outcomes are wanted too.
     """
 
     refers: ReferenceStrength

@@ -65,7 +65,7 @@ class CallOutcome:
     Attributes:
         body: What came back, without what a harness puts around it.
         exit: Its exit in words; "" where it is not known.
-        is_wrong: Whether it is known to have failed.
+        is_wrong: True if it is known to have failed.
     """
 
     def __init__(self, exchange: ToolExchange) -> None:

@@ -16,7 +16,7 @@ from compaction.reading.redaction import redact_secrets
 from compaction.results.pruning import MentionedWords, PruningDetail, words_of
 from compaction.results.result_lines import pruned_result_line
 
-#: How a result is said on one line.
+#: Renders a result on one line.
 ResultFormatter = Callable[[str], str]
 
 #: Stands between a call, what came back, and how it ended.
@@ -89,7 +89,8 @@ def action_facts(
     Args:
         part: What is compacted.
         format_result: Says a result on one line; "" leaves it out.
-        is_current: Whether the result of each exchange still stands; of others only how they ended.
+        is_current: For each exchange, True if its result still stands; of others only how they
+            ended.
     """
     for each, still in zip(part.exchanges, is_current, strict=True):
         if each.is_action:
@@ -112,7 +113,7 @@ def record_facts(
     Args:
         part: What is compacted.
         format_result: Says a result on one line; "" leaves it out.
-        is_current: Whether the result of each exchange still stands.
+        is_current: For each exchange, True if its result still stands.
     """
     before = _earlier_record_turns(part)
     for each, still in zip(part.exchanges, is_current, strict=True):

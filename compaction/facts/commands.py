@@ -43,7 +43,7 @@ _CALL_HEAD_CHARS: Final = 40
 #: A line that only frames what is called, and what only says that words are thoughts.
 _frames: Final = re.compile(r"`{3}|~{3}|</?[\w=.-]{1,64}>|[A-Z]{2,}$|Action:").match
 _THOUGHT: Final = re.compile(r"(?:THOUGHT|Thought|DISCUSSION|Reasoning):\s*")
-#: How one begins that says what comes next: that it does needs no words.
+#: Beginnings of commands that only print what comes next, which needs no words.
 _opens: Final = re.compile(
     r"(?:(?:Now|So|But|And|Also|Then|Next|First|Finally|Okay|OK|Good|Great|Perfect)\b[,.!]? )*"
     r"(?:[Ll]et me|[Ll]et['\u2019]s|(?:I|[Ww]e)(?:['\u2019]ll| will| need to| should)) "
@@ -153,7 +153,7 @@ def names_to_keep(
         part: What is compacted.
         lines: What is said of each exchange that stays, by its place.
         latest: The place of the last call that is equal to each.
-        share: How much of the room that there is may be taken.
+        share: Most of the available room that may be taken, from 0 to 1.
     """
     came: dict[int, Mapping[str, int]] = {}
     seen = _names_seen(part, lines, latest, came)
@@ -300,7 +300,7 @@ def command_facts(
 
     Args:
         part: What is compacted.
-        names: How much of the room for names is taken, of ``MAX_NAMES_CHARS``.
+        names: Characters taken of the room for names, of ``MAX_NAMES_CHARS``.
         share: The part of the calls that stays: the latest ones.
     """
     keys = [each.key for each in part.exchanges]

@@ -62,7 +62,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         start: The first message compacted.
         end: The first that is not.
-        level: How far it is shortened.
+        level: Level of detail.
         facts: Its lines.
         text: What is sent, byte for byte, for ever.
         tokens: What that weighs.

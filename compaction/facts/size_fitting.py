@@ -58,7 +58,7 @@ _FACT_FRAME_TOKENS, _OMISSION_TOKENS = 4, 48
 _MAX_NAMED_TOOLS: Final = 8
 #: Characters of a tool's name there.
 _MAX_TOOL_NAME_CHARS: Final = 64
-#: How often less is tried, and how much less, where the whole is more than its lines.
+#: Most tries with less, and the share kept at each, where the whole is more than its lines.
 _MAX_TRIES, _RETRY_SHARE = 4, 0.9
 _MARKS: Final = frozenset({FactKind.GOAL, FactKind.RULE})
 _SPOKEN: Final = _MARKS | {FactKind.USER}
@@ -313,7 +313,7 @@ def record_candidates(part: RegionContents, is_current: Sequence[bool]) -> FactC
 
     Args:
         part: What is compacted.
-        is_current: Whether the result of each exchange still stands.
+        is_current: For each exchange, True if its result still stands.
     """
 
     def exchange_facts(say: ResultFormatter) -> list[Fact]:

@@ -38,7 +38,7 @@ _DAY: Final = re.compile(
 #: What stands between words, beside blanks.
 _BETWEEN: Final = ",;()[]{}\"'=|"
 _WORD: Final = re.compile(rf"[^\s{re.escape(_BETWEEN)}]+")
-#: How often a value must have come for more of that to make no difference.
+#: Most occurrences of a value that make a difference.
 _MAX_COUNTED_TIMES: Final = 3
 #: Characters of a sentence that stays for a value in it.
 _MAX_SENTENCE_CHARS: Final = 300

@@ -12,7 +12,7 @@ class BoundedCache(Generic[K, V]):
     A value that is found in the older half moves to the newer, which is all that use costs.
 
     Args:
-        max_entries: How many are kept.
+        max_entries: Most entries kept.
         max_weight: What all of them may weigh, in bytes.
     """
 

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 import msgspec
 
-#: How many tokens a text is.
+#: Returns the number of tokens in a text.
 Count = Callable[[str], int]
 
 
@@ -50,8 +50,8 @@ class ParsedMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             tool or the assistant said is named in brackets.
         calls: The tool calls it makes.
         answers: The id of the call it is the result of; "" for none.
-        whole: Whether text and calls are all it holds: no image, file, sound or unknown part.
-        signed: Whether it carries thinking, reasoning or another opaque item that is bound to its
+        whole: True if text and calls are all it holds: no image, file, sound or unknown part.
+        signed: True if it carries thinking, reasoning or another opaque item that is bound to its
             place: nothing before it may change.
         tokens: What it weighs, all included.
     """

@@ -46,7 +46,7 @@ class ParsedMessageCache:
 
         Args:
             raws: Each message as JSON.
-            count: How tokens are counted.
+            count: Returns the number of tokens in a text.
             scope: Whose they are.
 
         Raises:

@@ -26,7 +26,7 @@ class PruningDetail(msgspec.Struct, frozen=True):
     Attributes:
         first: Objects of a list that stay whether they were spoken of or not.
         short: Lists up to so long stay whole.
-        names: Whether names and states stay that nobody spoke of, beside ids, amounts and dates.
+        names: True if names and states that nobody mentioned stay, beside ids, amounts and dates.
         prose: Letters of the sentences that stay of one string which nobody spoke of.
     """
 
@@ -88,7 +88,7 @@ def telling_values(
         value: What came back.
         mentioned: What was spoken of.
         capped: Says a long string shorter.
-        detail: How much stays.
+        detail: Amount of detail that stays.
 
     Raises:
         UnreadableValue: If it is nested too deep.

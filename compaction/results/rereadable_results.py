@@ -9,7 +9,7 @@ from compaction.results.log_text import compress_log
 from compaction.results.result_lines import one_line
 from compaction.results.value_leaves import MAX_WORD_CHARS, TRAILING, is_identifier
 
-#: How telling a name is by what it stands for; a path is looked up again more than all else.
+#: Rank of a name by what it stands for; a path is looked up again more than all else.
 PATH_RANK: Final = 4
 DEFINED_RANK: Final = 3
 CALLED_RANK: Final = 2
@@ -87,7 +87,7 @@ def fault_lines(text: str, max_lines: int = MAX_FAULT_LINES, *, is_failure: bool
     Args:
         text: What came back.
         max_lines: Lines.
-        is_failure: Whether it is known to have failed; else only what can mean nothing else counts.
+        is_failure: True if it is known to have failed; else only what can mean nothing else counts.
     """
     if not any(map(text.__contains__, _SIGNS)):
         return ""

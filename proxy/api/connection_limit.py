@@ -37,7 +37,7 @@ class ConnectionLimit:
     """Counts callers' open connections, and refuses those over the limit.
 
     Attributes:
-        open: How many are open now.
+        open: Number of connections open now.
     """
 
     def __init__(self, *, total: int, per_address: int) -> None:

@@ -33,7 +33,7 @@ SELF_CONTAINED: Final = frozenset(
 #: Those of them whose body may go on from what the provider keeps.
 #: Source: openai 3.52, parameters of responses, its compact and its input_tokens (2026-11).
 _CONTINUING_PATHS: Final = frozenset({"responses", "responses/compact", "responses/input_tokens"})
-#: How the paths begin that list, fetch or change what a provider keeps.
+#: Beginnings of paths that list, fetch or change what a provider keeps.
 #: Source: OpenAI API reference (2026-11).
 _STATE_PREFIXES: Final = (
     "assistants", "batches", "chat/completions", "containers", "conversations", "evals", "files",
@@ -54,7 +54,8 @@ _TOKEN_ISSUERS: Final = frozenset({"chatkit", _REALTIME})
 NO_REALTIME: Final = (
     "The gateway takes no WebSockets and serves no Realtime sessions, for it could not meter them."
 )
-#: How alike a path and the one that was meant are: chat/completion is, images/variations is none.
+#: Least similarity between a path and the one that was meant: chat/completion passes,
+#: images/variations does not.
 _MIN_PATH_SIMILARITY: Final = 0.9
 _CACHE: Final = b"prompt cache"
 
@@ -79,7 +80,7 @@ def check_isolated(call: Call, teams: int) -> None:
 
     Args:
         call: The call.
-        teams: How many teams have a key.
+        teams: Number of teams that have a key.
 
     Raises:
         CallerError: If the call may not go there, its path is but a slip of one that is open to
@@ -106,7 +107,7 @@ def add_cache_salt(call: Call, teams: int, seal: Pseudonymizer) -> Call:
 
     Args:
         call: The call.
-        teams: How many teams have a key.
+        teams: Number of teams that have a key.
         seal: Makes what no team can make for another.
     """
     if teams <= 1:

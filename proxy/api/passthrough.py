@@ -43,8 +43,8 @@ class Relay:
     """Hands an answer to one caller.
 
     Attributes:
-        wants_trailer: Whether a stream is to end with a comment of what it cost.
-        is_begun: Whether anything was sent.
+        wants_trailer: True if a stream is to end with a comment of what it cost.
+        is_begun: True if anything was sent.
     """
 
     __slots__ = (

@@ -103,7 +103,7 @@ class RequestHead(msgspec.Struct, frozen=True, kw_only=True):
         session: A hash of what other headers name its session; "" for none.
         slots: From ``x-thriftgate-slots``; "" for none.
         compaction: From ``x-thriftgate-compaction``; "" for none.
-        wants_trailer: Whether a stream is to end with a comment of what it cost.
+        wants_trailer: True if a stream is to end with a comment of what it cost.
         length: Bytes of the body, as announced; 0 where it is not.
         media: The body's media type, without parameters.
         encoding: The body's content coding; "" for none.

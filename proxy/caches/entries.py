@@ -12,7 +12,7 @@ class CacheEntry:
         lifetime: Seconds it lives after its last use.
         ends: When it dies unless it is used before.
         limit: When it dies even so.
-        begun: Whether others can see it: an answer that stored it has begun.
+        begun: True if others can see it: an answer that stored it has begun.
     """
 
     lifetime: float

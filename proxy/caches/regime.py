@@ -21,9 +21,9 @@ class Regime(msgspec.Struct, frozen=True, kw_only=True):
             writes are free.
         lifetimes: Seconds a prefix lives after its last use, by lifetime; "" is the lifetime that
             nobody chooses.
-        marks: How many marks a call may carry; 0 where marks mean nothing.
-        lookback: How many blocks before a mark an entry is found at, the mark's own included; 0
-            for only there.
+        marks: Most marks that a call may carry; 0 where marks mean nothing.
+        lookback: Blocks searched backwards from a mark for an entry, the mark's own included; 0 for
+            the mark's own only.
         block: Tokens per cache block; 1 where any length can be read.
     """
 

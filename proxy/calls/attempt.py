@@ -50,9 +50,9 @@ class Attempt:
         planned: The plan, or why the prompt is sent unmodified.
         answer: Once it began.
         reader: Translates the answer; None passes it on as it comes.
-        may_switch_model: Whether it may go to another model where it is too dear here.
-        was_sent: Whether anything went to the upstream.
-        was_accepted: Whether the upstream was at work on it, and so may bill it.
+        may_switch_model: True if it may go to another model where it is too dear here.
+        was_sent: True if anything went to the upstream.
+        was_accepted: True if the upstream was at work on it, and so may bill it.
         ttft: Seconds from sending to the first content; None before that.
         failed_meter: What was read of an answer that failed early; None where none came.
     """
@@ -93,7 +93,7 @@ class Attempt:
             context: The call.
             choice: Where it goes.
             number: Counts the call's attempts, from 0.
-            is_resent: Whether it was refused with a plan, and is now sent unmodified.
+            is_resent: True if it was refused with a plan, and is now sent unmodified.
             refused_compaction: What compaction had made of it when it was refused; it goes without.
             skipped: Models that cannot take the call, and why; more may be added.
         """

@@ -77,7 +77,7 @@ def record_failure_with_usage(
         info: At its answer.
         failure: Why there is none.
         usage: What may be billed; None for nothing.
-        final: Whether the call ended with it.
+        final: True if the call ended with it.
         meter: What was read before it failed; None for nothing.
     """
     end = AttemptOutcome(

@@ -39,8 +39,8 @@ _AttemptTask = asyncio.Task[UpstreamError | CheaperRoute | None]
 #: Brings an attempt to its commit point.
 Begin = Callable[[Attempt], Coroutine[Any, Any, UpstreamError | CheaperRoute | None]]
 _BYTES_PER_TOKEN: Final = 4
-#: How many deadlines, and seconds, an attempt may take at least before it is taken to hang: then
-#: also conversations under way are moved, and the route's breaker counts a failure.
+#: Number of deadlines, and seconds, after which an attempt counts as stalled: then also
+#: conversations under way are rerouted, and the route's breaker counts a failure.
 _STALL_AFTER_DEADLINES: Final = 10
 _MIN_STALL_S: Final = 10.0
 #: Attempts of a call that are under way at once, and the fewest seconds between two looks at them.

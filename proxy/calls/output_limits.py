@@ -47,7 +47,7 @@ class OutputAllowance(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         per_choice: Tokens of each choice, at most.
-        choices: How many answers are generated, to all prompts together.
+        choices: Number of answers generated, for all prompts together.
         requested: What the request itself says of each; 0 where it says nothing.
         minimum: The fewest that it can be limited to.
     """

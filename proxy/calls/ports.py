@@ -186,7 +186,7 @@ class SpendingLimits(Protocol):
         Args:
             attempt: The attempt.
             prepared: Its request.
-            fits: Whether a model of the catalog can answer the call.
+            fits: Returns True if a model of the catalog can answer the call.
 
         Raises:
             CallerError: It does not fit.

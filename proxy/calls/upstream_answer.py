@@ -32,8 +32,8 @@ class ExpectedAnswer(NamedTuple):
     """The form of answer that a call asked for.
 
     Attributes:
-        is_stream: Whether it asked for a stream; what begins as one then is one.
-        has_text: Whether text is generated; embeddings are none.
+        is_stream: True if it asked for a stream; what begins as one then is one.
+        has_text: True if text is generated; embeddings are none.
     """
 
     is_stream: bool = False
@@ -51,12 +51,12 @@ class UpstreamAnswer:
         meter: What it used, as far as it was read.
         first_piece: Up to the commit point or a little after; if that is all of the answer, in
             the caller's words.
-        generates: Whether it must be a stream of events or JSON, whatever it is called.
+        generates: True if it must be a stream of events or JSON, whatever it is called.
         headers: The upstream's; a stream under another label is called what it is.
-        is_retrieval: Whether it is something that the provider keeps, such as a log of events; an
+        is_retrieval: True if it is something that the provider keeps, such as a log of events; an
             error in it is one of its events, and it may be empty.
-        is_stream: Whether it is a stream of events.
-        is_whole: Whether the first piece is all of it.
+        is_stream: True if it is a stream of events.
+        is_whole: True if the first piece is all of it.
     """
 
     __slots__ = (
@@ -81,8 +81,8 @@ class UpstreamAnswer:
             exchange: Where the answer comes from.
             wire: The upstream's format.
             timeline: Of the attempt.
-            generates: Whether it must be a stream of events or JSON.
-            is_retrieval: Whether it is something that the provider keeps.
+            generates: True if it must be a stream of events or JSON.
+            is_retrieval: True if it is something that the provider keeps.
             expected: What the call asked for.
         """
         self.exchange = exchange

@@ -15,22 +15,22 @@ class Upstream:
     """Somewhere that answers completions.
 
     Attributes:
-        name: How routes refer to it.
-        kind: How it speaks.
+        name: Name by which routes refer to it.
+        kind: API that it speaks.
         base_url: Up to and including ``/v1`` or its like, without a slash at its end; a query
             goes with every call.
         key_env: The environment variable that holds its key; "" for none needed.
         key_header: The header that carries the key, bare; "" for the usual way of its kind.
         provider: Whose it is; prices and cache rules belong to providers.
         region: Where it binds processing to, such as ``eu``; "" for anywhere.
-        asks_usage: Whether a stream must be asked for its usage; False where it is sent unasked.
-        serves_responses: Whether it has the Responses API; if not, it is asked in chat completions.
-        tells_misses: Whether it says, when asked, why its prompt cache missed.
-        bills_abandoned: Whether an answer that nobody waits for any more may go on and be billed;
+        asks_usage: True if a stream must be asked for its usage; False where it is sent unasked.
+        serves_responses: True if it has the Responses API; if not, it is asked in chat completions.
+        tells_misses: True if it says, when asked, why its prompt cache missed.
+        bills_abandoned: True if an answer that nobody waits for any more may go on and be billed;
             False for engines that stop when the connection closes.
         headers: Sent with every request.
-        adapts: Whether calls in flight are held to what it answers swiftly; for engines that
-            queue what they cannot serve at once.
+        adapts: True if calls in flight are held to what it answers swiftly; for engines that queue
+            what they cannot serve at once.
     """
 
     name: str
@@ -102,7 +102,7 @@ class Model:
     when_too_long: tuple[str, ...] = ()
 
 
-#: How a prompt cache may behave; the rules are in ``proxy.caches``.
+#: Kinds of prompt caches; the rules are in ``proxy.caches``.
 REGIMES = {
     "openai-breakpoint": "OpenAI from gpt-5.6 on: stored at breakpoints, writes are paid",
     "openai-interval": "OpenAI up to gpt-5.5: stored at intervals, per machine, writes are free",

@@ -78,7 +78,7 @@ class UnlistedModels:
         tuned: Entries of fine-tunes; see ``fine_tunes``.
         upstreams: Those that may get unlisted names: with the key they need. By name.
         default: Takes the names that no family has; None for refusing them.
-        refuses: Whether every name that the catalog does not list is refused.
+        refuses: True if every name that the catalog does not list is refused.
     """
 
     families: tuple[Family, ...] = ()

@@ -14,7 +14,7 @@ class Problem:
         where: The dotted name of the entry, such as ``models.gpt-5.5.price.input``.
         what: What is wrong, as the rest of a sentence about ``where``.
         fix: What to do about it, as an imperative.
-        warning: Whether the catalog can be used all the same.
+        warning: True if the catalog can be used all the same.
     """
 
     file: str

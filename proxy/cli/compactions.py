@@ -38,7 +38,8 @@ def compactions(terminal: Terminal, settings: Callable[[], Settings]) -> typer.T
 
     Args:
         terminal: Where they speak.
-        settings: How the gateway runs: the mode of features for which nobody chose one.
+        settings: Settings of the gateway: they hold the mode of features for which nobody chose
+            one.
     """
     commands = typer.Typer(no_args_is_help=True, help="Show and choose the compaction of features.")
     desk = _Commands(terminal, settings)

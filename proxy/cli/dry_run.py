@@ -58,11 +58,11 @@ class DryRunResult(msgspec.Struct, frozen=True, kw_only=True):
         facts: What stands for the compacted messages.
         tokens_before: Tokens of the whole prompt unmodified, tools included.
         tokens_after: The same of what would be sent.
-        compacted: Whether facts stand for any of it.
+        compacted: True if facts stand for any of it.
         reason: Why, or why not, as a code.
-        changed: Whether anything would be sent otherwise than it came.
-        compacted_messages: How many messages the facts stand for.
-        mode: How far it was allowed to go.
+        changed: True if anything would be sent otherwise than unmodified.
+        compacted_messages: Number of messages that the facts replace.
+        mode: Compaction mode that was allowed.
         model: Whose prices and tokens these are.
         break_even: N*: calls that pay the compaction back, this one included; None where none do.
         segments: Which messages each part of the facts stands for, and what it weighs, by the
@@ -73,7 +73,7 @@ class DryRunResult(msgspec.Struct, frozen=True, kw_only=True):
         target_missed: Tokens over the target; None where it is met, or there is none.
         kept_tokens: What would be sent beside the facts: system text, tools and the turns that
             stay; None where nothing is compacted.
-        calls: How many calls were made of it, the present one included; 0 where nobody can say.
+        calls: Number of calls made in it, the present one included; 0 where nobody can say.
         since_call: The call at which it was compacted last; None where nothing is compacted.
         faults: What a provider would refuse in it unmodified.
         gateway: Why the gateway would not compact it at all, as a code; None where it would.
@@ -163,7 +163,7 @@ def dry_run(
 
     Args:
         said: The conversation.
-        policy: How it may be compacted.
+        policy: Limits of its compaction.
         model: The public name of the model it goes to.
         upstream_model: The name that the upstream knows it by.
         gateway: Why the gateway would leave it alone, whatever a compaction brings, as a code.

@@ -59,7 +59,7 @@ def report(
         total: The row of all teams; none without calls.
         names: The teams' names by id.
         parts: What the rows are split by besides the team.
-        times: How long calls took, by the values of team and parts, and of all by ().
+        times: Durations of calls, by the values of team and parts, and of all by ().
     """
     return {
         "first": period.first.isoformat(),

@@ -60,7 +60,7 @@ _commands = typer.Typer(
 )
 
 
-#: How lines of the log begin; ``store.logged`` reads them back.
+#: Beginning of each log line; ``store.logged`` reads it back.
 LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s %(message)s"
 
 

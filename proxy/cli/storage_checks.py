@@ -38,7 +38,7 @@ def low_space_warning(folder: Path, free: Callable[[Path], int] | None = None) -
 
     Args:
         folder: It may not be there yet.
-        free: How many bytes are left where a path is; None asks the disk.
+        free: Returns the bytes left where a path is; None asks the disk.
     """
     left = (free or _free_bytes)(_nearest_existing(folder))
     if left >= _LOW_SPACE_BYTES:

@@ -101,7 +101,7 @@ class _StoreQuestions:
         Args:
             kind: Of what; one of few.
             question: May block.
-            share: How much of its patience it has.
+            share: Part of its patience that is left, from 0 to 1.
         """
         try:
             async with asyncio.timeout(self._timeout_s * share):

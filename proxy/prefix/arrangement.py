@@ -111,7 +111,7 @@ class MarkedPrompt(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         prompt: Without the marks that were added, but with its key.
         marks: All marks, by index of their block.
-        explicit: Whether the provider's own choice of breakpoints is switched off (OpenAI).
+        explicit: True if the provider's own choice of breakpoints is switched off (OpenAI).
         body: The chat body; the caller's own where nothing changed.
     """
 
@@ -166,7 +166,7 @@ def arrange_prompt(
         draft: The call.
         plan: What holds for its conversation.
         layout: The one that the plan names; None for none.
-        late: Whether the upstream takes system messages after the conversation.
+        late: True if the upstream takes system messages after the conversation.
 
     Raises:
         Unplannable: If a message cannot be read.

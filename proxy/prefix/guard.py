@@ -61,7 +61,7 @@ _ERRORS_FOR_95_PERCENT = 1.959964  # standard errors to either side that hold 95
 JUDGED_CALLS: Final = 50
 #: Calls below which nothing is judged.
 MIN_CALLS: Final = 20
-#: How much dearer than unmodified is borne, as a share of that.
+#: Most extra cost that is borne, as a share of the unmodified cost.
 MAX_EXTRA_COST_SHARE: Final = 0.02
 #: Standard errors by which the sum has to be above nothing.
 MIN_STANDARD_ERRORS: Final = 3.0
@@ -90,7 +90,7 @@ class ArmTotals(msgspec.Struct, frozen=True, kw_only=True):
     """Totals of one arm's conversations: sums, and sums of products.
 
     Attributes:
-        conversations: How many there were.
+        conversations: Number of conversations.
         cost: In 1e-9 US dollars.
         tokens: Input tokens.
         reads: Input tokens read from a cache.
@@ -282,7 +282,7 @@ class Harm(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         calls: The calls judged last, which show it.
-        more: How much dearer they were than unmodified, as a share of that.
+        more: Extra cost over unmodified calls, as a share of theirs.
     """
 
     calls: int

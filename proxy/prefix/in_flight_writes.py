@@ -39,7 +39,7 @@ _MAX_LATENESS_FACTOR: Final = 2.0
 #: 10,000 tokens at 2 dollars a million (0.023 dollars saved) are waited for up to two seconds, and
 #: 1,500 (0.0035) a third of one.
 NANOS_PER_SECOND_WAITED: Final = 10_000_000
-#: How much of the average first byte is the latest one's.
+#: Weight of the latest first byte in the average.
 _LATEST_WEIGHT: Final = 0.2
 _MAX_LATENCY_CLASSES: Final = 1_024
 _TOKENS_PER_MILLION: Final = 1_000_000

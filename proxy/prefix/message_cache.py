@@ -36,7 +36,7 @@ class SharedPrefix(msgspec.Struct, frozen=True):
         blocks: Its blocks.
         bare: The same without marks.
         lines: The lines of each text, by index of its block.
-        may_mark: Whether there can be a mark in a tool.
+        may_mark: True if there can be a mark in a tool.
     """
 
     blocks: Sequence[PromptBlock]

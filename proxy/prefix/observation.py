@@ -193,7 +193,7 @@ class CallObservation(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         seen: What it tells of its feature.
-        compares: Whether it had to extend an earlier call of its conversation.
+        compares: True if it had to extend an earlier call of its conversation.
         tokens: What its prompt was; by estimate, where nobody counted.
     """
 

@@ -32,7 +32,7 @@ class PlanningRequest(msgspec.Struct, frozen=True, kw_only=True):
         hint: What the caller calls the conversation; "" where it does not say.
         session: What its client's headers say of the session; "" for nothing.
         slots: What the caller says of its texts' slots beside them; "" for nothing.
-        shows: Whether the team keeps prompts, so that its words may be quoted to it.
+        shows: True if the team keeps prompts, so that its words may be quoted to it.
         origin: Whence the body was shortened; None where it is the caller's own.
     """
 
@@ -53,9 +53,9 @@ class PlanningTarget(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         upstream: Its name.
         model: The name the upstream knows the model by.
-        late: Whether it takes system messages after the conversation.
+        late: True if it takes system messages after the conversation.
         rates: What tokens cost; None where that is unknown.
-        asks: How it can be asked why its cache missed, as ``diagnostics_question`` names it; ""
+        asks: Way to ask the provider why its cache missed, as ``diagnostics_question`` names it; ""
             where it cannot.
     """
 
@@ -73,7 +73,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         turns: Answers it held as its caller wrote it; 0 in a conversation's first call.
         chain: What it says, as its caller wrote it.
-        resolved: How its conversation was told.
+        resolved: Its conversation, and the evidence for it.
         known: What is known of each of its messages.
         readings: What is remembered of messages.
     """
@@ -140,7 +140,7 @@ class FullyMarkedCall(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         sent: What the cache would have been shown.
         expected: What it should have read then.
-        is_live: Whether that is what is sent; else it is reckoned alone.
+        is_live: True if that is what is sent; else it is reckoned alone.
         number: Tells its bet from others; 0 where none of its marks is sent.
     """
 

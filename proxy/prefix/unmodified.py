@@ -169,7 +169,7 @@ class UnmodifiedBaseline:
             where: Whose earnings pay for it.
             target: Where it goes.
             variant: The call with some marks.
-            on_credit: Whether it may be the one that loses more than marks have brought back.
+            on_credit: True if it may be the one that loses more than marks have brought back.
         """
         evidence, direct = variant.evidence, variant.direct
         if direct is None or evidence.sent.marks == direct.sent.marks:

@@ -12,7 +12,7 @@ _NEAR_JSON_STARTS: Final = (b"{", b"[", b"\xef\xbb\xbf")
 _decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 #: Longest body that is read for an error.
 _MAX_BODY_BYTES: Final = 256 * 1024
-#: How many complaints of a list are told.
+#: Most complaints of a list that are reported.
 _MAX_COMPLAINTS: Final = 8
 
 

@@ -49,7 +49,7 @@ def merge_usage(into: dict[str, Any], new: Mapping[str, Any], depth: int = 4) ->
     Args:
         into: What was said so far.
         new: What is said now.
-        depth: How deep objects are merged; usage objects nest no deeper.
+        depth: Levels of objects that are merged; usage objects nest no deeper.
     """
     for key, value in new.items():
         old = into.get(key)

@@ -8,7 +8,7 @@ import msgspec
 from proxy.records.origin import UncompactedConversation
 from proxy.records.request_fields import RequestFields
 
-#: How the paths begin that name a model.
+#: Beginnings of paths that name a model.
 MODELS_PREFIX: Final = "models/"
 _OF_MODELS: Final = frozenset({"GET", "DELETE"})
 
@@ -21,8 +21,8 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
         team: The id of the team that owns and pays.
         team_name: What people call the team.
         feature: The feature label of calls that name none.
-        keeps_prompts: Whether the team opted in to storing prompt text.
-        revoked: Whether it no longer opens anything.
+        keeps_prompts: True if the team opted in to storing prompt text.
+        revoked: True if it no longer opens anything.
     """
 
     id: str
@@ -54,7 +54,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         notes: What of it was read otherwise than it was said, in short sentences.
         salt: What keeps its team out of others' caches, a secret; "" where teams share them.
         origin: Whence its body was shortened; None where it is the caller's own.
-        is_own: Whether the gateway asks it by itself, to have notes taken.
+        is_own: True if the gateway asks it by itself, to have notes taken.
         substitute: The public name of the model that answers in place of the one asked for; ""
             where that one answers itself.
     """

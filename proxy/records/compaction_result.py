@@ -36,14 +36,14 @@ class CompactionResult(msgspec.Struct, frozen=True, kw_only=True):
         why: Why it was compacted at this call or was not, as a code.
         last_compacted_why: Why the latest compaction was made, here or earlier; "" for none.
         sent: The call as it is sent; None for unmodified.
-        is_compacted: Whether less is sent than came.
+        is_compacted: True if less is sent than came.
         before: Tokens of the unmodified prompt, by estimate; None where nobody reckoned.
         after: Tokens of what is sent, or would be.
-        reset: Whether the prompt begins otherwise than the call before it did.
-        is_warm: Whether a cache would have known the unmodified prompt, so far as is known.
+        reset: True if the prompt begins otherwise than the call before it did.
+        is_warm: True if a cache would have known the unmodified prompt, so far as is known.
         break_even: Calls that pay the compaction back; None where there was none.
         needed: Values of the newest tool calls that stood in what was compacted.
-        lost: How many of them what is sent does not hold.
+        lost: Number of them that are missing from what is sent.
         messages: Messages that facts stand for in what is sent, 0 where results alone were
             shortened; None where it is sent unmodified.
         notes: What the caller is told, in short sentences.

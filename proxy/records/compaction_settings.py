@@ -50,9 +50,9 @@ class CompactionDefaults(msgspec.Struct, frozen=True, kw_only=True):
     """The defaults where nobody chose.
 
     Attributes:
-        mode: How far compaction goes.
+        mode: Limit of what compaction may do.
         share: The part of all conversations that is sent unmodified, to compare with.
-        safety: How often over a compaction has to be paid back; 0 for the usual.
+        safety: Least number of times a compaction has to pay its cost back; 0 for the usual.
     """
 
     mode: CompactionMode = CompactionMode.OFF
@@ -64,7 +64,7 @@ class SettingsSnapshot(msgspec.Struct, frozen=True):
     """The settings of all features at one moment.
 
     Attributes:
-        changes: How many changes there had been.
+        changes: Number of changes so far.
         features: By team and feature.
         unlisted: What holds for all other features.
     """

@@ -73,7 +73,7 @@ class FeatureStates(msgspec.Struct, frozen=True):
     """All features' planning states, at one moment.
 
     Attributes:
-        changes: How many changes there had been.
+        changes: Number of changes so far.
         places: By place; a place that is not here goes by its feature, a feature by the default.
         moves: The layouts that any place may apply, as they were proposed.
         mode: Where nobody has chosen one.

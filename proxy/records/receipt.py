@@ -39,7 +39,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     Attributes:
         call_id: Sorts by time; shown to the caller as ``x-request-id``.
         attempt: 0 for the first route tried.
-        final: Whether this attempt's outcome is the call's.
+        final: True if this attempt's outcome is the call's.
         started: When the call arrived, in seconds since the epoch (UTC).
         team: The team's id.
         key_id: The key's id.
@@ -49,12 +49,12 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         model: The public name the caller asked for; "" where the call names none.
         route: The route tried; "" when refused before one was chosen.
         upstream: The upstream tried.
-        streamed: Whether the caller asked for a stream.
+        streamed: True if the caller asked for a stream.
         status: The HTTP status the attempt ended in; what the caller saw, if final.
-        outcome: How it ended.
+        outcome: Result of the attempt.
         error: The error's code; "" when answered.
         usage: Tokens by bucket; None for calls that use none.
-        estimated: Whether the usage was counted here because the upstream did not say.
+        estimated: True if the usage was counted here because the upstream did not say.
         list_nanos: Cost at published prices in 1e-9 US dollars; None when the price is unknown.
         cost_nanos: The same after the route's discount.
         ttft: Seconds from arrival to the first content byte; None when there was none.
@@ -69,7 +69,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         unplanned_why: Why planning sent it unmodified, as a code or a sentence; "" where it was
             planned, and where it was refused before.
         conversation: Keyed hash of the conversation in hex; "" where planning was off.
-        arm: Whether it was planned (treated) or sent unmodified (control); "" where planning was
+        arm: True if it was planned (treated) or sent unmodified (control); "" where planning was
             off.
         layout: The version of the layout applied; 0 for none.
         expected_read: Tokens the cache should have known; None where nobody can say.
@@ -84,14 +84,14 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         compaction: The mode of compaction; "" where it had no part in the call.
         compaction_why: Why it was compacted or was not, as a code; ``notes`` where the gateway
             itself asked for some.
-        compacted: Whether less was sent than came.
+        compacted: True if less was sent than came.
         tokens_before: Tokens of the prompt unmodified, by estimate; None where nobody reckoned.
         tokens_after: Tokens of what was sent, or would have been.
-        reset: Whether it was the first call after a compaction, so that its prefix moved.
+        reset: True if it was the first call after a compaction, so that its prefix moved.
         compaction_nanos: What compaction saved in 1e-9 US dollars, below 0 where it cost more; None
             where nobody can say.
         needed: Values of its newest tool calls that stood in what was compacted.
-        lost: How many of them what was sent did not hold.
+        lost: Number of them that were missing from what was sent.
         compacted_messages: Messages that facts stood for in what was sent, 0 where results alone
             were shortened; None where it went unmodified, and in receipts older than this field.
     """

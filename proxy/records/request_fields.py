@@ -60,7 +60,7 @@ class RequestFields(msgspec.Struct, frozen=True):
 
     Attributes:
         model: The public model name; "" where the endpoint needs none.
-        stream: Whether the answer is wanted as server-sent events.
+        stream: True if the answer is wanted as server-sent events.
         user: The caller's opaque end user.
         service_tier: The tier asked for; it changes the price.
         previous_response_id: As JSON, like all below; ``needs_kept_state`` reads it.

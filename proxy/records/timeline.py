@@ -7,7 +7,7 @@ class WaitTimer:
     """A block whose time counts as waited; such blocks do not nest.
 
     Attributes:
-        seconds: How long all of them took.
+        seconds: Duration of all of them.
     """
 
     __slots__ = ("_now", "_since", "seconds")

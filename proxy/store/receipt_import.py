@@ -28,7 +28,7 @@ class ReceiptImport:
         found: Receipts among them.
         booked: Receipts that the ledger lacked.
         refused: Why lines were refused, with file and number; the first of them.
-        refusals: How many were.
+        refusals: Number of refused lines.
     """
 
     def __init__(self, store: Store, oldest: float) -> None:

@@ -62,7 +62,7 @@ class TokenCounter:
     The first count with a vocabulary loads it.
 
     Args:
-        entries: How many weights are remembered; each takes about 150 bytes.
+        entries: Most weights remembered; each takes about 150 bytes.
     """
 
     def __init__(self, entries: int = 65_536) -> None:

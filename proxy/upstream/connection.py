@@ -27,8 +27,8 @@ class ConnectionBroken(OSError):
     """The connection ended before the answer did, or the answer is not HTTP.
 
     Attributes:
-        is_stale: Whether nothing at all came back on a connection that had been used before, and
-            it ended as soon as it was used again.
+        is_stale: True if nothing at all came back on a connection that had been used before, and it
+            ended as soon as it was used again.
     """
 
     def __init__(self, message: str, *, is_stale: bool = False) -> None:
@@ -91,7 +91,7 @@ class Connection(asyncio.Protocol):
         Args:
             head: The request's line and headers, with the blank line.
             body: Its body; b"" for none.
-            is_bodiless: Whether the answer has no body, whatever its headers say (HEAD).
+            is_bodiless: True if the answer has no body, whatever its headers say (HEAD).
 
         Raises:
             ConnectionBroken: If the connection ends before.

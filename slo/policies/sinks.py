@@ -44,7 +44,7 @@ class Sink(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: Unique among sinks.
-        kind: How it is spoken to.
+        kind: Protocol of the sink.
         url_env: The environment variable that holds its URL.
         secret_env: The one that holds its secret; "" where it has none.
         at_least: The least urgent of the alerts that it is sent.

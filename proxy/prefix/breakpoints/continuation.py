@@ -32,7 +32,7 @@ _MAX_RUN_CONVERSATIONS: Final = 5_120
 _ENDED_AFTER_S: Final = 1_800.0
 #: First calls that may still be followed; beyond, some are not counted.
 _MAX_PENDING: Final = 64
-#: How near a follower's gap has to lead to its first call, in seconds.
+#: Most seconds between a follower's gap and the gap to its first call.
 _MAX_GAP_ERROR_S: Final = 1.0
 
 

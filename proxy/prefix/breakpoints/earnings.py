@@ -17,8 +17,8 @@ from typing import Final
 
 import msgspec
 
-#: How many times over marks have to have earned what the next ones cost: the first that comes again
-#: may be the only one.
+#: Least ratio of what marks have earned to what the next ones cost: the first that comes again may
+#: be the only one.
 _MIN_EARNINGS_PER_STAKE: Final = 3.0
 #: The part of what all calls would have cost unmodified that bets may lose at any time.
 _MAX_LOSS_SHARE: Final = 0.0004
@@ -57,7 +57,7 @@ class MarkEarnings(msgspec.Struct):
 
         Args:
             stake: What they cost over sending the call without them.
-            on_credit: Whether that may be more than others have brought back.
+            on_credit: True if that may be more than others have brought back.
         """
         earned = self.earned + self.credit
         if len(self.stakes) >= _MAX_STAKES or earned < _MIN_EARNINGS_PER_STAKE * stake:

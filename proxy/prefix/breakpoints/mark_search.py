@@ -112,7 +112,7 @@ class SearchProblem(msgspec.Struct, frozen=True, kw_only=True):
         fees: What a token written costs over a fresh one, by rank.
         gain: What a token read costs less than a fresh one.
         least: Tokens below which nothing is written.
-        reach: How many blocks from a mark backwards are looked at, its own included.
+        reach: Number of blocks searched backwards from a mark, its own included.
     """
 
     tokens: tuple[int, ...]
@@ -138,7 +138,7 @@ class _Set:
         front: The last block that is written, or live and marked.
         lowest: The lowest rank of all marks.
         own: The lowest rank of the marks added.
-        hit: Whether a mark finds what this call reads.
+        hit: True if a mark finds what this call reads.
         value: What it saves if no mark is added.
     """
 

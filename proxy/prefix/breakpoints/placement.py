@@ -32,7 +32,7 @@ _OPENAI: Final = "openai-breakpoint"
 _EMPTY_PART_BYTES: Final = 2
 #: Places on the wire that a message of the assistant may become: thinking, text and its calls.
 _MAX_PLACES_PER_ANSWER: Final = 3
-#: How far below the least an estimate may be and still mean more. A mark that proves too early
+#: Factor below the minimum at which an estimate may still mean more. A mark that proves too early
 #: does nothing and costs nothing.
 #: Source: Anthropic, prompt caching; OpenAI, prompt caching guide (both 2026-09).
 _ESTIMATE_ERROR_FACTOR: Final = 1.4
@@ -43,7 +43,8 @@ class Reuse(msgspec.Struct, frozen=True):
 
     Attributes:
         upto: The last block that they share with this call.
-        uses: How many are expected while an entry lives that each of them refreshes, by lifetime.
+        uses: Expected number of calls during the life of an entry that each of them refreshes, by
+            lifetime.
     """
 
     upto: int
@@ -148,9 +149,9 @@ class PromptEnd(msgspec.Struct, frozen=True):
     """The end of a prompt.
 
     Attributes:
-        tail: How many messages vary per call; nothing there is marked.
-        spoken: How many of the messages before them, and before those that the policy leaves out,
-            of the last two, are the assistant's and take a mark.
+        tail: Number of messages that vary per call; nothing there is marked.
+        spoken: Number of the assistant's messages that take a mark, among the two before them and
+            before those that the policy leaves out.
     """
 
     tail: int = 0

@@ -35,7 +35,7 @@ _MAX_CALLS_PER_MINUTE: Final = 15
 _GONE_AFTER_LIFETIMES: Final = 2
 #: Messages that are gone at once where a conversation was shortened rather than edited.
 _MIN_DROPPED_MESSAGES: Final = 2
-#: How far above the minimum an estimate may be and still mean less than it.
+#: Factor above the minimum at which an estimate may still mean less.
 _ESTIMATE_ERROR_FACTOR: Final = 1.3
 #: Caches that promise nothing.
 _BEST_EFFORT: Final = frozenset({"implicit", "openai-interval", "prefix-unit"})

@@ -190,8 +190,8 @@ class LayoutMove(msgspec.Struct, frozen=True, kw_only=True):
         slot: Where it goes.
         label: What it is called where it stood and where it arrives.
         at: First of its units between the two, blank ones not counted.
-        count: How many units it is; 0 for all between the two.
-        of: How many units stand between the two; where it is otherwise, all of them move.
+        count: Number of units in it; 0 for all between the two.
+        of: Number of units between the two; where it is otherwise, all of them move.
         shows: What a reader sees of it.
         calls: Different calls it was seen in.
         conversations: Conversations it was seen in.

@@ -37,7 +37,7 @@ class FeatureLearner:
     Args:
         fingerprint: The team's.
         tools: Bytes of the tool definitions, which stand in front of the instructions.
-        shows: Whether layouts may quote the caller's words.
+        shows: True if layouts may quote the caller's words.
     """
 
     def __init__(self, fingerprint: Fingerprint, *, tools: int = 0, shows: bool = False) -> None:
@@ -60,7 +60,7 @@ class FeatureLearner:
             texts: Its instructions: the texts of its leading system and developer messages.
             conversation: The hash of its conversation.
             now: Seconds.
-            first: Whether it is the conversation's first call.
+            first: True if it is the conversation's first call.
             history: Bytes of the conversation behind the instructions.
             mark: Stands for the instructions; 0 for nothing.
         """
@@ -134,7 +134,7 @@ class _CacheableCalls(msgspec.Struct, frozen=True):
     """The calls that are long enough to be cached, once no text varies before their conversation.
 
     Attributes:
-        opens: Whether a conversation's first call is.
+        opens: True if a conversation's first call is.
         share: Which share of all calls is.
         history: Bytes behind the instructions of those that are not first, for each of all calls.
     """

@@ -60,7 +60,7 @@ class SplitText(msgspec.Struct, frozen=True):
         kept: What stays in the stable slot, with references to what left.
         ending: What is semi-stable and already stands at the end.
         gone: What goes elsewhere.
-        whole: Whether nothing is asked of the text: it stays as it was written.
+        whole: True if nothing is asked of the text: it stays as it was written.
     """
 
     kept: str
@@ -74,7 +74,7 @@ def split_text(pieces: Sequence[TextPiece], *, last: bool) -> SplitText:
 
     Args:
         pieces: The text.
-        last: Whether no stable text follows it; semi-stable pieces at its end then stay there.
+        last: True if no stable text follows it; semi-stable pieces at its end then stay there.
     """
     solid = [at for at, piece in enumerate(pieces) if _is_stable_text(piece)]
     end = solid[-1] + 1 if solid else 0
@@ -194,7 +194,7 @@ def place_pieces(prompt: Prompt, wish: PieceMoves, *, late: bool = True) -> Plac
     Args:
         prompt: As it was parsed.
         wish: What the pieces are; places that the prompt has not are passed over.
-        late: Whether the upstream takes a system message after the conversation; otherwise what
+        late: True if the upstream takes a system message after the conversation; otherwise what
             varies goes into a user's message, with a user's authority.
 
     Raises:

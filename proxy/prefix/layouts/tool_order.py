@@ -70,7 +70,7 @@ class Toolsets:
     """The lists of tools that one feature's conversations began with.
 
     Attributes:
-        is_respelled: Whether a tool came with its keys in another order.
+        is_respelled: True if a tool came with its keys in another order.
     """
 
     __slots__ = ("_head", "_is_shuffled", "_lists", "_pairs", "_spelt", "_turned", "is_respelled")
@@ -202,7 +202,7 @@ def order_tools(
         tools: As the caller wrote them.
         known: ``order`` of the conversation's previous call; at its first, what ``Toolsets`` say.
         fingerprint: Names a tool by its rendering without marks.
-        as_came: Whether each is written as its caller writes it, in place of the one rendering.
+        as_came: True if each is written as its caller writes it, in place of the one rendering.
     """
     if len(tools) > MAX_TOOLS:
         return OrderedTools(tools, known, f"more than {MAX_TOOLS} tools")

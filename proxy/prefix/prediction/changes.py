@@ -128,7 +128,7 @@ class PromptChange(msgspec.Struct, frozen=True, kw_only=True):
         kind: The kind of change there.
         block: Index of the block, in the prompt that is sent; None where nothing is left there.
         line: Index of the line within the block; None for all of it.
-        dropped: How many messages of the conversation are gone.
+        dropped: Number of messages that the conversation lost.
     """
 
     place: str

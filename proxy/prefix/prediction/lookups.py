@@ -29,7 +29,7 @@ BY_MARK: Final = 1
 BY_RULE: Final = 2
 #: The cache in which nothing but what is marked is stored.
 _ANTHROPIC: Final = "anthropic-breakpoint"
-#: How far above the least an estimate may be and still mean less.
+#: Factor above the minimum at which an estimate may still mean less.
 _ESTIMATE_ERROR_FACTOR: Final = 1.4
 #: Prefixes kept: 1 MB.
 _MAX_PREFIXES: Final = 10_000
@@ -80,7 +80,7 @@ def written_breakpoints(sent: SentCall, known: int) -> Iterator[tuple[int, str, 
 
     Args:
         sent: The call.
-        known: How many of its blocks were sent before.
+        known: Number of its blocks that were sent before.
     """
     if sent.regime.name == "prefix-unit":
         yield from ((at, "", BY_RULE) for at in {known, len(sent.blocks)} if at)
@@ -176,8 +176,8 @@ class UnstoredPrefixes:
 
         Args:
             sent: The call.
-            hit: How many blocks stand before the end of the longest entry that should be there.
-            scale: How many tokens its bytes are.
+            hit: Number of blocks before the end of the longest entry that should be there.
+            scale: Scale from its bytes to tokens.
             usage: What its provider counted.
             now: When it was sent.
         """

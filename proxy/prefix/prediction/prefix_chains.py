@@ -47,13 +47,13 @@ class ExpectedRead(msgspec.Struct, frozen=True, kw_only=True):
         found: What could be read if nothing ever died.
         stored: What could be read if, besides, every block were looked up.
         known: What was sent before, stored or not.
-        same: How many of its first blocks were sent before.
-        hit: How many of its first blocks end where the longest entry that surely is there does.
+        same: Number of its first blocks that were sent before.
+        hit: Number of its first blocks up to the end of the longest entry that surely is there.
         idle: Seconds since the longest entry found was used; since the longest prefix known was
             sent, where none was found; None for neither.
         lives: Seconds the longest entry found lives after its last use; None for none.
         calls: Calls that took the same way to the cache in the last minute.
-        scale: How many tokens the prompt's bytes were taken to be.
+        scale: Scale from the prompt's bytes to tokens, as assumed.
     """
 
     tokens: int = 0
@@ -148,7 +148,7 @@ class PrefixChainIndex:
     Args:
         most: Prefixes kept. A tenth as many may have been stored, a twentieth are ways to a cache,
             a hundredth are texts whose lines are kept.
-        is_brief: Whether of prompts whose cache ends at marks only new prefixes are noted: half the
+        is_brief: True if of prompts whose cache ends at marks only new prefixes are noted: half the
             work, and when the others were sent is not known.
         unstored: Prefixes that are known not to be stored.
     """

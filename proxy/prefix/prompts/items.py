@@ -147,7 +147,7 @@ def read_items(
 
     Args:
         fields: As the caller wrote them.
-        goes_on: Whether one that goes on from what its provider keeps is read, too.
+        goes_on: True if one that goes on from what its provider keeps is read, too.
 
     Raises:
         Unplannable: If it cannot be read, or goes on from what its provider keeps.

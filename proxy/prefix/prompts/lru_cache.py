@@ -12,7 +12,7 @@ class LruCache(Generic[K, V]):
     """Values by key; what was used longest ago goes first.
 
     Args:
-        most: How many are kept, or how much all of them may weigh.
+        most: Most values kept, or the most that all of them may weigh.
         weigh: What a value weighs; None for 1 each.
 
     Attributes:

@@ -45,7 +45,7 @@ class _Form(msgspec.Struct, frozen=True):
         opening: Its value without the closing brace.
         usual: The lifetime that needs no saying.
         parts: The types of content parts that take it.
-        everywhere: Whether tools, tool messages and tool calls take it too.
+        everywhere: True if tools, tool messages and tool calls take it too.
         others: Lifetimes that only other providers sell, as they are said here; the usual one
             stands for all that are not here.
     """

@@ -57,7 +57,7 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
         tools: Each tool definition.
         semi: Where the semi-stable slot begins in the leading system messages, as (message, part);
             None where it is empty.
-        tail: How many messages at the end vary per call; no later call repeats them.
+        tail: Number of messages at the end that vary per call; no later call repeats them.
     """
 
     fields: Mapping[str, bytes]
@@ -100,8 +100,8 @@ class MessageReading(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         role: Who speaks.
         digest: Its fingerprint.
-        may_mark: Whether there can be a mark in it.
-        tagged: Whether it may hold tags.
+        may_mark: True if there can be a mark in it.
+        tagged: True if it may hold tags.
         bare: The size and the fingerprint of what it holds besides marks; None for its own.
         says: The fingerprint of what it says, however that is written; b"" for nothing.
     """
@@ -142,7 +142,7 @@ def parse_prompt(body: bytes, *, goes_on: bool = False) -> Prompt:
 
     Args:
         body: A chat body, or one of the Responses API.
-        goes_on: Whether one that goes on from what its provider keeps is read, too.
+        goes_on: True if one that goes on from what its provider keeps is read, too.
 
     Raises:
         Unplannable: If it is no chat body, has too many pieces, or cannot be written again as

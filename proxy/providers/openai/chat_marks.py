@@ -79,10 +79,10 @@ class _Reader(msgspec.Struct):
     """Translates or removes cache markers, and counts both.
 
     Attributes:
-        translates: Whether Anthropic's markers are said as OpenAI's.
+        translates: True if Anthropic's markers are said as OpenAI's.
         said: Markers said in other words.
         dropped: Markers taken off.
-        was_optioned: Whether options were taken off.
+        was_optioned: True if options were taken off.
     """
 
     translates: bool

@@ -29,7 +29,7 @@ def responses_reader(inner: Reader, body: bytes, streamed: bool, created: float)
     Args:
         inner: Turns the upstream's bytes into chat's.
         body: The caller's own Responses body, which ``chat_body`` has accepted.
-        streamed: Whether the caller asked for a stream.
+        streamed: True if the caller asked for a stream.
         created: When the call arrived, in seconds since the epoch.
     """
     unfolding = ResponseStream(body, created)

@@ -104,7 +104,7 @@ def chat_body(body: bytes, *, compacts: bool = False) -> TranslatedRequest:
 
     Args:
         body: The Responses body.
-        compacts: Whether the model takes Anthropic's ``context_management`` and its blocks.
+        compacts: True if the model takes Anthropic's ``context_management`` and its blocks.
 
     Raises:
         CallerError: If it is malformed, or cannot be said without state or another meaning.

@@ -63,7 +63,7 @@ class DeliveryFailed(Exception):
         detail: What the sink or the network said of it, without addresses and secrets, in at most
             200 characters; "" where nothing was said. It is for whoever tests the sink: neither
             logs nor the outbox hold it.
-        is_refused: Whether it is for what the message says.
+        is_refused: True if it is for what the message says.
         retry_after: Seconds that the sink asks for; None where it does not say.
     """
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: Threads that send; a service that hangs holds one until Apprise gives it up.
 _MAX_THREADS: Final = 8
 _LOGGERS: Final = ("apprise", "requests", "urllib3")
-#: How urgent each severity is to Apprise; what ended is a success.
+#: Apprise's type for each severity; what ended is a success.
 _KINDS: Final = {Severity.PAGE: "failure", Severity.TICKET: "warning", Severity.NOTE: "info"}
 
 

@@ -65,7 +65,7 @@ class AdmissionGate:
         Args:
             attempt: The attempt.
             prepared: Its request.
-            fits: Whether the model of this name can take the call, whatever it costs.
+            fits: Returns True if the model of this name can take the call, whatever it costs.
 
         Raises:
             CallerError: It does not fit.

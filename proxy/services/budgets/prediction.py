@@ -37,7 +37,7 @@ _log = logging.getLogger("thriftgate.budgets")
 
 #: Calls under way of which something is remembered.
 _MAX_CALLS: Final = 20_000
-#: How much longer an answer would have been, at a guess, that the ledger says was cut off.
+#: Ratio of an answer's full length to its length where the ledger says it was cut off; a guess.
 _CUT_OFF_LENGTH_FACTOR: Final = 4
 _USUAL_QUANTILE: Final = 0.9
 #: Models looked at for a cheaper one.
@@ -144,7 +144,7 @@ class Predictor:
             attempt: The attempt.
             prepared: Its request as it is to be sent.
             route: Where it goes.
-            exactly: Whether the tokens of a small prompt are counted, too.
+            exactly: True if the tokens of a small prompt are counted, too.
         """
         call = attempt.call
         known, model = self._call_state(call.id), route.model or call.model
@@ -221,7 +221,7 @@ class Predictor:
             attempt: The call's, on the route that is too dear.
             tokens: Of its prompt.
             cost_of: What counts of what it may cost; None where that is too much.
-            fits: Whether the model of this name can take the call.
+            fits: Returns True if the model of this name can take the call.
             others: Names of models to look at besides, of whatever provider.
         """
         best: Alternative | None = None

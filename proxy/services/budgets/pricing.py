@@ -15,9 +15,9 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         tokens: Of its prompt.
-        cached: How many of them its cache should hold.
-        allowance: How much it may generate.
-        output: How much it will, all choices together.
+        cached: Number of them that its cache should hold.
+        allowance: Most output it may generate.
+        output: Output it will generate, all choices together.
         usual: What nine of ten such calls generate at most; None where little is learned.
         quote: At what prices.
     """
@@ -76,7 +76,7 @@ def dearest_prompt(tokens: int, route: Route, body: bytes, cached: int = 0) -> U
         tokens: Of the prompt.
         route: Where it goes.
         body: As it is sent.
-        cached: How many of them are read from the cache.
+        cached: Number of them that are read from the cache.
     """
     rest = tokens - cached
     if route.regime == "openai-breakpoint":
@@ -97,7 +97,7 @@ def price_attempt(
         prediction: What is known of it.
         route: Where it goes.
         body: As it is sent.
-        warm: Whether its cache is taken to hold what it should.
+        warm: True if its cache is taken to hold what it should.
     """
     tokens, cached = prediction.tokens, prediction.cached if warm else 0
     for prompt in (dearest_prompt(tokens, route, body, cached), Usage(input=tokens)):

@@ -205,7 +205,7 @@ class Reconciler(Collector):
         """Compare now.
 
         Args:
-            at_once: Whether nothing that the ledger knows can be on its way to the counters.
+            at_once: True if nothing that the ledger knows can be on its way to the counters.
 
         Raises:
             SQLAlchemyError: The database is away.
@@ -348,9 +348,9 @@ class Reconciler(Collector):
         """True if a look went well.
 
         Args:
-            is_empty: Whether the counters have no mark.
-            begins: Whether what is settled from now on is to be kept apart.
-            restores: Whether the counters get back what they lost; then they are whole.
+            is_empty: True if the counters have no mark.
+            begins: True if what is settled from now on is to be kept apart.
+            restores: True if the counters get back what they lost; then they are whole.
         """
         try:
             if is_empty:

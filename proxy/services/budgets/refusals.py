@@ -55,7 +55,7 @@ def budget_refusal(
     Args:
         each: The budget that it does not fit into.
         refused: What its counter said.
-        predicted: How much the call may use of it.
+        predicted: Amount that the call may use of it.
         now: Seconds since the epoch.
         cheapest: The cheapest model with which it would fit; None where none is known.
         field: What the caller calls its output limit; "" where lowering it would not do.
@@ -118,7 +118,7 @@ def uncountable_refusal(each: CountedBudget, route: Route, *, later: bool) -> Ca
     Args:
         each: The budget.
         route: Where it would go.
-        later: Whether it is answered in the background, else nobody knows its price.
+        later: True if it is answered in the background, else nobody knows its price.
     """
     budget = each.budget
     limit = f"The budget `{budget.name}`"

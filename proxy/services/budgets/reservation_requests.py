@@ -74,7 +74,7 @@ def subject(call: Call, seal: Pseudonymizer, *, labelled: bool) -> Subject:
     Args:
         call: The call.
         seal: Hides who the end user is.
-        labelled: Whether its labels matter, which are the texts of its ``metadata``.
+        labelled: True if its labels matter, which are the texts of its ``metadata``.
     """
     user = call.end_user
     return Subject(

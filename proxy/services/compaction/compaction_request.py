@@ -18,9 +18,9 @@ class CompactionRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The compaction requested for a call.
 
     Attributes:
-        mode: How far it may be compacted.
-        is_dry: Whether it is computed, and the call sent unmodified.
-        force: Whether it compacts at once, whether that pays or not.
+        mode: Limit of what compaction may do.
+        is_dry: True if it is computed, and the call sent unmodified.
+        force: True to compact at once, even where that does not pay.
         notes: What the caller is told.
     """
 

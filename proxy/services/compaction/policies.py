@@ -39,7 +39,7 @@ def compaction_policy(
         setting: What holds for the feature.
         target: Where the call goes.
         window: Most tokens that the model takes; None for not known.
-        safety: How often over a compaction has to be paid back; 0 for the usual.
+        safety: Least number of times a compaction has to pay its cost back; 0 for the usual.
     """
     usual = CompactionPolicy()
     return CompactionPolicy(
@@ -103,7 +103,7 @@ def native_compaction_result(
         call: The unmodified call.
         route: Where it goes.
         setting: What holds for its feature: its target is where compaction begins.
-        is_dry: Whether it is sent unmodified.
+        is_dry: True if it is sent unmodified.
     """
     asked = request_native_compaction(
         call.endpoint,

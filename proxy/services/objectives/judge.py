@@ -115,7 +115,7 @@ class Judge:
         Args:
             track: The objective.
             now: The time.
-            seconds: How far back, at most three days; rounded up to slots.
+            seconds: Age of the oldest calls counted, at most three days; rounded up to slots.
         """
         memory, scale = (
             (self._short, 1) if seconds <= _SHORT_MEMORY_S else (self._long, _COARSE_FACTOR)

@@ -24,7 +24,7 @@ from proxy.store.journal.lines import decode, frame, strip_frame, unframe
 MARKER: Final = "a receipt is in no journal, only here: "
 #: Who says so.
 _LOGGER: Final = "proxy.store.journal.journal"
-#: How each line of the gateway's log begins; the name of what wrote it is the group.
+#: Beginning of each line of the gateway's log; the name of what wrote it is the group.
 _BEGINNING: Final = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} [A-Z]+ (\S+) ")
 _ID: Final = re.compile(r"call_[0-9a-f]{32}")
 _NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]+")

@@ -134,8 +134,8 @@ def read(file: BinaryIO, start: int, most: int, *, sealed: bool) -> SegmentLines
     Args:
         file: An open segment.
         start: Where a line begins, in bytes.
-        most: How many lines, good or torn.
-        sealed: Whether nothing will be appended any more. Otherwise a last line that is not whole
+        most: Most lines, good or torn.
+        sealed: True if nothing will be appended any more. Otherwise a last line that is not whole
             may still be on its way, and is left for later.
     """
     file.seek(start)

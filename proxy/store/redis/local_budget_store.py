@@ -51,7 +51,7 @@ class BudgetStore(Protocol):
     is for: saying the same thing twice does it once. To give a hold back, settle it with 0.
 
     Attributes:
-        is_shared: Whether all processes count together.
+        is_shared: True if all processes count together.
     """
 
     @property
@@ -77,7 +77,7 @@ class BudgetStore(Protocol):
             claims: On a counter each; of none, nothing is asked.
             now: The time.
             until: When the hold ends.
-            only_whole: Whether counters that are not whole are not to be reserved from.
+            only_whole: True if counters that are not whole are not to be reserved from.
 
         Raises:
             ValueError: If two claims are for the same counter.

@@ -34,7 +34,7 @@ class ApiKeyCache:
     Args:
         engine: Where the keys are.
         threads: Where to ask it, off the event loop.
-        bound: How many keys are remembered, and how many strings known to be no key.
+        bound: Most keys remembered, and most strings known to be no key.
     """
 
     def __init__(self, engine: Engine, threads: Executor, *, bound: int = _MAX_KEYS) -> None:
@@ -65,7 +65,7 @@ class ApiKeyCache:
 
         Args:
             keys: The least recently used first.
-            teams: How many teams had a key then.
+            teams: Number of teams that had a key then.
         """
         with self._lock:
             self._known.update(keys)

@@ -35,7 +35,7 @@ class Compactions:
 
     Args:
         engine: Where they are.
-        features: How many features of a team may have one that nobody chose.
+        features: Most features of a team that may have one that nobody chose.
     """
 
     def __init__(self, engine: Engine, *, features: int = _MAX_FEATURES) -> None:
@@ -69,7 +69,7 @@ class Compactions:
 
         Args:
             place: The team's id, and the feature; "" is the feature of calls that name none.
-            mode: How far it may go.
+            mode: Limit of what compaction may do.
             by: Who chose.
             now: Seconds since the epoch.
             keep_turns: The last turns that stay unmodified; None for the usual.

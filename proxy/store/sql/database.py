@@ -87,7 +87,7 @@ class ConnectionGate:
         engine: It has made no connection yet.
 
     Attributes:
-        is_open: Whether connections are made.
+        is_open: True if connections are made.
     """
 
     def __init__(self, engine: Engine) -> None:

@@ -43,7 +43,7 @@ class Layouts:
 
     Args:
         engine: Where they are.
-        features: How many features of a team, each on one family, may have some.
+        features: Most features of a team, each on one family, that may have some.
         mode: Of features for which nobody has chosen one.
     """
 

@@ -68,7 +68,7 @@ class OutboxMessage(msgspec.Struct, frozen=True, kw_only=True):
         alert: As it stands now.
         sink: Its name.
         due: When it is told next, in seconds since the epoch; None for never again.
-        tries: How often the sink would not have it.
+        tries: Number of times the sink refused it.
         sent: When the sink last took something of this alert; None for never.
         why: Why it took nothing since; "" if nothing failed.
     """
@@ -124,7 +124,7 @@ class Outbox:
         Args:
             sink: Its name.
             now: Seconds since the epoch.
-            most: How many at once.
+            most: Most at once.
             lease: Seconds after which it is due again, unless it was ``sent`` or ``failed``.
         """
         outbox = schema.outbox
@@ -178,7 +178,7 @@ class Outbox:
             letters: To one sink, as ``due`` gave them.
             why: In a few words.
             due: When, in seconds since the epoch; None to give up.
-            is_refused: Whether it is for what they say: each refusal counts as a try.
+            is_refused: True if it is for what they say: each refusal counts as a try.
         """
         noted = {
             "due": None if due is None else micros(due),

@@ -44,7 +44,7 @@ class Estimate(msgspec.Struct, frozen=True):
     """Estimated savings of planning, by what caches should hold.
 
     Attributes:
-        calls: How many calls it is told of.
+        calls: Number of calls it counts.
         nanos: What was saved, in 1e-9 US dollars; below 0 where they cost more.
         cost: What they cost.
     """
@@ -89,7 +89,7 @@ class MissSum(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         reason: One of ``proxy.prefix.explain.reasons``, or one of an older version.
-        calls: How many attempts missed.
+        calls: Number of attempts that missed.
         tokens: What they did not read.
         nanos: What that cost in 1e-9 US dollars; None where no price was known.
         example: The id of the latest such call.

@@ -35,7 +35,7 @@ class SettingsCache(Generic[_SettingsT]):
     Args:
         what: What is cached, in the plural.
         unset: What holds until it was read.
-        count_changes: How often the settings were changed; may block.
+        count_changes: Returns the number of changes of the settings; may block.
         read: Reads them, given those known before; may block.
         every: Seconds between two looks.
 

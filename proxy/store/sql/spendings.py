@@ -70,7 +70,7 @@ class Spendings:
 
     Args:
         engine: The database.
-        most_calls: How many receipts one question reads.
+        most_calls: Most receipts read by one query.
     """
 
     def __init__(self, engine: Engine, most_calls: int = MAX_CALLS) -> None:

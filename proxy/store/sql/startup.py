@@ -46,7 +46,7 @@ async def open_when_available(
     Args:
         open_once: Opens the store; it blocks, in a thread that does not hold up the process's end.
         on_wait: Called once, when the store is not open at once.
-        delays: How long to wait between attempts.
+        delays: Seconds between attempts.
         meanwhile: What the log says of calls until the database is available.
 
     Raises:

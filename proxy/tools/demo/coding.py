@@ -59,7 +59,7 @@ class CodingScript:
         task: What it is asked and what its tools give.
         rules: The part of the system message that never changes.
         tools: Definitions of all tools.
-        gathers_anew: Whether the tools' order changes with every call.
+        gathers_anew: True if the tools' order changes with every call.
         user: Whose agent it is.
         seed: Decides ids and the order of tools.
     """

@@ -20,7 +20,7 @@ _OPEN = 10
 _SUPPORT_MODELS = ("gpt-5.4-mini", "gpt-5.6-terra")
 _CODING_MODELS = ("claude-sonnet-5-5", "gpt-5.5")
 _REPORT_MODELS = ("gpt-5.6-terra", "gpt-5.5")
-#: How often each application opens a conversation; a coding agent's are the longest.
+#: Weight of each application among new conversations; a coding agent's are the longest.
 _MIX = ("support", "coding", "support", "report", "support", "coding", "report", "support")
 
 
@@ -36,7 +36,7 @@ class PlannedCall:
         conversation: What it is a part of.
         turn: Which call of the conversation it is, from 0.
         at: What the clock of the application shows.
-        streamed: Whether its answer is wanted as a stream.
+        streamed: True if its answer is wanted as a stream.
     """
 
     number: int
@@ -82,7 +82,7 @@ def calls(*, start: datetime, seed: int = 2, count: int = 200) -> Iterator[Plann
     Args:
         start: What the clocks of the applications show at the first call, in UTC.
         seed: Another seed gives other conversations in another order.
-        count: How many calls.
+        count: Number of calls.
     """
     roll = seeded_random(seed, "order")
     coming = _conversations(seed)

@@ -27,7 +27,7 @@ class DemoResult:
         rows: What the ledger says, by team, in the order of their names.
         total: The same of all teams as one row; none where no call was made.
         names: The teams' names by id.
-        ledger_calls: How many calls the ledger holds.
+        ledger_calls: Number of calls in the ledger.
         lacking: Answered calls that are not in the ledger exactly once.
         otherwise: What the calls would have come to, sent in other ways.
         proposed: The features that a layout was learned for, under their teams' names.
@@ -99,7 +99,7 @@ def of_store(
     Args:
         store: What the gateway kept.
         sent: Every call.
-        seconds: How long they took.
+        seconds: Seconds that they took.
         names: The teams' names by id.
         since: When the gateway was started, not days ago.
     """

@@ -74,9 +74,9 @@ async def demo(
         console: Where it shows what happens.
         now: The present, aware.
         port: Where the gateway listens, or on the next port that is free.
-        stays: Whether it goes on taking calls until a signal stops it.
+        stays: True if it goes on taking calls until a signal stops it.
         tell: Given the result as soon as it is known.
-        count: How many calls are sent.
+        count: Number of calls sent.
 
     Raises:
         OSError: If no port is free.

@@ -37,8 +37,8 @@ class PlannedVariant:
     Args:
         reading: The route.
         day: The day whose prices are valid, in seconds since the epoch.
-        arranges: Whether text moves: declared moves, and learned ones at once.
-        names: Whether callers name their conversations, in the header that says so; where they do
+        arranges: True if text moves: declared moves, and learned ones at once.
+        names: True if callers name their conversations, in the header that says so; where they do
             not, a conversation is known by its prompt alone.
         credit: What a feature's marks may cost before they have earned it; None for one call's.
         most: Features remembered.

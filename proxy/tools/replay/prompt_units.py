@@ -27,8 +27,8 @@ class PromptPiece(NamedTuple):
     """A unit or a link.
 
     Attributes:
-        tokens: How many it adds.
-        spoken: Whether a link ends in what the assistant said.
+        tokens: Number of tokens it adds.
+        spoken: True if a link ends in what the assistant said.
     """
 
     digest: bytes

@@ -41,7 +41,7 @@ class PromptReader:
 
     Attributes:
         public: The name callers use for the model.
-        simulated: How it behaves.
+        simulated: Simulated model.
     """
 
     def __init__(self, model: Model, route: Route, vocabulary: Vocabulary) -> None:

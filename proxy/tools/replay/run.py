@@ -64,8 +64,8 @@ def replay(
         reading: The route.
         variants: What to try besides sending them unmodified.
         day: The day whose prices are valid, in seconds since the epoch; hours are the calls' own.
-        explains: Whether to say why tokens were not read, and what could be at best, which takes
-            as long as all else; the ceiling's row is empty without.
+        explains: True to say why tokens were not read, and what could be at best, which takes as
+            long as all else; the ceiling's row is empty without.
     """
     run = _Run(reading, (UnmodifiedVariant(), *variants), day, explains=explains)
     for now, line in calls:

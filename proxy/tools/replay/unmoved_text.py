@@ -38,7 +38,7 @@ class FeatureProgress(msgspec.Struct):
         passed_why: Why the last of them could not be.
         ruled: Planned calls that have instructions.
         moved: Planned calls of which text moved.
-        varies: Whether two calls have different instructions.
+        varies: True if two calls have different instructions.
         beyond: The least tokens its cache keeps, where only they keep moves from paying; else 0.
         note: Why a call's layout moved nothing.
     """

@@ -48,7 +48,7 @@ class UpstreamSimulation:
     same conversation that holds more messages shows that the answer had come by then.
 
     Args:
-        model: How it behaves.
+        model: Behaviour of the model.
         limits: The same cache's limits.
         room: Prompt tokens of the answers whose time has not come; beyond, the first ends early.
         cache: What it keeps prompts in; None for the model's own.

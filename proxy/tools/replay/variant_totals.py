@@ -20,7 +20,7 @@ class MissedTokens(msgspec.Struct, frozen=True):
 
     Attributes:
         reason: Why.
-        tokens: How many.
+        tokens: Number of tokens.
         detail: Where, or what of it; "" where there is no more to say.
     """
 
@@ -35,7 +35,7 @@ class MissesByReason(msgspec.Struct, frozen=True):
     Attributes:
         reason: Why.
         detail: Where, or what of it.
-        tokens: How many.
+        tokens: Number of tokens.
         calls: In how many calls.
     """
 

@@ -11,7 +11,7 @@ class ReplayVariant(Protocol):
 
     Attributes:
         name: What its row is called.
-        shortens: Whether it sends less than came, so that what it reads of a cache says nothing of
+        shortens: True if it sends less than came, so that what it reads of a cache says nothing of
             how near it is to the most that could be read.
     """
 

@@ -60,7 +60,7 @@ class PlayedAnswer:
         steps: What the connection does.
         usage: What is charged; None for nothing.
         seconds: Simulated seconds until the first byte.
-        streamed: Whether it is a stream.
+        streamed: True if it is a stream.
         length: The body's length; None where it is not known before.
     """
 

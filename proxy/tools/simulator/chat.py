@@ -29,7 +29,7 @@ def counts(usage: Usage, *, units: bool) -> Json:
 
     Args:
         usage: What is charged.
-        units: Whether to add DeepSeek's hit and miss counts.
+        units: True to add DeepSeek's hit and miss counts.
     """
     written = usage.prompt_tokens - usage.input - usage.cache_read
     told: Json = {

@@ -46,7 +46,7 @@ class Fingerprints:
     """Fingerprints of the latest calls, by the id of their answer.
 
     Args:
-        most: How many are kept.
+        most: Most that are kept.
     """
 
     def __init__(self, most: int) -> None:

@@ -80,7 +80,7 @@ class SimulatorSettings:
         keepalive: Real seconds between two keep-alives.
         requests_per_minute: Where the rate limit stands.
         tokens_per_minute: The same in prompt tokens.
-        kept: How many exchanges, and how many responses, are remembered.
+        kept: Most exchanges, and most responses, that are remembered.
     """
 
     models: Mapping[str, SimulatedModel] = field(default_factory=lambda: MODELS)

@@ -70,7 +70,7 @@ class PromptRenderer:
 
     Args:
         vocabulary: What texts are counted with.
-        goes_on: Whether a prefix that ends with a block is the same when its message goes on: what
+        goes_on: True if a prefix that ends with a block is the same when its message goes on: what
             ends a message then stands before the next one instead of in its last block.
     """
 

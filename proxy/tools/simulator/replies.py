@@ -34,17 +34,17 @@ class ReplyRequest:
         model: As the caller named it.
         prompt: What the model reads.
         closing: The text of the closing user message; "" if there is none.
-        stream: Whether it wants server-sent events.
-        usage_chunk: Whether a stream is to end with its usage, where that is a choice.
+        stream: True if it wants server-sent events.
+        usage_chunk: True if a stream is to end with its usage, where that is a choice.
         max_tokens: Most tokens to generate.
         tools: What may be called.
         forced: Names of tools that must be called.
         schema: What the text must satisfy, {} for any JSON object; None for prose.
-        reasoning: How many tokens of reasoning it pays for.
-        shows_reasoning: Whether the reasoning is part of the answer.
-        seals_reasoning: Whether an answer carries its reasoning in a form only we can read.
+        reasoning: Number of tokens of reasoning that it pays for.
+        shows_reasoning: True if the reasoning is part of the answer.
+        seals_reasoning: True if an answer carries its reasoning in a form only we can read.
         stops: Where generation ends.
-        n: How many answers.
+        n: Number of answers.
         echoes: What the answer object repeats from the body.
     """
 

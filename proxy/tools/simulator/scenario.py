@@ -39,7 +39,7 @@ class ScenarioPhase(msgspec.Struct, frozen=True, kw_only=True):
         at: When it begins, in seconds after the start.
         until: When it ends; None for never.
         models: Whose calls meet it; empty for all.
-        slow: How many times as long everything takes.
+        slow: Factor by which everything takes longer.
         fault: What calls meet, as a fault directive; "" for nothing.
         share: The part of calls that meet the fault, above 0 and up to 1.
         requests_per_minute: A rate limit; None for none.

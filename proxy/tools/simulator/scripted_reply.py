@@ -19,7 +19,7 @@ class ScriptedReply:
     Attributes:
         id: A number of its own; each wire adds its prefix.
         created: Seconds since the epoch.
-        model: How the model behaves.
+        model: Behaviour of the model.
         asked: What was asked.
         replies: One, or as many as were asked for.
         usage: What is charged.
@@ -53,7 +53,7 @@ class EndpointDialect:
         asked: What a body asks for; raises Refusal.
         answer: The JSON answer.
         events: The stream.
-        opening: How many events a stream opens with at once, long before its content.
+        opening: Number of events that open a stream at once, long before its content.
         midway: An event that tells usage before the end, as some servers do.
     """
 
